@@ -49,10 +49,10 @@ def read_json(path):
         raise Trouble(f"{path}: cannot be read: {error.strerror}") from error
 
 
-def frostpipe(program, *words):
-    """What the command prints. Raises Trouble with its sentence where it fails."""
+def frostpipe(program, *words, wrapper=()):
+    """What the command prints, with the wrapper's words before it. Raises Trouble with its sentence where it fails."""
     try:
-        done = subprocess.run([program, *map(str, words)], capture_output=True, text=True, check=False,
+        done = subprocess.run([*wrapper, program, *map(str, words)], capture_output=True, text=True, check=False,
                               env=environment_without_job())
     except OSError as error:
         raise Trouble(f"--frostpipe: {program} cannot be run ({error.strerror}); give the path of a built frostpipe"

@@ -1,9 +1,10 @@
-"""What the scripts of this folder share that run programs. Needs Python alone."""
+"""What the scripts of this folder, and tests, share that run programs. Needs Python alone."""
 import os
 
-# Of torchrun, srun, mpirun and mpiexec.
-OF_A_RANK = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT")
-OF_A_JOB = ("SLURM_", "OMPI_", "PMI_", "MPI_LOCAL")  # what they begin with
+# Of torchrun, srun, mpirun, mpiexec and our launcher; leave_job in scripts/steps has the same.
+OF_A_RANK = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT",
+             "FROSTPIPE_LAUNCHER", "FROSTPIPE_CONTROL", "FROSTPIPE_MAY_RENDEZVOUS_AGAIN")
+OF_A_JOB = ("TORCHELASTIC_", "SLURM_", "OMPI_", "PMI_", "PMIX_", "MPI_LOCAL")  # what they begin with
 
 
 class Trouble(Exception):

@@ -171,8 +171,8 @@ bool have_same_pipeline(const Phase& one, const Phase& other);
 /// Throws InvalidInput if the plan was made for another model structure.
 void require_same_model(const TrainingPlan& plan, const Model& model, std::string_view source);
 
-/// Envelope "frostpipe.plan", of version 2 where a phase has several stages per rank, token slices, rows of a schedule
-/// or vacant coordinates, which version 1 does not know, else of 1.
+/// Envelope "frostpipe.plan", of version 2 where a phase has several stages per rank, token slices, rows of a schedule,
+/// sequence parallelism or vacant coordinates, which version 1 does not know, else of 1.
 std::string to_json(const TrainingPlan& plan);
 TrainingPlan plan_from_json(std::string_view json, std::string_view source);
 

@@ -67,6 +67,8 @@ class DocumentsTest(CliTest):
         self.write("gpt4.json", {**GPT2, "n_embd": 128, "n_layer": 4, "n_head": 4, "n_positions": 128})
         self.run_tool("profile", "--like", "gpt4.json", "--tensor-parallel", "1,2", "--nproc-per-node", 2,
                       "--cluster", "pair.json", "-o", "gpt2.json")
+        self.run_tool("profile", "--like", "gpt4.json", "--tensor-parallel", "1,2,4", "--sequence-parallel",
+                      "--nproc-per-node", 4, "--cluster", "four.json", "-o", "wide.json")
         two_hosts = synthetic_cluster(4)
         for rank, device in enumerate(two_hosts["devices"]):
             device["node"] = rank // 2

@@ -8,7 +8,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
 from end_to_end import HANG_SECONDS
-from hosts import MASTER_PORT, make_hosts
+from hosts import hosts_for, rank_variables
 from recovery import RecoveryCase
 
 TAKEN_BACK = "the freeze is taken back, nothing freezes before step"
@@ -69,10 +69,9 @@ class GuardOnHostsTest(GuardBase):
         """Oracle: the same on one host."""
         options, freezing, ours, _ = self.take_back_a_freeze("--nodes", 2, "--nproc-per-node", 1)
         shutil.rmtree(self.folder / "run")
-        hosts = make_hosts(self, 2)
+        hosts = hosts_for(self, 2)
         ranks = [self.start(*options, *freezing, "-o", self.folder / "run", name=f"rank{rank}", wrapper=host.wrapper,
-                            RANK=rank, LOCAL_RANK=0, WORLD_SIZE=2, MASTER_ADDR=hosts[0].address,
-                            MASTER_PORT=MASTER_PORT) for rank, host in enumerate(hosts)]
+                            **rank_variables(hosts, rank)) for rank, host in enumerate(hosts)]
         for rank in ranks:
             self.assertEqual(rank.ended_within(HANG_SECONDS), 0, rank.stderr)
         self.assertIn(TAKEN_BACK, ranks[0].stderr)

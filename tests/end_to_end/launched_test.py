@@ -1,55 +1,19 @@
 """What `launch` prints starts the ranks on two hosts. Oracle: the same plan on one host."""
 
-import os
 import shutil
 import sys
 import unittest
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
-from end_to_end import FROSTPIPE, HANG_SECONDS
-from faults import FaultTest, free_port
-from hosts import introduce, make_hosts
+from faults import free_port
+from hosts import hosts_for, introduce
+from launched import LaunchedBase
 from slurm import SlurmCluster, programs_missing_for_slurm
-from two_hosts_test import PYTHON_WITH_TORCHRUN
+from torchrun import programs_missing_for_torchrun
 
 SOME_STEPS = 20
 MPICH = "mpiexec.mpich"  # Debian's name beside Open MPI's
-
-
-class LaunchedBase(FaultTest):
-    num_ranks = 2
-
-    def write_plan(self, num_steps):
-        """With as many ranks on each of two hosts, for which there is two.json."""
-        self.of_length("static.json", num_steps)
-        device = self.read("cluster.json")["devices"][0]
-        self.write("two.json", {**self.read("cluster.json"), "devices": [
-            {**device, "node": rank * 2 // self.num_ranks} for rank in range(self.num_ranks)]})
-
-    def launched(self, launcher, *hosts, options=()):
-        """What it prints for the plan."""
-        _, plan, *words = self.train_arguments("static.json", "run", "--cluster", "two.json", *options)
-        which = ["--hosts", ",".join(hosts)] if hosts else []
-        return self.run_tool("launch", launcher, *which, plan, "--", *words).stdout
-
-    @staticmethod
-    def path_of_tool():
-        """PATH of a user who has the tool there."""
-        return f"{os.path.dirname(FROSTPIPE)}:{PYTHON_WITH_TORCHRUN.parent}:{os.environ['PATH']}"
-
-    def start_line(self, line, name, wrapper=(), **variables):
-        """As a user in a shell of that host."""
-        return self.start(name=name, wrapper=[*wrapper, "bash", "-c", line], PATH=self.path_of_tool(), **variables)
-
-    def losses_on_one_host(self):
-        """By our own launcher, with the same shards of the data."""
-        return self.losses(self.train("static.json", "one-host", "--cluster", "two.json", "--nodes", 2,
-                                      "--nproc-per-node", self.num_ranks // 2))
-
-    def assert_ended_well(self, *started):
-        for one in started:
-            self.assertEqual(one.ended_within(HANG_SECONDS), 0, one.stderr)
 
 
 class LaunchedByHandTest(LaunchedBase):
@@ -123,14 +87,14 @@ class EveryLauncherTest(LaunchedBase):
 
     def missing(self, launcher):
         """Names of what it needs and is not here."""
-        return {"torchrun": [] if PYTHON_WITH_TORCHRUN.exists() else [f"{PYTHON_WITH_TORCHRUN} (scripts/setup-peers)"],
+        return {"torchrun": programs_missing_for_torchrun(),
                 "mpirun": [] if shutil.which("mpirun.openmpi") else ["mpirun (apt-get install openmpi-bin)"],
                 "mpiexec": [] if shutil.which(MPICH) else [f"{MPICH} (apt-get install mpich)"],
                 "srun": programs_missing_for_slurm()}.get(launcher, [])
 
     def test_gives_the_losses_of_our_own(self):
         self.write_plan(SOME_STEPS)
-        self.hosts = make_hosts(self, 2)
+        self.hosts = hosts_for(self, 2)
         introduce(self.hosts)
         ours = self.losses_on_one_host()
         self.assertEqual(len(ours), SOME_STEPS)

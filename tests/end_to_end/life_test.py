@@ -27,7 +27,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
 import tiny_model
 from end_to_end import NOT_FOR_USERS, Started, processes_naming, rank_of_process
-from recovery import RecoveryCase
+from recovery import GOES_ON, RecoveryCase
 
 NUM_RUNS = int(os.environ.get("FROSTPIPE_FAULTS", 300))
 SEED = int(os.environ.get("FROSTPIPE_SEED", 1))
@@ -39,10 +39,6 @@ NUM_STEPS = 120
 NUM_TRAINING_SAMPLES, NUM_TEST_SAMPLES = 160, 600  # 10 steps an epoch, and evaluations long enough to be hit
 LAUNCHER = -1
 
-# What a run says while it goes on; any other line of its own says how it ended.
-GOES_ON = re.compile(r"^train |: started at random$|; going on without it$|\(restart \d+ of \d+\)$|; training goes on$"
-                     r"|^frostpipe: the plan's \d+ steps are |^frostpipe: goes on with step |^frostpipe: a checkpoint "
-                     "is passed over: ")
 DIED_BY_ITSELF = re.compile(r"killed by signal (?!9 )")
 LEFT_BEHIND = re.compile(r"\.part\b|\.written$|\.tmp$|probe")
 

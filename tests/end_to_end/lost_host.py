@@ -7,7 +7,6 @@ import dataclasses
 import os
 import random
 import re
-import shutil
 import signal
 import sys
 import time
@@ -15,10 +14,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
 from end_to_end import HANG_SECONDS, NOT_FOR_USERS, processes_naming
-from hosts import MASTER_PORT, make_hosts
-from life_test import GOES_ON
-from recovery import RecoveryCase
-from two_hosts_test import PYTHON_WITH_TORCHRUN
+from hosts import hosts_for, rank_variables
+from recovery import GOES_ON, RecoveryCase
+from torchrun import programs_missing_for_torchrun, torchruns_agent
 
 NUM_FAULTS = int(os.environ.get("FROSTPIPE_HOST_FAULTS", 3))
 SEED = int(os.environ.get("FROSTPIPE_SEED", 1))
@@ -61,36 +59,22 @@ class LostHostBase(RecoveryCase):
             self.write(job, plan)
             self.of_length(job, NUM_STEPS)
         self.references = {}
-        self.hosts = make_hosts(self, 2)
+        self.hosts = hosts_for(self, 2)
 
     def arguments(self, job, output="run"):
         return self.train_arguments(job, output, "--checkpoint-steps", 1, "--cluster", f"hosts-of-{job}")
 
-    def num_ranks(self, job):
-        return 2 * JOBS[job]
-
     def start_process(self, job, number):
-        """A rank, as somebody starts it by hand; the first hosts the store."""
+        """A rank, as somebody starts it by hand."""
         per_host = JOBS[job]
         return self.start(*self.arguments(job), name=f"rank{number}", wrapper=self.hosts[number // per_host].wrapper,
-                          RANK=number, LOCAL_RANK=number % per_host, WORLD_SIZE=self.num_ranks(job),
-                          MASTER_ADDR=self.hosts[0].address, MASTER_PORT=MASTER_PORT)
+                          **rank_variables(self.hosts, number, per_host))
 
     def num_processes(self, job):
-        return self.num_ranks(job)
+        return JOBS[job] * len(self.hosts)
 
     def start_job(self, job):
         self.started = [self.start_process(job, number) for number in range(self.num_processes(job))]
-
-    def processes_on(self, host):
-        """Of the run, as they are on that host."""
-        namespace = os.readlink(f"/proc/{host.holder.pid}/ns/net")
-        found = []
-        for pid in processes_naming(self.folder / "run"):
-            with contextlib.suppress(FileNotFoundError):
-                if os.readlink(f"/proc/{pid}/ns/net") == namespace:
-                    found.append(pid)
-        return found
 
     def undisturbed(self, job):
         """Known to the bit from one host; how long it takes is known from two."""
@@ -237,8 +221,8 @@ class AgentsBase(LostHostBase):
     """torchrun's agents start the ranks, one on each host."""
 
     def setUp(self):
-        if not PYTHON_WITH_TORCHRUN.exists():
-            print(f"\nSKIPPED LOUDLY: there is no {PYTHON_WITH_TORCHRUN} (scripts/setup-peers)", file=sys.stderr)
+        if missing := programs_missing_for_torchrun():
+            print(f"\nSKIPPED LOUDLY: there is no {', '.join(missing)}", file=sys.stderr)
             self.skipTest("no torchrun")
         super().setUp()
 
@@ -246,10 +230,8 @@ class AgentsBase(LostHostBase):
         return len(self.hosts)
 
     def start_agent(self, job, number, *options):
-        agent = [PYTHON_WITH_TORCHRUN, "-m", "torch.distributed.run", "--no-python", "--nproc-per-node", JOBS[job],
-                 *options]
-        return self.start(*self.arguments(job), name=f"agent{number}",
-                          wrapper=[*self.hosts[number].wrapper, *map(str, agent)])
+        agent = torchruns_agent("--nproc-per-node", JOBS[job], *options)
+        return self.start(*self.arguments(job), name=f"agent{number}", wrapper=[*self.hosts[number].wrapper, *agent])
 
     def settle(self):
         """Its ranks end in time. An agent that has started none yet waits for the other agents as long as torchrun
@@ -259,7 +241,7 @@ class AgentsBase(LostHostBase):
             pass
         for started, host in zip(self.started, self.hosts):
             if started.ended_within(0) is None:
-                self.assertEqual(self.processes_on(host), [started.pid], "ranks are left")
+                self.assertEqual(host.processes(), [started.pid], "ranks are left")
                 started.process.kill()
                 started.process.wait()
         return []

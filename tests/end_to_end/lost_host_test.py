@@ -22,16 +22,13 @@ from lost_host import AgentsBase, LostHostBase
 class LostHostTest(LostHostBase):
     def test_a_rank_is_killed(self):
         def inflict(host, numbers):
-            if ranks := sorted(self.processes_on(host)):
+            if ranks := sorted(host.processes()):
                 self.kill([numbers.choice(ranks)])
         self.run_faults(inflict)
 
     def test_a_host_is_lost(self):
         """Its processes end, and nothing closes a connection."""
-        def inflict(host, _):
-            host.pull_the_cable()
-            self.kill(self.processes_on(host))
-        self.run_faults(inflict, lambda host: host.plug_the_cable_in())
+        self.run_faults(lambda host, _: host.lose_power(), lambda host: host.switch_on())
 
     def test_a_cable_is_pulled(self):
         self.run_faults(lambda host, _: host.pull_the_cable(), lambda host: host.plug_the_cable_in())
@@ -48,7 +45,7 @@ class KilledAgentTest(AgentsBase):
             agent = self.started[self.hosts.index(host)]
             self.kill([agent.pid])
             agent.process.wait()
-            self.wait_until(lambda: not self.processes_on(host), 2, "the agent's ranks to be gone")
+            self.wait_until(lambda: not host.processes(), 2, "the agent's ranks to be gone")
         self.run_faults(inflict)
 
 

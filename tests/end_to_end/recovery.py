@@ -1,6 +1,7 @@
 """Runs that are disturbed. Oracle: the run that nothing has disturbed: the same
 losses and weights, to the bit where the layout is the same, and every step of the epoch account once."""
 
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -12,6 +13,11 @@ from end_to_end import GLOBAL_BATCH, HANG_SECONDS, NOT_FOR_USERS, EndToEndTest, 
 LIMIT_SECONDS = 30  # for a recovery or a clear end
 EPOCHS = 30  # 300 steps, some 3 seconds on two cores
 FEWER_EPOCHS = 12  # of the unit tests: a signal after a quarter of the steps still comes long before the end
+
+# What a run says while it goes on; any other line of its own says how it ended.
+GOES_ON = re.compile(r"^train |: started at random$|; going on without it$|\(restart \d+ of \d+\)$|; training goes on$"
+                     r"|^frostpipe: the plan's \d+ steps are |^frostpipe: goes on with step |^frostpipe: a checkpoint "
+                     "is passed over: ")
 
 
 class RecoveryCase(EndToEndTest):

@@ -9,9 +9,9 @@ import unittest
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
+from emulated import RehearsalCase
 from end_to_end import HANG_SECONDS, processes_naming, rank_of_process
 from recovery import ScheduleCase
-from rehearsal_test import RehearsalCase
 
 
 class ReroutedTest(ScheduleCase):
@@ -69,33 +69,49 @@ class LongReroutedTest(ReroutedTest):
 class ReroutedRehearsalTest(RehearsalCase):
     """2 x 4 emulated ranks, on clocks of their own. Oracle: the simulator, which knows the same profile but no rank."""
 
-    def test_iterations_are_the_simulators(self):
+    LOSSES = [(pp, victim) for pp, victims in ((4, (0, 7)), (2, (1, 7))) for victim in victims]  # first and last stages
+
+    def setUp(self):
+        super().setUp()
         self.run_tool("profile", "--like", "vit-b16", "--nproc-per-node", 8, "--global-batch", 64, "--samples", 512,
                       "--cluster", "c8.json", "-o", "p8.json")
-        cluster = self.read("c8.json")
-        cluster["intra_node"]["point_to_point"]["bandwidth_bytes_per_second"] = 300_000_000  # moves are not worth it
-        self.write("c8.json", cluster)
-        for pp, victim in ((4, 0), (4, 7), (2, 1)):
+
+    def lose(self, pp, victim):
+        """What `simulate --lose` says of it, and the run that has lost the rank."""
+        plan = f"{pp}.json"
+        self.run_tool("plan", "--profile", "p8.json", "--cluster", "c8.json", "--global-batch", 64, "--method",
+                      "static", "--pp", pp, "--schedule", "1F1B", "--fix", f"dp={8 // pp}", "--fix", "m=8",
+                      "--steps", 24, "-o", plan)
+        [priced] = json.loads(self.run_tool("simulate", plan, "--lose", victim, "--format", "json").stdout)["phases"]
+        out = self.folder / f"run-{pp}-{victim}"
+        started = self.start("train", plan, "--device", "emulated", "--emulated-links", "--on-loss", "reroute", "-o",
+                             out)
+        self.wait_until(lambda: (out / "scalars.jsonl").exists()
+                        and (out / "scalars.jsonl").read_text().count("\n") > 3, HANG_SECONDS, lambda: started.stderr)
+        os.kill({rank_of_process(pid): pid for pid in processes_naming(out)}[victim], signal.SIGKILL)
+        self.assertEqual(started.ended_within(HANG_SECONDS), 0, started.stderr)
+        return priced, json.loads((out / "summary.json").read_text())
+
+    def check(self, choice, iteration):
+        for pp, victim in self.LOSSES:
             with self.subTest(pp=pp, victim=victim):
-                plan = f"{pp}.json"
-                self.run_tool("plan", "--profile", "p8.json", "--cluster", "c8.json", "--global-batch", 64, "--method",
-                              "static", "--pp", pp, "--schedule", "1F1B", "--fix", f"dp={8 // pp}", "--fix", "m=8",
-                              "--steps", 24, "-o", plan)
-                priced = json.loads(self.run_tool("simulate", plan, "--lose", victim, "--format", "json").stdout)
-                predicted = priced["phases"][0]["rerouted_iteration_ns"]
-                out = self.folder / f"run-{pp}-{victim}"
-                started = self.start("train", plan, "--device", "emulated", "--emulated-links", "--on-loss", "reroute",
-                                     "-o", out)
-                self.wait_until(lambda: (out / "scalars.jsonl").exists()
-                                and (out / "scalars.jsonl").read_text().count("\n") > 3, HANG_SECONDS,
-                                lambda: started.stderr)
-                os.kill({rank_of_process(pid): pid for pid in processes_naming(out)}[victim], signal.SIGKILL)
-                self.assertEqual(started.ended_within(HANG_SECONDS), 0, started.stderr)
-                run = json.loads((out / "summary.json").read_text())
+                priced, run = self.lose(pp, victim)
                 [recovery] = run["recoveries"]
-                self.assertRegex(recovery["choice"], "^rerouted until step 24: ")
-                for step in run["steps"][recovery["step"] + 1:]:
-                    self.assertLess(abs(step["iteration_ns"] / predicted - 1), 0.05, step["step"])
+                self.assertRegex(recovery["choice"], choice)
+                after = run["steps"][recovery["step"] + 1:]
+                self.assertTrue(after)
+                for step in after:
+                    self.assertLess(abs(step["iteration_ns"] / priced[iteration] - 1), 0.01, step["step"])
+
+    def test_iterations_over_slow_links_are_rerouted_and_the_simulators(self):
+        def slow_down(cluster):
+            cluster["intra_node"]["point_to_point"]["bandwidth_bytes_per_second"] = 300_000_000
+        self.edit("c8.json", slow_down)
+        self.check("^rerouted until step 24: ", "rerouted_iteration_ns")
+
+    def test_over_fast_links_a_new_layout_is_taken_and_its_iterations_are_the_simulators(self):
+        self.assertEqual(self.read("c8.json")["intra_node"]["point_to_point"]["bandwidth_bytes_per_second"], 12e9)
+        self.check("^a new layout, 7 x 1", "replanned_iteration_ns")
 
 
 if __name__ == "__main__":

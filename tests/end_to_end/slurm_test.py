@@ -6,8 +6,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
 from end_to_end import HANG_SECONDS
-from hosts import introduce, make_hosts
-from launched_test import LaunchedBase
+from hosts import hosts_for, introduce
+from launched import LaunchedBase
 from slurm import SlurmCluster, programs_missing_for_slurm
 
 STEPS = 300
@@ -21,7 +21,7 @@ class SlurmTest(LaunchedBase):
             self.skipTest("no Slurm")
         self.write_plan(STEPS)
         self.write("job.sh", self.launched("--slurm", options=("--checkpoint-steps", 20)))
-        self.hosts = make_hosts(self, 2)
+        self.hosts = hosts_for(self, 2)
         introduce(self.hosts)
         self.slurm = SlurmCluster(self, self.hosts, PATH=self.path_of_tool())
         self.job = self.slurm.said_by("sbatch", "job.sh").split()[-1]

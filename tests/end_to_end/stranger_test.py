@@ -20,7 +20,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
 from end_to_end import GLOBAL_BATCH, HANG_SECONDS, NOT_FOR_USERS, processes_naming, rank_of_process
 from faults import FaultTest
-from hosts import MASTER_PORT, make_hosts
+from hosts import hosts_for, rank_variables
 from listening_sockets import listening_sockets
 
 NUM_ATTEMPTS = int(os.environ.get("FROSTPIPE_ATTEMPTS", 1000))
@@ -232,16 +232,16 @@ class StrangerTest(DoorTest):
         self.of_length("static.json", MANY_STEPS)
         undisturbed = self.train("static.json", "undisturbed", "--nodes", 2, "--nproc-per-node", 1)
         arguments = self.train_arguments("static.json", "run")
-        hosts = make_hosts(self, 3)
-        ranks = [self.start(*arguments, name=f"rank{rank}", wrapper=hosts[rank].wrapper, RANK=rank, LOCAL_RANK=0,
-                            WORLD_SIZE=2, MASTER_ADDR=hosts[0].address, MASTER_PORT=MASTER_PORT) for rank in (0, 1)]
+        *hosts, third = hosts_for(self, 3)
+        ranks = [self.start(*arguments, name=f"rank{rank}", wrapper=host.wrapper, **rank_variables(hosts, rank))
+                 for rank, host in enumerate(hosts)]
         self.wait_for_training(ranks[0])
-        places = self.disturb(hosts[2])
+        places = self.disturb(third)
         for rank in ranks:
             self.assertEqual(rank.ended_within(HANG_SECONDS), 0, rank.stderr[-1000:])
             self.assert_clean(rank)
         self.assertEqual(self.losses(self.read(hosts[0].path("run/summary.json"))), self.losses(undisturbed))
-        self.assertGreaterEqual({place.address[0] for place in places}, {host.address for host in hosts[:2]})
+        self.assertGreaterEqual({place.address[0] for place in places}, {host.address for host in hosts})
 
 
 if __name__ == "__main__":

@@ -11,25 +11,13 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
 from end_to_end import HANG_SECONDS, processes_naming
-from faults import LIMIT_SECONDS, LONG, FaultTest
-from hosts import MASTER_PORT, SECOND_CARD, make_hosts
+from faults import LIMIT_SECONDS, LONG
+from hosts import MASTER_PORT, SECOND_CARD, hosts_for
 from listening_sockets import listening_sockets
+from torchrun import programs_missing_for_torchrun, torchruns_agent
+from two_hosts import TwoHostsBase
 
-PYTHON_WITH_TORCHRUN = Path(__file__).resolve().parent.parent.parent / ".deps/peers/bin/python"
 SOME_STEPS = 40
-
-
-class TwoHostsBase(FaultTest):
-    def start_on_hosts(self, plan, *options):
-        """A rank on each host, as torchrun starts them; the first hosts the store."""
-        arguments = self.train_arguments(plan, "run", *options)  # may change the plan, of which the hosts get copies
-        self.hosts = make_hosts(self, 2)
-        return [self.start_rank(rank, *arguments) for rank in range(len(self.hosts))]
-
-    def start_rank(self, rank, *arguments, **variables):
-        variables = {"RANK": rank, "LOCAL_RANK": 0, "WORLD_SIZE": len(self.hosts), "MASTER_ADDR": self.hosts[0].address,
-                     "MASTER_PORT": MASTER_PORT, **variables}
-        return self.start(*arguments, name=f"rank{rank}", wrapper=self.hosts[rank].wrapper, **variables)
 
 
 class TwoHostsTest(TwoHostsBase):
@@ -64,28 +52,27 @@ class TwoHostsTest(TwoHostsBase):
     def test_a_name_with_addresses_that_lead_nowhere(self):
         self.of_length("static.json", SOME_STEPS)
         arguments = self.train_arguments("static.json", "run")
-        self.hosts = make_hosts(self, 2)
+        self.hosts = hosts_for(self, 2)
         self.hosts[0].call_by_name("a", "127.0.1.1", self.hosts[0].address)
         self.hosts[1].call_by_name("a", "10.77.0.3", self.hosts[0].address)
         self.hosts[1].sends_in_vain_to("10.77.0.3")
-        for rank in [self.start_rank(number, *arguments, MASTER_ADDR="a") for number in (0, 1)]:
+        for rank in self.start_every_rank(*arguments, MASTER_ADDR="a"):
             self.assertEqual(rank.ended_within(HANG_SECONDS), 0, rank.stderr)
             self.assert_clean(rank)
         self.assert_same_losses_as_on_one_host("static.json")
 
     def test_torchruns_agents(self):
-        if not PYTHON_WITH_TORCHRUN.exists():
-            print(f"\nSKIPPED LOUDLY: there is no {PYTHON_WITH_TORCHRUN} (scripts/setup-peers)", file=sys.stderr)
+        if missing := programs_missing_for_torchrun():
+            print(f"\nSKIPPED LOUDLY: there is no {', '.join(missing)}", file=sys.stderr)
             self.skipTest("no torchrun")
         self.of_length("static.json", SOME_STEPS)
-        self.hosts = make_hosts(self, 2)
+        self.hosts = hosts_for(self, 2)
         agents = []
         for number, host in enumerate(self.hosts):
-            agent = [PYTHON_WITH_TORCHRUN, "-m", "torch.distributed.run", "--nnodes", 2, "--node-rank", number,
-                     "--nproc-per-node", 1, "--master-addr", self.hosts[0].address, "--master-port", MASTER_PORT,
-                     "--no-python"]
+            agent = torchruns_agent("--nnodes", 2, "--node-rank", number, "--nproc-per-node", 1, "--master-addr",
+                                    self.hosts[0].address, "--master-port", MASTER_PORT)
             agents.append(self.start(*self.train_arguments("static.json", "run"), name=f"agent{number}",
-                                     wrapper=[*host.wrapper, *map(str, agent)]))
+                                     wrapper=[*host.wrapper, *agent]))
         for agent in agents:
             self.assertEqual(agent.ended_within(HANG_SECONDS), 0, agent.stderr)
         self.assert_same_losses_as_on_one_host("static.json")
@@ -109,9 +96,9 @@ class TwoHostsTest(TwoHostsBase):
 
     def test_messages_go_by_a_second_card_and_the_ranks_meet_at_the_first(self):
         arguments = self.train_arguments("static.json", "run", *LONG, "--interface", SECOND_CARD)
-        self.hosts = make_hosts(self, 2)
+        self.hosts = hosts_for(self, 2)
         second_cards = {host.add_second_card() for host in self.hosts}
-        ranks = [self.start_rank(rank, *arguments) for rank in (0, 1)]
+        ranks = self.start_every_rank(*arguments)
         self.wait_until(lambda: self.is_training(ranks[0]) or ranks[0].ended_within(0) is not None, HANG_SECONDS,
                         lambda: ranks[0].stderr)
         doors = {door.address for door in listening_sockets(processes_naming(self.folder))}
@@ -125,7 +112,7 @@ class OwnFilesTest(TwoHostsBase):
     def start_with(self, change, options_of_second=(), arguments=()):
         """Both ranks, on hosts whose files `change` has been at."""
         arguments = arguments or self.train_arguments("static.json", "run", *LONG)
-        self.hosts = make_hosts(self, 2)
+        self.hosts = hosts_for(self, 2)
         change(*self.hosts)
         return [self.start_rank(rank, *arguments, *more, CUDA_VISIBLE_DEVICES="")
                 for rank, more in enumerate(((), options_of_second))]
@@ -206,8 +193,8 @@ class OwnCheckpointsTest(TwoHostsBase):
         """Hosts whose ranks were killed after some checkpoints; the arguments with which they were started."""
         self.of_length("static.json", self.STEPS)
         arguments = self.train_arguments("static.json", "run", "--checkpoint-steps", 20)
-        self.hosts = make_hosts(self, 2)
-        ranks = [self.start_rank(rank, *arguments) for rank in (0, 1)]
+        self.hosts = hosts_for(self, 2)
+        ranks = self.start_every_rank(*arguments)
         self.wait_until(lambda: all(max(self.files_of(host), default=0) >= 40 for host in self.hosts)
                         or ranks[0].ended_within(0) is not None, HANG_SECONDS, lambda: ranks[0].stderr)
         for rank in ranks:
@@ -227,7 +214,7 @@ class OwnCheckpointsTest(TwoHostsBase):
             layers = [{name for name in files if name.startswith("layer-")} for files in (first, second)]
             self.assertFalse(layers[0] & layers[1])
             self.assertTrue(all(layers))
-        self.trained_on(*(self.start_rank(rank, *arguments) for rank in (0, 1)))
+        self.trained_on(*self.start_every_rank(*arguments))
         on_one_host = self.train("static.json", "one-host", "--nodes", 2, "--nproc-per-node", 1)
         self.assertEqual(self.losses(self.read(self.hosts[0].path("run/summary.json"))), self.losses(on_one_host))
 
@@ -237,7 +224,7 @@ class OwnCheckpointsTest(TwoHostsBase):
         step = min(max(self.files_of(host)) for host in self.hosts)
         arguments = self.train_arguments("static.json", "other", "--resume", f"run/checkpoints/step-{step:08}")
         self.hosts.reverse()
-        self.trained_on(*(self.start_rank(rank, *arguments) for rank in (0, 1)))
+        self.trained_on(*self.start_every_rank(*arguments))
         on_one_host = self.train("static.json", "one-host", "--nodes", 2, "--nproc-per-node", 1)
         last = self.losses(self.read(self.hosts[0].path("other/summary.json")))[-1]
         self.assertEqual(last, self.losses(on_one_host)[-1])
@@ -245,7 +232,7 @@ class OwnCheckpointsTest(TwoHostsBase):
     def test_ranks_may_change_hosts(self):
         arguments = self.interrupted()
         self.hosts.reverse()
-        self.trained_on(*(self.start_rank(rank, *arguments) for rank in (0, 1)))
+        self.trained_on(*self.start_every_rank(*arguments))
         on_one_host = self.train("static.json", "one-host", "--nodes", 2, "--nproc-per-node", 1)
         last = self.losses(self.read(self.hosts[0].path("run/summary.json")))[-1]
         self.assertEqual(last, self.losses(on_one_host)[-1])
@@ -255,7 +242,7 @@ class OwnCheckpointsTest(TwoHostsBase):
         lost = min(name for files in self.files_of(self.hosts[1]).values() for name in files
                    if name.startswith("layer"))
         shutil.rmtree(self.hosts[1].path("run/checkpoints"))
-        ranks = [self.start_rank(rank, *arguments) for rank in (0, 1)]
+        ranks = self.start_every_rank(*arguments)
         for rank in ranks:
             self.assertEqual(rank.ended_within(LIMIT_SECONDS), 1, rank.stderr)
             self.assertRegex(rank.stderr, rf"frostpipe: checkpoint of step \d+: no host has {lost}, .* whole, which "
@@ -271,7 +258,7 @@ class SlowCableTest(TwoHostsBase):
         """As ranks on all hosts have measured it."""
         arguments = ("profile", "--model", "model", "--data", "data.tsv", "--global-batch", 16, "--micro-batch-sizes",
                      4, "--quick", "--cluster", "measured.json", "-o", self.folder / "measured-profile.json")
-        ranks = [self.start_rank(rank, *arguments) for rank in range(len(self.hosts))]
+        ranks = self.start_every_rank(*arguments)
         for rank in ranks:
             self.assertEqual(rank.ended_within(HANG_SECONDS), 0, rank.stderr)
         cluster = self.read(self.hosts[0].path("measured.json"))
@@ -284,7 +271,7 @@ class SlowCableTest(TwoHostsBase):
                                    delta=self.MEGABITS / 10, msg=use)
 
     def test_profile_measures_the_links_between_hosts(self):
-        self.hosts = make_hosts(self, 2)
+        self.hosts = hosts_for(self, 2)
         for host in self.hosts:
             host.slow_down(self.MEGABITS)
         cluster = self.profiled_cluster()
@@ -293,7 +280,7 @@ class SlowCableTest(TwoHostsBase):
 
     def test_profile_tells_a_slow_cable_from_the_others(self):
         """Of three hosts the last one's is slow: nodes 0 and 1 are the pair that is connected better."""
-        self.hosts = make_hosts(self, 3)
+        self.hosts = hosts_for(self, 3)
         self.hosts[2].slow_down_cable(self.MEGABITS)
         cluster = self.profiled_cluster()
         self.assert_slow(cluster["inter_node"], "point_to_point")

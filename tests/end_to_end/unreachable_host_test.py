@@ -6,8 +6,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
 from faults import LIMIT_SECONDS
-from hosts import CARD, MASTER_PORT, make_hosts
-from two_hosts_test import TwoHostsBase
+from hosts import CARD, MASTER_PORT, hosts_for
+from two_hosts import TwoHostsBase
 
 
 class UnreachableTest(TwoHostsBase):
@@ -15,7 +15,7 @@ class UnreachableTest(TwoHostsBase):
 
     def start_alone(self, *options, **variables):
         arguments = self.train_arguments("static.json", "run", *options)
-        self.hosts = make_hosts(self, 2)
+        self.hosts = hosts_for(self, 2)
         return self.start_rank(1, *arguments, **variables)
 
     def ended_with(self, rank, *says):
@@ -38,7 +38,7 @@ class UnreachableTest(TwoHostsBase):
 
     def test_a_host_whose_answers_are_lost(self):
         arguments = self.train_arguments("static.json", "run")
-        self.hosts = make_hosts(self, 2)
+        self.hosts = hosts_for(self, 2)
         self.hosts[0].answers_nobody(self.hosts[1].address)
         self.start_rank(0, *arguments)
         self.ended_with(self.start_rank(1, *arguments), f"cannot reach {self.hosts[0].address}:{MASTER_PORT}",
@@ -47,9 +47,9 @@ class UnreachableTest(TwoHostsBase):
     def test_ports_between_ranks_that_are_blocked(self):
         """The store's is not."""
         arguments = self.train_arguments("static.json", "run")
-        self.hosts = make_hosts(self, 2)
+        self.hosts = hosts_for(self, 2)
         self.hosts[1].block_high_ports()
-        for rank in [self.start_rank(number, *arguments) for number in (0, 1)]:
+        for rank in self.start_every_rank(*arguments):
             self.ended_with(rank, "rank 0 on host a cannot reach 10.77.0.2:",
                             "one of rank 1's ports on host b that the system chooses", "no answer for 10 s")
 
@@ -58,7 +58,7 @@ class UnreachableTest(TwoHostsBase):
 
     def test_a_name_that_is_loopback_on_its_own_host(self):
         arguments = self.train_arguments("static.json", "run")
-        self.hosts = make_hosts(self, 2)
+        self.hosts = hosts_for(self, 2)
         self.hosts[0].call_by_name("a", "127.0.1.1")
         self.ended_with(self.start_rank(0, *arguments, MASTER_ADDR="a"),
                         "rank 0 on host a: MASTER_ADDR: a is 127.0.1.1 here (see /etc/hosts)")

@@ -16,7 +16,8 @@ PROGRAM = """case "$1" in
   profile) echo "$RANK of $WORLD_SIZE on $(hostname)" >>"$0.started"
     test -z "$FAILS" || { echo "frostpipe: cannot measure" >&2; exit 1; }
     echo '{}' >profile.json; echo '{"inter_node": {"of": "the test"}}' >cluster.json ;;
-  plan) case "$*" in *pp=2*) layout=2 other=1 ns=110000000 ;; *) layout=1 other=2 ns=200000000 ;; esac
+  plan) test -z "$PLANS_NOTHING" || { echo "frostpipe: no plan fits" >&2; exit 1; }
+    case "$*" in *pp=2*) layout=2 other=1 ns=110000000 ;; *) layout=1 other=2 ns=200000000 ;; esac
     for last; do :; done
     echo "{\\"phases\\": [{\\"layout\\": {\\"pipeline_parallel_size\\": $layout, \\"data_parallel_size\\": $other},
       \\"predicted\\": {\\"iteration_ns\\": $ns}}]}" >"$last" ;;
@@ -33,11 +34,11 @@ class BenchHostsTest(FakeToolTest):
         (self.folder / "model").mkdir()
         (self.folder / "data.tsv").write_text("text\tlabel\n")
 
-    def run_script(self, program):
+    def run_script(self, program, *more):
         self.tool_does(program)
         return subprocess.run([sys.executable, "-B", ROOT / "scripts/bench-hosts", "--frostpipe", self.tool, "--model",
                                self.folder / "model", "--data", self.folder / "data.tsv", "--megabits", "0", "--rounds",
-                               "2", "-o", self.folder / "out"], capture_output=True, text=True, check=False)
+                               "2", "-o", self.folder / "out", *more], capture_output=True, text=True, check=False)
 
     def figures(self):
         return json.loads((self.folder / "out/figures.json").read_text())
@@ -56,6 +57,21 @@ class BenchHostsTest(FakeToolTest):
         self.assertEqual(done.returncode, 1)
         self.assertIn("0 Mbit/s: no figures: frostpipe: cannot measure", done.stdout)
         self.assertEqual(self.figures()["missing"], ["0 Mbit/s"])
+
+    def test_a_plan_that_fails_is_told_and_the_next_rate_is_measured(self):
+        first_rate = '[ "$(grep -c . "$0.started")" != 2 ]'  # its two ranks have profiled, and no others yet
+        done = self.run_script(f"{first_rate} || PLANS_NOTHING=1\n{PROGRAM}", "--megabits", "1000", "0")
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("1000 Mbit/s: no figures: frostpipe: no plan fits (status 1 of ", done.stdout)
+        self.assertIn("| unshaped | 110 |", done.stdout)
+        self.assertEqual(self.figures()["missing"], ["1000 Mbit/s"])
+
+    def test_what_is_not_there_is_told_in_a_sentence(self):
+        for option in ("--model", "--data", "--frostpipe"):
+            with self.subTest(option):
+                done = self.run_script(PROGRAM, option, self.folder / "nowhere")
+                self.assertEqual((done.returncode, done.stdout), (1, ""))
+                self.assertRegex(done.stderr, rf"^bench-hosts: {option}: .*nowhere.*\n$")
 
 
 if __name__ == "__main__":

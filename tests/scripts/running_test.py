@@ -1,6 +1,7 @@
 """bench/running.py, that the scripts tell by it why frostpipe failed, and bench/byte_alphabet.py."""
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -19,11 +20,18 @@ from fake_tool import FakeToolTest
 
 SENTENCE = "frostpipe: no static plan fits: stage 0 needs 41.2 GiB, rank 0 has 39.2 GiB"
 ADVICE = "try more stages, or --recompute layers"
-JOB = {"RANK": "1", "WORLD_SIZE": "2", "MASTER_PORT": "1", "SLURM_PROCID": "1", "OMPI_COMM_WORLD_RANK": "1",
-       "PMI_RANK": "1", "MPI_LOCALRANKID": "1"}
+
+# The variables by which the tool's sources tell whose rank they are, but for what a user sets; each is 1 here.
+JOB = {name: "1" for source in (ROOT / "executor/elastic").iterdir()
+       for name in re.findall(r'"([A-Z]+(?:_[A-Z]+)*)"', source.read_text()) if name != "GLOO_SOCKET_IFNAME"}
 
 
 class RunningTest(FakeToolTest):
+    def test_the_variables_of_every_launcher_are_looked_at(self):
+        """Else the tests below would find nothing wherever they look."""
+        self.assertGreater(set(JOB), {"RANK", "LOCAL_WORLD_SIZE", "TORCHELASTIC_RUN_ID", "SLURM_PROCID", "PMI_RANK",
+                                      "OMPI_COMM_WORLD_RANK", "PMIX_NAMESPACE", "FROSTPIPE_CONTROL"})
+
     def programs(self):
         (self.folder / "logs").mkdir()
         return programs.Programs(types.SimpleNamespace(frostpipe=self.tool), self.folder, "cpu",

@@ -14,7 +14,9 @@ import time
 import unittest
 from pathlib import Path
 
+sys.path.append(str(Path(__file__).resolve().parent.parent.parent / "bench"))
 import tiny_model
+from running import environment_without_job
 
 FROSTPIPE = os.path.abspath(os.environ["FROSTPIPE"]) if "FROSTPIPE" in os.environ else shutil.which("frostpipe")
 GLOBAL_BATCH = 16
@@ -28,11 +30,6 @@ SHARED_FOLDER = os.environ.get("FROSTPIPE_SHARED_FOLDER")
 # What no user should ever see: a C++ stack, a library's own log, an uncaught exception.
 NOT_FOR_USERS = re.compile(r"frame #|Exception raised from|terminate called|what\(\)|core dumped|this is a "
                            r"bug|^\[[WEI]\d{3}", re.MULTILINE)
-
-# Variables that would make the tool think it is one rank of somebody's job.
-RANK_VARIABLES = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT", "FROSTPIPE_LAUNCHER",
-                  "FROSTPIPE_CONTROL", "FROSTPIPE_MAY_RENDEZVOUS_AGAIN")
-RANK_VARIABLE_PREFIXES = ("TORCHELASTIC_", "SLURM_", "OMPI_", "PMI_", "PMIX_", "MPI_LOCAL")
 
 
 def is_alive(pid):
@@ -174,8 +171,7 @@ class EndToEndTest(unittest.TestCase):
 
     @staticmethod
     def environment(**more):
-        environment = {key: value for key, value in os.environ.items()
-                       if key not in RANK_VARIABLES and not key.startswith(RANK_VARIABLE_PREFIXES)}
+        environment = environment_without_job()
         environment.setdefault("OMP_WAIT_POLICY", "passive")  # spinning, threads take the cores of other tests
         environment.update({key: str(value) for key, value in more.items()})
         return environment

@@ -36,15 +36,18 @@ def reason_without_hosts():
 class Host:
     """Processes are started in it with `wrapper` before their command line."""
 
-    def __init__(self, test, name):
+    def __init__(self, stack, folder, name):
         self.name = name
-        self.folder = test.folder
+        self.folder = folder
         self.holder = subprocess.Popen(["setpriv", "--pdeathsig", "KILL", "unshare", "--net", "--uts", "--mount",
                                         "sleep", "infinity"], stdin=subprocess.DEVNULL)
-        test.addCleanup(self.holder.wait)
-        test.addCleanup(self.holder.kill)
+        stack.callback(self.holder.wait)
+        stack.callback(self.holder.kill)
         command = Path(f"/proc/{self.holder.pid}/cmdline")
-        test.wait_until(lambda: command.read_bytes().startswith(b"sleep"), 10, f"host {name}")
+        until = time.monotonic() + 10
+        while not command.read_bytes().startswith(b"sleep"):
+            assert time.monotonic() < until, f"host {name}: not made within 10 s"
+            time.sleep(0.05)
         self.run("hostname", name)
         self.run("ip", "link", "set", "lo", "up")
 
@@ -69,7 +72,7 @@ class Host:
                 assert set_network(outside.fileno(), 0) == 0, os.strerror(ctypes.get_errno())
 
     def own_folder(self):
-        """From now on the test's folder is this host's own, with a copy of what is in it."""
+        """From now on the folder is this host's own, with a copy of what is in it."""
         stage = f"{self.folder}/own"
         self.run("sh", "-c", f"mkdir {stage} && mount -t tmpfs own {stage} && "
                              f"find . -mindepth 1 -maxdepth 1 ! -name own -exec cp -a {{}} {stage} \\; && "
@@ -170,19 +173,34 @@ def introduce(hosts):
             host.call_by_name(other.name, other.address)
 
 
-def make_hosts(test, count):
-    """Hosts a, b, ... at 10.77.0.1, 10.77.0.2, ..., each with a copy of the test's folder; none of them knows the
-    others' names. Skips the test, loudly, where that needs more than there is."""
-    if reason := reason_without_hosts():
-        print(f"\nSKIPPED LOUDLY: hosts in namespaces: {reason}", file=sys.stderr)
-        test.skipTest(reason)
-    switch = Host(test, "switch")
+def rank_variables(hosts, rank, per_host=1):
+    """By which a rank knows itself, as torchrun sets them, where each of the hosts has `per_host`: the first host's
+    come first, and rank 0 hosts the store."""
+    return {"RANK": rank, "LOCAL_RANK": rank % per_host, "WORLD_SIZE": per_host * len(hosts),
+            "MASTER_ADDR": hosts[0].address, "MASTER_PORT": MASTER_PORT}
+
+
+def make_hosts(stack, folder, count):
+    """Hosts a, b, ... at 10.77.0.1, 10.77.0.2, ..., each with a copy of the folder; none of them knows the others'
+    names. They are gone when the ExitStack is closed. Only where reason_without_hosts() gives none."""
+    switch = Host(stack, folder, "switch")
     switch.run("ip", "link", "add", "switch", "type", "bridge")
     switch.run("ip", "link", "set", "switch", "up")
     hosts = []
     for number, name in enumerate(NAMES[:count], 1):
-        host = Host(test, name)
+        host = Host(stack, folder, name)
         host.connect(switch, f"10.77.0.{number}")
         host.own_folder()
         hosts.append(host)
     return hosts
+
+
+def hosts_for(test, count):
+    """make_hosts() with the test's folder, until the test ends. Skips it, loudly, where that needs more than there
+    is."""
+    if reason := reason_without_hosts():
+        print(f"\nSKIPPED LOUDLY: hosts in namespaces: {reason}", file=sys.stderr)
+        test.skipTest(reason)
+    stack = contextlib.ExitStack()
+    test.addCleanup(stack.close)
+    return make_hosts(stack, test.folder, count)

@@ -1,0 +1,45 @@
+"""Ranks started by what `launch` prints."""
+
+import os
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
+from end_to_end import FROSTPIPE, HANG_SECONDS
+from faults import FaultTest
+from torchrun import PYTHON_WITH_TORCHRUN
+
+
+class LaunchedBase(FaultTest):
+    num_ranks = 2
+
+    def write_plan(self, num_steps):
+        """With as many ranks on each of two hosts, for which there is two.json."""
+        self.of_length("static.json", num_steps)
+        device = self.read("cluster.json")["devices"][0]
+        self.write("two.json", {**self.read("cluster.json"), "devices": [
+            {**device, "node": rank * 2 // self.num_ranks} for rank in range(self.num_ranks)]})
+
+    def launched(self, launcher, *hosts, options=()):
+        """What it prints for the plan."""
+        _, plan, *words = self.train_arguments("static.json", "run", "--cluster", "two.json", *options)
+        which = ["--hosts", ",".join(hosts)] if hosts else []
+        return self.run_tool("launch", launcher, *which, plan, "--", *words).stdout
+
+    @staticmethod
+    def path_of_tool():
+        """PATH of a user who has the tool there."""
+        return f"{os.path.dirname(FROSTPIPE)}:{PYTHON_WITH_TORCHRUN.parent}:{os.environ['PATH']}"
+
+    def start_line(self, line, name, wrapper=(), **variables):
+        """As a user in a shell of that host."""
+        return self.start(name=name, wrapper=[*wrapper, "bash", "-c", line], PATH=self.path_of_tool(), **variables)
+
+    def losses_on_one_host(self):
+        """By our own launcher, with the same shards of the data."""
+        return self.losses(self.train("static.json", "one-host", "--cluster", "two.json", "--nodes", 2,
+                                      "--nproc-per-node", self.num_ranks // 2))
+
+    def assert_ended_well(self, *started):
+        for one in started:
+            self.assertEqual(one.ended_within(HANG_SECONDS), 0, one.stderr)
