@@ -262,7 +262,8 @@ class SlowCableTest(TwoHostsBase):
         for rank in ranks:
             self.assertEqual(rank.ended_within(HANG_SECONDS), 0, rank.stderr)
         cluster = self.read(self.hosts[0].path("measured.json"))
-        self.assertEqual([device["node"] for device in cluster["devices"]], list(range(len(self.hosts))))
+        self.assertEqual([device["node"] for device in cluster["devices"]],
+                         [rank // self.ranks_per_host for rank in range(len(ranks))])
         return cluster
 
     def assert_slow(self, links, *uses):
@@ -277,6 +278,19 @@ class SlowCableTest(TwoHostsBase):
         cluster = self.profiled_cluster()
         self.assert_slow(cluster["inter_node"], "point_to_point", "collective")
         self.assertNotIn("node_pairs", cluster)
+
+    def test_profile_finds_the_card_that_ranks_of_a_host_share(self):
+        """A sum over the first ranks has the card for itself, messages of all ranks at once share it."""
+        self.ranks_per_host = 2
+        self.hosts = hosts_for(self, 2)
+        for host in self.hosts:
+            host.slow_down(self.MEGABITS)
+        cluster = self.profiled_cluster()
+        card, = cluster["shared_links"]
+        self.assertEqual(card["nodes"], 1)
+        self.assert_slow({"together": card}, "together")
+        self.assert_slow(cluster["inter_node"], "point_to_point", "collective")
+        self.assertEqual(cluster["communication"]["all_reduce"], "direct")
 
     def test_profile_tells_a_slow_cable_from_the_others(self):
         """Of three hosts the last one's is slow: nodes 0 and 1 are the pair that is connected better."""
