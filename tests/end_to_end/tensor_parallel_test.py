@@ -13,6 +13,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
 import recovery
 from end_to_end import HANG_SECONDS
 from faults import free_port
+from layouts import in_layout
 
 NUM_STEPS = 20
 SPLIT = "sequence parallelism"
@@ -25,17 +26,13 @@ class TensorParallelCase(recovery.RecoveryCase):
         """`phases`: (from step, first trainable layer, p, d, t), and SPLIT where tokens are split; all use the same
         ranks. Returns train's options."""
         plan = self.read(self.of_length("static.json", num_steps))
-        only, num_layers = plan["phases"][0], plan["phases"][0]["partition"][-1]["end"]
+        only = plan["phases"][0]
         world = max(p * d * t for _, _, p, d, t, *_ in phases)
         plan.update(world_size=world, phases=[], cache={"dtype": "float32", "memory_bytes": 1 << 20, "disk_bytes": 0})
         for from_step, first_trainable, p, d, t, *split in phases:
-            layout = {"pipeline_parallel_size": p, "data_parallel_size": d, "tensor_parallel_size": t, "placement": [],
-                      "sequence_parallel": bool(split)}
             plan["phases"].append({
-                **only, "from_step": from_step, "first_trainable_layer": first_trainable, "layout": layout,
-                "partition": [{"begin": i * num_layers // p, "end": (i + 1) * num_layers // p} for i in range(p)],
-                "num_micro_batches": 2, "schedule": "1F1B", "cache": {"on": cache and first_trainable > 0, "found": []},
-                "predicted": {"iteration_ns": 1000000, "transformation_ns": 0, "peak_memory_bytes": [1 << 20] * world}})
+                **in_layout(only, p, d, t, bool(split)), "from_step": from_step,
+                "first_trainable_layer": first_trainable, "cache": {"on": cache and first_trainable > 0, "found": []}})
         self.write(name, plan)
         cluster = self.read("cluster.json")
         cluster["devices"] = cluster["devices"][:1] * world
