@@ -9,7 +9,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
 from end_to_end import HANG_SECONDS
 from hosts import MASTER_PORT, introduce
-from lost_host import JOBS, AgentsBase
+from layouts import in_layout
+from lost_host import FAULTY_JOBS, JOBS, AgentsBase
 
 SOME_STEPS = 400
 
@@ -20,16 +21,16 @@ class ElasticAgentsTest(AgentsBase):
 
     def setUp(self):
         super().setUp()
-        apart = self.read("both.json")
-        apart["phases"][0]["layout"]["placement"] = [0, 2, 1, 3]  # each host has both stages of a replica
-        self.write("apart.json", apart)
-        for job in ("replicas.json", "apart.json", "pipeline.json"):
-            self.of_length(job, SOME_STEPS)
-        shutil.copy(self.folder / "hosts-of-both.json", self.folder / "hosts-of-apart.json")
+        pipeline, replicas, apart = (self.read(job)["phases"][0] for job in FAULTY_JOBS)
+        apart["layout"]["placement"] = [0, 2, 1, 3]  # each host has both stages of a replica
+        phases = {"pipeline.json": pipeline, "replicas.json": replicas, "apart.json": apart,
+                  "tensors.json": in_layout(replicas, 1, 2, 2)}  # each host has a replica of two tensor ranks
         introduce(self.hosts)  # torch asks for them
-        for host in self.hosts:
-            for name in ("replicas.json", "apart.json", "pipeline.json", "hosts-of-apart.json"):
-                shutil.copy(self.folder / name, host.path(name))
+        for job, phase in phases.items():
+            self.write_job(job, phase, SOME_STEPS)
+            for host in self.hosts:
+                for name in (job, f"hosts-of-{job}"):
+                    shutil.copy(self.folder / name, host.path(name))
 
     def arguments(self, job, output="run"):
         return self.train_arguments(job, output, "--checkpoint-steps", 20, "--cluster", f"hosts-of-{job}")
@@ -66,7 +67,7 @@ class ElasticAgentsTest(AgentsBase):
         self.wait_for(lambda: "of the plan's" in self.started[0].stderr, "a plan for the host that is left")
 
     def test_the_host_that_is_left_goes_on(self):
-        for job in ("replicas.json", "apart.json"):
+        for job in ("replicas.json", "apart.json", "tensors.json"):
             with self.subTest(job):
                 self.tidy_up()
                 try:

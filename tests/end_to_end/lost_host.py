@@ -15,6 +15,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
 from end_to_end import HANG_SECONDS, NOT_FOR_USERS, processes_naming
 from hosts import hosts_for, rank_variables
+from layouts import in_layout
 from recovery import GOES_ON, RecoveryCase
 from torchrun import programs_missing_for_torchrun, torchruns_agent
 
@@ -23,17 +24,16 @@ SEED = int(os.environ.get("FROSTPIPE_SEED", 1))
 ONLY = os.environ.get("FROSTPIPE_FAULT")
 LIMIT_SECONDS = 20  # for every wait
 NUM_STEPS = 120
-JOBS = {"pipeline.json": 1, "replicas.json": 1, "both.json": 2, "apart.json": 2}  # ranks per host
+JOBS = {"pipeline.json": 1, "replicas.json": 1, "both.json": 2, "apart.json": 2, "tensors.json": 2}  # ranks per host
 FAULTY_JOBS = ("pipeline.json", "replicas.json", "both.json")
 
 WAITS = re.compile(r"^frostpipe: rank \d+ on host \w+ (waits for ranks? |cannot reach .* for 10 s; waiting)")
-# A disk that is full costs checkpoints and figures of steps, and the run goes on.
-LACKS = re.compile(r"^frostpipe: (rank \d+: )?(checkpoint of step \d+|.*: the figures of step)")
+UNRECORDED = re.compile(r"^frostpipe: .*: the figures of step (\d+) cannot be written; ", re.MULTILINE)
 
 
 def sentences_of_the_end(started):
     return [line for line in started.stderr.splitlines()
-            if line.startswith("frostpipe: ") and not any(said.search(line) for said in (GOES_ON, WAITS, LACKS))]
+            if line.startswith("frostpipe: ") and not any(said.search(line) for said in (GOES_ON, WAITS, UNRECORDED))]
 
 
 @dataclasses.dataclass
@@ -47,19 +47,19 @@ class LostHostBase(RecoveryCase):
     def setUp(self):
         super().setUp()
         pipeline, replicas = (self.read(f"{name}.json")["phases"][0] for name in ("static", "data-parallel"))
-        both = {**pipeline, "predicted": {**pipeline["predicted"], "peak_memory_bytes": []},
-                "partition": [{"begin": 0, "end": 5}, {"begin": 5, "end": 10}], "num_micro_batches": 2,
-                "layout": {"pipeline_parallel_size": 2, "data_parallel_size": 2, "tensor_parallel_size": 1,
-                           "placement": []}}
-        device = self.read("cluster.json")["devices"][0]
-        for job, phase in zip(FAULTY_JOBS, (pipeline, replicas, both)):
-            nodes = [{**device, "node": node} for node in (0, 1) for _ in range(JOBS[job])]
-            self.write(f"hosts-of-{job}", {**self.read("cluster.json"), "devices": nodes})
-            plan = {**self.read("static.json"), "phases": [phase], "memory_limited": False, "world_size": 2 * JOBS[job]}
-            self.write(job, plan)
-            self.of_length(job, NUM_STEPS)
+        for job, phase in zip(FAULTY_JOBS, (pipeline, replicas, in_layout(pipeline, 2, 2, 1))):
+            self.write_job(job, phase, NUM_STEPS)
         self.references = {}
         self.hosts = hosts_for(self, 2)
+
+    def write_job(self, job, phase, num_steps):
+        """A plan of that phase alone, and the cluster of its ranks."""
+        device = self.read("cluster.json")["devices"][0]
+        nodes = [{**device, "node": node} for node in (0, 1) for _ in range(JOBS[job])]
+        self.write(f"hosts-of-{job}", {**self.read("cluster.json"), "devices": nodes})
+        self.write(job, {**self.read("static.json"), "phases": [phase], "memory_limited": False,
+                         "world_size": 2 * JOBS[job]})
+        self.of_length(job, num_steps)
 
     def arguments(self, job, output="run"):
         return self.train_arguments(job, output, "--checkpoint-steps", 1, "--cluster", f"hosts-of-{job}")
@@ -96,13 +96,13 @@ class LostHostBase(RecoveryCase):
         for host in self.hosts:
             host.run("sh", "-c", "mountpoint -q run && umount run; rm -rf run")
 
-    def assert_same_as(self, undisturbed, lacks_figures=False):
-        """To the bit; a disk that was full may lack figures of steps, and says so."""
+    def assert_same_as(self, undisturbed, said=""):
+        """To the bit; but figures of steps may be missing from the first on that could not be written, as was said."""
         run = self.read(self.hosts[0].path("run/summary.json"))
         losses, expected = ({step["step"]: step["loss"] for step in one["steps"]} for one in (run, undisturbed.run))
-        if lacks_figures:
-            expected = {step: loss for step, loss in expected.items() if step in losses}
-        self.assertEqual(losses, expected)
+        if missing := expected.keys() - losses.keys():
+            self.assertGreaterEqual(min(missing), min(map(int, UNRECORDED.findall(said)), default=NUM_STEPS))
+        self.assertEqual(losses, {step: loss for step, loss in expected.items() if step not in missing})
         self.assertEqual(run["test_predictions"], undisturbed.run["test_predictions"])
         self.assertEqual(self.hosts[0].path("run/model/model.safetensors").read_bytes(), undisturbed.weights)
 
@@ -131,6 +131,9 @@ class LostHostBase(RecoveryCase):
             elif code is not None:
                 self.assertIn(code, (0, -signal.SIGKILL))
                 self.assertEqual(said, [])
+
+    def said_by_all(self):
+        return "".join(started.stderr for started in self.started)
 
     def has_results(self):
         return self.hosts[0].path("run/summary.json").exists()
@@ -176,9 +179,10 @@ class LostHostBase(RecoveryCase):
             if self.waits_before_mending:
                 self.settle()
             mend(self.hosts[host])
+            said = self.said_by_all()
             ending = self.go_on(job)
             self.wait_until(lambda: not processes_naming(self.folder / "run"), 5, "processes to be gone")
-            self.assert_same_as(undisturbed, self.waits_before_mending is False)
+            self.assert_same_as(undisturbed, said + self.said_by_all())
             return what, phase, ending, None
         except Exception as error:
             said = "\n".join(f"-- {number}: {started.ended_within(0)}\n{started.stderr}"

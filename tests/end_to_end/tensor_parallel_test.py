@@ -13,6 +13,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
 import recovery
 from end_to_end import HANG_SECONDS
 from faults import free_port
+from layouts import in_layout
 
 NUM_STEPS = 20
 SPLIT = "sequence parallelism"
@@ -25,17 +26,13 @@ class TensorParallelCase(recovery.RecoveryCase):
         """`phases`: (from step, first trainable layer, p, d, t), and SPLIT where tokens are split; all use the same
         ranks. Returns train's options."""
         plan = self.read(self.of_length("static.json", num_steps))
-        only, num_layers = plan["phases"][0], plan["phases"][0]["partition"][-1]["end"]
+        only = plan["phases"][0]
         world = max(p * d * t for _, _, p, d, t, *_ in phases)
         plan.update(world_size=world, phases=[], cache={"dtype": "float32", "memory_bytes": 1 << 20, "disk_bytes": 0})
         for from_step, first_trainable, p, d, t, *split in phases:
-            layout = {"pipeline_parallel_size": p, "data_parallel_size": d, "tensor_parallel_size": t, "placement": [],
-                      "sequence_parallel": bool(split)}
             plan["phases"].append({
-                **only, "from_step": from_step, "first_trainable_layer": first_trainable, "layout": layout,
-                "partition": [{"begin": i * num_layers // p, "end": (i + 1) * num_layers // p} for i in range(p)],
-                "num_micro_batches": 2, "schedule": "1F1B", "cache": {"on": cache and first_trainable > 0, "found": []},
-                "predicted": {"iteration_ns": 1000000, "transformation_ns": 0, "peak_memory_bytes": [1 << 20] * world}})
+                **in_layout(only, p, d, t, bool(split)), "from_step": from_step,
+                "first_trainable_layer": first_trainable, "cache": {"on": cache and first_trainable > 0, "found": []}})
         self.write(name, plan)
         cluster = self.read("cluster.json")
         cluster["devices"] = cluster["devices"][:1] * world
@@ -96,6 +93,16 @@ class TensorParallelTest(TensorParallelCase):
             self.assertEqual(rank.ended_within(HANG_SECONDS), 0, rank.stderr)
         self.assertEqual(self.losses(self.read("theirs/summary.json")), self.losses(ours))
 
+    def peaks(self, *options):
+        """Bytes of each of two tensor ranks, measured and predicted."""
+        self.run_tool("plan", "--profile", "two-profile.json", "--cluster", "two.json", "--global-batch", 16,
+                      "--method", "static", "--tp", 2, *options, "--steps", NUM_STEPS, "-o", "two.plan.json")
+        [planned] = self.read("two.plan.json")["phases"]
+        self.assertEqual(planned["layout"].get("sequence_parallel", False), "--sequence-parallel" in options)
+        [phase] = self.train("two.plan.json", "two", "--overwrite")["phases"]
+        self.assertEqual(phase["tensor_ranks"], 2)
+        return list(zip(phase["measured_peak_memory_bytes"], planned["predicted"]["peak_memory_bytes"], strict=True))
+
     def test_what_is_measured_with_tensor_ranks_is_planned_and_trained(self):
         profile = ["profile", "--model", "model", "--data", "data.tsv", "--global-batch", 16, "--quick",
                    "--cluster", "two.json", "-o", "two-profile.json"]
@@ -110,18 +117,11 @@ class TensorParallelTest(TensorParallelCase):
         self.assertTrue(measured(2, False))
         self.assertEqual(measured(2, False), measured(1, False), "the same layers and sizes")
         self.assertEqual(measured(2, True), measured(1, False), "the same layers and sizes")
-        self.run_tool("plan", "--profile", "two-profile.json", "--cluster", "two.json", "--global-batch", 16,
-                      "--method", "static", "--tp", 2, "--steps", NUM_STEPS, "-o", "two.plan.json")
-        run = self.train("two.plan.json", "two")
-        self.assertEqual([phase["tensor_ranks"] for phase in run["phases"]], [2])
-        self.run_tool("plan", "--profile", "two-profile.json", "--cluster", "two.json", "--global-batch", 16,
-                      "--method", "static", "--tp", 2, "--sequence-parallel", "--steps", NUM_STEPS, "-o",
-                      "split.plan.json")
-        planned = self.read("split.plan.json")["phases"][0]
-        self.assertTrue(planned["layout"]["sequence_parallel"])
-        measured_peaks = self.train("split.plan.json", "split")["phases"][0]["measured_peak_memory_bytes"]
-        for peak, expected in zip(measured_peaks, planned["predicted"]["peak_memory_bytes"], strict=True):
-            self.assertLess(peak, 1.05 * expected)
+        whole, split = self.peaks(), self.peaks("--sequence-parallel")
+        for (peak, expected), (split_peak, split_expected) in zip(whole, split, strict=True):
+            self.assertAlmostEqual(split_peak / peak, split_expected / expected, delta=0.03)
+            for ratio in (peak / expected, split_peak / split_expected):  # planned for the largest of all micro-batches
+                self.assertTrue(0.75 <= ratio <= 1.05, ratio)
         too_many = "at most 2, the model's attention heads"
         for wrong, says in ((3, "must divide the 2 ranks"), (4, "must divide")):
             self.assert_refused(*profile, "--tensor-parallel", wrong, says=["--tensor-parallel", says])

