@@ -3,9 +3,11 @@
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <map>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "executor/cache/store/activation_store.h"
@@ -35,7 +37,7 @@ struct FilledCache {
       samples.push_back({.tokens = sample + 1, .key = static_cast<std::uint64_t>(100 + sample)});
       options.entry_bytes.push_back(ActivationCache::entry_bytes(sample + 1, kHidden, at::kFloat));
     }
-    store = ActivationStore::create(options, "cached_share_test");
+    store = ActivationStore::create(options, "cached_share_test-" + std::to_string(getpid()));
     cache = std::make_unique<ActivationCache>(store.get(), samples, Ints{0, 1, 2, 3}, kHidden, at::kFloat,
                                               at::TensorOptions().dtype(at::kFloat));
     cache->set_boundary({.layer = kBoundary, .key = 7});
