@@ -105,6 +105,7 @@ std::string list_text() {
       "sailor: the simulator against published training runs on GH200 and mixed GPUs; needs --data FOLDER with their "
       "files\n";
   text += "vtrain: against published runs of Megatron on A100s; needs --data FOLDER\n";
+  text += "ppipe: the plans of PPipe's artifact made again, optimum and time; needs --data FOLDER with its tables\n";
   for (const FilelessSuite& one : kFilelessSuites) text += fmt::format("{}: {}\n", one.name, one.meaning);
   return text;
 }
@@ -114,11 +115,13 @@ std::optional<std::string> published_suite_text(const BenchOptions& options) {
   for (const FilelessSuite& one : kFilelessSuites) {
     if (options.suite == one.name) return published_text(one.table(), options.format);
   }
-  if (options.suite == "sailor" || options.suite == "vtrain") {
+  constexpr std::pair<const char*, PublishedTable (*)(const std::string&)> kOfFiles[] = {
+      {"sailor", sailor_table}, {"vtrain", vtrain_table}, {"ppipe", ppipe_table}};
+  for (const auto& [name, table] : kOfFiles) {
+    if (options.suite != name) continue;
     if (options.data.empty())
       throw UsageError(fmt::format("bench {}: needs --data FOLDER with the published files", options.suite));
-    return published_text(options.suite == "sailor" ? sailor_table(options.data) : vtrain_table(options.data),
-                          options.format);
+    return published_text(table(options.data), options.format);
   }
   if (options.suite == "planners") {
     if (options.format != "text")
@@ -147,7 +150,7 @@ Command add_bench_command(CLI::App& app) {
   const auto options = std::make_shared<BenchOptions>();
   CLI::App* command = app.add_subcommand("bench", "Train in many ways and compare them in one table");
   command->add_flag("--list", options->list, "Name the suites and what they run");
-  std::vector<std::string> suites = {"pipetransformer", "rehearsal", "planners", "sailor", "vtrain"};
+  std::vector<std::string> suites = {"pipetransformer", "rehearsal", "planners", "sailor", "vtrain", "ppipe"};
   for (const FilelessSuite& one : kFilelessSuites) suites.push_back(one.name);
   command->add_option("SUITE", options->suite, fmt::format("{}", fmt::join(suites, ", ")))
       ->check(CLI::IsMember(suites).description(""))
@@ -174,7 +177,7 @@ Command add_bench_command(CLI::App& app) {
   command->add_option("--only", options->only, "Some configurations, separated by commas")->type_name("NAMES");
   command
       ->add_option("--data", options->data,
-                   "sailor, vtrain: the published files; planners: PipeDream's and Piper's profiles")
+                   "sailor, vtrain, ppipe: the published files; planners: PipeDream's and Piper's profiles")
       ->type_name("FOLDER");
   add_format_option(*command, options->format, {"text", "json", "csv", "html"});
   command->footer(

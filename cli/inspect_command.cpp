@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
+#include "cli/serving/serving_plan_text.h"
 #include "cli/shared/common_options.h"
 #include "cli/shared/output.h"
 #include "cli/shared/table.h"
@@ -14,6 +15,7 @@
 #include "plan/partition.h"
 #include "plan/stages.h"
 #include "profiles/error.h"
+#include "profiles/files.h"
 
 namespace frostpipe {
 namespace {
@@ -97,7 +99,15 @@ std::string checkpoint_json(const Checkpoint& checkpoint, std::vector<std::strin
   return json.dump(2) + "\n";
 }
 
+int inspect_plan(const InspectOptions& options) {
+  const ServingPlan plan = serving_plan_from_json(read_named_file(options.path), options.path);
+  print_result(options.format == "json" ? to_json(plan)
+                                        : serving_plan_text(plan, options.path) + serving_explanation(plan));
+  return 0;
+}
+
 int run_inspect(const InspectOptions& options) {
+  if (std::filesystem::is_regular_file(options.path)) return inspect_plan(options);
   std::filesystem::path folder = options.path;
   if (std::filesystem::is_directory(folder / "checkpoints")) folder /= "checkpoints";
   if (!std::filesystem::exists(folder / "checkpoint.json")) {
@@ -123,10 +133,12 @@ int run_inspect(const InspectOptions& options) {
 
 Command add_inspect_command(CLI::App& app) {
   const auto options = std::make_shared<InspectOptions>();
-  CLI::App* command = app.add_subcommand("inspect", "Show what a checkpoint holds, and whether it is whole");
-  command->add_option("checkpoint", options->path, "RUN/checkpoints/step-..., or RUN: its newest")
+  CLI::App* command =
+      app.add_subcommand("inspect", "Show what a checkpoint holds, and whether it is whole, or a plan for serving");
+  command
+      ->add_option("checkpoint", options->path, "RUN/checkpoints/step-..., or RUN: its newest; or a plan for serving")
       ->required()
-      ->type_name("FOLDER");
+      ->type_name("PATH");
   add_format_option(*command, options->format);
   command->footer(
       "Exit code 1 if anything in it is not as it was written.\n\nExample:\n  frostpipe inspect runs/elastic");

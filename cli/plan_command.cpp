@@ -15,6 +15,7 @@
 #include "cli/plans/plan_terms.h"
 #include "cli/plans/plan_text.h"
 #include "cli/plans/replan_text.h"
+#include "cli/serving/plan_for_serving.h"
 #include "cli/shared/common_options.h"
 #include "cli/shared/output.h"
 #include "cli/shared/report_words.h"
@@ -196,8 +197,23 @@ AutoPlan complete_answer(AutoPlan answer, const PlanCommandOptions& options, con
   return answer;
 }
 
+int run_serving_plan(const PlanCommandOptions& options, const ServingOptions& serving, ServingMethod method) {
+  if (options.profiles.empty()) throw UsageError(fmt::format("plan: --method {} needs --profile FILE", options.method));
+  return plan_for_serving({.method = method,
+                           .profiles = options.profiles,
+                           .cluster = options.cluster,
+                           .output = options.output,
+                           .tokens = options.tokens,
+                           .options = serving,
+                           .explain = options.explain,
+                           .format = options.format});
+}
+
 int run_plan(PlanCommandOptions& options) {
-  if (options.profile.empty() && options.model.empty()) throw UsageError("plan: needs --profile FILE or --model NAME");
+  if (options.profiles.empty() && options.model.empty()) throw UsageError("plan: needs --profile FILE or --model NAME");
+  if (options.profiles.size() > 1) throw UsageError("plan: trains one model: give one --profile");
+  if (options.plan.global_batch_size == 0) throw UsageError("plan: needs --global-batch N");
+  if (!options.profiles.empty()) options.profile = options.profiles.front();
   const Inputs inputs = read_inputs(options);
   const Profile& profile = inputs.profile;
   complete(options, profile);
@@ -235,8 +251,13 @@ Command add_plan_command(CLI::App& app) {
   const auto options = std::make_shared<PlanCommandOptions>();
   CLI::App* command =
       app.add_subcommand("plan", "Choose a layout for each part of a run, from a profile and a cluster");
+  const auto serving = std::make_shared<ServingOptions>();
   add_plan_options(*command, *options);
-  return {command, [options] { return run_plan(*options); }};
+  add_serving_options(*command, *serving);
+  return {command, [options, serving] {
+            const auto method = find_serving_method(options->method);
+            return method ? run_serving_plan(*options, *serving, *method) : run_plan(*options);
+          }};
 }
 
 }  // namespace frostpipe

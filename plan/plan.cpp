@@ -8,6 +8,7 @@
 #include <set>
 
 #include "plan/memory.h"
+#include "plan/plan_json.h"
 #include "plan/reroute.h"
 #include "plan/schedule_rows.h"
 #include "plan/schedule_rules.h"
@@ -35,12 +36,6 @@ void fields(Archive& archive, json::Value<Archive, ParallelLayout>& layout) {
   archive("placement", layout.placement, json::at_least(0));
   archive("sequence_parallel", layout.sequence_parallel, json::Otherwise{false});
   archive("vacant", layout.vacant, json::MayBeMissing());
-}
-
-template <class Archive>
-void fields(Archive& archive, json::Value<Archive, LayerRange>& range) {
-  archive("begin", range.begin, json::at_least(0));
-  archive("end", range.end, json::at_least(0));
 }
 
 template <class Archive>
@@ -90,18 +85,6 @@ void fields(Archive& archive, json::Value<Archive, Phase>& phase) {
 }
 
 template <class Archive>
-void fields(Archive& archive, json::Value<Archive, Provenance>& provenance) {
-  archive("model_name", provenance.model_name);
-  archive("model_fingerprint", provenance.model_fingerprint);
-  archive("model_path", provenance.model_path);
-  archive("profile_path", provenance.profile_path);
-  archive("profile_fingerprint", provenance.profile_fingerprint);
-  archive("cluster_path", provenance.cluster_path);
-  archive("cluster_fingerprint", provenance.cluster_fingerprint);
-  archive("version", provenance.version);
-}
-
-template <class Archive>
 void fields(Archive& archive, json::Value<Archive, TrainingPlan>& plan) {
   archive("method", plan.method);
   archive("world_size", plan.world_size, json::between(1, json::kMostRanks));
@@ -121,8 +104,6 @@ void fields(Archive& archive, json::Value<Archive, TrainingPlan>& plan) {
 }
 
 namespace {
-
-constexpr int kNewestVersion = 2;
 
 /// Checks one phase; `place` is "plan.json: phases[1]".
 class PhaseValidator {
@@ -314,11 +295,13 @@ std::string to_json(const TrainingPlan& plan) {
     return phase.virtual_stages == 1 && phase.token_slices.empty() && phase.schedule_rows.empty() &&
            !phase.layout.sequence_parallel && phase.layout.vacant.empty();
   });
-  return json::write_envelope("frostpipe.plan", plan, is_of_version_1 ? 1 : kNewestVersion);
+  return json::write_envelope(kPlanFormat, plan, is_of_version_1 ? 1 : 2);
 }
 
 TrainingPlan plan_from_json(std::string_view json, std::string_view source) {
-  auto plan = json::read_envelope<TrainingPlan>(json, source, "frostpipe.plan", kNewestVersion);
+  const auto [version, content] = open_plan(json, source, PlanKind::training);
+  TrainingPlan plan;
+  json::read(content, json::Place(source, version), plan);
   for (std::size_t i = 0; i < plan.phases.size(); ++i) {
     Phase& phase = plan.phases[i];
     phase.schedule = canonical_schedule_name(phase.schedule);

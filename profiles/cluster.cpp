@@ -57,6 +57,7 @@ void fields(Archive& archive, json::Value<Archive, Cluster>& cluster) {
   archive("regroup_ns", cluster.regroup_ns, json::kDuration);
   archive("shared_links", cluster.shared_links, json::MayBeMissing{});
   archive("communication", cluster.communication, json::MayBeMissing{});
+  archive("price_per_hour", cluster.price_per_hour, json::MayBeMissing{json::between(0, 1'000'000'000)});
 }
 
 namespace {

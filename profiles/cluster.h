@@ -1,4 +1,5 @@
 #pragma once
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -88,6 +89,8 @@ struct Cluster {
   std::optional<Nanoseconds> regroup_ns = std::nullopt;
   std::vector<SharedLink> shared_links;
   Communication communication;
+  /// Of one device, by its type; for planners of serving that seek the cheapest plan.
+  std::map<std::string, double> price_per_hour;
   bool operator==(const Cluster&) const = default;
 };
 

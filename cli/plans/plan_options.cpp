@@ -21,7 +21,11 @@ std::vector<std::string> names_for_plans() {
 
 /// What is planned for.
 void add_sources(CLI::App& command, PlanCommandOptions& options) {
-  CLI::Option* profile = command.add_option("--profile", options.profile, "Profile of the model")->type_name("FILE");
+  CLI::Option* profile = command
+                             .add_option("--profile", options.profiles,
+                                         "Profile of the model; to serve several, or on unequal devices, several times")
+                             ->type_name("FILE")
+                             ->allow_extra_args(false);
   CLI::Option* model = command
                            .add_option("--model", options.model,
                                        "In place of a profile: an estimate from counted operations, of vit-b16, "
@@ -36,14 +40,18 @@ void add_sources(CLI::App& command, PlanCommandOptions& options) {
       ->type_name("NAME")
       ->needs(model);
   command.add_option("--cluster", options.cluster, "What there is to run on")->required()->type_name("FILE");
-  add_count_option(command, "--global-batch", options.plan.global_batch_size,
-                   "Samples per optimizer step, over all ranks")
-      ->required();
+  options.plan.global_batch_size = 0;
+  command
+      .add_option("--global-batch", options.plan.global_batch_size,
+                  "Samples per optimizer step, over all ranks; needed for every plan of training")
+      ->check(CLI::Range(1, kLargestCount).description(""))
+      ->type_name("N");
 }
 
 CLI::Option* add_method(CLI::App& command, PlanCommandOptions& options) {
   std::vector<std::string> methods = {"auto"};
   for (const PlanMethod method : plan_methods()) methods.emplace_back(to_string(method));
+  for (const std::string_view method : {"ppipe", "ppipe-np", "ppipe-dart"}) methods.emplace_back(method);
   return command
       .add_option(
           "--method", options.method,
@@ -54,7 +62,8 @@ CLI::Option* add_method(CLI::App& command, PlanCommandOptions& options) {
           "As published: equal-split, pipedream, pipedream-2bw, ptd-p (Megatron), terapipe (token slices of a causal "
           "model), pipetransformer-published; "
           "pipetransformer-without-replicas: freed ranks stay idle; timelyfreeze: "
-          "the share of weight gradients to leave out, at most --freeze-alpha of a stage's")
+          "the share of weight gradients to leave out, at most --freeze-alpha of a stage's. "
+          "To serve models: ppipe (pipelines over pools of unequal devices), ppipe-np and ppipe-dart (its baselines)")
       ->check(CLI::IsMember(methods).description(""))
       ->type_name("METHOD")
       ->capture_default_str();

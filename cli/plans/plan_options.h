@@ -1,5 +1,6 @@
 #pragma once
 #include <string>
+#include <vector>
 
 #include "cli/plans/plan_limits.h"
 #include "planner/memory_reserve.h"
@@ -13,6 +14,7 @@ namespace frostpipe {
 
 /// What `frostpipe plan` is told.
 struct PlanCommandOptions {
+  std::vector<std::string> profiles;  // several where models are served
   std::string profile, cluster, output;
   int epochs = 3;
   int num_steps = 0;         // 0 = from the epochs

@@ -11,8 +11,18 @@
 namespace frostpipe {
 namespace {
 
-/// Microseconds by block and batch size.
-std::vector<std::vector<Nanoseconds>> rows_of(std::string_view text, std::string_view source) {
+/// GPU and share of "MODEL-GPU-SHARE.csv"; else "imported".
+std::string device_in(const std::string& stem) {
+  const std::size_t last = stem.rfind('-');
+  const std::size_t before = last == std::string::npos || last == 0 ? std::string::npos : stem.rfind('-', last - 1);
+  if (before == std::string::npos) return "imported";
+  const std::string gpu = stem.substr(before + 1, last - before - 1), share = stem.substr(last + 1);
+  return share == "1" ? gpu : fmt::format("1/{} {}", share, gpu);
+}
+
+}  // namespace
+
+std::vector<std::vector<Nanoseconds>> block_table_rows(std::string_view text, std::string_view source) {
   std::vector<std::vector<Nanoseconds>> rows;
   int line_number = 0;
   for (std::string_view line : lines_of(text)) {
@@ -37,19 +47,8 @@ std::vector<std::vector<Nanoseconds>> rows_of(std::string_view text, std::string
   return rows;
 }
 
-/// GPU and share of "MODEL-GPU-SHARE.csv"; else "imported".
-std::string device_in(const std::string& stem) {
-  const std::size_t last = stem.rfind('-');
-  const std::size_t before = last == std::string::npos || last == 0 ? std::string::npos : stem.rfind('-', last - 1);
-  if (before == std::string::npos) return "imported";
-  const std::string gpu = stem.substr(before + 1, last - before - 1), share = stem.substr(last + 1);
-  return share == "1" ? gpu : fmt::format("1/{} {}", share, gpu);
-}
-
-}  // namespace
-
 Profile import_block_table(std::string_view text, std::string_view source, const ImportOptions& options) {
-  const auto rows = rows_of(text, source);
+  const auto rows = block_table_rows(text, source);
   if (rows.size() < 2)
     throw InvalidInput(std::string(source), "must have at least two blocks", std::to_string(rows.size()));
   const std::string device = device_in(std::filesystem::path(source).stem().string());

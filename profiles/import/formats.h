@@ -1,6 +1,7 @@
 #pragma once
 // Implementation header of import.cpp: formats that are not graphs.
 #include <string_view>
+#include <vector>
 
 #include "profiles/import/import.h"
 
@@ -11,6 +12,9 @@ Profile import_sailor(std::string_view text, std::string_view source, const Impo
 
 /// Numbers with commas between: a row per block, a column per batch size.
 Profile import_block_table(std::string_view text, std::string_view source, const ImportOptions& options);
+
+/// The same as nanoseconds by row and column, from whole microseconds. Throws InvalidInput that names the line.
+std::vector<std::vector<Nanoseconds>> block_table_rows(std::string_view text, std::string_view source);
 
 /// Embedding, layers, head: the names of a chain that has no better ones.
 Model chain_of(std::string_view source, int num_layers);

@@ -1,0 +1,124 @@
+#include "cli/serving/plan_for_serving.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "cli/plans/plan_files.h"
+#include "cli/serving/serving_plan_text.h"
+#include "cli/shared/output.h"
+#include "cli/shared/usage_error.h"
+#include "planner/serving/device_classes.h"
+#include "planner/serving/make_serving_plan.h"
+#include "planner/serving/prepartition.h"
+#include "profiles/error.h"
+#include "profiles/files.h"
+
+namespace frostpipe {
+namespace {
+
+constexpr int kNumBlocks = 10;  // as PPipe chose
+
+/// Profiles of one model, and where the first of them stands.
+struct Measured {
+  std::vector<Profile> profiles;
+  std::string path, content;
+};
+
+/// By the models' names, in the order of the files.
+std::vector<Measured> read_profiles(const std::vector<std::string>& paths) {
+  std::vector<Measured> models;
+  for (const auto& path : paths) {
+    const std::string content = read_named_file(path);
+    Profile profile = profile_from_json(content, path);
+    const auto same = [&](const Measured& model) { return model.profiles.front().model.name == profile.model.name; };
+    const auto found = std::ranges::find_if(models, same);
+    if (found == models.end())
+      models.push_back({.profiles = {std::move(profile)}, .path = path, .content = content});
+    else
+      found->profiles.push_back(std::move(profile));
+  }
+  return models;
+}
+
+DType dtype_of(const std::vector<Measured>& models) {
+  for (const auto& model : models)
+    for (const auto& profile : model.profiles)
+      if (!profile.measurements.empty()) return profile.measurements.front().key.dtype;
+  throw InvalidInput("--profile: holds no measurements");
+}
+
+int tokens_of(const ServingRequest& request, const Profile& profile) {
+  if (request.tokens > 0) return request.tokens;
+  return profile.workload ? std::max(1, static_cast<int>(std::lround(profile.workload->tokens))) : 1;
+}
+
+ModelToServe model_to_serve(const ServingRequest& request, const Measured& measured, const ServingProblem& problem,
+                            const std::string& cluster_content) {
+  const Profile& profile = measured.profiles.front();
+  const auto& [objectives, weights, rates, goal, margin, most_partitions] = request.options;
+  const std::string& name = profile.model.name;
+  const std::string objective = text_for(objectives, name);
+  if (objective.empty()) throw UsageError(fmt::format("plan: needs --slo TIME, the latency objective of {}", name));
+  const auto layers =
+      serving_profile_of(measured.profiles, problem.dtype, tokens_of(request, profile), problem.most_requests);
+  return {
+      .name = name,
+      .weight = number_for(weights, name, 1, "--weight"),
+      .objective_ns = parse_duration(objective, "--slo"),
+      .required_requests_per_second = number_for(rates, name, 0, "--required-rate"),
+      .profile = join_blocks(layers, prepartition(layers, kNumBlocks).ends),
+      .provenance = {.model_name = name,
+                     .model_fingerprint = fingerprint(profile.model),
+                     .model_path = profile.model_path.empty() ? "" : path_for_plan(profile.model_path, request.output),
+                     .profile_path = path_for_plan(measured.path, request.output),
+                     .profile_fingerprint = fingerprint(measured.content),
+                     .cluster_path = path_for_plan(request.cluster, request.output),
+                     .cluster_fingerprint = fingerprint(cluster_content),
+                     .version = FROSTPIPE_VERSION}};
+}
+
+ServingProblem problem_of(const ServingRequest& request) {
+  const std::string cluster_content = read_named_file(request.cluster);
+  const Cluster cluster = cluster_from_json(cluster_content, request.cluster);
+  const auto measured = read_profiles(request.profiles);
+  ServingProblem problem{.classes = device_classes_of(cluster),
+                         .latency_ns = cluster.inter_node.point_to_point.latency_ns,
+                         .dtype = dtype_of(measured),
+                         .most_partitions = request.options.most_partitions};
+  problem.memory_limit_bytes = memory_limits_of(cluster, problem.classes);
+  problem.margins.objective_fraction = request.options.margin;
+  parse_text(request.options.goal, "--objective", problem.objective);
+  std::vector<std::string> names;
+  for (const auto& model : measured) names.push_back(model.profiles.front().model.name);
+  require_known(request.options.objectives, names, "--slo");
+  require_known(request.options.weights, names, "--weight");
+  require_known(request.options.required_rates, names, "--required-rate");
+  for (const auto& model : measured) problem.models.push_back(model_to_serve(request, model, problem, cluster_content));
+  return problem;
+}
+
+}  // namespace
+
+int plan_for_serving(const ServingRequest& request) {
+  const ServingProblem problem = problem_of(request);
+  require_writable(request.output);
+  const auto result = make_serving_plan(request.method, problem);
+  if (const auto* const none = std::get_if<Infeasible>(&result)) {
+    print_note(fmt::format("no {} plan fits: {}", to_string(request.method), none->reason));
+    return 1;
+  }
+  const auto& plan = std::get<ServingPlan>(result);
+  validate(plan, request.output);
+  const std::string json = to_json(plan);
+  write_named_file(request.output, json);
+  if (request.format == "json")
+    print_result(json);
+  else
+    print_result(serving_plan_text(plan, request.output) + (request.explain ? serving_explanation(plan) : ""));
+  return 0;
+}
+
+}  // namespace frostpipe

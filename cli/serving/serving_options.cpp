@@ -1,0 +1,83 @@
+#include "cli/serving/serving_options.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+#include "profiles/error.h"
+#include "profiles/error_values.h"
+
+namespace frostpipe {
+namespace {
+
+/// One value at a time, several times.
+void add_values(CLI::App& command, const std::string& name, std::vector<std::string>& values, const std::string& type,
+                const std::string& meaning) {
+  command.add_option(name, values, meaning)->type_name(type)->allow_extra_args(false)->group("Serving");
+}
+
+}  // namespace
+
+void add_serving_options(CLI::App& command, ServingOptions& options) {
+  add_values(command, "--slo", options.objectives, "[MODEL=]TIME",
+             "Latency objective of requests, such as 100ms; for one model, MODEL=100ms; may be given several times");
+  add_values(command, "--weight", options.weights, "[MODEL=]X", "A model's part of the load beside the others'; 1");
+  add_values(command, "--required-rate", options.required_rates, "[MODEL=]X",
+             "With --objective cost: requests per second that a model must get");
+  command
+      .add_option("--objective", options.goal,
+                  "throughput: the least requests per second of a model per its weight, as many as possible; cost: the "
+                  "price per hour of the devices in use, as low as possible")
+      ->check(CLI::IsMember({"throughput", "cost"}).description(""))
+      ->type_name("GOAL")
+      ->capture_default_str()
+      ->group("Serving");
+  command.add_option("--margin", options.margin, "Part of every latency objective that the plan leaves for queueing")
+      ->check(CLI::Range(0.0, 0.95).description(""))
+      ->type_name("X")
+      ->capture_default_str()
+      ->group("Serving");
+  command.add_option("--max-partitions", options.most_partitions, "Pools of a pipeline at most")
+      ->check(CLI::Range(1, 4).description(""))
+      ->type_name("N")
+      ->capture_default_str()
+      ->group("Serving");
+}
+
+std::string text_for(const std::vector<std::string>& values, const std::string& name) {
+  std::string found, for_all;
+  for (const auto& value : values) {
+    const auto sign = value.rfind('=');
+    if (sign == std::string::npos)
+      for_all = value;
+    else if (value.substr(0, sign) == name)
+      found = value.substr(sign + 1);
+  }
+  return found.empty() ? for_all : found;
+}
+
+double number_for(const std::vector<std::string>& values, const std::string& name, double otherwise,
+                  const std::string& option) {
+  const std::string text = text_for(values, name);
+  if (text.empty()) return otherwise;
+  double number = 0;
+  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || stop != text.data() + text.size() || !std::isfinite(number) || number <= 0)
+    throw InvalidInput(option, "must be a number > 0", in_quotes(text));
+  return number;
+}
+
+void require_known(const std::vector<std::string>& values, const std::vector<std::string>& names,
+                   const std::string& option) {
+  for (const auto& value : values) {
+    const auto sign = value.rfind('=');
+    if (sign == std::string::npos || std::ranges::find(names, value.substr(0, sign)) != names.end()) continue;
+    throw InvalidInput(option, fmt::format("must name a model of the profiles: {}", in_quotes(names)),
+                       in_quotes(value.substr(0, sign)));
+  }
+}
+
+}  // namespace frostpipe

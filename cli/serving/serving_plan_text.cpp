@@ -1,0 +1,139 @@
+#include "cli/serving/serving_plan_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cli/shared/table.h"
+
+namespace frostpipe {
+namespace {
+
+std::string rate(double requests_per_second) { return fmt::format("{:.1f}", requests_per_second); }
+
+std::string classes_text(const ServingPlan& plan) {
+  std::string text;
+  for (const auto& device_class : plan.device_classes)
+    text += fmt::format("{}{} {}", text.empty() ? "" : " and ", device_class.count, device_class.name);
+  return text;
+}
+
+/// "proven: none can be more than 0.1 % better"
+std::string proof_text(const ServingPlan& plan) {
+  const auto gap = optimality_gap(plan);
+  if (!gap) return "a heuristic, without a bound";
+  if (*gap < 2e-5) return "which is proven to be the best to within 0.002 %";
+  return fmt::format("none is more than {:.2f} % better", 100 * *gap);
+}
+
+std::string objective_text(const ServingPlan& plan) {
+  if (plan.objective == ServingObjective::cost)
+    return fmt::format("price of the devices in use: {:.2f} per hour, {}\n", plan.objective_value, proof_text(plan));
+  return fmt::format("least throughput per weight: {} requests/s, {}\n", rate(plan.objective_value), proof_text(plan));
+}
+
+std::string models_text(const ServingPlan& plan) {
+  using enum Table::Align;
+  Table table({{"model", left},
+               {"objective [ms]", right},
+               {"weight", right},
+               {"throughput [requests/s]", right},
+               {"per weight", right},
+               {"pipelines", right}});
+  for (const auto& model : plan.models)
+    table.add_row({model.name, in_milliseconds(model.objective_ns), fmt::format("{:g}", model.weight),
+                   rate(model.requests_per_second), rate(model.requests_per_second / model.weight),
+                   std::to_string(model.pipelines.size())});
+  return table.to_string();
+}
+
+std::string share_text(const ServingPartition& partition) {
+  return partition.share == 1
+             ? fmt::format("{} {}", partition.num_virtual_devices, partition.device_class)
+             : fmt::format("{} x 1/{} {}", partition.num_virtual_devices, partition.share, partition.device_class);
+}
+
+std::string pools_text(const ServingPlan& plan) {
+  using enum Table::Align;
+  Table table({{"model", left},
+               {"pipeline", right},
+               {"batch", right},
+               {"blocks", left},
+               {"pool", left},
+               {"transfer [ms]", right},
+               {"compute [ms]", right},
+               {"throughput [requests/s]", right}});
+  for (const auto& model : plan.models)
+    for (std::size_t i = 0; i < model.pipelines.size(); ++i)
+      for (const auto& partition : model.pipelines[i].partitions) {
+        const int batch = model.pipelines[i].batch_size;
+        const bool is_first = partition.first_block == 0;
+        table.add_row({is_first && i == 0 ? model.name : "", is_first ? std::to_string(i) : "",
+                       is_first ? std::to_string(batch) : "",
+                       fmt::format("[{},{})", partition.first_block, partition.end_block), share_text(partition),
+                       is_first ? "-" : in_milliseconds(partition.latency_ns + batch * partition.transfer_ns),
+                       in_milliseconds(partition.compute_ns.back()), rate(partition.requests_per_second)});
+      }
+  return table.to_string();
+}
+
+std::string devices_text(const ServingPlan& plan) {
+  std::string text = "devices in use:";
+  const char* separator = " ";
+  for (const auto& device_class : plan.device_classes) {
+    text += fmt::format("{}{} of {} {}", separator, devices_in_use(plan, device_class.name), device_class.count,
+                        device_class.name);
+    separator = ", ";
+  }
+  return text + "\n";
+}
+
+/// What holds a pipeline back: its slowest pool, by computing or by its network card.
+std::string binding_text(const ServingPipeline& pipeline) {
+  const auto slowest = std::ranges::min_element(pipeline.partitions, {}, &ServingPartition::requests_per_second);
+  const double computed =
+      1e9 * slowest->num_virtual_devices * pipeline.batch_size / static_cast<double>(slowest->compute_ns.back());
+  const bool by_card = slowest->requests_per_second < computed * (1 - 1e-6);
+  std::string text =
+      fmt::format("{} on blocks [{},{}) bind{} at {} requests/s", share_text(*slowest), slowest->first_block,
+                  slowest->end_block, slowest->num_virtual_devices == 1 ? "s" : "", rate(slowest->requests_per_second));
+  if (by_card) text += fmt::format(" by the servers' network cards (computing: {})", rate(computed));
+  return text;
+}
+
+std::string latency_text(const ServingPlan& plan, const ServedModel& model, const ServingPipeline& pipeline) {
+  Nanoseconds compute = 0, transfer = 0;
+  for (const auto& partition : pipeline.partitions) {
+    compute += partition.compute_ns.back();
+    transfer += partition.latency_ns + pipeline.batch_size * partition.transfer_ns;
+  }
+  return fmt::format("{} compute + {} transfer + {} building of {} that the margin leaves of {}",
+                     format_duration(compute), format_duration(transfer), format_duration(pipeline.batch_building_ns),
+                     format_duration(latency_budget_ns(model.objective_ns, plan.margins)),
+                     format_duration(model.objective_ns));
+}
+
+}  // namespace
+
+std::string serving_plan_text(const ServingPlan& plan, const std::string& path) {
+  return fmt::format("{}: {} plan for serving {} model{} on {}\n{}{}\n{}\n{}", path, to_string(plan.method),
+                     plan.models.size(), plan.models.size() == 1 ? "" : "s", classes_text(plan), objective_text(plan),
+                     models_text(plan), pools_text(plan), devices_text(plan));
+}
+
+std::string serving_explanation(const ServingPlan& plan) {
+  std::string text = "what binds\n";
+  for (const auto& model : plan.models)
+    for (std::size_t i = 0; i < model.pipelines.size(); ++i)
+      text += fmt::format("  {}, pipeline {}: {}\n    a batch takes {}\n", model.name, i,
+                          binding_text(model.pipelines[i]), latency_text(plan, model, model.pipelines[i]));
+  const auto per_weight = [](const ServedModel& model) { return model.requests_per_second / model.weight; };
+  const auto least = std::ranges::min_element(plan.models, {}, per_weight);
+  text += fmt::format("  {} has the least throughput per weight\n", least->name);
+  for (const auto& device_class : plan.device_classes)
+    if (const auto used = devices_in_use(plan, device_class.name); used == device_class.count)
+      text += fmt::format("  all {} {} are in use\n", used, device_class.name);
+  return text;
+}
+
+}  // namespace frostpipe

@@ -1,0 +1,36 @@
+#pragma once
+// Implementation header: what plans of both kinds have in common in their files. Include it from .cpp files only.
+#include <string_view>
+
+#include "plan/partition.h"
+#include "plan/plan.h"
+#include "plan/plan_kind.h"
+#include "profiles/json_reader.h"
+
+namespace frostpipe {
+
+constexpr std::string_view kPlanFormat = "frostpipe.plan";
+constexpr int kNewestPlanVersion = 3;
+
+template <class Archive>
+void fields(Archive& archive, json::Value<Archive, LayerRange>& range) {
+  archive("begin", range.begin, json::at_least(0));
+  archive("end", range.end, json::at_least(0));
+}
+
+template <class Archive>
+void fields(Archive& archive, json::Value<Archive, Provenance>& provenance) {
+  archive("model_name", provenance.model_name);
+  archive("model_fingerprint", provenance.model_fingerprint);
+  archive("model_path", provenance.model_path);
+  archive("profile_path", provenance.profile_path);
+  archive("profile_fingerprint", provenance.profile_fingerprint);
+  archive("cluster_path", provenance.cluster_path);
+  archive("cluster_fingerprint", provenance.cluster_fingerprint);
+  archive("version", provenance.version);
+}
+
+/// A plan's file without its envelope and without its kind. Throws InvalidInput if it is of another kind.
+json::Content open_plan(std::string_view json, std::string_view source, PlanKind kind);
+
+}  // namespace frostpipe

@@ -1,0 +1,46 @@
+#include "plan/plan_kind.h"
+
+#include <fmt/format.h>
+
+#include "plan/plan_json.h"
+#include "profiles/enum_words.h"
+#include "profiles/error.h"
+
+namespace frostpipe {
+namespace {
+
+constexpr EnumWords<PlanKind, 2> kKinds{{{PlanKind::training, "training"}, {PlanKind::serving, "serving"}}};
+
+/// Takes the field off.
+PlanKind take_kind(json::Content& content, std::string_view source) {
+  PlanKind kind = PlanKind::training;
+  if (const auto found = content.json.find("kind"); found != content.json.end()) {
+    const json::Place place(source);
+    json::read(*found, json::Place(place, "kind"), kind);
+    content.json.erase(found);
+  }
+  return kind;
+}
+
+}  // namespace
+
+PlanKind kind_of_plan(std::string_view json, std::string_view source) {
+  auto content = json::open_envelope(json, source, kPlanFormat, kNewestPlanVersion);
+  return take_kind(content, source);
+}
+
+json::Content open_plan(std::string_view json, std::string_view source, PlanKind kind) {
+  auto content = json::open_envelope(json, source, kPlanFormat, kNewestPlanVersion);
+  if (const auto found = take_kind(content, source); found != kind)
+    throw InvalidInput(
+        fmt::format("{}: must be a plan of {}, is one of {}", source, to_string(kind), to_string(found)));
+  return content;
+}
+
+std::string_view to_string(PlanKind kind) { return word_of(kKinds, kind); }
+
+void parse_text(std::string_view text, const std::string& place, PlanKind& kind) {
+  kind = parse_word(kKinds, text, place, "must be training or serving");
+}
+
+}  // namespace frostpipe

@@ -1,0 +1,110 @@
+#include <CbcHeuristic.hpp>
+#include <CbcHeuristicRINS.hpp>
+#include <CbcModel.hpp>
+#include <CglGomory.hpp>
+#include <CglKnapsackCover.hpp>
+#include <CglMixedIntegerRounding2.hpp>
+#include <CglProbing.hpp>
+#include <CoinPackedMatrix.hpp>
+#include <OsiClpSolverInterface.hpp>
+#include <algorithm>
+#include <cmath>
+
+#include "planner/serving/milp.h"
+
+namespace frostpipe {
+namespace {
+
+void load(const Milp& milp, OsiClpSolverInterface& solver) {
+  const int num_columns = static_cast<int>(milp.columns.size()), num_rows = static_cast<int>(milp.rows.size());
+  std::vector<double> lower, upper, objective, row_lower, row_upper, values;
+  std::vector<int> rows, columns;
+  for (const auto& column : milp.columns) {
+    lower.push_back(column.lower);
+    upper.push_back(column.upper);
+    objective.push_back(milp.maximize ? -column.objective : column.objective);
+  }
+  for (int row = 0; row < num_rows; ++row) {
+    row_lower.push_back(milp.rows[row].lower <= -kNoLimit ? -solver.getInfinity() : milp.rows[row].lower);
+    row_upper.push_back(milp.rows[row].upper >= kNoLimit ? solver.getInfinity() : milp.rows[row].upper);
+    for (const auto& [column, value] : milp.rows[row].terms) {
+      rows.push_back(row);
+      columns.push_back(column);
+      values.push_back(value);
+    }
+  }
+  CoinPackedMatrix matrix(/*colordered=*/false, rows.data(), columns.data(), values.data(),
+                          static_cast<int>(values.size()));
+  matrix.setDimensions(num_rows, num_columns);
+  solver.loadProblem(matrix, lower.data(), upper.data(), objective.data(), row_lower.data(), row_upper.data());
+  for (int column = 0; column < num_columns; ++column)
+    if (milp.columns[column].is_integer) solver.setInteger(column);
+}
+
+double objective_of(const Milp& milp, const std::vector<double>& values) {
+  double sum = 0;
+  for (std::size_t i = 0; i < values.size(); ++i) sum += milp.columns[i].objective * values[i];
+  return sum;
+}
+
+void add_cuts(CbcModel& model) {
+  CglProbing probing;
+  probing.setUsingObjective(1);
+  probing.setMaxPass(1);
+  probing.setMaxProbe(10);
+  probing.setMaxLook(10);
+  CglGomory gomory;
+  gomory.setLimit(100);
+  CglMixedIntegerRounding2 rounding;
+  CglKnapsackCover covers;
+  model.addCutGenerator(&probing, -1, "Probing");
+  model.addCutGenerator(&gomory, -1, "Gomory");
+  model.addCutGenerator(&rounding, -1, "MixedIntegerRounding2");
+  model.addCutGenerator(&covers, -1, "KnapsackCover");
+}
+
+}  // namespace
+
+std::optional<MilpSolution> solve(const Milp& milp, double gap, int most_nodes) {
+  OsiClpSolverInterface solver;
+  solver.messageHandler()->setLogLevel(0);
+  load(milp, solver);
+  CbcModel model(solver);
+  model.setLogLevel(0);
+  model.solver()->messageHandler()->setLogLevel(0);
+  model.setAllowableFractionGap(gap);
+  model.setMaximumNodes(most_nodes);
+  model.setNumberBeforeTrust(5);
+  model.setNumberStrong(10);
+  add_cuts(model);
+  CbcRounding rounding(model);
+  CbcHeuristicRINS rins(model);
+  model.addHeuristic(&rounding, "rounding");
+  model.addHeuristic(&rins, "RINS");
+  if (!milp.start.empty()) {
+    const double value = objective_of(milp, milp.start);
+    model.setDblParam(CbcModel::CbcCutoffIncrement, gap * std::abs(value));
+    model.setBestSolution(milp.start.data(), static_cast<int>(milp.start.size()), milp.maximize ? -value : value,
+                          /*check=*/false);
+  }
+  model.initialSolve();
+  MilpSolution result{.values = milp.start};
+  if (model.isInitialSolveProvenOptimal()) {
+    model.branchAndBound();
+    if (model.bestSolution() != nullptr)
+      result.values.assign(model.bestSolution(), model.bestSolution() + milp.columns.size());
+  }  // else nothing is better than the start, or feasible at all
+  if (result.values.empty()) return std::nullopt;
+  for (std::size_t i = 0; i < milp.columns.size(); ++i)
+    if (milp.columns[i].is_integer) result.values[i] = std::round(result.values[i]);
+  result.objective = objective_of(milp, result.values);
+  const double closed = std::abs(result.objective) * gap;  // what is closer is not looked for
+  result.bound = result.objective + (milp.maximize ? closed : -closed);
+  if (model.status() == 1) {  // stopped at most_nodes
+    const double possible = milp.maximize ? -model.getBestPossibleObjValue() : model.getBestPossibleObjValue();
+    result.bound = milp.maximize ? std::max(result.bound, possible) : std::min(result.bound, possible);
+  }
+  return result;
+}
+
+}  // namespace frostpipe

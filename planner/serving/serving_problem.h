@@ -1,0 +1,39 @@
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "plan/serving/serving_plan.h"
+#include "profiles/serving_profile.h"
+
+namespace frostpipe {
+
+/// A model to be served.
+struct ModelToServe {
+  std::string name;
+  double weight = 1;
+  Nanoseconds objective_ns = 0;
+  double required_requests_per_second = 0;  // of the cheapest plan
+  ServingProfile profile;
+  /// At which its batches are built. None: at what it gets without pipelines from a plan that builds them in no time.
+  std::optional<double> building_requests_per_second = std::nullopt;
+  Provenance provenance;
+};
+
+/// What is to be decided upon. Classes have the names of the profiles' device types.
+struct ServingProblem {
+  std::vector<DeviceClass> classes;
+  /// Of a device of each class; none = no limit.
+  std::vector<std::optional<Bytes>> memory_limit_bytes;
+  /// Of a message between two servers; it occupies nothing.
+  Nanoseconds latency_ns = 0;
+  std::vector<ModelToServe> models;
+  ServingObjective objective = ServingObjective::throughput;
+  ServingMargins margins;
+  DType dtype = DType::kFloat32;
+  int most_partitions = 2;
+  int most_requests = 8;  // of a batch
+  int most_share = 4;     // virtual devices of a device
+};
+
+}  // namespace frostpipe

@@ -1,0 +1,33 @@
+#pragma once
+#include <variant>
+#include <vector>
+
+#include "planner/search/plan_options.h"
+#include "planner/serving/pool_sizes.h"
+#include "planner/serving/serving_problem.h"
+
+// What the methods of planner/serving/make_serving_plan.h have in common.
+
+namespace frostpipe {
+
+/// Candidates of every model, and the sizes of the best ones' pools.
+struct SizedPlan {
+  PoolProblem pools;
+  PoolSizes sizes;
+};
+
+/// The best sizes of the problem's pipelines, whose batches are built at `building` requests per second (per model; 0:
+/// in no time).
+std::variant<SizedPlan, Infeasible> size_plan(const ServingProblem& problem, const std::vector<double>& building);
+
+/// The same problem with one whole device to a pipeline's only pool.
+ServingProblem without_pipelines(ServingProblem problem);
+
+/// Of each model, as it says, else by a plan without pipelines and without batch building; 0 for models that cannot be
+/// served without pipelines.
+std::vector<double> building_rates(const ServingProblem& problem);
+
+/// With all that a plan holds of the problem, its bound included.
+ServingPlan plan_of(const ServingProblem& problem, const std::vector<double>& building, const SizedPlan& sized);
+
+}  // namespace frostpipe

@@ -1,0 +1,158 @@
+#include "planner/serving/make_serving_plan.h"
+
+#include <cmath>
+
+#include "planner/serving/device_classes.h"
+#include "tests/plan/examples.h"
+
+namespace frostpipe {
+namespace {
+
+using examples::message_of;
+using testing::HasSubstr;
+
+constexpr Nanoseconds kMillisecond = 1'000'000;
+
+/// Two blocks. The first takes 4 ms on both classes, the second 4 ms on the fast and 20 ms on the slow one.
+ModelToServe two_blocks() {
+  ServingProfile profile{.model_name = "net", .block_ends = {1, 2}, .weight_bytes = {100, 100}, .cut_bytes = {1000}};
+  profile.times = {{.device_type = "fast", .forward_ns = {{4 * kMillisecond}, {4 * kMillisecond}}},
+                   {.device_type = "slow", .forward_ns = {{4 * kMillisecond}, {20 * kMillisecond}}}};
+  return {.name = "net", .objective_ns = 20 * kMillisecond, .profile = profile};
+}
+
+/// One fast and one slow device, 1 ms for the bytes of the cut, a margin of 40 %: 12 ms for a request.
+ServingProblem two_devices() {
+  return {.classes = {{.name = "fast", .count = 1, .bandwidth_bytes_per_second = 1'000'000, .price_per_hour = 3},
+                      {.name = "slow", .count = 1, .bandwidth_bytes_per_second = 1'000'000, .price_per_hour = 1}},
+          .models = {two_blocks()}};
+}
+
+ServingPlan planned(ServingMethod method, const ServingProblem& problem) {
+  auto result = make_serving_plan(method, problem);
+  if (const auto* none = std::get_if<Infeasible>(&result)) throw std::runtime_error(none->reason);
+  auto plan = std::get<ServingPlan>(std::move(result));
+  validate(plan, "plan");
+  EXPECT_EQ(serving_plan_from_json(to_json(plan), "plan"), plan);
+  return plan;
+}
+
+std::string reason(ServingMethod method, const ServingProblem& problem) {
+  const auto result = make_serving_plan(method, problem);
+  return std::holds_alternative<Infeasible>(result) ? std::get<Infeasible>(result).reason : "feasible";
+}
+
+// Alone the fast device does 125 requests/s (8 ms); with the slow one for the first block both do 250 (4 ms each, 9 ms
+// of latency with the transfer).
+TEST(MakeServingPlan, PutsTheWeakClassWhereItIsLeastBad) {
+  const auto plan = planned(ServingMethod::ppipe, two_devices());
+  EXPECT_DOUBLE_EQ(plan.objective_value, 250);
+  ASSERT_EQ(plan.models[0].pipelines.size(), 1u);
+  const auto& [first, second] =
+      std::tie(plan.models[0].pipelines[0].partitions[0], plan.models[0].pipelines[0].partitions[1]);
+  EXPECT_EQ(first.device_class, "slow");
+  EXPECT_EQ(second.device_class, "fast");
+  EXPECT_EQ(second.transfer_ns, kMillisecond);
+  EXPECT_DOUBLE_EQ(planned(ServingMethod::ppipe_np, two_devices()).objective_value, 125);
+  EXPECT_DOUBLE_EQ(planned(ServingMethod::ppipe_dart, two_devices()).objective_value, 250);
+}
+
+// Four devices to a server leave each a quarter of the card: 1 / (4 x 1 ms) = 250 is the same; eight: 125.
+TEST(MakeServingPlan, KeepsToTheServersNetworkCards) {
+  auto problem = two_devices();
+  problem.classes[1].devices_per_server = 10;
+  const auto plan = planned(ServingMethod::ppipe, problem);
+  EXPECT_DOUBLE_EQ(plan.objective_value, 125);  // the fast one alone, not 100
+}
+
+// 100 requests/s need the fast device alone (3 an hour); of a pair it would be 4.
+TEST(MakeServingPlan, SeeksTheCheapestDevices) {
+  auto problem = two_devices();
+  problem.objective = ServingObjective::cost;
+  problem.models[0].required_requests_per_second = 100;
+  EXPECT_NEAR(planned(ServingMethod::ppipe, problem).objective_value, 3, 1e-9);
+  problem.models[0].required_requests_per_second = 200;
+  EXPECT_NEAR(planned(ServingMethod::ppipe, problem).objective_value, 4, 1e-9);
+  problem.models[0].required_requests_per_second = 300;
+  EXPECT_THAT(reason(ServingMethod::ppipe, problem), HasSubstr("cannot serve the required requests per second"));
+  problem.classes[1].price_per_hour.reset();
+  EXPECT_THAT(message_of([&] { make_serving_plan(ServingMethod::ppipe, problem); }),
+              HasSubstr("class slow: has no price"));
+}
+
+// The only pool is the fast device: 2 requests take 2 x 4 ms of each block, and 1.3 x 1 / 125 s to build: 26.4 ms.
+TEST(MakeServingPlan, CountsTheBuildingOfBatches) {
+  auto problem = two_devices();
+  problem.classes.pop_back();
+  problem.models[0].profile.times[0].forward_ns = {{4 * kMillisecond, 5 * kMillisecond},
+                                                   {4 * kMillisecond, 5 * kMillisecond}};
+  problem.models[0].objective_ns = 34 * kMillisecond;  // 20.4 after the margin; 10 + 10.4 to build is as much
+  const auto plan = planned(ServingMethod::ppipe, problem);
+  EXPECT_DOUBLE_EQ(plan.models[0].building_requests_per_second, 200);  // batches of 2, built in no time
+  EXPECT_EQ(plan.models[0].pipelines[0].batch_size, 2);
+  EXPECT_EQ(plan.models[0].pipelines[0].batch_building_ns, 6'500'000);  // 1.3 / 200
+  problem.models[0].building_requests_per_second = 100;
+  EXPECT_EQ(planned(ServingMethod::ppipe, problem).models[0].pipelines[0].batch_size, 1);  // 13 ms are too long
+}
+
+TEST(MakeServingPlan, SaysInASentenceWhatCannotBe) {
+  auto problem = two_devices();
+  problem.models[0].objective_ns = 13 * kMillisecond;  // 7.8 ms are left
+  EXPECT_THAT(reason(ServingMethod::ppipe, problem), HasSubstr("model net: a single request takes at least 8.0"));
+  problem = two_devices();
+  problem.memory_limit_bytes = {150, 150};
+  EXPECT_THAT(reason(ServingMethod::ppipe_np, problem), HasSubstr("model net: the weights and working memory"));
+  EXPECT_DOUBLE_EQ(planned(ServingMethod::ppipe, problem).objective_value, 250);
+  problem = two_devices();
+  problem.classes[1].count = 0;
+  EXPECT_EQ(message_of([&] { make_serving_plan(ServingMethod::ppipe, problem); }),
+            "class slow: must have at least one device, is 0");
+  problem = two_devices();
+  problem.classes[1].name = "quick";
+  EXPECT_EQ(message_of([&] { make_serving_plan(ServingMethod::ppipe, problem); }),
+            "class \"quick\": no profile was measured on it; they know \"fast\", \"slow\"");
+  problem = two_devices();
+  problem.models.push_back(two_blocks());
+  problem.models[1].name = "other";
+  problem.models.push_back(two_blocks());
+  problem.models[2].name = "third";
+  EXPECT_THAT(reason(ServingMethod::ppipe, problem), HasSubstr("1 fast and 1 slow are too few to serve 3 models"));
+}
+
+TEST(MakeServingPlan, TakesThreeClassesAndThreePartitions) {
+  auto problem = two_devices();
+  problem.most_partitions = 3;
+  problem.classes.push_back({.name = "third", .count = 1, .bandwidth_bytes_per_second = 1'000'000});
+  auto& profile = problem.models[0].profile;
+  profile.block_ends = {1, 2, 3};
+  profile.weight_bytes = {1, 1, 1};
+  profile.cut_bytes = {1, 1};
+  profile.times = {};
+  for (const auto& [type, slow_block] : {std::pair{"fast", 0}, {"slow", 1}, {"third", 2}}) {
+    BlockTimes times{.device_type = type};
+    for (int block = 0; block < 3; ++block) times.forward_ns.push_back({(block == slow_block ? 2 : 10) * kMillisecond});
+    profile.times.push_back(times);
+  }
+  const auto plan = planned(ServingMethod::ppipe, problem);  // each class has a block of 2 ms
+  EXPECT_DOUBLE_EQ(plan.objective_value, 500);
+  EXPECT_EQ(plan.models[0].pipelines[0].partitions.size(), 3u);
+}
+
+TEST(DeviceClasses, AreTheClustersDevicesByType) {
+  Cluster cluster;
+  cluster.devices = {{.type = "L4", .node = 0, .memory_limit_bytes = 10},
+                     {.type = "L4", .node = 0},
+                     {.type = "L4", .node = 1, .memory_limit_bytes = 8},
+                     {.type = "P4", .node = 2}};
+  cluster.inter_node.point_to_point.bandwidth_bytes_per_second = 5;
+  cluster.price_per_hour = {{"P4", 0.5}};
+  const auto classes = device_classes_of(cluster);
+  EXPECT_EQ(classes, (std::vector<DeviceClass>{
+                         {.name = "L4", .count = 3, .devices_per_server = 2, .bandwidth_bytes_per_second = 5},
+                         {.name = "P4", .count = 1, .bandwidth_bytes_per_second = 5, .price_per_hour = 0.5}}));
+  EXPECT_EQ(memory_limits_of(cluster, classes), (std::vector<std::optional<Bytes>>{8, std::nullopt}));
+  EXPECT_EQ(cluster_from_json(to_json(cluster), "cluster.json"), cluster);
+}
+
+}  // namespace
+}  // namespace frostpipe
