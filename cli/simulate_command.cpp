@@ -6,16 +6,19 @@
 #include <utility>
 
 #include "cli/commands.h"
+#include "cli/plans/phase_timelines.h"
 #include "cli/plans/plan_files.h"
 #include "cli/plans/plan_loss.h"
 #include "cli/plans/plan_what_ifs.h"
 #include "cli/plans/schedule_what_if.h"
 #include "cli/report/memory_svg.h"
+#include "cli/serving/simulate_serving_plan.h"
 #include "cli/shared/common_options.h"
 #include "cli/shared/output.h"
 #include "cli/shared/shape_text.h"
 #include "cli/shared/table.h"
 #include "cli/shared/usage_error.h"
+#include "plan/plan_kind.h"
 #include "plan/stages.h"
 #include "plan/token_slices.h"
 #include "profiles/error.h"
@@ -34,6 +37,7 @@ struct SimulateOptions {
   std::string timeline, memory;
   std::vector<std::string> sets;
   std::optional<int> lost_rank;
+  ServingLoadOptions load;  // of a serving plan
   std::string format;
 };
 
@@ -100,21 +104,6 @@ std::vector<MemoryCurve> memory_curves(const TrainingPlan& plan, const std::vect
     }
   }
   return curves;
-}
-
-/// A sentence for every rank that needs more than it has.
-std::vector<std::string> what_exceeds(const std::vector<MemoryCurve>& curves) {
-  std::vector<std::string> sentences;
-  for (const MemoryCurve& curve : curves) {
-    if (!curve.limit_bytes || curve.changes.empty()) continue;
-    const MemoryChange peak = largest(curve.changes);
-    if (peak.bytes <= *curve.limit_bytes) continue;
-    sentences.push_back(fmt::format("from step {}, rank {} needs {} in {}, {} into the iteration: {} more than its {}",
-                                    curve.from_step, curve.rank, format_bytes(peak.bytes), to_string(peak.action),
-                                    format_duration(peak.at_ns), format_bytes(peak.bytes - *curve.limit_bytes),
-                                    format_bytes(*curve.limit_bytes)));
-  }
-  return sentences;
 }
 
 std::string memory_file(const std::string& path, const std::vector<MemoryCurve>& curves) {
@@ -238,23 +227,20 @@ std::string simulation_json(const TrainingPlan& plan, const std::vector<Predicte
   return json.dump(2) + "\n";
 }
 
-/// One iteration of each phase, one after the other, each under an event that names the phase.
-Trace timelines_in_a_row(const TrainingPlan& plan, const std::vector<PredictedPhase>& phases) {
-  Trace all{.num_ranks = plan.world_size, .spans = {}, .events = {}};
-  Nanoseconds offset = 0;
-  for (std::size_t i = 0; i < phases.size(); ++i) {
-    Nanoseconds end = offset;
-    for (Span span : phases[i].simulated.timeline.spans) {
-      span.step = plan.phases[i].from_step;
-      span.begin_ns += offset;
-      span.end_ns += offset;
-      end = std::max(end, span.end_ns);
-      all.spans.push_back(span);
-    }
-    all.events.push_back({0, fmt::format("phase from step {}", plan.phases[i].from_step), offset, end});
-    offset = end + (end - offset) / 20;  // a gap, to tell them apart
-  }
-  return all;
+/// What is said of a plan of the other kind.
+void require_options_of(PlanKind kind, const SimulateOptions& options) {
+  if (const std::string given = first_given(options.load); kind == PlanKind::training && !given.empty())
+    throw UsageError(given + ": is for a serving plan, and this one is for training");
+  const std::pair<const char*, bool> of_training[] = {{"--schedule-file", !options.schedule_file.empty()},
+                                                      {"--profile", !options.sources.profile.empty()},
+                                                      {"--cluster", !options.sources.cluster.empty()},
+                                                      {"--timeline", !options.timeline.empty()},
+                                                      {"--memory", !options.memory.empty()},
+                                                      {"--set", !options.sets.empty()},
+                                                      {"--lose", options.lost_rank.has_value()}};
+  for (const auto& [name, is_given] : of_training)
+    if (kind == PlanKind::serving && is_given)
+      throw UsageError(std::string(name) + ": is for a training plan, and this one is for serving");
 }
 
 int run_simulate(const SimulateOptions& options) {
@@ -263,10 +249,19 @@ int run_simulate(const SimulateOptions& options) {
   if (options.plan.empty() && !options.schedule_file.empty())
     throw UsageError("--schedule-file: is for a PLAN; --schedule takes a file too");
   if (!options.what_if.choice.name.empty()) {
+    require_options_of(PlanKind::training, options);
     print_result(simulate_what_if(options.what_if, options.format));
     return 0;
   }
-  const TrainingPlan given = load_plan_by_file(options.plan, options.schedule_file);
+  const std::string file = read_named_file(options.plan);  // once: it may be a pipe
+  const PlanKind kind = kind_of_plan(file, options.plan);
+  require_options_of(kind, options);
+  if (kind == PlanKind::serving) {
+    const ServingPlan plan = serving_plan_from_json(file, options.plan);
+    print_result(simulate_serving_plan(plan, options.load, options.format));
+    return 0;
+  }
+  const TrainingPlan given = plan_by_file(file, options.plan, options.schedule_file);
   const Profile profile = load_profile_of(given, options.plan, options.sources);
   require_split_backward(given.phases, profile, given, options.plan, options.sources);
   const Cluster cluster = load_cluster_of(given, options.plan, options.sources);
@@ -292,7 +287,8 @@ int run_simulate(const SimulateOptions& options) {
 
 Command add_simulate_command(CLI::App& app) {
   const auto options = std::make_shared<SimulateOptions>();
-  CLI::App* command = app.add_subcommand("simulate", "Predict how a plan will run: times, bubbles, memory");
+  CLI::App* command =
+      app.add_subcommand("simulate", "Predict how a plan will run: times, bubbles, memory; or how it serves requests");
   command->add_option("PLAN", options->plan, "Plan to simulate")->type_name("");
   command
       ->add_option("--schedule-file", options->schedule_file,
@@ -331,13 +327,15 @@ Command add_simulate_command(CLI::App& app) {
           "What if this rank is lost without a spare, at the beginning of each phase: rerouted, and a new layout")
       ->type_name("RANK");
   add_what_if_options(*command, options->what_if);
+  add_serving_load_options(*command, options->load);
   add_format_option(*command, options->format);
   command->footer(
       "bubble_fraction: idle part of ranks x makespan; bubble_overhead: idle over busy time.\n\n"
       "Example:\n  frostpipe simulate elastic.json --timeline elastic.trace.json\n"
       "  frostpipe simulate elastic.json --set bandwidth=x0.1 --set rank1=x0.5 --set cache=off,freeze=x2\n"
       "  frostpipe simulate --schedule ZB-H1 --pp 8 --micro-batches 24 --forward-ms 18.522 --backward-input-ms 18.086 "
-      "--backward-weight-ms 9.337 --latency-ms 0.601");
+      "--backward-weight-ms 9.337 --latency-ms 0.601\n"
+      "  frostpipe simulate serving.json --load-factor 0.9");
   return {command, [options] { return run_simulate(*options); }};
 }
 

@@ -51,7 +51,11 @@ Source load_source(std::string_view what, const std::string& named, const std::s
 TrainingPlan load_plan(const std::string& plan_path) { return plan_from_json(read_named_file(plan_path), plan_path); }
 
 TrainingPlan load_plan_by_file(const std::string& plan_path, const std::string& schedule_file) {
-  TrainingPlan plan = load_plan(plan_path);
+  return plan_by_file(read_named_file(plan_path), plan_path, schedule_file);
+}
+
+TrainingPlan plan_by_file(std::string_view plan_json, const std::string& plan_path, const std::string& schedule_file) {
+  TrainingPlan plan = plan_from_json(plan_json, plan_path);
   if (schedule_file.empty()) return plan;
   return with_schedule_of_file(std::move(plan), read_named_file(schedule_file), schedule_file, plan_path);
 }

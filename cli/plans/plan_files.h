@@ -1,6 +1,7 @@
 #pragma once
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "plan/plan.h"
@@ -21,6 +22,9 @@ TrainingPlan load_plan(const std::string& plan_path);
 
 /// The same, with the schedule of a CSV file in its phases; an empty path is none.
 TrainingPlan load_plan_by_file(const std::string& plan_path, const std::string& schedule_file);
+
+/// The same where the plan's file has been read.
+TrainingPlan plan_by_file(std::string_view plan_json, const std::string& plan_path, const std::string& schedule_file);
 
 /// The profile that the plan was made from, or the override. Checks that the file is still the one that the plan was
 /// made from (an override may be any), that plan and profile describe the same model, and that both mean the same type

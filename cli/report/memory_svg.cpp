@@ -101,4 +101,18 @@ std::string memory_csv(const std::vector<MemoryCurve>& curves) {
   return csv;
 }
 
+std::vector<std::string> what_exceeds(const std::vector<MemoryCurve>& curves) {
+  std::vector<std::string> sentences;
+  for (const MemoryCurve& curve : curves) {
+    if (!curve.limit_bytes || curve.changes.empty()) continue;
+    const MemoryChange peak = largest(curve.changes);
+    if (peak.bytes <= *curve.limit_bytes) continue;
+    sentences.push_back(fmt::format("from step {}, rank {} needs {} in {}, {} into the iteration: {} more than its {}",
+                                    curve.from_step, curve.rank, format_bytes(peak.bytes), to_string(peak.action),
+                                    format_duration(peak.at_ns), format_bytes(peak.bytes - *curve.limit_bytes),
+                                    format_bytes(*curve.limit_bytes)));
+  }
+  return sentences;
+}
+
 }  // namespace frostpipe

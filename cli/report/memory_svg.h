@@ -22,4 +22,7 @@ std::string memory_svg(const std::vector<MemoryCurve>& curves);
 /// from_step,rank,at_ns,bytes,action: `bytes` hold from then on; "2F0" while it runs, "2F0 ended" after it.
 std::string memory_csv(const std::vector<MemoryCurve>& curves);
 
+/// A sentence for every rank that needs more than it has.
+std::vector<std::string> what_exceeds(const std::vector<MemoryCurve>& curves);
+
 }  // namespace frostpipe

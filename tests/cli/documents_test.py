@@ -7,7 +7,7 @@ import unittest
 from pathlib import Path
 
 from support import (FROSTPIPE, HANG_SECONDS, CliTest, measure_slices, synthetic_cluster, synthetic_profile,
-                     synthetic_run)
+                     synthetic_run, synthetic_serving_plan)
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(ROOT.glob("docs/**/*.md"))]
@@ -57,6 +57,8 @@ class DocumentsTest(CliTest):
         self.write("my/gpt2.json", causal)
         self.write("config.json", BERT)
         self.write("gpt24.json", GPT2)
+        self.write("my/serving.json", synthetic_serving_plan())
+        self.write("my/arrivals.csv", "TIMESTAMP,tokens\n2023-11-16 18:17:03.98,8\n2023-11-16 18:17:04.03,9\n")
         for method, plan, run in (("static", "my/static.json", "runs/static"),
                                   ("pipetransformer", "my/elastic.json", "runs/mine")):
             for output in (plan, f"{run}/executed_plan.json"):

@@ -12,6 +12,7 @@ NO_EXECUTOR = "the LibTorch executor, frostpipe-executor, is not beside this pro
 HANG_SECONDS = 120  # what has not come by then never will; less than ctest gives a test
 NUM_BLOCKS = 6
 MIB = 1 << 20
+MS = 1_000_000
 
 
 def has_executor():
@@ -138,6 +139,37 @@ def synthetic_run(plan, simulated, slower=1.05, name=None):
             "steps": steps, "evaluations": [{"step": 10, "accuracy": 0.8}, {"step": 30, "accuracy": 0.9}],
             "label_names": ["<script>alert('x')</script>", "Käse & \"Brot\""], "test_items": list(range(100)),
             "test_labels": labels, "test_predictions": [1 - l if i % 10 == 0 else l for i, l in enumerate(labels)]}
+
+
+NO_PROVENANCE = {key: "" for key in ("model_name", "model_fingerprint", "model_path", "profile_path",
+                                     "profile_fingerprint", "cluster_path", "cluster_fingerprint", "version")}
+
+
+def serving_pool(first, end, device_class, devices, compute_ms, rate, transfer_ms=0):
+    return {"first_block": first, "end_block": end, "device_class": device_class, "share": 1,
+            "num_virtual_devices": devices, "compute_ns": [ms * MS for ms in compute_ms], "input_bytes": 0,
+            "transfer_ns": transfer_ms * MS, "latency_ns": 0, "requests_per_second": rate}
+
+
+def served_model(name, weight, objective_ms, blocks, pools, rate):
+    pipeline = {"batch_size": len(pools[0]["compute_ns"]), "partitions": pools, "batch_building_ns": 0,
+                "requests_per_second": rate}
+    return {"name": name, "weight": weight, "objective_ns": objective_ms * MS, "tokens": 1,
+            "required_requests_per_second": 0, "building_requests_per_second": 0,
+            "blocks": [{"begin": i, "end": i + 1} for i in range(blocks)], "pipelines": [pipeline],
+            "requests_per_second": rate, "provenance": NO_PROVENANCE}
+
+
+def synthetic_serving_plan():
+    """"large": 2 slow devices of 20 ms, then 1 fast one of 5 ms behind 1 ms: 100 requests/s. "small": 125."""
+    device = {"devices_per_server": 1, "bandwidth_bytes_per_second": 0, "price_per_hour": None}
+    return {"format": "frostpipe.plan", "version": 3, "kind": "serving", "method": "ppipe", "objective": "throughput",
+            "dtype": "float32", "margins": {"objective_fraction": 0.4, "batch_building": 1.3},
+            "device_classes": [{"name": "fast", "count": 1, **device}, {"name": "slow", "count": 3, **device}],
+            "models": [served_model("large", 3, 100, 2, [serving_pool(0, 1, "slow", 2, [20], 100),
+                                                         serving_pool(1, 2, "fast", 1, [5], 200, 1)], 100),
+                       served_model("small", 1, 20, 1, [serving_pool(0, 1, "slow", 1, [8], 125)], 125)],
+            "objective_value": 33.3, "objective_bound": None}
 
 
 class CliTest(unittest.TestCase):

@@ -1,14 +1,17 @@
 #include <gtest/gtest.h>
 
 #include <cstddef>
+#include <cstdlib>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "executor/data/images.h"
 #include "executor/data/squad.h"
 #include "executor/data/table.h"
 #include "executor/data/text_data.h"
 #include "profiles/error.h"
+#include "profiles/import/arrival_times.h"
 #include "tests/fuzz/mutations.h"
 
 namespace frostpipe {
@@ -42,6 +45,24 @@ TEST(Fuzz, TextTablesAsCsv) {
   fuzz_texts(
       "text,label\na fine film,positive\n\"dull, they said\",negative\r\n\"say \"\"so\"\"\nund "
       "s\xc3\xbc\xc3\x9f\",positive\n");
+}
+
+TEST(Fuzz, RecordedArrivals) {
+  fuzz("TIMESTAMP,tokens\n2023-11-16 18:17:03.9799600,4808\r\n2024-02-29T00:00:00Z,1\n12.5,3\n",
+       [](const std::string& text) {
+         const std::vector<Nanoseconds> times = import_arrival_times(text, "times.csv", "");
+         if (times.front() != 0) throw std::logic_error("times count from the earliest");
+         std::string again;
+         for (const Nanoseconds time_ns : times)
+           again += std::to_string(time_ns / 1'000'000'000) + "." +
+                    std::to_string(1'000'000'000 + time_ns % 1'000'000'000).substr(1) + "\n";
+         const std::vector<Nanoseconds> read_again = import_arrival_times(again, "again.csv", "");
+         for (std::size_t i = 0; i < times.size(); ++i) {
+           // As a double, the longest time that there may be is known to some hundred nanoseconds.
+           if (std::abs(read_again.at(i) - times[i]) > 1'024)
+             throw std::logic_error("read, written and read again are other times");
+         }
+       });
 }
 
 TEST(Fuzz, Questions) {

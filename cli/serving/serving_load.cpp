@@ -1,0 +1,147 @@
+#include "cli/serving/serving_load.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <numeric>
+
+#include "cli/shared/usage_error.h"
+#include "profiles/error.h"
+#include "profiles/files.h"
+#include "profiles/import/arrival_times.h"
+#include "simulator/serving/arrivals.h"
+
+namespace frostpipe {
+namespace {
+
+constexpr int kMostMillions = 20;
+constexpr double kMostSeconds = 1e9;
+constexpr double kUsualSeconds = 30;
+/// Models' seeds lie so far apart that runs with neighbouring seeds share none.
+constexpr std::uint64_t kSeedsOfAModel = 1'000'003;
+
+Nanoseconds window_of(double seconds) { return std::llround(1e9 * seconds); }
+
+/// Requests per second of each model; empty where no load is given.
+std::vector<double> rates_of(const ServingPlan& plan, const ServingLoadOptions& options) {
+  double weights = 0;
+  for (const ServedModel& model : plan.models) weights += model.weight;
+  std::vector<double> rates;
+  for (const ServedModel& model : plan.models) {
+    if (options.rate) rates.push_back(*options.rate * model.weight / weights);
+    if (options.load_factor) rates.push_back(*options.load_factor * model.requests_per_second);
+  }
+  return rates;
+}
+
+double sum_of(const std::vector<double>& values) { return std::accumulate(values.begin(), values.end(), 0.0); }
+
+void require_few(const std::string& option, double requests_per_second, double seconds) {
+  if (requests_per_second * seconds <= 1e6 * kMostMillions) return;
+  throw InvalidInput(
+      fmt::format("{}: {:g} requests per second for {:g} s are more than {} million requests; ask for "
+                  "fewer --seconds",
+                  option, requests_per_second, seconds, kMostMillions));
+}
+
+ServingLoad named_load(const ServingPlan& plan, const ServingLoadOptions& options, ArrivalProcess process) {
+  ServingLoadOptions given = options;
+  if (!given.rate && !given.load_factor) given.load_factor = 1;
+  const std::vector<double> rates = rates_of(plan, given);
+  const double seconds = options.seconds.value_or(kUsualSeconds);
+  require_few(options.rate ? "--rate" : "--load-factor", sum_of(rates), seconds);
+  ServingLoad load{.source = fmt::format("{} arrivals", to_string(process)),
+                   .requests_per_second = sum_of(rates),
+                   .window_ns = window_of(seconds)};
+  if (process != ArrivalProcess::even) load.seed = options.seed.value_or(1);
+  for (std::size_t i = 0; i < rates.size(); ++i) {
+    load.arrivals.push_back(arrivals_of(process, rates[i], load.window_ns, load.seed.value_or(1) + kSeedsOfAModel * i));
+  }
+  return load;
+}
+
+ServingLoad recorded_load(const ServingPlan& plan, const ServingLoadOptions& options) {
+  std::vector<Nanoseconds> times =
+      import_arrival_times(read_named_file(options.arrivals), options.arrivals, options.arrivals_column);
+  std::vector<double> rates = rates_of(plan, options);
+  if (!rates.empty()) {
+    if (times.back() == 0)
+      throw InvalidInput(options.arrivals + ": all requests come at one time, which cannot be stretched to a rate");
+    const std::string option = options.rate ? "--rate" : "--load-factor";
+    if (static_cast<double>(times.size()) > kMostSeconds * sum_of(rates))
+      throw InvalidInput(fmt::format("{}: stretches the {} requests of {} over more than {:g} s; give a higher one",
+                                     option, times.size(), options.arrivals, kMostSeconds));
+    times = at_rate(times, sum_of(rates));
+  }
+  ServingLoad load{.source = options.arrivals, .window_ns = times.back() + 1};
+  if (options.seconds) load.window_ns = window_of(*options.seconds);
+  times.erase(std::lower_bound(times.begin(), times.end(), load.window_ns), times.end());
+  load.requests_per_second = 1e9 * static_cast<double>(times.size()) / static_cast<double>(load.window_ns);
+  if (rates.empty())
+    for (const ServedModel& model : plan.models) rates.push_back(model.weight);
+  if (plan.models.size() > 1) load.seed = options.seed.value_or(1);
+  load.arrivals = dealt_by_weight(times, rates, load.seed.value_or(1));
+  return load;
+}
+
+}  // namespace
+
+void add_serving_load_options(CLI::App& command, ServingLoadOptions& options) {
+  const auto add = [&](const std::string& name, std::optional<double>& value, double least,
+                       const std::string& meaning) {
+    return command.add_option(name, value, meaning)
+        ->check(CLI::Range(least, kMostSeconds).description(""))
+        ->type_name("X");
+  };
+  CLI::Option* const rate = add("--rate", options.rate, 0, "Serving plan: requests per second of all models together");
+  add("--load-factor", options.load_factor, 0,
+      "Serving plan: each model's requests per second in parts of its planned throughput (1)")
+      ->excludes(rate);
+  command
+      .add_option("--arrivals", options.arrivals,
+                  fmt::format("Serving plan: how requests arrive: {} (poisson), or a CSV file of times, which are "
+                              "stretched to --rate or --load-factor",
+                              known_arrival_processes()))
+      ->type_name("NAME|FILE");
+  command
+      .add_option("--arrivals-column", options.arrivals_column,
+                  "The file's column of times, where it has several and none is named TIMESTAMP")
+      ->type_name("NAME");
+  add("--seconds", options.seconds, 1e-3, "Serving plan: requests arrive for so long (30, or all of a file)");
+  command.add_option("--seed", options.seed, "Serving plan: of what is random in the arrivals (1)")
+      ->check(CLI::Validator(
+          [](const std::string& text) { return text.starts_with('-') ? "must be >= 0, is " + text : std::string(); },
+          ""))
+      ->type_name("N");
+  command
+      .add_option("--data-plane", options.data_plane,
+                  "Serving plan: reserved (PPipe's: a batch has all its devices and links reserved before it starts), "
+                  "or reactive (every pool by itself)")
+      ->check(CLI::IsMember({"reserved", "reactive"}).description(""))
+      ->type_name("NAME");
+}
+
+std::string first_given(const ServingLoadOptions& options) {
+  if (options.rate) return "--rate";
+  if (options.load_factor) return "--load-factor";
+  if (!options.arrivals.empty()) return "--arrivals";
+  if (!options.arrivals_column.empty()) return "--arrivals-column";
+  if (options.seconds) return "--seconds";
+  if (options.seed) return "--seed";
+  return options.data_plane.empty() ? "" : "--data-plane";
+}
+
+ServingLoad serving_load(const ServingPlan& plan, const ServingLoadOptions& options) {
+  const auto process = find_arrival_process(options.arrivals.empty() ? "poisson" : options.arrivals);
+  if (!process && !std::filesystem::exists(options.arrivals)) {
+    throw InvalidInput("--arrivals", fmt::format("must be a file of times or one of {}", known_arrival_processes()),
+                       fmt::format("\"{}\"", options.arrivals));
+  }
+  if (process && !options.arrivals_column.empty()) throw UsageError("--arrivals-column: is for a file of arrivals");
+  return process ? named_load(plan, options, *process) : recorded_load(plan, options);
+}
+
+}  // namespace frostpipe

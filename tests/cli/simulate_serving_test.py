@@ -1,0 +1,94 @@
+"""How simulate serves requests by a serving plan: loads, data planes, files of arrivals, and what it refuses."""
+
+import copy
+import json
+import unittest
+
+from support import MS, CliTest, synthetic_serving_plan
+
+
+class SimulateServingTest(CliTest):
+    def setUp(self):
+        super().setUp()
+        self.write("serving.json", synthetic_serving_plan())
+
+    def simulate(self, *options):
+        done = self.run_tool("simulate", "serving.json", *options, "--format", "json")
+        self.assertEqual(done.stderr, "")
+        return json.loads(done.stdout)
+
+    def test_a_load_factor_is_of_each_models_throughput(self):
+        answer = self.simulate("--load-factor", 0.5, "--arrivals", "even", "--seconds", 10)
+        self.assertEqual((answer["format"], answer["version"]), ("frostpipe.serving_simulation", 1))
+        large, small = answer["models"]
+        self.assertEqual((large["requests"], small["requests"]), (499, 624))  # of 10 s at 50 and 62.5
+        self.assertEqual((large["attainment"], small["attainment"]), (1, 1))
+        self.assertEqual(large["largest_latency_ns"], 26 * MS)  # nothing waits: 20 + 1 + 5
+        self.assertEqual(small["median_latency_ns"], 8 * MS)
+        self.assertAlmostEqual(small["pools"][0]["utilisation"], 0.5, 2)
+
+    def test_a_rate_is_shared_by_weight(self):
+        answer = self.simulate("--rate", 40, "--arrivals", "even", "--seconds", 10)
+        self.assertEqual([one["requests"] for one in answer["models"]], [299, 99])
+
+    def test_poisson_at_the_planned_throughput_is_the_default(self):
+        answer = self.simulate()
+        self.assertEqual((answer["arrivals"], answer["seed"], answer["data_plane"]), ("poisson arrivals", 1, "reserved"))
+        self.assertEqual(answer["window_ns"], 30_000 * MS)
+        self.assertAlmostEqual(answer["requests_per_second"], 225)
+        self.assertEqual(answer, self.simulate("--load-factor", 1, "--arrivals", "poisson", "--seed", 1))
+        self.assertNotEqual(answer["models"], self.simulate("--seed", 2)["models"])
+
+    def test_too_much_load_is_dropped_with_a_reason_and_the_rest_is_in_time(self):
+        for plane, reason in ("reserved", "no device in time"), ("reactive", "time spent in queues"):
+            small = self.simulate("--load-factor", 2, "--data-plane", plane)["models"][1]
+            self.assertEqual(small["drops"][reason], small["requests"] - small["in_time"], plane)
+            self.assertLess(small["attainment"], 0.6)
+            self.assertGreater(small["goodput_per_second"], 115)
+            self.assertLessEqual(small["largest_latency_ns"], 20 * MS)
+        text = self.run_tool("simulate", "serving.json", "--load-factor", 2).stdout
+        self.assertRegex(text, r"small: \d+ of \d+ requests not answered in time: no device in time \d+\n")
+
+    def test_text_names_the_load_and_has_units_in_its_headers(self):
+        text = self.run_tool("simulate", "serving.json", "--load-factor", 0.5, "--seconds", 2).stdout
+        self.assertTrue(text.startswith("poisson arrivals (seed 1), 112.5 requests/s for 2 s, reserved data plane\n"))
+        for header in ("in time [%]", "99 % [ms]", "objective [ms]", "computing [%]", "requests per batch"):
+            self.assertIn(header, text)
+
+    def test_recorded_arrivals_as_they_are_and_stretched(self):
+        self.edit("serving.json", lambda plan: plan.update(models=plan["models"][1:], objective_value=125))
+        self.write("times.csv", "TIMESTAMP,tokens\n2023-11-16 10:00:00.5,7\n2023-11-16 10:00:00.501,7\n"
+                                "2023-11-16 10:00:03.5,7\n")
+        recorded = self.simulate("--arrivals", "times.csv")
+        self.assertEqual(recorded["window_ns"], 3_000 * MS + 1)
+        self.assertNotIn("seed", recorded)
+        self.assertEqual(recorded["models"][0]["mean_latency_ns"], (8 + 15 + 8) * MS // 3)  # the second waits for 7 ms
+        stretched = self.simulate("--arrivals", "times.csv", "--rate", 100)
+        self.assertEqual(stretched["window_ns"], 30 * MS + 1)
+        self.assertEqual(self.simulate("--arrivals", "times.csv", "--seconds", 1)["models"][0]["requests"], 2)
+
+    def test_what_is_wrong_is_said(self):
+        refused = lambda *options, **how: self.assert_refused("simulate", "serving.json", *options, **how)
+        refused("--arrivals", "gamma", says='--arrivals: must be a file of times or one of even, poisson, square, mmpp, '
+                                            'is "gamma"')
+        self.write("times.csv", "a,b\n1,2\n")
+        refused("--arrivals", "times.csv", says="times.csv: line 1: names no column TIMESTAMP, but a, b")
+        refused("--arrivals", "times.csv", "--arrivals-column", "b", "--rate", 5, says="all requests come at one time")
+        refused("--rate", 1e9, says="are more than 20 million requests; ask for fewer --seconds")
+        self.write("two.csv", "1\n2\n")
+        refused("--arrivals", "two.csv", "--rate", 0, says="--rate: stretches the 2 requests of two.csv over more than")
+        refused("--rate", 5, "--load-factor", 1, code=2, says="--rate")
+        refused("--arrivals-column", "b", code=2, says="--arrivals-column: is for a file of arrivals")
+        refused("--set", "bandwidth=x2", code=2, says="--set: is for a training plan, and this one is for serving")
+        self.plan("training.json", "static")
+        self.assert_refused("simulate", "training.json", "--rate", 5, code=2,
+                            says="--rate: is for a serving plan, and this one is for training")
+        broken = copy.deepcopy(synthetic_serving_plan())
+        broken["models"][0]["pipelines"][0]["partitions"][1]["device_class"] = "huge"
+        self.write("broken.json", broken)
+        self.assert_refused("simulate", "broken.json", says="broken.json: models[0].pipelines[0].partitions[1]"
+                                                            ".device_class: must be one of device_classes")
+
+
+if __name__ == "__main__":
+    unittest.main()
