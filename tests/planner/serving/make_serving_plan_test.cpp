@@ -14,7 +14,7 @@ using testing::HasSubstr;
 constexpr Nanoseconds kMillisecond = 1'000'000;
 
 /// Two blocks. The first takes 4 ms on both classes, the second 4 ms on the fast and 20 ms on the slow one.
-ModelToServe two_blocks() {
+ModelToServe model_of_two_blocks() {
   ServingProfile profile{.model_name = "net", .block_ends = {1, 2}, .weight_bytes = {100, 100}, .cut_bytes = {1000}};
   profile.times = {{.device_type = "fast", .forward_ns = {{4 * kMillisecond}, {4 * kMillisecond}}},
                    {.device_type = "slow", .forward_ns = {{4 * kMillisecond}, {20 * kMillisecond}}}};
@@ -25,7 +25,7 @@ ModelToServe two_blocks() {
 ServingProblem two_devices() {
   return {.classes = {{.name = "fast", .count = 1, .bandwidth_bytes_per_second = 1'000'000, .price_per_hour = 3},
                       {.name = "slow", .count = 1, .bandwidth_bytes_per_second = 1'000'000, .price_per_hour = 1}},
-          .models = {two_blocks()}};
+          .models = {model_of_two_blocks()}};
 }
 
 ServingPlan planned(ServingMethod method, const ServingProblem& problem) {
@@ -112,9 +112,9 @@ TEST(MakeServingPlan, SaysInASentenceWhatCannotBe) {
   EXPECT_EQ(message_of([&] { make_serving_plan(ServingMethod::ppipe, problem); }),
             "class \"quick\": no profile was measured on it; they know \"fast\", \"slow\"");
   problem = two_devices();
-  problem.models.push_back(two_blocks());
+  problem.models.push_back(model_of_two_blocks());
   problem.models[1].name = "other";
-  problem.models.push_back(two_blocks());
+  problem.models.push_back(model_of_two_blocks());
   problem.models[2].name = "third";
   EXPECT_THAT(reason(ServingMethod::ppipe, problem), HasSubstr("1 fast and 1 slow are too few to serve 3 models"));
 }
