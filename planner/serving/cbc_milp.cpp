@@ -74,8 +74,8 @@ std::optional<MilpSolution> solve(const Milp& milp, double gap, int most_nodes) 
   model.solver()->messageHandler()->setLogLevel(0);
   model.setAllowableFractionGap(gap);
   model.setMaximumNodes(most_nodes);
-  model.setNumberBeforeTrust(5);
-  model.setNumberStrong(10);
+  model.setNumberBeforeTrust(10);
+  model.setNumberStrong(5);
   add_cuts(model);
   CbcRounding rounding(model);
   CbcHeuristicRINS rins(model);

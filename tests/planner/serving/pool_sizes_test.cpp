@@ -2,8 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <functional>
 #include <limits>
+#include <map>
 #include <random>
 
 #include "planner/serving/milp.h"
@@ -20,9 +23,9 @@ CandidatePipeline random_candidate(std::mt19937& random, std::vector<int> classe
   return candidate;
 }
 
-/// Up to two models and two classes of up to three devices, candidates of one and two pools.
+/// Up to two models and two classes of up to two devices, candidates of one and two pools.
 PoolProblem random_problem(std::mt19937& random, ServingObjective objective) {
-  PoolProblem problem{.num_devices = {1 + static_cast<int>(random() % 2), 1 + static_cast<int>(random() % 3)},
+  PoolProblem problem{.num_devices = {1 + static_cast<int>(random() % 2), 1 + static_cast<int>(random() % 2)},
                       .prices = {3, 1 + static_cast<double>(random() % 3)},
                       .objective = objective};
   const int num_models = 1 + static_cast<int>(random() % 2);
@@ -38,12 +41,6 @@ PoolProblem random_problem(std::mt19937& random, ServingObjective objective) {
   return problem;
 }
 
-/// A model's choice of sizes: what it lets through, and the devices that it takes.
-struct Taken {
-  double throughput = 0;
-  std::vector<int> devices;
-};
-
 /// Whether no sequence of most_partitions classes, which a shorter pipeline fills up with any, is needed twice.
 bool have_places(const std::vector<SizedPipeline>& pipelines, const std::vector<CandidatePipeline>& candidates) {
   int of_class[2] = {0, 0}, of_pair[2][2] = {{0, 0}, {0, 0}};
@@ -55,18 +52,17 @@ bool have_places(const std::vector<SizedPipeline>& pipelines, const std::vector<
   return of_class[0] <= 2 && of_class[1] <= 2;
 }
 
-std::vector<Taken> all_sizes(const PoolProblem& problem, const PoolProblem::OfModel& model) {
-  std::vector<Taken> all;
+/// The most that a model's pipelines let through, over all their sizes, by the devices that they take.
+std::map<std::vector<int>, double> all_sizes(const PoolProblem& problem, const PoolProblem::OfModel& model) {
+  std::map<std::vector<int>, double> best;
   std::vector<SizedPipeline> pipelines;
   const std::function<void(std::size_t)> choose = [&](std::size_t c) {
     if (c == model.candidates.size()) {
       if (!have_places(pipelines, model.candidates)) return;
-      Taken taken;
-      for (const auto& [index, sizes] : pipelines)
-        taken.throughput += requests_per_second(model.candidates[index], sizes);
-      for (int k = 0; k < 2; ++k) taken.devices.push_back(devices_of(pipelines, model.candidates, k));
-      if (taken.devices[0] <= problem.num_devices[0] && taken.devices[1] <= problem.num_devices[1])
-        all.push_back(taken);
+      double throughput = 0;
+      for (const auto& [index, sizes] : pipelines) throughput += requests_per_second(model.candidates[index], sizes);
+      double& most = best[{devices_of(pipelines, model.candidates, 0), devices_of(pipelines, model.candidates, 1)}];
+      most = std::max(most, throughput);
       return;
     }
     choose(c + 1);
@@ -80,14 +76,14 @@ std::vector<Taken> all_sizes(const PoolProblem& problem, const PoolProblem::OfMo
       }
   };
   choose(0);
-  return all;
+  return best;
 }
 
 /// The best of all sizes of all models; 0 (throughput) or infinity (cost) if there are none.
 double try_all(const PoolProblem& problem) {
   const bool for_cost = problem.objective == ServingObjective::cost;
   double best = for_cost ? std::numeric_limits<double>::infinity() : 0;
-  std::vector<std::vector<Taken>> of_models;
+  std::vector<std::map<std::vector<int>, double>> of_models;
   for (const auto& model : problem.models) of_models.push_back(all_sizes(problem, model));
   const std::function<void(std::size_t, int, int, double)> choose = [&](std::size_t n, int first, int second,
                                                                         double least) {
@@ -99,10 +95,9 @@ double try_all(const PoolProblem& problem) {
         best = std::max(best, least);
       return;
     }
-    for (const auto& taken : of_models[n]) {
-      if (for_cost && taken.throughput < problem.models[n].required_requests_per_second) continue;
-      choose(n + 1, first + taken.devices[0], second + taken.devices[1],
-             std::min(least, taken.throughput / problem.models[n].weight));
+    for (const auto& [devices, throughput] : of_models[n]) {
+      if (for_cost && throughput < problem.models[n].required_requests_per_second) continue;
+      choose(n + 1, first + devices[0], second + devices[1], std::min(least, throughput / problem.models[n].weight));
     }
   };
   choose(0, 0, 0, std::numeric_limits<double>::infinity());
@@ -147,7 +142,8 @@ TEST(PoolSizes, OfSinglePipelinesAreNeverBetterThanTheBest) {
     const auto problem = random_problem(random, ServingObjective::throughput);
     const auto single = size_single_pipelines(problem), best = size_pools(problem);
     ASSERT_EQ(single.has_value(), best.has_value());
-    if (best) EXPECT_LE(single->value, best->value * (1 + 2e-5));
+    if (!best) continue;
+    EXPECT_LE(single->value, best->value * (1 + 2e-5));
   }
 }
 
