@@ -51,7 +51,7 @@ class SimulateServingTest(CliTest):
 
     def test_text_names_the_load_and_has_units_in_its_headers(self):
         text = self.run_tool("simulate", "serving.json", "--load-factor", 0.5, "--seconds", 2).stdout
-        self.assertTrue(text.startswith("poisson arrivals (seed 1), 112.5 requests/s for 2 s, reserved data plane\n"))
+        self.assertTrue(text.startswith("poisson arrivals (seed 1), 112.5 requests/s for 2.00 s, reserved data plane\n"))
         for header in ("in time [%]", "99 % [ms]", "objective [ms]", "computing [%]", "requests per batch"):
             self.assertIn(header, text)
 
