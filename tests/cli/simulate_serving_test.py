@@ -33,7 +33,8 @@ class SimulateServingTest(CliTest):
 
     def test_poisson_at_the_planned_throughput_is_the_default(self):
         answer = self.simulate()
-        self.assertEqual((answer["arrivals"], answer["seed"], answer["data_plane"]), ("poisson arrivals", 1, "reserved"))
+        self.assertEqual((answer["arrivals"], answer["seed"]), ("poisson arrivals", 1))
+        self.assertEqual(answer["data_plane"], "reserved")
         self.assertEqual(answer["window_ns"], 30_000 * MS)
         self.assertAlmostEqual(answer["requests_per_second"], 225)
         self.assertEqual(answer, self.simulate("--load-factor", 1, "--arrivals", "poisson", "--seed", 1))
@@ -51,7 +52,8 @@ class SimulateServingTest(CliTest):
 
     def test_text_names_the_load_and_has_units_in_its_headers(self):
         text = self.run_tool("simulate", "serving.json", "--load-factor", 0.5, "--seconds", 2).stdout
-        self.assertTrue(text.startswith("poisson arrivals (seed 1), 112.5 requests/s for 2 s, reserved data plane\n"))
+        self.assertEqual(text.splitlines()[0],
+                         "poisson arrivals (seed 1), 112.5 requests/s for 2.00 s, reserved data plane")
         for header in ("in time [%]", "99 % [ms]", "objective [ms]", "computing [%]", "requests per batch"):
             self.assertIn(header, text)
 
@@ -69,8 +71,7 @@ class SimulateServingTest(CliTest):
 
     def test_what_is_wrong_is_said(self):
         refused = lambda *options, **how: self.assert_refused("simulate", "serving.json", *options, **how)
-        refused("--arrivals", "gamma", says='--arrivals: must be a file of times or one of even, poisson, square, mmpp, '
-                                            'is "gamma"')
+        refused("--arrivals", "gamma", says='--arrivals: must be a file of times or one of even, poisson, square, mmpp')
         self.write("times.csv", "a,b\n1,2\n")
         refused("--arrivals", "times.csv", says="times.csv: line 1: names no column TIMESTAMP, but a, b")
         refused("--arrivals", "times.csv", "--arrivals-column", "b", "--rate", 5, says="all requests come at one time")
