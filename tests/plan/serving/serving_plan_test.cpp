@@ -109,9 +109,9 @@ TEST(ServingPlan, ThatBreaksARuleIsRefusedWithTheRule) {
        [](ServingPlan& plan) { plan.models[0].pipelines[0].partitions[0].requests_per_second = 250; }},
       {"plan.json: models[1].requests_per_second: must be 125, the sum of its pipelines', is 120",
        [](ServingPlan& plan) { plan.models[1].requests_per_second = 120; }},
-      {"plan.json: models[0].pipelines[0]: must answer a batch of 2 within 42.0 ms, what the margins leave of the "
-       "objective, is 42.1 ms",
-       [](ServingPlan& plan) { plan.models[0].objective_ns = 70'000'000; }},
+      {"plan.json: models[0].pipelines[0]: must answer a batch of 2 within 36.0 ms, what the margins leave of the "
+       "objective, is 42.0 ms",
+       [](ServingPlan& plan) { plan.models[0].objective_ns = 60'000'000; }},
       {"plan.json: models[1].pipelines[0].partitions[0]: must have no input_bytes, transfer_ns and latency_ns: no "
        "partition is before it, is 5, 0 and 0",
        [](ServingPlan& plan) { plan.models[1].pipelines[0].partitions[0].input_bytes = 5; }}};
