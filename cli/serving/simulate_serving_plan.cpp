@@ -91,9 +91,8 @@ std::string losses_text(const std::vector<SimulatedModel>& models) {
 
 std::string simulation_text(const ServingLoad& load, DataPlane data_plane, const std::vector<SimulatedModel>& models) {
   const std::string seed = load.seed ? fmt::format(" (seed {})", *load.seed) : "";
-  std::string text =
-      fmt::format("{}{}, {:.1f} requests/s for {}, {} data plane\n\n", load.source, seed,
-                  load.requests_per_second, format_duration(load.window_ns), to_string(data_plane));
+  std::string text = fmt::format("{}{}, {:.1f} requests/s for {}, {} data plane\n\n", load.source, seed,
+                                 load.requests_per_second, format_duration(load.window_ns), to_string(data_plane));
   text += models_table(models) + "\n" + pools_table(models);
   const std::string losses = losses_text(models);
   return losses.empty() ? text : text + "\n" + losses;
