@@ -64,7 +64,9 @@ class LostHostBase(RecoveryCase):
         self.hosts = make_hosts(self, 2)
 
     def arguments(self, job, output="run"):
-        return self.train_arguments(job, output, "--checkpoint-steps", 1, "--cluster", f"hosts-of-{job}")
+        """A loss ends all: survivors_test.py has those that go on."""
+        return self.train_arguments(job, output, "--checkpoint-steps", 1, "--cluster", f"hosts-of-{job}",
+                                    "--max-restarts", 0)
 
     def num_ranks(self, job):
         return 2 * JOBS[job]
