@@ -52,18 +52,7 @@ class LaunchedBase(FaultTest):
             self.assertEqual(one.ended_within(HANG_SECONDS), 0, one.stderr)
 
 
-class LaunchedByHandTest(LaunchedBase):
-    def test_on_loopback_addresses(self):
-        """Which stand for hosts."""
-        hosts = ("127.0.0.2", "127.0.0.3")
-        self.write_plan(SOME_STEPS)
-        lines = self.launched("--by-hand", *hosts).replace("29500", str(free_port())).splitlines()[1::2]
-        ranks = [self.start_line(line, f"host{host}", GLOO_SOCKET_IFNAME=host) for host, line in zip(hosts, lines)]
-        self.assert_ended_well(*ranks)
-        self.assertEqual(self.losses(self.read("run/summary.json")), self.losses_on_one_host())
-
-
-class EveryLauncherTest(LaunchedBase):
+class TwoByTwoBase(LaunchedBase):
     """Two hosts with two ranks each: two stages, each with a replica on either host."""
 
     num_ranks = 4
@@ -78,6 +67,19 @@ class EveryLauncherTest(LaunchedBase):
                 phase["predicted"]["peak_memory_bytes"] = []
         self.edit("static.json", change)
 
+
+class LaunchedByHandTest(LaunchedBase):
+    def test_on_loopback_addresses(self):
+        """Which stand for hosts."""
+        hosts = ("127.0.0.2", "127.0.0.3")
+        self.write_plan(SOME_STEPS)
+        lines = self.launched("--by-hand", *hosts).replace("29500", str(free_port())).splitlines()[1::2]
+        ranks = [self.start_line(line, f"host{host}", GLOO_SOCKET_IFNAME=host) for host, line in zip(hosts, lines)]
+        self.assert_ended_well(*ranks)
+        self.assertEqual(self.losses(self.read("run/summary.json")), self.losses_on_one_host())
+
+
+class EveryLauncherTest(TwoByTwoBase):
     def by_hand(self):
         self.start_on_each("--by-hand")
 
