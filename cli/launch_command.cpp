@@ -94,6 +94,23 @@ std::vector<int> ranks_per_node(const Cluster& cluster, const std::string& plan)
       plan, plan));
 }
 
+/// Whichever node is lost, but the first, which has rank 0: every layer is still with some rank.
+bool outlives_lost_nodes(const TrainingPlan& plan, const Cluster& cluster) {
+  const auto node_of = [&](int rank) { return cluster.devices[rank].node; };
+  for (const Phase& phase : plan.phases) {
+    const ParallelLayout& layout = phase.layout;
+    for (int pipeline_rank = 0; pipeline_rank < layout.pipeline_parallel_size; ++pipeline_rank) {
+      for (int tensor = 0; tensor < layout.tensor_parallel_size; ++tensor) {
+        const std::vector<int> ranks = replicas_of(layout, pipeline_rank, tensor);
+        const int node = node_of(ranks.front());
+        if (node != node_of(0) && std::ranges::all_of(ranks, [&](int rank) { return node_of(rank) == node; }))
+          return false;
+      }
+    }
+  }
+  return true;
+}
+
 /// Throws InvalidInput where they are GPUs and the run's device is the CPU; a rehearsal needs none.
 void require_device_of(const Cluster& cluster, const TrainCommandOptions& train) {
   const std::string& type = cluster.devices.front().type;
@@ -141,6 +158,7 @@ int run_launch(const LaunchCommandOptions& options) {
       .ranks_per_host = ranks_per_node(cluster, options.plan),
       .threads_per_rank = train.train.threads_per_rank > 0 ? train.train.threads_per_rank : plan.threads_per_rank,
       .on_gpus = train.train.device == "cuda",
+      .outlives_losses = train.max_restarts > 0 && outlives_lost_nodes(plan, cluster),
       .min_hosts = options.min_hosts,
       .command = {"frostpipe", "train", options.plan}};
   job.command.insert(job.command.end(), options.of_train.begin(), options.of_train.end());

@@ -26,7 +26,7 @@ std::vector<std::string> own_command_line() {
 
 int run_on_ranks(const RankedCommand& command) {
   require_within(process_limits(), command.needs);
-  if (const std::unique_ptr<Membership> membership = Membership::join(command.interface)) {
+  if (const std::unique_ptr<Membership> membership = Membership::join(command.interface, command.max_restarts)) {
     command.work(*membership);
     if (answers_for_job()) command.print_result();
     return 0;

@@ -69,11 +69,13 @@ std::string slurm_text(const JobOnHosts& job) {
       job.ranks_per_host.size(), ranks_per_host);
   text +=
       job.on_gpus ? fmt::format("#SBATCH --gpus-per-node={}\n", ranks_per_host) : fmt::format("#SBATCH {}\n", cores);
-  // A job that is queued again after a lost node goes on from its newest checkpoint, and its output too.
+  // A job that is queued again goes on from its newest checkpoint, and its output too.
   text += "#SBATCH --requeue\n#SBATCH --open-mode=append\n";
+  if (job.outlives_losses) text += "#SBATCH --no-kill\n";
   // srun does not take over the script's --cpus-per-task (since Slurm 22.05).
-  return text +
-         fmt::format("srun --kill-on-bad-exit=1 {}{}\n", job.on_gpus ? "" : cores + " ", shell_text(job.command));
+  return text + fmt::format("srun {} {}{}\n",
+                            job.outlives_losses ? "--no-kill --kill-on-bad-exit=0" : "--kill-on-bad-exit=1",
+                            job.on_gpus ? "" : cores + " ", shell_text(job.command));
 }
 
 std::string torchrun_text(const JobOnHosts& job) {
@@ -91,8 +93,7 @@ std::string by_hand_text(const JobOnHosts& job) {
   return for_each_host(job, [&](std::size_t host, int first_rank) {
     const int num_ranks = job.ranks_per_host[host];
     if (num_ranks == 1) return fmt::format("RANK={} LOCAL_RANK=0 {}", first_rank, command);
-    // What runs in the background does not hear of Ctrl-C. The exit code is that of the last rank, which fails when any
-    // of them does.
+    // What runs in the background does not hear of Ctrl-C. The exit code is that of the last rank.
     return fmt::format(
         "(trap 'kill $(jobs -p)' INT TERM; "
         "for i in {{0..{}}}; do RANK=$(({} + i)) LOCAL_RANK=$i {} & done; wait $(jobs -p))",

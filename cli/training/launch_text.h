@@ -10,6 +10,7 @@ struct JobOnHosts {
   std::vector<int> ranks_per_host;  // in the order of the plan's nodes
   int threads_per_rank = 1;
   bool on_gpus = false;
+  bool outlives_losses = false;      // its ranks go on without one that is lost, and without its host
   int min_hosts = 0;                 // with torchrun the job goes on with so few; 0: all are needed
   std::vector<std::string> command;  // "frostpipe", "train", ...: the same for every rank
 };

@@ -12,6 +12,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
+#include <mutex>
 #include <set>
 #include <system_error>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
@@ -19,13 +20,12 @@
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
-#include "executor/communication/arrival.h"
 #include "executor/communication/emulated_links.h"
 #include "executor/communication/guarded.h"
 #include "executor/communication/heartbeat.h"
 #include "executor/communication/host_paths.h"
 #include "executor/communication/local_group.h"
-#include "executor/communication/store_exchange.h"
+#include "executor/communication/store_rendezvous.h"
 #include "executor/device/gloo_group.h"
 #include "executor/elastic/addresses.h"
 #include "executor/elastic/peer_connections.h"
@@ -77,13 +77,17 @@ struct Communicator::State {
   std::shared_ptr<PeerConnections> peers;  // null where our launcher did not make them
   std::string address;                     // of this rank's own sockets; "" where our launcher made them
   c10::intrusive_ptr<c10d::Store> store;   // by which other groups find their ranks
-  std::unique_ptr<Heartbeat> heartbeat;
+  StoreRendezvous* rendezvous = nullptr;   // null where our launcher made the connections
+  std::unique_ptr<StoreRendezvous> own_rendezvous;
   std::filesystem::path store_folder;  // of a store in a file; empty on all ranks but the first
   bool host_staging = false;
   int num_groups = 0;
   Group control_group, weight_transfer_group;
   std::string posted;                    // by this rank
   std::unique_ptr<EmulatedLinks> links;  // of an emulated device
+  std::mutex groups_mutex;
+  bool is_severed = false;
+  std::vector<c10::weak_intrusive_ptr<c10d::Backend>> backends;  // that sever() ends; those of `peers` end with these
 
   /// NCCL connects two ranks at their first message and blocks the host meanwhile: done here in an order that no
   /// schedule can turn into a deadlock. Cheap elsewhere.
@@ -109,6 +113,7 @@ struct Communicator::State {
   }
 
   ~State() {
+    if (rendezvous) rendezvous->end_watch();
     std::error_code ignored;
     if (!store_folder.empty()) std::filesystem::remove_all(store_folder, ignored);
   }
@@ -132,17 +137,34 @@ struct Communicator::State {
         return in_host_memory ? make_gloo_group(scoped, index, size, address)
                               : device->make_group(scoped, index, size, address);
       });
+      note_backend(backend);
     }
     Group group(self.rank, std::move(ranks), std::move(backend), !host_memory && host_staging);
     if (VirtualClock* const clock = device->virtual_clock())
       group.keep_virtual_time(clock, host_memory ? nullptr : links.get());
     return group;
   }
+
+  void note_backend(const c10::intrusive_ptr<c10d::Backend>& backend) {
+    const std::lock_guard lock(groups_mutex);
+    std::erase_if(backends, [](const auto& known) { return known.expired(); });
+    backends.emplace_back(backend);
+    if (is_severed) backend->abort();
+  }
+
+  void sever() {
+    if (peers) peers->sever();
+    const std::lock_guard lock(groups_mutex);
+    is_severed = true;
+    for (const auto& known : backends)
+      if (const auto backend = known.lock()) backend->abort();
+  }
 };
 
 Communicator::Communicator() : state_(std::make_unique<State>()) {}
 
-std::unique_ptr<Communicator> Communicator::connect(const RankEnvironment& self, ComputeDevice& device) {
+std::unique_ptr<Communicator> Communicator::connect(const RankEnvironment& self, ComputeDevice& device,
+                                                    StoreRendezvous* rendezvous) {
   keep_c10d_quiet();
   std::unique_ptr<Communicator> communicator(new Communicator);
   State& state = *communicator->state_;
@@ -154,14 +176,16 @@ std::unique_ptr<Communicator> Communicator::connect(const RankEnvironment& self,
     state.peers = std::make_shared<PeerConnections>(self.rank, std::move(*self.peer_sockets));
   } else if (self.world_size > 1) {
     state.address = own_address(self);
-    const auto store = guarded(self.rank, "connecting to " + with_port(store_address(self), self.master_port),
-                               [&] { return connect_store(self, /*may_host=*/true); });
-    state.store = store;
-    state.self.attempt = guarded(self.rank, "waiting for rank 0", [&] { return find_attempt(self, *store); });
-    state.heartbeat = std::make_unique<Heartbeat>(state.self);
+    if (!rendezvous) {
+      state.own_rendezvous = std::make_unique<StoreRendezvous>(RendezvousInfo{.self = self}, /*max_restarts=*/0);
+      rendezvous = state.own_rendezvous.get();
+    }
+    state.self = rendezvous->connect();
+    state.rendezvous = rendezvous;
+    state.store = rendezvous->store();
     guarded(self.rank, "waiting for all ranks", [&] {
-      state.host_staging = meet_at_store(state.self, *store, {.shares_device = device.is_shared()});
-      require_paths_between_hosts(state.self, state.address, *store);
+      state.host_staging = rendezvous->meet({.shares_device = device.is_shared()});
+      if (rendezvous->is_first_round()) require_paths_between_hosts(state.self, state.address, *rendezvous->store());
     });
   }
   state.control_group = state.make_group(all, /*host_memory=*/true);
@@ -170,6 +194,7 @@ std::unique_ptr<Communicator> Communicator::connect(const RankEnvironment& self,
     if (!device.torch_device().is_cpu() && !state.host_staging) communicator->open_store_in_file();
   }
   state.weight_transfer_group = state.make_group(all, /*host_memory=*/false);
+  if (state.rendezvous) state.rendezvous->watch([&state] { state.sever(); });
   return communicator;
 }
 
@@ -196,9 +221,7 @@ bool Communicator::uses_host_staging() const { return state_->host_staging; }
 Group& Communicator::control_group() { return state_->control_group; }
 Group& Communicator::weight_transfer_group() { return state_->weight_transfer_group; }
 
-void Communicator::sever() {
-  if (state_->peers) state_->peers->sever();
-}
+void Communicator::sever() { state_->sever(); }
 
 void Communicator::emulate_links(const Cluster& cluster, int shrink) {
   state_->links = std::make_unique<EmulatedLinks>(cluster, shrink, rank());

@@ -11,6 +11,8 @@
 
 namespace frostpipe {
 
+class StoreRendezvous;
+
 /// The groups of the ranks that train in a phase; rebuilt at each reconfiguration.
 struct ActiveGroups {
   // Between pipeline ranks, to a higher or a lower one. Each kind and direction keeps its order in a group of its own;
@@ -27,8 +29,10 @@ struct ActiveGroups {
 /// each other by a heartbeat, and talk by Gloo or NCCL.
 class Communicator {
  public:
-  /// Called by all ranks. Where no launcher of ours watches, starts a Heartbeat.
-  static std::unique_ptr<Communicator> connect(const RankEnvironment& self, ComputeDevice& device);
+  /// Called by all ranks of a round. `rendezvous`: of ranks that others have launched, with their store; it outlives
+  /// this object. Where they pass none, there is one round, and the loss of a rank ends all.
+  static std::unique_ptr<Communicator> connect(const RankEnvironment& self, ComputeDevice& device,
+                                               StoreRendezvous* rendezvous = nullptr);
   /// The other ranks no longer expect this one's heartbeat; if it ends early, they see their connections to it close.
   ~Communicator();
 
@@ -54,8 +58,8 @@ class Communicator {
   std::vector<std::string> gather(const std::string& text);
   /// Sum over all ranks of equally long lists.
   std::vector<double> sum(std::vector<double> values);
-  /// Ends all connections to other ranks, where our launcher made them: whoever waits at one, here or at its other end,
-  /// gets an error at once. After a loss ranks would otherwise wait for each other in a ring that nobody breaks.
+  /// Ends all connections to other ranks: whoever waits at one, here or at its other end, gets an error at once. After
+  /// a loss ranks would otherwise wait for each other in a ring that nobody breaks. Any thread may call it.
   void sever();
   /// A line for whoever looks, without waiting for anybody: some rank writes it, and another reads what was written
   /// last, "" before that.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -13,6 +14,7 @@
 #include <stdexcept>
 #include <thread>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
+#include <utility>
 #include <vector>
 
 #include "executor/elastic/addresses.h"
@@ -29,7 +31,7 @@ constexpr std::chrono::seconds kTimeToLeave(3);
 std::atomic<bool> peer_was_lost{false};
 std::atomic<bool> someone_watches{false};
 
-/// Key of a rank's counter in the rendezvous store; counts up once a second, "done" after a normal end.
+/// Key of a rank's counter in the rendezvous store; counts up once a second, and ends with its last word.
 std::string heartbeat_key(const RankEnvironment& self, int rank) {
   return store_key(self, fmt::format("heartbeat/{}", rank));
 }
@@ -67,11 +69,29 @@ c10::intrusive_ptr<c10d::TCPStore> connect_store(const RankEnvironment& self, bo
 }
 
 struct Heartbeat::State {
+  /// Of a rank.
+  struct Seen {
+    std::string word;
+    Clock::time_point at = Clock::now();
+  };
+  /// What watch_round() was told.
+  struct Round {
+    std::string alarm;
+    std::vector<int> ranks;
+    std::function<void()> on_loss;
+  };
+
   RankEnvironment self;
   std::mutex mutex;
   std::condition_variable wake;
   bool stopping = false;
+  std::string last_word = kDone;
   std::atomic<Clock::rep> last_round{now()};  // when the store last answered everything
+  mutable std::mutex watching;                // taken alone; held while on_loss is called
+  bool ends_process = true;                   // when a rank is silent
+  std::optional<Round> round;
+  std::vector<Seen> seen;                   // by rank
+  Clock::time_point looked = Clock::now();  // when all were seen
   std::thread reporter, guard;
 
   /// Also where the second thread could not be started.
@@ -86,11 +106,6 @@ struct Heartbeat::State {
       if (thread->joinable()) thread->join();
     }
   }
-
-  struct Seen {
-    std::string value;
-    Clock::time_point at = Clock::now();
-  };
 
   static Clock::rep now() { return Clock::now().time_since_epoch().count(); }
 
@@ -109,17 +124,46 @@ struct Heartbeat::State {
     return !wake.wait_for(lock, duration, [&] { return stopping; });
   }
 
-  void watch(c10d::TCPStore& store, std::vector<Seen>& seen) const {
+  void say(c10d::TCPStore& store, const std::string& word) const {
+    store.set(heartbeat_key(self, self.rank), std::vector<std::uint8_t>(word.begin(), word.end()));
+  }
+
+  void look(c10d::TCPStore& store, bool was_held_up) {
     for (int rank = 0; rank < self.world_size; ++rank) {
-      if (rank == self.rank || !store.check({heartbeat_key(self, rank)})) continue;
-      const std::string value = store.get_to_str(heartbeat_key(self, rank));
-      const std::chrono::seconds limit(peer_was_lost ? kSilenceAfterLossSeconds : kSilenceLimitSeconds);
-      if (value != seen[rank].value) {
-        seen[rank] = {value};
-      } else if (value != "done" && Clock::now() - seen[rank].at > limit) {
+      if (rank == self.rank) continue;
+      const bool has_come = store.check({heartbeat_key(self, rank)});
+      const std::string word = has_come ? store.get_to_str(heartbeat_key(self, rank)) : "";
+      const std::lock_guard lock(watching);
+      if (was_held_up || word != seen[rank].word) seen[rank] = {word};
+    }
+    const std::lock_guard lock(watching);
+    looked = Clock::now();
+  }
+
+  bool is_silent(int rank, std::chrono::seconds limit) const {
+    const std::string& word = seen[rank].word;
+    return !word.empty() && word != kDone && word != kFailed && looked - seen[rank].at > limit;
+  }
+
+  void judge(c10d::TCPStore& store) {
+    const std::lock_guard lock(watching);
+    if (ends_process) return name_a_silent_rank();
+    if (!round) return;
+    const bool has_lost = std::any_of(round->ranks.begin(), round->ranks.end(), [&](int rank) {
+      return seen[rank].word == kFailed || is_silent(rank, std::chrono::seconds(kSilenceLimitSeconds));
+    });
+    if (has_lost) store.set(round->alarm, {});
+    if (!has_lost && !store.check({round->alarm})) return;
+    round->on_loss();
+    round.reset();
+  }
+
+  void name_a_silent_rank() const {
+    const std::chrono::seconds limit(peer_was_lost ? kSilenceAfterLossSeconds : kSilenceLimitSeconds);
+    for (int rank = 0; rank < self.world_size; ++rank) {
+      if (rank != self.rank && is_silent(rank, limit))
         give_up(
             fmt::format("rank {} has sent no heartbeat for {} s: it is dead, stopped or stuck", rank, limit.count()));
-      }
     }
   }
 
@@ -127,17 +171,13 @@ struct Heartbeat::State {
     try {
       // This rank has been there already: who refuses now is gone, and at the end nobody is to wait for him.
       const auto store = connect_store(self, /*may_host=*/false, {.refused = std::chrono::seconds(1)});
-      std::vector<Seen> seen(self.world_size);
       for (long beat = 0;; ++beat) {
         const Clock::time_point began = Clock::now();
-        const bool goes_on = beat == 0 || sleep(std::chrono::seconds(1));
-        if (Clock::now() - began > std::chrono::seconds(3)) {
-          for (Seen& other : seen) other.at = Clock::now();  // this process itself was held up
-        }
-        const std::string value = goes_on ? std::to_string(beat) : "done";
-        store->set(heartbeat_key(self, self.rank), std::vector<std::uint8_t>(value.begin(), value.end()));
-        if (!goes_on) return;
-        watch(*store, seen);
+        if (beat > 0 && !sleep(std::chrono::seconds(1))) return say(*store, last_word);
+        const bool was_held_up = Clock::now() - began > std::chrono::seconds(3);
+        say(*store, std::to_string(beat));
+        look(*store, was_held_up);
+        judge(*store);
         last_round = now();
       }
     } catch (const std::exception& error) {
@@ -150,10 +190,10 @@ struct Heartbeat::State {
 
   /// The store's client may wait for an answer without end; this thread does not.
   void guard_against_a_silent_store() {
-    Clock::time_point looked = Clock::now();
+    Clock::time_point before = Clock::now();
     while (sleep(std::chrono::seconds(1))) {
-      if (Clock::now() - looked > std::chrono::seconds(3)) last_round = now();  // this process itself was held up
-      looked = Clock::now();
+      if (Clock::now() - before > std::chrono::seconds(3)) last_round = now();  // this process itself was held up
+      before = Clock::now();
       const Clock::duration silence(now() - last_round);
       if (silence > std::chrono::seconds(kSilenceLimitSeconds)) {
         give_up(fmt::format("{} has not answered for {} s: it is stopped or stuck", host(), kSilenceLimitSeconds));
@@ -164,12 +204,38 @@ struct Heartbeat::State {
 
 Heartbeat::Heartbeat(const RankEnvironment& self) : state_(std::make_unique<State>()) {
   state_->self = self;
+  state_->seen.resize(self.world_size);
   someone_watches = true;
   state_->reporter = std::thread([state = state_.get()] { state->report(); });
   state_->guard = std::thread([state = state_.get()] { state->guard_against_a_silent_store(); });
 }
 
 Heartbeat::~Heartbeat() = default;
+
+void Heartbeat::set_last_word(const std::string& word) {
+  const std::lock_guard lock(state_->mutex);
+  state_->last_word = word;
+}
+
+void Heartbeat::watch_round(const std::string& alarm, std::vector<int> ranks, std::function<void()> on_loss) {
+  const std::lock_guard lock(state_->watching);
+  someone_watches = false;
+  state_->ends_process = false;
+  state_->round = {alarm, std::move(ranks), std::move(on_loss)};
+}
+
+void Heartbeat::end_round() {
+  const std::lock_guard lock(state_->watching);
+  state_->round.reset();
+}
+
+std::vector<Pulse> Heartbeat::pulses() const {
+  const std::lock_guard lock(state_->watching);
+  std::vector<Pulse> pulses;
+  for (const State::Seen& seen : state_->seen)
+    pulses.push_back({seen.word, std::chrono::duration_cast<std::chrono::milliseconds>(state_->looked - seen.at)});
+  return pulses;
+}
 
 void wait_for_failed_peer() {
   peer_was_lost = true;

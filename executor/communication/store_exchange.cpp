@@ -28,6 +28,11 @@ bool has_text(const RankEnvironment& self, c10d::Store& store, const std::string
   return store.check({key_of(self, name, rank)});
 }
 
+std::string text_of_rank(const RankEnvironment& self, c10d::Store& store, const std::string& name, int rank) {
+  const std::vector<std::uint8_t> text = store.get(key_of(self, name, rank));
+  return {text.begin(), text.end()};
+}
+
 std::string have_not_come(const RankEnvironment& self, const std::vector<int>& ranks, std::chrono::milliseconds limit) {
   return fmt::format(
       "rank {} on host {} has waited {} s for {} {} of {}. Have they been started, with the same MASTER_ADDR and "

@@ -16,6 +16,9 @@ void put_text(const RankEnvironment& self, c10d::Store& store, const std::string
 
 bool has_text(const RankEnvironment& self, c10d::Store& store, const std::string& name, int rank);
 
+/// What a rank has put there, which must be there.
+std::string text_of_rank(const RankEnvironment& self, c10d::Store& store, const std::string& name, int rank);
+
 /// Of those that have put nothing there within `limit`: who waited for whom, and what may be the reason.
 std::string have_not_come(const RankEnvironment& self, const std::vector<int>& ranks, std::chrono::milliseconds limit);
 

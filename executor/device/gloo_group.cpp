@@ -1,10 +1,19 @@
 #include "executor/device/gloo_group.h"
 
+#include <ATen/ops/empty.h>
+
+#include <atomic>
 #include <chrono>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <stdexcept>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 #include <utility>
 #include <vector>
 
+#include "executor/device/memory_meter.h"
 #include "executor/device/ordered_sum.h"
 #include "profiles/error.h"
 
@@ -14,19 +23,100 @@ namespace {
 using c10d::ProcessGroupGloo;
 using Work = c10::intrusive_ptr<c10d::Work>;
 
-/// Gloo, but for sums: its ring adds each part of a tensor in another order. Here it is that of the
-/// ranks, and each rank sends and receives as many bytes as in the ring.
+/// Messages on their way. Where Gloo closes a connection, who waits for a message that is half sent or half received
+/// goes on waiting: abort() ends each wait by itself.
+class MessagesUnderway {
+ public:
+  void add(c10d::Work& message) {
+    const std::lock_guard lock(mutex_);
+    messages_.insert(&message);
+  }
+  void remove(c10d::Work& message) {
+    const std::lock_guard lock(mutex_);
+    messages_.erase(&message);
+  }
+  void abort() {
+    const std::lock_guard lock(mutex_);
+    is_aborted_ = true;
+    for (c10d::Work* const message : messages_) message->abort();
+  }
+  bool is_aborted() const { return is_aborted_; }
+
+ private:
+  std::mutex mutex_;
+  std::set<c10d::Work*> messages_;
+  std::atomic<bool> is_aborted_ = false;
+};
+
+/// A message of Gloo's that is noted as long as it lives.
+class NotedMessage final : public c10d::Work {
+ public:
+  NotedMessage(c10::intrusive_ptr<c10d::Work> message, std::shared_ptr<MessagesUnderway> underway)
+      : message_(std::move(message)), underway_(std::move(underway)) {
+    underway_->add(*message_);
+  }
+  ~NotedMessage() override { underway_->remove(*message_); }
+  bool wait(std::chrono::milliseconds limit) override {
+    if (underway_->is_aborted() || !message_->wait(limit)) throw std::runtime_error("the connections were given up");
+    return true;
+  }
+
+ private:
+  c10::intrusive_ptr<c10d::Work> message_;
+  std::shared_ptr<MessagesUnderway> underway_;
+};
+
+/// Gloo's connections and messages. What it makes of them is not taken: its ring adds each part of a tensor in another
+/// order. Here it is that of the ranks, and each rank sends and receives as many bytes as in the ring.
 class GlooGroup final : public c10d::Backend {
  public:
   GlooGroup(int rank, int size, c10::intrusive_ptr<ProcessGroupGloo> gloo)
-      : Backend(rank, size), gloo_(std::move(gloo)) {}
+      : Backend(rank, size), gloo_(std::move(gloo)) {
+    const UncountedMemory uncounted;
+    for (int other = 0; other < size; ++other) {
+      if (other == rank) continue;
+      std::vector<at::Tensor> nothing{at::empty({1}, at::kByte)};
+      never_.push_back(gloo_->recv(nothing, other, kNeverTag));
+    }
+  }
+
+  /// Gloo has no call for it, but closes all connections of a group when one of its receives has waited for too long.
+  /// A receive from a peer that is gone already fails without that, so there is one from each.
+  void abort() override {
+    underway_->abort();
+    const std::lock_guard lock(aborting_);
+    for (const Work& work : never_) {
+      try {
+        work->wait(std::chrono::milliseconds(1));
+      } catch (const std::exception&) {  // as it is meant to
+      }
+    }
+    never_.clear();
+  }
 
   const std::string getBackendName() const override { return gloo_->getBackendName(); }
-  Work send(std::vector<at::Tensor>& tensors, int to, int tag) override { return gloo_->send(tensors, to, tag); }
-  Work recv(std::vector<at::Tensor>& tensors, int from, int tag) override { return gloo_->recv(tensors, from, tag); }
-  Work barrier(const c10d::BarrierOptions& options) override { return gloo_->barrier(options); }
+  Work send(std::vector<at::Tensor>& tensors, int to, int tag) override { return noted(gloo_->send(tensors, to, tag)); }
+  Work recv(std::vector<at::Tensor>& tensors, int from, int tag) override {
+    return noted(gloo_->recv(tensors, from, tag));
+  }
+
+  Work barrier(const c10d::BarrierOptions&) override {
+    const UncountedMemory uncounted;
+    const std::vector<at::Tensor> all = slices_of(scratch_like(at::empty({size_}, at::kByte)), size_);
+    return start_gather(all[rank_], all, next_exchange());
+  }
+
   Work broadcast(std::vector<at::Tensor>& tensors, const c10d::BroadcastOptions& options) override {
-    return gloo_->broadcast(tensors, options);
+    const int root = static_cast<int>(options.rootRank);
+    const Exchange exchange = next_exchange();
+    std::vector<Finish> started;
+    if (tensors.at(0).numel() == 0) return work_that([](std::chrono::milliseconds) {});
+    if (rank_ != root) started.push_back(exchange.start_to_receive(tensors.at(0), root));
+    for (int other = 0; rank_ == root && other < size_; ++other)
+      if (other != root) started.push_back(exchange.start_to_send(tensors.at(0), other));
+    return work_that([started = std::move(started)](std::chrono::milliseconds limit) {
+      for (const Finish& finish : started) finish(limit);
+    });
   }
 
   Work allreduce(std::vector<at::Tensor>& tensors, const c10d::AllreduceOptions& options) override {
@@ -48,6 +138,8 @@ class GlooGroup final : public c10d::Backend {
   }
 
  private:
+  Work noted(Work message) const { return c10::make_intrusive<NotedMessage>(std::move(message), underway_); }
+
   static Finish waiting_for(const Work& work) {
     return [work](std::chrono::milliseconds limit) { work->wait(limit); };
   }
@@ -57,19 +149,24 @@ class GlooGroup final : public c10d::Backend {
     Exchange exchange{.index = rank_, .size = size_};
     exchange.start_to_send = [this, tag](const at::Tensor& tensor, int to) {
       std::vector<at::Tensor> list{tensor};
-      return waiting_for(gloo_->send(list, to, tag));
+      return waiting_for(send(list, to, tag));
     };
     exchange.start_to_receive = [this, tag](const at::Tensor& tensor, int from) {
       std::vector<at::Tensor> list{tensor};
-      return waiting_for(gloo_->recv(list, from, tag));
+      return waiting_for(recv(list, from, tag));
     };
     return exchange;
   }
 
   /// Beyond all tags of messages.
   int next_tag() { return (3 << 29) + (num_sums_++ & ((1 << 28) - 1)); }
+  /// Beyond those of sums: nobody sends with it.
+  static constexpr int kNeverTag = (3 << 29) + (1 << 28);
 
   int num_sums_ = 0;
+  std::shared_ptr<MessagesUnderway> underway_ = std::make_shared<MessagesUnderway>();
+  std::mutex aborting_;
+  std::vector<Work> never_;  // receives, until abort()
   c10::intrusive_ptr<ProcessGroupGloo> gloo_;
 };
 

@@ -20,6 +20,7 @@ namespace {
 
 constexpr const char* kMasterAddress = "MASTER_ADDR";
 constexpr const char* kMasterPort = "MASTER_PORT";
+constexpr const char* kOfTorchrunsAgent = "TORCHELASTIC_RUN_ID";  // of whoever it has started
 
 /// The variables by which a launcher numbers its ranks.
 struct RankVariables {
@@ -89,6 +90,7 @@ RankEnvironment by_torchrun(const LaunchersView& view) {
   self.is_on_one_host = view.number_or("LOCAL_WORLD_SIZE", 0) == self.world_size;
   const std::string* const agent = view.find("TORCHELASTIC_USE_AGENT_STORE");
   self.store_is_external = agent && *agent == "True";
+  self.watched_by_agent = view.find(kOfTorchrunsAgent) != nullptr;
   return self;
 }
 
@@ -199,7 +201,7 @@ bool answers_for_job() {
 }
 
 void end_with_torchruns_agent() {
-  if (std::getenv("TORCHELASTIC_RUN_ID")) prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (std::getenv(kOfTorchrunsAgent)) prctl(PR_SET_PDEATHSIG, SIGKILL);
 }
 
 }  // namespace frostpipe

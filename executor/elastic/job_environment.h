@@ -28,6 +28,8 @@ struct RankEnvironment {
   bool store_is_external = false;
   /// Our launcher watches the ranks; else they watch each other.
   bool watched_by_launcher = false;
+  /// torchrun's agent watches this host's ranks too, and ends all of them when one is lost.
+  bool watched_by_agent = false;
   /// By rank: sockets that our launcher has made and whose other ends these ranks have (PeerConnections takes them).
   /// Null where somebody else has launched: the ranks then find each other by a store at the master's address.
   std::shared_ptr<std::vector<Descriptor>> peer_sockets;

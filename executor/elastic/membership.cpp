@@ -80,6 +80,7 @@ std::optional<RendezvousInfo> parse_start_round(const std::string& text) {
 
 struct Membership::State {
   std::optional<RankEnvironment> fixed;  // where somebody else launched: one round
+  int max_restarts = 0;                  // there
   std::optional<ControlChannel> channel;
   bool may_rendezvous_again = false;
   std::mutex mutex;
@@ -139,7 +140,7 @@ struct Membership::State {
 
 Membership::Membership() : state_(std::make_unique<State>()) {}
 
-std::unique_ptr<Membership> Membership::join(const std::string& interface) {
+std::unique_ptr<Membership> Membership::join(const std::string& interface, int max_restarts) {
   std::unique_ptr<Membership> membership(new Membership);
   std::signal(SIGPIPE, SIG_IGN);  // a connection that broke is an error where it is used, not the end of the process
   State& state = *membership->state_;
@@ -153,6 +154,7 @@ std::unique_ptr<Membership> Membership::join(const std::string& interface) {
   if (!state.fixed) return nullptr;
   end_with_torchruns_agent();
   if (!interface.empty()) state.fixed->interface = interface;
+  if (!state.fixed->watched_by_agent) state.max_restarts = max_restarts;
   return membership;
 }
 
@@ -183,6 +185,8 @@ std::optional<RendezvousInfo> Membership::next_round() {
 }
 
 const std::optional<RankEnvironment>& Membership::started_by_others() const { return state_->fixed; }
+
+int Membership::max_restarts() const { return state_->max_restarts; }
 
 int Membership::local_rank() const {
   return state_->fixed ? state_->fixed->local_rank : number_of_member("LOCAL_RANK");

@@ -26,24 +26,38 @@ struct RendezvousInfo {
   Nanoseconds noticed_ns = 0;      // and when the launcher knew
 };
 
+/// A process's view of the rendezvous rounds of its job. Where our launcher has started the ranks, it says who is who
+/// (Membership); where another has, the ranks find it out at their store (executor/communication/store_rendezvous.h).
+class Rendezvous {
+ public:
+  virtual ~Rendezvous() = default;
+  /// The next round; waits for it. Nothing if this process is a spare that was not needed.
+  virtual std::optional<RendezvousInfo> next_round() = 0;
+  /// After a loss there may be another round: the survivors call stop() and next_round().
+  virtual bool may_rendezvous_again() const = 0;
+  /// Says that this process has given up all its connections of that round.
+  virtual void stop(int generation) = 0;
+};
+
 /// A process's side of a job: a heartbeat to the launcher every second, from a thread of its own, and who it is in each
 /// rendezvous round.
-class Membership {
+class Membership final : public Rendezvous {
  public:
-  /// Null in a process that is no rank. `interface`, unless "", goes before the one that the variables name.
-  static std::unique_ptr<Membership> join(const std::string& interface = "");
+  /// Null in a process that is no rank. Of ranks that others have started: `interface`, unless "", goes before the one
+  /// that the variables name; `max_restarts` is how many rounds may follow a loss, as LaunchOptions has it.
+  static std::unique_ptr<Membership> join(const std::string& interface = "", int max_restarts = 0);
   /// Says that all went well; the launcher no longer expects a heartbeat.
-  ~Membership();
-  /// Who this rank is, where another launcher than ours has started it.
+  ~Membership() override;
+  /// Who this rank is, where another launcher than ours has started it. From here it has one round alone.
   const std::optional<RankEnvironment>& started_by_others() const;
+  /// Of ranks that others have started: how many rounds they may arrange by themselves. None where torchrun's agent
+  /// ends all ranks when one is lost.
+  int max_restarts() const;
   /// Number of this process on its machine: which GPU it takes.
   int local_rank() const;
-  /// The next rendezvous round; waits for it. Nothing if this process is a spare that was not needed.
-  std::optional<RendezvousInfo> next_round();
-  /// After a loss there may be another round: the survivors call stop() and next_round().
-  bool may_rendezvous_again() const;
-  /// Tells the launcher that this process has given up all its connections of that round.
-  void stop(int generation);
+  std::optional<RendezvousInfo> next_round() override;
+  bool may_rendezvous_again() const override;
+  void stop(int generation) override;
   /// To be asked before every step, on all ranks equally often: true where the launcher wants the run to end, at the
   /// same step on all ranks. Waits for nobody as long as it does not, and then no longer than until the launcher knows
   /// how far each rank is.

@@ -142,7 +142,7 @@ std::vector<Phase> PhaseSequence::with_another_layout(const std::vector<Phase>& 
     const std::size_t count = round.logical_ranks().size();
     const std::string sentence =
         fmt::format("no layout for the {} rank{} left: {}", count, count == 1 ? " that is" : "s that are", trouble);
-    if (round.is_first()) throw RuntimeFailure(sentence);
+    if (round.is_first() || !round.is_watched_by_launcher()) throw RuntimeFailure(sentence);
     throw PeerLost(sentence);  // our launcher lets rank 0 alone say it
   }
   choice_after_loss_ = round.communicator().broadcast(choice_after_loss_, 0);

@@ -81,15 +81,17 @@ void RecoveryCoordinator::recover(const RendezvousInfo& info) {
   std::vector<RankInventory> inventories;
   for (const std::string& text : communicator.gather(to_text(inventory_)))
     inventories.push_back(inventory_from_text(text));
-  // The newest checkpoint: where the memory of the survivors is not enough, and for offloaded moments that went with a
-  // rank.
-  const std::string folder = communicator.broadcast(round_.is_first() ? newest_checkpoint_folder() : "", 0);
-  std::optional<Checkpoint> stored;
-  if (!folder.empty()) stored = read_checkpoint(folder);
   const std::optional<Checkpoint> told = told_by_survivor(inventories);
-  const RestoreSource source =
-      choose_restore_source(inventories, told, stored, static_cast<int>(run_.model.layers.size()),
-                            optimizer_moments(run_.options.plan.optimizer));
+  const auto choose = [&](const std::optional<Checkpoint>& stored) {
+    return choose_restore_source(inventories, told, stored, static_cast<int>(run_.model.layers.size()),
+                                 optimizer_moments(run_.options.plan.optimizer));
+  };
+  // The newest checkpoint: where the memory of the survivors is not enough, and for offloaded moments that went with a
+  // rank. Hosts bring their parts of it together only if they must.
+  std::optional<Checkpoint> stored;
+  if (round_.is_watched_by_launcher() || choose(std::nullopt).kind != RestoreSource::Kind::survivors)
+    stored = newest_stored();
+  const RestoreSource source = choose(stored);
   const bool from_memory = source.kind == RestoreSource::Kind::survivors;
   const Checkpoint snapshot = from_memory ? *told : stored ? *stored : state_.beginning();
 
@@ -130,10 +132,19 @@ void RecoveryCoordinator::recover(const RendezvousInfo& info) {
   if (!recovery.choice.empty()) run_.callbacks.note(fmt::format("step {}: {}", recovery.step, recovery.choice));
 }
 
-/// On rank 0; "" if there is none.
-std::string RecoveryCoordinator::newest_checkpoint_folder() {
-  const NewestCheckpoint newest = newest_checkpoint(checkpoints_folder(run_.options), run_.callbacks.note);
-  return newest.checkpoint ? newest.checkpoint->folder.string() : "";
+/// The newest whole checkpoint that rank 0 sees, where ranks may be on several hosts after it has got what the others
+/// have; nothing if there is none.
+std::optional<Checkpoint> RecoveryCoordinator::newest_stored() {
+  Communicator& communicator = round_.communicator();
+  const std::filesystem::path root = checkpoints_folder(run_.options);
+  if (!round_.is_watched_by_launcher()) bring_checkpoint_together(round_.checkpoint_folder(), root, communicator);
+  std::string folder;
+  if (round_.is_first()) {
+    const NewestCheckpoint newest = newest_checkpoint(root, run_.callbacks.note);
+    if (newest.checkpoint) folder = newest.checkpoint->folder.string();
+  }
+  folder = communicator.broadcast(folder, 0);
+  return folder.empty() ? std::nullopt : std::optional(read_checkpoint(folder));
 }
 
 /// What the run is, from a rank that knows; to all.

@@ -38,7 +38,7 @@ class RecoveryCoordinator {
   };
 
   std::string prepare_run_folder(const ScalarLog& scalars);
-  std::string newest_checkpoint_folder();
+  std::optional<Checkpoint> newest_stored();
   std::optional<Checkpoint> told_by_survivor(const std::vector<RankInventory>& inventories);
   Nanoseconds longest_time_since(int step);
   void learn_recoveries();

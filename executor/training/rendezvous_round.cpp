@@ -26,7 +26,7 @@ void RendezvousRound::connect(const RendezvousInfo& info) {
     if (self.watched_by_launcher) throw wrong;
     meet_in_trouble(self, wrong.what());
   }
-  communicator_ = Communicator::connect(self, *run_.device);
+  communicator_ = Communicator::connect(self, *run_.device, at_store_);
   if (info.generation == 0 && is_first() && communicator_->uses_host_staging())
     run_.callbacks.note("ranks share a GPU: what they send each other goes through host memory");
   find_nodes();
@@ -53,6 +53,10 @@ void RendezvousRound::find_nodes() {
     num_nodes_ = *std::max_element(nodes.begin(), nodes.end()) + 1;
     return;
   }
+  if (info_.generation == 0) nodes_of_logical_ranks_ = nodes_;
+  // Hosts keep their numbers when others are lost. Whoever was not in the first round is on the one host there is.
+  for (std::size_t rank = 0; !nodes_of_logical_ranks_.empty() && rank < nodes_.size(); ++rank)
+    nodes_[rank] = nodes_of_logical_ranks_[info_.logical_ranks[rank]];
   num_nodes_ = std::max(num_nodes_, *std::max_element(nodes_.begin(), nodes_.end()) + 1);
 }
 

@@ -20,7 +20,8 @@ namespace frostpipe {
 /// and names the device of the cluster. Reports and checkpoints name logical ranks.
 class RendezvousRound {
  public:
-  explicit RendezvousRound(const RunContext& run) : run_(run) {}
+  /// `at_store`: as Communicator::connect has it.
+  RendezvousRound(const RunContext& run, StoreRendezvous* at_store) : run_(run), at_store_(at_store) {}
 
   /// Throws InvalidInput if the plan is for another number of ranks than were started, unless torchrun has left out
   /// those of lost hosts.
@@ -35,6 +36,7 @@ class RendezvousRound {
   void renew_session();
 
   bool is_first() const { return communicator_->rank() == 0; }
+  bool is_watched_by_launcher() const { return info_.self.watched_by_launcher; }
   /// Nodes of the job, of which some may be without ranks.
   int num_nodes() const;
   /// Ranks of the plan are not there.
@@ -64,9 +66,11 @@ class RendezvousRound {
   void open_cache(const at::TensorOptions& compute, const std::vector<std::vector<int>>& shards);
 
   const RunContext& run_;
+  StoreRendezvous* at_store_;
   RendezvousInfo info_;
   std::unique_ptr<Communicator> communicator_;
-  std::vector<int> nodes_;  // by rank
+  std::vector<int> nodes_;                   // by rank
+  std::vector<int> nodes_of_logical_ranks_;  // of the first round's, where this process was in it
   int num_nodes_ = 1;
   CheckpointFolder checkpoint_folder_;
   std::unique_ptr<NodeCache> cache_;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "executor/communication/store_rendezvous.h"
 #include "executor/training/evaluation/test_score.h"
 #include "executor/training/policy/learning_rate.h"
 #include "executor/training/policy/run_inputs.h"
@@ -13,24 +14,25 @@
 
 namespace frostpipe {
 
-Trainer::Trainer(Membership& membership, const TrainOptions& options, const InputsFound& inputs,
-                 const TrainCallbacks& callbacks)
+Trainer::Trainer(Membership& membership, StoreRendezvous* at_store, const TrainOptions& options,
+                 const InputsFound& inputs, const TrainCallbacks& callbacks)
     : membership_(membership),
+      rendezvous_(at_store ? static_cast<Rendezvous&>(*at_store) : membership),
       run_(options, callbacks, inputs, membership.local_rank()),
       scalars_(options.output),
-      round_(run_),
+      round_(run_, at_store),
       state_(run_),
       recovery_(run_, round_, state_) {}
 
 void Trainer::train() {
-  while (const std::optional<RendezvousInfo> info = membership_.next_round()) {
+  while (const std::optional<RendezvousInfo> info = rendezvous_.next_round()) {
     try {
       return run_round(*info);
     } catch (const PeerLost&) {
-      if (!membership_.may_rendezvous_again()) throw;
+      if (!rendezvous_.may_rendezvous_again()) throw;
     }
     leave();
-    membership_.stop(info->generation);
+    rendezvous_.stop(info->generation);
   }
 }
 

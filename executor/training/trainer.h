@@ -17,7 +17,8 @@ namespace frostpipe {
 /// the loss of a peer, after which the survivors meet again.
 class Trainer {
  public:
-  Trainer(Membership& membership, const TrainOptions& options, const InputsFound& inputs,
+  /// `at_store`: of ranks that others have launched, which find out by themselves who is left; else null.
+  Trainer(Membership& membership, StoreRendezvous* at_store, const TrainOptions& options, const InputsFound& inputs,
           const TrainCallbacks& callbacks);
   /// Returns at the run's end, or, in a spare that was not needed, the job's.
   void train();
@@ -46,6 +47,7 @@ class Trainer {
   void confirm_or_take_back_freeze(double accuracy);
 
   Membership& membership_;
+  Rendezvous& rendezvous_;
   const RunContext run_;
   const ScalarLog scalars_;
   RendezvousRound round_;

@@ -103,6 +103,26 @@ class LaunchTest(CliTest):
         self.assertEqual(asked, {"nodes": "2", "ntasks-per-node": "2", "cpus-per-task": "1", "open-mode": "append"})
         self.assertTrue(script.startswith("#!/bin/bash\n"))
 
+    def test_ranks_that_outlive_any_host_but_the_first_are_left_alone(self):
+        """Which data-parallel ones do. A pipeline's second stage is on the second host alone, and its first on the
+        first."""
+        self.edit("plan.json", lambda plan: plan["phases"][0]["layout"].update(placement=[3, 1, 2, 0]))
+        pipeline = self.read("plan.json")
+        pipeline["phases"][0]["layout"].update(pipeline_parallel_size=2, data_parallel_size=2, placement=[])
+        layers = pipeline["phases"][0]["partition"][0]["end"]
+        pipeline["phases"][0]["partition"] = [{"begin": 0, "end": 1}, {"begin": 1, "end": layers}]
+        pipeline["phases"][0]["predicted"]["peak_memory_bytes"] = []
+        self.write("pipeline.json", pipeline)
+        pipeline["phases"][0]["layout"]["placement"] = [0, 2, 1, 3]
+        self.write("apart.json", pipeline)
+        for plan, words, outlives in (("plan.json", WORDS, True), ("apart.json", WORDS, True),
+                                      ("plan.json", (*WORDS, "--max-restarts", "0"), False),
+                                      ("pipeline.json", WORDS, False)):
+            with self.subTest(plan=plan, words=words):
+                script = self.launch("--slurm", plan, words=words)
+                self.assertEqual("#SBATCH --no-kill\nsrun --no-kill --kill-on-bad-exit=0 " in script, outlives)
+                self.assertEqual("srun --kill-on-bad-exit=1 " in script, not outlives)
+
     def test_slurm_gives_gpus_where_the_plan_is_for_gpus(self):
         self.plan_for("gpus.json", [0, 0, 1, 1], "cuda")
         self.assert_refused("launch", "--slurm", "gpus.json", "--", "--data", "d",

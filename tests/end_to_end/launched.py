@@ -43,3 +43,19 @@ class LaunchedBase(FaultTest):
     def assert_ended_well(self, *started):
         for one in started:
             self.assertEqual(one.ended_within(HANG_SECONDS), 0, one.stderr)
+
+
+class TwoByTwoBase(LaunchedBase):
+    """Two hosts with two ranks each: two stages, each with a replica on either host."""
+
+    num_ranks = 4
+
+    def write_plan(self, num_steps):
+        super().write_plan(num_steps)
+
+        def change(plan):
+            plan.update(world_size=self.num_ranks)
+            for phase in plan["phases"]:
+                phase["layout"].update(data_parallel_size=2, placement=[0, 2, 1, 3])
+                phase["predicted"]["peak_memory_bytes"] = []
+        self.edit("static.json", change)

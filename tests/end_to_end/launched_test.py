@@ -8,7 +8,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
 from faults import free_port
 from hosts import hosts_for, introduce
-from launched import LaunchedBase
+from launched import LaunchedBase, TwoByTwoBase
 from slurm import SlurmCluster, programs_missing_for_slurm
 from torchrun import programs_missing_for_torchrun
 
@@ -27,21 +27,7 @@ class LaunchedByHandTest(LaunchedBase):
         self.assertEqual(self.losses(self.read("run/summary.json")), self.losses_on_one_host())
 
 
-class EveryLauncherTest(LaunchedBase):
-    """Two hosts with two ranks each: two stages, each with a replica on either host."""
-
-    num_ranks = 4
-
-    def write_plan(self, num_steps):
-        super().write_plan(num_steps)
-
-        def change(plan):
-            plan.update(world_size=self.num_ranks)
-            for phase in plan["phases"]:
-                phase["layout"].update(data_parallel_size=2, placement=[0, 2, 1, 3])
-                phase["predicted"]["peak_memory_bytes"] = []
-        self.edit("static.json", change)
-
+class EveryLauncherTest(TwoByTwoBase):
     def by_hand(self):
         self.start_on_each("--by-hand")
 

@@ -62,7 +62,9 @@ class LostHostBase(RecoveryCase):
         self.of_length(job, num_steps)
 
     def arguments(self, job, output="run"):
-        return self.train_arguments(job, output, "--checkpoint-steps", 1, "--cluster", f"hosts-of-{job}")
+        """A loss ends all: survivors_test.py has those that go on."""
+        return self.train_arguments(job, output, "--checkpoint-steps", 1, "--cluster", f"hosts-of-{job}",
+                                    "--max-restarts", 0)
 
     def start_process(self, job, number):
         """A rank, as somebody starts it by hand."""

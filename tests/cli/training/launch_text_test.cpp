@@ -37,6 +37,18 @@ TEST(LaunchText, SlurmGetsAGpuForEachRank) {
             "srun --kill-on-bad-exit=1 frostpipe train p\n");
 }
 
+TEST(LaunchText, SlurmLeavesRanksAloneThatOutliveLosses) {
+  EXPECT_EQ(slurm_text({.ranks_per_host = {1, 1}, .outlives_losses = true, .command = {"frostpipe", "train", "p"}}),
+            "#!/bin/bash\n"
+            "#SBATCH --nodes=2\n"
+            "#SBATCH --ntasks-per-node=1\n"
+            "#SBATCH --cpus-per-task=1\n"
+            "#SBATCH --requeue\n"
+            "#SBATCH --open-mode=append\n"
+            "#SBATCH --no-kill\n"
+            "srun --no-kill --kill-on-bad-exit=0 --cpus-per-task=1 frostpipe train p\n");
+}
+
 TEST(LaunchText, TorchrunStartsTheRanksOfEachHost) {
   EXPECT_EQ(torchrun_text(two_and_one()),
             "# on a\n"

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <stdexcept>
 #include <string>
@@ -106,6 +107,40 @@ TEST(HeartbeatDeathTest, EndsARankWhoseStoreIsGone) {
         std::this_thread::sleep_for(20s);
       },
       testing::ExitedWithCode(1), "rank 1: rank 0, which hosts the rendezvous store, is gone: .*; ending this rank");
+}
+
+/// In a process of its own, since from then on the watch ends no process. Rank 1 has ended by itself, and rank 2 has
+/// heard nothing of that when it finds the alarm.
+TEST(Heartbeat, ARoundHearsOfALossOnce) {
+  EXPECT_TRUE(test::holds_in_a_child([] {
+    const HostedStore host(3);
+    Heartbeat first(host.rank(0)), third(host.rank(2));
+    std::atomic<int> first_heard = 0, third_heard = 0;
+    {
+      Heartbeat second(host.rank(1));
+      second.set_last_word(Heartbeat::kFailed);
+    }
+    first.watch_round("alarm", {0, 1}, [&] { ++first_heard; });
+    third.watch_round("alarm", {2}, [&] { ++third_heard; });
+    for (const auto until = Clock::now() + 20s; (!first_heard || !third_heard) && Clock::now() < until;)
+      std::this_thread::sleep_for(10ms);
+    std::this_thread::sleep_for(1500ms);
+    return first_heard == 1 && third_heard == 1 && first.pulses().at(1).word == "failed" &&
+           first.pulses().at(2).age < 10s;
+  }));
+}
+
+TEST(Heartbeat, ARoundThatIsOverHearsOfNoLoss) {
+  EXPECT_TRUE(test::holds_in_a_child([] {
+    const HostedStore host(2);
+    Heartbeat first(host.rank(0));
+    std::atomic<int> heard = 0;
+    first.watch_round("alarm", {0, 1}, [&] { ++heard; });
+    first.end_round();
+    host.store->set("alarm", std::vector<std::uint8_t>());
+    std::this_thread::sleep_for(2500ms);
+    return heard == 0;
+  }));
 }
 
 /// In a process of its own: a loss is remembered.

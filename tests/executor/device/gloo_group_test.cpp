@@ -5,10 +5,13 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <csignal>
 #include <exception>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 #include <string>
+#include <thread>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <torch/csrc/distributed/c10d/FileStore.hpp>
 #include <vector>
@@ -74,6 +77,85 @@ RANK_TEST(GlooGroup, ASumWaitsNoLongerThanItIsTold, 2) {
     has_ended = true;
   }
   CHECK_RANK(has_ended, "a sum of one rank");
+  communicator->control_group().barrier();
+  if (self.rank == 0) std::filesystem::remove(path);
+}
+
+bool fails(const c10::intrusive_ptr<c10d::Work>& work) {
+  try {
+    work->wait();
+  } catch (const std::exception&) {
+    return true;
+  }
+  return false;
+}
+
+/// Rank 2 comes to nothing, as if its link were silent: rank 0 waits for it in a sum and a barrier, and rank 1 in a
+/// receive. Rank 0's abort() ends its own waits, and with its connections rank 1's for what rank 0 would send.
+RANK_TEST(GlooGroup, AbortEndsAllWaitsAtOnce, 3) {
+  const std::unique_ptr<ComputeDevice> device = make_device("cpu", self.local_rank);
+  const auto communicator = Communicator::connect(self, *device);
+  const auto [path, group] = GroupOfAll(self, *communicator);
+  std::vector<at::Tensor> list{at::ones({7})};
+  if (self.rank == 0) {
+    const auto sum = group->allreduce(list);
+    const auto barrier = group->barrier();
+    std::thread aborts([&group = *group] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(200));
+      group.abort();
+    });
+    CHECK_RANK(fails(sum), "a sum of two ranks");
+    CHECK_RANK(fails(barrier), "a barrier of one rank");
+    aborts.join();
+    bool is_over = false;
+    try {
+      is_over = fails(group->send(list, 1, 0));
+    } catch (const std::exception&) {
+      is_over = true;
+    }
+    CHECK_RANK(is_over, "an aborted group sends");
+  } else if (self.rank == 1) {
+    CHECK_RANK(fails(group->recv(list, 0, 0)), "nobody has sent it");
+  }
+  communicator->control_group().barrier();
+  if (self.rank == 0) std::filesystem::remove(path);
+}
+
+bool is_stopped(pid_t process) {
+  std::ifstream file("/proc/" + std::to_string(process) + "/stat");
+  std::string text;
+  std::getline(file, text);
+  return text.substr(text.rfind(')') + 2, 1) == "T";
+}
+
+/// A message of which rank 1 has asked for all and read nothing, since it is stopped: it does not fit into the
+/// connection. Rank 0 has sent a part when it aborts, and rank 1 has received a part when it goes on.
+RANK_TEST(GlooGroup, AbortEndsTheWaitForAHalfSentMessage, 2) {
+  const std::unique_ptr<ComputeDevice> device = make_device("cpu", self.local_rank);
+  const auto communicator = Communicator::connect(self, *device);
+  const auto [path, group] = GroupOfAll(self, *communicator);
+  const pid_t other = std::stoi(communicator->gather(std::to_string(getpid())).at(1 - self.rank));
+  std::vector<at::Tensor> list{at::ones({32 << 20})};
+  std::thread aborts;
+  const auto abort_soon = [&aborts, &group = *group] {
+    aborts = std::thread([&group] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(300));
+      group.abort();
+    });
+  };
+  if (self.rank == 0) {
+    while (!is_stopped(other)) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    const auto message = group->send(list, 1, 0);
+    abort_soon();
+    CHECK_RANK(fails(message), "a message that nobody reads");
+    kill(other, SIGCONT);
+  } else {
+    const auto message = group->recv(list, 0, 0);
+    raise(SIGSTOP);
+    abort_soon();
+    CHECK_RANK(fails(message), "a message that is not sent to its end");
+  }
+  aborts.join();
   communicator->control_group().barrier();
   if (self.rank == 0) std::filesystem::remove(path);
 }

@@ -99,6 +99,14 @@ TEST(Membership, WhereSomebodyElseHasLaunchedThereIsOneRound) {
   EXPECT_FALSE(membership->is_to_end());
 }
 
+TEST(Membership, WhereTorchrunsAgentEndsAllRanksThereIsNoRestart) {
+  for (const auto& [agents, expected] :
+       {std::pair{Values{}, 3}, std::pair{Values{{"TORCHELASTIC_RUN_ID", "job"}}, 0}}) {
+    const SetVariables variables(kSecondOfThree), of_agent(agents);
+    EXPECT_EQ(Membership::join("", /*max_restarts=*/3)->max_restarts(), expected);
+  }
+}
+
 /// The launcher's end of the line to a member of this process.
 class LaunchedMember {
  public:

@@ -1,0 +1,287 @@
+#include "executor/communication/store_rendezvous.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <thread>
+#include <torch/csrc/distributed/c10d/TCPStore.hpp>
+#include <utility>
+#include <vector>
+
+#include "executor/communication/guarded.h"
+#include "executor/communication/heartbeat.h"
+#include "executor/communication/store_exchange.h"
+#include "executor/elastic/addresses.h"
+#include "profiles/error.h"
+
+namespace frostpipe {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using namespace std::chrono_literals;
+
+/// Of a round in which a connection has broken: a rank that is silent for this long is lost.
+constexpr std::chrono::seconds kSilenceAfterLoss(5);
+/// Survivors come at the same time.
+constexpr std::chrono::seconds kLongestMeeting(15);
+/// Rank 0 lets the others hear why all end before the store ends with it.
+constexpr std::chrono::seconds kLongestFarewell(3);
+/// A store that does not answer ends the process within this time, with a better sentence (Heartbeat).
+constexpr std::chrono::seconds kUntilHeartbeatEnds(5);
+
+// What ranks put into the store: at their beginning, and after a loss.
+constexpr const char* kHost = "host";
+constexpr const char* kStopped = "stopped";
+constexpr const char* kVerdict = "verdict";  // rank 0's
+constexpr const char* kHeard = "heard";      // that all end
+
+/// What rank 0 has found out after a loss; ranks as they were started.
+struct Verdict {
+  std::vector<int> left;  // ascending
+  std::string cause;      // "rank 3 on host b has sent no heartbeat for 10 s"
+  std::string end;        // why nobody goes on; "" where those that are left do
+  int attempt = 0;        // of the next round
+  Nanoseconds silence_ns = 0;
+};
+
+std::string to_text(const Verdict& verdict) {
+  return nlohmann::json{{"left", verdict.left},
+                        {"cause", verdict.cause},
+                        {"end", verdict.end},
+                        {"attempt", verdict.attempt},
+                        {"silence_ns", verdict.silence_ns}}
+      .dump();
+}
+
+Verdict verdict_from_text(const std::string& text) {
+  const nlohmann::json json = nlohmann::json::parse(text);
+  return {.left = json.at("left"),
+          .cause = json.at("cause"),
+          .end = json.at("end"),
+          .attempt = json.at("attempt"),
+          .silence_ns = json.at("silence_ns")};
+}
+
+std::string ranks_text(std::size_t count) { return fmt::format("{} rank{}", count, count == 1 ? "" : "s"); }
+
+}  // namespace
+
+struct StoreRendezvous::State {
+  RankEnvironment first;  // as this rank was started, with the first round's attempt
+  int max_restarts = 0;
+  RendezvousInfo round;
+  bool has_begun = false;
+  Clock::time_point stopped_at{};
+  c10::intrusive_ptr<c10d::TCPStore> store;
+  std::unique_ptr<Heartbeat> heartbeat;
+
+  std::string alarm_key() const { return store_key(round.self, "alarm"); }
+
+  /// "rank 1 on host a and ranks 2, 3 on host b"
+  std::string names_of(const std::vector<int>& ranks) const {
+    std::map<std::string, std::vector<int>> on_hosts;
+    for (const int rank : ranks) on_hosts[text_of_rank(first, *store, kHost, rank)].push_back(rank);
+    std::string names;
+    for (const auto& [host, numbers] : on_hosts)
+      names += fmt::format("{}rank{} {} on host {}", names.empty() ? "" : " and ", numbers.size() == 1 ? "" : "s",
+                           fmt::join(numbers, ", "), host);
+    return names;
+  }
+
+  // ---- rank 0
+
+  /// Waits until every rank of the round has stopped or is silent; whoever has done neither for too long is stuck.
+  Verdict judge() const {
+    for (;; std::this_thread::sleep_for(20ms)) {
+      const bool too_late = Clock::now() - stopped_at > std::chrono::seconds(kStopLimitSeconds);
+      const std::vector<Pulse> pulses = heartbeat->pulses();
+      std::vector<int> silent, stuck, failed, done;
+      Verdict verdict{.attempt = static_cast<int>(std::random_device()() >> 1)};
+      Nanoseconds silence_ns = 0;
+      for (std::size_t index = 0; index < round.logical_ranks.size(); ++index) {
+        const int rank = round.logical_ranks[index];
+        const Pulse& pulse = pulses[rank];
+        if (pulse.word == Heartbeat::kFailed) {
+          failed.push_back(rank);
+        } else if (pulse.word == Heartbeat::kDone) {
+          done.push_back(rank);
+        } else if (rank != first.rank && pulse.age > kSilenceAfterLoss) {
+          silent.push_back(rank);
+          silence_ns = std::max<Nanoseconds>(silence_ns, std::chrono::nanoseconds(pulse.age).count());
+        } else if (has_text(round.self, *store, kStopped, static_cast<int>(index))) {
+          verdict.left.push_back(rank);
+        } else {
+          stuck.push_back(rank);
+        }
+      }
+      if (!stuck.empty() && !too_late) continue;
+      verdict.silence_ns = silence_ns;
+      verdict.cause = cause_of(silent, stuck, silence_ns);
+      verdict.end = reason_to_end(failed, done, verdict.cause);
+      return verdict;
+    }
+  }
+
+  std::string cause_of(const std::vector<int>& silent, const std::vector<int>& stuck, Nanoseconds silence_ns) const {
+    const auto have = [](const std::vector<int>& ranks) { return ranks.size() == 1 ? "has" : "have"; };
+    std::string cause;
+    if (!silent.empty())
+      cause =
+          fmt::format("{} {} sent no heartbeat for {} s", names_of(silent), have(silent), silence_ns / 1'000'000'000);
+    if (!stuck.empty())
+      cause += fmt::format("{}{} {} not stopped within {} s", cause.empty() ? "" : ", ", names_of(stuck), have(stuck),
+                           kStopLimitSeconds);
+    return cause.empty() ? "connections between ranks broke" : cause;
+  }
+
+  std::string reason_to_end(const std::vector<int>& failed, const std::vector<int>& done,
+                            const std::string& cause) const {
+    if (!failed.empty())
+      return fmt::format("{} {} failed; the reason is in what {} said", names_of(failed),
+                         failed.size() == 1 ? "has" : "have", failed.size() == 1 ? "it has" : "they have");
+    if (!done.empty()) return fmt::format("{} while others were ending", cause);
+    if (round.generation == max_restarts)
+      return fmt::format("{}; the job has gone on {} after a loss already (--max-restarts)", cause,
+                         max_restarts == 1 ? "once" : fmt::format("{} times", max_restarts));
+    return "";
+  }
+
+  // ---- the others
+
+  Verdict wait_for_verdict() const {
+    constexpr std::chrono::seconds kLimit(kStopLimitSeconds + 5);
+    while (!has_text(round.self, *store, kVerdict, 0)) {
+      if (Clock::now() - stopped_at > kLimit)
+        throw RuntimeFailure(fmt::format("rank {}: rank 0 has not said within {} s who goes on after a loss",
+                                         first.rank, kLimit.count()));
+      std::this_thread::sleep_for(20ms);
+    }
+    return verdict_from_text(text_of_rank(round.self, *store, kVerdict, 0));
+  }
+
+  // ---- all
+
+  /// The verdict is that all end.
+  void part(const Verdict& verdict) const {
+    put_text(round.self, *store, kHeard, "");
+    const auto has_heard = [&](int rank) {
+      const auto index = std::find(round.logical_ranks.begin(), round.logical_ranks.end(), rank);
+      return has_text(round.self, *store, kHeard, static_cast<int>(index - round.logical_ranks.begin()));
+    };
+    for (const auto until = Clock::now() + kLongestFarewell;
+         first.rank == 0 && !std::all_of(verdict.left.begin(), verdict.left.end(), has_heard) && Clock::now() < until;)
+      std::this_thread::sleep_for(20ms);
+  }
+
+  void follow(const Verdict& verdict) {
+    if (!verdict.end.empty()) throw RuntimeFailure(verdict.end);
+    const auto place = std::find(verdict.left.begin(), verdict.left.end(), first.rank);
+    if (place == verdict.left.end())
+      throw RuntimeFailure(fmt::format("rank {}: the others go on without this rank: {}", first.rank, verdict.cause));
+    ++round.generation;
+    round.self.rank = static_cast<int>(place - verdict.left.begin());
+    round.self.world_size = static_cast<int>(verdict.left.size());
+    round.self.attempt = verdict.attempt;
+    round.logical_ranks = verdict.left;
+    round.cause = verdict.cause;
+    round.noticed_ns = stopped_at.time_since_epoch() / 1ns;
+    round.lost_ns = round.noticed_ns - verdict.silence_ns;
+  }
+
+  /// What is asked of the store. Where it is gone, the heartbeat says so.
+  template <class Call>
+  auto at_store(const std::string& what, Call call) const {
+    try {
+      return guarded(first.rank, what, call);
+    } catch (const PeerLost&) {
+      std::this_thread::sleep_for(kUntilHeartbeatEnds);
+      throw;
+    }
+  }
+};
+
+StoreRendezvous::StoreRendezvous(RendezvousInfo first, int max_restarts) : state_(std::make_unique<State>()) {
+  state_->first = first.self;
+  state_->max_restarts = max_restarts;
+  state_->round = std::move(first);
+}
+
+StoreRendezvous::~StoreRendezvous() = default;
+
+std::optional<RendezvousInfo> StoreRendezvous::next_round() {
+  State& state = *state_;
+  if (!std::exchange(state.has_begun, true)) return state.round;
+  const Verdict verdict = state.at_store("meeting after a loss", [&] {
+    const Verdict found = state.first.rank == 0 ? state.judge() : state.wait_for_verdict();
+    if (state.first.rank == 0) put_text(state.round.self, *state.store, kVerdict, to_text(found));
+    if (!found.end.empty()) state.part(found);
+    return found;
+  });
+  state.follow(verdict);
+  if (state.first.rank == 0)
+    std::fprintf(stderr, "frostpipe: %s; %s go%s on (restart %d of %d)\n", verdict.cause.c_str(),
+                 ranks_text(verdict.left.size()).c_str(), verdict.left.size() == 1 ? "es" : "", state.round.generation,
+                 state.max_restarts);
+  return state.round;
+}
+
+bool StoreRendezvous::may_rendezvous_again() const { return state_->max_restarts > 0; }
+
+void StoreRendezvous::stop(int) {
+  State& state = *state_;
+  state.stopped_at = Clock::now();
+  state.at_store("stopping after a loss", [&] {
+    state.store->set(state.alarm_key(), {});
+    put_text(state.round.self, *state.store, kStopped, "");
+  });
+}
+
+void StoreRendezvous::finish() {
+  if (state_->heartbeat) state_->heartbeat->set_last_word(Heartbeat::kDone);
+}
+
+RankEnvironment StoreRendezvous::connect() {
+  State& state = *state_;
+  if (state.store) return state.round.self;
+  RankEnvironment& self = state.first;
+  state.store = guarded(self.rank, "connecting to " + with_port(store_address(self), self.master_port),
+                        [&] { return connect_store(self, /*may_host=*/true); });
+  self.attempt = guarded(self.rank, "waiting for rank 0", [&] { return find_attempt(self, *state.store); });
+  state.round.self.attempt = self.attempt;
+  state.heartbeat = std::make_unique<Heartbeat>(self);
+  if (may_rendezvous_again()) state.heartbeat->set_last_word(Heartbeat::kFailed);
+  guarded(self.rank, "naming this host", [&] { put_text(self, *state.store, kHost, host_name()); });
+  return self;
+}
+
+c10::intrusive_ptr<c10d::TCPStore> StoreRendezvous::store() const { return state_->store; }
+
+bool StoreRendezvous::is_first_round() const { return state_->round.generation == 0; }
+
+bool StoreRendezvous::meet(const Arrival& own) {
+  const RankEnvironment& self = state_->round.self;
+  if (is_first_round()) return meet_at_store(self, *state_->store, own);
+  try {
+    return meet_at_store(self, *state_->store, own, kLongestMeeting);
+  } catch (const RuntimeFailure& late) {
+    throw PeerLost(late.what());
+  }
+}
+
+void StoreRendezvous::watch(std::function<void()> give_up_connections) {
+  if (!may_rendezvous_again()) return;
+  state_->store->setTimeout(kLongestMeeting);  // nobody is late from now on
+  state_->heartbeat->watch_round(state_->alarm_key(), state_->round.logical_ranks, std::move(give_up_connections));
+}
+
+void StoreRendezvous::end_watch() {
+  if (state_->heartbeat) state_->heartbeat->end_round();
+}
+
+}  // namespace frostpipe
