@@ -105,7 +105,9 @@ std::string list_text() {
       "sailor: the simulator against published training runs on GH200 and mixed GPUs; needs --data FOLDER with their "
       "files\n";
   text += "vtrain: against published runs of Megatron on A100s; needs --data FOLDER\n";
-  text += "ppipe: the plans of PPipe's artifact made again, optimum and time; needs --data FOLDER with its tables\n";
+  text +=
+      "ppipe: the plans of PPipe's artifact made again, optimum and time, and simulated; needs --data FOLDER with its "
+      "tables\n";
   for (const FilelessSuite& one : kFilelessSuites) text += fmt::format("{}: {}\n", one.name, one.meaning);
   return text;
 }

@@ -1,8 +1,10 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <utility>
 
 #include "bench/published/ppipe_data.h"
+#include "bench/published/ppipe_simulation.h"
 #include "bench/published/published_suites.h"
 #include "profiles/error.h"
 
@@ -45,6 +47,7 @@ PublishedTable ppipe_table(const std::string& folder) {
                             .measured = shipped.seconds,
                             .predicted = seconds});
   }
+  for (PublishedRow& row : ppipe_simulated_rows(folder)) table.rows.push_back(std::move(row));
   return table;
 }
 

@@ -14,7 +14,8 @@ PublishedTable sailor_table(const std::string& folder);
 /// vTrain's: iteration times of Megatron on A100s, several nodes (64 to 512 devices) and one.
 PublishedTable vtrain_table(const std::string& folder);
 
-/// PPipe's plans, made again from its tables: objective and planning time, in place of measured and predicted.
+/// PPipe's plans, made again from its tables: objective and planning time, in place of measured and predicted; and its
+/// Poisson figures, simulated by the plans that it ships.
 PublishedTable ppipe_table(const std::string& folder);
 
 /// Table 1 of Narayanan et al. 2021: Megatron on up to 3,072 A100s; needs no files.
