@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <string>
+
 #include "plan/plan_json.h"
 #include "profiles/enum_words.h"
 #include "profiles/error.h"
@@ -34,6 +36,10 @@ json::Content open_plan(std::string_view json, std::string_view source, PlanKind
   if (const auto found = take_kind(content, source); found != kind)
     throw InvalidInput(
         fmt::format("{}: must be a plan of {}, is one of {}", source, to_string(kind), to_string(found)));
+  if (kind == PlanKind::training && content.version > kNewestTrainingVersion)
+    throw InvalidInput(fmt::format("{}: version", source),
+                       fmt::format("must be <= {} in a plan of training", kNewestTrainingVersion),
+                       std::to_string(content.version));
   return content;
 }
 

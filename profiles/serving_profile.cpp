@@ -93,7 +93,9 @@ ServingProfile serving_profile_of(const std::vector<Profile>& profiles, DType dt
                                      profile.model.name));
     for (const auto& type : device_types(profile, dtype)) {
       const auto [device_type, share] = type_and_share(type);
-      if (find_times(result, device_type, share) != nullptr) continue;  // the first profile counts
+      if (find_times(result, device_type, share) != nullptr)
+        throw InvalidInput(fmt::format("profiles of {}", model.name), "must be of different device types",
+                           fmt::format("\"{}\" twice", type));
       BlockTimes times{.device_type = device_type, .share = share};
       for (int layer = 0; layer < num_layers; ++layer)
         add_layer(profile, {.layer = layer, .device_type = type, .dtype = dtype, .tokens = tokens}, most_requests,

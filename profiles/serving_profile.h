@@ -48,7 +48,7 @@ std::vector<int> measured_shares(const ServingProfile& profile, std::string_view
 /// "1/2 L4" is a half of an L4. Times are those of a forward that keeps nothing for a backward, in `dtype` (a training
 /// layer's forward where the profile's frozen layers computed in another type), for batches of 1 to `most_requests` as
 /// far as they were measured or can be interpolated (cost_of), of requests of `tokens` tokens. Throws InvalidInput if
-/// the profiles are of different models, or of nothing in `dtype`.
+/// the profiles are of different models, of one device type twice, or of nothing in `dtype`.
 ServingProfile serving_profile_of(const std::vector<Profile>& profiles, DType dtype, int tokens, int most_requests);
 
 /// The same with neighbouring blocks joined: new block i ends with old block ends[i] - 1. Requires that `ends` ascend

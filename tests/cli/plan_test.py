@@ -18,6 +18,10 @@ class PlanTest(CliTest):
         self.assertEqual(plan["provenance"]["profile_path"], "../profile.json")
         self.assertEqual(plan["provenance"]["cluster_path"], "../cluster.json")
 
+    def test_training_needs_a_mini_batch(self):
+        self.assert_refused("plan", "--profile", "profile.json", "--cluster", "cluster.json", "-o", "plan.json", code=2,
+                            says=["--global-batch"])
+
     def test_one_schedule_alone(self):
         self.plan("gpipe.json", "static", "--schedule", "GPipe")
         self.assertEqual(self.read("gpipe.json")["phases"][0]["schedule"], "GPipe")

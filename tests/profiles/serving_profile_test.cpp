@@ -49,6 +49,13 @@ TEST(ServingProfile, JoinsNeighbouringBlocks) {
   EXPECT_THAT(joined.times[0].working_bytes[1], ElementsAre(4007, 8007));  // of the head
 }
 
+TEST(ServingProfile, RefusesTwoProfilesOfOneDeviceType) {
+  EXPECT_THAT(message_of([] {
+                serving_profile_of({measured("L4"), measured("L4")}, DType::kFloat32, 1, 1);
+              }),
+              testing::HasSubstr("must be of different device types, is \"L4\" twice"));
+}
+
 TEST(ServingProfile, RefusesProfilesOfDifferentModels) {
   Profile other = flat_profile(chain_model(2), 1, 1);
   EXPECT_THAT(message_of([&] {

@@ -64,7 +64,7 @@ TEST(PlanOptionsOfTheCommand, ATensorParallelSizeThatIsGivenStays) {
 
 TEST(PlanOptionsOfTheCommand, ThatContradictEachOtherAreRefused) {
   for (const auto& [words, says] :
-       {std::pair<std::string, std::string>{"--profile p --cluster c -o x", "--global-batch"},
+       {std::pair<std::string, std::string>{"--profile p --global-batch 8 -o x", "--cluster"},
         {kNeeded + "--model bert-large", "--profile"},
         {kNeeded + "--hardware A100", "--model"},
         {kNeeded + "--epochs 2 --steps 10", "--steps"},
