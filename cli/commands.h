@@ -18,6 +18,7 @@ Command add_profile_command(CLI::App& app);
 Command add_plan_command(CLI::App& app);
 Command add_simulate_command(CLI::App& app);
 Command add_train_command(CLI::App& app);
+Command add_serve_command(CLI::App& app);
 Command add_launch_command(CLI::App& app);
 Command add_evaluate_command(CLI::App& app);
 Command add_compare_command(CLI::App& app);

@@ -17,9 +17,9 @@
 #include "cli/installation/version.h"
 #include "cli/shared/output.h"
 #include "cli/shared/usage_error.h"
-#include "executor/elastic/end_process.h"
+#include "executor/process/end_process.h"
 #include "executor/elastic/membership.h"
-#include "executor/elastic/process_limits.h"
+#include "executor/process/process_limits.h"
 #include "profiles/error.h"
 #include "profiles/spelling.h"
 #include "profiles/system_reason.h"
@@ -64,10 +64,11 @@ int run(int argc, char** argv) {
   app.set_version_flag("--version", version_text);
   app.require_subcommand(1);
   app.footer("'frostpipe COMMAND --help' shows the options of a command and an example.");
-  const std::array commands = {add_profile_command(app), add_plan_command(app),   add_simulate_command(app),
-                               add_train_command(app),   add_launch_command(app), add_evaluate_command(app),
-                               add_compare_command(app), add_report_command(app), add_schedule_command(app),
-                               add_inspect_command(app), add_bench_command(app),  add_doctor_command(app)};
+  const std::array commands = {add_profile_command(app),  add_plan_command(app),    add_simulate_command(app),
+                               add_train_command(app),    add_launch_command(app),  add_evaluate_command(app),
+                               add_serve_command(app),    add_compare_command(app), add_report_command(app),
+                               add_schedule_command(app), add_inspect_command(app), add_bench_command(app),
+                               add_doctor_command(app)};
   try {
     const auto is_named = [&](const CLI::App* command) { return command->get_name() == argv[1]; };
     if (argc > 1 && argv[1][0] != '-' && app.get_subcommands(is_named).empty()) {

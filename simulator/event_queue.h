@@ -1,6 +1,7 @@
 #pragma once
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -24,14 +25,23 @@ class EventQueue {
   template <class Handle>
   void run(Handle handle) {
     while (!entries_.empty()) {
-      std::pop_heap(entries_.begin(), entries_.end(), Later{});
-      Entry next = std::move(entries_.back());
-      entries_.pop_back();
+      Entry next = take_first();
       now_ns_ = next.at_ns;
       handle(next.event);
     }
   }
+  /// For a clock that runs by itself: it is at_ns >= now() now. Hands over what is due, however late that is.
+  template <class Handle>
+  void advance_to(Nanoseconds at_ns, Handle handle) {
+    FROSTPIPE_CHECK(at_ns >= now_ns_, "time does not run backwards");
+    now_ns_ = at_ns;
+    while (!entries_.empty() && entries_.front().at_ns <= at_ns) handle(take_first().event);
+  }
   Nanoseconds now() const { return now_ns_; }
+  /// When the next event is due; none where there is none.
+  std::optional<Nanoseconds> next_ns() const {
+    return entries_.empty() ? std::nullopt : std::optional(entries_.front().at_ns);
+  }
 
  private:
   struct Entry {
@@ -44,6 +54,13 @@ class EventQueue {
       return a.at_ns != b.at_ns ? a.at_ns > b.at_ns : a.sequence > b.sequence;
     }
   };
+  Entry take_first() {
+    std::pop_heap(entries_.begin(), entries_.end(), Later{});
+    Entry first = std::move(entries_.back());
+    entries_.pop_back();
+    return first;
+  }
+
   std::vector<Entry> entries_;  // a heap by Later: the earliest first
   std::uint64_t next_sequence_ = 0;
   Nanoseconds now_ns_ = 0;

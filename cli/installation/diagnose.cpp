@@ -5,7 +5,7 @@
 #include <map>
 
 #include "cli/installation/diagnosis.h"
-#include "executor/elastic/process_limits.h"
+#include "executor/process/process_limits.h"
 #include "executor/execute.h"
 #include "executor/installation/child_output.h"
 #include "profiles/error.h"

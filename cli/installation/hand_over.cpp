@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "executor/elastic/job_environment.h"
-#include "executor/elastic/process_limits.h"
+#include "executor/process/process_limits.h"
 #include "executor/execute.h"
 #include "executor/installation/executor_program.h"
 #include "profiles/error.h"
@@ -33,8 +33,8 @@ void lead_to_torch(const ExecutorProgram& executor) {
 
 /// Not what only shows options or estimates from counted operations, which this program does as well.
 bool computes(const std::vector<std::string_view>& words) {
-  constexpr std::array<std::string_view, 3> kComputing{"profile", "train", "evaluate"};
-  constexpr std::array<std::string_view, 4> kNeedNoTensors{"-h", "--help", "--like", "--import"};
+  constexpr std::array<std::string_view, 4> kComputing{"profile", "train", "evaluate", "serve"};
+  constexpr std::array<std::string_view, 5> kNeedNoTensors{"-h", "--help", "--like", "--import", "--emulate"};
   const auto needs_none = [&](std::string_view word) {
     return std::ranges::find(kNeedNoTensors, word.substr(0, word.find('='))) != kNeedNoTensors.end();
   };

@@ -3,7 +3,7 @@
 #include <string>
 
 #include "executor/elastic/membership.h"
-#include "executor/elastic/process_limits.h"
+#include "executor/process/process_limits.h"
 
 namespace frostpipe {
 

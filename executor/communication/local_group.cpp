@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "executor/device/ordered_sum.h"
-#include "executor/elastic/shared_memory.h"
+#include "executor/process/shared_memory.h"
 #include "profiles/error.h"
 
 namespace frostpipe {

@@ -14,7 +14,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
-#include "executor/elastic/control_channel.h"
+#include "executor/process/control_channel.h"
 #include "profiles/error.h"
 
 namespace frostpipe {

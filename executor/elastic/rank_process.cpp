@@ -1,7 +1,6 @@
 #include "executor/elastic/rank_process.h"
 
 #include <fmt/format.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -13,8 +12,7 @@
 #include <thread>
 #include <utility>
 
-#include "profiles/error.h"
-#include "profiles/system_reason.h"
+#include "executor/process/start_child.h"
 
 namespace frostpipe {
 namespace {
@@ -33,38 +31,14 @@ std::chrono::seconds RankProcess::silence_limit() const {
 
 RankProcess start_rank_process(const LaunchOptions& options, int id) {
   auto [ours, theirs] = ControlChannel::make_pair();
-  // Everything that allocates happens before fork: other threads may be running.
   std::map<std::string, std::string> variables{{"RANK", std::to_string(id)},
                                                {"LOCAL_RANK", std::to_string(id)},
                                                {"WORLD_SIZE", std::to_string(options.num_ranks)},
                                                {"FROSTPIPE_LAUNCHER", std::to_string(getpid())},
                                                {kControlVariable, std::to_string(theirs.descriptor())}};
   if (options.max_restarts > 0) variables[kMayRendezvousAgainVariable] = "1";
-  std::vector<std::string> environment;
-  for (char** entry = environ; *entry; ++entry) {
-    const std::string text = *entry;
-    if (!variables.contains(text.substr(0, text.find('=')))) environment.push_back(text);
-  }
-  for (const auto& [name, value] : variables) environment.push_back(name + "=" + value);
-  std::vector<char*> arguments, environment_pointers;
-  for (const std::string& text : options.command) arguments.push_back(const_cast<char*>(text.c_str()));
-  for (const std::string& text : environment) environment_pointers.push_back(const_cast<char*>(text.c_str()));
-  arguments.push_back(nullptr);
-  environment_pointers.push_back(nullptr);
-
-  const pid_t launcher = getpid();
-  const pid_t pid = fork();
-  if (pid < 0) throw RuntimeFailure(fmt::format("starting rank {}: {}", id, system_reason(errno)));
-  if (pid == 0) {
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    // Ctrl-C, or whoever ends a whole group of processes, asks the launcher: it says what the ranks do.
-    std::signal(SIGINT, SIG_IGN);
-    std::signal(SIGTERM, SIG_IGN);
-    if (getppid() != launcher) _exit(1);  // the launcher died before the line above
-    execve(arguments[0], arguments.data(), environment_pointers.data());
-    _exit(127);
-  }
-  return RankProcess{.pid = pid, .channel = std::move(ours)};
+  return RankProcess{.pid = start_child(options.command, variables, fmt::format("rank {}", id)),
+                     .channel = std::move(ours)};
 }
 
 std::string name_of(const RankProcess& process) {

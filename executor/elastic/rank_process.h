@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "executor/elastic/control_channel.h"
+#include "executor/process/control_channel.h"
 #include "executor/elastic/launch.h"
 #include "executor/elastic/membership.h"
 

@@ -8,9 +8,8 @@
 #include <set>
 
 #include "executor/data/text_file.h"
-#include "executor/data/tokenizers/byte_level_bpe.h"
-#include "executor/data/tokenizers/wordpiece.h"
 #include "executor/loading/image_samples.h"
+#include "executor/loading/text_encoder.h"
 #include "profiles/error.h"
 #include "profiles/error_values.h"
 
@@ -54,25 +53,6 @@ void split_by_label(const DataSource& source, int num_train, Dataset& dataset) {
   });
 }
 
-void require_vocabulary(const ModelFolder& folder, int size) {
-  if (size <= folder.config.vocab_size) return;
-  throw InvalidInput((folder.path / "config.json").string() + ": vocab_size",
-                     fmt::format("must be at least the tokenizer's {}", size),
-                     std::to_string(folder.config.vocab_size));
-}
-
-WordPiece wordpiece_of(const ModelFolder& folder) {
-  WordPiece tokenizer(wordpiece_vocabulary_in(folder.path), wordpiece_options_from(folder.path));
-  require_vocabulary(folder, tokenizer.vocabulary_size());
-  return tokenizer;
-}
-
-ByteLevelBpe bpe_of(const ModelFolder& folder) {
-  ByteLevelBpe tokenizer(folder.path);
-  require_vocabulary(folder, tokenizer.vocabulary_size());
-  return tokenizer;
-}
-
 int longest(const SampleOptions& options, const ModelFolder& folder) {
   return std::min<int>(options.max_tokens, static_cast<int>(folder.config.max_position_embeddings));
 }
@@ -94,20 +74,9 @@ Dataset encoded(TextData text, const SampleOptions& options, ModelFolder& folder
                   .notes = std::move(text.notes)};
   EncodedData encoded{.token_ids = {}, .labels = dataset.labels};
   encoded.labels.resize(text.texts.size());  // where there are none, what is computed does not depend on them
-  const int most = longest(options, folder);
-  if (folder.config.family == Family::bert) {
-    const WordPiece tokenizer = wordpiece_of(folder);
-    for (const std::string& one : text.texts) encoded.token_ids.push_back(tokenizer.encode(one, most));
-  } else {
-    const ByteLevelBpe tokenizer = bpe_of(folder);
-    folder.config.padding_id = tokenizer.end_of_text_id();
-    for (const std::string& one : text.texts) {
-      std::vector<std::int32_t> ids = tokenizer.encode(one);
-      if (ids.empty()) ids.push_back(tokenizer.end_of_text_id());
-      ids.resize(std::min<std::size_t>(ids.size(), most));
-      encoded.token_ids.push_back(std::move(ids));
-    }
-  }
+  const auto tokens_of = text_encoder(folder, longest(options, folder));
+  for (const std::string& one : text.texts) encoded.token_ids.push_back(tokens_of(one));
+  if (folder.config.family == Family::gpt2) folder.config.padding_id = bpe_of(folder).end_of_text_id();
   dataset.samples = std::make_unique<TokenSamples>(std::move(encoded));
   return dataset;
 }

@@ -1,5 +1,7 @@
 #include "executor/execute.h"
 #include "executor/installation/libtorch_facts.h"
+#include "executor/serving/servable_model.h"
+#include "executor/serving/worker/partition_compute.h"
 #include "profiles/error.h"
 
 // Stands in for the whole executor in the program without LibTorch: planning and simulating work, what needs tensors
@@ -35,5 +37,11 @@ MeasuredProfile measure_profile(const RankEnvironment&, const MeasureOptions&, c
 }
 
 Evaluation evaluate(const EvaluateOptions&, const Progress&) { left_out("evaluate a model"); }
+
+ServableModel open_servable_model(const std::filesystem::path&, const ServedModel&, DType) {
+  left_out("serve a model");
+}
+
+std::unique_ptr<PartitionCompute> load_partition(const PartitionLoad&) { left_out("serve a model"); }
 
 }  // namespace frostpipe

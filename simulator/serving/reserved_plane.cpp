@@ -133,10 +133,13 @@ void ReservedPlane::send(const Choice& choice) {
     engine_.compute(pools[i], leg.device, choice.requests, leg.compute_begin_ns);
   }
   for (int i = 0; i < choice.requests; ++i) {
-    ServedRequest& request = engine_.run.requests[oldest_++];
+    ServedRequest& request = engine_.request(oldest_ + i);
     request.admitted_ns = engine_.queue.now();
     request.end_ns = choice.route.end_ns;
   }
+  oldest_ += choice.requests;
+  if (engine_.observer)
+    engine_.observer->sent(choice.pipeline, oldest_ - choice.requests, choice.requests, choice.route.legs);
 }
 
 }  // namespace frostpipe

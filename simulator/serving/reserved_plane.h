@@ -1,14 +1,11 @@
 #pragma once
-// Implementation header of simulate_serving.cpp.
+#include <cstdint>
+#include <optional>
+#include <vector>
+
 #include "simulator/serving/serving_engine.h"
 
 namespace frostpipe {
-
-/// Where and when a batch would run in one pool.
-struct RouteLeg {
-  int device = 0;
-  Nanoseconds transfer_begin_ns = 0, compute_begin_ns = 0, compute_end_ns = 0;
-};
 
 /// A way through a pipeline for a batch that sets out now.
 struct Route {
@@ -37,6 +34,7 @@ class ReservedPlane {
  public:
   explicit ReservedPlane(ServingEngine& engine) : engine_(engine) {}
   void handle(const ServingEvent& event);
+  std::int64_t num_waiting() const { return end_ - oldest_; }
 
  private:
   struct Choice {
@@ -51,8 +49,8 @@ class ReservedPlane {
   void send(const Choice& choice);
 
   ServingEngine& engine_;
-  int oldest_ = 0, end_ = 0;      // requests [oldest_, end_) wait
-  std::optional<int> looked_at_;  // the request for whose batch others were awaited
+  std::int64_t oldest_ = 0, end_ = 0;      // requests [oldest_, end_) wait
+  std::optional<std::int64_t> looked_at_;  // the request for whose batch others were awaited
   int timer_round_ = 0;
 };
 

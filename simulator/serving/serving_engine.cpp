@@ -34,10 +34,21 @@ ServingEngine::ServingEngine(const ServingPlan& plan, const ServedModel& served,
   }
 }
 
-void ServingEngine::drop(int request, DropReason reason) {
-  run.requests[request].drop = reason;
-  run.requests[request].end_ns = queue.now();
+std::int64_t ServingEngine::arrive() {
+  run.requests.push_back({.arrival_ns = queue.now()});
+  return num_requests() - 1;
+}
+
+void ServingEngine::forget_before(std::int64_t number) {
+  run.requests.erase(run.requests.begin(), run.requests.begin() + (number - num_forgotten_));
+  num_forgotten_ = number;
+}
+
+void ServingEngine::drop(std::int64_t number, DropReason reason) {
+  request(number).drop = reason;
+  request(number).end_ns = queue.now();
   ++num_drops;
+  if (observer) observer->dropped(number, reason);
 }
 
 void ServingEngine::compute(Pool& pool, int device, int requests, Nanoseconds begin_ns) {

@@ -12,7 +12,8 @@ namespace {
 constexpr EnumWords<DropReason, kDropReasons.size()> kReasons = {
     {{DropReason::no_device_in_time, "no device in time"},
      {DropReason::batch_not_filled, "batch not filled in time"},
-     {DropReason::time_spent_in_queues, "time spent in queues"}}};
+     {DropReason::time_spent_in_queues, "time spent in queues"},
+     {DropReason::failed, "failed"}}};
 
 void describe_latencies(const std::vector<Nanoseconds>& latencies_ns, ServingSummary& summary) {
   if (latencies_ns.empty()) return;

@@ -15,9 +15,10 @@ enum class DropReason {
   no_device_in_time,     // when its turn came, no pipeline would have answered it within the objective
   batch_not_filled,      // it had waited for others to fill its batch, and then no batch was in time
   time_spent_in_queues,  // reactive data plane: a pool found it too late to be answered within the objective
+  failed,                // its worker was lost, or could not compute it; never in a simulation
 };
 inline constexpr std::array kDropReasons = {DropReason::no_device_in_time, DropReason::batch_not_filled,
-                                            DropReason::time_spent_in_queues};
+                                            DropReason::time_spent_in_queues, DropReason::failed};
 
 /// Times count from the begin of the run.
 struct ServedRequest {

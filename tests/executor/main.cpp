@@ -9,7 +9,7 @@
 #include <memory>
 #include <stdexcept>
 
-#include "executor/elastic/end_process.h"
+#include "executor/process/end_process.h"
 #include "executor/elastic/launch.h"
 #include "profiles/error.h"
 #include "tests/executor/ranks.h"

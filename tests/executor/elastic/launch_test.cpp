@@ -13,7 +13,7 @@
 #include <map>
 #include <thread>
 
-#include "executor/elastic/control_channel.h"
+#include "executor/process/control_channel.h"
 #include "executor/elastic/membership.h"
 #include "profiles/files.h"
 

@@ -13,7 +13,7 @@
 #include <string>
 #include <utility>
 
-#include "executor/elastic/control_channel.h"
+#include "executor/process/control_channel.h"
 
 namespace frostpipe {
 namespace {

@@ -30,6 +30,9 @@ class SharedMemory {
   /// that do not see each other.
   static std::optional<SharedMemory> open(Address address, std::size_t bytes);
 
+  /// That behind a descriptor of it. None where it has fewer bytes.
+  static std::optional<SharedMemory> open(Descriptor file, std::size_t bytes);
+
   std::span<std::byte> bytes() const { return bytes_; }
   /// Until close_file().
   Address address() const;

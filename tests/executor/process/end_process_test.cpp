@@ -1,6 +1,6 @@
 // Oracle: the exit code, and what a process has printed into a file without flushing it; a static object would print
 // at its end as well.
-#include "executor/elastic/end_process.h"
+#include "executor/process/end_process.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "executor/elastic/control_channel.h"
+#include "executor/process/control_channel.h"
 
 #include <fcntl.h>
 #include <poll.h>

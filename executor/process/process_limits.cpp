@@ -1,4 +1,4 @@
-#include "executor/elastic/process_limits.h"
+#include "executor/process/process_limits.h"
 
 #include <fmt/format.h>
 #include <sys/resource.h>

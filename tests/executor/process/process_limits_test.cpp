@@ -1,5 +1,5 @@
 // Oracle: the limits that the test names; in a child process where they must hold.
-#include "executor/elastic/process_limits.h"
+#include "executor/process/process_limits.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

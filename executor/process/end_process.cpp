@@ -1,4 +1,4 @@
-#include "executor/elastic/end_process.h"
+#include "executor/process/end_process.h"
 
 #include <cstdio>
 #include <cstdlib>

@@ -1,5 +1,5 @@
 // Oracle: what one mapping writes the other one reads.
-#include "executor/elastic/shared_memory.h"
+#include "executor/process/shared_memory.h"
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>

@@ -1,4 +1,4 @@
-#include "executor/elastic/control_channel.h"
+#include "executor/process/control_channel.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-#include "executor/elastic/shared_memory.h"
+#include "executor/process/shared_memory.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -55,10 +55,15 @@ std::optional<SharedMemory> SharedMemory::open(Address address, std::size_t byte
   Descriptor file(
       ::open(fmt::format("/proc/{}/fd/{}", address.process, address.descriptor).c_str(), O_RDWR | O_CLOEXEC));
   struct stat status {};
-  if (!file.is_open() || fstat(file.number(), &status) != 0) return std::nullopt;
   // Processes that number each other differently (containers) may have found another file.
-  const bool is_meant = static_cast<std::int64_t>(status.st_ino) == address.file;
-  if (!is_meant || status.st_size < static_cast<off_t>(bytes)) return std::nullopt;
+  if (!file.is_open() || fstat(file.number(), &status) != 0 || static_cast<std::int64_t>(status.st_ino) != address.file)
+    return std::nullopt;
+  return open(std::move(file), bytes);
+}
+
+std::optional<SharedMemory> SharedMemory::open(Descriptor file, std::size_t bytes) {
+  struct stat status {};
+  if (fstat(file.number(), &status) != 0 || status.st_size < static_cast<off_t>(bytes)) return std::nullopt;
   return map(std::move(file), bytes);
 }
 

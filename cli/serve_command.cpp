@@ -1,0 +1,46 @@
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <unistd.h>
+
+#include "cli/commands.h"
+#include "cli/serving/serve_plan.h"
+#include "cli/shared/common_options.h"
+#include "cli/shared/output.h"
+#include "executor/serving/worker/run_worker.h"
+
+namespace frostpipe {
+
+Command add_serve_command(CLI::App& app) {
+  const auto options = std::make_shared<ServeOptions>();
+  CLI::App* command = app.add_subcommand("serve", "Answer requests by the pipelines of a serving plan, on this machine");
+  command->add_option("PLAN", options->plan, "Plan to serve; SIGHUP reads it again")->required()->type_name("");
+  command
+      ->add_option("--model", options->models,
+                   "Hugging Face folder of the plan's model: a classifier of texts or pictures, or GPT-2. NAME=FOLDER "
+                   "for each of several")
+      ->type_name("[NAME=]FOLDER")
+      ->take_all();
+  command->add_flag("--emulate", options->emulate,
+                    "Compute nothing: workers and links take the plan's times, so that a plan for devices that are not "
+                    "here can be tried");
+  command->add_option("--host", options->host, "Address to listen on for HTTP (127.0.0.1)")->type_name("ADDRESS");
+  command
+      ->add_option("--port", options->port, "Port to listen on for HTTP (8000; none where a load is generated); 0: any")
+      ->check(CLI::Range(0, 65535).description(""))
+      ->type_name("N");
+  add_device_option(*command, options->device);
+  add_count_option(*command, "--threads-per-worker", options->threads, "Threads that a worker on the CPU computes with");
+  add_serving_load_options(*command, options->load);
+  add_format_option(*command, options->format);
+  command->footer(
+      "Examples:\n"
+      "  frostpipe serve serving.json --model runs/elastic/model\n"
+      "  frostpipe serve serving.json --emulate --load-factor 0.9 --seconds 30");
+  return {command, [options] {
+            if (is_serving_worker()) return run_serving_worker(load_partition);
+            print_result(serve_plan(*options, open_servable_model));
+            return 0;
+          }};
+}
+
+}  // namespace frostpipe

@@ -1,0 +1,61 @@
+#include "cli/serving/generated_load.h"
+
+#include <algorithm>
+#include <chrono>
+#include <random>
+
+namespace frostpipe {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+struct Arrival {
+  Nanoseconds at_ns = 0;
+  std::size_t model = 0;
+};
+
+std::vector<Arrival> in_order(const ServingLoad& load) {
+  std::vector<Arrival> arrivals;
+  for (std::size_t model = 0; model < load.arrivals.size(); ++model)
+    for (const Nanoseconds at_ns : load.arrivals[model]) arrivals.push_back({at_ns, model});
+  std::ranges::stable_sort(arrivals, {}, &Arrival::at_ns);
+  return arrivals;
+}
+
+RequestInput random_input(const RequestForm& form, std::mt19937_64& random) {
+  RequestInput input;
+  if (form.image_size > 0) {
+    input.pixels.resize(static_cast<std::size_t>(3) * form.image_size * form.image_size);
+    for (float& pixel : input.pixels) pixel = static_cast<float>(random() % 2001) / 1000 - 1;
+  } else if (form.vocabulary_size > 0) {
+    input.tokens.resize(form.most_tokens);
+    for (std::int32_t& token : input.tokens) token = static_cast<std::int32_t>(random() % form.vocabulary_size);
+  }
+  return input;
+}
+
+}  // namespace
+
+GeneratedLoad::GeneratedLoad(ServedModels& models, const ServingLoad& load)
+    : models_(models), load_(load), thread_([this] { run(); }) {}
+
+GeneratedLoad::~GeneratedLoad() {
+  stops_ = true;
+  thread_.join();
+}
+
+void GeneratedLoad::run() {
+  const std::vector<std::string> names = models_.names();
+  std::mt19937_64 random(load_.seed.value_or(1));
+  const Clock::time_point begin = Clock::now();
+  for (const auto& [at_ns, model] : in_order(load_)) {
+    RequestInput input = random_input(models_.form_of(names[model]), random);
+    std::this_thread::sleep_until(begin + std::chrono::nanoseconds(at_ns));
+    if (stops_) return;
+    models_.ask(names[model], std::move(input));
+  }
+  std::this_thread::sleep_until(begin + std::chrono::nanoseconds(load_.window_ns));
+  has_ended_ = true;
+}
+
+}  // namespace frostpipe

@@ -1,0 +1,159 @@
+#include "cli/serving/serve_plan.h"
+
+#include <fmt/format.h>
+
+#include <csignal>
+#include <nlohmann/json.hpp>
+#include <stop_token>
+#include <thread>
+
+#include "cli/serving/generated_load.h"
+#include "cli/serving/serving_options.h"
+#include "cli/serving/serving_run_text.h"
+#include "cli/shared/output.h"
+#include "cli/shared/table.h"
+#include "cli/shared/usage_error.h"
+#include "executor/serving/http/http_server.h"
+#include "executor/serving/plan_server.h"
+#include "plan/serving/serving_plan.h"
+#include "profiles/error.h"
+#include "profiles/files.h"
+#include "profiles/steady_clock.h"
+#include "simulator/serving/simulate_serving.h"
+
+namespace frostpipe {
+namespace {
+
+constexpr int kUsualPort = 8000;
+constexpr Nanoseconds kLookEveryNs = 50'000'000;
+
+ServingPlan read_plan(const std::string& path) { return serving_plan_from_json(read_named_file(path), path); }
+
+/// This program again; with --emulate it does not become the one with LibTorch.
+std::vector<std::string> worker_command(const ServeOptions& options) {
+  std::vector<std::string> command = {"/proc/self/exe", "serve", options.plan};
+  if (options.emulate) command.emplace_back("--emulate");
+  return command;
+}
+
+std::map<std::string, ServableModel> servable_models(const ServeOptions& options, const ServingPlan& plan,
+                                                     const OpenModel& open_model) {
+  std::map<std::string, ServableModel> models;
+  std::vector<std::string> names;
+  for (const ServedModel& planned : plan.models) names.push_back(planned.name);
+  require_known(options.models, names, "--model");
+  for (const ServedModel& planned : plan.models) {
+    if (options.emulate) {
+      models[planned.name] = emulated_model(planned);
+      continue;
+    }
+    const std::string folder = text_for(options.models, planned.name);
+    if (folder.empty())
+      throw UsageError(fmt::format("--model {}=FOLDER: is required, for the plan serves it (or --emulate)", planned.name));
+    ServableModel& model = models[planned.name] = open_model(folder, planned, plan.dtype);
+    model.device = options.device;
+    model.threads = options.threads;
+  }
+  return models;
+}
+
+/// SIGINT, SIGTERM and SIGHUP wait for whoever asks for them; threads that are started inherit that.
+class Signals {
+ public:
+  Signals() {
+    sigemptyset(&set_);
+    for (const int number : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&set_, number);
+    pthread_sigmask(SIG_BLOCK, &set_, nullptr);
+  }
+  /// The next one, if one comes in time; else 0.
+  int next(Nanoseconds wait_ns) const {
+    const timespec limit{.tv_sec = 0, .tv_nsec = wait_ns};
+    return std::max(0, sigtimedwait(&set_, nullptr, &limit));
+  }
+
+ private:
+  sigset_t set_{};
+};
+
+void replace_plan(PlanServer& server, const ServeOptions& options) {
+  try {
+    server.replace(read_plan(options.plan));
+    print_note(fmt::format("{}: is read again; its workers load", options.plan));
+  } catch (const InvalidInput& error) {
+    print_note(fmt::format("the plan before goes on: {}", error.what()));
+  }
+}
+
+/// Returns how long the service has lasted.
+Nanoseconds serve_until_the_end(PlanServer& server, const ServeOptions& options, const Signals& signals,
+                                const std::optional<ServingLoad>& load) {
+  std::optional<GeneratedLoad> generated;
+  server.begin_run();
+  const Nanoseconds begin_ns = steady_now_ns();
+  if (load) generated.emplace(server, *load);
+  while (!generated || !generated->has_ended()) {
+    const int signal = signals.next(kLookEveryNs);
+    if (signal == SIGHUP) replace_plan(server, options);
+    if (signal == SIGINT || signal == SIGTERM) break;
+  }
+  if (generated && generated->has_ended()) return load->window_ns;
+  return steady_now_ns() - begin_ns;
+}
+
+/// Measured, and what the simulator says of the same arrivals.
+std::vector<ServedModelRun> with_simulated(const ServingPlan& plan, const std::vector<ServingRun>& measured) {
+  std::vector<ServedModelRun> runs;
+  for (const ServingRun& run : measured) {
+    const auto model = std::ranges::find(plan.models, run.model, &ServedModel::name);
+    std::vector<Nanoseconds> arrivals;
+    for (const ServedRequest& request : run.requests) arrivals.push_back(request.arrival_ns);
+    const ServingRun simulated = simulate_serving(plan, *model, arrivals, run.window_ns);
+    runs.push_back({.name = run.model, .run = run, .summary = summarize(run)});
+    runs.push_back({.name = run.model + ", simulated", .run = simulated, .summary = summarize(simulated)});
+  }
+  return runs;
+}
+
+std::string served_text(Nanoseconds served_ns, const std::vector<ServedModelRun>& runs) {
+  std::string text = fmt::format("served for {}\n\n", format_duration(served_ns));
+  text += models_table(runs) + "\n" + pools_table(runs);
+  const std::string losses = losses_text(runs);
+  return losses.empty() ? text : text + "\n" + losses;
+}
+
+std::string served_json(Nanoseconds served_ns, const std::vector<ServedModelRun>& runs) {
+  nlohmann::ordered_json json = {{"format", "frostpipe.serving_run"}, {"version", 1}, {"window_ns", served_ns}};
+  json["models"] = nlohmann::ordered_json::array();
+  for (std::size_t i = 0; i < runs.size(); i += 2) {
+    nlohmann::ordered_json model = serving_run_json(runs[i].run, runs[i].summary);
+    model["simulated"] = serving_run_json(runs[i + 1].run, runs[i + 1].summary);
+    json["models"].push_back(std::move(model));
+  }
+  return json.dump(2) + "\n";
+}
+
+}  // namespace
+
+std::string serve_plan(const ServeOptions& options, const OpenModel& open_model) {
+  if (options.emulate && !options.models.empty())
+    throw UsageError("--emulate: computes nothing, so it takes no --model");
+  const ServingPlan plan = read_plan(options.plan);
+  const bool is_generated = !first_given(options.load).empty();
+  const Signals signals;
+  PlanServer server(plan, {.worker_command = worker_command(options),
+                           .models = servable_models(options, plan, open_model),
+                           .note = [](const std::string& note) { print_note(note); }});
+  std::optional<ServingLoad> load;
+  if (is_generated) load = serving_load(plan, options.load);
+  std::optional<HttpServer> http;
+  if (!is_generated || options.port) {
+    http.emplace(server, HttpServerOptions{.host = options.host, .port = options.port.value_or(kUsualPort)});
+    print_note(fmt::format("serves {} on http://{}:{}", fmt::join(server.names(), ", "), options.host, http->port()));
+  }
+  const Nanoseconds served_ns = serve_until_the_end(server, options, signals, load);
+  http.reset();
+  const std::vector<ServedModelRun> runs = with_simulated(server.plan(), server.finish_run(served_ns));
+  return options.format == "json" ? served_json(served_ns, runs) : served_text(served_ns, runs);
+}
+
+}  // namespace frostpipe

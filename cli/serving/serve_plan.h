@@ -1,0 +1,34 @@
+#pragma once
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/serving/serving_load.h"
+#include "executor/serving/servable_model.h"
+
+namespace frostpipe {
+
+/// What `frostpipe serve` is told. What is empty was not given.
+struct ServeOptions {
+  std::string plan;                 // its file
+  std::vector<std::string> models;  // "FOLDER" or "NAME=FOLDER"
+  bool emulate = false;
+  std::string host = "127.0.0.1";
+  std::optional<int> port;
+  std::string device = "cpu";
+  int threads = 1;         // of a worker
+  ServingLoadOptions load;  // generated; else requests come over HTTP alone
+  std::string format;
+};
+
+/// open_servable_model, of a program that has LibTorch or says that it has not.
+using OpenModel = std::function<ServableModel(const std::filesystem::path&, const ServedModel&, DType)>;
+
+/// Serves the plan until the generated load has ended, or until SIGINT or SIGTERM; SIGHUP reads the plan's file again.
+/// Returns what was done, beside what the simulator says of the same arrivals, as a text or as JSON
+/// ("frostpipe.serving_run"). Throws InvalidInput, RuntimeFailure; UsageError where options contradict each other.
+std::string serve_plan(const ServeOptions& options, const OpenModel& open_model);
+
+}  // namespace frostpipe

@@ -1,0 +1,101 @@
+#pragma once
+#include <condition_variable>
+#include <exception>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "executor/serving/model_server.h"
+#include "executor/serving/wake_up.h"
+
+namespace frostpipe {
+
+struct PlanServerOptions {
+  /// How a worker is started: this program, which looks at is_serving_worker().
+  std::vector<std::string> worker_command;
+  std::map<std::string, ServableModel> models;  // by name
+  /// Sentences for people: a worker was lost, a plan was replaced. From the server's thread.
+  std::function<void(const std::string&)> note;
+};
+
+/// Serves the models of a plan by worker processes of this machine, one per virtual device. A thread of its own waits
+/// for requests, reports and timers.
+class PlanServer final : public ServedModels {
+ public:
+  /// Returns when all workers have loaded their weights. Throws InvalidInput or RuntimeFailure where one cannot.
+  PlanServer(ServingPlan plan, PlanServerOptions options);
+  /// Ends the workers at once.
+  ~PlanServer() override;
+  PlanServer(const PlanServer&) = delete;
+  PlanServer& operator=(const PlanServer&) = delete;
+
+  std::vector<std::string> names() const override;
+  const RequestForm& form_of(std::string_view model) const override;
+  std::future<RequestAnswer> ask(std::string_view model, RequestInput input) override;
+  bool is_ready(std::string_view model) const override;
+  ModelCounters counters_of(std::string_view model) const override;
+  std::vector<WorkerState> workers() const override;
+
+  /// Starts the workers of another plan for the same models, which requests go to once these have loaded; the workers
+  /// before them end when they have answered theirs. Throws InvalidInput where it serves other models, or while another
+  /// plan is being loaded. A plan whose workers cannot load is given up, and a note says so.
+  void replace(ServingPlan plan);
+  /// The newest that has loaded.
+  ServingPlan plan() const;
+  /// The newest plan has loaded and no older one has requests left.
+  bool is_settled() const;
+  /// Times of finish_run() count from now on.
+  void begin_run();
+  /// What the newest plan's models have done with the requests since begin_run, in its order. Waits until all have
+  /// their answers.
+  std::vector<ServingRun> finish_run(Nanoseconds window_ns);
+
+ private:
+  /// A plan and its workers.
+  struct Service {
+    explicit Service(ServingPlan served) : plan(std::move(served)) {}
+    ServingPlan plan;
+    Nanoseconds begin_ns = 0;  // of the steady clock
+    std::vector<std::unique_ptr<ModelServer>> models;
+    bool has_loaded() const;
+    bool is_idle() const;
+  };
+  struct Arrival {
+    std::size_t model = 0;
+    RequestInput input;
+    std::promise<RequestAnswer> reply;
+  };
+
+  void run();
+  void step();
+  void advance(Service& service);
+  void look_after(Service& service);
+  void try_next();
+  void wait() const;
+  std::unique_ptr<Service> start_service(ServingPlan plan) const;
+  std::size_t number_of(std::string_view model) const;
+  void require_replaceable(const ServingPlan& plan) const;
+
+  PlanServerOptions options_;
+  std::vector<std::string> names_;
+  WakeUp wake_up_;
+  mutable std::mutex mutex_;  // of all below
+  std::vector<ModelCounters> counters_;
+  std::vector<Arrival> arrivals_;
+  std::unique_ptr<Service> service_;               // requests go to it
+  std::optional<ServingPlan> wanted_;              // to be started by the thread
+  std::unique_ptr<Service> next_;                  // is loading
+  std::vector<std::unique_ptr<Service>> old_;      // answer what they have
+  Nanoseconds run_begin_ns_ = 0;                   // of the steady clock
+  bool ends_ = false;
+  std::exception_ptr trouble_;                     // of the first plan
+  std::condition_variable changed_;
+  std::thread thread_;
+};
+
+}  // namespace frostpipe

@@ -1,0 +1,75 @@
+#include "executor/serving/worker/run_worker.h"
+
+#include <chrono>
+#include <cstdlib>
+#include <exception>
+#include <map>
+
+#include "executor/process/control_channel.h"
+#include "executor/serving/worker/partition_compute.h"
+#include "profiles/error.h"
+#include "profiles/steady_clock.h"
+
+namespace frostpipe {
+namespace {
+
+constexpr auto kWait = std::chrono::hours(1);  // a closed channel ends it
+
+/// The next text; none once the server is gone.
+std::optional<ControlText> next_text(ControlChannel& channel) {
+  while (!channel.closed()) {
+    if (auto text = channel.receive(kWait)) return text;
+  }
+  return std::nullopt;
+}
+
+class Worker {
+ public:
+  Worker(ControlChannel& channel, PartitionLoad load, const LoadPartition& load_partition)
+      : channel_(channel), load_(std::move(load)) {
+    compute_ = load_.model.empty() ? emulated_partition(load_) : load_partition(load_);
+  }
+
+  void take(ControlText text) {
+    const BatchOrder order = to_worker_from_text(text.text).order.value();
+    if (text.descriptor.is_open())
+      buffers_.insert_or_assign(order.buffer, BatchBuffer::open(std::move(text.descriptor), load_.shape));
+    BatchReport report{.batch = order.batch, .begin_ns = steady_now_ns()};
+    try {
+      compute_->compute(order, buffers_.at(order.buffer));
+    } catch (const std::exception& error) {
+      report.trouble = error.what();
+    }
+    report.end_ns = steady_now_ns();
+    channel_.send(to_text({.report = report}));
+  }
+
+ private:
+  ControlChannel& channel_;
+  PartitionLoad load_;
+  std::unique_ptr<PartitionCompute> compute_;
+  std::map<int, BatchBuffer> buffers_;
+};
+
+}  // namespace
+
+bool is_serving_worker() { return std::getenv(kServingWorkerVariable) != nullptr; }
+
+int run_serving_worker(const LoadPartition& load_partition) {
+  ControlChannel channel(std::atoi(std::getenv(kServingWorkerVariable)));
+  unsetenv(kServingWorkerVariable);
+  const auto first = next_text(channel);
+  if (!first) return 0;
+  std::optional<Worker> worker;
+  try {
+    worker.emplace(channel, to_worker_from_text(first->text).load.value(), load_partition);
+  } catch (const std::exception& error) {
+    channel.send(to_text({.loaded = std::string(error.what())}));
+    return 1;
+  }
+  channel.send(to_text({.loaded = std::string()}));
+  while (auto text = next_text(channel)) worker->take(std::move(*text));
+  return 0;
+}
+
+}  // namespace frostpipe
