@@ -143,6 +143,7 @@ std::string serve_plan(const ServeOptions& options, const OpenModel& open_model)
   PlanServer server(plan, {.worker_command = worker_command(options),
                            .models = servable_models(options, plan, open_model),
                            .note = [](const std::string& note) { print_note(note); }});
+  print_note(fmt::format("{} {} loaded", server.workers().size(), server.workers().size() == 1 ? "worker has" : "workers have"));
   std::optional<ServingLoad> load;
   if (is_generated) load = serving_load(plan, options.load);
   std::optional<HttpServer> http;

@@ -98,9 +98,10 @@ std::optional<Nanoseconds> ModelServer::next_ns() const {
   return timer_ns ? std::min(*timer_ns, arriving_.begin()->first) : arriving_.begin()->first;
 }
 
-void ModelServer::arrive(RequestInput input, std::promise<RequestAnswer> reply, ModelCounters& counters) {
+void ModelServer::arrive(Nanoseconds at_ns, RequestInput input, std::promise<RequestAnswer> reply,
+                         ModelCounters& counters) {
   forget_old();
-  const std::int64_t request = engine_.arrive();
+  const std::int64_t request = engine_.arrive(at_ns);
   ++counters.requests;
   pending_.emplace(request, Pending{std::move(input), std::move(reply), &counters});
   plane_.handle({.kind = ServingEvent::Kind::arrival, .index = request});

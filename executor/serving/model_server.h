@@ -37,8 +37,8 @@ class ModelServer final : private ServingObserver {
   void advance_to(Nanoseconds now_ns);
   /// When something is due next.
   std::optional<Nanoseconds> next_ns() const;
-  /// A request arrives now.
-  void arrive(RequestInput input, std::promise<RequestAnswer> reply, ModelCounters& counters);
+  /// A request that arrived at `at_ns`, which is not later than the time.
+  void arrive(Nanoseconds at_ns, RequestInput input, std::promise<RequestAnswer> reply, ModelCounters& counters);
   /// Takes what workers say, and notes who is gone. Returns sentences for people.
   std::vector<std::string> look_after_workers();
   /// No request waits or is computed.

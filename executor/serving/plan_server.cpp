@@ -86,6 +86,7 @@ std::future<RequestAnswer> PlanServer::ask(std::string_view model, RequestInput 
   std::future<RequestAnswer> answer = arrival.reply.get_future();
   {
     const std::lock_guard lock(mutex_);
+    arrival.at_ns = steady_now_ns();
     arrivals_.push_back(std::move(arrival));
   }
   wake_up_.wake();
@@ -187,9 +188,12 @@ void PlanServer::step() {
   try_next();
   if (!service_) return;
   advance(*service_);
-  for (Arrival& arrival : std::exchange(arrivals_, {}))
-    service_->models[arrival.model]->arrive(std::move(arrival.input), std::move(arrival.reply),
+  for (Arrival& arrival : std::exchange(arrivals_, {})) {
+    // A plan may have taken over since it was asked.
+    const Nanoseconds at_ns = std::max<Nanoseconds>(0, arrival.at_ns - service_->begin_ns);
+    service_->models[arrival.model]->arrive(at_ns, std::move(arrival.input), std::move(arrival.reply),
                                             counters_[arrival.model]);
+  }
   for (const auto& service : old_) advance(*service);
   std::erase_if(old_, [](const auto& service) { return service->is_idle(); });
 }

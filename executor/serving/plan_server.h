@@ -67,6 +67,7 @@ class PlanServer final : public ServedModels {
   };
   struct Arrival {
     std::size_t model = 0;
+    Nanoseconds at_ns = 0;  // of the steady clock
     RequestInput input;
     std::promise<RequestAnswer> reply;
   };

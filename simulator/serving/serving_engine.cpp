@@ -34,8 +34,8 @@ ServingEngine::ServingEngine(const ServingPlan& plan, const ServedModel& served,
   }
 }
 
-std::int64_t ServingEngine::arrive() {
-  run.requests.push_back({.arrival_ns = queue.now()});
+std::int64_t ServingEngine::arrive(Nanoseconds at_ns) {
+  run.requests.push_back({.arrival_ns = at_ns});
   return num_requests() - 1;
 }
 

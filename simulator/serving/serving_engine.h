@@ -64,8 +64,8 @@ class ServingEngine {
   /// Of the objective, what answers may be later than planned.
   Nanoseconds kept_free_ns = 0;
 
-  /// The next request; returns its number.
-  std::int64_t arrive();
+  /// The next request, which arrived at `at_ns` <= now; returns its number.
+  std::int64_t arrive(Nanoseconds at_ns);
   std::int64_t num_requests() const { return num_forgotten_ + static_cast<std::int64_t>(run.requests.size()); }
   ServedRequest& request(std::int64_t number) { return run.requests[number - num_forgotten_]; }
   /// Where a run has no end: requests before `number` are no longer in run.requests, and nobody asks for them.

@@ -23,7 +23,7 @@ void run(ServingEngine& engine, std::span<const Nanoseconds> arrivals, std::opti
   schedule_arrival(0);
   engine.queue.run([&](const ServingEvent& event) {
     if (event.kind == ServingEvent::Kind::arrival) {
-      engine.arrive();
+      engine.arrive(engine.queue.now());
       plane.handle(event);
       schedule_arrival(static_cast<std::size_t>(event.index) + 1);
     } else {

@@ -1,0 +1,171 @@
+#include "executor/serving/http/client_socket.h"
+
+#include <poll.h>
+#include <strings.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <utility>
+
+namespace frostpipe {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto kSlice = 100ms;
+constexpr std::size_t kRenewalBytes = 64 << 10;
+constexpr std::size_t kMostThrownAway = 1 << 20;
+
+bool names_field(std::string_view line, std::string_view name) {
+  return line.size() > name.size() && line[name.size()] == ':' &&
+         strncasecmp(line.data(), name.data(), name.size()) == 0;
+}
+
+}  // namespace
+
+bool is_well_formed(std::string_view head) {
+  for (bool is_first = true; !head.empty(); is_first = false) {
+    const std::size_t end = head.find("\r\n");
+    const std::string_view line = head.substr(0, end);
+    if (end == std::string_view::npos || line.find('\n') != std::string_view::npos) return false;
+    const std::size_t colon = line.find(':');
+    const bool names_a_value = colon != 0 && colon != std::string_view::npos && line.find_first_of(": \t") == colon;
+    if (!is_first && !line.empty() && !names_a_value) return false;
+    head.remove_prefix(end + 2);
+  }
+  return true;
+}
+
+std::string without_field(std::string_view head, std::string_view name) {
+  std::string kept;
+  while (!head.empty()) {
+    const std::size_t end = std::min(head.find('\n'), head.size() - 1) + 1;
+    if (!names_field(head.substr(0, end), name)) kept += head.substr(0, end);
+    head.remove_prefix(end);
+  }
+  return kept;
+}
+
+ClientSocket::ClientSocket(Descriptor socket, std::chrono::milliseconds patience, std::function<bool(bool)> must_end)
+    : socket_(std::move(socket)), patience_(patience), must_end_(std::move(must_end)) {}
+
+bool ClientSocket::wait_for(short events, Clock::time_point deadline, bool may_end) {
+  while (true) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
+    if (left <= 0ms) return false;
+    pollfd asked{.fd = socket_.number(), .events = events, .revents = 0};
+    const int found = poll(&asked, 1, static_cast<int>(std::min<std::chrono::milliseconds>(left, kSlice).count()));
+    if (found > 0) return true;  // or it is broken, which the next call says
+    if (found < 0 && errno != EINTR) return false;
+    if (may_end && must_end_(has_begun_)) return false;
+  }
+}
+
+ssize_t ClientSocket::receive(char* to, std::size_t size) {
+  while (true) {
+    if (!wait_for(POLLIN, deadline_, true)) return -1;
+    const ssize_t received = recv(socket_.number(), to, size, MSG_DONTWAIT);
+    if (received < 0 && (errno == EINTR || errno == EAGAIN)) continue;
+    if (received <= 0) return received;
+    const auto count = static_cast<std::size_t>(received);
+    if (count >= until_renewal_) {
+      renew();
+    } else {
+      until_renewal_ -= count;
+    }
+    return received;
+  }
+}
+
+bool ClientSocket::receive_more() {
+  std::array<char, 16 << 10> bytes{};
+  const ssize_t received = receive(bytes.data(), bytes.size());
+  if (received <= 0) return false;
+  buffer_.append(bytes.data(), static_cast<std::size_t>(received));
+  return true;
+}
+
+void ClientSocket::renew() {
+  deadline_ = Clock::now() + patience_;
+  until_renewal_ = kRenewalBytes;
+}
+
+ClientSocket::Head ClientSocket::receive_head() {
+  buffer_.erase(0, std::exchange(begin_, 0));
+  head_bytes_ = body_bytes_ = allowed_ = 0;
+  has_begun_ = !buffer_.empty();
+  renew();
+  if (!has_begun_ && !receive_more()) return Head::none;
+  has_begun_ = true;
+  renew();
+  while (true) {
+    if (buffer_.starts_with("\r\n")) buffer_.erase(0, 2);  // some clients end a body by a line
+    const std::size_t end = buffer_.find("\n\r\n");        // the empty line as httplib finds it
+    if (end != std::string::npos && end + 3 <= kMostHeadBytes) {
+      if (!is_well_formed(std::string_view(buffer_).substr(0, end + 3))) return Head::malformed;
+      const std::string head = without_field(std::string_view(buffer_).substr(0, end + 3), "Range");
+      buffer_.replace(0, end + 3, head);
+      head_bytes_ = head.size();
+      renew();
+      return Head::complete;
+    }
+    if (buffer_.size() >= kMostHeadBytes) return Head::too_long;
+    if (!receive_more()) return Head::none;
+  }
+}
+
+ssize_t ClientSocket::read(char* to, std::size_t size) {
+  const bool is_body = head_bytes_ == 0;
+  const std::size_t most = std::min(size, is_body ? allowed_ - body_bytes_ : head_bytes_);
+  if (most == 0) return -1;
+  if (begin_ == buffer_.size()) {
+    buffer_.clear();
+    begin_ = 0;
+    if (!receive_more()) return -1;
+  }
+  const std::size_t count = std::min(most, buffer_.size() - begin_);
+  buffer_.copy(to, count, begin_);
+  begin_ += count;
+  if (is_body) {
+    body_bytes_ += count;
+  } else {
+    head_bytes_ -= count;
+  }
+  return static_cast<ssize_t>(count);
+}
+
+ssize_t ClientSocket::write(const char* from, std::size_t size) {
+  std::size_t written = 0, until_renewal = kRenewalBytes;
+  auto deadline = Clock::now() + patience_;
+  while (written < size) {
+    if (!wait_for(POLLOUT, deadline, false)) return -1;
+    const ssize_t sent = send(socket_.number(), from + written, size - written, MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (sent < 0 && (errno == EINTR || errno == EAGAIN)) continue;
+    if (sent < 0) return -1;
+    const auto count = static_cast<std::size_t>(sent);
+    written += count;
+    if (count >= until_renewal) {
+      deadline = Clock::now() + patience_;
+      until_renewal = kRenewalBytes;
+    } else {
+      until_renewal -= count;
+    }
+  }
+  return static_cast<ssize_t>(size);
+}
+
+void ClientSocket::finish() {
+  if (shutdown(socket_.number(), SHUT_WR) != 0) return;
+  deadline_ = Clock::now() + std::min<std::chrono::milliseconds>(patience_, 1s);
+  until_renewal_ = 2 * kMostThrownAway;
+  std::array<char, 16 << 10> bytes{};
+  for (std::size_t thrown_away = 0; thrown_away < kMostThrownAway;) {
+    const ssize_t received = receive(bytes.data(), bytes.size());
+    if (received <= 0) return;
+    thrown_away += static_cast<std::size_t>(received);
+  }
+}
+
+}  // namespace frostpipe

@@ -1,0 +1,60 @@
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "executor/serving/http/infer_request.h"
+#include "executor/serving/http/tensor_forms.h"
+#include "profiles/error.h"
+
+namespace frostpipe {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// Of one row; what a loss over no tokens is, JSON has no number for.
+Json value_of(const TensorForm& tensor, std::size_t index, const RequestForm& form, const std::vector<double>& values) {
+  if (form.task == ServedTask::language_modeling)
+    return tensor.datatype == "INT64" ? Json(static_cast<std::int64_t>(values[index])) : Json(values[index]);
+  if (tensor.name == "probability") return values[1];
+  const auto label = static_cast<std::size_t>(values[0]);
+  FROSTPIPE_CHECK(label < form.label_names.size(), "a classifier answers with one of its labels");
+  return tensor.name == "label" ? Json(form.label_names[label]) : Json(label);
+}
+
+std::string dumped(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
+
+}  // namespace
+
+std::string infer_answer(std::string_view model, const RequestForm& form, const InferRequest& request,
+                         const std::vector<RequestAnswer>& answers) {
+  const std::vector<TensorForm> tensors = output_tensors(form);
+  Json outputs = Json::array();
+  const auto add = [&](std::size_t index) {
+    Json data = Json::array();
+    for (const RequestAnswer& answer : answers) data.push_back(value_of(tensors[index], index, form, answer.values));
+    outputs.push_back({{"name", tensors[index].name},
+                       {"datatype", tensors[index].datatype},
+                       {"shape", Json::array({answers.size()})},
+                       {"data", std::move(data)}});
+  };
+  FROSTPIPE_CHECK(answers.size() == request.rows.size(), "each row has an answer");
+  if (!answers.empty() && !answers.front().values.empty()) {
+    for (const RequestAnswer& answer : answers) {
+      const std::size_t needed = form.task == ServedTask::language_modeling ? 3 : 2;
+      FROSTPIPE_CHECK(answer.values.size() == needed, "all rows are answered in the model's form");
+    }
+    if (request.outputs.empty()) {
+      for (std::size_t i = 0; i < tensors.size(); ++i) add(i);
+    }
+    for (const std::string& name : request.outputs) {
+      for (std::size_t i = 0; i < tensors.size(); ++i) {
+        if (tensors[i].name == name) add(i);
+      }
+    }
+  }
+  Json answer = {{"model_name", model}};
+  if (request.id) answer["id"] = *request.id;
+  answer["outputs"] = std::move(outputs);
+  return dumped(answer);
+}
+
+}  // namespace frostpipe

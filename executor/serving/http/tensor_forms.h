@@ -1,0 +1,25 @@
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "executor/serving/served_models.h"
+
+namespace frostpipe {
+
+/// A tensor of the Open Inference Protocol.
+struct TensorForm {
+  std::string name;
+  std::string datatype;             // the one that is asked for where several are taken
+  std::vector<std::int64_t> shape;  // -1: any; the first dimension are the rows
+};
+
+/// What a request for such a model may hold, one of them at a time: "text" where texts can be made tokens, and
+/// "input_ids"; or "pixel_values".
+std::vector<TensorForm> input_tensors(const RequestForm& form);
+
+/// What it is answered with, in this order: "label", "label_id" and "probability", or "loss", "num_predicted" and
+/// "num_correct".
+std::vector<TensorForm> output_tensors(const RequestForm& form);
+
+}  // namespace frostpipe

@@ -1,0 +1,165 @@
+"""`serve` on emulated devices, as a user meets it: what becomes of requests, workers that are lost, plans that are
+replaced, how it ends. Nothing here depends on how fast the machine is: every request has an end, and none a shorter
+one than planned."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+import unittest
+from pathlib import Path
+
+from support import FROSTPIPE, HANG_SECONDS, MS, CliTest, serving_pool, synthetic_serving_plan
+
+
+def children_of(pid):
+    found = []
+    for entry in Path("/proc").iterdir():
+        try:
+            fields = (entry / "stat").read_text().rpartition(")")[2].split() if entry.name.isdigit() else []
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        if fields and int(fields[1]) == pid and fields[0] not in "ZX":
+            found.append(int(entry.name))
+    return sorted(found)
+
+
+class ServeTest(CliTest):
+    def setUp(self):
+        super().setUp()
+        self.write("serving.json", synthetic_serving_plan())
+
+    def start(self, *options):
+        self.errors = self.folder / "errors"
+        with open(self.errors, "w") as errors:
+            server = subprocess.Popen([FROSTPIPE, "serve", "serving.json", "--emulate", "--format", "json",
+                                       *map(str, options)], cwd=self.folder, text=True, stdout=subprocess.PIPE,
+                                      stderr=errors)
+        self.addCleanup(server.stdout.close)
+        self.addCleanup(server.wait)
+        self.addCleanup(server.kill)
+        self.wait_until(self.said("workers have loaded"), "workers")
+        return server
+
+    def wait_until(self, condition, what):
+        end = time.monotonic() + HANG_SECONDS
+        while not condition():
+            self.assertLess(time.monotonic(), end, f"{what}: {self.errors.read_text()}")
+            time.sleep(0.02)
+
+    def said(self, text):
+        return lambda: text in self.errors.read_text()
+
+    def result(self, server, code=0):
+        out, _ = server.communicate(timeout=HANG_SECONDS)
+        self.assertEqual(server.returncode, code, self.errors.read_text())
+        return json.loads(out)["models"] if code == 0 else out
+
+    def assert_all_have_an_end(self, model):
+        self.assertEqual(model["in_time"] + model["late"] + sum(model["drops"].values()), model["requests"])
+
+    def test_every_request_of_a_load_has_an_end_and_none_a_shorter_one_than_planned(self):
+        done = self.run_tool("serve", "serving.json", "--emulate", "--load-factor", 0.5, "--arrivals", "even",
+                             "--seconds", 2, "--format", "json")
+        answer = json.loads(done.stdout)
+        self.assertEqual((answer["format"], answer["version"], answer["window_ns"]),
+                         ("frostpipe.serving_run", 1, 2000 * MS))
+        large, small = answer["models"]
+        # As many as `simulate` has of this load.
+        self.assertEqual((large["requests"], small["requests"]), (99, 124))
+        for model, least_ms in (large, 26), (small, 8):
+            self.assert_all_have_an_end(model)
+            self.assertEqual(model["drops"]["failed"], 0)
+            self.assertGreater(model["in_time"], 0)
+            self.assertGreaterEqual(model["median_latency_ns"], least_ms * MS)
+            self.assertEqual(model["simulated"]["requests"], model["requests"])
+        self.assertEqual(large["pools"][1]["requests"], large["in_time"] + large["late"])
+
+    def test_too_much_load_is_dropped_and_the_rest_is_answered(self):
+        server = self.start("--load-factor", 3, "--seconds", 2)
+        large, small = self.result(server)
+        for model in large, small:
+            self.assert_all_have_an_end(model)
+            self.assertGreater(model["drops"]["no device in time"], model["requests"] // 3)
+
+    def test_a_killed_worker_loses_its_own_requests_only_and_is_started_again(self):
+        server = self.start("--load-factor", 0.5, "--seconds", 4)
+        self.assertEqual(len(children_of(server.pid)), 4)
+        victim = children_of(server.pid)[0]
+        os.kill(victim, signal.SIGKILL)
+        self.wait_until(self.said(f"(process {victim}) was lost"), "the loss to be noticed")
+        self.assertRegex(self.errors.read_text(),
+                         r"worker 0 of large's pipeline 0, partition 0 \(process \d+\) was lost, with \d+ batches; it "
+                         r"is started again\n")
+        self.wait_until(lambda: len(children_of(server.pid)) == 4, "another worker")
+        large, small = self.result(server)
+        for model in large, small:
+            self.assert_all_have_an_end(model)
+        self.assertLessEqual(large["drops"]["failed"], 4)
+        self.assertEqual(small["drops"]["failed"], 0)
+
+    def test_a_worker_that_is_lost_again_and_again_is_given_up(self):
+        server = self.start("--load-factor", 0.1, "--arrivals", "even", "--seconds", 6)
+        known = set(children_of(server.pid))
+        os.kill(max(known), signal.SIGKILL)  # small's only one
+        for _ in range(3):
+            self.wait_until(lambda: set(children_of(server.pid)) - known, "another worker")
+            new = set(children_of(server.pid)) - known
+            known |= new
+            os.kill(max(new), signal.SIGKILL)
+        self.wait_until(self.said("it is given up, the others go on"), "the worker to be given up")
+        server.terminate()
+        large, small = self.result(server)
+        self.assert_all_have_an_end(small)
+
+    def test_sighup_takes_the_plan_as_it_is_now(self):
+        server = self.start("--load-factor", 0.5, "--seconds", 5)
+        before = set(children_of(server.pid))
+        self.write("serving.json", "{}")
+        server.send_signal(signal.SIGHUP)
+        self.wait_until(self.said("the plan before goes on: serving.json: "), "the refusal")
+        plan = synthetic_serving_plan()
+        plan["device_classes"][1]["count"] = 4
+        small = plan["models"][1]
+        small["requests_per_second"] = small["pipelines"][0]["requests_per_second"] = 250
+        small["pipelines"][0]["partitions"] = [serving_pool(0, 1, "slow", 2, [8], 250)]
+        self.write("serving.json", plan)
+        server.send_signal(signal.SIGHUP)
+        self.wait_until(self.said("the new plan's workers have loaded: requests go to them"), "the new plan")
+        self.wait_until(lambda: len(children_of(server.pid)) == 5 and not before & set(children_of(server.pid)),
+                        "the old workers to end")
+        models = self.result(server)
+        self.assertEqual(models[1]["pools"][0]["num_virtual_devices"], 2)
+        for model in models:
+            self.assert_all_have_an_end(model)
+            self.assertEqual(model["drops"]["failed"], 0)
+
+    def test_sigterm_and_sigint_end_it_with_its_result(self):
+        for number in signal.SIGTERM, signal.SIGINT:
+            server = self.start("--load-factor", 0.5, "--seconds", 600)
+                workers = children_of(server.pid)
+            server.send_signal(number)
+            for model in self.result(server):
+                self.assert_all_have_an_end(model)
+            self.assertFalse([worker for worker in workers if Path(f"/proc/{worker}").exists()])
+
+    def test_workers_end_with_their_server(self):
+        server = self.start("--load-factor", 0.5, "--seconds", 600)
+        workers = children_of(server.pid)
+        server.kill()
+        server.wait()
+        self.wait_until(lambda: not any(Path(f"/proc/{worker}").exists() for worker in workers), "their end")
+
+    def test_what_is_wrong_is_said(self):
+        self.assert_refused("serve", "none.json", "--emulate", says="none.json")
+        self.assert_refused("serve", "profile.json", "--emulate", says="profile.json")
+        self.assert_refused("serve", "serving.json", "--emulate", "--model", "folder", code=2,
+                            says="--emulate: computes nothing, so it takes no --model")
+        self.assert_refused("serve", "serving.json", "--emulate", "--load-factor", 1, "--rate", 1, code=2,
+                            says="--rate excludes --load-factor")
+        self.assert_refused("serve", "serving.json", "--emulate", "--port", 70000, code=2, says="--port")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,189 @@
+// Oracle: the same request has the same answer before and after, and no descriptor stays open.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <map>
+#include <memory>
+#include <random>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "executor/serving/http/http_server.h"
+#include "tests/executor/serving/http/fake_models.h"
+#include "tests/executor/serving/http/raw_client.h"
+
+namespace frostpipe {
+namespace {
+
+using namespace std::chrono_literals;
+using test::post;
+using test::RawClient;
+using test::reply_to;
+
+constexpr const char* kValid =
+    R"({"id":"1","inputs":[{"name":"input_ids","shape":[2,3],"datatype":"INT64","data":[1,7,2,1,8,2]}]})";
+const std::set<int> kStatuses = {200, 400, 404, 405, 411, 413, 414, 415, 416, 431};
+
+class Hostile {
+ public:
+  explicit Hostile(int port) : port_(port) {}
+
+  /// One of the kinds of malformed requests, of which the server thinks what it likes: it may end the connection, or
+  /// answer by one of kStatuses.
+  void send(int kind) {
+    RawClient client(port_);
+    switch (kind) {
+      case 0:
+        client.send(random_bytes(300));
+        break;
+      case 1:
+        client.send(post("texts", mutated(kValid)));
+        break;
+      case 2:
+        client.send(mutated(post("texts", kValid)));
+        break;
+      case 3:
+        client.send(with_length(std::string(kValid).size() + 1 + random_() % 100));
+        break;
+      case 4:
+        client.send(with_length(random_() % std::string(kValid).size()));
+        break;
+      case 5:
+        client.send(post("texts", kValid).substr(0, random_() % post("texts", kValid).size()));
+        break;
+      case 6:
+        client.send(chunked());
+        break;
+      case 7:
+        client.send(post("texts", random_shape()));
+        break;
+      case 8:
+        client.send(post("texts", random_bytes(300)));
+        break;
+      default:
+        client.send(post("texts", kValid).substr(0, random_() % 250)), client.reset();
+        return;
+    }
+    client.half_close();
+    while (const auto reply = client.receive()) {
+      ++statuses[reply->status];
+      EXPECT_TRUE(kStatuses.contains(reply->status)) << reply->status << " " << reply->body << " kind " << kind;
+    }
+  }
+
+  std::map<int, int> statuses;
+
+ private:
+  std::string random_bytes(int most) {
+    std::string bytes(1 + random_() % most, ' ');
+    for (char& byte : bytes) byte = static_cast<char>(random_());
+    return bytes + (random_() % 2 == 0 ? "\r\n\r\n" : "");
+  }
+  std::string mutated(std::string text) {
+    for (unsigned i = 0, changes = 1 + random_() % 4; i < changes && !text.empty(); ++i) {
+      const std::size_t at = random_() % text.size();
+      switch (random_() % 4) {
+        case 0:
+          text[at] = static_cast<char>(random_());
+          break;
+        case 1:
+          text.erase(at, 1 + random_() % 8);
+          break;
+        case 2:
+          text.insert(at, text.substr(random_() % text.size(), random_() % 20));
+          break;
+        default:
+          text[at] = "0123456789[]{}\",:-e.\r\n "[random_() % 24];
+          break;
+      }
+    }
+    return text;
+  }
+  std::string with_length(std::size_t length) {
+    return "POST /v2/models/texts/infer HTTP/1.1\r\nContent-Length: " + std::to_string(length) + "\r\n\r\n" + kValid;
+  }
+  std::string chunked() {
+    return "POST /v2/models/texts/infer HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n" +
+           mutated("10\r\n" + std::string(kValid).substr(0, 16) + "\r\n5\r\n" + std::string(kValid).substr(16, 5) +
+                   "\r\n0\r\n\r\n");
+  }
+  std::string random_shape() {
+    const auto dimension = [&] { return std::to_string(static_cast<std::int64_t>(random_()) - (1 << 30)); };
+    return R"({"inputs":[{"name":"input_ids","datatype":"INT64","data":[1],"shape":[)" + dimension() + "," +
+           dimension() + "]}]}";
+  }
+
+  int port_;
+  std::mt19937 random_{7};
+};
+
+TEST(HostileClients, TenThousandMalformedRequestsChangeNothing) {
+  test::FakeModels models;
+  const HttpServer server(models, {.port = 0, .patience = 500ms});
+  const std::string before = reply_to(server.port(), post("texts", kValid)).body;
+  EXPECT_FALSE(before.empty());
+  std::this_thread::sleep_for(50ms);
+  const int num_open = test::num_open_descriptors();
+  Hostile hostile(server.port());
+  for (int i = 0; i < 10'000 && !testing::Test::HasFailure(); ++i) hostile.send(i % 10);
+  EXPECT_GT(hostile.statuses[400], 3000);
+  EXPECT_EQ(reply_to(server.port(), post("texts", kValid)).body, before);
+  for (int i = 0; i < 200 && test::num_open_descriptors() > num_open; ++i) std::this_thread::sleep_for(10ms);
+  EXPECT_LE(test::num_open_descriptors(), num_open);
+}
+
+TEST(HostileClients, SlowOnesAreGoneAfterThePatience) {
+  test::FakeModels models;
+  const HttpServer server(models, {.port = 0, .patience = 200ms});
+  const std::string request = post("texts", kValid);
+  std::vector<std::unique_ptr<RawClient>> clients;
+  for (const std::size_t sent : {std::size_t{0}, std::size_t{1}, std::size_t{40}, request.size() - 1}) {
+    clients.push_back(std::make_unique<RawClient>(server.port()));
+    clients.back()->send(request.substr(0, sent));
+  }
+  const auto begin = std::chrono::steady_clock::now();
+  for (const auto& client : clients) EXPECT_TRUE(client->ends_within(2s));
+  EXPECT_GE(std::chrono::steady_clock::now() - begin, 150ms);
+}
+
+TEST(HostileClients, ThoseWhoSendAByteNowAndThenAreGoneTheSameWay) {
+  test::FakeModels models;
+  const HttpServer server(models, {.port = 0, .patience = 200ms});
+  const std::string request = post("texts", kValid);
+  for (const std::size_t at_once : {std::size_t{0}, request.size() - 60}) {
+    RawClient client(server.port());
+    client.send(request.substr(0, at_once));
+    bool is_over = false;
+    for (std::size_t i = at_once; i < at_once + 60 && !is_over; ++i) {
+      client.send(request.substr(i, 1));
+      is_over = client.ends_within(50ms);
+    }
+    EXPECT_TRUE(is_over);
+  }
+}
+
+TEST(HostileClients, ThoseWhoTakeNothingAreGoneAfterThePatience) {
+  test::FakeModels models;
+  models.worker_states.resize(20'000);  // a page of metrics that no socket's buffer holds
+  const HttpServer server(models, {.port = 0, .patience = 200ms});
+  const int num_open = test::num_open_descriptors();
+  RawClient client(server.port());
+  for (int i = 0; i < 4; ++i) client.send(test::get("/metrics"));
+  for (const int expected : {num_open + 2, num_open + 1}) {  // our end of the connection and the server's, then ours
+    for (int i = 0; i < 200 && test::num_open_descriptors() != expected; ++i) std::this_thread::sleep_for(10ms);
+  }
+  EXPECT_EQ(test::num_open_descriptors(), num_open + 1);
+}
+
+TEST(HostileClients, AVeryLongRangeIsNotLookedAt) {
+  test::FakeModels models;
+  const HttpServer server(models, {.port = 0});
+  std::string ranges = "bytes=0-1";
+  while (ranges.size() < 8000) ranges += ",0-1";
+  EXPECT_EQ(reply_to(server.port(), "GET /metrics HTTP/1.1\r\nRange: " + ranges + "\r\n\r\n").status, 200);
+}
+
+}  // namespace
+}  // namespace frostpipe
