@@ -138,7 +138,7 @@ class ServeTest(CliTest):
     def test_sigterm_and_sigint_end_it_with_its_result(self):
         for number in signal.SIGTERM, signal.SIGINT:
             server = self.start("--load-factor", 0.5, "--seconds", 600)
-                workers = children_of(server.pid)
+            workers = children_of(server.pid)
             server.send_signal(number)
             for model in self.result(server):
                 self.assert_all_have_an_end(model)
