@@ -31,6 +31,7 @@ Command add_serve_command(CLI::App& app) {
   add_device_option(*command, options->device);
   add_count_option(*command, "--threads-per-worker", options->threads, "Threads that a worker on the CPU computes with");
   add_serving_load_options(*command, options->load);
+  command->add_option("-o,--output", options->output, "Folder for serving_run.json and report.html")->type_name("RUN");
   add_format_option(*command, options->format);
   command->footer(
       "Examples:\n"

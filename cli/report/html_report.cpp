@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "cli/report/html_page.h"
 #include "cli/report/report_charts.h"
-#include "cli/report/report_style.h"
 #include "cli/report/report_tables.h"
 #include "cli/report/svg.h"
 #include "cli/shared/one_process_text.h"
@@ -17,16 +17,6 @@
 
 namespace frostpipe {
 namespace {
-
-std::string card(std::string_view title, std::string_view hint, const std::string& content) {
-  if (content.empty()) return "";
-  return fmt::format("<section class=\"card\"><h2>{}</h2>\n<p class=\"hint\">{}</p>\n{}</section>\n", title, hint,
-                     content);
-}
-
-std::string tile(const std::string& value, const std::string& meaning) {
-  return fmt::format("<div class=\"tile\"><b>{}</b><span>{}</span></div>\n", value, meaning);
-}
 
 std::string what_was_run(const Comparison& comparison) {
   const RunSummary& run = comparison.runs.back();
@@ -79,19 +69,19 @@ std::string tiles(const Comparison& comparison) {
   const RunSummary& run = comparison.runs.back();
   std::string html = "<div class=\"tiles\">\n";
   for (const Speedup& speedup : comparison.speedups) {
-    html += tile(fmt::format("{:.2f}×", speedup.factor),
+    html += html_tile(fmt::format("{:.2f}×", speedup.factor),
                  fmt::format("{} against {}{}<br>"
                              "10–90 % {:.2f}–{:.2f}",
                              escape_html(speedup.run), escape_html(speedup.baseline),
                              fastest_clause(comparison, speedup.baseline), speedup.low, speedup.high));
   }
   html +=
-      tile(fmt::format("{:.1f}", run.samples_per_second), fmt::format("samples per second, {}", escape_html(run.name)));
-  html += tile(fmt::format("{:.1f} %", 100 * run.test_accuracy),
+      html_tile(fmt::format("{:.1f}", run.samples_per_second), fmt::format("samples per second, {}", escape_html(run.name)));
+  html += html_tile(fmt::format("{:.1f} %", 100 * run.test_accuracy),
                fmt::format("test {}, {}<br>standard error {:.1f}", escape_html(run.test_metric), escape_html(run.name),
                            100 * run.test_accuracy_standard_error));
   if (const auto worst = worst_prediction(comparison)) {
-    html += tile(
+    html += html_tile(
         fmt::format("{:.1f} %", 100 * worst->error),
         fmt::format("largest error of a predicted iteration time, of all phases<br>{} from step {}, {} long",
                     escape_html(worst->run->name), worst->phase->from_step, plural(worst->phase->num_steps, "step")));
@@ -151,44 +141,38 @@ std::string html_report(const HtmlReportInput& input) {
   if (comparison.runs.empty()) throw InvalidInput(input.source, "runs: at least one", "none");
   const std::string answer = escape_html(headline(comparison));
 
-  std::string html =
-      "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
-      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">"
-      "<title>frostpipe report</title>\n<style>";
-  html += report_style();
-  html += "</style></head>\n<body><main>\n<header><p class=\"kicker\">frostpipe report · " +
-          escape_html(what_was_run(comparison)) + "</p>\n<h1>" + answer + "</h1>\n";
+  std::string html;
   for (const std::string& text : {one_process_line(comparison.runs.back()), accuracy_sentence(comparison)})
     if (!text.empty()) html += "<p class=\"muted\">" + escape_html(text) + "</p>\n";
   html += "</header>\n";
   html += tiles(comparison);
-  html += card("Runs", runs_hint(comparison), runs_table(comparison));
-  html += card("Accuracy, item by item",
+  html += html_card("Runs", runs_hint(comparison), runs_table(comparison));
+  html += html_card("Accuracy, item by item",
                "Difference in points over the same test items; the bar is the 95 % interval of the paired differences.",
                accuracy_intervals(comparison));
-  html += card("Prediction and measurement", "A row per phase: a stretch of the run with one layout.",
+  html += html_card("Prediction and measurement", "A row per phase: a stretch of the run with one layout.",
                phases_table(comparison));
-  html += card("Decisions",
+  html += html_card("Decisions",
                "What was weighed each time that more layers froze, and when the cache pays; * was done. Times are the "
                "planner's.",
                decisions(comparison));
-  html += card("Lost and taken back", "Where a run went on from an earlier step, why, and what it took.",
+  html += html_card("Lost and taken back", "Where a run went on from an earlier step, why, and what it took.",
                recoveries(comparison));
-  html += card("Over the run", "How far each run was frozen, how fast it went and how well it learned.",
+  html += html_card("Over the run", "How far each run was frozen, how fast it went and how well it learned.",
                run_charts(comparison));
-  html += card("One iteration of each phase",
+  html += html_card("One iteration of each phase",
                "What each rank did, and when; the measured iteration is the one whose time is the phase's median.",
                phase_timelines(comparison));
-  html += card("Peak memory",
+  html += html_card("Peak memory",
                input.cluster
                    ? "MiB of live tensors per rank: measured (bar), predicted (line), limit (dashed). A bar beyond "
                      "the limit belongs to a run that was made without it."
                    : "MiB of live tensors per rank: measured (bar) and predicted (line).",
                memory_bars(comparison, input.cluster));
-  html += card("What if", "Predicted from the profile; no run measured it.", what_ifs_table(comparison));
-  html += card("Labels", "Recall and precision on the test set.", labels_table(comparison));
+  html += html_card("What if", "Predicted from the profile; no run measured it.", what_ifs_table(comparison));
+  html += html_card("Labels", "Recall and precision on the test set.", labels_table(comparison));
   html += meanings() + footer(input);
-  return html + "</main></body></html>\n";
+  return html_page("frostpipe report", "frostpipe report · " + escape_html(what_was_run(comparison)), answer, html);
 }
 
 }  // namespace frostpipe

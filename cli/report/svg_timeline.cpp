@@ -65,15 +65,20 @@ std::string number_svg(int micro_batch, double x, double width, double lane_top)
                      coordinate(lane_top + kBox / 2 + 4), number);
 }
 
-std::string span_svg(const Span& span, Nanoseconds origin, double percent_per_ns, double lane_top) {
+std::string lane_name(const std::vector<std::string>& lanes, int rank) {
+  return lanes.empty() ? fmt::format("rank {}", rank) : escape_html(lanes.at(rank));
+}
+
+std::string span_svg(const Span& span, const std::string& lane, Nanoseconds origin, double percent_per_ns,
+                     double lane_top) {
   const double x = static_cast<double>(span.begin_ns - origin) * percent_per_ns;
   const double width = static_cast<double>(span.end_ns - span.begin_ns) * percent_per_ns;
   if (width < kSmallest) return "";
   const bool is_message = is_send(span.action.kind);
   std::string svg = fmt::format(
-      "<g><title>{} on rank {}: {}, from {}</title><rect class=\"{}\" x=\"{}\" y=\"{}\" width=\"{}\" "
+      "<g><title>{} on {}: {}, from {}</title><rect class=\"{}\" x=\"{}\" y=\"{}\" width=\"{}\" "
       "height=\"{}\"/>",
-      to_string(span.action), span.rank, format_duration(span.end_ns - span.begin_ns),
+      to_string(span.action), lane, format_duration(span.end_ns - span.begin_ns),
       format_duration(span.begin_ns - origin), css_class(span.action.kind), percentage(x),
       coordinate(is_message ? lane_top + kBox + 1 : lane_top), percentage(std::max(0.05, width - 0.04)),
       is_message ? kStrip : kBox);
@@ -83,22 +88,23 @@ std::string span_svg(const Span& span, Nanoseconds origin, double percent_per_ns
 }
 
 /// What stands before the lanes of a trace, and above them.
-std::string names_svg(std::string_view title, const Trace& trace, double top) {
+std::string names_svg(std::string_view title, const Trace& trace, const std::vector<std::string>& lanes, double top) {
   std::string svg = fmt::format("<text class=\"group\" x=\"0\" y=\"{}\">{} <tspan class=\"tick\">{}</tspan></text>\n",
                                 coordinate(top + 12), title, format_duration(length_of(trace)));
   for (int rank = 0; rank < trace.num_ranks; ++rank)
-    svg += fmt::format("<text class=\"tick\" x=\"0\" y=\"{}\">rank {}</text>",
-                       coordinate(top + kTitle + rank * kLane + kBox / 2 + 4), rank);
+    svg += fmt::format("<text class=\"tick\" x=\"0\" y=\"{}\">{}</text>",
+                       coordinate(top + kTitle + rank * kLane + kBox / 2 + 4), lane_name(lanes, rank));
   return svg;
 }
 
-std::string lanes_svg(const Trace& trace, double percent_per_ns, double top) {
+std::string lanes_svg(const Trace& trace, const std::vector<std::string>& lanes, double percent_per_ns, double top) {
   std::string svg;
   for (int rank = 0; rank < trace.num_ranks; ++rank)
     svg += fmt::format("<rect class=\"lane\" x=\"0\" y=\"{}\" width=\"100%\" height=\"{}\"/>\n",
                        coordinate(top + kTitle + rank * kLane), kBox);
   const Nanoseconds origin = begin_of(trace);
-  for (const Span& span : trace.spans) svg += span_svg(span, origin, percent_per_ns, top + kTitle + span.rank * kLane);
+  for (const Span& span : trace.spans) 
+    svg += span_svg(span, lane_name(lanes, span.rank), origin, percent_per_ns, top + kTitle + span.rank * kLane);
   return svg;
 }
 
@@ -119,7 +125,7 @@ std::string axis_svg(Nanoseconds longest, double percent_per_ns, double top) {
 
 }  // namespace
 
-std::string timeline_html(const Trace& predicted, const Trace& measured) {
+std::string timeline_html(const Trace& predicted, const Trace& measured, const std::vector<std::string>& lane_names) {
   const Nanoseconds longest = std::max(length_of(predicted), length_of(measured));
   if (longest <= 0) return "";
   const double percent_per_ns = 100 / static_cast<double>(longest);
@@ -130,8 +136,8 @@ std::string timeline_html(const Trace& predicted, const Trace& measured) {
   for (const auto& [title, trace] : parts) {
     if (trace->spans.empty()) continue;
     if (height > 0) height += kGroupGap;
-    names += names_svg(title, *trace, height);
-    lanes += lanes_svg(*trace, percent_per_ns, height);
+    names += names_svg(title, *trace, lane_names, height);
+    lanes += lanes_svg(*trace, lane_names, percent_per_ns, height);
     height += kTitle + trace->num_ranks * kLane;
   }
   names += fmt::format("<text class=\"tick\" x=\"0\" y=\"{}\">ms</text>\n", coordinate(height + 17));

@@ -2,13 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <csignal>
+#include <map>
 #include <nlohmann/json.hpp>
-#include <stop_token>
-#include <thread>
 
 #include "cli/serving/generated_load.h"
 #include "cli/serving/serving_options.h"
+#include "cli/serving/serving_report.h"
 #include "cli/serving/serving_run_text.h"
 #include "cli/shared/output.h"
 #include "cli/shared/table.h"
@@ -100,33 +101,42 @@ Nanoseconds serve_until_the_end(PlanServer& server, const ServeOptions& options,
   return steady_now_ns() - begin_ns;
 }
 
-/// Measured, and what the simulator says of the same arrivals.
-std::vector<ServedModelRun> with_simulated(const ServingPlan& plan, const std::vector<ServingRun>& measured) {
-  std::vector<ServedModelRun> runs;
-  for (const ServingRun& run : measured) {
+/// What the simulator says of the same arrivals beside it.
+std::vector<ServedAndSimulated> with_simulated(const ServingPlan& plan, std::vector<ServingRun> served) {
+  std::vector<ServedAndSimulated> models;
+  for (ServingRun& run : served) {
     const auto model = std::ranges::find(plan.models, run.model, &ServedModel::name);
     std::vector<Nanoseconds> arrivals;
     for (const ServedRequest& request : run.requests) arrivals.push_back(request.arrival_ns);
-    const ServingRun simulated = simulate_serving(plan, *model, arrivals, run.window_ns);
-    runs.push_back({.name = run.model, .run = run, .summary = summarize(run)});
-    runs.push_back({.name = run.model + ", simulated", .run = simulated, .summary = summarize(simulated)});
+    ServingRun simulated = simulate_serving(plan, *model, arrivals, run.window_ns, {.timeline = true});
+    models.push_back({.served = std::move(run), .simulated = std::move(simulated)});
   }
-  return runs;
+  return models;
 }
 
-std::string served_text(Nanoseconds served_ns, const std::vector<ServedModelRun>& runs) {
+std::vector<ServedModelRun> in_rows(const std::vector<ServedAndSimulated>& models) {
+  std::vector<ServedModelRun> rows;
+  for (const auto& [served, simulated] : models) {
+    rows.push_back({.name = served.model, .run = served, .summary = summarize(served)});
+    rows.push_back({.name = served.model + ", simulated", .run = simulated, .summary = summarize(simulated)});
+  }
+  return rows;
+}
+
+std::string served_text(Nanoseconds served_ns, const std::vector<ServedAndSimulated>& models) {
+  const std::vector<ServedModelRun> rows = in_rows(models);
   std::string text = fmt::format("served for {}\n\n", format_duration(served_ns));
-  text += models_table(runs) + "\n" + pools_table(runs);
-  const std::string losses = losses_text(runs);
+  text += models_table(rows) + "\n" + pools_table(rows);
+  const std::string losses = losses_text(rows);
   return losses.empty() ? text : text + "\n" + losses;
 }
 
-std::string served_json(Nanoseconds served_ns, const std::vector<ServedModelRun>& runs) {
+std::string served_json(Nanoseconds served_ns, const std::vector<ServedAndSimulated>& models) {
   nlohmann::ordered_json json = {{"format", "frostpipe.serving_run"}, {"version", 1}, {"window_ns", served_ns}};
   json["models"] = nlohmann::ordered_json::array();
-  for (std::size_t i = 0; i < runs.size(); i += 2) {
-    nlohmann::ordered_json model = serving_run_json(runs[i].run, runs[i].summary);
-    model["simulated"] = serving_run_json(runs[i + 1].run, runs[i + 1].summary);
+  for (const auto& [served, simulated] : models) {
+    nlohmann::ordered_json model = serving_run_json(served, summarize(served));
+    model["simulated"] = serving_run_json(simulated, summarize(simulated));
     json["models"].push_back(std::move(model));
   }
   return json.dump(2) + "\n";
@@ -138,6 +148,11 @@ std::string serve_plan(const ServeOptions& options, const OpenModel& open_model)
   if (options.emulate && !options.models.empty())
     throw UsageError("--emulate: computes nothing, so it takes no --model");
   const ServingPlan plan = read_plan(options.plan);
+  if (!options.output.empty()) {
+    std::filesystem::create_directories(options.output);
+    for (const char* name : {"serving_run.json", "report.html"})
+      require_writable(std::filesystem::path(options.output) / name);
+  }
   const bool is_generated = !first_given(options.load).empty();
   const Signals signals;
   PlanServer server(plan, {.worker_command = worker_command(options),
@@ -153,8 +168,13 @@ std::string serve_plan(const ServeOptions& options, const OpenModel& open_model)
   }
   const Nanoseconds served_ns = serve_until_the_end(server, options, signals, load);
   http.reset();
-  const std::vector<ServedModelRun> runs = with_simulated(server.plan(), server.finish_run(served_ns));
-  return options.format == "json" ? served_json(served_ns, runs) : served_text(served_ns, runs);
+  const std::vector<ServedAndSimulated> models = with_simulated(server.plan(), server.finish_run(served_ns));
+  if (!options.output.empty()) {
+    const std::filesystem::path folder = options.output;
+    write_named_file(folder / "serving_run.json", served_json(served_ns, models));
+    write_named_file(folder / "report.html", serving_report(models, options.plan));
+  }
+  return options.format == "json" ? served_json(served_ns, models) : served_text(served_ns, models);
 }
 
 }  // namespace frostpipe

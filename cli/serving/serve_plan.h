@@ -20,6 +20,7 @@ struct ServeOptions {
   std::string device = "cpu";
   int threads = 1;         // of a worker
   ServingLoadOptions load;  // generated; else requests come over HTTP alone
+  std::string output;  // folder for serving_run.json and report.html
   std::string format;
 };
 

@@ -12,6 +12,8 @@ namespace frostpipe {
 namespace {
 
 constexpr std::int64_t kMostRemembered = 2'000'000;
+/// A run's timeline is of its first batches.
+constexpr std::size_t kMostSpans = 20'000;
 /// Answers later than reserved: what all but one of so many batches keep is kept free of the objective, up to a part.
 constexpr std::size_t kLatenessBatches = 200;
 constexpr double kUsualLateness = 0.99;
@@ -168,7 +170,7 @@ std::vector<std::string> ModelServer::look_after_workers() {
   for (std::vector<WorkerPool>& pools : pools_) {
     for (WorkerPool& pool : pools) {
       WorkerPool::News news = pool.look(engine_.queue.now());
-      for (const BatchReport& report : news.reports) take_report(pool, report);
+      for (const auto& [device, report] : news.reports) take_report(pool, device, report);
       for (const std::int64_t batch : news.lost_batches) fail(batch, "its worker was lost");
       std::ranges::move(news.notes, std::back_inserter(notes));
     }
@@ -176,11 +178,24 @@ std::vector<std::string> ModelServer::look_after_workers() {
   return notes;
 }
 
-void ModelServer::take_report(WorkerPool& pool, const BatchReport& report) {
+void ModelServer::note_span(const Batch& batch, int device, Nanoseconds duration_ns) {
+  PoolUse& use = engine_.run.pools[pool_at(batch, batch.partition).use];
+  use.busy_ns += duration_ns;
+  if (engine_.run.timeline.size() >= kMostSpans) return;
+  engine_.run.timeline.push_back({.kind = ServingSpan::Kind::compute,
+                                  .pipeline = batch.pipeline,
+                                  .partition = batch.partition,
+                                  .virtual_device = device,
+                                  .requests = batch.num_requests(),
+                                  .begin_ns = engine_.queue.now() - duration_ns,
+                                  .end_ns = engine_.queue.now()});
+}
+
+void ModelServer::take_report(WorkerPool& pool, int device, const BatchReport& report) {
   pool.release(report.batch, engine_.queue.now());
   if (!report.trouble.empty()) return fail(report.batch, report.trouble);
   const Batch& batch = batches_.at(report.batch);
-  engine_.run.pools[pool_at(batch, batch.partition).use].busy_ns += report.end_ns - report.begin_ns;
+  note_span(batch, device, report.end_ns - report.begin_ns);
   if (batch.partition + 1 == static_cast<int>(batch.legs.size())) return finish(report.batch);
   pass_on(report.batch);
 }

@@ -80,7 +80,8 @@ class ModelServer final : private ServingObserver {
   void fill(Batch& batch, BatchBuffer& buffer);
   void order(std::int64_t number);
   void pass_on(std::int64_t number);
-  void take_report(WorkerPool& pool, const BatchReport& report);
+  void take_report(WorkerPool& pool, int device, const BatchReport& report);
+  void note_span(const Batch& batch, int device, Nanoseconds duration_ns);
   void finish(std::int64_t number);
   void fail(std::int64_t number, const std::string& why);
   void learn_lateness(Nanoseconds late_ns);

@@ -36,6 +36,10 @@ ServingRun since(Nanoseconds begin_ns, ServingRun run) {
     request.end_ns -= begin_ns;
     if (request.admitted_ns) *request.admitted_ns -= begin_ns;
   }
+  for (ServingSpan& span : run.timeline) {
+    span.begin_ns -= begin_ns;
+    span.end_ns -= begin_ns;
+  }
   return run;
 }
 

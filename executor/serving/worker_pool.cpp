@@ -66,7 +66,7 @@ void WorkerPool::take(int device, const FromWorker& said, Nanoseconds now_ns, Ne
   busy_ns_[device] += said.report->end_ns - said.report->begin_ns;
   std::erase_if(workers_[device]->orders,
                 [&](const OrderedBatch& order) { return order.batch == said.report->batch; });
-  news.reports.push_back(*said.report);
+  news.reports.emplace_back(device, *said.report);
 }
 
 void WorkerPool::lose(int device, const std::string& how, News& news) {

@@ -19,7 +19,7 @@ class WorkerPool {
 
   /// What a look at the workers tells.
   struct News {
-    std::vector<BatchReport> reports;
+    std::vector<std::pair<int, BatchReport>> reports;  // by device
     std::vector<std::int64_t> lost_batches;
     std::vector<std::string> notes;  // sentences for people
   };

@@ -1,0 +1,18 @@
+#pragma once
+#include <string>
+#include <vector>
+
+#include "simulator/serving/serving_run.h"
+
+namespace frostpipe {
+
+/// How a model was served, and how the simulator would have served the same arrivals; both with a timeline.
+struct ServedAndSimulated {
+  ServingRun served, simulated;
+};
+
+/// One self-contained HTML page: what became of the requests, latency and goodput over time against the simulator's,
+/// and a piece of the timeline of every virtual device. `source`: the plan's file.
+std::string serving_report(const std::vector<ServedAndSimulated>& models, const std::string& source);
+
+}  // namespace frostpipe
