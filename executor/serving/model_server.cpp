@@ -6,7 +6,6 @@
 #include <iterator>
 
 #include "profiles/error.h"
-#include "profiles/statistics.h"
 
 namespace frostpipe {
 namespace {
@@ -14,10 +13,10 @@ namespace {
 constexpr std::int64_t kMostRemembered = 2'000'000;
 /// A run's timeline is of its first batches.
 constexpr std::size_t kMostSpans = 20'000;
-/// Answers later than reserved: what all but one of so many batches keep is kept free of the objective, up to a part.
+/// As much as the latest of so many batches was later than reserved is kept free of the objective for the next ones:
+/// a 50th of it before anything is known, a quarter at most.
 constexpr std::size_t kLatenessBatches = 200;
-constexpr double kUsualLateness = 0.99;
-constexpr int kLeastPartOfObjective = 4;
+constexpr int kFirstPartOfObjective = 50, kLargestPartOfObjective = 4;
 constexpr const char* kAllGone = "no worker of the pool is left";
 
 std::vector<int> layer_bounds(const ServedModel& model, const ServingPipeline& pipeline) {
@@ -49,6 +48,7 @@ ModelServer::ModelServer(const ServingPlan& plan, const ServedModel& served, con
   engine_.observer = this;
   engine_.run.model = served.name;
   engine_.run.objective_ns = served.objective_ns;
+  engine_.kept_free_ns = served.objective_ns / kFirstPartOfObjective;
   for (std::size_t i = 0; i < served.pipelines.size(); ++i) {
     const ServingPipeline& pipeline = served.pipelines[i];
     buffers_.emplace_back();
@@ -247,8 +247,8 @@ void ModelServer::fail(std::int64_t number, const std::string& why) {
 void ModelServer::learn_lateness(Nanoseconds late_ns) {
   lateness_ns_.push_back(late_ns);
   if (lateness_ns_.size() < kLatenessBatches) return;
-  engine_.kept_free_ns = std::clamp<Nanoseconds>(quantile(lateness_ns_, kUsualLateness), 0,
-                                                 engine_.model.objective_ns / kLeastPartOfObjective);
+  engine_.kept_free_ns = std::clamp<Nanoseconds>(*std::ranges::max_element(lateness_ns_), 0,
+                                                 engine_.model.objective_ns / kLargestPartOfObjective);
   lateness_ns_.clear();
 }
 

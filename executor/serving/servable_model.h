@@ -21,7 +21,7 @@ struct ServableModel {
 /// InvalidInput where it is none, lacks weights, or has other layers than the plan. In the program with LibTorch.
 ServableModel open_servable_model(const std::filesystem::path& folder, const ServedModel& planned, DType dtype);
 
-/// Nothing is computed: requests of any form take the plan's times.
+/// Nothing is computed: requests, tokens with any numbers, take the plan's times.
 ServableModel emulated_model(const ServedModel& planned);
 
 }  // namespace frostpipe
