@@ -40,7 +40,7 @@ namespace {
 /// c10d warns line by line of every connection that breaks, and calls one that breaks while ranks connect an error;
 /// what broke it is for us to say, in one sentence. A user's own choice is kept.
 void keep_c10d_quiet() {
-  setenv("TORCH_CPP_LOG_LEVEL", "ERROR", /*overwrite=*/0);
+  setenv("TORCH_CPP_LOG_LEVEL", "FATAL", /*overwrite=*/0);
   c10::initLogging();
 }
 
