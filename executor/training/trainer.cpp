@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "executor/communication/store_rendezvous.h"
+#include "executor/inputs/run_inputs.h"
 #include "executor/training/evaluation/test_score.h"
 #include "executor/training/policy/learning_rate.h"
-#include "executor/training/policy/run_inputs.h"
 #include "executor/training/run_results.h"
 #include "profiles/error.h"
 
