@@ -25,6 +25,7 @@ namespace {
 /// Not this attempt's: whoever comes does not know it yet.
 std::string hello_key(int rank) { return fmt::format("hello/{}", rank); }
 std::string welcome_key(const std::string& word) { return "welcome/" + word; }
+constexpr const char* kClosedKey = "closed";
 
 std::string new_word() {
   std::random_device device;
@@ -50,9 +51,9 @@ void look_for(const RankEnvironment& self, std::chrono::milliseconds limit, cons
   }
 }
 
-/// Until all ranks have arrived. Rank 0 tells the attempt to those that ask for it: also to ranks of before a restart,
-/// which do not hear it any more.
-void wait_for_all(const RankEnvironment& self, c10d::TCPStore& store, std::chrono::milliseconds limit) {
+/// Until all ranks have arrived. Where it `welcomes`, rank 0 tells the attempt to those that ask for it: also to ranks
+/// of before a restart, which do not hear it any more.
+void wait_for_all(const RankEnvironment& self, c10d::TCPStore& store, bool welcomes, std::chrono::milliseconds limit) {
   std::map<int, std::string> welcomed;
   const auto missing = [&] {
     std::vector<int> ranks;
@@ -61,7 +62,7 @@ void wait_for_all(const RankEnvironment& self, c10d::TCPStore& store, std::chron
     return ranks;
   };
   const auto all_are_there = [&] {
-    for (int rank = 1; self.rank == 0 && rank < self.world_size; ++rank) {
+    for (int rank = 1; welcomes && self.rank == 0 && rank < self.world_size; ++rank) {
       if (!store.check({hello_key(rank)})) continue;
       const std::string word = store.get_to_str(hello_key(rank));
       if (word != welcomed[rank]) set(store, welcome_key(word), std::to_string(self.attempt));
@@ -76,24 +77,12 @@ void wait_for_all(const RankEnvironment& self, c10d::TCPStore& store, std::chron
   if (const std::vector<int> ranks = missing(); !ranks.empty()) throw RuntimeFailure(have_not_come(self, ranks, limit));
 }
 
-}  // namespace
-
-int find_attempt(const RankEnvironment& self, c10d::TCPStore& store, std::chrono::milliseconds limit) {
-  if (self.rank == 0) return static_cast<int>(std::random_device()() >> 1);
-  const std::string word = new_word();
-  set(store, hello_key(self.rank), word);
-  const auto is_welcome = [&] { return store.check({welcome_key(word)}); };
-  look_for(self, limit, is_welcome, [&] { return fmt::format("rank 0 of {}", self.world_size); });
-  if (is_welcome()) return std::stoi(store.get_to_str(welcome_key(word)));
-  throw RuntimeFailure(have_not_come(self, {0}, limit));
-}
-
-bool meet_at_store(const RankEnvironment& self, c10d::TCPStore& store, const Arrival& own,
-                   std::chrono::milliseconds limit) {
+bool meet(const RankEnvironment& self, c10d::TCPStore& store, const Arrival& own, bool welcomes,
+          std::chrono::milliseconds limit) {
   constexpr char kShares = 's', kOwns = 'o';
   put_text(self, store, "arrived", (own.shares_device ? kShares : kOwns) + own.trouble);
   bool any_shares = false;
-  wait_for_all(self, store, limit);
+  wait_for_all(self, store, welcomes, limit);
   for (const std::string& one : texts_of_all(self, store, "arrived")) {
     any_shares = any_shares || one.at(0) == kShares;
     if (one.size() == 1) continue;
@@ -102,6 +91,38 @@ bool meet_at_store(const RankEnvironment& self, c10d::TCPStore& store, const Arr
   }
   return any_shares;
 }
+
+}  // namespace
+
+int find_attempt(const RankEnvironment& self, c10d::TCPStore& store, std::chrono::milliseconds limit) {
+  if (self.rank == 0) return static_cast<int>(std::random_device()() >> 1);
+  const std::string word = new_word();
+  set(store, hello_key(self.rank), word);
+  const auto is_welcome = [&] { return store.check({welcome_key(word)}); };
+  const auto is_too_late = [&] { return store.check({kClosedKey}); };
+  look_for(
+      self, limit, [&] { return is_welcome() || is_too_late(); },
+      [&] { return fmt::format("rank 0 of {}", self.world_size); });
+  if (is_welcome()) return std::stoi(store.get_to_str(welcome_key(word)));
+  if (is_too_late())
+    throw RuntimeFailure(
+        fmt::format("rank {} on host {} comes too late: the ranks of this job have met already, and "
+                    "after a loss they go on without those that are lost",
+                    self.rank, host_name()));
+  throw RuntimeFailure(have_not_come(self, {0}, limit));
+}
+
+bool meet_at_store(const RankEnvironment& self, c10d::TCPStore& store, const Arrival& own,
+                   std::chrono::milliseconds limit) {
+  return meet(self, store, own, /*welcomes=*/true, limit);
+}
+
+bool meet_again_at_store(const RankEnvironment& self, c10d::TCPStore& store, const Arrival& own,
+                         std::chrono::milliseconds limit) {
+  return meet(self, store, own, /*welcomes=*/false, limit);
+}
+
+void close_arrivals(c10d::TCPStore& store) { store.set(kClosedKey, std::vector<std::uint8_t>()); }
 
 void meet_in_trouble(const RankEnvironment& self, const std::string& trouble) {
   const std::string named = self.is_on_one_host ? trouble : fmt::format("host {}: {}", host_name(), trouble);

@@ -22,7 +22,7 @@ struct Arrival {
 
 /// RankEnvironment::attempt: rank 0's random number, which it tells to whoever comes once it is at meet_at_store(). The
 /// others wait for that. torchrun's own count of restarts differs from host to host. Throws RuntimeFailure if rank 0
-/// has not come within `limit`.
+/// has not come within `limit`, or if the others have met already (close_arrivals()).
 int find_attempt(const RankEnvironment& self, c10d::TCPStore& store,
                  std::chrono::milliseconds limit = std::chrono::minutes(5));
 
@@ -32,6 +32,14 @@ int find_attempt(const RankEnvironment& self, c10d::TCPStore& store,
 /// `limit`.
 bool meet_at_store(const RankEnvironment& self, c10d::TCPStore& store, const Arrival& own,
                    std::chrono::milliseconds limit = std::chrono::minutes(5));
+
+/// The same of a later round, in which ranks have other numbers: they know the attempt, and nobody else is told it.
+bool meet_again_at_store(const RankEnvironment& self, c10d::TCPStore& store, const Arrival& own,
+                         std::chrono::milliseconds limit);
+
+/// All ranks of the job have met: whoever comes from now on, by find_attempt(), hears that it is too late. For a store
+/// that ends with the job.
+void close_arrivals(c10d::TCPStore& store);
 
 /// In place of connecting: tells `trouble` to the other ranks, with the name of this host where there may be several,
 /// and throws InvalidInput as they do; where they have not come within a minute, with this rank's own.

@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
+#include <exception>
 #include <filesystem>
 #include <mutex>
 #include <set>
@@ -36,8 +37,8 @@
 namespace frostpipe {
 namespace {
 
-/// c10d logs line by line every connection that breaks, and throws; what broke it is for us to say, in one sentence. A user's
-/// own choice is kept.
+/// c10d warns line by line of every connection that breaks, and calls one that breaks while ranks connect an error;
+/// what broke it is for us to say, in one sentence. A user's own choice is kept.
 void keep_c10d_quiet() {
   setenv("TORCH_CPP_LOG_LEVEL", "FATAL", /*overwrite=*/0);
   c10::initLogging();
@@ -156,8 +157,15 @@ struct Communicator::State {
     if (peers) peers->sever();
     const std::lock_guard lock(groups_mutex);
     is_severed = true;
-    for (const auto& known : backends)
-      if (const auto backend = known.lock()) backend->abort();
+    std::exception_ptr trouble;  // with one of them; whoever waits for another one is released all the same
+    for (const auto& known : backends) {
+      try {
+        if (const auto backend = known.lock()) backend->abort();
+      } catch (const std::exception&) {
+        trouble = std::current_exception();
+      }
+    }
+    if (trouble) std::rethrow_exception(trouble);
   }
 };
 

@@ -6,13 +6,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <numeric>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 
 #include "executor/communication/emulated_links.h"
 #include "executor/communication/guarded.h"
-#include "executor/device/gloo_group.h"
 #include "executor/device/memory_meter.h"
 #include "executor/device/virtual_clock.h"
 #include "profiles/error.h"
@@ -39,16 +37,11 @@ at::Tensor host_copy_of(const at::Tensor& tensor) { return host_memory_for(tenso
 
 struct Group::Link {
   c10::intrusive_ptr<c10d::Backend> backend;
-  /// Of a message or a sum. NCCL's own stays: with another one the host would wait.
-  std::chrono::milliseconds longest_wait() const {
-    return backend->getBackendName() == "gloo" ? kLongestGlooWait : kNoTimeout;
-  }
 };
 
 struct Transfer::State {
   Work work;
   at::Tensor tensor;
-  std::chrono::milliseconds longest_wait;
   int self;
   std::string what;
   at::Tensor received = {};  // in host memory, to be copied to `tensor`; undefined where there is nothing to copy
@@ -61,8 +54,8 @@ struct Transfer::State {
 void Transfer::wait() {
   if (!state_->work) return;
   guarded(state_->self, state_->what, [&] {
-    if (state_->time_work) state_->time_work->wait(state_->longest_wait);
-    state_->work->wait(state_->longest_wait);
+    if (state_->time_work) state_->time_work->wait();
+    state_->work->wait();
   });
   if (state_->clock) state_->clock->wait_until(state_->time.item<std::int64_t>());
   if (!state_->received.defined()) return;
@@ -94,8 +87,7 @@ Transfer Group::send(const at::Tensor& tensor, int to_rank, int tag, std::string
   Transfer transfer;
   transfer.state_ = guarded(self_, what, [&] {
     const at::Tensor contiguous = host_staging_ ? host_copy_of(tensor) : tensor.contiguous();
-    Transfer::State state{
-        .work = {}, .tensor = contiguous, .longest_wait = link_->longest_wait(), .self = self_, .what = what};
+    Transfer::State state{.work = {}, .tensor = contiguous, .self = self_, .what = what};
     if (contiguous.numel() == 0) return std::make_shared<Transfer::State>(std::move(state));
     const int to = index_of(to_rank);
     if (clock_) {
@@ -117,7 +109,6 @@ Transfer Group::receive(at::Tensor into, int from_rank, int tag, std::string wha
   transfer.state_ = guarded(self_, what, [&] {
     Transfer::State state{.work = {},
                           .tensor = into,
-                          .longest_wait = link_->longest_wait(),
                           .self = self_,
                           .what = what,
                           .received = host_staging_ ? host_memory_for(into) : at::Tensor(),
@@ -149,7 +140,7 @@ void Group::all_reduce_sum(std::vector<at::Tensor> tensors, const std::string& w
       std::vector<at::Tensor> list{tensor};
       works.push_back(link_->backend->allreduce(list));
     }
-    for (auto& work : works) work->wait(link_->longest_wait());
+    for (auto& work : works) work->wait();
     for (std::size_t i = 0; host_staging_ && i < tensors.size(); ++i) tensors[i].copy_(summed[i]);
     if (!clock_) return;
     Bytes bytes = 0;
@@ -168,7 +159,7 @@ at::Tensor Group::all_gather(const at::Tensor& own, const std::vector<std::int64
     const at::Tensor all = at::empty(sizes, mine.options().requires_grad(false));
     std::vector<std::vector<at::Tensor>> parts{all.split_with_sizes(rows_of_each)};
     std::vector<at::Tensor> given{mine};
-    link_->backend->allgather(parts, given)->wait(link_->longest_wait());
+    link_->backend->allgather(parts, given)->wait();
     return host_staging_ ? all.to(own.device()) : all;
   });
 }
@@ -180,7 +171,7 @@ at::Tensor Group::reduce_scatter_sum(const at::Tensor& all, const std::vector<st
     const at::Tensor mine = host_staging_ ? host_copy_of(all) : all.contiguous();
     std::vector<std::vector<at::Tensor>> parts{mine.split_with_sizes(rows_of_each)};
     std::vector<at::Tensor> own{at::empty_like(parts[0][index_of(self_)])};
-    link_->backend->reduce_scatter(own, parts)->wait(link_->longest_wait());
+    link_->backend->reduce_scatter(own, parts)->wait();
     return host_staging_ ? own[0].to(all.device()) : own[0];
   });
 }
@@ -191,7 +182,7 @@ void Group::meet(Bytes bytes) {
   at::Tensor arrivals = at::zeros({static_cast<std::int64_t>(ranks_.size())}, at::kLong);
   arrivals[index_of(self_)] = clock_->now();
   std::vector<at::Tensor> list{arrivals};
-  link_->backend->allreduce(list)->wait(link_->longest_wait());
+  link_->backend->allreduce(list)->wait();
   const Nanoseconds took = links_ ? links_->all_reduce_ns(ranks_, bytes) : 0;
   clock_->wait_until(arrivals.max().item<std::int64_t>() + took);
 }

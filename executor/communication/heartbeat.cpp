@@ -79,22 +79,28 @@ struct Heartbeat::State {
     std::string alarm;
     std::vector<int> ranks;
     std::function<void()> on_loss;
+    bool is_lost = false;
   };
 
   RankEnvironment self;
   std::mutex mutex;
   std::condition_variable wake;
-  bool stopping = false;
+  bool stopping = false, has_reported = false;  // the reporter is to end; it has
   std::string last_word = kDone;
-  std::atomic<Clock::rep> last_round{now()};  // when the store last answered everything
-  mutable std::mutex watching;                // taken alone; held while on_loss is called
-  bool ends_process = true;                   // when a rank is silent
+  std::atomic<bool> is_over{false};            // finish()
+  std::atomic<Clock::rep> last_round{now()};   // when the store last answered everything
+  std::atomic<Clock::rep> giving_up_since{0};  // while on_loss is called; else 0
+  mutable std::mutex watching;                 // taken alone
+  std::condition_variable lost;
+  bool ends_process = true;  // when a rank is silent
   std::optional<Round> round;
   std::vector<Seen> seen;                   // by rank
   Clock::time_point looked = Clock::now();  // when all were seen
   std::thread reporter, guard;
+  std::thread closer;  // of the round: calls on_loss
 
-  /// Also where the second thread could not be started.
+  /// Also where the second thread could not be started. The guard ends after the reporter, which may wait for the
+  /// store.
   ~State() {
     {
       const std::lock_guard lock(mutex);
@@ -105,6 +111,7 @@ struct Heartbeat::State {
     for (std::thread* const thread : {&reporter, &guard}) {
       if (thread->joinable()) thread->join();
     }
+    end_round();
   }
 
   static Clock::rep now() { return Clock::now().time_since_epoch().count(); }
@@ -148,14 +155,49 @@ struct Heartbeat::State {
   void judge(c10d::TCPStore& store) {
     const std::lock_guard lock(watching);
     if (ends_process) return name_a_silent_rank();
-    if (!round) return;
+    if (!round || round->is_lost) return;
     const bool has_lost = std::any_of(round->ranks.begin(), round->ranks.end(), [&](int rank) {
       return seen[rank].word == kFailed || is_silent(rank, std::chrono::seconds(kSilenceLimitSeconds));
     });
     if (has_lost) store.set(round->alarm, {});
     if (!has_lost && !store.check({round->alarm})) return;
-    round->on_loss();
+    round->is_lost = true;
+    lost.notify_all();
+  }
+
+  void close_when_lost() {
+    std::unique_lock lock(watching);
+    lost.wait(lock, [&] { return !round || round->is_lost; });
+    if (!round) return;
+    const std::function<void()> on_loss = std::move(round->on_loss);
     round.reset();
+    lock.unlock();
+    giving_up_since = now();
+    try {
+      on_loss();
+    } catch (const std::exception& error) {
+      give_up(std::string("connections to other ranks cannot be given up: ") + error.what());
+    }
+    giving_up_since = 0;
+  }
+
+  void begin_round(Round begun) {
+    end_round();
+    const std::lock_guard lock(watching);
+    ends_process = false;
+    closer = std::thread([this] { close_when_lost(); });
+    round = std::move(begun);
+  }
+
+  void end_round() {
+    std::thread ended;
+    {
+      const std::lock_guard lock(watching);
+      round.reset();
+      ended = std::move(closer);
+    }
+    lost.notify_all();
+    if (ended.joinable()) ended.join();
   }
 
   void name_a_silent_rank() const {
@@ -182,7 +224,7 @@ struct Heartbeat::State {
       }
     } catch (const std::exception& error) {
       // At the end of a run rank 0 may be the first to leave.
-      if (!sleep(kTimeToLeave)) return;
+      if (!sleep(kTimeToLeave) || is_over) return;
       const std::string text = error.what();
       give_up(host() + " is gone: " + text.substr(0, text.find('\n')));
     }
@@ -191,12 +233,19 @@ struct Heartbeat::State {
   /// The store's client may wait for an answer without end; this thread does not.
   void guard_against_a_silent_store() {
     Clock::time_point before = Clock::now();
-    while (sleep(std::chrono::seconds(1))) {
+    std::unique_lock lock(mutex);
+    while (!wake.wait_for(lock, std::chrono::seconds(1), [&] { return has_reported; })) {
       if (Clock::now() - before > std::chrono::seconds(3)) last_round = now();  // this process itself was held up
       before = Clock::now();
-      const Clock::duration silence(now() - last_round);
-      if (silence > std::chrono::seconds(kSilenceLimitSeconds)) {
+      const Clock::rep since = giving_up_since;
+      if (since != 0 && Clock::duration(now() - since) > std::chrono::seconds(kStopLimitSeconds))
+        give_up(fmt::format("connections to other ranks are not given up within {} s", kStopLimitSeconds));
+      if (Clock::duration(now() - last_round) <= std::chrono::seconds(kSilenceLimitSeconds)) continue;
+      if (!is_over)
         give_up(fmt::format("{} has not answered for {} s: it is stopped or stuck", host(), kSilenceLimitSeconds));
+      if (stopping) {  // this rank would wait for it without end
+        std::fflush(nullptr);
+        _exit(0);
       }
     }
   }
@@ -206,7 +255,12 @@ Heartbeat::Heartbeat(const RankEnvironment& self) : state_(std::make_unique<Stat
   state_->self = self;
   state_->seen.resize(self.world_size);
   someone_watches = true;
-  state_->reporter = std::thread([state = state_.get()] { state->report(); });
+  state_->reporter = std::thread([state = state_.get()] {
+    state->report();
+    const std::lock_guard lock(state->mutex);
+    state->has_reported = true;
+    state->wake.notify_all();
+  });
   state_->guard = std::thread([state = state_.get()] { state->guard_against_a_silent_store(); });
 }
 
@@ -217,17 +271,17 @@ void Heartbeat::set_last_word(const std::string& word) {
   state_->last_word = word;
 }
 
-void Heartbeat::watch_round(const std::string& alarm, std::vector<int> ranks, std::function<void()> on_loss) {
-  const std::lock_guard lock(state_->watching);
-  someone_watches = false;
-  state_->ends_process = false;
-  state_->round = {alarm, std::move(ranks), std::move(on_loss)};
+void Heartbeat::finish() {
+  set_last_word(kDone);
+  state_->is_over = true;
 }
 
-void Heartbeat::end_round() {
-  const std::lock_guard lock(state_->watching);
-  state_->round.reset();
+void Heartbeat::watch_round(const std::string& alarm, std::vector<int> ranks, std::function<void()> on_loss) {
+  state_->begin_round({alarm, std::move(ranks), std::move(on_loss)});
+  someone_watches = false;
 }
+
+void Heartbeat::end_round() { state_->end_round(); }
 
 std::vector<Pulse> Heartbeat::pulses() const {
   const std::lock_guard lock(state_->watching);

@@ -44,10 +44,13 @@ class Heartbeat {
   ~Heartbeat();
   /// kDone unless this says otherwise.
   void set_last_word(const std::string& word);
+  /// This rank has done its part. Its last word is kDone, and a store that is gone or silent is no failure from now on.
+  void finish();
 
   /// From now on a silent rank ends no process. Until end_round() it raises the alarm instead, as does one that has
   /// failed: all ranks of the round find the store's entry `alarm` within a second, and `on_loss` is called once, from
-  /// a thread of this object. `ranks` are numbered as when the heartbeat began.
+  /// a thread of this object, while this rank goes on reporting. Where it throws, or takes longer than others wait for
+  /// a rank to stop, this process ends with a message. `ranks` are numbered as when the heartbeat began.
   void watch_round(const std::string& alarm, std::vector<int> ranks, std::function<void()> on_loss);
   /// Returns when on_loss is not being called, and will not be.
   void end_round();

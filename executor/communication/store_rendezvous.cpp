@@ -32,7 +32,7 @@ constexpr std::chrono::seconds kSilenceAfterLoss(5);
 constexpr std::chrono::seconds kLongestMeeting(15);
 /// Rank 0 lets the others hear why all end before the store ends with it.
 constexpr std::chrono::seconds kLongestFarewell(3);
-/// A store that does not answer ends the process within this time, with a better sentence (Heartbeat).
+/// A store that is gone ends the process within this time, with a better sentence (Heartbeat).
 constexpr std::chrono::seconds kUntilHeartbeatEnds(5);
 
 // What ranks put into the store: at their beginning, and after a loss.
@@ -76,7 +76,7 @@ struct StoreRendezvous::State {
   RankEnvironment first;  // as this rank was started, with the first round's attempt
   int max_restarts = 0;
   RendezvousInfo round;
-  bool has_begun = false;
+  bool has_begun = false, has_met = false;
   Clock::time_point stopped_at{};
   c10::intrusive_ptr<c10d::TCPStore> store;
   std::unique_ptr<Heartbeat> heartbeat;
@@ -154,10 +154,15 @@ struct StoreRendezvous::State {
 
   // ---- the others
 
+  /// Rank 0 may have much to do until it finds that the round is over; from then on it does not take long.
   Verdict wait_for_verdict() const {
     constexpr std::chrono::seconds kLimit(kStopLimitSeconds + 5);
+    std::optional<Clock::time_point> begin;  // of the limit
     while (!has_text(round.self, *store, kVerdict, 0)) {
-      if (Clock::now() - stopped_at > kLimit)
+      const bool is_busy =
+          !has_text(round.self, *store, kStopped, 0) && heartbeat->pulses().front().age <= kSilenceAfterLoss;
+      if (!begin && !is_busy) begin = Clock::now();
+      if (begin && Clock::now() - *begin > kLimit)
         throw RuntimeFailure(fmt::format("rank {}: rank 0 has not said within {} s who goes on after a loss",
                                          first.rank, kLimit.count()));
       std::this_thread::sleep_for(20ms);
@@ -196,7 +201,7 @@ struct StoreRendezvous::State {
 
   /// What is asked of the store. Where it is gone, the heartbeat says so.
   template <class Call>
-  auto at_store(const std::string& what, Call call) const {
+  auto asking_store(const std::string& what, Call call) const {
     try {
       return guarded(first.rank, what, call);
     } catch (const PeerLost&) {
@@ -217,7 +222,7 @@ StoreRendezvous::~StoreRendezvous() = default;
 std::optional<RendezvousInfo> StoreRendezvous::next_round() {
   State& state = *state_;
   if (!std::exchange(state.has_begun, true)) return state.round;
-  const Verdict verdict = state.at_store("meeting after a loss", [&] {
+  const Verdict verdict = state.asking_store("meeting after a loss", [&] {
     const Verdict found = state.first.rank == 0 ? state.judge() : state.wait_for_verdict();
     if (state.first.rank == 0) put_text(state.round.self, *state.store, kVerdict, to_text(found));
     if (!found.end.empty()) state.part(found);
@@ -231,19 +236,19 @@ std::optional<RendezvousInfo> StoreRendezvous::next_round() {
   return state.round;
 }
 
-bool StoreRendezvous::may_rendezvous_again() const { return state_->max_restarts > 0; }
+bool StoreRendezvous::may_rendezvous_again() const { return state_->max_restarts > 0 && state_->has_met; }
 
 void StoreRendezvous::stop(int) {
   State& state = *state_;
   state.stopped_at = Clock::now();
-  state.at_store("stopping after a loss", [&] {
+  state.asking_store("stopping after a loss", [&] {
     state.store->set(state.alarm_key(), {});
     put_text(state.round.self, *state.store, kStopped, "");
   });
 }
 
 void StoreRendezvous::finish() {
-  if (state_->heartbeat) state_->heartbeat->set_last_word(Heartbeat::kDone);
+  if (state_->heartbeat) state_->heartbeat->finish();
 }
 
 RankEnvironment StoreRendezvous::connect() {
@@ -255,7 +260,7 @@ RankEnvironment StoreRendezvous::connect() {
   self.attempt = guarded(self.rank, "waiting for rank 0", [&] { return find_attempt(self, *state.store); });
   state.round.self.attempt = self.attempt;
   state.heartbeat = std::make_unique<Heartbeat>(self);
-  if (may_rendezvous_again()) state.heartbeat->set_last_word(Heartbeat::kFailed);
+  if (state.max_restarts > 0) state.heartbeat->set_last_word(Heartbeat::kFailed);
   guarded(self.rank, "naming this host", [&] { put_text(self, *state.store, kHost, host_name()); });
   return self;
 }
@@ -268,14 +273,17 @@ bool StoreRendezvous::meet(const Arrival& own) {
   const RankEnvironment& self = state_->round.self;
   if (is_first_round()) return meet_at_store(self, *state_->store, own);
   try {
-    return meet_at_store(self, *state_->store, own, kLongestMeeting);
+    return meet_again_at_store(self, *state_->store, own, kLongestMeeting);
   } catch (const RuntimeFailure& late) {
     throw PeerLost(late.what());
   }
 }
 
 void StoreRendezvous::watch(std::function<void()> give_up_connections) {
-  if (!may_rendezvous_again()) return;
+  if (state_->max_restarts == 0) return;
+  if (state_->first.rank == 0 && !state_->has_met && !state_->first.store_is_external)
+    guarded(state_->first.rank, "closing the arrivals", [&] { close_arrivals(*state_->store); });
+  state_->has_met = true;
   state_->store->setTimeout(kLongestMeeting);  // nobody is late from now on
   state_->heartbeat->watch_round(state_->alarm_key(), state_->round.logical_ranks, std::move(give_up_connections));
 }

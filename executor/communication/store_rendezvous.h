@@ -31,9 +31,10 @@ class StoreRendezvous final : public Rendezvous {
   /// Where there may be other rounds, the others hear that this rank has failed, unless finish() was called.
   ~StoreRendezvous() override;
 
-  /// Waits 20 s at most. Throws RuntimeFailure, on all ranks alike, with the reason why there is none; on a rank that
-  /// the others go on without, with that.
+  /// Waits for rank 0 while that is at work on the round, and 20 s once it has stopped. Throws RuntimeFailure, on all
+  /// ranks alike, with the reason why there is none; on a rank that the others go on without, with that.
   std::optional<RendezvousInfo> next_round() override;
+  /// From watch() on: a loss before all have met for the first time ends the job.
   bool may_rendezvous_again() const override;
   void stop(int generation) override;
   /// This rank has done its part of the run.
@@ -46,7 +47,8 @@ class StoreRendezvous final : public Rendezvous {
   RankEnvironment connect();
   c10::intrusive_ptr<c10d::TCPStore> store() const;
   bool is_first_round() const;
-  /// meet_at_store(). Throws PeerLost where a rank that was left after a loss does not come in time.
+  /// meet_at_store(), in later rounds meet_again_at_store(). Throws PeerLost where a rank that was left after a loss
+  /// does not come in time.
   bool meet(const Arrival& own);
   /// All ranks are connected. Where there may be another round, a loss from now on calls `give_up_connections`, from
   /// another thread.

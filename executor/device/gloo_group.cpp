@@ -23,6 +23,10 @@ namespace {
 using c10d::ProcessGroupGloo;
 using Work = c10::intrusive_ptr<c10d::Work>;
 
+/// Of a message. Gloo itself would end a wait without a limit after the time that ranks connect within, and close all
+/// connections with it.
+constexpr std::chrono::milliseconds kLongestWait = std::chrono::minutes(30);
+
 /// Messages on their way. Where Gloo closes a connection, who waits for a message that is half sent or half received
 /// goes on waiting: abort() ends each wait by itself.
 class MessagesUnderway {
@@ -57,7 +61,8 @@ class NotedMessage final : public c10d::Work {
   }
   ~NotedMessage() override { underway_->remove(*message_); }
   bool wait(std::chrono::milliseconds limit) override {
-    if (underway_->is_aborted() || !message_->wait(limit)) throw std::runtime_error("the connections were given up");
+    const bool has_come = !underway_->is_aborted() && message_->wait(limit == kNoTimeout ? kLongestWait : limit);
+    if (!has_come) throw std::runtime_error("the connections were given up");
     return true;
   }
 
@@ -179,7 +184,7 @@ c10::intrusive_ptr<c10d::Backend> make_gloo_group(const c10::intrusive_ptr<c10d:
   auto options = ProcessGroupGloo::Options::create(std::chrono::seconds(2));
   options->devices.push_back(ProcessGroupGloo::createDeviceForHostname(address));
   auto gloo = c10::make_intrusive<ProcessGroupGloo>(store, rank, size, options);
-  gloo->setTimeout(kLongestGlooWait);
+  gloo->setTimeout(kLongestWait);
   return c10::make_intrusive<GlooGroup>(rank, size, std::move(gloo));
 }
 

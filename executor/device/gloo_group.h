@@ -1,7 +1,6 @@
 #pragma once
 #include <c10/util/intrusive_ptr.h>
 
-#include <chrono>
 #include <string>
 
 namespace c10d {
@@ -11,12 +10,10 @@ class Store;
 
 namespace frostpipe {
 
-/// Of a message or a sum: Gloo's own limit is the one that ranks connect within. Deaths are found by heartbeat.
-inline constexpr std::chrono::milliseconds kLongestGlooWait = std::chrono::minutes(30);
-
 /// A Gloo group, for ranks that our launcher did not connect: the CPU device's, and the message group's on every
 /// device. Its sockets are bound to this rank's `address`, a number. It adds in the order of ranks, as a local group
-/// does (executor/communication/local_group.h): a run has the same bits under every launcher.
+/// does (executor/communication/local_group.h): a run has the same bits under every launcher. Whoever waits without a
+/// limit waits for half an hour: deaths are found by heartbeat.
 ///
 /// Its abort(), which any thread may call, closes its connections: whoever waits here or at their other ends gets an
 /// error at once, as does whoever asks for anything later.

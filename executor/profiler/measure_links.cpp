@@ -221,8 +221,7 @@ MeasuredPairs measure_pairs(Bench bench, const std::vector<int>& first_ranks) {
 
 /// The card of a node, which its ranks share: what messages of several of them to another node's ranks have together.
 /// None where they do not slow each other down, or no two nodes have several ranks.
-std::optional<SharedLink> measure_card(const Bench& bench, const std::vector<std::vector<int>>& ranks_of_nodes,
-                                       const Link& alone) {
+std::optional<SharedLink> measure_card(const Bench& bench, const std::vector<std::vector<int>>& ranks_of_nodes) {
   constexpr double kUndisturbed = 0.75;  // of the bandwidth of one alone
   std::vector<std::vector<int>> nodes;
   for (const std::vector<int>& ranks : ranks_of_nodes)
@@ -231,6 +230,7 @@ std::optional<SharedLink> measure_card(const Bench& bench, const std::vector<std
   std::vector<RankPair> pairs;
   for (std::size_t i = 0; i < std::min(nodes[0].size(), nodes[1].size()); ++i)
     pairs.emplace_back(nodes[0][i], nodes[1][i]);
+  const Link alone = measure_messages(bench, {pairs.front()}).front();
   std::int64_t together = 0;
   for (const Link& link : measure_messages(bench, pairs)) together += link.bandwidth_bytes_per_second;
   const auto of_all = static_cast<double>(pairs.size()) * static_cast<double>(alone.bandwidth_bytes_per_second);
@@ -270,7 +270,7 @@ Cluster measure_links(Communicator& communicator, ComputeDevice& device, const a
     cluster.inter_node = {.point_to_point = pairs.worst,
                           .collective = measure_all_reduces(bench, {first_ranks}).front()};
     if (device.torch_device().is_cpu()) cluster.communication.all_reduce = "direct";
-    if (auto card = measure_card(bench, ranks_of_nodes, pairs.worst)) cluster.shared_links = {*std::move(card)};
+    if (auto card = measure_card(bench, ranks_of_nodes)) cluster.shared_links = {*std::move(card)};
   }
   if (first_ranks.size() == 1) cluster.inter_node = cluster.intra_node;
   if (several == ranks_of_nodes.end()) cluster.intra_node = cluster.inter_node;

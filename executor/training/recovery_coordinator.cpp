@@ -34,6 +34,8 @@ void RecoveryCoordinator::start(const ScalarLog& scalars) {
   const std::string folder = communicator.broadcast(round_.is_first() ? prepare_run_folder(scalars) : "", 0);
   const Checkpoint snapshot = folder.empty() ? state_.beginning() : read_checkpoint(folder);
   follow_first_rank(place, snapshot, communicator.rank());
+  if (!folder.empty() && lies_in(checkpoints_folder(run_.options), snapshot))
+    round_.checkpoints().went_back_to(snapshot.step);
   restore_layers(state_.restore(snapshot, round_), snapshot,
                  {.checkpoint = folder.empty() ? nullptr : &snapshot, .inventories = {}});
   communicator.control_group().barrier();

@@ -26,7 +26,7 @@ void RendezvousRound::connect(const RendezvousInfo& info) {
     if (self.watched_by_launcher) throw wrong;
     meet_in_trouble(self, wrong.what());
   }
-  communicator_ = Communicator::connect(self, *run_.device, at_store_);
+  communicator_ = Communicator::connect(self, *run_.device, store_rendezvous_);
   if (info.generation == 0 && is_first() && communicator_->uses_host_staging())
     run_.callbacks.note("ranks share a GPU: what they send each other goes through host memory");
   find_nodes();

@@ -20,8 +20,9 @@ namespace frostpipe {
 /// and names the device of the cluster. Reports and checkpoints name logical ranks.
 class RendezvousRound {
  public:
-  /// `at_store`: as Communicator::connect has it.
-  RendezvousRound(const RunContext& run, StoreRendezvous* at_store) : run_(run), at_store_(at_store) {}
+  /// `store_rendezvous`: of ranks that others have launched, else null; it outlives this object.
+  RendezvousRound(const RunContext& run, StoreRendezvous* store_rendezvous)
+      : run_(run), store_rendezvous_(store_rendezvous) {}
 
   /// Throws InvalidInput if the plan is for another number of ranks than were started, unless torchrun has left out
   /// those of lost hosts.
@@ -66,7 +67,7 @@ class RendezvousRound {
   void open_cache(const at::TensorOptions& compute, const std::vector<std::vector<int>>& shards);
 
   const RunContext& run_;
-  StoreRendezvous* at_store_;
+  StoreRendezvous* store_rendezvous_;
   RendezvousInfo info_;
   std::unique_ptr<Communicator> communicator_;
   std::vector<int> nodes_;                   // by rank

@@ -65,18 +65,18 @@ void fail_on_all_ranks(const Membership& membership, const std::string& trouble)
 void train(Membership& membership, const TrainOptions& options, const InputsFound& inputs,
            const TrainCallbacks& callbacks) {
   FROSTPIPE_CHECK(inputs.training_task, "a rank has looked at its inputs");
-  std::optional<StoreRendezvous> at_store;
-  if (membership.started_by_others()) at_store.emplace(*membership.next_round(), membership.max_restarts());
+  std::optional<StoreRendezvous> store_rendezvous;
+  if (membership.started_by_others()) store_rendezvous.emplace(*membership.next_round(), membership.max_restarts());
   std::optional<Trainer> trainer;
   try {
-    trainer.emplace(membership, at_store ? &*at_store : nullptr, options, inputs, callbacks);
+    trainer.emplace(membership, store_rendezvous ? &*store_rendezvous : nullptr, options, inputs, callbacks);
   } catch (const InvalidInput& error) {
     fail_on_all_ranks(membership, error.what());
   } catch (const RuntimeFailure& error) {  // a device that this host lacks
     fail_on_all_ranks(membership, error.what());
   }
   trainer->train();
-  if (at_store) at_store->finish();
+  if (store_rendezvous) store_rendezvous->finish();
 }
 
 }  // namespace frostpipe

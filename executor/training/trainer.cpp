@@ -6,21 +6,21 @@
 #include <utility>
 
 #include "executor/communication/store_rendezvous.h"
+#include "executor/inputs/run_inputs.h"
 #include "executor/training/evaluation/test_score.h"
 #include "executor/training/policy/learning_rate.h"
-#include "executor/training/policy/run_inputs.h"
 #include "executor/training/run_results.h"
 #include "profiles/error.h"
 
 namespace frostpipe {
 
-Trainer::Trainer(Membership& membership, StoreRendezvous* at_store, const TrainOptions& options,
+Trainer::Trainer(Membership& membership, StoreRendezvous* store_rendezvous, const TrainOptions& options,
                  const InputsFound& inputs, const TrainCallbacks& callbacks)
     : membership_(membership),
-      rendezvous_(at_store ? static_cast<Rendezvous&>(*at_store) : membership),
+      rendezvous_(store_rendezvous ? static_cast<Rendezvous&>(*store_rendezvous) : membership),
       run_(options, callbacks, inputs, membership.local_rank()),
       scalars_(options.output),
-      round_(run_, at_store),
+      round_(run_, store_rendezvous),
       state_(run_),
       recovery_(run_, round_, state_) {}
 

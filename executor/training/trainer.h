@@ -17,9 +17,9 @@ namespace frostpipe {
 /// the loss of a peer, after which the survivors meet again.
 class Trainer {
  public:
-  /// `at_store`: of ranks that others have launched, which find out by themselves who is left; else null.
-  Trainer(Membership& membership, StoreRendezvous* at_store, const TrainOptions& options, const InputsFound& inputs,
-          const TrainCallbacks& callbacks);
+  /// `store_rendezvous`: of ranks that others have launched, which find out by themselves who is left; else null.
+  Trainer(Membership& membership, StoreRendezvous* store_rendezvous, const TrainOptions& options,
+          const InputsFound& inputs, const TrainCallbacks& callbacks);
   /// Returns at the run's end, or, in a spare that was not needed, the job's.
   void train();
 

@@ -8,7 +8,6 @@ the same command, on what is whole again, ends as the undisturbed run, to the bi
     FROSTPIPE_SEED=7 FROSTPIPE_FAULT=13           number 13 of each kind alone
 """
 
-import contextlib
 import sys
 import unittest
 from pathlib import Path
@@ -54,19 +53,13 @@ class FullDiskTest(LostHostBase):
 
     def prepare_hosts(self):
         for host in self.hosts:
-            host.run("sh", "-c", "mkdir run && mount -t tmpfs -o size=32m disk run")
+            host.small_disk("run")
 
     def test_a_disk_fills_up(self):
-        def fill(host, _):
-            with contextlib.suppress(OSError), open(host.path("run/filler"), "wb") as filler:
-                while True:
-                    filler.write(bytes(4096))
-                    filler.flush()
-
         def empty(host):
             self.settle_disk()
             host.path("run/filler").unlink()
-        self.run_faults(fill, empty)
+        self.run_faults(lambda host, _: host.fill_disk("run"), empty)
 
     def settle_disk(self):
         """A full disk ends nobody before the run's end."""

@@ -79,6 +79,20 @@ class Host:
                              f"mount --move {stage} {self.folder}")
         os.rmdir(stage)
 
+    def small_disk(self, folder):
+        """From now on this host's folder is a disk of 32 MiB, with what was in it."""
+        self.run("sh", "-c", f"mkdir -p {folder} disk && mount -t tmpfs -o size=32m disk disk && "
+                             f"cp -a {folder}/. disk && mount --move disk {folder}")
+
+    def fill_disk(self, folder):
+        """Until nothing fits any more; the file that fills it."""
+        path = self.path(f"{folder}/filler")
+        with contextlib.suppress(OSError), open(path, "wb") as filler:
+            while True:
+                filler.write(bytes(4096))
+                filler.flush()
+        return path
+
     def path(self, name):
         """Of a file in this host's folder, for whoever is outside."""
         return Path(f"/proc/{self.holder.pid}/root{self.folder}") / name

@@ -150,7 +150,7 @@ void CheckpointManager::remove_after(int step) const {
 
 void CheckpointManager::went_back_to(int step) {
   remove_after(step);
-  writer_->went_back_to(step);
+  if (!folder_.is_shared()) writer_->went_back_to(step);  // else whoever completes a newer one does so for all
 }
 
 std::string CheckpointManager::own_defect_of(int step) const {

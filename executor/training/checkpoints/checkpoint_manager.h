@@ -50,7 +50,8 @@ class CheckpointManager {
   std::string defect_of(int step) const;
   /// The run has gone back to `step`: removes those after it.
   void remove_after(int step) const;
-  /// The run goes on from the checkpoint of that step, which stays until there is a newer one everywhere.
+  /// The run goes on from the checkpoint of that step, one of the folder's, which stays until there is a newer one
+  /// everywhere. Later ones go.
   void went_back_to(int step);
 
   /// Whoever wants to know asks alone.

@@ -53,9 +53,12 @@ std::optional<Checkpoint> checkpoint_to_resume(const TrainOptions& options, cons
   return found;
 }
 
+bool lies_in(const std::filesystem::path& root, const Checkpoint& checkpoint) {
+  return std::filesystem::absolute(checkpoint.folder.parent_path()) == std::filesystem::absolute(root);
+}
+
 bool keep_checkpoints_up_to(const std::optional<Checkpoint>& found, const std::filesystem::path& root) {
-  const bool is_own =
-      found && std::filesystem::absolute(found->folder.parent_path()) == std::filesystem::absolute(root);
+  const bool is_own = found && lies_in(root, *found);
   if (is_own)
     remove_checkpoints_after(root, found->step);
   else

@@ -26,6 +26,9 @@ std::optional<Checkpoint> checkpoint_to_resume(const TrainOptions& options, cons
 NewestCheckpoint newest_checkpoint(const std::filesystem::path& root,
                                    const std::function<void(const std::string&)>& note);
 
+/// Whether that checkpoint is one of those below `root`.
+bool lies_in(const std::filesystem::path& root, const Checkpoint& checkpoint);
+
 /// Leaves only the checkpoints below `root` that a run which goes on from `found` may still go back to: those up to it,
 /// if it is one of them, else none. True if it is one of them.
 bool keep_checkpoints_up_to(const std::optional<Checkpoint>& found, const std::filesystem::path& root);

@@ -50,6 +50,22 @@ TEST(MeetAtStore, AllFailWithTheTroubleOfTheLowestRank) {
   EXPECT_EQ(meet({{.trouble = "host a: lacks x"}, {}}), Said(2, "host a: lacks x"));
 }
 
+/// Ranks of a later round have other numbers, and no use for another one.
+TEST(MeetAtStore, NobodyIsWelcomedToALaterRound) {
+  RankEnvironment self{.world_size = 2, .is_on_one_host = true};
+  const auto store = connect_store(self, /*may_host=*/true);
+  self.master_port = store->getPort();
+  store->set("hello/1", std::vector<std::uint8_t>{'w'});
+  RankEnvironment other = self;
+  other.rank = 1;
+  auto meets = std::async(std::launch::async, [other] {
+    return meet_again_at_store(other, *connect_store(other, /*may_host=*/false), {}, std::chrono::seconds(20));
+  });
+  EXPECT_FALSE(meet_again_at_store(self, *store, {}, std::chrono::seconds(20)));
+  EXPECT_FALSE(meets.get());
+  EXPECT_FALSE(store->check({"welcome/w"}));
+}
+
 TEST(MeetInTrouble, ARankAloneSaysItAtOnce) {
   const auto said = [](const RankEnvironment& self) -> std::string {
     try {

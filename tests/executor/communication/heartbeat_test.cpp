@@ -2,9 +2,13 @@
 #include "executor/communication/heartbeat.h"
 
 #include <gtest/gtest.h>
+#include <sys/prctl.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
+#include <csignal>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -124,23 +128,88 @@ TEST(Heartbeat, ARoundHearsOfALossOnce) {
     third.watch_round("alarm", {2}, [&] { ++third_heard; });
     for (const auto until = Clock::now() + 20s; (!first_heard || !third_heard) && Clock::now() < until;)
       std::this_thread::sleep_for(10ms);
-    std::this_thread::sleep_for(1500ms);
+    const std::string before = first.pulses().at(2).word;
+    std::this_thread::sleep_for(3s);
     return first_heard == 1 && third_heard == 1 && first.pulses().at(1).word == "failed" &&
-           first.pulses().at(2).age < 10s;
+           first.pulses().at(2).word != before;
   }));
 }
 
-TEST(Heartbeat, ARoundThatIsOverHearsOfNoLoss) {
+/// As a device's groups may.
+TEST(Heartbeat, ARankThatIsSlowToGiveUpItsConnectionsIsNotSilent) {
   EXPECT_TRUE(test::holds_in_a_child([] {
     const HostedStore host(2);
-    Heartbeat first(host.rank(0));
-    std::atomic<int> heard = 0;
-    first.watch_round("alarm", {0, 1}, [&] { ++heard; });
-    first.end_round();
+    Heartbeat first(host.rank(0)), second(host.rank(1));
+    std::atomic<bool> is_at_it = false, is_done = false;
+    second.watch_round("alarm", {0, 1}, [&] {
+      is_at_it = true;
+      std::this_thread::sleep_for(5s);
+      is_done = true;
+    });
     host.store->set("alarm", std::vector<std::uint8_t>());
-    std::this_thread::sleep_for(2500ms);
-    return heard == 0;
+    while (!is_at_it) std::this_thread::sleep_for(10ms);
+    const std::string before = first.pulses().at(1).word;
+    std::this_thread::sleep_for(3s);
+    const bool has_changed = first.pulses().at(1).word != before && !is_done;
+    second.end_round();
+    return has_changed && is_done;
   }));
+}
+
+TEST(HeartbeatDeathTest, SaysWhyConnectionsCannotBeGivenUp) {
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  EXPECT_EXIT(
+      {
+        const HostedStore host(2);
+        Heartbeat heartbeat(host.rank(0));
+        heartbeat.watch_round("alarm", {0, 1}, [] { throw std::runtime_error("NCCL says no"); });
+        host.store->set("alarm", std::vector<std::uint8_t>());
+        std::this_thread::sleep_for(20s);
+      },
+      testing::ExitedWithCode(1),
+      "rank 0: connections to other ranks cannot be given up: NCCL says no; ending this rank");
+}
+
+/// Rank 0 may be the first to leave, and this rank slow to end.
+TEST(Heartbeat, OfARankThatHasFinishedNeedsNoStore) {
+  EXPECT_TRUE(test::holds_in_a_child([] {
+    auto host = std::make_unique<HostedStore>(2);
+    Heartbeat heartbeat(host->rank(1));
+    host->reported(0, 1);
+    heartbeat.finish();
+    host.reset();
+    std::this_thread::sleep_for(6s);
+    return true;
+  }));
+}
+
+/// A heartbeat that ends when the process that hosts its store is stopped. An alarm ends what hangs.
+[[noreturn]] void end_with_a_silent_store() {
+  int ports[2];
+  if (pipe(ports) != 0) _exit(2);
+  const pid_t host = fork();
+  if (host == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    const HostedStore hosted(2);
+    if (write(ports[1], &hosted.first.master_port, sizeof(int)) == sizeof(int)) std::this_thread::sleep_for(60s);
+    _exit(0);
+  }
+  RankEnvironment self{.rank = 1, .world_size = 2};
+  if (read(ports[0], &self.master_port, sizeof(int)) != sizeof(int)) _exit(2);
+  alarm(40);
+  {
+    const Heartbeat heartbeat(self);
+    std::this_thread::sleep_for(2s);
+    kill(host, SIGSTOP);
+    std::this_thread::sleep_for(1500ms);  // it waits for an answer
+  }
+  _exit(0);
+}
+
+TEST(HeartbeatDeathTest, ASilentStoreDoesNotKeepARankThatEnds) {
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  EXPECT_EXIT(end_with_a_silent_store(), testing::ExitedWithCode(1),
+              "rank 1: rank 0, which hosts the rendezvous store, has not answered for 10 s");
 }
 
 /// In a process of its own: a loss is remembered.

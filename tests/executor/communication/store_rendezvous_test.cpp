@@ -40,7 +40,9 @@ struct Watched {
     rendezvous.next_round();
     rendezvous.connect();
     rendezvous.meet({});
+    CHECK_RANK(!rendezvous.may_rendezvous_again(), "before all have met");
     rendezvous.watch([this] { ++alarms; });
+    CHECK_RANK(rendezvous.may_rendezvous_again(), "from now on");
   }
   void wait_for_alarm() {
     for (const auto until = std::chrono::steady_clock::now() + 20s;
@@ -81,6 +83,39 @@ RANK_TEST(StoreRendezvous, ThoseThatAreLeftMeetWithoutASilentRank, 3) {
   CHECK_RANK(
       reason == "connections between ranks broke; the job has gone on once after a loss already (--max-restarts)",
       reason);
+}
+
+/// There is nothing to stop, and nobody to ask who is left.
+TEST(StoreRendezvous, WhoHasNotConnectedHasNoOtherRound) {
+  RendezvousInfo first{.self = {.rank = 1, .world_size = 2, .is_on_one_host = true}};
+  first.logical_ranks = {0, 1};
+  EXPECT_FALSE(StoreRendezvous(first, /*max_restarts=*/3).may_rendezvous_again());
+}
+
+/// One that somebody has started again.
+RANK_TEST(StoreRendezvous, ARankThatComesTooLateIsToldSo, 2) {
+  const std::unique_ptr<ComputeDevice> device = make_device("cpu", self.local_rank);
+  const auto communicator = Communicator::connect(self, *device);
+  const RendezvousInfo info = started_by_others(self, *communicator);
+  StoreRendezvous rendezvous(info, 1);
+  rendezvous.next_round();
+  rendezvous.connect();
+  rendezvous.meet({});
+  rendezvous.watch([] {});
+  communicator->control_group().barrier();
+  std::string said;
+  try {
+    if (self.rank == 1) StoreRendezvous(info, 1).connect();
+  } catch (const RuntimeFailure& late) {
+    said = late.what();
+  }
+  CHECK_RANK(self.rank == 0 || said == "rank 1 on host " + host_name() +
+                                           " comes too late: the ranks of this job have met already, and after a loss "
+                                           "they go on without those that are lost",
+             said);
+  rendezvous.end_watch();
+  rendezvous.finish();
+  communicator->control_group().barrier();
 }
 
 RANK_TEST(StoreRendezvous, ARankThatHasFailedByItselfEndsAll, 3) {

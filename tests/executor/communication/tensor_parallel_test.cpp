@@ -79,6 +79,12 @@ RANK_TEST(RankRows, OverGlooWaitForARankThatIsLate, 2) {
     CHECK_RANK(gloo.all_gather(own, {1, 1}, "rows").size(0) == 2, "gathered");
     if (self.rank == 0) std::this_thread::sleep_for(std::chrono::milliseconds(2600));
     CHECK_RANK(gloo.reduce_scatter_sum(rows_from(self.rank, 2, at::kFloat), {1, 1}, "sums").size(0) == 1, "scattered");
+    if (self.rank == 0) std::this_thread::sleep_for(std::chrono::milliseconds(2600));
+    const at::Tensor decision = at::full({1}, self.rank, at::kLong);
+    gloo.broadcast(decision, 0, "a decision");
+    CHECK_RANK(decision.item<std::int64_t>() == 0, "told");
+    if (self.rank == 1) std::this_thread::sleep_for(std::chrono::milliseconds(2600));
+    gloo.barrier();
   });
 }
 

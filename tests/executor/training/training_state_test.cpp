@@ -127,7 +127,7 @@ class TrainingStateTest : public ScratchFolderTest {
       .replan = {}, .recover = {}, .progress = [](double, const std::string&) {}, .note = [](const std::string&) {}};
   const InputsFound inputs_{.training_task = std::make_shared<SmallTask>()};
   const RunContext run_{options_, callbacks_, inputs_, 0};
-  RendezvousRound round_{run_, /*at_store=*/nullptr};
+  RendezvousRound round_{run_, /*store_rendezvous=*/nullptr};
   TrainingState state_{run_};
 };
 

@@ -1,4 +1,4 @@
-#include "executor/training/policy/run_inputs.h"
+#include "executor/inputs/run_inputs.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

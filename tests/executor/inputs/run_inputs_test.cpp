@@ -1,5 +1,5 @@
 // Oracle: folders that differ in what the test has changed.
-#include "executor/training/policy/run_inputs.h"
+#include "executor/inputs/run_inputs.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
