@@ -4,7 +4,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include "cli/report/serving_trace.h"
 #include "cli/shared/table.h"
+#include "profiles/files.h"
 #include "simulator/serving/simulate_serving.h"
 
 namespace frostpipe {
@@ -37,7 +39,7 @@ std::string models_table(const std::vector<SimulatedModel>& models) {
                {"90 % [ms]", right},
                {"99 % [ms]", right},
                {"largest [ms]", right},
-               {"objective [ms]", right}});
+               {"SLO [ms]", right}});
   for (const auto& [run, summary] : models) {
     table.add_row({run.model, std::to_string(summary.requests),
                    fmt::format("{:.1f}", per_second(summary.requests, run.window_ns)), in_percent(summary.attainment),
@@ -144,16 +146,21 @@ std::string simulation_json(const ServingLoad& load, DataPlane data_plane, const
 
 }  // namespace
 
-std::string simulate_serving_plan(const ServingPlan& plan, const ServingLoadOptions& options,
-                                  const std::string& format) {
+std::string simulate_serving_plan(const ServingPlan& plan, const ServingLoadOptions& options, const std::string& format,
+                                  const std::string& timeline) {
   const DataPlane data_plane = options.data_plane == "reactive" ? DataPlane::reactive : DataPlane::reserved;
   const ServingLoad load = serving_load(plan, options);
   std::vector<SimulatedModel> models;
   for (std::size_t i = 0; i < plan.models.size(); ++i) {
-    ServingRun run =
-        simulate_serving(plan, plan.models[i], load.arrivals[i], load.window_ns, {.data_plane = data_plane});
+    ServingRun run = simulate_serving(plan, plan.models[i], load.arrivals[i], load.window_ns,
+                                      {.data_plane = data_plane, .timeline = !timeline.empty()});
     const ServingSummary summary = summarize(run);
     models.push_back({std::move(run), summary});
+  }
+  if (!timeline.empty()) {
+    std::vector<ServingRun> runs;
+    for (const auto& model : models) runs.push_back(model.run);
+    write_named_file(timeline, serving_chrome_trace(runs));
   }
   return format == "json" ? simulation_json(load, data_plane, models) : simulation_text(load, data_plane, models);
 }
