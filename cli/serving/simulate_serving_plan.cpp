@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cli/report/serving_trace.h"
+#include "cli/serving/serving_trace.h"
 #include "cli/shared/table.h"
 #include "profiles/files.h"
 #include "simulator/serving/simulate_serving.h"

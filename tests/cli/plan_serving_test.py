@@ -8,7 +8,7 @@ from support import CliTest, synthetic_cluster, synthetic_serving_plan
 
 class PlanServingTest(CliTest):
     def setUp(self):
-        """Two devices of the type "cpu" and four of the type "slow", on which the same model takes three times as long."""
+        """Two devices of the type "cpu" and four of the type "slow", which takes three times as long."""
         super().setUp()
         profile = self.read("profile.json")
         self.write("slow.json", json.dumps(profile).replace('"cpu"', '"slow"'))

@@ -1,4 +1,4 @@
-#include "cli/report/serving_trace.h"
+#include "cli/serving/serving_trace.h"
 
 #include <fmt/format.h>
 
