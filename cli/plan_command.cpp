@@ -6,6 +6,7 @@
 #include <cmath>
 #include <filesystem>
 #include <memory>
+#include <set>
 
 #include "cli/commands.h"
 #include "cli/plans/link_text.h"
@@ -20,6 +21,7 @@
 #include "cli/shared/output.h"
 #include "cli/shared/report_words.h"
 #include "cli/shared/usage_error.h"
+#include "plan/plan_kind.h"
 #include "plan/run_length.h"
 #include "planner/auto_zero_bubble_plan.h"
 #include "planner/plan_request.h"
@@ -197,6 +199,21 @@ AutoPlan complete_answer(AutoPlan answer, const PlanCommandOptions& options, con
   return answer;
 }
 
+/// What is said of a plan of the other kind.
+void require_options_of(PlanKind kind, const CLI::App& command) {
+  static const std::set<std::string> of_both = {"--help",   "--profile", "--cluster", "--method",
+                                                "--output", "--tokens",  "--explain", "--format"};
+  for (const CLI::Option* option : command.get_options()) {
+    const std::string name = option->get_name();
+    if (option->count() == 0 || of_both.contains(name)) continue;
+    const bool is_serving = option->get_group() == kServingGroup;
+    if (is_serving && kind == PlanKind::training)
+      throw UsageError(name + ": is for a plan of serving (--method ppipe), and this one is for training");
+    if (!is_serving && kind == PlanKind::serving)
+      throw UsageError(name + ": is for a plan of training, and this one is for serving");
+  }
+}
+
 int run_serving_plan(const PlanCommandOptions& options, const ServingOptions& serving, ServingMethod method) {
   if (options.profiles.empty()) throw UsageError(fmt::format("plan: --method {} needs --profile FILE", options.method));
   return plan_for_serving({.method = method,
@@ -254,8 +271,9 @@ Command add_plan_command(CLI::App& app) {
   const auto serving = std::make_shared<ServingOptions>();
   add_plan_options(*command, *options);
   add_serving_options(*command, *serving);
-  return {command, [options, serving] {
+  return {command, [options, serving, command] {
             const auto method = find_serving_method(options->method);
+            require_options_of(method ? PlanKind::serving : PlanKind::training, *command);
             return method ? run_serving_plan(*options, *serving, *method) : run_plan(*options);
           }};
 }

@@ -73,6 +73,7 @@ int run_estimate(ProfileOptions& options) {
   if (!options.hardware.empty()) {
     const Hardware hardware = find_hardware(options.hardware);
     options.estimate.rates = rates_of(hardware);
+    if (!hardware.name.empty()) options.estimate.device_type = hardware.name;
     options.estimate.memory_limit_bytes = hardware.memory_bytes;
   }
   if (!options.memory_limit.empty())

@@ -234,7 +234,6 @@ void require_options_of(PlanKind kind, const SimulateOptions& options) {
   const std::pair<const char*, bool> of_training[] = {{"--schedule-file", !options.schedule_file.empty()},
                                                       {"--profile", !options.sources.profile.empty()},
                                                       {"--cluster", !options.sources.cluster.empty()},
-                                                      {"--timeline", !options.timeline.empty()},
                                                       {"--memory", !options.memory.empty()},
                                                       {"--set", !options.sets.empty()},
                                                       {"--lose", options.lost_rank.has_value()}};
@@ -258,7 +257,7 @@ int run_simulate(const SimulateOptions& options) {
   require_options_of(kind, options);
   if (kind == PlanKind::serving) {
     const ServingPlan plan = serving_plan_from_json(file, options.plan);
-    print_result(simulate_serving_plan(plan, options.load, options.format));
+    print_result(simulate_serving_plan(plan, options.load, options.format, options.timeline));
     return 0;
   }
   const TrainingPlan given = plan_by_file(file, options.plan, options.schedule_file);
@@ -299,8 +298,9 @@ Command add_simulate_command(CLI::App& app) {
   command->add_option("--cluster", options->sources.cluster, "Instead of the cluster that the plan names")
       ->type_name("FILE");
   command
-      ->add_option("--timeline", options->timeline,
-                   "Also write one iteration of each phase as a Chrome trace (Perfetto)")
+      ->add_option(
+          "--timeline", options->timeline,
+          "Also write one iteration of each phase, or of a serving plan the whole run, as a Chrome trace (Perfetto)")
       ->type_name("FILE");
   command
       ->add_option("--memory", options->memory,

@@ -12,6 +12,7 @@ namespace frostpipe {
 constexpr std::string_view kPlanFormat = "frostpipe.plan";
 constexpr int kNewestPlanVersion = 3;
 constexpr int kNewestTrainingVersion = 2;
+constexpr int kOldestServingVersion = 3;
 
 template <class Archive>
 void fields(Archive& archive, json::Value<Archive, LayerRange>& range) {

@@ -40,6 +40,10 @@ json::Content open_plan(std::string_view json, std::string_view source, PlanKind
     throw InvalidInput(fmt::format("{}: version", source),
                        fmt::format("must be <= {} in a plan of training", kNewestTrainingVersion),
                        std::to_string(content.version));
+  if (kind == PlanKind::serving && content.version < kOldestServingVersion)
+    throw InvalidInput(fmt::format("{}: version", source),
+                       fmt::format("must be >= {} in a plan of serving", kOldestServingVersion),
+                       std::to_string(content.version));
   return content;
 }
 

@@ -79,11 +79,10 @@ ServingProfile serving_profile_of(const std::vector<Profile>& profiles, DType dt
   FROSTPIPE_CHECK(!profiles.empty(), "a model is served by what was measured");
   const Model& model = profiles.front().model;
   const int num_layers = static_cast<int>(model.layers.size());
-  const Bytes bytes_per_parameter = dtype == DType::kFloat64 ? 8 : dtype == DType::kBFloat16 ? 2 : 4;
   ServingProfile result{.model_name = model.name, .tokens = tokens};
   for (int layer = 0; layer < num_layers; ++layer) {
     result.block_ends.push_back(layer + 1);
-    result.weight_bytes.push_back(model.layers[layer].parameter_count * bytes_per_parameter);
+    result.weight_bytes.push_back(model.layers[layer].parameter_count * bytes_per_value(dtype));
   }
   for (const Profile& profile : profiles) {
     if (device_types(profile, dtype).empty())

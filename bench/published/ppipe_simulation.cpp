@@ -172,8 +172,7 @@ std::vector<PPipeLoads> largest_loads(const std::vector<PPipeInstance>& instance
   return loads;
 }
 
-std::vector<PublishedRow> ppipe_simulated_rows(const std::filesystem::path& folder) {
-  const std::vector<PPipeInstance> instances = ppipe_instances(folder);
+std::vector<PublishedRow> ppipe_simulated_rows(const std::vector<PPipeInstance>& instances) {
   std::vector<PPipeLoads> loads;
   for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
     const std::vector<PPipeLoads> of_seed = largest_loads(instances, seed);

@@ -1,10 +1,9 @@
 #pragma once
 #include <cstdint>
-#include <filesystem>
 #include <string>
 #include <vector>
 
-#include "bench/published/ppipe_plans.h"
+#include "bench/published/ppipe_data.h"
 #include "bench/published/published_table.h"
 
 namespace frostpipe {
@@ -26,8 +25,8 @@ struct PPipeLoads {
 /// answered in time: PPipe's experiment (its section 7.2) with the reserved data plane. In order of instances, models.
 std::vector<PPipeLoads> largest_loads(const std::vector<PPipeInstance>& instances, std::uint64_t seed);
 
-/// The figures of PPipe's paper beside the simulator's, by the plans and times in `folder` (ppipe_instances): load
+/// The figures of PPipe's paper beside the simulator's, by these plans (ppipe_instances): load
 /// factors and gains of Figure 6, utilisation of Figure 8, attainment of Figure 7. Means over five seeds.
-std::vector<PublishedRow> ppipe_simulated_rows(const std::filesystem::path& folder);
+std::vector<PublishedRow> ppipe_simulated_rows(const std::vector<PPipeInstance>& instances);
 
 }  // namespace frostpipe

@@ -76,7 +76,9 @@ void add_length(CLI::App& command, PlanCommandOptions& options) {
       ->check(CLI::Range(1, kLargestCount).description(""))
       ->type_name("N")
       ->excludes(epochs);
-  command.add_option("--tokens", options.tokens, "Mean tokens of a sample; default: the profile's workload")
+  command
+      .add_option("--tokens", options.tokens,
+                  "Mean tokens of a sample, or tokens of every request; default: the profile's workload")
       ->check(CLI::Range(1, kLargestCount).description(""))
       ->type_name("N");
 }
@@ -171,7 +173,7 @@ void add_memory(CLI::App& command, PlanCommandOptions& options) {
   command
       .add_option("--memory-reserve", options.memory_reserve,
                   "Share of every memory limit that the plan leaves free for what predictions do not know")
-      ->check(CLI::Range(0.0, 0.9).description(""))
+      ->check(finite_range(0, 0.9))
       ->type_name("X")
       ->capture_default_str();
   command.add_flag("--ignore-memory-limit", options.plan.ignore_memory_limit,
@@ -196,7 +198,9 @@ void add_plan_options(CLI::App& command, PlanCommandOptions& options) {
   command.footer(
       "The freeze options shape the forecast of a pipetransformer plan. Exit code 1 if no plan fits.\n\n"
       "Example:\n  frostpipe plan --profile profile.json --cluster cluster.json --global-batch 64 --method "
-      "pipetransformer -o elastic.json");
+      "pipetransformer -o elastic.json\n"
+      "  frostpipe plan --method ppipe --profile a100.json --profile v100.json --cluster mixed.json --slo 100ms "
+      "-o serving.json");
 }
 
 }  // namespace frostpipe

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "cli/shared/common_options.h"
 #include "cli/shared/report_words.h"
 #include "cli/shared/usage_error.h"
 #include "plan/schedule_rows.h"
@@ -50,7 +51,7 @@ std::vector<CLI::Option*> add_shape_options(CLI::App& command, ScheduleChoice& c
               fmt::format(
                   "What a micro-batch keeps from I until W, of what it keeps from F on; default 1, AutoZeroBubble {}",
                   kWeightGradientShare))
-          ->check(CLI::Range(0.01, 1.0).description(""))
+          ->check(finite_range(0.01, 1))
           ->type_name("X")};
 }
 

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "cli/shared/common_options.h"
 #include "cli/shared/table.h"
 #include "profiles/seconds.h"
 #include "simulator/simulate_schedule.h"
@@ -47,7 +48,7 @@ void add_what_if_options(CLI::App& command, ScheduleWhatIf& options) {
   for (CLI::Option* const option : add_shape_options(command, options.choice)) option->needs(schedule);
   const auto add_number = [&](const std::string& name, double& value, const std::string& meaning) {
     command.add_option(name, value, meaning)
-        ->check(CLI::Range(0.0, kLargestNumber).description(""))
+        ->check(finite_range(0, kLargestNumber))
         ->type_name("X")
         ->capture_default_str()
         ->needs(schedule);

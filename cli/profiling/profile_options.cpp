@@ -91,7 +91,7 @@ void add_held_out_data(CLI::App& command, ProfileOptions& options) {
                   "The file that training will test on, instead of a part of --data")
       ->type_name("DATA");
   command.add_option("--held-out", options.measure.held_out, "Fraction of the data that training will test on")
-      ->check(CLI::Range(0.0, 0.99).description(""))
+      ->check(finite_range(0, 0.99))
       ->capture_default_str();
   add_seed_option(command, options.measure.seed);
 }

@@ -10,10 +10,12 @@
 #include "cli/serving/serving_plan_text.h"
 #include "cli/shared/output.h"
 #include "cli/shared/usage_error.h"
+#include "plan/serving/limits.h"
 #include "planner/serving/device_classes.h"
 #include "planner/serving/make_serving_plan.h"
 #include "planner/serving/prepartition.h"
 #include "profiles/error.h"
+#include "profiles/error_values.h"
 #include "profiles/files.h"
 
 namespace frostpipe {
@@ -55,6 +57,22 @@ int tokens_of(const ServingRequest& request, const Profile& profile) {
   return profile.workload ? std::max(1, static_cast<int>(std::lround(profile.workload->tokens))) : 1;
 }
 
+Nanoseconds latency_objective(const std::string& text) {
+  const Nanoseconds objective_ns = parse_duration(text, "--slo");
+  if (objective_ns < 1 || objective_ns > kMostServingNs)
+    throw InvalidInput("--slo", fmt::format("must be > 0 and <= {}", format_duration(kMostServingNs)), in_quotes(text));
+  return objective_ns;
+}
+
+/// Types that the cluster does not have would have a say in the blocks.
+void drop_foreign_types(const ServingProblem& problem, ServingProfile& layers) {
+  const auto is_foreign = [&](const BlockTimes& times) {
+    return std::ranges::find(problem.classes, times.device_type, &DeviceClass::name) == problem.classes.end();
+  };
+  // Where there are no others, the planner says so, and names them.
+  if (!std::ranges::all_of(layers.times, is_foreign)) std::erase_if(layers.times, is_foreign);
+}
+
 ModelToServe model_to_serve(const ServingRequest& request, const Measured& measured, const ServingProblem& problem,
                             const std::string& cluster_content) {
   const Profile& profile = measured.profiles.front();
@@ -62,13 +80,14 @@ ModelToServe model_to_serve(const ServingRequest& request, const Measured& measu
   const std::string& name = profile.model.name;
   const std::string objective = text_for(objectives, name);
   if (objective.empty()) throw UsageError(fmt::format("plan: needs --slo TIME, the latency objective of {}", name));
-  const auto layers =
+  auto layers =
       serving_profile_of(measured.profiles, problem.dtype, tokens_of(request, profile), problem.most_requests);
+  drop_foreign_types(problem, layers);
   return {
       .name = name,
-      .weight = number_for(weights, name, 1, "--weight"),
-      .objective_ns = parse_duration(objective, "--slo"),
-      .required_requests_per_second = number_for(rates, name, 0, "--required-rate"),
+      .weight = number_for(weights, name, 1, "--weight", kLeastWeight, kMostWeight),
+      .objective_ns = latency_objective(objective),
+      .required_requests_per_second = number_for(rates, name, 0, "--required-rate", 1e-6, kMostServingRate),
       .profile = join_blocks(layers, prepartition(layers, kNumBlocks).ends),
       .provenance = {.model_name = name,
                      .model_fingerprint = fingerprint(profile.model),
@@ -93,6 +112,8 @@ ServingProblem problem_of(const ServingRequest& request) {
   parse_text(request.options.goal, "--objective", problem.objective);
   std::vector<std::string> names;
   for (const auto& model : measured) names.push_back(model.profiles.front().model.name);
+  if (problem.objective != ServingObjective::cost && !request.options.required_rates.empty())
+    throw UsageError("--required-rate: is for --objective cost");
   require_known(request.options.objectives, names, "--slo");
   require_known(request.options.weights, names, "--weight");
   require_known(request.options.required_rates, names, "--required-rate");

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <numeric>
 
+#include "cli/shared/common_options.h"
 #include "cli/shared/usage_error.h"
 #include "profiles/error.h"
 #include "profiles/files.h"
@@ -19,6 +20,8 @@ namespace {
 
 constexpr int kMostMillions = 20;
 constexpr double kMostSeconds = 1e9;
+/// Where the rate changes each second or so: a change takes time even if nothing arrives.
+constexpr double kMostSecondsOfChanges = 1e6;
 constexpr double kUsualSeconds = 30;
 /// Models' seeds lie so far apart that runs with neighbouring seeds share none.
 constexpr std::uint64_t kSeedsOfAModel = 1'000'003;
@@ -52,6 +55,11 @@ ServingLoad named_load(const ServingPlan& plan, const ServingLoadOptions& option
   if (!given.rate && !given.load_factor) given.load_factor = 1;
   const std::vector<double> rates = rates_of(plan, given);
   const double seconds = options.seconds.value_or(kUsualSeconds);
+  const bool changes = process == ArrivalProcess::square || process == ArrivalProcess::mmpp;
+  if (changes && seconds > kMostSecondsOfChanges)
+    throw InvalidInput("--seconds",
+                       fmt::format("must be <= {:g} with --arrivals {}", kMostSecondsOfChanges, to_string(process)),
+                       fmt::format("{:g}", seconds));
   require_few(options.rate ? "--rate" : "--load-factor", sum_of(rates), seconds);
   ServingLoad load{.source = fmt::format("{} arrivals", to_string(process)),
                    .requests_per_second = sum_of(rates),
@@ -92,9 +100,7 @@ ServingLoad recorded_load(const ServingPlan& plan, const ServingLoadOptions& opt
 void add_serving_load_options(CLI::App& command, ServingLoadOptions& options) {
   const auto add = [&](const std::string& name, std::optional<double>& value, double least,
                        const std::string& meaning) {
-    return command.add_option(name, value, meaning)
-        ->check(CLI::Range(least, kMostSeconds).description(""))
-        ->type_name("X");
+    return command.add_option(name, value, meaning)->check(finite_range(least, kMostSeconds))->type_name("X");
   };
   CLI::Option* const rate = add("--rate", options.rate, 0, "Serving plan: requests per second of all models together");
   add("--load-factor", options.load_factor, 0,

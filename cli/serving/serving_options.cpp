@@ -5,8 +5,8 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
-#include <cmath>
 
+#include "cli/shared/common_options.h"
 #include "profiles/error.h"
 #include "profiles/error_values.h"
 
@@ -16,14 +16,15 @@ namespace {
 /// One value at a time, several times.
 void add_values(CLI::App& command, const std::string& name, std::vector<std::string>& values, const std::string& type,
                 const std::string& meaning) {
-  command.add_option(name, values, meaning)->type_name(type)->allow_extra_args(false)->group("Serving");
+  command.add_option(name, values, meaning)->type_name(type)->allow_extra_args(false)->group(kServingGroup);
 }
 
 }  // namespace
 
 void add_serving_options(CLI::App& command, ServingOptions& options) {
-  add_values(command, "--slo", options.objectives, "[MODEL=]TIME",
-             "Latency objective of requests, such as 100ms; for one model, MODEL=100ms; may be given several times");
+  add_values(
+      command, "--slo", options.objectives, "[MODEL=]TIME",
+      "Latency objective (SLO) of requests, such as 100ms; for one model, MODEL=100ms; may be given several times");
   add_values(command, "--weight", options.weights, "[MODEL=]X", "A model's part of the load beside the others'; 1");
   add_values(command, "--required-rate", options.required_rates, "[MODEL=]X",
              "With --objective cost: requests per second that a model must get");
@@ -34,17 +35,17 @@ void add_serving_options(CLI::App& command, ServingOptions& options) {
       ->check(CLI::IsMember({"throughput", "cost"}).description(""))
       ->type_name("GOAL")
       ->capture_default_str()
-      ->group("Serving");
+      ->group(kServingGroup);
   command.add_option("--margin", options.margin, "Part of every latency objective that the plan leaves for queueing")
-      ->check(CLI::Range(0.0, 0.95).description(""))
+      ->check(finite_range(0, 0.95))
       ->type_name("X")
       ->capture_default_str()
-      ->group("Serving");
+      ->group(kServingGroup);
   command.add_option("--max-partitions", options.most_partitions, "Pools of a pipeline at most")
       ->check(CLI::Range(1, 4).description(""))
       ->type_name("N")
       ->capture_default_str()
-      ->group("Serving");
+      ->group(kServingGroup);
 }
 
 std::string text_for(const std::vector<std::string>& values, const std::string& name) {
@@ -60,13 +61,13 @@ std::string text_for(const std::vector<std::string>& values, const std::string& 
 }
 
 double number_for(const std::vector<std::string>& values, const std::string& name, double otherwise,
-                  const std::string& option) {
+                  const std::string& option, double least, double most) {
   const std::string text = text_for(values, name);
   if (text.empty()) return otherwise;
   double number = 0;
   const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || stop != text.data() + text.size() || !std::isfinite(number) || number <= 0)
-    throw InvalidInput(option, "must be a number > 0", in_quotes(text));
+  if (error != std::errc() || stop != text.data() + text.size() || !(least <= number && number <= most))
+    throw InvalidInput(option, fmt::format("must be a number >= {:g} and <= {:g}", least, most), in_quotes(text));
   return number;
 }
 

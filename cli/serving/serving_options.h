@@ -8,6 +8,9 @@ class App;
 
 namespace frostpipe {
 
+/// Of their options in the help.
+inline constexpr const char* kServingGroup = "Serving";
+
 /// What `frostpipe plan` is told where it plans how models are served.
 struct ServingOptions {
   /// "100ms" for every model, or "NAME=100ms" for one.
@@ -22,9 +25,9 @@ struct ServingOptions {
 void add_serving_options(CLI::App& command, ServingOptions& options);
 
 /// The number for the model `name`: that of the last "NAME=NUMBER", else that of the last "NUMBER", else `otherwise`.
-/// Throws InvalidInput that names the option.
+/// Throws InvalidInput that names the option unless it is between `least` and `most`.
 double number_for(const std::vector<std::string>& values, const std::string& name, double otherwise,
-                  const std::string& option);
+                  const std::string& option, double least, double most);
 
 /// The text behind "NAME=", else the last one without a name; empty if there is neither.
 std::string text_for(const std::vector<std::string>& values, const std::string& name);

@@ -18,7 +18,7 @@ std::string classes_text(const ServingPlan& plan) {
   return text;
 }
 
-/// "proven: none can be more than 0.1 % better"
+/// "none is more than 0.13 % better": what the bound says, or that there is none.
 std::string proof_text(const ServingPlan& plan) {
   const auto gap = optimality_gap(plan);
   if (!gap) return "a heuristic, without a bound";
@@ -35,7 +35,7 @@ std::string objective_text(const ServingPlan& plan) {
 std::string models_text(const ServingPlan& plan) {
   using enum Table::Align;
   Table table({{"model", left},
-               {"objective [ms]", right},
+               {"SLO [ms]", right},
                {"weight", right},
                {"throughput [requests/s]", right},
                {"per weight", right},
@@ -101,6 +101,24 @@ std::string binding_text(const ServingPipeline& pipeline) {
   return text;
 }
 
+/// Which model the objective's value is of; of a cheap plan what each must get, and what its devices cost.
+std::string what_decides(const ServingPlan& plan) {
+  if (plan.objective == ServingObjective::throughput) {
+    const auto per_weight = [](const ServedModel& model) { return model.requests_per_second / model.weight; };
+    const auto least = std::ranges::min_element(plan.models, {}, per_weight);
+    return fmt::format("  {} has the least throughput per weight\n", least->name);
+  }
+  std::string text;
+  for (const auto& model : plan.models)
+    text += fmt::format("  {} gets {} requests/s, of which {} are required\n", model.name,
+                        rate(model.requests_per_second), rate(model.required_requests_per_second));
+  for (const auto& device_class : plan.device_classes)
+    if (const auto used = devices_in_use(plan, device_class.name); used > 0 && device_class.price_per_hour)
+      text += fmt::format("  {} {} cost {:.2f} per hour\n", used, device_class.name,
+                          static_cast<double>(used) * *device_class.price_per_hour);
+  return text;
+}
+
 std::string latency_text(const ServingPlan& plan, const ServedModel& model, const ServingPipeline& pipeline) {
   Nanoseconds compute = 0, transfer = 0;
   for (const auto& partition : pipeline.partitions) {
@@ -127,9 +145,7 @@ std::string serving_explanation(const ServingPlan& plan) {
     for (std::size_t i = 0; i < model.pipelines.size(); ++i)
       text += fmt::format("  {}, pipeline {}: {}\n    a batch takes {}\n", model.name, i,
                           binding_text(model.pipelines[i]), latency_text(plan, model, model.pipelines[i]));
-  const auto per_weight = [](const ServedModel& model) { return model.requests_per_second / model.weight; };
-  const auto least = std::ranges::min_element(plan.models, {}, per_weight);
-  text += fmt::format("  {} has the least throughput per weight\n", least->name);
+  text += what_decides(plan);
   for (const auto& device_class : plan.device_classes)
     if (const auto used = devices_in_use(plan, device_class.name); used == device_class.count)
       text += fmt::format("  all {} {} are in use\n", used, device_class.name);

@@ -33,7 +33,7 @@ std::string models_table(const std::vector<ServedModelRun>& models) {
                {"90 % [ms]", right},
                {"99 % [ms]", right},
                {"largest [ms]", right},
-               {"objective [ms]", right}});
+               {"SLO [ms]", right}});
   for (const auto& [name, run, summary] : models) {
     table.add_row({name, std::to_string(summary.requests),
                    fmt::format("{:.1f}", per_second(summary.requests, run.window_ns)), in_percent(summary.attainment),

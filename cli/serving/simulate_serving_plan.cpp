@@ -5,7 +5,9 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/serving/serving_run_text.h"
+#include "cli/serving/serving_trace.h"
 #include "cli/shared/table.h"
+#include "profiles/files.h"
 #include "simulator/serving/simulate_serving.h"
 
 namespace frostpipe {
@@ -35,15 +37,20 @@ std::string simulation_json(const ServingLoad& load, DataPlane data_plane, const
 
 }  // namespace
 
-std::string simulate_serving_plan(const ServingPlan& plan, const ServingLoadOptions& options,
-                                  const std::string& format) {
+std::string simulate_serving_plan(const ServingPlan& plan, const ServingLoadOptions& options, const std::string& format,
+                                  const std::string& timeline) {
   const DataPlane data_plane = options.data_plane == "reactive" ? DataPlane::reactive : DataPlane::reserved;
   const ServingLoad load = serving_load(plan, options);
   std::vector<ServedModelRun> models;
   for (std::size_t i = 0; i < plan.models.size(); ++i) {
-    const ServingRun run =
-        simulate_serving(plan, plan.models[i], load.arrivals[i], load.window_ns, {.data_plane = data_plane});
+    const ServingRun run = simulate_serving(plan, plan.models[i], load.arrivals[i], load.window_ns,
+                                            {.data_plane = data_plane, .timeline = !timeline.empty()});
     models.push_back({.name = run.model, .run = run, .summary = summarize(run)});
+  }
+  if (!timeline.empty()) {
+    std::vector<ServingRun> runs;
+    for (const auto& model : models) runs.push_back(model.run);
+    write_named_file(timeline, serving_chrome_trace(runs));
   }
   return format == "json" ? simulation_json(load, data_plane, models) : simulation_text(load, data_plane, models);
 }

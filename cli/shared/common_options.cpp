@@ -25,6 +25,18 @@ CLI::Option* add_count_option(CLI::App& command, const std::string& names, int& 
       ->capture_default_str();
 }
 
+CLI::Validator finite_range(double least, double most) {
+  return CLI::Validator(
+      [=](const std::string& text) -> std::string {
+        double value = 0;
+        const bool is_number = CLI::detail::lexical_cast(text, value);
+        return is_number && least <= value && value <= most
+                   ? ""
+                   : fmt::format("must be a number >= {} and <= {}, is {}", least, most, text);
+      },
+      "");
+}
+
 void add_sample_options(CLI::App& command, SampleOptions& samples) {
   add_count_option(command, "--max-tokens", samples.max_tokens,
                    "Longer texts are cut; contexts of questions come in windows, text without labels in blocks of N")

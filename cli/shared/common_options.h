@@ -13,6 +13,7 @@
 namespace CLI {
 class App;
 class Option;
+class Validator;
 }  // namespace CLI
 
 namespace frostpipe {
@@ -34,6 +35,9 @@ struct GivenSampleOptions {
   std::optional<int> max_tokens, window_overlap;
 };
 void add_sample_options(CLI::App& command, GivenSampleOptions& given);
+
+/// For options that take a number: between both, and neither NaN nor infinite, which CLI::Range lets pass.
+CLI::Validator finite_range(double least, double most);
 
 /// An option that takes a comma-separated list of such numbers.
 CLI::Option* add_counts_option(CLI::App& command, const std::string& names, std::vector<int>& values,

@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <map>
 
+#include "cli/shared/common_options.h"
 #include "cli/shared/usage_error.h"
 #include "profiles/device_type.h"
 #include "profiles/error.h"
@@ -22,7 +23,7 @@ void add_safety_options(CLI::App& command, TrainCommandOptions& options) {
       ->type_name("N")
       ->capture_default_str();
   command.add_option("--checkpoint-minutes", checkpoints.every_minutes, "Write one every X minutes; 0 = not by time")
-      ->check(CLI::Range(0.0, 1e6).description(""))
+      ->check(finite_range(0, 1e6))
       ->type_name("X")
       ->capture_default_str();
   command.add_option("--keep-checkpoints", checkpoints.keep, "The newest N stay")
@@ -63,17 +64,14 @@ void add_safety_options(CLI::App& command, TrainCommandOptions& options) {
       .add_option("--accuracy-guard", options.accuracy_tolerance,
                   "Take a freeze back, and freeze more slowly from then on, if the test accuracy falls by more than X "
                   "per cent after it")
-      ->check(CLI::Range(0.0, 100.0).description(""))
+      ->check(finite_range(0, 100))
       ->type_name("X");
 }
 
 void add_learning_options(CLI::App& command, TrainOptions& train) {
   const auto add_number = [&](const std::string& name, double& value, double low, double high,
                               const std::string& meaning) {
-    command.add_option(name, value, meaning)
-        ->check(CLI::Range(low, high).description(""))
-        ->type_name("X")
-        ->capture_default_str();
+    command.add_option(name, value, meaning)->check(finite_range(low, high))->type_name("X")->capture_default_str();
   };
   add_number("--learning-rate", train.learning_rate, 0, 1e6, "Highest learning rate; a short warm-up, then decay to 0");
   add_number("--weight-decay", train.weight_decay, 0, 1e6, "AdamW's, for matrices");

@@ -1,4 +1,5 @@
 #pragma once
+#include "profiles/units.h"
 
 namespace frostpipe {
 
@@ -6,5 +7,11 @@ namespace frostpipe {
 inline constexpr int kMostShare = 16;
 /// Requests of a batch.
 inline constexpr int kMostBatch = 1024;
+/// So small that sums and products over batches and partitions stay within 64 bits: 17 minutes.
+inline constexpr Nanoseconds kMostServingNs = 1'000'000'000'000;
+/// Requests per second, also per weight, and prices per hour.
+inline constexpr double kMostServingRate = 1e12;
+/// Of a model's weight.
+inline constexpr double kLeastWeight = 1e-6, kMostWeight = 1e6;
 
 }  // namespace frostpipe

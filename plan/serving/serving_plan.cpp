@@ -15,9 +15,9 @@
 namespace frostpipe {
 namespace {
 
-/// So small that sums and products over batches and partitions stay within 64 bits; NaN is none of them.
-constexpr json::Bounds kTime = json::between(0, 1'000'000'000'000);  // 17 minutes in nanoseconds
-constexpr json::Bounds kRate = json::between(0, 1'000'000'000'000);
+/// NaN is within no bounds. What validate asks beyond them it says itself.
+constexpr json::Bounds kTime = json::between(0, kMostServingNs);
+constexpr json::Bounds kRate = json::between(0, static_cast<std::int64_t>(kMostServingRate));
 
 }  // namespace
 
@@ -122,6 +122,12 @@ Nanoseconds unloaded_latency_ns(const ServingPipeline& pipeline, int requests) {
 Nanoseconds latency_budget_ns(Nanoseconds objective_ns, const ServingMargins& margins) {
   return objective_ns -
          static_cast<Nanoseconds>(std::ceil(static_cast<double>(objective_ns) * margins.objective_fraction));
+}
+
+Nanoseconds batch_building_ns(int requests, double requests_per_second, const ServingMargins& margins) {
+  if (requests_per_second <= 0) return 0;
+  const double building = margins.batch_building * 1e9 * (requests - 1) / requests_per_second;
+  return static_cast<Nanoseconds>(std::llround(std::min(building, 2.0 * static_cast<double>(kMostServingNs))));
 }
 
 const DeviceClass& device_class_of(const ServingPlan& plan, const ServingPartition& partition) {

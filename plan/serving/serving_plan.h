@@ -71,7 +71,8 @@ struct ServedModel {
   int tokens = 1;
   /// At least so many, where the cheapest plan is sought; 0 = any.
   double required_requests_per_second = 0;
-  /// At which batches are expected to be built: what the model gets without pipelines; 0 = it was not asked for.
+  /// At which batches are expected to be built: what the model gets without pipelines, or where it cannot be served so,
+  /// with them; 0 = they are built in no time.
   double building_requests_per_second = 0;
   /// Block i is the layers blocks[i] of the model.
   Partition blocks;
@@ -127,6 +128,10 @@ Nanoseconds unloaded_latency_ns(const ServingPipeline& pipeline, int requests);
 /// Of objective_ns, what margins.objective_fraction leaves, rounded down.
 Nanoseconds latency_budget_ns(Nanoseconds objective_ns, const ServingMargins& margins);
 
+/// How long a batch is expected to be built: margins.batch_building x (requests - 1) / requests_per_second, rounded; 0
+/// where the rate is 0.
+Nanoseconds batch_building_ns(int requests, double requests_per_second, const ServingMargins& margins);
+
 /// Requires that the plan has the class.
 const DeviceClass& device_class_of(const ServingPlan& plan, const ServingPartition& partition);
 
@@ -136,7 +141,8 @@ std::int64_t devices_in_use(const ServingPlan& plan, std::string_view device_cla
 
 /// Throws InvalidInput ("SOURCE: models[1].pipelines[0].partitions: ...") unless names are unique and known, blocks and
 /// partitions are contiguous and complete, times are there for every batch size, pools fit the classes, throughputs are
-/// those of the slowest parts, and every planned batch with its building meets the objective without load.
+/// those of the slowest parts, every planned batch with its building meets the objective without load, the value is the
+/// one of the models or devices, the bound is not on its wrong side, and numbers are within plan/serving/limits.h.
 void validate(const ServingPlan& plan, std::string_view source);
 
 /// Envelope "frostpipe.plan" of version 3, of kind "serving" (plan/plan_kind.h). Reading validates.

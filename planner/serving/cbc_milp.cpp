@@ -47,6 +47,16 @@ double objective_of(const Milp& milp, const std::vector<double>& values) {
   return sum;
 }
 
+/// What the columns' bounds alone allow.
+double bound_of_columns(const Milp& milp) {
+  double sum = 0;
+  for (const auto& column : milp.columns) {
+    const double one = column.objective * column.lower, other = column.objective * column.upper;
+    sum += milp.maximize ? std::max(one, other) : std::min(one, other);
+  }
+  return sum;
+}
+
 void add_cuts(CbcModel& model) {
   CglProbing probing;
   probing.setUsingObjective(1);
@@ -65,7 +75,7 @@ void add_cuts(CbcModel& model) {
 
 }  // namespace
 
-std::optional<MilpSolution> solve(const Milp& milp, double gap, int most_nodes) {
+std::optional<MilpSolution> solve(const Milp& milp, double gap, const MilpLimits& limits) {
   OsiClpSolverInterface solver;
   solver.messageHandler()->setLogLevel(0);
   load(milp, solver);
@@ -73,7 +83,8 @@ std::optional<MilpSolution> solve(const Milp& milp, double gap, int most_nodes) 
   model.setLogLevel(0);
   model.solver()->messageHandler()->setLogLevel(0);
   model.setAllowableFractionGap(gap);
-  model.setMaximumNodes(most_nodes);
+  model.setMaximumNodes(limits.nodes);
+  model.setMaximumNumberIterations(limits.iterations);
   model.setNumberBeforeTrust(10);
   model.setNumberStrong(5);
   add_cuts(model);
@@ -89,20 +100,27 @@ std::optional<MilpSolution> solve(const Milp& milp, double gap, int most_nodes) 
   }
   model.initialSolve();
   MilpSolution result{.values = milp.start};
+  // Where nothing is better than the start, or feasible at all, there is nothing to search.
+  bool is_proven = model.isInitialSolveProvenPrimalInfeasible() || model.solver()->isDualObjectiveLimitReached();
   if (model.isInitialSolveProvenOptimal()) {
     model.branchAndBound();
+    is_proven = model.isProvenOptimal() || model.isProvenInfeasible();
     if (model.bestSolution() != nullptr)
       result.values.assign(model.bestSolution(), model.bestSolution() + milp.columns.size());
-  }  // else nothing is better than the start, or feasible at all
+  }
   if (result.values.empty()) return std::nullopt;
   for (std::size_t i = 0; i < milp.columns.size(); ++i)
     if (milp.columns[i].is_integer) result.values[i] = std::round(result.values[i]);
   result.objective = objective_of(milp, result.values);
-  const double closed = std::abs(result.objective) * gap;  // what is closer is not looked for
+  // What is closer is not looked for: to the best solution, and to the start.
+  const double closed =
+      gap * std::max(std::abs(result.objective), milp.start.empty() ? 0 : std::abs(objective_of(milp, milp.start)));
   result.bound = result.objective + (milp.maximize ? closed : -closed);
-  if (model.status() == 1) {  // stopped at most_nodes
+  if (!is_proven) {
     const double possible = milp.maximize ? -model.getBestPossibleObjValue() : model.getBestPossibleObjValue();
-    result.bound = milp.maximize ? std::max(result.bound, possible) : std::min(result.bound, possible);
+    const double most = bound_of_columns(milp);
+    result.bound = milp.maximize ? std::max(result.bound, std::min(possible, most))
+                                 : std::min(result.bound, std::max(possible, most));
   }
   return result;
 }

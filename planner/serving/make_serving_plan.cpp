@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "plan/serving/limits.h"
 #include "planner/serving/dart.h"
 #include "planner/serving/pool_sizes.h"
 #include "planner/serving/sized_plan.h"
@@ -13,6 +14,19 @@
 
 namespace frostpipe {
 namespace {
+
+/// A model is served by times of the cluster's classes, whole or in shares that pools may have.
+void require_times(const ServingProblem& problem, const ModelToServe& model) {
+  if (has_times(problem, model)) return;
+  std::vector<std::string> classes, known;
+  for (const auto& device_class : problem.classes) classes.push_back(device_class.name);
+  for (const auto& times : model.profile.times)
+    known.push_back(times.share == 1 ? times.device_type : fmt::format("1/{} {}", times.share, times.device_type));
+  throw InvalidInput(
+      fmt::format("model {}: no profile of it was measured on a device of the cluster ({}), or on a part "
+                  "down to 1/{} of one; they know {}",
+                  in_quotes(model.name), in_quotes(classes), problem.most_share, in_quotes(known)));
+}
 
 void require_classes(const ServingProblem& problem) {
   if (problem.classes.empty()) throw InvalidInput("there is no device to serve with: the cluster is empty");
@@ -37,16 +51,23 @@ void require_classes(const ServingProblem& problem) {
                                      in_quotes(device_class.name), in_quotes(known)));
     }
   }
+  for (const auto& model : problem.models) require_times(problem, model);
 }
 
 void require_models(const ServingProblem& problem) {
   if (problem.models.empty()) throw InvalidInput("there is no model to serve");
   for (const auto& model : problem.models) {
     const auto place = fmt::format("model {}", model.name);
-    if (!(std::isfinite(model.weight) && model.weight > 0))
-      throw InvalidInput(place + ": weight", "must be > 0", fmt::format("{}", model.weight));
-    if (model.objective_ns < 1)
-      throw InvalidInput(place + ": latency objective", "must be > 0", format_duration(model.objective_ns));
+    if (!(kLeastWeight <= model.weight && model.weight <= kMostWeight))
+      throw InvalidInput(place + ": weight", fmt::format("must be >= {:g} and <= {:g}", kLeastWeight, kMostWeight),
+                         fmt::format("{}", model.weight));
+    if (model.objective_ns < 1 || model.objective_ns > kMostServingNs)
+      throw InvalidInput(place + ": latency objective",
+                         fmt::format("must be > 0 and <= {}", format_duration(kMostServingNs)),
+                         format_duration(model.objective_ns));
+    if (!(model.required_requests_per_second <= kMostServingRate))
+      throw InvalidInput(place + ": required requests per second", fmt::format("must be <= {:g}", kMostServingRate),
+                         fmt::format("{}", model.required_requests_per_second));
     if (problem.objective == ServingObjective::cost && !(model.required_requests_per_second > 0))
       throw InvalidInput(place + ": required requests per second", "must be > 0 for the cheapest plan",
                          fmt::format("{}", model.required_requests_per_second));
@@ -63,6 +84,31 @@ Infeasible too_few_devices(const ServingProblem& problem) {
   return {.reason = fmt::format("{} are too few to serve {} models at once: each needs pools of its own; try more "
                                 "devices or fewer models",
                                 classes, problem.models.size())};
+}
+
+/// What the models without a rate get by a plan of the highest throughput for those that the problem can serve at all.
+void fill_in_rates(ServingProblem problem, std::vector<double>& rates) {
+  if (std::ranges::all_of(rates, [](double rate) { return rate > 0; })) return;
+  problem.objective = ServingObjective::throughput;
+  std::vector<std::size_t> served;
+  std::vector<double> building;
+  std::vector<ModelToServe> models;
+  for (std::size_t n = 0; n < rates.size(); ++n) {
+    if (pipeline_candidates(problem, problem.models[n], rates[n]).empty()) continue;
+    served.push_back(n);
+    building.push_back(rates[n]);
+    models.push_back(problem.models[n]);
+  }
+  if (served.empty()) return;
+  problem.models = std::move(models);
+  const auto sized = size_plan(problem, building);
+  if (!std::holds_alternative<SizedPlan>(sized)) return;
+  const auto& found = std::get<SizedPlan>(sized);
+  for (std::size_t i = 0; i < served.size(); ++i) {
+    if (rates[served[i]] > 0) continue;
+    for (const auto& [index, sizes] : found.sizes.pipelines[i])
+      rates[served[i]] += requests_per_second(found.pools.models[i].candidates[index], sizes);
+  }
 }
 
 }  // namespace
@@ -97,34 +143,19 @@ ServingProblem without_pipelines(ServingProblem problem) {
 }
 
 std::vector<double> building_rates(const ServingProblem& problem) {
-  std::vector<double> rates;
-  bool all_known = true;
-  for (const auto& model : problem.models) {
-    rates.push_back(model.building_requests_per_second.value_or(0));
-    all_known = all_known && model.building_requests_per_second.has_value();
-  }
-  if (all_known) return rates;
-  ServingProblem plain = without_pipelines(problem);
-  plain.objective = ServingObjective::throughput;
-  std::erase_if(plain.models, [&](const ModelToServe& model) { return pipeline_candidates(plain, model, 0).empty(); });
-  if (plain.models.empty()) return rates;
-  const auto sized = size_plan(plain, std::vector<double>(plain.models.size(), 0));
-  if (!std::holds_alternative<SizedPlan>(sized)) return rates;
-  const auto& found = std::get<SizedPlan>(sized);
-  for (std::size_t n = 0; n < plain.models.size(); ++n)
-    for (std::size_t i = 0; i < problem.models.size(); ++i)
-      if (problem.models[i].name == plain.models[n].name && !problem.models[i].building_requests_per_second)
-        for (const auto& [index, sizes] : found.sizes.pipelines[n])
-          rates[i] += requests_per_second(found.pools.models[n].candidates[index], sizes);
+  std::vector<double> rates(problem.models.size(), 0);
+  for (std::size_t n = 0; n < rates.size(); ++n) rates[n] = problem.models[n].building_requests_per_second.value_or(0);
+  fill_in_rates(without_pipelines(problem), rates);
+  fill_in_rates(problem, rates);
   return rates;
 }
 
 ServingPlanResult make_serving_plan(ServingMethod method, const ServingProblem& problem) {
   require_models(problem);
   require_classes(problem);
-  const auto building = building_rates(problem);
+  const ServingProblem solved = method == ServingMethod::ppipe ? problem : without_pipelines(problem);
+  const auto building = building_rates(solved);
   if (method == ServingMethod::ppipe_dart) return dart_plan(problem, building);
-  const ServingProblem solved = method == ServingMethod::ppipe_np ? without_pipelines(problem) : problem;
   auto sized = size_plan(solved, building);
   if (const auto* none = std::get_if<Infeasible>(&sized)) return *none;
   ServingPlan plan = plan_of(problem, building, std::get<SizedPlan>(sized));

@@ -15,8 +15,9 @@ using ServingPlanResult = std::variant<ServingPlan, Infeasible>;
 ///               and an equal part of those left; one of each class makes a group, whose best pipeline of whole devices
 ///               is copied, and what is left over runs whole models. A heuristic: the plan has no bound
 /// Batches of b requests take margins.batch_building x (b - 1) / building_requests_per_second to build, which is, where
-/// a model does not say it, what ppipe_np gives it without that time. Throws InvalidInput where nothing is to be
-/// served, a class has no devices, or none of a model's times are of a class. Infeasible names the model.
+/// a model does not say it, what ppipe_np gives it without that time, or where that cannot serve it, what ppipe gives
+/// it. Throws InvalidInput where nothing is to be served, a class has no devices or no times of any model, or a model
+/// has no times of any class. Infeasible names the model.
 ServingPlanResult make_serving_plan(ServingMethod method, const ServingProblem& problem);
 
 }  // namespace frostpipe

@@ -35,8 +35,15 @@ struct MilpSolution {
   double bound = 0;
 };
 
+/// How much is searched before it is cut; no clock, so that equal input gives equal output.
+struct MilpLimits {
+  int nodes = 0;
+  int iterations = 0;  // of the simplex method, all nodes together
+};
+
 /// The best solution, to within `gap` of its objective; none if there is no solution at all. On one thread, and equal
-/// input gives equal output. Where it looked at `most_nodes` nodes the best so far, if any. COIN-OR's Cbc.
-std::optional<MilpSolution> solve(const Milp& milp, double gap, int most_nodes);
+/// input gives equal output. At its limits the best so far, if any, with a bound that says how far it can be. COIN-OR's
+/// Cbc.
+std::optional<MilpSolution> solve(const Milp& milp, double gap, const MilpLimits& limits);
 
 }  // namespace frostpipe

@@ -12,6 +12,9 @@
 namespace frostpipe {
 namespace {
 
+/// With more pools to a pipeline, neighbouring ones are of different classes.
+constexpr int kMostPartitionsOfAnyClasses = 2;
+
 /// Times of a model on a virtual device as sums over the blocks before: compute_ns(first, end, batch) in constant time.
 class BlockSums {
  public:
@@ -52,7 +55,8 @@ class Enumeration {
 
   std::vector<CandidatePipeline> run() {
     for (int batch = 1; batch <= problem_.most_requests; ++batch) {
-      CandidatePipeline start{.batch_size = batch, .batch_building_ns = building_ns(batch)};
+      CandidatePipeline start{.batch_size = batch,
+                              .batch_building_ns = batch_building_ns(batch, building_, problem_.margins)};
       budget_ns_ = latency_budget_ns(model_.objective_ns, problem_.margins) - start.batch_building_ns;
       if (budget_ns_ > 0) extend(start, 0, 0);
     }
@@ -63,11 +67,6 @@ class Enumeration {
   }
 
  private:
-  Nanoseconds building_ns(int batch) const {
-    if (building_ <= 0) return 0;
-    return static_cast<Nanoseconds>(std::llround(problem_.margins.batch_building * 1e9 * (batch - 1) / building_));
-  }
-
   void extend(const CandidatePipeline& front, int first, Nanoseconds used_ns) {
     const int end_of_model = num_blocks(model_.profile);
     if (first == end_of_model) return keep(front);
@@ -80,6 +79,7 @@ class Enumeration {
           const Nanoseconds used = used_ns + hop_ns(front, k) + times.compute_ns(first, end, front.batch_size);
           if (used > budget_ns_) break;  // a longer pool takes longer
           if (!fits(k, times, first, end, front.batch_size)) break;
+          if (would_be_one_pool(front, k, times, end)) continue;
           CandidatePipeline next = front;
           next.pools.push_back({.first_block = first, .end_block = end, .device_class = k, .share = times.share()});
           next.pools.back().requests_per_second =
@@ -122,6 +122,14 @@ class Enumeration {
     Bytes needed = times.working_bytes(first, end, batch);
     for (int block = first; block < end; ++block) needed += model_.profile.weight_bytes[block];
     return needed * times.share() <= *limit;
+  }
+
+  /// Neighbouring pools of one class are no better than one pool on the devices of both, which computes as much and
+  /// sends less: where there are many pipelines, those are left out unless memory needs them.
+  bool would_be_one_pool(const CandidatePipeline& front, int k, const BlockSums& times, int end) const {
+    if (problem_.most_partitions <= kMostPartitionsOfAnyClasses || front.pools.empty()) return false;
+    const CandidatePool& last = front.pools.back();
+    return last.device_class == k && fits(k, times, last.first_block, end, front.batch_size);
   }
 
   void keep(const CandidatePipeline& candidate) {
@@ -176,7 +184,17 @@ std::vector<CandidatePipeline> pipeline_candidates(const ServingProblem& problem
   return Enumeration(problem, model, building_requests_per_second).run();
 }
 
+bool has_times(const ServingProblem& problem, const ModelToServe& model) {
+  return std::ranges::any_of(problem.classes, [&](const DeviceClass& device_class) {
+    const auto shares = measured_shares(model.profile, device_class.name);
+    return !shares.empty() && shares.front() <= problem.most_share;
+  });
+}
+
 std::string why_no_candidate(const ServingProblem& problem, const ModelToServe& model) {
+  if (!has_times(problem, model))
+    return fmt::format("no profile of it was measured on {} of the cluster's classes",
+                       problem.most_share == 1 ? "whole devices" : "devices");
   ServingProblem without_limits = problem;
   without_limits.memory_limit_bytes.clear();
   if (!pipeline_candidates(without_limits, model, 0).empty())

@@ -30,11 +30,15 @@ bool dominates(const CandidatePipeline& one, const CandidatePipeline& other);
 
 /// All pipelines of a model of at most most_partitions pools whose planned batches are answered within the objective's
 /// budget (latency_budget_ns), building at `building_requests_per_second` (0: in no time) included, that fit into the
-/// devices' memory, and that no other one dominates. By classes, then as found: deterministic. A pool's limits, with G
-/// devices to a server and s its share, in requests per second of a virtual device:
+/// devices' memory, and that no other one dominates. Where most_partitions is more than 2, neighbouring pools are of
+/// different classes unless memory does not hold both in one. By classes, then as found: deterministic. A pool's
+/// limits, with G devices to a server and s its share, in requests per second of a virtual device:
 ///   batch / compute time,  1 / (s G transfer time of a request in),  the same of a request out
 std::vector<CandidatePipeline> pipeline_candidates(const ServingProblem& problem, const ModelToServe& model,
                                                    double building_requests_per_second);
+
+/// Whether any of its times are of a class, of a share that pools may have.
+bool has_times(const ServingProblem& problem, const ModelToServe& model);
 
 /// Time that one request's bytes occupy the cards of a sender and a receiver of these classes: of the slower one.
 Nanoseconds transfer_ns(const DeviceClass& from, const DeviceClass& to, Bytes bytes);

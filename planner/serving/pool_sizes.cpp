@@ -13,7 +13,10 @@ namespace frostpipe {
 namespace {
 
 constexpr double kGap = 1e-5;
+/// Enough to prove the plans of PPipe's artifact. An iteration takes as long as the programme has rows and columns, so
+/// large ones have fewer.
 constexpr int kMostNodes = 200'000;
+constexpr double kMostWork = 1e8;  // iterations x columns; some 50 s
 
 /// The columns of one candidate; a pipeline of one pool has no throughput column: it is rate x size.
 struct CandidateColumns {
@@ -41,7 +44,9 @@ class Programme {
   }
 
   std::optional<PoolSizes> solve() const {
-    const auto solution = frostpipe::solve(milp_, kGap, kMostNodes);
+    const double iterations = kMostWork / static_cast<double>(milp_.columns.size());
+    const auto solution =
+        frostpipe::solve(milp_, kGap, {.nodes = kMostNodes, .iterations = static_cast<int>(std::min(iterations, 1e9))});
     if (!solution) return std::nullopt;
     PoolSizes result{.pipelines = std::vector<std::vector<SizedPipeline>>(problem_.models.size()),
                      .bound = solution->bound * unit_};

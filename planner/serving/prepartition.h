@@ -22,8 +22,8 @@ struct Prepartition {
 };
 
 /// The cuts of fewest bytes into `num_blocks` non-empty blocks, each of which has its share of the time of a single
-/// request on every device type (on whole devices) within the bounds; of equal ones the first cuts as early as
-/// possible. None if there is no such cut. Exact: best[p][j] = min over i of best[p - 1][i] + bytes of the cut at j,
+/// request on every device type (of whole devices) of `layers` within the bounds; of equal ones the first cuts as early
+/// as possible. None if there is no such cut. Exact: best[p][j] = min over i of best[p - 1][i] + bytes of the cut at j,
 /// where layers [i, j) are within the bounds (O(N L^2)).
 std::optional<Prepartition> prepartition_within(const ServingProfile& layers, int num_blocks,
                                                 const BlockBounds& bounds);

@@ -15,7 +15,7 @@ struct ModelToServe {
   Nanoseconds objective_ns = 0;
   double required_requests_per_second = 0;  // of the cheapest plan
   ServingProfile profile;
-  /// At which its batches are built. None: at what it gets without pipelines from a plan that builds them in no time.
+  /// At which its batches are built. None: what make_serving_plan finds out.
   std::optional<double> building_requests_per_second = std::nullopt;
   Provenance provenance;
 };
@@ -32,8 +32,9 @@ struct ServingProblem {
   ServingMargins margins;
   DType dtype = DType::kFloat32;
   int most_partitions = 2;
-  int most_requests = 8;  // of a batch
-  int most_share = 4;     // virtual devices of a device
+  /// Times of larger batches, and of smaller parts of a device, are not made use of.
+  int most_requests = 8;
+  int most_share = 4;  // virtual devices of a device
 };
 
 }  // namespace frostpipe

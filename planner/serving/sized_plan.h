@@ -23,8 +23,8 @@ std::variant<SizedPlan, Infeasible> size_plan(const ServingProblem& problem, con
 /// The same problem with one whole device to a pipeline's only pool.
 ServingProblem without_pipelines(ServingProblem problem);
 
-/// Of each model, as it says, else by a plan without pipelines and without batch building; 0 for models that cannot be
-/// served without pipelines.
+/// Of each model, as it says, else what a plan without pipelines gives it that builds batches in no time, else what a
+/// plan of the problem itself does; 0 for models that cannot be served at all.
 std::vector<double> building_rates(const ServingProblem& problem);
 
 /// With all that a plan holds of the problem, its bound included.

@@ -5,6 +5,7 @@
 #include <limits>
 #include <numeric>
 #include <random>
+#include <utility>
 
 #include "profiles/enum_words.h"
 #include "profiles/error.h"
@@ -35,20 +36,43 @@ struct Stretch {
   double seconds = 0;
 };
 
-/// The n-th stretch of a process.
-Stretch stretch_of(ArrivalProcess process, int n, RandomSource& random) {
-  const bool is_burst = n % 2 == 0;
-  switch (process) {
-    case ArrivalProcess::square:
-      return {.factor = is_burst ? 1.5 : 0.5, .seconds = 1};
-    case ArrivalProcess::mmpp:
-      return {.factor = is_burst ? 3.0 : 0.5, .seconds = random.exponential(is_burst ? 0.5 : 2)};
-    case ArrivalProcess::even:
-    case ArrivalProcess::poisson:
-      break;
+/// The stretches of a process, one after the other. A run begins anywhere in them, so that every moment of it has the
+/// mean rate in the mean.
+class Stretches {
+ public:
+  Stretches(ArrivalProcess process, RandomSource& random) : process_(process), random_(random) {
+    if (process == ArrivalProcess::square) {
+      const double phase = 2 * random.uniform();
+      is_burst_ = phase < 1;
+      begun_ = is_burst_ ? phase : phase - 1;
+    } else if (process == ArrivalProcess::mmpp) {
+      is_burst_ = random.uniform() < kBurstSeconds / (kBurstSeconds + kCalmSeconds);  // what is left has no memory
+    }
   }
-  return {.factor = 1, .seconds = std::numeric_limits<double>::infinity()};
-}
+
+  Stretch next() {
+    const bool is_burst = std::exchange(is_burst_, !is_burst_);
+    switch (process_) {
+      case ArrivalProcess::square:
+        return {.factor = is_burst ? 1.5 : 0.5, .seconds = 1 - std::exchange(begun_, 0)};
+      case ArrivalProcess::mmpp:
+        return {.factor = is_burst ? 3.0 : 0.5,
+                .seconds = random_.exponential(is_burst ? kBurstSeconds : kCalmSeconds)};
+      case ArrivalProcess::even:
+      case ArrivalProcess::poisson:
+        break;
+    }
+    return {.factor = 1, .seconds = std::numeric_limits<double>::infinity()};
+  }
+
+ private:
+  static constexpr double kBurstSeconds = 0.5, kCalmSeconds = 2;  // of mmpp, in the mean
+
+  ArrivalProcess process_;
+  RandomSource& random_;
+  bool is_burst_ = true;
+  double begun_ = 0;  // seconds of the first stretch that are over
+};
 
 std::vector<Nanoseconds> even_arrivals(double rate, Nanoseconds duration_ns) {
   std::vector<Nanoseconds> times;
@@ -69,9 +93,10 @@ std::vector<Nanoseconds> arrivals_of(ArrivalProcess process, double requests_per
   const double end = 1e-9 * static_cast<double>(duration_ns);
   RandomSource random(seed);
   std::vector<Nanoseconds> times;
+  Stretches stretches(process, random);
   double begin = 0;
-  for (int n = 0; begin < end; ++n) {
-    const Stretch stretch = stretch_of(process, n, random);
+  while (begin < end) {
+    const Stretch stretch = stretches.next();
     const double stretch_end = std::min(end, begin + stretch.seconds);
     const double mean_gap = 1 / (requests_per_second * stretch.factor);
     // A Poisson process has no memory, so each stretch may begin anew.

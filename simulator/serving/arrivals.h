@@ -16,11 +16,12 @@ namespace frostpipe {
 enum class ArrivalProcess {
   even,     // one every 1 / rate, the first after as long
   poisson,  // independent of each other: exponential gaps
-  square,   // Poisson, at 1.5 and 0.5 times the rate in turn, a second each
-  mmpp,     // Poisson, at 3 and 0.5 times the rate for exponential times of 0.5 s and 2 s in the mean
+  square,   // Poisson, at 1.5 and 0.5 times the rate in turn, a second each, from a random moment of the two on
+  mmpp,     // Poisson, at 3 and 0.5 times the rate for exponential times of 0.5 s and 2 s in the mean, either first
 };
 
-/// In [0, duration_ns). Requires requests_per_second >= 0.
+/// In [0, duration_ns), at the rate in the mean over seeds, however short the duration. Requires requests_per_second >=
+/// 0. Takes time for every request, and for every second where the rate changes.
 std::vector<Nanoseconds> arrivals_of(ArrivalProcess process, double requests_per_second, Nanoseconds duration_ns,
                                      std::uint64_t seed);
 

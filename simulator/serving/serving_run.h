@@ -12,8 +12,10 @@ namespace frostpipe {
 
 /// Why a request was not answered.
 enum class DropReason {
-  no_device_in_time,     // when its turn came, no pipeline would have answered it within the objective
-  batch_not_filled,      // it had waited for others to fill its batch, and then no batch was in time
+  /// When its turn came, the pipeline that would have waited least had no batch of at least 95 % of the planned size in
+  /// time. Smaller batches, and other pipelines, were not looked at.
+  no_device_in_time,
+  batch_not_filled,      // it had waited for others to fill its batch, and then no batch was in time there
   time_spent_in_queues,  // reactive data plane: a pool found it too late to be answered within the objective
   failed,                // its worker was lost, or could not compute it; never in a simulation
 };

@@ -54,7 +54,7 @@ class SimulateServingTest(CliTest):
         text = self.run_tool("simulate", "serving.json", "--load-factor", 0.5, "--seconds", 2).stdout
         self.assertEqual(text.splitlines()[0],
                          "poisson arrivals (seed 1), 112.5 requests/s for 2.00 s, reserved data plane")
-        for header in ("in time [%]", "99 % [ms]", "objective [ms]", "computing [%]", "requests per batch"):
+        for header in ("in time [%]", "99 % [ms]", "SLO [ms]", "computing [%]", "requests per batch"):
             self.assertIn(header, text)
 
     def test_recorded_arrivals_as_they_are_and_stretched(self):
@@ -69,6 +69,23 @@ class SimulateServingTest(CliTest):
         self.assertEqual(stretched["window_ns"], 30 * MS + 1)
         self.assertEqual(self.simulate("--arrivals", "times.csv", "--seconds", 1)["models"][0]["requests"], 2)
 
+    def test_a_timeline_has_every_batch(self):
+        models = self.simulate("--arrivals", "even", "--load-factor", 0.5, "--seconds", 1,
+                               "--timeline", "trace.json")["models"]
+        events = self.read("trace.json")["traceEvents"]
+        names = {event["pid"]: event["args"]["name"] for event in events if event["name"] == "process_name"}
+        self.assertEqual(list(names.values()), ["large, pipeline 0, partition 0: slow",
+                                                "large, pipeline 0, partition 1: fast",
+                                                "small, pipeline 0, partition 0: slow"])
+        pools = [pool for model in models for pool in model["pools"]]
+        for process, pool in zip(names, pools, strict=True):
+            spans = [event for event in events if event["ph"] == "X" and event["pid"] == process]
+            computed = [event for event in spans if event["cat"] == "compute"]
+            self.assertEqual(len(computed), pool["batches"])
+            self.assertEqual(sum(event["args"]["requests"] for event in computed), pool["requests"])
+            sent = [event["dur"] for event in spans if event["cat"] == "transfer"]
+            self.assertEqual(sent, [1000] * (pool["batches"] if pool["partition"] == 1 else 0))
+
     def test_what_is_wrong_is_said(self):
         refused = lambda *options, **how: self.assert_refused("simulate", "serving.json", *options, **how)
         refused("--arrivals", "gamma", says='--arrivals: must be a file of times or one of even, poisson, square, mmpp')
@@ -76,6 +93,9 @@ class SimulateServingTest(CliTest):
         refused("--arrivals", "times.csv", says="times.csv: line 1: names no column TIMESTAMP, but a, b")
         refused("--arrivals", "times.csv", "--arrivals-column", "b", "--rate", 5, says="all requests come at one time")
         refused("--rate", 1e9, says="are more than 20 million requests; ask for fewer --seconds")
+        for process in ("square", "mmpp"):  # a change of the rate each second takes time even where nothing arrives
+            refused("--arrivals", process, "--rate", 1e-6, "--seconds", 1e9,
+                    says=f"--seconds: must be <= 1e+06 with --arrivals {process}, is 1e+09")
         self.write("two.csv", "1\n2\n")
         refused("--arrivals", "two.csv", "--rate", 0, says="--rate: stretches the 2 requests of two.csv over more than")
         refused("--rate", 5, "--load-factor", 1, code=2, says="--rate")

@@ -169,7 +169,7 @@ def synthetic_serving_plan():
             "models": [served_model("large", 3, 100, 2, [serving_pool(0, 1, "slow", 2, [20], 100),
                                                          serving_pool(1, 2, "fast", 1, [5], 200, 1)], 100),
                        served_model("small", 1, 20, 1, [serving_pool(0, 1, "slow", 1, [8], 125)], 125)],
-            "objective_value": 33.3, "objective_bound": None}
+            "objective_value": 100 / 3, "objective_bound": None}
 
 
 class CliTest(unittest.TestCase):

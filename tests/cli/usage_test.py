@@ -43,7 +43,7 @@ class UsageTest(CliTest):
         self.assertRegex(libraries,
                          "^"
                          + ", ".join(rf"{name} [\d.]+" for name in ("fmt", "CLI11", "nlohmann_json", "Boost", "Clp",
-                                                                    "cpp-httplib", "ICU")) + "$")
+                                                                    "Cbc", "cpp-httplib", "ICU")) + "$")
         self.assertRegex(compiler, r"^\w+ [\d.]+, \w+$")
 
     def test_the_commit_follows_the_checkout(self):

@@ -93,7 +93,8 @@ class InstalledTest(EndToEndTest):
         self.assertIn("Apache License", (documents / "LICENSE").read_text())
         self.assertTrue((documents / "docs/installing.md").exists())
         if shutil.which("dpkg-query"):
-            for name in ("clp", "fmt", "icu", "jpeg", "png", "stdc++", "json", "xxhash", "boost", "cli11"):
+            for name in ("clp", "cbc", "cgl", "osi", "fmt", "icu", "jpeg", "png", "stdc++", "json", "xxhash", "boost",
+                         "cli11"):
                 self.assertTrue([file for file in (documents / "licences").iterdir() if name in file.name], name)
 
     def test_the_archive_is_small(self):

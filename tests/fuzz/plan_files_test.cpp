@@ -12,6 +12,7 @@
 #include "profiles/profile.h"
 #include "tests/fuzz/mutations.h"
 #include "tests/fuzz/small_run.h"
+#include "tests/plan/serving/examples.h"
 #include "tests/support/synthetic_profile.h"
 
 namespace frostpipe {
@@ -54,6 +55,14 @@ TEST(Fuzz, PlansWithRowsOfASchedule) {
   set_schedule_rows(plan.phases[0], "mine.csv", {"0F0,0F1,0I0,0W0,0B1", "1F0,1B0,1F1,1I1,1W1"}, "");
   validate(plan, test::synthetic_model(2), "plan.json");
   fuzz(to_json(plan), read_and_validate);
+}
+
+TEST(Fuzz, ServingPlans) {
+  fuzz(to_json(examples::two_model_plan()), [](const std::string& text) {
+    const ServingPlan plan = serving_plan_from_json(text, "plan.json");
+    if (serving_plan_from_json(to_json(plan), "again") != plan)
+      throw std::logic_error("read, written and read again is another plan");
+  });
 }
 
 TEST(Fuzz, Runs) {

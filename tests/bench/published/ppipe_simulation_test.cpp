@@ -5,44 +5,17 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
-#include <filesystem>
 
-#include "profiles/error.h"
-#include "profiles/files.h"
-#include "tests/support/scratch_folder.h"
+#include "tests/bench/published/ppipe_artifact.h"
 
 namespace frostpipe {
 namespace {
 
+using test::PPipeArtifactFolder;
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 
-class PPipePlans : public test::ScratchFolderTest {
- protected:
-  PPipePlans() {
-    // One model of two blocks: 1 ms and 3 ms on L4, half of it with 2 requests; 1 and 2 ms on a half of P4.
-    write_file_atomically(folder_ / "block-timing-tf32/net-L4-1.csv", "1000,1500\n3000,4500\n");
-    write_file_atomically(folder_ / "block-timing-tf32/net-P4-2.csv", "1000,1800\n2000,3600\n");
-    write_plan("_bl.json", R"([{"layers": [0, 2], "gpu": "L4", "mps": 0, "num_gpu": 1.0, "bs": 2}])");
-    write_plan("_dart-r.json", R"([{"layers": [0, 2], "gpu": "L4", "mps": 0, "num_gpu": 1.0, "bs": 1}])");
-    write_plan("_v4.json", R"([{"layers": [0, 1], "gpu": "P4", "mps": 1, "num_gpu": 1.5, "bs": 1},
-                               {"layers": [1, 2], "gpu": "L4", "mps": 0, "num_gpu": 2.0, "bs": 1}])");
-  }
-
-  void write_plan(const std::string& planner, std::string partitions) {
-    for (std::size_t at = 0; (at = partitions.find("\"bs\"", at)) != std::string::npos; at += 40)
-      partitions.insert(at, R"("dnn": "net", "xput": 100.0, )");
-    write_file_atomically(folder_ / ("plans/maf19/net_1.0_L4-P4_25-75_bw-gbps-6_sla-multiplier-5" + planner),
-                          R"([{"xput": 100.0, "sla": 40000.25, "config": {"dnn_name": "net",
-                              "gpu_name_arr": ["L4", "P4"], "num_gpu_per_server_arr": [4, 1], "bw_gbps": 6,
-                              "transmit_time_us_arr": [250.125]},
-                              "pipelines": [{"xput": 100.0, "partitions": )" +
-                              partitions + "}]}]");
-  }
-};
-
-TEST_F(PPipePlans, AreReadWithTheTimesOfTheirBlocks) {
-  const std::vector<PPipeInstance> instances = ppipe_instances(folder_);
+TEST_F(PPipeArtifactFolder, AreReadWithTheTimesOfTheirBlocks) {
+  const std::vector<PPipeInstance> instances = ppipe_instances(load_ppipe_plans(folder_));
   ASSERT_EQ(instances.size(), 1U);
   EXPECT_EQ(instances[0].cluster, "L4-P4");
   const ServedModel& whole = instances[0].np.models.at(0);
@@ -60,9 +33,9 @@ TEST_F(PPipePlans, AreReadWithTheTimesOfTheirBlocks) {
   EXPECT_THAT(cut.at(1).compute_ns, ElementsAre(3'000'000));
 }
 
-TEST_F(PPipePlans, LittleLoadIsCarriedByAll) {
+TEST_F(PPipeArtifactFolder, LittleLoadIsCarriedByAll) {
   // 100 requests a second of 4 ms or less and 40 ms to answer.
-  const std::vector<PPipeLoads> loads = largest_loads(ppipe_instances(folder_), 1);
+  const std::vector<PPipeLoads> loads = largest_loads(ppipe_instances(load_ppipe_plans(folder_)), 1);
   ASSERT_EQ(loads.size(), 1U);
   EXPECT_EQ(loads[0].dart.largest_load_factor, 1);
   EXPECT_EQ(loads[0].ppipe.largest_load_factor, 1);
@@ -71,22 +44,12 @@ TEST_F(PPipePlans, LittleLoadIsCarriedByAll) {
   EXPECT_NEAR(loads[0].ppipe.weak_class_utilisation, 0.1 / 2 / 75, 0.05 * 0.1 / 2 / 75);
 }
 
-TEST_F(PPipePlans, AMissingBlockIsNamed) {
-  write_file_atomically(folder_ / "block-timing-tf32/net-L4-1.csv", "1000,1500\n");
-  try {
-    ppipe_instances(folder_);
-    FAIL() << "must throw";
-  } catch (const InvalidInput& error) {
-    EXPECT_THAT(error.what(), HasSubstr("net-L4-1.csv: line 2: must hold the times of a block"));
-  }
-}
-
 TEST(PPipeSimulation, GivesTheFiguresOfThePaper) {
-  const char* const folder = std::getenv("FROSTPIPE_PPIPE_FOLDER");
+  const char* const folder = std::getenv("FROSTPIPE_PPIPE_DATA");
   if (!folder)
-    GTEST_SKIP() << "PPipe's figures are NOT tested: set FROSTPIPE_PPIPE_FOLDER to a folder with its artifact's "
-                    "plans/maf19 and block-timing-tf32";
-  for (const PublishedRow& row : ppipe_simulated_rows(folder)) {
+    GTEST_SKIP() << "PPipe's figures are NOT tested: set FROSTPIPE_PPIPE_DATA to a folder with its artifact's "
+                    "plans/maf19, block-timing-tf32 and prepartition_mappings";
+  for (const PublishedRow& row : ppipe_simulated_rows(ppipe_instances(load_ppipe_plans(folder)))) {
     // Load factors to 0.02, gains to 3 points, attainment to 1 point; which load Figure 8 is of is not said.
     if (row.what.starts_with("utilisation")) continue;
     const double tolerance = row.what.starts_with("largest") ? 0.02 : row.what.starts_with("attainment") ? 1 : 3;

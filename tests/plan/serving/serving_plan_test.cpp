@@ -1,8 +1,10 @@
 #include "plan/serving/serving_plan.h"
 
+#include <cmath>
 #include <functional>
 
 #include "plan/plan_kind.h"
+#include "profiles/error.h"
 #include "tests/plan/examples.h"
 #include "tests/plan/serving/examples.h"
 
@@ -79,6 +81,15 @@ struct Broken {
   std::function<void(ServingPlan&)> breaks;
 };
 
+void expect_refused(const std::vector<Broken>& all) {
+  for (const auto& [sentence, breaks] : all) {
+    auto plan = two_model_plan();
+    breaks(plan);
+    EXPECT_EQ(message_of([&] { validate(plan, "plan.json"); }), sentence);
+    EXPECT_EQ(message_of([&] { serving_plan_from_json(to_json(plan), "plan.json"); }), sentence);
+  }
+}
+
 TEST(ServingPlan, ThatBreaksARuleIsRefusedWithTheRule) {
   const std::vector<Broken> all = {
       {"plan.json: device_classes[1].name: must be different from those before, is \"fast\"",
@@ -87,7 +98,8 @@ TEST(ServingPlan, ThatBreaksARuleIsRefusedWithTheRule) {
        [](ServingPlan& plan) { plan.device_classes[0].count = 1; }},
       {"plan.json: models[1].name: must be different from those before, is \"large\"",
        [](ServingPlan& plan) { plan.models[1].name = "large"; }},
-      {"plan.json: models[1].weight: must be > 0, is 0", [](ServingPlan& plan) { plan.models[1].weight = 0; }},
+      {"plan.json: models[1].weight: must be >= 1e-06 and <= 1e+06, is 0",
+       [](ServingPlan& plan) { plan.models[1].weight = 0; }},
       {"plan.json: models[1].pipelines: must hold at least one pipeline, is []",
        [](ServingPlan& plan) { plan.models[1].pipelines.clear(); }},
       {"plan.json: models[0].pipelines[0].partitions[1].first_block: must be 2, where the partition before ends, is 1",
@@ -112,14 +124,68 @@ TEST(ServingPlan, ThatBreaksARuleIsRefusedWithTheRule) {
       {"plan.json: models[0].pipelines[0]: must answer a batch of 2 within 36.0 ms, what the margins leave of the "
        "objective, is 42.0 ms",
        [](ServingPlan& plan) { plan.models[0].objective_ns = 60'000'000; }},
+  };
+  expect_refused(all);
+}
+
+TEST(ServingPlan, WithAValueThatIsNotItsOwnIsRefused) {
+  const std::vector<Broken> all = {
+      {"plan.json: models[0].pipelines[0].batch_building_ns: must be 10000000, what the margins count for a batch of 2 "
+       "at 130 requests/s, is 9000000",
+       [](ServingPlan& plan) { plan.models[0].pipelines[0].batch_building_ns = 9'000'000; }},
+      {"plan.json: objective_value: must be 125, the least requests per second per weight, is 150",
+       [](ServingPlan& plan) { plan.objective_value = 150; }},
+      {"plan.json: objective_bound: must be >= 125, the objective's value, is 124",
+       [](ServingPlan& plan) { plan.objective_bound = 124; }},
+      {"plan.json: device_classes[1].price_per_hour: must be there in a plan that is to be cheap, is null",
+       [](ServingPlan& plan) { plan.objective = ServingObjective::cost; }},
+      {"plan.json: objective_value: must be 5.5, the price of the devices in use, is 125",
+       [](ServingPlan& plan) {
+         plan.objective = ServingObjective::cost;  // 2 of 0.75 and 4 of 1
+         plan.device_classes[1].price_per_hour = 1;
+       }},
+      {"plan.json: objective_bound: must be <= 5.5, the objective's value, is 6",
+       [](ServingPlan& plan) {
+         plan.objective = ServingObjective::cost;
+         plan.device_classes[1].price_per_hour = 1;
+         plan.objective_value = 5.5;
+         plan.objective_bound = 6;
+       }},
       {"plan.json: models[1].pipelines[0].partitions[0]: must have no input_bytes, transfer_ns and latency_ns: no "
        "partition is before it, is 5, 0 and 0",
        [](ServingPlan& plan) { plan.models[1].pipelines[0].partitions[0].input_bytes = 5; }}};
-  for (const auto& [sentence, breaks] : all) {
+  expect_refused(all);
+}
+
+TEST(ServingPlan, OfAnOlderVersionIsRefused) {
+  for (const char* const version : {"1", "2"}) {
+    const std::string file = with(to_json(two_model_plan()), "\"version\": 3", std::string("\"version\": ") + version);
+    EXPECT_EQ(message_of([&] { serving_plan_from_json(file, "plan.json"); }),
+              std::string("plan.json: version: must be >= 3 in a plan of serving, is ") + version);
+  }
+  const std::string version = "\"version\": ";
+  std::string newer = to_json(two_phase_plan());
+  newer[newer.find(version) + version.size()] = '3';
+  EXPECT_EQ(message_of([&] { plan_from_json(newer, "plan.json"); }),
+            "plan.json: version: must be <= 2 in a plan of training, is 3");
+}
+
+// What a file may not hold is not written: a plan is validated before.
+TEST(ServingPlan, BeyondTheBoundsOfItsFileIsRefusedBeforeItIsWritten) {
+  const std::vector<std::function<void(ServingPlan&)>> all = {
+      [](ServingPlan& plan) { plan.models[1].objective_ns = 2'000'000'000'000; },
+      [](ServingPlan& plan) { plan.models[0].weight = 1e13; },
+      [](ServingPlan& plan) { plan.models[0].weight = std::nan(""); },
+      [](ServingPlan& plan) { plan.models[1].building_requests_per_second = 1e13; },
+      [](ServingPlan& plan) { plan.margins.batch_building = 1e13; },
+      [](ServingPlan& plan) { plan.models[1].required_requests_per_second = std::nan(""); },
+      [](ServingPlan& plan) { plan.device_classes[0].price_per_hour = 1e13; },
+      [](ServingPlan& plan) { plan.objective_value = std::nan(""); },
+      [](ServingPlan& plan) { plan.objective_bound = 1e13; }};
+  for (std::size_t i = 0; i < all.size(); ++i) {
     auto plan = two_model_plan();
-    breaks(plan);
-    EXPECT_EQ(message_of([&] { validate(plan, "plan.json"); }), sentence);
-    EXPECT_EQ(message_of([&] { serving_plan_from_json(to_json(plan), "plan.json"); }), sentence);
+    all[i](plan);
+    EXPECT_THROW(validate(plan, "plan.json"), InvalidInput) << i;
   }
 }
 

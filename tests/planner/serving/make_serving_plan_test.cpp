@@ -1,11 +1,13 @@
 #include "planner/serving/make_serving_plan.h"
 
+#include <algorithm>
 #include <string>
 #include <tuple>
 #include <utility>
 #include <vector>
 
 #include "planner/serving/device_classes.h"
+#include "planner/serving/pipeline_candidates.h"
 #include "tests/plan/examples.h"
 
 namespace frostpipe {
@@ -120,6 +122,100 @@ TEST(MakeServingPlan, SaysInASentenceWhatCannotBe) {
   problem.models.push_back(model_of_two_blocks());
   problem.models[2].name = "third";
   EXPECT_THAT(reason(ServingMethod::ppipe, problem), HasSubstr("1 fast and 1 slow are too few to serve 3 models"));
+}
+
+// Neither device holds both blocks, so there is no plan without pipelines. With them, and built in no time, batches of
+// two (5 ms each) give 400 requests/s; so they take 1.3 / 400 s to build.
+TEST(MakeServingPlan, BuildsBatchesByItsOwnThroughputWhereOneDeviceIsTooFew) {
+  auto problem = two_devices();
+  problem.memory_limit_bytes = {150, 150};
+  problem.models[0].objective_ns = 34 * kMillisecond;
+  problem.models[0].profile.times[0].forward_ns = {{4 * kMillisecond, 5 * kMillisecond},
+                                                   {4 * kMillisecond, 5 * kMillisecond}};
+  problem.models[0].profile.times[1].forward_ns = {{4 * kMillisecond, 5 * kMillisecond},
+                                                   {20 * kMillisecond, 25 * kMillisecond}};
+  const auto plan = planned(ServingMethod::ppipe, problem);
+  EXPECT_NEAR(plan.models[0].building_requests_per_second, 400, 1e-6);
+  EXPECT_EQ(plan.models[0].pipelines[0].batch_size, 2);
+  EXPECT_EQ(plan.models[0].pipelines[0].batch_building_ns, 3'250'000);
+}
+
+TEST(MakeServingPlan, RefusesAModelThatWasMeasuredOnNoClass) {
+  auto problem = two_devices();
+  problem.models.push_back(model_of_two_blocks());
+  problem.models[1].name = "other";
+  problem.models[1].profile.times = {
+      {.device_type = "third", .forward_ns = {{1}, {1}}},
+      {.device_type = "fast", .share = 8, .forward_ns = {{1}, {1}}},
+  };
+  EXPECT_EQ(message_of([&] { make_serving_plan(ServingMethod::ppipe, problem); }),
+            "model \"other\": no profile of it was measured on a device of the cluster (\"fast\", \"slow\"), or on a "
+            "part down to 1/4 of one; they know \"third\", \"1/8 fast\"");
+  problem.models[1].profile.times[1].share = 2;
+  EXPECT_THAT(reason(ServingMethod::ppipe_np, problem),
+              HasSubstr("model other: no profile of it was measured on whole devices of the cluster's classes"));
+}
+
+TEST(MakeServingPlan, RefusesNumbersThatNoFileHolds) {
+  auto problem = two_devices();
+  problem.models[0].weight = 1e-11;
+  EXPECT_EQ(message_of([&] { make_serving_plan(ServingMethod::ppipe, problem); }),
+            "model net: weight: must be >= 1e-06 and <= 1e+06, is 1e-11");
+  problem = two_devices();
+  problem.models[0].objective_ns = 2'000'000 * kMillisecond;
+  EXPECT_THAT(message_of([&] { make_serving_plan(ServingMethod::ppipe, problem); }),
+              HasSubstr("model net: latency objective: must be > 0 and <= 16.7 min, is 33.3 min"));
+}
+
+// Each of the two fast devices has a slow one before it: 250 requests/s a pair. Of the five slow ones three are left,
+// on which a whole model takes 24 ms: too long for 20 ms, not for 50.
+TEST(DartR, PairsDevicesAndServesWholeModelsOnTheRest) {
+  auto problem = two_devices();
+  problem.classes[0].count = 2;
+  problem.classes[1].count = 5;
+  const auto pairs = planned(ServingMethod::ppipe_dart, problem);
+  EXPECT_DOUBLE_EQ(pairs.objective_value, 500);
+  ASSERT_EQ(pairs.models[0].pipelines.size(), 1u);
+  EXPECT_EQ(pairs.models[0].pipelines[0].partitions[0].num_virtual_devices, 2);
+  EXPECT_EQ(pairs.models[0].pipelines[0].partitions[1].num_virtual_devices, 2);
+  EXPECT_EQ(pairs.objective_bound, std::nullopt);
+  problem.models[0].objective_ns = 50 * kMillisecond;
+  const auto both = planned(ServingMethod::ppipe_dart, problem);
+  EXPECT_DOUBLE_EQ(both.objective_value, 500 + 3 / 0.024);
+  ASSERT_EQ(both.models[0].pipelines.size(), 2u);
+  EXPECT_EQ(both.models[0].pipelines[1].partitions[0].device_class, "slow");
+  EXPECT_EQ(both.models[0].pipelines[1].partitions[0].num_virtual_devices, 3);
+}
+
+// Each model gets one fast device and two slow ones. The first block takes 8 ms on a slow one, so it needs two of them
+// to keep the fast one busy (250 requests/s); a pair does 125, and the slow one that is left nothing in time.
+TEST(DartR, IsWorseThanPPipeWhereTheClassesAreNotWantedOneToOne) {
+  auto problem = two_devices();
+  problem.classes[0].count = 2;
+  problem.classes[1].count = 4;
+  problem.models[0].objective_ns = 40 * kMillisecond;
+  problem.models[0].profile.times[1].forward_ns = {{8 * kMillisecond}, {100 * kMillisecond}};
+  problem.models.push_back(problem.models[0]);
+  problem.models[1].name = "other";
+  EXPECT_DOUBLE_EQ(planned(ServingMethod::ppipe_dart, problem).objective_value, 125);
+  EXPECT_NEAR(planned(ServingMethod::ppipe, problem).objective_value, 250, 250 * 2e-5);
+}
+
+/// Whether two neighbouring pools of a candidate are of one class.
+bool has_neighbours_of_one_class(const CandidatePipeline& candidate) {
+  return std::ranges::adjacent_find(candidate.pools, {}, &CandidatePool::device_class) != candidate.pools.end();
+}
+
+TEST(PipelineCandidates, OfThreePoolsChangeClassFromPoolToPoolUnlessMemoryForbidsIt) {
+  auto problem = two_devices();
+  problem.models[0].objective_ns = 1000 * kMillisecond;
+  const auto candidates = [&] { return pipeline_candidates(problem, problem.models[0], 0); };
+  EXPECT_TRUE(std::ranges::any_of(candidates(), has_neighbours_of_one_class));
+  problem.most_partitions = 3;
+  EXPECT_FALSE(candidates().empty());
+  EXPECT_TRUE(std::ranges::none_of(candidates(), has_neighbours_of_one_class));
+  problem.memory_limit_bytes = {150, 150};
+  EXPECT_TRUE(std::ranges::any_of(candidates(), has_neighbours_of_one_class));
 }
 
 TEST(MakeServingPlan, TakesThreeClassesAndThreePartitions) {

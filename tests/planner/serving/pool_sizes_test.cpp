@@ -147,22 +147,59 @@ TEST(PoolSizes, OfSinglePipelinesAreNeverBetterThanTheBest) {
   }
 }
 
+constexpr MilpLimits kEnough{.nodes = 1000, .iterations = 100'000};
+
 // max 5 x + 4 y with 6 x + 4 y <= 24 and x + 2 y <= 6: 21 at (3, 1.5), of whole numbers 20 at (4, 0).
 TEST(Milp, FindsTheBestWholeNumbers) {
   Milp milp{
       .columns = {{.upper = 10, .objective = 5, .is_integer = true}, {.upper = 10, .objective = 4, .is_integer = true}},
       .rows = {{.terms = {{0, 6}, {1, 4}}, .lower = -kNoLimit, .upper = 24},
                {.terms = {{0, 1}, {1, 2}}, .lower = -kNoLimit, .upper = 6}}};
-  const auto whole = solve(milp, 1e-9, 1000);
+  const auto whole = solve(milp, 1e-9, kEnough);
   ASSERT_TRUE(whole);
   EXPECT_NEAR(whole->objective, 20, 1e-6);
   milp.start = {4, 0};  // already the best
-  EXPECT_NEAR(solve(milp, 1e-9, 1000)->objective, 20, 1e-6);
+  EXPECT_NEAR(solve(milp, 1e-9, kEnough)->objective, 20, 1e-6);
   milp.columns[0].is_integer = milp.columns[1].is_integer = false;
   milp.start.clear();
-  EXPECT_NEAR(solve(milp, 1e-9, 1000)->objective, 21, 1e-6);
+  EXPECT_NEAR(solve(milp, 1e-9, kEnough)->objective, 21, 1e-6);
   milp.rows.push_back({.terms = {{0, 1}}, .lower = 5, .upper = kNoLimit});
-  EXPECT_FALSE(solve(milp, 1e-9, 1000));
+  EXPECT_FALSE(solve(milp, 1e-9, kEnough));
+}
+
+/// A knapsack of random things, which is not solved at its first node.
+Milp random_knapsack(std::mt19937& random) {
+  Milp milp;
+  MilpRow first{.lower = -kNoLimit}, second{.lower = -kNoLimit};
+  for (int i = 0; i < 30; ++i) {
+    const auto of = [&](int most) { return 1.0 + static_cast<double>(random() % most); };
+    milp.columns.push_back({.upper = 3, .objective = of(1000), .is_integer = true});
+    first.terms.emplace_back(i, of(1000));
+    second.terms.emplace_back(i, of(1000));
+  }
+  first.upper = 9001;
+  second.upper = 8009;
+  milp.rows = {first, second};
+  return milp;
+}
+
+TEST(Milp, SaysHowFarItsBestIsWhereTheSearchWasCut) {
+  std::mt19937 random(6);
+  int cut = 0;
+  for (int round = 0; round < 20; ++round) {
+    auto milp = random_knapsack(random);
+    const double best = solve(milp, 1e-9, {.nodes = 1'000'000, .iterations = 1'000'000'000})->objective;
+    milp.start.assign(milp.columns.size(), 0);
+    for (const MilpLimits limits :
+         {MilpLimits{.nodes = 1, .iterations = 1'000'000}, MilpLimits{.nodes = 1'000'000, .iterations = 1}}) {
+      const auto cut_off = solve(milp, 1e-9, limits);
+      ASSERT_TRUE(cut_off);
+      EXPECT_GE(cut_off->bound, best * (1 - 1e-6)) << round;
+      EXPECT_LE(cut_off->objective, best * (1 + 1e-6)) << round;
+      cut += cut_off->bound > cut_off->objective * (1 + 1e-6);
+    }
+  }
+  EXPECT_GT(cut, 0) << "else this tests nothing";
 }
 
 }  // namespace

@@ -43,12 +43,38 @@ TEST(Arrivals, PoissonHasExponentialGapsOfTheRate) {
   EXPECT_NEAR(dispersion(times, 200), 1, 0.3);
 }
 
+// In tenths of a second of the period of 2 s, ten neighbouring ones have 150 requests each time, the other ten 50; of
+// two of them the rate changes inside.
 TEST(Arrivals, SquareAlternatesBetweenThreeHalvesAndHalfOfTheRate) {
   const std::vector<Nanoseconds> times = arrivals_of(square, 1000, 100 * kSecond, 3);
-  std::vector<int> counts(2);
-  for (const Nanoseconds at_ns : times) ++counts[at_ns / kSecond % 2];
-  EXPECT_NEAR(counts[0], 75'000, 3 * 274);
-  EXPECT_NEAR(counts[1], 25'000, 3 * 158);
+  std::vector<double> counts(20);
+  for (const Nanoseconds at_ns : times) counts[at_ns / (kSecond / 10) % 20] += 1.0 / 50;
+  const auto is_high = [&](int tenth) { return std::abs(counts[tenth] - 150) < 10; };
+  const auto is_low = [&](int tenth) { return std::abs(counts[tenth] - 50) < 6; };
+  int high = 0, low = 0;
+  for (int tenth = 0; tenth < 20; ++tenth) {
+    high += is_high(tenth);
+    low += is_low(tenth);
+    EXPECT_FALSE(is_high(tenth) && is_high((tenth + 10) % 20)) << tenth;
+  }
+  EXPECT_GE(high, 9);
+  EXPECT_GE(low, 9);
+}
+
+// Half a second is within one stretch as a rule: the mean over seeds is the rate only if a run may begin in any of
+// them.
+TEST(Arrivals, HaveTheirMeanInShortWindowsOverManySeeds) {
+  constexpr int kSeeds = 4'000;
+  for (const ArrivalProcess process : {poisson, square, mmpp}) {
+    for (const Nanoseconds window_ns : {kSecond / 2, 3 * kSecond / 2}) {
+      double requests = 0;
+      for (int seed = 0; seed < kSeeds; ++seed)
+        requests += static_cast<double>(arrivals_of(process, 100, window_ns, seed).size());
+      // The rate's standard deviation is that of mmpp, 100 x sqrt(0.2 x 2^2 + 0.8 x 0.5^2) = 100, over sqrt(4000): 1.6.
+      const double expected = 1e-9 * static_cast<double>(window_ns) * 100;
+      EXPECT_NEAR(requests / kSeeds, expected, 0.06 * expected) << to_string(process) << ", " << window_ns;
+    }
+  }
 }
 
 TEST(Arrivals, MmppKeepsTheMeanRateAndIsBursty) {

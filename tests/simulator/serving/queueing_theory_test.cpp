@@ -66,29 +66,6 @@ TEST_P(QueueingTheory, InATandemOfConstantTimesTheOrderDoesNotMatter) {
   EXPECT_EQ(departures(5, 8, 3), slowest_alone);
 }
 
-TEST_P(QueueingTheory, WorkArrivesAsFastAsItLeaves) {
-  // Little's law, L = lambda W: requests in the system, seen over time, against rate and latency.
-  const auto arrivals = arrivals_of(ArrivalProcess::poisson, 250, 30'000 * kMs, 2);
-  const ServingPlan plan = plan_of(kForever, {{pool(3, {8}), pool(2, {6}, 2)}});
-  const ServingRun run = serve(plan, arrivals, GetParam());
-  std::vector<std::pair<Nanoseconds, int>> changes;
-  for (const ServedRequest& request : run.requests) {
-    changes.emplace_back(request.arrival_ns, 1);
-    changes.emplace_back(request.end_ns, -1);
-  }
-  std::sort(changes.begin(), changes.end());
-  double area = 0;
-  Nanoseconds at = 0, in_system = 0;
-  for (const auto& [time, change] : changes) {
-    area += static_cast<double>(in_system * (time - at));
-    at = time;
-    in_system += change;
-  }
-  const double rate = static_cast<double>(run.requests.size()) / static_cast<double>(at);
-  EXPECT_EQ(in_system, 0);
-  EXPECT_NEAR(area / static_cast<double>(at), rate * 1e6 * mean_latency_ms(run), 1e-6);
-}
-
 INSTANTIATE_TEST_SUITE_P(DataPlanes, QueueingTheory, ::testing::Values(DataPlane::reserved, DataPlane::reactive),
                          [](const auto& info) { return std::string(to_string(info.param)); });
 

@@ -1,0 +1,138 @@
+"""How plan decides how models are served: its options, what it prints, and what it refuses."""
+
+import json
+import unittest
+
+from support import CliTest, synthetic_cluster, synthetic_serving_plan
+
+
+class PlanServingTest(CliTest):
+    def setUp(self):
+        """Two devices of the type "cpu" and four of the type "slow", which takes three times as long."""
+        super().setUp()
+        profile = self.read("profile.json")
+        self.write("slow.json", json.dumps(profile).replace('"cpu"', '"slow"'))
+        self.edit("slow.json", lambda slow: [one["cost"].update(frozen_forward_ns=3 * one["cost"]["frozen_forward_ns"])
+                                             for one in slow["measurements"]])
+        mixed = synthetic_cluster(6)
+        for rank, device in enumerate(mixed["devices"]):
+            device.update(node=rank // 2, type="cpu" if rank < 2 else "slow")
+        mixed["price_per_hour"] = {"cpu": 2, "slow": 0.5}
+        self.write("mixed.json", mixed)
+
+    def arguments(self, *options):
+        return ("plan", "--method", "ppipe", "--profile", "profile.json", "--profile", "slow.json", "--cluster",
+                "mixed.json", "-o", "serving.json", *options)
+
+    def serve(self, *options):
+        done = self.run_tool(*self.arguments("--slo", "20ms", *options))
+        self.assertEqual(done.stderr, "")
+        return done.stdout
+
+    def refused(self, *options, **how):
+        return self.assert_refused(*self.arguments(*options), **how)
+
+    def test_a_plan_is_written_shown_and_explained(self):
+        text = self.serve("--explain")
+        plan = self.read("serving.json")
+        self.assertEqual((plan["kind"], plan["method"], plan["version"]), ("serving", "ppipe", 3))
+        self.assertTrue(text.startswith("serving.json: ppipe plan for serving 1 model on 2 cpu and 4 slow\n"), text)
+        for words in ("SLO [ms]", "what binds\n", "building of 12.0 ms that the margin leaves of 20.0 ms"):
+            self.assertIn(words, text)
+        [model] = plan["models"]
+        self.assertAlmostEqual(plan["objective_value"], model["requests_per_second"])
+        self.assertEqual(sum(pool["num_virtual_devices"] for pipeline in model["pipelines"]
+                             for pool in pipeline["partitions"] if pool["device_class"] == "cpu"), 2)
+
+    def test_inspect_shows_the_plan_that_is_there(self):
+        shown = self.serve("--explain")
+        self.assertEqual(self.run_tool("inspect", "serving.json").stdout, shown)
+        self.assertEqual(json.loads(self.run_tool("inspect", "serving.json", "--format", "json").stdout),
+                         self.read("serving.json"))
+
+    def test_stdout_as_json_is_the_plan(self):
+        self.assertEqual(json.loads(self.serve("--format", "json")), self.read("serving.json"))
+
+    def test_options_shape_the_plan(self):
+        self.serve("--margin", 0.9, "--max-partitions", 1, "--weight", "synthetic=2")
+        plan = self.read("serving.json")
+        self.assertEqual(plan["margins"]["objective_fraction"], 0.9)
+        [model] = plan["models"]
+        self.assertEqual((model["weight"], model["objective_ns"]), (2, 20_000_000))
+        self.assertTrue(all(len(pipeline["partitions"]) == 1 for pipeline in model["pipelines"]))
+        self.assertAlmostEqual(plan["objective_value"], model["requests_per_second"] / 2)
+
+    def test_the_cheapest_plan_has_a_price(self):
+        text = self.serve("--objective", "cost", "--required-rate", 10, "--explain")
+        self.assertIn("price of the devices in use: 0.50 per hour", text)
+        self.assertNotIn("least throughput per weight", text)
+        self.assertEqual(self.read("serving.json")["models"][0]["required_requests_per_second"], 10)
+
+    def test_a_profile_of_a_type_that_the_cluster_does_not_have_changes_nothing(self):
+        self.serve()
+        without = self.read("serving.json")
+        self.write("odd.json", json.dumps(self.read("profile.json")).replace('"cpu"', '"odd"'))
+        self.edit("odd.json", lambda odd: [
+            one["cost"].update(frozen_forward_ns=one["cost"]["frozen_forward_ns"] * (1 + one["key"]["layer"] ** 3))
+            for one in odd["measurements"]])
+        self.serve("--profile", "odd.json")
+        self.assertEqual(self.read("serving.json"), without)
+
+    def test_options_of_training_are_refused(self):
+        for options in (["--global-batch", 64], ["--steps", 5], ["--pp", 2], ["--pin", "head=1"],
+                        ["--ignore-memory-limit"], ["--freeze-alpha", 0.5], ["--deadline", "90min"]):
+            self.refused("--slo", "20ms", *options, code=2,
+                         says=f"{options[0]}: is for a plan of training, and this one is for serving")
+
+    def test_options_of_serving_are_refused_where_training_is_planned(self):
+        for options in (["--slo", "20ms"], ["--weight", 2], ["--objective", "cost"], ["--margin", 0.1],
+                        ["--max-partitions", 2], ["--required-rate", 5]):
+            self.assert_refused("plan", "--profile", "profile.json", "--cluster", "cluster.json", "--global-batch", 64,
+                                "-o", "plan.json", *options, code=2,
+                                says=f"{options[0]}: is for a plan of serving (--method ppipe), and this one is for "
+                                     "training")
+
+    def test_bad_values_are_refused_with_the_option(self):
+        self.refused(code=2, says="plan: needs --slo TIME, the latency objective of synthetic")
+        self.refused("--slo", "2000s", says='--slo: must be > 0 and <= 16.7 min, is "2000s"')
+        self.refused("--slo", "0s", says="--slo")
+        self.refused("--slo", "soon", says="--slo")
+        self.refused("--slo", "other=20ms", says='--slo: must name a model of the profiles: "synthetic", is "other"')
+        for weight in ("1e13", "1e-11", "nan", "0", "-1", "x"):
+            self.refused("--slo", "20ms", "--weight", weight,
+                         says=f'--weight: must be a number >= 1e-06 and <= 1e+06, is "{weight}"')
+        self.refused("--slo", "20ms", "--required-rate", 5, code=2, says="--required-rate: is for --objective cost")
+        self.refused("--slo", "20ms", "--objective", "cost", says="required requests per second: must be > 0")
+        for option, value in (("--margin", "nan"), ("--margin", 1), ("--margin", -1), ("--max-partitions", 9)):
+            self.refused("--slo", "20ms", option, value, code=2, says=option)
+        self.refused("--slo", "20ms", "--profile", "profile.json", says='must be of different device types, is "cpu"')
+
+    def test_what_cannot_be_served_is_said(self):
+        done = self.run_tool(*self.arguments("--slo", "0.1ms"), code=1)
+        self.assertIn("no ppipe plan fits: model synthetic: a single request takes at least", done.stderr)
+        self.write("odd.json", json.dumps(self.read("profile.json")).replace('"cpu"', '"odd"')
+                   .replace('"name": "synthetic", "hidden_size"', '"name": "odd", "hidden_size"'))
+        self.refused("--slo", "20ms", "--profile", "odd.json",
+                     says='model "odd": no profile of it was measured on a device of the cluster ("cpu", "slow"), or '
+                          'on a part down to 1/4 of one; they know "odd"')
+
+    def test_a_written_plan_is_read_again(self):
+        for slo in ("1ms", "20ms", "999s"):
+            for weight in (1e-6, 1, 1e6):
+                self.run_tool(*self.arguments("--slo", slo, "--weight", weight, "--max-partitions", 1))
+                self.run_tool("inspect", "serving.json")
+
+    def test_numbers_that_are_none_are_refused_everywhere(self):
+        self.write("serving.json", synthetic_serving_plan())
+        for option in ("--rate", "--load-factor", "--seconds"):
+            for value in ("nan", "inf", "-1"):
+                self.assert_refused("simulate", "serving.json", option, value, code=2, says=option)
+        for option in ("--memory-reserve", "--freeze-alpha"):
+            self.assert_refused("plan", "--profile", "profile.json", "--cluster", "cluster.json", "--global-batch", 64,
+                                "-o", "plan.json", option, "nan", code=2, says=option)
+        self.assert_refused("simulate", "--schedule", "1F1B", "--pp", 2, "--micro-batches", 4, "--forward-ms", "nan",
+                            code=2, says="--forward-ms")
+
+
+if __name__ == "__main__":
+    unittest.main()
