@@ -112,32 +112,21 @@ void give(const HttpAnswer& answer, httplib::Response& response) {
   for (const auto& [name, value] : answer.headers) response.set_header(name, value);
 }
 
-/// httplib makes the process ignore SIGPIPE for good. Nothing here raises it, so it is left as it was.
-class KeptSigpipe {
- public:
-  KeptSigpipe() { sigaction(SIGPIPE, nullptr, &before_); }
-  void restore() { sigaction(SIGPIPE, &before_, nullptr); }
-
- private:
-  struct sigaction before_ = {};
-};
+struct sigaction sigpipe_action() {
+  struct sigaction action = {};
+  sigaction(SIGPIPE, nullptr, &action);
+  return action;
+}
 
 }  // namespace
 
 /// httplib reads requests and writes answers. It listens, too, but accepting and waiting is done here: its own sockets
 /// are inherited by child processes, wait by select(), and are held open for as long as a client sends a byte in time;
 /// and after an error it would take the rest of a body for the next request.
-class HttpServer::Implementation : private KeptSigpipe, private httplib::Server {
+class HttpServer::Implementation : private httplib::Server {
  public:
   Implementation(ServedModels& models, const HttpServerOptions& options)
-      : options_(options),
-        routes_(models),
-        threads_(kMostThreads, kMostWaiting, [this](Descriptor connection) { serve(std::move(connection)); }) {
-    restore();
-    set_handlers();
-    open();
-    acceptor_ = std::thread([this] { accept_all(); });
-  }
+      : Implementation(models, options, sigpipe_action()) {}
 
   ~Implementation() override {
     is_ending_ = true;
@@ -148,6 +137,17 @@ class HttpServer::Implementation : private KeptSigpipe, private httplib::Server 
   int port() const { return port_; }
 
  private:
+  /// httplib makes the process ignore SIGPIPE for good. Nothing here raises it, so it is left as it was.
+  Implementation(ServedModels& models, const HttpServerOptions& options, const struct sigaction& sigpipe)
+      : options_(options),
+        routes_(models),
+        threads_(kMostThreads, kMostWaiting, [this](Descriptor connection) { serve(std::move(connection)); }) {
+    sigaction(SIGPIPE, &sigpipe, nullptr);
+    set_handlers();
+    open();
+    acceptor_ = std::thread([this] { accept_all(); });
+  }
+
   void open() {
     // httplib lets several servers share a port.
     set_socket_options([](socket_t socket) {

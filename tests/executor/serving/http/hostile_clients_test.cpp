@@ -164,6 +164,20 @@ TEST(HostileClients, ThoseWhoSendAByteNowAndThenAreGoneTheSameWay) {
   }
 }
 
+TEST(HostileClients, ALongBodyMayTakeLongerThanThePatienceWhileItComesOn) {
+  test::FakeModels models;
+  const HttpServer server(models, {.port = 0, .patience = 300ms});
+  const std::string request = post("texts", std::string(400'000, ' ') + kValid);
+  RawClient client(server.port());
+  const auto begin = std::chrono::steady_clock::now();
+  for (std::size_t at = 0; at < request.size(); at += 80'000) {
+    client.send(std::string_view(request).substr(at, 80'000));
+    std::this_thread::sleep_for(100ms);
+  }
+  EXPECT_EQ(client.receive().value_or(test::Reply{}).status, 200);
+  EXPECT_GT(std::chrono::steady_clock::now() - begin, 400ms);
+}
+
 TEST(HostileClients, ThoseWhoTakeNothingAreGoneAfterThePatience) {
   test::FakeModels models;
   models.worker_states.resize(20'000);  // a page of metrics that no socket's buffer holds

@@ -134,7 +134,7 @@ TEST(InferRequest, WhatIsNoRequestIsRefused) {
        {R"({"parameters":{"binary_data_output":true},"inputs":[]})",
         "request: parameters.binary_data_output: must not be given: tensors are JSON here, is true"},
        {R"({"inputs":[],"outputs":[{"name":"logits"}]})",
-        R"(request: outputs[0].name: must be one of "label", "label_id" and "probability", is "logits")"},
+        R"(request: outputs[0].name: must be one of "label", "label_id", "probability", is "logits")"},
        {R"({"inputs":[],"outputs":[{"name":"label"},{"name":"label"}]})",
         R"(request: outputs[1].name: must be asked for once, is "label" again)"},
        {R"({"inputs":[],"outputs":[{"name":"label","parameters":{"binary_data":true}}]})",
@@ -151,7 +151,7 @@ TEST(InferRequest, WrongTensorsOfTextsAreRefused) {
   const std::vector<std::pair<std::string, const char*>> cases = {
       {R"("name":"text","shape":[1],"datatype":"BYTES")", R"(request: inputs[0]: has no field "data")"},
       {R"("name":"mask","shape":[1],"datatype":"BYTES","data":[""])",
-       R"(request: inputs[0].name: must be one of "text" and "input_ids", is "mask")"},
+       R"(request: inputs[0].name: must be one of "text", "input_ids", is "mask")"},
       {R"("name":"text","shape":[1],"datatype":"FP32","data":[""])",
        R"(request: inputs[0].datatype: must be BYTES, is "FP32")"},
       {R"("name":"text","shape":[2],"datatype":"BYTES","data":[""])",
