@@ -25,8 +25,8 @@ void load(const Milp& milp, OsiClpSolverInterface& solver) {
     objective.push_back(milp.maximize ? -column.objective : column.objective);
   }
   for (int row = 0; row < num_rows; ++row) {
-    row_lower.push_back(milp.rows[row].lower <= -kNoLimit ? -solver.getInfinity() : milp.rows[row].lower);
-    row_upper.push_back(milp.rows[row].upper >= kNoLimit ? solver.getInfinity() : milp.rows[row].upper);
+    row_lower.push_back(milp.rows[row].lower <= -kUnbounded ? -solver.getInfinity() : milp.rows[row].lower);
+    row_upper.push_back(milp.rows[row].upper >= kUnbounded ? solver.getInfinity() : milp.rows[row].upper);
     for (const auto& [column, value] : milp.rows[row].terms) {
       rows.push_back(row);
       columns.push_back(column);

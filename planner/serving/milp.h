@@ -26,7 +26,7 @@ struct Milp {
   std::vector<double> start;
 };
 
-constexpr double kNoLimit = 1e30;
+constexpr double kUnbounded = 1e30;
 
 struct MilpSolution {
   std::vector<double> values;  // of the columns; of integers whole numbers

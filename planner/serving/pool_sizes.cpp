@@ -35,7 +35,7 @@ class Programme {
     most_ = for_throughput ? add_column(0, most_value(), 1, false) : -1;
     for (std::size_t n = 0; n < problem.models.size(); ++n) add_model(n);
     for (std::size_t k = 0; k < problem.num_devices.size(); ++k) {
-      MilpRow row{.lower = -kNoLimit, .upper = static_cast<double>(problem.num_devices[k])};
+      MilpRow row{.lower = -kUnbounded, .upper = static_cast<double>(problem.num_devices[k])};
       for (const auto& [place, column] : devices_)
         if (place.device_class == static_cast<int>(k)) row.terms.emplace_back(column, 1);
       milp_.rows.push_back(row);
@@ -98,7 +98,7 @@ class Programme {
   void add_model(std::size_t n) {
     const auto& [weight, required, candidates] = problem_.models[n];
     auto& columns = columns_.emplace_back();
-    MilpRow throughput{.lower = 0, .upper = kNoLimit};
+    MilpRow throughput{.lower = 0, .upper = kUnbounded};
     if (most_ >= 0)
       throughput.terms.emplace_back(most_, -1);
     else
@@ -118,7 +118,7 @@ class Programme {
     milp_.rows.push_back(std::move(throughput));
     for (auto& [place, row] : used) add_devices(place, row);
     for (auto& [classes, row] : sequences) {
-      row.lower = -kNoLimit;
+      row.lower = -kUnbounded;
       row.upper = std::pow(static_cast<double>(problem_.num_devices.size()),
                            problem_.most_partitions - static_cast<double>(classes.size()));
       milp_.rows.push_back(std::move(row));
@@ -131,7 +131,7 @@ class Programme {
     const int devices = add_column(0, problem_.num_devices[place.device_class], price, true);
     devices_.emplace(place, devices);
     row.terms.emplace_back(devices, -1);
-    row.lower = -kNoLimit;
+    row.lower = -kUnbounded;
     row.upper = 0;
     milp_.rows.push_back(std::move(row));
   }
@@ -143,7 +143,7 @@ class Programme {
       columns.throughput = add_column(0, most, 0, false);
       throughput.terms.emplace_back(*columns.throughput, 1);
       milp_.rows.push_back(
-          {.terms = {{*columns.throughput, 1}, {columns.used, -most}}, .lower = -kNoLimit, .upper = 0});
+          {.terms = {{*columns.throughput, 1}, {columns.used, -most}}, .lower = -kUnbounded, .upper = 0});
     }
     for (const auto& pool : candidate.pools) {
       const double rate = pool.requests_per_second / scale(n);
@@ -151,9 +151,9 @@ class Programme {
           std::min<double>(problem_.num_devices[pool.device_class] * pool.share, std::ceil(most / rate - 1e-9));
       const int size = add_column(0, largest, 0, true);
       columns.sizes.push_back(size);
-      milp_.rows.push_back({.terms = {{size, 1}, {columns.used, -largest}}, .lower = -kNoLimit, .upper = 0});
+      milp_.rows.push_back({.terms = {{size, 1}, {columns.used, -largest}}, .lower = -kUnbounded, .upper = 0});
       if (columns.throughput)
-        milp_.rows.push_back({.terms = {{*columns.throughput, 1}, {size, -rate}}, .lower = -kNoLimit, .upper = 0});
+        milp_.rows.push_back({.terms = {{*columns.throughput, 1}, {size, -rate}}, .lower = -kUnbounded, .upper = 0});
       else
         throughput.terms.emplace_back(size, rate);
     }

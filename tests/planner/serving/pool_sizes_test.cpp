@@ -153,8 +153,8 @@ constexpr MilpLimits kEnough{.nodes = 1000, .iterations = 100'000};
 TEST(Milp, FindsTheBestWholeNumbers) {
   Milp milp{
       .columns = {{.upper = 10, .objective = 5, .is_integer = true}, {.upper = 10, .objective = 4, .is_integer = true}},
-      .rows = {{.terms = {{0, 6}, {1, 4}}, .lower = -kNoLimit, .upper = 24},
-               {.terms = {{0, 1}, {1, 2}}, .lower = -kNoLimit, .upper = 6}}};
+      .rows = {{.terms = {{0, 6}, {1, 4}}, .lower = -kUnbounded, .upper = 24},
+               {.terms = {{0, 1}, {1, 2}}, .lower = -kUnbounded, .upper = 6}}};
   const auto whole = solve(milp, 1e-9, kEnough);
   ASSERT_TRUE(whole);
   EXPECT_NEAR(whole->objective, 20, 1e-6);
@@ -163,14 +163,14 @@ TEST(Milp, FindsTheBestWholeNumbers) {
   milp.columns[0].is_integer = milp.columns[1].is_integer = false;
   milp.start.clear();
   EXPECT_NEAR(solve(milp, 1e-9, kEnough)->objective, 21, 1e-6);
-  milp.rows.push_back({.terms = {{0, 1}}, .lower = 5, .upper = kNoLimit});
+  milp.rows.push_back({.terms = {{0, 1}}, .lower = 5, .upper = kUnbounded});
   EXPECT_FALSE(solve(milp, 1e-9, kEnough));
 }
 
 /// A knapsack of random things, which is not solved at its first node.
 Milp random_knapsack(std::mt19937& random) {
   Milp milp;
-  MilpRow first{.lower = -kNoLimit}, second{.lower = -kNoLimit};
+  MilpRow first{.lower = -kUnbounded}, second{.lower = -kUnbounded};
   for (int i = 0; i < 30; ++i) {
     const auto of = [&](int most) { return 1.0 + static_cast<double>(random() % most); };
     milp.columns.push_back({.upper = 3, .objective = of(1000), .is_integer = true});
