@@ -7,9 +7,9 @@ import unittest
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
-from end_to_end import HANG_SECONDS
+from end_to_end import HANG_SECONDS, has_done
 from hosts import MASTER_PORT, introduce
-from layouts import in_layout
+from layouts import in_layout, two_by_two
 from lost_host import FAULTY_JOBS, JOBS, AgentsBase
 
 SOME_STEPS = 400
@@ -21,9 +21,8 @@ class ElasticAgentsTest(AgentsBase):
 
     def setUp(self):
         super().setUp()
-        pipeline, replicas, apart = (self.read(job)["phases"][0] for job in FAULTY_JOBS)
-        apart["layout"]["placement"] = [0, 2, 1, 3]  # each host has both stages of a replica
-        phases = {"pipeline.json": pipeline, "replicas.json": replicas, "apart.json": apart,
+        pipeline, replicas = (self.read(job)["phases"][0] for job in FAULTY_JOBS[:2])
+        phases = {"pipeline.json": pipeline, "replicas.json": replicas, "apart.json": two_by_two(pipeline),
                   "tensors.json": in_layout(replicas, 1, 2, 2)}  # each host has a replica of two tensor ranks
         introduce(self.hosts)  # torch asks for them
         for job, phase in phases.items():
@@ -40,10 +39,9 @@ class ElasticAgentsTest(AgentsBase):
                                 "--rdzv-endpoint", f"{self.hosts[0].address}:{MASTER_PORT}", "--rdzv-id", "job",
                                 *self.IN_TIME)
 
-    def has_done(self, steps):
+    def has_done_on_any(self, steps):
         """The last stage writes them."""
-        scalars = [host.path("run/scalars.jsonl") for host in self.hosts]
-        return any(path.exists() and path.read_text().count('"loss"') >= steps for path in scalars)
+        return any(has_done(host.path("run/scalars.jsonl"), steps) for host in self.hosts)
 
     def wait_for(self, condition, what):
         self.wait_until(lambda: condition() or self.started[0].ended_within(0) is not None, HANG_SECONDS,
@@ -62,7 +60,7 @@ class ElasticAgentsTest(AgentsBase):
 
     def lose_and_go_on(self, job, steps):
         self.start_job(job)
-        self.wait_for(lambda: self.has_done(steps), "steps on both hosts")
+        self.wait_for(lambda: self.has_done_on_any(steps), "steps on both hosts")
         self.hosts[1].lose_power()
         self.wait_for(lambda: "of the plan's" in self.started[0].stderr, "a plan for the host that is left")
 
@@ -80,7 +78,7 @@ class ElasticAgentsTest(AgentsBase):
 
     def test_layers_that_were_on_the_lost_host_alone_are_named(self):
         self.start_job("pipeline.json")
-        self.wait_for(lambda: self.has_done(40), "steps on both hosts")
+        self.wait_for(lambda: self.has_done_on_any(40), "steps on both hosts")
         self.hosts[1].lose_power()
         self.assertEqual(self.started[0].ended_within(HANG_SECONDS), 1, self.started[0].stderr)
         self.assertRegex(self.started[0].stderr, r"frostpipe: checkpoint of step \d+: no host has layer-\d+.* whole, "
@@ -90,7 +88,7 @@ class ElasticAgentsTest(AgentsBase):
         for host in self.hosts:
             host.path("profile.json").unlink()
         self.start_job("replicas.json")
-        self.wait_for(lambda: self.has_done(40), "steps on both hosts")
+        self.wait_for(lambda: self.has_done_on_any(40), "steps on both hosts")
         self.hosts[1].lose_power()
         self.assertEqual(self.started[0].ended_within(HANG_SECONDS), 1, self.started[0].stderr)
         self.assertIn("no layout for the 1 rank that is left: profile.json", self.started[0].stderr)

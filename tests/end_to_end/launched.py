@@ -7,6 +7,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
 from end_to_end import FROSTPIPE, HANG_SECONDS
 from faults import FaultTest
+from layouts import on_nodes, two_by_two
 from torchrun import PYTHON_WITH_TORCHRUN
 
 
@@ -16,9 +17,8 @@ class LaunchedBase(FaultTest):
     def write_plan(self, num_steps):
         """With as many ranks on each of two hosts, for which there is two.json."""
         self.of_length("static.json", num_steps)
-        device = self.read("cluster.json")["devices"][0]
-        self.write("two.json", {**self.read("cluster.json"), "devices": [
-            {**device, "node": rank * 2 // self.num_ranks} for rank in range(self.num_ranks)]})
+        nodes = [rank * 2 // self.num_ranks for rank in range(self.num_ranks)]
+        self.write("two.json", on_nodes(self.read("cluster.json"), nodes))
 
     def launched(self, launcher, *hosts, options=()):
         """What it prints for the plan."""
@@ -52,10 +52,5 @@ class TwoByTwoBase(LaunchedBase):
 
     def write_plan(self, num_steps):
         super().write_plan(num_steps)
-
-        def change(plan):
-            plan.update(world_size=self.num_ranks)
-            for phase in plan["phases"]:
-                phase["layout"].update(data_parallel_size=2, placement=[0, 2, 1, 3])
-                phase["predicted"]["peak_memory_bytes"] = []
-        self.edit("static.json", change)
+        self.edit("static.json", lambda plan: plan.update(
+            world_size=self.num_ranks, phases=[two_by_two(phase) for phase in plan["phases"]]))

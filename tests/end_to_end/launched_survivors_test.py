@@ -1,19 +1,18 @@
 """The job that `launch` prints for Slurm goes on when it has lost a host. Oracle: the same plan on one host, without a
 break, within 1e-4, since another layout adds in another order."""
 
-import re
 import sys
 import unittest
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
-from end_to_end import HANG_SECONDS
+from end_to_end import HANG_SECONDS, has_done
 from hosts import hosts_for, introduce
 from launched import TwoByTwoBase
+from recovery import FROM_MEMORY
 from slurm import SlurmCluster, programs_missing_for_slurm
 
 STEPS = 300
-GOES_ON = re.compile(r"frostpipe: goes on with step \d+ on \d ranks \(.*\), from the survivors' memory: no step lost")
 
 
 class LaunchedSurvivorsTest(TwoByTwoBase):
@@ -24,10 +23,6 @@ class LaunchedSurvivorsTest(TwoByTwoBase):
     def make_hosts(self):
         self.hosts = hosts_for(self, 2)
         introduce(self.hosts)
-
-    def has_done_steps(self):
-        scalars = self.hosts[0].path("run/scalars.jsonl")
-        return scalars.exists() and scalars.read_text().count('"loss"') >= 20
 
     def assert_ended_as_on_one_host(self, num_ranks):
         run = self.read(self.hosts[0].path("run/summary.json"))
@@ -44,10 +39,12 @@ class LaunchedSurvivorsTest(TwoByTwoBase):
         slurm = SlurmCluster(self, self.hosts, PATH=self.path_of_tool())
         job = slurm.said_by("sbatch", "job.sh").split()[-1]
         output = self.hosts[0].path(f"slurm-{job}.out")
-        self.wait_until(self.has_done_steps, HANG_SECONDS, lambda: output.read_text() if output.exists() else "")
+        scalars = self.hosts[0].path("run/scalars.jsonl")
+        self.wait_until(lambda: has_done(scalars, 20), HANG_SECONDS,
+                        lambda: output.read_text() if output.exists() else "")
         self.hosts[1].lose_power()
         self.wait_until(self.hosts[0].path("run/summary.json").exists, HANG_SECONDS, output.read_text)
-        self.assertRegex(output.read_text(), GOES_ON)
+        self.assertRegex(output.read_text(), FROM_MEMORY)
         self.assert_ended_as_on_one_host(2)
 
 

@@ -27,7 +27,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
 import tiny_model
 from end_to_end import NOT_FOR_USERS, Started, processes_naming, rank_of_process
-from recovery import GOES_ON, RecoveryCase
+from recovery import SAID_WHILE_GOING_ON, RecoveryCase
 
 NUM_RUNS = int(os.environ.get("FROSTPIPE_FAULTS", 300))
 SEED = int(os.environ.get("FROSTPIPE_SEED", 1))
@@ -106,7 +106,7 @@ def last_step_is_done(started):
 
 
 def sentences_of_the_end(started):
-    return [line for line in started.stderr.splitlines() if not GOES_ON.search(line)]
+    return [line for line in started.stderr.splitlines() if not SAID_WHILE_GOING_ON.search(line)]
 
 
 def recovery_seconds(recovery):

@@ -15,8 +15,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
 from end_to_end import HANG_SECONDS, NOT_FOR_USERS, processes_naming
 from hosts import hosts_for, rank_variables
-from layouts import in_layout
-from recovery import GOES_ON, RecoveryCase
+from layouts import in_layout, on_nodes
+from recovery import SAID_WHILE_GOING_ON, RecoveryCase
 from torchrun import programs_missing_for_torchrun, torchruns_agent
 
 NUM_FAULTS = int(os.environ.get("FROSTPIPE_HOST_FAULTS", 3))
@@ -32,8 +32,9 @@ UNRECORDED = re.compile(r"^frostpipe: .*: the figures of step (\d+) cannot be wr
 
 
 def sentences_of_the_end(started):
+    others = (SAID_WHILE_GOING_ON, WAITS, UNRECORDED)
     return [line for line in started.stderr.splitlines()
-            if line.startswith("frostpipe: ") and not any(said.search(line) for said in (GOES_ON, WAITS, UNRECORDED))]
+            if line.startswith("frostpipe: ") and not any(said.search(line) for said in others)]
 
 
 @dataclasses.dataclass
@@ -54,9 +55,8 @@ class LostHostBase(RecoveryCase):
 
     def write_job(self, job, phase, num_steps):
         """A plan of that phase alone, and the cluster of its ranks."""
-        device = self.read("cluster.json")["devices"][0]
-        nodes = [{**device, "node": node} for node in (0, 1) for _ in range(JOBS[job])]
-        self.write(f"hosts-of-{job}", {**self.read("cluster.json"), "devices": nodes})
+        nodes = [node for node in (0, 1) for _ in range(JOBS[job])]
+        self.write(f"hosts-of-{job}", on_nodes(self.read("cluster.json"), nodes))
         self.write(job, {**self.read("static.json"), "phases": [phase], "memory_limited": False,
                          "world_size": 2 * JOBS[job]})
         self.of_length(job, num_steps)

@@ -8,16 +8,20 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
 import families
-from end_to_end import GLOBAL_BATCH, HANG_SECONDS, NOT_FOR_USERS, EndToEndTest, processes_naming, rank_of_process
+from end_to_end import (GLOBAL_BATCH, HANG_SECONDS, NOT_FOR_USERS, EndToEndTest, has_done, processes_naming,
+                        rank_of_process)
 
 LIMIT_SECONDS = 30  # for a recovery or a clear end
 EPOCHS = 30  # 300 steps, some 3 seconds on two cores
 FEWER_EPOCHS = 12  # of the unit tests: a signal after a quarter of the steps still comes long before the end
 
 # What a run says while it goes on; any other line of its own says how it ended.
-GOES_ON = re.compile(r"^train |: started at random$|; going on without it$|\(restart \d+ of \d+\)$|; training goes on$"
-                     r"|^frostpipe: the plan's \d+ steps are |^frostpipe: goes on with step |^frostpipe: a checkpoint "
-                     "is passed over: ")
+SAID_WHILE_GOING_ON = re.compile(
+    r"^train |: started at random$|; going on without it$|\(restart \d+ of \d+\)$|; training goes on$"
+    r"|^frostpipe: the plan's \d+ steps are |^frostpipe: goes on with step |^frostpipe: a checkpoint is passed over: ")
+# After a loss, where the survivors have everything.
+FROM_MEMORY = re.compile(r"frostpipe: goes on with step \d+ on \d ranks? \(.*?\), from the survivors' memory: no step "
+                         "lost")
 
 
 class RecoveryCase(EndToEndTest):
@@ -45,11 +49,7 @@ class RecoveryCase(EndToEndTest):
         and after the first checkpoints on a slow one."""
         launcher = self.start(*self.train_arguments(plan, "run", *options), name=name)
         scalars = self.folder / "run/scalars.jsonl"
-
-        def is_there():
-            return scalars.exists() and scalars.read_text().count('"loss"') >= steps
-
-        self.wait_until(lambda: is_there() or launcher.ended_within(0) is not None, HANG_SECONDS,
+        self.wait_until(lambda: has_done(scalars, steps) or launcher.ended_within(0) is not None, HANG_SECONDS,
                         lambda: launcher.stderr)
         return launcher
 

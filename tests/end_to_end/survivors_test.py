@@ -8,19 +8,19 @@ import re
 import signal
 import sys
 import time
+import types
 import unittest
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
-from end_to_end import HANG_SECONDS, NOT_FOR_USERS, processes_naming, rank_of_process
+from end_to_end import HANG_SECONDS, NOT_FOR_USERS, has_done, processes_naming, rank_of_process
 from faults import free_port
-from hosts import MASTER_PORT, hosts_for
-from recovery import RecoveryCase
+from hosts import hosts_for, rank_variables
+from layouts import on_nodes, two_by_two
+from recovery import FROM_MEMORY, RecoveryCase
 
 LIMIT_SECONDS = 20  # from a loss to the step that the others go on with, or to the end
 SOME_STEPS = 400
-GOES_ON = re.compile(r"^frostpipe: goes on with step \d+ on \d ranks? \(.*?\), from the survivors' memory: no step "
-                     r"lost", re.MULTILINE)
 
 
 class SurvivorsBase(RecoveryCase):
@@ -28,57 +28,68 @@ class SurvivorsBase(RecoveryCase):
 
     def setUp(self):
         super().setUp()
-        device = self.read("cluster.json")["devices"][0]
-        self.write("four.json", {**self.read("cluster.json"), "devices": [
-            {**device, "node": node} for node in (0, 0, 1, 1)]})
-
-        def change(plan):
-            plan.update(world_size=4, memory_limited=False)
-            for phase in plan["phases"]:
-                phase["layout"].update(data_parallel_size=2, placement=[0, 2, 1, 3])
-                phase["predicted"]["peak_memory_bytes"] = []
-        self.edit("static.json", change)
+        self.write("four.json", on_nodes(self.read("cluster.json"), (0, 0, 1, 1)))
+        self.edit("static.json", lambda plan: plan.update(
+            world_size=4, memory_limited=False, phases=[two_by_two(phase) for phase in plan["phases"]]))
         self.of_length("static.json", SOME_STEPS)
+
+    def part_stages(self):
+        """Each host has a stage, and nobody else has its layers."""
+        def change(plan):
+            for phase in plan["phases"]:
+                phase["layout"]["placement"] = []
+        self.edit("static.json", change)
 
     def arguments(self, output="run", *options):
         return self.train_arguments("static.json", output, "--cluster", "four.json", *options)
 
-    def start_rank(self, rank, *options, wrapper=(), **variables):
-        return self.start(*self.arguments("run", *options), name=f"rank{rank}", wrapper=wrapper, RANK=rank,
-                          LOCAL_RANK=rank % 2, WORLD_SIZE=4, **variables)
+    def start_rank(self, rank, hosts, *options, wrapper=(), **variables):
+        return self.start(*self.arguments("run", *options), name=f"rank{rank}", wrapper=wrapper,
+                          **{**rank_variables(hosts, rank, per_host=2), **variables})
+
+    def folders(self):
+        """Of each host, rank 0's first."""
+        return [self.folder]
 
     def results(self):
-        """The folder of rank 0's host."""
-        return self.folder
+        return self.folders()[0]
 
     def wait_for_steps(self, count):
         """Until those that write the figures have done so many."""
-        scalars = self.results() / "run/scalars.jsonl"
-        self.wait_until(lambda: (scalars.exists() and scalars.read_text().count('"loss"') >= count)
-                        or self.ranks[0].ended_within(0) is not None, HANG_SECONDS, lambda: self.ranks[0].stderr)
+        def is_there():
+            return any(has_done(folder / "run/scalars.jsonl", count) for folder in self.folders())
+        self.wait_until(lambda: is_there() or self.ranks[0].ended_within(0) is not None, HANG_SECONDS,
+                        lambda: self.ranks[0].stderr)
 
     def kill(self, *ranks):
         for rank in ranks:
             os.kill(self.ranks[rank].pid, signal.SIGKILL)
 
-    def assert_survived(self, left, since, losses=1):
-        """They go on in time, and end well."""
-        self.wait_until(lambda: len(GOES_ON.findall(self.ranks[0].stderr)) == losses, LIMIT_SECONDS,
+    def assert_goes_on(self, since, said=FROM_MEMORY, losses=1):
+        self.wait_until(lambda: len(said.findall(self.ranks[0].stderr)) == losses, LIMIT_SECONDS,
                         lambda: self.ranks[0].stderr)
         print(f"\n{self.id()}: goes on after {time.monotonic() - since:.1f} s", file=sys.stderr)
+
+    def assert_ended_well(self, left):
         for rank in left:
             self.assertEqual(self.ranks[rank].ended_within(HANG_SECONDS), 0, self.ranks[rank].stderr)
             self.assertNotRegex(self.ranks[rank].stderr, NOT_FOR_USERS)
         self.assert_no_process_within(LIMIT_SECONDS)
 
+    def assert_survived(self, left, since, losses=1):
+        """They go on in time, and end well."""
+        self.assert_goes_on(since, losses=losses)
+        self.assert_ended_well(left)
+
     def undisturbed(self):
         return self.train("static.json", "one-host", "--cluster", "four.json", "--nodes", 2, "--nproc-per-node", 2)
 
-    def assert_same_as_undisturbed(self, num_ranks, reference):
+    def assert_same_as_undisturbed(self, num_ranks, reference, from_memory=True):
         run = self.read(self.results() / "run/summary.json")
         recovery = run["recoveries"][-1]
-        self.assertEqual((recovery["source"], recovery["lost_steps"], recovery["world_size"]),
-                         ("the survivors' memory", 0, num_ranks))
+        self.assertEqual(recovery["world_size"], num_ranks)
+        if from_memory:
+            self.assertEqual((recovery["source"], recovery["lost_steps"]), ("the survivors' memory", 0))
         self.assert_same_account(run, reference)
         first = run["recoveries"][0]["step"]
         self.assertEqual(self.losses(run)[:first], self.losses(reference)[:first])
@@ -89,32 +100,50 @@ class SurvivorsBase(RecoveryCase):
         """When it loses the same ranks."""
         launcher = self.start(*self.arguments("launched", "--nodes", 2, "--nproc-per-node", 2), name="launcher")
         scalars = self.folder / "launched/scalars.jsonl"
-        self.wait_until(lambda: scalars.exists() and scalars.read_text().count('"loss"') > 20, HANG_SECONDS,
-                        lambda: launcher.stderr)
+        self.wait_until(lambda: has_done(scalars, 20), HANG_SECONDS, lambda: launcher.stderr)
         pids = {rank_of_process(pid): pid for pid in processes_naming(self.folder) if pid != launcher.pid}
         for victim in victims:
             os.kill(pids[victim], signal.SIGKILL)
         self.assertEqual(launcher.ended_within(HANG_SECONDS), 0, launcher.stderr)
-        layout = ("stages", "replicas", "num_micro_batches", "layers_per_stage")
+        layout = ("stages", "replicas", "num_micro_batches", "partition")
         ours = self.read("launched/summary.json")
-        self.assertEqual([run["phases"][-1].get(field) for field in layout],
-                         [ours["phases"][-1].get(field) for field in layout])
+        self.assertEqual([run["phases"][-1][field] for field in layout],
+                         [ours["phases"][-1][field] for field in layout])
 
 
 class LoopbackSurvivorsTest(SurvivorsBase):
-    """Loopback addresses stand for hosts."""
+    """Loopback addresses stand for hosts, which share their files."""
+
+    def start_job(self, *options):
+        port = free_port()
+        hosts = [types.SimpleNamespace(address=f"127.0.0.{number}") for number in (2, 3)]
+        self.ranks = [self.start_rank(rank, hosts, "--interface", hosts[rank // 2].address, *options, MASTER_PORT=port)
+                      for rank in range(4)]
 
     def test_those_of_one_host_go_on_when_the_other_is_lost(self):
-        port = free_port()
-        self.ranks = [self.start_rank(rank, "--interface", f"127.0.0.{2 + rank // 2}", MASTER_ADDR="127.0.0.2",
-                                      MASTER_PORT=port) for rank in range(4)]
+        self.start_job()
         self.wait_for_steps(20)
+        began = time.monotonic()
         self.kill(2, 3)
-        self.assert_survived([0, 1], time.monotonic())
+        self.assert_survived([0, 1], began)
         host = re.escape(os.uname().nodename)
         self.assertRegex(self.ranks[0].stderr, rf"(?m)^frostpipe: ranks 2, 3 on host {host} have sent no heartbeat for "
                                                r"\d+ s; 2 ranks go on \(restart 1 of 3\)$")
         self.assert_same_as_undisturbed(2, self.undisturbed())
+
+    def test_layers_of_the_lost_host_alone_come_from_the_checkpoint_that_all_see(self):
+        self.part_stages()
+        self.start_job("--checkpoint-steps", 20)
+        self.wait_until(lambda: self.checkpoints() or self.ranks[0].ended_within(0) is not None, HANG_SECONDS,
+                        lambda: self.ranks[0].stderr)
+        began = time.monotonic()
+        self.kill(2, 3)
+        self.assert_goes_on(began, re.compile(r"goes on with step \d+ on 2 ranks \(.*?\), from checkpoint step-\d+: "))
+        self.assert_ended_well([0, 1])
+        self.assert_same_as_undisturbed(2, self.undisturbed(), from_memory=False)
+
+    def checkpoints(self):
+        return list(self.folder.glob("run/checkpoints/step-????????/checkpoint.json"))
 
 
 class SurvivorsTest(SurvivorsBase):
@@ -122,27 +151,27 @@ class SurvivorsTest(SurvivorsBase):
         super().setUp()
         self.hosts = hosts_for(self, 2)
 
-    def results(self):
-        return self.hosts[0].path("")
+    def folders(self):
+        return [host.path("") for host in self.hosts]
 
     def start_job(self, *options):
-        self.ranks = [self.start_rank(rank, *options, wrapper=self.hosts[rank // 2].wrapper,
-                                      MASTER_ADDR=self.hosts[0].address, MASTER_PORT=MASTER_PORT)
+        self.ranks = [self.start_rank(rank, self.hosts, *options, wrapper=self.hosts[rank // 2].wrapper)
                       for rank in range(4)]
         self.wait_for_steps(20)
 
     def test_a_host_is_lost(self):
         self.start_job()
+        began = time.monotonic()
         self.hosts[1].lose_power()
-        self.assert_survived([0, 1], time.monotonic())
+        self.assert_survived([0, 1], began)
         run = self.assert_same_as_undisturbed(2, self.undisturbed())
         self.assert_same_layout_as_under_our_launcher(run, [2, 3])
 
     def test_a_cable_is_pulled(self):
         """Those that are cut off end, with a sentence."""
         self.start_job()
-        self.hosts[1].pull_the_cable()
         began = time.monotonic()
+        self.hosts[1].pull_the_cable()
         self.assert_survived([0, 1], began)
         for rank in (2, 3):
             self.assertEqual(self.ranks[rank].ended_within(0), 1)
@@ -152,10 +181,12 @@ class SurvivorsTest(SurvivorsBase):
 
     def test_a_rank_is_killed_and_then_another(self):
         self.start_job()
+        began = time.monotonic()
         self.kill(3)
-        self.wait_until(lambda: GOES_ON.search(self.ranks[0].stderr), LIMIT_SECONDS, lambda: self.ranks[0].stderr)
+        self.assert_goes_on(began)
+        began = time.monotonic()
         self.kill(1)
-        self.assert_survived([0, 2], time.monotonic(), losses=2)
+        self.assert_survived([0, 2], began, losses=2)
         run = self.assert_same_as_undisturbed(2, self.undisturbed())
         self.assertEqual([recovery["world_size"] for recovery in run["recoveries"]], [3, 2])
 
@@ -169,15 +200,29 @@ class SurvivorsTest(SurvivorsBase):
             self.assertEqual(len(said), 1, self.ranks[rank].stderr)
             self.assertRegex(said[0], rf"rank {rank}: rank 0, which hosts the rendezvous store, is gone")
 
-    def test_a_host_falls_silent_and_comes_back(self):
+    def test_a_rank_falls_silent_and_comes_back(self):
         """Too late: the others have gone on without it."""
         self.start_job()
-        self.hosts[1].pull_the_cable()
-        self.wait_until(lambda: GOES_ON.search(self.ranks[0].stderr), LIMIT_SECONDS, lambda: self.ranks[0].stderr)
-        self.hosts[1].plug_the_cable_in()
-        for rank in (2, 3):
+        began = time.monotonic()
+        os.kill(self.ranks[3].pid, signal.SIGSTOP)
+        self.assert_goes_on(began)
+        os.kill(self.ranks[3].pid, signal.SIGCONT)
+        self.assertEqual(self.ranks[3].ended_within(LIMIT_SECONDS), 1, self.ranks[3].stderr)
+        self.assertRegex(self.ranks[3].stderr, r"(?m)^frostpipe: rank 3: the others go on without this rank: rank 3 on "
+                                               r"host b has sent no heartbeat for \d+ s$")
+        self.assert_ended_well([0, 1, 2])
+        self.assert_same_as_undisturbed(3, self.undisturbed())
+
+    def test_layers_that_no_host_has_any_more_end_all(self):
+        """The lost host had them alone, and its checkpoints."""
+        self.part_stages()
+        self.start_job("--checkpoint-steps", 20)
+        self.wait_for_steps(50)
+        self.hosts[1].lose_power()
+        for rank in (0, 1):
             self.assertEqual(self.ranks[rank].ended_within(LIMIT_SECONDS), 1, self.ranks[rank].stderr)
-        self.assert_survived([0, 1], time.monotonic())
+            self.assertRegex(self.ranks[rank].stderr, r"frostpipe: checkpoint of step \d+: no host has layer-\d+.* "
+                                                      "whole, which host b wrote")
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
 from end_to_end import HANG_SECONDS, processes_naming
 from faults import LIMIT_SECONDS, LONG
 from hosts import MASTER_PORT, SECOND_CARD, hosts_for
-from layouts import in_layout
+from layouts import in_layout, on_nodes
 from listening_sockets import listening_sockets
 from torchrun import programs_missing_for_torchrun, torchruns_agent
 from two_hosts import TwoHostsBase
@@ -195,13 +195,19 @@ class OwnCheckpointsTest(TwoHostsBase):
         self.of_length("static.json", self.STEPS)
         arguments = self.train_arguments("static.json", "run", "--checkpoint-steps", 20, *options)
         self.hosts = hosts_for(self, 2)
-        ranks = self.start_every_rank(*arguments)
-        self.wait_until(lambda: all(max(self.files_of(host), default=0) >= 40 for host in self.hosts)
-                        or ranks[0].ended_within(0) is not None, HANG_SECONDS, lambda: ranks[0].stderr)
+        self.interrupt_when(lambda: all(self.newest_of(host) >= 40 for host in self.hosts),
+                            self.start_every_rank(*arguments))
+        return arguments
+
+    def newest_of(self, host):
+        return max(self.files_of(host), default=0)
+
+    def interrupt_when(self, condition, ranks):
+        self.wait_until(lambda: condition() or ranks[0].ended_within(0) is not None, HANG_SECONDS,
+                        lambda: ranks[0].stderr)
         for rank in ranks:
             os.killpg(rank.pid, signal.SIGKILL)
             rank.process.wait()
-        return arguments
 
     def trained_on(self, *ranks):
         for rank in ranks:
@@ -239,15 +245,26 @@ class OwnCheckpointsTest(TwoHostsBase):
         last = self.losses(self.read(self.hosts[0].path("run/summary.json")))[-1]
         self.assertEqual(last, self.losses(on_one_host)[-1])
 
+    def test_the_one_that_the_run_went_on_from_stays_until_all_hosts_have_a_newer_one(self):
+        """The disk of one of them is full from then on."""
+        arguments = self.interrupted()
+        self.hosts[1].small_disk("run")
+        ranks = self.start_every_rank(*arguments)
+        self.wait_until(lambda: "goes on with step" in ranks[0].stderr, HANG_SECONDS, lambda: ranks[0].stderr)
+        filler = self.hosts[1].fill_disk("run")
+        began = self.newest_of(self.hosts[1])
+        self.interrupt_when(lambda: self.newest_of(self.hosts[0]) >= began + 80, ranks)
+        filler.unlink()
+        self.assertEqual(self.newest_of(self.hosts[1]), began)
+        self.trained_on(*self.start_every_rank(*arguments))
+
     def test_ranks_may_change_hosts(self):
         self.change_hosts()
 
     def test_tensor_ranks_that_split_tokens_may_change_hosts(self):
         """Two on each, of a stage."""
         self.ranks_per_host = 2
-        device = self.read("cluster.json")["devices"][0]
-        self.edit("cluster.json", lambda cluster: cluster.update(
-            devices=[{**device, "node": node} for node in (0, 0, 1, 1)]))
+        self.write("cluster.json", on_nodes(self.read("cluster.json"), (0, 0, 1, 1)))
         self.edit("static.json", lambda plan: plan.update(
             world_size=4, phases=[in_layout(plan["phases"][0], 2, 1, 2, splits_tokens=True)]))
         self.change_hosts("--cluster", "cluster.json")

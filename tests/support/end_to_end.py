@@ -67,6 +67,11 @@ def rank_of_process(pid):
     return None
 
 
+def has_done(scalars, steps):
+    """The run that writes its figures to that file has done so many steps."""
+    return scalars.exists() and scalars.read_text().count('"loss"') >= steps
+
+
 class Started:
     """A process whose output goes to files, so that it can be read while the process runs."""
 

@@ -1,4 +1,4 @@
-"""Phases of the tiny model in layouts that a test names."""
+"""Phases of the tiny model in layouts, and clusters of nodes, that a test names."""
 
 
 def in_layout(phase, stages, replicas, tensor_ranks, splits_tokens=False):
@@ -10,3 +10,15 @@ def in_layout(phase, stages, replicas, tensor_ranks, splits_tokens=False):
             "layout": {"pipeline_parallel_size": stages, "data_parallel_size": replicas,
                        "tensor_parallel_size": tensor_ranks, "placement": [], "sequence_parallel": splits_tokens},
             "predicted": {**phase["predicted"], "peak_memory_bytes": []}}
+
+
+def two_by_two(phase):
+    """For two hosts with two ranks each: two stages with two replicas, so that both hosts have all layers."""
+    made = in_layout(phase, 2, 2, 1)
+    made["layout"]["placement"] = [0, 2, 1, 3]
+    return made
+
+
+def on_nodes(cluster, nodes):
+    """A device like the cluster's first on each of these nodes, in that order."""
+    return {**cluster, "devices": [{**cluster["devices"][0], "node": node} for node in nodes]}
