@@ -12,13 +12,13 @@
 #include <system_error>
 #include <vector>
 
-#include "cli/commands.h"
+#include "cli/commands/commands.h"
 #include "cli/installation/hand_over.h"
 #include "cli/installation/version.h"
 #include "cli/shared/output.h"
 #include "cli/shared/usage_error.h"
-#include "executor/process/end_process.h"
 #include "executor/elastic/membership.h"
+#include "executor/process/end_process.h"
 #include "executor/process/process_limits.h"
 #include "profiles/error.h"
 #include "profiles/spelling.h"

@@ -5,9 +5,9 @@
 #include <map>
 
 #include "cli/installation/diagnosis.h"
-#include "executor/process/process_limits.h"
 #include "executor/execute.h"
 #include "executor/installation/child_output.h"
+#include "executor/process/process_limits.h"
 #include "profiles/error.h"
 
 namespace frostpipe {

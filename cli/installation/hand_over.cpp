@@ -15,9 +15,9 @@
 #include <vector>
 
 #include "executor/elastic/job_environment.h"
-#include "executor/process/process_limits.h"
 #include "executor/execute.h"
 #include "executor/installation/executor_program.h"
+#include "executor/process/process_limits.h"
 #include "profiles/error.h"
 
 namespace frostpipe {

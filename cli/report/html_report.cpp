@@ -70,16 +70,16 @@ std::string tiles(const Comparison& comparison) {
   std::string html = "<div class=\"tiles\">\n";
   for (const Speedup& speedup : comparison.speedups) {
     html += html_tile(fmt::format("{:.2f}×", speedup.factor),
-                 fmt::format("{} against {}{}<br>"
-                             "10–90 % {:.2f}–{:.2f}",
-                             escape_html(speedup.run), escape_html(speedup.baseline),
-                             fastest_clause(comparison, speedup.baseline), speedup.low, speedup.high));
+                      fmt::format("{} against {}{}<br>"
+                                  "10–90 % {:.2f}–{:.2f}",
+                                  escape_html(speedup.run), escape_html(speedup.baseline),
+                                  fastest_clause(comparison, speedup.baseline), speedup.low, speedup.high));
   }
-  html +=
-      html_tile(fmt::format("{:.1f}", run.samples_per_second), fmt::format("samples per second, {}", escape_html(run.name)));
+  html += html_tile(fmt::format("{:.1f}", run.samples_per_second),
+                    fmt::format("samples per second, {}", escape_html(run.name)));
   html += html_tile(fmt::format("{:.1f} %", 100 * run.test_accuracy),
-               fmt::format("test {}, {}<br>standard error {:.1f}", escape_html(run.test_metric), escape_html(run.name),
-                           100 * run.test_accuracy_standard_error));
+                    fmt::format("test {}, {}<br>standard error {:.1f}", escape_html(run.test_metric),
+                                escape_html(run.name), 100 * run.test_accuracy_standard_error));
   if (const auto worst = worst_prediction(comparison)) {
     html += html_tile(
         fmt::format("{:.1f} %", 100 * worst->error),
@@ -147,28 +147,30 @@ std::string html_report(const HtmlReportInput& input) {
   html += "</header>\n";
   html += tiles(comparison);
   html += html_card("Runs", runs_hint(comparison), runs_table(comparison));
-  html += html_card("Accuracy, item by item",
-               "Difference in points over the same test items; the bar is the 95 % interval of the paired differences.",
-               accuracy_intervals(comparison));
+  html += html_card(
+      "Accuracy, item by item",
+      "Difference in points over the same test items; the bar is the 95 % interval of the paired differences.",
+      accuracy_intervals(comparison));
   html += html_card("Prediction and measurement", "A row per phase: a stretch of the run with one layout.",
-               phases_table(comparison));
-  html += html_card("Decisions",
-               "What was weighed each time that more layers froze, and when the cache pays; * was done. Times are the "
-               "planner's.",
-               decisions(comparison));
+                    phases_table(comparison));
+  html +=
+      html_card("Decisions",
+                "What was weighed each time that more layers froze, and when the cache pays; * was done. Times are the "
+                "planner's.",
+                decisions(comparison));
   html += html_card("Lost and taken back", "Where a run went on from an earlier step, why, and what it took.",
-               recoveries(comparison));
+                    recoveries(comparison));
   html += html_card("Over the run", "How far each run was frozen, how fast it went and how well it learned.",
-               run_charts(comparison));
+                    run_charts(comparison));
   html += html_card("One iteration of each phase",
-               "What each rank did, and when; the measured iteration is the one whose time is the phase's median.",
-               phase_timelines(comparison));
-  html += html_card("Peak memory",
-               input.cluster
-                   ? "MiB of live tensors per rank: measured (bar), predicted (line), limit (dashed). A bar beyond "
-                     "the limit belongs to a run that was made without it."
-                   : "MiB of live tensors per rank: measured (bar) and predicted (line).",
-               memory_bars(comparison, input.cluster));
+                    "What each rank did, and when; the measured iteration is the one whose time is the phase's median.",
+                    phase_timelines(comparison));
+  html += html_card(
+      "Peak memory",
+      input.cluster ? "MiB of live tensors per rank: measured (bar), predicted (line), limit (dashed). A bar beyond "
+                      "the limit belongs to a run that was made without it."
+                    : "MiB of live tensors per rank: measured (bar) and predicted (line).",
+      memory_bars(comparison, input.cluster));
   html += html_card("What if", "Predicted from the profile; no run measured it.", what_ifs_table(comparison));
   html += html_card("Labels", "Recall and precision on the test set.", labels_table(comparison));
   html += meanings() + footer(input);

@@ -103,7 +103,7 @@ std::string lanes_svg(const Trace& trace, const std::vector<std::string>& lanes,
     svg += fmt::format("<rect class=\"lane\" x=\"0\" y=\"{}\" width=\"100%\" height=\"{}\"/>\n",
                        coordinate(top + kTitle + rank * kLane), kBox);
   const Nanoseconds origin = begin_of(trace);
-  for (const Span& span : trace.spans) 
+  for (const Span& span : trace.spans)
     svg += span_svg(span, lane_name(lanes, span.rank), origin, percent_per_ns, top + kTitle + span.rank * kLane);
   return svg;
 }

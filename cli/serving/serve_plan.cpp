@@ -50,7 +50,8 @@ std::map<std::string, ServableModel> servable_models(const ServeOptions& options
     }
     const std::string folder = text_for(options.models, planned.name);
     if (folder.empty())
-      throw UsageError(fmt::format("--model {}=FOLDER: is required, for the plan serves it (or --emulate)", planned.name));
+      throw UsageError(
+          fmt::format("--model {}=FOLDER: is required, for the plan serves it (or --emulate)", planned.name));
     ServableModel& model = models[planned.name] = open_model(folder, planned, plan.dtype);
     model.device = options.device;
     model.threads = options.threads;
@@ -158,7 +159,8 @@ std::string serve_plan(const ServeOptions& options, const OpenModel& open_model)
   PlanServer server(plan, {.worker_command = worker_command(options),
                            .models = servable_models(options, plan, open_model),
                            .note = [](const std::string& note) { print_note(note); }});
-  print_note(fmt::format("{} {} loaded", server.workers().size(), server.workers().size() == 1 ? "worker has" : "workers have"));
+  print_note(fmt::format("{} {} loaded", server.workers().size(),
+                         server.workers().size() == 1 ? "worker has" : "workers have"));
   std::optional<ServingLoad> load;
   if (is_generated) load = serving_load(plan, options.load);
   std::optional<HttpServer> http;

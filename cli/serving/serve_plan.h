@@ -18,9 +18,9 @@ struct ServeOptions {
   std::string host = "127.0.0.1";
   std::optional<int> port;
   std::string device = "cpu";
-  int threads = 1;         // of a worker
+  int threads = 1;          // of a worker
   ServingLoadOptions load;  // generated; else requests come over HTTP alone
-  std::string output;  // folder for serving_run.json and report.html
+  std::string output;       // folder for serving_run.json and report.html
   std::string format;
 };
 

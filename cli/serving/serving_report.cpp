@@ -16,8 +16,8 @@
 namespace frostpipe {
 namespace {
 
-constexpr int kIntervals = 60;          // that a chart divides a run into
-constexpr int kMostLanes = 24;          // of a timeline
+constexpr int kIntervals = 60;  // that a chart divides a run into
+constexpr int kMostLanes = 24;  // of a timeline
 constexpr int kObjectivesInTimeline = 4;
 
 double milliseconds(Nanoseconds duration_ns) { return static_cast<double>(duration_ns) / 1e6; }
@@ -66,7 +66,8 @@ std::string charts(const ServedAndSimulated& model) {
                     {"simulated, median", "run-0", line, latency_points(simulated, 0.5)},
                     {"median", "run-2", line, latency_points(served, 0.5)},
                     {"objective", "run-4", line, {{0, objective}, {end, objective}}}};
-  Chart goodput{.title = "Answers in time", .x_label = "arrival [s]", .y_label = "per second", .series = {}, .y_low = 0};
+  Chart goodput{
+      .title = "Answers in time", .x_label = "arrival [s]", .y_label = "per second", .series = {}, .y_low = 0};
   goodput.series = {{"simulated", "run-0", line, goodput_points(simulated)},
                     {"served", "run-2", line, goodput_points(served)}};
   return "<div class=\"charts\">" + to_svg(latency) + to_svg(goodput) + "</div>\n";
@@ -94,10 +95,11 @@ Trace stretch_of(const ServingRun& run, const Lanes& lanes, Nanoseconds from_ns,
     const auto lane = lanes.numbers.find({span.pipeline, span.partition, span.virtual_device});
     if (span.kind != ServingSpan::Kind::compute || lane == lanes.numbers.end()) continue;
     if (span.begin_ns < from_ns || span.begin_ns >= to_ns) continue;
-    trace.spans.push_back({.rank = lane->second,
-                           .action = {.kind = ActionKind::forward, .stage = span.partition, .micro_batch = span.requests},
-                           .begin_ns = span.begin_ns,
-                           .end_ns = span.end_ns});
+    trace.spans.push_back(
+        {.rank = lane->second,
+         .action = {.kind = ActionKind::forward, .stage = span.partition, .micro_batch = span.requests},
+         .begin_ns = span.begin_ns,
+         .end_ns = span.end_ns});
   }
   return trace;
 }

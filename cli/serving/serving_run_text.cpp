@@ -79,8 +79,8 @@ std::string losses_text(const std::vector<ServedModelRun>& models) {
     if (parts.empty()) continue;
     std::string line = parts.front();
     for (std::size_t i = 1; i < parts.size(); ++i) line += ", " + parts[i];
-    text += fmt::format("{}: {} of {} requests not answered in time: {}\n", name,
-                        summary.requests - summary.in_time, summary.requests, line);
+    text += fmt::format("{}: {} of {} requests not answered in time: {}\n", name, summary.requests - summary.in_time,
+                        summary.requests, line);
   }
   return text;
 }

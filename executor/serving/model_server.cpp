@@ -269,14 +269,13 @@ void ModelServer::add_workers(std::vector<WorkerState>& workers) const {
     for (std::size_t partition = 0; partition < pools_[pipeline].size(); ++partition) {
       const WorkerPool& pool = pools_[pipeline][partition];
       for (int device = 0; device < pool.size(); ++device) {
-        workers.push_back(
-            {.model = name(),
-             .device_class = engine_.model.pipelines[pipeline].partitions[partition].device_class,
-             .pipeline = static_cast<int>(pipeline),
-             .partition = static_cast<int>(partition),
-             .virtual_device = device,
-             .is_ready = pool.is_ready(device),
-             .busy_ns = pool.busy_ns(device)});
+        workers.push_back({.model = name(),
+                           .device_class = engine_.model.pipelines[pipeline].partitions[partition].device_class,
+                           .pipeline = static_cast<int>(pipeline),
+                           .partition = static_cast<int>(partition),
+                           .virtual_device = device,
+                           .is_ready = pool.is_ready(device),
+                           .busy_ns = pool.busy_ns(device)});
       }
     }
   }

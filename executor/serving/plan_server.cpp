@@ -235,8 +235,8 @@ std::unique_ptr<PlanServer::Service> PlanServer::start_service(ServingPlan plan)
   auto service = std::make_unique<Service>(std::move(plan));
   service->begin_ns = steady_now_ns();
   for (const ServedModel& model : service->plan.models)
-    service->models.push_back(std::make_unique<ModelServer>(service->plan, model, options_.models.at(model.name),
-                                                            options_.worker_command));
+    service->models.push_back(
+        std::make_unique<ModelServer>(service->plan, model, options_.models.at(model.name), options_.worker_command));
   return service;
 }
 

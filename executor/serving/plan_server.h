@@ -88,13 +88,13 @@ class PlanServer final : public ServedModels {
   mutable std::mutex mutex_;  // of all below
   std::vector<ModelCounters> counters_;
   std::vector<Arrival> arrivals_;
-  std::unique_ptr<Service> service_;               // requests go to it
-  std::optional<ServingPlan> wanted_;              // to be started by the thread
-  std::unique_ptr<Service> next_;                  // is loading
-  std::vector<std::unique_ptr<Service>> old_;      // answer what they have
-  Nanoseconds run_begin_ns_ = 0;                   // of the steady clock
+  std::unique_ptr<Service> service_;           // requests go to it
+  std::optional<ServingPlan> wanted_;          // to be started by the thread
+  std::unique_ptr<Service> next_;              // is loading
+  std::vector<std::unique_ptr<Service>> old_;  // answer what they have
+  Nanoseconds run_begin_ns_ = 0;               // of the steady clock
   bool ends_ = false;
-  std::exception_ptr trouble_;                     // of the first plan
+  std::exception_ptr trouble_;  // of the first plan
   std::condition_variable changed_;
   std::thread thread_;
 };

@@ -51,8 +51,8 @@ struct RequestForm {
 
 /// Since the server began, over all plans.
 struct ModelCounters {
-  std::int64_t requests = 0;          // that have come
-  std::int64_t in_time = 0, late = 0;  // answered
+  std::int64_t requests = 0;                    // that have come
+  std::int64_t in_time = 0, late = 0;           // answered
   std::map<std::string, std::int64_t> dropped;  // by reason
   std::int64_t failed = 0;
   std::int64_t waiting = 0, computing = 0;  // now

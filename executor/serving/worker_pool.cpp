@@ -64,8 +64,7 @@ void WorkerPool::take(int device, const FromWorker& said, Nanoseconds now_ns, Ne
   if (!said.report) return;
   losses_[device] = 0;
   busy_ns_[device] += said.report->end_ns - said.report->begin_ns;
-  std::erase_if(workers_[device]->orders,
-                [&](const OrderedBatch& order) { return order.batch == said.report->batch; });
+  std::erase_if(workers_[device]->orders, [&](const OrderedBatch& order) { return order.batch == said.report->batch; });
   news.reports.emplace_back(device, *said.report);
 }
 

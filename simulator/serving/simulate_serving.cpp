@@ -18,7 +18,8 @@ void run(ServingEngine& engine, std::span<const Nanoseconds> arrivals, std::opti
   Plane plane(engine);
   const auto schedule_arrival = [&](std::size_t request) {
     if (request >= arrivals.size() || (most_drops && engine.num_drops > *most_drops)) return;
-    engine.queue.schedule(arrivals[request], {.kind = ServingEvent::Kind::arrival, .index = static_cast<std::int64_t>(request)});
+    engine.queue.schedule(arrivals[request],
+                          {.kind = ServingEvent::Kind::arrival, .index = static_cast<std::int64_t>(request)});
   };
   schedule_arrival(0);
   engine.queue.run([&](const ServingEvent& event) {

@@ -1,5 +1,5 @@
 // Oracle: words and files that the test names, and a schedule by hand.
-#include "cli/commands.h"
+#include "cli/commands/commands.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -43,9 +43,10 @@ class ServeTest(EndToEndTest):
     def serve(self, num_layers, tokens, model="run/model"):
         self.write("serving.json", two_partitions("net", num_layers, tokens))
         server = self.start("serve", "serving.json", "--model", self.folder / model, "--port", 0, name="server")
-        line = self.wait_until(lambda: "http://" in server.stderr and server.stderr or server.ended_within(0) is not None
-                               and self.fail(server.stderr), HANG_SECONDS, lambda: server.stderr)
-        self.port = int(line.rpartition(":")[2])
+        self.wait_until(lambda: "http://" in server.stderr or server.ended_within(0) is not None, HANG_SECONDS,
+                        lambda: server.stderr)
+        self.assertIn("http://", server.stderr)
+        self.port = int(server.stderr.rpartition(":")[2])
         return server
 
     def ask(self, inputs, code=200):

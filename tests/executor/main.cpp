@@ -9,8 +9,8 @@
 #include <memory>
 #include <stdexcept>
 
-#include "executor/process/end_process.h"
 #include "executor/elastic/launch.h"
+#include "executor/process/end_process.h"
 #include "profiles/error.h"
 #include "tests/executor/ranks.h"
 

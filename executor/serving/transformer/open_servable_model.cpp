@@ -34,23 +34,24 @@ bool has_tokenizer(const std::filesystem::path& folder) {
 void require_weights(const ModelFolder& folder) {
   const std::vector<std::string> missing = check_weights(folder, WeightFiles(folder.path));
   if (!missing.empty())
-    throw InvalidInput(folder.path.string() + ": weights", "must all be there to be served", missing.front() + " is missing");
+    throw InvalidInput(folder.path.string() + ": weights", "must all be there to be served",
+                       missing.front() + " is missing");
 }
 
 void require_planned(const ModelFolder& folder, const ServedModel& planned) {
   const int num_layers = static_cast<int>(model_of(folder.config, folder.name).layers.size());
   if (planned.blocks.back().end != num_layers)
-    throw InvalidInput(folder.path.string(),
-                       fmt::format("must have the {} layers that the plan has of {}", planned.blocks.back().end,
-                                   planned.name),
-                       std::to_string(num_layers));
+    throw InvalidInput(
+        folder.path.string(),
+        fmt::format("must have the {} layers that the plan has of {}", planned.blocks.back().end, planned.name),
+        std::to_string(num_layers));
   const bool is_image = folder.config.task == Task::image_classification;
   const std::int64_t most = is_image ? folder.config.num_patches() + 1 : folder.config.max_position_embeddings;
   if (is_image ? planned.tokens != most : planned.tokens > most)
-    throw InvalidInput(fmt::format("the plan's tokens of {}", planned.name),
-                       fmt::format("must be {} {}, as {} has them", is_image ? "the" : "at most", most,
-                                   folder.path.string()),
-                       std::to_string(planned.tokens));
+    throw InvalidInput(
+        fmt::format("the plan's tokens of {}", planned.name),
+        fmt::format("must be {} {}, as {} has them", is_image ? "the" : "at most", most, folder.path.string()),
+        std::to_string(planned.tokens));
 }
 
 }  // namespace

@@ -32,7 +32,8 @@ class BatchSamples final : public Samples {
   std::vector<std::int64_t> distinct_tokens(std::span<const int>) const override { return {}; }
   std::uint64_t fingerprint() const override { return 0; }
   MicroBatch load(const MiniBatch&, std::span<const int>, at::ScalarType type, bool with_input) const override {
-    MicroBatch batch{.lengths = lengths_, .input = {}, .token_types = {}, .labels = {}, .dropout_keys = {}, .type = type};
+    MicroBatch batch{
+        .lengths = lengths_, .input = {}, .token_types = {}, .labels = {}, .dropout_keys = {}, .type = type};
     if (task_ == Task::causal_language_modeling) batch.labels = ids();
     if (!with_input) return batch;
     batch.input = task_ == Task::image_classification ? pictures().to(type) : ids();
@@ -60,7 +61,8 @@ class BatchSamples final : public Samples {
 Phase phase_of(const PartitionLoad& load) {
   Phase phase;
   phase.first_trainable_layer = load.layers.back() - 1;  // as evaluate has it
-  for (std::size_t i = 0; i + 1 < load.layers.size(); ++i) phase.partition.push_back({load.layers[i], load.layers[i + 1]});
+  for (std::size_t i = 0; i + 1 < load.layers.size(); ++i)
+    phase.partition.push_back({load.layers[i], load.layers[i + 1]});
   phase.layout.pipeline_parallel_size = static_cast<int>(phase.partition.size());
   return phase;
 }
@@ -93,8 +95,9 @@ class TransformerPartition final : public PartitionCompute {
     samples_.look_at(order, buffer);
     numbers_.resize(order.lengths.size());
     std::iota(numbers_.begin(), numbers_.end(), 0);
-    const at::Tensor output =
-        stage_->evaluate({.samples = numbers_, .lengths = order.lengths}, input(order, buffer)).to(at::kCPU).contiguous();
+    const at::Tensor output = stage_->evaluate({.samples = numbers_, .lengths = order.lengths}, input(order, buffer))
+                                  .to(at::kCPU)
+                                  .contiguous();
     const std::span<std::byte> target = is_last_ ? std::as_writable_bytes(buffer.answers()) : buffer.activation();
     FROSTPIPE_CHECK(output.nbytes() <= target.size(), "a batch fits into its buffer");
     std::memmove(target.data(), output.data_ptr(), output.nbytes());

@@ -13,8 +13,8 @@
 #include <map>
 #include <thread>
 
-#include "executor/process/control_channel.h"
 #include "executor/elastic/membership.h"
+#include "executor/process/control_channel.h"
 #include "profiles/files.h"
 
 namespace frostpipe {

@@ -62,7 +62,7 @@ TEST(SharedMemory, OnlyWhatWasMeantIsMapped) {
   EXPECT_FALSE(SharedMemory::open(address, kBytes + 1)) << "smaller than was asked for";
   ++address.file;
   EXPECT_FALSE(SharedMemory::open(address, kBytes)) << "another file under that descriptor";
-  EXPECT_FALSE(SharedMemory::open({}, kBytes)) << "no memory at all";
+  EXPECT_FALSE(SharedMemory::open(SharedMemory::Address{}, kBytes)) << "no memory at all";
 }
 
 TEST(SharedMemory, TooMuchIsNoneInsteadOfASignal) {

@@ -4,7 +4,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "cli/commands.h"
+#include "cli/commands/commands.h"
 #include "cli/report/chrome_trace.h"
 #include "cli/report/html_report.h"
 #include "cli/shared/common_options.h"

@@ -6,7 +6,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "cli/commands.h"
+#include "cli/commands/commands.h"
 #include "cli/serving/serving_plan_text.h"
 #include "cli/shared/common_options.h"
 #include "cli/shared/output.h"

@@ -2,7 +2,7 @@
 #include <memory>
 #include <string>
 
-#include "cli/commands.h"
+#include "cli/commands/commands.h"
 #include "cli/installation/diagnosis.h"
 #include "cli/installation/version.h"
 #include "cli/shared/common_options.h"

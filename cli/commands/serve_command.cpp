@@ -1,8 +1,8 @@
+#include <unistd.h>
 #include <CLI/CLI.hpp>
 #include <memory>
-#include <unistd.h>
 
-#include "cli/commands.h"
+#include "cli/commands/commands.h"
 #include "cli/serving/serve_plan.h"
 #include "cli/shared/common_options.h"
 #include "cli/shared/output.h"
@@ -12,7 +12,8 @@ namespace frostpipe {
 
 Command add_serve_command(CLI::App& app) {
   const auto options = std::make_shared<ServeOptions>();
-  CLI::App* command = app.add_subcommand("serve", "Answer requests by the pipelines of a serving plan, on this machine");
+  CLI::App* command =
+      app.add_subcommand("serve", "Answer requests by the pipelines of a serving plan, on this machine");
   command->add_option("PLAN", options->plan, "Plan to serve; SIGHUP reads it again")->required()->type_name("");
   command
       ->add_option("--model", options->models,
@@ -29,7 +30,8 @@ Command add_serve_command(CLI::App& app) {
       ->check(CLI::Range(0, 65535).description(""))
       ->type_name("N");
   add_device_option(*command, options->device);
-  add_count_option(*command, "--threads-per-worker", options->threads, "Threads that a worker on the CPU computes with");
+  add_count_option(*command, "--threads-per-worker", options->threads,
+                   "Threads that a worker on the CPU computes with");
   add_serving_load_options(*command, options->load);
   command->add_option("-o,--output", options->output, "Folder for serving_run.json and report.html")->type_name("RUN");
   add_format_option(*command, options->format);

@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <memory>
 
-#include "cli/commands.h"
+#include "cli/commands/commands.h"
 #include "cli/shared/local_ranks.h"
 #include "cli/shared/output.h"
 #include "cli/shared/progress.h"

@@ -5,7 +5,7 @@
 #include <map>
 #include <memory>
 
-#include "cli/commands.h"
+#include "cli/commands/commands.h"
 #include "cli/plans/schedule_choice.h"
 #include "cli/report/schedule_svg.h"
 #include "cli/shared/common_options.h"

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "cli/commands.h"
+#include "cli/commands/commands.h"
 #include "cli/plans/phase_timelines.h"
 #include "cli/plans/plan_files.h"
 #include "cli/plans/plan_loss.h"

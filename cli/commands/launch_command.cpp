@@ -8,7 +8,7 @@
 #include <functional>
 #include <memory>
 
-#include "cli/commands.h"
+#include "cli/commands/commands.h"
 #include "cli/shared/output.h"
 #include "cli/shared/usage_error.h"
 #include "cli/training/launch_text.h"

@@ -14,7 +14,7 @@
 #include "bench/training/bench_suite.h"
 #include "bench/training/bench_text.h"
 #include "bench/training/run_suite.h"
-#include "cli/commands.h"
+#include "cli/commands/commands.h"
 #include "cli/shared/child_process.h"
 #include "cli/shared/common_options.h"
 #include "cli/shared/output.h"

@@ -8,7 +8,7 @@
 #include <memory>
 #include <set>
 
-#include "cli/commands.h"
+#include "cli/commands/commands.h"
 #include "cli/plans/link_text.h"
 #include "cli/plans/plan_answer.h"
 #include "cli/plans/plan_files.h"

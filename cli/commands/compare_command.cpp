@@ -5,7 +5,7 @@
 #include <memory>
 #include <set>
 
-#include "cli/commands.h"
+#include "cli/commands/commands.h"
 #include "cli/plans/embedding_text.h"
 #include "cli/plans/plan_files.h"
 #include "cli/shared/common_options.h"

@@ -4,7 +4,7 @@
 #include <memory>
 #include <optional>
 
-#include "cli/commands.h"
+#include "cli/commands/commands.h"
 #include "cli/profiling/profile_options.h"
 #include "cli/profiling/profile_text.h"
 #include "cli/shared/local_ranks.h"
