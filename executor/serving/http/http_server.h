@@ -22,8 +22,8 @@ struct HttpServerOptions {
 ///   POST /v2/models/NAME/infer                              one request per row of the input
 ///   GET  /metrics                                           for Prometheus
 ///
-/// Inputs and outputs are JSON tensors, described in docs/serving.md. A request that is dropped is answered with 503,
-/// one that failed with 500, what cannot be understood with 400 and {"error": "..."}.
+/// Inputs and outputs are JSON tensors, described in docs/serving_http.md. A request that is dropped is answered with
+/// 503, one that failed with 500, what cannot be understood with 400 and {"error": "..."}.
 class HttpServer {
  public:
   /// Listens at once; `models` outlives it. Throws InvalidInput that names host and port where it cannot.
