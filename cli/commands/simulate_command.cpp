@@ -37,7 +37,7 @@ struct SimulateOptions {
   std::string timeline, memory;
   std::vector<std::string> sets;
   std::optional<int> lost_rank;
-  ServingLoadOptions load;  // of a serving plan
+  SimulateServingOptions serving;
   std::string format;
 };
 
@@ -229,7 +229,7 @@ std::string simulation_json(const TrainingPlan& plan, const std::vector<Predicte
 
 /// What is said of a plan of the other kind.
 void require_options_of(PlanKind kind, const SimulateOptions& options) {
-  if (const std::string given = first_given(options.load); kind == PlanKind::training && !given.empty())
+  if (const std::string given = first_given(options.serving); kind == PlanKind::training && !given.empty())
     throw UsageError(given + ": is for a serving plan, and this one is for training");
   const std::pair<const char*, bool> of_training[] = {{"--schedule-file", !options.schedule_file.empty()},
                                                       {"--profile", !options.sources.profile.empty()},
@@ -257,7 +257,7 @@ int run_simulate(const SimulateOptions& options) {
   require_options_of(kind, options);
   if (kind == PlanKind::serving) {
     const ServingPlan plan = serving_plan_from_json(file, options.plan);
-    print_result(simulate_serving_plan(plan, options.load, options.format, options.timeline));
+    print_result(simulate_serving_plan(plan, options.serving, options.format, options.timeline));
     return 0;
   }
   const TrainingPlan given = plan_by_file(file, options.plan, options.schedule_file);
@@ -327,7 +327,7 @@ Command add_simulate_command(CLI::App& app) {
           "What if this rank is lost without a spare, at the beginning of each phase: rerouted, and a new layout")
       ->type_name("RANK");
   add_what_if_options(*command, options->what_if);
-  add_serving_load_options(*command, options->load);
+  add_simulate_serving_options(*command, options->serving);
   add_format_option(*command, options->format);
   command->footer(
       "bubble_fraction: idle part of ranks x makespan; bubble_overhead: idle over busy time.\n\n"

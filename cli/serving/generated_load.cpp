@@ -7,8 +7,6 @@
 namespace frostpipe {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 struct Arrival {
   Nanoseconds at_ns = 0;
   std::size_t model = 0;
@@ -37,25 +35,24 @@ RequestInput random_input(const RequestForm& form, std::mt19937_64& random) {
 }  // namespace
 
 GeneratedLoad::GeneratedLoad(ServedModels& models, const ServingLoad& load)
-    : models_(models), load_(load), thread_([this] { run(); }) {}
+    : models_(models), load_(load), thread_([this](const std::stop_token& stop) { run(stop); }) {}
 
-GeneratedLoad::~GeneratedLoad() {
-  stops_ = true;
-  thread_.join();
+/// False where it was stopped.
+bool GeneratedLoad::sleep_until(Nanoseconds at_ns, const std::stop_token& stop) {
+  std::unique_lock lock(mutex_);
+  stopped_.wait_until(lock, stop, begin_ + std::chrono::nanoseconds(at_ns), [] { return false; });
+  return !stop.stop_requested();
 }
 
-void GeneratedLoad::run() {
+void GeneratedLoad::run(const std::stop_token& stop) {
   const std::vector<std::string> names = models_.names();
   std::mt19937_64 random(load_.seed.value_or(1));
-  const Clock::time_point begin = Clock::now();
   for (const auto& [at_ns, model] : in_order(load_)) {
     RequestInput input = random_input(models_.form_of(names[model]), random);
-    std::this_thread::sleep_until(begin + std::chrono::nanoseconds(at_ns));
-    if (stops_) return;
+    if (!sleep_until(at_ns, stop)) return;
     models_.ask(names[model], std::move(input));
   }
-  std::this_thread::sleep_until(begin + std::chrono::nanoseconds(load_.window_ns));
-  has_ended_ = true;
+  has_ended_ = sleep_until(load_.window_ns, stop);
 }
 
 }  // namespace frostpipe

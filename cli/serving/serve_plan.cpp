@@ -86,6 +86,14 @@ void replace_plan(PlanServer& server, const ServeOptions& options) {
   }
 }
 
+void wait_until_loaded(PlanServer& server, const Signals& signals) {
+  while (!server.wait_until_loaded(kLookEveryNs)) {
+    const int signal = signals.next(0);
+    if (signal == SIGINT || signal == SIGTERM)
+      throw RuntimeFailure("was ended before all workers had loaded their part of the model");
+  }
+}
+
 /// Returns how long the service has lasted.
 Nanoseconds serve_until_the_end(PlanServer& server, const ServeOptions& options, const Signals& signals,
                                 const std::optional<ServingLoad>& load) {
@@ -159,6 +167,7 @@ std::string serve_plan(const ServeOptions& options, const OpenModel& open_model)
   PlanServer server(plan, {.worker_command = worker_command(options),
                            .models = servable_models(options, plan, open_model),
                            .note = [](const std::string& note) { print_note(note); }});
+  wait_until_loaded(server, signals);
   print_note(fmt::format("{} {} loaded", server.workers().size(),
                          server.workers().size() == 1 ? "worker has" : "workers have"));
   std::optional<ServingLoad> load;

@@ -122,12 +122,6 @@ void add_serving_load_options(CLI::App& command, ServingLoadOptions& options) {
           [](const std::string& text) { return text.starts_with('-') ? "must be >= 0, is " + text : std::string(); },
           ""))
       ->type_name("N");
-  command
-      .add_option("--data-plane", options.data_plane,
-                  "Serving plan: reserved (PPipe's: a batch has all its devices and links reserved before it starts), "
-                  "or reactive (every pool by itself)")
-      ->check(CLI::IsMember({"reserved", "reactive"}).description(""))
-      ->type_name("NAME");
 }
 
 std::string first_given(const ServingLoadOptions& options) {
@@ -136,8 +130,7 @@ std::string first_given(const ServingLoadOptions& options) {
   if (!options.arrivals.empty()) return "--arrivals";
   if (!options.arrivals_column.empty()) return "--arrivals-column";
   if (options.seconds) return "--seconds";
-  if (options.seed) return "--seed";
-  return options.data_plane.empty() ? "" : "--data-plane";
+  return options.seed ? "--seed" : "";
 }
 
 ServingLoad serving_load(const ServingPlan& plan, const ServingLoadOptions& options) {

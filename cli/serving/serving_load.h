@@ -12,14 +12,14 @@ class App;
 
 namespace frostpipe {
 
-/// What `frostpipe simulate` is told of the requests for a serving plan. What is empty was not given.
+/// What `frostpipe simulate` and `serve` are told of the requests for a serving plan. What is empty was not given.
 struct ServingLoadOptions {
   std::optional<double> rate, load_factor, seconds;
-  std::string arrivals, arrivals_column, data_plane;
+  std::string arrivals, arrivals_column;
   std::optional<std::uint64_t> seed;
 };
 
-/// --rate, --load-factor, --arrivals, --arrivals-column, --seconds, --seed, --data-plane.
+/// --rate, --load-factor, --arrivals, --arrivals-column, --seconds, --seed.
 void add_serving_load_options(CLI::App& command, ServingLoadOptions& options);
 
 /// "--rate", the first of the options that was given; empty if none was.

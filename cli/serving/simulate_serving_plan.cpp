@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include "cli/serving/serving_run_text.h"
@@ -37,10 +38,25 @@ std::string simulation_json(const ServingLoad& load, DataPlane data_plane, const
 
 }  // namespace
 
-std::string simulate_serving_plan(const ServingPlan& plan, const ServingLoadOptions& options, const std::string& format,
-                                  const std::string& timeline) {
+void add_simulate_serving_options(CLI::App& command, SimulateServingOptions& options) {
+  add_serving_load_options(command, options.load);
+  command
+      .add_option("--data-plane", options.data_plane,
+                  "Serving plan: reserved (PPipe's: a batch has all its devices and links reserved before it starts), "
+                  "or reactive (every pool by itself)")
+      ->check(CLI::IsMember({"reserved", "reactive"}).description(""))
+      ->type_name("NAME");
+}
+
+std::string first_given(const SimulateServingOptions& options) {
+  const std::string of_load = first_given(options.load);
+  return of_load.empty() && !options.data_plane.empty() ? "--data-plane" : of_load;
+}
+
+std::string simulate_serving_plan(const ServingPlan& plan, const SimulateServingOptions& options,
+                                  const std::string& format, const std::string& timeline) {
   const DataPlane data_plane = options.data_plane == "reactive" ? DataPlane::reactive : DataPlane::reserved;
-  const ServingLoad load = serving_load(plan, options);
+  const ServingLoad load = serving_load(plan, options.load);
   std::vector<ServedModelRun> models;
   for (std::size_t i = 0; i < plan.models.size(); ++i) {
     const ServingRun run = simulate_serving(plan, plan.models[i], load.arrivals[i], load.window_ns,

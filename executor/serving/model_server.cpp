@@ -40,6 +40,21 @@ void count_latency(Nanoseconds latency_ns, ModelCounters& counters) {
   ++counters.latency_counts.back();
 }
 
+int num_devices_of(const ServingPartition& partition) {
+  return (partition.num_virtual_devices + partition.share - 1) / partition.share;
+}
+
+/// The pools of a plan have devices of their own, in its order.
+int first_device_of(const ServingPlan& plan, const ServedModel& served) {
+  int first = 0;
+  for (const ServedModel& model : plan.models) {
+    if (model.name == served.name) break;
+    for (const ServingPipeline& pipeline : model.pipelines)
+      for (const ServingPartition& partition : pipeline.partitions) first += num_devices_of(partition);
+  }
+  return first;
+}
+
 }  // namespace
 
 ModelServer::ModelServer(const ServingPlan& plan, const ServedModel& served, const ServableModel& model,
@@ -49,6 +64,7 @@ ModelServer::ModelServer(const ServingPlan& plan, const ServedModel& served, con
   engine_.run.model = served.name;
   engine_.run.objective_ns = served.objective_ns;
   engine_.kept_free_ns = served.objective_ns / kFirstPartOfObjective;
+  int device = first_device_of(plan, served);
   for (std::size_t i = 0; i < served.pipelines.size(); ++i) {
     const ServingPipeline& pipeline = served.pipelines[i];
     buffers_.emplace_back();
@@ -59,9 +75,11 @@ ModelServer::ModelServer(const ServingPlan& plan, const ServedModel& served, con
                          .partition = static_cast<int>(partition),
                          .dtype = plan.dtype,
                          .device = model.device,
+                         .device_index = device,
                          .threads = model.threads,
                          .shape = shape_of(model.shape, pipeline)};
       if (model.folder.empty()) load.compute_ns = pipeline.partitions[partition].compute_ns;
+      device += num_devices_of(pipeline.partitions[partition]);
       pools_[i].emplace_back(engine_.pipelines[i][partition], worker_command, std::move(load),
                              fmt::format("{}'s pipeline {}, partition {}", served.name, i, partition));
     }

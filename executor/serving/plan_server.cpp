@@ -4,6 +4,7 @@
 #include <poll.h>
 
 #include <algorithm>
+#include <chrono>
 #include <ctime>
 #include <iterator>
 #include <utility>
@@ -56,12 +57,13 @@ bool PlanServer::Service::is_idle() const {
 PlanServer::PlanServer(ServingPlan plan, PlanServerOptions options)
     : options_(std::move(options)), names_(names_of(plan)), counters_(names_.size()), wanted_(std::move(plan)) {
   thread_ = std::thread([this] { run(); });
+}
+
+bool PlanServer::wait_until_loaded(Nanoseconds limit_ns) {
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return service_ || trouble_; });
-  if (!trouble_) return;
-  lock.unlock();
-  thread_.join();
-  std::rethrow_exception(trouble_);
+  changed_.wait_for(lock, std::chrono::nanoseconds(limit_ns), [&] { return service_ || trouble_; });
+  if (trouble_) std::rethrow_exception(trouble_);
+  return service_ != nullptr;
 }
 
 PlanServer::~PlanServer() {
@@ -167,7 +169,7 @@ std::vector<ServingRun> PlanServer::finish_run(Nanoseconds window_ns) {
   return runs;
 }
 
-/// The thread's life. The first plan's trouble is the constructor's; a later one's is a note.
+/// The thread's life. The first plan's trouble is thrown by wait_until_loaded(); a later one's is a note.
 void PlanServer::run() {
   while (true) {
     {

@@ -27,12 +27,16 @@ struct PlanServerOptions {
 /// for requests, reports and timers.
 class PlanServer final : public ServedModels {
  public:
-  /// Returns when all workers have loaded their weights. Throws InvalidInput or RuntimeFailure where one cannot.
+  /// Starts the workers.
   PlanServer(ServingPlan plan, PlanServerOptions options);
   /// Ends the workers at once.
   ~PlanServer() override;
   PlanServer(const PlanServer&) = delete;
   PlanServer& operator=(const PlanServer&) = delete;
+
+  /// Whether all workers of the first plan have loaded their weights, after at most `limit_ns`. Throws InvalidInput or
+  /// RuntimeFailure where one cannot. Nothing but this, names() and form_of() is asked before.
+  bool wait_until_loaded(Nanoseconds limit_ns);
 
   std::vector<std::string> names() const override;
   const RequestForm& form_of(std::string_view model) const override;

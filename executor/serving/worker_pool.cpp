@@ -36,7 +36,9 @@ std::string WorkerPool::name_of(int device) const { return fmt::format("worker {
 
 void WorkerPool::start(int device) {
   reserved_.device_until[device] = kForEver;
-  workers_[device] = std::make_unique<WorkerProcess>(command_, load_, name_of(device));
+  PartitionLoad load = load_;
+  load.device_index += device / reserved_.partition->share;
+  workers_[device] = std::make_unique<WorkerProcess>(command_, load, name_of(device));
 }
 
 WorkerPool::News WorkerPool::look(Nanoseconds now_ns) {

@@ -13,8 +13,8 @@ namespace frostpipe {
 /// at most three times in a row without a batch computed in between.
 class WorkerPool {
  public:
-  /// Starts them. `reserved` is what the data plane knows of the pool: a device without a worker that has loaded is
-  /// reserved for ever.
+  /// Starts them, on the devices from load.device_index on. `reserved` is what the data plane knows of the pool: a
+  /// device without a worker that has loaded is reserved for ever.
   WorkerPool(Pool& reserved, std::vector<std::string> command, PartitionLoad load, std::string name);
 
   /// What a look at the workers tells.

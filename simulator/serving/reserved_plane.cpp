@@ -60,12 +60,17 @@ Route find_route(const std::vector<Pool>& pools, int requests, Nanoseconds now_n
 
 void ReservedPlane::handle(const ServingEvent& event) {
   if (event.kind == ServingEvent::Kind::arrival) end_ = event.index + 1;
-  if (event.kind == ServingEvent::Kind::timer && event.round != timer_round_) return;
+  const bool is_timer = event.kind == ServingEvent::Kind::timer;
+  if (is_timer && event.round != timer_round_) return;
   ++timer_round_;
+  // A clock that runs by itself wakes us late. What was in time at the moment that was meant still sets out, at the
+  // cost of what is kept free for this.
+  const Nanoseconds late_ns =
+      is_timer ? std::min(engine_.queue.now() - timer_due_ns_, engine_.kept_free_ns) : Nanoseconds{0};
   while (oldest_ < end_) {
-    const Nanoseconds deadline_ns = engine_.deadline_ns(oldest_);
-    Choice choice = least_waiting_pipeline(deadline_ns);
     const bool has_waited = looked_at_ == oldest_;
+    const Nanoseconds deadline_ns = engine_.deadline_ns(oldest_) + (has_waited ? late_ns : 0);
+    Choice choice = least_waiting_pipeline(deadline_ns);
     const int smallest = has_waited ? 1 : static_cast<int>(std::lround(kPartOfPlannedBatch * choice.requests));
     if (!shrink_to(deadline_ns, smallest, choice)) {
       engine_.drop(oldest_++, has_waited ? DropReason::batch_not_filled : DropReason::no_device_in_time);
@@ -118,8 +123,8 @@ void ReservedPlane::wait_for_more(Nanoseconds deadline_ns, const Choice& choice)
     break;
   }
   // A nanosecond later than the last instant: then that batch is too late, and a smaller one sets out.
-  engine_.queue.schedule(engine_.queue.now() + deadline_ns - route.end_ns + route.wait_ns + 1,
-                         {.kind = ServingEvent::Kind::timer, .index = 0, .round = timer_round_});
+  timer_due_ns_ = engine_.queue.now() + deadline_ns - route.end_ns + route.wait_ns + 1;
+  engine_.queue.schedule(timer_due_ns_, {.kind = ServingEvent::Kind::timer, .index = 0, .round = timer_round_});
 }
 
 void ReservedPlane::send(const Choice& choice) {

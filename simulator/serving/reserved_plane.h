@@ -52,6 +52,7 @@ class ReservedPlane {
   std::int64_t oldest_ = 0, end_ = 0;      // requests [oldest_, end_) wait
   std::optional<std::int64_t> looked_at_;  // the request for whose batch others were awaited
   int timer_round_ = 0;
+  Nanoseconds timer_due_ns_ = 0;
 };
 
 }  // namespace frostpipe

@@ -58,5 +58,25 @@ TEST(EventQueue, RefusesThePast) {
   EXPECT_THROW(queue.run([](const auto& event) { event(); }), InternalError);
 }
 
+TEST(EventQueue, AClockThatRunsByItselfHandsOverWhatIsDueHoweverLate) {
+  Queue queue;
+  std::vector<std::pair<char, Nanoseconds>> done;
+  const auto note = [&](char name) { return [&, name] { done.emplace_back(name, queue.now()); }; };
+  queue.schedule(5, note('b'));
+  queue.schedule(3, note('a'));
+  queue.schedule(9, note('c'));
+  const auto handle = [](const auto& event) { event(); };
+  queue.advance_to(2, handle);
+  EXPECT_TRUE(done.empty());
+  EXPECT_EQ(queue.next_ns(), 3);
+  queue.advance_to(8, handle);
+  EXPECT_EQ(done, (std::vector<std::pair<char, Nanoseconds>>{{'a', 8}, {'b', 8}}));
+  EXPECT_EQ(queue.next_ns(), 9);
+  queue.advance_to(9, handle);
+  EXPECT_EQ(done.back(), std::pair('c', Nanoseconds{9}));
+  EXPECT_EQ(queue.next_ns(), std::nullopt);
+  EXPECT_THROW(queue.advance_to(8, handle), InternalError);
+}
+
 }  // namespace
 }  // namespace frostpipe

@@ -73,7 +73,7 @@ class TransformerPartition final : public PartitionCompute {
       : folder_(open_model_folder(load.model)),
         model_(model_of(folder_.config, folder_.name)),
         types_(layer_types_of(load.dtype)),
-        device_(make_device(load.device, 0, load.threads)),
+        device_(make_device(load.device, load.device_index, load.threads)),
         samples_(folder_.config.task, folder_.config.image_size),
         factory_({.config = folder_.config,
                   .model = model_,

@@ -21,6 +21,7 @@ void fields(Archive& archive, json::Value<Archive, PartitionLoad>& load) {
   archive("partition", load.partition);
   archive("dtype", load.dtype);
   archive("device", load.device);
+  archive("device_index", load.device_index);
   archive("threads", load.threads);
   archive("shape", load.shape);
   archive("compute_ns", load.compute_ns);

@@ -20,6 +20,7 @@ struct PartitionLoad {
   int partition = 0;        // of these
   DType dtype = DType::kFloat32;
   std::string device = "cpu";
+  int device_index = 0;  // of cuda: more than the machine has go round
   int threads = 1;
   BatchShape shape;
   std::vector<Nanoseconds> compute_ns;  // emulated: of a batch of 1, 2, ...
