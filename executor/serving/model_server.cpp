@@ -13,10 +13,10 @@ namespace {
 constexpr std::int64_t kMostRemembered = 2'000'000;
 /// A run's timeline is of its first batches.
 constexpr std::size_t kMostSpans = 20'000;
-/// As much as the latest of so many batches was later than reserved is kept free of the objective for the next ones:
-/// a 50th of it before anything is known, a quarter at most.
-constexpr std::size_t kLatenessBatches = 200;
-constexpr int kFirstPartOfObjective = 50, kLargestPartOfObjective = 4;
+/// As much as the latest of so many batches was later than reserved is kept free of the objective for the next ones,
+/// but at least a 50th and at most a quarter.
+constexpr int kLatenessBatches = 200;
+constexpr int kLeastPartOfObjective = 50, kLargestPartOfObjective = 4;
 constexpr const char* kAllGone = "no worker of the pool is left";
 
 std::vector<int> layer_bounds(const ServedModel& model, const ServingPipeline& pipeline) {
@@ -63,7 +63,7 @@ ModelServer::ModelServer(const ServingPlan& plan, const ServedModel& served, con
   engine_.observer = this;
   engine_.run.model = served.name;
   engine_.run.objective_ns = served.objective_ns;
-  engine_.kept_free_ns = served.objective_ns / kFirstPartOfObjective;
+  engine_.kept_free_ns = served.objective_ns / kLeastPartOfObjective;
   int device = first_device_of(plan, served);
   for (std::size_t i = 0; i < served.pipelines.size(); ++i) {
     const ServingPipeline& pipeline = served.pipelines[i];
@@ -140,7 +140,8 @@ void ModelServer::dropped(std::int64_t request, DropReason reason) {
 void ModelServer::sent(int pipeline, std::int64_t first_request, int requests, const std::vector<RouteLeg>& legs) {
   const std::int64_t number = num_batches_++;
   Batch& batch = batches_[number];
-  batch = {.pipeline = pipeline, .first_request = first_request, .lengths = {}, .legs = legs};
+  batch = {
+      .pipeline = pipeline, .first_request = first_request, .lengths = {}, .legs = legs, .delay_ns = plane_.delay_ns()};
   batch.lengths.resize(requests);
   batch.buffer = take_buffer(pipeline);
   fill(batch, buffers_[pipeline].all[batch.buffer]);
@@ -245,7 +246,7 @@ void ModelServer::finish(std::int64_t number) {
     pending.reply.set_value({.values = std::vector<double>(own.begin(), own.end())});
   }
   buffers.free.push_back(batch.buffer);
-  learn_lateness(now_ns - batch.legs.back().compute_end_ns);
+  learn_lateness(batch.delay_ns, now_ns - batch.legs.back().compute_end_ns);
 }
 
 void ModelServer::fail(std::int64_t number, const std::string& why) {
@@ -262,12 +263,16 @@ void ModelServer::fail(std::int64_t number, const std::string& why) {
   buffers_[batch.pipeline].free.push_back(batch.buffer);
 }
 
-void ModelServer::learn_lateness(Nanoseconds late_ns) {
-  lateness_ns_.push_back(late_ns);
-  if (lateness_ns_.size() < kLatenessBatches) return;
-  engine_.kept_free_ns = std::clamp<Nanoseconds>(*std::ranges::max_element(lateness_ns_), 0,
-                                                 engine_.model.objective_ns / kLargestPartOfObjective);
-  lateness_ns_.clear();
+/// Workers that are faster than planned do not make up for a late timer: it must be in time by the plan.
+void ModelServer::learn_lateness(Nanoseconds delay_ns, Nanoseconds late_ns) {
+  largest_delay_ns_ = std::max(largest_delay_ns_, delay_ns);
+  largest_lateness_ns_ = std::max(largest_lateness_ns_, late_ns);
+  if (++num_learnt_from_ < kLatenessBatches) return;
+  const Nanoseconds objective_ns = engine_.model.objective_ns;
+  engine_.kept_free_ns = std::clamp(largest_delay_ns_ + largest_lateness_ns_, objective_ns / kLeastPartOfObjective,
+                                    objective_ns / kLargestPartOfObjective);
+  largest_delay_ns_ = largest_lateness_ns_ = 0;
+  num_learnt_from_ = 0;
 }
 
 void ModelServer::forget_old() {

@@ -64,7 +64,8 @@ class ModelServer final : private ServingObserver {
     std::int64_t first_request = 0;
     std::vector<std::int64_t> lengths;  // tokens, by request
     std::vector<RouteLeg> legs;
-    int partition = 0;  // where it is, or goes
+    Nanoseconds delay_ns = 0;  // of its timer
+    int partition = 0;         // where it is, or goes
     int buffer = 0;
     int num_requests() const { return static_cast<int>(lengths.size()); }
   };
@@ -84,7 +85,7 @@ class ModelServer final : private ServingObserver {
   void note_span(const Batch& batch, int device, Nanoseconds duration_ns);
   void finish(std::int64_t number);
   void fail(std::int64_t number, const std::string& why);
-  void learn_lateness(Nanoseconds late_ns);
+  void learn_lateness(Nanoseconds delay_ns, Nanoseconds late_ns);
   void forget_old();
   Pending take_pending(std::int64_t request);
   Pool& pool_at(const Batch& batch, int partition) { return engine_.pipelines[batch.pipeline][partition]; }
@@ -98,7 +99,9 @@ class ModelServer final : private ServingObserver {
   std::unordered_map<std::int64_t, Batch> batches_;
   std::multimap<Nanoseconds, std::int64_t> arriving_;  // emulated transfers: batches by when they are there
   std::int64_t num_batches_ = 0;
-  std::vector<Nanoseconds> lateness_ns_;  // of the last batches against what was reserved
+  // Of the last batches: when they set out, and when they were answered, against what was reserved.
+  Nanoseconds largest_delay_ns_ = 0, largest_lateness_ns_ = 0;
+  int num_learnt_from_ = 0;
 };
 
 }  // namespace frostpipe

@@ -133,6 +133,10 @@ void PlanServer::require_replaceable(const ServingPlan& plan) const {
       throw InvalidInput(fmt::format("the new plan is for {} tokens of {}, not {}; it is not taken",
                                      plan.models[i].tokens, names_[i], service_->plan.models[i].tokens));
   }
+  // Answers differ, and buffers hold activations of one type.
+  if (plan.dtype != service_->plan.dtype)
+    throw InvalidInput(fmt::format("the new plan computes in {}, not {}; it is not taken", to_string(plan.dtype),
+                                   to_string(service_->plan.dtype)));
   if (wanted_ || next_) throw InvalidInput("another plan is being loaded; the new one is not taken");
 }
 

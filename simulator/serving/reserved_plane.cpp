@@ -65,11 +65,11 @@ void ReservedPlane::handle(const ServingEvent& event) {
   ++timer_round_;
   // A clock that runs by itself wakes us late. What was in time at the moment that was meant still sets out, at the
   // cost of what is kept free for this.
-  const Nanoseconds late_ns =
-      is_timer ? std::min(engine_.queue.now() - timer_due_ns_, engine_.kept_free_ns) : Nanoseconds{0};
+  delay_ns_ = is_timer ? engine_.queue.now() - timer_due_ns_ : 0;
+  const Nanoseconds borrowed_ns = std::min(delay_ns_, engine_.kept_free_ns);
   while (oldest_ < end_) {
     const bool has_waited = looked_at_ == oldest_;
-    const Nanoseconds deadline_ns = engine_.deadline_ns(oldest_) + (has_waited ? late_ns : 0);
+    const Nanoseconds deadline_ns = engine_.deadline_ns(oldest_) + (has_waited ? borrowed_ns : 0);
     Choice choice = least_waiting_pipeline(deadline_ns);
     const int smallest = has_waited ? 1 : static_cast<int>(std::lround(kPartOfPlannedBatch * choice.requests));
     if (!shrink_to(deadline_ns, smallest, choice)) {

@@ -35,6 +35,8 @@ class ReservedPlane {
   explicit ReservedPlane(ServingEngine& engine) : engine_(engine) {}
   void handle(const ServingEvent& event);
   std::int64_t num_waiting() const { return end_ - oldest_; }
+  /// How late the last event was handled: only a clock that runs by itself is ever late.
+  Nanoseconds delay_ns() const { return delay_ns_; }
 
  private:
   struct Choice {
@@ -52,7 +54,7 @@ class ReservedPlane {
   std::int64_t oldest_ = 0, end_ = 0;      // requests [oldest_, end_) wait
   std::optional<std::int64_t> looked_at_;  // the request for whose batch others were awaited
   int timer_round_ = 0;
-  Nanoseconds timer_due_ns_ = 0;
+  Nanoseconds timer_due_ns_ = 0, delay_ns_ = 0;
 };
 
 }  // namespace frostpipe

@@ -5,60 +5,14 @@ one than planned."""
 import json
 import os
 import signal
-import subprocess
-import time
 import unittest
 from pathlib import Path
 
-from support import FROSTPIPE, HANG_SECONDS, MS, CliTest, serving_pool, synthetic_serving_plan
+from serving_server import ServerCase, children_of
+from support import MS, serving_pool, synthetic_serving_plan
 
 
-def children_of(pid):
-    found = []
-    for entry in Path("/proc").iterdir():
-        try:
-            fields = (entry / "stat").read_text().rpartition(")")[2].split() if entry.name.isdigit() else []
-        except (FileNotFoundError, ProcessLookupError):
-            continue
-        if fields and int(fields[1]) == pid and fields[0] not in "ZX":
-            found.append(int(entry.name))
-    return sorted(found)
-
-
-class ServeTest(CliTest):
-    def setUp(self):
-        super().setUp()
-        self.write("serving.json", synthetic_serving_plan())
-
-    def start(self, *options):
-        self.errors = self.folder / "errors"
-        with open(self.errors, "w") as errors:
-            server = subprocess.Popen([FROSTPIPE, "serve", "serving.json", "--emulate", "--format", "json",
-                                       *map(str, options)], cwd=self.folder, text=True, stdout=subprocess.PIPE,
-                                      stderr=errors)
-        self.addCleanup(server.stdout.close)
-        self.addCleanup(server.wait)
-        self.addCleanup(server.kill)
-        self.wait_until(self.said("workers have loaded"), "workers")
-        return server
-
-    def wait_until(self, condition, what):
-        end = time.monotonic() + HANG_SECONDS
-        while not condition():
-            self.assertLess(time.monotonic(), end, f"{what}: {self.errors.read_text()}")
-            time.sleep(0.02)
-
-    def said(self, text):
-        return lambda: text in self.errors.read_text()
-
-    def result(self, server, code=0):
-        out, _ = server.communicate(timeout=HANG_SECONDS)
-        self.assertEqual(server.returncode, code, self.errors.read_text())
-        return json.loads(out)["models"] if code == 0 else out
-
-    def assert_all_have_an_end(self, model):
-        self.assertEqual(model["in_time"] + model["late"] + sum(model["drops"].values()), model["requests"])
-
+class ServeTest(ServerCase):
     def test_every_request_of_a_load_has_an_end_and_none_a_shorter_one_than_planned(self):
         done = self.run_tool("serve", "serving.json", "--emulate", "--load-factor", 0.5, "--arrivals", "even",
                              "--seconds", 2, "--format", "json")
@@ -120,6 +74,9 @@ class ServeTest(CliTest):
         server.send_signal(signal.SIGHUP)
         self.wait_until(self.said("the plan before goes on: serving.json: "), "the refusal")
         plan = synthetic_serving_plan()
+        self.write("serving.json", {**plan, "dtype": "bfloat16"})
+        server.send_signal(signal.SIGHUP)
+        self.wait_until(self.said("the new plan computes in bfloat16, not float32; it is not taken"), "the refusal")
         plan["device_classes"][1]["count"] = 4
         small = plan["models"][1]
         small["requests_per_second"] = small["pipelines"][0]["requests_per_second"] = 250

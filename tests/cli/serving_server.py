@@ -1,0 +1,55 @@
+"""A server of a made-up plan on emulated devices."""
+
+import json
+import subprocess
+import time
+from pathlib import Path
+
+from support import FROSTPIPE, HANG_SECONDS, CliTest, synthetic_serving_plan
+
+
+def children_of(pid):
+    found = []
+    for entry in Path("/proc").iterdir():
+        try:
+            fields = (entry / "stat").read_text().rpartition(")")[2].split() if entry.name.isdigit() else []
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        if fields and int(fields[1]) == pid and fields[0] not in "ZX":
+            found.append(int(entry.name))
+    return sorted(found)
+
+
+class ServerCase(CliTest):
+    def setUp(self):
+        super().setUp()
+        self.write("serving.json", synthetic_serving_plan())
+
+    def start(self, *options):
+        self.errors = self.folder / "errors"
+        with open(self.errors, "w") as errors:
+            server = subprocess.Popen([FROSTPIPE, "serve", "serving.json", "--emulate", "--format", "json",
+                                       *map(str, options)], cwd=self.folder, text=True, stdout=subprocess.PIPE,
+                                      stderr=errors)
+        self.addCleanup(server.stdout.close)
+        self.addCleanup(server.wait)
+        self.addCleanup(server.kill)
+        self.wait_until(self.said(" loaded\n"), "workers")
+        return server
+
+    def wait_until(self, condition, what):
+        end = time.monotonic() + HANG_SECONDS
+        while not condition():
+            self.assertLess(time.monotonic(), end, f"{what}: {self.errors.read_text()}")
+            time.sleep(0.02)
+
+    def said(self, text):
+        return lambda: text in self.errors.read_text()
+
+    def result(self, server, code=0):
+        out, _ = server.communicate(timeout=HANG_SECONDS)
+        self.assertEqual(server.returncode, code, self.errors.read_text())
+        return json.loads(out)["models"] if code == 0 else out
+
+    def assert_all_have_an_end(self, model):
+        self.assertEqual(model["in_time"] + model["late"] + sum(model["drops"].values()), model["requests"])
