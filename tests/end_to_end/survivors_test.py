@@ -5,6 +5,7 @@ lost."""
 
 import os
 import re
+import shutil
 import signal
 import sys
 import time
@@ -155,6 +156,8 @@ class SurvivorsTest(SurvivorsBase):
         return [host.path("") for host in self.hosts]
 
     def start_job(self, *options):
+        for host in self.hosts:  # it may have changed since they got theirs
+            shutil.copy(self.folder / "static.json", host.path("static.json"))
         self.ranks = [self.start_rank(rank, self.hosts, *options, wrapper=self.hosts[rank // 2].wrapper)
                       for rank in range(4)]
         self.wait_for_steps(20)
