@@ -8,7 +8,7 @@
 #include <tuple>
 
 #include "planner/make_plan.h"
-#include "planner/placement.h"
+#include "planner/search/placement.h"
 #include "planner/search/best_phase.h"
 #include "planner/search/candidate.h"
 #include "profiles/error.h"

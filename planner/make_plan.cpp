@@ -8,7 +8,7 @@
 
 #include "planner/fixed_layout.h"
 #include "planner/method_table.h"
-#include "planner/placement.h"
+#include "planner/search/placement.h"
 #include "profiles/device_type.h"
 #include "profiles/error.h"
 

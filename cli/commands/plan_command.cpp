@@ -31,6 +31,7 @@
 #include "profiles/files.h"
 #include "profiles/hardware.h"
 #include "profiles/import/config_shape.h"
+#include "profiles/join_profiles.h"
 #include "simulator/simulate.h"
 
 namespace frostpipe {
@@ -113,6 +114,16 @@ std::vector<int> thread_counts(const PlanCommandOptions& options, const Profile&
   return {options.threads_per_rank};
 }
 
+/// Of unequal devices, each in a file of its own; it is written beside the plan, which names it.
+std::string joined_profile(const std::vector<std::string>& paths) {
+  std::vector<NamedProfile> profiles;
+  for (const std::string& path : paths) profiles.push_back({path, profile_from_json(read_named_file(path), path)});
+  return to_json(join_profiles(std::move(profiles)));
+}
+
+/// Whether the plan's profile is made here, and not read.
+bool makes_profile(const PlanCommandOptions& options) { return !options.model.empty() || options.profiles.size() > 1; }
+
 /// What a plan is made from, as read, and the contents of the files.
 struct Inputs {
   Cluster whole;    // with all of its memory
@@ -127,13 +138,15 @@ Inputs read_inputs(PlanCommandOptions& options) {
   inputs.cluster_content = read_named_file(options.cluster);
   inputs.whole = cluster_from_json(inputs.cluster_content, options.cluster);
   inputs.devices = with_memory_reserve(inputs.whole, options.memory_reserve);
-  const bool is_estimated = !options.model.empty();
-  if (is_estimated) options.profile = std::filesystem::path(options.output).replace_extension(".profile.json").string();
-  inputs.profile_content = is_estimated ? estimated_profile(options, inputs.devices) : read_named_file(options.profile);
+  if (makes_profile(options))
+    options.profile = std::filesystem::path(options.output).replace_extension(".profile.json").string();
+  inputs.profile_content = !options.model.empty()        ? estimated_profile(options, inputs.devices)
+                           : options.profiles.size() > 1 ? joined_profile(options.profiles)
+                                                         : read_named_file(options.profile);
   inputs.profile = profile_from_json(inputs.profile_content, options.profile);
   if (!inputs.profile.measurements.empty()) options.plan.dtype = inputs.profile.measurements.front().key.dtype;
   require_writable(options.output);
-  if (is_estimated) require_writable(options.profile);
+  if (makes_profile(options)) require_writable(options.profile);
   return inputs;
 }
 
@@ -228,9 +241,8 @@ int run_serving_plan(const PlanCommandOptions& options, const ServingOptions& se
 
 int run_plan(PlanCommandOptions& options) {
   if (options.profiles.empty() && options.model.empty()) throw UsageError("plan: needs --profile FILE or --model NAME");
-  if (options.profiles.size() > 1) throw UsageError("plan: trains one model: give one --profile");
   if (options.plan.global_batch_size == 0) throw UsageError("plan: needs --global-batch N");
-  if (!options.profiles.empty()) options.profile = options.profiles.front();
+  if (options.profiles.size() == 1) options.profile = options.profiles.front();
   const Inputs inputs = read_inputs(options);
   const Profile& profile = inputs.profile;
   complete(options, profile);
@@ -245,7 +257,7 @@ int run_plan(PlanCommandOptions& options) {
   const std::string explanation = explanation_text(options, runs, best, profile);
   const AutoPlan answer = complete_answer(std::get<AutoPlan>(best.planned.answer), options, inputs, best.cluster);
   const std::string json = to_json(answer.plan);
-  if (!options.model.empty()) write_named_file(options.profile, inputs.profile_content);
+  if (makes_profile(options)) write_named_file(options.profile, inputs.profile_content);
   write_named_file(options.output, json);
   if (options.format == "json") {
     print_result(plan_answer_json(answer, json));

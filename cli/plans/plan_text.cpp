@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <set>
 
 #include "cli/shared/one_process_text.h"
 #include "cli/shared/report_words.h"
@@ -23,28 +24,57 @@ std::string memory_limits(const Cluster& cluster, bool memory_limited) {
   return side_by_side(cells) + (memory_limited ? "" : " (not applied to this plan)");
 }
 
-std::string phases_text(const TrainingPlan& plan, const Profile& profile) {
+bool has_several_types(const Cluster& cluster) {
+  return std::ranges::any_of(cluster.devices,
+                             [&](const Device& device) { return device.type != cluster.devices.front().type; });
+}
+
+/// "V100 / A100": of the pipeline ranks, in their order; "A100+V100" where replicas are of several types.
+std::string device_types(const ParallelLayout& layout, const Cluster& cluster) {
+  std::vector<std::string> of_ranks;
+  for (int pipeline_rank = 0; pipeline_rank < layout.pipeline_parallel_size; ++pipeline_rank) {
+    std::set<std::string> types;
+    for (int replica = 0; replica < layout.data_parallel_size; ++replica)
+      types.insert(cluster.devices[rank_of(layout, pipeline_rank, replica)].type);
+    of_ranks.push_back(fmt::format("{}", fmt::join(types, "+")));
+  }
+  return fmt::format("{}", fmt::join(of_ranks, " / "));
+}
+
+std::string phases_text(const TrainingPlan& plan, const Profile& profile, const Cluster& cluster) {
   using enum Table::Align;
-  Table table({{"from step", right},
-               {"frozen", right},
-               {shape_heading(plan.phases), right},
-               {"partition", left},
-               {"micro-batches", right},
-               {"schedule", left},
-               {"cache", left},
-               {"iteration [ms]", right},
-               {"samples/s", right},
-               {"memory per rank [MiB]", left},
-               {"change [ms]", right}});
+  std::vector<Table::Column> columns = {{"from step", right},
+                                        {"frozen", right},
+                                        {shape_heading(plan.phases), right},
+                                        {"partition", left},
+                                        {"micro-batches", right},
+                                        {"schedule", left},
+                                        {"cache", left},
+                                        {"iteration [ms]", right},
+                                        {"samples/s", right},
+                                        {"memory per rank [MiB]", left},
+                                        {"change [ms]", right}};
+  const bool is_mixed = has_several_types(cluster);
+  constexpr int kDevices = 4;  // column, where devices are of several types
+  if (is_mixed) columns.insert(columns.begin() + kDevices, {"devices", left});
+  Table table(columns);
   for (const Phase& phase : plan.phases) {
     const PhasePrediction& predicted = phase.predicted;
-    table.add_row({std::to_string(phase.from_step),
-                   std::to_string(frozen_blocks(profile.model, phase.first_trainable_layer)), shape_text(phase),
-                   to_brief_string(phase.partition), std::to_string(phase.num_micro_batches), schedule_text(phase),
-                   to_string(phase.cache, phase.first_trainable_layer), in_milliseconds(predicted.iteration_ns),
-                   fmt::format("{:.1f}", 1e9 * plan.global_batch_size /
-                                             static_cast<double>(std::max<Nanoseconds>(1, predicted.iteration_ns))),
-                   in_mebibytes(predicted.peak_memory_bytes), in_milliseconds(predicted.transformation_ns)});
+    std::vector<std::string> row = {
+        std::to_string(phase.from_step),
+        std::to_string(frozen_blocks(profile.model, phase.first_trainable_layer)),
+        shape_text(phase),
+        to_brief_string(phase.partition),
+        std::to_string(phase.num_micro_batches),
+        schedule_text(phase),
+        to_string(phase.cache, phase.first_trainable_layer),
+        in_milliseconds(predicted.iteration_ns),
+        fmt::format("{:.1f}", 1e9 * plan.global_batch_size /
+                                  static_cast<double>(std::max<Nanoseconds>(1, predicted.iteration_ns))),
+        in_mebibytes(predicted.peak_memory_bytes),
+        in_milliseconds(predicted.transformation_ns)};
+    if (is_mixed) row.insert(row.begin() + kDevices, device_types(phase.layout, cluster));
+    table.add_row(row);
   }
   return table.to_string();
 }
@@ -69,8 +99,8 @@ std::string plan_text(const TrainingPlan& plan, const Profile& profile, const Cl
       "{}: {} plan of {} steps of mini-batch {} on {}, {} tokens per sample\n\n{}\n"
       "memory limit per rank [MiB]: {}\npredicted training time: {}, {:.1f} samples/s{}\n{}{}{}",
       path, to_string(plan.method), plan.num_steps, plan.global_batch_size,
-      ranks_text(plan.world_size, plan.threads_per_rank), plan.phases.front().tokens, phases_text(plan, profile),
-      memory_limits(cluster, plan.memory_limited), format_duration(total),
+      ranks_text(plan.world_size, plan.threads_per_rank), plan.phases.front().tokens,
+      phases_text(plan, profile, cluster), memory_limits(cluster, plan.memory_limited), format_duration(total),
       total > 0 ? samples * 1e9 / static_cast<double>(total) : 0.0,
       profile.quick ? "; roughly, since the profile is a quick one" : "", one_process_line(plan, is_fastest),
       plan.frozen_dtype ? fmt::format("frozen layers compute in {}\n", to_string(*plan.frozen_dtype)) : "",

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "planner/search/link_placement.h"
+#include "planner/search/placement.h"
 #include "simulator/simulate.h"
 
 namespace frostpipe {
@@ -17,8 +17,7 @@ PhaseSearchResult search_placements(const PlanningProblem& problem, const PhaseS
     limited.give_up_above_ns = give_up_above_ns;
     return search_phase({profile, cluster, placed}, limited, costs);
   };
-  const auto placements =
-      placements_by_links(cluster, options, options.tensor_parallel_size, search.pipeline_parallel_size);
+  const auto placements = placements_of(cluster, options, options.tensor_parallel_size, search.pipeline_parallel_size);
   auto next = placements.begin();
   PhaseSearchResult best;
   do best = searched(*next++, search.give_up_above_ns);

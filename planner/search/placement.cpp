@@ -1,4 +1,4 @@
-#include "planner/placement.h"
+#include "planner/search/placement.h"
 
 #include <fmt/format.h>
 
