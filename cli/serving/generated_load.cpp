@@ -7,6 +7,8 @@
 namespace frostpipe {
 namespace {
 
+constexpr int kInputs = 16;
+
 struct Arrival {
   Nanoseconds at_ns = 0;
   std::size_t model = 0;
@@ -32,10 +34,23 @@ RequestInput random_input(const RequestForm& form, std::mt19937_64& random) {
   return input;
 }
 
+std::vector<std::vector<RequestInput>> random_inputs(const ServedModels& models, std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::vector<std::vector<RequestInput>> inputs;
+  for (const std::string& name : models.names()) {
+    inputs.emplace_back();
+    for (int i = 0; i < kInputs; ++i) inputs.back().push_back(random_input(models.form_of(name), random));
+  }
+  return inputs;
+}
+
 }  // namespace
 
 GeneratedLoad::GeneratedLoad(ServedModels& models, const ServingLoad& load)
-    : models_(models), load_(load), thread_([this](const std::stop_token& stop) { run(stop); }) {}
+    : models_(models),
+      inputs_(random_inputs(models, load.seed.value_or(1))),
+      load_(load),
+      thread_([this](const std::stop_token& stop) { run(stop); }) {}
 
 /// False where it was stopped.
 bool GeneratedLoad::sleep_until(Nanoseconds at_ns, const std::stop_token& stop) {
@@ -46,9 +61,9 @@ bool GeneratedLoad::sleep_until(Nanoseconds at_ns, const std::stop_token& stop) 
 
 void GeneratedLoad::run(const std::stop_token& stop) {
   const std::vector<std::string> names = models_.names();
-  std::mt19937_64 random(load_.seed.value_or(1));
+  std::size_t number = 0;
   for (const auto& [at_ns, model] : in_order(load_)) {
-    RequestInput input = random_input(models_.form_of(names[model]), random);
+    RequestInput input = inputs_[model][number++ % kInputs];
     if (!sleep_until(at_ns, stop)) return;
     models_.ask(names[model], std::move(input));
   }

@@ -4,6 +4,7 @@
 #include <condition_variable>
 #include <mutex>
 #include <thread>
+#include <vector>
 
 #include "cli/serving/serving_load.h"
 #include "executor/serving/served_models.h"
@@ -11,7 +12,8 @@
 namespace frostpipe {
 
 /// A thread that asks the models as a load says, from now on. What it asks is random: tokens of the vocabulary, as many
-/// as the model takes, or pixels. Asks no more once it is destroyed.
+/// as the model takes, or pixels; a few inputs in turn, for making them takes time that workers need. Asks no more once
+/// it is destroyed.
 class GeneratedLoad {
  public:
   /// Both outlive it. `load.arrivals` are of models.names().
@@ -24,6 +26,7 @@ class GeneratedLoad {
   bool sleep_until(Nanoseconds at_ns, const std::stop_token& stop);
 
   ServedModels& models_;
+  const std::vector<std::vector<RequestInput>> inputs_;  // by model, in the order of their names
   const ServingLoad& load_;
   const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
   std::atomic<bool> has_ended_ = false;
