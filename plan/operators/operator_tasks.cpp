@@ -65,9 +65,8 @@ class Lowering {
   void add_part(int op, const OperatorRange& range, double share) {
     const auto& device_class = machine_.devices[range.device].device_class;
     const int task = static_cast<int>(result_.tasks.size());
-    result_.tasks.push_back({.op = op,
-                             .device = range.device,
-                             .duration_ns = duration_ns(graph_.operators[op], device_class, share)});
+    result_.tasks.push_back(
+        {.op = op, .device = range.device, .duration_ns = duration_ns(graph_.operators[op], device_class, share)});
     parts_[op].push_back({.task = task, .device = range.device, .begin = range.begin, .end = range.end});
   }
 
@@ -117,8 +116,7 @@ class Lowering {
       for (const Part& other : parts) {
         if (part.device == other.device) continue;
         const int transfer = add_transfer(part.task, other.device);
-        result_.transfers[transfer].bytes =
-            graph_.operators[update].weight_bytes / static_cast<Bytes>(parts.size());
+        result_.transfers[transfer].bytes = graph_.operators[update].weight_bytes / static_cast<Bytes>(parts.size());
         samples_.emplace_back(0, 0);
       }
   }

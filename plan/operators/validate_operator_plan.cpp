@@ -62,8 +62,7 @@ void validate(const OperatorPlan& plan, std::string_view source) {
   if (plan.placement.size() != num_operators)
     throw InvalidInput(place("placement"), fmt::format("must have {} operators", num_operators),
                        std::to_string(plan.placement.size()));
-  for (std::size_t op = 0; op < num_operators; ++op)
-    validate_ranges(plan, op, place(fmt::format("placement[{}]", op)));
+  for (std::size_t op = 0; op < num_operators; ++op) validate_ranges(plan, op, place(fmt::format("placement[{}]", op)));
   if (plan.order.size() != num_devices)
     throw InvalidInput(place("order"), fmt::format("must have {} devices", num_devices),
                        std::to_string(plan.order.size()));

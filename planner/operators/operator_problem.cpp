@@ -25,8 +25,8 @@ std::vector<int> in_proportion(int total, const std::vector<double>& weights) {
 std::vector<double> work_on_devices(const OperatorProblem& problem, const Operator& one) {
   std::vector<double> work;
   for (const auto& device : problem.machine.devices)
-    work.push_back(static_cast<double>(
-        std::ranges::find(one.times, device.device_class, &OperatorTime::device_class)->work_ns));
+    work.push_back(
+        static_cast<double>(std::ranges::find(one.times, device.device_class, &OperatorTime::device_class)->work_ns));
   return work;
 }
 

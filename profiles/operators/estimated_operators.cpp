@@ -49,8 +49,8 @@ class GraphMaker {
 
   int add(const std::string& name, Kind kind, int layer, Cost cost, Bytes output) {
     Operator one{.name = name, .kind = kind, .layer = layer, .output_bytes = output};
-    const bool has_weights = kind == Kind::forward || kind == Kind::input_gradient || kind == Kind::weight_gradient ||
-                             kind == Kind::update;
+    const bool has_weights =
+        kind == Kind::forward || kind == Kind::input_gradient || kind == Kind::weight_gradient || kind == Kind::update;
     if (has_weights) one.weight_bytes = weight_bytes(layer);
     for (const auto& device : devices_) {
       const DeviceRates rates = rates_of(device);

@@ -96,8 +96,8 @@ NetShape resnet(const std::string& name, const std::vector<int>& blocks, bool bo
   net.add_pooling("pool1", kPictureSize / 4);
   for (int stage = 0; stage < static_cast<int>(blocks.size()); ++stage)
     for (int block = 0; block < blocks[stage]; ++block)
-      add_residual_block(net, fmt::format("stage{}.{}", stage + 1, block), 64 << stage,
-                         stage > 0 && block == 0 ? 2 : 1, bottleneck);
+      add_residual_block(net, fmt::format("stage{}.{}", stage + 1, block), 64 << stage, stage > 0 && block == 0 ? 2 : 1,
+                         bottleneck);
   net.add_pooling("pool2", 1);
   net.add_linear("fc", kClasses);
   return net.take();
@@ -121,8 +121,9 @@ NetShape vgg16() {
 NetShape mobilenet() {
   NetMaker net("mobilenet");
   net.add("conv1", {.channels = 32, .kernel = 3, .stride = 2});
-  const std::vector<std::pair<int, int>> blocks = {{64, 1},  {128, 2}, {128, 1}, {256, 2}, {256, 1},  {512, 2}, {512, 1},
-                                                   {512, 1}, {512, 1}, {512, 1}, {512, 1}, {1024, 2}, {1024, 1}};
+  const std::vector<std::pair<int, int>> blocks = {{64, 1},  {128, 2},  {128, 1}, {256, 2}, {256, 1},
+                                                   {512, 2}, {512, 1},  {512, 1}, {512, 1}, {512, 1},
+                                                   {512, 1}, {1024, 2}, {1024, 1}};
   for (int i = 0; i < static_cast<int>(blocks.size()); ++i) {
     const int channels = net.channels_of(net.last());
     net.add(fmt::format("block{}.depthwise", i + 1),

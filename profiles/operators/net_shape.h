@@ -12,7 +12,7 @@ struct NetLayer {
   enum class Kind { convolution, pooling };
   std::string name;
   Kind kind = Kind::convolution;
-  int input = -1;                           // the layer whose output it reads; -1 = the picture
+  int input = -1;                            // the layer whose output it reads; -1 = the picture
   std::optional<int> addend = std::nullopt;  // the layer whose output is added before the ReLU
   int in_channels = 0, out_channels = 0, kernel = 1, groups = 1;
   int in_size = 1, out_size = 1;  // pixels of a side

@@ -78,8 +78,8 @@ class Engine {
   void issue(int index, int from) {
     const TaskTransfer& transfer = tasks_.transfers[index];
     const int to = transfer.to_device;
-    const Link& link = machine_.devices[from].node == machine_.devices[to].node ? machine_.within_node
-                                                                                : machine_.between_nodes;
+    const Link& link =
+        machine_.devices[from].node == machine_.devices[to].node ? machine_.within_node : machine_.between_nodes;
     const Nanoseconds occupied_ns = transfer_occupancy_ns(link, transfer.bytes);
     Nanoseconds& way = way_free_[from * busy_.size() + to];
     Nanoseconds begin = std::max(events_.now(), way);

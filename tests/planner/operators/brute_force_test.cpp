@@ -18,8 +18,8 @@ std::vector<std::vector<int>> all_orders(const OperatorGraph& graph) {
   std::iota(order.begin(), order.end(), 0);
   std::vector<std::vector<int>> orders;
   do {
-    const bool is_topological = std::ranges::all_of(
-        graph.edges, [&](const OperatorEdge& edge) { return order[edge.from] < order[edge.to]; });
+    const bool is_topological =
+        std::ranges::all_of(graph.edges, [&](const OperatorEdge& edge) { return order[edge.from] < order[edge.to]; });
     if (is_topological) orders.push_back(order);
   } while (std::ranges::next_permutation(order).found);
   return orders;

@@ -26,17 +26,15 @@ OperatorGraph one_layer() {
   add("conv", OperatorKind::forward, 1200, 3000);
   add("statistics", OperatorKind::statistics, 8, 300);
   add("normalise", OperatorKind::normalise, 1200, 600);
-  graph.edges = {{.from = 0, .to = 1},
-                 {.from = 0, .to = 2},
-                 {.from = 1, .to = 2, .kind = OperatorEdgeKind::statistics}};
+  graph.edges = {
+      {.from = 0, .to = 1}, {.from = 0, .to = 2}, {.from = 1, .to = 2, .kind = OperatorEdgeKind::statistics}};
   return graph;
 }
 
 // Shares 8 and 4 take 2/3 of each operator's time on both devices: 2000 + 200, 8 bytes each way with 50 ns of latency
 // at 1 GB/s, 400.
 TEST(OperatorPlanner, DataParallelismWaitsForTheStatistics) {
-  const OperatorProblem problem{.graph = one_layer(),
-                                .machine = machine_of({"a", "b"}, {50, 1'000'000'000})};
+  const OperatorProblem problem{.graph = one_layer(), .machine = machine_of({"a", "b"}, {50, 1'000'000'000})};
   const auto plan = make_operator_plan(problem, OperatorMethod::data_parallel);
   EXPECT_EQ(plan.placement[0], (std::vector<OperatorRange>{{0, 0, 8}, {1, 8, 12}}));
   EXPECT_EQ(plan.predicted_ns, 2000 + 200 + 8 + 50 + 400);
@@ -48,8 +46,7 @@ TEST(OperatorPlanner, DataParallelismWaitsForTheStatistics) {
 // The update is halved: each device sends half of its partial sum and half of the new weights, 200 bytes each.
 TEST(OperatorPlanner, AnUpdateIsSplitOverItsHolders) {
   OperatorGraph graph{.net = "update", .batch = 2};
-  for (const auto& [name, kind] : {std::pair("f", OperatorKind::forward),
-                                   std::pair("w", OperatorKind::weight_gradient),
+  for (const auto& [name, kind] : {std::pair("f", OperatorKind::forward), std::pair("w", OperatorKind::weight_gradient),
                                    std::pair("u", OperatorKind::update)}) {
     graph.operators.push_back({.name = name, .kind = kind, .weight_bytes = 400});
     graph.operators.back().times = {{.device_class = "a", .overhead_ns = 0, .work_ns = 1000}};
