@@ -10,6 +10,8 @@ namespace {
 enum class Group { forward, backward, weight_gradient, all, one };
 constexpr int kNumGroups = 5;
 
+constexpr int kLateTrials = 10;
+
 constexpr int kMostSubsetDevices = 4;  // beyond, only the fastest ones are tried together
 
 Group group_of(OperatorKind kind) {
@@ -79,27 +81,34 @@ class Search {
     }
   }
 
-  OperatorPlacement changed(OperatorPlacement placement) {
-    if (movable_.empty()) return placement;
-    const auto group = static_cast<Group>(dice_.below(kNumGroups));
-    if (group == Group::one) {
-      change(placement, {movable_[dice_.below(static_cast<int>(movable_.size()))]});
-      return placement;
+  ScheduledPlacement changed(ScheduledPlacement from) {
+    if (movable_.empty()) return from;
+    if (dice_.below(8) == 0) {
+      const int count = static_cast<int>(from.places.size());
+      std::swap(from.places[dice_.below(count)], from.places[dice_.below(count)]);
+      return from;
     }
+    change(from.placement, some_operators());
+    return from;
+  }
+
+ private:
+  /// One, or those of a group in neighbouring layers: four on average, or all that follow.
+  std::vector<int> some_operators() {
+    const auto group = static_cast<Group>(dice_.below(kNumGroups));
+    if (group == Group::one) return {movable_[dice_.below(static_cast<int>(movable_.size()))]};
     const int layers = static_cast<int>(operators_.size());
     const int first = dice_.below(layers);
     int end = first + 1;
-    while (end < layers && dice_.below(4) > 0) ++end;  // four layers on average
+    while (end < layers && dice_.below(4) > 0) ++end;
     if (dice_.below(8) == 0) end = layers;
     std::vector<int> chosen;
     for (int layer = first; layer < end; ++layer)
       for (const int op : operators_[layer])
         if (group == Group::all || group_of(problem_.graph.operators[op].kind) == group) chosen.push_back(op);
-    change(placement, chosen);
-    return placement;
+    return chosen;
   }
 
- private:
   /// All of them the same: one of the candidates, what another operator has, or what the first has with a boundary
   /// elsewhere.
   void change(OperatorPlacement& placement, const std::vector<int>& operators) {
@@ -136,21 +145,24 @@ class Search {
 
 }  // namespace
 
-ScheduledPlacement scheduled(const OperatorProblem& problem, const std::vector<int>& places,
-                             OperatorPlacement placement) {
+ScheduledPlacement scheduled(const OperatorProblem& problem, OperatorPlacement placement, std::vector<int> places) {
   const auto tasks = tasks_of(problem.graph, problem.machine, placement);
   const Nanoseconds makespan_ns = run_by_priority(tasks, problem.machine, places).makespan_ns;
-  return {.placement = std::move(placement), .makespan_ns = makespan_ns};
+  return {.placement = std::move(placement), .places = std::move(places), .makespan_ns = makespan_ns};
 }
 
-ScheduledPlacement improved(const OperatorProblem& problem, const std::vector<int>& places, ScheduledPlacement best,
-                            const OperatorSearch& options, Nanoseconds bound_ns) {
+ScheduledPlacement improved(const OperatorProblem& problem, ScheduledPlacement start, const OperatorSearch& options,
+                            Nanoseconds bound_ns) {
   Search search(problem, options.seed);
+  ScheduledPlacement best = start, current = std::move(start);
+  std::vector<Nanoseconds> before(kLateTrials, current.makespan_ns);
   for (int trial = 0; trial < options.num_trials && best.makespan_ns > bound_ns; ++trial) {
-    auto next = search.changed(best.placement);
-    if (next == best.placement) continue;
-    auto one = scheduled(problem, places, std::move(next));
-    if (one.makespan_ns <= best.makespan_ns) best = std::move(one);
+    auto next = search.changed(current);
+    auto one = scheduled(problem, std::move(next.placement), std::move(next.places));
+    Nanoseconds& late_ns = before[trial % kLateTrials];
+    if (one.makespan_ns <= std::max(current.makespan_ns, late_ns)) current = std::move(one);
+    late_ns = current.makespan_ns;
+    if (current.makespan_ns < best.makespan_ns) best = current;
   }
   return best;
 }

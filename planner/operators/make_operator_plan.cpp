@@ -17,9 +17,9 @@ std::vector<std::vector<int>> operators_of(const std::vector<std::vector<int>>& 
 }
 
 ScheduledPlacement best_start(const OperatorProblem& problem, const std::vector<int>& places) {
-  auto best = scheduled(problem, places, earliest_finish_placement(problem));
+  auto best = scheduled(problem, earliest_finish_placement(problem), places);
   for (const OperatorMethod baseline : kOperatorBaselines) {
-    auto one = scheduled(problem, places, baseline_placement(problem, baseline));
+    auto one = scheduled(problem, baseline_placement(problem, baseline), places);
     if (one.makespan_ns < best.makespan_ns) best = std::move(one);
   }
   return best;
@@ -34,10 +34,10 @@ OperatorPlan make_operator_plan(const OperatorProblem& problem, OperatorMethod m
   const auto places = places_by_rank(problem);
   const Nanoseconds bound_ns = operator_lower_bound_ns(problem);
   const auto chosen = method == OperatorMethod::mtrain
-                          ? improved(problem, places, best_start(problem, places), search, bound_ns)
-                          : scheduled(problem, places, baseline_placement(problem, method));
+                          ? improved(problem, best_start(problem, places), search, bound_ns)
+                          : scheduled(problem, baseline_placement(problem, method), places);
   const auto tasks = tasks_of(problem.graph, problem.machine, chosen.placement);
-  const OperatorRun run = run_by_priority(tasks, problem.machine, places);
+  const OperatorRun run = run_by_priority(tasks, problem.machine, chosen.places);
   const int num_devices = static_cast<int>(problem.machine.devices.size());
   return {.method = method,
           .machine = problem.machine,

@@ -7,10 +7,10 @@
 namespace frostpipe {
 
 /// How a plan of OperatorMethod::mtrain is searched: it starts from the best of the baselines and HEFT, and changes the
-/// ranges of some operators of neighbouring layers, as long as the iteration gets shorter.
+/// ranges of some operators of neighbouring layers, or the order of two operators.
 struct OperatorSearch {
   /// Placements that are scheduled, so that the plan does not depend on how fast the machine is.
-  int num_trials = 600;
+  int num_trials = 1500;
   std::uint64_t seed = 1;
 };
 

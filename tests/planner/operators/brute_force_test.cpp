@@ -111,7 +111,7 @@ TEST(OperatorPlanner, IsNearBruteForceAndNeverBelowTheBound) {
     EXPECT_LE(plan.lower_bound_ns, best);
     EXPECT_LE(plan.lower_bound_ns, plan.predicted_ns);
     const double ratio = static_cast<double>(plan.predicted_ns) / static_cast<double>(best);
-    sum += ratio - 1;
+    sum += std::max(0.0, ratio - 1);  // the planner's ranges may be better than all that brute force looks at
     largest = std::max(largest, ratio - 1);
     ++count;
   };
@@ -119,9 +119,9 @@ TEST(OperatorPlanner, IsNearBruteForceAndNeverBelowTheBound) {
   for (std::uint64_t seed = 350; seed < 490; ++seed) compare(random_problem(seed, 3, 4));
   for (std::uint64_t seed = 490; seed < 500; ++seed) compare(random_problem(seed, 2, 8));
   EXPECT_LE(sum / count, 0.05);
+  EXPECT_LE(largest, 0.20);
   RecordProperty("mean_gap_percent", std::to_string(100 * sum / count));
   RecordProperty("largest_gap_percent", std::to_string(100 * largest));
-  std::printf("mean %.2f %%, largest %.2f %% over %d\n", 100 * sum / count, 100 * largest, count);
 }
 
 TEST(OperatorPlanner, IsNotSlowerThanABaseline) {
