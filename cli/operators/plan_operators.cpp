@@ -46,6 +46,7 @@ int plan_operators(const OperatorRequest& request) {
     throw InvalidInput("--freeze", fmt::format("must leave one of the {} layers", num_layers(whole)),
                        std::to_string(request.frozen_layers));
   const OperatorProblem problem{.graph = frozen(whole, request.frozen_layers), .machine = machine_of(cluster)};
+  require_links(problem.machine, request.cluster);
   require_times(problem.graph, problem.machine, request.profile);
   auto plan = make_operator_plan(problem, request.method);
   plan.frozen_layers = request.frozen_layers;

@@ -68,6 +68,10 @@ struct OperatorPlan {
 /// Throws InvalidInput ("PLACE: ...") unless every operator has a time on the class of every device.
 void require_times(const OperatorGraph& graph, const OperatorMachine& machine, std::string_view place);
 
+/// Throws InvalidInput ("PLACE: ...") unless the links' bandwidths are unlimited or at least 1 MB/s, so that sums of
+/// times stay within 64 bits.
+void require_links(const OperatorMachine& machine, std::string_view place);
+
 /// Of an operator on a device, for `share` of the mini-batch.
 Nanoseconds duration_ns(const Operator& one, const std::string& device_class, double share);
 

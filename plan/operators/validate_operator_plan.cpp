@@ -53,9 +53,18 @@ void require_times(const OperatorGraph& graph, const OperatorMachine& machine, s
                            fmt::format("without one of \"{}\"", one.name));
 }
 
+void require_links(const OperatorMachine& machine, std::string_view place) {
+  constexpr std::int64_t kLeastBandwidth = 1'000'000;
+  for (const Link& link : {machine.within_node, machine.between_nodes})
+    if (link.bandwidth_bytes_per_second > 0 && link.bandwidth_bytes_per_second < kLeastBandwidth)
+      throw InvalidInput(place, fmt::format("must have bandwidths of 0 (unlimited) or >= {}", kLeastBandwidth),
+                         std::to_string(link.bandwidth_bytes_per_second));
+}
+
 void validate(const OperatorPlan& plan, std::string_view source) {
   const auto place = [&](std::string_view name) { return fmt::format("{}: {}", source, name); };
   if (plan.machine.devices.empty()) throw InvalidInput(place("machine.devices"), "must not be empty", "empty");
+  require_links(plan.machine, place("machine"));
   validate(plan.graph, place("graph"));
   require_times(plan.graph, plan.machine, place("graph.operators"));
   const std::size_t num_operators = plan.graph.operators.size(), num_devices = plan.machine.devices.size();

@@ -5,6 +5,10 @@
 
 namespace frostpipe {
 
+/// Times a number of samples they stay within 64 bits.
+constexpr json::Bounds kOperatorBytes = json::between(0, std::int64_t{1} << 38);
+constexpr std::int64_t kMostOperatorBatch = 1 << 20;
+
 template <class Archive>
 void fields(Archive& archive, json::Value<Archive, OperatorTime>& time) {
   archive("device_class", time.device_class);
@@ -17,8 +21,8 @@ void fields(Archive& archive, json::Value<Archive, Operator>& one) {
   archive("name", one.name);
   archive("kind", one.kind);
   archive("layer", one.layer, json::between(0, 1 << 20));
-  archive("output_bytes", one.output_bytes, json::MayBeMissing{json::kSize});
-  archive("weight_bytes", one.weight_bytes, json::MayBeMissing{json::kSize});
+  archive("output_bytes", one.output_bytes, json::MayBeMissing{kOperatorBytes});
+  archive("weight_bytes", one.weight_bytes, json::MayBeMissing{kOperatorBytes});
   archive("times", one.times);
 }
 
@@ -32,7 +36,7 @@ void fields(Archive& archive, json::Value<Archive, OperatorEdge>& edge) {
 template <class Archive>
 void fields(Archive& archive, json::Value<Archive, OperatorGraph>& graph) {
   archive("net", graph.net);
-  archive("batch", graph.batch, json::between(1, 1 << 24));
+  archive("batch", graph.batch, json::between(1, kMostOperatorBatch));
   archive("operators", graph.operators);
   archive("edges", graph.edges);
 }
