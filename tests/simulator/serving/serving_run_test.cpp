@@ -23,7 +23,7 @@ TEST(ServingSummary, CountsWhatWasInTimeLateAndDropped) {
   EXPECT_EQ(summary.requests, 5);
   EXPECT_EQ(summary.in_time, 2);
   EXPECT_EQ(summary.late, 1);
-  EXPECT_THAT(summary.drops, ElementsAre(1, 1, 0));
+  EXPECT_THAT(summary.drops, ElementsAre(1, 1, 0, 0));
   EXPECT_DOUBLE_EQ(summary.attainment, 0.4);
   EXPECT_DOUBLE_EQ(summary.goodput_per_second, 2 / 2e-6);
   EXPECT_EQ(summary.mean_latency_ns, (40 + 100 + 101) / 3);
