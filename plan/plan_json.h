@@ -1,5 +1,5 @@
 #pragma once
-// Implementation header: what plans of both kinds have in common in their files. Include it from .cpp files only.
+// Implementation header: what plans of all kinds have in common in their files. Include it from .cpp files only.
 #include <string_view>
 
 #include "plan/partition.h"
@@ -10,9 +10,10 @@
 namespace frostpipe {
 
 constexpr std::string_view kPlanFormat = "frostpipe.plan";
-constexpr int kNewestPlanVersion = 3;
+constexpr int kNewestPlanVersion = 4;
 constexpr int kNewestTrainingVersion = 2;
-constexpr int kOldestServingVersion = 3;
+constexpr int kServingVersion = 3;
+constexpr int kOldestOperatorsVersion = 4;
 
 template <class Archive>
 void fields(Archive& archive, json::Value<Archive, LayerRange>& range) {

@@ -11,7 +11,8 @@
 namespace frostpipe {
 namespace {
 
-constexpr EnumWords<PlanKind, 2> kKinds{{{PlanKind::training, "training"}, {PlanKind::serving, "serving"}}};
+constexpr EnumWords<PlanKind, 3> kKinds{
+    {{PlanKind::training, "training"}, {PlanKind::serving, "serving"}, {PlanKind::operators, "operators"}}};
 
 /// Takes the field off.
 PlanKind take_kind(json::Content& content, std::string_view source) {
@@ -40,9 +41,13 @@ json::Content open_plan(std::string_view json, std::string_view source, PlanKind
     throw InvalidInput(fmt::format("{}: version", source),
                        fmt::format("must be <= {} in a plan of training", kNewestTrainingVersion),
                        std::to_string(content.version));
-  if (kind == PlanKind::serving && content.version < kOldestServingVersion)
+  if (kind == PlanKind::serving && content.version < kServingVersion)
     throw InvalidInput(fmt::format("{}: version", source),
-                       fmt::format("must be >= {} in a plan of serving", kOldestServingVersion),
+                       fmt::format("must be >= {} in a plan of serving", kServingVersion),
+                       std::to_string(content.version));
+  if (kind == PlanKind::operators && content.version < kOldestOperatorsVersion)
+    throw InvalidInput(fmt::format("{}: version", source),
+                       fmt::format("must be >= {} in a plan of operators", kOldestOperatorsVersion),
                        std::to_string(content.version));
   return content;
 }
@@ -50,7 +55,7 @@ json::Content open_plan(std::string_view json, std::string_view source, PlanKind
 std::string_view to_string(PlanKind kind) { return word_of(kKinds, kind); }
 
 void parse_text(std::string_view text, const std::string& place, PlanKind& kind) {
-  kind = parse_word(kKinds, text, place, "must be training or serving");
+  kind = parse_word(kKinds, text, place, "must be training, serving or operators");
 }
 
 }  // namespace frostpipe

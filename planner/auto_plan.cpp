@@ -8,9 +8,9 @@
 #include <tuple>
 
 #include "planner/make_plan.h"
-#include "planner/search/placement.h"
 #include "planner/search/best_phase.h"
 #include "planner/search/candidate.h"
+#include "planner/search/placement.h"
 #include "profiles/error.h"
 
 namespace frostpipe {

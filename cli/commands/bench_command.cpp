@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 
+#include "bench/operators/mtrain_table.h"
 #include "bench/published/planner_table.h"
 #include "bench/published/published_suites.h"
 #include "bench/published/published_text.h"
@@ -102,6 +103,9 @@ std::string list_text() {
       "planners: every method on the same models, and what each part of planning a whole run gains; with --data FOLDER "
       "also PipeDream's and Piper's profiles\n";
   text +=
+      "mtrain: nets with batch norm on unequal devices, operator by operator: plan, bound and baselines; needs no "
+      "files\n";
+  text +=
       "sailor: the simulator against published training runs on GH200 and mixed GPUs; needs --data FOLDER with their "
       "files\n";
   text += "vtrain: against published runs of Megatron on A100s; needs --data FOLDER\n";
@@ -124,6 +128,11 @@ std::optional<std::string> published_suite_text(const BenchOptions& options) {
     if (options.data.empty())
       throw UsageError(fmt::format("bench {}: needs --data FOLDER with the published files", options.suite));
     return published_text(table(options.data), options.format);
+  }
+  if (options.suite == "mtrain") {
+    if (options.format == "csv" || options.format == "html")
+      throw UsageError(fmt::format("--format {}: is not for the table of mtrain", options.format));
+    return mtrain_text(mtrain_rows(), options.format);
   }
   if (options.suite == "planners") {
     if (options.format != "text")
@@ -152,7 +161,7 @@ Command add_bench_command(CLI::App& app) {
   const auto options = std::make_shared<BenchOptions>();
   CLI::App* command = app.add_subcommand("bench", "Train in many ways and compare them in one table");
   command->add_flag("--list", options->list, "Name the suites and what they run");
-  std::vector<std::string> suites = {"pipetransformer", "rehearsal", "planners", "sailor", "vtrain", "ppipe"};
+  std::vector<std::string> suites = {"pipetransformer", "rehearsal", "planners", "mtrain", "sailor", "vtrain", "ppipe"};
   for (const FilelessSuite& one : kFilelessSuites) suites.push_back(one.name);
   command->add_option("SUITE", options->suite, fmt::format("{}", fmt::join(suites, ", ")))
       ->check(CLI::IsMember(suites).description(""))

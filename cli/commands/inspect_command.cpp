@@ -7,12 +7,14 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/commands/commands.h"
+#include "cli/operators/operator_plan_text.h"
 #include "cli/serving/serving_plan_text.h"
 #include "cli/shared/common_options.h"
 #include "cli/shared/output.h"
 #include "cli/shared/table.h"
 #include "executor/checkpoint/checkpoint.h"
 #include "plan/partition.h"
+#include "plan/plan_kind.h"
 #include "plan/stages.h"
 #include "profiles/error.h"
 #include "profiles/files.h"
@@ -100,7 +102,15 @@ std::string checkpoint_json(const Checkpoint& checkpoint, std::vector<std::strin
 }
 
 int inspect_plan(const InspectOptions& options) {
-  const ServingPlan plan = serving_plan_from_json(read_named_file(options.path), options.path);
+  const std::string file = read_named_file(options.path);
+  if (kind_of_plan(file, options.path) == PlanKind::operators) {
+    const OperatorPlan plan = operator_plan_from_json(file, options.path);
+    print_result(options.format == "json"
+                     ? to_json(plan)
+                     : operator_plan_text(plan, options.path) + operator_explanation(plan, options.path));
+    return 0;
+  }
+  const ServingPlan plan = serving_plan_from_json(file, options.path);
   print_result(options.format == "json" ? to_json(plan)
                                         : serving_plan_text(plan, options.path) + serving_explanation(plan));
   return 0;
@@ -133,10 +143,11 @@ int run_inspect(const InspectOptions& options) {
 
 Command add_inspect_command(CLI::App& app) {
   const auto options = std::make_shared<InspectOptions>();
-  CLI::App* command =
-      app.add_subcommand("inspect", "Show what a checkpoint holds, and whether it is whole, or a plan for serving");
+  CLI::App* command = app.add_subcommand(
+      "inspect", "Show what a checkpoint holds, and whether it is whole, or a plan for serving or of operators");
   command
-      ->add_option("checkpoint", options->path, "RUN/checkpoints/step-..., or RUN: its newest; or a plan for serving")
+      ->add_option("checkpoint", options->path,
+                   "RUN/checkpoints/step-..., or RUN: its newest; or a plan for serving or of operators")
       ->required()
       ->type_name("PATH");
   add_format_option(*command, options->format);

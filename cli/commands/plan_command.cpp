@@ -9,6 +9,7 @@
 #include <set>
 
 #include "cli/commands/commands.h"
+#include "cli/operators/plan_operators.h"
 #include "cli/plans/link_text.h"
 #include "cli/plans/plan_answer.h"
 #include "cli/plans/plan_files.h"
@@ -212,14 +213,19 @@ AutoPlan complete_answer(AutoPlan answer, const PlanCommandOptions& options, con
   return answer;
 }
 
-/// What is said of a plan of the other kind.
+/// What is said of a plan of another kind.
 void require_options_of(PlanKind kind, const CLI::App& command) {
-  static const std::set<std::string> of_both = {"--help",   "--profile", "--cluster", "--method",
-                                                "--output", "--tokens",  "--explain", "--format"};
+  static const std::set<std::string> of_all = {"--help",   "--profile", "--cluster", "--method",
+                                               "--output", "--explain", "--format"};
   for (const CLI::Option* option : command.get_options()) {
     const std::string name = option->get_name();
-    if (option->count() == 0 || of_both.contains(name)) continue;
-    const bool is_serving = option->get_group() == kServingGroup;
+    if (option->count() == 0 || of_all.contains(name)) continue;
+    if (name == "--tokens" && kind != PlanKind::operators) continue;
+    const bool is_serving = option->get_group() == kServingGroup, is_operators = option->get_group() == kOperatorsGroup;
+    if (is_operators && kind != PlanKind::operators)
+      throw UsageError(name + ": is for a plan of operators (--method mtrain)");
+    if (!is_operators && kind == PlanKind::operators)
+      throw UsageError(name + ": is for plans of other methods, and this one is of operators");
     if (is_serving && kind == PlanKind::training)
       throw UsageError(name + ": is for a plan of serving (--method ppipe), and this one is for training");
     if (!is_serving && kind == PlanKind::serving)
@@ -237,6 +243,18 @@ int run_serving_plan(const PlanCommandOptions& options, const ServingOptions& se
                            .options = serving,
                            .explain = options.explain,
                            .format = options.format});
+}
+
+int run_operator_plan(const PlanCommandOptions& options, int frozen_layers, OperatorMethod method) {
+  if (options.profiles.size() != 1)
+    throw UsageError(fmt::format("plan: --method {} needs one --profile FILE", options.method));
+  return plan_operators({.method = method,
+                         .profile = options.profiles.front(),
+                         .cluster = options.cluster,
+                         .output = options.output,
+                         .frozen_layers = frozen_layers,
+                         .explain = options.explain,
+                         .format = options.format});
 }
 
 int run_plan(PlanCommandOptions& options) {
@@ -283,9 +301,16 @@ Command add_plan_command(CLI::App& app) {
   const auto serving = std::make_shared<ServingOptions>();
   add_plan_options(*command, *options);
   add_serving_options(*command, *serving);
-  return {command, [options, serving, command] {
+  const auto frozen_layers = std::make_shared<int>(0);
+  add_operator_options(*command, *frozen_layers);
+  return {command, [options, serving, frozen_layers, command] {
             const auto method = find_serving_method(options->method);
-            require_options_of(method ? PlanKind::serving : PlanKind::training, *command);
+            const auto of_operators = find_operator_method(options->method);
+            require_options_of(method         ? PlanKind::serving
+                               : of_operators ? PlanKind::operators
+                                              : PlanKind::training,
+                               *command);
+            if (of_operators) return run_operator_plan(*options, *frozen_layers, *of_operators);
             return method ? run_serving_plan(*options, *serving, *method) : run_plan(*options);
           }};
 }

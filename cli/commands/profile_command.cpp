@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "cli/commands/commands.h"
+#include "cli/profiling/operator_profile_text.h"
 #include "cli/profiling/profile_options.h"
 #include "cli/profiling/profile_text.h"
 #include "cli/shared/local_ranks.h"
@@ -18,6 +19,7 @@
 #include "profiles/hardware.h"
 #include "profiles/import/config_shape.h"
 #include "profiles/import/import.h"
+#include "profiles/operators/estimated_operators.h"
 #include "profiles/units.h"
 
 namespace frostpipe {
@@ -85,6 +87,23 @@ int run_estimate(ProfileOptions& options) {
   return 0;
 }
 
+/// The operators of a net on each of the devices.
+int run_operators(const ProfileOptions& options) {
+  if (options.hardware.empty()) throw UsageError("profile: --operators needs --hardware NAME[,NAME]");
+  std::vector<Hardware> devices;
+  for (std::size_t begin = 0; begin <= options.hardware.size();) {
+    const std::size_t end = std::min(options.hardware.find(',', begin), options.hardware.size());
+    devices.push_back(find_hardware(options.hardware.substr(begin, end - begin)));
+    begin = end + 1;
+  }
+  const OperatorGraph graph = estimated_operators(find_net(options.like), options.measure.global_batch_size, devices);
+  validate(graph, "--hardware");
+  const std::string json = to_json(graph);
+  write_named_file(options.output, json);
+  print_result(options.format == "json" ? json : operator_profile_text(graph));
+  return 0;
+}
+
 /// From what others measured.
 int run_import(ProfileOptions& options) {
   if (!options.memory_limit.empty())
@@ -114,6 +133,8 @@ int run_profile(ProfileOptions& options) {
     if (!options.cluster.empty()) require_writable(options.cluster);
   }
   if (!options.graph.empty()) return run_import(options);
+  if (options.operators && options.like.empty()) throw UsageError("--operators: needs --like NAME");
+  if (options.operators) return run_operators(options);
   if (!options.like.empty()) return run_estimate(options);
   if (options.num_nodes > 0) {
     throw UsageError(

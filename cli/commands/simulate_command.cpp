@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "cli/commands/commands.h"
+#include "cli/operators/simulate_operator_plan.h"
 #include "cli/plans/phase_timelines.h"
 #include "cli/plans/plan_files.h"
 #include "cli/plans/plan_loss.h"
@@ -227,10 +228,10 @@ std::string simulation_json(const TrainingPlan& plan, const std::vector<Predicte
   return json.dump(2) + "\n";
 }
 
-/// What is said of a plan of the other kind.
+/// What is said of a plan of another kind.
 void require_options_of(PlanKind kind, const SimulateOptions& options) {
-  if (const std::string given = first_given(options.serving); kind == PlanKind::training && !given.empty())
-    throw UsageError(given + ": is for a serving plan, and this one is for training");
+  if (const std::string given = first_given(options.serving); kind != PlanKind::serving && !given.empty())
+    throw UsageError(fmt::format("{}: is for a serving plan, and this one is for {}", given, to_string(kind)));
   const std::pair<const char*, bool> of_training[] = {{"--schedule-file", !options.schedule_file.empty()},
                                                       {"--profile", !options.sources.profile.empty()},
                                                       {"--cluster", !options.sources.cluster.empty()},
@@ -238,8 +239,8 @@ void require_options_of(PlanKind kind, const SimulateOptions& options) {
                                                       {"--set", !options.sets.empty()},
                                                       {"--lose", options.lost_rank.has_value()}};
   for (const auto& [name, is_given] : of_training)
-    if (kind == PlanKind::serving && is_given)
-      throw UsageError(std::string(name) + ": is for a training plan, and this one is for serving");
+    if (kind != PlanKind::training && is_given)
+      throw UsageError(fmt::format("{}: is for a training plan, and this one is for {}", name, to_string(kind)));
 }
 
 int run_simulate(const SimulateOptions& options) {
@@ -258,6 +259,11 @@ int run_simulate(const SimulateOptions& options) {
   if (kind == PlanKind::serving) {
     const ServingPlan plan = serving_plan_from_json(file, options.plan);
     print_result(simulate_serving_plan(plan, options.serving, options.format, options.timeline));
+    return 0;
+  }
+  if (kind == PlanKind::operators) {
+    const OperatorPlan plan = operator_plan_from_json(file, options.plan);
+    print_result(simulate_operator_plan(plan, options.plan, options.format, options.timeline));
     return 0;
   }
   const TrainingPlan given = plan_by_file(file, options.plan, options.schedule_file);

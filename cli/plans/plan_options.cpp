@@ -51,7 +51,9 @@ void add_sources(CLI::App& command, PlanCommandOptions& options) {
 CLI::Option* add_method(CLI::App& command, PlanCommandOptions& options) {
   std::vector<std::string> methods = {"auto"};
   for (const PlanMethod method : plan_methods()) methods.emplace_back(to_string(method));
-  for (const std::string_view method : {"ppipe", "ppipe-np", "ppipe-dart"}) methods.emplace_back(method);
+  for (const std::string_view method : {"ppipe", "ppipe-np", "ppipe-dart", "mtrain", "mtrain-single",
+                                        "mtrain-data-parallel", "mtrain-layer-wise", "mtrain-pipeline"})
+    methods.emplace_back(method);
   return command
       .add_option(
           "--method", options.method,
@@ -63,7 +65,9 @@ CLI::Option* add_method(CLI::App& command, PlanCommandOptions& options) {
           "model), pipetransformer-published; "
           "pipetransformer-without-replicas: freed ranks stay idle; timelyfreeze: "
           "the share of weight gradients to leave out, at most --freeze-alpha of a stage's. "
-          "To serve models: ppipe (pipelines over pools of unequal devices), ppipe-np and ppipe-dart (its baselines)")
+          "To serve models: ppipe (pipelines over pools of unequal devices), ppipe-np and ppipe-dart (its baselines). "
+          "To train nets with batch norm exactly on unequal devices, operator by operator: mtrain; its baselines "
+          "mtrain-single, mtrain-data-parallel, mtrain-layer-wise and mtrain-pipeline")
       ->check(CLI::IsMember(methods).description(""))
       ->type_name("METHOD")
       ->capture_default_str();
@@ -200,7 +204,8 @@ void add_plan_options(CLI::App& command, PlanCommandOptions& options) {
       "Example:\n  frostpipe plan --profile profile.json --cluster cluster.json --global-batch 64 --method "
       "pipetransformer -o elastic.json\n"
       "  frostpipe plan --method ppipe --profile a100.json --profile v100.json --cluster mixed.json --slo 100ms "
-      "-o serving.json");
+      "-o serving.json\n"
+      "  frostpipe plan --method mtrain --profile operators.json --cluster mixed.json --explain -o mtrain.json");
 }
 
 }  // namespace frostpipe

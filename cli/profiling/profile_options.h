@@ -15,6 +15,7 @@ struct ProfileOptions {
   std::string model, data, output, cluster;
   std::string memory_limit;
   std::string like, hardware, graph;
+  bool operators = false;
   int graph_samples = 1;
   EstimateOptions estimate;
   int num_nodes = 0;  // 0 = not given: one

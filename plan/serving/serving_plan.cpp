@@ -156,7 +156,7 @@ std::int64_t devices_in_use(const ServingPlan& plan, std::string_view device_cla
 }
 
 std::string to_json(const ServingPlan& plan) {
-  return json::write_envelope(kPlanFormat, ServingPlanFile{.plan = plan}, kNewestPlanVersion);
+  return json::write_envelope(kPlanFormat, ServingPlanFile{.plan = plan}, kServingVersion);
 }
 
 ServingPlan serving_plan_from_json(std::string_view json, std::string_view source) {

@@ -8,6 +8,7 @@
 #include "plan/schedule.h"
 #include "plan/schedule_rows.h"
 #include "plan/summary.h"
+#include "planner/operators/make_operator_plan.h"
 #include "profiles/cluster.h"
 #include "profiles/profile.h"
 #include "tests/fuzz/mutations.h"
@@ -62,6 +63,28 @@ TEST(Fuzz, ServingPlans) {
     const ServingPlan plan = serving_plan_from_json(text, "plan.json");
     if (serving_plan_from_json(to_json(plan), "again") != plan)
       throw std::logic_error("read, written and read again is another plan");
+  });
+}
+
+TEST(Fuzz, OperatorPlansAndTheirSimulation) {
+  OperatorGraph graph{.net = "small", .batch = 4};
+  const auto add = [&](const std::string& name, OperatorKind kind) {
+    graph.operators.push_back({.name = name, .kind = kind, .output_bytes = 64, .weight_bytes = 32});
+    graph.operators.back().times = {{.device_class = "cpu", .overhead_ns = 10, .work_ns = 100}};
+  };
+  add("forward", OperatorKind::forward);
+  add("statistics", OperatorKind::statistics);
+  add("normalise", OperatorKind::normalise);
+  add("weights", OperatorKind::weight_gradient);
+  add("update", OperatorKind::update);
+  graph.edges = {{0, 1}, {1, 2, OperatorEdgeKind::statistics}, {2, 3}, {3, 4, OperatorEdgeKind::weight_gradient}};
+  const OperatorProblem problem{.graph = graph,
+                                .machine = {.devices = {{.device_class = "cpu"}, {.device_class = "cpu", .node = 1}}}};
+  fuzz(to_json(make_operator_plan(problem, OperatorMethod::data_parallel)), [](const std::string& text) {
+    const OperatorPlan plan = operator_plan_from_json(text, "plan.json");
+    if (operator_plan_from_json(to_json(plan), "again") != plan)
+      throw std::logic_error("read, written and read again is another plan");
+    simulate_operators(plan, tasks_of(plan.graph, plan.machine, plan.placement), "plan.json");
   });
 }
 

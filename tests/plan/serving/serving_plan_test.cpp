@@ -36,7 +36,7 @@ TEST(ServingPlan, IsNotTakenForATrainingPlanNorOneForIt) {
   EXPECT_EQ(message_of([] { serving_plan_from_json(to_json(two_phase_plan()), "plan.json"); }),
             "plan.json: must be a plan of serving, is one of training");
   EXPECT_EQ(message_of([] { kind_of_plan(with(to_json(two_model_plan()), "\"serving\"", "\"eating\""), "plan.json"); }),
-            "plan.json: kind: must be training or serving, is \"eating\"");
+            "plan.json: kind: must be training, serving or operators, is \"eating\"");
 }
 
 // 2 x (1 ms) of transfer, 50 us of latency, 20 ms and 10 ms; a single request: 12 + 5 + 1 + 0.05 ms.

@@ -1,0 +1,72 @@
+#include "cli/operators/plan_operators.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+
+#include "cli/operators/operator_plan_text.h"
+#include "cli/plans/plan_files.h"
+#include "cli/shared/common_options.h"
+#include "cli/shared/output.h"
+#include "planner/operators/machine.h"
+#include "planner/operators/make_operator_plan.h"
+#include "profiles/error.h"
+#include "profiles/files.h"
+
+namespace frostpipe {
+namespace {
+
+/// "data parallelism" and its like, with their times beside the plan's.
+std::string baselines_text(const OperatorProblem& problem, Nanoseconds planned_ns) {
+  std::string text = "\nbaselines in the same simulator:\n";
+  for (const OperatorMethod baseline : kOperatorBaselines) {
+    const Nanoseconds time_ns = make_operator_plan(problem, baseline).predicted_ns;
+    text += fmt::format("  {:<22} {:>10}  {:.2f} x\n", to_string(baseline), format_duration(time_ns),
+                        static_cast<double>(time_ns) / static_cast<double>(planned_ns));
+  }
+  return text;
+}
+
+}  // namespace
+
+void add_operator_options(CLI::App& command, int& frozen_layers) {
+  command.add_option("--freeze", frozen_layers, "Leading layers that are frozen, counted as in the profile")
+      ->check(CLI::Range(0, kLargestCount).description(""))
+      ->type_name("N")
+      ->group(kOperatorsGroup);
+}
+
+int plan_operators(const OperatorRequest& request) {
+  const std::string content = read_named_file(request.profile), cluster_content = read_named_file(request.cluster);
+  const OperatorGraph whole = operator_graph_from_json(content, request.profile);
+  const Cluster cluster = cluster_from_json(cluster_content, request.cluster);
+  require_writable(request.output);
+  if (request.frozen_layers >= num_layers(whole))
+    throw InvalidInput("--freeze", fmt::format("must leave one of the {} layers", num_layers(whole)),
+                       std::to_string(request.frozen_layers));
+  const OperatorProblem problem{.graph = frozen(whole, request.frozen_layers), .machine = machine_of(cluster)};
+  require_links(problem.machine, request.cluster);
+  require_times(problem.graph, problem.machine, request.profile);
+  auto plan = make_operator_plan(problem, request.method);
+  plan.frozen_layers = request.frozen_layers;
+  plan.provenance = {.model_name = whole.net,
+                     .profile_path = path_for_plan(request.profile, request.output),
+                     .profile_fingerprint = fingerprint(content),
+                     .cluster_path = path_for_plan(request.cluster, request.output),
+                     .cluster_fingerprint = fingerprint(cluster_content),
+                     .version = FROSTPIPE_VERSION};
+  validate(plan, request.output);
+  const std::string json = to_json(plan);
+  write_named_file(request.output, json);
+  if (request.format == "json")
+    print_result(json);
+  else
+    print_result(operator_plan_text(plan, request.output) +
+                 (request.explain
+                      ? operator_explanation(plan, request.output) + baselines_text(problem, plan.predicted_ns)
+                      : ""));
+  return 0;
+}
+
+}  // namespace frostpipe

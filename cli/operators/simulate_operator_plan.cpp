@@ -1,0 +1,104 @@
+#include "cli/operators/simulate_operator_plan.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/operators/operator_plan_text.h"
+#include "cli/shared/table.h"
+#include "profiles/files.h"
+#include "simulator/operators/run_operators.h"
+
+namespace frostpipe {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json span_of(const std::string& name, int process, int thread, Nanoseconds begin_ns, Nanoseconds end_ns) {
+  return {{"ph", "X"},
+          {"name", name},
+          {"pid", process},
+          {"tid", thread},
+          {"ts", 1e-3 * static_cast<double>(begin_ns)},
+          {"dur", 1e-3 * static_cast<double>(end_ns - begin_ns)}};
+}
+
+Json name_of(const char* what, int process, int thread, const std::string& name) {
+  return {{"ph", "M"}, {"name", what}, {"pid", process}, {"tid", thread}, {"args", {{"name", name}}}};
+}
+
+/// A process per device: thread 0 computes, thread 1 + d sends to device d.
+std::string chrome_trace(const OperatorPlan& plan, const OperatorTasks& tasks, const OperatorRun& run) {
+  Json events = Json::array();
+  const int num_devices = static_cast<int>(plan.machine.devices.size());
+  for (int device = 0; device < num_devices; ++device) {
+    events.push_back(name_of("process_name", device, 0,
+                             fmt::format("device {}: {}", device, plan.machine.devices[device].device_class)));
+    events.push_back(name_of("thread_name", device, 0, "operators"));
+    for (int other = 0; other < num_devices; ++other)
+      if (other != device)
+        events.push_back(name_of("thread_name", device, 1 + other, fmt::format("to device {}", other)));
+  }
+  for (std::size_t i = 0; i < tasks.tasks.size(); ++i)
+    events.push_back(span_of(plan.graph.operators[tasks.tasks[i].op].name, tasks.tasks[i].device, 0,
+                             run.task_begin_ns[i], run.task_end_ns[i]));
+  for (std::size_t i = 0; i < tasks.transfers.size(); ++i) {
+    const TaskTransfer& transfer = tasks.transfers[i];
+    const OperatorTask& task = tasks.tasks[transfer.task];
+    Json span = span_of(plan.graph.operators[task.op].name, task.device, 1 + transfer.to_device,
+                        run.transfer_begin_ns[i], run.transfer_end_ns[i]);
+    span["args"] = {{"bytes", transfer.bytes}};
+    events.push_back(std::move(span));
+  }
+  return Json{{"traceEvents", events}, {"displayTimeUnit", "ms"}}.dump() + "\n";
+}
+
+struct DeviceUse {
+  Nanoseconds busy_ns = 0;
+  Bytes sent_bytes = 0;
+};
+
+std::vector<DeviceUse> use_of_devices(const OperatorPlan& plan, const OperatorTasks& tasks) {
+  std::vector<DeviceUse> use(plan.machine.devices.size());
+  for (const auto& task : tasks.tasks) use[task.device].busy_ns += task.duration_ns;
+  for (const auto& transfer : tasks.transfers) use[tasks.tasks[transfer.task].device].sent_bytes += transfer.bytes;
+  return use;
+}
+
+std::string simulation_json(const OperatorPlan& plan, const OperatorRun& run, const std::vector<DeviceUse>& use) {
+  Json json = {{"format", "frostpipe.operator_simulation"},
+               {"version", 1},
+               {"iteration_ns", run.makespan_ns},
+               {"lower_bound_ns", plan.lower_bound_ns},
+               {"samples_per_second", 1e9 * plan.graph.batch / static_cast<double>(run.makespan_ns)},
+               {"devices", Json::array()}};
+  for (const auto& [busy_ns, sent_bytes] : use)
+    json["devices"].push_back({{"busy_ns", busy_ns}, {"sent_bytes", sent_bytes}});
+  return json.dump(2) + "\n";
+}
+
+std::string simulation_text(const OperatorPlan& plan, const OperatorRun& run, const std::vector<DeviceUse>& use) {
+  using enum Table::Align;
+  std::string text = fmt::format("iteration: {}, {:.1f} samples/s\n\n", format_duration(run.makespan_ns),
+                                 1e9 * plan.graph.batch / static_cast<double>(run.makespan_ns));
+  Table table({{"device", right}, {"class", left}, {"busy [ms]", right}, {"busy [%]", right}, {"sent [MiB]", right}});
+  for (std::size_t device = 0; device < use.size(); ++device)
+    table.add_row(
+        {std::to_string(device), plan.machine.devices[device].device_class, in_milliseconds(use[device].busy_ns),
+         fmt::format("{:.0f}", 100.0 * static_cast<double>(use[device].busy_ns) / static_cast<double>(run.makespan_ns)),
+         in_mebibytes(use[device].sent_bytes)});
+  return text + table.to_string();
+}
+
+}  // namespace
+
+std::string simulate_operator_plan(const OperatorPlan& plan, const std::string& path, const std::string& format,
+                                   const std::string& timeline) {
+  const auto tasks = tasks_of(plan.graph, plan.machine, plan.placement);
+  const OperatorRun run = simulate_operators(plan, tasks, path);
+  if (!timeline.empty()) write_named_file(timeline, chrome_trace(plan, tasks, run));
+  const auto use = use_of_devices(plan, tasks);
+  return format == "json" ? simulation_json(plan, run, use) : simulation_text(plan, run, use);
+}
+
+}  // namespace frostpipe

@@ -1,0 +1,11 @@
+#pragma once
+#include <string>
+
+#include "profiles/operators/operator_graph.h"
+
+namespace frostpipe {
+
+/// A profile of operators for people: by kind, how many there are and their time on each device class.
+std::string operator_profile_text(const OperatorGraph& graph);
+
+}  // namespace frostpipe

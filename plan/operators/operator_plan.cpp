@@ -1,0 +1,133 @@
+#include "plan/operators/operator_plan.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "plan/plan_json.h"
+#include "profiles/enum_words.h"
+#include "profiles/error.h"
+#include "profiles/operators/operator_graph_json.h"
+
+namespace frostpipe {
+
+template <class Archive>
+void fields(Archive& archive, json::Value<Archive, OperatorDevice>& device) {
+  archive("device_class", device.device_class);
+  archive("node", device.node, json::between(0, json::kMostRanks));
+}
+
+template <class Archive>
+void fields(Archive& archive, json::Value<Archive, Link>& link) {
+  archive("latency_ns", link.latency_ns, json::kDuration);
+  archive("bandwidth_bytes_per_second", link.bandwidth_bytes_per_second, json::at_least(0));
+}
+
+template <class Archive>
+void fields(Archive& archive, json::Value<Archive, OperatorMachine>& machine) {
+  archive("devices", machine.devices);
+  archive("within_node", machine.within_node);
+  archive("between_nodes", machine.between_nodes);
+  archive("shared_ports", machine.shared_ports);
+}
+
+template <class Archive>
+void fields(Archive& archive, json::Value<Archive, OperatorRange>& range) {
+  archive("device", range.device, json::at_least(0));
+  archive("begin", range.begin, json::at_least(0));
+  archive("end", range.end, json::at_least(0));
+}
+
+template <class Archive>
+void fields(Archive& archive, json::Value<Archive, OperatorPlan>& plan) {
+  archive("method", plan.method);
+  archive("frozen_layers", plan.frozen_layers, json::at_least(0));
+  archive("machine", plan.machine);
+  archive("graph", plan.graph);
+  archive("placement", plan.placement);
+  archive("order", plan.order, json::at_least(0));
+  archive("predicted_ns", plan.predicted_ns, json::kDuration);
+  archive("lower_bound_ns", plan.lower_bound_ns, json::kDuration);
+  archive("predicted_memory_bytes", plan.predicted_memory_bytes, json::kSize);
+  archive("provenance", plan.provenance);
+}
+
+namespace {
+
+constexpr EnumWords<OperatorMethod, 5> kMethods{{{OperatorMethod::mtrain, "mtrain"},
+                                                 {OperatorMethod::single, "mtrain-single"},
+                                                 {OperatorMethod::data_parallel, "mtrain-data-parallel"},
+                                                 {OperatorMethod::layer_wise, "mtrain-layer-wise"},
+                                                 {OperatorMethod::pipeline, "mtrain-pipeline"}}};
+
+/// Weight, gradient and momentum.
+constexpr Bytes kWeightCopies = 3;
+
+/// The file: first its kind, then the plan.
+struct OperatorPlanFile {
+  PlanKind kind = PlanKind::operators;
+  const OperatorPlan& plan;
+};
+
+template <class Archive>
+void fields(Archive& archive, json::Value<Archive, OperatorPlanFile>& file) {
+  archive("kind", file.kind);
+  fields(archive, file.plan);
+}
+
+bool is_kept_for_backward(OperatorKind kind) {
+  return kind == OperatorKind::forward || kind == OperatorKind::normalise || kind == OperatorKind::elementwise;
+}
+
+}  // namespace
+
+Nanoseconds duration_ns(const Operator& one, const std::string& device_class, double share) {
+  const auto time = std::ranges::find(one.times, device_class, &OperatorTime::device_class);
+  FROSTPIPE_CHECK(time != one.times.end(), "require_times has found a time on every device");
+  return time->overhead_ns + static_cast<Nanoseconds>(std::ceil(share * static_cast<double>(time->work_ns)));
+}
+
+std::vector<int> holders_of(const OperatorGraph& graph, const OperatorPlacement& placement, int layer) {
+  std::vector<int> holders;
+  for (std::size_t op = 0; op < graph.operators.size(); ++op) {
+    const Operator& one = graph.operators[op];
+    if (one.layer != layer || (one.kind != OperatorKind::forward && one.kind != OperatorKind::input_gradient)) continue;
+    for (const auto& range : placement[op]) holders.push_back(range.device);
+  }
+  std::ranges::sort(holders);
+  holders.erase(std::unique(holders.begin(), holders.end()), holders.end());
+  return holders;
+}
+
+std::vector<Bytes> memory_of(const OperatorGraph& graph, const OperatorPlacement& placement, int num_devices) {
+  std::vector<Bytes> memory(num_devices);
+  for (std::size_t op = 0; op < graph.operators.size(); ++op) {
+    const Operator& one = graph.operators[op];
+    if (one.kind == OperatorKind::forward)
+      for (const int device : holders_of(graph, placement, one.layer))
+        memory[device] += kWeightCopies * one.weight_bytes;
+    if (is_kept_for_backward(one.kind))
+      for (const auto& range : placement[op])
+        memory[range.device] += one.output_bytes * (range.end - range.begin) / graph.batch;
+  }
+  return memory;
+}
+
+std::string to_json(const OperatorPlan& plan) {
+  return json::write_envelope(kPlanFormat, OperatorPlanFile{.plan = plan}, kNewestPlanVersion);
+}
+
+OperatorPlan operator_plan_from_json(std::string_view json, std::string_view source) {
+  const auto [version, content] = open_plan(json, source, PlanKind::operators);
+  OperatorPlan plan;
+  json::read(content, json::Place(source, version), plan);
+  validate(plan, source);
+  return plan;
+}
+
+std::string_view to_string(OperatorMethod method) { return word_of(kMethods, method); }
+std::optional<OperatorMethod> find_operator_method(std::string_view word) { return value_of(kMethods, word); }
+void parse_text(std::string_view text, const std::string& place, OperatorMethod& method) {
+  method = parse_word(kMethods, text, place, "must be mtrain or one of its baselines, such as mtrain-data-parallel");
+}
+
+}  // namespace frostpipe

@@ -1,0 +1,96 @@
+#pragma once
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "plan/plan.h"
+#include "profiles/cluster.h"
+#include "profiles/operators/operator_graph.h"
+
+// An iteration of exact training as operators on unequal devices: which samples each operator computes where, and in
+// which order. Batch norm's statistics are of the whole mini-batch, so the result is that of one device.
+
+namespace frostpipe {
+
+struct OperatorDevice {
+  std::string device_class;  // Device::type of the cluster
+  int node = 0;
+  bool operator==(const OperatorDevice&) const = default;
+};
+
+struct OperatorMachine {
+  std::vector<OperatorDevice> devices;
+  /// Of every ordered pair of devices.
+  Link within_node, between_nodes;
+  /// A device sends to one other and receives from one other at a time.
+  bool shared_ports = false;
+  bool operator==(const OperatorMachine&) const = default;
+};
+
+/// Samples [begin, end) of the mini-batch on a device.
+struct OperatorRange {
+  int device = 0, begin = 0, end = 0;
+  bool operator==(const OperatorRange&) const = default;
+};
+
+/// Per operator, ascending by samples, at most one range per device; of an update none: it is on the devices that hold
+/// its layer.
+using OperatorPlacement = std::vector<std::vector<OperatorRange>>;
+
+enum class OperatorMethod {
+  mtrain,
+  single,         // all on the fastest device
+  data_parallel,  // every operator split by the devices' speeds
+  layer_wise,     // each layer on the device that is best for it
+  pipeline,       // stages of layers, which wait at each batch norm
+};
+
+/// What shall be done in an iteration: sibling of TrainingPlan.
+struct OperatorPlan {
+  OperatorMethod method = OperatorMethod::mtrain;
+  /// Leading layers that the graph has frozen.
+  int frozen_layers = 0;
+  OperatorMachine machine;
+  OperatorGraph graph;
+  OperatorPlacement placement;
+  /// Per device the operators of which it has a part.
+  std::vector<std::vector<int>> order;
+  Nanoseconds predicted_ns = 0;
+  /// No plan of these operators on these devices is faster.
+  Nanoseconds lower_bound_ns = 0;
+  /// Per device: weights, gradients and momentum of the layers that it holds, and what its forwards keep.
+  std::vector<Bytes> predicted_memory_bytes;
+  Provenance provenance;
+  bool operator==(const OperatorPlan&) const = default;
+};
+
+/// Throws InvalidInput ("PLACE: ...") unless every operator has a time on the class of every device.
+void require_times(const OperatorGraph& graph, const OperatorMachine& machine, std::string_view place);
+
+/// Throws InvalidInput ("PLACE: ...") unless the links' bandwidths are unlimited or at least 1 MB/s, so that sums of
+/// times stay within 64 bits.
+void require_links(const OperatorMachine& machine, std::string_view place);
+
+/// Of an operator on a device, for `share` of the mini-batch.
+Nanoseconds duration_ns(const Operator& one, const std::string& device_class, double share);
+
+/// Devices that have a part of the layer's forward or input gradient, ascending.
+std::vector<int> holders_of(const OperatorGraph& graph, const OperatorPlacement& placement, int layer);
+
+std::vector<Bytes> memory_of(const OperatorGraph& graph, const OperatorPlacement& placement, int num_devices);
+
+/// Throws InvalidInput ("SOURCE: placement[3]: ...") unless the graph is valid, ranges are those of the mini-batch, and
+/// the order has every part once.
+void validate(const OperatorPlan& plan, std::string_view source);
+
+/// Envelope "frostpipe.plan" of version 4, of kind "operators" (plan/plan_kind.h). Reading validates.
+std::string to_json(const OperatorPlan& plan);
+OperatorPlan operator_plan_from_json(std::string_view json, std::string_view source);
+
+/// "mtrain", "mtrain-single", as in options and files.
+std::string_view to_string(OperatorMethod method);
+std::optional<OperatorMethod> find_operator_method(std::string_view word);
+void parse_text(std::string_view text, const std::string& place, OperatorMethod& method);
+
+}  // namespace frostpipe

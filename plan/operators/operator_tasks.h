@@ -1,0 +1,45 @@
+#pragma once
+#include <span>
+#include <vector>
+
+#include "plan/operators/operator_plan.h"
+
+namespace frostpipe {
+
+/// A part of an operator on a device.
+struct OperatorTask {
+  int op = 0, device = 0;
+  Nanoseconds duration_ns = 0;
+  bool operator==(const OperatorTask&) const = default;
+};
+
+/// From the device of a task, when it has ended, to another device: all that operators there read of it, once.
+struct TaskTransfer {
+  int task = 0, to_device = 0;
+  Bytes bytes = 0;
+  bool operator==(const TaskTransfer&) const = default;
+};
+
+/// Lists of whole numbers, one after the other.
+struct IndexLists {
+  std::vector<int> begins, values;
+  std::span<const int> operator[](int list) const {
+    return {values.data() + begins[list], values.data() + begins[list + 1]};
+  }
+};
+
+/// What the planner, the simulator and whoever carries a plan out agree on: its tasks, and who waits for what.
+struct OperatorTasks {
+  std::vector<OperatorTask> tasks;
+  std::vector<TaskTransfer> transfers;
+  IndexLists local_readers;     // of a task: tasks of its own device
+  IndexLists transfers_of;      // of a task
+  IndexLists transfer_readers;  // of a transfer: tasks; none where it brings new weights to another holder
+  std::vector<int> num_inputs;  // of a task: in how many lists of readers it is
+};
+
+/// Of an update, every holder of the layer has an equal part of the parameters, and sends it to the other holders.
+/// Requires a placement that `validate` lets pass.
+OperatorTasks tasks_of(const OperatorGraph& graph, const OperatorMachine& machine, const OperatorPlacement& placement);
+
+}  // namespace frostpipe

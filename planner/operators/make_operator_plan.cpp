@@ -1,0 +1,52 @@
+#include "planner/operators/make_operator_plan.h"
+
+#include "planner/operators/baselines.h"
+#include "planner/operators/local_search.h"
+#include "planner/operators/lower_bound.h"
+#include "profiles/error.h"
+
+namespace frostpipe {
+namespace {
+
+/// Operators instead of tasks.
+std::vector<std::vector<int>> operators_of(const std::vector<std::vector<int>>& order, const OperatorTasks& tasks) {
+  std::vector<std::vector<int>> operators(order.size());
+  for (std::size_t device = 0; device < order.size(); ++device)
+    for (const int task : order[device]) operators[device].push_back(tasks.tasks[task].op);
+  return operators;
+}
+
+ScheduledPlacement best_start(const OperatorProblem& problem, const std::vector<int>& places) {
+  auto best = scheduled(problem, earliest_finish_placement(problem), places);
+  for (const OperatorMethod baseline : kOperatorBaselines) {
+    auto one = scheduled(problem, baseline_placement(problem, baseline), places);
+    if (one.makespan_ns < best.makespan_ns) best = std::move(one);
+  }
+  return best;
+}
+
+}  // namespace
+
+OperatorPlan make_operator_plan(const OperatorProblem& problem, OperatorMethod method, const OperatorSearch& search) {
+  if (problem.graph.operators.empty())
+    throw InvalidInput("--freeze", "must leave a layer that trains", "every layer frozen");
+  require_times(problem.graph, problem.machine, "--profile");
+  const auto places = places_by_rank(problem);
+  const Nanoseconds bound_ns = operator_lower_bound_ns(problem);
+  const auto chosen = method == OperatorMethod::mtrain
+                          ? improved(problem, best_start(problem, places), search, bound_ns)
+                          : scheduled(problem, baseline_placement(problem, method), places);
+  const auto tasks = tasks_of(problem.graph, problem.machine, chosen.placement);
+  const OperatorRun run = run_by_priority(tasks, problem.machine, chosen.places);
+  const int num_devices = static_cast<int>(problem.machine.devices.size());
+  return {.method = method,
+          .machine = problem.machine,
+          .graph = problem.graph,
+          .placement = chosen.placement,
+          .order = operators_of(run.order, tasks),
+          .predicted_ns = run.makespan_ns,
+          .lower_bound_ns = bound_ns,
+          .predicted_memory_bytes = memory_of(problem.graph, chosen.placement, num_devices)};
+}
+
+}  // namespace frostpipe

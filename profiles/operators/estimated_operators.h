@@ -1,0 +1,18 @@
+#pragma once
+#include <vector>
+
+#include "profiles/hardware.h"
+#include "profiles/operators/net_shape.h"
+#include "profiles/operators/operator_graph.h"
+
+namespace frostpipe {
+
+/// The operators of a net in float32, with the time on each device by its makers' figures: the longer of operations /
+/// rate and bytes / bandwidth of its memory, and kOperatorOverheadNs beside it. An addition and a ReLU are part of the
+/// batch norm before them.
+OperatorGraph estimated_operators(const NetShape& net, int batch, const std::vector<Hardware>& devices);
+
+/// Of starting an operator's kernel.
+inline constexpr Nanoseconds kOperatorOverheadNs = 10'000;
+
+}  // namespace frostpipe

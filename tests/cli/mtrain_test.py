@@ -1,0 +1,54 @@
+"""Plans of operators: profile, plan, simulate and inspect, and what they refuse."""
+
+import json
+import unittest
+
+from support import CliTest, synthetic_cluster
+
+
+class MTrainTest(CliTest):
+    def setUp(self):
+        """Three unequal devices on nodes of their own."""
+        super().setUp()
+        mixed = synthetic_cluster(3)
+        for rank, device in enumerate(mixed["devices"]):
+            device.update(node=rank, type="A100" if rank == 0 else "V100")
+        self.write("mixed.json", mixed)
+        done = self.run_tool("profile", "--operators", "--like", "resnet-18", "--hardware", "A100,V100",
+                             "--global-batch", "16", "-o", "ops.json")
+        self.assertIn("resnet-18, 23 layers, mini-batch 16", done.stdout)
+
+    def arguments(self, *options):
+        return ("plan", "--method", "mtrain", "--profile", "ops.json", "--cluster", "mixed.json", "-o", "mtrain.json",
+                *options)
+
+    def test_a_plan_is_written_explained_and_simulated(self):
+        text = self.run_tool(*self.arguments("--explain")).stdout
+        for words in ("mtrain of resnet-18, mini-batch 16, on 3 devices", "critical path of", "mtrain-data-parallel"):
+            self.assertIn(words, text)
+        plan = self.read("mtrain.json")
+        self.assertEqual((plan["kind"], plan["version"]), ("operators", 4))
+        run = json.loads(self.run_tool("simulate", "mtrain.json", "--format", "json", "--timeline", "t.json").stdout)
+        self.assertEqual(run["iteration_ns"], plan["predicted_ns"])
+        self.assertGreater(len(self.read("t.json")["traceEvents"]), len(plan["graph"]["operators"]))
+        self.assertIn("critical path", self.run_tool("inspect", "mtrain.json").stdout)
+
+    def test_frozen_layers_make_an_iteration_shorter(self):
+        self.run_tool(*self.arguments())
+        whole = self.read("mtrain.json")["predicted_ns"]
+        self.run_tool(*self.arguments("--freeze", "10"))
+        self.assertLess(self.read("mtrain.json")["predicted_ns"], whole)
+        self.assert_refused(*self.arguments("--freeze", "23"), says="--freeze: must leave one of the 23 layers, is 23")
+
+    def test_bad_input_is_refused_in_a_sentence(self):
+        self.assert_refused(*self.arguments("--slo", "10ms"), code=2, says="--slo: is for plans of other methods")
+        self.edit("mixed.json", lambda mixed: mixed["devices"][2].update(type="H100"))
+        self.assert_refused(*self.arguments(), says='ops.json: must have times of every operator on "H100"')
+        self.edit("ops.json", lambda ops: ops["edges"].append({"from": 5, "to": 0, "kind": "samples"}))
+        self.assert_refused(*self.arguments(), says="ops.json: edges: must hold no cycle")
+        self.edit("ops.json", lambda ops: ops["edges"].append({"from": 5, "to": 1000, "kind": "samples"}))
+        self.assert_refused(*self.arguments(), says="must be between operators, of which there are")
+
+
+if __name__ == "__main__":
+    unittest.main()
