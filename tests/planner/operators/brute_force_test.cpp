@@ -25,9 +25,9 @@ std::vector<std::vector<int>> all_orders(const OperatorGraph& graph) {
   return orders;
 }
 
-class BruteForce {
+class BruteForceOfOrders {
  public:
-  explicit BruteForce(const OperatorProblem& problem) : problem_(problem), orders_(all_orders(problem.graph)) {
+  explicit BruteForceOfOrders(const OperatorProblem& problem) : problem_(problem), orders_(all_orders(problem.graph)) {
     const auto speeds = speeds_of(problem);
     std::vector<int> devices(speeds.size());
     std::iota(devices.begin(), devices.end(), 0);
@@ -106,7 +106,7 @@ TEST(OperatorPlanner, IsNearBruteForceAndNeverBelowTheBound) {
   int count = 0;
   const auto compare = [&](const OperatorProblem& problem) {
     validate(problem.graph, "random");
-    const Nanoseconds best = BruteForce(problem).best();
+    const Nanoseconds best = BruteForceOfOrders(problem).best();
     const auto plan = make_operator_plan(problem, OperatorMethod::mtrain);
     EXPECT_LE(plan.lower_bound_ns, best);
     EXPECT_LE(plan.lower_bound_ns, plan.predicted_ns);
