@@ -77,23 +77,27 @@ RankInventory inventory_from_text(const std::string& text) {
   return inventory;
 }
 
-std::optional<int> common_step(const std::vector<RankInventory>& inventories, int num_layers, int first_trainable_layer,
-                               const std::vector<int>& needs_moments) {
-  const RankInventory* first = nullptr;
-  for (const RankInventory& inventory : inventories) {
-    if (inventory.step < 0) continue;
-    for (const int layer : inventory.layers)
-      if (layer >= first_trainable_layer && !contains(inventory.trainable, layer)) return std::nullopt;
-    if (inventory.trainable.empty()) continue;  // frozen layers do not change with the steps
-    if (!first) first = &inventory;
-    if (inventory.step != first->step || inventory.phase_from != first->phase_from) return std::nullopt;
+std::vector<RankInventory> that_fit(const std::vector<RankInventory>& inventories, const RankInventory& teller,
+                                    int first_trainable_layer) {
+  std::vector<RankInventory> fitting = inventories;
+  for (RankInventory& inventory : fitting) {
+    const bool is_there = inventory.step == teller.step && inventory.phase_from == teller.phase_from;
+    std::erase_if(inventory.layers, [&](int layer) {
+      return contains(inventory.trainable, layer) ? !is_there : layer >= first_trainable_layer;
+    });
+    std::erase_if(inventory.offloaded,
+                  [&](const OffloadedLayer& offloaded) { return offloaded.layer >= first_trainable_layer; });
+    if (!is_there) inventory.trainable.clear();
   }
-  if (!first) return std::nullopt;
+  return fitting;
+}
+
+bool hold_all_layers(const std::vector<RankInventory>& inventories, int num_layers,
+                     const std::vector<int>& needs_moments) {
   for (int layer = 0; layer < num_layers; ++layer)
-    if (whole_from(parts_of(inventories, layer)).empty()) return std::nullopt;
-  for (const int layer : needs_moments)
-    if (whole_from(moments_of(inventories, layer)).empty()) return std::nullopt;
-  return first->step;
+    if (whole_from(parts_of(inventories, layer)).empty()) return false;
+  return std::ranges::none_of(needs_moments,
+                              [&](int layer) { return whole_from(moments_of(inventories, layer)).empty(); });
 }
 
 std::vector<TensorMove> moves_to_restore(const std::vector<RankInventory>& inventories, const Phase& phase) {

@@ -1,5 +1,4 @@
 #pragma once
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,12 +32,17 @@ bool knows_the_run(const RankInventory& inventory);
 std::string to_text(const RankInventory& inventory);
 RankInventory inventory_from_text(const std::string& text);
 
-/// The step to go on with from the survivors' memory, without any step lost: those that hold trainable layers agree on
-/// step and phase, and every layer is with one of them, or all parts of it with several, those from
-/// `first_trainable_layer` on with all that training needs; of the frozen ones that `needs_moments` the moments too,
-/// offloaded or, where they trained until now, with the layer. Else nothing. `inventories` are by rank.
-std::optional<int> common_step(const std::vector<RankInventory>& inventories, int num_layers, int first_trainable_layer,
-                               const std::vector<int>& needs_moments);
+/// What `inventories` (by rank) bring that fits to the step and phase of `teller`, whose phase trains the layers from
+/// `first_trainable_layer` on: layers that train, of ranks at its step and phase alone, and layers that are frozen in
+/// both, of all. A rank that had not done the last update, or had not begun the phase, brings the rest as if it were
+/// new.
+std::vector<RankInventory> that_fit(const std::vector<RankInventory>& inventories, const RankInventory& teller,
+                                    int first_trainable_layer);
+
+/// Whether every layer is with one of the ranks, or all parts of it with several; of the layers that `needs_moments`
+/// the moments too, offloaded or, where they trained until now, with the layer.
+bool hold_all_layers(const std::vector<RankInventory>& inventories, int num_layers,
+                     const std::vector<int>& needs_moments);
 
 /// Moves that bring every rank of `phase` its part of the layers of its stage, from ranks that hold them (lowest first,
 /// in turns); in the order in which carry_out() takes them.

@@ -7,7 +7,6 @@
 
 #include "executor/models/layer_images.h"
 #include "executor/training/checkpoints/checkpoint_layers.h"
-#include "executor/training/policy/restore_source.h"
 #include "executor/training/policy/resume_point.h"
 #include "plan/memory.h"
 
@@ -83,19 +82,19 @@ void RecoveryCoordinator::recover(const RendezvousInfo& info) {
   std::vector<RankInventory> inventories;
   for (const std::string& text : communicator.gather(to_text(inventory_)))
     inventories.push_back(inventory_from_text(text));
-  const std::optional<Checkpoint> told = told_by_survivor(inventories);
-  const auto choose = [&](const std::optional<Checkpoint>& stored) {
-    return choose_restore_source(inventories, told, stored, static_cast<int>(run_.model.layers.size()),
-                                 optimizer_moments(run_.options.plan.optimizer));
+  const std::vector<SurvivorMemory> memories = memories_of(inventories);
+  const auto find_whole = [&](const std::optional<Checkpoint>& stored) {
+    return whole_memory(memories, stored, static_cast<int>(run_.model.layers.size()),
+                        optimizer_moments(run_.options.plan.optimizer));
   };
   // The newest checkpoint: where the memory of the survivors is not enough, and for offloaded moments that went with a
   // rank. Hosts bring their parts of it together only if they must.
   std::optional<Checkpoint> stored;
-  if (round_.is_watched_by_launcher() || choose(std::nullopt).kind != RestoreSource::Kind::survivors)
-    stored = newest_stored();
-  const RestoreSource source = choose(stored);
-  const bool from_memory = source.kind == RestoreSource::Kind::survivors;
-  const Checkpoint snapshot = from_memory ? *told : stored ? *stored : state_.beginning();
+  if (round_.is_watched_by_launcher() || !find_whole(std::nullopt)) stored = newest_stored();
+  const SurvivorMemory* const whole = find_whole(stored);
+  const RestoreSource source = choose_restore_source(inventories, whole, stored);
+  const bool from_memory = whole != nullptr;
+  const Checkpoint snapshot = from_memory ? whole->told : stored ? *stored : state_.beginning();
 
   const Nanoseconds spent_ns = longest_time_since(snapshot.step);
   Recovery recovery{.step = snapshot.step,
@@ -112,7 +111,7 @@ void RecoveryCoordinator::recover(const RendezvousInfo& info) {
 
   LayerSource layers{.checkpoint = from_memory || !stored ? nullptr : &*stored, .inventories = {}};
   if (from_memory) {
-    layers.inventories = std::move(inventories);
+    layers.inventories = whole->inventories;
   } else {  // before layers are made again: both would not fit, and a further loss must not find old ones
     held_.reset();
     inventory_ = {};
@@ -149,15 +148,17 @@ std::optional<Checkpoint> RecoveryCoordinator::newest_stored() {
   return folder.empty() ? std::nullopt : std::optional(read_checkpoint(folder));
 }
 
-/// What the run is, from a rank that knows; to all.
-std::optional<Checkpoint> RecoveryCoordinator::told_by_survivor(const std::vector<RankInventory>& inventories) {
-  const std::optional<int> teller = rank_that_knows(inventories);
-  if (!teller) return std::nullopt;
+/// What the run is, from ranks that know; to all.
+std::vector<SurvivorMemory> RecoveryCoordinator::memories_of(const std::vector<RankInventory>& inventories) {
   Communicator& communicator = round_.communicator();
-  std::string text;
-  if (communicator.rank() == *teller)
-    text = to_text(state_.remembered(inventories[*teller].step, round_, known_phases_));
-  return checkpoint_from_text(communicator.broadcast(text, *teller));
+  std::vector<SurvivorMemory> memories;
+  for (const int teller : ranks_that_know(inventories)) {
+    std::string text;
+    if (communicator.rank() == teller)
+      text = to_text(state_.remembered(inventories[teller].step, round_, known_phases_));
+    memories.push_back(memory_of(inventories, teller, checkpoint_from_text(communicator.broadcast(text, teller))));
+  }
+  return memories;
 }
 
 /// Of all ranks: what one has spent on the steps from `step` on.
@@ -244,8 +245,7 @@ void RecoveryCoordinator::start_session(const Phase& phase, LayerSource source) 
   if (!source.inventories.empty()) {
     const std::vector<TensorMove> moves = moves_to_restore(source.inventories, phase);
     // Not before: a further loss leaves them whole for the next round as long as the session does not have them.
-    HeldLayers held = std::exchange(held_, std::nullopt).value_or(HeldLayers{});
-    session.start_with(phase, state_.step, std::move(held), moves);
+    session.start_with(phase, state_.step, take_held(source.inventories[round_.communicator().rank()]), moves);
     return;
   }
   const int num_moments = optimizer_moments(run_.options.plan.optimizer);
@@ -254,6 +254,16 @@ void RecoveryCoordinator::start_session(const Phase& phase, LayerSource source) 
     restore_layer(*source.checkpoint, layer, num_moments, state, offloaded);
     if (!state_.keeps_older_weights) state.older = {};
   });
+}
+
+/// What this rank has kept, without layers of another step.
+HeldLayers RecoveryCoordinator::take_held(const RankInventory& fitting) {
+  HeldLayers held = std::exchange(held_, std::nullopt).value_or(HeldLayers{});
+  std::erase_if(held.layers, [&](const auto& layer) { return std::ranges::count(fitting.layers, layer.first) == 0; });
+  std::erase_if(held.offloaded, [&](const auto& moments) {
+    return std::ranges::count(fitting.offloaded, moments.first, &OffloadedLayer::layer) == 0;
+  });
+  return held;
 }
 
 /// Moments of frozen layers that no rank has any more.

@@ -5,6 +5,7 @@
 
 #include "executor/checkpoint/rank_inventory.h"
 #include "executor/run_folder/scalar_log.h"
+#include "executor/training/policy/restore_source.h"
 #include "executor/training/rendezvous_round.h"
 #include "executor/training/training_state.h"
 
@@ -39,11 +40,12 @@ class RecoveryCoordinator {
 
   std::string prepare_run_folder(const ScalarLog& scalars);
   std::optional<Checkpoint> newest_stored();
-  std::optional<Checkpoint> told_by_survivor(const std::vector<RankInventory>& inventories);
+  std::vector<SurvivorMemory> memories_of(const std::vector<RankInventory>& inventories);
   Nanoseconds longest_time_since(int step);
   void learn_recoveries();
   void restore_layers(const Phase& phase, const Checkpoint& snapshot, LayerSource source);
   void start_session(const Phase& phase, LayerSource source);
+  HeldLayers take_held(const RankInventory& fitting);
   void adopt_offloaded(const Checkpoint& checkpoint);
   std::string describe(const Recovery& recovery) const;
 

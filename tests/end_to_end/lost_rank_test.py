@@ -41,7 +41,7 @@ class LostRankTest(RecoveryCase):
     def test_a_replica_gives_what_was_lost_and_no_step_is_done_again(self):
         reference, weights = self.reference("data-parallel.json", "--epochs", self.epochs)
         run, _ = self.lose(0, "data-parallel.json", "--spares", 1)
-        # Where the loss hit one rank before and the other after its update, nobody has a common step.
+        # Where the loss hit one rank before and the other after its update, the layers are of different steps.
         if run["recoveries"][0]["source"] == "the survivors' memory":
             self.assertEqual(run["recoveries"][0]["lost_steps"], 0)
         self.assert_same_run(run, reference, weights)

@@ -143,7 +143,7 @@ class TensorParallelTest(TensorParallelCase):
 class LostTensorRankTest(TensorParallelCase):
     def lose_a_rank(self, name, layout, source, *options, victim=3):
         """The run that went on from `source`, and the one that nobody has disturbed. A loss that hits one rank before
-        and another after its update leaves no common step in memory: it is brought about again."""
+        and another after its update may leave no step whole in memory: it is brought about again."""
         options = [*self.plan(f"{name}.json", (0, 0, *layout), num_steps=200), *options]
         reference = self.train(f"{name}.json", f"{name}-reference", *options)
         for attempt in range(5):

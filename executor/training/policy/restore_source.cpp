@@ -1,6 +1,9 @@
 #include "executor/training/policy/restore_source.h"
 
 #include <algorithm>
+#include <functional>
+#include <map>
+#include <utility>
 
 #include "profiles/files.h"
 
@@ -24,25 +27,40 @@ std::vector<int> layers_with_needed_moments(const Checkpoint& told, const std::o
 
 }  // namespace
 
-std::optional<int> rank_that_knows(const std::vector<RankInventory>& inventories) {
-  const auto found = std::find_if(inventories.begin(), inventories.end(), knows_the_run);
-  if (found == inventories.end()) return std::nullopt;
-  return static_cast<int>(found - inventories.begin());
+std::vector<int> ranks_that_know(const std::vector<RankInventory>& inventories) {
+  std::map<std::pair<int, int>, int, std::greater<>> first_of;  // by step and phase
+  for (int rank = 0; rank < static_cast<int>(inventories.size()); ++rank)
+    if (const RankInventory& inventory = inventories[rank]; knows_the_run(inventory))
+      first_of.try_emplace({inventory.step, inventory.phase_from}, rank);
+  std::vector<int> ranks;
+  for (const auto& [at, rank] : first_of) ranks.push_back(rank);
+  return ranks;
 }
 
-RestoreSource choose_restore_source(const std::vector<RankInventory>& inventories,
-                                    const std::optional<Checkpoint>& told, const std::optional<Checkpoint>& stored,
-                                    int num_layers, int num_moments) {
-  const bool is_in_memory = told && common_step(inventories, num_layers, phase_of(*told).first_trainable_layer,
-                                                layers_with_needed_moments(*told, stored, num_moments));
+SurvivorMemory memory_of(const std::vector<RankInventory>& inventories, int teller, Checkpoint told) {
+  const int first_trainable_layer = phase_of(told).first_trainable_layer;
+  return {.told = std::move(told), .inventories = that_fit(inventories, inventories[teller], first_trainable_layer)};
+}
+
+const SurvivorMemory* whole_memory(const std::vector<SurvivorMemory>& memories, const std::optional<Checkpoint>& stored,
+                                   int num_layers, int num_moments) {
+  const auto whole = std::ranges::find_if(memories, [&](const SurvivorMemory& memory) {
+    return hold_all_layers(memory.inventories, num_layers,
+                           layers_with_needed_moments(memory.told, stored, num_moments));
+  });
+  return whole == memories.end() ? nullptr : &*whole;
+}
+
+RestoreSource choose_restore_source(const std::vector<RankInventory>& inventories, const SurvivorMemory* whole,
+                                    const std::optional<Checkpoint>& stored) {
   int furthest = 0;
   for (const RankInventory& inventory : inventories) {
     if (!inventory.trainable.empty()) furthest = std::max(furthest, inventory.step);
   }
-  const int step = is_in_memory ? told->step : stored ? stored->step : 0;
-  return {.kind = is_in_memory ? RestoreSource::Kind::survivors
-                  : stored     ? RestoreSource::Kind::checkpoint
-                               : RestoreSource::Kind::beginning,
+  const int step = whole ? whole->told.step : stored ? stored->step : 0;
+  return {.kind = whole    ? RestoreSource::Kind::survivors
+                  : stored ? RestoreSource::Kind::checkpoint
+                           : RestoreSource::Kind::beginning,
           .lost_steps = std::max(0, furthest - step)};
 }
 

@@ -13,26 +13,50 @@ const RankInventory kFirst{.step = 5, .layers = {0, 1}, .trainable = {1}, .offlo
     kSecond{.step = 5, .layers = {2, 3}, .trainable = {2, 3}};
 const RankInventory kNothing;
 
-TEST(CommonStep, NeedsEveryLayerAndOneStep) {
-  EXPECT_EQ(common_step({kFirst, kSecond, kNothing}, 4, 1, {0}), 5);
-  EXPECT_EQ(common_step({kFirst, kNothing}, 4, 1, {}), std::nullopt) << "layers 2 and 3 are lost";
+/// Whether what fits to the first has every layer.
+bool are_whole(const std::vector<RankInventory>& inventories, int num_layers, int first_trainable_layer,
+               const std::vector<int>& needs_moments) {
+  return hold_all_layers(that_fit(inventories, inventories.front(), first_trainable_layer), num_layers, needs_moments);
+}
+
+TEST(HoldAllLayers, NeedsEveryLayerAndOneStep) {
+  EXPECT_TRUE(are_whole({kFirst, kSecond, kNothing}, 4, 1, {0}));
+  EXPECT_FALSE(are_whole({kFirst, kNothing}, 4, 1, {})) << "layers 2 and 3 are lost";
   RankInventory without_moments = kFirst;
   without_moments.offloaded = {};
-  EXPECT_EQ(common_step({without_moments, kSecond}, 4, 1, {0}), std::nullopt) << "nobody has layer 0's moments";
-  EXPECT_EQ(common_step({kFirst, kSecond}, 4, 1, {0, 1}), 5) << "layer 1 trained until now, and has its moments";
+  EXPECT_FALSE(are_whole({without_moments, kSecond}, 4, 1, {0})) << "nobody has layer 0's moments";
+  EXPECT_TRUE(are_whole({kFirst, kSecond}, 4, 1, {0, 1})) << "layer 1 trained until now, and has its moments";
   RankInventory behind = kSecond;
   behind.step = 4;
-  EXPECT_EQ(common_step({kFirst, behind}, 4, 1, {}), std::nullopt) << "one had done its update, the other not";
+  EXPECT_FALSE(are_whole({kFirst, behind}, 4, 1, {})) << "one had done its update, the other not";
+  EXPECT_TRUE(are_whole({kFirst, behind, kSecond}, 4, 1, {})) << "a replica of the other had done it too";
   RankInventory frozen{.step = 9, .layers = {0}, .trainable = {}, .offloaded = {{.layer = 0}}};
-  EXPECT_EQ(common_step({frozen, kFirst, kSecond}, 4, 1, {0}), 5) << "ranks of frozen layers run ahead";
+  EXPECT_TRUE(are_whole({kFirst, frozen, kSecond}, 4, 1, {0})) << "ranks of frozen layers run ahead";
   RankInventory earlier_phase = kSecond;
   earlier_phase.phase_from = -1;
-  EXPECT_EQ(common_step({kFirst, earlier_phase}, 4, 1, {}), std::nullopt);
+  EXPECT_FALSE(are_whole({kFirst, earlier_phase}, 4, 1, {}));
   RankInventory froze{
       .step = 5, .phase_from = 5, .layers = {0, 1}, .trainable = {}, .offloaded = {{.layer = 0}, {.layer = 1}}};
-  EXPECT_EQ(common_step({froze, kSecond}, 4, 1, {}), std::nullopt) << "layer 1 froze before the others knew of it";
-  EXPECT_EQ(common_step({froze, kSecond}, 4, 2, {}), 5) << "the phase that is told freezes it too";
-  EXPECT_EQ(common_step({kNothing, kNothing}, 4, 1, {}), std::nullopt);
+  EXPECT_FALSE(are_whole({kSecond, froze}, 4, 1, {})) << "layer 1 froze before the others knew of it";
+  EXPECT_TRUE(are_whole({kSecond, froze}, 4, 2, {})) << "the phase that is told freezes it too";
+  EXPECT_FALSE(are_whole({kNothing, kNothing}, 4, 1, {}));
+}
+
+TEST(ThatFit, LeavesOutWhatTrainsElsewhere) {
+  // Ahead by an update; and in a later phase, where layer 1 is frozen.
+  RankInventory ahead = kFirst, later = kFirst;
+  ahead.step = 6;
+  later.phase_from = 5;
+  later.trainable = {};
+  later.offloaded = {{.layer = 0}, {.layer = 1}};
+  RankInventory frozen_alone = kFirst;
+  frozen_alone.layers = {0};
+  frozen_alone.trainable = {};
+  RankInventory frozen_ahead = frozen_alone, frozen_later = frozen_alone;
+  frozen_ahead.step = 6;
+  frozen_later.phase_from = 5;
+  EXPECT_THAT(that_fit({kFirst, ahead, later, kSecond, kNothing}, kFirst, 1),
+              ElementsAre(kFirst, frozen_ahead, frozen_later, kSecond, kNothing));
 }
 
 TEST(MovesToRestore, BringAReplacedRankItsLayersFromItsReplica) {
@@ -55,17 +79,17 @@ RankInventory part_of(int tensor, int tensor_parallel_size) {
   return {.step = 5, .layers = {0}, .trainable = {0}, .slice = slice_of(tensor, tensor_parallel_size)};
 }
 
-TEST(CommonStep, NeedsEveryPartOfWhatTensorRanksShare) {
-  EXPECT_EQ(common_step({part_of(0, 2), part_of(1, 2)}, 1, 0, {}), 5);
-  EXPECT_EQ(common_step({part_of(0, 2), part_of(0, 2)}, 1, 0, {}), std::nullopt) << "nobody has the second half";
-  EXPECT_EQ(common_step({part_of(0, 2), part_of(1, 3), part_of(2, 3)}, 1, 0, {}), std::nullopt)
+TEST(HoldAllLayers, NeedsEveryPartOfWhatTensorRanksShare) {
+  EXPECT_TRUE(are_whole({part_of(0, 2), part_of(1, 2)}, 1, 0, {}));
+  EXPECT_FALSE(are_whole({part_of(0, 2), part_of(0, 2)}, 1, 0, {})) << "nobody has the second half";
+  EXPECT_FALSE(are_whole({part_of(0, 2), part_of(1, 3), part_of(2, 3)}, 1, 0, {}))
       << "between a half and the second third there is nothing that begins at the half";
   RankInventory frozen = part_of(0, 2);
   frozen.trainable = {};
   frozen.offloaded = {{.layer = 0, .slice = slice_of(0, 2)}};
-  EXPECT_EQ(common_step({frozen, part_of(1, 2)}, 1, 1, {0}), 5) << "half of the moments is offloaded, half in use";
+  EXPECT_TRUE(are_whole({frozen, part_of(1, 2)}, 1, 1, {0})) << "half of the moments is offloaded, half in use";
   frozen.offloaded = {};
-  EXPECT_EQ(common_step({frozen, part_of(1, 2)}, 1, 1, {0}), std::nullopt) << "half of the moments is lost";
+  EXPECT_FALSE(are_whole({frozen, part_of(1, 2)}, 1, 1, {0})) << "half of the moments is lost";
 }
 
 TEST(MovesToRestore, BringAReplacedTensorRankItsHalfFromItsReplica) {

@@ -9,6 +9,7 @@
 namespace frostpipe {
 namespace {
 
+using testing::ElementsAre;
 using Kind = RestoreSource::Kind;
 
 // A model of four layers on two ranks, of which the first layer froze before step 4.
@@ -37,20 +38,56 @@ Checkpoint snapshot_of(int step, const TrainingPlan& plan = plan_that_freezes_be
           .folder = checkpoint_path("checkpoints", step)};
 }
 
+/// `plan`: whose first phase ends where the ranks that know say.
 RestoreSource chosen(const std::vector<RankInventory>& inventories, const std::optional<Checkpoint>& stored,
-                     int num_moments = 2) {
-  const std::optional<Checkpoint> told = rank_that_knows(inventories) ? std::optional(snapshot_of(6)) : std::nullopt;
-  return choose_restore_source(inventories, told, stored, kNumLayers, num_moments);
+                     int num_moments = 2, const TrainingPlan& plan = plan_that_freezes_before(4)) {
+  std::vector<SurvivorMemory> memories;
+  for (const int teller : ranks_that_know(inventories))
+    memories.push_back(memory_of(inventories, teller, snapshot_of(inventories[teller].step, plan)));
+  return choose_restore_source(inventories, whole_memory(memories, stored, kNumLayers, num_moments), stored);
 }
 
-TEST(RankThatKnows, IsTheFirstWithTrainableLayersAndTheirFigures) {
-  EXPECT_EQ(rank_that_knows({kSpare, kUpperHalf, kLowerHalf}), 1);
+TEST(RanksThatKnow, AreTheFirstWithTrainableLayersAndTheirFigures) {
+  EXPECT_THAT(ranks_that_know({kSpare, kUpperHalf, kLowerHalf}), ElementsAre(1));
   RankInventory unrecorded = kUpperHalf;
   unrecorded.num_recorded = 5;
-  EXPECT_EQ(rank_that_knows({unrecorded, kLowerHalf}), 1) << "lost in the middle of its last step";
+  EXPECT_THAT(ranks_that_know({unrecorded, kLowerHalf}), ElementsAre(1)) << "lost in the middle of its last step";
   RankInventory frozen = kLowerHalf;
   frozen.trainable = {};
-  EXPECT_EQ(rank_that_knows({frozen, kSpare}), std::nullopt) << "ranks of frozen layers know no loss";
+  EXPECT_THAT(ranks_that_know({frozen, kSpare}), ElementsAre()) << "ranks of frozen layers know no loss";
+}
+
+RankInventory whole_model_at(int step) {
+  return {.step = step,
+          .phase_from = 4,
+          .num_recorded = step,
+          .layers = {0, 1, 2, 3},
+          .trainable = {1, 2, 3},
+          .offloaded = {{.layer = 0}}};
+}
+
+TEST(RanksThatKnow, AreTheFurthestFirst) {
+  EXPECT_THAT(ranks_that_know({whole_model_at(5), whole_model_at(6), whole_model_at(5)}), ElementsAre(1, 0));
+}
+
+TEST(RestoreSource, IsTheMemoryOfTheRankThatIsAheadOfItsReplicas) {
+  const RestoreSource source = chosen({whole_model_at(5), whole_model_at(6)}, std::nullopt);
+  EXPECT_EQ(source.kind, Kind::survivors);
+  EXPECT_EQ(source.lost_steps, 0);
+}
+
+TEST(RestoreSource, IsTheMemoryOfThoseBehindWhereTheOneAheadHasHalf) {
+  const RestoreSource source = chosen({kUpperHalf, whole_model_at(5)}, snapshot_of(3));
+  EXPECT_EQ(source.kind, Kind::survivors);
+  EXPECT_EQ(source.lost_steps, 1) << "which the upper half has done";
+}
+
+TEST(RestoreSource, OfARankAheadThatHasNotRecordedItsStepIsTheMemoryOfThoseBehind) {
+  RankInventory unrecorded = whole_model_at(6);
+  unrecorded.num_recorded = 5;
+  const RestoreSource source = chosen({unrecorded, whole_model_at(5)}, std::nullopt);
+  EXPECT_EQ(source.kind, Kind::survivors);
+  EXPECT_EQ(source.lost_steps, 1);
 }
 
 TEST(RestoreSource, IsTheSurvivorsMemoryWhereEveryLayerIsInIt) {
@@ -110,10 +147,10 @@ TEST(RestoreSource, ALossExactlyBeforeAFreezeFindsTheMomentsWithTheLayersThatSti
   lower.offloaded = {};
   RankInventory upper = kUpperHalf;
   upper.phase_from = 0;
-  const Checkpoint told = snapshot_of(6, plan_that_freezes_before(6));
+  const TrainingPlan plan = plan_that_freezes_before(6);
   for (const std::optional<Checkpoint>& stored :
-       {std::optional<Checkpoint>(), std::optional(snapshot_of(3)), std::optional(told)}) {
-    const RestoreSource source = choose_restore_source({lower, upper}, told, stored, kNumLayers, /*num_moments=*/2);
+       {std::optional<Checkpoint>(), std::optional(snapshot_of(3)), std::optional(snapshot_of(6, plan))}) {
+    const RestoreSource source = chosen({lower, upper}, stored, /*num_moments=*/2, plan);
     EXPECT_EQ(source.kind, Kind::survivors);
     EXPECT_EQ(source.lost_steps, 0);
   }
