@@ -24,7 +24,7 @@ std::string shares_text(const OperatorPlan& plan) {
     double shares[4] = {}, wholes[4] = {};
     for (std::size_t op = 0; op < plan.graph.operators.size(); ++op) {
       const OperatorKind kind = plan.graph.operators[op].kind;
-      if (kind == OperatorKind::update) continue;
+      if (!is_split_by_samples(kind)) continue;
       const int group = kind == OperatorKind::forward           ? 0
                         : kind == OperatorKind::input_gradient  ? 1
                         : kind == OperatorKind::weight_gradient ? 2

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "plan/plan_json.h"
 #include "profiles/enum_words.h"
@@ -59,9 +60,6 @@ constexpr EnumWords<OperatorMethod, 5> kMethods{{{OperatorMethod::mtrain, "mtrai
                                                  {OperatorMethod::layer_wise, "mtrain-layer-wise"},
                                                  {OperatorMethod::pipeline, "mtrain-pipeline"}}};
 
-/// Weight, gradient and momentum.
-constexpr Bytes kWeightCopies = 3;
-
 /// The file: first its kind, then the plan.
 struct OperatorPlanFile {
   PlanKind kind = PlanKind::operators;
@@ -72,6 +70,22 @@ template <class Archive>
 void fields(Archive& archive, json::Value<Archive, OperatorPlanFile>& file) {
   archive("kind", file.kind);
   fields(archive, file.plan);
+}
+
+/// Of a layer, the list to which devices with a part of an operator of this kind belong; none of other kinds.
+std::vector<int>* holders_by(OperatorKind kind, int layer, std::vector<std::vector<int>>& of_weights,
+                             std::vector<std::vector<int>>& of_norm) {
+  switch (kind) {
+    case OperatorKind::forward:
+    case OperatorKind::input_gradient:
+      return &of_weights[layer];
+    case OperatorKind::normalise:
+    case OperatorKind::statistics_gradient:
+    case OperatorKind::normalise_gradient:
+      return &of_norm[layer];
+    default:
+      return nullptr;
+  }
 }
 
 bool is_kept_for_backward(OperatorKind kind) {
@@ -86,28 +100,43 @@ Nanoseconds duration_ns(const Operator& one, const std::string& device_class, do
   return time->overhead_ns + static_cast<Nanoseconds>(std::ceil(share * static_cast<double>(time->work_ns)));
 }
 
-std::vector<int> holders_of(const OperatorGraph& graph, const OperatorPlacement& placement, int layer) {
-  std::vector<int> holders;
+std::vector<std::vector<int>> holders_of(const OperatorGraph& graph, const OperatorPlacement& placement) {
+  std::vector<std::vector<int>> of_weights(num_layers(graph)), of_norm(of_weights.size());
   for (std::size_t op = 0; op < graph.operators.size(); ++op) {
-    const Operator& one = graph.operators[op];
-    if (one.layer != layer || (one.kind != OperatorKind::forward && one.kind != OperatorKind::input_gradient)) continue;
-    for (const auto& range : placement[op]) holders.push_back(range.device);
+    auto* const devices = holders_by(graph.operators[op].kind, graph.operators[op].layer, of_weights, of_norm);
+    for (const auto& range : placement[op])
+      if (devices) devices->push_back(range.device);
   }
-  std::ranges::sort(holders);
-  holders.erase(std::unique(holders.begin(), holders.end()), holders.end());
+  for (auto* of_layers : {&of_weights, &of_norm})
+    for (auto& devices : *of_layers) {
+      std::ranges::sort(devices);
+      devices.erase(std::unique(devices.begin(), devices.end()), devices.end());
+    }
+  std::vector<std::vector<int>> holders(graph.operators.size());
+  for (std::size_t op = 0; op < holders.size(); ++op) {
+    const Operator& one = graph.operators[op];
+    if (!is_split_by_samples(one.kind))
+      holders[op] = one.kind == OperatorKind::update ? of_weights[one.layer] : of_norm[one.layer];
+  }
   return holders;
 }
 
 std::vector<Bytes> memory_of(const OperatorGraph& graph, const OperatorPlacement& placement, int num_devices) {
   std::vector<Bytes> memory(num_devices);
+  const auto holders = holders_of(graph, placement);
+  std::set<std::pair<int, int>> held;  // (layer, device)
   for (std::size_t op = 0; op < graph.operators.size(); ++op) {
     const Operator& one = graph.operators[op];
-    if (one.kind == OperatorKind::forward)
-      for (const int device : holders_of(graph, placement, one.layer))
-        memory[device] += kWeightCopies * one.weight_bytes;
-    if (is_kept_for_backward(one.kind))
-      for (const auto& range : placement[op])
+    for (const auto& range : placement[op]) {
+      const bool needs_weights = one.kind == OperatorKind::forward || one.kind == OperatorKind::input_gradient;
+      if (needs_weights && held.emplace(one.layer, range.device).second) memory[range.device] += one.weight_bytes;
+      if (one.kind == OperatorKind::weight_gradient) memory[range.device] += one.weight_bytes;
+      if (is_kept_for_backward(one.kind))
         memory[range.device] += one.output_bytes * (range.end - range.begin) / graph.batch;
+    }
+    for (const int device : holders[op])
+      memory[device] += one.kind == OperatorKind::update ? one.weight_bytes / static_cast<Bytes>(holders[op].size())
+                                                         : one.weight_bytes;
   }
   return memory;
 }

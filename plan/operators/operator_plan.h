@@ -34,8 +34,7 @@ struct OperatorRange {
   bool operator==(const OperatorRange&) const = default;
 };
 
-/// Per operator, ascending by samples, at most one range per device; of an update none: it is on the devices that hold
-/// its layer.
+/// Per operator, ascending by samples, at most one range per device; of an update none: its devices are holders_of it.
 using OperatorPlacement = std::vector<std::vector<OperatorRange>>;
 
 enum class OperatorMethod {
@@ -59,7 +58,7 @@ struct OperatorPlan {
   Nanoseconds predicted_ns = 0;
   /// No plan of these operators on these devices is faster.
   Nanoseconds lower_bound_ns = 0;
-  /// Per device: weights, gradients and momentum of the layers that it holds, and what its forwards keep.
+  /// Per device, as memory_of counts it.
   std::vector<Bytes> predicted_memory_bytes;
   Provenance provenance;
   bool operator==(const OperatorPlan&) const = default;
@@ -75,9 +74,11 @@ void require_links(const OperatorMachine& machine, std::string_view place);
 /// Of an operator on a device, for `share` of the mini-batch.
 Nanoseconds duration_ns(const Operator& one, const std::string& device_class, double share);
 
-/// Devices that have a part of the layer's forward or input gradient, ascending.
-std::vector<int> holders_of(const OperatorGraph& graph, const OperatorPlacement& placement, int layer);
+/// Per operator the devices of an update, ascending: those that have a part of the layer's forward or input gradient
+/// and so need its weights; of a norm_update those that apply the batch norm or its gradient. Empty of other operators.
+std::vector<std::vector<int>> holders_of(const OperatorGraph& graph, const OperatorPlacement& placement);
 
+/// Per device: weights and momentum where they are held, partial sums of weight gradients, and what forwards keep.
 std::vector<Bytes> memory_of(const OperatorGraph& graph, const OperatorPlacement& placement, int num_devices);
 
 /// Throws InvalidInput ("SOURCE: placement[3]: ...") unless the graph is valid, ranges are those of the mini-batch, and

@@ -17,11 +17,6 @@ IndexLists lists_of(const Pairs& pairs, std::size_t num_lists) {
   return lists;
 }
 
-/// A task with the samples that it computes.
-struct Part {
-  int task = 0, device = 0, begin = 0, end = 0;
-};
-
 class Lowering {
  public:
   Lowering(const OperatorGraph& graph, const OperatorMachine& machine, const OperatorPlacement& placement)
@@ -40,93 +35,85 @@ class Lowering {
  private:
   void add_tasks() {
     parts_.resize(graph_.operators.size());
-    std::vector<std::vector<int>> holders(num_layers(graph_));
-    for (std::size_t op = 0; op < parts_.size(); ++op) {
-      const Operator& one = graph_.operators[op];
-      if (one.kind == OperatorKind::forward || one.kind == OperatorKind::input_gradient)
-        for (const auto& range : placement_[op]) holders[one.layer].push_back(range.device);
-    }
-    for (auto& devices : holders) {
-      std::ranges::sort(devices);
-      devices.erase(std::unique(devices.begin(), devices.end()), devices.end());
-    }
-    for (std::size_t op = 0; op < parts_.size(); ++op) {
-      const Operator& one = graph_.operators[op];
-      if (one.kind == OperatorKind::update) {
-        const auto& devices = holders[one.layer];
-        for (const int device : devices)
-          add_part(static_cast<int>(op), {.device = device}, 1.0 / static_cast<double>(devices.size()));
+    const auto holders = holders_of(graph_, placement_);
+    for (int op = 0; op < static_cast<int>(parts_.size()); ++op) {
+      const int num_parts = static_cast<int>(holders[op].size());
+      for (int part = 0; part < num_parts; ++part) {
+        if (graph_.operators[op].kind == OperatorKind::update)
+          add_part(op, {.device = holders[op][part], .begin = part, .end = part + 1}, 1.0 / num_parts);
+        else
+          add_part(op, {.device = holders[op][part], .begin = 0, .end = 1}, 1);
       }
       for (const auto& range : placement_[op])
-        add_part(static_cast<int>(op), range, static_cast<double>(range.end - range.begin) / graph_.batch);
+        add_part(op, range, static_cast<double>(range.end - range.begin) / graph_.batch);
     }
   }
 
   void add_part(int op, const OperatorRange& range, double share) {
     const auto& device_class = machine_.devices[range.device].device_class;
-    const int task = static_cast<int>(result_.tasks.size());
-    result_.tasks.push_back(
-        {.op = op, .device = range.device, .duration_ns = duration_ns(graph_.operators[op], device_class, share)});
-    parts_[op].push_back({.task = task, .device = range.device, .begin = range.begin, .end = range.end});
+    parts_[op].push_back(static_cast<int>(result_.tasks.size()));
+    result_.tasks.push_back({.op = op,
+                             .device = range.device,
+                             .begin = range.begin,
+                             .end = range.end,
+                             .duration_ns = duration_ns(graph_.operators[op], device_class, share)});
   }
 
   void add_edge(const OperatorEdge& edge) {
-    const Operator& from = graph_.operators[edge.from];
-    for (const Part& reader : parts_[edge.to])
-      for (const Part& part : parts_[edge.from]) {
+    const Bytes num_readers = static_cast<Bytes>(parts_[edge.to].size());
+    for (const int to : parts_[edge.to])
+      for (const int from : parts_[edge.from]) {
+        const OperatorTask &reader = result_.tasks[to], &part = result_.tasks[from];
         if (edge.kind == OperatorEdgeKind::samples) {
           const int begin = std::max(part.begin, reader.begin), end = std::min(part.end, reader.end);
-          if (begin < end) add_reader(part, reader, begin, end);
+          if (begin < end) add_reader(from, to, {.begin = begin, .end = end});
         } else if (edge.kind == OperatorEdgeKind::statistics) {
-          add_reader(part, reader, 0, graph_.batch);
+          add_reader(from, to, {.bytes = graph_.operators[edge.from].output_bytes});
         } else {
-          add_reader(part, reader, 0, 0);
-          if (part.device != reader.device)
-            result_.transfers[transfer_at_[part.task * num_devices_ + reader.device]].bytes =
-                from.weight_bytes / static_cast<Bytes>(parts_[edge.to].size());
+          add_reader(from, to, {.bytes = graph_.operators[edge.from].weight_bytes / num_readers});
         }
       }
   }
 
-  /// What it reads of an operator's samples: from the first to the last that anything on its device reads.
-  void add_reader(const Part& part, const Part& reader, int begin, int end) {
-    if (part.device == reader.device) {
-      local_.emplace_back(part.task, reader.task);
+  /// `what` is read of a task. One transfer brings a device, of samples, from the first to the last that anything there
+  /// reads.
+  void add_reader(int from, int to, const TaskTransfer& what) {
+    const int device = result_.tasks[to].device;
+    if (result_.tasks[from].device == device) {
+      local_.emplace_back(from, to);
       return;
     }
-    int& at = transfer_at_[part.task * num_devices_ + reader.device];
+    int& at = transfer_at_[from * num_devices_ + device];
     if (at < 0) {
-      at = add_transfer(part.task, reader.device);
-      samples_.emplace_back(begin, end);
-    } else {
-      samples_[at] = {std::min(samples_[at].first, begin), std::max(samples_[at].second, end)};
+      at = add_transfer(from, device, what);
+    } else if (what.begin < what.end) {
+      TaskTransfer& transfer = result_.transfers[at];
+      transfer.begin = std::min(transfer.begin, what.begin);
+      transfer.end = std::max(transfer.end, what.end);
     }
-    remote_.emplace_back(at, reader.task);
+    remote_.emplace_back(at, to);
   }
 
-  int add_transfer(int task, int to_device) {
+  int add_transfer(int task, int to_device, TaskTransfer transfer) {
+    transfer.task = task;
+    transfer.to_device = to_device;
     of_task_.emplace_back(task, static_cast<int>(result_.transfers.size()));
-    result_.transfers.push_back({.task = task, .to_device = to_device});
+    result_.transfers.push_back(transfer);
     return static_cast<int>(result_.transfers.size()) - 1;
   }
 
   void send_new_weights(int update) {
     const auto& parts = parts_[update];
-    for (const Part& part : parts)
-      for (const Part& other : parts) {
-        if (part.device == other.device) continue;
-        const int transfer = add_transfer(part.task, other.device);
-        result_.transfers[transfer].bytes = graph_.operators[update].weight_bytes / static_cast<Bytes>(parts.size());
-        samples_.emplace_back(0, 0);
-      }
+    const Bytes bytes = graph_.operators[update].weight_bytes / std::max<Bytes>(1, static_cast<Bytes>(parts.size()));
+    for (const int part : parts)
+      for (const int other : parts)
+        if (part != other) add_transfer(part, result_.tasks[other].device, {.bytes = bytes});
   }
 
   void finish() {
-    for (std::size_t i = 0; i < result_.transfers.size(); ++i) {
-      TaskTransfer& transfer = result_.transfers[i];
-      const Operator& from = graph_.operators[result_.tasks[transfer.task].op];
-      transfer.bytes += from.output_bytes * (samples_[i].second - samples_[i].first) / graph_.batch;
-    }
+    for (TaskTransfer& transfer : result_.transfers)
+      transfer.bytes += graph_.operators[result_.tasks[transfer.task].op].output_bytes *
+                        (transfer.end - transfer.begin) / graph_.batch;
     result_.num_inputs.assign(result_.tasks.size(), 0);
     for (const auto* readers : {&local_, &remote_})
       for (const auto& [from, task] : *readers) ++result_.num_inputs[task];
@@ -140,9 +127,9 @@ class Lowering {
   const OperatorPlacement& placement_;
   std::size_t num_devices_;
   OperatorTasks result_;
-  std::vector<std::vector<Part>> parts_;  // per operator
-  std::vector<int> transfer_at_;          // [task * devices + device]: its transfer to the device, or -1
-  Pairs local_, remote_, of_task_, samples_;
+  std::vector<std::vector<int>> parts_;  // per operator its tasks
+  std::vector<int> transfer_at_;         // [task * devices + device]: its transfer to the device, or -1
+  Pairs local_, remote_, of_task_;
 };
 
 }  // namespace

@@ -6,16 +6,21 @@
 
 namespace frostpipe {
 
-/// A part of an operator on a device.
+/// A part of an operator on a device: samples [begin, end). Of an update, the part of the parameters with this index of
+/// as many as there are holders, [begin, begin + 1); of a norm_update [0, 1).
 struct OperatorTask {
   int op = 0, device = 0;
+  int begin = 0, end = 0;
   Nanoseconds duration_ns = 0;
   bool operator==(const OperatorTask&) const = default;
 };
 
-/// From the device of a task, when it has ended, to another device: all that operators there read of it, once.
+/// From the device of a task, when it has ended, to another device: all that operators there read of it, once. These
+/// are its samples [begin, end), of which the receiver may need only some; [0, 0) where no samples are sent: sums of
+/// statistics, the receiver's part of a weight gradient, the sender's part of new weights.
 struct TaskTransfer {
   int task = 0, to_device = 0;
+  int begin = 0, end = 0;
   Bytes bytes = 0;
   bool operator==(const TaskTransfer&) const = default;
 };

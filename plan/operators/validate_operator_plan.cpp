@@ -12,7 +12,7 @@ namespace {
 /// That the ranges are those of the mini-batch, one after the other, on as many devices.
 void validate_ranges(const OperatorPlan& plan, std::size_t op, const std::string& place) {
   const auto& ranges = plan.placement[op];
-  if (plan.graph.operators[op].kind == OperatorKind::update) {
+  if (!is_split_by_samples(plan.graph.operators[op].kind)) {
     if (!ranges.empty()) throw InvalidInput(place, "must be empty for an update", std::to_string(ranges.size()));
     return;
   }
@@ -33,12 +33,10 @@ void validate_ranges(const OperatorPlan& plan, std::size_t op, const std::string
 /// Sorted operators of which the device has a part.
 std::vector<std::vector<int>> parts_of_devices(const OperatorPlan& plan) {
   std::vector<std::vector<int>> parts(plan.machine.devices.size());
+  const auto holders = holders_of(plan.graph, plan.placement);
   for (std::size_t op = 0; op < plan.graph.operators.size(); ++op) {
-    const Operator& one = plan.graph.operators[op];
     for (const auto& range : plan.placement[op]) parts[range.device].push_back(static_cast<int>(op));
-    if (one.kind == OperatorKind::update)
-      for (const int device : holders_of(plan.graph, plan.placement, one.layer))
-        parts[device].push_back(static_cast<int>(op));
+    for (const int device : holders[op]) parts[device].push_back(static_cast<int>(op));
   }
   return parts;
 }

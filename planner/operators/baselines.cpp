@@ -35,8 +35,8 @@ std::vector<Bytes> layer_outputs(const OperatorGraph& graph) {
 OperatorPlacement placement_of_layers(const OperatorProblem& problem, const std::vector<int>& device_of_layer) {
   OperatorPlacement placement;
   for (const auto& one : problem.graph.operators)
-    placement.push_back(one.kind == OperatorKind::update ? std::vector<OperatorRange>{}
-                                                         : whole_on(problem, device_of_layer[one.layer]));
+    placement.push_back(is_split_by_samples(one.kind) ? whole_on(problem, device_of_layer[one.layer])
+                                                      : std::vector<OperatorRange>{});
   return placement;
 }
 
@@ -157,8 +157,8 @@ OperatorPlacement earliest_finish_placement(const OperatorProblem& problem) {
   }
   OperatorPlacement placement;
   for (std::size_t op = 0; op < places.size(); ++op)
-    placement.push_back(graph.operators[op].kind == OperatorKind::update ? std::vector<OperatorRange>{}
-                                                                         : whole_on(problem, device_of[op]));
+    placement.push_back(is_split_by_samples(graph.operators[op].kind) ? whole_on(problem, device_of[op])
+                                                                      : std::vector<OperatorRange>{});
   return placement;
 }
 

@@ -23,6 +23,7 @@ Group group_of(OperatorKind kind) {
       return Group::forward;
     case OperatorKind::weight_gradient:
     case OperatorKind::update:
+    case OperatorKind::norm_update:
       return Group::weight_gradient;
     default:
       return Group::backward;
@@ -75,7 +76,7 @@ class Search {
       : problem_(problem), dice_(seed), candidates_(candidates_of(problem)), operators_(num_layers(problem.graph)) {
     for (std::size_t op = 0; op < problem.graph.operators.size(); ++op) {
       const Operator& one = problem.graph.operators[op];
-      if (one.kind == OperatorKind::update) continue;
+      if (!is_split_by_samples(one.kind)) continue;
       movable_.push_back(static_cast<int>(op));
       operators_[one.layer].push_back(static_cast<int>(op));
     }

@@ -113,7 +113,9 @@ double sample_bound(const OperatorProblem& problem, const std::vector<int>& orde
     for (const int input : inputs[op]) end[op] = std::max(end[op], end[input]);
     const Operator& one = graph.operators[op];
     const auto times = time_on_devices(problem, one), work = work_on_devices(problem, one);
-    const double most_parts = one.kind == OperatorKind::update ? static_cast<double>(times.size()) : graph.batch;
+    const double most_parts = one.kind == OperatorKind::update        ? static_cast<double>(times.size())
+                              : one.kind == OperatorKind::norm_update ? 1
+                                                                      : graph.batch;
     double least = std::numeric_limits<double>::infinity();
     for (std::size_t d = 0; d < times.size(); ++d) least = std::min(least, times[d] - work[d] + work[d] / most_parts);
     end[op] += least;

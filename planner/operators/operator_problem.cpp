@@ -69,7 +69,7 @@ std::vector<OperatorRange> whole_on(const OperatorProblem& problem, int device) 
 OperatorPlacement uniform_placement(const OperatorProblem& problem, const std::vector<OperatorRange>& ranges) {
   OperatorPlacement placement;
   for (const auto& one : problem.graph.operators)
-    placement.push_back(one.kind == OperatorKind::update ? std::vector<OperatorRange>{} : ranges);
+    placement.push_back(is_split_by_samples(one.kind) ? ranges : std::vector<OperatorRange>{});
   return placement;
 }
 

@@ -7,9 +7,8 @@
 
 namespace frostpipe {
 
-/// The operators of a net in float32, with the time on each device by its makers' figures: the longer of operations /
-/// rate and bytes / bandwidth of its memory, and kOperatorOverheadNs beside it. An addition and a ReLU are part of the
-/// batch norm before them.
+/// counted_operators with the time on each device by its makers' figures: the longer of operations / rate and bytes /
+/// bandwidth of its memory, and kOperatorOverheadNs beside it.
 OperatorGraph estimated_operators(const NetShape& net, int batch, const std::vector<Hardware>& devices);
 
 /// Of starting an operator's kernel.

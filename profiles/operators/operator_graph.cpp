@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::string_view kFormat = "frostpipe.operator_profile";
 
-constexpr EnumWords<OperatorKind, 10> kKinds{{{OperatorKind::forward, "forward"},
+constexpr EnumWords<OperatorKind, 11> kKinds{{{OperatorKind::forward, "forward"},
                                               {OperatorKind::statistics, "statistics"},
                                               {OperatorKind::normalise, "normalise"},
                                               {OperatorKind::elementwise, "elementwise"},
@@ -25,14 +25,15 @@ constexpr EnumWords<OperatorKind, 10> kKinds{{{OperatorKind::forward, "forward"}
                                               {OperatorKind::elementwise_gradient, "elementwise_gradient"},
                                               {OperatorKind::input_gradient, "input_gradient"},
                                               {OperatorKind::weight_gradient, "weight_gradient"},
-                                              {OperatorKind::update, "update"}}};
+                                              {OperatorKind::update, "update"},
+                                              {OperatorKind::norm_update, "norm_update"}}};
 constexpr EnumWords<OperatorEdgeKind, 3> kEdgeKinds{{{OperatorEdgeKind::samples, "samples"},
                                                      {OperatorEdgeKind::statistics, "statistics"},
                                                      {OperatorEdgeKind::weight_gradient, "weight_gradient"}}};
 
 bool is_trained_part(OperatorKind kind) {
   return kind == OperatorKind::statistics || kind == OperatorKind::statistics_gradient ||
-         kind == OperatorKind::weight_gradient || kind == OperatorKind::update;
+         kind == OperatorKind::weight_gradient || !is_split_by_samples(kind);
 }
 
 /// What the update of a layer that trains needs, directly or not, with the update itself.
@@ -40,7 +41,7 @@ std::vector<bool> needed_by_updates(const OperatorGraph& graph, int first_traina
   const auto order = topological_order(graph);
   std::vector<bool> needed(graph.operators.size());
   for (std::size_t i = 0; i < needed.size(); ++i)
-    needed[i] = graph.operators[i].kind == OperatorKind::update && graph.operators[i].layer >= first_trainable;
+    needed[i] = !is_split_by_samples(graph.operators[i].kind) && graph.operators[i].layer >= first_trainable;
   std::vector<std::vector<int>> inputs(needed.size());
   for (const auto& edge : graph.edges) inputs[edge.to].push_back(edge.from);
   for (auto op = order.rbegin(); op != order.rend(); ++op)
@@ -70,6 +71,10 @@ void require_no_cycle(const OperatorGraph& graph, std::string_view source) {
 }
 
 }  // namespace
+
+bool is_split_by_samples(OperatorKind kind) {
+  return kind != OperatorKind::update && kind != OperatorKind::norm_update;
+}
 
 int num_layers(const OperatorGraph& graph) {
   int most = 0;
@@ -126,7 +131,10 @@ void validate(const OperatorGraph& graph, std::string_view source) {
     if (to_update != (edge.kind == OperatorEdgeKind::weight_gradient))
       throw InvalidInput(place, "must be of kind weight_gradient where it leads to an update, and only there",
                          fmt::format("\"{}\"", to_string(edge.kind)));
-    if (graph.operators[edge.from].kind == OperatorKind::update)
+    if (graph.operators[edge.to].kind == OperatorKind::norm_update && edge.kind != OperatorEdgeKind::statistics)
+      throw InvalidInput(place, "must be of kind statistics where it leads to a norm_update",
+                         fmt::format("\"{}\"", to_string(edge.kind)));
+    if (!is_split_by_samples(graph.operators[edge.from].kind))
       throw InvalidInput(place, "must not begin at an update, which ends the iteration",
                          "\"" + graph.operators[edge.from].name + "\"");
   }

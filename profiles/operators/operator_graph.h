@@ -21,7 +21,11 @@ enum class OperatorKind {
   input_gradient,
   weight_gradient,  // a partial sum over its samples
   update,           // split along the parameters, over the devices that hold the layer
+  norm_update,      // of batch norm's scale, shift and running statistics, whole on every device that applies it
 };
+
+/// Else it is an update, whose devices follow from those of its layer's other operators.
+bool is_split_by_samples(OperatorKind kind);
 
 /// Of the whole mini-batch on one device of a class. A part with the share s of the samples takes overhead + s x work.
 struct OperatorTime {

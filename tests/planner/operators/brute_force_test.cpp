@@ -49,7 +49,7 @@ class BruteForceOfOrders {
         best_ = std::min(best_, run_by_priority(tasks, problem_.machine, order).makespan_ns);
       return;
     }
-    if (problem_.graph.operators[op].kind == OperatorKind::update) return place(op + 1);
+    if (!is_split_by_samples(problem_.graph.operators[op].kind)) return place(op + 1);
     for (const auto& ranges : candidates_) {
       placement_[op] = ranges;
       place(op + 1);
