@@ -1,0 +1,199 @@
+#include "executor/nets/net_kernels.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/avg_pool2d.h>
+#include <ATen/ops/avg_pool2d_backward.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/convolution.h>
+#include <ATen/ops/convolution_backward.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/linear.h>
+#include <ATen/ops/log_softmax.h>
+#include <ATen/ops/max_pool2d_with_indices.h>
+#include <ATen/ops/max_pool2d_with_indices_backward.h>
+#include <ATen/ops/mm.h>
+#include <ATen/ops/relu.h>
+#include <ATen/ops/stack.h>
+#include <ATen/ops/threshold_backward.h>
+
+#include <algorithm>
+#include <array>
+
+namespace frostpipe {
+namespace {
+
+std::vector<std::int64_t> twice(int value) { return {value, value}; }
+
+at::Tensor per_channel(const at::Tensor& values) { return values.view({1, -1, 1, 1}); }
+
+/// Over samples and pixels.
+constexpr std::array<std::int64_t, 3> kAllButChannels = {0, 2, 3};
+
+at::Tensor sum_of(const at::Tensor& x) { return x.sum(at::IntArrayRef(kAllButChannels)); }
+
+std::tuple<at::Tensor, at::Tensor, at::Tensor> convolution_gradients(const NetLayer& layer, const at::Tensor& gradient,
+                                                                     const at::Tensor& x, const at::Tensor& kernel,
+                                                                     std::array<bool, 3> wanted) {
+  return at::convolution_backward(gradient, x, kernel, std::vector<std::int64_t>{layer.out_channels},
+                                  twice(layer.stride), twice(layer.padding), twice(1), false, twice(0), layer.groups,
+                                  wanted);
+}
+
+at::Tensor inverse_deviation(const NormStatistics& statistics) { return (statistics.variance + kNormEpsilon).rsqrt(); }
+
+at::Tensor scaled(const NetLayerState& state, const NormStatistics& statistics, const at::Tensor& x) {
+  const auto factor = state.norm[0] * inverse_deviation(statistics);
+  return x * per_channel(factor) + per_channel(state.norm[1] - statistics.mean * factor);
+}
+
+at::Tensor rows_of(const at::Tensor& x) { return x.reshape({x.size(0), -1}); }
+
+}  // namespace
+
+bool is_linear(const NetLayer& layer) {
+  return layer.kernel == 1 && layer.in_size == 1 && layer.out_size == 1 && layer.bias && !layer.batch_norm;
+}
+
+at::Tensor product(const NetLayer& layer, const NetLayerState& state, const at::Tensor& x) {
+  const auto kernel = kernel_of(layer, state), bias = bias_of(layer, state);
+  at::Tensor output;
+  if (is_linear(layer)) {
+    output = at::linear(rows_of(x), rows_of(kernel), bias).view({x.size(0), layer.out_channels, 1, 1});
+  } else {
+    const auto held = bias.defined() ? std::optional(bias) : std::nullopt;
+    output = at::convolution(x, kernel, held, twice(layer.stride), twice(layer.padding), twice(1), false, twice(0),
+                             layer.groups);
+  }
+  return layer.relu && !layer.batch_norm ? at::relu(output) : output;
+}
+
+at::Tensor input_gradient(const NetLayer& layer, const NetLayerState& state, const at::Tensor& gradient) {
+  const auto kernel = kernel_of(layer, state);
+  if (is_linear(layer)) return at::mm(rows_of(gradient), rows_of(kernel));
+  const auto shape = at::empty({gradient.size(0), layer.in_channels, layer.in_size, layer.in_size}, gradient.options());
+  return std::get<0>(convolution_gradients(layer, gradient, shape, kernel, {true, false, false}));
+}
+
+at::Tensor weight_gradient(const NetLayer& layer, const at::Tensor& x, const at::Tensor& gradient) {
+  at::Tensor of_kernel, of_bias;
+  if (is_linear(layer)) {
+    of_kernel = at::mm(rows_of(gradient).t(), rows_of(x));
+    of_bias = rows_of(gradient).sum(0);
+  } else {
+    const auto shape =
+        at::empty({layer.out_channels, layer.in_channels / layer.groups, layer.kernel, layer.kernel}, x.options());
+    const auto gradients = convolution_gradients(layer, gradient, x, shape, {false, true, layer.bias});
+    of_kernel = std::get<1>(gradients);
+    of_bias = std::get<2>(gradients);
+  }
+  return layer.bias ? at::cat({of_kernel.reshape(-1), of_bias}) : of_kernel.reshape(-1);
+}
+
+at::Tensor masked(const at::Tensor& gradient, const at::Tensor& output) {
+  return at::threshold_backward(gradient, output, 0);
+}
+
+at::Tensor pool(const NetLayer& layer, const at::Tensor& x) {
+  if (layer.kind == NetLayer::Kind::max_pooling)
+    return std::get<0>(
+        at::max_pool2d_with_indices(x, twice(layer.kernel), twice(layer.stride), twice(layer.padding), twice(1)));
+  return at::avg_pool2d(x, twice(layer.kernel), twice(layer.stride), twice(layer.padding));
+}
+
+at::Tensor pool_gradient(const NetLayer& layer, const at::Tensor& gradient, const at::Tensor& x) {
+  if (layer.kind == NetLayer::Kind::max_pooling) {
+    const auto places = std::get<1>(
+        at::max_pool2d_with_indices(x, twice(layer.kernel), twice(layer.stride), twice(layer.padding), twice(1)));
+    return at::max_pool2d_with_indices_backward(gradient, x, twice(layer.kernel), twice(layer.stride),
+                                                twice(layer.padding), twice(1), false, places);
+  }
+  const auto shape = at::empty({gradient.size(0), layer.in_channels, layer.in_size, layer.in_size}, gradient.options());
+  return at::avg_pool2d_backward(gradient, shape, twice(layer.kernel), twice(layer.stride), twice(layer.padding), false,
+                                 true, std::nullopt);
+}
+
+at::Tensor partial_statistics(const at::Tensor& x) {
+  const auto mean = sum_of(x) / (x.numel() / x.size(1));
+  return at::stack({mean, sum_of((x - per_channel(mean)).square())});
+}
+
+NormStatistics merged(const std::vector<at::Tensor>& parts, const std::vector<std::int64_t>& counts) {
+  auto mean = parts.front()[0].clone(), squares = parts.front()[1].clone();
+  std::int64_t count = counts.front();
+  for (std::size_t i = 1; i < parts.size(); ++i) {
+    const auto distance = parts[i][0] - mean;
+    const double both = static_cast<double>(count + counts[i]), part = static_cast<double>(counts[i]);
+    mean += distance * (part / both);
+    squares += parts[i][1] + distance.square() * (static_cast<double>(count) * part / both);
+    count += counts[i];
+  }
+  return {.mean = mean, .variance = squares / count, .count = count};
+}
+
+NormStatistics running(const NetLayerState& state) {
+  return {.mean = state.running_mean, .variance = state.running_variance};
+}
+
+at::Tensor normalise(const NetLayer& layer, const NetLayerState& state, const NormStatistics& statistics,
+                     const at::Tensor& x, const at::Tensor& addend) {
+  auto output = scaled(state, statistics, x);
+  if (addend.defined()) output += addend;
+  return layer.relu ? output.relu_() : output;
+}
+
+at::Tensor before_relu(const NetLayer& layer, const NetLayerState& state, const NormStatistics& statistics,
+                       const at::Tensor& x, const at::Tensor& gradient) {
+  return layer.relu && !layer.addend ? masked(gradient, scaled(state, statistics, x)) : gradient;
+}
+
+at::Tensor partial_norm_gradient(const NormStatistics& statistics, const at::Tensor& x, const at::Tensor& gradient) {
+  const auto products = sum_of(gradient * (x - per_channel(statistics.mean)));
+  return at::stack({sum_of(gradient), products * inverse_deviation(statistics)});
+}
+
+at::Tensor normalise_gradient(const NetLayerState& state, const NormStatistics& statistics, const at::Tensor& x,
+                              const at::Tensor& gradient, const at::Tensor& sums) {
+  const auto inverse = inverse_deviation(statistics);
+  const auto slope = inverse * sums[1] / statistics.count;
+  const auto centred =
+      gradient - per_channel(sums[0] / statistics.count) - (x - per_channel(statistics.mean)) * per_channel(slope);
+  return centred * per_channel(state.norm[0] * inverse);
+}
+
+void update_running(NetLayerState& state, const NormStatistics& statistics) {
+  const double count = static_cast<double>(statistics.count);
+  const auto unbiased = statistics.variance * (count / std::max(1.0, count - 1));
+  state.running_mean += kNormMomentum * (statistics.mean - state.running_mean);
+  state.running_variance += kNormMomentum * (unbiased - state.running_variance);
+  ++state.num_batches;
+}
+
+LossPart cross_entropy(const at::Tensor& scores, const at::Tensor& labels, int batch) {
+  const auto logarithms = at::log_softmax(rows_of(scores), 1);
+  const auto places = labels.view({-1, 1});
+  auto gradient = logarithms.exp();
+  gradient.scatter_add_(1, places, at::empty_like(places, gradient.options()).fill_(-1));
+  return {.loss = -logarithms.gather(1, places).sum().item<double>() / batch,
+          .gradient = (gradient / batch).view(scores.sizes())};
+}
+
+at::Tensor scores_of(const NetShape& net, const NetState& state, const at::Tensor& pictures) {
+  std::vector<at::Tensor> outputs;
+  for (std::size_t i = 0; i < net.layers.size(); ++i) {
+    const NetLayer& layer = net.layers[i];
+    const at::Tensor& x = layer.input < 0 ? pictures : outputs[layer.input];
+    if (is_pooling(layer)) {
+      outputs.push_back(pool(layer, x));
+      continue;
+    }
+    auto output = product(layer, state[i], x);
+    if (layer.batch_norm)
+      output =
+          normalise(layer, state[i], running(state[i]), output, layer.addend ? outputs[*layer.addend] : at::Tensor());
+    outputs.push_back(output);
+  }
+  return rows_of(outputs.back());
+}
+
+}  // namespace frostpipe

@@ -1,0 +1,356 @@
+#include "executor/operators/device_runner.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/zeros_like.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "profiles/error.h"
+
+namespace frostpipe {
+namespace {
+
+/// Receives are posted for so many tasks ahead, so that messages come while a device computes.
+constexpr int kTasksAhead = 8;
+
+/// One step of SGD with momentum, of a slice: its new values.
+at::Tensor stepped(const at::Tensor& values, const at::Tensor& gradient, at::Tensor momentum,
+                   const SgdOptions& options) {
+  momentum.mul_(options.momentum).add_(gradient);
+  if (options.weight_decay > 0) momentum.add_(values, options.weight_decay);
+  return values - options.learning_rate * momentum;
+}
+
+}  // namespace
+
+/// What a task reads; undefined what it does not.
+struct DeviceRunner::Inputs {
+  at::Tensor gradient;    // of this layer's output, summed over those who read it
+  at::Tensor product;     // of this layer's convolution
+  at::Tensor normalised;  // this layer's output
+  at::Tensor activation;  // of an earlier layer, or the pictures
+  NormStatistics statistics;
+  at::Tensor sums;             // of the batch norm's gradient
+  at::Tensor weight_gradient;  // summed: this part's
+};
+
+/// Values that take their place when the iteration has ended.
+struct DeviceRunner::NewWeights {
+  int layer = 0;
+  std::int64_t begin = 0;
+  at::Tensor weights;         // from `begin` on
+  at::Tensor norm;            // or the scale and shift
+  NormStatistics statistics;  // with them
+};
+
+std::vector<NetMomentum> no_momentum(const NetState& state) {
+  std::vector<NetMomentum> momentum;
+  for (const auto& layer : state)
+    momentum.push_back({.weights = layer.weights.defined() ? at::zeros_like(layer.weights) : at::Tensor(),
+                        .norm = layer.norm.defined() ? at::zeros_like(layer.norm) : at::Tensor()});
+  return momentum;
+}
+
+DeviceRunner::DeviceRunner(const NetShape& net, const OperatorPlan& plan, const OperatorTasks& tasks, int device,
+                           TensorExchange& exchange)
+    : net_(net), plan_(plan), tasks_(tasks), device_(device), exchange_(exchange) {
+  inputs_.resize(plan.graph.operators.size());
+  parts_.resize(plan.graph.operators.size());
+  for (std::size_t edge = 0; edge < plan.graph.edges.size(); ++edge)
+    inputs_[plan.graph.edges[edge].to].push_back(static_cast<int>(edge));
+  std::vector<int> place_of(tasks.tasks.size(), -1), own(plan.graph.operators.size(), -1);
+  for (std::size_t task = 0; task < tasks.tasks.size(); ++task) {
+    parts_[tasks.tasks[task].op].push_back(static_cast<int>(task));
+    if (tasks.tasks[task].device == device) own[tasks.tasks[task].op] = static_cast<int>(task);
+  }
+  for (const int op : plan.order[device]) {
+    place_of[own[op]] = static_cast<int>(order_.size());
+    order_.push_back(own[op]);
+  }
+  transfers_for_.resize(order_.size());
+  reads_.resize(order_.size());
+  for (const int task : order_)
+    for (const int reader : tasks.local_readers[task]) reads_[place_of[reader]].push_back(task);
+  for (int transfer = 0; transfer < static_cast<int>(tasks.transfers.size()); ++transfer) {
+    if (tasks.transfers[transfer].to_device != device) continue;
+    int first = static_cast<int>(order_.size());
+    for (const int reader : tasks.transfer_readers[transfer]) {
+      first = std::min(first, place_of[reader]);
+      reads_[place_of[reader]].push_back(tasks.transfers[transfer].task);
+    }
+    (first < static_cast<int>(order_.size()) ? transfers_for_[first] : new_weights_).push_back(transfer);
+  }
+}
+
+std::pair<int, int> DeviceRunner::samples_needed() const {
+  int begin = plan_.graph.batch, end = 0;
+  for (const int task : order_) {
+    const OperatorTask& one = tasks_.tasks[task];
+    const Operator& op = plan_.graph.operators[one.op];
+    const bool reads_pictures = !is_pooling(net_.layers[op.layer]) && net_.layers[op.layer].input < 0 &&
+                                (op.kind == OperatorKind::forward || op.kind == OperatorKind::weight_gradient);
+    if (!reads_pictures && !is_loss(op)) continue;
+    begin = std::min(begin, one.begin);
+    end = std::max(end, one.end);
+  }
+  return begin < end ? std::pair(begin, end) : std::pair(0, 0);
+}
+
+void DeviceRunner::begin_iteration(const NetState& state, const at::Tensor& pictures, const at::Tensor& labels) {
+  FROSTPIPE_CHECK(values_.empty() && pending_.empty(), "an iteration begins when the one before has ended");
+  state_ = &state;
+  pictures_ = pictures;
+  labels_ = labels;
+  expected_ = 0;
+  loss_ = 0;
+}
+
+void DeviceRunner::run_task(int place, std::vector<NetMomentum>& momentum, const SgdOptions& options) {
+  take_for(place);
+  const int task = order_[place];
+  const Operator& op = plan_.graph.operators[tasks_.tasks[task].op];
+  {
+    const Inputs inputs = inputs_of(task);
+    if (op.kind == OperatorKind::update)
+      update(task, inputs, momentum[op.layer], options);
+    else if (op.kind == OperatorKind::norm_update)
+      update_norm(task, inputs, momentum[op.layer], options);
+    else
+      keep_and_send(task, output_of(task, inputs));
+  }
+  for (const int read : reads_[place]) values_.release(tasks_.tasks[read].op, read);
+}
+
+double DeviceRunner::end_iteration(NetState& state) {
+  std::vector<at::Tensor> arriving;
+  for (const int transfer : new_weights_) exchange_.expect(transfer, arriving.emplace_back(empty_for(transfer)));
+  for (std::size_t i = 0; i < new_weights_.size(); ++i) {
+    exchange_.take(new_weights_[i]);
+    const int task = tasks_.transfers[new_weights_[i]].task, layer = layer_of(task);
+    state[layer].weights.narrow(0, part_begin(task), arriving[i].size(0)).copy_(arriving[i]);
+  }
+  exchange_.end_iteration();
+  for (const NewWeights& fresh : pending_) {
+    NetLayerState& layer = state[fresh.layer];
+    if (fresh.weights.defined()) layer.weights.narrow(0, fresh.begin, fresh.weights.size(0)).copy_(fresh.weights);
+    if (!fresh.norm.defined()) continue;
+    layer.norm.copy_(fresh.norm);
+    update_running(layer, fresh.statistics);
+  }
+  pending_.clear();
+  FROSTPIPE_CHECK(values_.empty(), "all that was read is dropped");
+  return std::exchange(loss_, 0);
+}
+
+/// Posts the receives of the tasks to come, and waits for this one's.
+void DeviceRunner::take_for(int place) {
+  for (; expected_ < std::min(place + kTasksAhead, static_cast<int>(order_.size())); ++expected_)
+    for (const int transfer : transfers_for_[expected_]) {
+      const TaskTransfer& one = tasks_.transfers[transfer];
+      const auto into = empty_for(transfer);
+      exchange_.expect(transfer, into);
+      values_.add(tasks_.tasks[one.task].op,
+                  {.task = one.task,
+                   .begin = one.begin,
+                   .end = one.end,
+                   .tensor = into,
+                   .num_readers = static_cast<int>(tasks_.transfer_readers[transfer].size())});
+    }
+  for (const int transfer : transfers_for_[place]) exchange_.take(transfer);
+}
+
+void DeviceRunner::keep_and_send(int task, const at::Tensor& output) {
+  const OperatorTask& one = tasks_.tasks[task];
+  const OperatorKind kind = plan_.graph.operators[one.op].kind;
+  for (const int transfer : tasks_.transfers_of[task]) {
+    const TaskTransfer& what = tasks_.transfers[transfer];
+    if (what.begin < what.end)
+      exchange_.send(transfer, output.narrow(0, what.begin - one.begin, what.end - what.begin).contiguous());
+    else if (kind == OperatorKind::weight_gradient)
+      exchange_.send(transfer, part_of(output, tasks_.transfer_readers[transfer].front()));
+    else
+      exchange_.send(transfer, output);
+  }
+  values_.add(one.op, {.task = task,
+                       .begin = one.begin,
+                       .end = one.end,
+                       .tensor = output,
+                       .num_readers = static_cast<int>(tasks_.local_readers[task].size())});
+}
+
+DeviceRunner::Inputs DeviceRunner::inputs_of(int task) const {
+  const OperatorTask& one = tasks_.tasks[task];
+  const Operator& op = plan_.graph.operators[one.op];
+  Inputs inputs;
+  for (const int edge_index : inputs_[one.op]) {
+    const OperatorEdge& edge = plan_.graph.edges[edge_index];
+    const Operator& from = plan_.graph.operators[edge.from];
+    if (edge.kind == OperatorEdgeKind::weight_gradient) {
+      inputs.weight_gradient = weight_gradient_from(edge.from, task);
+    } else if (from.kind == OperatorKind::statistics) {
+      inputs.statistics = statistics_from(edge.from);
+    } else if (from.kind == OperatorKind::statistics_gradient) {
+      inputs.sums = sum_from(edge.from);
+    } else {
+      const auto samples = values_.samples(edge.from, one.begin, one.end);
+      if (is_gradient(from))
+        inputs.gradient = inputs.gradient.defined() ? inputs.gradient + samples : samples;
+      else if (from.layer == op.layer && from.kind == OperatorKind::forward && !is_loss(op))
+        inputs.product = samples;
+      else if (from.layer == op.layer && from.kind == OperatorKind::normalise)
+        inputs.normalised = samples;
+      else
+        inputs.activation = samples;
+    }
+  }
+  const bool reads_pictures = !inputs.activation.defined() && net_.layers[op.layer].input < 0 &&
+                              (op.kind == OperatorKind::forward || op.kind == OperatorKind::weight_gradient);
+  if (reads_pictures) inputs.activation = pictures_.narrow(0, one.begin, one.end - one.begin);
+  if (!inputs.statistics.mean.defined() && op.kind == OperatorKind::normalise)
+    inputs.statistics = running((*state_)[op.layer]);
+  return inputs;
+}
+
+/// Of a ReLU without batch norm, gradients are masked by the layer's product, which is read for nothing else then.
+at::Tensor DeviceRunner::output_of(int task, const Inputs& in) {
+  const OperatorTask& one = tasks_.tasks[task];
+  const Operator& op = plan_.graph.operators[one.op];
+  const NetLayer& layer = net_.layers[op.layer];
+  const NetLayerState& state = (*state_)[op.layer];
+  const auto unmasked = [&] { return in.product.defined() ? masked(in.gradient, in.product) : in.gradient; };
+  switch (op.kind) {
+    case OperatorKind::forward:
+      return product(layer, state, in.activation);
+    case OperatorKind::statistics:
+      return partial_statistics(in.product);
+    case OperatorKind::normalise:
+      return normalise(layer, state, in.statistics, in.product, in.activation);
+    case OperatorKind::elementwise: {
+      if (!is_loss(op)) return pool(layer, in.activation);
+      const auto part =
+          cross_entropy(in.activation, labels_.narrow(0, one.begin, one.end - one.begin), plan_.graph.batch);
+      loss_ += part.loss;
+      return part.gradient;
+    }
+    case OperatorKind::elementwise_gradient:
+      if (is_pooling(layer)) return pool_gradient(layer, in.gradient, in.activation);
+      return in.normalised.defined() ? masked(in.gradient, in.normalised) : in.gradient;
+    case OperatorKind::statistics_gradient:
+      return partial_norm_gradient(in.statistics, in.product,
+                                   before_relu(layer, state, in.statistics, in.product, in.gradient));
+    case OperatorKind::normalise_gradient:
+      return normalise_gradient(state, in.statistics, in.product,
+                                before_relu(layer, state, in.statistics, in.product, in.gradient), in.sums);
+    case OperatorKind::input_gradient:
+      return input_gradient(layer, state, unmasked()).reshape(shape_of(one.op, one.end - one.begin));
+    case OperatorKind::weight_gradient:
+      return weight_gradient(layer, in.activation, unmasked());
+    default:
+      break;
+  }
+  FROSTPIPE_CHECK(false, "updates have no output of samples");
+}
+
+void DeviceRunner::update(int task, const Inputs& inputs, NetMomentum& momentum, const SgdOptions& options) {
+  const auto own = part_of(momentum.weights, task);
+  auto fresh = stepped(part_of((*state_)[layer_of(task)].weights, task), inputs.weight_gradient, own, options);
+  for (const int transfer : tasks_.transfers_of[task]) exchange_.send(transfer, fresh);
+  pending_.push_back({.layer = layer_of(task), .begin = part_begin(task), .weights = std::move(fresh)});
+}
+
+void DeviceRunner::update_norm(int task, const Inputs& inputs, NetMomentum& momentum, const SgdOptions& options) {
+  const int layer = layer_of(task);
+  const auto gradient = inputs.sums.flip(0);  // the scale's first
+  pending_.push_back({.layer = layer,
+                      .norm = stepped((*state_)[layer].norm, gradient, momentum.norm, options),
+                      .statistics = inputs.statistics});
+}
+
+NormStatistics DeviceRunner::statistics_from(int op) const {
+  const NetLayer& layer = net_.layers[plan_.graph.operators[op].layer];
+  std::vector<at::Tensor> parts;
+  std::vector<std::int64_t> counts;
+  for (const int task : parts_[op]) {
+    const OperatorTask& one = tasks_.tasks[task];
+    parts.push_back(values_.of_task(op, task));
+    counts.push_back(std::int64_t{one.end - one.begin} * layer.out_size * layer.out_size);
+  }
+  return merged(parts, counts);
+}
+
+at::Tensor DeviceRunner::sum_from(int op) const {
+  at::Tensor sum;
+  for (const int task : parts_[op])
+    sum = sum.defined() ? sum + values_.of_task(op, task) : values_.of_task(op, task).clone();
+  return sum;
+}
+
+at::Tensor DeviceRunner::weight_gradient_from(int op, int update_task) const {
+  at::Tensor sum;
+  for (const int task : parts_[op]) {
+    const auto& piece = values_.of_task(op, task);
+    const auto part = tasks_.tasks[task].device == device_ ? part_of(piece, update_task) : piece;
+    sum = sum.defined() ? sum + part : part.clone();
+  }
+  return sum;
+}
+
+int DeviceRunner::layer_of(int task) const { return plan_.graph.operators[tasks_.tasks[task].op].layer; }
+
+/// Of the parameters, where an update's part begins; one after the last part, their number.
+std::int64_t DeviceRunner::part_begin(int task) const { return begin_of(task, tasks_.tasks[task].begin); }
+
+at::Tensor DeviceRunner::part_of(const at::Tensor& weights, int update_task) const {
+  const std::int64_t begin = part_begin(update_task);
+  return weights.narrow(0, begin, begin_of(update_task, tasks_.tasks[update_task].end) - begin);
+}
+
+std::int64_t DeviceRunner::begin_of(int update_task, int part) const {
+  const auto num_parts = static_cast<std::int64_t>(parts_[tasks_.tasks[update_task].op].size());
+  return num_weights(net_.layers[layer_of(update_task)]) * part / num_parts;
+}
+
+bool DeviceRunner::is_loss(const Operator& op) const {
+  return op.kind == OperatorKind::elementwise && !is_pooling(net_.layers[op.layer]);
+}
+
+bool DeviceRunner::is_gradient(const Operator& op) const {
+  return is_loss(op) || op.kind == OperatorKind::elementwise_gradient || op.kind == OperatorKind::input_gradient ||
+         op.kind == OperatorKind::normalise_gradient;
+}
+
+/// Of the output of an operator on samples.
+std::vector<std::int64_t> DeviceRunner::shape_of(int op, int num_samples) const {
+  const Operator& one = plan_.graph.operators[op];
+  const NetLayer& layer = net_.layers[one.layer];
+  const bool of_input =
+      one.kind == OperatorKind::input_gradient || (one.kind == OperatorKind::elementwise_gradient && is_pooling(layer));
+  if (!of_input) return {num_samples, layer.out_channels, layer.out_size, layer.out_size};
+  const NetLayer& before = net_.layers[layer.input];
+  return {num_samples, before.out_channels, before.out_size, before.out_size};
+}
+
+at::Tensor DeviceRunner::empty_for(int transfer) const {
+  const TaskTransfer& what = tasks_.transfers[transfer];
+  const int op = tasks_.tasks[what.task].op;
+  const Operator& one = plan_.graph.operators[op];
+  const auto empty = [&](const std::vector<std::int64_t>& shape) { return at::empty(shape, pictures_.options()); };
+  const auto size_of_part = [&](int update_task) {
+    return begin_of(update_task, tasks_.tasks[update_task].end) - part_begin(update_task);
+  };
+  switch (one.kind) {
+    case OperatorKind::statistics:
+    case OperatorKind::statistics_gradient:
+      return empty({2, net_.layers[one.layer].out_channels});
+    case OperatorKind::weight_gradient:
+      return empty({size_of_part(tasks_.transfer_readers[transfer].front())});
+    case OperatorKind::update:
+      return empty({size_of_part(what.task)});
+    default:
+      return empty(shape_of(op, what.end - what.begin));
+  }
+}
+
+}  // namespace frostpipe

@@ -1,0 +1,88 @@
+#pragma once
+#include <ATen/core/Tensor.h>
+
+#include <utility>
+#include <vector>
+
+#include "executor/nets/net_kernels.h"
+#include "executor/operators/operator_values.h"
+#include "executor/operators/tensor_exchange.h"
+#include "plan/operators/operator_tasks.h"
+
+namespace frostpipe {
+
+/// SGD with momentum: m = momentum x m + gradient + decay x weight; weight -= rate x m. Batch norm's scale and shift
+/// decay as the weights do, as in torch.optim.SGD.
+struct SgdOptions {
+  double learning_rate = 0.1, momentum = 0.9, weight_decay = 0;
+};
+
+/// Momentum, by layer: as the weights and the norm of its state. A device has that of its parts up to date.
+struct NetMomentum {
+  at::Tensor weights, norm;
+};
+std::vector<NetMomentum> no_momentum(const NetState& state);
+
+/// Carries out one device's part of an OperatorPlan, task by task. `net` must have given the plan's graph
+/// (counted_operators, frozen). What it refers to outlives it.
+class DeviceRunner {
+ public:
+  DeviceRunner(const NetShape& net, const OperatorPlan& plan, const OperatorTasks& tasks, int device,
+               TensorExchange& exchange);
+
+  /// The device's tasks in the plan's order.
+  const std::vector<int>& tasks() const { return order_; }
+
+  /// Samples of the mini-batch whose pictures or labels it reads, from the first to the last; none: [0, 0).
+  std::pair<int, int> samples_needed() const;
+
+  /// `pictures` [batch, channels, size, size] and `labels` [batch]: those of samples_needed alone are read. The weights
+  /// in `state` do not change before end_iteration.
+  void begin_iteration(const NetState& state, const at::Tensor& pictures, const at::Tensor& labels);
+  /// tasks()[place]; places are called in their order. Waits for what it reads, and sends what others read.
+  void run_task(int place, std::vector<NetMomentum>& momentum, const SgdOptions& options);
+  /// Takes the new weights from other devices and puts all new ones into `state`. Returns this device's part of the
+  /// mean loss.
+  double end_iteration(NetState& state);
+
+ private:
+  struct Inputs;
+  struct NewWeights;
+  void take_for(int place);
+  void keep_and_send(int task, const at::Tensor& output);
+  Inputs inputs_of(int task) const;
+  at::Tensor output_of(int task, const Inputs& in);
+  void update(int task, const Inputs& inputs, NetMomentum& momentum, const SgdOptions& options);
+  void update_norm(int task, const Inputs& inputs, NetMomentum& momentum, const SgdOptions& options);
+  NormStatistics statistics_from(int op) const;
+  at::Tensor sum_from(int op) const;
+  at::Tensor weight_gradient_from(int op, int update_task) const;
+  int layer_of(int task) const;
+  std::int64_t begin_of(int update_task, int part) const;
+  std::int64_t part_begin(int update_task) const;
+  at::Tensor part_of(const at::Tensor& weights, int update_task) const;
+  bool is_loss(const Operator& op) const;
+  bool is_gradient(const Operator& op) const;
+  std::vector<std::int64_t> shape_of(int op, int num_samples) const;
+  at::Tensor empty_for(int transfer) const;
+
+  const NetShape& net_;
+  const OperatorPlan& plan_;
+  const OperatorTasks& tasks_;
+  int device_;
+  TensorExchange& exchange_;
+  std::vector<int> order_;                       // tasks
+  std::vector<std::vector<int>> inputs_;         // by operator: edges
+  std::vector<std::vector<int>> parts_;          // by operator: its tasks on all devices
+  std::vector<std::vector<int>> transfers_for_;  // by place in order_: those that no task before waits for
+  std::vector<std::vector<int>> reads_;          // by place: tasks whose outputs it reads
+  std::vector<int> new_weights_;                 // transfers that come to this device
+  int expected_ = 0;                             // places whose transfers are expected
+  const NetState* state_ = nullptr;
+  at::Tensor pictures_, labels_;
+  OperatorValues values_;
+  std::vector<NewWeights> pending_;
+  double loss_ = 0;
+};
+
+}  // namespace frostpipe

@@ -1,0 +1,35 @@
+#pragma once
+#include <ATen/core/Tensor.h>
+
+#include <vector>
+
+#include "executor/nets/net_state.h"
+#include "executor/operators/device_runner.h"
+
+namespace frostpipe::test {
+
+/// One process that knows no operators: the net written out with at::conv2d, at::batch_norm, at::cross_entropy_loss and
+/// autograd, and SGD as torch.optim.SGD has it.
+class ReferenceNet {
+ public:
+  ReferenceNet(NetShape net, const NetState& state, int frozen_layers);
+
+  /// One step on the mini-batch, whose batch norms see it in `num_micro_batches` equal parts: 1 is exact. Returns the
+  /// mean loss.
+  double step(const at::Tensor& pictures, const at::Tensor& labels, const SgdOptions& options,
+              int num_micro_batches = 1);
+
+  const NetState& state() const { return state_; }
+  /// Of the last step, as NetLayerState::weights and norm; undefined of frozen layers.
+  const std::vector<NetMomentum>& gradients() const { return gradients_; }
+
+ private:
+  at::Tensor scores(const at::Tensor& pictures, std::vector<NetLayerState>& leaves);
+
+  NetShape net_;
+  NetState state_;
+  std::vector<NetMomentum> momentum_, gradients_;
+  int frozen_layers_;
+};
+
+}  // namespace frostpipe::test
