@@ -36,15 +36,6 @@ struct DeviceRunner::Inputs {
   at::Tensor weight_gradient;  // summed: this part's
 };
 
-/// Values that take their place when the iteration has ended.
-struct DeviceRunner::NewWeights {
-  int layer = 0;
-  std::int64_t begin = 0;
-  at::Tensor weights;         // from `begin` on
-  at::Tensor norm;            // or the scale and shift
-  NormStatistics statistics;  // with them
-};
-
 std::vector<NetMomentum> no_momentum(const NetState& state) {
   std::vector<NetMomentum> momentum;
   for (const auto& layer : state)

@@ -47,7 +47,14 @@ class DeviceRunner {
 
  private:
   struct Inputs;
-  struct NewWeights;
+  /// Values that take their place when the iteration has ended.
+  struct NewWeights {
+    int layer = 0;
+    std::int64_t begin = 0;
+    at::Tensor weights;         // from `begin` on
+    at::Tensor norm;            // or scale and shift
+    NormStatistics statistics;  // with them
+  };
   void take_for(int place);
   void keep_and_send(int task, const at::Tensor& output);
   Inputs inputs_of(int task) const;

@@ -65,16 +65,10 @@ double ReferenceNet::step(const at::Tensor& pictures, const at::Tensor& labels, 
     loss += part.item<double>();
   }
   const at::NoGradGuard without_gradients;
-  gradients_.assign(state_.size(), {});
   for (int i = frozen_layers_; i < static_cast<int>(state_.size()); ++i) {
-    if (state_[i].weights.defined()) {
-      gradients_[i].weights = leaves[i].weights.grad();
-      sgd(state_[i].weights, gradients_[i].weights, momentum_[i].weights, options);
-    }
-    if (state_[i].norm.defined()) {
-      gradients_[i].norm = leaves[i].norm.grad();
-      sgd(state_[i].norm, gradients_[i].norm, momentum_[i].norm, options);
-    }
+    if (state_[i].weights.defined())
+      sgd(state_[i].weights, leaves[i].weights.grad(), momentum_[i].weights, options);
+    if (state_[i].norm.defined()) sgd(state_[i].norm, leaves[i].norm.grad(), momentum_[i].norm, options);
   }
   return loss;
 }

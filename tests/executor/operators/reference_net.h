@@ -20,15 +20,14 @@ class ReferenceNet {
               int num_micro_batches = 1);
 
   const NetState& state() const { return state_; }
-  /// Of the last step, as NetLayerState::weights and norm; undefined of frozen layers.
-  const std::vector<NetMomentum>& gradients() const { return gradients_; }
+  const std::vector<NetMomentum>& momentum() const { return momentum_; }
 
  private:
   at::Tensor scores(const at::Tensor& pictures, std::vector<NetLayerState>& leaves);
 
   NetShape net_;
   NetState state_;
-  std::vector<NetMomentum> momentum_, gradients_;
+  std::vector<NetMomentum> momentum_;
   int frozen_layers_;
 };
 
