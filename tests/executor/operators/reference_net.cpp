@@ -66,8 +66,7 @@ double ReferenceNet::step(const at::Tensor& pictures, const at::Tensor& labels, 
   }
   const at::NoGradGuard without_gradients;
   for (int i = frozen_layers_; i < static_cast<int>(state_.size()); ++i) {
-    if (state_[i].weights.defined())
-      sgd(state_[i].weights, leaves[i].weights.grad(), momentum_[i].weights, options);
+    if (state_[i].weights.defined()) sgd(state_[i].weights, leaves[i].weights.grad(), momentum_[i].weights, options);
     if (state_[i].norm.defined()) sgd(state_[i].norm, leaves[i].norm.grad(), momentum_[i].norm, options);
   }
   return loss;
