@@ -8,7 +8,6 @@
 #include <set>
 
 #include "executor/data/text_file.h"
-#include "executor/loading/image_samples.h"
 #include "executor/loading/text_encoder.h"
 #include "profiles/error.h"
 #include "profiles/error_values.h"
@@ -58,11 +57,9 @@ int longest(const SampleOptions& options, const ModelFolder& folder) {
 }
 
 /// The data's labels in the folder's order where both have the same ones: its classifier is of use then.
-std::vector<std::string> in_order_of(const ModelFolder& folder, const std::vector<std::string>& labels_of_data) {
-  return std::is_permutation(folder.label_names.begin(), folder.label_names.end(), labels_of_data.begin(),
-                             labels_of_data.end())
-             ? folder.label_names
-             : labels_of_data;
+std::vector<std::string> in_order_of(const std::vector<std::string>& labels_of_folder,
+                                     const std::vector<std::string>& labels_of_data) {
+  return std::ranges::is_permutation(labels_of_folder, labels_of_data) ? labels_of_folder : labels_of_data;
 }
 
 /// Texts as the model's tokens. `text` keeps nothing but its texts.
@@ -83,7 +80,8 @@ Dataset encoded(TextData text, const SampleOptions& options, ModelFolder& folder
 
 Dataset labelled_texts(const DataSource& source, const SampleOptions& options, ModelFolder& folder) {
   TextData text = read_texts(source.data);
-  if (const std::vector<std::string> ordered = in_order_of(folder, text.label_names); ordered != text.label_names)
+  if (const std::vector<std::string> ordered = in_order_of(folder.label_names, text.label_names);
+      ordered != text.label_names)
     text = read_texts(source.data, ordered);
   const int num_train = static_cast<int>(text.texts.size());
   if (!source.test_data.empty()) {
@@ -185,43 +183,26 @@ Dataset plain_text(const DataSource& source, const SampleOptions& options, Model
 }
 
 /// Of one source, or of one to train and one to test on.
-Dataset image_dataset(std::vector<ImageData> parts, const SampleOptions& options, std::uint64_t seed,
-                      ModelFolder& folder) {
+Dataset image_dataset(std::vector<ImageData> parts, const ImageInput& input) {
   Dataset dataset{.task = Task::image_classification, .label_names = parts.front().label_names()};
   for (const ImageData& part : parts) {
     for (int i = 0; i < part.size(); ++i) dataset.labels.push_back(part.label(i));
   }
-  set_task(folder, dataset.task, dataset.label_names);
-  ImageInput input{.size = static_cast<int>(folder.config.image_size),
-                   .tokens = static_cast<int>(image_tokens(folder.config))};
-  input.augmentation = {.crop_padding = options.crop_padding, .flip = options.flip};
-  input.seed = seed;
-  input.normalisation = read_normalisation(folder.path);
   dataset.samples = std::make_unique<ImageSamples>(std::move(parts), input);
   return dataset;
 }
 
-Dataset labelled_image_dataset(const DataSource& source, const SampleOptions& options, ModelFolder& folder) {
-  std::vector<ImageData> parts{open_images(source.data)};
-  if (const std::vector<std::string> ordered = in_order_of(folder, parts.front().label_names());
-      ordered != parts.front().label_names())
-    parts = {open_images(source.data, ordered)};
-  const int num_train = parts.front().size();
-  if (!source.test_data.empty()) parts.push_back(open_images(source.test_data, parts.front().label_names()));
-  Dataset dataset = image_dataset(std::move(parts), options, source.seed, folder);
-  split_by_label(source, num_train, dataset);
-  return dataset;
+ImageInput image_input(const SampleOptions& options, std::uint64_t seed, const ModelFolder& folder) {
+  return {.size = static_cast<int>(folder.config.image_size),
+          .tokens = static_cast<int>(image_tokens(folder.config)),
+          .normalisation = read_normalisation(folder.path),
+          .augmentation = {.crop_padding = options.crop_padding, .flip = options.flip},
+          .seed = seed};
 }
 
 /// Labels of the folder that data can be compared with.
 const std::vector<std::string>& labels_to_score(const ModelFolder& folder) {
-  const std::string place = (folder.path / "config.json").string() + ": id2label";
-  if (folder.label_names.empty())
-    throw InvalidInput(place, "must name the labels (give a folder that train wrote)", "missing");
-  const std::set<std::string> different(folder.label_names.begin(), folder.label_names.end());
-  if (different.size() < folder.label_names.size())
-    throw InvalidInput(place, "must name each label differently for data with labels",
-                       fmt::format("{} names for {} labels", different.size(), folder.label_names.size()));
+  require_different_labels(folder.path, folder.label_names);
   return folder.label_names;
 }
 
@@ -232,6 +213,37 @@ Task task_of(const std::filesystem::path& data) {
   if (std::filesystem::is_directory(data) || extension == ".bin") return Task::image_classification;
   if (extension == ".json") return Task::question_answering;
   return extension == ".txt" ? Task::causal_language_modeling : Task::sequence_classification;
+}
+
+void require_different_labels(const std::filesystem::path& model_folder, const std::vector<std::string>& label_names) {
+  const std::string place = (model_folder / "config.json").string() + ": id2label";
+  if (label_names.empty())
+    throw InvalidInput(place, "must name the labels (give a folder that train wrote)", "missing");
+  const std::set<std::string> different(label_names.begin(), label_names.end());
+  if (different.size() < label_names.size())
+    throw InvalidInput(place, "must name each label differently for data with labels",
+                       fmt::format("{} names for {} labels", different.size(), label_names.size()));
+}
+
+Dataset load_pictures(const DataSource& source, const ImageInput& input, const std::vector<std::string>& known_labels) {
+  std::vector<ImageData> parts{open_images(source.data)};
+  if (const std::vector<std::string> ordered = in_order_of(known_labels, parts.front().label_names());
+      ordered != parts.front().label_names())
+    parts = {open_images(source.data, ordered)};
+  const int num_train = parts.front().size();
+  if (!source.test_data.empty()) parts.push_back(open_images(source.test_data, parts.front().label_names()));
+  Dataset dataset = image_dataset(std::move(parts), input);
+  split_by_label(source, num_train, dataset);
+  return dataset;
+}
+
+Dataset load_pictures_to_score(const std::filesystem::path& data, const ImageInput& input,
+                               const std::vector<std::string>& labels) {
+  const ImageData images = open_images(data, labels);
+  Dataset dataset = image_dataset({images}, input);
+  for (int i = 0; i < images.size(); ++i) dataset.items.push_back(images.place(i));
+  dataset.split.train = numbers(0, images.size());
+  return dataset;
 }
 
 Dataset load_dataset(const DataSource& source, const SampleOptions& options, ModelFolder& folder) {
@@ -247,7 +259,8 @@ Dataset load_dataset(const DataSource& source, const SampleOptions& options, Mod
       dataset = plain_text(source, options, folder);
       break;
     case Task::image_classification:
-      dataset = labelled_image_dataset(source, options, folder);
+      dataset = load_pictures(source, image_input(options, source.seed, folder), folder.label_names);
+      set_task(folder, dataset.task, dataset.label_names);
       break;
   }
   dataset.test_by_length = dataset.split.test;
@@ -267,9 +280,8 @@ Dataset load_to_score(const std::filesystem::path& data, const SampleOptions& op
     dataset = encoded(std::move(text), options, folder);
     dataset.items = std::move(texts);
   } else if (task == Task::image_classification) {
-    const ImageData images = open_images(data, labels_to_score(folder));
-    dataset = image_dataset({images}, options, /*seed=*/0, folder);
-    for (int i = 0; i < images.size(); ++i) dataset.items.push_back(images.place(i));
+    dataset = load_pictures_to_score(data, image_input(options, /*seed=*/0, folder), labels_to_score(folder));
+    set_task(folder, dataset.task, dataset.label_names);
   } else {
     return load_dataset({.data = data, .test_data = {}, .held_out = 0}, options, folder);
   }

@@ -8,6 +8,7 @@
 #include "executor/data/split.h"
 #include "executor/data/text_data.h"
 #include "executor/execute.h"
+#include "executor/loading/image_samples.h"
 #include "executor/loading/samples.h"
 #include "executor/models/folder/model_folder.h"
 
@@ -41,5 +42,13 @@ Dataset load_dataset(const DataSource& source, const SampleOptions& options, Mod
 /// Texts need no labels then, and of a classifier of texts those of a .txt file are its lines. Throws InvalidInput also
 /// where the folder does not name its labels, or two alike.
 Dataset load_to_score(const std::filesystem::path& data, const SampleOptions& options, ModelFolder& folder);
+
+/// The same two for pictures, as `input` says; labels are in the order of `known_labels` where both have the same ones.
+Dataset load_pictures(const DataSource& source, const ImageInput& input, const std::vector<std::string>& known_labels);
+Dataset load_pictures_to_score(const std::filesystem::path& data, const ImageInput& input,
+                               const std::vector<std::string>& labels);
+
+/// Throws InvalidInput unless a folder to be scored names its labels, each differently.
+void require_different_labels(const std::filesystem::path& model_folder, const std::vector<std::string>& label_names);
 
 }  // namespace frostpipe

@@ -7,70 +7,13 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "executor/models/folder/config_fields.h"
 #include "profiles/error.h"
-#include "profiles/json_nesting.h"
 
 namespace frostpipe {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-/// A config.json under reading.
-class Fields {
- public:
-  Fields(const std::string& text, const std::string& file) : file_(file) {
-    require_shallow_json(text, file);
-    json_ = Json::parse(text, nullptr, /*allow_exceptions=*/false);
-    if (!json_.is_object()) throw InvalidInput(file, "must be a JSON object", "something else");
-  }
-  const Json& json() const { return json_; }
-
-  std::int64_t positive(const char* key) const {
-    if (given(key).is_null()) throw InvalidInput(file_ + ": " + key, "must be given", "missing");
-    return positive(key, 0);
-  }
-  std::int64_t positive(const char* key, std::int64_t otherwise) const {
-    const Json& value = given(key);
-    if (value.is_null()) return otherwise;
-    if (!value.is_number_integer() || value.get<std::int64_t>() <= 0 ||
-        value.get<std::int64_t>() > std::int64_t{1} << 31)
-      throw InvalidInput(file_ + ": " + key, "must be a whole number > 0", value.dump());
-    return value.get<std::int64_t>();
-  }
-  double number(const char* key, double otherwise) const {
-    const Json& value = given(key);
-    if (value.is_null()) return otherwise;
-    if (!value.is_number() || !(value.get<double>() > 0))
-      throw InvalidInput(file_ + ": " + key, "must be a number > 0", value.dump());
-    return value.get<double>();
-  }
-  bool flag(const char* key, bool otherwise) const {
-    const Json& value = given(key);
-    if (value.is_null()) return otherwise;
-    if (!value.is_boolean()) throw InvalidInput(file_ + ": " + key, "must be true or false", value.dump());
-    return value.get<bool>();
-  }
-  std::string text(const char* key) const {
-    const Json& value = given(key);
-    return value.is_string() ? value.get<std::string>() : "";
-  }
-  /// The only value that is computed here.
-  void require(const char* key, const Json& expected) const {
-    const Json& value = given(key);
-    if (!value.is_null() && value != expected)
-      throw InvalidInput(file_ + ": " + key, "must be " + expected.dump() + ": another one is not computed here",
-                         value.dump());
-  }
-
- private:
-  const Json& given(const char* key) const {
-    static const Json kNone;
-    const auto found = json_.find(key);
-    return found == json_.end() ? kNone : *found;
-  }
-  const std::string& file_;
-  Json json_;
-};
 
 constexpr std::array<std::pair<Family, Task>, 6> kHeads{{{Family::bert, Task::sequence_classification},
                                                          {Family::bert, Task::question_answering},
@@ -79,7 +22,7 @@ constexpr std::array<std::pair<Family, Task>, 6> kHeads{{{Family::bert, Task::se
                                                          {Family::gpt2, Task::sequence_classification},
                                                          {Family::gpt2, Task::question_answering}}};
 
-TransformerConfig bert_from(const Fields& fields) {
+TransformerConfig bert_from(const ConfigFields& fields) {
   fields.require("hidden_act", "gelu");
   fields.require("position_embedding_type", "absolute");
   fields.require("is_decoder", false);
@@ -95,7 +38,7 @@ TransformerConfig bert_from(const Fields& fields) {
   return config;
 }
 
-TransformerConfig vit_from(const Fields& fields, const std::string& file) {
+TransformerConfig vit_from(const ConfigFields& fields, const std::string& file) {
   fields.require("hidden_act", "gelu");
   fields.require("num_channels", 3);
   TransformerConfig config{.family = Family::vit};
@@ -116,7 +59,7 @@ TransformerConfig vit_from(const Fields& fields, const std::string& file) {
   return config;
 }
 
-TransformerConfig gpt2_from(const Fields& fields) {
+TransformerConfig gpt2_from(const ConfigFields& fields) {
   fields.require("activation_function", "gelu_new");
   fields.require("scale_attn_weights", true);
   fields.require("scale_attn_by_inverse_layer_idx", false);
@@ -153,7 +96,7 @@ std::string architecture_of(const TransformerConfig& config) {
 }
 
 TransformerConfig config_from_json(const std::string& text, const std::string& file) {
-  const Fields fields(text, file);
+  const ConfigFields fields(text, file);
   const std::string type = fields.text("model_type");
   TransformerConfig config;
   if (type == "bert") {
@@ -200,6 +143,18 @@ std::vector<std::string> label_names_from_json(const std::string& text, const st
   return names;
 }
 
+void set_label_names(nlohmann::ordered_json& config, const std::vector<std::string>& label_names) {
+  for (const char* key : {"num_labels", "id2label", "label2id", "problem_type"}) config.erase(key);
+  if (label_names.empty()) return;
+  config["problem_type"] = "single_label_classification";
+  config["id2label"] = Json::object();
+  config["label2id"] = Json::object();
+  for (std::size_t i = 0; i < label_names.size(); ++i) {
+    config["id2label"][std::to_string(i)] = label_names[i];
+    config["label2id"][label_names[i]] = i;
+  }
+}
+
 std::string name_or_path(const std::string& text) {
   const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   const Json given = json.is_object() ? json.value("_name_or_path", Json()) : Json();
@@ -212,22 +167,12 @@ std::string config_with_head(const std::string& source, const TransformerConfig&
   json["architectures"] = {architecture_of(config)};
   json["dtype"] = "float32";
   json.erase("torch_dtype");
-  for (const char* key : {"num_labels", "id2label", "label2id"}) json.erase(key);
   if (config.task == Task::causal_language_modeling) json["tie_word_embeddings"] = embeddings_are_tied;
   // By it transformers finds a text's last token.
   if (config.family == Family::gpt2 && config.task == Task::sequence_classification &&
       json.value("pad_token_id", Json()).is_null())
     json["pad_token_id"] = config.padding_id;
-  json.erase("problem_type");
-  if (!label_names.empty()) json["problem_type"] = "single_label_classification";
-  if (!label_names.empty()) {
-    json["id2label"] = Json::object();
-    json["label2id"] = Json::object();
-    for (std::size_t i = 0; i < label_names.size(); ++i) {
-      json["id2label"][std::to_string(i)] = label_names[i];
-      json["label2id"][label_names[i]] = i;
-    }
-  }
+  set_label_names(json, label_names);
   return json.dump(2) + "\n";
 }
 

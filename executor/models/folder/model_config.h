@@ -1,4 +1,5 @@
 #pragma once
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "executor/models/transformer.h"
@@ -11,6 +12,9 @@ TransformerConfig config_from_json(const std::string& text, const std::string& f
 
 /// Names of labels 0, 1, ... in id2label; empty where there are none.
 std::vector<std::string> label_names_from_json(const std::string& text, const std::string& file);
+
+/// As transformers has them, in place of what `config` says of labels.
+void set_label_names(nlohmann::ordered_json& config, const std::vector<std::string>& label_names);
 
 /// _name_or_path; empty if there is none.
 std::string name_or_path(const std::string& text);

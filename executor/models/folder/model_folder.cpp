@@ -2,7 +2,6 @@
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/from_blob.h>
 #include <fmt/format.h>
 
 #include <cmath>
@@ -10,6 +9,7 @@
 #include <random>
 
 #include "executor/device/memory_meter.h"
+#include "executor/models/folder/mapped_tensor.h"
 #include "executor/models/folder/model_config.h"
 #include "executor/models/folder/preprocessor_config.h"
 #include "executor/models/shards.h"
@@ -19,14 +19,6 @@
 
 namespace frostpipe {
 namespace {
-
-at::ScalarType scalar_type(const std::string& dtype, const std::string& place) {
-  if (dtype == "F32") return at::kFloat;
-  if (dtype == "F64") return at::kDouble;
-  if (dtype == "BF16") return at::kBFloat16;
-  if (dtype == "F16") return at::kHalf;
-  throw InvalidInput(place, "must be F32, F64, BF16 or F16", dtype);
-}
 
 /// One of the tensors that are stacked in `spec`, as the files have it.
 std::vector<std::int64_t> stored_shape(const ParameterSpec& spec) {
@@ -142,16 +134,23 @@ bool are_numbers(const std::vector<std::string>& label_names) {
 
 }  // namespace
 
+bool are_other_labels(const std::vector<std::string>& of_folder, const std::vector<std::string>& of_data) {
+  return !of_data.empty() && of_folder != of_data && !(are_unnamed(of_folder) && are_numbers(of_data));
+}
+
+std::string model_name(const std::filesystem::path& path, const std::string& config) {
+  const std::string given = name_or_path(config);
+  return given.empty() ? std::filesystem::weakly_canonical(path).filename().string()
+                       : given.substr(given.rfind('/') + 1);
+}
+
 ModelFolder open_model_folder(const std::filesystem::path& path) {
   require_model_folder(path);
   const std::string file = (path / "config.json").string(), text = read_text_file(file);
-  ModelFolder folder{.path = path,
-                     .config = config_from_json(text, file),
-                     .label_names = label_names_from_json(text, file),
-                     .name = name_or_path(text)};
-  folder.name = folder.name.empty() ? std::filesystem::weakly_canonical(path).filename().string()
-                                    : folder.name.substr(folder.name.rfind('/') + 1);
-  return folder;
+  return {.path = path,
+          .config = config_from_json(text, file),
+          .label_names = label_names_from_json(text, file),
+          .name = model_name(path, text)};
 }
 
 void set_task(ModelFolder& folder, Task task, const std::vector<std::string>& label_names) {
@@ -161,8 +160,7 @@ void set_task(ModelFolder& folder, Task task, const std::vector<std::string>& la
                        to_string(folder.config.family));
   }
   folder.config.task = task;
-  folder.classifies_other_labels = !label_names.empty() && folder.label_names != label_names &&
-                                   !(are_unnamed(folder.label_names) && are_numbers(label_names));
+  folder.classifies_other_labels = are_other_labels(folder.label_names, label_names);
   folder.label_names = label_names;
   if (!label_names.empty()) folder.config.num_labels = static_cast<std::int64_t>(label_names.size());
 }
@@ -210,9 +208,7 @@ void load_layer(const ModelFolder& folder, const WeightFiles& files, int layer, 
     const std::vector<std::int64_t> shape = stored_shape(spec);
     for (const std::string& name : spec.names) {
       const std::string stored = name_in(files, folder.config.family, name);
-      const StoredTensor& tensor = files.tensor(stored, shape);
-      at::Tensor values = at::from_blob(const_cast<std::byte*>(tensor.data.data()), shape,
-                                        scalar_type(tensor.dtype, files.place_of(stored)));
+      at::Tensor values = mapped_tensor(files, stored, shape);
       if (spec.transposed) values = values.t();
       const std::int64_t rows = spec.shape[0] / static_cast<std::int64_t>(spec.names.size());
       const at::Tensor into = parameters[i].narrow(0, row, rows);

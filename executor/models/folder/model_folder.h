@@ -21,13 +21,19 @@ struct ModelFolder {
   std::string name;  // for plans: config's _name_or_path, else the folder's
 };
 
+/// For plans, of the folder at `path` with this config.json: its _name_or_path, else the folder's name.
+std::string model_name(const std::filesystem::path& path, const std::string& config);
+
+/// Whether a classifier for the folder's labels is of no use for the data's. It is where they are the same in the same
+/// order, or the folder's have no names (LABEL_0, ...) and the data's are numbers.
+bool are_other_labels(const std::vector<std::string>& of_folder, const std::vector<std::string>& of_data);
+
 /// Reads and checks config.json. Throws InvalidInput naming file, field, rule and value; also for architectures that
 /// this is not (another model_type or activation, a decoder of BERT's, attention that is scaled otherwise).
 ModelFolder open_model_folder(const std::filesystem::path& path);
 
-/// The model with this task's head, for these labels in this order. A classifier in the folder counts if it is for the
-/// same labels in the same order, or for labels without names (LABEL_0, ...) where `label_names` are numbers. Throws
-/// InvalidInput if the family has no such head.
+/// The model with this task's head, for these labels in this order. A classifier in the folder counts unless
+/// are_other_labels. Throws InvalidInput if the family has no such head.
 void set_task(ModelFolder& folder, Task task, const std::vector<std::string>& label_names);
 
 /// What will start at random: "the whole model" without weights, else tensors of the head, with the reason where they

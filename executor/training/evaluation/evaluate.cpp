@@ -4,7 +4,6 @@
 #include <chrono>
 #include <numeric>
 
-#include "executor/data/table.h"
 #include "executor/execute.h"
 #include "executor/loading/dataset.h"
 #include "executor/models/folder/model_folder.h"
@@ -16,23 +15,6 @@
 namespace frostpipe {
 
 namespace {
-
-/// What is said of each item of the data, as CSV: text or picture, label where there is one, predicted label, its
-/// probability.
-std::string predictions_csv(const Dataset& data, const Score& score) {
-  const bool has_labels = !score.labels.empty();
-  std::vector<std::string> header{data.task == Task::image_classification ? "picture" : "text", "predicted",
-                                  "probability"};
-  if (has_labels) header.insert(header.begin() + 1, "label");
-  std::string csv = csv_line(header);
-  for (std::size_t i = 0; i < data.items.size(); ++i) {
-    std::vector<std::string> fields{data.items[i], data.label_names[score.predictions[i]],
-                                    fmt::format("{:.6f}", score.probabilities[i])};
-    if (has_labels) fields.insert(fields.begin() + 1, data.label_names[score.labels[i]]);
-    csv += csv_line(fields);
-  }
-  return csv;
-}
 
 /// Throws InvalidInput if the folder lacks weights.
 WeightFiles whole_weights(const ModelFolder& folder, const EvaluateOptions& options, Task task) {

@@ -1,8 +1,12 @@
 #include "executor/training/evaluation/score.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <set>
+
+#include "executor/data/table.h"
 
 namespace frostpipe {
 namespace {
@@ -87,6 +91,21 @@ Predictions predictions_of(const Dataset& dataset, const std::vector<int>& sampl
                      .score = answers[3 * i + 2]});
   }
   return predictions_of(dataset.questions, dataset.windows, spans);
+}
+
+std::string predictions_csv(const Dataset& data, const Score& score) {
+  const bool has_labels = !score.labels.empty();
+  std::vector<std::string> header{data.task == Task::image_classification ? "picture" : "text", "predicted",
+                                  "probability"};
+  if (has_labels) header.insert(header.begin() + 1, "label");
+  std::string csv = csv_line(header);
+  for (std::size_t i = 0; i < data.items.size(); ++i) {
+    std::vector<std::string> fields{data.items[i], data.label_names[score.predictions[i]],
+                                    fmt::format("{:.6f}", score.probabilities[i])};
+    if (has_labels) fields.insert(fields.begin() + 1, data.label_names[score.labels[i]]);
+    csv += csv_line(fields);
+  }
+  return csv;
 }
 
 }  // namespace frostpipe

@@ -23,4 +23,8 @@ Score score_of(const Dataset& dataset, const std::vector<int>& samples, const st
 /// The best answer to each question of these samples, by its id.
 Predictions predictions_of(const Dataset& dataset, const std::vector<int>& samples, const std::vector<double>& answers);
 
+/// Of data with `items`, what is said of each, as CSV: text or picture, label where there is one, predicted label, its
+/// probability. `score`: of all samples in their order.
+std::string predictions_csv(const Dataset& dataset, const Score& score);
+
 }  // namespace frostpipe

@@ -1,0 +1,81 @@
+#include "executor/models/folder/config_fields.h"
+
+#include "profiles/error.h"
+#include "profiles/json_nesting.h"
+
+namespace frostpipe {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+bool is_positive(const Json& value) {
+  return value.is_number_integer() && value.get<std::int64_t>() > 0 &&
+         value.get<std::int64_t>() <= std::int64_t{1} << 31;
+}
+
+}  // namespace
+
+ConfigFields::ConfigFields(const std::string& text, const std::string& file) : file_(file) {
+  require_shallow_json(text, file);
+  json_ = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!json_.is_object()) throw InvalidInput(file, "must be a JSON object", "something else");
+}
+
+std::int64_t ConfigFields::positive(const char* key) const {
+  if (given(key).is_null()) throw InvalidInput(place(key), "must be given", "missing");
+  return positive(key, 0);
+}
+
+std::int64_t ConfigFields::positive(const char* key, std::int64_t otherwise) const {
+  const Json& value = given(key);
+  if (value.is_null()) return otherwise;
+  if (!is_positive(value)) throw InvalidInput(place(key), "must be a whole number > 0", value.dump());
+  return value.get<std::int64_t>();
+}
+
+std::vector<int> ConfigFields::positives(const char* key, const std::vector<int>& otherwise) const {
+  const Json& value = given(key);
+  if (value.is_null()) return otherwise;
+  std::vector<int> numbers;
+  bool fits = value.is_array() && !value.empty();
+  for (const Json& one : value) {
+    fits = fits && is_positive(one) && one.get<std::int64_t>() < std::int64_t{1} << 20;
+    if (fits) numbers.push_back(one.get<int>());
+  }
+  if (!fits) throw InvalidInput(place(key), "must be a list of whole numbers > 0", value.dump());
+  return numbers;
+}
+
+double ConfigFields::number(const char* key, double otherwise) const {
+  const Json& value = given(key);
+  if (value.is_null()) return otherwise;
+  if (!value.is_number() || !(value.get<double>() > 0))
+    throw InvalidInput(place(key), "must be a number > 0", value.dump());
+  return value.get<double>();
+}
+
+bool ConfigFields::flag(const char* key, bool otherwise) const {
+  const Json& value = given(key);
+  if (value.is_null()) return otherwise;
+  if (!value.is_boolean()) throw InvalidInput(place(key), "must be true or false", value.dump());
+  return value.get<bool>();
+}
+
+std::string ConfigFields::text(const char* key) const {
+  const Json& value = given(key);
+  return value.is_string() ? value.get<std::string>() : "";
+}
+
+void ConfigFields::require(const char* key, const Json& expected) const {
+  const Json& value = given(key);
+  if (!value.is_null() && value != expected)
+    throw InvalidInput(place(key), "must be " + expected.dump() + ": another one is not computed here", value.dump());
+}
+
+const Json& ConfigFields::given(const char* key) const {
+  static const Json kNone;
+  const auto found = json_.find(key);
+  return found == json_.end() ? kNone : *found;
+}
+
+}  // namespace frostpipe
