@@ -1,0 +1,44 @@
+#pragma once
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "executor/models/folder/preprocessor_config.h"
+#include "executor/models/folder/weight_files.h"
+#include "executor/nets/net_state.h"
+
+namespace frostpipe {
+
+/// A Hugging Face folder of a convolutional net: config.json of a ResNetForImageClassification; weights under
+/// transformers' names or torchvision's, unless the net starts at random; the size of pictures in
+/// preprocessor_config.json.
+struct NetFolder {
+  std::filesystem::path path;
+  ResNetShape config;
+  NetShape net;
+  std::vector<std::string> label_names;  // empty if the folder names none
+  bool classifies_other_labels = false;  // as ModelFolder's
+  std::string name;                      // as ModelFolder's
+  Normalisation normalisation;
+};
+
+/// Whether the folder's config.json is that of a net: one that open_net_folder is for.
+bool is_net_folder(const std::filesystem::path& path);
+
+/// Reads and checks config.json and preprocessor_config.json. Throws InvalidInput naming file, field, rule and value.
+NetFolder open_net_folder(const std::filesystem::path& path);
+
+/// The net with a classifier for these labels in this order.
+void set_labels(NetFolder& folder, const std::vector<std::string>& label_names);
+
+/// What will start at random: "the whole model" without weights, else tensors of the classifier. Throws InvalidInput
+/// unless the files have every other tensor.
+std::vector<std::string> check_weights(const NetFolder& folder, const WeightFiles& files);
+
+/// The folder's weights in float32; what check_weights names as random_state has it.
+NetState load_state(const NetFolder& folder, const WeightFiles& files, std::uint64_t seed);
+
+/// Writes a folder that open_net_folder and transformers read. `state` has every layer.
+void write_net_folder(const NetFolder& source, const NetState& state, const std::filesystem::path& target);
+
+}  // namespace frostpipe
