@@ -9,7 +9,7 @@
 #include "cli/shared/output.h"
 #include "cli/shared/progress.h"
 #include "cli/shared/table.h"
-#include "executor/execute.h"
+#include "executor/execute_net.h"
 #include "profiles/error.h"
 #include "profiles/files.h"
 
@@ -102,8 +102,8 @@ int run_evaluate(EvaluateCommandOptions& options) {
   Evaluation evaluation;
   {
     ProgressDisplay display("evaluate");
-    evaluation =
-        evaluate(options.evaluate, [&](double fraction, const std::string& line) { display.show(fraction, line); });
+    const auto show = [&](double fraction, const std::string& line) { display.show(fraction, line); };
+    evaluation = is_net_folder(options.model) ? evaluate_net(options.evaluate, show) : evaluate(options.evaluate, show);
   }
   for (const std::string& note : evaluation.notes) print_note(note);
   if (!options.predictions.empty()) write_named_file(options.predictions, evaluation.predictions_file);

@@ -12,7 +12,7 @@
 #include "cli/shared/output.h"
 #include "cli/shared/progress.h"
 #include "cli/shared/usage_error.h"
-#include "executor/execute.h"
+#include "executor/execute_net.h"
 #include "profiles/error.h"
 #include "profiles/estimate.h"
 #include "profiles/files.h"
@@ -87,21 +87,67 @@ int run_estimate(ProfileOptions& options) {
   return 0;
 }
 
-/// The operators of a net on each of the devices.
-int run_operators(const ProfileOptions& options) {
-  if (options.hardware.empty()) throw UsageError("profile: --operators needs --hardware NAME[,NAME]");
-  std::vector<Hardware> devices;
-  for (std::size_t begin = 0; begin <= options.hardware.size();) {
-    const std::size_t end = std::min(options.hardware.find(',', begin), options.hardware.size());
-    devices.push_back(find_hardware(options.hardware.substr(begin, end - begin)));
+/// Of "A100,V100".
+std::vector<std::string> split_at_commas(const std::string& text) {
+  std::vector<std::string> parts;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    parts.push_back(text.substr(begin, end - begin));
     begin = end + 1;
   }
+  return parts;
+}
+
+void show_operators(const ProfileOptions& options, const OperatorGraph& graph, const std::string& source) {
+  print_result(options.format == "json" ? to_json(graph) : operator_profile_text(graph, source));
+}
+
+/// The operators of a known net on each of the devices, by their makers' figures.
+int estimate_operators(const ProfileOptions& options) {
+  std::vector<Hardware> devices;
+  for (const std::string& name : split_at_commas(options.hardware)) devices.push_back(find_hardware(name));
   const OperatorGraph graph = estimated_operators(find_net(options.like), options.measure.global_batch_size, devices);
   validate(graph, "--hardware");
-  const std::string json = to_json(graph);
-  write_named_file(options.output, json);
-  print_result(options.format == "json" ? json : operator_profile_text(graph));
+  write_named_file(options.output, to_json(graph));
+  show_operators(options, graph, "estimated from counted operations");
   return 0;
+}
+
+/// The operators of a folder's net, measured on a rank of each class at the same time.
+int measure_operators(const ProfileOptions& options) {
+  const OperatorMeasureOptions measure_options{.model = options.model,
+                                               .global_batch_size = options.measure.global_batch_size,
+                                               .device_classes = split_at_commas(options.hardware),
+                                               .quick = options.measure.quick};
+  const int num_ranks = static_cast<int>(measure_options.device_classes.size());
+  check_inputs(measure_options);
+  const auto work = [&](Membership& membership) {
+    const RankEnvironment self = membership.next_round()->self;
+    std::unique_ptr<ProgressDisplay> display;
+    if (self.rank == 0) display = std::make_unique<ProgressDisplay>("profile");
+    const MeasuredOperators measured =
+        measure_operators(self, measure_options, [&](double fraction, const std::string& line) {
+          if (display) display->show(fraction, line);
+        });
+    if (self.rank != 0) return;
+    if (!options.cluster.empty()) write_named_file(options.cluster, to_json(measured.cluster));
+    write_named_file(options.output, to_json(measured.graph));
+  };
+  return run_on_ranks({.num_ranks = num_ranks,
+                       .interface = options.interface,
+                       .needs = {.num_ranks = num_ranks},
+                       .work = work,
+                       .print_result = [&] {
+                         show_operators(options,
+                                        operator_graph_from_json(read_text_file(options.output), options.output),
+                                        "measured on all classes at the same time");
+                       }});
+}
+
+int run_operators(const ProfileOptions& options) {
+  if (options.hardware.empty())
+    throw UsageError("profile: --operators needs --hardware NAME[,NAME] (with --model, CPUs: \"cpu,cpu / 2\")");
+  return options.like.empty() ? measure_operators(options) : estimate_operators(options);
 }
 
 /// From what others measured.
@@ -133,7 +179,6 @@ int run_profile(ProfileOptions& options) {
     if (!options.cluster.empty()) require_writable(options.cluster);
   }
   if (!options.graph.empty()) return run_import(options);
-  if (options.operators && options.like.empty()) throw UsageError("--operators: needs --like NAME");
   if (options.operators) return run_operators(options);
   if (!options.like.empty()) return run_estimate(options);
   if (options.num_nodes > 0) {

@@ -12,6 +12,7 @@
 #include "cli/shared/run_tables.h"
 #include "cli/shared/usage_error.h"
 #include "cli/training/replanning.h"
+#include "cli/training/train_operators.h"
 #include "cli/training/train_options.h"
 #include "executor/elastic/lost_hosts.h"
 #include "plan/messages.h"
@@ -59,17 +60,6 @@ void train_rank(const TrainOptions& train_options, const Answers& answers, Membe
   };
   train(membership, train_options, answers.inputs,
         {.replan = answers.replan, .recover = answers.recover, .progress = show, .note = note});
-}
-
-/// One run at a time, and none over another that has ended.
-void take_folder(TrainCommandOptions& options) {
-  const std::filesystem::path& folder = options.train.output;
-  options.lock.emplace(folder);
-  if (!options.overwrite && std::filesystem::exists(folder / "summary.json")) {
-    throw InvalidInput(fmt::format(
-        "{}: holds a run that has ended. Give another folder (-o), or start over in this one with --overwrite",
-        folder.string()));
-  }
 }
 
 /// Every rank reads them for itself, which a pipe cannot give twice.
@@ -194,7 +184,7 @@ Answers prepare(TrainCommandOptions& options) {
   train.output = options.output.empty() ? std::filesystem::path("runs") / std::filesystem::path(options.plan).stem()
                                         : std::filesystem::path(options.output);
   if (!is_rank()) require_writable(train.output / "summary.json");  // found out before the training, not after it
-  if (answers_for_job()) take_folder(options);
+  if (answers_for_job()) take_run_folder(options);
   if (train.plan.cache.disk_bytes > 0) {
     if (train.cache_folder.empty())
       throw InvalidInput(fmt::format("{}: cache.disk_bytes: needs a folder; give --cache-dir FOLDER", options.plan));
@@ -274,7 +264,8 @@ ProcessNeeds needs_of(const TrainOptions& train, const InputsFound& found) {
   return needs;
 }
 
-int run_train(TrainCommandOptions& options) {
+int run_train(TrainCommandOptions& options, const CLI::App& command) {
+  if (is_operator_plan(options.plan)) return train_operators(options, command);
   ProcessNeeds needs;
   if (!is_rank()) {
     // What is wrong is said once, before any rank is started.
@@ -312,7 +303,7 @@ Command add_train_command(CLI::App& app) {
   const auto options = std::make_shared<TrainCommandOptions>();
   CLI::App* command = app.add_subcommand("train", "Train a model on your own data as a plan says");
   add_train_options(*command, *options);
-  return {command, [options] { return run_train(*options); }};
+  return {command, [options, command] { return run_train(*options, *command); }};
 }
 
 }  // namespace frostpipe

@@ -8,7 +8,7 @@
 
 namespace frostpipe {
 
-std::string operator_profile_text(const OperatorGraph& graph) {
+std::string operator_profile_text(const OperatorGraph& graph, const std::string& source) {
   std::vector<Table::Column> columns = {{"operators", Table::Align::left}, {"count"}};
   for (const auto& time : graph.operators.front().times) columns.push_back({time.device_class + " [ms]"});
   std::map<OperatorKind, std::pair<int, std::vector<Nanoseconds>>> sums;
@@ -24,8 +24,8 @@ std::string operator_profile_text(const OperatorGraph& graph) {
     for (const Nanoseconds time_ns : sum.second) cells.push_back(in_milliseconds(time_ns));
     table.add_row(cells);
   }
-  return fmt::format("{}, {} layers, mini-batch {}, estimated from counted operations\n\n{}", graph.net,
-                     num_layers(graph), graph.batch, table.to_string());
+  return fmt::format("{}, {} layers, mini-batch {}, {}\n\n{}", graph.net,
+                     num_layers(graph), graph.batch, source, table.to_string());
 }
 
 }  // namespace frostpipe

@@ -24,12 +24,13 @@ void add_sources_without_measuring(CLI::App& command, ProfileOptions& options) {
   command
       .add_option("--hardware", options.hardware,
                   "With --like: RTX5000, RTX2080Ti, V100, A100, GH200, H100, H200 or a file; default: 8 TFLOP/s GPUs. "
-                  "Links are PCIe and 40 Gbit/s")
+                  "Links are PCIe and 40 Gbit/s. With --operators: several, with commas between them")
       ->type_name("NAME");
   command.add_flag(
       "--operators", options.operators,
-      "With --like resnet-18, resnet-50, vgg-16-bn or mobilenet, and --hardware NAME[,NAME]: a mini-batch's "
-      "operators on unequal devices, for plan --method mtrain");
+      "A mini-batch's operators on unequal devices, for plan --method mtrain: with --like resnet-18, resnet-50, "
+      "vgg-16-bn or mobilenet and --hardware NAME[,NAME] estimated; with --model FOLDER of a ResNet and --hardware "
+      "\"cpu,cpu / 2\" measured");
   command
       .add_option("--import", options.graph,
                   "Measure nothing, read layers that others measured: a graph of PipeDream or DAPPLE, Piper's or "

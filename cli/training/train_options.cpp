@@ -1,6 +1,9 @@
 #include "cli/training/train_options.h"
 
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
+#include <filesystem>
 #include <map>
 
 #include "cli/shared/common_options.h"
@@ -119,7 +122,7 @@ void add_inputs(CLI::App& command, TrainCommandOptions& options) {
   command
       .add_option("--epochs", options.epochs,
                   "Only checked: a plan's steps are the run's, and must be N epochs of this data. plan --epochs "
-                  "makes a plan of another length")
+                  "makes a plan of another length. Of a plan of operators: the run's length; default: 1")
       ->check(CLI::Range(1, kLargestCount).description(""))
       ->type_name("N");
   command
@@ -194,6 +197,16 @@ void require_consistent(TrainCommandOptions& options) {
     throw UsageError(error.what());
   }
   require_consistent(options.rehearsal, options.train, !options.data.empty());
+}
+
+void take_run_folder(TrainCommandOptions& options) {
+  const std::filesystem::path& folder = options.train.output;
+  options.lock.emplace(folder);
+  if (!options.overwrite && std::filesystem::exists(folder / "summary.json")) {
+    throw InvalidInput(fmt::format(
+        "{}: holds a run that has ended. Give another folder (-o), or start over in this one with --overwrite",
+        folder.string()));
+  }
 }
 
 }  // namespace frostpipe

@@ -40,4 +40,7 @@ void add_train_options(CLI::App& command, TrainCommandOptions& options);
 /// is none and for options that contradict each other or are missing.
 void require_consistent(TrainCommandOptions& options);
 
+/// Locks the run folder: one run at a time, and none over another that has ended. Throws InvalidInput.
+void take_run_folder(TrainCommandOptions& options);
+
 }  // namespace frostpipe

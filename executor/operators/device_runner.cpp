@@ -2,7 +2,6 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/zeros_like.h>
 
 #include <algorithm>
 #include <utility>
@@ -11,9 +10,6 @@
 
 namespace frostpipe {
 namespace {
-
-/// Receives are posted for so many tasks ahead, so that messages come while a device computes.
-constexpr int kTasksAhead = 8;
 
 /// One step of SGD with momentum, of a slice: its new values.
 at::Tensor stepped(const at::Tensor& values, const at::Tensor& gradient, at::Tensor momentum,
@@ -36,48 +32,26 @@ struct DeviceRunner::Inputs {
   at::Tensor weight_gradient;  // summed: this part's
 };
 
-std::vector<NetMomentum> no_momentum(const NetState& state) {
-  std::vector<NetMomentum> momentum;
-  for (const auto& layer : state)
-    momentum.push_back({.weights = layer.weights.defined() ? at::zeros_like(layer.weights) : at::Tensor(),
-                        .norm = layer.norm.defined() ? at::zeros_like(layer.norm) : at::Tensor()});
-  return momentum;
-}
-
 DeviceRunner::DeviceRunner(const NetShape& net, const OperatorPlan& plan, const OperatorTasks& tasks, int device,
                            TensorExchange& exchange)
-    : net_(net), plan_(plan), tasks_(tasks), device_(device), exchange_(exchange) {
+    : net_(net),
+      plan_(plan),
+      tasks_(tasks),
+      device_(device),
+      exchange_(exchange),
+      own_(tasks_of_device(plan, tasks, device)) {
   inputs_.resize(plan.graph.operators.size());
   parts_.resize(plan.graph.operators.size());
   for (std::size_t edge = 0; edge < plan.graph.edges.size(); ++edge)
     inputs_[plan.graph.edges[edge].to].push_back(static_cast<int>(edge));
-  std::vector<int> place_of(tasks.tasks.size(), -1), own(plan.graph.operators.size(), -1);
-  for (std::size_t task = 0; task < tasks.tasks.size(); ++task) {
+  for (std::size_t task = 0; task < tasks.tasks.size(); ++task)
     parts_[tasks.tasks[task].op].push_back(static_cast<int>(task));
-    if (tasks.tasks[task].device == device) own[tasks.tasks[task].op] = static_cast<int>(task);
-  }
-  for (const int op : plan.order[device]) {
-    place_of[own[op]] = static_cast<int>(order_.size());
-    order_.push_back(own[op]);
-  }
-  transfers_for_.resize(order_.size());
-  reads_.resize(order_.size());
-  for (const int task : order_)
-    for (const int reader : tasks.local_readers[task]) reads_[place_of[reader]].push_back(task);
-  for (int transfer = 0; transfer < static_cast<int>(tasks.transfers.size()); ++transfer) {
-    if (tasks.transfers[transfer].to_device != device) continue;
-    int first = static_cast<int>(order_.size());
-    for (const int reader : tasks.transfer_readers[transfer]) {
-      first = std::min(first, place_of[reader]);
-      reads_[place_of[reader]].push_back(tasks.transfers[transfer].task);
-    }
-    (first < static_cast<int>(order_.size()) ? transfers_for_[first] : new_weights_).push_back(transfer);
-  }
+  needed_ = find_samples_needed();
 }
 
-std::pair<int, int> DeviceRunner::samples_needed() const {
+std::pair<int, int> DeviceRunner::find_samples_needed() const {
   int begin = plan_.graph.batch, end = 0;
-  for (const int task : order_) {
+  for (const int task : own_.order) {
     const OperatorTask& one = tasks_.tasks[task];
     const Operator& op = plan_.graph.operators[one.op];
     const bool reads_pictures = !is_pooling(net_.layers[op.layer]) && net_.layers[op.layer].input < 0 &&
@@ -99,8 +73,7 @@ void DeviceRunner::begin_iteration(const NetState& state, const at::Tensor& pict
 }
 
 void DeviceRunner::run_task(int place, std::vector<NetMomentum>& momentum, const SgdOptions& options) {
-  take_for(place);
-  const int task = order_[place];
+  const int task = own_.order[place];
   const Operator& op = plan_.graph.operators[tasks_.tasks[task].op];
   {
     const Inputs inputs = inputs_of(task);
@@ -111,15 +84,15 @@ void DeviceRunner::run_task(int place, std::vector<NetMomentum>& momentum, const
     else
       keep_and_send(task, output_of(task, inputs));
   }
-  for (const int read : reads_[place]) values_.release(tasks_.tasks[read].op, read);
+  for (const int read : own_.reads[place]) values_.release(tasks_.tasks[read].op, read);
 }
 
 double DeviceRunner::end_iteration(NetState& state) {
   std::vector<at::Tensor> arriving;
-  for (const int transfer : new_weights_) exchange_.expect(transfer, arriving.emplace_back(empty_for(transfer)));
-  for (std::size_t i = 0; i < new_weights_.size(); ++i) {
-    exchange_.take(new_weights_[i]);
-    const int task = tasks_.transfers[new_weights_[i]].task, layer = layer_of(task);
+  for (const int transfer : own_.new_weights) exchange_.expect(transfer, arriving.emplace_back(empty_for(transfer)));
+  for (std::size_t i = 0; i < own_.new_weights.size(); ++i) {
+    exchange_.take(own_.new_weights[i]);
+    const int task = tasks_.transfers[own_.new_weights[i]].task, layer = layer_of(task);
     state[layer].weights.narrow(0, part_begin(task), arriving[i].size(0)).copy_(arriving[i]);
   }
   exchange_.end_iteration();
@@ -136,9 +109,9 @@ double DeviceRunner::end_iteration(NetState& state) {
 }
 
 /// Posts the receives of the tasks to come, and waits for this one's.
-void DeviceRunner::take_for(int place) {
-  for (; expected_ < std::min(place + kTasksAhead, static_cast<int>(order_.size())); ++expected_)
-    for (const int transfer : transfers_for_[expected_]) {
+void DeviceRunner::wait_for(int place) {
+  for (; expected_ < std::min(place + kTasksAhead, static_cast<int>(own_.order.size())); ++expected_)
+    for (const int transfer : own_.transfers_for[expected_]) {
       const TaskTransfer& one = tasks_.transfers[transfer];
       const auto into = empty_for(transfer);
       exchange_.expect(transfer, into);
@@ -149,7 +122,7 @@ void DeviceRunner::take_for(int place) {
                    .tensor = into,
                    .num_readers = static_cast<int>(tasks_.transfer_readers[transfer].size())});
     }
-  for (const int transfer : transfers_for_[place]) exchange_.take(transfer);
+  for (const int transfer : own_.transfers_for[place]) exchange_.take(transfer);
 }
 
 void DeviceRunner::keep_and_send(int task, const at::Tensor& output) {
@@ -198,7 +171,7 @@ DeviceRunner::Inputs DeviceRunner::inputs_of(int task) const {
   }
   const bool reads_pictures = !inputs.activation.defined() && net_.layers[op.layer].input < 0 &&
                               (op.kind == OperatorKind::forward || op.kind == OperatorKind::weight_gradient);
-  if (reads_pictures) inputs.activation = pictures_.narrow(0, one.begin, one.end - one.begin);
+  if (reads_pictures) inputs.activation = pictures_.narrow(0, one.begin - needed_.first, one.end - one.begin);
   if (!inputs.statistics.mean.defined() && op.kind == OperatorKind::normalise)
     inputs.statistics = running((*state_)[op.layer]);
   return inputs;
@@ -220,8 +193,8 @@ at::Tensor DeviceRunner::output_of(int task, const Inputs& in) {
       return normalise(layer, state, in.statistics, in.product, in.activation);
     case OperatorKind::elementwise: {
       if (!is_loss(op)) return pool(layer, in.activation);
-      const auto part =
-          cross_entropy(in.activation, labels_.narrow(0, one.begin, one.end - one.begin), plan_.graph.batch);
+      const auto part = cross_entropy(in.activation, labels_.narrow(0, one.begin - needed_.first, one.end - one.begin),
+                                      plan_.graph.batch);
       loss_ += part.loss;
       return part.gradient;
     }
@@ -245,8 +218,8 @@ at::Tensor DeviceRunner::output_of(int task, const Inputs& in) {
 }
 
 void DeviceRunner::update(int task, const Inputs& inputs, NetMomentum& momentum, const SgdOptions& options) {
-  const auto own = part_of(momentum.weights, task);
-  auto fresh = stepped(part_of((*state_)[layer_of(task)].weights, task), inputs.weight_gradient, own, options);
+  auto fresh =
+      stepped(part_of((*state_)[layer_of(task)].weights, task), inputs.weight_gradient, momentum.weights, options);
   for (const int transfer : tasks_.transfers_of[task]) exchange_.send(transfer, fresh);
   pending_.push_back({.layer = layer_of(task), .begin = part_begin(task), .weights = std::move(fresh)});
 }
@@ -299,8 +272,8 @@ at::Tensor DeviceRunner::part_of(const at::Tensor& weights, int update_task) con
 }
 
 std::int64_t DeviceRunner::begin_of(int update_task, int part) const {
-  const auto num_parts = static_cast<std::int64_t>(parts_[tasks_.tasks[update_task].op].size());
-  return num_weights(net_.layers[layer_of(update_task)]) * part / num_parts;
+  return frostpipe::part_begin(num_weights(net_.layers[layer_of(update_task)]), part,
+                               std::ssize(parts_[tasks_.tasks[update_task].op]));
 }
 
 bool DeviceRunner::is_loss(const Operator& op) const {

@@ -5,6 +5,8 @@
 #include <vector>
 
 #include "executor/nets/net_kernels.h"
+#include "executor/operators/device_tasks.h"
+#include "executor/operators/net_parts.h"
 #include "executor/operators/operator_values.h"
 #include "executor/operators/tensor_exchange.h"
 #include "plan/operators/operator_tasks.h"
@@ -17,12 +19,6 @@ struct SgdOptions {
   double learning_rate = 0.1, momentum = 0.9, weight_decay = 0;
 };
 
-/// Momentum, by layer: as the weights and the norm of its state. A device has that of its parts up to date.
-struct NetMomentum {
-  at::Tensor weights, norm;
-};
-std::vector<NetMomentum> no_momentum(const NetState& state);
-
 /// Carries out one device's part of an OperatorPlan, task by task. `net` must have given the plan's graph
 /// (counted_operators, frozen). What it refers to outlives it.
 class DeviceRunner {
@@ -31,15 +27,17 @@ class DeviceRunner {
                TensorExchange& exchange);
 
   /// The device's tasks in the plan's order.
-  const std::vector<int>& tasks() const { return order_; }
+  const std::vector<int>& tasks() const { return own_.order; }
 
   /// Samples of the mini-batch whose pictures or labels it reads, from the first to the last; none: [0, 0).
-  std::pair<int, int> samples_needed() const;
+  std::pair<int, int> samples_needed() const { return needed_; }
 
-  /// `pictures` [batch, channels, size, size] and `labels` [batch]: those of samples_needed alone are read. The weights
-  /// in `state` do not change before end_iteration.
+  /// `pictures` [n, channels, size, size] and `labels` [n]: of samples_needed. `state` and `momentum` are held_by this
+  /// device; the weights in `state` do not change before end_iteration.
   void begin_iteration(const NetState& state, const at::Tensor& pictures, const at::Tensor& labels);
-  /// tasks()[place]; places are called in their order. Waits for what it reads, and sends what others read.
+  /// For what tasks()[place] reads of other devices. To be called before run_task.
+  void wait_for(int place);
+  /// Places are called in their order. Sends what others read.
   void run_task(int place, std::vector<NetMomentum>& momentum, const SgdOptions& options);
   /// Takes the new weights from other devices and puts all new ones into `state`. Returns this device's part of the
   /// mean loss.
@@ -55,7 +53,7 @@ class DeviceRunner {
     at::Tensor norm;            // or scale and shift
     NormStatistics statistics;  // with them
   };
-  void take_for(int place);
+  std::pair<int, int> find_samples_needed() const;
   void keep_and_send(int task, const at::Tensor& output);
   Inputs inputs_of(int task) const;
   at::Tensor output_of(int task, const Inputs& in);
@@ -78,13 +76,11 @@ class DeviceRunner {
   const OperatorTasks& tasks_;
   int device_;
   TensorExchange& exchange_;
-  std::vector<int> order_;                       // tasks
-  std::vector<std::vector<int>> inputs_;         // by operator: edges
-  std::vector<std::vector<int>> parts_;          // by operator: its tasks on all devices
-  std::vector<std::vector<int>> transfers_for_;  // by place in order_: those that no task before waits for
-  std::vector<std::vector<int>> reads_;          // by place: tasks whose outputs it reads
-  std::vector<int> new_weights_;                 // transfers that come to this device
-  int expected_ = 0;                             // places whose transfers are expected
+  DeviceTasks own_;
+  std::vector<std::vector<int>> inputs_;  // by operator: edges
+  std::vector<std::vector<int>> parts_;   // by operator: its tasks on all devices
+  std::pair<int, int> needed_;
+  int expected_ = 0;  // places whose transfers are expected
   const NetState* state_ = nullptr;
   at::Tensor pictures_, labels_;
   OperatorValues values_;

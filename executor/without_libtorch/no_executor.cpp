@@ -1,4 +1,5 @@
 #include "executor/execute.h"
+#include "executor/execute_net.h"
 #include "executor/installation/libtorch_facts.h"
 #include "executor/serving/servable_model.h"
 #include "executor/serving/worker/partition_compute.h"
@@ -33,6 +34,22 @@ void fail_on_all_ranks(const Membership&, const std::string&) { left_out("train"
 void train(Membership&, const TrainOptions&, const InputsFound&, const TrainCallbacks&) { left_out("train"); }
 
 MeasuredProfile measure_profile(const RankEnvironment&, const MeasureOptions&, const Progress&) {
+  left_out("measure a profile");
+}
+
+bool is_net_folder(const std::filesystem::path&) { return false; }
+
+NetInputsFound check_net_inputs(const NetTrainOptions&) { left_out("train"); }
+
+void train_net(Membership&, const NetTrainOptions&, const Progress&) { left_out("train"); }
+
+void emulate_operators(Membership&, const OperatorPlan&, const std::filesystem::path&) { left_out("train"); }
+
+Evaluation evaluate_net(const EvaluateOptions&, const Progress&) { left_out("evaluate a model"); }
+
+void check_inputs(const OperatorMeasureOptions&) { left_out("measure a profile"); }
+
+MeasuredOperators measure_operators(const RankEnvironment&, const OperatorMeasureOptions&, const Progress&) {
   left_out("measure a profile");
 }
 

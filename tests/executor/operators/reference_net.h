@@ -19,6 +19,9 @@ class ReferenceNet {
   double step(const at::Tensor& pictures, const at::Tensor& labels, const SgdOptions& options,
               int num_micro_batches = 1);
 
+  /// From now on the first layers do not train.
+  void freeze(int layers) { frozen_layers_ = layers; }
+
   const NetState& state() const { return state_; }
   const std::vector<NetMomentum>& momentum() const { return momentum_; }
 

@@ -1,0 +1,11 @@
+#pragma once
+#include <string>
+
+#include "plan/operators/net_run.h"
+
+namespace frostpipe {
+
+/// What a run of operators did, for people. `folder`: where its files are.
+std::string net_run_text(const NetRun& run, const std::string& folder);
+
+}  // namespace frostpipe

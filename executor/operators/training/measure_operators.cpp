@@ -1,0 +1,196 @@
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/randint.h>
+#include <ATen/ops/randn.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "executor/communication/communicator.h"
+#include "executor/communication/hosts.h"
+#include "executor/execute_net.h"
+#include "executor/nets/net_folder.h"
+#include "executor/operators/device_runner.h"
+#include "executor/operators/training/cpu_class.h"
+#include "executor/profiler/measure_links.h"
+#include "profiles/error.h"
+#include "profiles/operators/counted_operators.h"
+#include "profiles/steady_clock.h"
+
+namespace frostpipe {
+namespace {
+
+/// Of one device nothing goes anywhere.
+class NoExchange final : public TensorExchange {
+ public:
+  void send(int, const at::Tensor&) override {}
+  void expect(int, const at::Tensor&) override {}
+  void take(int) override {}
+  void end_iteration() override {}
+};
+
+/// All on one device, in the graph's order.
+OperatorPlan plan_alone(const OperatorGraph& graph) {
+  OperatorPlan plan{.method = OperatorMethod::single, .graph = graph};
+  plan.machine.devices = {{.device_class = "here"}};
+  plan.order.resize(1);
+  for (int op = 0; op < static_cast<int>(graph.operators.size()); ++op) {
+    plan.graph.operators[op].times = {{.device_class = "here", .overhead_ns = 0, .work_ns = 0}};
+    plan.placement.emplace_back();
+    if (is_split_by_samples(graph.operators[op].kind)) plan.placement.back() = {{0, 0, graph.batch}};
+  }
+  plan.order[0] = topological_order(graph);
+  return plan;
+}
+
+/// Whole iterations of the net on this device, operator by operator, so that each finds the caches as in training.
+class NetBench {
+ public:
+  NetBench(const NetShape& net, int batch, const CpuClass& cpu)
+      : net_(net),
+        plan_(plan_alone(counted_operators(net, batch).graph)),
+        tasks_(tasks_of(plan_.graph, plan_.machine, plan_.placement)),
+        runner_(net_, plan_, tasks_, 0, exchange_),
+        slow_cpu_(cpu.slowdown),
+        state_(random_state(net, /*seed=*/1, at::kFloat)),
+        momentum_(no_momentum(state_)),
+        pictures_(at::randn({batch, net.channels, net.picture_size, net.picture_size})),
+        labels_(at::randint(net.layers.back().out_channels, {batch}, at::kLong)) {}
+
+  /// Times by operator.
+  std::vector<Nanoseconds> measure() {
+    std::vector<Nanoseconds> times(plan_.graph.operators.size());
+    runner_.begin_iteration(state_, pictures_, labels_);
+    for (int place = 0; place < static_cast<int>(runner_.tasks().size()); ++place) {
+      const Nanoseconds begin_ns = steady_now_ns();
+      runner_.run_task(place, momentum_, {.learning_rate = 1e-3});
+      slow_cpu_.slow_down(begin_ns);
+      times[tasks_.tasks[runner_.tasks()[place]].op] = steady_now_ns() - begin_ns;
+    }
+    runner_.end_iteration(state_);
+    return times;
+  }
+
+ private:
+  const NetShape& net_;
+  OperatorPlan plan_;
+  OperatorTasks tasks_;
+  NoExchange exchange_;
+  DeviceRunner runner_;
+  SlowCpu slow_cpu_;
+  NetState state_;
+  std::vector<NetMomentum> momentum_;
+  at::Tensor pictures_, labels_;
+};
+
+/// Mini-batches to measure: the whole one, and some smaller, which parts of it are like.
+std::vector<int> batches_to_measure(int batch) {
+  std::vector<int> batches;
+  for (const int divisor : {4, 2, 1})
+    if (batch / divisor > 0 && (batches.empty() || batches.back() != batch / divisor))
+      batches.push_back(batch / divisor);
+  return batches;
+}
+
+/// overhead + share x work through the mean times by least squares of relative errors; neither is negative.
+OperatorTime line_through(const std::string& device_class, const std::vector<std::pair<double, double>>& points) {
+  double s = 0, sx = 0, sxx = 0, sy = 0, sxy = 0;
+  for (const auto& [share, time] : points) {
+    const double weight = 1 / (std::max(time, 1.0) * std::max(time, 1.0));
+    s += weight, sx += weight * share, sxx += weight * share * share, sy += weight * time, sxy += weight * share * time;
+  }
+  const double determinant = s * sxx - sx * sx;
+  double work = determinant > 0 ? (s * sxy - sx * sy) / determinant : 0;
+  double overhead = s > 0 ? (sy - work * sx) / s : 0;
+  if (overhead < 0) overhead = 0, work = sxy / sxx;
+  if (work < 0) work = 0, overhead = sy / s;
+  return {.device_class = device_class,
+          .overhead_ns = static_cast<Nanoseconds>(overhead),
+          .work_ns = static_cast<Nanoseconds>(work)};
+}
+
+/// Updates are split along the parameters, whatever the mini-batch: their time is that of the whole, all of it work.
+OperatorTime time_of(const Operator& one, const std::string& device_class,
+                     const std::vector<std::pair<double, double>>& points) {
+  if (is_split_by_samples(one.kind)) return line_through(device_class, points);
+  double sum = 0;
+  for (const auto& [share, time] : points) sum += time;
+  const auto mean = static_cast<Nanoseconds>(sum / static_cast<double>(points.size()));
+  return {.device_class = device_class, .overhead_ns = 0, .work_ns = mean};
+}
+
+/// Means of this rank's times by operator, of each mini-batch; the first iteration of each is not counted.
+std::map<int, std::vector<double>> measure_batches(const NetShape& net, const OperatorMeasureOptions& options,
+                                                   const CpuClass& cpu, Communicator& communicator,
+                                                   const Progress& progress) {
+  const std::vector<int> batches = batches_to_measure(options.global_batch_size);
+  const int num_rounds = options.quick ? 2 : 6;
+  std::map<int, std::vector<double>> means;
+  double done = 0;
+  for (const int batch : batches) {
+    NetBench bench(net, batch, cpu);
+    std::vector<double>& mean = means[batch];
+    for (int round = 0; round <= num_rounds; ++round) {
+      communicator.control_group().barrier();  // ranks share memory and caches, as in training
+      const std::vector<Nanoseconds> times = bench.measure();
+      mean.resize(times.size());
+      for (std::size_t op = 0; op < times.size() && round > 0; ++op)
+        mean[op] += static_cast<double>(times[op]) / num_rounds;
+      if (communicator.rank() == 0)
+        progress((done + (round + 1.0) / (num_rounds + 1)) / static_cast<double>(batches.size()),
+                 fmt::format("mini-batches of {} samples, round {} of {}", batch, round, num_rounds));
+    }
+    ++done;
+  }
+  return means;
+}
+
+CpuClass class_of_rank(const OperatorMeasureOptions& options, int rank) {
+  return *parse_cpu_class(options.device_classes.at(rank));
+}
+
+}  // namespace
+
+void check_inputs(const OperatorMeasureOptions& options) {
+  open_net_folder(options.model);
+  for (const std::string& one : options.device_classes)
+    if (!parse_cpu_class(one))
+      throw InvalidInput("--hardware",
+                         "must be CPUs to be measured: \"cpu\", \"cpu x THREADS\", \"cpu / SLOWDOWN\", with commas "
+                         "between them",
+                         one);
+}
+
+MeasuredOperators measure_operators(const RankEnvironment& self, const OperatorMeasureOptions& options,
+                                    const Progress& progress) {
+  const at::NoGradGuard no_grad;
+  const NetFolder folder = open_net_folder(options.model);
+  const CpuClass cpu = class_of_rank(options, self.rank);
+  const auto device = make_device("cpu", self.local_rank, cpu.threads);
+  const auto communicator = Communicator::connect(self, *device);
+  MeasuredOperators result{.graph = counted_operators(folder.net, options.global_batch_size).graph, .cluster = {}};
+  if (self.rank == 0) progress(0, "links between ranks");
+  result.cluster = measure_links(*communicator, *device, at::TensorOptions().dtype(at::kFloat), std::nullopt,
+                                 options.quick, hosts_of_ranks(*communicator));
+  const auto means = measure_batches(folder.net, options, cpu, *communicator, progress);
+  nlohmann::json own;
+  for (const auto& [batch, times] : means) own[std::to_string(batch)] = times;
+  std::vector<nlohmann::json> all;
+  for (const std::string& text : communicator->gather(own.dump())) {
+    result.cluster.devices[all.size()].type = options.device_classes[all.size()];
+    all.push_back(nlohmann::json::parse(text));
+  }
+  for (std::size_t op = 0; op < result.graph.operators.size(); ++op) {
+    std::map<std::string, std::vector<std::pair<double, double>>> points;  // by class; several ranks may be of one
+    for (std::size_t rank = 0; rank < all.size(); ++rank)
+      for (const auto& [batch, times] : all[rank].items())
+        points[options.device_classes[rank]].emplace_back(std::stod(batch) / options.global_batch_size,
+                                                          times[op].get<double>());
+    Operator& one = result.graph.operators[op];
+    for (const auto& [device_class, of_class] : points) one.times.push_back(time_of(one, device_class, of_class));
+  }
+  return result;
+}
+
+}  // namespace frostpipe

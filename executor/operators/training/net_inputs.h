@@ -1,0 +1,22 @@
+#pragma once
+#include "executor/execute_net.h"
+#include "executor/loading/dataset.h"
+#include "executor/nets/net_folder.h"
+#include "executor/operators/training/cpu_class.h"
+
+namespace frostpipe {
+
+/// What a run of a net reads.
+struct NetTask {
+  NetFolder folder;
+  Dataset dataset;
+};
+
+/// Reads the folder's configuration and the data. Throws InvalidInput, also unless every plan is of the folder's net
+/// and its mini-batch is no larger than the data.
+NetTask open_net_task(const NetTrainOptions& options);
+
+/// Of every device of a plan. Throws InvalidInput unless all are CPUs.
+std::vector<CpuClass> cpu_classes_of(const OperatorPlan& plan, const std::string& source);
+
+}  // namespace frostpipe

@@ -1,0 +1,104 @@
+"""A user's way with a convolutional net: a config alone, operators measured on unequal CPUs, plans, training, freezing,
+scoring. Oracles: every plan gives what a single device gives; evaluate says what the run said; emulated devices take
+what the plan predicts."""
+
+import json
+import sys
+import unittest
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
+from end_to_end import EndToEndTest
+from families_test import write_pictures
+
+CONFIG = {"model_type": "resnet", "embedding_size": 8, "hidden_sizes": [8, 16], "depths": [1, 1],
+          "layer_type": "basic"}
+
+
+class NetsTest(EndToEndTest):
+    def setUp(self):
+        super().setUp()
+        (self.folder / "net").mkdir()
+        self.write("net/config.json", json.dumps(CONFIG))
+        self.write("net/preprocessor_config.json", json.dumps({"size": {"height": 16, "width": 16}}))
+        write_pictures(self.folder / "pictures", 20)
+        self.run_tool("profile", "--operators", "--model", "net", "--hardware", "cpu,cpu / 2", "--global-batch", 12,
+                      "--quick", "-o", "operators.json", "--cluster", "unequal.json")
+
+    def plan(self, method):
+        self.run_tool("plan", "--method", method, "--profile", "operators.json", "--cluster", "unequal.json", "-o",
+                      f"{method}.json")
+        return f"{method}.json"
+
+    def train_net(self, method, out, *options):
+        done = self.run_tool("train", self.plan(method), "--model", "net", "--data", "pictures", "-o", out,
+                             "--learning-rate", 0.02, "--epochs", 3, *options)
+        return self.read(f"{out}/summary.json"), done
+
+    def split_evenly(self, source, target):
+        """The same plan with every operator in two halves: the planner would leave so small a net on one device."""
+        def edit(plan):
+            half = plan["graph"]["batch"] // 2
+            plan["placement"] = [[{"device": 0, "begin": 0, "end": half},
+                                  {"device": 1, "begin": half, "end": 2 * half}] if ranges else []
+                                 for ranges in plan["placement"]]
+            plan["order"] = [max(plan["order"], key=len)] * 2
+        self.write(target, (self.folder / source).read_text())
+        self.edit(target, edit)
+
+    def test_two_devices_train_what_one_does_and_freeze(self):
+        alone, done = self.train_net("mtrain-single", "alone", "--freeze", "fixed:4,6")
+        self.assertIn("the whole model starts at random", done.stderr)
+        self.split_evenly("mtrain-single.json", "halves.json")
+        self.run_tool("train", "halves.json", "--model", "net", "--data", "pictures", "-o", "halves", "--learning-rate",
+                      0.02, "--epochs", 3)
+        whole, _ = self.train_net("mtrain-single", "whole")
+        halves = self.read("halves/summary.json")
+        for run in (alone, whole, halves):
+            self.assertEqual(run["num_iterations"], 3 * 4)
+            self.assertLess(run["epochs"][-1]["loss"], run["epochs"][0]["loss"])
+        for one, other in zip(whole["epochs"], halves["epochs"], strict=True):
+            self.assertAlmostEqual(one["loss"], other["loss"], delta=1e-4)
+            self.assertEqual(one["test_accuracy"], other["test_accuracy"])
+        self.assertTrue(all(device["peak_memory_bytes"] > 0 for device in halves["devices"]))
+        self.assertEqual([epoch["frozen_layers"] for epoch in alone["epochs"]], [0, 4, 6])
+        self.assertNotEqual(alone["epochs"][1]["loss"], whole["epochs"][1]["loss"])
+        processes = {event["args"]["name"] for event in self.read("halves/trace.json")["traceEvents"]
+                     if event["ph"] == "M"}
+        self.assertEqual(processes, {f"device {device}: {what}" for device in ("0 (cpu)", "1 (cpu / 2)")
+                                     for what in ("predicted", "measured")})
+
+    def test_evaluate_says_what_the_run_said(self):
+        run, _ = self.train_net("mtrain", "run", "--test-data", "pictures")
+        score = json.loads(self.run_tool("evaluate", "--model", "run/model", "--data", "pictures", "--predictions",
+                                         "said.csv", "--format", "json").stdout)
+        self.assertEqual(score["value"], run["epochs"][-1]["test_accuracy"])
+        self.assertEqual(len((self.folder / "said.csv").read_text().splitlines()), 1 + 60)
+
+    def test_emulated_devices_take_what_is_predicted(self):
+        for method in ("mtrain", "mtrain-data-parallel", "mtrain-pipeline"):
+            self.run_tool("train", self.plan(method), "--device", "emulated", "-o", method)
+            epoch = self.read(f"{method}/summary.json")["epochs"][0]
+            self.assertAlmostEqual(epoch["iteration_ns"] / epoch["predicted_iteration_ns"], 1, delta=0.02)
+
+    def test_what_does_not_fit_is_refused_in_a_sentence(self):
+        plan = self.plan("mtrain")
+        train = ("train", plan, "--model", "net", "--data", "pictures", "-o", "refused")
+        self.assert_refused(*train, "--resume", "no", code=2, says=["--resume: is not for train of a plan of operators"])
+        self.assert_refused(*train, "--freeze", "paper", code=2, says=["--freeze: must be plan or fixed:N,N,..."])
+        self.assert_refused(*train, "--freeze", "fixed:99", says=["--freeze: must freeze at least the 0 layers"])
+        self.assert_refused("train", plan, "--data", "pictures", code=2, says=["--model: needed"])
+        self.assert_refused("train", plan, "--model", "net", "--data", "operators.json",
+                            says=["operators.json: must be pictures"])
+        self.write("net/preprocessor_config.json", json.dumps({"size": {"height": 32, "width": 32}}))
+        self.assert_refused(*train, says=[f"{plan}: graph.operators: must be those of net with pictures of 32 pixels"])
+        self.write("net/preprocessor_config.json", json.dumps({"size": {"height": 16, "width": 16}}))
+        text = (self.folder / self.plan("mtrain-data-parallel")).read_text()
+        self.write(plan, text.replace("cpu / 2", "A100"))
+        self.assert_refused(*train, says=[f"{plan}: machine.devices[1].device_class", "or train with --device emulated"])
+        self.assert_refused("profile", "--operators", "--model", "net", "--hardware", "V100", "-o", "p.json",
+                            says=["--hardware: must be CPUs to be measured"])
+
+
+if __name__ == "__main__":
+    unittest.main()
