@@ -3,6 +3,7 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/avg_pool2d.h>
 #include <ATen/ops/avg_pool2d_backward.h>
+#include <ATen/ops/batch_norm_update_stats.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/convolution.h>
 #include <ATen/ops/convolution_backward.h>
@@ -13,6 +14,9 @@
 #include <ATen/ops/max_pool2d_with_indices.h>
 #include <ATen/ops/max_pool2d_with_indices_backward.h>
 #include <ATen/ops/mm.h>
+#include <ATen/ops/native_batch_norm.h>
+#include <ATen/ops/native_batch_norm_backward.h>
+#include <ATen/ops/ones_like.h>
 #include <ATen/ops/relu.h>
 #include <ATen/ops/stack.h>
 #include <ATen/ops/threshold_backward.h>
@@ -27,11 +31,6 @@ std::vector<std::int64_t> twice(int value) { return {value, value}; }
 
 at::Tensor per_channel(const at::Tensor& values) { return values.view({1, -1, 1, 1}); }
 
-/// Over samples and pixels.
-constexpr std::array<std::int64_t, 3> kAllButChannels = {0, 2, 3};
-
-at::Tensor sum_of(const at::Tensor& x) { return x.sum(at::IntArrayRef(kAllButChannels)); }
-
 std::tuple<at::Tensor, at::Tensor, at::Tensor> convolution_gradients(const NetLayer& layer, const at::Tensor& gradient,
                                                                      const at::Tensor& x, const at::Tensor& kernel,
                                                                      std::array<bool, 3> wanted) {
@@ -42,9 +41,15 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> convolution_gradients(const NetLa
 
 at::Tensor inverse_deviation(const NormStatistics& statistics) { return (statistics.variance + kNormEpsilon).rsqrt(); }
 
+/// scale x (x - mean) / sqrt(variance + epsilon) + shift, per channel, in one pass.
+at::Tensor affine(const NormStatistics& statistics, const at::Tensor& x, const at::Tensor& scale,
+                  const at::Tensor& shift) {
+  return std::get<0>(at::native_batch_norm(x, scale, shift, statistics.mean, statistics.variance, /*training=*/false,
+                                           /*momentum=*/0, kNormEpsilon));
+}
+
 at::Tensor scaled(const NetLayerState& state, const NormStatistics& statistics, const at::Tensor& x) {
-  const auto factor = state.norm[0] * inverse_deviation(statistics);
-  return x * per_channel(factor) + per_channel(state.norm[1] - statistics.mean * factor);
+  return affine(statistics, x, state.norm[0], state.norm[1]);
 }
 
 at::Tensor rows_of(const at::Tensor& x) { return x.reshape({x.size(0), -1}); }
@@ -114,8 +119,8 @@ at::Tensor pool_gradient(const NetLayer& layer, const at::Tensor& gradient, cons
 }
 
 at::Tensor partial_statistics(const at::Tensor& x) {
-  const auto mean = sum_of(x) / (x.numel() / x.size(1));
-  return at::stack({mean, sum_of((x - per_channel(mean)).square())});
+  const auto [mean, variance] = at::batch_norm_update_stats(x, {}, {}, /*momentum=*/0);
+  return at::stack({mean, variance * (x.numel() / x.size(1))});
 }
 
 NormStatistics merged(const std::vector<at::Tensor>& parts, const std::vector<std::int64_t>& counts) {
@@ -148,17 +153,17 @@ at::Tensor before_relu(const NetLayer& layer, const NetLayerState& state, const 
 }
 
 at::Tensor partial_norm_gradient(const NormStatistics& statistics, const at::Tensor& x, const at::Tensor& gradient) {
-  const auto products = sum_of(gradient * (x - per_channel(statistics.mean)));
-  return at::stack({sum_of(gradient), products * inverse_deviation(statistics)});
+  const auto [none, of_scale, of_shift] = at::native_batch_norm_backward(
+      gradient, x, at::ones_like(statistics.mean), {}, {}, statistics.mean, inverse_deviation(statistics),
+      /*train=*/true, kNormEpsilon, {false, true, true});
+  return at::stack({of_shift, of_scale});
 }
 
 at::Tensor normalise_gradient(const NetLayerState& state, const NormStatistics& statistics, const at::Tensor& x,
                               const at::Tensor& gradient, const at::Tensor& sums) {
-  const auto inverse = inverse_deviation(statistics);
-  const auto slope = inverse * sums[1] / statistics.count;
-  const auto centred =
-      gradient - per_channel(sums[0] / statistics.count) - (x - per_channel(statistics.mean)) * per_channel(slope);
-  return centred * per_channel(state.norm[0] * inverse);
+  const auto factor = state.norm[0] * inverse_deviation(statistics);
+  const auto share = factor / -statistics.count;
+  return affine(statistics, x, sums[1] * share, sums[0] * share).addcmul_(gradient, per_channel(factor));
 }
 
 void update_running(NetLayerState& state, const NormStatistics& statistics) {
