@@ -84,7 +84,8 @@ class NetsTest(EndToEndTest):
     def test_what_does_not_fit_is_refused_in_a_sentence(self):
         plan = self.plan("mtrain")
         train = ("train", plan, "--model", "net", "--data", "pictures", "-o", "refused")
-        self.assert_refused(*train, "--resume", "no", code=2, says=["--resume: is not for train of a plan of operators"])
+        self.assert_refused(*train, "--resume", "no", code=2,
+                            says=["--resume: is not for train of a plan of operators"])
         self.assert_refused(*train, "--freeze", "paper", code=2, says=["--freeze: must be plan or fixed:N,N,..."])
         self.assert_refused(*train, "--freeze", "fixed:99", says=["--freeze: must freeze at least the 0 layers"])
         self.assert_refused("train", plan, "--data", "pictures", code=2, says=["--model: needed"])
@@ -95,7 +96,8 @@ class NetsTest(EndToEndTest):
         self.write("net/preprocessor_config.json", json.dumps({"size": {"height": 16, "width": 16}}))
         text = (self.folder / self.plan("mtrain-data-parallel")).read_text()
         self.write(plan, text.replace("cpu / 2", "A100"))
-        self.assert_refused(*train, says=[f"{plan}: machine.devices[1].device_class", "or train with --device emulated"])
+        self.assert_refused(*train,
+                            says=[f"{plan}: machine.devices[1].device_class", "or train with --device emulated"])
         self.assert_refused("profile", "--operators", "--model", "net", "--hardware", "V100", "-o", "p.json",
                             says=["--hardware: must be CPUs to be measured"])
 
