@@ -56,6 +56,7 @@ void fields(Archive& archive, json::Value<Archive, Cluster>& cluster) {
   archive("node_pairs", cluster.node_pairs, json::MayBeMissing{});
   archive("regroup_ns", cluster.regroup_ns, json::kDuration);
   archive("shared_links", cluster.shared_links, json::MayBeMissing{});
+  archive("message_bytes_per_cpu_second", cluster.message_bytes_per_cpu_second, json::MayBeMissing{json::at_least(0)});
   archive("communication", cluster.communication, json::MayBeMissing{});
   archive("price_per_hour", cluster.price_per_hour, json::MayBeMissing{json::between(0, 1'000'000'000)});
 }

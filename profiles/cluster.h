@@ -88,6 +88,9 @@ struct Cluster {
   /// Measured time to rebuild a phase's process groups; none = not measured.
   std::optional<Nanoseconds> regroup_ns = std::nullopt;
   std::vector<SharedLink> shared_links;
+  /// Of ranks whose own processor carries their messages: bytes that it sends or receives in a second of its time. 0:
+  /// messages take none of it.
+  std::int64_t message_bytes_per_cpu_second = 0;
   Communication communication;
   /// Of one device, by its type; for planners of serving that seek the cheapest plan.
   std::map<std::string, double> price_per_hour;

@@ -29,6 +29,7 @@ void fields(Archive& archive, json::Value<Archive, OperatorMachine>& machine) {
   archive("within_node", machine.within_node);
   archive("between_nodes", machine.between_nodes);
   archive("shared_ports", machine.shared_ports);
+  archive("message_bytes_per_cpu_second", machine.message_bytes_per_cpu_second, json::MayBeMissing{json::at_least(0)});
 }
 
 template <class Archive>

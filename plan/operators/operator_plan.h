@@ -25,6 +25,8 @@ struct OperatorMachine {
   Link within_node, between_nodes;
   /// A device sends to one other and receives from one other at a time.
   bool shared_ports = false;
+  /// Cluster::message_bytes_per_cpu_second: a task takes longer by what it sends, and by what comes for it first.
+  std::int64_t message_bytes_per_cpu_second = 0;
   bool operator==(const OperatorMachine&) const = default;
 };
 

@@ -120,6 +120,26 @@ class Lowering {
     result_.local_readers = lists_of(local_, result_.tasks.size());
     result_.transfers_of = lists_of(of_task_, result_.tasks.size());
     result_.transfer_readers = lists_of(remote_, result_.transfers.size());
+    if (machine_.message_bytes_per_cpu_second > 0) add_work_of_messages();
+  }
+
+  void add_work_of_messages() {
+    for (std::size_t i = 0; i < result_.transfers.size(); ++i) {
+      const TaskTransfer& transfer = result_.transfers[i];
+      const auto work_ns = static_cast<Nanoseconds>(1e9 * static_cast<double>(transfer.bytes) /
+                                                    static_cast<double>(machine_.message_bytes_per_cpu_second));
+      result_.tasks[transfer.task].duration_ns += work_ns;
+      result_.tasks[receiving_task(i)].duration_ns += work_ns;
+    }
+  }
+
+  /// A reader of the transfer; where new weights come, the receiver's part of the update.
+  int receiving_task(std::size_t transfer) const {
+    const auto readers = result_.transfer_readers[static_cast<int>(transfer)];
+    if (!readers.empty()) return readers.front();
+    const TaskTransfer& one = result_.transfers[transfer];
+    const auto& parts = parts_[result_.tasks[one.task].op];
+    return *std::ranges::find(parts, one.to_device, [&](int task) { return result_.tasks[task].device; });
   }
 
   const OperatorGraph& graph_;

@@ -6,7 +6,8 @@ namespace frostpipe {
 
 OperatorMachine machine_of(const Cluster& cluster) {
   OperatorMachine machine{.within_node = cluster.intra_node.point_to_point,
-                          .between_nodes = cluster.inter_node.point_to_point};
+                          .between_nodes = cluster.inter_node.point_to_point,
+                          .message_bytes_per_cpu_second = cluster.message_bytes_per_cpu_second};
   for (Link* link : {&machine.within_node, &machine.between_nodes}) link->measured_bandwidth.reset();
   for (const Device& device : cluster.devices)
     machine.devices.push_back({.device_class = device.type, .node = device.node});

@@ -1,9 +1,11 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/randint.h>
 #include <ATen/ops/randn.h>
+#include <ATen/ops/zeros.h>
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <ctime>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -42,6 +44,13 @@ OperatorPlan plan_alone(const OperatorGraph& graph) {
   }
   plan.order[0] = topological_order(graph);
   return plan;
+}
+
+/// Of all threads of this process.
+Nanoseconds processor_time_ns() {
+  timespec time{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return time.tv_sec * Nanoseconds{1'000'000'000} + time.tv_nsec;
 }
 
 /// Whole iterations of the net on this device, operator by operator, so that each finds the caches as in training.
@@ -146,6 +155,31 @@ std::map<int, std::vector<double>> measure_batches(const NetShape& net, const Op
   return means;
 }
 
+/// Bytes that a rank's processor sends or receives in a second of its time: each sends to the next one, all at once.
+std::int64_t message_bytes_per_cpu_second(Communicator& communicator) {
+  constexpr int kMessages = 16;
+  constexpr std::int64_t kBytes = 4 << 20;
+  const int rank = communicator.rank(), num_ranks = communicator.world_size();
+  if (num_ranks < 2) return 0;
+  Group& group = communicator.weight_transfer_group();
+  const auto sent = at::zeros({kBytes}, at::kByte), received = at::zeros({kBytes}, at::kByte);
+  const auto exchange = [&] {
+    for (int i = 0; i < kMessages; ++i) {
+      Transfer coming = group.receive(received, (rank + num_ranks - 1) % num_ranks, i, "measuring messages");
+      Transfer going = group.send(sent, (rank + 1) % num_ranks, i, "measuring messages");
+      going.wait();
+      coming.wait();
+    }
+  };
+  exchange();  // memory is touched for the first time
+  communicator.control_group().barrier();
+  const Nanoseconds begin_ns = processor_time_ns();
+  exchange();
+  const auto took_ns = static_cast<double>(processor_time_ns() - begin_ns);
+  const double ns_per_byte = communicator.sum({took_ns / (2.0 * kMessages * kBytes)}).front() / num_ranks;
+  return static_cast<std::int64_t>(1e9 / ns_per_byte);
+}
+
 CpuClass class_of_rank(const OperatorMeasureOptions& options, int rank) {
   return *parse_cpu_class(options.device_classes.at(rank));
 }
@@ -173,6 +207,7 @@ MeasuredOperators measure_operators(const RankEnvironment& self, const OperatorM
   if (self.rank == 0) progress(0, "links between ranks");
   result.cluster = measure_links(*communicator, *device, at::TensorOptions().dtype(at::kFloat), std::nullopt,
                                  options.quick, hosts_of_ranks(*communicator));
+  result.cluster.message_bytes_per_cpu_second = message_bytes_per_cpu_second(*communicator);
   const auto means = measure_batches(folder.net, options, cpu, *communicator, progress);
   nlohmann::json own;
   for (const auto& [batch, times] : means) own[std::to_string(batch)] = times;
