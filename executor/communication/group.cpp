@@ -63,6 +63,11 @@ void Transfer::wait() {
   state_->received = at::Tensor();
 }
 
+bool Transfer::is_done() const {
+  const bool is_timed = state_->time_work && !state_->time_work->isCompleted();
+  return !is_timed && (!state_->work || state_->work->isCompleted());
+}
+
 const at::Tensor& Transfer::tensor() const { return state_->tensor; }
 
 Group::Group(int self, std::vector<int> ranks, c10::intrusive_ptr<c10d::Backend> backend, bool host_staging)

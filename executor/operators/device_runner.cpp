@@ -2,6 +2,7 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/sub.h>
 
 #include <algorithm>
 #include <utility>
@@ -11,12 +12,10 @@
 namespace frostpipe {
 namespace {
 
-/// One step of SGD with momentum, of a slice: its new values.
-at::Tensor stepped(const at::Tensor& values, const at::Tensor& gradient, at::Tensor momentum,
-                   const SgdOptions& options) {
+/// The momentum after one step of SGD, in place.
+void step(at::Tensor momentum, const at::Tensor& values, const at::Tensor& gradient, const SgdOptions& options) {
   momentum.mul_(options.momentum).add_(gradient);
   if (options.weight_decay > 0) momentum.add_(values, options.weight_decay);
-  return values - options.learning_rate * momentum;
 }
 
 }  // namespace
@@ -47,6 +46,11 @@ DeviceRunner::DeviceRunner(const NetShape& net, const OperatorPlan& plan, const 
   for (std::size_t task = 0; task < tasks.tasks.size(); ++task)
     parts_[tasks.tasks[task].op].push_back(static_cast<int>(task));
   needed_ = find_samples_needed();
+  last_use_.resize(net.layers.size(), -1);
+  for (int place = 0; place < static_cast<int>(own_.order.size()); ++place) {
+    const Operator& op = plan.graph.operators[tasks.tasks[own_.order[place]].op];
+    if (op.kind == OperatorKind::forward || op.kind == OperatorKind::input_gradient) last_use_[op.layer] = place;
+  }
 }
 
 std::pair<int, int> DeviceRunner::find_samples_needed() const {
@@ -73,6 +77,7 @@ void DeviceRunner::begin_iteration(const NetState& state, const at::Tensor& pict
 }
 
 void DeviceRunner::run_task(int place, std::vector<NetMomentum>& momentum, const SgdOptions& options) {
+  place_ = place;
   const int task = own_.order[place];
   const Operator& op = plan_.graph.operators[tasks_.tasks[task].op];
   {
@@ -217,19 +222,23 @@ at::Tensor DeviceRunner::output_of(int task, const Inputs& in) {
   FROSTPIPE_CHECK(false, "updates have no output of samples");
 }
 
+/// In place where no task to come reads the layer's weights.
 void DeviceRunner::update(int task, const Inputs& inputs, NetMomentum& momentum, const SgdOptions& options) {
-  auto fresh =
-      stepped(part_of((*state_)[layer_of(task)].weights, task), inputs.weight_gradient, momentum.weights, options);
+  auto weights = part_of((*state_)[layer_of(task)].weights, task);
+  step(momentum.weights, weights, inputs.weight_gradient, options);
+  const bool in_place = place_ > last_use_[layer_of(task)];
+  auto fresh = in_place ? weights.sub_(momentum.weights, options.learning_rate)
+                        : at::sub(weights, momentum.weights, options.learning_rate);
   for (const int transfer : tasks_.transfers_of[task]) exchange_.send(transfer, fresh);
-  pending_.push_back({.layer = layer_of(task), .begin = part_begin(task), .weights = std::move(fresh)});
+  if (!in_place) pending_.push_back({.layer = layer_of(task), .begin = part_begin(task), .weights = std::move(fresh)});
 }
 
 void DeviceRunner::update_norm(int task, const Inputs& inputs, NetMomentum& momentum, const SgdOptions& options) {
   const int layer = layer_of(task);
-  const auto gradient = inputs.sums.flip(0);  // the scale's first
-  pending_.push_back({.layer = layer,
-                      .norm = stepped((*state_)[layer].norm, gradient, momentum.norm, options),
-                      .statistics = inputs.statistics});
+  const auto& norm = (*state_)[layer].norm;
+  step(momentum.norm, norm, inputs.sums.flip(0), options);  // the scale's first
+  pending_.push_back(
+      {.layer = layer, .norm = at::sub(norm, momentum.norm, options.learning_rate), .statistics = inputs.statistics});
 }
 
 NormStatistics DeviceRunner::statistics_from(int op) const {

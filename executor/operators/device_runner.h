@@ -33,7 +33,7 @@ class DeviceRunner {
   std::pair<int, int> samples_needed() const { return needed_; }
 
   /// `pictures` [n, channels, size, size] and `labels` [n]: of samples_needed. `state` and `momentum` are held_by this
-  /// device; the weights in `state` do not change before end_iteration.
+  /// device. From here to end_iteration `state` is nobody else's.
   void begin_iteration(const NetState& state, const at::Tensor& pictures, const at::Tensor& labels);
   /// For what tasks()[place] reads of other devices. To be called before run_task.
   void wait_for(int place);
@@ -80,7 +80,9 @@ class DeviceRunner {
   std::vector<std::vector<int>> inputs_;  // by operator: edges
   std::vector<std::vector<int>> parts_;   // by operator: its tasks on all devices
   std::pair<int, int> needed_;
-  int expected_ = 0;  // places whose transfers are expected
+  std::vector<int> last_use_;  // by layer: place of the last task that reads its weights
+  int expected_ = 0;           // places whose transfers are expected
+  int place_ = 0;              // of the task that runs
   const NetState* state_ = nullptr;
   at::Tensor pictures_, labels_;
   OperatorValues values_;

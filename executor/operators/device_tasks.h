@@ -21,7 +21,4 @@ inline std::int64_t part_begin(std::int64_t num_weights, std::int64_t part, std:
   return num_weights * part / num_parts;
 }
 
-/// Receives are posted for so many tasks ahead, so that messages come while a device computes.
-inline constexpr int kTasksAhead = 8;
-
 }  // namespace frostpipe

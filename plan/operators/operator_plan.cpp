@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <set>
 
 #include "plan/plan_json.h"
 #include "profiles/enum_words.h"
@@ -89,10 +88,6 @@ std::vector<int>* holders_by(OperatorKind kind, int layer, std::vector<std::vect
   }
 }
 
-bool is_kept_for_backward(OperatorKind kind) {
-  return kind == OperatorKind::forward || kind == OperatorKind::normalise || kind == OperatorKind::elementwise;
-}
-
 }  // namespace
 
 Nanoseconds duration_ns(const Operator& one, const std::string& device_class, double share) {
@@ -120,26 +115,6 @@ std::vector<std::vector<int>> holders_of(const OperatorGraph& graph, const Opera
       holders[op] = one.kind == OperatorKind::update ? of_weights[one.layer] : of_norm[one.layer];
   }
   return holders;
-}
-
-std::vector<Bytes> memory_of(const OperatorGraph& graph, const OperatorPlacement& placement, int num_devices) {
-  std::vector<Bytes> memory(num_devices);
-  const auto holders = holders_of(graph, placement);
-  std::set<std::pair<int, int>> held;  // (layer, device)
-  for (std::size_t op = 0; op < graph.operators.size(); ++op) {
-    const Operator& one = graph.operators[op];
-    for (const auto& range : placement[op]) {
-      const bool needs_weights = one.kind == OperatorKind::forward || one.kind == OperatorKind::input_gradient;
-      if (needs_weights && held.emplace(one.layer, range.device).second) memory[range.device] += one.weight_bytes;
-      if (one.kind == OperatorKind::weight_gradient) memory[range.device] += one.weight_bytes;
-      if (is_kept_for_backward(one.kind))
-        memory[range.device] += one.output_bytes * (range.end - range.begin) / graph.batch;
-    }
-    for (const int device : holders[op])
-      memory[device] += one.kind == OperatorKind::update ? one.weight_bytes / static_cast<Bytes>(holders[op].size())
-                                                         : one.weight_bytes;
-  }
-  return memory;
 }
 
 std::string to_json(const OperatorPlan& plan) {

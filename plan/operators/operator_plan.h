@@ -60,7 +60,7 @@ struct OperatorPlan {
   Nanoseconds predicted_ns = 0;
   /// No plan of these operators on these devices is faster.
   Nanoseconds lower_bound_ns = 0;
-  /// Per device, as memory_of counts it.
+  /// Per device, as peak_memory_of counts it (simulator/operators/operator_memory.h).
   std::vector<Bytes> predicted_memory_bytes;
   Provenance provenance;
   bool operator==(const OperatorPlan&) const = default;
@@ -79,9 +79,6 @@ Nanoseconds duration_ns(const Operator& one, const std::string& device_class, do
 /// Per operator the devices of an update, ascending: those that have a part of the layer's forward or input gradient
 /// and so need its weights; of a norm_update those that apply the batch norm or its gradient. Empty of other operators.
 std::vector<std::vector<int>> holders_of(const OperatorGraph& graph, const OperatorPlacement& placement);
-
-/// Per device: weights and momentum where they are held, partial sums of weight gradients, and what forwards keep.
-std::vector<Bytes> memory_of(const OperatorGraph& graph, const OperatorPlacement& placement, int num_devices);
 
 /// Throws InvalidInput ("SOURCE: placement[3]: ...") unless the graph is valid, ranges are those of the mini-batch, and
 /// the order has every part once.

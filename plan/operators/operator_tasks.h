@@ -47,4 +47,8 @@ struct OperatorTasks {
 /// Requires a placement that `validate` lets pass.
 OperatorTasks tasks_of(const OperatorGraph& graph, const OperatorMachine& machine, const OperatorPlacement& placement);
 
+/// A device that carries out a plan makes room for messages so many tasks before the first that reads them, this one
+/// among them, so that they come while it computes.
+inline constexpr int kTasksAhead = 8;
+
 }  // namespace frostpipe

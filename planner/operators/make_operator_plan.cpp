@@ -4,6 +4,7 @@
 #include "planner/operators/local_search.h"
 #include "planner/operators/lower_bound.h"
 #include "profiles/error.h"
+#include "simulator/operators/operator_memory.h"
 
 namespace frostpipe {
 namespace {
@@ -38,15 +39,15 @@ OperatorPlan make_operator_plan(const OperatorProblem& problem, OperatorMethod m
                           : scheduled(problem, baseline_placement(problem, method), places);
   const auto tasks = tasks_of(problem.graph, problem.machine, chosen.placement);
   const OperatorRun run = run_by_priority(tasks, problem.machine, chosen.places);
-  const int num_devices = static_cast<int>(problem.machine.devices.size());
-  return {.method = method,
-          .machine = problem.machine,
-          .graph = problem.graph,
-          .placement = chosen.placement,
-          .order = operators_of(run.order, tasks),
-          .predicted_ns = run.makespan_ns,
-          .lower_bound_ns = bound_ns,
-          .predicted_memory_bytes = memory_of(problem.graph, chosen.placement, num_devices)};
+  OperatorPlan plan{.method = method,
+                    .machine = problem.machine,
+                    .graph = problem.graph,
+                    .placement = chosen.placement,
+                    .order = operators_of(run.order, tasks),
+                    .predicted_ns = run.makespan_ns,
+                    .lower_bound_ns = bound_ns};
+  plan.predicted_memory_bytes = peak_memory_of(plan, tasks, run);
+  return plan;
 }
 
 }  // namespace frostpipe

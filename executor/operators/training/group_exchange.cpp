@@ -8,6 +8,11 @@ GroupExchange::GroupExchange(Group& group, const OperatorPlan& plan, const Opera
     : group_(group), plan_(plan), tasks_(tasks) {}
 
 void GroupExchange::send(int transfer, const at::Tensor& tensor) {
+  std::erase_if(sent_, [](Transfer& one) {  // what has gone needs no memory
+    if (!one.is_done()) return false;
+    one.wait();
+    return true;
+  });
   sent_.push_back(group_.send(tensor, tasks_.transfers[transfer].to_device, transfer, name_of(transfer)));
 }
 

@@ -2,6 +2,8 @@
 
 #include <ATen/core/grad_mode.h>
 
+#include "executor/device/memory_meter.h"
+
 namespace frostpipe {
 
 PictureLoader::PictureLoader(const Dataset& dataset, int batch, std::pair<int, int> needed, std::uint64_t seed)
@@ -27,6 +29,7 @@ void PictureLoader::start_loading() {
       static_cast<std::size_t>(next_) * batch_ + needed_.first, needed_.second - needed_.first);
   coming_ = std::async(std::launch::async, [this, samples] {
     const at::NoGradGuard no_grad;
+    const UncountedMemory host;  // on a GPU it would be the host's, too
     return dataset_.samples->load({.samples = samples, .lengths = {}, .epoch = epoch_}, samples, at::kFloat, true);
   });
 }
