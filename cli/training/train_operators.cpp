@@ -20,6 +20,7 @@
 #include "profiles/error.h"
 #include "profiles/files.h"
 #include "profiles/model_source.h"
+#include "simulator/operators/run_operators.h"
 
 namespace frostpipe {
 namespace {
@@ -51,7 +52,7 @@ OperatorPlan load_operator_plan(const std::string& path) {
 
 /// The plan for the first epoch, and a new one for each number of layers that freezes after an epoch.
 std::vector<NetPhase> phases_of(const TrainCommandOptions& options) {
-  const FreezePolicy policy = parse_freeze_policy(options.freeze, options.freeze_options);
+  const FreezePolicy policy = freeze_policy_of(options);
   if (policy.rule != FreezePolicy::Rule::plan && policy.rule != FreezePolicy::Rule::fixed)
     throw UsageError(
         "--freeze: must be plan or fixed:N,N,... (frozen layers after the 1st, 2nd, ... epoch) for a plan "
@@ -89,7 +90,7 @@ NetTrainOptions net_options(const TrainCommandOptions& options, const CLI::App& 
   return net;
 }
 
-/// Everything that can be wrong with the input is found here, before any rank is started.
+/// The run folder can be written and is this run's.
 void require_ready(TrainCommandOptions& options) {
   options.train.output = options.output.empty()
                              ? std::filesystem::path("runs") / std::filesystem::path(options.plan).stem()
@@ -117,6 +118,7 @@ int emulate(TrainCommandOptions& options) {
   if (plan.machine.shared_ports)
     throw InvalidInput(options.plan + ": machine.shared_ports",
                        "must be false: emulated links do not know cards that a device's messages share", "true");
+  simulate_operators(plan, tasks_of(plan.graph, plan.machine, plan.placement), options.plan);
   require_ready(options);
   return run_on_devices(options, static_cast<int>(plan.machine.devices.size()),
                         [&](Membership& membership) { emulate_operators(membership, plan, options.train.output); });

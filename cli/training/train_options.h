@@ -36,6 +36,9 @@ struct TrainCommandOptions {
 /// Every option of `train`, with its help.
 void add_train_options(CLI::App& command, TrainCommandOptions& options);
 
+/// --freeze and its options. Throws UsageError for a rule that is none.
+FreezePolicy freeze_policy_of(const TrainCommandOptions& options);
+
 /// What can be said of the options before any file is read: parses the freeze rule. Throws UsageError for a rule that
 /// is none and for options that contradict each other or are missing.
 void require_consistent(TrainCommandOptions& options);

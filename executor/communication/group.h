@@ -25,7 +25,8 @@ class Transfer {
   Transfer() = default;
   /// Blocks until done. Throws RuntimeFailure "rank 0: 0SEND_F3 to rank 1: ..." when the peer is gone.
   void wait();
-  /// Whether wait() would return at once. Not of a receive in virtual time.
+  /// True where wait() would return at once; Gloo's messages are never known to be done before. Not of a receive in
+  /// virtual time.
   bool is_done() const;
   const at::Tensor& tensor() const;
 

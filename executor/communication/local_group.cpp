@@ -39,6 +39,19 @@ void wait_for(const std::vector<Message>& messages, Milliseconds limit) {
   for (const Message& message : messages) message.wait(limit);
 }
 
+class SentOrReceived final : public c10d::Work {
+ public:
+  explicit SentOrReceived(Message message) : message_(std::move(message)) {}
+  bool wait(Milliseconds limit) override {
+    message_.wait(limit);
+    return true;
+  }
+  bool isCompleted() override { return message_.is_done(); }
+
+ private:
+  Message message_;
+};
+
 class LocalGroup final : public c10d::Backend {
  public:
   LocalGroup(std::shared_ptr<PeerConnections> connections, std::uint32_t group, std::vector<int> ranks, int index)
@@ -50,11 +63,11 @@ class LocalGroup final : public c10d::Backend {
   const std::string getBackendName() const override { return "local"; }
 
   c10::intrusive_ptr<c10d::Work> send(std::vector<at::Tensor>& tensors, int to, int tag) override {
-    return work_of({start_to_send(tensors.at(0), to, static_cast<std::uint32_t>(tag))});
+    return c10::make_intrusive<SentOrReceived>(start_to_send(tensors.at(0), to, static_cast<std::uint32_t>(tag)));
   }
 
   c10::intrusive_ptr<c10d::Work> recv(std::vector<at::Tensor>& tensors, int from, int tag) override {
-    return work_of({start_to_receive(tensors.at(0), from, static_cast<std::uint32_t>(tag))});
+    return c10::make_intrusive<SentOrReceived>(start_to_receive(tensors.at(0), from, static_cast<std::uint32_t>(tag)));
   }
 
   c10::intrusive_ptr<c10d::Work> broadcast(std::vector<at::Tensor>& tensors,

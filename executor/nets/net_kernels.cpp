@@ -184,19 +184,22 @@ LossPart cross_entropy(const at::Tensor& scores, const at::Tensor& labels, int b
 }
 
 at::Tensor scores_of(const NetShape& net, const NetState& state, const at::Tensor& pictures) {
-  std::vector<at::Tensor> outputs;
-  for (std::size_t i = 0; i < net.layers.size(); ++i) {
+  const int num_layers = static_cast<int>(net.layers.size());
+  std::vector<int> last_reader(num_layers, num_layers);
+  for (int i = 0; i < num_layers; ++i) {
+    if (net.layers[i].input >= 0) last_reader[net.layers[i].input] = i;
+    if (net.layers[i].addend) last_reader[*net.layers[i].addend] = i;
+  }
+  std::vector<at::Tensor> outputs(num_layers);  // until they have been read
+  for (int i = 0; i < num_layers; ++i) {
     const NetLayer& layer = net.layers[i];
-    const at::Tensor& x = layer.input < 0 ? pictures : outputs[layer.input];
-    if (is_pooling(layer)) {
-      outputs.push_back(pool(layer, x));
-      continue;
-    }
-    auto output = product(layer, state[i], x);
+    const at::Tensor x = layer.input < 0 ? pictures : outputs[layer.input];
+    outputs[i] = is_pooling(layer) ? pool(layer, x) : product(layer, state[i], x);
     if (layer.batch_norm)
-      output =
-          normalise(layer, state[i], running(state[i]), output, layer.addend ? outputs[*layer.addend] : at::Tensor());
-    outputs.push_back(output);
+      outputs[i] = normalise(layer, state[i], running(state[i]), outputs[i],
+                             layer.addend ? outputs[*layer.addend] : at::Tensor());
+    for (int read = 0; read < i; ++read)
+      if (last_reader[read] == i) outputs[read].reset();
   }
   return rows_of(outputs.back());
 }

@@ -87,9 +87,14 @@ void DeviceRunner::run_task(int place, std::vector<NetMomentum>& momentum, const
     else if (op.kind == OperatorKind::norm_update)
       update_norm(task, inputs, momentum[op.layer], options);
     else
-      keep_and_send(task, output_of(task, inputs));
+      keep(task, output_of(task, inputs));
   }
   for (const int read : own_.reads[place]) values_.release(tasks_.tasks[read].op, read);
+}
+
+void DeviceRunner::send_outputs() {
+  for (const Outgoing& one : outgoing_) exchange_.send(one.transfer, one.tensor);
+  outgoing_.clear();
 }
 
 double DeviceRunner::end_iteration(NetState& state) {
@@ -130,17 +135,17 @@ void DeviceRunner::wait_for(int place) {
   for (const int transfer : own_.transfers_for[place]) exchange_.take(transfer);
 }
 
-void DeviceRunner::keep_and_send(int task, const at::Tensor& output) {
+void DeviceRunner::keep(int task, const at::Tensor& output) {
   const OperatorTask& one = tasks_.tasks[task];
   const OperatorKind kind = plan_.graph.operators[one.op].kind;
   for (const int transfer : tasks_.transfers_of[task]) {
     const TaskTransfer& what = tasks_.transfers[transfer];
     if (what.begin < what.end)
-      exchange_.send(transfer, output.narrow(0, what.begin - one.begin, what.end - what.begin).contiguous());
+      outgoing_.push_back({transfer, output.narrow(0, what.begin - one.begin, what.end - what.begin).contiguous()});
     else if (kind == OperatorKind::weight_gradient)
-      exchange_.send(transfer, part_of(output, tasks_.transfer_readers[transfer].front()));
+      outgoing_.push_back({transfer, part_of(output, tasks_.transfer_readers[transfer].front())});
     else
-      exchange_.send(transfer, output);
+      outgoing_.push_back({transfer, output});
   }
   values_.add(one.op, {.task = task,
                        .begin = one.begin,
@@ -229,7 +234,7 @@ void DeviceRunner::update(int task, const Inputs& inputs, NetMomentum& momentum,
   const bool in_place = place_ > last_use_[layer_of(task)];
   auto fresh = in_place ? weights.sub_(momentum.weights, options.learning_rate)
                         : at::sub(weights, momentum.weights, options.learning_rate);
-  for (const int transfer : tasks_.transfers_of[task]) exchange_.send(transfer, fresh);
+  for (const int transfer : tasks_.transfers_of[task]) outgoing_.push_back({transfer, fresh});
   if (!in_place) pending_.push_back({.layer = layer_of(task), .begin = part_begin(task), .weights = std::move(fresh)});
 }
 
@@ -255,8 +260,7 @@ NormStatistics DeviceRunner::statistics_from(int op) const {
 
 at::Tensor DeviceRunner::sum_from(int op) const {
   at::Tensor sum;
-  for (const int task : parts_[op])
-    sum = sum.defined() ? sum + values_.of_task(op, task) : values_.of_task(op, task).clone();
+  for (const int task : parts_[op]) sum = sum.defined() ? sum + values_.of_task(op, task) : values_.of_task(op, task);
   return sum;
 }
 
@@ -265,7 +269,7 @@ at::Tensor DeviceRunner::weight_gradient_from(int op, int update_task) const {
   for (const int task : parts_[op]) {
     const auto& piece = values_.of_task(op, task);
     const auto part = tasks_.tasks[task].device == device_ ? part_of(piece, update_task) : piece;
-    sum = sum.defined() ? sum + part : part.clone();
+    sum = sum.defined() ? sum + part : part;
   }
   return sum;
 }

@@ -37,8 +37,10 @@ class DeviceRunner {
   void begin_iteration(const NetState& state, const at::Tensor& pictures, const at::Tensor& labels);
   /// For what tasks()[place] reads of other devices. To be called before run_task.
   void wait_for(int place);
-  /// Places are called in their order. Sends what others read.
+  /// Places are called in their order, each followed by send_outputs.
   void run_task(int place, std::vector<NetMomentum>& momentum, const SgdOptions& options);
+  /// What others read of the last task's.
+  void send_outputs();
   /// Takes the new weights from other devices and puts all new ones into `state`. Returns this device's part of the
   /// mean loss.
   double end_iteration(NetState& state);
@@ -53,8 +55,12 @@ class DeviceRunner {
     at::Tensor norm;            // or scale and shift
     NormStatistics statistics;  // with them
   };
+  struct Outgoing {
+    int transfer = 0;
+    at::Tensor tensor;
+  };
   std::pair<int, int> find_samples_needed() const;
-  void keep_and_send(int task, const at::Tensor& output);
+  void keep(int task, const at::Tensor& output);
   Inputs inputs_of(int task) const;
   at::Tensor output_of(int task, const Inputs& in);
   void update(int task, const Inputs& inputs, NetMomentum& momentum, const SgdOptions& options);
@@ -86,6 +92,7 @@ class DeviceRunner {
   const NetState* state_ = nullptr;
   at::Tensor pictures_, labels_;
   OperatorValues values_;
+  std::vector<Outgoing> outgoing_;
   std::vector<NewWeights> pending_;
   double loss_ = 0;
 };

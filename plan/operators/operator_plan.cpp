@@ -96,6 +96,19 @@ Nanoseconds duration_ns(const Operator& one, const std::string& device_class, do
   return time->overhead_ns + static_cast<Nanoseconds>(std::ceil(share * static_cast<double>(time->work_ns)));
 }
 
+const Link& link_between(const OperatorMachine& machine, int from, int to) {
+  return machine.devices[from].node == machine.devices[to].node ? machine.within_node : machine.between_nodes;
+}
+
+Nanoseconds message_work_ns(const OperatorMachine& machine, Bytes bytes) {
+  return transfer_occupancy_ns({.bandwidth_bytes_per_second = machine.message_bytes_per_cpu_second}, bytes);
+}
+
+Nanoseconds message_occupancy_ns(const OperatorMachine& machine, int from, int to, Bytes bytes) {
+  const Nanoseconds whole = transfer_occupancy_ns(link_between(machine, from, to), bytes);
+  return std::max<Nanoseconds>(0, whole - 2 * message_work_ns(machine, bytes));
+}
+
 std::vector<std::vector<int>> holders_of(const OperatorGraph& graph, const OperatorPlacement& placement) {
   std::vector<std::vector<int>> of_weights(num_layers(graph)), of_norm(of_weights.size());
   for (std::size_t op = 0; op < graph.operators.size(); ++op) {

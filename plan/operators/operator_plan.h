@@ -25,7 +25,7 @@ struct OperatorMachine {
   Link within_node, between_nodes;
   /// A device sends to one other and receives from one other at a time.
   bool shared_ports = false;
-  /// Cluster::message_bytes_per_cpu_second: a task takes longer by what it sends, and by what comes for it first.
+  /// Of Cluster. The task that sends a message takes longer by message_work_ns, and so does the first that reads it.
   std::int64_t message_bytes_per_cpu_second = 0;
   bool operator==(const OperatorMachine&) const = default;
 };
@@ -69,12 +69,21 @@ struct OperatorPlan {
 /// Throws InvalidInput ("PLACE: ...") unless every operator has a time on the class of every device.
 void require_times(const OperatorGraph& graph, const OperatorMachine& machine, std::string_view place);
 
-/// Throws InvalidInput ("PLACE: ...") unless the links' bandwidths are unlimited or at least 1 MB/s, so that sums of
-/// times stay within 64 bits.
+/// Throws InvalidInput ("PLACE: ...") unless the bandwidths of links and processors are unlimited (0) or at least 1
+/// MB/s, so that sums of times stay within 64 bits.
 void require_links(const OperatorMachine& machine, std::string_view place);
 
 /// Of an operator on a device, for `share` of the mini-batch.
 Nanoseconds duration_ns(const Operator& one, const std::string& device_class, double share);
+
+const Link& link_between(const OperatorMachine& machine, int from, int to);
+
+/// What a message takes of the processors of both its ends, each.
+Nanoseconds message_work_ns(const OperatorMachine& machine, Bytes bytes);
+
+/// How long a message occupies the way between two devices; the link's latency comes after it. A bandwidth is measured
+/// from end to end, so what the ends' processors take is in it already, and is taken off.
+Nanoseconds message_occupancy_ns(const OperatorMachine& machine, int from, int to, Bytes bytes);
 
 /// Per operator the devices of an update, ascending: those that have a part of the layer's forward or input gradient
 /// and so need its weights; of a norm_update those that apply the batch norm or its gradient. Empty of other operators.

@@ -126,8 +126,7 @@ class Lowering {
   void add_work_of_messages() {
     for (std::size_t i = 0; i < result_.transfers.size(); ++i) {
       const TaskTransfer& transfer = result_.transfers[i];
-      const auto work_ns = static_cast<Nanoseconds>(1e9 * static_cast<double>(transfer.bytes) /
-                                                    static_cast<double>(machine_.message_bytes_per_cpu_second));
+      const Nanoseconds work_ns = message_work_ns(machine_, transfer.bytes);
       result_.tasks[transfer.task].duration_ns += work_ns;
       result_.tasks[receiving_task(i)].duration_ns += work_ns;
     }

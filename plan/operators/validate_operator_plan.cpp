@@ -53,10 +53,12 @@ void require_times(const OperatorGraph& graph, const OperatorMachine& machine, s
 
 void require_links(const OperatorMachine& machine, std::string_view place) {
   constexpr std::int64_t kLeastBandwidth = 1'000'000;
-  for (const Link& link : {machine.within_node, machine.between_nodes})
-    if (link.bandwidth_bytes_per_second > 0 && link.bandwidth_bytes_per_second < kLeastBandwidth)
+  for (const std::int64_t bandwidth :
+       {machine.within_node.bandwidth_bytes_per_second, machine.between_nodes.bandwidth_bytes_per_second,
+        machine.message_bytes_per_cpu_second})
+    if (bandwidth > 0 && bandwidth < kLeastBandwidth)
       throw InvalidInput(place, fmt::format("must have bandwidths of 0 (unlimited) or >= {}", kLeastBandwidth),
-                         std::to_string(link.bandwidth_bytes_per_second));
+                         std::to_string(bandwidth));
 }
 
 void validate(const OperatorPlan& plan, std::string_view source) {

@@ -101,9 +101,8 @@ double first_gap(const Taken& taken, double from, double length) {
 
 Nanoseconds message_ns(const OperatorMachine& machine, int from, int to, Bytes bytes) {
   if (from == to) return 0;
-  const Link& link =
-      machine.devices[from].node == machine.devices[to].node ? machine.within_node : machine.between_nodes;
-  return link.latency_ns + transfer_occupancy_ns(link, bytes);
+  return link_between(machine, from, to).latency_ns + message_occupancy_ns(machine, from, to, bytes) +
+         2 * message_work_ns(machine, bytes);
 }
 
 OperatorPlacement baseline_placement(const OperatorProblem& problem, OperatorMethod method) {

@@ -65,12 +65,12 @@ class MemoryOfRun {
       for (const int device : holders[op]) timelines_[device].hold(part_of_update(op), 0, run_.makespan_ns);
   }
 
-  /// Of the parameters, what each device updates.
+  /// Of the parameters, the momentum of what each device updates; of a batch norm all that it has.
   Bytes part_of_update(std::size_t op) const {
     const Operator& one = plan_.graph.operators[op];
     const auto num_parts =
         static_cast<Bytes>(std::ranges::count(tasks_.tasks, static_cast<int>(op), &OperatorTask::op));
-    return one.kind == OperatorKind::update ? one.weight_bytes / num_parts : one.weight_bytes;
+    return one.kind == OperatorKind::update ? one.weight_bytes / num_parts : 3 * one.weight_bytes;
   }
 
   Bytes output_bytes(int task) const {
@@ -98,23 +98,25 @@ class MemoryOfRun {
     }
     Nanoseconds end_ns = run_.task_end_ns[task];
     for (const int reader : tasks_.local_readers[task]) end_ns = std::max(end_ns, run_.task_end_ns[reader]);
-    for (const int transfer : tasks_.transfers_of[task]) end_ns = std::max(end_ns, run_.transfer_end_ns[transfer]);
+    for (const int transfer : tasks_.transfers_of[task])
+      end_ns = std::max({end_ns, run_.transfer_end_ns[transfer], asked_for_ns(transfer)});
     timelines_[one.device].hold(output_bytes(task), run_.task_begin_ns[task], end_ns);
+  }
+
+  /// When the receiver makes room for it.
+  Nanoseconds asked_for_ns(int transfer) const {
+    const auto readers = tasks_.transfer_readers[transfer];
+    if (readers.empty()) return run_.makespan_ns;  // new weights come when all else is gone
+    int first = place_of_[readers.front()];
+    for (const int reader : readers) first = std::min(first, place_of_[reader]);
+    return run_.task_begin_ns[run_.order[tasks_.transfers[transfer].to_device][std::max(0, first - kTasksAhead + 1)]];
   }
 
   void add_received(int transfer) {
     const TaskTransfer& one = tasks_.transfers[transfer];
-    const auto readers = tasks_.transfer_readers[transfer];
-    if (readers.empty()) return;  // new weights, when all else is gone
-    const auto& order = run_.order[one.to_device];
-    int first = place_of_[readers.front()];
     Nanoseconds end_ns = 0;
-    for (const int reader : readers) {
-      first = std::min(first, place_of_[reader]);
-      end_ns = std::max(end_ns, run_.task_end_ns[reader]);
-    }
-    const int begin = order[std::max(0, first - kTasksAhead + 1)];
-    timelines_[one.to_device].hold(one.bytes, run_.task_begin_ns[begin], end_ns);
+    for (const int reader : tasks_.transfer_readers[transfer]) end_ns = std::max(end_ns, run_.task_end_ns[reader]);
+    timelines_[one.to_device].hold(one.bytes, asked_for_ns(transfer), end_ns);
   }
 
   const OperatorPlan& plan_;

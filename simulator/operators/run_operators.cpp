@@ -78,15 +78,13 @@ class Engine {
   void issue(int index, int from) {
     const TaskTransfer& transfer = tasks_.transfers[index];
     const int to = transfer.to_device;
-    const Link& link =
-        machine_.devices[from].node == machine_.devices[to].node ? machine_.within_node : machine_.between_nodes;
-    const Nanoseconds occupied_ns = transfer_occupancy_ns(link, transfer.bytes);
+    const Nanoseconds occupied_ns = message_occupancy_ns(machine_, from, to, transfer.bytes);
     Nanoseconds& way = way_free_[from * busy_.size() + to];
     Nanoseconds begin = std::max(events_.now(), way);
     if (machine_.shared_ports) begin = std::max({begin, out_free_[from], in_free_[to]});
     way = out_free_[from] = in_free_[to] = begin + occupied_ns;
     run_.transfer_begin_ns[index] = begin;
-    run_.transfer_end_ns[index] = begin + occupied_ns + link.latency_ns;
+    run_.transfer_end_ns[index] = begin + occupied_ns + link_between(machine_, from, to).latency_ns;
     events_.schedule(run_.transfer_end_ns[index], {.is_task = false, .index = index});
   }
 

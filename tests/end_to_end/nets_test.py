@@ -3,12 +3,15 @@ scoring. Oracles: every plan gives what a single device gives; evaluate says wha
 what the plan predicts."""
 
 import json
+import os
+import re
+import signal
 import sys
 import unittest
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
-from end_to_end import EndToEndTest
+from end_to_end import EndToEndTest, processes_naming, rank_of_process
 from families_test import write_pictures
 
 CONFIG = {"model_type": "resnet", "embedding_size": 8, "hidden_sizes": [8, 16], "depths": [1, 1],
@@ -80,6 +83,28 @@ class NetsTest(EndToEndTest):
             self.run_tool("train", self.plan(method), "--device", "emulated", "-o", method)
             epoch = self.read(f"{method}/summary.json")["epochs"][0]
             self.assertAlmostEqual(epoch["iteration_ns"] / epoch["predicted_iteration_ns"], 1, delta=0.02)
+
+    def test_a_killed_rank_ends_the_run_and_is_named(self):
+        run = self.start("train", self.plan("mtrain-data-parallel"), "--model", "net", "--data", "pictures", "-o", "run",
+                         "--learning-rate", 0.02, "--epochs", 100_000)
+        self.wait_until(lambda: re.search(r"epoch ([2-9]|\d\d)", run.stderr) or run.ended_within(0) is not None, 60,
+                        lambda: run.stderr)
+        ranks = {rank_of_process(pid): pid for pid in processes_naming(self.folder) if pid != run.pid}
+        os.kill(ranks[1], signal.SIGKILL)
+        self.assertEqual(run.ended_within(20), 1, run.stderr)
+        self.assertIn(f"rank 1 (process {ranks[1]}) was killed by signal 9", run.stderr)
+        self.assertTrue((self.folder / "run/model/model.safetensors").is_file(), "that of the first epoch")
+
+    def test_diverging_ends_with_advice(self):
+        self.assert_refused("train", self.plan("mtrain-single"), "--model", "net", "--data", "pictures", "-o", "run",
+                            "--learning-rate", 1e6, "--epochs", 3, says=["training has diverged", "--learning-rate"])
+
+    def test_devices_that_wait_for_each_other_are_refused(self):
+        plan = self.plan("mtrain-data-parallel")
+        self.edit(plan, lambda plan: plan["order"][0].reverse())
+        for options in (("--model", "net", "--data", "pictures"), ("--device", "emulated")):
+            self.assert_refused("train", plan, *options, "-o", "refused",
+                                says=[f"{plan}: order: must let every operator begin"])
 
     def test_what_does_not_fit_is_refused_in_a_sentence(self):
         plan = self.plan("mtrain")

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <thread>
 
+#include "executor/operators/training/processor_time.h"
 #include "profiles/device_type.h"
 #include "profiles/steady_clock.h"
 
@@ -47,10 +48,13 @@ SlowCpu::SlowCpu(double slowdown) : slowdown_(slowdown) {
   if (slowdown > 1) prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);  // ns; 50,000 by default
 }
 
-void SlowCpu::slow_down(Nanoseconds begin_ns) {
+void SlowCpu::begin_work() { work_began_ns_ = processor_time_ns(CLOCK_THREAD_CPUTIME_ID); }
+
+void SlowCpu::end_work() {
   if (slowdown_ <= 1) return;
   const Nanoseconds end_ns = steady_now_ns();
-  const auto pause_ns = static_cast<Nanoseconds>((slowdown_ - 1) * static_cast<double>(end_ns - begin_ns));
+  const Nanoseconds work_ns = processor_time_ns(CLOCK_THREAD_CPUTIME_ID) - work_began_ns_;
+  const auto pause_ns = static_cast<Nanoseconds>((slowdown_ - 1) * static_cast<double>(work_ns));
   if (pause_ns <= overslept_ns_) {
     overslept_ns_ -= pause_ns;
     return;

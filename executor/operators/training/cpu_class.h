@@ -16,16 +16,18 @@ struct CpuClass {
 /// Of a device class, or none if it is another one.
 std::optional<CpuClass> parse_cpu_class(std::string_view text);
 
-/// Makes a CPU as slow as its class says: sleeps after each piece of work. What it sleeps too long, because the system
-/// wakes it late, it sleeps less the next time.
+/// Makes a CPU as slow as its class says: sleeps after each piece of work, by the processor time that this thread took
+/// for it; that others held it up does not count twice. What it sleeps too long, because the system wakes it late, it
+/// sleeps less the next time.
 class SlowCpu {
  public:
   explicit SlowCpu(double slowdown);
-  /// After work that began at `begin_ns` (steady_now_ns) and ends now.
-  void slow_down(Nanoseconds begin_ns);
+  void begin_work();
+  void end_work();
 
  private:
   double slowdown_;
+  Nanoseconds work_began_ns_ = 0;
   Nanoseconds overslept_ns_ = 0;
 };
 

@@ -8,6 +8,7 @@
 #include "executor/execute_net.h"
 #include "executor/operators/device_tasks.h"
 #include "executor/operators/training/group_exchange.h"
+#include "executor/operators/training/net_inputs.h"
 #include "plan/operators/net_run.h"
 #include "profiles/error.h"
 #include "profiles/files.h"
@@ -18,13 +19,23 @@ namespace {
 constexpr int kIterations = 10;
 constexpr int kShrink = 256;  // of messages' bytes
 
+/// Of a link that is occupied by messages as message_occupancy_ns says.
+Link without_work(Link link, std::int64_t message_bytes_per_cpu_second) {
+  if (message_bytes_per_cpu_second == 0 || link.bandwidth_bytes_per_second == 0) return link;
+  const double ns_per_byte = 1e9 / static_cast<double>(link.bandwidth_bytes_per_second) -
+                             2e9 / static_cast<double>(message_bytes_per_cpu_second);
+  link.bandwidth_bytes_per_second = ns_per_byte > 0 ? static_cast<std::int64_t>(1e9 / ns_per_byte) : 0;
+  return link;
+}
+
 /// The plan's devices and links as the emulated links know them.
 Cluster cluster_of(const OperatorPlan& plan) {
   Cluster cluster;
   for (const OperatorDevice& device : plan.machine.devices)
     cluster.devices.push_back({.type = device.device_class, .node = device.node});
-  cluster.intra_node.point_to_point = plan.machine.within_node;
-  cluster.inter_node.point_to_point = plan.machine.between_nodes;
+  const std::int64_t of_processors = plan.machine.message_bytes_per_cpu_second;
+  cluster.intra_node.point_to_point = without_work(plan.machine.within_node, of_processors);
+  cluster.inter_node.point_to_point = without_work(plan.machine.between_nodes, of_processors);
   return cluster;
 }
 
@@ -70,6 +81,7 @@ void emulate_operators(Membership& membership, const OperatorPlan& plan, const s
   const at::NoGradGuard no_grad;
   const auto round = membership.next_round();
   FROSTPIPE_CHECK(round, "a plan of operators has no spares");
+  require_ranks(plan, round->self);
   const auto device = make_emulated_device(kShrink);
   const auto communicator = Communicator::connect(round->self, *device);
   communicator->emulate_links(cluster_of(plan), kShrink);

@@ -1,11 +1,11 @@
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/randint.h>
 #include <ATen/ops/randn.h>
 #include <ATen/ops/zeros.h>
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <ctime>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -15,6 +15,7 @@
 #include "executor/nets/net_folder.h"
 #include "executor/operators/device_runner.h"
 #include "executor/operators/training/cpu_class.h"
+#include "executor/operators/training/processor_time.h"
 #include "executor/profiler/measure_links.h"
 #include "profiles/error.h"
 #include "profiles/operators/counted_operators.h"
@@ -46,13 +47,6 @@ OperatorPlan plan_alone(const OperatorGraph& graph) {
   return plan;
 }
 
-/// Of all threads of this process.
-Nanoseconds processor_time_ns() {
-  timespec time{};
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
-  return time.tv_sec * Nanoseconds{1'000'000'000} + time.tv_nsec;
-}
-
 /// Whole iterations of the net on this device, operator by operator, so that each finds the caches as in training.
 class NetBench {
  public:
@@ -73,8 +67,9 @@ class NetBench {
     runner_.begin_iteration(state_, pictures_, labels_);
     for (int place = 0; place < static_cast<int>(runner_.tasks().size()); ++place) {
       const Nanoseconds begin_ns = steady_now_ns();
+      slow_cpu_.begin_work();
       runner_.run_task(place, momentum_, {.learning_rate = 1e-3});
-      slow_cpu_.slow_down(begin_ns);
+      slow_cpu_.end_work();
       times[tasks_.tasks[runner_.tasks()[place]].op] = steady_now_ns() - begin_ns;
     }
     runner_.end_iteration(state_);
@@ -156,26 +151,28 @@ std::map<int, std::vector<double>> measure_batches(const NetShape& net, const Op
 }
 
 /// Bytes that a rank's processor sends or receives in a second of its time: each sends to the next one, all at once.
+/// As in training, what is sent is in no cache, and what comes is received into memory that is new.
 std::int64_t message_bytes_per_cpu_second(Communicator& communicator) {
   constexpr int kMessages = 16;
   constexpr std::int64_t kBytes = 4 << 20;
   const int rank = communicator.rank(), num_ranks = communicator.world_size();
   if (num_ranks < 2) return 0;
   Group& group = communicator.weight_transfer_group();
-  const auto sent = at::zeros({kBytes}, at::kByte), received = at::zeros({kBytes}, at::kByte);
+  const auto sent = at::zeros({kMessages, kBytes}, at::kByte);
   const auto exchange = [&] {
     for (int i = 0; i < kMessages; ++i) {
-      Transfer coming = group.receive(received, (rank + num_ranks - 1) % num_ranks, i, "measuring messages");
-      Transfer going = group.send(sent, (rank + 1) % num_ranks, i, "measuring messages");
+      const auto into = at::empty({kBytes}, at::kByte);
+      Transfer coming = group.receive(into, (rank + num_ranks - 1) % num_ranks, i, "measuring messages");
+      Transfer going = group.send(sent[i], (rank + 1) % num_ranks, i, "measuring messages");
       going.wait();
       coming.wait();
     }
   };
-  exchange();  // memory is touched for the first time
+  exchange();  // connections are used for the first time
   communicator.control_group().barrier();
-  const Nanoseconds begin_ns = processor_time_ns();
+  const Nanoseconds begin_ns = processor_time_ns(CLOCK_PROCESS_CPUTIME_ID);
   exchange();
-  const auto took_ns = static_cast<double>(processor_time_ns() - begin_ns);
+  const auto took_ns = static_cast<double>(processor_time_ns(CLOCK_PROCESS_CPUTIME_ID) - begin_ns);
   const double ns_per_byte = communicator.sum({took_ns / (2.0 * kMessages * kBytes)}).front() / num_ranks;
   return static_cast<std::int64_t>(1e9 / ns_per_byte);
 }

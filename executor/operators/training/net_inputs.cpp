@@ -7,6 +7,7 @@
 #include "executor/operators/training/net_scores.h"
 #include "profiles/error.h"
 #include "profiles/operators/counted_operators.h"
+#include "simulator/operators/run_operators.h"
 
 namespace frostpipe {
 namespace {
@@ -43,6 +44,8 @@ NetTask open_net_task(const NetTrainOptions& options) {
   for (const NetPhase& phase : options.phases) {
     require_same_net(phase.plan, task.folder, common.plan_source);
     cpu_classes_of(phase.plan, common.plan_source);
+    simulate_operators(phase.plan, tasks_of(phase.plan.graph, phase.plan.machine, phase.plan.placement),
+                       common.plan_source);
   }
   const int batch = options.phases.front().plan.graph.batch;
   if (static_cast<int>(task.dataset.split.train.size()) < batch)
@@ -50,6 +53,14 @@ NetTask open_net_task(const NetTrainOptions& options) {
                        fmt::format("must have a mini-batch of {} samples to train on ({})", batch, common.plan_source),
                        std::to_string(task.dataset.split.train.size()));
   return task;
+}
+
+void require_ranks(const OperatorPlan& plan, const RankEnvironment& self) {
+  const int num_devices = static_cast<int>(plan.machine.devices.size());
+  if (self.world_size != num_devices)
+    throw InvalidInput("machine.devices of the plan",
+                       fmt::format("must be as many as the ranks that were started ({})", self.world_size),
+                       std::to_string(num_devices));
 }
 
 std::vector<CpuClass> cpu_classes_of(const OperatorPlan& plan, const std::string& source) {

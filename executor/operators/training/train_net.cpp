@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -44,24 +45,20 @@ struct PhaseRunner {
 
 class NetTrainer {
  public:
-  NetTrainer(Membership& membership, const RankEnvironment& self, const NetTrainOptions& options, NetTask task,
-             const Progress& progress);
+  NetTrainer(const RankEnvironment& self, const NetTrainOptions& options, NetTask task, const Progress& progress);
   void train();
 
  private:
   bool leads() const { return communicator_->rank() == 0; }
   void enter(const NetPhase& phase);
-  /// False where the launcher wants the run to end.
-  bool train_epoch(int epoch);
+  void train_epoch(int epoch);
   double train_step(const MicroBatch& pictures);
   void note_memory();
-  /// On rank 0 all layers; elsewhere nothing.
-  NetState collected();
-  void evaluate(NetEpoch& epoch);
+  /// Rank 0 scores the model and writes it.
+  void finish(NetEpoch& epoch);
   void show(int epoch, int step);
   void write_results();
 
-  Membership& membership_;
   const NetTrainOptions& options_;
   const Progress& progress_;
   NetTask task_;
@@ -81,10 +78,9 @@ class NetTrainer {
   NetRun run_;
 };
 
-NetTrainer::NetTrainer(Membership& membership, const RankEnvironment& self, const NetTrainOptions& options,
-                       NetTask task, const Progress& progress)
-    : membership_(membership),
-      options_(options),
+NetTrainer::NetTrainer(const RankEnvironment& self, const NetTrainOptions& options, NetTask task,
+                       const Progress& progress)
+    : options_(options),
       progress_(progress),
       task_(std::move(task)),
       cpu_(cpu_classes_of(options.phases.front().plan, options.common.plan_source).at(self.rank)),
@@ -110,10 +106,7 @@ void NetTrainer::train() {
   auto phase = options_.phases.begin();
   for (int epoch = 0; epoch < options_.num_epochs; ++epoch) {
     if (phase != options_.phases.end() && phase->first_epoch == epoch) enter(*phase++);
-    if (!train_epoch(epoch)) {
-      membership_.interrupted();
-      break;
-    }
+    train_epoch(epoch);
   }
   write_results();
 }
@@ -131,12 +124,14 @@ void NetTrainer::enter(const NetPhase& phase) {
   loader_.emplace(task_.dataset, phase.plan.graph.batch, phase_->runner.samples_needed(), options_.common.seed);
   is_first_in_phase_ = true;
   if (is_start) {
-    const NetState whole = [&] {
+    const auto [whole, none] = [&] {
       const UncountedMemory host;
-      return load_state(task_.folder, WeightFiles(task_.folder.path), options_.common.seed);
+      NetState state = load_state(task_.folder, WeightFiles(task_.folder.path), options_.common.seed);
+      std::vector<NetMomentum> momentum = no_momentum(state);
+      return std::pair(std::move(state), std::move(momentum));
     }();
     state_ = copy_of(held_by(communicator_->rank(), phase_->holders, whole));
-    momentum_ = held_by(communicator_->rank(), phase_->holders, no_momentum(whole));
+    momentum_ = held_by(communicator_->rank(), phase_->holders, none);
     for (NetMomentum& layer : momentum_)  // of this device's parts alone
       for (at::Tensor* const held : {&layer.weights, &layer.norm})
         if (held->defined()) *held = held->clone();
@@ -146,7 +141,7 @@ void NetTrainer::enter(const NetPhase& phase) {
     mover_.give(layer, phase_->holders[layer], std::exchange(moved[layer], {}), state_, momentum_);
 }
 
-bool NetTrainer::train_epoch(int epoch) {
+void NetTrainer::train_epoch(int epoch) {
   loader_->begin_epoch(epoch);
   const int num_batches = loader_->num_batches();
   double loss = 0;
@@ -154,13 +149,13 @@ bool NetTrainer::train_epoch(int epoch) {
   int num_timed = 0;
   Group& all = communicator_->control_group();
   for (int step = 0; step < num_batches; ++step) {
-    if (membership_.is_to_end()) return false;
+    const MicroBatch pictures = loader_->next();
     if (step == 0 || (step == 1 && is_first_in_phase_)) {  // the first iteration also makes ready
       all.barrier();
       begin_ns = steady_now_ns();
       num_timed = 0;
     }
-    loss += train_step(loader_->next());
+    loss += train_step(pictures);
     ++num_timed;
     show(epoch, step);
   }
@@ -172,10 +167,13 @@ bool NetTrainer::train_epoch(int epoch) {
                .predicted_iteration_ns = phase_->plan.predicted_ns,
                .iteration_ns = iteration_ns,
                .loss = communicator_->sum({loss}).front() / num_batches};
-  evaluate(one);
+  if (!std::isfinite(*one.loss))
+    throw RuntimeFailure(
+        fmt::format("rank {}: epoch {}: the loss is not finite: training has diverged. Try a lower --learning-rate.",
+                    communicator_->rank(), epoch + 1));
+  finish(one);
   run_.epochs.push_back(one);
   run_.num_iterations += num_batches;
-  return true;
 }
 
 double NetTrainer::train_step(const MicroBatch& pictures) {
@@ -189,8 +187,10 @@ double NetTrainer::train_step(const MicroBatch& pictures) {
   for (int place = 0; place < static_cast<int>(runner.tasks().size()); ++place) {
     runner.wait_for(place);
     times_.begin_ns.push_back(steady_now_ns());
+    slow_cpu_.begin_work();
     runner.run_task(place, momentum_, sgd);
-    slow_cpu_.slow_down(times_.begin_ns.back());
+    slow_cpu_.end_work();
+    runner.send_outputs();
     times_.end_ns.push_back(steady_now_ns());
   }
   ++step_;
@@ -203,20 +203,16 @@ void NetTrainer::note_memory() {
     run_.devices[d].peak_memory_bytes = std::max(run_.devices[d].peak_memory_bytes, Bytes{std::stoll(peaks[d])});
 }
 
-NetState NetTrainer::collected() {
+void NetTrainer::finish(NetEpoch& epoch) {
+  const UncountedMemory host;
   NetState whole(task_.folder.net.layers.size());
   for (int layer = 0; layer < static_cast<int>(whole.size()); ++layer)
     whole[layer] = mover_.collect(layer, phase_->holders[layer], state_, momentum_, /*with_momentum=*/false).state;
-  return whole;
-}
-
-void NetTrainer::evaluate(NetEpoch& epoch) {
-  const UncountedMemory host;
-  if (task_.dataset.split.test.empty()) return;
-  const NetState whole = collected();
-  if (leads())
-    epoch.test_accuracy =
-        score_net(task_.folder.net, whole, task_.dataset, task_.dataset.split.test, kScoredAtOnce, {}).value;
+  if (!leads()) return;
+  const std::vector<int>& test = task_.dataset.split.test;
+  if (!test.empty())
+    epoch.test_accuracy = score_net(task_.folder.net, whole, task_.dataset, test, kScoredAtOnce, {}).value;
+  write_net_folder(task_.folder, whole, options_.common.output / "model");
 }
 
 void NetTrainer::show(int epoch, int step) {
@@ -238,14 +234,12 @@ void NetTrainer::write_results() {
   const std::filesystem::path& folder = options_.common.output;
   const std::vector<std::string> texts =
       communicator_->gather(nlohmann::json{{"begin_ns", times_.begin_ns}, {"end_ns", times_.end_ns}}.dump());
-  const NetState whole = collected();
   if (leads()) {
     std::vector<DeviceTimes> measured;
     for (const std::string& text : texts) {
       const auto json = nlohmann::json::parse(text);
       measured.push_back({json["begin_ns"], json["end_ns"]});
     }
-    write_net_folder(task_.folder, whole, folder / "model");
     const OperatorRun predicted = simulate_operators(phase_->plan, phase_->tasks, options_.common.plan_source);
     write_file_atomically(folder / "trace.json", chrome_trace(phase_->plan, phase_->tasks, predicted, measured));
     run_.wall_seconds = 1e-9 * static_cast<double>(steady_now_ns() - begin_ns_);
@@ -259,7 +253,8 @@ void NetTrainer::write_results() {
 void train_net(Membership& membership, const NetTrainOptions& options, const Progress& progress) {
   const auto round = membership.next_round();
   FROSTPIPE_CHECK(round, "a plan of operators has no spares");
-  NetTrainer(membership, round->self, options, open_net_task(options), progress).train();
+  require_ranks(options.phases.front().plan, round->self);
+  NetTrainer(round->self, options, open_net_task(options), progress).train();
 }
 
 }  // namespace frostpipe

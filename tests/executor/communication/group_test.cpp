@@ -89,6 +89,21 @@ RANK_TEST(Group, MessagesOfOneTagKeepTheirOrderAndTagsDoNotMix, 2) {
   }
 }
 
+RANK_TEST(Group, AMessageIsDoneWithoutAWaitOnceItIsReceived, 2) {
+  Connected connected(self);
+  Group group = connected.group({0, 1});
+  if (self.rank == 0) {
+    const Transfer sent = group.send(filled(1), 1, 7, "test");
+    CHECK_RANK(!sent.is_done(), "nobody receives it yet");
+    group.barrier();
+    while (!sent.is_done()) std::this_thread::yield();
+  } else {
+    group.barrier();
+    group.receive(filled(0), 0, 7, "test").wait();
+  }
+  group.barrier();
+}
+
 RANK_TEST(Group, WhatIsSentNeedNotLieInOnePiece, 2) {
   Connected connected(self);
   for (const bool host_staging : {false, true}) {

@@ -32,6 +32,7 @@ void train_step(const NetShape& net, const OperatorPlan& plan, Group& group, int
   for (int place = 0; place < static_cast<int>(runner.tasks().size()); ++place) {
     runner.wait_for(place);
     runner.run_task(place, held.momentum, kSgd);
+    runner.send_outputs();
   }
   runner.end_iteration(held.state);
 }
