@@ -144,7 +144,7 @@ std::string classes_in_use_text(const ServingPlan& plan, const std::map<std::str
       text += fmt::format("  {} of {} {} in use, for {}\n", used, device_class.count, device_class.name,
                           held_text(plan, device_class.name));
     else
-      text += fmt::format("  no {} of {} in use{}\n", device_class.name, device_class.count,
+      text += fmt::format("  none of {} {} in use{}\n", device_class.count, device_class.name,
                           why == why_unused.end() ? "" : ": " + why->second);
   }
   return text;

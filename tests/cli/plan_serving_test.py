@@ -56,11 +56,11 @@ class PlanServingTest(CliTest):
         self.edit("slow.json", lambda slow: [one["cost"].update(frozen_forward_ns=10 ** 9)
                                              for one in slow["measurements"]])
         too_slow = self.serve("--explain")
-        self.assertIn("\n  no slow of 4 in use: no pipeline with it answers in time\n", too_slow)
+        self.assertIn("\n  none of 4 slow in use: no pipeline with it answers in time\n", too_slow)
         self.assertEqual(self.run_tool("inspect", "serving.json").stdout,
                          too_slow.replace(": no pipeline with it answers in time", ""))
         cheapest = self.serve("--objective", "cost", "--required-rate", 10, "--explain", "--weight", 1)
-        self.assertIn("\n  no slow of 4 in use: no pipeline with it answers in time\n", cheapest)
+        self.assertIn("\n  none of 4 slow in use: no pipeline with it answers in time\n", cheapest)
 
     def test_stdout_as_json_is_the_plan(self):
         self.assertEqual(json.loads(self.serve("--format", "json")), self.read("serving.json"))
