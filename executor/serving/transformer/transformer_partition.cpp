@@ -47,9 +47,8 @@ class BatchSamples final : public Samples {
     std::copy_n(tokens_.begin(), count, ids.data_ptr<std::int64_t>());
     return ids;
   }
-  /// In the buffer itself, which is ours until the batch is computed.
   at::Tensor pictures() const {
-    return at::from_blob(const_cast<float*>(pixels_.data()), {size(), 3, image_size_, image_size_}, at::kFloat);
+    return at::from_blob(const_cast<float*>(pixels_.data()), {size(), 3, image_size_, image_size_}, at::kFloat).clone();
   }
 
   Task task_;
