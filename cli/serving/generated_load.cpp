@@ -25,8 +25,9 @@ std::vector<Arrival> in_order(const ServingLoad& load) {
 RequestInput random_input(const RequestForm& form, std::mt19937_64& random) {
   RequestInput input;
   if (form.image_size > 0) {
-    input.pixels.resize(static_cast<std::size_t>(3) * form.image_size * form.image_size);
-    for (float& pixel : input.pixels) pixel = static_cast<float>(random() % 2001) / 1000 - 1;
+    std::vector<float> pixels(static_cast<std::size_t>(3) * form.image_size * form.image_size);
+    for (float& pixel : pixels) pixel = static_cast<float>(random() % 2001) / 1000 - 1;
+    input.pixels = std::make_shared<const std::vector<float>>(std::move(pixels));
   } else if (form.vocabulary_size > 0) {
     input.tokens.resize(form.most_tokens);
     for (std::int32_t& token : input.tokens) token = static_cast<std::int32_t>(random() % form.vocabulary_size);

@@ -14,6 +14,7 @@
 #include "planner/serving/device_classes.h"
 #include "planner/serving/make_serving_plan.h"
 #include "planner/serving/prepartition.h"
+#include "planner/serving/unused_class.h"
 #include "profiles/error.h"
 #include "profiles/error_values.h"
 #include "profiles/files.h"
@@ -121,6 +122,14 @@ ServingProblem problem_of(const ServingRequest& request) {
   return problem;
 }
 
+std::string explanation(const ServingProblem& problem, const ServingPlan& plan) {
+  std::map<std::string, std::string> why;
+  for (const auto& device_class : plan.device_classes)
+    if (devices_in_use(plan, device_class.name) == 0)
+      why[device_class.name] = why_unused(problem, plan, device_class.name);
+  return serving_explanation(plan, why);
+}
+
 }  // namespace
 
 int plan_for_serving(const ServingRequest& request) {
@@ -138,7 +147,7 @@ int plan_for_serving(const ServingRequest& request) {
   if (request.format == "json")
     print_result(json);
   else
-    print_result(serving_plan_text(plan, request.output) + (request.explain ? serving_explanation(plan) : ""));
+    print_result(serving_plan_text(plan, request.output) + (request.explain ? explanation(problem, plan) : ""));
   return 0;
 }
 

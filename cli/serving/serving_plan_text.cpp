@@ -1,6 +1,7 @@
 #include "cli/serving/serving_plan_text.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -119,6 +120,36 @@ std::string what_decides(const ServingPlan& plan) {
   return text;
 }
 
+/// What the pools of a class hold: "blocks [0,4) of net, blocks [4,10) of net".
+std::string held_text(const ServingPlan& plan, const std::string& device_class) {
+  std::vector<std::string> held;
+  for (const auto& model : plan.models) {
+    for (const auto& pipeline : model.pipelines) {
+      for (const auto& partition : pipeline.partitions) {
+        if (partition.device_class != device_class) continue;
+        const auto blocks = fmt::format("blocks [{},{}) of {}", partition.first_block, partition.end_block, model.name);
+        if (std::ranges::find(held, blocks) == held.end()) held.push_back(blocks);
+      }
+    }
+  }
+  return fmt::format("{}", fmt::join(held, ", "));
+}
+
+std::string classes_in_use_text(const ServingPlan& plan, const std::map<std::string, std::string>& why_unused) {
+  std::string text;
+  for (const auto& device_class : plan.device_classes) {
+    const auto used = devices_in_use(plan, device_class.name);
+    const auto why = why_unused.find(device_class.name);
+    if (used > 0)
+      text += fmt::format("  {} of {} {} in use, for {}\n", used, device_class.count, device_class.name,
+                          held_text(plan, device_class.name));
+    else
+      text += fmt::format("  none of {} {} in use{}\n", device_class.count, device_class.name,
+                          why == why_unused.end() ? "" : ": " + why->second);
+  }
+  return text;
+}
+
 std::string latency_text(const ServingPlan& plan, const ServedModel& model, const ServingPipeline& pipeline) {
   Nanoseconds compute = 0, transfer = 0;
   for (const auto& partition : pipeline.partitions) {
@@ -139,17 +170,13 @@ std::string serving_plan_text(const ServingPlan& plan, const std::string& path) 
                      models_text(plan), pools_text(plan), devices_text(plan));
 }
 
-std::string serving_explanation(const ServingPlan& plan) {
+std::string serving_explanation(const ServingPlan& plan, const std::map<std::string, std::string>& why_unused) {
   std::string text = "what binds\n";
   for (const auto& model : plan.models)
     for (std::size_t i = 0; i < model.pipelines.size(); ++i)
       text += fmt::format("  {}, pipeline {}: {}\n    a batch takes {}\n", model.name, i,
                           binding_text(model.pipelines[i]), latency_text(plan, model, model.pipelines[i]));
-  text += what_decides(plan);
-  for (const auto& device_class : plan.device_classes)
-    if (const auto used = devices_in_use(plan, device_class.name); used == device_class.count)
-      text += fmt::format("  all {} {} are in use\n", used, device_class.name);
-  return text;
+  return text + what_decides(plan) + classes_in_use_text(plan, why_unused);
 }
 
 }  // namespace frostpipe

@@ -1,4 +1,5 @@
 #pragma once
+#include <map>
 #include <string>
 
 #include "plan/serving/serving_plan.h"
@@ -9,7 +10,8 @@ namespace frostpipe {
 std::string serving_plan_text(const ServingPlan& plan, const std::string& path);
 
 /// Why no model gets more: the pool or card that binds each pipeline, how much of the objective its batches take, and
-/// the classes that have no device left.
-std::string serving_explanation(const ServingPlan& plan);
+/// a line for each class: what its devices hold, or where none is in use why not, as far as `why_unused` says it, by
+/// class.
+std::string serving_explanation(const ServingPlan& plan, const std::map<std::string, std::string>& why_unused = {});
 
 }  // namespace frostpipe

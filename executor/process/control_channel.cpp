@@ -64,7 +64,7 @@ std::optional<ControlText> ControlChannel::receive(std::chrono::milliseconds wai
   if (closed_) return std::nullopt;
   pollfd entry{socket_.number(), POLLIN, 0};
   if (poll(&entry, 1, static_cast<int>(wait.count())) <= 0) return std::nullopt;
-  std::string text(kLongestText, '\0');
+  std::array<char, kLongestText> text;  // unset: most texts are short
   iovec part{text.data(), text.size()};
   msghdr message{};
   message.msg_iov = &part;
@@ -78,12 +78,11 @@ std::optional<ControlText> ControlChannel::receive(std::chrono::milliseconds wai
     closed_ = true;
     return std::nullopt;
   }
-  text.resize(static_cast<std::size_t>(got));
   int descriptor = -1;
   const cmsghdr* const header = CMSG_FIRSTHDR(&message);
   if (header && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS)
     std::memcpy(&descriptor, CMSG_DATA(header), sizeof descriptor);
-  return ControlText{std::move(text), Descriptor(descriptor)};
+  return ControlText{std::string(text.data(), static_cast<std::size_t>(got)), Descriptor(descriptor)};
 }
 
 }  // namespace frostpipe

@@ -172,7 +172,7 @@ void ModelServer::fill(Batch& batch, BatchBuffer& buffer) {
     const bool has_tokens = !input.tokens.empty();
     batch.lengths[i] = has_tokens ? static_cast<std::int64_t>(input.tokens.size()) : model_.shape.most_tokens;
     token = std::ranges::copy(input.tokens, token).out;
-    pixel = std::ranges::copy(input.pixels, pixel).out;
+    if (input.pixels) pixel = std::ranges::copy(*input.pixels, pixel).out;
   }
 }
 

@@ -3,6 +3,7 @@
 #include <functional>
 #include <future>
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,7 +19,8 @@ namespace frostpipe {
 /// normalised.
 struct RequestInput {
   std::vector<std::int32_t> tokens;
-  std::vector<float> pixels;
+  /// None of a text. Shared: they are copied once, to where they are computed.
+  std::shared_ptr<const std::vector<float>> pixels;
 };
 
 /// What became of a request.

@@ -11,13 +11,17 @@
 namespace frostpipe {
 namespace {
 
-/// GPU and share of "MODEL-GPU-SHARE.csv"; else "imported".
-std::string device_in(const std::string& stem) {
+struct TableName {
+  std::string model, device;
+};
+
+/// Of "MODEL-GPU-SHARE.csv"; any other name is the model's, on a device "imported".
+TableName name_in(const std::string& stem) {
   const std::size_t last = stem.rfind('-');
   const std::size_t before = last == std::string::npos || last == 0 ? std::string::npos : stem.rfind('-', last - 1);
-  if (before == std::string::npos) return "imported";
+  if (before == std::string::npos || before == 0) return {stem, "imported"};
   const std::string gpu = stem.substr(before + 1, last - before - 1), share = stem.substr(last + 1);
-  return share == "1" ? gpu : fmt::format("1/{} {}", share, gpu);
+  return {stem.substr(0, before), share == "1" ? gpu : fmt::format("1/{} {}", share, gpu)};
 }
 
 }  // namespace
@@ -51,8 +55,8 @@ Profile import_block_table(std::string_view text, std::string_view source, const
   const auto rows = block_table_rows(text, source);
   if (rows.size() < 2)
     throw InvalidInput(std::string(source), "must have at least two blocks", std::to_string(rows.size()));
-  const std::string device = device_in(std::filesystem::path(source).stem().string());
-  Profile profile{.model = chain_of(source, static_cast<int>(rows.size()))};
+  const auto [model, device] = name_in(std::filesystem::path(source).stem().string());
+  Profile profile{.model = chain_of(model, static_cast<int>(rows.size()))};
   profile.machine = fmt::format(
       "imported from {}, not measured here; forward times only: backwards are taken as twice as long, messages as "
       "empty",

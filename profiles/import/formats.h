@@ -17,6 +17,6 @@ Profile import_block_table(std::string_view text, std::string_view source, const
 std::vector<std::vector<Nanoseconds>> block_table_rows(std::string_view text, std::string_view source);
 
 /// Embedding, layers, head: the names of a chain that has no better ones.
-Model chain_of(std::string_view source, int num_layers);
+Model chain_of(std::string_view name, int num_layers);
 
 }  // namespace frostpipe

@@ -103,8 +103,8 @@ void require_layers(const LayerTimes& layers, int num_layers, int samples, int t
 
 }  // namespace
 
-Model chain_of(std::string_view source, int num_layers) {
-  Model model{.name = std::string(source), .hidden_size = 1, .layers = {}, .edges = {}};
+Model chain_of(std::string_view name, int num_layers) {
+  Model model{.name = std::string(name), .hidden_size = 1, .layers = {}, .edges = {}};
   for (int i = 0; i < num_layers; ++i) {
     const LayerKind kind = i == 0 ? LayerKind::embedding : i + 1 == num_layers ? LayerKind::head : LayerKind::layer;
     model.layers.push_back({.name = fmt::format("layer.{}", i),

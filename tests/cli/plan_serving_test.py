@@ -50,6 +50,18 @@ class PlanServingTest(CliTest):
         self.assertEqual(json.loads(self.run_tool("inspect", "serving.json", "--format", "json").stdout),
                          self.read("serving.json"))
 
+    def test_each_class_has_a_line_that_says_what_it_is_for_or_why_not(self):
+        """What a request takes on "slow" beside what the margin leaves of the objective decides."""
+        self.assertRegex(self.serve("--explain"), r"\n  2 of 2 cpu in use, for blocks \[\d+,\d+\) of synthetic")
+        self.edit("slow.json", lambda slow: [one["cost"].update(frozen_forward_ns=10 ** 9)
+                                             for one in slow["measurements"]])
+        too_slow = self.serve("--explain")
+        self.assertIn("\n  none of 4 slow in use: no pipeline with it answers in time\n", too_slow)
+        self.assertEqual(self.run_tool("inspect", "serving.json").stdout,
+                         too_slow.replace(": no pipeline with it answers in time", ""))
+        cheapest = self.serve("--objective", "cost", "--required-rate", 10, "--explain", "--weight", 1)
+        self.assertIn("\n  none of 4 slow in use: no pipeline with it answers in time\n", cheapest)
+
     def test_stdout_as_json_is_the_plan(self):
         self.assertEqual(json.loads(self.serve("--format", "json")), self.read("serving.json"))
 

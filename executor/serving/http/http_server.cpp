@@ -87,8 +87,9 @@ std::optional<HttpAnswer> body_refusal(const httplib::Request& request, std::siz
                       "header Inference-Header-Content-Length: must not be given: tensors are JSON here, without "
                       "the extension for binary ones");
   if (!is_json(request))
-    return http_error(415,
-                      "header Content-Type: must be application/json, is " + request.get_header_value("Content-Type"));
+    return http_error(415, "header Content-Type: must be application/json, is " +
+                               request.get_header_value("Content-Type") +
+                               "; curl says it with -H 'Content-Type: application/json'");
   if (request.has_header("Content-Encoding"))
     return http_error(415,
                       "header Content-Encoding: must not be given, is " + request.get_header_value("Content-Encoding"));

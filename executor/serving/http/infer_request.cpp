@@ -118,15 +118,18 @@ class TensorReader {
     require_datatype({"FP32"});
     const auto side = static_cast<std::size_t>(form_.image_size);
     const Shape sizes = shape(fmt::format("[rows, 3, {0}, {0}]", side), {0, 3, side, side});
-    std::vector<RequestInput> rows(sizes[0]);
     const std::size_t size = 3 * side * side;
-    for (RequestInput& row : rows) row.pixels.reserve(size);
+    std::vector<std::vector<float>> pixels(sizes[0]);
+    for (std::vector<float>& row : pixels) row.reserve(size);
     each_element(sizes, [&](const Json& element, const Place& at, std::size_t index) {
       if (!element.is_number()) fail(at, "must be a number", element);
       const auto pixel = static_cast<float>(element.get<double>());
       if (!std::isfinite(pixel)) fail(at, "must be a number that FP32 has", element);
-      rows[index / size].pixels.push_back(pixel);
+      pixels[index / size].push_back(pixel);
     });
+    std::vector<RequestInput> rows;
+    for (std::vector<float>& row : pixels)
+      rows.push_back({.tokens = {}, .pixels = std::make_shared<const std::vector<float>>(std::move(row))});
     return rows;
   }
 

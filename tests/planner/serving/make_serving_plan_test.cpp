@@ -8,6 +8,7 @@
 
 #include "planner/serving/device_classes.h"
 #include "planner/serving/pipeline_candidates.h"
+#include "planner/serving/unused_class.h"
 #include "tests/plan/examples.h"
 
 namespace frostpipe {
@@ -236,6 +237,35 @@ TEST(MakeServingPlan, TakesThreeClassesAndThreePartitions) {
   const auto plan = planned(ServingMethod::ppipe, problem);  // each class has a block of 2 ms
   EXPECT_DOUBLE_EQ(plan.objective_value, 500);
   EXPECT_EQ(plan.models[0].pipelines[0].partitions.size(), 3u);
+}
+
+// On "fast" the model takes 8 ms; on "slow" it takes 24 ms, of which its first block 4 ms; 12 ms are there.
+TEST(UnusedClass, IsTooSlowOrTooSmallOrTooExpensive) {
+  auto problem = two_devices();
+  const auto why = [&](ServingMethod method) {
+    const auto plan = planned(method, problem);
+    EXPECT_EQ(devices_in_use(plan, "slow"), 0);
+    return why_unused(problem, plan, "slow");
+  };
+  EXPECT_EQ(why(ServingMethod::ppipe_np), "no pipeline with it answers in time");
+  problem.memory_limit_bytes = {std::nullopt, 50};
+  EXPECT_EQ(why(ServingMethod::ppipe), "what a pipeline would put on it does not fit into its memory");
+  problem = two_devices();
+  problem.objective = ServingObjective::cost;
+  problem.models[0].required_requests_per_second = 100;
+  EXPECT_EQ(why(ServingMethod::ppipe), "the required rates are cheaper without it");
+}
+
+// Two models have a fast device each, 125 requests/s; with the slow one the first would do 250, the other not.
+TEST(UnusedClass, WouldNotHelpTheModelThatGetsLeast) {
+  auto problem = two_devices();
+  problem.classes[0].count = 2;
+  problem.models.push_back(model_of_two_blocks());
+  problem.models[1].name = "other";
+  problem.models[1].profile.times.pop_back();
+  auto plan = planned(ServingMethod::ppipe, problem);
+  EXPECT_DOUBLE_EQ(plan.objective_value, 125);
+  EXPECT_EQ(why_unused(problem, plan, "slow"), "it would not raise the least throughput per weight");
 }
 
 TEST(DeviceClasses, AreTheClustersDevicesByType) {

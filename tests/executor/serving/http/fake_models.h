@@ -45,7 +45,7 @@ inline RequestForm language_form() {
 inline RequestAnswer plain_answer(ServedTask task, const RequestInput& input) {
   const auto tokens = static_cast<double>(input.tokens.size());
   if (task == ServedTask::image_classification)
-    return {.values = {input.pixels.at(0) > 0 ? 1.0 : 0.0, input.pixels.at(0)}};
+    return {.values = {input.pixels->at(0) > 0 ? 1.0 : 0.0, input.pixels->at(0)}};
   if (task == ServedTask::language_modeling)
     return {.values = {1 / tokens, tokens - 1, static_cast<double>((input.tokens.size() - 1) / 2)}};
   return {.values = {static_cast<double>(input.tokens.size() % 2), 1 / tokens}};

@@ -61,8 +61,8 @@ TEST(InferRequest, PicturesAreReadFlatOrNested) {
                                  "data":[[[[0.5,-1],[2e-3,3]],[[4,5],[6,7]],[[8,9],[10,11]]]]}]})";
   const InferRequest request = read_infer_request(flat, test::picture_form());
   ASSERT_EQ(request.rows.size(), 1u);
-  EXPECT_THAT(request.rows[0].pixels, ElementsAre(0.5F, -1, 2e-3F, 3, 4, 5, 6, 7, 8, 9, 10, 11));
-  EXPECT_EQ(read_infer_request(nested, test::picture_form()).rows[0].pixels, request.rows[0].pixels);
+  EXPECT_THAT(*request.rows[0].pixels, ElementsAre(0.5F, -1, 2e-3F, 3, 4, 5, 6, 7, 8, 9, 10, 11));
+  EXPECT_EQ(*read_infer_request(nested, test::picture_form()).rows[0].pixels, *request.rows[0].pixels);
 }
 
 TEST(InferRequest, NestedTokensAreThoseOfTheFlatList) {
