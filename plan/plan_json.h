@@ -10,10 +10,11 @@
 namespace frostpipe {
 
 constexpr std::string_view kPlanFormat = "frostpipe.plan";
-constexpr int kNewestPlanVersion = 4;
+constexpr int kNewestPlanVersion = 5;
 constexpr int kNewestTrainingVersion = 2;
 constexpr int kServingVersion = 3;
-constexpr int kOldestOperatorsVersion = 4;
+constexpr int kSharedPrefixVersion = 5;  // of serving, where a model has several heads
+constexpr int kOperatorsVersion = 4;
 
 template <class Archive>
 void fields(Archive& archive, json::Value<Archive, LayerRange>& range) {

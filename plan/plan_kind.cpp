@@ -45,9 +45,9 @@ json::Content open_plan(std::string_view json, std::string_view source, PlanKind
     throw InvalidInput(fmt::format("{}: version", source),
                        fmt::format("must be >= {} in a plan of serving", kServingVersion),
                        std::to_string(content.version));
-  if (kind == PlanKind::operators && content.version < kOldestOperatorsVersion)
+  if (kind == PlanKind::operators && content.version != kOperatorsVersion)
     throw InvalidInput(fmt::format("{}: version", source),
-                       fmt::format("must be >= {} in a plan of operators", kOldestOperatorsVersion),
+                       fmt::format("must be {} in a plan of operators", kOperatorsVersion),
                        std::to_string(content.version));
   return content;
 }

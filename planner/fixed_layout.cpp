@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iterator>
 #include <optional>
 #include <utility>
 
@@ -83,11 +82,15 @@ std::variant<Phase, Infeasible> least_bound_phase(const PlanningProblem& problem
 std::variant<std::vector<Phase>, Infeasible> phases_by_rule(const PlanningProblem& problem, const Phase& start,
                                                             const NextPhase& next) {
   const auto& [profile, cluster, options] = problem;
-  std::vector<Phase> phases{start};
+  std::vector<Phase> phases;
   const auto windows = windows_of(profile.model, 0, 0, forecast_of(profile.model, options), options.num_steps);
-  for (auto window = std::next(windows.begin()); window != windows.end(); ++window) {
-    const int first_trainable = window->first_trainable_layer, frozen = frozen_blocks(profile.model, first_trainable);
-    auto phase = next(problem, phases.back(), first_trainable, window->from_step);
+  for (const RunWindow& window : windows) {
+    if (window.first_trainable_layer == 0) {
+      phases.push_back(start);
+      continue;
+    }
+    const int first_trainable = window.first_trainable_layer, frozen = frozen_blocks(profile.model, first_trainable);
+    auto phase = next(problem, phases.empty() ? start : phases.back(), first_trainable, window.from_step);
     if (const auto* none = std::get_if<Infeasible>(&phase))
       return Infeasible{fmt::format("with {} frozen block{}: {}", frozen, frozen == 1 ? "" : "s", none->reason),
                         none->lacks_memory};

@@ -139,4 +139,20 @@ ServingProfile join_blocks(const ServingProfile& profile, const std::vector<int>
   return result;
 }
 
+ServingProfile with_heads(ServingProfile layers, int shared_layers, int heads) {
+  FROSTPIPE_CHECK(1 <= shared_layers && shared_layers < num_blocks(layers), "heads share some layers, not all");
+  const Bytes shared_output = layers.cut_bytes[shared_layers - 1];
+  for (std::size_t layer = shared_layers; layer < layers.block_ends.size(); ++layer) {
+    layers.weight_bytes[layer] *= heads;
+    if (layer < layers.cut_bytes.size()) layers.cut_bytes[layer] *= heads;
+    for (BlockTimes& times : layers.times) {
+      for (Nanoseconds& forward : times.forward_ns[layer]) forward *= heads;
+      if (times.working_bytes.empty()) continue;
+      for (std::size_t b = 0; b < times.working_bytes[layer].size(); ++b)
+        times.working_bytes[layer][b] += static_cast<Bytes>(b + 1) * shared_output;
+    }
+  }
+  return layers;
+}
+
 }  // namespace frostpipe

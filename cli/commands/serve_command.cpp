@@ -21,6 +21,13 @@ Command add_serve_command(CLI::App& app) {
                    "for each of several")
       ->type_name("[NAME=]FOLDER")
       ->take_all();
+  command
+      ->add_option(
+          "--head", options->heads,
+          "One of several fine-tuned models that share their first layers, of a plan made with --heads: a name "
+          "for its answers and its Hugging Face folder. Given once for each; every request is answered by all")
+      ->type_name("[MODEL=]NAME=FOLDER")
+      ->take_all();
   command->add_flag("--emulate", options->emulate,
                     "Compute nothing: workers and links take the plan's times, so that a plan for devices that are not "
                     "here can be tried");
@@ -38,6 +45,7 @@ Command add_serve_command(CLI::App& app) {
   command->footer(
       "Examples:\n"
       "  frostpipe serve serving.json --model runs/elastic/model\n"
+      "  frostpipe serve heads.json --head topic=runs/topic/model --head tone=runs/tone/model\n"
       "  frostpipe serve serving.json --emulate --load-factor 0.9 --seconds 30");
   return {command, [options] {
             if (is_serving_worker()) return run_serving_worker(load_partition);

@@ -74,22 +74,39 @@ void drop_foreign_types(const ServingProblem& problem, ServingProfile& layers) {
   if (!std::ranges::all_of(layers.times, is_foreign)) std::erase_if(layers.times, is_foreign);
 }
 
+/// None where the model has one head.
+std::optional<SharedPrefix> shared_prefix_of(const ServingOptions& options, const std::string& name, int num_layers) {
+  const int heads = count_for(options.heads, name, 1, "--heads", 1, kMostHeads);
+  const int layers = count_for(options.shared_layers, name, 0, "--shared-layers", 1, num_layers - 1);
+  if (heads > 1 && layers == 0)
+    throw UsageError(
+        fmt::format("--heads: needs --shared-layers N, the leading layers that the {} heads of {} share", heads, name));
+  if (layers > 0 && text_for(options.heads, name).empty())
+    throw UsageError(fmt::format("--shared-layers: needs --heads K, how many models share these layers of {}", name));
+  if (heads == 1) return std::nullopt;
+  return SharedPrefix{.layers = layers, .heads = heads};
+}
+
 ModelToServe model_to_serve(const ServingRequest& request, const Measured& measured, const ServingProblem& problem,
                             const std::string& cluster_content) {
   const Profile& profile = measured.profiles.front();
-  const auto& [objectives, weights, rates, goal, margin, most_partitions] = request.options;
+  const ServingOptions& options = request.options;
   const std::string& name = profile.model.name;
-  const std::string objective = text_for(objectives, name);
+  const std::string objective = text_for(options.objectives, name);
   if (objective.empty()) throw UsageError(fmt::format("plan: needs --slo TIME, the latency objective of {}", name));
   auto layers =
       serving_profile_of(measured.profiles, problem.dtype, tokens_of(request, profile), problem.most_requests);
   drop_foreign_types(problem, layers);
+  const auto shared_prefix = shared_prefix_of(options, name, num_blocks(layers));
+  if (shared_prefix) layers = with_heads(std::move(layers), shared_prefix->layers, shared_prefix->heads);
   return {
       .name = name,
-      .weight = number_for(weights, name, 1, "--weight", kLeastWeight, kMostWeight),
+      .weight = number_for(options.weights, name, 1, "--weight", kLeastWeight, kMostWeight),
       .objective_ns = latency_objective(objective),
-      .required_requests_per_second = number_for(rates, name, 0, "--required-rate", 1e-6, kMostServingRate),
+      .required_requests_per_second =
+          number_for(options.required_rates, name, 0, "--required-rate", 1e-6, kMostServingRate),
       .profile = join_blocks(layers, prepartition(layers, kNumBlocks).ends),
+      .shared_prefix = shared_prefix,
       .provenance = {.model_name = name,
                      .model_fingerprint = fingerprint(profile.model),
                      .model_path = profile.model_path.empty() ? "" : path_for_plan(profile.model_path, request.output),
@@ -118,6 +135,8 @@ ServingProblem problem_of(const ServingRequest& request) {
   require_known(request.options.objectives, names, "--slo");
   require_known(request.options.weights, names, "--weight");
   require_known(request.options.required_rates, names, "--required-rate");
+  require_known(request.options.heads, names, "--heads");
+  require_known(request.options.shared_layers, names, "--shared-layers");
   for (const auto& model : measured) problem.models.push_back(model_to_serve(request, model, problem, cluster_content));
   return problem;
 }

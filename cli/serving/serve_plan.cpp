@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/serving/generated_load.h"
-#include "cli/serving/serving_options.h"
+#include "cli/serving/served_folders.h"
 #include "cli/serving/serving_report.h"
 #include "cli/serving/serving_run_text.h"
 #include "cli/shared/output.h"
@@ -40,19 +40,17 @@ std::vector<std::string> worker_command(const ServeOptions& options) {
 std::map<std::string, ServableModel> servable_models(const ServeOptions& options, const ServingPlan& plan,
                                                      const OpenModel& open_model) {
   std::map<std::string, ServableModel> models;
-  std::vector<std::string> names;
-  for (const ServedModel& planned : plan.models) names.push_back(planned.name);
-  require_known(options.models, names, "--model");
-  for (const ServedModel& planned : plan.models) {
-    if (options.emulate) {
-      models[planned.name] = emulated_model(planned);
-      continue;
-    }
-    const std::string folder = text_for(options.models, planned.name);
-    if (folder.empty())
-      throw UsageError(
-          fmt::format("--model {}=FOLDER: is required, for the plan serves it (or --emulate)", planned.name));
-    ServableModel& model = models[planned.name] = open_model(folder, planned, plan.dtype);
+  if (options.emulate) {
+    for (const ServedModel& planned : plan.models) models[planned.name] = emulated_model(planned);
+    return models;
+  }
+  require_planned_models(plan, options.models, options.heads);
+  std::vector<std::vector<HeadFolder>> folders;  // none is opened before all options are known to be right
+  for (const ServedModel& planned : plan.models)
+    folders.push_back(served_folders(planned, options.models, options.heads));
+  for (std::size_t i = 0; i < folders.size(); ++i) {
+    const ServedModel& planned = plan.models[i];
+    ServableModel& model = models[planned.name] = open_model(folders[i], planned, plan.dtype);
     model.device = options.device;
     model.threads = options.threads;
   }
@@ -156,6 +154,7 @@ std::string served_json(Nanoseconds served_ns, const std::vector<ServedAndSimula
 std::string serve_plan(const ServeOptions& options, const OpenModel& open_model) {
   if (options.emulate && !options.models.empty())
     throw UsageError("--emulate: computes nothing, so it takes no --model");
+  if (options.emulate && !options.heads.empty()) throw UsageError("--emulate: computes nothing, so it takes no --head");
   const ServingPlan plan = read_plan(options.plan);
   if (!options.output.empty()) {
     std::filesystem::create_directories(options.output);

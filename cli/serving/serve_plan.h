@@ -13,7 +13,8 @@ namespace frostpipe {
 /// What `frostpipe serve` is told. What is empty was not given.
 struct ServeOptions {
   std::string plan;                 // its file
-  std::vector<std::string> models;  // "FOLDER" or "NAME=FOLDER"
+  std::vector<std::string> models;  // "FOLDER" or "MODEL=FOLDER"
+  std::vector<std::string> heads;   // "NAME=FOLDER" or "MODEL=NAME=FOLDER"
   bool emulate = false;
   std::string host = "127.0.0.1";
   std::optional<int> port;
@@ -25,7 +26,7 @@ struct ServeOptions {
 };
 
 /// open_servable_model, of a program that has LibTorch or says that it has not.
-using OpenModel = std::function<ServableModel(const std::filesystem::path&, const ServedModel&, DType)>;
+using OpenModel = std::function<ServableModel(const std::vector<HeadFolder>&, const ServedModel&, DType)>;
 
 /// Serves the plan until the generated load has ended, or until SIGINT or SIGTERM; SIGHUP reads the plan's file again.
 /// Returns what was done, beside what the simulator says of the same arrivals, as a text or as JSON

@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 
 #include "cli/shared/common_options.h"
 #include "profiles/error.h"
@@ -28,6 +29,10 @@ void add_serving_options(CLI::App& command, ServingOptions& options) {
   add_values(command, "--weight", options.weights, "[MODEL=]X", "A model's part of the load beside the others'; 1");
   add_values(command, "--required-rate", options.required_rates, "[MODEL=]X",
              "With --objective cost: requests per second that a model must get");
+  add_values(command, "--heads", options.heads, "[MODEL=]K",
+             "Fine-tuned models that share their first layers and all answer every request; 1");
+  add_values(command, "--shared-layers", options.shared_layers, "[MODEL=]N",
+             "With --heads: leading layers that they share, computed once: the embedding, and two for each block");
   command
       .add_option("--objective", options.goal,
                   "throughput: the least requests per second of a model per its weight, as many as possible; cost: the "
@@ -69,6 +74,13 @@ double number_for(const std::vector<std::string>& values, const std::string& nam
   if (error != std::errc() || stop != text.data() + text.size() || !(least <= number && number <= most))
     throw InvalidInput(option, fmt::format("must be a number >= {:g} and <= {:g}", least, most), in_quotes(text));
   return number;
+}
+
+int count_for(const std::vector<std::string>& values, const std::string& name, int otherwise, const std::string& option,
+              int least, int most) {
+  const double number = number_for(values, name, otherwise, option, least, most);
+  if (number != std::floor(number)) throw InvalidInput(option, "must be a whole number", fmt::format("{}", number));
+  return static_cast<int>(number);
 }
 
 void require_known(const std::vector<std::string>& values, const std::vector<std::string>& names,

@@ -48,6 +48,15 @@ std::string models_text(const ServingPlan& plan) {
   return table.to_string();
 }
 
+std::string heads_text(const ServingPlan& plan) {
+  std::string text;
+  for (const auto& model : plan.models)
+    if (const auto& shared = model.shared_prefix)
+      text += fmt::format("{}: {} heads answer every request; their first {} of {} layers are computed once\n",
+                          model.name, shared->heads, shared->layers, model.blocks.back().end);
+  return text;
+}
+
 std::string share_text(const ServingPartition& partition) {
   return partition.share == 1
              ? fmt::format("{} {}", partition.num_virtual_devices, partition.device_class)
@@ -165,9 +174,9 @@ std::string latency_text(const ServingPlan& plan, const ServedModel& model, cons
 }  // namespace
 
 std::string serving_plan_text(const ServingPlan& plan, const std::string& path) {
-  return fmt::format("{}: {} plan for serving {} model{} on {}\n{}{}\n{}\n{}", path, to_string(plan.method),
+  return fmt::format("{}: {} plan for serving {} model{} on {}\n{}{}{}\n{}\n{}", path, to_string(plan.method),
                      plan.models.size(), plan.models.size() == 1 ? "" : "s", classes_text(plan), objective_text(plan),
-                     models_text(plan), pools_text(plan), devices_text(plan));
+                     models_text(plan), heads_text(plan), pools_text(plan), devices_text(plan));
 }
 
 std::string serving_explanation(const ServingPlan& plan, const std::map<std::string, std::string>& why_unused) {

@@ -70,7 +70,8 @@ ModelServer::ModelServer(const ServingPlan& plan, const ServedModel& served, con
     buffers_.emplace_back();
     pools_.emplace_back();
     for (std::size_t partition = 0; partition < pipeline.partitions.size(); ++partition) {
-      PartitionLoad load{.model = model.folder,
+      PartitionLoad load{.folders = model.folders,
+                         .shared_layers = served.shared_prefix ? served.shared_prefix->layers : 0,
                          .layers = layer_bounds(served, pipeline),
                          .partition = static_cast<int>(partition),
                          .dtype = plan.dtype,
@@ -78,7 +79,7 @@ ModelServer::ModelServer(const ServingPlan& plan, const ServedModel& served, con
                          .device_index = device,
                          .threads = model.threads,
                          .shape = shape_of(model.shape, pipeline)};
-      if (model.folder.empty()) load.compute_ns = pipeline.partitions[partition].compute_ns;
+      if (model.folders.empty()) load.compute_ns = pipeline.partitions[partition].compute_ns;
       device += num_devices_of(pipeline.partitions[partition]);
       pools_[i].emplace_back(engine_.pipelines[i][partition], worker_command, std::move(load),
                              fmt::format("{}'s pipeline {}, partition {}", served.name, i, partition));
@@ -223,7 +224,7 @@ void ModelServer::take_report(WorkerPool& pool, int device, const BatchReport& r
 void ModelServer::pass_on(std::int64_t number) {
   Batch& batch = batches_.at(number);
   const RouteLeg& leg = batch.legs[++batch.partition];
-  if (!model_.folder.empty()) return order(number);
+  if (!model_.folders.empty()) return order(number);
   const Pool& pool = pool_at(batch, batch.partition);
   const Nanoseconds late_ns = engine_.queue.now() - batch.legs[batch.partition - 1].compute_end_ns;
   const Nanoseconds begin_ns = std::max(engine_.queue.now(), leg.transfer_begin_ns + std::max<Nanoseconds>(0, late_ns));
@@ -242,7 +243,8 @@ void ModelServer::finish(std::int64_t number) {
     const Nanoseconds latency_ns = now_ns - request.arrival_ns;
     ++(latency_ns <= engine_.model.objective_ns ? pending.counters->in_time : pending.counters->late);
     count_latency(latency_ns, *pending.counters);
-    const auto own = answers.subspan(static_cast<std::size_t>(i) * model_.shape.answer_size, model_.shape.answer_size);
+    const auto size = static_cast<std::size_t>(model_.shape.heads) * model_.shape.answer_size;
+    const auto own = answers.subspan(i * size, size);
     pending.reply.set_value({.values = std::vector<double>(own.begin(), own.end())});
   }
   buffers.free.push_back(batch.buffer);

@@ -29,6 +29,11 @@ std::vector<std::string> names_of(const ServingPlan& plan) {
   return names;
 }
 
+std::string heads_text(const ServedModel& model) {
+  if (!model.shared_prefix) return "one head";
+  return fmt::format("{} heads behind {} shared layers", model.shared_prefix->heads, model.shared_prefix->layers);
+}
+
 /// The part of a run from `begin_ns` on, which counts from there.
 ServingRun since(Nanoseconds begin_ns, ServingRun run) {
   std::erase_if(run.requests, [&](const ServedRequest& request) { return request.arrival_ns < begin_ns; });
@@ -132,6 +137,11 @@ void PlanServer::require_replaceable(const ServingPlan& plan) const {
     if (plan.models[i].tokens != service_->plan.models[i].tokens)
       throw InvalidInput(fmt::format("the new plan is for {} tokens of {}, not {}; it is not taken",
                                      plan.models[i].tokens, names_[i], service_->plan.models[i].tokens));
+  }
+  for (std::size_t i = 0; i < plan.models.size(); ++i) {
+    if (plan.models[i].shared_prefix != service_->plan.models[i].shared_prefix)
+      throw InvalidInput(fmt::format("the new plan has {} of {}, not {}; it is not taken", heads_text(plan.models[i]),
+                                     names_[i], heads_text(service_->plan.models[i])));
   }
   // Answers differ, and buffers hold activations of one type.
   if (plan.dtype != service_->plan.dtype)

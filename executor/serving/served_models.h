@@ -32,18 +32,25 @@ struct RequestAnswer {
   };
   Kind kind = Kind::answered;
   /// Answered: of a classifier the label's number and its probability; of a language model the mean loss of its
-  /// predicted tokens, their number, and how many of them it would have said itself. Empty of emulated devices.
+  /// predicted tokens, their number, and how many of them it would have said itself; of several heads one after the
+  /// other. Empty of emulated devices.
   std::vector<double> values;
   std::string why;  // dropped, failed
 };
 
 enum class ServedTask { text_classification, image_classification, language_modeling };
 
-/// How requests to a model look.
+/// One of those that answer every request to a model.
+struct HeadForm {
+  std::string name;                      // empty where it is the only one
+  std::vector<std::string> label_names;  // of classifiers
+};
+
+/// How requests to a model look, and their answers.
 struct RequestForm {
   ServedTask task = ServedTask::text_classification;
-  std::vector<std::string> label_names;  // of classifiers
-  int most_tokens = 0;                   // of a text: as many as the plan has room for
+  std::vector<HeadForm> heads = {HeadForm{}};
+  int most_tokens = 0;  // of a text: as many as the plan has room for
   std::int64_t vocabulary_size = 0;
   int image_size = 0;  // of a picture with 3 channels
   /// A text as tokens, at most most_tokens; none where the model takes pictures, or its folder has no tokenizer. Any

@@ -55,7 +55,7 @@ MeasuredOperators measure_operators(const RankEnvironment&, const OperatorMeasur
 
 Evaluation evaluate(const EvaluateOptions&, const Progress&) { left_out("evaluate a model"); }
 
-ServableModel open_servable_model(const std::filesystem::path&, const ServedModel&, DType) {
+ServableModel open_servable_model(const std::vector<HeadFolder>&, const ServedModel&, DType) {
   left_out("serve a model");
 }
 

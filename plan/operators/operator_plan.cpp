@@ -131,7 +131,7 @@ std::vector<std::vector<int>> holders_of(const OperatorGraph& graph, const Opera
 }
 
 std::string to_json(const OperatorPlan& plan) {
-  return json::write_envelope(kPlanFormat, OperatorPlanFile{.plan = plan}, kNewestPlanVersion);
+  return json::write_envelope(kPlanFormat, OperatorPlanFile{.plan = plan}, kOperatorsVersion);
 }
 
 OperatorPlan operator_plan_from_json(std::string_view json, std::string_view source) {

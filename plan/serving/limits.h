@@ -14,4 +14,7 @@ inline constexpr double kMostServingRate = 1e12;
 /// Of a model's weight.
 inline constexpr double kLeastWeight = 1e-6, kMostWeight = 1e6;
 
+/// Of models that share leading layers.
+inline constexpr int kMostHeads = 64;
+
 }  // namespace frostpipe

@@ -53,6 +53,12 @@ void fields(Archive& archive, json::Value<Archive, ServingPipeline>& pipeline) {
 }
 
 template <class Archive>
+void fields(Archive& archive, json::Value<Archive, SharedPrefix>& prefix) {
+  archive("layers", prefix.layers, json::at_least(1));
+  archive("heads", prefix.heads, json::between(2, kMostHeads));
+}
+
+template <class Archive>
 void fields(Archive& archive, json::Value<Archive, ServedModel>& model) {
   archive("name", model.name);
   archive("weight", model.weight, kRate);
@@ -61,6 +67,7 @@ void fields(Archive& archive, json::Value<Archive, ServedModel>& model) {
   archive("required_requests_per_second", model.required_requests_per_second, kRate);
   archive("building_requests_per_second", model.building_requests_per_second, kRate);
   archive("blocks", model.blocks);
+  archive("shared_prefix", model.shared_prefix);
   archive("pipelines", model.pipelines);
   archive("requests_per_second", model.requests_per_second, kRate);
   archive("provenance", model.provenance);
@@ -156,7 +163,10 @@ std::int64_t devices_in_use(const ServingPlan& plan, std::string_view device_cla
 }
 
 std::string to_json(const ServingPlan& plan) {
-  return json::write_envelope(kPlanFormat, ServingPlanFile{.plan = plan}, kServingVersion);
+  const bool has_heads =
+      std::ranges::any_of(plan.models, [](const ServedModel& model) { return model.shared_prefix.has_value(); });
+  return json::write_envelope(kPlanFormat, ServingPlanFile{.plan = plan},
+                              has_heads ? kSharedPrefixVersion : kServingVersion);
 }
 
 ServingPlan serving_plan_from_json(std::string_view json, std::string_view source) {

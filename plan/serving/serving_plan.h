@@ -60,6 +60,14 @@ struct ServingPipeline {
   bool operator==(const ServingPipeline&) const = default;
 };
 
+/// Several fine-tuned models that begin with the same layers. Every request is answered by all of them: the shared
+/// layers are computed once, the others once per head, one head after the other on the same virtual device.
+struct SharedPrefix {
+  int layers = 1;  // leading ones of the model
+  int heads = 2;
+  bool operator==(const SharedPrefix&) const = default;
+};
+
 /// A model and its pipelines, which share its requests.
 struct ServedModel {
   std::string name;
@@ -76,6 +84,8 @@ struct ServedModel {
   double building_requests_per_second = 0;
   /// Block i is the layers blocks[i] of the model.
   Partition blocks;
+  /// None: one head. Else times and bytes of the pipelines are those of all heads together.
+  std::optional<SharedPrefix> shared_prefix = std::nullopt;
   std::vector<ServingPipeline> pipelines;
   /// Of all its pipelines.
   double requests_per_second = 0;
@@ -145,7 +155,8 @@ std::int64_t devices_in_use(const ServingPlan& plan, std::string_view device_cla
 /// one of the models or devices, the bound is not on its wrong side, and numbers are within plan/serving/limits.h.
 void validate(const ServingPlan& plan, std::string_view source);
 
-/// Envelope "frostpipe.plan" of version 3, of kind "serving" (plan/plan_kind.h). Reading validates.
+/// Envelope "frostpipe.plan" of version 3, or 5 where a model has a shared prefix, of kind "serving"
+/// (plan/plan_kind.h). Reading validates.
 std::string to_json(const ServingPlan& plan);
 ServingPlan serving_plan_from_json(std::string_view json, std::string_view source);
 

@@ -135,6 +135,16 @@ void require_pipeline(const ServingPlan& plan, const ServedModel& model, const S
           format_duration(latency));
 }
 
+void require_shared_prefix(const ServedModel& model, const std::string& place) {
+  if (!model.shared_prefix) return;
+  const auto& [layers, heads] = *model.shared_prefix;
+  const int num_layers = model.blocks.back().end;
+  require(1 <= layers && layers < num_layers, place + ".layers",
+          fmt::format("must be >= 1 and < {}, the layers of the model", num_layers), layers);
+  require(2 <= heads && heads <= kMostHeads, place + ".heads", fmt::format("must be >= 2 and <= {}", kMostHeads),
+          heads);
+}
+
 void require_model(const ServingPlan& plan, const ServedModel& model, const std::string& place) {
   require(kLeastWeight <= model.weight && model.weight <= kMostWeight, place + ".weight",
           fmt::format("must be >= {:g} and <= {:g}", kLeastWeight, kMostWeight), model.weight);
@@ -144,6 +154,7 @@ void require_model(const ServingPlan& plan, const ServedModel& model, const std:
   require_rate(model.building_requests_per_second, place + ".building_requests_per_second");
   require(model.tokens >= 1, place + ".tokens", "must be >= 1", model.tokens);
   validate(model.blocks, model.blocks.empty() ? 1 : model.blocks.back().end, place + ".blocks");
+  require_shared_prefix(model, place + ".shared_prefix");
   if (model.pipelines.empty()) throw InvalidInput(place + ".pipelines", "must hold at least one pipeline", "[]");
   double sum = 0;
   for (std::size_t i = 0; i < model.pipelines.size(); ++i) {

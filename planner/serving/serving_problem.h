@@ -14,7 +14,8 @@ struct ModelToServe {
   double weight = 1;
   Nanoseconds objective_ns = 0;
   double required_requests_per_second = 0;  // of the cheapest plan
-  ServingProfile profile;
+  ServingProfile profile;                   // with a shared prefix: with_heads
+  std::optional<SharedPrefix> shared_prefix = std::nullopt;
   /// At which its batches are built. None: what make_serving_plan finds out.
   std::optional<double> building_requests_per_second = std::nullopt;
   Provenance provenance;

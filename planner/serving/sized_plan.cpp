@@ -57,6 +57,7 @@ ServingPlan plan_of(const ServingProblem& problem, const std::vector<double>& bu
                        .required_requests_per_second = model.required_requests_per_second,
                        .building_requests_per_second = building[n],
                        .blocks = blocks_of(model.profile),
+                       .shared_prefix = model.shared_prefix,
                        .provenance = model.provenance};
     for (const auto& [index, sizes] : sized.sizes.pipelines[n]) {
       const CandidatePipeline& candidate = sized.pools.models[n].candidates[index];

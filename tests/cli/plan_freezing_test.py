@@ -45,6 +45,12 @@ class FreezingTest(CliTest):
             self.assertEqual({**phase, "from_step": 0, "first_trainable_layer": 0, "predicted": 0},
                              {**static[0], "predicted": 0})
 
+    def test_layers_may_be_frozen_from_the_first_step_on(self):
+        for method in "freeze-only", "pipetransformer-published", "pipetransformer":
+            self.plan("frozen.json", method, "--freeze-warm-up", 0, "--forecast", "fixed:4", "--epochs", 3)
+            first = self.read("frozen.json")["phases"][0]
+            self.assertEqual((first["from_step"], first["first_trainable_layer"]), (0, 9), method)
+
     def test_a_deadline_freezes_as_late_as_it_allows(self):
         def frozen_from(*options):
             done = self.plan("late.json", "pipetransformer", "--steps", 3000, *options)

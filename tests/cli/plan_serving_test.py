@@ -80,6 +80,49 @@ class PlanServingTest(CliTest):
         self.assertNotIn("least throughput per weight", text)
         self.assertEqual(self.read("serving.json")["models"][0]["required_requests_per_second"], 10)
 
+    def test_heads_behind_shared_layers_are_planned_as_a_model_whose_later_layers_take_as_many_times_as_long(self):
+        text = self.serve("--heads", 3, "--shared-layers", 9)
+        self.assertIn("synthetic: 3 heads answer every request; their first 9 of 14 layers are computed once\n", text)
+        of_heads = self.read("serving.json")
+        self.assertEqual(of_heads["version"], 5)
+        self.assertEqual(of_heads["models"][0].pop("shared_prefix"), {"layers": 9, "heads": 3})
+        for name in ("profile.json", "slow.json"):
+            self.edit(name, self.with_later_layers_three_times)
+        self.serve()
+        by_hand = self.read("serving.json")
+        for plan in of_heads, by_hand:
+            del plan["version"], plan["models"][0]["provenance"]
+        self.assertEqual(of_heads, by_hand)
+
+    @staticmethod
+    def with_later_layers_three_times(profile):
+        for layer in profile["model"]["layers"][9:]:
+            layer["parameter_count"] *= 3
+        for one in profile["measurements"]:
+            if one["key"]["layer"] >= 9:
+                for name in "frozen_forward_ns", "output_activation_bytes":
+                    one["cost"][name] *= 3
+
+    def test_one_head_is_planned_as_ever(self):
+        self.serve()
+        without = self.read("serving.json")
+        for shared in [], ["--shared-layers", 9]:
+            self.serve("--heads", 1, *shared)
+            self.assertEqual(self.read("serving.json"), without)
+
+    def test_heads_and_shared_layers_belong_together(self):
+        self.refused("--slo", "20ms", "--heads", 3, code=2,
+                     says="--heads: needs --shared-layers N, the leading layers that the 3 heads of synthetic share")
+        self.refused("--slo", "20ms", "--shared-layers", 3, code=2, says="--shared-layers: needs --heads K")
+        for value in 0, 65, "x":
+            self.refused("--slo", "20ms", "--heads", value, "--shared-layers", 3,
+                         says=f'--heads: must be a number >= 1 and <= 64, is "{value}"')
+        self.refused("--slo", "20ms", "--heads", 2.5, "--shared-layers", 3, says="--heads: must be a whole number")
+        self.refused("--slo", "20ms", "--heads", 2, "--shared-layers", 14,
+                     says='--shared-layers: must be a number >= 1 and <= 13, is "14"')
+        self.refused("--slo", "20ms", "--heads", "other=2", "--shared-layers", 3,
+                     says='--heads: must name a model of the profiles: "synthetic", is "other"')
+
     def test_a_profile_of_a_type_that_the_cluster_does_not_have_changes_nothing(self):
         self.serve()
         without = self.read("serving.json")
@@ -98,7 +141,7 @@ class PlanServingTest(CliTest):
 
     def test_options_of_serving_are_refused_where_training_is_planned(self):
         for options in (["--slo", "20ms"], ["--weight", 2], ["--objective", "cost"], ["--margin", 0.1],
-                        ["--max-partitions", 2], ["--required-rate", 5]):
+                        ["--max-partitions", 2], ["--required-rate", 5], ["--heads", 2], ["--shared-layers", 3]):
             self.assert_refused("plan", "--profile", "profile.json", "--cluster", "cluster.json", "--global-batch", 64,
                                 "-o", "plan.json", *options, code=2,
                                 says=f"{options[0]}: is for a plan of serving (--method ppipe), and this one is for "

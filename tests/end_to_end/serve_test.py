@@ -23,13 +23,13 @@ BATCH = 4
 LATE_MS = 100_000  # no test waits for it
 
 
-def two_partitions(name, num_layers, tokens):
-    """Of one pipeline, a device each, that takes BATCH requests at a time."""
+def two_partitions(name, num_layers, tokens, cut=None):
+    """Of one pipeline, a device each, that takes BATCH requests at a time; half the layers each, or cut elsewhere."""
     times = [1 + i for i in range(BATCH)]
     rate = 1000 * BATCH / times[-1]
     model = served_model(name, 1, LATE_MS, 2, [serving_pool(0, 1, "cpu", 1, times, rate),
                                                serving_pool(1, 2, "cpu", 1, times, rate)], rate)
-    cut = num_layers // 2
+    cut = cut or num_layers // 2
     model["blocks"] = [{"begin": 0, "end": cut}, {"begin": cut, "end": num_layers}]
     model["tokens"] = tokens
     device = {"devices_per_server": 1, "bandwidth_bytes_per_second": 0, "price_per_hour": None}
@@ -39,10 +39,10 @@ def two_partitions(name, num_layers, tokens):
             "objective_bound": None}
 
 
-class ServeTest(EndToEndTest):
-    def serve(self, num_layers, tokens, model="run/model"):
-        self.write("serving.json", two_partitions("net", num_layers, tokens))
-        server = self.start("serve", "serving.json", "--model", self.folder / model, "--port", 0, name="server")
+class ServingCase(EndToEndTest):
+    def start_server(self, plan, *folders):
+        self.write("serving.json", plan)
+        server = self.start("serve", "serving.json", *folders, "--port", 0, name="server")
         self.wait_until(lambda: "http://" in server.stderr or server.ended_within(0) is not None, HANG_SECONDS,
                         lambda: server.stderr)
         self.assertIn("http://", server.stderr)
@@ -58,6 +58,14 @@ class ServeTest(EndToEndTest):
         connection.close()
         self.assertEqual(response.status, code, answer)
         return {one["name"]: one["data"] for one in answer["outputs"]} if code == 200 else answer["error"]
+
+    def ask_texts(self, texts, **how):
+        return self.ask({"name": "text", "shape": [len(texts)], "datatype": "BYTES", "data": texts}, **how)
+
+
+class ServeTest(ServingCase):
+    def serve(self, num_layers, tokens):
+        return self.start_server(two_partitions("net", num_layers, tokens), "--model", self.folder / "run/model")
 
     def evaluated(self, data):
         done = self.run_tool("evaluate", "--model", "run/model", "--data", data, "--batch-size", BATCH,
@@ -80,8 +88,7 @@ class ServeTest(EndToEndTest):
         num_layers = len(json.loads((self.folder / "profile.json").read_text())["model"]["layers"])
         server = self.serve(num_layers, 16)
         for first in range(0, len(texts), BATCH):
-            found = self.ask({"name": "text", "shape": [BATCH], "datatype": "BYTES",
-                              "data": texts[first:first + BATCH]})
+            found = self.ask_texts(texts[first:first + BATCH])
             self.assert_said(rows[first:first + BATCH], found)
         self.assertIn("pixel_values", self.ask({"name": "pixel_values", "shape": [1], "datatype": "FP32", "data": [0]},
                                                code=400))
@@ -107,7 +114,7 @@ class ServeTest(EndToEndTest):
             connection.close()
             return status == 200
         self.wait_until(is_ready, HANG_SECONDS, lambda: server.stderr)
-        self.assert_said(rows, self.ask({"name": "text", "shape": [BATCH], "datatype": "BYTES", "data": texts}))
+        self.assert_said(rows, self.ask_texts(texts))
 
     @staticmethod
     def parent_of(entry):
@@ -148,7 +155,7 @@ class ServeTest(EndToEndTest):
         self.serve(len(self.read("p.json")["model"]["layers"]), 32)
         said = json.loads(self.run_tool("evaluate", "--model", "run/model", "--data", "line.txt", "--max-tokens", 32,
                                         "--format", "json").stdout)
-        found = self.ask({"name": "text", "shape": [BATCH], "datatype": "BYTES", "data": [line] * BATCH})
+        found = self.ask_texts([line] * BATCH)
         self.assertEqual(len(set(found["loss"])), 1)
         self.assertEqual(found["loss"][0], said["loss"])
         self.assertEqual(found["num_correct"][0] / found["num_predicted"][0], said["value"])

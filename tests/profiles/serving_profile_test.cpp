@@ -49,6 +49,18 @@ TEST(ServingProfile, JoinsNeighbouringBlocks) {
   EXPECT_THAT(joined.times[0].working_bytes[1], ElementsAre(4007, 8007));  // of the head
 }
 
+// Layers of 100, 200, 300 and 400 ns, of which the first two are shared: they give 2000 bytes per request.
+TEST(ServingProfile, OfSeveralHeadsHasTheLayersBehindTheSharedOnesOncePerHead) {
+  const auto heads = with_heads(serving_profile_of({measured("L4")}, DType::kFloat32, 1, 2), 2, 3);
+  EXPECT_THAT(heads.times[0].forward_ns, ElementsAre(ElementsAre(100, 110), ElementsAre(200, 220),
+                                                     ElementsAre(900, 990), ElementsAre(1200, 1320)));
+  EXPECT_THAT(heads.weight_bytes, ElementsAre(4000, 1600, 3 * 3200, 3 * 120));
+  EXPECT_THAT(heads.cut_bytes, ElementsAre(1000, 2000, 3 * 3000));
+  EXPECT_THAT(heads.times[0].working_bytes,
+              ElementsAre(ElementsAre(1007, 2007), ElementsAre(2007, 4007), ElementsAre(3007 + 2000, 6007 + 4000),
+                          ElementsAre(4007 + 2000, 8007 + 4000)));
+}
+
 TEST(ServingProfile, RefusesTwoProfilesOfOneDeviceType) {
   EXPECT_THAT(message_of([] {
                 serving_profile_of({measured("L4"), measured("L4")}, DType::kFloat32, 1, 1);

@@ -1,5 +1,6 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <span>
 
 #include "executor/serving/http/infer_request.h"
 #include "executor/serving/http/tensor_forms.h"
@@ -10,14 +11,24 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// Of one row; what a loss over no tokens is, JSON has no number for.
-Json value_of(const TensorForm& tensor, std::size_t index, const RequestForm& form, const std::vector<double>& values) {
-  if (form.task == ServedTask::language_modeling)
-    return tensor.datatype == "INT64" ? Json(static_cast<std::int64_t>(values[index])) : Json(values[index]);
-  if (tensor.name == "probability") return values[1];
+std::size_t answer_size(ServedTask task) { return task == ServedTask::language_modeling ? 3 : 2; }
+
+/// The answer of a head to one row, as its output number `index`; what a loss over no tokens is, JSON has no number
+/// for.
+Json value_of(std::size_t index, ServedTask task, const HeadForm& head, std::span<const double> values) {
+  if (task == ServedTask::language_modeling)
+    return index == 0 ? Json(values[index]) : Json(static_cast<std::int64_t>(values[index]));
+  if (index == 2) return values[1];
   const auto label = static_cast<std::size_t>(values[0]);
-  FROSTPIPE_CHECK(label < form.label_names.size(), "a classifier answers with one of its labels");
-  return tensor.name == "label" ? Json(form.label_names[label]) : Json(label);
+  FROSTPIPE_CHECK(label < head.label_names.size(), "a classifier answers with one of its labels");
+  return index == 0 ? Json(head.label_names[label]) : Json(label);
+}
+
+/// The same of all heads, whose outputs and values stand one after the other.
+Json value_of(std::size_t index, const RequestForm& form, std::span<const double> values) {
+  const std::size_t outputs = output_tensors_of_head(form.task).size(), size = answer_size(form.task);
+  const std::size_t head = index / outputs;
+  return value_of(index % outputs, form.task, form.heads[head], values.subspan(head * size, size));
 }
 
 std::string dumped(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
@@ -30,7 +41,7 @@ std::string infer_answer(std::string_view model, const RequestForm& form, const 
   Json outputs = Json::array();
   const auto add = [&](std::size_t index) {
     Json data = Json::array();
-    for (const RequestAnswer& answer : answers) data.push_back(value_of(tensors[index], index, form, answer.values));
+    for (const RequestAnswer& answer : answers) data.push_back(value_of(index, form, answer.values));
     outputs.push_back({{"name", tensors[index].name},
                        {"datatype", tensors[index].datatype},
                        {"shape", Json::array({answers.size()})},
@@ -38,10 +49,9 @@ std::string infer_answer(std::string_view model, const RequestForm& form, const 
   };
   FROSTPIPE_CHECK(answers.size() == request.rows.size(), "each row has an answer");
   if (!answers.empty() && !answers.front().values.empty()) {
-    for (const RequestAnswer& answer : answers) {
-      const std::size_t needed = form.task == ServedTask::language_modeling ? 3 : 2;
-      FROSTPIPE_CHECK(answer.values.size() == needed, "all rows are answered in the model's form");
-    }
+    for (const RequestAnswer& answer : answers)
+      FROSTPIPE_CHECK(answer.values.size() == form.heads.size() * answer_size(form.task),
+                      "all rows are answered in the model's form");
     if (request.outputs.empty()) {
       for (std::size_t i = 0; i < tensors.size(); ++i) add(i);
     }

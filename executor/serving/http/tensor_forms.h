@@ -18,8 +18,11 @@ struct TensorForm {
 /// "input_ids"; or "pixel_values".
 std::vector<TensorForm> input_tensors(const RequestForm& form);
 
-/// What it is answered with, in this order: "label", "label_id" and "probability", or "loss", "num_predicted" and
+/// What a head answers with, in this order: "label", "label_id" and "probability", or "loss", "num_predicted" and
 /// "num_correct".
+std::vector<TensorForm> output_tensors_of_head(ServedTask task);
+
+/// The same of all heads, one after the other; where they have names, "NAME.label" and so on.
 std::vector<TensorForm> output_tensors(const RequestForm& form);
 
 }  // namespace frostpipe

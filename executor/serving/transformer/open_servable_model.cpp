@@ -7,6 +7,7 @@
 #include "executor/models/folder/model_folder.h"
 #include "executor/models/task.h"
 #include "executor/serving/servable_model.h"
+#include "executor/serving/transformer/shared_layers.h"
 #include "profiles/error.h"
 
 namespace frostpipe {
@@ -38,6 +39,14 @@ void require_weights(const ModelFolder& folder) {
                        missing.front() + " is missing");
 }
 
+std::vector<std::string> label_names_of(const ModelFolder& folder) {
+  std::vector<std::string> names = folder.label_names;
+  if (served_task(folder) == ServedTask::language_modeling) return names;
+  for (auto label = static_cast<std::int64_t>(names.size()); label < folder.config.num_labels; ++label)
+    names.push_back(fmt::format("LABEL_{}", label));
+  return names;
+}
+
 void require_planned(const ModelFolder& folder, const ServedModel& planned) {
   const int num_layers = static_cast<int>(model_of(folder.config, folder.name).layers.size());
   if (planned.blocks.back().end != num_layers)
@@ -56,26 +65,31 @@ void require_planned(const ModelFolder& folder, const ServedModel& planned) {
 
 }  // namespace
 
-ServableModel open_servable_model(const std::filesystem::path& path, const ServedModel& planned, DType dtype) {
-  const ModelFolder folder = open_model_folder(path);
-  ServableModel model{.folder = path.string()};
-  model.form.task = served_task(folder);
-  require_weights(folder);
-  require_planned(folder, planned);
+ServableModel open_servable_model(const std::vector<HeadFolder>& heads, const ServedModel& planned, DType dtype) {
+  ServableModel model;
+  model.form.heads.clear();
+  std::vector<ModelFolder> folders;
+  for (const HeadFolder& head : heads) {
+    const ModelFolder& folder = folders.emplace_back(open_model_folder(head.folder));
+    require_weights(folder);
+    require_planned(folder, planned);
+    model.folders.push_back(head.folder.string());
+    model.form.heads.push_back({.name = head.name, .label_names = label_names_of(folder)});
+  }
+  if (planned.shared_prefix) require_shared_layers(folders, planned.shared_prefix->layers);
+  const ModelFolder& folder = folders.front();
   const TransformerConfig& config = folder.config;
-  model.form.label_names = folder.label_names;
-  if (model.form.task != ServedTask::language_modeling)
-    for (auto label = static_cast<std::int64_t>(model.form.label_names.size()); label < config.num_labels; ++label)
-      model.form.label_names.push_back(fmt::format("LABEL_{}", label));
+  model.form.task = served_task(folder);
   model.form.most_tokens = planned.tokens;
   if (model.form.task == ServedTask::image_classification) {
     model.form.image_size = static_cast<int>(config.image_size);
     model.shape.pixels = static_cast<int>(3 * config.image_size * config.image_size);
   } else {
     model.form.vocabulary_size = config.vocab_size;
-    if (has_tokenizer(path)) model.form.tokens_of = text_encoder(folder, planned.tokens);
+    if (has_tokenizer(folder.path)) model.form.tokens_of = text_encoder(folder, planned.tokens);
   }
   model.shape.most_tokens = planned.tokens;
+  model.shape.heads = static_cast<int>(heads.size());
   model.shape.activation_bytes = config.hidden_size * bytes_per_value(dtype);
   model.shape.answer_size = answer_size(config.task);
   return model;

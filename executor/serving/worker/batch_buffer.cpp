@@ -16,17 +16,17 @@ std::size_t aligned(std::size_t bytes) { return (bytes + kAlignment - 1) / kAlig
 /// Where each part begins, and all of it.
 struct Offsets {
   std::size_t pixels, activation, answers, end;
-  std::size_t num_tokens, num_pixels, num_answers, activation_bytes;
+  std::size_t num_tokens, num_pixels, num_answers, activation_bytes;  // of one head
 
   explicit Offsets(const BatchShape& shape) {
     const auto requests = static_cast<std::size_t>(shape.most_requests);
     num_tokens = requests * shape.most_tokens;
     num_pixels = requests * shape.pixels;
-    num_answers = requests * shape.answer_size;
+    num_answers = requests * shape.heads * shape.answer_size;
     activation_bytes = num_tokens * static_cast<std::size_t>(shape.activation_bytes);
     pixels = aligned(num_tokens * sizeof(std::int32_t));
     activation = pixels + aligned(num_pixels * sizeof(float));
-    answers = activation + aligned(activation_bytes);
+    answers = activation + aligned(shape.heads * activation_bytes);
     end = answers + aligned(num_answers * sizeof(double));
   }
 };
@@ -59,9 +59,9 @@ std::span<float> BatchBuffer::pixels() {
   return values_at<float>(memory_.bytes(), offsets.pixels, offsets.num_pixels);
 }
 
-std::span<std::byte> BatchBuffer::activation() {
+std::span<std::byte> BatchBuffer::activation(int head) {
   const Offsets offsets(shape_);
-  return memory_.bytes().subspan(offsets.activation, offsets.activation_bytes);
+  return memory_.bytes().subspan(offsets.activation + head * offsets.activation_bytes, offsets.activation_bytes);
 }
 
 std::span<double> BatchBuffer::answers() {

@@ -14,8 +14,9 @@ struct BatchShape {
   int most_requests = 1;
   int most_tokens = 1;         // of a request
   int pixels = 0;              // of a request: values of a picture; 0: requests are tokens
-  Bytes activation_bytes = 0;  // of a token
-  int answer_size = 0;         // values of a request
+  int heads = 1;               // that answer a request
+  Bytes activation_bytes = 0;  // of a token, for one head
+  int answer_size = 0;         // values of a request, from one head
   bool operator==(const BatchShape&) const = default;
 };
 
@@ -32,9 +33,9 @@ class BatchBuffer {
   std::span<std::int32_t> tokens();
   /// [requests, pixels]
   std::span<float> pixels();
-  /// [requests' tokens, activation_bytes]
-  std::span<std::byte> activation();
-  /// [requests, answer_size]
+  /// [requests' tokens, activation_bytes]; what is of all heads alike is that of head 0
+  std::span<std::byte> activation(int head = 0);
+  /// [requests, heads, answer_size]
   std::span<double> answers();
   int descriptor() const { return static_cast<int>(memory_.address().descriptor); }
 

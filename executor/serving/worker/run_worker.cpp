@@ -27,7 +27,7 @@ class Worker {
  public:
   Worker(ControlChannel& channel, PartitionLoad load, const LoadPartition& load_partition)
       : channel_(channel), load_(std::move(load)) {
-    compute_ = load_.model.empty() ? emulated_partition(load_) : load_partition(load_);
+    compute_ = load_.folders.empty() ? emulated_partition(load_) : load_partition(load_);
   }
 
   void take(ControlText text) {

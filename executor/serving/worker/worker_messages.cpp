@@ -10,13 +10,15 @@ void fields(Archive& archive, json::Value<Archive, BatchShape>& shape) {
   archive("most_requests", shape.most_requests);
   archive("most_tokens", shape.most_tokens);
   archive("pixels", shape.pixels);
+  archive("heads", shape.heads);
   archive("activation_bytes", shape.activation_bytes);
   archive("answer_size", shape.answer_size);
 }
 
 template <class Archive>
 void fields(Archive& archive, json::Value<Archive, PartitionLoad>& load) {
-  archive("model", load.model);
+  archive("folders", load.folders);
+  archive("shared_layers", load.shared_layers);
   archive("layers", load.layers);
   archive("partition", load.partition);
   archive("dtype", load.dtype);

@@ -15,7 +15,9 @@ namespace frostpipe {
 
 /// What a worker is to hold.
 struct PartitionLoad {
-  std::string model;        // a Hugging Face folder; empty: an emulated device, which only takes its time
+  /// Hugging Face folders, one per head; empty: an emulated device, which only takes its time.
+  std::vector<std::string> folders;
+  int shared_layers = 0;    // of several heads: leading layers that are the first folder's for all, computed once
   std::vector<int> layers;  // partition i of the pipeline has layers [layers[i], layers[i + 1])
   int partition = 0;        // of these
   DType dtype = DType::kFloat32;

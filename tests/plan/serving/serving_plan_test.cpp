@@ -23,6 +23,30 @@ TEST(ServingPlan, SurvivesItsFile) {
   EXPECT_EQ(to_json(serving_plan_from_json(to_json(plan), "plan.json")), to_json(plan));
 }
 
+// Older versions would serve one head in the time of all.
+TEST(ServingPlan, WithASharedPrefixIsOfAVersionThatOlderOnesRefuse) {
+  auto plan = two_model_plan();
+  plan.models[0].shared_prefix = {.layers = 5, .heads = 3};
+  EXPECT_EQ(serving_plan_from_json(to_json(plan), "plan.json"), plan);
+  EXPECT_THAT(to_json(plan), HasSubstr("\"version\": 5,"));
+  plan.models[0].shared_prefix = {.layers = 8, .heads = 64};
+  EXPECT_EQ(serving_plan_from_json(to_json(plan), "plan.json"), plan);
+}
+
+TEST(ServingPlan, SharesSomeOfItsLayersBetweenTwoHeadsOrMore) {
+  const auto refusal = [](const SharedPrefix& prefix) {
+    auto plan = two_model_plan();
+    plan.models[0].shared_prefix = prefix;
+    return message_of([&] { validate(plan, "plan.json"); });
+  };
+  EXPECT_EQ(refusal({.layers = 9, .heads = 2}),
+            "plan.json: models[0].shared_prefix.layers: must be >= 1 and < 9, the layers of the model, is 9");
+  EXPECT_EQ(refusal({.layers = 0, .heads = 2}),
+            "plan.json: models[0].shared_prefix.layers: must be >= 1 and < 9, the layers of the model, is 0");
+  EXPECT_EQ(refusal({.layers = 3, .heads = 1}),
+            "plan.json: models[0].shared_prefix.heads: must be >= 2 and <= 64, is 1");
+}
+
 TEST(ServingPlan, SaysWhatItIsAtTheTopOfItsFile) {
   EXPECT_THAT(to_json(two_model_plan()),
               testing::StartsWith("{\n \"format\": \"frostpipe.plan\",\n \"version\": 3,\n \"kind\": \"serving\",\n"));

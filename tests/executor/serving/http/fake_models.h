@@ -23,20 +23,20 @@ inline std::vector<std::int32_t> byte_tokens(std::string_view text) {
 
 inline RequestForm text_form() {
   return {.task = ServedTask::text_classification,
-          .label_names = {"even", "odd"},
+          .heads = {{.label_names = {"even", "odd"}}},
           .most_tokens = 10,
           .vocabulary_size = 300,
           .tokens_of = byte_tokens};
 }
 
 inline RequestForm picture_form() {
-  return {.task = ServedTask::image_classification, .label_names = {"dark", "bright"}, .image_size = 2};
+  return {.task = ServedTask::image_classification, .heads = {{.label_names = {"dark", "bright"}}}, .image_size = 2};
 }
 
 inline RequestForm language_form() {
   RequestForm form = text_form();
   form.task = ServedTask::language_modeling;
-  form.label_names.clear();
+  form.heads = {HeadForm{}};
   return form;
 }
 

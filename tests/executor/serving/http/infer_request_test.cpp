@@ -80,6 +80,43 @@ TEST(InferRequest, ALanguageModelAnswersWithLossAndCounts) {
             R"({"name":"num_correct","datatype":"INT64","shape":[1],"data":[1]}]})");
 }
 
+RequestForm form_of_two_heads() {
+  RequestForm form = test::text_form();
+  form.heads = {{.name = "parity", .label_names = {"even", "odd"}}, {.name = "size", .label_names = {"s", "m", "l"}}};
+  return form;
+}
+
+TEST(InferRequest, EveryHeadAnswersUnderItsName) {
+  const InferRequest request = {.rows = {{}, {}}};
+  EXPECT_EQ(
+      infer_answer("m", form_of_two_heads(), request, {{.values = {0, 0.75, 2, 0.5}}, {.values = {1, 0.25, 1, 0.125}}}),
+      R"({"model_name":"m","outputs":[)"
+      R"({"name":"parity.label","datatype":"BYTES","shape":[2],"data":["even","odd"]},)"
+      R"({"name":"parity.label_id","datatype":"INT64","shape":[2],"data":[0,1]},)"
+      R"({"name":"parity.probability","datatype":"FP64","shape":[2],"data":[0.75,0.25]},)"
+      R"({"name":"size.label","datatype":"BYTES","shape":[2],"data":["l","m"]},)"
+      R"({"name":"size.label_id","datatype":"INT64","shape":[2],"data":[2,1]},)"
+      R"({"name":"size.probability","datatype":"FP64","shape":[2],"data":[0.5,0.125]}]})");
+}
+
+TEST(InferRequest, AnOutputOfOneHeadCanBeAskedFor) {
+  const InferRequest request = read_infer_request(
+      R"({"inputs":[{"name":"text","shape":[1],"datatype":"BYTES","data":["a"]}],"outputs":[{"name":"size.label"}]})",
+      form_of_two_heads());
+  EXPECT_EQ(infer_answer("m", form_of_two_heads(), request, {{.values = {0, 0.75, 2, 0.5}}}),
+            R"({"model_name":"m","outputs":[{"name":"size.label","datatype":"BYTES","shape":[1],"data":["l"]}]})");
+}
+
+TEST(InferRequest, AnswersOfLanguageModelsStandOneHeadAfterTheOther) {
+  RequestForm form = test::language_form();
+  form.heads = {{.name = "a"}, {.name = "b"}};
+  EXPECT_EQ(infer_answer("m", form, {.rows = {{}}, .outputs = {"b.num_correct", "b.loss", "a.loss"}},
+                         {{.values = {0.5, 9, 4, 0.25, 9, 6}}}),
+            R"({"model_name":"m","outputs":[{"name":"b.num_correct","datatype":"INT64","shape":[1],"data":[6]},)"
+            R"({"name":"b.loss","datatype":"FP64","shape":[1],"data":[0.25]},)"
+            R"({"name":"a.loss","datatype":"FP64","shape":[1],"data":[0.5]}]})");
+}
+
 TEST(InferRequest, DoublesKeepEveryBit) {
   const double probability = std::nextafter(0.1, 1);
   const InferRequest request = {.rows = {{}}, .outputs = {"probability"}};

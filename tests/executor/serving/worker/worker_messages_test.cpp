@@ -9,7 +9,8 @@
 namespace frostpipe {
 namespace {
 
-const PartitionLoad kLoad{.model = "folder/of \"a\" model",
+const PartitionLoad kLoad{.folders = {"folder/of \"a\" model", "another"},
+                          .shared_layers = 2,
                           .layers = {0, 3, 7},
                           .partition = 1,
                           .dtype = DType::kBFloat16,
@@ -19,6 +20,7 @@ const PartitionLoad kLoad{.model = "folder/of \"a\" model",
                           .shape = {.most_requests = 8,
                                     .most_tokens = 128,
                                     .pixels = 3 * 224 * 224,
+                                    .heads = 2,
                                     .activation_bytes = 1536,
                                     .answer_size = 3},
                           .compute_ns = {10, 12, 15}};

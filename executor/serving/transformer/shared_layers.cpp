@@ -1,0 +1,101 @@
+#include "executor/serving/transformer/shared_layers.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <filesystem>
+#include <string>
+
+#include "executor/models/folder/preprocessor_config.h"
+#include "executor/models/layer_state.h"
+#include "profiles/error.h"
+#include "profiles/files.h"
+
+namespace frostpipe {
+namespace {
+
+/// As the files have them, in a type that holds every value of theirs.
+at::Tensor weights_of(const ModelFolder& folder, const WeightFiles& files, int layer) {
+  LayerState state = make_layer_state(parameters_of(folder.config, layer), {at::kDouble, at::kDouble}, at::kCPU,
+                                      /*trains=*/false, /*num_moments=*/0);
+  load_layer(folder, files, layer, /*seed=*/0, state);
+  return state.weights;
+}
+
+bool have_equal_bits(const at::Tensor& one, const at::Tensor& other) {
+  return one.nbytes() == other.nbytes() && std::memcmp(one.data_ptr(), other.data_ptr(), one.nbytes()) == 0;
+}
+
+[[noreturn]] void refuse(const ModelFolder& first, const ModelFolder& other, const std::string& what,
+                         const std::string& of_first, const std::string& of_other) {
+  throw InvalidInput(fmt::format("{}: {}", other.path.string(), what),
+                     fmt::format("must be {}, as of {}, whose layers it shares", of_first, first.path.string()),
+                     of_other);
+}
+
+void require_same_shape(const ModelFolder& first, const ModelFolder& other) {
+  const TransformerConfig &one = first.config, &two = other.config;
+  if (one.family != two.family) refuse(first, other, "family", to_string(one.family), to_string(two.family));
+  if (one.task != two.task) refuse(first, other, "task", to_string(one.task), to_string(two.task));
+  constexpr std::pair<const char*, std::int64_t TransformerConfig::*> kSizes[] = {
+      {"hidden_size", &TransformerConfig::hidden_size},
+      {"num_hidden_layers", &TransformerConfig::num_hidden_layers},
+      {"num_attention_heads", &TransformerConfig::num_attention_heads},
+      {"intermediate_size", &TransformerConfig::intermediate_size},
+      {"vocab_size", &TransformerConfig::vocab_size},
+      {"max_position_embeddings", &TransformerConfig::max_position_embeddings},
+      {"type_vocab_size", &TransformerConfig::type_vocab_size},
+      {"image_size", &TransformerConfig::image_size},
+      {"patch_size", &TransformerConfig::patch_size},
+      {"num_channels", &TransformerConfig::num_channels},
+  };
+  for (const auto& [name, size] : kSizes)
+    if (one.*size != two.*size) refuse(first, other, name, std::to_string(one.*size), std::to_string(two.*size));
+  if (one.layer_norm_eps != two.layer_norm_eps)
+    refuse(first, other, "layer_norm_eps", fmt::format("{}", one.layer_norm_eps),
+           fmt::format("{}", two.layer_norm_eps));
+  if (one.has_qkv_bias != two.has_qkv_bias)
+    refuse(first, other, "qkv_bias", fmt::format("{}", one.has_qkv_bias), fmt::format("{}", two.has_qkv_bias));
+}
+
+std::string text_in(const ModelFolder& folder, const char* name) {
+  return std::filesystem::exists(folder.path / name) ? read_text_file(folder.path / name) : std::string();
+}
+
+/// Tokens, or pixels, of a request are those of all heads.
+void require_same_inputs(const ModelFolder& first, const ModelFolder& other) {
+  for (const char* name : {"vocab.txt", "vocab.json", "merges.txt", "tokenizer.json", "tokenizer_config.json"})
+    if (text_in(first, name) != text_in(other, name)) refuse(first, other, name, "the tokenizer's file", "another one");
+  if (first.config.task != Task::image_classification) return;
+  const Normalisation one = read_normalisation(first.path), two = read_normalisation(other.path);
+  if (one.mean != two.mean || one.deviation != two.deviation)
+    refuse(first, other, "preprocessor_config.json", "of the same image_mean and image_std", "of others");
+}
+
+}  // namespace
+
+int num_shared_layers(const ModelFolder& one, const ModelFolder& other) {
+  const WeightFiles files_of_one(one.path), files_of_other(other.path);
+  const int num_layers = static_cast<int>(model_of(one.config, one.name).layers.size());
+  int layer = 0;
+  while (layer < num_layers &&
+         have_equal_bits(weights_of(one, files_of_one, layer), weights_of(other, files_of_other, layer)))
+    ++layer;
+  return layer;
+}
+
+void require_shared_layers(const std::vector<ModelFolder>& folders, int shared_layers) {
+  const ModelFolder& first = folders.front();
+  for (const ModelFolder& other : folders) {
+    require_same_shape(first, other);
+    require_same_inputs(first, other);
+    const int found = &other == &first ? shared_layers : num_shared_layers(first, other);
+    if (found >= shared_layers) continue;
+    throw InvalidInput(
+        fmt::format("{}: must have the first {} layers of {}, which the plan computes once, and shares {}{}",
+                    other.path.string(), shared_layers, first.path.string(), found == 0 ? "none" : "only the first ",
+                    found == 0 ? "" : fmt::format("{}; plan with --shared-layers {}", found, found)));
+  }
+}
+
+}  // namespace frostpipe

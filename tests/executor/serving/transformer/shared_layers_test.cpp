@@ -1,0 +1,65 @@
+// Oracle: folders written with so many equal layers.
+#include "executor/serving/transformer/shared_layers.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/executor/serving/transformer/heads.h"
+
+namespace frostpipe {
+namespace {
+
+using testing::HasSubstr;
+
+class SharedLayers : public test::HeadFoldersTest {
+ protected:
+  /// Of a folder beside `one`, which has random weights of seed 1.
+  std::string refusal(const std::string& other, int shared_layers = 1) const {
+    return message_of([&] {
+      require_shared_layers({open_model_folder(folder_ / "one"), open_model_folder(folder_ / other)}, shared_layers);
+    });
+  }
+};
+
+TEST_F(SharedLayers, AreCountedUpToTheFirstThatDiffers) {
+  for (const Family family : {Family::bert, Family::vit, Family::gpt2}) {
+    const ModelFolder one = open_model_folder(write_head("one", family, 8, 1));
+    for (int shared = 0; shared < 8; ++shared) {
+      const ModelFolder other = open_model_folder(write_head("other", family, shared, 2));
+      // A language model's head has the embedding's matrix, and is still not shared: its norm differs.
+      EXPECT_EQ(num_shared_layers(one, other), shared) << to_string(family);
+    }
+    EXPECT_EQ(num_shared_layers(one, one), 8);
+  }
+}
+
+TEST_F(SharedLayers, MustBeAsManyAsThePlanHas) {
+  write_head("one", Family::bert, 8, 1);
+  write_head("other", Family::bert, 5, 2);
+  write_head("stranger", Family::bert, 0, 2);
+  EXPECT_EQ(refusal("other", 5), "no InvalidInput");
+  EXPECT_THAT(refusal("other", 6), HasSubstr("other: must have the first 6 layers of "));
+  EXPECT_THAT(refusal("other", 6), HasSubstr("one, which the plan computes once, and shares only the first 5; plan "
+                                             "with --shared-layers 5"));
+  EXPECT_THAT(refusal("stranger", 6), HasSubstr("which the plan computes once, and shares none"));
+}
+
+TEST_F(SharedLayers, AreOfModelsOfOneShapeThatReadRequestsAlike) {
+  write_head("one", Family::bert, 8, 1);
+  write_head("family", Family::gpt2, 8, 1);
+  write_head("wide", Family::bert, 8, 1, {{"intermediate_size", 32}});
+  write_head("norm", Family::bert, 8, 1, {{"layer_norm_eps", 1e-5}});
+  write_head("vocabulary", Family::bert, 8, 1);
+  file("vocabulary/vocab.txt", "[UNK]\n");
+  EXPECT_THAT(refusal("family"), HasSubstr("family: family: must be bert, as of "));
+  EXPECT_THAT(refusal("wide"), HasSubstr("wide: intermediate_size: must be 24, as of "));
+  EXPECT_THAT(refusal("norm"), HasSubstr("norm: layer_norm_eps: must be 1e-12, as of "));
+  EXPECT_THAT(refusal("vocabulary"), HasSubstr("vocabulary: vocab.txt: must be the tokenizer's file, as of "));
+  write_head("one", Family::vit, 8, 1);
+  write_head("dark", Family::vit, 8, 1);
+  file("dark/preprocessor_config.json", R"({"image_mean": [0, 0, 0], "image_std": [1, 1, 1]})");
+  EXPECT_THAT(refusal("dark"), HasSubstr("dark: preprocessor_config.json: must be of the same image_mean"));
+}
+
+}  // namespace
+}  // namespace frostpipe
