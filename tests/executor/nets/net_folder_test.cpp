@@ -109,7 +109,9 @@ TEST_F(NetFolderTest, TorchvisionsNamesAreReadAndTransformersNamesWritten) {
   const NetState reread = load_state(again, WeightFiles(target), 2);
   EXPECT_TRUE(again.net.layers == folder.net.layers);
   for (std::size_t i = 0; i < state.size(); ++i) {
-    if (state[i].weights.defined()) EXPECT_TRUE(at::equal(state[i].weights, reread[i].weights));
+    if (state[i].weights.defined()) {
+      EXPECT_TRUE(at::equal(state[i].weights, reread[i].weights));
+    }
     if (!state[i].norm.defined()) continue;
     EXPECT_TRUE(at::equal(state[i].norm, reread[i].norm));
     EXPECT_TRUE(at::equal(state[i].running_variance, reread[i].running_variance));

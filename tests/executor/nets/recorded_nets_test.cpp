@@ -73,8 +73,9 @@ TEST_F(RecordedNetsTest, ScoreAsTransformersAndTorchvisionBeforeAndAfterTheyAreW
 
     const std::filesystem::path target = folder_ / "written";
     write_net_folder(folder, state, target);
+    const SafetensorsFile file(target / "model.safetensors");
     Shapes shapes;
-    for (const auto& [name, tensor] : SafetensorsFile(target / "model.safetensors").tensors())
+    for (const auto& [name, tensor] : file.tensors())
       if (!name.ends_with("num_batches_tracked")) shapes.emplace(name, tensor.shape);
     EXPECT_EQ(shapes, recorded["shapes"].get<Shapes>());
     const NetFolder again = open_net_folder(target);
