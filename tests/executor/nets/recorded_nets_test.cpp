@@ -124,7 +124,7 @@ TEST_F(RecordedNetsTest, TimmsConfigSaysHowPicturesAreTaken) {
   write_net_folder(folder, load_state(folder, WeightFiles(folder_), 1), folder_ / "written");
   const NetFolder again = open_net_folder(folder_ / "written");
   EXPECT_EQ(again.label_names, folder.label_names);
-  EXPECT_EQ(again.net, folder.net);
+  EXPECT_TRUE(again.net.layers == folder.net.layers);
   EXPECT_EQ(again.normalisation.mean, folder.normalisation.mean);
 }
 
