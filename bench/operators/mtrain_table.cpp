@@ -9,6 +9,7 @@
 #include "cli/shared/table.h"
 #include "planner/operators/make_operator_plan.h"
 #include "profiles/operators/estimated_operators.h"
+#include "profiles/operators/known_nets.h"
 
 namespace frostpipe {
 namespace {

@@ -20,6 +20,7 @@
 #include "profiles/import/config_shape.h"
 #include "profiles/import/import.h"
 #include "profiles/operators/estimated_operators.h"
+#include "profiles/operators/known_nets.h"
 #include "profiles/units.h"
 
 namespace frostpipe {
@@ -106,7 +107,9 @@ void show_operators(const ProfileOptions& options, const OperatorGraph& graph, c
 int estimate_operators(const ProfileOptions& options) {
   std::vector<Hardware> devices;
   for (const std::string& name : split_at_commas(options.hardware)) devices.push_back(find_hardware(name));
-  const OperatorGraph graph = estimated_operators(find_net(options.like), options.measure.global_batch_size, devices);
+  const NetShape net = find_net(options.like, options.picture_size > 0 ? options.picture_size : kImageNetPixels,
+                                options.num_classes > 0 ? options.num_classes : kImageNetClasses);
+  const OperatorGraph graph = estimated_operators(net, options.measure.global_batch_size, devices);
   validate(graph, "--hardware");
   write_named_file(options.output, to_json(graph));
   show_operators(options, graph, "estimated from counted operations");
@@ -171,6 +174,8 @@ int run_profile(ProfileOptions& options) {
   }
   if (options.measure.threads_per_rank > 0 && options.measure.device != "cpu")
     throw UsageError("--threads-per-rank: needs --device cpu; nothing else computes with threads");
+  if ((options.picture_size > 0 || options.num_classes > 0) && (!options.operators || options.like.empty()))
+    throw UsageError("--picture-size, --num-classes: are for --operators --like; a folder's net has its own");
   std::optional<DType>& frozen_dtype = options.measure.frozen_dtype;
   if (frozen_dtype == options.measure.dtype) frozen_dtype.reset();
   if (frozen_dtype == DType::kFloat32) throw UsageError("--frozen-dtype: must be bfloat16, or --dtype's type");

@@ -29,8 +29,13 @@ void add_sources_without_measuring(CLI::App& command, ProfileOptions& options) {
   command.add_flag(
       "--operators", options.operators,
       "A mini-batch's operators on unequal devices, for plan --method mtrain: with --like resnet-18, resnet-50, "
-      "vgg-16-bn or mobilenet and --hardware NAME[,NAME] estimated; with --model FOLDER of a ResNet and --hardware "
-      "\"cpu,cpu / 2\" measured");
+      "vgg-16-bn or mobilenet and --hardware NAME[,NAME] estimated; with --model FOLDER of a ResNet, VGG "
+      "or MobileNet and --hardware \"cpu,cpu / 2\" measured");
+  add_count_option(command, "--picture-size", options.picture_size,
+                   "With --operators --like: pixels of a side of the square pictures; default: 224")
+      ->check(CLI::Range(1, 4096).description(""));
+  add_count_option(command, "--num-classes", options.num_classes,
+                   "With --operators --like: labels of the pictures; default: 1000");
   command
       .add_option("--import", options.graph,
                   "Measure nothing, read layers that others measured: a graph of PipeDream or DAPPLE, Piper's or "

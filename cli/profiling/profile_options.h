@@ -16,6 +16,7 @@ struct ProfileOptions {
   std::string memory_limit;
   std::string like, hardware, graph;
   bool operators = false;
+  int picture_size = 0, num_classes = 0;  // 0 = not given: ImageNet's
   int graph_samples = 1;
   EstimateOptions estimate;
   int num_nodes = 0;  // 0 = not given: one

@@ -140,8 +140,10 @@ int train(TrainCommandOptions& options, const CLI::App& command) {
   if (options.model.empty()) throw UsageError("--model: needed, the folder of a net to start from");
   require_model_folder(options.model);
   if (!is_net_folder(options.model))
-    throw InvalidInput(options.model + "/config.json: model_type", "must be resnet for a plan of operators",
-                       "something else");
+    throw InvalidInput(options.model + "/config.json",
+                       "must be of a ResNet, VGG or MobileNet for a plan of operators (model_type resnet, mobilenet_v1 "
+                       "or mobilenet_v2, or timm's architecture vgg16_bn)",
+                       "of something else");
   require_ready(options);
   NetTrainOptions net = net_options(options, command);
   net.common.output = options.train.output;

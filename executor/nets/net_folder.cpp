@@ -2,14 +2,12 @@
 
 #include <ATen/core/grad_mode.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "executor/models/folder/config_fields.h"
 #include "executor/models/folder/mapped_tensor.h"
-#include "executor/models/folder/model_config.h"
 #include "executor/models/folder/model_folder.h"
 #include "executor/nets/net_tensors.h"
-#include "executor/nets/resnet_config.h"
 #include "profiles/error.h"
 #include "profiles/files.h"
 #include "profiles/model_source.h"
@@ -17,33 +15,20 @@
 namespace frostpipe {
 namespace {
 
-constexpr int kMostPixels = 4096;  // of a side
-
-/// preprocessor_config.json's size, as a square; 224 without one, as transformers' own.
-int picture_size_of(const std::filesystem::path& folder) {
-  const std::filesystem::path path = folder / "preprocessor_config.json";
-  if (!std::filesystem::exists(path)) return ResNetShape().picture_size;
-  const std::string file = path.string(), text = read_text_file(path);
-  const ConfigFields fields(text, file);
-  const auto size = fields.json().value("size", nlohmann::ordered_json());
-  if (size.is_null()) return ResNetShape().picture_size;
-  nlohmann::ordered_json pixels = size;
-  if (size.is_object() && size.contains("shortest_edge")) pixels = size["shortest_edge"];
-  if (size.is_object() && size.contains("height") && size.value("width", nlohmann::ordered_json()) == size["height"])
-    pixels = size["height"];
-  if (!pixels.is_number_integer() || pixels.get<std::int64_t>() < 1 || pixels.get<std::int64_t>() > kMostPixels)
-    throw InvalidInput(file + ": size",
-                       "must be a number of pixels up to " + std::to_string(kMostPixels) +
-                           ", as shortest_edge or as equal height and width",
-                       size.dump());
-  return pixels.get<int>();
+/// The naming in which the files have most of the tensors; the first without files.
+TensorNaming naming_of(const NetFolder& folder, const WeightFiles& files) {
+  const auto num_found = [&](TensorNaming naming) {
+    int found = 0;
+    for (int layer = 0; layer < static_cast<int>(folder.net.layers.size()); ++layer)
+      for (const NetTensor& tensor : tensors_of(folder.net, layer, naming)) found += files.find(tensor.name) != nullptr;
+    return found;
+  };
+  return *std::ranges::max_element(folder.family->namings, {}, num_found);
 }
 
-/// The naming of the files: the first in which the first layer's kernel is there, else transformers'.
-TensorNaming naming_of(const NetFolder& folder, const WeightFiles& files) {
-  for (const TensorNaming naming : kTensorNamings)
-    if (files.find(tensors_of(folder.net.layers.front(), naming).front().name)) return naming;
-  return TensorNaming::transformers;
+void take_label_names(NetFolder& folder, const std::vector<std::string>& label_names) {
+  folder.label_names = label_names;
+  if (!label_names.empty()) folder.net.layers.back().out_channels = static_cast<int>(label_names.size());
 }
 
 bool is_classifier(const NetFolder& folder, const NetLayer& layer) { return &layer == &folder.net.layers.back(); }
@@ -60,36 +45,45 @@ bool is_there(const NetFolder& folder, const NetLayer& layer, const WeightFiles&
 bool is_net_folder(const std::filesystem::path& path) {
   const std::filesystem::path file = path / "config.json";
   if (!std::filesystem::is_regular_file(file)) return false;
-  const auto json = nlohmann::json::parse(read_text_file(file), nullptr, /*allow_exceptions=*/false);
-  return json.is_object() && json.value("model_type", nlohmann::json()) == "resnet";
+  return find_net_family(nlohmann::ordered_json::parse(read_text_file(file), nullptr, /*allow_exceptions=*/false)) !=
+         nullptr;
 }
 
 NetFolder open_net_folder(const std::filesystem::path& path) {
   require_model_folder(path);
   const std::string file = (path / "config.json").string(), text = read_text_file(file);
+  const ConfigFields fields(text, file);
+  const NetFamily* const family = find_net_family(fields.json());
+  if (!family)
+    throw InvalidInput(file,
+                       "must be of a net: model_type resnet, mobilenet_v1 or mobilenet_v2, or timm's architecture "
+                       "vgg16_bn",
+                       "of none");
+  const std::string name = model_name(path, text);
+  NetConfig config = family->read(path, name, fields, file);
   NetFolder folder{.path = path,
-                   .config = resnet_from_config(text, file, picture_size_of(path)),
-                   .label_names = label_names_from_json(text, file),
-                   .name = model_name(path, text),
-                   .normalisation = read_normalisation(path)};
-  if (!folder.label_names.empty()) folder.config.num_classes = static_cast<int>(folder.label_names.size());
-  folder.net = resnet(folder.name, folder.config);
+                   .family = family,
+                   .net = std::move(config.net),
+                   .label_names = {},
+                   .name = name,
+                   .normalisation = config.normalisation,
+                   .dropout = config.dropout};
+  take_label_names(folder, config.label_names);
   return folder;
 }
 
 void set_labels(NetFolder& folder, const std::vector<std::string>& label_names) {
   folder.classifies_other_labels = are_other_labels(folder.label_names, label_names);
-  folder.label_names = label_names;
-  folder.config.num_classes = static_cast<int>(label_names.size());
-  folder.net = resnet(folder.name, folder.config);
+  take_label_names(folder, label_names);
 }
 
 std::vector<std::string> check_weights(const NetFolder& folder, const WeightFiles& files) {
   if (files.empty()) return {"the whole model"};
   std::vector<std::string> missing;
   const TensorNaming naming = naming_of(folder, files);
-  for (const NetLayer& layer : folder.net.layers)
-    for (const NetTensor& tensor : tensors_of(layer, naming)) {
+  for (int i = 0; i < static_cast<int>(folder.net.layers.size()); ++i) {
+    const NetLayer& layer = folder.net.layers[i];
+    for (const NetTensor& tensor : tensors_of(folder.net, i, naming)) {
       if (may_be_missing(tensor)) continue;
       if (is_there(folder, layer, files, tensor))
         mapped_tensor(files, tensor.name, tensor.shape);
@@ -98,6 +92,7 @@ std::vector<std::string> check_weights(const NetFolder& folder, const WeightFile
       else
         throw InvalidInput(files.place_of(tensor.name), "must be there", "missing");
     }
+  }
   return missing;
 }
 
@@ -106,8 +101,8 @@ NetState load_state(const NetFolder& folder, const WeightFiles& files, std::uint
   NetState state = random_state(folder.net, seed, at::kFloat);
   if (files.empty()) return state;
   const TensorNaming naming = naming_of(folder, files);
-  for (std::size_t i = 0; i < state.size(); ++i)
-    for (const NetTensor& tensor : tensors_of(folder.net.layers[i], naming)) {
+  for (int i = 0; i < static_cast<int>(state.size()); ++i)
+    for (const NetTensor& tensor : tensors_of(folder.net, i, naming)) {
       if (!is_there(folder, folder.net.layers[i], files, tensor)) continue;
       const auto stored = mapped_tensor(files, tensor.name, tensor.shape);
       if (tensor.part == NetTensor::Part::num_batches)
@@ -120,13 +115,15 @@ NetState load_state(const NetFolder& folder, const WeightFiles& files, std::uint
 
 void write_net_folder(const NetFolder& source, const NetState& state, const std::filesystem::path& target) {
   const at::NoGradGuard no_grad;
+  const TensorNaming naming =
+      source.family->is_written_as_read ? naming_of(source, WeightFiles(source.path)) : source.family->namings.front();
   std::vector<SafetensorsWriter::Entry> entries;
-  for (const NetLayer& layer : source.net.layers)
-    for (const NetTensor& tensor : tensors_of(layer, TensorNaming::transformers))
+  for (int i = 0; i < static_cast<int>(state.size()); ++i)
+    for (const NetTensor& tensor : tensors_of(source.net, i, naming))
       entries.push_back({tensor.name, tensor.part == NetTensor::Part::num_batches ? "I64" : "F32", tensor.shape});
   SafetensorsWriter writer(target / "model.safetensors", std::move(entries));
-  for (std::size_t i = 0; i < state.size(); ++i)
-    for (const NetTensor& tensor : tensors_of(source.net.layers[i], TensorNaming::transformers)) {
+  for (int i = 0; i < static_cast<int>(state.size()); ++i)
+    for (const NetTensor& tensor : tensors_of(source.net, i, naming)) {
       if (tensor.part == NetTensor::Part::num_batches) {
         writer.write(std::as_bytes(std::span(&state[i].num_batches, 1)));
         continue;
@@ -135,14 +132,7 @@ void write_net_folder(const NetFolder& source, const NetState& state, const std:
       writer.write({reinterpret_cast<const std::byte*>(values.data_ptr<float>()), values.nbytes()});
     }
   writer.finish();
-  auto config = nlohmann::ordered_json::parse(read_text_file(source.path / "config.json"));
-  config["architectures"] = {"ResNetForImageClassification"};
-  config["dtype"] = "float32";
-  config.erase("torch_dtype");
-  set_label_names(config, source.label_names);
-  write_file_atomically(target / "config.json", config.dump(2) + "\n");
-  write_file_atomically(target / "preprocessor_config.json",
-                        preprocessor_config(source.path, source.config.picture_size));
+  source.family->write_config(source, target);
 }
 
 }  // namespace frostpipe

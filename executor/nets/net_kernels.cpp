@@ -1,14 +1,16 @@
 #include "executor/nets/net_kernels.h"
 
 #include <ATen/TensorOperators.h>
-#include <ATen/ops/avg_pool2d.h>
-#include <ATen/ops/avg_pool2d_backward.h>
+#include <ATen/ops/_adaptive_avg_pool2d.h>
+#include <ATen/ops/_adaptive_avg_pool2d_backward.h>
 #include <ATen/ops/batch_norm_update_stats.h>
 #include <ATen/ops/cat.h>
+#include <ATen/ops/constant_pad_nd.h>
 #include <ATen/ops/convolution.h>
 #include <ATen/ops/convolution_backward.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
+#include <ATen/ops/hardtanh_backward.h>
 #include <ATen/ops/linear.h>
 #include <ATen/ops/log_softmax.h>
 #include <ATen/ops/max_pool2d_with_indices.h>
@@ -17,12 +19,12 @@
 #include <ATen/ops/native_batch_norm.h>
 #include <ATen/ops/native_batch_norm_backward.h>
 #include <ATen/ops/ones_like.h>
-#include <ATen/ops/relu.h>
 #include <ATen/ops/stack.h>
 #include <ATen/ops/threshold_backward.h>
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 namespace frostpipe {
 namespace {
@@ -39,17 +41,30 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> convolution_gradients(const NetLa
                                   wanted);
 }
 
-at::Tensor inverse_deviation(const NormStatistics& statistics) { return (statistics.variance + kNormEpsilon).rsqrt(); }
-
-/// scale x (x - mean) / sqrt(variance + epsilon) + shift, per channel, in one pass.
-at::Tensor affine(const NormStatistics& statistics, const at::Tensor& x, const at::Tensor& scale,
-                  const at::Tensor& shift) {
-  return std::get<0>(at::native_batch_norm(x, scale, shift, statistics.mean, statistics.variance, /*training=*/false,
-                                           /*momentum=*/0, kNormEpsilon));
+at::Tensor padded_after(const NetLayer& layer, const at::Tensor& x) {
+  return layer.padding_after > 0 ? at::constant_pad_nd(x, {0, layer.padding_after, 0, layer.padding_after}) : x;
 }
 
-at::Tensor scaled(const NetLayerState& state, const NormStatistics& statistics, const at::Tensor& x) {
-  return affine(statistics, x, state.norm[0], state.norm[1]);
+bool has_limit(const NetLayer& layer) { return std::isfinite(layer.relu_limit); }
+
+at::Tensor relu_in_place(const NetLayer& layer, at::Tensor x) {
+  return has_limit(layer) ? x.clamp_(0, layer.relu_limit) : x.relu_();
+}
+
+at::Tensor inverse_deviation(const NetLayer& layer, const NormStatistics& statistics) {
+  return (statistics.variance + layer.norm_epsilon).rsqrt();
+}
+
+/// scale x (x - mean) / sqrt(variance + epsilon) + shift, per channel, in one pass.
+at::Tensor affine(const NetLayer& layer, const NormStatistics& statistics, const at::Tensor& x, const at::Tensor& scale,
+                  const at::Tensor& shift) {
+  return std::get<0>(at::native_batch_norm(x, scale, shift, statistics.mean, statistics.variance, /*training=*/false,
+                                           /*momentum=*/0, layer.norm_epsilon));
+}
+
+at::Tensor scaled(const NetLayer& layer, const NetLayerState& state, const NormStatistics& statistics,
+                  const at::Tensor& x) {
+  return affine(layer, statistics, x, state.norm[0], state.norm[1]);
 }
 
 at::Tensor rows_of(const at::Tensor& x) { return x.reshape({x.size(0), -1}); }
@@ -67,17 +82,20 @@ at::Tensor product(const NetLayer& layer, const NetLayerState& state, const at::
     output = at::linear(rows_of(x), rows_of(kernel), bias).view({x.size(0), layer.out_channels, 1, 1});
   } else {
     const auto held = bias.defined() ? std::optional(bias) : std::nullopt;
-    output = at::convolution(x, kernel, held, twice(layer.stride), twice(layer.padding), twice(1), false, twice(0),
-                             layer.groups);
+    output = at::convolution(padded_after(layer, x), kernel, held, twice(layer.stride), twice(layer.padding), twice(1),
+                             false, twice(0), layer.groups);
   }
-  return layer.relu && !layer.batch_norm ? at::relu(output) : output;
+  return layer.relu && !layer.batch_norm ? relu_in_place(layer, output) : output;
 }
 
 at::Tensor input_gradient(const NetLayer& layer, const NetLayerState& state, const at::Tensor& gradient) {
   const auto kernel = kernel_of(layer, state);
   if (is_linear(layer)) return at::mm(rows_of(gradient), rows_of(kernel));
-  const auto shape = at::empty({gradient.size(0), layer.in_channels, layer.in_size, layer.in_size}, gradient.options());
-  return std::get<0>(convolution_gradients(layer, gradient, shape, kernel, {true, false, false}));
+  const int size = layer.in_size + layer.padding_after;
+  const auto shape = at::empty({gradient.size(0), layer.in_channels, size, size}, gradient.options());
+  const auto of_padded = std::get<0>(convolution_gradients(layer, gradient, shape, kernel, {true, false, false}));
+  if (layer.padding_after == 0) return of_padded;
+  return of_padded.narrow(2, 0, layer.in_size).narrow(3, 0, layer.in_size).contiguous();
 }
 
 at::Tensor weight_gradient(const NetLayer& layer, const at::Tensor& x, const at::Tensor& gradient) {
@@ -88,22 +106,24 @@ at::Tensor weight_gradient(const NetLayer& layer, const at::Tensor& x, const at:
   } else {
     const auto shape =
         at::empty({layer.out_channels, layer.in_channels / layer.groups, layer.kernel, layer.kernel}, x.options());
-    const auto gradients = convolution_gradients(layer, gradient, x, shape, {false, true, layer.bias});
+    const auto gradients =
+        convolution_gradients(layer, gradient, padded_after(layer, x), shape, {false, true, layer.bias});
     of_kernel = std::get<1>(gradients);
     of_bias = std::get<2>(gradients);
   }
   return layer.bias ? at::cat({of_kernel.reshape(-1), of_bias}) : of_kernel.reshape(-1);
 }
 
-at::Tensor masked(const at::Tensor& gradient, const at::Tensor& output) {
-  return at::threshold_backward(gradient, output, 0);
+at::Tensor masked(const NetLayer& layer, const at::Tensor& gradient, const at::Tensor& output) {
+  return has_limit(layer) ? at::hardtanh_backward(gradient, output, 0, layer.relu_limit)
+                          : at::threshold_backward(gradient, output, 0);
 }
 
 at::Tensor pool(const NetLayer& layer, const at::Tensor& x) {
   if (layer.kind == NetLayer::Kind::max_pooling)
     return std::get<0>(
         at::max_pool2d_with_indices(x, twice(layer.kernel), twice(layer.stride), twice(layer.padding), twice(1)));
-  return at::avg_pool2d(x, twice(layer.kernel), twice(layer.stride), twice(layer.padding));
+  return at::_adaptive_avg_pool2d(x, twice(layer.out_size));
 }
 
 at::Tensor pool_gradient(const NetLayer& layer, const at::Tensor& gradient, const at::Tensor& x) {
@@ -114,8 +134,7 @@ at::Tensor pool_gradient(const NetLayer& layer, const at::Tensor& gradient, cons
                                                 twice(layer.padding), twice(1), false, places);
   }
   const auto shape = at::empty({gradient.size(0), layer.in_channels, layer.in_size, layer.in_size}, gradient.options());
-  return at::avg_pool2d_backward(gradient, shape, twice(layer.kernel), twice(layer.stride), twice(layer.padding), false,
-                                 true, std::nullopt);
+  return at::_adaptive_avg_pool2d_backward(gradient, shape);
 }
 
 at::Tensor partial_statistics(const at::Tensor& x) {
@@ -142,28 +161,29 @@ NormStatistics running(const NetLayerState& state) {
 
 at::Tensor normalise(const NetLayer& layer, const NetLayerState& state, const NormStatistics& statistics,
                      const at::Tensor& x, const at::Tensor& addend) {
-  auto output = scaled(state, statistics, x);
+  auto output = scaled(layer, state, statistics, x);
   if (addend.defined()) output += addend;
-  return layer.relu ? output.relu_() : output;
+  return layer.relu ? relu_in_place(layer, output) : output;
 }
 
 at::Tensor before_relu(const NetLayer& layer, const NetLayerState& state, const NormStatistics& statistics,
                        const at::Tensor& x, const at::Tensor& gradient) {
-  return layer.relu && !layer.addend ? masked(gradient, scaled(state, statistics, x)) : gradient;
+  return layer.relu && !layer.addend ? masked(layer, gradient, scaled(layer, state, statistics, x)) : gradient;
 }
 
-at::Tensor partial_norm_gradient(const NormStatistics& statistics, const at::Tensor& x, const at::Tensor& gradient) {
+at::Tensor partial_norm_gradient(const NetLayer& layer, const NormStatistics& statistics, const at::Tensor& x,
+                                 const at::Tensor& gradient) {
   const auto [none, of_scale, of_shift] = at::native_batch_norm_backward(
-      gradient, x, at::ones_like(statistics.mean), {}, {}, statistics.mean, inverse_deviation(statistics),
-      /*train=*/true, kNormEpsilon, {false, true, true});
+      gradient, x, at::ones_like(statistics.mean), {}, {}, statistics.mean, inverse_deviation(layer, statistics),
+      /*train=*/true, layer.norm_epsilon, {false, true, true});
   return at::stack({of_shift, of_scale});
 }
 
-at::Tensor normalise_gradient(const NetLayerState& state, const NormStatistics& statistics, const at::Tensor& x,
-                              const at::Tensor& gradient, const at::Tensor& sums) {
-  const auto factor = state.norm[0] * inverse_deviation(statistics);
+at::Tensor normalise_gradient(const NetLayer& layer, const NetLayerState& state, const NormStatistics& statistics,
+                              const at::Tensor& x, const at::Tensor& gradient, const at::Tensor& sums) {
+  const auto factor = state.norm[0] * inverse_deviation(layer, statistics);
   const auto share = factor / -statistics.count;
-  return affine(statistics, x, sums[1] * share, sums[0] * share).addcmul_(gradient, per_channel(factor));
+  return affine(layer, statistics, x, sums[1] * share, sums[0] * share).addcmul_(gradient, per_channel(factor));
 }
 
 void update_running(NetLayerState& state, const NormStatistics& statistics) {

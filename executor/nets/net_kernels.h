@@ -11,7 +11,7 @@
 
 namespace frostpipe {
 
-inline constexpr double kNormEpsilon = 1e-5, kNormMomentum = 0.1;  // PyTorch's
+inline constexpr double kNormMomentum = 0.1;  // PyTorch's
 
 /// A convolution of one pixel with a bias and without batch norm.
 bool is_linear(const NetLayer& layer);
@@ -24,8 +24,8 @@ at::Tensor input_gradient(const NetLayer& layer, const NetLayerState& state, con
 /// Summed over the samples: [num_weights].
 at::Tensor weight_gradient(const NetLayer& layer, const at::Tensor& x, const at::Tensor& gradient);
 
-/// The gradient before a ReLU that gave `output`.
-at::Tensor masked(const at::Tensor& gradient, const at::Tensor& output);
+/// The gradient before the layer's ReLU, which gave `output`.
+at::Tensor masked(const NetLayer& layer, const at::Tensor& gradient, const at::Tensor& output);
 
 at::Tensor pool(const NetLayer& layer, const at::Tensor& x);
 /// `x` is the input of a maximum, else needed for its shape alone and may be undefined.
@@ -54,11 +54,12 @@ at::Tensor before_relu(const NetLayer& layer, const NetLayerState& state, const 
 
 /// Sums over samples and pixels of the gradient and of its products with the normalised values: [2, channels]. The
 /// gradients of shift and scale, in this order.
-at::Tensor partial_norm_gradient(const NormStatistics& statistics, const at::Tensor& x, const at::Tensor& gradient);
+at::Tensor partial_norm_gradient(const NetLayer& layer, const NormStatistics& statistics, const at::Tensor& x,
+                                 const at::Tensor& gradient);
 
 /// Of the batch norm's input. `sums`: partial_norm_gradient of all samples.
-at::Tensor normalise_gradient(const NetLayerState& state, const NormStatistics& statistics, const at::Tensor& x,
-                              const at::Tensor& gradient, const at::Tensor& sums);
+at::Tensor normalise_gradient(const NetLayer& layer, const NetLayerState& state, const NormStatistics& statistics,
+                              const at::Tensor& x, const at::Tensor& gradient, const at::Tensor& sums);
 
 /// Moves the running statistics towards the mini-batch's by kNormMomentum, the variance as the estimate for unseen
 /// values.

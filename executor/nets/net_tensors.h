@@ -2,14 +2,10 @@
 #include <string>
 #include <vector>
 
+#include "executor/nets/net_families.h"
 #include "executor/nets/net_state.h"
 
 namespace frostpipe {
-
-/// How a file calls a ResNet's tensors.
-enum class TensorNaming { transformers, transformers_without_prefix, torchvision };
-inline constexpr TensorNaming kTensorNamings[] = {TensorNaming::transformers, TensorNaming::transformers_without_prefix,
-                                                  TensorNaming::torchvision};
 
 /// A tensor of a layer: its name in a file, and where the layer's state has it.
 struct NetTensor {
@@ -19,8 +15,8 @@ struct NetTensor {
   Part part = Part::kernel;
 };
 
-/// Of a layer of `resnet()`; none of pooling.
-std::vector<NetTensor> tensors_of(const NetLayer& layer, TensorNaming naming);
+/// Of a layer of a family's net; none of pooling.
+std::vector<NetTensor> tensors_of(const NetShape& net, int layer, TensorNaming naming);
 
 /// The values of a tensor of floats, a view in their shape.
 at::Tensor values_of(const NetLayer& layer, const NetLayerState& state, const NetTensor& tensor);

@@ -193,7 +193,7 @@ at::Tensor DeviceRunner::output_of(int task, const Inputs& in) {
   const Operator& op = plan_.graph.operators[one.op];
   const NetLayer& layer = net_.layers[op.layer];
   const NetLayerState& state = (*state_)[op.layer];
-  const auto unmasked = [&] { return in.product.defined() ? masked(in.gradient, in.product) : in.gradient; };
+  const auto unmasked = [&] { return in.product.defined() ? masked(layer, in.gradient, in.product) : in.gradient; };
   switch (op.kind) {
     case OperatorKind::forward:
       return product(layer, state, in.activation);
@@ -210,12 +210,12 @@ at::Tensor DeviceRunner::output_of(int task, const Inputs& in) {
     }
     case OperatorKind::elementwise_gradient:
       if (is_pooling(layer)) return pool_gradient(layer, in.gradient, in.activation);
-      return in.normalised.defined() ? masked(in.gradient, in.normalised) : in.gradient;
+      return in.normalised.defined() ? masked(layer, in.gradient, in.normalised) : in.gradient;
     case OperatorKind::statistics_gradient:
-      return partial_norm_gradient(in.statistics, in.product,
+      return partial_norm_gradient(layer, in.statistics, in.product,
                                    before_relu(layer, state, in.statistics, in.product, in.gradient));
     case OperatorKind::normalise_gradient:
-      return normalise_gradient(state, in.statistics, in.product,
+      return normalise_gradient(layer, state, in.statistics, in.product,
                                 before_relu(layer, state, in.statistics, in.product, in.gradient), in.sums);
     case OperatorKind::input_gradient:
       return input_gradient(layer, state, unmasked()).reshape(shape_of(one.op, one.end - one.begin));

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -9,14 +10,19 @@ namespace frostpipe {
 /// A convolution, a linear layer (a convolution of one pixel) or a pooling, with what follows it: batch norm, the
 /// addition of another layer's output, ReLU. A linear layer reads its input's channels and pixels as one row.
 struct NetLayer {
+  /// Average pooling gives the means of as many equal regions as its output has pixels (AdaptiveAvgPool2d); its kernel,
+  /// stride and padding are not looked at.
   enum class Kind { convolution, max_pooling, average_pooling };
   std::string name;
   Kind kind = Kind::convolution;
   int input = -1;                            // the layer whose output it reads; -1 = the picture
   std::optional<int> addend = std::nullopt;  // the layer whose output is added before the ReLU
   int in_channels = 0, out_channels = 0, kernel = 1, stride = 1, padding = 0, groups = 1;
+  int padding_after = 0;          // more of it to the right and below, as TensorFlow pads
   int in_size = 1, out_size = 1;  // pixels of a side
   bool batch_norm = false, bias = false, relu = false;
+  double norm_epsilon = 1e-5;
+  double relu_limit = std::numeric_limits<double>::infinity();  // where it is cut off: 6 of ReLU6
   bool operator==(const NetLayer&) const = default;
 };
 
@@ -37,23 +43,5 @@ std::int64_t num_parameters(const NetShape& net);
 /// Multiply-adds of one sample's forward.
 std::int64_t multiply_adds(const NetLayer& layer);
 std::int64_t multiply_adds(const NetShape& net);
-
-/// A ResNet as transformers' ResNetConfig describes it; the defaults are ResNet-50.
-struct ResNetShape {
-  int channels = 3, picture_size = 224, num_classes = 1000;
-  int embedding_size = 64;
-  std::vector<int> hidden_sizes = {256, 512, 1024, 2048}, depths = {3, 4, 6, 3};
-  bool bottleneck = true;
-  bool downsample_in_first_stage = false;
-  /// The stride is in the block's first convolution, of one pixel, not in the second.
-  bool downsample_in_bottleneck = false;
-};
-NetShape resnet(const std::string& name, const ResNetShape& shape);
-
-/// Of pictures of 224 x 224 pixels and 1000 classes.
-const std::vector<std::string>& known_nets();
-
-/// One of known_nets. Throws InvalidInput that lists them.
-NetShape find_net(const std::string& name);
 
 }  // namespace frostpipe

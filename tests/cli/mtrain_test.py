@@ -33,6 +33,18 @@ class MTrainTest(CliTest):
         self.assertGreater(len(self.read("t.json")["traceEvents"]), len(plan["graph"]["operators"]))
         self.assertIn("critical path", self.run_tool("inspect", "mtrain.json").stdout)
 
+    def test_a_known_net_takes_other_pictures_and_labels(self):
+        small = ("profile", "--operators", "--hardware", "A100", "-o", "small.json", "--picture-size", "32",
+                 "--num-classes", "10", "--like")
+        self.run_tool(*small, "vgg-16-bn")
+        operators = {one["name"]: one for one in self.read("small.json")["operators"]}
+        self.assertEqual(operators["fc3"]["weight_bytes"], 4 * 4097 * 10)
+        self.assertEqual(operators["stage1.conv1"]["output_bytes"], 4 * 64 * 32 * 32 * self.read("small.json")["batch"])
+        self.assert_refused(*small[:-5], "--picture-size", "31", "--like", "vgg-16-bn",
+                            says="picture size: must be at least 32 for vgg-16-bn, is 31")
+        self.assert_refused("profile", "--like", "vit-b16", "--num-classes", "10", "-o", "small.json", code=2,
+                            says="--picture-size, --num-classes: are for --operators --like")
+
     def test_frozen_layers_make_an_iteration_shorter(self):
         self.run_tool(*self.arguments())
         whole = self.read("mtrain.json")["predicted_ns"]

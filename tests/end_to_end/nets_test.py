@@ -127,5 +127,29 @@ class NetsTest(EndToEndTest):
                             says=["--hardware: must be CPUs to be measured"])
 
 
+class NetFamiliesTest(EndToEndTest):
+    def test_a_vgg_and_mobilenets_are_measured_trained_and_scored(self):
+        mobilenet = {"image_size": 32, "depth_multiplier": 0.125, "min_depth": 4}
+        vgg = {"architecture": "vgg11_bn", "head_hidden_size": 512, "pretrained_cfg": {"input_size": [3, 32, 32]}}
+        write_pictures(self.folder / "pictures", 20)
+        for name, config, is_noted in (("vgg", vgg, False), ("v1", {"model_type": "mobilenet_v1", **mobilenet}, True),
+                                       ("v2", {"model_type": "mobilenet_v2", **mobilenet}, True)):
+            with self.subTest(name):
+                (self.folder / name).mkdir()
+                self.write(f"{name}/config.json", json.dumps(config))
+                self.run_tool("profile", "--operators", "--model", name, "--hardware", "cpu,cpu / 2", "--global-batch",
+                              12, "--quick", "-o", "operators.json", "--cluster", "unequal.json")
+                self.run_tool("plan", "--method", "mtrain-data-parallel", "--profile", "operators.json", "--cluster",
+                              "unequal.json", "-o", "plan.json")
+                done = self.run_tool("train", "plan.json", "--model", name, "--data", "pictures", "--test-data",
+                                     "pictures", "-o", f"{name}-run", "--learning-rate", 0.01, "--epochs", 2)
+                self.assertEqual("nothing is dropped before its classifier" in done.stderr, is_noted)
+                score = json.loads(self.run_tool("evaluate", "--model", f"{name}-run/model", "--data", "pictures",
+                                                 "--format", "json").stdout)
+                epochs = self.read(f"{name}-run/summary.json")["epochs"]
+                self.assertEqual(score["value"], epochs[-1]["test_accuracy"])
+                self.assertTrue(all(epoch["loss"] > 0 for epoch in epochs))
+
+
 if __name__ == "__main__":
     unittest.main()

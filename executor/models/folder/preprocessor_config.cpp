@@ -22,6 +22,8 @@ nlohmann::json read_preprocessor(const std::filesystem::path& model_folder) {
   return json;
 }
 
+}  // namespace
+
 void read_three(const nlohmann::json& json, const std::string& file, const char* key, bool positive,
                 std::array<float, 3>& into) {
   if (!json.contains(key)) return;
@@ -35,8 +37,6 @@ void read_three(const nlohmann::json& json, const std::string& file, const char*
     throw InvalidInput(file + ": " + key, positive ? "must be three numbers > 0" : "must be three numbers",
                        given.dump().substr(0, 80));
 }
-
-}  // namespace
 
 Normalisation read_normalisation(const std::filesystem::path& model_folder) {
   const nlohmann::json json = read_preprocessor(model_folder);

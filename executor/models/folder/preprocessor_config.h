@@ -2,6 +2,7 @@
 #include <array>
 #include <cstdint>
 #include <filesystem>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 namespace frostpipe {
@@ -10,6 +11,10 @@ namespace frostpipe {
 struct Normalisation {
   std::array<float, 3> mean{0.5f, 0.5f, 0.5f}, deviation{0.5f, 0.5f, 0.5f};
 };
+
+/// Changed where `json` has the key. Throws InvalidInput unless it has three numbers, `positive` ones > 0.
+void read_three(const nlohmann::json& json, const std::string& file, const char* key, bool positive,
+                std::array<float, 3>& into);
 
 /// image_mean and image_std of preprocessor_config.json; 0.5 without one, as ViT's own. Throws InvalidInput naming the
 /// file and the field.

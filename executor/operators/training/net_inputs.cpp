@@ -26,7 +26,7 @@ void require_same_net(const OperatorPlan& plan, const NetFolder& folder, const s
   throw InvalidInput(
       fmt::format("{}: graph.operators", source),
       fmt::format("must be those of {} with pictures of {} pixels (profile --operators --model {}, or another --model)",
-                  folder.path.string(), folder.config.picture_size, folder.path.string()),
+                  folder.path.string(), folder.net.picture_size, folder.path.string()),
       theirs == planned.end() ? "fewer" : fmt::format("another one at {}", theirs->name));
 }
 
@@ -79,10 +79,15 @@ std::vector<CpuClass> cpu_classes_of(const OperatorPlan& plan, const std::string
 
 NetInputsFound check_net_inputs(const NetTrainOptions& options) {
   const NetTask task = open_net_task(options);
+  std::vector<std::string> notes = task.dataset.notes;
+  if (task.folder.dropout > 0)
+    notes.push_back(
+        fmt::format("{}: nothing is dropped before its classifier (its config.json says {} of all features)",
+                    options.common.model.string(), task.folder.dropout));
   return {.num_training_samples = static_cast<int>(task.dataset.split.train.size()),
           .num_test_samples = static_cast<int>(task.dataset.split.test.size()),
           .starts_at_random = check_weights(task.folder, WeightFiles(task.folder.path)),
-          .notes = task.dataset.notes};
+          .notes = std::move(notes)};
 }
 
 }  // namespace frostpipe

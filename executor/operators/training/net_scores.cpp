@@ -15,7 +15,7 @@
 namespace frostpipe {
 
 ImageInput image_input(const NetFolder& folder, const SampleOptions& options, std::uint64_t seed) {
-  return {.size = folder.config.picture_size,
+  return {.size = folder.net.picture_size,
           .tokens = 1,
           .normalisation = folder.normalisation,
           .augmentation = {.crop_padding = options.crop_padding, .flip = options.flip},

@@ -109,7 +109,9 @@ TEST_F(NetFolderTest, TorchvisionsNamesAreReadAndTransformersNamesWritten) {
   const NetState reread = load_state(again, WeightFiles(target), 2);
   EXPECT_TRUE(again.net.layers == folder.net.layers);
   for (std::size_t i = 0; i < state.size(); ++i) {
-    if (state[i].weights.defined()) EXPECT_TRUE(at::equal(state[i].weights, reread[i].weights));
+    if (state[i].weights.defined()) {
+      EXPECT_TRUE(at::equal(state[i].weights, reread[i].weights));
+    }
     if (!state[i].norm.defined()) continue;
     EXPECT_TRUE(at::equal(state[i].norm, reread[i].norm));
     EXPECT_TRUE(at::equal(state[i].running_variance, reread[i].running_variance));
@@ -147,6 +149,38 @@ TEST_F(NetFolderTest, WhatIsNotComputedIsRefused) {
   file("config.json", kConfig);
   file("preprocessor_config.json", R"({"size": {"height": 16, "width": 17}})");
   says("preprocessor_config.json: size: must be a number of pixels up to 4096");
+  file("config.json", R"({"model_type": "vit"})");
+  says("config.json: must be of a net: model_type resnet, mobilenet_v1 or mobilenet_v2, or timm's architecture");
+}
+
+TEST_F(NetFolderTest, WhatIsNotComputedOfAMobileNetIsRefused) {
+  const auto says = [&](const std::string& fields, const std::string& words) {
+    file("config.json", R"({"model_type": "mobilenet_v2", )" + fields + "}");
+    EXPECT_NE(refusal().find(words), std::string::npos) << refusal();
+  };
+  says(R"("hidden_act": "hard_swish")", "hidden_act: must be relu6 or relu: another one is not computed here");
+  says(R"("output_stride": 16)", "output_stride: must be 32: another one is not computed here");
+  says(R"("num_channels": 1)", "num_channels: must be 3");
+  says(R"("depth_multiplier": 1000)", "depth_multiplier: must be at most 64, is 1000");
+  says(R"("layer_norm_eps": 0)", "layer_norm_eps: must be a number > 0");
+}
+
+TEST_F(NetFolderTest, WhatIsNotComputedOfAVggIsRefused) {
+  const auto says = [&](const std::string& fields, const std::string& words) {
+    file("config.json", "{" + fields + "}");
+    EXPECT_NE(refusal().find(words), std::string::npos) << refusal();
+  };
+  says(R"("architecture": "vgg16")", "architecture: must be vgg11_bn, vgg13_bn, vgg16_bn or vgg19_bn, is \"vgg16\"");
+  const std::string vgg = R"("architecture": "vgg16_bn", )";
+  says(vgg + R"("head_hidden_size": 100)",
+       "head_hidden_size: must be 4096, of two linear layers before the last, or 512");
+  says(vgg + R"("model_args": {"mlp_ratio": 0.5})", "model_args.mlp_ratio: must not be given: it is not computed here");
+  says(vgg + R"("model_args": [])", "model_args: must be a JSON object, is []");
+  says(vgg + R"("label_names": {"0": "cat"})", "label_names: must be a list of names");
+  for (const char* size : {"[3, 24, 24]", "[3, 256, 256]"})
+    says(vgg + R"("pretrained_cfg": {"input_size": )" + size + "}", "input_size: must be 32 to 255 pixels for a VGG");
+  says(vgg + R"("pretrained_cfg": {"input_size": [3, 224, 192]})", "input_size: must be [3, PIXELS, PIXELS]");
+  says(vgg + R"("pretrained_cfg": {"std": [1, 0, 1]})", "std: must be three numbers > 0");
 }
 
 }  // namespace

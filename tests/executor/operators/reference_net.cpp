@@ -33,18 +33,19 @@ at::Tensor ReferenceNet::scores(const at::Tensor& pictures, std::vector<NetLayer
     if (layer.kind == NetLayer::Kind::max_pooling) {
       x = at::max_pool2d(x, kernel, stride, padding);
     } else if (layer.kind == NetLayer::Kind::average_pooling) {
-      x = at::avg_pool2d(x, kernel, stride, padding);
+      x = at::adaptive_avg_pool2d(x, Sizes{layer.out_size, layer.out_size});
     } else {
       if (layer.in_size == 1) x = x.reshape({x.size(0), -1, 1, 1});
+      x = at::pad(x, Sizes{0, layer.padding_after, 0, layer.padding_after});
       const auto bias = bias_of(layer, leaves[i]);
       x = at::conv2d(x, kernel_of(layer, leaves[i]), bias.defined() ? std::optional(bias) : std::nullopt, stride,
                      padding, Sizes{1, 1}, layer.groups);
     }
     if (layer.batch_norm)
       x = at::batch_norm(x, leaves[i].norm[0], leaves[i].norm[1], state_[i].running_mean, state_[i].running_variance,
-                         i >= frozen_layers_, 0.1, 1e-5, false);
+                         i >= frozen_layers_, 0.1, layer.norm_epsilon, false);
     if (layer.addend) x = x + outputs[*layer.addend];
-    outputs.push_back(layer.relu ? at::relu(x) : x);
+    outputs.push_back(layer.relu ? at::hardtanh(x, 0, layer.relu_limit) : x);
   }
   return outputs.back().reshape({pictures.size(0), -1});
 }

@@ -9,12 +9,35 @@
 
 #include "planner/operators/make_operator_plan.h"
 #include "profiles/operators/estimated_operators.h"
+#include "profiles/operators/known_nets.h"
 #include "simulator/operators/run_operators.h"
 
 namespace frostpipe::test {
 
-NetShape small_resnet(bool bottleneck) {
-  return resnet("small", {.picture_size = 20,
+namespace {
+
+/// The first layers and the classifier. ReLUs with a limit are cut off where values of a batch norm are.
+NetShape cut(NetShape net, int num_layers) {
+  NetLayer mean = net.layers.end()[-2], classifier = net.layers.back();
+  net.layers.resize(num_layers);
+  const NetLayer& last = net.layers.back();
+  mean.input = num_layers - 1;
+  mean.in_channels = mean.out_channels = classifier.in_channels = last.out_channels;
+  mean.in_size = last.out_size;
+  classifier.input = num_layers;
+  for (NetLayer& layer : net.layers) layer.relu_limit = std::min(layer.relu_limit, 1.0);
+  net.layers.push_back(mean);
+  net.layers.push_back(classifier);
+  return net;
+}
+
+constexpr MobileNetShape kSmallMobileNet = {
+    .picture_size = 20, .num_classes = kClasses, .depth_multiplier = 0.125, .min_depth = 4};
+
+}  // namespace
+
+NetShape small_resnet(bool bottleneck, int picture_size) {
+  return resnet("small", {.picture_size = picture_size,
                           .num_classes = kClasses,
                           .embedding_size = 8,
                           .hidden_sizes = {16, 24},
@@ -23,41 +46,16 @@ NetShape small_resnet(bool bottleneck) {
 }
 
 NetShape small_vgg() {
-  NetShape net{.name = "vgg", .picture_size = 8};
-  net.layers = {{.name = "conv",
-                 .in_channels = 3,
-                 .out_channels = 6,
-                 .kernel = 3,
-                 .padding = 1,
-                 .in_size = 8,
-                 .out_size = 8,
-                 .batch_norm = true,
-                 .bias = true,
-                 .relu = true},
-                {.name = "depthwise",
-                 .input = 0,
-                 .in_channels = 6,
-                 .out_channels = 6,
-                 .kernel = 3,
-                 .stride = 2,
-                 .padding = 1,
-                 .groups = 6,
-                 .in_size = 8,
-                 .out_size = 4,
-                 .batch_norm = true,
-                 .relu = true},
-                {.name = "pool",
-                 .kind = NetLayer::Kind::max_pooling,
-                 .input = 1,
-                 .in_channels = 6,
-                 .out_channels = 6,
-                 .kernel = 2,
-                 .stride = 2,
-                 .in_size = 4,
-                 .out_size = 2},
-                {.name = "fc1", .input = 2, .in_channels = 24, .out_channels = 10, .bias = true, .relu = true},
-                {.name = "fc2", .input = 3, .in_channels = 10, .out_channels = kClasses, .bias = true}};
-  return net;
+  return vgg(
+      "vgg",
+      {.picture_size = 8, .num_classes = kClasses, .hidden_sizes = {6, 8}, .depths = {1, 2}, .classifier_size = 10});
+}
+
+NetShape small_mobilenet() { return cut(mobilenet("mobilenet", kSmallMobileNet), 5); }
+
+NetShape small_mobilenet_v2() {
+  const MobileNetV2Shape shape{.common = kSmallMobileNet, .depth_divisible_by = 4, .expand_ratio = 2};
+  return cut(mobilenet_v2("mobilenet-v2", shape), 9);
 }
 
 OperatorProblem problem_of(const NetShape& net, int num_devices, int frozen_layers) {
@@ -115,6 +113,9 @@ OperatorPlan random_plan(const OperatorProblem& problem, std::uint64_t seed, int
   return plan;
 }
 
-std::vector<NetShape> small_nets() { return {small_resnet(false), small_resnet(true), small_vgg()}; }
+std::vector<NetShape> small_nets() {
+  return {small_resnet(false), small_resnet(true), small_resnet(false, 4),
+          small_vgg(),         small_mobilenet(),  small_mobilenet_v2()};
+}
 
 }  // namespace frostpipe::test

@@ -13,9 +13,14 @@ namespace frostpipe::test {
 
 inline constexpr int kBatch = 12, kClasses = 5;
 
-NetShape small_resnet(bool bottleneck);
-/// A depthwise convolution, biases beside batch norm, and linear layers with ReLU: what MobileNet and VGG have.
+/// With pictures of 4 pixels all but the first layers have one pixel, as a published ResNet's last ones of 32 have.
+NetShape small_resnet(bool bottleneck, int picture_size = 20);
+/// Biases beside batch norm, 7 x 7 means of 2 x 2 pixels, linear layers with ReLU.
 NetShape small_vgg();
+/// Depthwise convolutions padded to the right and below, limited ReLUs, another epsilon.
+NetShape small_mobilenet();
+/// The same with sums that no ReLU follows.
+NetShape small_mobilenet_v2();
 std::vector<NetShape> small_nets();
 
 OperatorProblem problem_of(const NetShape& net, int num_devices, int frozen_layers);

@@ -4,6 +4,7 @@
 #include "planner/operators/make_operator_plan.h"
 #include "profiles/error.h"
 #include "profiles/operators/estimated_operators.h"
+#include "profiles/operators/known_nets.h"
 
 namespace frostpipe {
 namespace {

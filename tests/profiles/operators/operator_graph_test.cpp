@@ -6,6 +6,7 @@
 
 #include "profiles/error.h"
 #include "profiles/operators/estimated_operators.h"
+#include "profiles/operators/known_nets.h"
 
 namespace frostpipe {
 namespace {
