@@ -18,6 +18,10 @@ PublishedTable vtrain_table(const std::string& folder);
 /// Poisson figures, simulated by the plans that it ships.
 PublishedTable ppipe_table(const std::string& folder);
 
+/// Helix's runs of LLaMA-30B and -70B on mixed GPUs, token by token: FOLDER holds `helix/` and `azure/`. Rows whose
+/// machines cannot be made of the recorded capacities do not count and say why.
+PublishedTable helix_table(const std::string& folder);
+
 /// Table 1 of Narayanan et al. 2021: Megatron on up to 3,072 A100s; needs no files.
 PublishedTable megatron_table();
 

@@ -112,6 +112,9 @@ std::string list_text() {
   text +=
       "ppipe: the plans of PPipe's artifact made again, optimum and time, and simulated; needs --data FOLDER with its "
       "tables\n";
+  text +=
+      "helix: the simulator of generated text against Helix's runs on mixed GPUs; needs --data FOLDER with its results "
+      "and Azure's trace\n";
   for (const FilelessSuite& one : kFilelessSuites) text += fmt::format("{}: {}\n", one.name, one.meaning);
   return text;
 }
@@ -122,7 +125,7 @@ std::optional<std::string> published_suite_text(const BenchOptions& options) {
     if (options.suite == one.name) return published_text(one.table(), options.format);
   }
   constexpr std::pair<const char*, PublishedTable (*)(const std::string&)> kOfFiles[] = {
-      {"sailor", sailor_table}, {"vtrain", vtrain_table}, {"ppipe", ppipe_table}};
+      {"sailor", sailor_table}, {"vtrain", vtrain_table}, {"ppipe", ppipe_table}, {"helix", helix_table}};
   for (const auto& [name, table] : kOfFiles) {
     if (options.suite != name) continue;
     if (options.data.empty())
@@ -161,7 +164,8 @@ Command add_bench_command(CLI::App& app) {
   const auto options = std::make_shared<BenchOptions>();
   CLI::App* command = app.add_subcommand("bench", "Train in many ways and compare them in one table");
   command->add_flag("--list", options->list, "Name the suites and what they run");
-  std::vector<std::string> suites = {"pipetransformer", "rehearsal", "planners", "mtrain", "sailor", "vtrain", "ppipe"};
+  std::vector<std::string> suites = {"pipetransformer", "rehearsal", "planners", "mtrain",
+                                     "sailor",          "vtrain",    "ppipe",    "helix"};
   for (const FilelessSuite& one : kFilelessSuites) suites.push_back(one.name);
   command->add_option("SUITE", options->suite, fmt::format("{}", fmt::join(suites, ", ")))
       ->check(CLI::IsMember(suites).description(""))
@@ -188,7 +192,7 @@ Command add_bench_command(CLI::App& app) {
   command->add_option("--only", options->only, "Some configurations, separated by commas")->type_name("NAMES");
   command
       ->add_option("--data", options->data,
-                   "sailor, vtrain, ppipe: the published files; planners: PipeDream's and Piper's profiles")
+                   "sailor, vtrain, ppipe, helix: the published files; planners: PipeDream's and Piper's profiles")
       ->type_name("FOLDER");
   add_format_option(*command, options->format, {"text", "json", "csv", "html"});
   command->footer(

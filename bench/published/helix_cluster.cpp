@@ -1,0 +1,102 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "bench/published/helix_data.h"
+#include "profiles/error.h"
+
+namespace frostpipe {
+namespace {
+
+constexpr double kCardBytesPerSecond = 10e9 / 8;
+constexpr Bytes kBytesPerValue = 2;
+
+struct Shape {
+  const char* model;
+  int num_layers;
+  Bytes hidden;
+};
+constexpr Shape kShapes[] = {{"LLaMA-30B", 60, 6656}, {"LLaMA-70B", 80, 8192}};
+
+/// Cache of one layer times layers is a line: every layer more takes the bytes of its weights.
+HelixMachine::Capacity capacity_of(const HelixMachine& machine, int num_layers) {
+  const std::vector<HelixMachine::Capacity>& known = machine.capacities;
+  const auto found = std::ranges::find(known, num_layers, &HelixMachine::Capacity::num_layers);
+  if (found != known.end()) return *found;
+  HelixMachine::Capacity capacity = known.back();
+  const auto all_layers = [](const HelixMachine::Capacity& one) { return one.num_layers * one.cache_tokens; };
+  const auto& before = known[known.size() - 2];
+  const std::int64_t per_layer =
+      (all_layers(known.back()) - all_layers(before)) / (known.back().num_layers - before.num_layers);
+  const std::int64_t tokens = all_layers(known.back()) + per_layer * (num_layers - known.back().num_layers);
+  capacity.cache_tokens = std::max<std::int64_t>(tokens, 0) / num_layers;
+  capacity.num_layers = num_layers;
+  return capacity;
+}
+
+void add_links(const HelixCluster& from, const std::vector<int>& machines, GenerationCluster& cluster) {
+  const std::size_t count = machines.size() + 1;
+  cluster.links.assign(count, std::vector(count, from.every_link));
+  const auto place = [&](std::size_t i) {
+    return i < machines.size() ? machines[i] : static_cast<int>(from.types.size());
+  };
+  for (std::size_t i = 0; i < count; ++i)
+    for (std::size_t j = 0; j < count; ++j)
+      if (const auto other = from.other_links.find({place(i), place(j)}); other != from.other_links.end())
+        cluster.links[i][j] = other->second;
+}
+
+/// Of the cluster, those of the sub-cluster's type.
+std::vector<int> machines_of(const HelixCluster& cluster, const std::string& sub_cluster) {
+  std::vector<int> machines;
+  for (std::size_t i = 0; i < cluster.types.size(); ++i)
+    if (sub_cluster.empty() || cluster.types[i] == sub_cluster) machines.push_back(static_cast<int>(i));
+  return machines;
+}
+
+}  // namespace
+
+std::variant<GenerationCluster, std::string> helix_cluster(const HelixData& data, const std::string& cluster_name,
+                                                           const std::string& model, const std::string& sub_cluster,
+                                                           const std::string& method) {
+  const auto* const shape = std::ranges::find(kShapes, model, [](const Shape& one) { return std::string(one.model); });
+  const std::string placement_name =
+      fmt::format("{} {} {}{}{}", cluster_name, model, method, sub_cluster.empty() ? "" : "_", sub_cluster);
+  const auto placement = data.placements.find(placement_name);
+  const auto from = data.clusters.find(cluster_name);
+  if (shape == std::end(kShapes) || placement == data.placements.end() || from == data.clusters.end())
+    return fmt::format("no placement {}", placement_name);
+  const std::vector<int> machines = machines_of(from->second, sub_cluster);
+
+  GenerationCluster cluster{.num_layers = shape->num_layers,
+                            .token_bytes = kBytesPerValue,
+                            .activation_bytes = kBytesPerValue * shape->hidden};
+  std::vector<int> used;
+  for (const HelixPlacement& one : placement->second) {
+    if (one.machine < 0 || one.machine >= static_cast<int>(machines.size()))
+      throw InvalidInput(fmt::format("placement {}", placement_name), "must name machines of the cluster",
+                         std::to_string(one.machine));
+    const std::string& type = from->second.types[machines[one.machine]];
+    const auto machine = data.machines.find({model, type});
+    if (machine == data.machines.end() || machine->second.capacities.size() < 2)
+      return fmt::format("no times or capacities of {} on {}", model, type);
+    const HelixMachine::Capacity capacity = capacity_of(machine->second, one.num_layers);
+    if (capacity.cache_tokens < 3072)
+      return fmt::format("{} layers on {} leave its caches {} tokens: not a request of the longest", one.num_layers,
+                         type, capacity.cache_tokens);
+    used.push_back(machines[one.machine]);
+    cluster.machines.push_back({.first_layer = one.first_layer,
+                                .end_layer = one.first_layer + one.num_layers,
+                                .prompt_ns = machine->second.prompt_ns,
+                                .decode_ns = machine->second.decode_ns,
+                                .cache_tokens = capacity.cache_tokens,
+                                .largest_prompt_batch = capacity.largest_prompt_batch,
+                                .largest_decode_batch = capacity.largest_decode_batch,
+                                .card_bytes_per_second = kCardBytesPerSecond});
+  }
+  add_links(from->second, used, cluster);
+  return cluster;
+}
+
+}  // namespace frostpipe

@@ -1,0 +1,158 @@
+// Oracles: closed forms of one machine, of a tandem and of a loop, and timelines by hand.
+#include "simulator/generation/simulate_generation.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace frostpipe {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+constexpr Nanoseconds kMs = 1'000'000;
+constexpr double kFast = 1e15;
+
+/// A prompt of 10 tokens or fewer takes 5 ms a layer, any batch of decodes 2 ms.
+GenerationMachine machine(int first_layer, int end_layer) {
+  return {.first_layer = first_layer,
+          .end_layer = end_layer,
+          .prompt_ns = {{{10, 5 * kMs}}},
+          .decode_ns = {{{100, 2 * kMs}}},
+          .cache_tokens = 1'000'000,
+          .largest_prompt_batch = 100,
+          .largest_decode_batch = 100,
+          .card_bytes_per_second = kFast};
+}
+
+GenerationCluster cluster_of(int num_layers, std::vector<GenerationMachine> machines, Nanoseconds latency_ns = 0) {
+  GenerationCluster cluster{.num_layers = num_layers, .machines = std::move(machines), .activation_bytes = 1000};
+  const std::size_t count = cluster.machines.size() + 1;
+  cluster.links.assign(count, std::vector(count, GenerationLink{.latency_ns = latency_ns, .bytes_per_second = kFast}));
+  return cluster;
+}
+
+GenerationOrder order_of(LoadKind kind, int in_flight, std::vector<GenerationRequest> requests) {
+  return {.load = {.kind = kind, .in_flight = in_flight, .gap_ns = 0, .requests = std::move(requests)},
+          .mean = {.prompt_tokens = 10, .generated_tokens = 100},
+          .end_ns = 10'000 * kMs};
+}
+
+std::vector<GenerationRequest> endless(int count) {
+  return std::vector<GenerationRequest>(count, {.prompt_tokens = 10, .generated_tokens = 1'000'000});
+}
+
+double decodes_per_second(const GenerationRun& run, const GenerationOrder& order) {
+  return 1e9 * static_cast<double>(run.decode_ns.size()) / static_cast<double>(order.end_ns - order.begin_ns);
+}
+
+TEST(SimulateGeneration, OneMachineGivesItsBatchesInTheTimeOfItsLayers) {
+  // 3 layers of 2 ms. The first request sets out alone, so that it and the other seven take turns: batches of four in
+  // the mean.
+  GenerationOrder order = order_of(LoadKind::constant, 8, endless(8));
+  order.begin_ns = 1000 * kMs;
+  const GenerationRun run = simulate_generation(cluster_of(3, {machine(0, 3)}), order);
+  EXPECT_NEAR(decodes_per_second(run, order), 4 / 0.006, 1);
+  EXPECT_DOUBLE_EQ(run.mean_in_flight, 8);
+}
+
+TEST(SimulateGeneration, ATandemGivesWhatItsSlowerMachineCan) {
+  // 2 and 4 ms, one request to a batch: 250 a second with enough of them, and 1 / 6 ms with one alone.
+  const auto tandem = [] {
+    GenerationMachine first = machine(0, 1), second = machine(1, 3);
+    first.largest_decode_batch = second.largest_decode_batch = 1;
+    return cluster_of(3, {first, second});
+  }();
+  GenerationOrder order = order_of(LoadKind::constant, 5, endless(5));
+  order.begin_ns = 1000 * kMs;
+  EXPECT_NEAR(decodes_per_second(simulate_generation(tandem, order), order), 250, 1);
+  order.load.in_flight = 1;
+  EXPECT_NEAR(decodes_per_second(simulate_generation(tandem, order), order), 1000.0 / 6, 1);
+}
+
+TEST(SimulateGeneration, WhatTheCacheHoldsIsInFlightOverTheTimeAround) {
+  // Room for 4 of 110 tokens each, a way around of 6 ms and three links of 10 ms: Little's law.
+  GenerationMachine first = machine(0, 1), second = machine(1, 3);
+  first.cache_tokens = second.cache_tokens = 4 * 110 + 50;
+  GenerationOrder order = order_of(LoadKind::constant, 50, endless(50));
+  order.load.expected_generated_tokens = 100;
+  order.begin_ns = 1000 * kMs;
+  const GenerationRun run = simulate_generation(cluster_of(3, {first, second}, 10 * kMs), order);
+  EXPECT_DOUBLE_EQ(run.mean_in_flight, 4);
+  EXPECT_NEAR(decodes_per_second(run, order), 4 / 0.036, 1);
+}
+
+TEST(SimulateGeneration, FillsUpToThePartOfTheFullestLayer) {
+  GenerationOrder order = order_of(LoadKind::filling, 1, endless(100));
+  order.load.expected_generated_tokens = 90;
+  order.load.most_of_layer = 0.8;
+  order.begin_ns = 5000 * kMs;
+  GenerationMachine one = machine(0, 1);
+  one.cache_tokens = 1000;  // ten requests of 100 tokens: the ninth comes at eight tenths, the tenth not at nine
+  const GenerationRun run = simulate_generation(cluster_of(1, {one}), order);
+  EXPECT_DOUBLE_EQ(run.mean_in_flight, 9);
+}
+
+TEST(SimulateGeneration, HasTheTimesOfATraceByHand) {
+  // A's prompt takes the two layers to 10 ms. B came at 1 ms, takes them to 20, and A's decode comes after it, to 24.
+  GenerationOrder order = order_of(LoadKind::arriving, 0,
+                                   {{.arrival_ns = 0, .prompt_tokens = 10, .generated_tokens = 2},
+                                    {.arrival_ns = 1 * kMs, .prompt_tokens = 10, .generated_tokens = 1}});
+  const GenerationRun run = simulate_generation(cluster_of(2, {machine(0, 2)}), order);
+  EXPECT_THAT(run.prompt_ns, ElementsAre(10 * kMs, 19 * kMs));
+  EXPECT_THAT(run.decode_ns, ElementsAre(14 * kMs));
+}
+
+TEST(SimulateGeneration, MessagesTakeTheirLinkInTurn) {
+  // Activations of 10 x 1000 bytes at 1 MB/s: 10 ms; two prompts come out of the first machine together.
+  GenerationCluster cluster = cluster_of(2, {machine(0, 1), machine(1, 2)});
+  cluster.machines[0].prompt_ns = cluster.machines[1].prompt_ns = {{{20, 5 * kMs}}};
+  cluster.links[0][1].bytes_per_second = 1e6;
+  GenerationOrder order = order_of(LoadKind::constant, 3, std::vector<GenerationRequest>(3, {.prompt_tokens = 10}));
+  // The first computes alone to 5 ms and sends to 15; the others together to 10 ms, and send to 25 and 35.
+  const GenerationRun run = simulate_generation(cluster, order);
+  EXPECT_THAT(run.prompt_ns, ElementsAre(20 * kMs, 30 * kMs, 40 * kMs));
+  EXPECT_THAT(run.decode_ns, IsEmpty());
+}
+
+TEST(SimulateGeneration, RequestsJoinInTheMiddleOfAMachine) {
+  // The first machine holds layers 0 and 1, the second 1 and 2: of that a request takes layer 2 alone.
+  GenerationCluster cluster = cluster_of(3, {machine(0, 2), machine(1, 3)});
+  GenerationOrder order = order_of(LoadKind::constant, 1, {{.prompt_tokens = 10, .generated_tokens = 3}});
+  const GenerationRun run = simulate_generation(cluster, order);
+  EXPECT_THAT(run.prompt_ns, ElementsAre(15 * kMs));
+  EXPECT_THAT(run.decode_ns, ElementsAre(6 * kMs, 6 * kMs));
+}
+
+TEST(RequestPaths, AreInProportionToTheFlow) {
+  // Two machines with all layers, the second with twice the throughput.
+  GenerationCluster cluster = cluster_of(1, {machine(0, 1), machine(0, 1)});
+  cluster.machines[0].prompt_ns = {{{10, 10 * kMs}}};
+  cluster.machines[0].decode_ns = {{{100, 4 * kMs}}};
+  RequestPaths paths(cluster, PathChoice::flow, {.prompt_tokens = 10, .generated_tokens = 100}, 1);
+  int first = 0;
+  for (int i = 0; i < 300; ++i) first += paths.choose(10, [](int) { return true; })->front().machine == 0 ? 1 : 0;
+  const auto throughputs = estimated_throughputs(cluster, {.prompt_tokens = 10, .generated_tokens = 100});
+  EXPECT_NEAR(first, 300 * throughputs[0] / (throughputs[0] + throughputs[1]), 1);
+}
+
+TEST(RequestPaths, AreNoneWhereNoMachineHasRoom) {
+  const GenerationCluster cluster = cluster_of(2, {machine(0, 1), machine(1, 2)});
+  RequestPaths paths(cluster, PathChoice::swarm, {.prompt_tokens = 10, .generated_tokens = 100}, 1);
+  EXPECT_EQ(paths.choose(10, [](int machine) { return machine == 0; }), std::nullopt);
+}
+
+TEST(RequestPaths, OfSwarmFavourTheQuickMachine) {
+  const GenerationCluster cluster = cluster_of(1, {machine(0, 1), machine(0, 1)});
+  RequestPaths paths(cluster, PathChoice::swarm, {.prompt_tokens = 10, .generated_tokens = 100}, 1);
+  for (int i = 0; i < 200; ++i) {
+    paths.observe(2, 0, 10 * kMs);
+    paths.observe(2, 1, 30 * kMs);
+  }
+  int first = 0;
+  for (int i = 0; i < 400; ++i) first += paths.choose(10, [](int) { return true; })->front().machine == 0 ? 1 : 0;
+  EXPECT_NEAR(first, 300, 2);
+}
+
+}  // namespace
+}  // namespace frostpipe
