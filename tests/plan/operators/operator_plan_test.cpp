@@ -34,7 +34,7 @@ OperatorPlan plan_with_all_fields() {
   return plan;
 }
 
-std::string message_of(const OperatorPlan& plan) {
+std::string refusal_of(const OperatorPlan& plan) {
   try {
     operator_plan_from_json(to_json(plan), "plan.json");
   } catch (const InvalidInput& error) {
@@ -62,17 +62,17 @@ TEST(OperatorPlan, OfAFileWithoutWorkOfMessagesHasNone) {
 TEST(OperatorPlan, WrongOnesAreNamed) {
   auto plan = plan_with_all_fields();
   plan.machine.message_bytes_per_cpu_second = -1;
-  EXPECT_NE(message_of(plan).find("machine.message_bytes_per_cpu_second: must be >= 0, is -1"), std::string::npos)
-      << message_of(plan);
+  EXPECT_NE(refusal_of(plan).find("machine.message_bytes_per_cpu_second: must be >= 0, is -1"), std::string::npos)
+      << refusal_of(plan);
   plan = plan_with_all_fields();
   plan.predicted_memory_bytes.pop_back();
-  EXPECT_EQ(message_of(plan), "plan.json: predicted_memory_bytes: must have 2 devices, is 1");
+  EXPECT_EQ(refusal_of(plan), "plan.json: predicted_memory_bytes: must have 2 devices, is 1");
   plan = plan_with_all_fields();
   plan.lower_bound_ns = 15;
-  EXPECT_EQ(message_of(plan), "plan.json: lower_bound_ns: must be <= predicted_ns, is 15");
+  EXPECT_EQ(refusal_of(plan), "plan.json: lower_bound_ns: must be <= predicted_ns, is 15");
   plan = plan_with_all_fields();
   plan.graph.operators[1].times.pop_back();
-  EXPECT_EQ(message_of(plan),
+  EXPECT_EQ(refusal_of(plan),
             "plan.json: graph.operators: must have times of every operator on \"cpu / 2\", is without one of \"g\"");
 }
 

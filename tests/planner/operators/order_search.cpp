@@ -12,19 +12,19 @@ Link link_of(const OperatorMachine& machine, int from, int to) {
   return machine.devices[from].node == machine.devices[to].node ? machine.within_node : machine.between_nodes;
 }
 
-struct Event {
+struct QueuedEvent {
   Nanoseconds at_ns = 0;
   int sequence = 0;
   bool is_task = true;
   int index = 0;
-  auto operator<=>(const Event&) const = default;
+  auto operator<=>(const QueuedEvent&) const = default;
 };
 
 /// Somewhere in a run.
-struct State {
+struct RunState {
   Nanoseconds now_ns = 0;
   int num_events = 0, num_ended = 0;
-  std::vector<Event> events;
+  std::vector<QueuedEvent> events;
   std::vector<int> missing;              // by task: inputs that are not there
   std::vector<char> chosen;              // by task
   std::vector<int> next;                 // by device: the task that it does or waits for
@@ -46,15 +46,15 @@ class OrderSearch {
 
   Nanoseconds best_ns() {
     const std::size_t count = num_devices_;
-    State state{.missing = tasks_.num_inputs,
-                .chosen = std::vector<char>(tasks_.tasks.size()),
-                .next = std::vector<int>(count, kNoTask),
-                .busy = std::vector<char>(count),
-                .free_ns = std::vector<Nanoseconds>(count),
-                .left_ns = std::vector<Nanoseconds>(count),
-                .way_free_ns = std::vector<Nanoseconds>(count * count),
-                .out_ns = std::vector<Nanoseconds>(count),
-                .in_ns = std::vector<Nanoseconds>(count)};
+    RunState state{.missing = tasks_.num_inputs,
+                   .chosen = std::vector<char>(tasks_.tasks.size()),
+                   .next = std::vector<int>(count, kNoTask),
+                   .busy = std::vector<char>(count),
+                   .free_ns = std::vector<Nanoseconds>(count),
+                   .left_ns = std::vector<Nanoseconds>(count),
+                   .way_free_ns = std::vector<Nanoseconds>(count * count),
+                   .out_ns = std::vector<Nanoseconds>(count),
+                   .in_ns = std::vector<Nanoseconds>(count)};
     for (const auto& task : tasks_.tasks) state.left_ns[task.device] += task.duration_ns;
     if (least_ns() < best_ns_) choose_first(0, state);
     return best_ns_;
@@ -80,19 +80,19 @@ class OrderSearch {
   }
 
   /// The first tasks of devices `device` and on, then all that follows.
-  void choose_first(int device, const State& state) {
+  void choose_first(int device, const RunState& state) {
     if (device == num_devices_) return go_on(state);
-    choose(device, state, [&](const State& next) { choose_first(device + 1, next); });
+    choose(device, state, [&](const RunState& next) { choose_first(device + 1, next); });
   }
 
   /// Every next task of a free device, unless that cannot be better than the best.
-  void choose(int device, const State& state, const auto& then) {
+  void choose(int device, const RunState& state, const auto& then) {
     bool has_left = false;
     for (int task = 0; task < static_cast<int>(tasks_.tasks.size()); ++task) {
       if (state.chosen[task] || tasks_.tasks[task].device != device) continue;
       has_left = true;
       if (waits_for_own(task, state)) continue;
-      State next = state;
+      RunState next = state;
       next.chosen[task] = 1;
       next.next[device] = task;
       next.left_ns[device] -= tasks_.tasks[task].duration_ns;
@@ -103,13 +103,13 @@ class OrderSearch {
   }
 
   /// Whether the task reads one of its device that is not chosen, so that it would wait for ever.
-  bool waits_for_own(int task, const State& state) const {
+  bool waits_for_own(int task, const RunState& state) const {
     for (int other = 0; other < task; ++other)
       if (!state.chosen[other] && std::ranges::count(tasks_.local_readers[other], task) > 0) return true;
     return false;
   }
 
-  void begin_if_ready(int device, State& state) const {
+  void begin_if_ready(int device, RunState& state) const {
     const int task = state.next[device];
     if (task == kNoTask || state.busy[device] || state.missing[task] > 0) return;
     state.free_ns[device] = state.now_ns + tasks_.tasks[task].duration_ns;
@@ -117,11 +117,11 @@ class OrderSearch {
     add_event(state, state.free_ns[device], true, task);
   }
 
-  static void add_event(State& state, Nanoseconds at_ns, bool is_task, int index) {
+  static void add_event(RunState& state, Nanoseconds at_ns, bool is_task, int index) {
     state.events.push_back({.at_ns = at_ns, .sequence = state.num_events++, .is_task = is_task, .index = index});
   }
 
-  bool can_be_better(const State& state) const {
+  bool can_be_better(const RunState& state) const {
     for (int device = 0; device < num_devices_; ++device) {
       Nanoseconds end_ns = std::max(state.now_ns, state.free_ns[device]) + state.left_ns[device];
       if (const int task = state.next[device]; task != kNoTask && !state.busy[device]) {
@@ -132,13 +132,13 @@ class OrderSearch {
       }
       if (end_ns + least_way_after(device, state) >= best_ns_) return false;
     }
-    return std::ranges::all_of(state.events, [&](const Event& event) {
+    return std::ranges::all_of(state.events, [&](const QueuedEvent& event) {
       return event.at_ns + (event.is_task ? ways_.from_end[event.index] : way_after_transfer(event.index)) < best_ns_;
     });
   }
 
   /// From the end of the last task of the device on.
-  Nanoseconds least_way_after(int device, const State& state) const {
+  Nanoseconds least_way_after(int device, const RunState& state) const {
     Nanoseconds least_ns = std::numeric_limits<Nanoseconds>::max();
     for (std::size_t task = 0; task < tasks_.tasks.size(); ++task)
       if (!state.chosen[task] && tasks_.tasks[task].device == device)
@@ -153,22 +153,22 @@ class OrderSearch {
     return most_ns;
   }
 
-  void go_on(State state) {
+  void go_on(RunState state) {
     if (state.events.empty()) {  // else devices wait for each other
       if (state.num_ended == static_cast<int>(tasks_.tasks.size())) best_ns_ = std::min(best_ns_, state.now_ns);
       return;
     }
     const auto first = std::ranges::min_element(state.events);
-    const Event event = *first;
+    const QueuedEvent event = *first;
     state.events.erase(first);
     state.now_ns = event.at_ns;
     const int device = event.is_task ? end_task(event.index, state) : arrive(event.index, state);
     begin_if_ready(device, state);
     if (state.next[device] != kNoTask) return go_on(std::move(state));
-    choose(device, state, [&](const State& next) { go_on(next); });
+    choose(device, state, [&](const RunState& next) { go_on(next); });
   }
 
-  int end_task(int task, State& state) const {
+  int end_task(int task, RunState& state) const {
     const int device = tasks_.tasks[task].device;
     ++state.num_ended;
     state.next[device] = kNoTask;
@@ -187,7 +187,7 @@ class OrderSearch {
     return device;
   }
 
-  int arrive(int transfer, State& state) const {
+  int arrive(int transfer, RunState& state) const {
     for (const int reader : tasks_.transfer_readers[transfer]) --state.missing[reader];
     return tasks_.transfers[transfer].to_device;
   }

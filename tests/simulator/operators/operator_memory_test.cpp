@@ -13,8 +13,6 @@
 namespace frostpipe {
 namespace {
 
-using enum OperatorKind;
-
 /// 12 samples; every operator takes 120 ns for all of them.
 Operator operator_of(const std::string& name, OperatorKind kind, int layer, Bytes output, Bytes weights) {
   return {.name = name,
@@ -49,8 +47,9 @@ OperatorPlan plan_of(OperatorGraph graph, int devices, const std::vector<int>& o
 OperatorGraph layer_with_update() {
   return {.net = "layer",
           .batch = 12,
-          .operators = {operator_of("f", forward, 0, 1200, 400), operator_of("g", weight_gradient, 0, 0, 400),
-                        operator_of("u", update, 0, 0, 400)},
+          .operators = {operator_of("f", OperatorKind::forward, 0, 1200, 400),
+                        operator_of("g", OperatorKind::weight_gradient, 0, 0, 400),
+                        operator_of("u", OperatorKind::update, 0, 0, 400)},
           .edges = {{.from = 0, .to = 1}, {.from = 1, .to = 2, .kind = OperatorEdgeKind::weight_gradient}}};
 }
 
@@ -69,8 +68,9 @@ TEST(OperatorMemory, OfALayerOnTwoDevicesIsHalvedWhereItsPartsAre) {
 TEST(OperatorMemory, HoldsNewWeightsWhereTheOldOnesAreStillRead) {
   OperatorGraph graph{.net = "layer",
                       .batch = 12,
-                      .operators = {operator_of("g", weight_gradient, 0, 0, 400), operator_of("u", update, 0, 0, 400),
-                                    operator_of("i", input_gradient, 0, 120, 400)},
+                      .operators = {operator_of("g", OperatorKind::weight_gradient, 0, 0, 400),
+                                    operator_of("u", OperatorKind::update, 0, 0, 400),
+                                    operator_of("i", OperatorKind::input_gradient, 0, 120, 400)},
                       .edges = {{.from = 0, .to = 1, .kind = OperatorEdgeKind::weight_gradient}}};
   EXPECT_EQ(peaks_of(plan_of(graph, 1, {0, 2, 1})), (std::vector<Bytes>{400 + 400 + 400 + 120}));  // while i runs
   EXPECT_EQ(peaks_of(plan_of(graph, 1, {0, 1, 2})), (std::vector<Bytes>{400 + 400 + 400 + 400}));  // while u runs
@@ -78,18 +78,20 @@ TEST(OperatorMemory, HoldsNewWeightsWhereTheOldOnesAreStillRead) {
 
 // The first layer has no momentum and no gradient. Its output is the weight gradient's other input.
 TEST(OperatorMemory, OfAFrozenLayerHasNoMomentum) {
-  OperatorGraph graph{
-      .net = "layers",
-      .batch = 12,
-      .operators = {operator_of("f0", forward, 0, 1200, 500), operator_of("f1", forward, 1, 120, 300),
-                    operator_of("g1", weight_gradient, 1, 0, 300), operator_of("u1", update, 1, 0, 300),
-                    operator_of("g0", weight_gradient, 0, 0, 500), operator_of("u0", update, 0, 0, 500)},
-      .edges = {{.from = 0, .to = 1},
-                {.from = 0, .to = 2},
-                {.from = 1, .to = 2},
-                {.from = 2, .to = 3, .kind = OperatorEdgeKind::weight_gradient},
-                {.from = 1, .to = 4},
-                {.from = 4, .to = 5, .kind = OperatorEdgeKind::weight_gradient}}};
+  OperatorGraph graph{.net = "layers",
+                      .batch = 12,
+                      .operators = {operator_of("f0", OperatorKind::forward, 0, 1200, 500),
+                                    operator_of("f1", OperatorKind::forward, 1, 120, 300),
+                                    operator_of("g1", OperatorKind::weight_gradient, 1, 0, 300),
+                                    operator_of("u1", OperatorKind::update, 1, 0, 300),
+                                    operator_of("g0", OperatorKind::weight_gradient, 0, 0, 500),
+                                    operator_of("u0", OperatorKind::update, 0, 0, 500)},
+                      .edges = {{.from = 0, .to = 1},
+                                {.from = 0, .to = 2},
+                                {.from = 1, .to = 2},
+                                {.from = 2, .to = 3, .kind = OperatorEdgeKind::weight_gradient},
+                                {.from = 1, .to = 4},
+                                {.from = 4, .to = 5, .kind = OperatorEdgeKind::weight_gradient}}};
   EXPECT_EQ(peaks_of(plan_of(frozen(graph, 1), 1, {0, 1, 2, 3})),
             (std::vector<Bytes>{500 + 300 + 300 + 1200 + 120 + 300}));
 }
@@ -104,7 +106,7 @@ TEST(OperatorMemory, MakesRoomForAMessageSomeTasksBeforeItIsRead) {
     plan.order = {{0}, {}};
     for (int op = 0; op < 12; ++op) {
       const Bytes bytes = op == 0 ? 1200 : op == large_task ? 5000 : 0;
-      plan.graph.operators.push_back(operator_of(std::to_string(op), elementwise, 0, bytes, 0));
+      plan.graph.operators.push_back(operator_of(std::to_string(op), OperatorKind::elementwise, 0, bytes, 0));
       plan.placement.push_back({{.device = op == 0 ? 0 : 1, .begin = 0, .end = 12}});
       if (op > 0) plan.order[1].push_back(op);
     }
@@ -127,8 +129,8 @@ class Recount {
     for (const auto& task : tasks_.tasks) {
       const Operator& op = plan_.graph.operators[task.op];
       if (task.device != device) continue;
-      if (op.kind == forward && layers.insert(op.layer).second) bytes += op.weight_bytes;
-      if (op.kind == update) bytes += op.weight_bytes / std::ssize(holders[task.op]);
+      if (op.kind == OperatorKind::forward && layers.insert(op.layer).second) bytes += op.weight_bytes;
+      if (op.kind == OperatorKind::update) bytes += op.weight_bytes / std::ssize(holders[task.op]);
     }
     return bytes;
   }
@@ -147,10 +149,10 @@ class Recount {
   Nanoseconds end_of_output(int i) const {
     const OperatorTask& task = tasks_.tasks[i];
     Nanoseconds end = run_.task_end_ns[i];
-    if (plan_.graph.operators[task.op].kind == update) {
+    if (plan_.graph.operators[task.op].kind == OperatorKind::update) {
       for (int other = 0; other < std::ssize(tasks_.tasks); ++other) {
         const Operator& op = plan_.graph.operators[tasks_.tasks[other].op];
-        const bool reads_weights = op.kind == forward && op.layer == plan_.graph.operators[task.op].layer;
+        const bool reads_weights = op.kind == OperatorKind::forward && op.layer == plan_.graph.operators[task.op].layer;
         if (reads_weights && tasks_.tasks[other].device == task.device && run_.task_end_ns[other] > end)
           return run_.makespan_ns;
       }
@@ -164,9 +166,11 @@ class Recount {
   Bytes output_of(int i) const {
     const OperatorTask& task = tasks_.tasks[i];
     const Operator& op = plan_.graph.operators[task.op];
-    if (op.kind == update) return op.weight_bytes / std::ranges::count(tasks_.tasks, task.op, &OperatorTask::op);
-    if (op.kind == weight_gradient) return op.weight_bytes;
-    return op.kind == statistics ? op.output_bytes : op.output_bytes * (task.end - task.begin) / plan_.graph.batch;
+    if (op.kind == OperatorKind::update)
+      return op.weight_bytes / std::ranges::count(tasks_.tasks, task.op, &OperatorTask::op);
+    if (op.kind == OperatorKind::weight_gradient) return op.weight_bytes;
+    return op.kind == OperatorKind::statistics ? op.output_bytes
+                                               : op.output_bytes * (task.end - task.begin) / plan_.graph.batch;
   }
 
   /// In order, its readers have places from `first` to `last`.
