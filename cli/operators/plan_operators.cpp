@@ -48,6 +48,10 @@ int plan_operators(const OperatorRequest& request) {
   const OperatorProblem problem{.graph = frozen(whole, request.frozen_layers), .machine = machine_of(cluster)};
   require_links(problem.machine, request.cluster);
   require_times(problem.graph, problem.machine, request.profile);
+  const auto num_devices = static_cast<int>(problem.machine.devices.size());
+  if (request.method == OperatorMethod::data_parallel && whole.batch < num_devices)
+    throw InvalidInput(request.profile + ": batch", fmt::format("must be >= the {} devices that share it", num_devices),
+                       std::to_string(whole.batch));
   auto plan = make_operator_plan(problem, request.method);
   plan.frozen_layers = request.frozen_layers;
   plan.provenance = {.model_name = whole.net,

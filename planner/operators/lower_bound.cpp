@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <boost/dynamic_bitset.hpp>
 #include <cmath>
-#include <limits>
-#include <numeric>
+
+#include "planner/operators/mean_part.h"
 
 namespace frostpipe {
 namespace {
@@ -15,8 +15,8 @@ using Weights = std::vector<double>;
 constexpr int kWeightRounds = 200;
 
 double weighted_time(const std::vector<double>& times, const Weights& weights) {
-  double least = std::numeric_limits<double>::infinity();
-  for (std::size_t d = 0; d < times.size(); ++d) least = std::min(least, weights[d] * times[d]);
+  double least = weights[0] * times[0];
+  for (std::size_t d = 1; d < times.size(); ++d) least = std::min(least, weights[d] * times[d]);
   return least;
 }
 
@@ -51,15 +51,10 @@ Weights best_weights(const std::vector<std::vector<double>>& times) {
 /// Where devices differ by a factor alone: by their speeds.
 Weights speed_weights(const OperatorProblem& problem) {
   Weights weights = speeds_of(problem);
-  const double sum = std::accumulate(weights.begin(), weights.end(), 0.0);
+  double sum = 0;
+  for (const double weight : weights) sum += weight;
   for (double& weight : weights) weight /= sum;
   return weights;
-}
-
-double work_in(const OperatorSet& set, const std::vector<double>& work) {
-  double sum = 0;
-  for (auto op = set.find_first(); op != OperatorSet::npos; op = set.find_next(op)) sum += work[op];
-  return sum;
 }
 
 bool is_barrier(const OperatorGraph& graph, int op) {
@@ -70,74 +65,122 @@ bool is_barrier(const OperatorGraph& graph, int op) {
   });
 }
 
-/// The longest chain of work between barriers. `work` is each operator's, weighted.
-double barrier_bound(const OperatorGraph& graph, const std::vector<int>& order, const std::vector<double>& work) {
-  const std::size_t count = graph.operators.size();
-  std::vector<OperatorSet> before(count, OperatorSet(count)), after(count, OperatorSet(count));  // with itself
-  std::vector<std::vector<int>> inputs(count), readers(count);
-  for (const auto& edge : graph.edges) inputs[edge.to].push_back(edge.from), readers[edge.from].push_back(edge.to);
-  for (const int op : order) {
-    before[op].set(op);
-    for (const int input : inputs[op]) before[op] |= before[input];
-  }
-  for (auto op = order.rbegin(); op != order.rend(); ++op) {
-    after[*op].set(*op);
-    for (const int reader : readers[*op]) after[*op] |= after[reader];
-  }
-  double most = std::accumulate(work.begin(), work.end(), 0.0);
-  std::vector<std::pair<int, double>> ends;  // barriers so far, and before which time none can have ended
-  for (const int op : order) {
-    if (!is_barrier(graph, op)) continue;
-    double end = work_in(before[op], work);
-    for (const auto& [barrier, barrier_end] : ends)
-      if (before[op].test(barrier)) {
-        auto between = before[op] & after[barrier];
-        between.reset(barrier);
-        end = std::max(end, barrier_end + work_in(between, work));
-      }
-    ends.emplace_back(op, end);
-    auto rest = after[op];
-    rest.reset(op);
-    most = std::max(most, end + work_in(rest, work));
-  }
-  return most;
-}
+/// Statistics that have ended, and how long all devices but one have nothing to do of what follows.
+struct Barrier {
+  int op = 0;
+  double wait = 0;
+};
 
-double sample_bound(const OperatorProblem& problem, const std::vector<int>& order) {
-  const auto& graph = problem.graph;
-  std::vector<double> end(graph.operators.size());
-  std::vector<std::vector<int>> inputs(end.size());
-  for (const auto& edge : graph.edges) inputs[edge.to].push_back(edge.from);
-  double most = 0;
-  for (const int op : order) {
-    for (const int input : inputs[op]) end[op] = std::max(end[op], end[input]);
-    const Operator& one = graph.operators[op];
-    const auto times = time_on_devices(problem, one), work = work_on_devices(problem, one);
-    const double most_parts = one.kind == OperatorKind::update        ? static_cast<double>(times.size())
-                              : one.kind == OperatorKind::norm_update ? 1
-                                                                      : graph.batch;
-    double least = std::numeric_limits<double>::infinity();
-    for (std::size_t d = 0; d < times.size(); ++d) least = std::min(least, times[d] - work[d] + work[d] / most_parts);
-    end[op] += least;
-    most = std::max(most, end[op]);
+class LowerBound {
+ public:
+  explicit LowerBound(const OperatorProblem& problem) : problem_(problem), graph_(problem.graph) {
+    const std::size_t count = graph_.operators.size();
+    before_.assign(count, OperatorSet(count));
+    after_ = before_;
+    inputs_.resize(count);
+    for (const auto& edge : graph_.edges) inputs_[edge.to].push_back(edge);
+    std::vector<std::vector<double>> times;
+    for (const auto& one : graph_.operators) times.push_back(time_on_devices(problem, one));
+    for (const Weights& weights : {best_weights(times), speed_weights(problem)}) {
+      most_weight_.push_back(*std::ranges::max_element(weights));
+      auto& work = work_.emplace_back();
+      for (const auto& of_devices : times) work.push_back(weighted_time(of_devices, weights));
+    }
   }
-  return most;
-}
+
+  double most() {
+    const auto order = topological_order(graph_);
+    find_sets(order);
+    end_.resize(order.size());
+    double most = time_of(OperatorSet(order.size()).set(), 0);
+    for (const int op : order) {
+      end_[op] = end_of_path(op);
+      if (is_barrier(graph_, op)) most = std::max(most, add_barrier(op));
+      most = std::max(most, end_[op]);
+    }
+    return most;
+  }
+
+ private:
+  void find_sets(const std::vector<int>& order) {
+    for (const int op : order) {
+      before_[op].set(op);
+      for (const auto& edge : inputs_[op]) before_[op] |= before_[edge.from];
+    }
+    for (auto op = order.rbegin(); op != order.rend(); ++op) {
+      after_[*op].set(*op);
+      for (const auto& edge : inputs_[*op]) after_[edge.from] |= after_[*op];
+    }
+  }
+
+  /// Along samples the mean end of parts, else the last one's: what samples lead out of is no barrier.
+  double end_of_path(int op) const {
+    const Operator& one = graph_.operators[op];
+    double end = least_mean_part(problem_, one);
+    for (const auto& edge : inputs_[op]) {
+      const Operator& read = graph_.operators[edge.from];
+      end = std::max(
+          end, end_[edge.from] + (edge.kind == OperatorEdgeKind::samples ? least_mean_part(problem_, one)
+                                                                         : least_mean_part_after(problem_, one, read)));
+    }
+    return end;
+  }
+
+  /// With the work before it; returns a bound by the work after it.
+  double add_barrier(int op) {
+    double& end = end_[op];
+    end = std::max(end, time_of(before_[op], 0));
+    for (const Barrier& barrier : barriers_)
+      if (before_[op].test(barrier.op)) {
+        auto between = before_[op] & after_[barrier.op];
+        between.reset(barrier.op);
+        end = std::max(end, end_[barrier.op] + time_of(between, barrier.wait));
+      }
+    auto rest = after_[op];
+    rest.reset(op);
+    barriers_.push_back({.op = op, .wait = wait_after(op, rest)});
+    return end + time_of(rest, barriers_.back().wait);
+  }
+
+  /// A device that has no part of the statistics which ended last begins with what a message brings: these statistics,
+  /// or the output of an operator after them.
+  double wait_after(int op, const OperatorSet& rest) const {
+    double wait = least_message(problem_.machine, graph_.operators[op].output_bytes);
+    const double latency = least_message(problem_.machine, 0);
+    for (auto later = rest.find_first(); later != OperatorSet::npos; later = rest.find_next(later)) {
+      const Operator& one = graph_.operators[later];
+      if (is_split_by_samples(one.kind)) wait = std::min(wait, latency + least_part(problem_, one));
+    }
+    return wait;
+  }
+
+  /// In which the operators can be done, if all devices but one begin after `wait`.
+  double time_of(const OperatorSet& set, double wait) const {
+    double most = 0;
+    for (std::size_t i = 0; i < work_.size(); ++i) {
+      double work = 0;
+      for (auto op = set.find_first(); op != OperatorSet::npos; op = set.find_next(op)) work += work_[i][op];
+      const double alone = most_weight_[i] * wait;  // done by one device before the others begin
+      most = std::max(most, work <= alone ? work / most_weight_[i] : work + wait - alone);
+    }
+    return most;
+  }
+
+  const OperatorProblem& problem_;
+  const OperatorGraph& graph_;
+  std::vector<std::vector<OperatorEdge>> inputs_;
+  std::vector<OperatorSet> before_, after_;  // by operator, with itself
+  std::vector<double> most_weight_;          // by weights
+  std::vector<std::vector<double>> work_;    // by weights and operator
+  std::vector<double> end_;                  // by operator: the last part does not end before then
+  std::vector<Barrier> barriers_;
+};
 
 }  // namespace
 
 Nanoseconds operator_lower_bound_ns(const OperatorProblem& problem) {
-  const auto order = topological_order(problem.graph);
-  std::vector<std::vector<double>> times;
-  for (const auto& one : problem.graph.operators) times.push_back(time_on_devices(problem, one));
-  double bound = sample_bound(problem, order);
-  for (const Weights& weights : {best_weights(times), speed_weights(problem)}) {
-    std::vector<double> work;
-    for (const auto& of_devices : times) work.push_back(weighted_time(of_devices, weights));
-    bound = std::max(bound, barrier_bound(problem.graph, order, work));
-  }
   // Shares of samples are exact, sums of doubles are not.
-  return static_cast<Nanoseconds>(std::floor(bound * (1 - 1e-9)));
+  return static_cast<Nanoseconds>(std::floor(LowerBound(problem).most() * (1 - 1e-9)));
 }
 
 }  // namespace frostpipe

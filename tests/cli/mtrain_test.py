@@ -52,6 +52,17 @@ class MTrainTest(CliTest):
         self.assertLess(self.read("mtrain.json")["predicted_ns"], whole)
         self.assert_refused(*self.arguments("--freeze", "23"), says="--freeze: must leave one of the 23 layers, is 23")
 
+    def test_a_mini_batch_smaller_than_the_devices_is_not_shared_by_all(self):
+        self.edit("ops.json", lambda ops: ops.update(batch=2))
+        self.assert_refused("plan", "--method", "mtrain-data-parallel", *self.arguments()[3:],
+                            says="ops.json: batch: must be >= the 3 devices that share it, is 2")
+        self.run_tool(*self.arguments())
+
+    def test_an_operator_that_is_not_known_is_refused(self):
+        self.edit("ops.json", lambda ops: ops["operators"][4].update(kind="attention"))
+        self.assert_refused(*self.arguments(), says="ops.json: operators[4].kind: must be a kind of operator, such as "
+                                                    'forward or weight_gradient, is "attention"')
+
     def test_bad_input_is_refused_in_a_sentence(self):
         self.assert_refused(*self.arguments("--slo", "10ms"), code=2, says="--slo: is for plans of other methods")
         self.edit("mixed.json", lambda mixed: mixed["devices"][2].update(type="H100"))

@@ -1,132 +1,81 @@
+#include "tests/planner/operators/brute_force.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
-#include <random>
 
 #include "planner/operators/lower_bound.h"
 #include "planner/operators/make_operator_plan.h"
-
-// Brute force over all placements whose operators are whole or split over all devices by their speeds, and over all
-// orders of the operators as priorities: whatever is not delayed on purpose.
+#include "tests/planner/operators/random_problem.h"
 
 namespace frostpipe {
 namespace {
 
-std::vector<std::vector<int>> all_orders(const OperatorGraph& graph) {
-  std::vector<int> order(graph.operators.size());
-  std::iota(order.begin(), order.end(), 0);
-  std::vector<std::vector<int>> orders;
-  do {
-    const bool is_topological =
-        std::ranges::all_of(graph.edges, [&](const OperatorEdge& edge) { return order[edge.from] < order[edge.to]; });
-    if (is_topological) orders.push_back(order);
-  } while (std::ranges::next_permutation(order).found);
-  return orders;
+constexpr Nanoseconds kLongest = std::numeric_limits<Nanoseconds>::max();
+
+/// All orders of the devices' operators, by the simulator.
+Nanoseconds best_order_by_simulator(const OperatorProblem& problem, const OperatorTasks& tasks) {
+  std::vector<std::vector<int>> order(problem.machine.devices.size());
+  for (const auto& task : tasks.tasks) order[task.device].push_back(task.op);
+  for (auto& operators : order) std::ranges::sort(operators);
+  Nanoseconds best = kLongest;
+  for (bool has_next = true; has_next;) {
+    if (const auto run = run_in_order(tasks, problem.machine, order)) best = std::min(best, run->makespan_ns);
+    has_next =
+        std::ranges::any_of(order, [](auto& operators) { return std::ranges::next_permutation(operators).found; });
+  }
+  return best;
 }
 
-class BruteForceOfOrders {
- public:
-  explicit BruteForceOfOrders(const OperatorProblem& problem) : problem_(problem), orders_(all_orders(problem.graph)) {
-    const auto speeds = speeds_of(problem);
-    std::vector<int> devices(speeds.size());
-    std::iota(devices.begin(), devices.end(), 0);
-    for (const int device : devices) candidates_.push_back(whole_on(problem, device));
-    candidates_.push_back(ranges_over(problem, devices, speeds));
-    placement_.resize(problem.graph.operators.size());
+/// All placements with all orders, and nothing is cut off.
+Nanoseconds best_by_simulator(const OperatorProblem& problem, OperatorPlacement placement) {
+  if (placement.size() == problem.graph.operators.size())
+    return best_order_by_simulator(problem, tasks_of(problem.graph, problem.machine, placement));
+  const bool is_split = is_split_by_samples(problem.graph.operators[placement.size()].kind);
+  Nanoseconds best = kLongest;
+  placement.emplace_back();
+  for (const auto& ranges : is_split ? candidate_ranges(problem) : OperatorPlacement{{}}) {
+    placement.back() = ranges;
+    best = std::min(best, best_by_simulator(problem, placement));
   }
-
-  Nanoseconds best() {
-    place(0);
-    return best_;
-  }
-
- private:
-  void place(std::size_t op) {
-    if (op == placement_.size()) {
-      const auto tasks = tasks_of(problem_.graph, problem_.machine, placement_);
-      for (const auto& order : orders_)
-        best_ = std::min(best_, run_by_priority(tasks, problem_.machine, order).makespan_ns);
-      return;
-    }
-    if (!is_split_by_samples(problem_.graph.operators[op].kind)) return place(op + 1);
-    for (const auto& ranges : candidates_) {
-      placement_[op] = ranges;
-      place(op + 1);
-    }
-  }
-
-  const OperatorProblem& problem_;
-  std::vector<std::vector<int>> orders_;
-  std::vector<std::vector<OperatorRange>> candidates_;
-  OperatorPlacement placement_;
-  Nanoseconds best_ = std::numeric_limits<Nanoseconds>::max();
-};
-
-/// On `devices` devices of unequal speeds, which are unrelated by a factor of up to two.
-OperatorProblem random_problem(std::uint64_t seed, int devices, int most_operators) {
-  std::mt19937_64 random(seed);
-  const auto between = [&](int least, int most) {
-    return least + static_cast<int>(random() % static_cast<std::uint64_t>(most - least + 1));
-  };
-  OperatorProblem problem;
-  problem.graph = {.net = "random", .batch = between(2, 16)};
-  for (int d = 0; d < devices; ++d)
-    problem.machine.devices.push_back({.device_class = std::string(1, static_cast<char>('a' + d)), .node = d});
-  problem.machine.between_nodes = {.latency_ns = between(0, 50), .bandwidth_bytes_per_second = 1'000'000'000};
-  problem.machine.shared_ports = between(0, 1) == 1;
-  const int count = between(3, most_operators);
-  for (int op = 0; op < count; ++op) {
-    Operator one{.name = std::to_string(op), .layer = op, .output_bytes = between(0, 400)};
-    one.weight_bytes = between(0, 300);
-    if (op % 3 == 1) one.kind = OperatorKind::statistics;
-    const int work = between(50, 1000);
-    for (int d = 0; d < devices; ++d)
-      one.times.push_back({.device_class = problem.machine.devices[d].device_class,
-                           .overhead_ns = between(1, 30),
-                           .work_ns = work * (d + 1) * between(10, 20) / 10});
-    problem.graph.operators.push_back(one);
-    const bool reads_statistics = op > 0 && problem.graph.operators[op - 1].kind == OperatorKind::statistics;
-    if (op > 0 && between(0, 3) > 0)
-      problem.graph.edges.push_back(
-          {.from = op - 1,
-           .to = op,
-           .kind = reads_statistics ? OperatorEdgeKind::statistics : OperatorEdgeKind::samples});
-    if (op > 1 && between(0, 2) == 0) {
-      const int from = between(0, op - 2);
-      if (problem.graph.operators[from].kind == OperatorKind::forward)
-        problem.graph.edges.push_back({.from = from, .to = op});
-    }
-  }
-  return problem;
+  return best;
 }
 
+TEST(BruteForce, CutsOffNothingThatIsBetter) {
+  for (std::uint64_t seed = 2000; seed < 2060; ++seed) {
+    const auto problem = random_problem(seed, 2, seed % 10 == 0 ? 4 : 3);
+    const Nanoseconds best = best_by_simulator(problem, {});
+    EXPECT_EQ(best_by_brute_force(problem, kLongest), best) << seed;
+    EXPECT_EQ(best_by_brute_force(problem, best), best) << seed;
+    EXPECT_EQ(best_by_brute_force(problem, best + 1), best) << seed;
+  }
+}
+
+// Graphs of 3 to 8 operators, of each size as many, half of them on 2 devices and half on 3.
 TEST(OperatorPlanner, IsNearBruteForceAndNeverBelowTheBound) {
+  constexpr int kGraphs = 500;
   double sum = 0, largest = 0;
-  int count = 0;
-  const auto compare = [&](const OperatorProblem& problem) {
+  for (int graph = 0; graph < kGraphs; ++graph) {
+    const auto problem = random_problem(static_cast<std::uint64_t>(graph), 2 + graph % 2, 3 + graph / 2 % 6);
     validate(problem.graph, "random");
-    const Nanoseconds best = BruteForceOfOrders(problem).best();
     const auto plan = make_operator_plan(problem, OperatorMethod::mtrain);
-    EXPECT_LE(plan.lower_bound_ns, best);
-    EXPECT_LE(plan.lower_bound_ns, plan.predicted_ns);
-    const double ratio = static_cast<double>(plan.predicted_ns) / static_cast<double>(best);
-    sum += std::max(0.0, ratio - 1);  // the planner's ranges may be better than all that brute force looks at
-    largest = std::max(largest, ratio - 1);
-    ++count;
-  };
-  for (std::uint64_t seed = 0; seed < 350; ++seed) compare(random_problem(seed, 2, 5));
-  for (std::uint64_t seed = 350; seed < 490; ++seed) compare(random_problem(seed, 3, 4));
-  for (std::uint64_t seed = 490; seed < 500; ++seed) compare(random_problem(seed, 2, 8));
-  EXPECT_LE(sum / count, 0.05);
+    const Nanoseconds best = best_by_brute_force(problem, plan.predicted_ns);
+    EXPECT_LE(plan.lower_bound_ns, best) << graph;
+    const double gap = static_cast<double>(plan.predicted_ns - best) / static_cast<double>(best);
+    sum += gap;
+    largest = std::max(largest, gap);
+  }
+  EXPECT_LE(sum / kGraphs, 0.05);
   EXPECT_LE(largest, 0.20);
-  RecordProperty("mean_gap_percent", std::to_string(100 * sum / count));
+  RecordProperty("mean_gap_percent", std::to_string(100 * sum / kGraphs));
   RecordProperty("largest_gap_percent", std::to_string(100 * largest));
 }
 
 TEST(OperatorPlanner, IsNotSlowerThanABaseline) {
   for (std::uint64_t seed = 1000; seed < 1100; ++seed) {
-    const auto problem = random_problem(seed, 3, 8);
+    const auto problem = random_problem(seed, 3, 3 + static_cast<int>(seed % 6));
     const auto plan = make_operator_plan(problem, OperatorMethod::mtrain);
     for (const OperatorMethod baseline : kOperatorBaselines)
       EXPECT_LE(plan.predicted_ns, make_operator_plan(problem, baseline).predicted_ns);
