@@ -24,8 +24,8 @@ std::string operator_profile_text(const OperatorGraph& graph, const std::string&
     for (const Nanoseconds time_ns : sum.second) cells.push_back(in_milliseconds(time_ns));
     table.add_row(cells);
   }
-  return fmt::format("{}, {} layers, mini-batch {}, {}\n\n{}", graph.net,
-                     num_layers(graph), graph.batch, source, table.to_string());
+  return fmt::format("{}, {} layers, mini-batch {}, {}\n\n{}", graph.net, num_layers(graph), graph.batch, source,
+                     table.to_string());
 }
 
 }  // namespace frostpipe

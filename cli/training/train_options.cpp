@@ -76,7 +76,8 @@ void add_learning_options(CLI::App& command, TrainOptions& train) {
                               const std::string& meaning) {
     command.add_option(name, value, meaning)->check(finite_range(low, high))->type_name("X")->capture_default_str();
   };
-  add_number("--learning-rate", train.learning_rate, 0, 1e6, "Highest learning rate; a short warm-up, then decay to 0 (nets: 0.1)");
+  add_number("--learning-rate", train.learning_rate, 0, 1e6,
+             "Highest learning rate; a short warm-up, then decay to 0 (nets: 0.1)");
   add_number("--weight-decay", train.weight_decay, 0, 1e6, "AdamW's, for matrices (nets: SGD's, 0.0005, for all)");
   add_number("--gradient-clip", train.gradient_clip, 0, 1e12, "Largest norm of all gradients together; 0 = off");
   add_number("--held-out", train.held_out, 0, 0.99, "Fraction of the data to test on");

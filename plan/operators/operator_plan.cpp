@@ -88,12 +88,22 @@ std::vector<int>* holders_by(OperatorKind kind, int layer, std::vector<std::vect
   }
 }
 
+const OperatorTime& time_on(const Operator& one, const std::string& device_class) {
+  const auto time = std::ranges::find(one.times, device_class, &OperatorTime::device_class);
+  FROSTPIPE_CHECK(time != one.times.end(), "require_times has found a time on every device");
+  return *time;
+}
+
 }  // namespace
 
 Nanoseconds duration_ns(const Operator& one, const std::string& device_class, double share) {
-  const auto time = std::ranges::find(one.times, device_class, &OperatorTime::device_class);
-  FROSTPIPE_CHECK(time != one.times.end(), "require_times has found a time on every device");
-  return time->overhead_ns + static_cast<Nanoseconds>(std::ceil(share * static_cast<double>(time->work_ns)));
+  const OperatorTime& time = time_on(one, device_class);
+  return time.overhead_ns + static_cast<Nanoseconds>(std::ceil(share * static_cast<double>(time.work_ns)));
+}
+
+Bytes own_bytes(const Operator& one, const std::string& device_class, double share) {
+  const OperatorTime& time = time_on(one, device_class);
+  return time.overhead_bytes + static_cast<Bytes>(std::ceil(share * static_cast<double>(time.work_bytes)));
 }
 
 const Link& link_between(const OperatorMachine& machine, int from, int to) {

@@ -76,6 +76,9 @@ void require_links(const OperatorMachine& machine, std::string_view place);
 /// Of an operator on a device, for `share` of the mini-batch.
 Nanoseconds duration_ns(const Operator& one, const std::string& device_class, double share);
 
+/// The same of the memory that it needs for itself alone.
+Bytes own_bytes(const Operator& one, const std::string& device_class, double share);
+
 const Link& link_between(const OperatorMachine& machine, int from, int to);
 
 /// What a message takes of the processors of both its ends, each.

@@ -157,4 +157,20 @@ OperatorTasks tasks_of(const OperatorGraph& graph, const OperatorMachine& machin
   return Lowering(graph, machine, placement).lower();
 }
 
+Bytes output_bytes(const OperatorGraph& graph, const OperatorTask& task) {
+  const Operator& one = graph.operators[task.op];
+  switch (one.kind) {
+    case OperatorKind::update:
+    case OperatorKind::norm_update:
+      return 0;
+    case OperatorKind::weight_gradient:
+      return one.weight_bytes;
+    case OperatorKind::statistics:
+    case OperatorKind::statistics_gradient:
+      return one.output_bytes;
+    default:
+      return one.output_bytes * (task.end - task.begin) / graph.batch;
+  }
+}
+
 }  // namespace frostpipe

@@ -47,6 +47,9 @@ struct OperatorTasks {
 /// Requires a placement that `validate` lets pass.
 OperatorTasks tasks_of(const OperatorGraph& graph, const OperatorMachine& machine, const OperatorPlacement& placement);
 
+/// What others read of a task; nothing of updates, which change what is there.
+Bytes output_bytes(const OperatorGraph& graph, const OperatorTask& task);
+
 /// A device that carries out a plan makes room for messages so many tasks before the first that reads them, this one
 /// among them, so that they come while it computes.
 inline constexpr int kTasksAhead = 8;

@@ -27,11 +27,14 @@ enum class OperatorKind {
 /// Else it is an update, whose devices follow from those of its layer's other operators.
 bool is_split_by_samples(OperatorKind kind);
 
-/// Of the whole mini-batch on one device of a class. A part with the share s of the samples takes overhead + s x work.
+/// Of the whole mini-batch on one device of a class. A part with the share s of the samples takes overhead + s x work,
+/// of time, and of memory for itself alone, beside what it reads and gives.
 struct OperatorTime {
   std::string device_class;
   Nanoseconds overhead_ns = 0;
   Nanoseconds work_ns = 0;
+  Bytes overhead_bytes = 0;
+  Bytes work_bytes = 0;
   bool operator==(const OperatorTime&) const = default;
 };
 

@@ -14,6 +14,8 @@ void fields(Archive& archive, json::Value<Archive, OperatorTime>& time) {
   archive("device_class", time.device_class);
   archive("overhead_ns", time.overhead_ns, json::kDuration);
   archive("work_ns", time.work_ns, json::kDuration);
+  archive("overhead_bytes", time.overhead_bytes, json::MayBeMissing{kOperatorBytes});
+  archive("work_bytes", time.work_bytes, json::MayBeMissing{kOperatorBytes});
 }
 
 template <class Archive>

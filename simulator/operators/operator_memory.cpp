@@ -40,7 +40,10 @@ class MemoryOfRun {
 
   std::vector<Bytes> peaks() {
     add_weights();
-    for (int task = 0; task < static_cast<int>(tasks_.tasks.size()); ++task) add_output(task);
+    for (int task = 0; task < static_cast<int>(tasks_.tasks.size()); ++task) {
+      add_output(task);
+      add_own(task);
+    }
     for (int transfer = 0; transfer < static_cast<int>(tasks_.transfers.size()); ++transfer) add_received(transfer);
     std::vector<Bytes> peaks;
     for (Timeline& timeline : timelines_) peaks.push_back(timeline.peak());
@@ -73,20 +76,6 @@ class MemoryOfRun {
     return one.kind == OperatorKind::update ? one.weight_bytes / num_parts : 3 * one.weight_bytes;
   }
 
-  Bytes output_bytes(int task) const {
-    const OperatorTask& one = tasks_.tasks[task];
-    const Operator& op = operator_of(task);
-    switch (op.kind) {
-      case OperatorKind::weight_gradient:
-        return op.weight_bytes;
-      case OperatorKind::statistics:
-      case OperatorKind::statistics_gradient:
-        return op.output_bytes;
-      default:
-        return op.output_bytes * (one.end - one.begin) / plan_.graph.batch;
-    }
-  }
-
   void add_output(int task) {
     const OperatorTask& one = tasks_.tasks[task];
     const Operator& op = operator_of(task);
@@ -100,7 +89,18 @@ class MemoryOfRun {
     for (const int reader : tasks_.local_readers[task]) end_ns = std::max(end_ns, run_.task_end_ns[reader]);
     for (const int transfer : tasks_.transfers_of[task])
       end_ns = std::max({end_ns, run_.transfer_end_ns[transfer], asked_for_ns(transfer)});
-    timelines_[one.device].hold(output_bytes(task), run_.task_begin_ns[task], end_ns);
+    timelines_[one.device].hold(output_bytes(plan_.graph, one), run_.task_begin_ns[task], end_ns);
+  }
+
+  /// What the task needs for itself alone.
+  void add_own(int task) {
+    const OperatorTask& one = tasks_.tasks[task];
+    const Operator& op = operator_of(task);
+    const double share = is_split_by_samples(op.kind)
+                             ? static_cast<double>(one.end - one.begin) / plan_.graph.batch
+                             : 1.0 / static_cast<double>(std::ranges::count(tasks_.tasks, one.op, &OperatorTask::op));
+    timelines_[one.device].hold(own_bytes(op, plan_.machine.devices[one.device].device_class, share),
+                                run_.task_begin_ns[task], run_.task_end_ns[task]);
   }
 
   /// When the receiver makes room for it.

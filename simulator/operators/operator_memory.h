@@ -12,8 +12,9 @@ namespace frostpipe {
 ///                of them has ended
 ///   outputs      of a task, from its begin until all that read it there have ended, and all its transfers have been
 ///                asked for and have arrived
+///   for itself   what a task takes beside these while it runs (own_bytes)
 ///   new weights  until the end of the iteration, where a task after the update still reads the old ones
-/// The mini-batch's pictures are the host's. What a task needs for itself alone is not counted.
+/// The mini-batch's pictures are the host's.
 std::vector<Bytes> peak_memory_of(const OperatorPlan& plan, const OperatorTasks& tasks, const OperatorRun& run);
 
 }  // namespace frostpipe

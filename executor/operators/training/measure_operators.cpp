@@ -11,10 +11,12 @@
 
 #include "executor/communication/communicator.h"
 #include "executor/communication/hosts.h"
+#include "executor/device/memory_meter.h"
 #include "executor/execute_net.h"
 #include "executor/nets/net_folder.h"
 #include "executor/operators/device_runner.h"
 #include "executor/operators/training/cpu_class.h"
+#include "executor/operators/training/operator_line.h"
 #include "executor/operators/training/processor_time.h"
 #include "executor/profiler/measure_links.h"
 #include "profiles/error.h"
@@ -47,6 +49,11 @@ OperatorPlan plan_alone(const OperatorGraph& graph) {
   return plan;
 }
 
+/// By an operator: time, and memory beside what it reads and gives.
+struct Taken {
+  double ns = 0, own_bytes = 0;
+};
+
 /// Whole iterations of the net on this device, operator by operator, so that each finds the caches as in training.
 class NetBench {
  public:
@@ -61,19 +68,23 @@ class NetBench {
         pictures_(at::randn({batch, net.channels, net.picture_size, net.picture_size})),
         labels_(at::randint(net.layers.back().out_channels, {batch}, at::kLong)) {}
 
-  /// Times by operator.
-  std::vector<Nanoseconds> measure() {
-    std::vector<Nanoseconds> times(plan_.graph.operators.size());
+  /// By operator.
+  std::vector<Taken> measure() {
+    std::vector<Taken> taken(plan_.graph.operators.size());
     runner_.begin_iteration(state_, pictures_, labels_);
     for (int place = 0; place < static_cast<int>(runner_.tasks().size()); ++place) {
+      const OperatorTask& task = tasks_.tasks[runner_.tasks()[place]];
+      MemoryMeter::reset_peak();
+      const Bytes expected = MemoryMeter::live_bytes() + output_bytes(plan_.graph, task);
       const Nanoseconds begin_ns = steady_now_ns();
       slow_cpu_.begin_work();
       runner_.run_task(place, momentum_, {.learning_rate = 1e-3});
       slow_cpu_.end_work();
-      times[tasks_.tasks[runner_.tasks()[place]].op] = steady_now_ns() - begin_ns;
+      taken[task.op] = {.ns = static_cast<double>(steady_now_ns() - begin_ns),
+                        .own_bytes = static_cast<double>(std::max<Bytes>(0, MemoryMeter::peak_bytes() - expected))};
     }
     runner_.end_iteration(state_);
-    return times;
+    return taken;
   }
 
  private:
@@ -97,50 +108,44 @@ std::vector<int> batches_to_measure(int batch) {
   return batches;
 }
 
-/// overhead + share x work through the mean times by least squares of relative errors; neither is negative.
-OperatorTime line_through(const std::string& device_class, const std::vector<std::pair<double, double>>& points) {
-  double s = 0, sx = 0, sxx = 0, sy = 0, sxy = 0;
-  for (const auto& [share, time] : points) {
-    const double weight = 1 / (std::max(time, 1.0) * std::max(time, 1.0));
-    s += weight, sx += weight * share, sxx += weight * share * share, sy += weight * time, sxy += weight * share * time;
-  }
-  const double determinant = s * sxx - sx * sx;
-  double work = determinant > 0 ? (s * sxy - sx * sy) / determinant : 0;
-  double overhead = s > 0 ? (sy - work * sx) / s : 0;
-  if (overhead < 0) overhead = 0, work = sxy / sxx;
-  if (work < 0) work = 0, overhead = sy / s;
-  return {.device_class = device_class,
-          .overhead_ns = static_cast<Nanoseconds>(overhead),
-          .work_ns = static_cast<Nanoseconds>(work)};
-}
+/// Of every share of the mini-batch that was measured, what it took.
+using Points = std::vector<std::pair<double, double>>;
 
-/// Updates are split along the parameters, whatever the mini-batch: their time is that of the whole, all of it work.
-OperatorTime time_of(const Operator& one, const std::string& device_class,
-                     const std::vector<std::pair<double, double>>& points) {
-  if (is_split_by_samples(one.kind)) return line_through(device_class, points);
+/// Updates are split along the parameters, whatever the mini-batch: what they take is that of the whole, all of it
+/// work.
+OperatorLine line_of(const Operator& one, const Points& points) {
+  if (is_split_by_samples(one.kind)) return line_through(points);
   double sum = 0;
-  for (const auto& [share, time] : points) sum += time;
-  const auto mean = static_cast<Nanoseconds>(sum / static_cast<double>(points.size()));
-  return {.device_class = device_class, .overhead_ns = 0, .work_ns = mean};
+  for (const auto& [share, value] : points) sum += value;
+  return {.constant = 0, .slope = sum / static_cast<double>(points.size())};
 }
 
-/// Means of this rank's times by operator, of each mini-batch; the first iteration of each is not counted.
-std::map<int, std::vector<double>> measure_batches(const NetShape& net, const OperatorMeasureOptions& options,
-                                                   const CpuClass& cpu, Communicator& communicator,
-                                                   const Progress& progress) {
+OperatorTime time_of(const Operator& one, const std::string& device_class, const Points& times, const Points& bytes) {
+  const OperatorLine time = line_of(one, times), memory = line_of(one, bytes);
+  return {.device_class = device_class,
+          .overhead_ns = static_cast<Nanoseconds>(time.constant),
+          .work_ns = static_cast<Nanoseconds>(time.slope),
+          .overhead_bytes = static_cast<Bytes>(memory.constant),
+          .work_bytes = static_cast<Bytes>(memory.slope)};
+}
+
+/// Means on this rank by operator, of each mini-batch; the first iteration of each is not counted.
+std::map<int, std::vector<Taken>> measure_batches(const NetShape& net, const OperatorMeasureOptions& options,
+                                                  const CpuClass& cpu, Communicator& communicator,
+                                                  const Progress& progress) {
   const std::vector<int> batches = batches_to_measure(options.global_batch_size);
   const int num_rounds = options.quick ? 2 : 6;
-  std::map<int, std::vector<double>> means;
+  std::map<int, std::vector<Taken>> means;
   double done = 0;
   for (const int batch : batches) {
     NetBench bench(net, batch, cpu);
-    std::vector<double>& mean = means[batch];
+    std::vector<Taken>& mean = means[batch];
     for (int round = 0; round <= num_rounds; ++round) {
       communicator.control_group().barrier();  // ranks share memory and caches, as in training
-      const std::vector<Nanoseconds> times = bench.measure();
-      mean.resize(times.size());
-      for (std::size_t op = 0; op < times.size() && round > 0; ++op)
-        mean[op] += static_cast<double>(times[op]) / num_rounds;
+      const std::vector<Taken> taken = bench.measure();
+      mean.resize(taken.size());
+      for (std::size_t op = 0; op < taken.size() && round > 0; ++op)
+        mean[op].ns += taken[op].ns / num_rounds, mean[op].own_bytes += taken[op].own_bytes / num_rounds;
       if (communicator.rank() == 0)
         progress((done + (round + 1.0) / (num_rounds + 1)) / static_cast<double>(batches.size()),
                  fmt::format("mini-batches of {} samples, round {} of {}", batch, round, num_rounds));
@@ -207,20 +212,25 @@ MeasuredOperators measure_operators(const RankEnvironment& self, const OperatorM
   result.cluster.message_bytes_per_cpu_second = message_bytes_per_cpu_second(*communicator);
   const auto means = measure_batches(folder.net, options, cpu, *communicator, progress);
   nlohmann::json own;
-  for (const auto& [batch, times] : means) own[std::to_string(batch)] = times;
+  for (const auto& [batch, by_operator] : means)
+    for (const Taken& taken : by_operator) own[std::to_string(batch)].push_back({taken.ns, taken.own_bytes});
   std::vector<nlohmann::json> all;
   for (const std::string& text : communicator->gather(own.dump())) {
     result.cluster.devices[all.size()].type = options.device_classes[all.size()];
     all.push_back(nlohmann::json::parse(text));
   }
   for (std::size_t op = 0; op < result.graph.operators.size(); ++op) {
-    std::map<std::string, std::vector<std::pair<double, double>>> points;  // by class; several ranks may be of one
+    std::map<std::string, std::pair<Points, Points>> points;  // by class; several ranks may be of one
     for (std::size_t rank = 0; rank < all.size(); ++rank)
-      for (const auto& [batch, times] : all[rank].items())
-        points[options.device_classes[rank]].emplace_back(std::stod(batch) / options.global_batch_size,
-                                                          times[op].get<double>());
+      for (const auto& [batch, taken] : all[rank].items()) {
+        const double share = std::stod(batch) / options.global_batch_size;
+        auto& [times, bytes] = points[options.device_classes[rank]];
+        times.emplace_back(share, taken[op][0].get<double>());
+        bytes.emplace_back(share, taken[op][1].get<double>());
+      }
     Operator& one = result.graph.operators[op];
-    for (const auto& [device_class, of_class] : points) one.times.push_back(time_of(one, device_class, of_class));
+    for (const auto& [device_class, of_class] : points)
+      one.times.push_back(time_of(one, device_class, of_class.first, of_class.second));
   }
   return result;
 }

@@ -116,6 +116,36 @@ TEST(OperatorMemory, MakesRoomForAMessageSomeTasksBeforeItIsRead) {
   EXPECT_EQ(peaks(4), (std::vector<Bytes>{1200, 5000 + 1200}));
 }
 
+// Device 0 has computed 1200 bytes at 120. Device 1 asks for them with the fourth of its tasks, at 360, and has them at
+// once; until then they take the place of what device 0 computes meanwhile.
+TEST(OperatorMemory, HoldsWhatIsSentUntilItsReceiverAsksForIt) {
+  const auto peak = [](int num_others) {
+    OperatorPlan plan;
+    plan.machine.devices = {{.device_class = "a", .node = 0}, {.device_class = "a", .node = 1}};
+    plan.graph = {.net = "messages", .batch = 12, .operators = {}, .edges = {{.from = 0, .to = 11}}};
+    plan.order = {{0}, {}};
+    for (int op = 0; op < 12 + num_others; ++op) {
+      const bool is_first = op == 0 || op >= 12;
+      const Bytes bytes = op == 0 ? 1200 : op == 11 + num_others ? 5000 : 0;
+      plan.graph.operators.push_back(operator_of(std::to_string(op), OperatorKind::elementwise, 0, bytes, 0));
+      plan.placement.push_back({{.device = is_first ? 0 : 1, .begin = 0, .end = 12}});
+      if (op > 0) plan.order[is_first ? 0 : 1].push_back(op);
+    }
+    return peaks_of(plan)[0];
+  };
+  EXPECT_EQ(peak(2), 1200 + 5000);  // the large one from 240 to 360
+  EXPECT_EQ(peak(3), 5000);         // from 360 on
+}
+
+TEST(OperatorMemory, CountsWhatAnOperatorNeedsForItself) {
+  auto graph = layer_with_update();
+  graph.operators[1].times[0].overhead_bytes = 7;
+  graph.operators[1].times[0].work_bytes = 60;
+  EXPECT_EQ(peaks_of(plan_of(graph, 1, {0, 1, 2})), (std::vector<Bytes>{400 + 400 + 1200 + 400 + 7 + 60}));
+  constexpr Bytes kPeak = 400 + 200 + 600 + 400 + 200 + 7 + 30;
+  EXPECT_EQ(peaks_of(plan_of(graph, 2, {0, 1, 2})), (std::vector<Bytes>{kPeak, kPeak}));
+}
+
 /// Counts what lives at a time, device by device.
 class Recount {
  public:
@@ -159,7 +189,8 @@ class Recount {
       return 0;
     }
     for (const int reader : tasks_.local_readers[i]) end = std::max(end, run_.task_end_ns[reader]);
-    for (const int transfer : tasks_.transfers_of[i]) end = std::max(end, run_.transfer_end_ns[transfer]);
+    for (const int transfer : tasks_.transfers_of[i])
+      end = std::max({end, run_.transfer_end_ns[transfer], asked_for(transfer)});
     return end;
   }
 
@@ -173,16 +204,20 @@ class Recount {
                                                : op.output_bytes * (task.end - task.begin) / plan_.graph.batch;
   }
 
-  /// In order, its readers have places from `first` to `last`.
+  bool reads(int task, int transfer) const { return std::ranges::count(tasks_.transfer_readers[transfer], task) > 0; }
+
+  /// What nobody reads are new weights, at the end.
+  Nanoseconds asked_for(int transfer) const {
+    const auto& order = run_.order[tasks_.transfers[transfer].to_device];
+    const auto first = std::ranges::find_if(order, [&](int task) { return reads(task, transfer); }) - order.begin();
+    if (first == std::ssize(order)) return run_.makespan_ns;
+    return run_.task_begin_ns[order[std::max<std::ptrdiff_t>(0, first - kTasksAhead + 1)]];
+  }
+
   bool is_there(int transfer, Nanoseconds time) const {
     const auto& order = run_.order[tasks_.transfers[transfer].to_device];
-    const auto readers = tasks_.transfer_readers[transfer];
-    const auto reads = [&](int task) { return std::ranges::count(readers, task) > 0; };
-    const auto first = std::ranges::find_if(order, reads) - order.begin();
-    if (first == std::ssize(order)) return false;
-    const auto last = std::find_if(order.rbegin(), order.rend(), reads);
-    const auto begin = order[std::max<std::ptrdiff_t>(0, first - kTasksAhead + 1)];
-    return run_.task_begin_ns[begin] <= time && time < run_.task_end_ns[*last];
+    const auto last = std::find_if(order.rbegin(), order.rend(), [&](int task) { return reads(task, transfer); });
+    return last != order.rend() && asked_for(transfer) <= time && time < run_.task_end_ns[*last];
   }
 
   const OperatorPlan& plan_;
