@@ -86,7 +86,7 @@ class NetsTest(EndToEndTest):
 
     def test_a_killed_rank_ends_the_run_and_is_named(self):
         run = self.start("train", self.plan("mtrain-data-parallel"), "--model", "net", "--data", "pictures",
-                         "-o", "run", "--learning-rate", 0.02, "--epochs", 100_000)
+                         "-o", self.folder / "run", "--learning-rate", 0.02, "--epochs", 100_000)
         self.wait_until(lambda: re.search(r"epoch ([2-9]|\d\d)", run.stderr) or run.ended_within(0) is not None, 60,
                         lambda: run.stderr)
         ranks = {rank_of_process(pid): pid for pid in processes_naming(self.folder) if pid != run.pid}

@@ -15,7 +15,7 @@ OperatorPlan plan_with_all_fields() {
                   .within_node = {.latency_ns = 1, .bandwidth_bytes_per_second = 2'000'000},
                   .between_nodes = {.latency_ns = 3, .bandwidth_bytes_per_second = 4'000'000},
                   .shared_ports = true,
-                  .message_bytes_per_cpu_second = 5};
+                  .message_bytes_per_cpu_second = 5'000'000};
   plan.graph = {.net = "small", .batch = 6, .operators = {}, .edges = {{.from = 0, .to = 1}}};
   for (const char* name : {"f", "g"})
     plan.graph.operators.push_back({.name = name,
@@ -51,7 +51,7 @@ TEST(OperatorPlan, IsReadAsWritten) {
 TEST(OperatorPlan, OfAFileWithoutWorkOfMessagesHasNone) {
   auto plan = plan_with_all_fields();
   auto json = to_json(plan);
-  const std::string field = "\"message_bytes_per_cpu_second\": 5";
+  const std::string field = "\"message_bytes_per_cpu_second\": 5000000";
   const auto at = json.find(field);
   ASSERT_NE(at, std::string::npos);
   json.erase(json.rfind(',', at), at + field.size() - json.rfind(',', at));
@@ -84,6 +84,21 @@ TEST(NetRun, IsReadAsWritten) {
       {.frozen_layers = 6, .predicted_iteration_ns = 7, .iteration_ns = 8, .loss = 0.5, .test_accuracy = 0.25},
       {.frozen_layers = 9, .predicted_iteration_ns = 10, .iteration_ns = 11}};
   EXPECT_EQ(net_run_from_json(to_json(run), "summary.json"), run);
+}
+
+// 1 GB/s from end to end: 1000 bytes in 1000 ns, of which each end takes 200 at 5 GB/s. At 1 GB/s nothing is left.
+TEST(OperatorMachine, WhatProcessorsTakeOfAMessageIsNoPartOfItsWay) {
+  OperatorMachine machine;
+  machine.devices = {{.device_class = "a", .node = 0}, {.device_class = "a", .node = 1}};
+  machine.within_node = {.latency_ns = 7, .bandwidth_bytes_per_second = 0};
+  machine.between_nodes = {.latency_ns = 3, .bandwidth_bytes_per_second = 1'000'000'000};
+  EXPECT_EQ(link_between(machine, 0, 1).latency_ns, 3);
+  EXPECT_EQ(message_occupancy_ns(machine, 0, 1, 1000), 1000);
+  machine.message_bytes_per_cpu_second = 5'000'000'000;
+  EXPECT_EQ(message_work_ns(machine, 1000), 200);
+  EXPECT_EQ(message_occupancy_ns(machine, 0, 1, 1000), 600);
+  machine.message_bytes_per_cpu_second = 1'000'000'000;
+  EXPECT_EQ(message_occupancy_ns(machine, 0, 1, 1000), 0);
 }
 
 }  // namespace

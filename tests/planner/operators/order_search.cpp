@@ -8,10 +8,6 @@ namespace {
 
 constexpr int kNoTask = -1;
 
-Link link_of(const OperatorMachine& machine, int from, int to) {
-  return machine.devices[from].node == machine.devices[to].node ? machine.within_node : machine.between_nodes;
-}
-
 struct QueuedEvent {
   Nanoseconds at_ns = 0;
   int sequence = 0;
@@ -175,13 +171,12 @@ class OrderSearch {
     state.busy[device] = 0;
     for (const int transfer : tasks_.transfers_of[task]) {
       const int to = tasks_.transfers[transfer].to_device;
-      const Link link = link_of(machine_, device, to);
       Nanoseconds& way_ns = state.way_free_ns[device * num_devices_ + to];
       Nanoseconds begin_ns = std::max(state.now_ns, way_ns);
       if (machine_.shared_ports) begin_ns = std::max({begin_ns, state.out_ns[device], state.in_ns[to]});
-      way_ns = begin_ns + transfer_occupancy_ns(link, tasks_.transfers[transfer].bytes);
+      way_ns = begin_ns + message_occupancy_ns(machine_, device, to, tasks_.transfers[transfer].bytes);
       state.out_ns[device] = state.in_ns[to] = way_ns;
-      add_event(state, way_ns + link.latency_ns, false, transfer);
+      add_event(state, way_ns + link_between(machine_, device, to).latency_ns, false, transfer);
     }
     for (const int reader : tasks_.local_readers[task]) --state.missing[reader];
     return device;
@@ -206,8 +201,9 @@ LongestWays longest_ways(const OperatorTasks& tasks, const OperatorMachine& mach
   LongestWays ways{.until_end = std::vector<Nanoseconds>(count), .from_end = std::vector<Nanoseconds>(count)};
   const auto message_ns = [&](int transfer) {
     const TaskTransfer& one = tasks.transfers[transfer];
-    const Link link = link_of(machine, tasks.tasks[one.task].device, one.to_device);
-    return link.latency_ns + transfer_occupancy_ns(link, one.bytes);
+    const int from = tasks.tasks[one.task].device;
+    return link_between(machine, from, one.to_device).latency_ns +
+           message_occupancy_ns(machine, from, one.to_device, one.bytes);
   };
   const auto raise = [](Nanoseconds& most_ns, Nanoseconds time_ns) { most_ns = std::max(most_ns, time_ns); };
   for (int task = 0; task < count; ++task) {
