@@ -47,12 +47,20 @@ std::optional<std::vector<PathLeg>> RequestPaths::choose(int tokens, const std::
     layer = cluster_.machines[to].end_layer;
     from = to;
   }
-  from = cluster_.coordinator();
+  add_load(path, tokens);
+  return path;
+}
+
+void RequestPaths::add_load(const std::vector<PathLeg>& path, int tokens) {
+  int from = cluster_.coordinator();
   for (const PathLeg& leg : path) {
     loads_[from][leg.machine] += cost(from, leg.machine, tokens);
     from = leg.machine;
   }
-  return path;
+}
+
+void RequestPaths::add_token(const std::vector<PathLeg>& path) {
+  if (choice_ == PathChoice::flow) add_load(path, 1);
 }
 
 void RequestPaths::observe(int from, int machine, Nanoseconds duration_ns) {

@@ -124,6 +124,52 @@ TEST(SimulateGeneration, RequestsJoinInTheMiddleOfAMachine) {
   EXPECT_THAT(run.decode_ns, ElementsAre(6 * kMs, 6 * kMs));
 }
 
+TEST(SimulateGeneration, CopiesWhatComesInOnceAMachine) {
+  // 10 tokens of 1000 bytes at 1 us a byte: 10 ms at each of two machines for a prompt, 1 ms for a decode.
+  GenerationCluster cluster = cluster_of(4, {machine(0, 2), machine(2, 4)});
+  for (GenerationMachine& one : cluster.machines) one.copy_seconds_per_byte = 1e-6;
+  const GenerationOrder order = order_of(LoadKind::constant, 1, {{.prompt_tokens = 10, .generated_tokens = 2}});
+  const GenerationRun run = simulate_generation(cluster, order);
+  EXPECT_THAT(run.prompt_ns, ElementsAre(2 * (10 + 2 * 5) * kMs));
+  EXPECT_THAT(run.decode_ns, ElementsAre(2 * (1 + 2 * 2) * kMs));
+}
+
+TEST(SimulateGeneration, DropsWhatFindsNoRoomWhereItFills) {
+  // Room for 100 tokens: 60 and 40 fit, 50 between them do not. At a constant number the 50 would wait, and the 40 too.
+  GenerationMachine one = machine(0, 1);
+  one.cache_tokens = 100;
+  one.prompt_ns = {{{100, 5 * kMs}}};
+  const auto prompts_of = [&](LoadKind kind) {
+    GenerationOrder order = order_of(kind, 3,
+                                     {{.prompt_tokens = 60, .generated_tokens = 1'000'000},
+                                      {.prompt_tokens = 50, .generated_tokens = 1'000'000},
+                                      {.prompt_tokens = 40, .generated_tokens = 1'000'000}});
+    return simulate_generation(cluster_of(1, {one}), order).prompt_ns.size();
+  };
+  EXPECT_EQ(prompts_of(LoadKind::filling), 2U);
+  EXPECT_EQ(prompts_of(LoadKind::constant), 1U);
+}
+
+TEST(Successors, BeginWithTheNextLayerWhereNoMachineJoinsInItsMiddle) {
+  GenerationCluster cluster = cluster_of(3, {machine(0, 2), machine(1, 3), machine(2, 3)});
+  EXPECT_THAT(successors(cluster)[0], ElementsAre(1, 2));
+  cluster.joins_in_middles = false;
+  EXPECT_THAT(successors(cluster)[0], ElementsAre(2));
+  EXPECT_THAT(successors(cluster)[3], ElementsAre(0));
+}
+
+TEST(RequestPaths, CountTheTokensThatFollow) {
+  // Two machines alike: after 35 tokens on the first one, four prompts of ten go to the second.
+  const GenerationCluster cluster = cluster_of(1, {machine(0, 1), machine(0, 1)});
+  RequestPaths paths(cluster, PathChoice::flow, {.prompt_tokens = 10, .generated_tokens = 100}, 1);
+  const auto chosen = [&] { return paths.choose(10, [](int) { return true; })->front().machine; };
+  const int first = chosen();
+  ASSERT_EQ(first, 0);
+  for (int i = 0; i < 25; ++i) paths.add_token({{.machine = first}});
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(chosen(), 1);
+  EXPECT_EQ(chosen(), 0);
+}
+
 TEST(RequestPaths, AreInProportionToTheFlow) {
   // Two machines with all layers, the second with twice the throughput.
   GenerationCluster cluster = cluster_of(1, {machine(0, 1), machine(0, 1)});
