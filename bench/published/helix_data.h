@@ -42,7 +42,7 @@ struct HelixPlacement {
 struct HelixCluster {
   std::vector<std::string> types;  // of each machine, in small letters
   GenerationLink every_link;
-  std::map<std::pair<int, int>, GenerationLink> other_links;  // from, to; the number of machines = the coordinator
+  bool has_other_links = false;  // not read: the data have no entry that shows its form
 };
 
 struct HelixData {
@@ -60,9 +60,9 @@ HelixData load_helix_data(const std::filesystem::path& folder);
 
 MeanRequest mean_of(const std::vector<GenerationRequest>& requests);
 
-/// The machines as they were placed; or why they cannot be: no such placement, more layers on a machine than its
-/// memory holds beside caches. What a machine holds beyond the measured numbers of layers is extrapolated from the
-/// last two.
+/// The machines as they were placed; or why they cannot be: no such placement, links of several kinds, more layers on a
+/// machine than its memory holds beside caches. What a machine holds beyond the measured numbers of layers is
+/// extrapolated from the last two.
 std::variant<GenerationCluster, std::string> helix_cluster(const HelixData& data, const std::string& cluster,
                                                            const std::string& model, const std::string& sub_cluster,
                                                            const std::string& method);
