@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "bench/published/helix_data.h"
+#include "bench/published/helix_throughputs.h"
 #include "profiles/error.h"
 
 namespace frostpipe {
@@ -22,9 +23,19 @@ struct Shape {
 };
 constexpr Shape kShapes[] = {{"LLaMA-30B", 60, 6656}, {"LLaMA-70B", 80, 8192}};
 
+/// Of the cluster, those of the sub-cluster's type.
+std::vector<int> machines_of(const HelixCluster& cluster, const std::string& sub_cluster) {
+  std::vector<int> machines;
+  for (std::size_t i = 0; i < cluster.types.size(); ++i)
+    if (sub_cluster.empty() || cluster.types[i] == sub_cluster) machines.push_back(static_cast<int>(i));
+  return machines;
+}
+
+}  // namespace
+
 /// Cache of one layer times layers is a line: every layer more takes the bytes of its weights.
-HelixMachine::Capacity capacity_of(const HelixMachine& machine, int num_layers) {
-  const std::vector<HelixMachine::Capacity>& known = machine.capacities;
+HelixMachine::Capacity HelixMachine::capacity_of(int num_layers) const {
+  const std::vector<Capacity>& known = capacities;
   const auto found = std::ranges::find(known, num_layers, &HelixMachine::Capacity::num_layers);
   if (found != known.end()) return *found;
   HelixMachine::Capacity capacity = known.back();
@@ -37,16 +48,6 @@ HelixMachine::Capacity capacity_of(const HelixMachine& machine, int num_layers) 
   capacity.num_layers = num_layers;
   return capacity;
 }
-
-/// Of the cluster, those of the sub-cluster's type.
-std::vector<int> machines_of(const HelixCluster& cluster, const std::string& sub_cluster) {
-  std::vector<int> machines;
-  for (std::size_t i = 0; i < cluster.types.size(); ++i)
-    if (sub_cluster.empty() || cluster.types[i] == sub_cluster) machines.push_back(static_cast<int>(i));
-  return machines;
-}
-
-}  // namespace
 
 std::variant<GenerationCluster, std::string> helix_cluster(const HelixData& data, const std::string& cluster_name,
                                                            const std::string& model, const std::string& sub_cluster,
@@ -74,7 +75,7 @@ std::variant<GenerationCluster, std::string> helix_cluster(const HelixData& data
     const auto machine = data.machines.find({model, type});
     if (machine == data.machines.end() || machine->second.capacities.size() < 2)
       return fmt::format("no times or capacities of {} on {}", model, type);
-    const HelixMachine::Capacity capacity = capacity_of(machine->second, one.num_layers);
+    const HelixMachine::Capacity capacity = machine->second.capacity_of(one.num_layers);
     if (capacity.cache_tokens < 3072)
       return fmt::format("{} layers on {} leave its caches {} tokens: not a request of the longest", one.num_layers,
                          type, capacity.cache_tokens);
@@ -88,6 +89,12 @@ std::variant<GenerationCluster, std::string> helix_cluster(const HelixData& data
                                 .card_bytes_per_second = kCardBytesPerSecond,
                                 .copy_seconds_per_byte = kCopySecondsPerByte});
   }
+  std::vector<std::string> all_types, used_types;
+  for (const int machine : machines) all_types.push_back(from->second.types[machine]);
+  for (const HelixPlacement& one : placement->second) used_types.push_back(all_types[one.machine]);
+  const HelixThroughputs throughputs(data, model, shape->num_layers, all_types);
+  for (std::size_t i = 0; i < used_types.size(); ++i)
+    cluster.machines[i].tokens_per_second = throughputs.of(used_types[i], cluster.machines[i].num_layers());
   const std::size_t count = cluster.machines.size() + 1;
   cluster.links.assign(count, std::vector(count, from->second.every_link));
   return cluster;

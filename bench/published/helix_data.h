@@ -32,6 +32,9 @@ struct HelixMachine {
   };
   BatchTimes prompt_ns, decode_ns;   // of a layer
   std::vector<Capacity> capacities;  // by ascending numbers of layers
+
+  /// Beyond the measured numbers of layers on the line of the last two. Requires two.
+  Capacity capacity_of(int num_layers) const;
 };
 
 struct HelixPlacement {
@@ -44,6 +47,15 @@ struct HelixCluster {
   GenerationLink every_link;
   bool has_other_links = false;  // not read: the data have no entry that shows its form
 };
+
+/// Of the requests that are served.
+struct MeanRequest {
+  double prompt_tokens = 0, generated_tokens = 0;
+  double tokens() const { return prompt_tokens + generated_tokens; }
+};
+
+/// By which Helix weighs its paths, and the generated tokens for which it reserves caches.
+inline constexpr MeanRequest kHelixMean{.prompt_tokens = 750, .generated_tokens = 240};
 
 struct HelixData {
   std::vector<HelixResult> results;

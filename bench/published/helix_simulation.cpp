@@ -14,8 +14,6 @@ namespace {
 constexpr Nanoseconds kSecond = 1'000'000'000, kEndNs = 300 * kSecond;
 constexpr std::uint64_t kSeeds[] = {1, 2, 3, 4, 5};
 constexpr int kMostRequests = 20'000;
-/// By which Helix weighs its paths, and the generated tokens for which it reserves caches.
-constexpr MeanRequest kHelixMean{.prompt_tokens = 750, .generated_tokens = 240};
 /// Helix's rule offline: it adds requests up to this part of the fullest layer's caches, and chooses no machine beyond
 /// that part of its own; online it counts 0.6 of the tokens that are generated in the mean.
 constexpr double kMostOfLayer = 0.8, kMostOfMachine = 0.85, kMostOfMachineOnline = 0.9, kExpectedPartOnline = 0.6;
@@ -99,10 +97,8 @@ std::optional<HelixLoad> load_of(const HelixResult& result) {
 HelixSimulated simulate_helix(const HelixData& data, const GenerationCluster& cluster, const HelixResult& result,
                               const HelixLoad& load) {
   const bool starts_late = result.is_online && result.model == "LLaMA-70B";
-  GenerationOrder order{.path_choice = path_choice_of(result),
-                        .mean = kHelixMean,
-                        .begin_ns = (starts_late ? 200 : 60) * kSecond,
-                        .end_ns = kEndNs};
+  GenerationOrder order{
+      .path_choice = path_choice_of(result), .begin_ns = (starts_late ? 200 : 60) * kSecond, .end_ns = kEndNs};
   const double seconds = 1e-9 * static_cast<double>(order.end_ns - order.begin_ns);
   HelixSimulated mean;
   if (load.kind == HelixLoad::Kind::arriving) mean.arrivals_per_s = load.value / mean_of(data.requests).tokens();

@@ -25,7 +25,8 @@ BatchTimes without_falls(std::vector<std::pair<int, Nanoseconds>> measured);
 struct GenerationMachine {
   int first_layer = 0, end_layer = 0;
   BatchTimes prompt_ns, decode_ns;  // of one layer: by the tokens of all prompts of a batch; by requests
-  std::int64_t cache_tokens = 0;    // that the caches of each of its layers hold
+  double tokens_per_second = 0;   // as is expected of it, prompts and generated ones together: by it flow weighs paths
+  std::int64_t cache_tokens = 0;  // that the caches of each of its layers hold
   int largest_prompt_batch = 1, largest_decode_batch = 1;  // requests
   double card_bytes_per_second = 0;                        // each way
   double copy_seconds_per_byte = 0;                        // of activations that come in: to be batched, to the GPU

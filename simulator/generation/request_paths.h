@@ -29,7 +29,7 @@ struct PathLeg {
 /// leaves their machine are not used. Ties go to the first.
 class RequestPaths {
  public:
-  RequestPaths(const GenerationCluster& cluster, PathChoice choice, const MeanRequest& mean, std::uint64_t seed);
+  RequestPaths(const GenerationCluster& cluster, PathChoice choice, std::uint64_t seed);
 
   /// Through machines that have room alone; none, and no load of it, where there is no such way.
   std::optional<std::vector<PathLeg>> choose(int tokens, const std::function<bool(int machine)>& has_room);

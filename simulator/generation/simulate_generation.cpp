@@ -46,7 +46,7 @@ class Generation {
   Generation(const GenerationCluster& cluster, const GenerationOrder& order)
       : cluster_(cluster),
         order_(order),
-        paths_(cluster, order.path_choice, order.mean, order.seed),
+        paths_(cluster, order.path_choice, order.seed),
         reservations_(cluster),
         machines_(cluster.machines.size() + 1),
         link_until_(machines_.size(), std::vector<Nanoseconds>(machines_.size())) {

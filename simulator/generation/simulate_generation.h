@@ -15,7 +15,7 @@ enum class LoadKind {
   arriving,  // each request at its time
   constant,  // so many are in flight, and one that is done makes place for the next
   filling,   // as many as fit: begins with so many, and each that is done with its prompt or altogether lets one more
-            // in, which is dropped where it finds no path (so Helix's host does offline)
+             // in, which is dropped where it finds no path (so Helix's host does offline)
 };
 
 struct GenerationLoad {
@@ -31,7 +31,6 @@ struct GenerationLoad {
 struct GenerationOrder {
   GenerationLoad load;
   PathChoice path_choice = PathChoice::flow;
-  MeanRequest mean;                      // by which flow weighs its paths
   Nanoseconds begin_ns = 0, end_ns = 0;  // what counts; the run ends at end_ns
   std::uint64_t seed = 1;                // of PathChoice::random
 };

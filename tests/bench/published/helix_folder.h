@@ -46,7 +46,8 @@ class HelixFolder : public ScratchFolderTest {
           "helix_a100": [{"machine": 0, "first_layer": 0, "layers": 60}],
           "helix": [{"machine": 0, "first_layer": 0, "layers": 30}, {"machine": 1, "first_layer": 30, "layers": 30}],
           "short": [{"machine": 0, "first_layer": 0, "layers": 30}, {"machine": 1, "first_layer": 27, "layers": 3}],
-          "petals": [{"machine": 0, "first_layer": 0, "layers": 30}, {"machine": 1, "first_layer": 29, "layers": 2}]}}})");
+          "petals": [{"machine": 0, "first_layer": 0, "layers": 30}, {"machine": 1, "first_layer": 29, "layers": 2}]
+          }}})");
     write("azure/AzureLLMInferenceTrace_conv.csv",
           "TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:15:46.68,760,240\n2023-11-16 18:15:47.10,3,240\n"
           "2023-11-16 18:15:48.10,2049,240\n2023-11-16 18:15:49.10,760,1025\n");
