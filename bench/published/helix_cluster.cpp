@@ -4,13 +4,17 @@
 #include <cmath>
 
 #include "bench/published/helix_data.h"
+#include "bench/published/helix_throughputs.h"
 #include "profiles/error.h"
 
 namespace frostpipe {
 namespace {
 
-constexpr double kCardBytesPerSecond = 10e9 / 8;
+/// The artifact's units: bytes, also of what it calls bits. Its simulator copies at 4 and at 5 GB/s.
+constexpr double kCardBytesPerSecond = 10e9, kCopySecondsPerByte = 1 / 4e9 + 1 / 5e9;
 constexpr Bytes kBytesPerValue = 2;
+/// The placement that was made for it. The artifact's links of the others go to machines' first layers alone.
+constexpr std::string_view kJoinsInMiddles = "petals";
 
 struct Shape {
   const char* model;
@@ -19,9 +23,19 @@ struct Shape {
 };
 constexpr Shape kShapes[] = {{"LLaMA-30B", 60, 6656}, {"LLaMA-70B", 80, 8192}};
 
+/// Of the cluster, those of the sub-cluster's type.
+std::vector<int> machines_of(const HelixCluster& cluster, const std::string& sub_cluster) {
+  std::vector<int> machines;
+  for (std::size_t i = 0; i < cluster.types.size(); ++i)
+    if (sub_cluster.empty() || cluster.types[i] == sub_cluster) machines.push_back(static_cast<int>(i));
+  return machines;
+}
+
+}  // namespace
+
 /// Cache of one layer times layers is a line: every layer more takes the bytes of its weights.
-HelixMachine::Capacity capacity_of(const HelixMachine& machine, int num_layers) {
-  const std::vector<HelixMachine::Capacity>& known = machine.capacities;
+HelixMachine::Capacity HelixMachine::capacity_of(int num_layers) const {
+  const std::vector<Capacity>& known = capacities;
   const auto found = std::ranges::find(known, num_layers, &HelixMachine::Capacity::num_layers);
   if (found != known.end()) return *found;
   HelixMachine::Capacity capacity = known.back();
@@ -35,28 +49,6 @@ HelixMachine::Capacity capacity_of(const HelixMachine& machine, int num_layers) 
   return capacity;
 }
 
-void add_links(const HelixCluster& from, const std::vector<int>& machines, GenerationCluster& cluster) {
-  const std::size_t count = machines.size() + 1;
-  cluster.links.assign(count, std::vector(count, from.every_link));
-  const auto place = [&](std::size_t i) {
-    return i < machines.size() ? machines[i] : static_cast<int>(from.types.size());
-  };
-  for (std::size_t i = 0; i < count; ++i)
-    for (std::size_t j = 0; j < count; ++j)
-      if (const auto other = from.other_links.find({place(i), place(j)}); other != from.other_links.end())
-        cluster.links[i][j] = other->second;
-}
-
-/// Of the cluster, those of the sub-cluster's type.
-std::vector<int> machines_of(const HelixCluster& cluster, const std::string& sub_cluster) {
-  std::vector<int> machines;
-  for (std::size_t i = 0; i < cluster.types.size(); ++i)
-    if (sub_cluster.empty() || cluster.types[i] == sub_cluster) machines.push_back(static_cast<int>(i));
-  return machines;
-}
-
-}  // namespace
-
 std::variant<GenerationCluster, std::string> helix_cluster(const HelixData& data, const std::string& cluster_name,
                                                            const std::string& model, const std::string& sub_cluster,
                                                            const std::string& method) {
@@ -67,12 +59,14 @@ std::variant<GenerationCluster, std::string> helix_cluster(const HelixData& data
   const auto from = data.clusters.find(cluster_name);
   if (shape == std::end(kShapes) || placement == data.placements.end() || from == data.clusters.end())
     return fmt::format("no placement {}", placement_name);
+  if (from->second.has_other_links)
+    return fmt::format("clusters.json: {}: other_links: must be empty: only every_link is simulated", cluster_name);
   const std::vector<int> machines = machines_of(from->second, sub_cluster);
 
   GenerationCluster cluster{.num_layers = shape->num_layers,
+                            .joins_in_middles = method == kJoinsInMiddles,
                             .token_bytes = kBytesPerValue,
                             .activation_bytes = kBytesPerValue * shape->hidden};
-  std::vector<int> used;
   for (const HelixPlacement& one : placement->second) {
     if (one.machine < 0 || one.machine >= static_cast<int>(machines.size()))
       throw InvalidInput(fmt::format("placement {}", placement_name), "must name machines of the cluster",
@@ -81,11 +75,10 @@ std::variant<GenerationCluster, std::string> helix_cluster(const HelixData& data
     const auto machine = data.machines.find({model, type});
     if (machine == data.machines.end() || machine->second.capacities.size() < 2)
       return fmt::format("no times or capacities of {} on {}", model, type);
-    const HelixMachine::Capacity capacity = capacity_of(machine->second, one.num_layers);
+    const HelixMachine::Capacity capacity = machine->second.capacity_of(one.num_layers);
     if (capacity.cache_tokens < 3072)
       return fmt::format("{} layers on {} leave its caches {} tokens: not a request of the longest", one.num_layers,
                          type, capacity.cache_tokens);
-    used.push_back(machines[one.machine]);
     cluster.machines.push_back({.first_layer = one.first_layer,
                                 .end_layer = one.first_layer + one.num_layers,
                                 .prompt_ns = machine->second.prompt_ns,
@@ -93,9 +86,17 @@ std::variant<GenerationCluster, std::string> helix_cluster(const HelixData& data
                                 .cache_tokens = capacity.cache_tokens,
                                 .largest_prompt_batch = capacity.largest_prompt_batch,
                                 .largest_decode_batch = capacity.largest_decode_batch,
-                                .card_bytes_per_second = kCardBytesPerSecond});
+                                .card_bytes_per_second = kCardBytesPerSecond,
+                                .copy_seconds_per_byte = kCopySecondsPerByte});
   }
-  add_links(from->second, used, cluster);
+  std::vector<std::string> all_types, used_types;
+  for (const int machine : machines) all_types.push_back(from->second.types[machine]);
+  for (const HelixPlacement& one : placement->second) used_types.push_back(all_types[one.machine]);
+  const HelixThroughputs throughputs(data, model, shape->num_layers, all_types);
+  for (std::size_t i = 0; i < used_types.size(); ++i)
+    cluster.machines[i].tokens_per_second = throughputs.of(used_types[i], cluster.machines[i].num_layers());
+  const std::size_t count = cluster.machines.size() + 1;
+  cluster.links.assign(count, std::vector(count, from->second.every_link));
   return cluster;
 }
 

@@ -32,6 +32,9 @@ struct HelixMachine {
   };
   BatchTimes prompt_ns, decode_ns;   // of a layer
   std::vector<Capacity> capacities;  // by ascending numbers of layers
+
+  /// Beyond the measured numbers of layers on the line of the last two. Requires two.
+  Capacity capacity_of(int num_layers) const;
 };
 
 struct HelixPlacement {
@@ -42,8 +45,17 @@ struct HelixPlacement {
 struct HelixCluster {
   std::vector<std::string> types;  // of each machine, in small letters
   GenerationLink every_link;
-  std::map<std::pair<int, int>, GenerationLink> other_links;  // from, to; the number of machines = the coordinator
+  bool has_other_links = false;  // not read: the data have no entry that shows its form
 };
+
+/// Of the requests that are served.
+struct MeanRequest {
+  double prompt_tokens = 0, generated_tokens = 0;
+  double tokens() const { return prompt_tokens + generated_tokens; }
+};
+
+/// By which Helix weighs its paths, and the generated tokens for which it reserves caches.
+inline constexpr MeanRequest kHelixMean{.prompt_tokens = 750, .generated_tokens = 240};
 
 struct HelixData {
   std::vector<HelixResult> results;
@@ -60,9 +72,9 @@ HelixData load_helix_data(const std::filesystem::path& folder);
 
 MeanRequest mean_of(const std::vector<GenerationRequest>& requests);
 
-/// The machines as they were placed; or why they cannot be: no such placement, more layers on a machine than its
-/// memory holds beside caches. What a machine holds beyond the measured numbers of layers is extrapolated from the
-/// last two.
+/// The machines as they were placed; or why they cannot be: no such placement, links of several kinds, more layers on a
+/// machine than its memory holds beside caches. What a machine holds beyond the measured numbers of layers is
+/// extrapolated from the last two.
 std::variant<GenerationCluster, std::string> helix_cluster(const HelixData& data, const std::string& cluster,
                                                            const std::string& model, const std::string& sub_cluster,
                                                            const std::string& method);

@@ -20,17 +20,12 @@ std::string run_name(const HelixResult& result) {
                      result.section);
 }
 
-/// Quantities by how the load is known, for its error says more where the row did not say it.
-const char* quantity_of(HelixLoad load) {
-  switch (load) {
-    case HelixLoad::fits:
-      return "tokens/s, as many requests as fit";
-    case HelixLoad::constant:
-      return "tokens/s, requests in flight as recorded";
-    case HelixLoad::arriving:
-      return "tokens/s, arrivals by requests in flight";
-  }
-  return "";
+/// Quantities by the kind of load.
+const char* quantity_of(const HelixResult& result) {
+  if (result.is_online) return "tokens/s, arrivals";
+  const std::optional<HelixLoad> load = load_of(result);
+  return load && load->kind == HelixLoad::Kind::fits ? "tokens/s, as many requests as fit"
+                                                     : "tokens/s, requests in flight";
 }
 
 /// 6.7 compares ways to choose paths on Helix's placement.
@@ -39,9 +34,9 @@ std::string placement_of(const HelixResult& result) { return result.section == "
 Outcome outcome_of(const HelixData& data, const HelixResult& result) {
   auto cluster = helix_cluster(data, result.cluster, result.model, result.sub_cluster, placement_of(result));
   if (const auto* const reason = std::get_if<std::string>(&cluster)) return {.reason = *reason};
-  if (load_of(result) != HelixLoad::fits && !recorded_in_flight(result, mean_of(data.requests)))
-    return {.reason = "its load is not recorded, nor latencies that tell it"};
-  return {.simulated = simulate_helix(data, std::get<GenerationCluster>(cluster), result)};
+  const std::optional<HelixLoad> load = load_of(result);
+  if (!load) return {.reason = "its load is not recorded"};
+  return {.simulated = simulate_helix(data, std::get<GenerationCluster>(cluster), result, *load)};
 }
 
 bool is_same_run(const HelixResult& a, const HelixResult& b) {
@@ -95,7 +90,7 @@ class HelixTable {
   }
 
   void add_missing(const HelixResult& result, const std::string& reason) {
-    add(result, quantity_of(load_of(result)), result.decode_tokens_per_s, 0, reason);
+    add(result, quantity_of(result), result.decode_tokens_per_s, 0, reason);
     rows_.back().counts = false;
   }
 
@@ -103,7 +98,7 @@ class HelixTable {
     if (!outcome.simulated) return add_missing(result, outcome.reason);
     const HelixSimulated& simulated = *outcome.simulated;
     const std::string helix = helix_note(data_, result);
-    add(result, quantity_of(load_of(result)), result.decode_tokens_per_s, simulated.decode_tokens_per_s,
+    add(result, quantity_of(result), result.decode_tokens_per_s, simulated.decode_tokens_per_s,
         helix + (helix.empty() ? "" : "; ") + load_note(simulated));
     if (result.prompt_s) add(result, "prompt, mean [s]", *result.prompt_s, simulated.prompt_s, "");
     if (result.decode_s) add(result, "decode, mean [s]", *result.decode_s, simulated.decode_s, "");

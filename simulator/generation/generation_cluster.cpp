@@ -46,7 +46,8 @@ std::vector<std::vector<int>> successors(const GenerationCluster& cluster) {
     if (layer == cluster.num_layers) next[from] = {cluster.coordinator()};
     for (int to = 0; to < cluster.coordinator(); ++to) {
       const GenerationMachine& machine = cluster.machines[to];
-      if (machine.first_layer <= layer && layer < machine.end_layer) next[from].push_back(to);
+      const bool holds_layer = machine.first_layer <= layer && layer < machine.end_layer;
+      if (holds_layer && (cluster.joins_in_middles || machine.first_layer == layer)) next[from].push_back(to);
     }
   }
   return next;

@@ -25,9 +25,11 @@ BatchTimes without_falls(std::vector<std::pair<int, Nanoseconds>> measured);
 struct GenerationMachine {
   int first_layer = 0, end_layer = 0;
   BatchTimes prompt_ns, decode_ns;  // of one layer: by the tokens of all prompts of a batch; by requests
-  std::int64_t cache_tokens = 0;    // that the caches of each of its layers hold
+  double tokens_per_second = 0;   // as is expected of it, prompts and generated ones together: by it flow weighs paths
+  std::int64_t cache_tokens = 0;  // that the caches of each of its layers hold
   int largest_prompt_batch = 1, largest_decode_batch = 1;  // requests
   double card_bytes_per_second = 0;                        // each way
+  double copy_seconds_per_byte = 0;                        // of activations that come in: to be batched, to the GPU
 
   int num_layers() const { return end_layer - first_layer; }
 };
@@ -38,10 +40,11 @@ struct GenerationLink {
 };
 
 /// A request goes from the coordinator through machines that together hold all layers, and back, once for its prompt
-/// and once for every further token. A machine goes on with the layer where the one before it ended, also in the middle
-/// of what it holds, and to its own end.
+/// and once for every further token. A machine goes on with the layer where the one before it ended, and to its own
+/// end.
 struct GenerationCluster {
   int num_layers = 0;
+  bool joins_in_middles = true;  // a machine can begin in the middle of what it holds
   std::vector<GenerationMachine> machines;
   Bytes token_bytes = 4;       // between coordinator and machines, per token
   Bytes activation_bytes = 0;  // between machines, per token

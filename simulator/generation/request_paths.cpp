@@ -11,14 +11,15 @@ constexpr double kUnknownNs = 1e9;  // alike for all machines, so that their fir
 
 }  // namespace
 
-RequestPaths::RequestPaths(const GenerationCluster& cluster, PathChoice choice, const MeanRequest& mean,
-                           std::uint64_t seed)
+RequestPaths::RequestPaths(const GenerationCluster& cluster, PathChoice choice, std::uint64_t seed)
     : cluster_(cluster), choice_(choice), successors_(successors(cluster)), random_(seed) {
   const std::size_t count = cluster.machines.size() + 1;
   loads_.assign(count, std::vector<double>(count));
   mean_time_.assign(count, std::vector<double>(count, kUnknownNs));
   if (choice != PathChoice::flow) return;
-  flow_ = maximum_flow(cluster, estimated_throughputs(cluster, mean));
+  std::vector<double> throughputs;
+  for (const GenerationMachine& machine : cluster.machines) throughputs.push_back(machine.tokens_per_second);
+  flow_ = maximum_flow(cluster, throughputs);
   for (std::size_t from = 0; from < count; ++from) {
     double leaving = 0;
     for (const double flow : flow_.edges[from]) leaving += flow;
@@ -47,12 +48,20 @@ std::optional<std::vector<PathLeg>> RequestPaths::choose(int tokens, const std::
     layer = cluster_.machines[to].end_layer;
     from = to;
   }
-  from = cluster_.coordinator();
+  add_load(path, tokens);
+  return path;
+}
+
+void RequestPaths::add_load(const std::vector<PathLeg>& path, int tokens) {
+  int from = cluster_.coordinator();
   for (const PathLeg& leg : path) {
     loads_[from][leg.machine] += cost(from, leg.machine, tokens);
     from = leg.machine;
   }
-  return path;
+}
+
+void RequestPaths::add_token(const std::vector<PathLeg>& path) {
+  if (choice_ == PathChoice::flow) add_load(path, 1);
 }
 
 void RequestPaths::observe(int from, int machine, Nanoseconds duration_ns) {

@@ -46,7 +46,7 @@ class Generation {
   Generation(const GenerationCluster& cluster, const GenerationOrder& order)
       : cluster_(cluster),
         order_(order),
-        paths_(cluster, order.path_choice, order.mean, order.seed),
+        paths_(cluster, order.path_choice, order.seed),
         reservations_(cluster),
         machines_(cluster.machines.size() + 1),
         link_until_(machines_.size(), std::vector<Nanoseconds>(machines_.size())) {
@@ -85,6 +85,7 @@ class Generation {
     request.arrival_ns = queue_.now();
     in_front_.push_back(request);
     set_out();
+    if (order_.load.kind == LoadKind::filling) in_front_.clear();
   }
 
   std::int64_t reserved_tokens(const GenerationRequest& request) const {
@@ -149,6 +150,7 @@ class Generation {
 
     const GenerationMachine& limits = cluster_.machines[index];
     int prompts = 0, prompt_tokens = 0, decodes = 0;
+    std::int64_t tokens_come_in = 0;
     std::vector<int> left;
     for (const int one : machine.waiting[machine.layer]) {
       const Flight& flight = flights_[one];
@@ -159,11 +161,14 @@ class Generation {
       }
       ++number;
       if (flight.is_prompt()) prompt_tokens += flight.request.prompt_tokens;
+      if (flight.path[flight.hop].first_layer == limits.first_layer + machine.layer) tokens_come_in += flight.tokens();
       machine.batch.push_back(one);
     }
     machine.waiting[machine.layer] = std::move(left);
-    const Nanoseconds time_ns =
-        (prompts > 0 ? limits.prompt_ns.at(prompt_tokens) : 0) + (decodes > 0 ? limits.decode_ns.at(decodes) : 0);
+    const auto bytes_come_in = static_cast<double>(cluster_.activation_bytes * tokens_come_in);
+    const Nanoseconds time_ns = std::llround(1e9 * bytes_come_in * limits.copy_seconds_per_byte) +
+                                (prompts > 0 ? limits.prompt_ns.at(prompt_tokens) : 0) +
+                                (decodes > 0 ? limits.decode_ns.at(decodes) : 0);
     queue_.schedule(queue_.now() + time_ns, {.kind = Event::Kind::computed, .index = index});
   }
 
@@ -201,6 +206,7 @@ class Generation {
       set_out();
     } else {
       flight.hop = 0;
+      paths_.add_token(flight.path);
       send(index, cluster_.coordinator());
     }
     if (was_prompt) let_in(LoadKind::filling);
@@ -211,8 +217,8 @@ class Generation {
   void let_in(LoadKind kind) {
     const GenerationLoad& load = order_.load;
     if (load.kind != kind || kind == LoadKind::arriving) return;
-    if (kind == LoadKind::filling && (!in_front_.empty() || reservations_.fullest_layer() > load.most_of_layer)) return;
-    queue_.schedule(queue_.now() + load.gap_ns, {});
+    if (kind == LoadKind::filling && reservations_.fullest_layer() > load.most_of_layer) return;
+    queue_.schedule(queue_.now(), {});
   }
 
   void count_in_flight(Nanoseconds until_ns) {

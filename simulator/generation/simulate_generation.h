@@ -14,13 +14,14 @@ struct GenerationRequest {
 enum class LoadKind {
   arriving,  // each request at its time
   constant,  // so many are in flight, and one that is done makes place for the next
-  filling,  // as many as fit: begins with so many, and each that is done with its prompt or altogether lets one more in
+  filling,   // as many as fit: begins with so many, and each that is done with its prompt or altogether lets one more
+             // in, which is dropped where it finds no path (so Helix's host does offline)
 };
 
 struct GenerationLoad {
   LoadKind kind = LoadKind::arriving;
-  int in_flight = 20;                       // constant, filling; the first ones come `gap_ns` after each other
-  Nanoseconds gap_ns = 100'000'000;         // between a request that is let in and what lets it in, too
+  int in_flight = 20;  // constant, filling; the first ones come `gap_ns` after each other
+  Nanoseconds gap_ns = 100'000'000;
   std::vector<GenerationRequest> requests;  // in order of arrival; when they are used up no more come
   double expected_generated_tokens = 0;     // what a request reserves beside its prompt
   double most_of_machine = 1;               // no request goes where more of a machine's cache would be reserved
@@ -30,7 +31,6 @@ struct GenerationLoad {
 struct GenerationOrder {
   GenerationLoad load;
   PathChoice path_choice = PathChoice::flow;
-  MeanRequest mean;                      // by which flow weighs its paths
   Nanoseconds begin_ns = 0, end_ns = 0;  // what counts; the run ends at end_ns
   std::uint64_t seed = 1;                // of PathChoice::random
 };
@@ -51,7 +51,8 @@ struct GenerationRun {
 /// a message that takes the link while it is sent (at the slower of link and cards), and both cards in proportion.
 ///
 /// Requests choose their paths when they set out, through machines with room in their caches, and wait in front, the
-/// oldest first, while there is no such path. Requires that every request fits into every machine.
+/// oldest first, while there is no such path (filling: are dropped). Requires that every request fits into every
+/// machine.
 GenerationRun simulate_generation(const GenerationCluster& cluster, const GenerationOrder& order);
 
 }  // namespace frostpipe

@@ -11,16 +11,7 @@
 namespace frostpipe {
 namespace {
 
-constexpr double kCacheInUse = 0.3;
-constexpr int kRounds = 10;
 constexpr double kUnitsPerToken = 1000;  // capacities are whole numbers
-
-/// Seconds of a layer for a whole request, with so many decodes in a batch.
-double seconds_per_layer(const GenerationMachine& machine, const MeanRequest& mean, int batch) {
-  const auto prompt_ns = static_cast<double>(machine.prompt_ns.at(static_cast<int>(std::lround(mean.prompt_tokens))));
-  const double decode_ns = static_cast<double>(machine.decode_ns.at(batch)) / batch;
-  return 1e-9 * (prompt_ns + mean.generated_tokens * decode_ns);
-}
 
 using Traits = boost::adjacency_list_traits<boost::vecS, boost::vecS, boost::directedS>;
 using Graph = boost::adjacency_list<
@@ -42,34 +33,6 @@ Traits::edge_descriptor add_edge(Graph& graph, std::size_t from, std::size_t to,
 }
 
 }  // namespace
-
-std::vector<double> estimated_throughputs(const GenerationCluster& cluster, const MeanRequest& mean) {
-  const std::size_t count = cluster.machines.size();
-  std::vector<int> batches(count, 1);
-  std::vector<double> seconds(count);
-  for (int round = 0; round < kRounds; ++round) {
-    double all_seconds = 0;
-    int all_layers = 0;
-    for (std::size_t i = 0; i < count; ++i) {
-      seconds[i] = seconds_per_layer(cluster.machines[i], mean, batches[i]);
-      all_seconds += seconds[i] * cluster.machines[i].num_layers();
-      all_layers += cluster.machines[i].num_layers();
-    }
-    for (std::size_t i = 0; i < count; ++i) {
-      const GenerationMachine& machine = cluster.machines[i];
-      const double here = seconds[i] * machine.num_layers();
-      const double elsewhere = all_seconds / all_layers * (cluster.num_layers - machine.num_layers());
-      const double in_flight = kCacheInUse * static_cast<double>(machine.cache_tokens) / mean.tokens();
-      batches[i] = std::clamp(static_cast<int>(std::lround(in_flight * here / (here + elsewhere))), 1,
-                              machine.largest_decode_batch);
-    }
-  }
-  std::vector<double> throughputs(count);
-  for (std::size_t i = 0; i < count; ++i)
-    throughputs[i] =
-        mean.tokens() / (seconds_per_layer(cluster.machines[i], mean, batches[i]) * cluster.machines[i].num_layers());
-  return throughputs;
-}
 
 TokenFlow maximum_flow(const GenerationCluster& cluster, const std::vector<double>& throughputs) {
   FROSTPIPE_CHECK(throughputs.size() == cluster.machines.size(), "every machine has a throughput");
