@@ -10,15 +10,15 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-constexpr Nanoseconds kMs = 1'000'000;
+constexpr Nanoseconds kMillisecond = 1'000'000;
 constexpr double kFast = 1e15;
 
 /// A prompt of 10 tokens or fewer takes 5 ms a layer, any batch of decodes 2 ms.
 GenerationMachine machine(int first_layer, int end_layer) {
   return {.first_layer = first_layer,
           .end_layer = end_layer,
-          .prompt_ns = {{{10, 5 * kMs}}},
-          .decode_ns = {{{100, 2 * kMs}}},
+          .prompt_ns = {{{10, 5 * kMillisecond}}},
+          .decode_ns = {{{100, 2 * kMillisecond}}},
           .tokens_per_second = 100,
           .cache_tokens = 1'000'000,
           .largest_prompt_batch = 100,
@@ -35,7 +35,7 @@ GenerationCluster cluster_of(int num_layers, std::vector<GenerationMachine> mach
 
 GenerationOrder order_of(LoadKind kind, int in_flight, std::vector<GenerationRequest> requests) {
   return {.load = {.kind = kind, .in_flight = in_flight, .gap_ns = 0, .requests = std::move(requests)},
-          .end_ns = 10'000 * kMs};
+          .end_ns = 10'000 * kMillisecond};
 }
 
 std::vector<GenerationRequest> endless(int count) {
@@ -50,7 +50,7 @@ TEST(SimulateGeneration, OneMachineGivesItsBatchesInTheTimeOfItsLayers) {
   // 3 layers of 2 ms. The first request sets out alone, so that it and the other seven take turns: batches of four in
   // the mean.
   GenerationOrder order = order_of(LoadKind::constant, 8, endless(8));
-  order.begin_ns = 1000 * kMs;
+  order.begin_ns = 1000 * kMillisecond;
   const GenerationRun run = simulate_generation(cluster_of(3, {machine(0, 3)}), order);
   EXPECT_NEAR(decodes_per_second(run, order), 4 / 0.006, 1);
   EXPECT_DOUBLE_EQ(run.mean_in_flight, 8);
@@ -64,7 +64,7 @@ TEST(SimulateGeneration, ATandemGivesWhatItsSlowerMachineCan) {
     return cluster_of(3, {first, second});
   }();
   GenerationOrder order = order_of(LoadKind::constant, 5, endless(5));
-  order.begin_ns = 1000 * kMs;
+  order.begin_ns = 1000 * kMillisecond;
   EXPECT_NEAR(decodes_per_second(simulate_generation(tandem, order), order), 250, 1);
   order.load.in_flight = 1;
   EXPECT_NEAR(decodes_per_second(simulate_generation(tandem, order), order), 1000.0 / 6, 1);
@@ -76,8 +76,8 @@ TEST(SimulateGeneration, WhatTheCacheHoldsIsInFlightOverTheTimeAround) {
   first.cache_tokens = second.cache_tokens = 4 * 110 + 50;
   GenerationOrder order = order_of(LoadKind::constant, 50, endless(50));
   order.load.expected_generated_tokens = 100;
-  order.begin_ns = 1000 * kMs;
-  const GenerationRun run = simulate_generation(cluster_of(3, {first, second}, 10 * kMs), order);
+  order.begin_ns = 1000 * kMillisecond;
+  const GenerationRun run = simulate_generation(cluster_of(3, {first, second}, 10 * kMillisecond), order);
   EXPECT_DOUBLE_EQ(run.mean_in_flight, 4);
   EXPECT_NEAR(decodes_per_second(run, order), 4 / 0.036, 1);
 }
@@ -86,7 +86,7 @@ TEST(SimulateGeneration, FillsUpToThePartOfTheFullestLayer) {
   GenerationOrder order = order_of(LoadKind::filling, 1, endless(100));
   order.load.expected_generated_tokens = 90;
   order.load.most_of_layer = 0.8;
-  order.begin_ns = 5000 * kMs;
+  order.begin_ns = 5000 * kMillisecond;
   GenerationMachine one = machine(0, 1);
   one.cache_tokens = 1000;  // ten requests of 100 tokens: the ninth comes at eight tenths, the tenth not at nine
   const GenerationRun run = simulate_generation(cluster_of(1, {one}), order);
@@ -97,21 +97,21 @@ TEST(SimulateGeneration, HasTheTimesOfATraceByHand) {
   // A's prompt takes the two layers to 10 ms. B came at 1 ms, takes them to 20, and A's decode comes after it, to 24.
   GenerationOrder order = order_of(LoadKind::arriving, 0,
                                    {{.arrival_ns = 0, .prompt_tokens = 10, .generated_tokens = 2},
-                                    {.arrival_ns = 1 * kMs, .prompt_tokens = 10, .generated_tokens = 1}});
+                                    {.arrival_ns = 1 * kMillisecond, .prompt_tokens = 10, .generated_tokens = 1}});
   const GenerationRun run = simulate_generation(cluster_of(2, {machine(0, 2)}), order);
-  EXPECT_THAT(run.prompt_ns, ElementsAre(10 * kMs, 19 * kMs));
-  EXPECT_THAT(run.decode_ns, ElementsAre(14 * kMs));
+  EXPECT_THAT(run.prompt_ns, ElementsAre(10 * kMillisecond, 19 * kMillisecond));
+  EXPECT_THAT(run.decode_ns, ElementsAre(14 * kMillisecond));
 }
 
 TEST(SimulateGeneration, MessagesTakeTheirLinkInTurn) {
   // Activations of 10 x 1000 bytes at 1 MB/s: 10 ms; two prompts come out of the first machine together.
   GenerationCluster cluster = cluster_of(2, {machine(0, 1), machine(1, 2)});
-  cluster.machines[0].prompt_ns = cluster.machines[1].prompt_ns = {{{20, 5 * kMs}}};
+  cluster.machines[0].prompt_ns = cluster.machines[1].prompt_ns = {{{20, 5 * kMillisecond}}};
   cluster.links[0][1].bytes_per_second = 1e6;
   GenerationOrder order = order_of(LoadKind::constant, 3, std::vector<GenerationRequest>(3, {.prompt_tokens = 10}));
   // The first computes alone to 5 ms and sends to 15; the others together to 10 ms, and send to 25 and 35.
   const GenerationRun run = simulate_generation(cluster, order);
-  EXPECT_THAT(run.prompt_ns, ElementsAre(20 * kMs, 30 * kMs, 40 * kMs));
+  EXPECT_THAT(run.prompt_ns, ElementsAre(20 * kMillisecond, 30 * kMillisecond, 40 * kMillisecond));
   EXPECT_THAT(run.decode_ns, IsEmpty());
 }
 
@@ -120,8 +120,8 @@ TEST(SimulateGeneration, RequestsJoinInTheMiddleOfAMachine) {
   GenerationCluster cluster = cluster_of(3, {machine(0, 2), machine(1, 3)});
   GenerationOrder order = order_of(LoadKind::constant, 1, {{.prompt_tokens = 10, .generated_tokens = 3}});
   const GenerationRun run = simulate_generation(cluster, order);
-  EXPECT_THAT(run.prompt_ns, ElementsAre(15 * kMs));
-  EXPECT_THAT(run.decode_ns, ElementsAre(6 * kMs, 6 * kMs));
+  EXPECT_THAT(run.prompt_ns, ElementsAre(15 * kMillisecond));
+  EXPECT_THAT(run.decode_ns, ElementsAre(6 * kMillisecond, 6 * kMillisecond));
 }
 
 TEST(SimulateGeneration, CopiesWhatComesInOnceAMachine) {
@@ -130,15 +130,15 @@ TEST(SimulateGeneration, CopiesWhatComesInOnceAMachine) {
   for (GenerationMachine& one : cluster.machines) one.copy_seconds_per_byte = 1e-6;
   const GenerationOrder order = order_of(LoadKind::constant, 1, {{.prompt_tokens = 10, .generated_tokens = 2}});
   const GenerationRun run = simulate_generation(cluster, order);
-  EXPECT_THAT(run.prompt_ns, ElementsAre(2 * (10 + 2 * 5) * kMs));
-  EXPECT_THAT(run.decode_ns, ElementsAre(2 * (1 + 2 * 2) * kMs));
+  EXPECT_THAT(run.prompt_ns, ElementsAre(2 * (10 + 2 * 5) * kMillisecond));
+  EXPECT_THAT(run.decode_ns, ElementsAre(2 * (1 + 2 * 2) * kMillisecond));
 }
 
 TEST(SimulateGeneration, DropsWhatFindsNoRoomWhereItFills) {
   // Room for 100 tokens: 60 and 40 fit, 50 between them do not. At a constant number the 50 would wait, and the 40 too.
   GenerationMachine one = machine(0, 1);
   one.cache_tokens = 100;
-  one.prompt_ns = {{{100, 5 * kMs}}};
+  one.prompt_ns = {{{100, 5 * kMillisecond}}};
   const auto prompts_of = [&](LoadKind kind) {
     GenerationOrder order = order_of(kind, 3,
                                      {{.prompt_tokens = 60, .generated_tokens = 1'000'000},
@@ -190,8 +190,8 @@ TEST(RequestPaths, OfSwarmFavourTheQuickMachine) {
   const GenerationCluster cluster = cluster_of(1, {machine(0, 1), machine(0, 1)});
   RequestPaths paths(cluster, PathChoice::swarm, 1);
   for (int i = 0; i < 200; ++i) {
-    paths.observe(2, 0, 10 * kMs);
-    paths.observe(2, 1, 30 * kMs);
+    paths.observe(2, 0, 10 * kMillisecond);
+    paths.observe(2, 1, 30 * kMillisecond);
   }
   int first = 0;
   for (int i = 0; i < 400; ++i) first += paths.choose(10, [](int) { return true; })->front().machine == 0 ? 1 : 0;
