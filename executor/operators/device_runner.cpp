@@ -49,7 +49,7 @@ DeviceRunner::DeviceRunner(const NetShape& net, const OperatorPlan& plan, const 
   last_use_.resize(net.layers.size(), -1);
   for (int place = 0; place < static_cast<int>(own_.order.size()); ++place) {
     const Operator& op = plan.graph.operators[tasks.tasks[own_.order[place]].op];
-    if (op.kind == OperatorKind::forward || op.kind == OperatorKind::input_gradient) last_use_[op.layer] = place;
+    if (reads_weights(op.kind)) last_use_[op.layer] = place;
   }
 }
 

@@ -11,13 +11,6 @@ namespace {
 
 bool holds(const std::vector<int>& devices, int device) { return std::ranges::binary_search(devices, device); }
 
-bool needs_weights(OperatorKind kind) { return kind == OperatorKind::forward || kind == OperatorKind::input_gradient; }
-
-bool needs_norm(OperatorKind kind) {
-  return kind == OperatorKind::normalise || kind == OperatorKind::statistics_gradient ||
-         kind == OperatorKind::normalise_gradient;
-}
-
 }  // namespace
 
 std::vector<NetMomentum> no_momentum(const NetState& state) {
@@ -37,8 +30,8 @@ std::vector<LayerHolders> holders_by_layer(const OperatorPlan& plan) {
     if (one.kind == OperatorKind::update) layer.updates = of_updates[op];
     if (one.kind == OperatorKind::norm_update) layer.norm_updates = of_updates[op];
     for (const auto& range : plan.placement[op]) {
-      if (needs_weights(one.kind)) layer.weights.push_back(range.device);
-      if (needs_norm(one.kind)) layer.norm.push_back(range.device);
+      if (reads_weights(one.kind)) layer.weights.push_back(range.device);
+      if (reads_norm(one.kind)) layer.norm.push_back(range.device);
     }
   }
   for (LayerHolders& layer : holders)

@@ -75,21 +75,12 @@ void fields(Archive& archive, json::Value<Archive, OperatorPlanFile>& file) {
 /// Of a layer, the list to which devices with a part of an operator of this kind belong; none of other kinds.
 std::vector<int>* holders_by(OperatorKind kind, int layer, std::vector<std::vector<int>>& of_weights,
                              std::vector<std::vector<int>>& of_norm) {
-  switch (kind) {
-    case OperatorKind::forward:
-    case OperatorKind::input_gradient:
-      return &of_weights[layer];
-    case OperatorKind::normalise:
-    case OperatorKind::statistics_gradient:
-    case OperatorKind::normalise_gradient:
-      return &of_norm[layer];
-    default:
-      return nullptr;
-  }
+  if (reads_weights(kind)) return &of_weights[layer];
+  return reads_norm(kind) ? &of_norm[layer] : nullptr;
 }
 
-const OperatorTime& time_on(const Operator& one, const std::string& device_class) {
-  const auto time = std::ranges::find(one.times, device_class, &OperatorTime::device_class);
+const ClassCost& time_on(const Operator& one, const std::string& device_class) {
+  const auto time = std::ranges::find(one.times, device_class, &ClassCost::device_class);
   FROSTPIPE_CHECK(time != one.times.end(), "require_times has found a time on every device");
   return *time;
 }
@@ -97,12 +88,12 @@ const OperatorTime& time_on(const Operator& one, const std::string& device_class
 }  // namespace
 
 Nanoseconds duration_ns(const Operator& one, const std::string& device_class, double share) {
-  const OperatorTime& time = time_on(one, device_class);
+  const ClassCost& time = time_on(one, device_class);
   return time.overhead_ns + static_cast<Nanoseconds>(std::ceil(share * static_cast<double>(time.work_ns)));
 }
 
 Bytes own_bytes(const Operator& one, const std::string& device_class, double share) {
-  const OperatorTime& time = time_on(one, device_class);
+  const ClassCost& time = time_on(one, device_class);
   return time.overhead_bytes + static_cast<Bytes>(std::ceil(share * static_cast<double>(time.work_bytes)));
 }
 

@@ -46,7 +46,7 @@ std::vector<std::vector<int>> parts_of_devices(const OperatorPlan& plan) {
 void require_times(const OperatorGraph& graph, const OperatorMachine& machine, std::string_view place) {
   for (const auto& device : machine.devices)
     for (const auto& one : graph.operators)
-      if (std::ranges::find(one.times, device.device_class, &OperatorTime::device_class) == one.times.end())
+      if (std::ranges::find(one.times, device.device_class, &ClassCost::device_class) == one.times.end())
         throw InvalidInput(place, fmt::format("must have times of every operator on \"{}\"", device.device_class),
                            fmt::format("without one of \"{}\"", one.name));
 }

@@ -26,7 +26,7 @@ std::vector<double> work_on_devices(const OperatorProblem& problem, const Operat
   std::vector<double> work;
   for (const auto& device : problem.machine.devices)
     work.push_back(
-        static_cast<double>(std::ranges::find(one.times, device.device_class, &OperatorTime::device_class)->work_ns));
+        static_cast<double>(std::ranges::find(one.times, device.device_class, &ClassCost::device_class)->work_ns));
   return work;
 }
 

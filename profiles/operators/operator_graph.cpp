@@ -72,6 +72,13 @@ void require_no_cycle(const OperatorGraph& graph, std::string_view source) {
 
 }  // namespace
 
+bool reads_weights(OperatorKind kind) { return kind == OperatorKind::forward || kind == OperatorKind::input_gradient; }
+
+bool reads_norm(OperatorKind kind) {
+  return kind == OperatorKind::normalise || kind == OperatorKind::statistics_gradient ||
+         kind == OperatorKind::normalise_gradient;
+}
+
 bool is_split_by_samples(OperatorKind kind) {
   return kind != OperatorKind::update && kind != OperatorKind::norm_update;
 }

@@ -27,15 +27,20 @@ enum class OperatorKind {
 /// Else it is an update, whose devices follow from those of its layer's other operators.
 bool is_split_by_samples(OperatorKind kind);
 
+/// Of its layer.
+bool reads_weights(OperatorKind kind);
+/// Scale and shift of its layer's batch norm, or the running statistics.
+bool reads_norm(OperatorKind kind);
+
 /// Of the whole mini-batch on one device of a class. A part with the share s of the samples takes overhead + s x work,
 /// of time, and of memory for itself alone, beside what it reads and gives.
-struct OperatorTime {
+struct ClassCost {
   std::string device_class;
   Nanoseconds overhead_ns = 0;
   Nanoseconds work_ns = 0;
   Bytes overhead_bytes = 0;
   Bytes work_bytes = 0;
-  bool operator==(const OperatorTime&) const = default;
+  bool operator==(const ClassCost&) const = default;
 };
 
 struct Operator {
@@ -46,7 +51,7 @@ struct Operator {
   Bytes output_bytes = 0;
   /// Of the layer; 0 where the operator has to do with no weights.
   Bytes weight_bytes = 0;
-  std::vector<OperatorTime> times;
+  std::vector<ClassCost> times;
   bool operator==(const Operator&) const = default;
 };
 

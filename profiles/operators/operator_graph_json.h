@@ -10,7 +10,7 @@ constexpr json::Bounds kOperatorBytes = json::between(0, std::int64_t{1} << 38);
 constexpr std::int64_t kMostOperatorBatch = 1 << 20;
 
 template <class Archive>
-void fields(Archive& archive, json::Value<Archive, OperatorTime>& time) {
+void fields(Archive& archive, json::Value<Archive, ClassCost>& time) {
   archive("device_class", time.device_class);
   archive("overhead_ns", time.overhead_ns, json::kDuration);
   archive("work_ns", time.work_ns, json::kDuration);

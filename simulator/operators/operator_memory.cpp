@@ -6,8 +6,6 @@
 namespace frostpipe {
 namespace {
 
-bool needs_weights(OperatorKind kind) { return kind == OperatorKind::forward || kind == OperatorKind::input_gradient; }
-
 /// What is taken and given back over time.
 class Timeline {
  public:
@@ -59,17 +57,18 @@ class MemoryOfRun {
     for (std::size_t task = 0; task < tasks_.tasks.size(); ++task) {
       const Operator& op = operator_of(static_cast<int>(task));
       const int device = tasks_.tasks[task].device;
-      if (!needs_weights(op.kind)) continue;
+      if (!reads_weights(op.kind)) continue;
       last_use_[device][op.layer] = std::max(last_use_[device][op.layer], run_.task_end_ns[task]);
       if (held.emplace(op.layer, device).second) timelines_[device].hold(op.weight_bytes, 0, run_.makespan_ns);
     }
     const auto holders = holders_of(plan_.graph, plan_.placement);
     for (std::size_t op = 0; op < holders.size(); ++op)
-      for (const int device : holders[op]) timelines_[device].hold(part_of_update(op), 0, run_.makespan_ns);
+      for (const int device : holders[op]) timelines_[device].hold(updated_bytes(op), 0, run_.makespan_ns);
   }
 
-  /// Of the parameters, the momentum of what each device updates; of a batch norm all that it has.
-  Bytes part_of_update(std::size_t op) const {
+  /// Of an update: the weights that one device updates, as large as their momentum. Of a batch norm, which every device
+  /// that applies it has whole: scale and shift, their momentum, running statistics.
+  Bytes updated_bytes(std::size_t op) const {
     const Operator& one = plan_.graph.operators[op];
     const auto num_parts =
         static_cast<Bytes>(std::ranges::count(tasks_.tasks, static_cast<int>(op), &OperatorTask::op));
@@ -82,7 +81,7 @@ class MemoryOfRun {
     if (op.kind == OperatorKind::norm_update) return;
     if (op.kind == OperatorKind::update) {
       if (run_.task_end_ns[task] < last_use_[one.device][op.layer])
-        timelines_[one.device].hold(part_of_update(one.op), run_.task_begin_ns[task], run_.makespan_ns);
+        timelines_[one.device].hold(updated_bytes(one.op), run_.task_begin_ns[task], run_.makespan_ns);
       return;
     }
     Nanoseconds end_ns = run_.task_end_ns[task];

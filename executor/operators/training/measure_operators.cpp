@@ -120,7 +120,7 @@ OperatorLine line_of(const Operator& one, const Points& points) {
   return {.constant = 0, .slope = sum / static_cast<double>(points.size())};
 }
 
-OperatorTime time_of(const Operator& one, const std::string& device_class, const Points& times, const Points& bytes) {
+ClassCost time_of(const Operator& one, const std::string& device_class, const Points& times, const Points& bytes) {
   const OperatorLine time = line_of(one, times), memory = line_of(one, bytes);
   return {.device_class = device_class,
           .overhead_ns = static_cast<Nanoseconds>(time.constant),

@@ -20,6 +20,14 @@ Operator operator_of(const std::string& name, OperatorKind kind, Bytes output, B
           .times = {{.device_class = "a", .overhead_ns = 10, .work_ns = 100}}};
 }
 
+/// The second reads the first, of 500 bytes for 10 samples.
+OperatorGraph pair_of_forwards() {
+  return {.net = "pair",
+          .batch = 10,
+          .operators = {operator_of("f", OperatorKind::forward, 500, 0), operator_of("g", OperatorKind::forward, 0, 0)},
+          .edges = {{.from = 0, .to = 1}}};
+}
+
 std::vector<Nanoseconds> durations(const OperatorTasks& tasks) {
   std::vector<Nanoseconds> all;
   for (const auto& task : tasks.tasks) all.push_back(task.duration_ns);
@@ -28,11 +36,7 @@ std::vector<Nanoseconds> durations(const OperatorTasks& tasks) {
 
 // Samples 0 to 5 of the reader are on device 0, of its input 0 to 3: samples 4 and 5 travel, a fifth of 500 bytes.
 TEST(OperatorTasks, OnlySamplesThatAreElsewhereTravel) {
-  const OperatorGraph graph{
-      .net = "pair",
-      .batch = 10,
-      .operators = {operator_of("f", OperatorKind::forward, 500, 0), operator_of("g", OperatorKind::forward, 0, 0)},
-      .edges = {{.from = 0, .to = 1}}};
+  const OperatorGraph graph = pair_of_forwards();
   const auto tasks = tasks_of(graph, two_equal_devices(), {{{0, 0, 4}, {1, 4, 10}}, {{0, 0, 6}, {1, 6, 10}}});
   ASSERT_EQ(tasks.tasks.size(), 4);
   EXPECT_EQ(durations(tasks), (std::vector<Nanoseconds>{10 + 40, 10 + 60, 10 + 60, 10 + 40}));
@@ -59,11 +63,7 @@ TEST(OperatorTasks, OneTransferBringsWhatSeveralReadersNeed) {
 // 500 bytes at 50 bytes a nanosecond take 10 ns of the sender and of the receiver. Of an update of 400 bytes each
 // device sends 200 of its gradient and 200 of its new weights, and gets as many: 4 ns each time.
 TEST(OperatorTasks, MessagesTakeTimeOfBothProcessorsWhereTheyAreToldTo) {
-  const OperatorGraph pair{
-      .net = "pair",
-      .batch = 10,
-      .operators = {operator_of("f", OperatorKind::forward, 500, 0), operator_of("g", OperatorKind::forward, 0, 0)},
-      .edges = {{.from = 0, .to = 1}}};
+  const OperatorGraph pair = pair_of_forwards();
   const OperatorGraph layer{.net = "layer",
                             .batch = 10,
                             .operators = {operator_of("f", OperatorKind::forward, 0, 400),

@@ -41,27 +41,28 @@ TEST(LowerBound, CountsTheWholeOverheadOnTheWayOfASample) {
   EXPECT_EQ(make_operator_plan(problem, OperatorMethod::data_parallel).predicted_ns, 1200);
 }
 
-// 2200 until the statistics have ended. Then 400 with both devices, the slower of which, a third of the speed, waits
-// for 8 bytes: 58 / 3 more. A plan with ranges as before takes 58 more.
-TEST(LowerBound, LetsAllDevicesButOneWaitForStatistics) {
+/// A forward, its statistics of 8 bytes, and what applies them, on two devices, the second half as fast as the first.
+OperatorProblem with_statistics(Nanoseconds normalise_ns) {
   auto problem = problem_of(2);
   add(problem, OperatorKind::forward, 0, 3000, 1200);
   add(problem, OperatorKind::statistics, 0, 300, 8);
-  add(problem, OperatorKind::normalise, 0, 600, 1200);
+  add(problem, OperatorKind::normalise, 0, normalise_ns, 1200);
   problem.graph.edges = {
       {.from = 0, .to = 1}, {.from = 0, .to = 2}, {.from = 1, .to = 2, .kind = OperatorEdgeKind::statistics}};
+  return problem;
+}
+
+// 2200 until the statistics have ended. Then 400 with both devices, the slower of which, a third of the speed, waits
+// for 8 bytes: 58 / 3 more. A plan with ranges as before takes 58 more.
+TEST(LowerBound, LetsAllDevicesButOneWaitForStatistics) {
+  const auto problem = with_statistics(600);
   EXPECT_EQ(operator_lower_bound_ns(problem), 2200 + 400 + 58 / 3);
   EXPECT_EQ(make_operator_plan(problem, OperatorMethod::data_parallel).predicted_ns, 2200 + 400 + 58);
 }
 
 // What follows takes 30 on the fastest device: it is done before the other one could begin.
 TEST(LowerBound, LetsOneDeviceDoAloneWhatIsShorterThanAMessage) {
-  auto problem = problem_of(2);
-  add(problem, OperatorKind::forward, 0, 3000, 1200);
-  add(problem, OperatorKind::statistics, 0, 300, 8);
-  add(problem, OperatorKind::normalise, 0, 30, 1200);
-  problem.graph.edges = {
-      {.from = 0, .to = 1}, {.from = 0, .to = 2}, {.from = 1, .to = 2, .kind = OperatorEdgeKind::statistics}};
+  const auto problem = with_statistics(30);
   EXPECT_NEAR(static_cast<double>(operator_lower_bound_ns(problem)), 2200 + 30, 1);
 }
 
