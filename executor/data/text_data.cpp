@@ -12,7 +12,7 @@
 #include <string_view>
 #include <utility>
 
-#include "executor/data/table.h"
+#include "profiles/read_table.h"
 #include "executor/data/text_file.h"
 #include "profiles/error.h"
 #include "profiles/error_values.h"

@@ -8,7 +8,7 @@
 
 #include "executor/data/images.h"
 #include "executor/data/squad.h"
-#include "executor/data/table.h"
+#include "profiles/read_table.h"
 #include "executor/data/text_data.h"
 #include "profiles/error.h"
 #include "profiles/import/arrival_times.h"

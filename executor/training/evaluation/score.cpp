@@ -6,7 +6,7 @@
 #include <cmath>
 #include <set>
 
-#include "executor/data/table.h"
+#include "profiles/read_table.h"
 
 namespace frostpipe {
 namespace {
