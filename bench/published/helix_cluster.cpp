@@ -62,6 +62,14 @@ std::variant<GenerationCluster, std::string> helix_cluster(const HelixData& data
   if (from->second.has_other_links)
     return fmt::format("clusters.json: {}: other_links: must be empty: only every_link is simulated", cluster_name);
   const std::vector<int> machines = machines_of(from->second, sub_cluster);
+  std::vector<std::string> all_types;  // by them machines are weighed, also those that hold nothing
+  for (const int machine : machines) {
+    const std::string& type = all_types.emplace_back(from->second.types[machine]);
+    const auto known = data.machines.find({model, type});
+    if (known == data.machines.end() || known->second.capacities.size() < 2 || known->second.decode_ns.points.empty() ||
+        !HelixThroughputs::knows(model, type))
+      return fmt::format("no times or capacities of {} on {}", model, type);
+  }
 
   GenerationCluster cluster{.num_layers = shape->num_layers,
                             .joins_in_middles = method == kJoinsInMiddles,
@@ -71,30 +79,31 @@ std::variant<GenerationCluster, std::string> helix_cluster(const HelixData& data
     if (one.machine < 0 || one.machine >= static_cast<int>(machines.size()))
       throw InvalidInput(fmt::format("placement {}", placement_name), "must name machines of the cluster",
                          std::to_string(one.machine));
+    if (one.first_layer < 0 || one.num_layers < 1 || one.num_layers > shape->num_layers - one.first_layer)
+      throw InvalidInput(
+          fmt::format("placement {}", placement_name),
+          fmt::format("must give machine {} some of the model's {} layers", one.machine, shape->num_layers),
+          fmt::format("{} from {} on", one.num_layers, one.first_layer));
     const std::string& type = from->second.types[machines[one.machine]];
-    const auto machine = data.machines.find({model, type});
-    if (machine == data.machines.end() || machine->second.capacities.size() < 2)
-      return fmt::format("no times or capacities of {} on {}", model, type);
-    const HelixMachine::Capacity capacity = machine->second.capacity_of(one.num_layers);
+    const HelixMachine& machine = data.machines.at({model, type});
+    const HelixMachine::Capacity capacity = machine.capacity_of(one.num_layers);
     if (capacity.cache_tokens < 3072)
       return fmt::format("{} layers on {} leave its caches {} tokens: not a request of the longest", one.num_layers,
                          type, capacity.cache_tokens);
     cluster.machines.push_back({.first_layer = one.first_layer,
                                 .end_layer = one.first_layer + one.num_layers,
-                                .prompt_ns = machine->second.prompt_ns,
-                                .decode_ns = machine->second.decode_ns,
+                                .prompt_ns = machine.prompt_ns,
+                                .decode_ns = machine.decode_ns,
                                 .cache_tokens = capacity.cache_tokens,
                                 .largest_prompt_batch = capacity.largest_prompt_batch,
                                 .largest_decode_batch = capacity.largest_decode_batch,
                                 .card_bytes_per_second = kCardBytesPerSecond,
                                 .copy_seconds_per_byte = kCopySecondsPerByte});
   }
-  std::vector<std::string> all_types, used_types;
-  for (const int machine : machines) all_types.push_back(from->second.types[machine]);
-  for (const HelixPlacement& one : placement->second) used_types.push_back(all_types[one.machine]);
   const HelixThroughputs throughputs(data, model, shape->num_layers, all_types);
-  for (std::size_t i = 0; i < used_types.size(); ++i)
-    cluster.machines[i].tokens_per_second = throughputs.of(used_types[i], cluster.machines[i].num_layers());
+  for (std::size_t i = 0; i < cluster.machines.size(); ++i)
+    cluster.machines[i].tokens_per_second =
+        throughputs.of(all_types[placement->second[i].machine], cluster.machines[i].num_layers());
   const std::size_t count = cluster.machines.size() + 1;
   cluster.links.assign(count, std::vector(count, from->second.every_link));
   return cluster;

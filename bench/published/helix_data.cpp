@@ -26,6 +26,7 @@ std::string small_letters(std::string text) {
 
 std::vector<HelixResult> read_results(const fs::path& file) {
   const CsvTable table(file);
+  if (table.num_rows() == 0) throw InvalidInput(file.string(), "must have results", "only the names of its columns");
   std::vector<HelixResult> results(table.num_rows());
   for (std::size_t row = 0; row < results.size(); ++row) {
     const auto seconds = [&](const char* column) {
@@ -36,8 +37,8 @@ std::vector<HelixResult> read_results(const fs::path& file) {
                     .sub_cluster = table.text(row, "sub_cluster"),
                     .model = table.text(row, "model"),
                     .method = table.text(row, "method"),
-                    .is_measured = table.text(row, "kind") == "measured",
-                    .is_online = table.text(row, "setting") == "online",
+                    .is_measured = table.word(row, "kind", {"measured", "simulated"}) == "measured",
+                    .is_online = table.word(row, "setting", {"online", "offline"}) == "online",
                     .decode_tokens_per_s = table.number(row, "decode_tokens_per_s", 1e-9),
                     .prompt_s = seconds("prompt_latency_mean_s"),
                     .decode_s = seconds("decode_latency_mean_s")};
@@ -55,8 +56,7 @@ void read_times(const fs::path& file, HelixData& data) {
     if (tokens == 0) continue;
     Points& known = points[{table.text(row, "model"), table.text(row, "machine")}][table.text(row, "phase")];
     if (!known.empty() && known.back().first >= tokens)
-      throw InvalidInput(fmt::format("{}: line {}", file.string(), row + 2),
-                         "must have more tokens than the line before", std::to_string(tokens));
+      throw InvalidInput(table.place(row, "tokens"), "must be more than the line before has", std::to_string(tokens));
     known.emplace_back(tokens, std::llround(1e6 * table.number(row, "milliseconds_per_layer")));
   }
   for (auto& [key, phases] : points) {
@@ -73,12 +73,17 @@ void read_times(const fs::path& file, HelixData& data) {
 
 void read_capacities(const fs::path& file, HelixData& data) {
   const CsvTable table(file);
-  for (std::size_t row = 0; row < table.num_rows(); ++row)
-    data.machines[{table.text(row, "model"), table.text(row, "machine")}].capacities.push_back(
-        {.num_layers = table.integer(row, "layers_on_machine", 1),
-         .cache_tokens = std::int64_t{kTokensPerBlock} * table.integer(row, "cache_blocks_per_layer"),
-         .largest_prompt_batch = table.integer(row, "largest_prompt_batch_requests", 1),
-         .largest_decode_batch = table.integer(row, "largest_decode_batch", 1)});
+  for (std::size_t row = 0; row < table.num_rows(); ++row) {
+    auto& known = data.machines[{table.text(row, "model"), table.text(row, "machine")}].capacities;
+    const int num_layers = table.integer(row, "layers_on_machine", 1);
+    if (!known.empty() && known.back().num_layers >= num_layers)
+      throw InvalidInput(table.place(row, "layers_on_machine"), "must be more than the line before has",
+                         std::to_string(num_layers));
+    known.push_back({.num_layers = num_layers,
+                     .cache_tokens = std::int64_t{kTokensPerBlock} * table.integer(row, "cache_blocks_per_layer"),
+                     .largest_prompt_batch = table.integer(row, "largest_prompt_batch_requests", 1),
+                     .largest_decode_batch = table.integer(row, "largest_decode_batch", 1)});
+  }
 }
 
 /// The number that is called bits here is the artifact's `1 * gbps`, by which it divides bytes: a network of 8 Gbit/s.

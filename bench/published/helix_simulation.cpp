@@ -60,7 +60,7 @@ std::vector<GenerationRequest> drawn(const std::vector<GenerationRequest>& reque
 GenerationLoad requests_of(const HelixLoad& load, bool has_flow, double arrivals_per_s, const HelixData& data,
                            std::uint64_t seed) {
   GenerationLoad result{.expected_generated_tokens = kHelixMean.generated_tokens};
-  if (load.kind == HelixLoad::Kind::arriving) {
+  if (load.kind == LoadKind::arriving) {
     const std::vector<Nanoseconds> times = arrivals_of(ArrivalProcess::poisson, arrivals_per_s, kEndNs, seed);
     result.requests = drawn(data.requests, times.size(), seed);
     for (std::size_t i = 0; i < times.size(); ++i) result.requests[i].arrival_ns = times[i];
@@ -71,7 +71,7 @@ GenerationLoad requests_of(const HelixLoad& load, bool has_flow, double arrivals
   }
   result.kind = LoadKind::constant;
   result.requests = drawn(data.requests, kMostRequests, seed);
-  if (load.kind == HelixLoad::Kind::constant) {
+  if (load.kind == LoadKind::constant) {
     result.in_flight = static_cast<int>(load.value);
     return result;
   }
@@ -90,8 +90,7 @@ std::optional<HelixLoad> load_of(const HelixResult& result) {
            one.sub_cluster == result.sub_cluster && one.is_online == result.is_online;
   });
   if (found == std::end(kLoads)) return std::nullopt;
-  return HelixLoad{.kind = result.is_online ? HelixLoad::Kind::arriving : HelixLoad::Kind::constant,
-                   .value = found->value};
+  return HelixLoad{.kind = result.is_online ? LoadKind::arriving : LoadKind::constant, .value = found->value};
 }
 
 HelixSimulated simulate_helix(const HelixData& data, const GenerationCluster& cluster, const HelixResult& result,
@@ -101,7 +100,7 @@ HelixSimulated simulate_helix(const HelixData& data, const GenerationCluster& cl
       .path_choice = path_choice_of(result), .begin_ns = (starts_late ? 200 : 60) * kSecond, .end_ns = kEndNs};
   const double seconds = 1e-9 * static_cast<double>(order.end_ns - order.begin_ns);
   HelixSimulated mean;
-  if (load.kind == HelixLoad::Kind::arriving) mean.arrivals_per_s = load.value / mean_of(data.requests).tokens();
+  if (load.kind == LoadKind::arriving) mean.arrivals_per_s = load.value / mean_of(data.requests).tokens();
   for (const std::uint64_t seed : kSeeds) {
     order.seed = seed;
     order.load = requests_of(load, order.path_choice == PathChoice::flow, mean.arrivals_per_s, data, seed);

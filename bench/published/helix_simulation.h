@@ -5,15 +5,11 @@
 
 namespace frostpipe {
 
-/// The load of a run, as Helix's artifact starts it.
+/// The load of a run, as Helix's artifact starts it: offline as many requests as fit (Helix's scheduling) or a number
+/// in flight (the others); online arrivals.
 struct HelixLoad {
-  enum class Kind {
-    fits,      // offline, Helix's scheduling: as many requests as fit, by its own rule
-    constant,  // offline, the others: a number in flight
-    arriving,  // online: tokens per second, of prompts and generated ones together
-  };
-  Kind kind = Kind::fits;
-  double value = 0;  // of the last two
+  LoadKind kind = LoadKind::filling;
+  double value = 0;  // constant: requests; arriving: tokens per second, of prompts and generated ones together
 };
 
 struct HelixSimulated {

@@ -24,8 +24,7 @@ std::string run_name(const HelixResult& result) {
 const char* quantity_of(const HelixResult& result) {
   if (result.is_online) return "tokens/s, arrivals";
   const std::optional<HelixLoad> load = load_of(result);
-  return load && load->kind == HelixLoad::Kind::fits ? "tokens/s, as many requests as fit"
-                                                     : "tokens/s, requests in flight";
+  return load && load->kind == LoadKind::filling ? "tokens/s, as many requests as fit" : "tokens/s, requests in flight";
 }
 
 /// 6.7 compares ways to choose paths on Helix's placement.
@@ -34,6 +33,7 @@ std::string placement_of(const HelixResult& result) { return result.section == "
 Outcome outcome_of(const HelixData& data, const HelixResult& result) {
   auto cluster = helix_cluster(data, result.cluster, result.model, result.sub_cluster, placement_of(result));
   if (const auto* const reason = std::get_if<std::string>(&cluster)) return {.reason = *reason};
+  if (!has_way(std::get<GenerationCluster>(cluster))) return {.reason = "its machines do not hold all layers"};
   const std::optional<HelixLoad> load = load_of(result);
   if (!load) return {.reason = "its load is not recorded"};
   return {.simulated = simulate_helix(data, std::get<GenerationCluster>(cluster), result, *load)};

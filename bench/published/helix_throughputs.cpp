@@ -27,25 +27,28 @@ constexpr Typical kTypical[] = {
     {"LLaMA-70B", "t4x2", 6, 9, 20},   {"LLaMA-70B", "t4x4", 12, 18, 30},
 };
 
-const Typical& typical_of(const std::string& model, const std::string& type) {
-  const auto* const found =
-      std::ranges::find_if(kTypical, [&](const Typical& one) { return one.model == model && one.type == type; });
-  FROSTPIPE_CHECK(found != std::end(kTypical), "the model and the machine are Helix's");
-  return *found;
+/// The end where it has none.
+const Typical* typical_of(const std::string& model, const std::string& type) {
+  return std::ranges::find_if(kTypical, [&](const Typical& one) { return one.model == model && one.type == type; });
 }
 
 }  // namespace
+
+bool HelixThroughputs::knows(const std::string& model, const std::string& type) {
+  return typical_of(model, type) != std::end(kTypical);
+}
 
 HelixThroughputs::HelixThroughputs(const HelixData& data, const std::string& model, int num_layers,
                                    const std::vector<std::string>& types)
     : num_layers_(num_layers) {
   int layers = 0;
   for (const std::string& type : types) {
-    layers += typical_of(model, type).layers;
+    FROSTPIPE_CHECK(knows(model, type), "the model and the machine are Helix's");
+    layers += typical_of(model, type)->layers;
     ++types_[type].count;
   }
   for (auto& [name, type] : types_) {
-    const Typical& typical = typical_of(model, name);
+    const Typical& typical = *typical_of(model, name);
     type.machine = &data.machines.at({model, name});
     type.typical_layers = layers < kAmpleLayers * num_layers ? typical.more_layers : typical.layers;
     type.layers_per_second = typical.layers_per_second;

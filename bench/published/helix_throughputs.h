@@ -13,7 +13,9 @@ namespace frostpipe {
 /// take comes from typical numbers of layers of each type of machine, not from the placement.
 class HelixThroughputs {
  public:
-  /// Types of all machines, with times and at least two capacities each.
+  /// Whether Helix has numbers of layers for it.
+  static bool knows(const std::string& model, const std::string& type);
+  /// Types of all machines, known ones, with times and at least two capacities each.
   HelixThroughputs(const HelixData& data, const std::string& model, int num_layers,
                    const std::vector<std::string>& types);
   /// Tokens per second, of prompts and generated ones together.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "profiles/error.h"
 
@@ -51,6 +52,21 @@ std::vector<std::vector<int>> successors(const GenerationCluster& cluster) {
     }
   }
   return next;
+}
+
+bool has_way(const GenerationCluster& cluster) {
+  const auto next = successors(cluster);
+  std::vector<char> is_reached(next.size());
+  std::vector<int> reached = {cluster.coordinator()};
+  while (!reached.empty()) {
+    const int from = reached.back();
+    reached.pop_back();
+    for (const int to : next[from]) {
+      if (to == cluster.coordinator()) return true;
+      if (!std::exchange(is_reached[to], 1)) reached.push_back(to);
+    }
+  }
+  return false;
 }
 
 }  // namespace frostpipe

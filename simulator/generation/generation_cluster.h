@@ -29,7 +29,8 @@ struct GenerationMachine {
   std::int64_t cache_tokens = 0;  // that the caches of each of its layers hold
   int largest_prompt_batch = 1, largest_decode_batch = 1;  // requests
   double card_bytes_per_second = 0;                        // each way
-  double copy_seconds_per_byte = 0;                        // of activations that come in: to be batched, to the GPU
+  double copy_seconds_per_byte = 0;                        // of the activations of tokens that come in, also from the
+                                                           // coordinator: to be batched, to the GPU
 
   int num_layers() const { return end_layer - first_layer; }
 };
@@ -61,5 +62,8 @@ struct GenerationCluster {
 /// Where a request may go next, ascending: machines that hold the layer after the last one of `from` (from the
 /// coordinator: layer 0), or from machines with the last layer the coordinator alone.
 std::vector<std::vector<int>> successors(const GenerationCluster& cluster);
+
+/// Whether some machines hold all layers, so that a request can go through.
+bool has_way(const GenerationCluster& cluster);
 
 }  // namespace frostpipe

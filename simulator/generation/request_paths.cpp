@@ -1,6 +1,7 @@
 #include "simulator/generation/request_paths.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace frostpipe {
 namespace {
@@ -21,11 +22,10 @@ RequestPaths::RequestPaths(const GenerationCluster& cluster, PathChoice choice, 
   for (const GenerationMachine& machine : cluster.machines) throughputs.push_back(machine.tokens_per_second);
   flow_ = maximum_flow(cluster, throughputs);
   for (std::size_t from = 0; from < count; ++from) {
-    double leaving = 0;
-    for (const double flow : flow_.edges[from]) leaving += flow;
-    std::erase_if(successors_[from], [&](int to) {
-      return flow_.edges[from][to] <= 0 || flow_.edges[from][to] < kLeastPartOfFlow * leaving;
-    });
+    const std::vector<double>& edges = flow_.edges[from];
+    const double least =
+        std::min(kLeastPartOfFlow * std::accumulate(edges.begin(), edges.end(), 0.0), std::ranges::max(edges));
+    std::erase_if(successors_[from], [&](int to) { return edges[to] <= 0 || edges[to] < least; });
   }
 }
 

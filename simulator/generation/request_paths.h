@@ -26,7 +26,7 @@ struct PathLeg {
 /// Chooses successor by successor, interleaved by weight: the one whose load would be the least with this request. Its
 /// load grows by the tokens that pass, a prompt's and each further one, over the flow of the edge (flow), or by the
 /// mean time to it and through it (swarm; the newest counts a tenth). Edges with less than a twentieth of the flow that
-/// leaves their machine are not used. Ties go to the first.
+/// leaves their machine are not used, but for the largest. Ties go to the first.
 class RequestPaths {
  public:
   RequestPaths(const GenerationCluster& cluster, PathChoice choice, std::uint64_t seed);

@@ -117,21 +117,22 @@ class Generation {
     const auto bytes = static_cast<double>(cluster_.message_bytes(from, to, is_back ? 1 : flight.tokens()));
     const GenerationLink& link = cluster_.links[from][to];
     Nanoseconds& link_until = link_until_[from][to];
+    struct Card {
+      double bytes_per_second;
+      Nanoseconds& until;
+    };
+    std::vector<Card> cards;  // the coordinator's is never full
+    if (from != cluster_.coordinator())
+      cards.push_back({cluster_.machines[from].card_bytes_per_second, machines_[from].sending_until});
+    if (to != cluster_.coordinator())
+      cards.push_back({cluster_.machines[to].card_bytes_per_second, machines_[to].receiving_until});
     Nanoseconds begin_ns = std::max(queue_.now(), link_until);
     double slowest = link.bytes_per_second;
-    const auto through_card = [&](int place, Nanoseconds Machine::*until, auto apply) {
-      if (place != cluster_.coordinator())
-        apply(cluster_.machines[place].card_bytes_per_second, machines_[place].*until);
-    };
-    const auto wait = [&](double card, const Nanoseconds& until) {
-      begin_ns = std::max(begin_ns, until);
-      slowest = std::min(slowest, card);
-    };
-    const auto take = [&](double card, Nanoseconds& until) { until = begin_ns + std::llround(1e9 * bytes / card); };
-    through_card(from, &Machine::sending_until, wait);
-    through_card(to, &Machine::receiving_until, wait);
-    through_card(from, &Machine::sending_until, take);
-    through_card(to, &Machine::receiving_until, take);
+    for (const Card& card : cards) {
+      begin_ns = std::max(begin_ns, card.until);
+      slowest = std::min(slowest, card.bytes_per_second);
+    }
+    for (const Card& card : cards) card.until = begin_ns + std::llround(1e9 * bytes / card.bytes_per_second);
     link_until = begin_ns + std::llround(1e9 * bytes / slowest);
     flight.sent_ns = queue_.now();
     queue_.schedule(link_until + link.latency_ns, {.kind = Event::Kind::received, .index = index});

@@ -87,6 +87,27 @@ TEST_F(HelixFolder, SaysWhyAClusterCannotBeMade) {
   EXPECT_THAT(reason("helix"), HasSubstr("30 layers on l4 leave its caches 0 tokens"));
 }
 
+TEST_F(HelixFolder, PlacedLayersAreTheModels) {
+  for (const char* placed : {R"("first_layer": 2000000, "layers": 60)", R"("first_layer": -1, "layers": 2)",
+                             R"("first_layer": 31, "layers": 30)", R"("first_layer": 0, "layers": 0)"}) {
+    write("helix/placements.json",
+          std::string(R"({"two": {"LLaMA-30B": {"helix": [{"machine": 0, )") + placed + "}]}}}");
+    const HelixData data = load_helix_data(folder_);
+    EXPECT_THAT(message_of([&] { helix_cluster(data, "two", "LLaMA-30B", "", "helix"); }),
+                HasSubstr("must give machine 0 some of the model's 60 layers"))
+        << placed;
+  }
+}
+
+TEST_F(HelixFolder, MachinesWithoutTimesAreNamedAlsoWhereTheyHoldNothing) {
+  write("helix/clusters.json", R"({"two": {"machines": ["A100", "H100"], "every_link": {"bits_per_second": 2e9,
+                                  "latency_seconds": 0.001}, "other_links": []}})");
+  write("helix/placements.json",
+        R"({"two": {"LLaMA-30B": {"helix": [{"machine": 0, "first_layer": 0, "layers": 60}]}}})");
+  EXPECT_THAT(std::get<std::string>(helix_cluster(load_helix_data(folder_), "two", "LLaMA-30B", "", "helix")),
+              HasSubstr("no times or capacities of LLaMA-30B on h100"));
+}
+
 TEST_F(HelixFolder, OtherLinksAreRefusedOnlyWhereTheyWouldBeUsed) {
   write_clusters(R"([{"anything": 1}])");
   const HelixData data = load_helix_data(folder_);
@@ -103,9 +124,20 @@ TEST_F(HelixFolder, SaysWhereItIsNotAsExpected) {
   };
   const std::string times = "model,machine,phase,tokens,milliseconds_per_layer\n";
   says("helix/layer_times.csv", "must have times of both phases", times + "LLaMA-30B,a100,decode,2,1.0\n");
-  says("helix/layer_times.csv", "line 3: must have more tokens",
+  says("helix/layer_times.csv", "layer_times.csv:3: tokens: must be more than the line before has",
        times + "LLaMA-30B,a100,decode,2,1.0\nLLaMA-30B,a100,decode,2,1.0\n");
   says("helix/results.csv", "has no column", "section\n6.3\n");
+  const std::string results =
+      "section,cluster,sub_cluster,kind,model,setting,method,decode_tokens_per_s,prompt_latency_mean_s,"
+      "decode_latency_mean_s\n";
+  says("helix/results.csv", "must have results", results);
+  says("helix/results.csv", "results.csv:2: kind: must be measured or simulated",
+       results + "6.3,two,,mesured,LLaMA-30B,offline,helix,100,,\n");
+  says("helix/results.csv", "results.csv:2: setting: must be online or offline",
+       results + "6.3,two,,measured,LLaMA-30B,of,helix,100,,\n");
+  says("helix/capacity.csv", "capacity.csv:3: layers_on_machine: must be more than the line before has",
+       "model,machine,layers_on_machine,cache_blocks_per_layer,largest_prompt_batch_requests,largest_decode_batch\n"
+       "LLaMA-30B,a100,30,1250,3,90\nLLaMA-30B,a100,30,625,3,80\n");
   says("azure/AzureLLMInferenceTrace_conv.csv", "holds no request", "TIMESTAMP,ContextTokens,GeneratedTokens\nx,3,3\n");
   says("helix/clusters.json", "must have bits_per_second > 0",
        R"({"two": {"machines": [], "every_link": {"bits_per_second": 0, "latency_seconds": 0}, "other_links": []}})");

@@ -45,7 +45,7 @@ class HelixFolder : public ScratchFolderTest {
     write("helix/placements.json", R"({"two": {"LLaMA-30B": {
           "helix_a100": [{"machine": 0, "first_layer": 0, "layers": 60}],
           "helix": [{"machine": 0, "first_layer": 0, "layers": 30}, {"machine": 1, "first_layer": 30, "layers": 30}],
-          "short": [{"machine": 0, "first_layer": 0, "layers": 30}, {"machine": 1, "first_layer": 27, "layers": 3}],
+          "short": [{"machine": 0, "first_layer": 0, "layers": 30}, {"machine": 1, "first_layer": 28, "layers": 3}],
           "petals": [{"machine": 0, "first_layer": 0, "layers": 30}, {"machine": 1, "first_layer": 29, "layers": 2}]
           }}})");
     write("azure/AzureLLMInferenceTrace_conv.csv",

@@ -38,11 +38,11 @@ TEST_F(HelixFolder, AsManyRequestsFitAsTheRuleSays) {
 TEST_F(HelixFolder, LoadsAreThoseOfTheArtifact) {
   EXPECT_EQ(load_of(run_of("swarm", "", false))->value, 50);
   EXPECT_EQ(load_of(run_of("helix", "a100", true))->value, 600);
-  EXPECT_EQ(load_of(run_of("helix", "", false))->kind, HelixLoad::Kind::fits);
+  EXPECT_EQ(load_of(run_of("helix", "", false))->kind, LoadKind::filling);
   EXPECT_FALSE(load_of(run_of("petals", "", true)).has_value());
   HelixResult placed = run_of("petals", "", false);  // on Helix's paths
   placed.section = "6.6";
-  EXPECT_EQ(load_of(placed)->kind, HelixLoad::Kind::fits);
+  EXPECT_EQ(load_of(placed)->kind, LoadKind::filling);
 }
 
 TEST_F(HelixFolder, ArrivalsAreTokensOverAMeanRequest) {
@@ -52,15 +52,26 @@ TEST_F(HelixFolder, ArrivalsAreTokensOverAMeanRequest) {
 TEST_F(HelixFolder, CombinedRowsAreTheSumsOfTheirParts) {
   write_results(
       "6.3,two,a100,measured,LLaMA-30B,offline,helix,100,0.5,0.25\n"
+      "6.3,two,a100,measured,LLaMA-30B,offline,helix,50,,\n"
       "6.3,two,combined,measured,LLaMA-30B,offline,helix,110,,\n"
       "6.3,two,,simulated,LLaMA-30B,offline,helix,99,,\n");
   const PublishedTable table = helix_table(folder_.string());
-  ASSERT_EQ(table.rows.size(), 4U);  // tokens/s and both latencies of the part, tokens/s of the sum
+  ASSERT_EQ(table.rows.size(), 5U);  // tokens/s and both latencies of a part, tokens/s of the other and of the sum
   EXPECT_EQ(table.rows[0].what, "tokens/s, as many requests as fit");
   EXPECT_EQ(table.rows[1].measured, 0.5);
-  EXPECT_EQ(table.rows[3].what, "tokens/s, sums of parts");
-  EXPECT_EQ(table.rows[3].predicted, table.rows[0].predicted);
-  EXPECT_THAT(table.rows[3].note, HasSubstr("Helix's simulator: 99.0 (-10.0 %)"));
+  EXPECT_EQ(table.rows[4].what, "tokens/s, sums of parts");
+  EXPECT_EQ(table.rows[4].predicted, table.rows[0].predicted + table.rows[3].predicted);
+  EXPECT_THAT(table.rows[4].note, HasSubstr("Helix's simulator: 99.0 (-10.0 %)"));
+}
+
+TEST_F(HelixFolder, PlacementsThatLackLayersDoNotCount) {
+  write_results("6.3,two,,measured,LLaMA-30B,offline,helix,100,,\n");
+  write("helix/placements.json",
+        R"({"two": {"LLaMA-30B": {"helix": [{"machine": 0, "first_layer": 0, "layers": 30}]}}})");
+  const PublishedTable table = helix_table(folder_.string());
+  ASSERT_EQ(table.rows.size(), 1U);
+  EXPECT_FALSE(table.rows[0].counts);
+  EXPECT_THAT(table.rows[0].note, HasSubstr("its machines do not hold all layers"));
 }
 
 TEST_F(HelixFolder, RowsThatCannotBeMadeSayWhyAndDoNotCount) {

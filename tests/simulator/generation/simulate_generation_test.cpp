@@ -115,6 +115,28 @@ TEST(SimulateGeneration, MessagesTakeTheirLinkInTurn) {
   EXPECT_THAT(run.decode_ns, IsEmpty());
 }
 
+/// Two prompts of ten tokens, of which the machines that follow get 10 x 1000 bytes: 10 ms at 1 MB/s.
+GenerationRun run_of_two_prompts(const GenerationCluster& cluster) {
+  GenerationOrder order = order_of(LoadKind::constant, 2, std::vector<GenerationRequest>(2, {.prompt_tokens = 10}));
+  order.path_choice = PathChoice::swarm;  // one after the other
+  return simulate_generation(cluster, order);
+}
+
+TEST(SimulateGeneration, MessagesToAMachineTakeItsCardInTurn) {
+  // Both are computed to 5 ms, come to 15 and 25 ms, and go back as 4 bytes at 1 MB/s.
+  GenerationCluster cluster = cluster_of(2, {machine(0, 1), machine(0, 1), machine(1, 2)});
+  cluster.machines[2].card_bytes_per_second = 1e6;
+  EXPECT_THAT(run_of_two_prompts(cluster).prompt_ns, ElementsAre(20 * kMillisecond + 4'000, 30 * kMillisecond + 4'000));
+}
+
+TEST(SimulateGeneration, MessagesFromAMachineTakeItsCardInTurn) {
+  // 40 bytes come to it at 1 MB/s. It computes one prompt after the other, and sends the second when the first is away.
+  GenerationCluster cluster = cluster_of(2, {machine(0, 1), machine(1, 2), machine(1, 2)});
+  cluster.machines[0].card_bytes_per_second = 1e6;
+  EXPECT_THAT(run_of_two_prompts(cluster).prompt_ns,
+              ElementsAre(20 * kMillisecond + 40'000, 30 * kMillisecond + 40'000));
+}
+
 TEST(SimulateGeneration, RequestsJoinInTheMiddleOfAMachine) {
   // The first machine holds layers 0 and 1, the second 1 and 2: of that a request takes layer 2 alone.
   GenerationCluster cluster = cluster_of(3, {machine(0, 2), machine(1, 3)});
@@ -158,6 +180,16 @@ TEST(Successors, BeginWithTheNextLayerWhereNoMachineJoinsInItsMiddle) {
   EXPECT_THAT(successors(cluster)[3], ElementsAre(0));
 }
 
+TEST(HasWay, IsWhereMachinesHoldAllLayers) {
+  EXPECT_TRUE(has_way(cluster_of(3, {machine(0, 1), machine(0, 2), machine(1, 3)})));
+  EXPECT_FALSE(has_way(cluster_of(3, {machine(0, 2), machine(0, 1)})));
+  EXPECT_FALSE(has_way(cluster_of(3, {machine(1, 3)})));
+  GenerationCluster overlapping = cluster_of(3, {machine(0, 2), machine(1, 3)});
+  EXPECT_TRUE(has_way(overlapping));
+  overlapping.joins_in_middles = false;
+  EXPECT_FALSE(has_way(overlapping));
+}
+
 TEST(RequestPaths, CountTheTokensThatFollow) {
   // Two machines alike: after 35 tokens on the first one, four prompts of ten go to the second.
   const GenerationCluster cluster = cluster_of(1, {machine(0, 1), machine(0, 1)});
@@ -180,10 +212,50 @@ TEST(RequestPaths, AreInProportionToTheFlow) {
   EXPECT_EQ(first, 100);
 }
 
+TEST(RequestPaths, LeaveOutWhatHasLessThanATwentiethOfTheFlow) {
+  GenerationCluster cluster = cluster_of(1, {machine(0, 1), machine(0, 1)});
+  const auto uses_second = [&] {
+    RequestPaths paths(cluster, PathChoice::flow, 1);
+    bool uses = false;
+    for (int i = 0; i < 100; ++i) uses |= paths.choose(10, [](int) { return true; })->front().machine == 1;
+    return uses;
+  };
+  cluster.machines[1].tokens_per_second = 5;  // beside 100
+  EXPECT_FALSE(uses_second());
+  cluster.machines[1].tokens_per_second = 6;
+  EXPECT_TRUE(uses_second());
+}
+
+TEST(RequestPaths, UseAllOfManyMachinesAlike) {
+  const GenerationCluster cluster = cluster_of(1, std::vector(21, machine(0, 1)));
+  RequestPaths paths(cluster, PathChoice::flow, 1);
+  for (int i = 0; i < 21; ++i) EXPECT_EQ(paths.choose(10, [](int) { return true; })->front().machine, i);
+}
+
+TEST(RequestPaths, AtRandomAreThoseOfTheSeed) {
+  const GenerationCluster cluster = cluster_of(1, std::vector(10, machine(0, 1)));
+  const auto chosen = [&](std::uint64_t seed) {
+    RequestPaths paths(cluster, PathChoice::random, seed);
+    std::vector<int> machines(50);
+    for (int& one : machines) one = paths.choose(10, [](int) { return true; })->front().machine;
+    return machines;
+  };
+  EXPECT_EQ(chosen(1), chosen(1));
+  EXPECT_NE(chosen(1), chosen(2));
+}
+
 TEST(RequestPaths, AreNoneWhereNoMachineHasRoom) {
   const GenerationCluster cluster = cluster_of(2, {machine(0, 1), machine(1, 2)});
   RequestPaths paths(cluster, PathChoice::swarm, 1);
   EXPECT_EQ(paths.choose(10, [](int machine) { return machine == 0; }), std::nullopt);
+}
+
+TEST(RequestPaths, HaveNoLoadOfAWayThatThereIsNot) {
+  // Without room on the last machine nothing is chosen, and the next request finds both first ones as they were.
+  const GenerationCluster cluster = cluster_of(2, {machine(0, 1), machine(0, 1), machine(1, 2)});
+  RequestPaths paths(cluster, PathChoice::swarm, 1);
+  EXPECT_EQ(paths.choose(10, [](int machine) { return machine < 2; }), std::nullopt);
+  EXPECT_EQ(paths.choose(10, [](int) { return true; })->front().machine, 0);
 }
 
 TEST(RequestPaths, OfSwarmFavourTheQuickMachine) {
