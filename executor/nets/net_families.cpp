@@ -60,7 +60,8 @@ int transformers_picture_size(const std::filesystem::path& folder, const ConfigF
     if (!given.is_null()) return picture_size_from(given, file + ": " + key);
   }
   const Json given = fields.json().value("image_size", Json());
-  return given.is_null() ? NetShape().picture_size : picture_size_from(given, "config.json: image_size");
+  return given.is_null() ? NetShape().picture_size
+                         : picture_size_from(given, (folder / "config.json").string() + ": image_size");
 }
 
 void write_transformers_config(const NetFolder& source, const char* architecture, const std::filesystem::path& target) {

@@ -74,10 +74,13 @@ std::vector<std::string> vgg_label_names(const Json& config, const std::string& 
 double vgg_dropout(const Json& config, const std::string& file) {
   const Json arguments = vgg_object(config, "model_args", file);
   for (const auto& [key, value] : arguments.items()) {
-    const bool is_known = key == "num_classes" || key == "global_pool" || key == "drop_rate" ||
-                          (key == "in_chans" && value == 3) || (key == "mlp_ratio" && value == 1);
+    const bool is_known = key == "drop_rate" || (key == "num_classes" && value == config.value(key, Json())) ||
+                          (key == "global_pool" && value == "avg") || (key == "in_chans" && value == 3) ||
+                          (key == "mlp_ratio" && value == 1);
     if (!is_known)
-      throw InvalidInput(fmt::format("{}: model_args.{}", file, key), "must not be given: it is not computed here",
+      throw InvalidInput(fmt::format("{}: model_args.{}", file, key),
+                         key == "num_classes" ? "must be the num_classes beside model_args"
+                                              : "must not be given: it is not computed here",
                          value.dump());
   }
   const Json rate = arguments.value("drop_rate", Json());

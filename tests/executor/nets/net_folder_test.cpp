@@ -149,6 +149,9 @@ TEST_F(NetFolderTest, WhatIsNotComputedIsRefused) {
   file("config.json", kConfig);
   file("preprocessor_config.json", R"({"size": {"height": 16, "width": 17}})");
   says("preprocessor_config.json: size: must be a number of pixels up to 4096");
+  std::filesystem::remove(folder_ / "preprocessor_config.json");
+  file("config.json", R"({"model_type": "resnet", "image_size": 5000})");
+  says((folder_ / "config.json: image_size: must be a number of pixels up to 4096").string());
   file("config.json", R"({"model_type": "vit"})");
   says("config.json: must be of a net: model_type resnet, mobilenet_v1 or mobilenet_v2, or timm's architecture");
 }
@@ -159,6 +162,7 @@ TEST_F(NetFolderTest, WhatIsNotComputedOfAMobileNetIsRefused) {
     EXPECT_NE(refusal().find(words), std::string::npos) << refusal();
   };
   says(R"("hidden_act": "hard_swish")", "hidden_act: must be relu6 or relu: another one is not computed here");
+  says(R"("hidden_act": 6)", "hidden_act: must be relu6 or relu: another one is not computed here, is 6");
   says(R"("output_stride": 16)", "output_stride: must be 32: another one is not computed here");
   says(R"("num_channels": 1)", "num_channels: must be 3");
   says(R"("depth_multiplier": 1000)", "depth_multiplier: must be at most 64, is 1000");
@@ -175,6 +179,10 @@ TEST_F(NetFolderTest, WhatIsNotComputedOfAVggIsRefused) {
   says(vgg + R"("head_hidden_size": 100)",
        "head_hidden_size: must be 4096, of two linear layers before the last, or 512");
   says(vgg + R"("model_args": {"mlp_ratio": 0.5})", "model_args.mlp_ratio: must not be given: it is not computed here");
+  says(vgg + R"("model_args": {"global_pool": "max"})",
+       "model_args.global_pool: must not be given: it is not computed here, is \"max\"");
+  says(vgg + R"("num_classes": 10, "model_args": {"num_classes": 100})",
+       "model_args.num_classes: must be the num_classes beside model_args, is 100");
   says(vgg + R"("model_args": [])", "model_args: must be a JSON object, is []");
   says(vgg + R"("label_names": {"0": "cat"})", "label_names: must be a list of names");
   for (const char* size : {"[3, 24, 24]", "[3, 256, 256]"})
