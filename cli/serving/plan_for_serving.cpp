@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 
 #include "cli/plans/plan_files.h"
 #include "cli/serving/serving_plan_text.h"
@@ -141,14 +140,6 @@ ServingProblem problem_of(const ServingRequest& request) {
   return problem;
 }
 
-std::string explanation(const ServingProblem& problem, const ServingPlan& plan) {
-  std::map<std::string, std::string> why;
-  for (const auto& device_class : plan.device_classes)
-    if (devices_in_use(plan, device_class.name) == 0)
-      why[device_class.name] = why_unused(problem, plan, device_class.name);
-  return serving_explanation(plan, why);
-}
-
 }  // namespace
 
 int plan_for_serving(const ServingRequest& request) {
@@ -166,7 +157,8 @@ int plan_for_serving(const ServingRequest& request) {
   if (request.format == "json")
     print_result(json);
   else
-    print_result(serving_plan_text(plan, request.output) + (request.explain ? explanation(problem, plan) : ""));
+    print_result(serving_plan_text(plan, request.output) +
+                 (request.explain ? serving_explanation(plan, why_unused(problem, plan)) : ""));
   return 0;
 }
 

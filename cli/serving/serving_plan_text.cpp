@@ -23,7 +23,7 @@ std::string classes_text(const ServingPlan& plan) {
 std::string proof_text(const ServingPlan& plan) {
   const auto gap = optimality_gap(plan);
   if (!gap) return "a heuristic, without a bound";
-  if (*gap < 2e-5) return "which is proven to be the best to within 0.002 %";
+  if (is_proven_best(plan)) return "which is proven to be the best to within 0.002 %";
   return fmt::format("none is more than {:.2f} % better", 100 * *gap);
 }
 

@@ -118,6 +118,11 @@ std::optional<double> optimality_gap(const ServingPlan& plan) {
   return std::abs(*plan.objective_bound - plan.objective_value) / plan.objective_value;
 }
 
+bool is_proven_best(const ServingPlan& plan) {
+  const auto gap = optimality_gap(plan);
+  return gap && *gap < 2e-5;
+}
+
 Nanoseconds unloaded_latency_ns(const ServingPipeline& pipeline, int requests) {
   FROSTPIPE_CHECK(1 <= requests && requests <= pipeline.batch_size, "a plan has times up to its batch size");
   Nanoseconds latency = 0;

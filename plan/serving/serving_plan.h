@@ -131,6 +131,9 @@ struct ServingPlan {
 /// Between value and bound, as a part of the value; none without a bound.
 std::optional<double> optimality_gap(const ServingPlan& plan);
 
+/// Whether the bound leaves nothing to be found but what the exact methods pass over: a part of 10^-5, and rounding.
+bool is_proven_best(const ServingPlan& plan);
+
 /// Of a batch of `requests` <= the planned size from its first partition to its last where nothing is busy: compute,
 /// transfer and latency of every partition.
 Nanoseconds unloaded_latency_ns(const ServingPipeline& pipeline, int requests);

@@ -90,8 +90,7 @@ ServedModel pair_up(const ServingProblem& problem, double building, std::size_t 
       copies = std::min(copies, devices[k]);
       group[k] = 1;
     }
-    ServingProblem part = part_of(problem, n, group);
-    part.most_share = 1;
+    const ServingProblem part = part_of(problem, n, group);
     const auto sized = size_plan(part, {building});
     if (const auto* found = std::get_if<SizedPlan>(&sized)) {
       model = copied(plan_of(part, {building}, *found).models[0], copies);
@@ -113,10 +112,12 @@ ServedModel pair_up(const ServingProblem& problem, double building, std::size_t 
 
 }  // namespace
 
-ServingPlanResult dart_plan(const ServingProblem& problem, const std::vector<double>& building) {
+ServingPlanResult dart_plan(const ServingProblem& problem) {
   if (problem.objective == ServingObjective::cost)
     throw InvalidInput("--objective", "must be throughput with ppipe-dart, which seeks no cheapest plan", "cost");
-  auto plain = size_plan(without_pipelines(problem), building);
+  const ServingProblem whole_models = without_pipelines(problem);
+  const auto building = building_rates(whole_models);
+  auto plain = size_plan(whole_models, building);
   if (const auto* none = std::get_if<Infeasible>(&plain)) return *none;
   auto& sized = std::get<SizedPlan>(plain);
   shrink(sized);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "plan/serving/limits.h"
 #include "planner/serving/dart.h"
@@ -142,6 +143,12 @@ ServingProblem without_pipelines(ServingProblem problem) {
   return problem;
 }
 
+ServingProblem as_solved(ServingProblem problem, ServingMethod method) {
+  if (method == ServingMethod::ppipe_np) return without_pipelines(std::move(problem));
+  if (method == ServingMethod::ppipe_dart) problem.most_share = 1;
+  return problem;
+}
+
 std::vector<double> building_rates(const ServingProblem& problem) {
   std::vector<double> rates(problem.models.size(), 0);
   for (std::size_t n = 0; n < rates.size(); ++n) rates[n] = problem.models[n].building_requests_per_second.value_or(0);
@@ -153,9 +160,9 @@ std::vector<double> building_rates(const ServingProblem& problem) {
 ServingPlanResult make_serving_plan(ServingMethod method, const ServingProblem& problem) {
   require_models(problem);
   require_classes(problem);
-  const ServingProblem solved = method == ServingMethod::ppipe ? problem : without_pipelines(problem);
+  const ServingProblem solved = as_solved(problem, method);
+  if (method == ServingMethod::ppipe_dart) return dart_plan(solved);
   const auto building = building_rates(solved);
-  if (method == ServingMethod::ppipe_dart) return dart_plan(problem, building);
   auto sized = size_plan(solved, building);
   if (const auto* none = std::get_if<Infeasible>(&sized)) return *none;
   ServingPlan plan = plan_of(problem, building, std::get<SizedPlan>(sized));

@@ -23,6 +23,10 @@ std::variant<SizedPlan, Infeasible> size_plan(const ServingProblem& problem, con
 /// The same problem with one whole device to a pipeline's only pool.
 ServingProblem without_pipelines(ServingProblem problem);
 
+/// The same problem with the pipelines that the method chooses from: ppipe_np has one pool to a pipeline, and that and
+/// ppipe_dart have whole devices only.
+ServingProblem as_solved(ServingProblem problem, ServingMethod method);
+
 /// Of each model, as it says, else what a plan without pipelines gives it that builds batches in no time, else what a
 /// plan of the problem itself does; 0 for models that cannot be served at all.
 std::vector<double> building_rates(const ServingProblem& problem);

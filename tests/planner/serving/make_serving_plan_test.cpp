@@ -8,40 +8,18 @@
 
 #include "planner/serving/device_classes.h"
 #include "planner/serving/pipeline_candidates.h"
-#include "planner/serving/unused_class.h"
 #include "tests/plan/examples.h"
+#include "tests/planner/serving/two_devices.h"
 
 namespace frostpipe {
 namespace {
 
+using examples::kMillisecond;
 using examples::message_of;
+using examples::model_of_two_blocks;
+using examples::planned;
+using examples::two_devices;
 using testing::HasSubstr;
-
-constexpr Nanoseconds kMillisecond = 1'000'000;
-
-/// Two blocks. The first takes 4 ms on both classes, the second 4 ms on the fast and 20 ms on the slow one.
-ModelToServe model_of_two_blocks() {
-  ServingProfile profile{.model_name = "net", .block_ends = {1, 2}, .weight_bytes = {100, 100}, .cut_bytes = {1000}};
-  profile.times = {{.device_type = "fast", .forward_ns = {{4 * kMillisecond}, {4 * kMillisecond}}},
-                   {.device_type = "slow", .forward_ns = {{4 * kMillisecond}, {20 * kMillisecond}}}};
-  return {.name = "net", .objective_ns = 20 * kMillisecond, .profile = profile};
-}
-
-/// One fast and one slow device, 1 ms for the bytes of the cut, a margin of 40 %: 12 ms for a request.
-ServingProblem two_devices() {
-  return {.classes = {{.name = "fast", .count = 1, .bandwidth_bytes_per_second = 1'000'000, .price_per_hour = 3},
-                      {.name = "slow", .count = 1, .bandwidth_bytes_per_second = 1'000'000, .price_per_hour = 1}},
-          .models = {model_of_two_blocks()}};
-}
-
-ServingPlan planned(ServingMethod method, const ServingProblem& problem) {
-  auto result = make_serving_plan(method, problem);
-  if (const auto* none = std::get_if<Infeasible>(&result)) throw std::runtime_error(none->reason);
-  auto plan = std::get<ServingPlan>(std::move(result));
-  validate(plan, "plan");
-  EXPECT_EQ(serving_plan_from_json(to_json(plan), "plan"), plan);
-  return plan;
-}
 
 std::string reason(ServingMethod method, const ServingProblem& problem) {
   const auto result = make_serving_plan(method, problem);
@@ -50,7 +28,20 @@ std::string reason(ServingMethod method, const ServingProblem& problem) {
 
 // Alone the fast device does 125 requests/s (8 ms); with the slow one for the first block both do 250 (4 ms each, 9 ms
 // of latency with the transfer).
-// The same with both devices fast: 2 / 8 ms. Of two heads that share the first block it is 2 / (4 + 2 x 4) ms.
+TEST(MakeServingPlan, PutsTheWeakClassWhereItIsLeastBad) {
+  const auto plan = planned(ServingMethod::ppipe, two_devices());
+  EXPECT_DOUBLE_EQ(plan.objective_value, 250);
+  ASSERT_EQ(plan.models[0].pipelines.size(), 1u);
+  const auto& [first, second] =
+      std::tie(plan.models[0].pipelines[0].partitions[0], plan.models[0].pipelines[0].partitions[1]);
+  EXPECT_EQ(first.device_class, "slow");
+  EXPECT_EQ(second.device_class, "fast");
+  EXPECT_EQ(second.transfer_ns, kMillisecond);
+  EXPECT_DOUBLE_EQ(planned(ServingMethod::ppipe_np, two_devices()).objective_value, 125);
+  EXPECT_DOUBLE_EQ(planned(ServingMethod::ppipe_dart, two_devices()).objective_value, 250);
+}
+
+// On two fast devices it is 2 / 8 ms. Of two heads that share the first block it is 2 / (4 + 2 x 4) ms.
 TEST(MakeServingPlan, ComputesASharedPrefixOnceForAllHeads) {
   auto problem = two_devices();
   problem.classes = {{.name = "fast", .count = 2}};
@@ -65,19 +56,6 @@ TEST(MakeServingPlan, ComputesASharedPrefixOnceForAllHeads) {
     EXPECT_DOUBLE_EQ(plan.objective_value, 2 / 12e-3);
     EXPECT_EQ(plan.models[0].shared_prefix, model.shared_prefix);
   }
-}
-
-TEST(MakeServingPlan, PutsTheWeakClassWhereItIsLeastBad) {
-  const auto plan = planned(ServingMethod::ppipe, two_devices());
-  EXPECT_DOUBLE_EQ(plan.objective_value, 250);
-  ASSERT_EQ(plan.models[0].pipelines.size(), 1u);
-  const auto& [first, second] =
-      std::tie(plan.models[0].pipelines[0].partitions[0], plan.models[0].pipelines[0].partitions[1]);
-  EXPECT_EQ(first.device_class, "slow");
-  EXPECT_EQ(second.device_class, "fast");
-  EXPECT_EQ(second.transfer_ns, kMillisecond);
-  EXPECT_DOUBLE_EQ(planned(ServingMethod::ppipe_np, two_devices()).objective_value, 125);
-  EXPECT_DOUBLE_EQ(planned(ServingMethod::ppipe_dart, two_devices()).objective_value, 250);
 }
 
 // Ten slow devices to a server leave each a tenth of the card: 100 requests/s, and the fast one alone does 125.
@@ -254,35 +232,6 @@ TEST(MakeServingPlan, TakesThreeClassesAndThreePartitions) {
   const auto plan = planned(ServingMethod::ppipe, problem);  // each class has a block of 2 ms
   EXPECT_DOUBLE_EQ(plan.objective_value, 500);
   EXPECT_EQ(plan.models[0].pipelines[0].partitions.size(), 3u);
-}
-
-// On "fast" the model takes 8 ms; on "slow" it takes 24 ms, of which its first block 4 ms; 12 ms are there.
-TEST(UnusedClass, IsTooSlowOrTooSmallOrTooExpensive) {
-  auto problem = two_devices();
-  const auto why = [&](ServingMethod method) {
-    const auto plan = planned(method, problem);
-    EXPECT_EQ(devices_in_use(plan, "slow"), 0);
-    return why_unused(problem, plan, "slow");
-  };
-  EXPECT_EQ(why(ServingMethod::ppipe_np), "no pipeline with it answers in time");
-  problem.memory_limit_bytes = {std::nullopt, 50};
-  EXPECT_EQ(why(ServingMethod::ppipe), "what a pipeline would put on it does not fit into its memory");
-  problem = two_devices();
-  problem.objective = ServingObjective::cost;
-  problem.models[0].required_requests_per_second = 100;
-  EXPECT_EQ(why(ServingMethod::ppipe), "the required rates are cheaper without it");
-}
-
-// Two models have a fast device each, 125 requests/s; with the slow one the first would do 250, the other not.
-TEST(UnusedClass, WouldNotHelpTheModelThatGetsLeast) {
-  auto problem = two_devices();
-  problem.classes[0].count = 2;
-  problem.models.push_back(model_of_two_blocks());
-  problem.models[1].name = "other";
-  problem.models[1].profile.times.pop_back();
-  auto plan = planned(ServingMethod::ppipe, problem);
-  EXPECT_DOUBLE_EQ(plan.objective_value, 125);
-  EXPECT_EQ(why_unused(problem, plan, "slow"), "it would not raise the least throughput per weight");
 }
 
 TEST(DeviceClasses, AreTheClustersDevicesByType) {
