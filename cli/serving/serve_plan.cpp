@@ -44,10 +44,7 @@ std::map<std::string, ServableModel> servable_models(const ServeOptions& options
     for (const ServedModel& planned : plan.models) models[planned.name] = emulated_model(planned);
     return models;
   }
-  require_planned_models(plan, options.models, options.heads);
-  std::vector<std::vector<HeadFolder>> folders;  // none is opened before all options are known to be right
-  for (const ServedModel& planned : plan.models)
-    folders.push_back(served_folders(planned, options.models, options.heads));
+  const auto folders = served_folders(plan, options.models, options.heads);
   for (std::size_t i = 0; i < folders.size(); ++i) {
     const ServedModel& planned = plan.models[i];
     ServableModel& model = models[planned.name] = open_model(folders[i], planned, plan.dtype);

@@ -9,7 +9,7 @@ import unittest
 from pathlib import Path
 
 from serving_server import ServerCase, children_of
-from support import MS, has_executor, serving_pool, synthetic_serving_plan
+from support import MS, serving_pool, synthetic_serving_plan
 
 
 class ServeTest(ServerCase):
@@ -108,7 +108,7 @@ class ServeTest(ServerCase):
         server.wait()
         self.wait_until(lambda: not any(Path(f"/proc/{worker}").exists() for worker in workers), "their end")
 
-    def test_heads_of_a_shared_prefix_are_emulated_together(self):
+    def test_a_plan_with_heads_is_emulated_and_one_with_fewer_is_not_taken(self):
         plan = {**synthetic_serving_plan(), "version": 5}
         plan["models"][0]["shared_prefix"] = {"layers": 1, "heads": 3}
         self.write("serving.json", plan)
@@ -122,37 +122,13 @@ class ServeTest(ServerCase):
         for model in self.result(server):
             self.assert_all_have_an_end(model)
 
-    def test_folders_are_as_many_as_the_plan_has_heads(self):
-        plan = {**synthetic_serving_plan(), "version": 5}
-        plan["models"][0]["shared_prefix"] = {"layers": 1, "heads": 2}
-        self.write("heads.json", plan)
-        for options, says in (
-                ([], "--head NAME=FOLDER: must be given 2 times for large, as the plan has heads (or --emulate), is "
-                     "given 0 times"),
-                (["--head", "large=a=x"], "is given 1 times"),
-                (["--head", "large=a=x", "--head", "large=b=y", "--model", "large=z"],
-                 "--model: the plan has 2 heads of large; give --head NAME=FOLDER for each"),
-                (["--head", "large=a=x", "--head", "large=a=y"],
-                 '--head: must have another name for each head, and "a" is there twice'),
-                (["--head", "small=a=x", "--head", "large=a=x", "--head", "large=b=y"],
-                 "--head: the plan has one head of small; give --model small=FOLDER, or plan with --heads K "
-                 "--shared-layers N"),
-                (["--head", "a"], '--head: must be [MODEL=]NAME=FOLDER, is "a"'),
-                (["--head", "=a"], '--head: must be [MODEL=]NAME=FOLDER, is "=a"'),
-                (["--head", "a="], '--head: must be [MODEL=]NAME=FOLDER, is "a="'),
-                (["--emulate", "--head", "large=a=x"], "--emulate: computes nothing, so it takes no --head")):
-            self.refused_by_serve("heads.json", *options, code=2, says=says)
-        self.refused_by_serve("heads.json", "--head", "other=a=x", code=1, says='is "other"')
-
-    def refused_by_serve(self, plan, *options, code, says):
-        if "--emulate" in options or has_executor():
-            self.assert_refused("serve", plan, *options, code=code, says=says)
-
     def test_what_is_wrong_is_said(self):
         self.assert_refused("serve", "none.json", "--emulate", says="none.json")
         self.assert_refused("serve", "profile.json", "--emulate", says="profile.json")
         self.assert_refused("serve", "serving.json", "--emulate", "--model", "folder", code=2,
                             says="--emulate: computes nothing, so it takes no --model")
+        self.assert_refused("serve", "serving.json", "--emulate", "--head", "a=x", code=2,
+                            says="--emulate: computes nothing, so it takes no --head")
         self.assert_refused("serve", "serving.json", "--emulate", "--load-factor", 1, "--rate", 1, code=2,
                             says="--rate excludes --load-factor")
         self.assert_refused("serve", "serving.json", "--emulate", "--port", 70000, code=2, says="--port")

@@ -1,0 +1,93 @@
+#include "cli/serving/served_folders.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <exception>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cli/shared/usage_error.h"
+#include "profiles/error.h"
+
+namespace frostpipe {
+namespace {
+
+using testing::HasSubstr;
+using Values = std::vector<std::string>;
+using NamesAndFolders = std::vector<std::vector<std::pair<std::string, std::string>>>;
+
+ServedModel with_two_heads(const std::string& name) {
+  return {.name = name, .shared_prefix = SharedPrefix{.layers = 1, .heads = 2}};
+}
+
+NamesAndFolders folders_of(const ServingPlan& plan, const Values& models, const Values& heads) {
+  NamesAndFolders all;
+  for (const std::vector<HeadFolder>& folders : served_folders(plan, models, heads)) {
+    auto& of_model = all.emplace_back();
+    for (const HeadFolder& head : folders) of_model.emplace_back(head.name, head.folder.string());
+  }
+  return all;
+}
+
+/// Of a plan with two heads of "large" and one of "small".
+template <class Error>
+std::string refusal(const Values& models, const Values& heads) {
+  try {
+    served_folders({.models = {with_two_heads("large"), {.name = "small"}}}, models, heads);
+  } catch (const Error& error) {
+    return error.what();
+  } catch (const std::exception& error) {
+    return std::string("another error: ") + error.what();
+  }
+  return "no error";
+}
+
+TEST(ServedFolders, AreOfTheModelThatIsNamedOrOfAny) {
+  const ServingPlan plan{.models = {{.name = "large"}, {.name = "small"}}};
+  EXPECT_EQ(folders_of(plan, {"large=x", "small=y"}, {}), (NamesAndFolders{{{"", "x"}}, {{"", "y"}}}));
+  EXPECT_EQ(folders_of(plan, {"large=x", "y", "z"}, {}), (NamesAndFolders{{{"", "x"}}, {{"", "z"}}}));
+  const ServingPlan with_heads{.models = {with_two_heads("large"), with_two_heads("small")}};
+  EXPECT_EQ(folders_of(with_heads, {}, {"b=x", "small=a=y", "large=a=z"}),
+            (NamesAndFolders{{{"b", "x"}, {"a", "z"}}, {{"b", "x"}, {"a", "y"}}}));
+  EXPECT_EQ(folders_of({.models = {with_two_heads("net"), {.name = "small"}}}, {"small=x"}, {"net=a=y", "net=b=z"}),
+            (NamesAndFolders{{{"a", "y"}, {"b", "z"}}, {{"", "x"}}}));
+}
+
+TEST(ServedFolders, MayHoldEqualsSigns) {
+  const ServingPlan plan{.models = {with_two_heads("net")}};
+  EXPECT_EQ(folders_of(plan, {}, {"a=runs/lr=0.1/model", "net=b=runs/lr=0.2/model"}),
+            (NamesAndFolders{{{"a", "runs/lr=0.1/model"}, {"b", "runs/lr=0.2/model"}}}));
+  EXPECT_EQ(folders_of(plan, {}, {"net=x", "tone=y=z"}), (NamesAndFolders{{{"net", "x"}, {"tone", "y=z"}}}));
+  EXPECT_EQ(folders_of({.models = {{.name = "net"}}}, {"net=runs/lr=0.1/model"}, {}),
+            (NamesAndFolders{{{"", "runs/lr=0.1/model"}}}));
+  EXPECT_EQ(folders_of({.models = {{.name = "runs/lr"}, {.name = "runs/lr=1"}}}, {"runs/lr=1=x", "runs/lr=y"}, {}),
+            (NamesAndFolders{{{"", "y"}}, {{"", "x"}}}));
+}
+
+TEST(ServedFolders, AreAsManyAsThePlanHas) {
+  EXPECT_EQ(refusal<UsageError>({}, {}),
+            "--head NAME=FOLDER: must be given 2 times for large, as the plan has heads (or --emulate), is given 0 "
+            "times");
+  EXPECT_THAT(refusal<UsageError>({}, {"large=a=x"}), HasSubstr("is given 1 times"));
+  EXPECT_EQ(refusal<UsageError>({"large=z"}, {"large=a=x", "large=b=y"}),
+            "--model: the plan has 2 heads of large; give --head NAME=FOLDER for each");
+  EXPECT_EQ(refusal<UsageError>({}, {"large=a=x", "large=b=y"}),
+            "--model small=FOLDER: is required, for the plan serves it (or --emulate)");
+  EXPECT_EQ(refusal<UsageError>({}, {"large=a=x", "large=a=y"}),
+            "--head: must have another name for each head, and \"a\" is there twice");
+  EXPECT_EQ(refusal<UsageError>({}, {"small=a=x", "large=a=x", "large=b=y"}),
+            "--head: the plan has one head of small; give --model small=FOLDER, or plan with --heads K "
+            "--shared-layers N");
+}
+
+TEST(ServedFolders, AreRefusedWhereNameOrFolderIsMissingOrTheModelIsUnknown) {
+  for (const std::string value : {"a", "=a", "a=", "large==x", "large=a="})
+    EXPECT_EQ(refusal<UsageError>({}, {value}), "--head: must be [MODEL=]NAME=FOLDER, is \"" + value + "\"");
+  EXPECT_EQ(refusal<InvalidInput>({"other=x"}, {}),
+            "--model: must name a model of the plan: \"large\", \"small\", is \"other\"");
+}
+
+}  // namespace
+}  // namespace frostpipe
