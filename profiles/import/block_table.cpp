@@ -15,11 +15,12 @@ struct TableName {
   std::string model, device;
 };
 
-/// Of "MODEL-GPU-SHARE.csv"; any other name is the model's, on a device "imported".
-TableName name_in(const std::string& stem) {
+/// Of "MODEL-GPU-SHARE.csv", in any folder; any other path is the model's name, on a device "imported".
+TableName name_in(std::string_view source) {
+  const std::string stem = std::filesystem::path(source).stem().string();
   const std::size_t last = stem.rfind('-');
   const std::size_t before = last == std::string::npos || last == 0 ? std::string::npos : stem.rfind('-', last - 1);
-  if (before == std::string::npos || before == 0) return {stem, "imported"};
+  if (before == std::string::npos || before == 0) return {std::string(source), "imported"};
   const std::string gpu = stem.substr(before + 1, last - before - 1), share = stem.substr(last + 1);
   return {stem.substr(0, before), share == "1" ? gpu : fmt::format("1/{} {}", share, gpu)};
 }
@@ -55,7 +56,7 @@ Profile import_block_table(std::string_view text, std::string_view source, const
   const auto rows = block_table_rows(text, source);
   if (rows.size() < 2)
     throw InvalidInput(std::string(source), "must have at least two blocks", std::to_string(rows.size()));
-  const auto [model, device] = name_in(std::filesystem::path(source).stem().string());
+  const auto [model, device] = name_in(source);
   Profile profile{.model = chain_of(model, static_cast<int>(rows.size()))};
   profile.machine = fmt::format(
       "imported from {}, not measured here; forward times only: backwards are taken as twice as long, messages as "

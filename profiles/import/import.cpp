@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <filesystem>
 #include <map>
 #include <set>
 
@@ -161,7 +160,7 @@ Profile import_profile(std::string_view text, std::string_view source, const Imp
 
   Profile profile;
   profile.machine = fmt::format("imported from {}, not measured here", source);
-  profile.model = {.name = std::filesystem::path(source).stem().string(), .hidden_size = 1, .layers = {}, .edges = {}};
+  profile.model = {.name = std::string(source), .hidden_size = 1, .layers = {}, .edges = {}};
   const int n = static_cast<int>(order.size());
   for (int i = 0; i < n; ++i) {
     const Node& node = graph.nodes.at(order[i]);

@@ -24,8 +24,8 @@ struct ImportOptions {
 /// Also Sailor's per-layer seconds by micro-batch and tensor-parallel size (MODEL_DEVICE_profile.json; layers' sizes
 /// from llm_info.json in the same folder), and tables like PPipe's of microseconds (MODEL-GPU-SHARE.csv: a row per
 /// block, a column per batch size 1, 2, ...; forward only, so that a backward is taken as twice as long and nothing is
-/// known of sizes). The model is called MODEL where the file's name holds it, else as the file without folder and
-/// extension. Throws InvalidInput that names the line, the missing file, or a cycle.
+/// known of sizes). The model is called MODEL where the file's name holds it, else `source`. Throws InvalidInput that
+/// names the line, the missing file, or a cycle.
 Profile import_profile(std::string_view text, std::string_view source, const ImportOptions& options);
 
 }  // namespace frostpipe

@@ -44,7 +44,7 @@ std::string import_error(std::string_view text) {
 
 TEST(ImportProfile, AGraphBecomesAChainWithAllThatCrossesItsCuts) {
   const Profile profile = import_profile(kDiamond, "my/graph.txt", {.measured_samples = 10, .global_batch_size = 20});
-  EXPECT_EQ(profile.model.name, "graph");
+  EXPECT_EQ(profile.model.name, "my/graph.txt");  // nets lie in folders of their own, and their graphs are named alike
   ASSERT_EQ(profile.model.layers.size(), 5);
   EXPECT_EQ(profile.model.layers[2].name, "node3 Conv2d(3, 4)");
   EXPECT_EQ(profile.model.layers[2].parameter_count, 20);
@@ -158,7 +158,7 @@ TEST(ImportBlockTable, IsForwardTimesByBatchSize) {
   EXPECT_EQ(profile_from_json(to_json(profile), "again"), profile);
   EXPECT_EQ(profile.model.name, "net-big");  // as of other devices, with which it is planned
   const Profile named_freely = import_profile("100\n200\n", "some/net.csv", {});
-  EXPECT_EQ(named_freely.model.name, "net");
+  EXPECT_EQ(named_freely.model.name, "some/net.csv");
   EXPECT_EQ(named_freely.measurements.front().key.device_type, "imported");
   EXPECT_THAT(import_error("100,150\n200\n"), HasSubstr("line 2: must have 2 columns"));
   EXPECT_THAT(import_error("100,abc\n200,3\n"), HasSubstr("line 1: must be whole microseconds"));
