@@ -11,6 +11,9 @@
 namespace frostpipe {
 namespace {
 
+/// Of a layer in a file (json::kDuration): sums over layers stay within 64 bits, and no objective is as long.
+constexpr Nanoseconds kMostLayerNs = 1'000'000'000'000'000;
+
 std::set<std::string> device_types(const Profile& profile, DType dtype) {
   std::set<std::string> types;
   for (const auto& [key, cost] : profile.measurements)
@@ -146,7 +149,7 @@ ServingProfile with_heads(ServingProfile layers, int shared_layers, int heads) {
     layers.weight_bytes[layer] *= heads;
     if (layer < layers.cut_bytes.size()) layers.cut_bytes[layer] *= heads;
     for (BlockTimes& times : layers.times) {
-      for (Nanoseconds& forward : times.forward_ns[layer]) forward *= heads;
+      for (Nanoseconds& forward : times.forward_ns[layer]) forward = std::min(forward * heads, kMostLayerNs);
       if (times.working_bytes.empty()) continue;
       for (std::size_t b = 0; b < times.working_bytes[layer].size(); ++b)
         times.working_bytes[layer][b] += static_cast<Bytes>(b + 1) * shared_output;

@@ -56,9 +56,9 @@ ServingProfile serving_profile_of(const std::vector<Profile>& profiles, DType dt
 ServingProfile join_blocks(const ServingProfile& profile, const std::vector<int>& ends);
 
 /// Of `heads` models that share the layers before `shared_layers`, where every request is answered by all of them.
-/// Behind those, each layer takes `heads` times as long, one head after the other, holds as many weights and hands on
-/// as many activations; what the shared layers gave stays until the last head has had it. `layers`: every layer a
-/// block. Requires 1 <= shared_layers < num_blocks.
+/// Behind those, each layer takes `heads` times as long, one head after the other, but at most 10^15 ns, holds as many
+/// weights and hands on as many activations; what the shared layers gave stays until the last head has had it.
+/// `layers`: every layer a block. Requires 1 <= shared_layers < num_blocks.
 ServingProfile with_heads(ServingProfile layers, int shared_layers, int heads);
 
 }  // namespace frostpipe

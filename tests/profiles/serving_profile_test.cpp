@@ -61,6 +61,16 @@ TEST(ServingProfile, OfSeveralHeadsHasTheLayersBehindTheSharedOnesOncePerHead) {
                           ElementsAre(4007 + 2000, 8007 + 4000)));
 }
 
+// 150 layers of the longest time that a file holds; 64 heads of them, added up, would be beyond 64 bits.
+TEST(ServingProfile, OfSeveralHeadsHasNoLayerThatIsLongerThanAFileCanSay) {
+  constexpr Nanoseconds kLongest = 1'000'000'000'000'000;
+  ServingProfile layers{.weight_bytes = std::vector<Bytes>(150, 1), .cut_bytes = std::vector<Bytes>(149, 1)};
+  for (int layer = 1; layer <= 150; ++layer) layers.block_ends.push_back(layer);
+  layers.times = {{.device_type = "L4", .forward_ns = std::vector<std::vector<Nanoseconds>>(150, {kLongest})}};
+  const auto joined = join_blocks(with_heads(layers, 1, 64), {150});
+  EXPECT_THAT(joined.times[0].forward_ns, ElementsAre(ElementsAre(150 * kLongest)));
+}
+
 TEST(ServingProfile, RefusesTwoProfilesOfOneDeviceType) {
   EXPECT_THAT(message_of([] {
                 serving_profile_of({measured("L4"), measured("L4")}, DType::kFloat32, 1, 1);
