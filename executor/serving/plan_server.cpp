@@ -134,14 +134,13 @@ void PlanServer::require_replaceable(const ServingPlan& plan) const {
     throw InvalidInput(fmt::format("the new plan serves {}, not {}; it is not taken", fmt::join(names_of(plan), ", "),
                                    fmt::join(names_, ", ")));
   for (std::size_t i = 0; i < plan.models.size(); ++i) {
-    if (plan.models[i].tokens != service_->plan.models[i].tokens)
-      throw InvalidInput(fmt::format("the new plan is for {} tokens of {}, not {}; it is not taken",
-                                     plan.models[i].tokens, names_[i], service_->plan.models[i].tokens));
-  }
-  for (std::size_t i = 0; i < plan.models.size(); ++i) {
-    if (plan.models[i].shared_prefix != service_->plan.models[i].shared_prefix)
-      throw InvalidInput(fmt::format("the new plan has {} of {}, not {}; it is not taken", heads_text(plan.models[i]),
-                                     names_[i], heads_text(service_->plan.models[i])));
+    const ServedModel &now = service_->plan.models[i], &next = plan.models[i];
+    if (next.tokens != now.tokens)
+      throw InvalidInput(fmt::format("the new plan is for {} tokens of {}, not {}; it is not taken", next.tokens,
+                                     names_[i], now.tokens));
+    if (next.shared_prefix != now.shared_prefix)
+      throw InvalidInput(fmt::format("the new plan has {} of {}, not {}; it is not taken", heads_text(next), names_[i],
+                                     heads_text(now)));
   }
   // Answers differ, and buffers hold activations of one type.
   if (plan.dtype != service_->plan.dtype)

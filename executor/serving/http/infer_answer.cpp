@@ -24,13 +24,6 @@ Json value_of(std::size_t index, ServedTask task, const HeadForm& head, std::spa
   return index == 0 ? Json(head.label_names[label]) : Json(label);
 }
 
-/// The same of all heads, whose outputs and values stand one after the other.
-Json value_of(std::size_t index, const RequestForm& form, std::span<const double> values) {
-  const std::size_t outputs = output_tensors_of_head(form.task).size(), size = answer_size(form.task);
-  const std::size_t head = index / outputs;
-  return value_of(index % outputs, form.task, form.heads[head], values.subspan(head * size, size));
-}
-
 std::string dumped(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
 }  // namespace
@@ -38,10 +31,14 @@ std::string dumped(const Json& json) { return json.dump(-1, ' ', false, Json::er
 std::string infer_answer(std::string_view model, const RequestForm& form, const InferRequest& request,
                          const std::vector<RequestAnswer>& answers) {
   const std::vector<TensorForm> tensors = output_tensors(form);
+  const std::size_t outputs_per_head = tensors.size() / form.heads.size(), size = answer_size(form.task);
   Json outputs = Json::array();
   const auto add = [&](std::size_t index) {
+    const std::size_t head = index / outputs_per_head, output = index % outputs_per_head;
     Json data = Json::array();
-    for (const RequestAnswer& answer : answers) data.push_back(value_of(index, form, answer.values));
+    for (const RequestAnswer& answer : answers)
+      data.push_back(
+          value_of(output, form.task, form.heads[head], std::span(answer.values).subspan(head * size, size)));
     outputs.push_back({{"name", tensors[index].name},
                        {"datatype", tensors[index].datatype},
                        {"shape", Json::array({answers.size()})},
@@ -50,8 +47,7 @@ std::string infer_answer(std::string_view model, const RequestForm& form, const 
   FROSTPIPE_CHECK(answers.size() == request.rows.size(), "each row has an answer");
   if (!answers.empty() && !answers.front().values.empty()) {
     for (const RequestAnswer& answer : answers)
-      FROSTPIPE_CHECK(answer.values.size() == form.heads.size() * answer_size(form.task),
-                      "all rows are answered in the model's form");
+      FROSTPIPE_CHECK(answer.values.size() == form.heads.size() * size, "all rows are answered in the model's form");
     if (request.outputs.empty()) {
       for (std::size_t i = 0; i < tensors.size(); ++i) add(i);
     }

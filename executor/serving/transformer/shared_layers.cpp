@@ -4,7 +4,10 @@
 
 #include <cstring>
 #include <filesystem>
+#include <optional>
+#include <span>
 #include <string>
+#include <utility>
 
 #include "executor/models/folder/preprocessor_config.h"
 #include "executor/models/layer_state.h"
@@ -58,14 +61,27 @@ void require_same_shape(const ModelFolder& first, const ModelFolder& other) {
     refuse(first, other, "qkv_bias", fmt::format("{}", one.has_qkv_bias), fmt::format("{}", two.has_qkv_bias));
 }
 
-std::string text_in(const ModelFolder& folder, const char* name) {
-  return std::filesystem::exists(folder.path / name) ? read_text_file(folder.path / name) : std::string();
+std::optional<std::string> text_in(const ModelFolder& folder, const char* name) {
+  if (!std::filesystem::exists(folder.path / name)) return std::nullopt;
+  return read_text_file(folder.path / name);
+}
+
+void require_same_file(const ModelFolder& first, const ModelFolder& other, const char* name) {
+  const std::optional<std::string> one = text_in(first, name), two = text_in(other, name);
+  if (one == two) return;
+  if (!two)
+    throw InvalidInput(fmt::format("{}: is without {}, which {} has, whose layers it shares", other.path.string(), name,
+                                   first.path.string()));
+  if (!one)
+    throw InvalidInput(fmt::format("{}: has {}, and {}, whose layers it shares, is without", other.path.string(), name,
+                                   first.path.string()));
+  refuse(first, other, name, "the tokenizer's file", "another one");
 }
 
 /// Tokens, or pixels, of a request are those of all heads.
 void require_same_inputs(const ModelFolder& first, const ModelFolder& other) {
   for (const char* name : {"vocab.txt", "vocab.json", "merges.txt", "tokenizer.json", "tokenizer_config.json"})
-    if (text_in(first, name) != text_in(other, name)) refuse(first, other, name, "the tokenizer's file", "another one");
+    require_same_file(first, other, name);
   if (first.config.task != Task::image_classification) return;
   const Normalisation one = read_normalisation(first.path), two = read_normalisation(other.path);
   if (one.mean != two.mean || one.deviation != two.deviation)
@@ -74,27 +90,26 @@ void require_same_inputs(const ModelFolder& first, const ModelFolder& other) {
 
 }  // namespace
 
-int num_shared_layers(const ModelFolder& one, const ModelFolder& other) {
-  const WeightFiles files_of_one(one.path), files_of_other(other.path);
-  const int num_layers = static_cast<int>(model_of(one.config, one.name).layers.size());
-  int layer = 0;
-  while (layer < num_layers &&
-         have_equal_bits(weights_of(one, files_of_one, layer), weights_of(other, files_of_other, layer)))
-    ++layer;
-  return layer;
-}
-
 void require_shared_layers(const std::vector<ModelFolder>& folders, int shared_layers) {
   const ModelFolder& first = folders.front();
-  for (const ModelFolder& other : folders) {
+  const std::span others = std::span(folders).subspan(1);
+  for (const ModelFolder& other : others) {
     require_same_shape(first, other);
     require_same_inputs(first, other);
-    const int found = &other == &first ? shared_layers : num_shared_layers(first, other);
-    if (found >= shared_layers) continue;
-    throw InvalidInput(
-        fmt::format("{}: must have the first {} layers of {}, which the plan computes once, and shares {}{}",
-                    other.path.string(), shared_layers, first.path.string(), found == 0 ? "none" : "only the first ",
-                    found == 0 ? "" : fmt::format("{}; plan with --shared-layers {}", found, found)));
+  }
+  const WeightFiles files_of_first(first.path);
+  std::vector<WeightFiles> files;
+  for (const ModelFolder& other : others) files.emplace_back(other.path);
+  // Layer by layer, so that the first difference found is that after the fewest layers, of all models.
+  for (int layer = 0; layer < shared_layers; ++layer) {
+    const at::Tensor weights = weights_of(first, files_of_first, layer);
+    for (std::size_t i = 0; i < others.size(); ++i) {
+      if (have_equal_bits(weights, weights_of(others[i], files[i], layer))) continue;
+      throw InvalidInput(
+          fmt::format("{}: must have the first {} layers of {}, which the plan computes once, and shares {}",
+                      others[i].path.string(), shared_layers, first.path.string(),
+                      layer == 0 ? "none" : fmt::format("only the first {0}; plan with --shared-layers {0}", layer)));
+    }
   }
 }
 

@@ -131,12 +131,14 @@ class TransformerPartition final : public PartitionCompute {
     numbers_.resize(order.lengths.size());
     std::iota(numbers_.begin(), numbers_.end(), 0);
     const MiniBatch batch{.samples = numbers_, .lengths = order.lengths};
-    at::Tensor shared;
-    if (shared_) shared = shared_->evaluate(batch, activation(order, buffer, 0));
+    const bool is_behind_shared = begin_ > shared_layers_;
+    at::Tensor shared;  // what all heads go on from
+    if (!is_behind_shared) shared = activation(order, buffer, 0);
+    if (shared_) shared = shared_->evaluate(batch, shared);
     if (own_.empty()) return put(shared, buffer.activation());
-    // The last head first: where another worker has computed the shared layers, their output is at head 0's place.
+    // The last head first: what all go on from may still lie in the buffer, at head 0's place.
     for (int head = static_cast<int>(own_.size()) - 1; head >= 0; --head) {
-      const at::Tensor input = shared_ ? shared : activation(order, buffer, begin_ > shared_layers_ ? head : 0);
+      const at::Tensor input = is_behind_shared ? activation(order, buffer, head) : shared;
       const at::Tensor output = own_[head]->evaluate(batch, input);
       if (is_last_)
         put_answers(output, head, buffer.answers());

@@ -16,7 +16,8 @@ std::size_t aligned(std::size_t bytes) { return (bytes + kAlignment - 1) / kAlig
 /// Where each part begins, and all of it.
 struct Offsets {
   std::size_t pixels, activation, answers, end;
-  std::size_t num_tokens, num_pixels, num_answers, activation_bytes;  // of one head
+  std::size_t num_tokens, num_pixels, num_answers;
+  std::size_t activation_bytes;  // of one head
 
   explicit Offsets(const BatchShape& shape) {
     const auto requests = static_cast<std::size_t>(shape.most_requests);

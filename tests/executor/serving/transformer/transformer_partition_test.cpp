@@ -1,4 +1,4 @@
-// Oracle: each folder served alone, in one partition; operations counted by LibTorch.
+// Oracle: each folder served alone, in one partition; functions counted by LibTorch.
 #include <ATen/record_function.h>
 #include <gtest/gtest.h>
 
@@ -79,21 +79,21 @@ TEST_F(TransformerPartition, HeadsBehindSharedLayersAnswerAsEachFolderAlone) {
   }
 }
 
-/// LibTorch's operations of a partition.
-std::int64_t num_operations(const Load& load, int partition) {
+/// How many gelu, tanh and norms a partition computes.
+std::int64_t num_functions(const Load& load, int partition) {
   static std::int64_t count = 0;
   BatchBuffer buffer = BatchBuffer::make(shape_of(Family::bert, static_cast<int>(load.folders.size())));
   std::ranges::fill(buffer.tokens(), 1);
   std::ranges::fill(buffer.activation(), std::byte{0});
   const auto compute = load_partition(partition_of(load, partition, DType::kFloat32));
-  const auto matrices = [](const at::RecordFunction& function) -> std::unique_ptr<at::ObserverContext> {
+  const auto counted = [](const at::RecordFunction& function) -> std::unique_ptr<at::ObserverContext> {
     const std::string name = function.name();
     if (name == "aten::gelu" || name == "aten::tanh" || name == "aten::native_layer_norm") ++count;
     return nullptr;
   };
   count = 0;
   const at::CallbackHandle handle =
-      at::addGlobalCallback(at::RecordFunctionCallback(matrices).scopes({at::RecordScope::FUNCTION}));
+      at::addGlobalCallback(at::RecordFunctionCallback(counted).scopes({at::RecordScope::FUNCTION}));
   compute->compute({.lengths = kLengths}, buffer);
   at::removeCallback(handle);
   return count;
@@ -102,10 +102,10 @@ std::int64_t num_operations(const Load& load, int partition) {
 // A norm in the embedding and in each half of a block, gelu in the second half, tanh in the head: 1 + 3 + 3 + 3 + 1.
 TEST_F(TransformerPartition, SharedLayersAreComputedOnceForAllHeads) {
   const std::vector<std::string> folders = write_heads(Family::bert);
-  EXPECT_EQ(num_operations({{folders[0]}, {0, 8}}, 0), 11);
-  EXPECT_EQ(num_operations({folders, {0, 8}}, 0), 7 + 3 * 4);
-  EXPECT_EQ(num_operations({folders, {0, 5, 8}}, 0), 7);
-  EXPECT_EQ(num_operations({folders, {0, 5, 8}}, 1), 3 * 4);
+  EXPECT_EQ(num_functions({{folders[0]}, {0, 8}}, 0), 11);
+  EXPECT_EQ(num_functions({folders, {0, 8}}, 0), 7 + 3 * 4);
+  EXPECT_EQ(num_functions({folders, {0, 5, 8}}, 0), 7);
+  EXPECT_EQ(num_functions({folders, {0, 5, 8}}, 1), 3 * 4);
 }
 
 }  // namespace
