@@ -27,7 +27,8 @@ std::variant<Phase, Infeasible> least_bound_phase(const PlanningProblem& problem
 using NextPhase = std::function<std::variant<Phase, Infeasible>(const PlanningProblem& problem, const Phase& current,
                                                                 int first_trainable_layer, int from_step)>;
 
-/// From `start` on phase after phase along the forecast.
+/// Phase after phase along the forecast: `start`, unless layers are frozen from the first step on, then `next` at every
+/// freeze; `start` is what the first `next` is given.
 std::variant<std::vector<Phase>, Infeasible> phases_by_rule(const PlanningProblem& problem, const Phase& start,
                                                             const NextPhase& next);
 
