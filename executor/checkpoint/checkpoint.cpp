@@ -9,42 +9,11 @@
 #include <regex>
 #include <utility>
 
+#include "executor/checkpoint/checkpoint_json.h"
 #include "profiles/error.h"
 #include "profiles/files.h"
-#include "profiles/hash.h"
-#include "profiles/json_reader.h"
 
 namespace frostpipe {
-
-template <class Archive>
-void fields(Archive& archive, json::Value<Archive, RunSettings>& settings) {
-  archive("model_fingerprint", settings.model_fingerprint);
-  archive("data_fingerprint", settings.data_fingerprint);
-  archive("data_shards", settings.data_shards, json::at_least(1));
-  archive("seed", settings.seed);
-  archive("global_batch_size", settings.global_batch_size, json::at_least(1));
-  archive("num_steps", settings.num_steps, json::at_least(0));
-  archive("optimizer", settings.optimizer);
-  archive("dtype", settings.dtype);
-  archive("frozen_dtype", settings.frozen_dtype);
-  archive("learning_rate", settings.learning_rate);
-  archive("learning_rate_warm_up", settings.learning_rate_warm_up);
-  archive("weight_decay", settings.weight_decay);
-  archive("gradient_clip", settings.gradient_clip);
-  archive("decay", settings.decay);
-  archive("dropout", settings.dropout);
-  archive("label_smoothing", settings.label_smoothing);
-  archive("group_by_length", settings.group_by_length, json::MayBeMissing());
-}
-
-template <class Archive>
-void fields(Archive& archive, json::Value<Archive, CheckpointFile>& file) {
-  archive("name", file.name);
-  archive("bytes", file.bytes, json::at_least(0));
-  archive("hash", file.hash);
-  archive("host", file.host, json::Otherwise<std::string>{""});
-}
-
 namespace {
 
 constexpr std::string_view kFormat = "frostpipe.checkpoint";
@@ -52,7 +21,7 @@ constexpr std::string_view kFormat = "frostpipe.checkpoint";
 /// (checkpoint/checkpoint_writer.cpp).
 const std::regex kWholeName("step-[0-9]{8,10}"), kUnfinishedName("step-[0-9]{8,10}\\.part-([0-9]+)-[0-9]+");
 
-constexpr std::string_view kManifest = "checkpoint.json", kPlan = "plan.json", kRun = "run.json";
+constexpr std::string_view kPlan = "plan.json", kRun = "run.json";
 
 /// checkpoint.json.
 struct Manifest {
@@ -83,45 +52,21 @@ void fields(Archive& archive, json::Value<Archive, Manifest>& manifest) {
   archive("hash", manifest.hash);
 }
 
-std::string hash_of(std::string_view text) {
-  return fmt::format("{:016x}", hash_bytes(std::as_bytes(std::span(text))));
-}
-
-CheckpointFile file_of(std::string_view name, std::string_view text) {
-  return {std::string(name), static_cast<Bytes>(text.size()), hash_of(text)};
-}
-
 void remove_checkpoint(const std::filesystem::path& folder) {
   std::error_code ignored;
   if (std::filesystem::is_symlink(folder, ignored)) {
     std::filesystem::remove(folder, ignored);  // what it leads to is somebody else's
     return;
   }
-  std::filesystem::remove(folder / kManifest,
+  std::filesystem::remove(folder / kCheckpointManifest,
                           ignored);  // first: what is left of an interrupted removal is no checkpoint
   std::filesystem::remove_all(folder, ignored);
-}
-
-[[noreturn]] void fail_hash(const std::filesystem::path& path) {
-  throw InvalidInput(path.string(), "must be as it was written",
-                     "a file with other content: it is torn or was changed");
-}
-
-std::string read_listed(const Checkpoint& checkpoint, std::string_view name) {
-  const std::filesystem::path path = checkpoint.folder / name;
-  std::string text = read_text_file(path);
-  if (hash_of(text) != entry_of(checkpoint, name).hash) fail_hash(path);
-  return text;
 }
 
 }  // namespace
 
 const CheckpointFile& entry_of(const Checkpoint& checkpoint, std::string_view name) {
-  for (const CheckpointFile& file : checkpoint.files) {
-    if (file.name == name) return file;
-  }
-  throw InvalidInput((checkpoint.folder / kManifest).string() + ": files", fmt::format("must list {}", name),
-                     "missing");
+  return entry_of(checkpoint.files, name, checkpoint.folder);
 }
 
 std::map<std::string, std::string> values_by_name(const RunSettings& settings) {
@@ -174,17 +119,14 @@ CheckpointTexts to_texts(const Checkpoint& checkpoint, const std::vector<Checkpo
                     {file_of(kPlan, texts.plan), file_of(kRun, texts.run)},
                     {}};
   manifest.files.insert(manifest.files.end(), layers.begin(), layers.end());
-  manifest.hash = hash_of(json::write_envelope(kFormat, manifest));
-  texts.checkpoint = json::write_envelope(kFormat, manifest);
+  texts.checkpoint = write_sealed(kFormat, std::move(manifest));
   return texts;
 }
 
 namespace {
 
 Checkpoint checkpoint_of(const std::string& text, const std::filesystem::path& path) {
-  auto manifest = json::read_envelope<Manifest>(text, path.string(), kFormat);
-  const std::string hash = std::exchange(manifest.hash, "");
-  if (hash_of(json::write_envelope(kFormat, manifest)) != hash) fail_hash(path);
+  auto manifest = read_sealed<Manifest>(kFormat, text, path);
   return {.step = manifest.step,
           .settings = std::move(manifest.settings),
           .plan_fingerprint = std::move(manifest.plan_fingerprint),
@@ -203,9 +145,9 @@ Checkpoint checkpoint_of(const std::string& text, const std::filesystem::path& p
 }  // namespace
 
 Checkpoint read_checkpoint(const std::filesystem::path& folder) {
-  Checkpoint checkpoint = checkpoint_of(read_text_file(folder / kManifest), folder / kManifest);
-  checkpoint.plan = plan_from_json(read_listed(checkpoint, kPlan), (folder / kPlan).string());
-  checkpoint.run = run_from_json(read_listed(checkpoint, kRun), (folder / kRun).string());
+  Checkpoint checkpoint = checkpoint_of(read_text_file(folder / kCheckpointManifest), folder / kCheckpointManifest);
+  checkpoint.plan = plan_from_json(read_listed(checkpoint.files, kPlan, folder), (folder / kPlan).string());
+  checkpoint.run = run_from_json(read_listed(checkpoint.files, kRun, folder), (folder / kRun).string());
   return checkpoint;
 }
 
@@ -230,11 +172,7 @@ SafetensorsFile open_layer(const Checkpoint& checkpoint, int layer) {
   const CheckpointFile& listed = entry_of(checkpoint, layer_file_name(layer));
   if (!listed.host.empty() && !std::filesystem::exists(path))
     throw InvalidInput(path.string(), fmt::format("must be here; host {} wrote it", listed.host), "missing");
-  SafetensorsFile file(path);
-  if (static_cast<Bytes>(file.content().size()) != listed.bytes ||
-      fmt::format("{:016x}", hash_bytes(file.content())) != listed.hash)
-    fail_hash(path);
-  return file;
+  return open_listed(listed, checkpoint.folder);
 }
 
 std::vector<std::filesystem::path> checkpoints_in(const std::filesystem::path& root) {
@@ -247,19 +185,30 @@ std::vector<std::filesystem::path> checkpoints_in(const std::filesystem::path& r
   return found;
 }
 
-NewestCheckpoint newest_whole_checkpoint(const std::filesystem::path& root) {
-  NewestCheckpoint result;
+void read_whole_checkpoint(const std::filesystem::path& folder) {
+  const Checkpoint checkpoint = read_checkpoint(folder);
+  for (int layer = 0; layer < num_layers(checkpoint); ++layer) open_layer(checkpoint, layer);
+}
+
+NewestFolder newest_whole_folder(const std::filesystem::path& root,
+                                 const std::function<void(const std::filesystem::path&)>& read) {
+  NewestFolder result;
   for (const std::filesystem::path& folder : checkpoints_in(root)) {
     try {
-      Checkpoint checkpoint = read_checkpoint(folder);
-      for (int layer = 0; layer < num_layers(checkpoint); ++layer) open_layer(checkpoint, layer);
-      result.checkpoint = std::move(checkpoint);
+      read(folder);
+      result.folder = folder;
       return result;
     } catch (const InvalidInput& error) {
       result.passed_over.push_back(error.what());
     }
   }
   return result;
+}
+
+NewestCheckpoint newest_whole_checkpoint(const std::filesystem::path& root) {
+  NewestFolder newest = newest_whole_folder(root, read_whole_checkpoint);
+  return {.checkpoint = newest.folder.empty() ? std::nullopt : std::optional(read_checkpoint(newest.folder)),
+          .passed_over = std::move(newest.passed_over)};
 }
 
 void keep_newest_checkpoints(const std::filesystem::path& root, int count, const std::set<int>& held) {

@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -8,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "executor/checkpoint/checkpoint_files.h"
 #include "executor/checkpoint/safetensors.h"
 #include "plan/plan.h"
 #include "plan/summary.h"
@@ -50,15 +52,6 @@ std::optional<ValueDifference> first_difference(const std::map<std::string, std:
 
 /// The first setting that differs: "seed: 1 in the checkpoint, 2 now"; nothing if all are equal.
 std::optional<std::string> first_difference(const RunSettings& saved, const RunSettings& now);
-
-/// A file of a checkpoint.
-struct CheckpointFile {
-  std::string name;
-  Bytes bytes = 0;
-  std::string hash;       // hash_bytes of its content, 16 hex digits; "" where another host has it
-  std::string host = {};  // that wrote it, where hosts do not share the folder; else ""
-  bool operator==(const CheckpointFile&) const = default;
-};
 
 /// A snapshot of a run: `step` optimizer steps are done. On disk it is a folder:
 ///   checkpoint.json          this struct but for plan and run, with a hash of itself; written last
@@ -114,6 +107,17 @@ SafetensorsFile open_layer(const Checkpoint& checkpoint, int layer);
 
 /// Checkpoints of a run's folder, the newest first.
 std::vector<std::filesystem::path> checkpoints_in(const std::filesystem::path& root);
+
+/// Throws InvalidInput unless every byte of it is as it was written.
+void read_whole_checkpoint(const std::filesystem::path& folder);
+
+struct NewestFolder {
+  std::filesystem::path folder;          // the newest that `read` takes; "" = none
+  std::vector<std::string> passed_over;  // why newer ones were not taken
+};
+/// Of checkpoints of any kind; `read` throws InvalidInput.
+NewestFolder newest_whole_folder(const std::filesystem::path& root,
+                                 const std::function<void(const std::filesystem::path&)>& read);
 
 struct NewestCheckpoint {
   std::optional<Checkpoint> checkpoint;  // the newest of which every byte is as it was written

@@ -1,6 +1,5 @@
 #include "executor/checkpoint/checkpoint_writer.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -22,16 +21,6 @@ namespace frostpipe {
 namespace {
 
 using namespace std::chrono_literals;
-
-/// The folder's entries reach the disk.
-void synchronize_folder(const std::filesystem::path& folder) {
-  const int descriptor = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (descriptor < 0) throw RuntimeFailure(fmt::format("{}: {}", folder.string(), system_reason(errno)));
-  const bool failed = fsync(descriptor) != 0 && errno != EINVAL;  // some file systems have no such thing
-  const int error = errno;
-  close(descriptor);
-  if (failed) throw RuntimeFailure(fmt::format("{}: {}", folder.string(), system_reason(error)));
-}
 
 /// "NAME BYTES HASH" by line: what a rank has written.
 std::string listing_of(const std::vector<CheckpointFile>& files) {
@@ -131,11 +120,8 @@ struct CheckpointWriter::State {
     write_file_atomically(folder / "plan.json", texts.plan);
     write_file_atomically(folder / "run.json", texts.run);
     write_file_atomically(folder / "checkpoint.json", texts.checkpoint);
-    synchronize_folder(folder);
     if (given_up) throw RuntimeFailure("a new rendezvous round begins");
-    std::filesystem::remove_all(whole);  // the same step once more, after a return to an earlier one
-    std::filesystem::rename(folder, whole);
-    synchronize_folder(root);
+    publish_checkpoint(folder, whole);
     completed = part.step;
     keep_newest_checkpoints(root, keep, {held, completed_everywhere});
   }

@@ -6,11 +6,13 @@
 #include <cmath>
 #include <numeric>
 #include <set>
+#include <span>
 
 #include "executor/data/text_file.h"
 #include "executor/loading/text_encoder.h"
 #include "profiles/error.h"
 #include "profiles/error_values.h"
+#include "profiles/hash.h"
 
 namespace frostpipe {
 namespace {
@@ -287,6 +289,15 @@ Dataset load_to_score(const std::filesystem::path& data, const SampleOptions& op
   }
   dataset.split.train = numbers(0, dataset.samples->size());
   return dataset;
+}
+
+std::string fingerprint(const Dataset& dataset) {
+  StreamHash hash;
+  const auto add = [&hash](const auto& values) { hash.add(std::as_bytes(std::span(values))); };
+  add(std::vector<std::uint64_t>{dataset.samples->fingerprint()});
+  add(dataset.split.train);
+  add(dataset.split.test);
+  return fmt::format("{:016x}", hash.value());
 }
 
 }  // namespace frostpipe

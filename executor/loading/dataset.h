@@ -48,6 +48,9 @@ Dataset load_pictures(const DataSource& source, const ImageInput& input, const s
 Dataset load_pictures_to_score(const std::filesystem::path& data, const ImageInput& input,
                                const std::vector<std::string>& labels);
 
+/// Tells whether a run goes on with the same data: what every sample gives, and which are for training and testing.
+std::string fingerprint(const Dataset& dataset);
+
 /// Throws InvalidInput unless a folder to be scored names its labels, each differently.
 void require_different_labels(const std::filesystem::path& model_folder, const std::vector<std::string>& label_names);
 

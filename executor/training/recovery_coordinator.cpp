@@ -33,7 +33,7 @@ void RecoveryCoordinator::start(const ScalarLog& scalars) {
   const std::string folder = communicator.broadcast(round_.is_first() ? prepare_run_folder(scalars) : "", 0);
   const Checkpoint snapshot = folder.empty() ? state_.beginning() : read_checkpoint(folder);
   follow_first_rank(place, snapshot, communicator.rank());
-  if (!folder.empty() && lies_in(checkpoints_folder(run_.options), snapshot))
+  if (!folder.empty() && lies_in(checkpoints_folder(run_.options), snapshot.folder))
     round_.checkpoints().went_back_to(snapshot.step);
   restore_layers(state_.restore(snapshot, round_), snapshot,
                  {.checkpoint = folder.empty() ? nullptr : &snapshot, .inventories = {}});
@@ -64,7 +64,7 @@ std::string RecoveryCoordinator::prepare_run_folder(const ScalarLog& scalars) {
   const TrainOptions& options = run_.options;
   const std::optional<Checkpoint> found = checkpoint_to_resume(options, state_.settings, run_.callbacks.note);
   if (!found) scalars.begin_anew();
-  if (!keep_checkpoints_up_to(found, checkpoints_folder(options))) {
+  if (!keep_checkpoints_up_to(found ? found->folder : "", found ? found->step : 0, checkpoints_folder(options))) {
     StepLog& log = state_.recorder.log();
     found ? log.begin_with(std::filesystem::absolute(found->folder).parent_path().parent_path()) : log.begin_anew();
   }

@@ -9,6 +9,7 @@
 #include "executor/inputs/run_inputs.h"
 #include "executor/training/evaluation/test_score.h"
 #include "executor/training/policy/learning_rate.h"
+#include "executor/training/policy/resume_point.h"
 #include "executor/training/run_results.h"
 #include "profiles/error.h"
 
@@ -199,11 +200,8 @@ void Trainer::end_early() {
   write_checkpoint();
   round_.checkpoints().finish();
   if (round_.is_first()) {
-    const bool is_written = std::filesystem::exists(round_.checkpoints().path_of(state_.step) / "checkpoint.json");
-    const std::string how = fmt::format("the same command{} again goes on from step {}",
-                                        run_.options.resume == "auto" ? "" : " with --resume auto", state_.step);
-    run_.callbacks.note(fmt::format("stopped before step {} of {}: {}", state_.step, run_.num_steps,
-                                    is_written ? how : "its checkpoint is missing, see above"));
+    const bool is_written = std::filesystem::exists(round_.checkpoints().path_of(state_.step) / kCheckpointManifest);
+    run_.callbacks.note(stopped_early(run_.options, state_.step, run_.num_steps, is_written));
   }
   round_.communicator().control_group().barrier();  // whoever is lost before it is lost to all
   membership_.interrupted();

@@ -3,23 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <span>
 
 #include "plan/reconfiguration.h"
 #include "profiles/files.h"
-#include "profiles/hash.h"
 
 namespace frostpipe {
 namespace {
-
-std::string fingerprint_of(const Dataset& dataset) {
-  StreamHash hash;
-  const auto add = [&hash](const auto& values) { hash.add(std::as_bytes(std::span(values))); };
-  add(std::vector<std::uint64_t>{dataset.samples->fingerprint()});
-  add(dataset.split.train);
-  add(dataset.split.test);
-  return fmt::format("{:016x}", hash.value());
-}
 
 void add_baseline(const AccuracyGate& gate, Checkpoint& snapshot) {
   if (!gate.baseline()) return;
@@ -40,7 +29,7 @@ bool was_taken_within(const Phase& phase, const Checkpoint& snapshot, const Rend
 RunSettings settings_of(const RunContext& run, int num_shards) {
   const TrainOptions& options = run.options;
   return {.model_fingerprint = fingerprint(run.model),
-          .data_fingerprint = fingerprint_of(run.dataset),
+          .data_fingerprint = fingerprint(run.dataset),
           .data_shards = num_shards,
           .seed = options.seed,
           .global_batch_size = options.plan.global_batch_size,

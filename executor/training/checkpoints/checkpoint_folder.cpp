@@ -140,7 +140,7 @@ void bring_checkpoint_together(const CheckpointFolder& folder, const std::filesy
 void follow_first_rank(const CheckpointFolder& folder, const Checkpoint& chosen, int rank) {
   if (rank == 0 || !folder.is_first_of_its_place(rank)) return;
   remove_unfinished_checkpoints(folder.root);
-  keep_checkpoints_up_to(chosen.folder.empty() ? std::nullopt : std::optional(chosen), folder.root);
+  keep_checkpoints_up_to(chosen.folder, chosen.step, folder.root);
 }
 
 }  // namespace frostpipe

@@ -6,13 +6,21 @@
 #include "profiles/files.h"
 
 namespace frostpipe {
+namespace {
+
+void say_what_is_passed_over(const std::vector<std::string>& reasons,
+                             const std::function<void(const std::string&)>& note) {
+  for (const std::string& reason : reasons) note(fmt::format("a checkpoint is passed over: {}", reason));
+}
+
+}  // namespace
 
 std::filesystem::path checkpoints_folder(const TrainOptions& options) { return options.output / "checkpoints"; }
 
 NewestCheckpoint newest_checkpoint(const std::filesystem::path& root,
                                    const std::function<void(const std::string&)>& note) {
   NewestCheckpoint newest = newest_whole_checkpoint(root);
-  for (const std::string& reason : newest.passed_over) note(fmt::format("a checkpoint is passed over: {}", reason));
+  say_what_is_passed_over(newest.passed_over, note);
   return newest;
 }
 
@@ -22,45 +30,63 @@ std::filesystem::path folder_to_resume(const TrainOptions& options) {
   return has_ended ? "" : checkpoints_folder(options);
 }
 
-std::optional<Checkpoint> checkpoint_to_resume(const TrainOptions& options, const RunSettings& settings,
-                                               const std::function<void(const std::string&)>& note) {
+std::filesystem::path whole_checkpoint_to_resume(const TrainOptions& options,
+                                                 const std::function<void(const std::filesystem::path&)>& read,
+                                                 const std::function<void(const std::string&)>& note) {
   remove_unfinished_checkpoints(checkpoints_folder(options));
   for (const std::filesystem::path& folder : {options.output, options.output / "model"})
     remove_unfinished_files(folder);
   const std::filesystem::path from = folder_to_resume(options);
-  if (from.empty()) return std::nullopt;
-  std::optional<Checkpoint> found;
-  if (std::filesystem::exists(from / "checkpoint.json")) {
-    found = read_checkpoint(from);
-  } else {
-    NewestCheckpoint newest = newest_checkpoint(from, note);
-    found = std::move(newest.checkpoint);
-    if (!found && options.resume != "auto")
-      throw InvalidInput("--resume", "must name a whole checkpoint, or a folder of such", from.string());
-    if (!found && !newest.passed_over.empty()) {
-      throw InvalidInput(
-          fmt::format("{}: holds a run that has not ended, and no checkpoint of it is whole. Start over with --resume "
-                      "no, which removes them",
-                      from.string()));
-    }
+  if (from.empty()) return {};
+  if (std::filesystem::exists(from / kCheckpointManifest)) {
+    read(from);
+    return from;
   }
-  if (!found) return std::nullopt;
-  if (const auto difference = first_difference(found->settings, settings)) {
+  const NewestFolder newest = newest_whole_folder(from, read);
+  say_what_is_passed_over(newest.passed_over, note);
+  if (newest.folder.empty() && options.resume != "auto")
+    throw InvalidInput("--resume", "must name a whole checkpoint, or a folder of such", from.string());
+  if (newest.folder.empty() && !newest.passed_over.empty()) {
     throw InvalidInput(
-        fmt::format("{}: is of another run: {}. Continue it with the same options, or start over with --resume no",
-                    found->folder.string(), *difference));
+        fmt::format("{}: holds a run that has not ended, and no checkpoint of it is whole. Start over with --resume "
+                    "no, which removes them",
+                    from.string()));
   }
+  return newest.folder;
+}
+
+void require_same_settings(const RunSettings& saved, const RunSettings& now, const std::filesystem::path& folder) {
+  const auto difference = first_difference(saved, now);
+  if (!difference) return;
+  throw InvalidInput(
+      fmt::format("{}: is of another run: {}. Continue it with the same options, or start over with --resume no",
+                  folder.string(), *difference));
+}
+
+std::string stopped_early(const TrainOptions& options, int step, int num_steps, bool checkpoint_is_written) {
+  const std::string how = fmt::format("the same command{} again goes on from step {}",
+                                      options.resume == "auto" ? "" : " with --resume auto", step);
+  return fmt::format("stopped before step {} of {}: {}", step, num_steps,
+                     checkpoint_is_written ? how : "its checkpoint is missing, see above");
+}
+
+std::optional<Checkpoint> checkpoint_to_resume(const TrainOptions& options, const RunSettings& settings,
+                                               const std::function<void(const std::string&)>& note) {
+  const std::filesystem::path folder = whole_checkpoint_to_resume(options, read_whole_checkpoint, note);
+  if (folder.empty()) return std::nullopt;
+  Checkpoint found = read_checkpoint(folder);
+  require_same_settings(found.settings, settings, folder);
   return found;
 }
 
-bool lies_in(const std::filesystem::path& root, const Checkpoint& checkpoint) {
-  return std::filesystem::absolute(checkpoint.folder.parent_path()) == std::filesystem::absolute(root);
+bool lies_in(const std::filesystem::path& root, const std::filesystem::path& folder) {
+  return std::filesystem::absolute(folder.parent_path()) == std::filesystem::absolute(root);
 }
 
-bool keep_checkpoints_up_to(const std::optional<Checkpoint>& found, const std::filesystem::path& root) {
-  const bool is_own = found && lies_in(root, *found);
+bool keep_checkpoints_up_to(const std::filesystem::path& found, int step, const std::filesystem::path& root) {
+  const bool is_own = !found.empty() && lies_in(root, found);
   if (is_own)
-    remove_checkpoints_after(root, found->step);
+    remove_checkpoints_after(root, step);
   else
     keep_newest_checkpoints(root, 0, {});
   return is_own;
