@@ -8,10 +8,10 @@
 #include "cli/commands/commands.h"
 #include "cli/shared/local_ranks.h"
 #include "cli/shared/output.h"
-#include "cli/shared/progress.h"
 #include "cli/shared/run_tables.h"
 #include "cli/shared/usage_error.h"
 #include "cli/training/replanning.h"
+#include "cli/training/train_display.h"
 #include "cli/training/train_operators.h"
 #include "cli/training/train_options.h"
 #include "executor/elastic/lost_hosts.h"
@@ -49,17 +49,11 @@ struct Answers {
 };
 
 void train_rank(const TrainOptions& train_options, const Answers& answers, Membership& membership) {
-  std::unique_ptr<ProgressDisplay> display;  // on rank 0, which may be another process after a loss
-  const auto show = [&](double fraction, const std::string& line) {
-    if (!display) display = std::make_unique<ProgressDisplay>("train " + train_options.name);
-    display->show(fraction, line);
-  };
-  const auto note = [&](const std::string& sentence) {
-    if (display) display->clear();
-    print_note(sentence);
-  };
-  train(membership, train_options, answers.inputs,
-        {.replan = answers.replan, .recover = answers.recover, .progress = show, .note = note});
+  TrainDisplay display(train_options.name);
+  TrainCallbacks callbacks = display.callbacks();
+  callbacks.replan = answers.replan;
+  callbacks.recover = answers.recover;
+  train(membership, train_options, answers.inputs, callbacks);
 }
 
 /// Every rank reads them for itself, which a pipe cannot give twice.
