@@ -18,7 +18,7 @@ struct NetPhase {
 
 /// Device d of the plans is rank d, a CPU of its class (executor/operators/training/cpu_class.h).
 struct NetTrainOptions {
-  /// What is trained, on what, how fast. A plan, samples' tokens, checkpoints and freeze rules are not looked at.
+  /// What is trained, on what, how fast. A plan, samples' tokens and freeze rules are not looked at.
   TrainOptions common;
   double momentum = 0.9;  // of SGD
   int num_epochs = 1;     // each of as many whole mini-batches as there are
@@ -29,6 +29,7 @@ struct NetTrainOptions {
 /// What a look at a run's inputs tells, as InputsFound does.
 struct NetInputsFound {
   int num_training_samples = 0, num_test_samples = 0;
+  Bytes largest_file_bytes = 0;  // that a run writes
   std::vector<std::string> starts_at_random, notes;
 };
 
@@ -38,9 +39,10 @@ bool is_net_folder(const std::filesystem::path& model_folder);
 /// Throws InvalidInput for what is wrong with model folder, data, or plans that are not of this net.
 NetInputsFound check_net_inputs(const NetTrainOptions& options);
 
-/// Trains; called by all ranks. Rank 0 writes the run folder: summary.json, trace.json, model/. Throws InvalidInput and
-/// RuntimeFailure as train() does; a lost rank ends the run.
-void train_net(Membership& membership, const NetTrainOptions& options, const Progress& progress);
+/// Trains; called by all ranks. Rank 0 writes the run folder: summary.json, trace.json, model/, checkpoints/, and goes
+/// on from one of these as train() does; the plan may be another one for the same mini-batch. Throws InvalidInput and
+/// RuntimeFailure as train() does; a lost rank ends the run. Of the callbacks only progress and note are called.
+void train_net(Membership& membership, const NetTrainOptions& options, const TrainCallbacks& callbacks);
 
 /// Carries out the plan's iterations with the durations of its tasks on a virtual clock: order, messages and links are
 /// real. Called by all ranks; rank 0 writes summary.json to `output`. Throws InvalidInput where the plan's devices

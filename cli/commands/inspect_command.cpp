@@ -13,6 +13,7 @@
 #include "cli/shared/output.h"
 #include "cli/shared/table.h"
 #include "executor/checkpoint/checkpoint.h"
+#include "executor/checkpoint/net_checkpoint.h"
 #include "plan/partition.h"
 #include "plan/plan_kind.h"
 #include "plan/stages.h"
@@ -85,20 +86,74 @@ std::string checkpoint_text(const Checkpoint& checkpoint, std::vector<std::strin
       settings.learning_rate, checkpoint.freeze_rule, layers.to_string(), format_bytes(total));
 }
 
-std::string checkpoint_json(const Checkpoint& checkpoint, std::vector<std::string>& faults) {
-  nlohmann::ordered_json json{{"format", "frostpipe.inspection"},
-                              {"version", 1},
-                              {"folder", checkpoint.folder.string()},
-                              {"step", checkpoint.step},
-                              {"num_steps", checkpoint.settings.num_steps}};
-  json["first_trainable_layer"] = phase_of(checkpoint).first_trainable_layer;
-  for (const CheckpointFile& file : checkpoint.files)
+nlohmann::ordered_json inspection_of(const std::filesystem::path& folder, int step, int num_steps) {
+  return {{"format", "frostpipe.inspection"},
+          {"version", 1},
+          {"folder", folder.string()},
+          {"step", step},
+          {"num_steps", num_steps}};
+}
+
+void add_files(const std::vector<CheckpointFile>& files, nlohmann::ordered_json& json) {
+  for (const CheckpointFile& file : files)
     json["files"].push_back({{"name", file.name}, {"bytes", file.bytes}, {"hash", file.hash}});
+}
+
+std::string checkpoint_json(const Checkpoint& checkpoint, std::vector<std::string>& faults) {
+  nlohmann::ordered_json json = inspection_of(checkpoint.folder, checkpoint.step, checkpoint.settings.num_steps);
+  json["first_trainable_layer"] = phase_of(checkpoint).first_trainable_layer;
+  add_files(checkpoint.files, json);
   for (int layer = 0; layer < num_layers(checkpoint); ++layer) {
     if (const std::string fault = fault_of(checkpoint, layer); !fault.empty()) faults.push_back(fault);
   }
   json["faults"] = faults;
   return json.dump(2) + "\n";
+}
+
+/// What is wrong with the layers' file; empty if nothing is.
+std::string fault_of(const NetCheckpoint& checkpoint) {
+  try {
+    open_state(checkpoint);
+    return {};
+  } catch (const InvalidInput& error) {
+    return error.what();
+  }
+}
+
+std::string net_checkpoint_text(const NetCheckpoint& checkpoint) {
+  const RunSettings& settings = checkpoint.settings;
+  const std::vector<NetEpoch>& epochs = checkpoint.run.epochs;
+  std::string done = fmt::format("{} epoch{} done", epochs.size(), epochs.size() == 1 ? "" : "s");
+  if (!epochs.empty() && epochs.back().loss) done += fmt::format(", loss {:.4f}", *epochs.back().loss);
+  if (!epochs.empty() && epochs.back().test_accuracy)
+    done += fmt::format(", test accuracy {:.1f} %", 100 * *epochs.back().test_accuracy);
+  const CheckpointFile& state = entry_of(checkpoint.files, kNetStateFile, checkpoint.folder);
+  return fmt::format(
+      "step {} of {}, {} layers frozen; {}\n"
+      "run: {} by {} on {} devices, mini-batch {}, seed {}, learning rate {}\n"
+      "{}: {}, {}\n",
+      checkpoint.step, settings.num_steps, checkpoint.frozen_layers, done, checkpoint.run.net,
+      to_string(checkpoint.run.method), checkpoint.run.devices.size(), settings.global_batch_size, settings.seed,
+      settings.learning_rate, state.name, format_bytes(state.bytes),
+      fault_of(checkpoint).empty() ? "whole" : "DAMAGED");
+}
+
+std::string net_checkpoint_json(const NetCheckpoint& checkpoint) {
+  nlohmann::ordered_json json = inspection_of(checkpoint.folder, checkpoint.step, checkpoint.settings.num_steps);
+  json["frozen_layers"] = checkpoint.frozen_layers;
+  add_files(checkpoint.files, json);
+  const std::string fault = fault_of(checkpoint);
+  json["faults"] = fault.empty() ? std::vector<std::string>() : std::vector{fault};
+  return json.dump(2) + "\n";
+}
+
+int inspect_net_checkpoint(const std::filesystem::path& folder, const std::string& format) {
+  const NetCheckpoint checkpoint = read_net_checkpoint(folder);
+  print_result(format == "json" ? net_checkpoint_json(checkpoint)
+                                : folder.string() + ": " + net_checkpoint_text(checkpoint));
+  const std::string fault = fault_of(checkpoint);
+  if (!fault.empty()) print_note(fault);
+  return fault.empty() ? 0 : 1;
 }
 
 int inspect_plan(const InspectOptions& options) {
@@ -131,6 +186,7 @@ int run_inspect(const InspectOptions& options) {
     }
     folder = found.front();
   }
+  if (is_net_checkpoint(folder)) return inspect_net_checkpoint(folder, options.format);
   const Checkpoint checkpoint = read_checkpoint(folder);
   std::vector<std::string> faults;
   print_result(options.format == "json" ? checkpoint_json(checkpoint, faults)

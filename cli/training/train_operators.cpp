@@ -5,21 +5,22 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <array>
 #include <filesystem>
-#include <memory>
+#include <string_view>
+#include <vector>
 
 #include "cli/shared/local_ranks.h"
 #include "cli/shared/output.h"
-#include "cli/shared/progress.h"
 #include "cli/shared/usage_error.h"
 #include "cli/training/net_run_text.h"
+#include "cli/training/train_display.h"
 #include "executor/execute_net.h"
 #include "plan/plan_kind.h"
 #include "planner/operators/make_operator_plan.h"
 #include "profiles/error.h"
 #include "profiles/files.h"
 #include "profiles/model_source.h"
+#include "profiles/separated_values.h"
 #include "simulator/operators/run_operators.h"
 
 namespace frostpipe {
@@ -27,22 +28,21 @@ namespace {
 
 constexpr double kLearningRate = 0.1, kWeightDecay = 5e-4;  // of SGD, as nets are usually trained with on CIFAR
 
-constexpr std::array<std::string_view, 18> kOptionsOfNets = {
-    "PLAN",           "--data", "--test-data",     "--model",        "--output",   "--overwrite",
-    "--epochs",       "--seed", "--learning-rate", "--weight-decay", "--held-out", "--decay",
-    "--crop-padding", "--flip", "--freeze",        "--name",         "--format",   "--learning-rate-warm-up"};
-constexpr std::array<std::string_view, 6> kOptionsOfEmulation = {"PLAN",     "--output", "--overwrite",
-                                                                 "--device", "--name",   "--format"};
+constexpr std::string_view kOptionsOfNets =
+    "--data --test-data --model --output --overwrite --epochs --seed --learning-rate --learning-rate-warm-up "
+    "--weight-decay --held-out --decay --crop-padding --flip --freeze --name --format --checkpoint-steps "
+    "--checkpoint-minutes --keep-checkpoints --resume";
+constexpr std::string_view kOptionsOfEmulation = "--output --overwrite --device --name --format";
 
-template <class Names>
-void require_only(const Names& names, const CLI::App& command, const std::string& whose) {
+/// `names`: options, with blanks between them.
+void require_only(std::string_view names, const CLI::App& command, const std::string& whose) {
+  const std::vector<std::string_view> known = split(names, ' ');
   for (const CLI::Option* const option : command.get_options()) {
     const std::string name = option->get_name();
-    if (option->count() == 0 || name == "--help" || name == "--device" || name == "--interface" ||
-        std::ranges::find(names, name) != names.end())
+    if (option->count() == 0 || name == "PLAN" || name == "--help" || name == "--device" || name == "--interface" ||
+        std::ranges::find(known, name) != known.end())
       continue;
-    throw UsageError(
-        fmt::format("{}: is not for {}, which takes {}", name, whose, fmt::join(names.begin() + 1, names.end(), ", ")));
+    throw UsageError(fmt::format("{}: is not for {}, which takes {}", name, whose, fmt::join(known, ", ")));
   }
 }
 
@@ -99,10 +99,12 @@ void require_ready(TrainCommandOptions& options) {
   if (answers_for_job()) take_run_folder(options);
 }
 
-int run_on_devices(TrainCommandOptions& options, int num_devices, const std::function<void(Membership&)>& work) {
-  return run_on_ranks({.num_ranks = num_devices,
+int run_on_devices(TrainCommandOptions& options, const ProcessNeeds& needs, bool ends_with_checkpoint,
+                   const std::function<void(Membership&)>& work) {
+  return run_on_ranks({.num_ranks = needs.num_ranks,
+                       .ends_with_checkpoint = ends_with_checkpoint,
                        .interface = options.interface,
-                       .needs = {.num_ranks = num_devices},
+                       .needs = needs,
                        .work = work,
                        .print_result = [&] {
                          const std::filesystem::path path = options.train.output / "summary.json";
@@ -120,7 +122,8 @@ int emulate(TrainCommandOptions& options) {
                        "must be false: emulated links do not know cards that a device's messages share", "true");
   simulate_operators(plan, tasks_of(plan.graph, plan.machine, plan.placement), options.plan);
   require_ready(options);
-  return run_on_devices(options, static_cast<int>(plan.machine.devices.size()),
+  return run_on_devices(options, {.num_ranks = static_cast<int>(plan.machine.devices.size())},
+                        /*ends_with_checkpoint=*/false,
                         [&](Membership& membership) { emulate_operators(membership, plan, options.train.output); });
 }
 
@@ -148,14 +151,20 @@ int train(TrainCommandOptions& options, const CLI::App& command) {
   NetTrainOptions net = net_options(options, command);
   net.common.output = options.train.output;
   const auto work = [&](Membership& membership) {
-    std::unique_ptr<ProgressDisplay> display;
-    train_net(membership, net, [&](double fraction, const std::string& line) {
-      if (!display) display = std::make_unique<ProgressDisplay>("train " + net.common.name);
-      display->show(fraction, line);
-    });
+    TrainDisplay display(net.common.name);
+    train_net(membership, net, display.callbacks());
   };
-  if (!is_rank()) note_all(net, check_net_inputs(net));
-  return run_on_devices(options, static_cast<int>(net.phases.front().plan.machine.devices.size()), work);
+  const OperatorPlan& plan = net.phases.front().plan;
+  ProcessNeeds needs{.num_ranks = static_cast<int>(plan.machine.devices.size())};
+  if (!is_rank()) {
+    const NetInputsFound found = check_net_inputs(net);
+    note_all(net, found);
+    needs.file_bytes = found.largest_file_bytes;
+    needs.file = "a checkpoint in " + net.common.output.string();
+    // Rank 0 brings together the layers that it does not hold.
+    needs.memory_bytes = std::ranges::max(plan.predicted_memory_bytes) + found.largest_file_bytes;
+  }
+  return run_on_devices(options, needs, /*ends_with_checkpoint=*/true, work);
 }
 
 }  // namespace

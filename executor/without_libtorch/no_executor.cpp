@@ -41,7 +41,7 @@ bool is_net_folder(const std::filesystem::path&) { return false; }
 
 NetInputsFound check_net_inputs(const NetTrainOptions&) { left_out("train"); }
 
-void train_net(Membership&, const NetTrainOptions&, const Progress&) { left_out("train"); }
+void train_net(Membership&, const NetTrainOptions&, const TrainCallbacks&) { left_out("train"); }
 
 void emulate_operators(Membership&, const OperatorPlan&, const std::filesystem::path&) { left_out("train"); }
 

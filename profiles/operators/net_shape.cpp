@@ -1,6 +1,11 @@
 #include "profiles/operators/net_shape.h"
 
+#include <fmt/format.h>
+
 #include <numeric>
+#include <string_view>
+
+#include "profiles/files.h"
 
 namespace frostpipe {
 namespace {
@@ -38,6 +43,17 @@ std::int64_t multiply_adds(const NetLayer& layer) {
 
 std::int64_t multiply_adds(const NetShape& net) {
   return sum_over(net, [](const NetLayer& layer) { return multiply_adds(layer); });
+}
+
+std::string fingerprint(const NetShape& net) {
+  std::string structure = fmt::format("{} {}\n", net.channels, net.picture_size);
+  for (const NetLayer& layer : net.layers)
+    structure +=
+        fmt::format("{} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {}\n", layer.name, static_cast<int>(layer.kind),
+                    layer.input, layer.addend.value_or(-1), layer.in_channels, layer.out_channels, layer.kernel,
+                    layer.stride, layer.padding, layer.groups, layer.padding_after, layer.in_size, layer.out_size,
+                    layer.batch_norm, layer.bias, layer.relu, layer.norm_epsilon, layer.relu_limit);
+  return fingerprint(std::string_view(structure));
 }
 
 }  // namespace frostpipe

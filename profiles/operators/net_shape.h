@@ -35,6 +35,9 @@ struct NetShape {
 
 bool is_pooling(const NetLayer& layer);
 
+/// Equal for nets of the same layers, whatever it is called. Not cryptographic.
+std::string fingerprint(const NetShape& net);
+
 /// Of the kernel, with the bias; batch norm's are not among them.
 std::int64_t num_weights(const NetLayer& layer);
 /// num_weights, and batch norm's scale and shift of each channel.

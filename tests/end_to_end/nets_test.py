@@ -5,6 +5,7 @@ what the plan predicts."""
 import json
 import os
 import re
+import resource
 import signal
 import sys
 import unittest
@@ -13,6 +14,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
 from end_to_end import EndToEndTest, processes_naming, rank_of_process
 from families_test import write_pictures
+from limits_test import limited
 
 CONFIG = {"model_type": "resnet", "embedding_size": 8, "hidden_sizes": [8, 16], "depths": [1, 1],
           "layer_type": "basic"}
@@ -95,6 +97,66 @@ class NetsTest(EndToEndTest):
         self.assertIn(f"rank 1 (process {ranks[1]}) was killed by signal 9", run.stderr)
         self.assertTrue((self.folder / "run/model/model.safetensors").is_file(), "that of the first epoch")
 
+    def test_a_checkpoint_goes_on_to_the_bit_within_an_epoch_and_after_a_freeze(self):
+        def weights(run):
+            return (self.folder / run / "model/model.safetensors").read_bytes()
+        freeze, every = ("--freeze", "fixed:0,5"), ("--checkpoint-steps", 1, "--keep-checkpoints", 99)
+        whole, _ = self.train_net("mtrain-data-parallel", "whole", *freeze, *every)  # 3 epochs of 4 steps
+        self.assertEqual(sorted(os.listdir(self.folder / "whole/checkpoints")),
+                         [f"step-{step:08}" for step in range(1, 12)])
+        for step in (4, 6, 8, 11):
+            with self.subTest(step):
+                run, done = self.train_net("mtrain-data-parallel", f"from-{step}", *freeze, "--resume",
+                                           f"whole/checkpoints/step-{step:08}")
+                self.assertIn(f"going on from whole/checkpoints/step-{step:08}, step {step} of 12", done.stderr)
+                self.assertEqual(weights(f"from-{step}"), weights("whole"))
+                for one, other in zip(run["epochs"], whole["epochs"], strict=True):
+                    self.assertAlmostEqual(one["loss"], other["loss"], delta=1e-12)
+                    self.assertEqual(one["test_accuracy"], other["test_accuracy"])
+        # Another plan may go on: what one device computes is what two do, up to rounding.
+        run, _ = self.train_net("mtrain-single", "other", *freeze, "--resume", "whole/checkpoints")
+        self.assertAlmostEqual(run["epochs"][-1]["loss"], whole["epochs"][-1]["loss"], delta=1e-3)
+        inspected = json.loads(self.run_tool("inspect", "whole", "--format", "json").stdout)
+        self.assertEqual((inspected["step"], inspected["num_steps"], inspected["faults"]), (11, 12, []))
+        self.assertIn("step 11 of 12, 5 layers frozen", self.run_tool("inspect", "whole").stdout)
+        newest = self.folder / "whole/checkpoints/step-00000011"
+        (newest / "state.safetensors").write_bytes((newest / "state.safetensors").read_bytes()[:-1] + b"x")
+        self.assertIn("must be as it was written", self.run_tool("inspect", "whole", code=1).stderr)
+        _, done = self.train_net("mtrain-data-parallel", "whole-again", *freeze, "--resume", "whole/checkpoints")
+        self.assertIn("a checkpoint is passed over: whole/checkpoints/step-00000011/state.safetensors: must be as it "
+                      "was written", done.stderr)
+        self.assertEqual(weights("whole-again"), weights("whole"))
+        self.assert_refused("train", "mtrain-data-parallel.json", "--model", "net", "--data", "pictures", "-o", "no",
+                            "--learning-rate", 0.01, "--epochs", 3, "--resume", "whole/checkpoints",
+                            says=["is of another run: learning_rate: 0.02 in the checkpoint, 0.01 now"])
+
+    def test_a_checkpoint_that_cannot_be_written_costs_itself_alone(self):
+        (self.folder / "run").mkdir()
+        self.write("run/checkpoints", "a file in the folder's place")
+        run, done = self.train_net("mtrain-data-parallel", "run", "--checkpoint-steps", 5)
+        self.assertEqual(len(run["epochs"]), 3)
+        for step in (5, 10):
+            self.assertRegex(done.stderr, f"the checkpoint of step {step} was not written: .*; training goes on")
+
+    def test_an_interrupted_run_goes_on(self):
+        command = ("train", self.plan("mtrain-data-parallel"), "--model", "net", "--data", "pictures",
+                   "--learning-rate", 0.02, "--epochs", 60)
+        self.run_tool(*command, "-o", "whole")
+        run = self.start(*command, "-o", self.folder / "run")
+        self.wait_until(lambda: re.search(r"epoch [1-9]\d?", run.stderr) or run.ended_within(0) is not None, 60,
+                        lambda: run.stderr)
+        run.process.send_signal(signal.SIGINT)
+        self.assertEqual(run.ended_within(20), 130, run.stderr)
+        found = re.search(r"stopped before step (\d+) of 240: the same command again goes on from step \1", run.stderr)
+        self.assertIsNotNone(found, run.stderr)
+        self.assertFalse((self.folder / "run/summary.json").exists())
+        done = self.run_tool(*command, "-o", "run")
+        self.assertIn(f"going on from run/checkpoints/step-{int(found[1]):08}, step {found[1]} of 240", done.stderr)
+        self.assertEqual((self.folder / "run/model/model.safetensors").read_bytes(),
+                         (self.folder / "whole/model/model.safetensors").read_bytes())
+        self.assertEqual(len(self.read("run/summary.json")["epochs"]), 60)
+        self.assert_refused(*command, "-o", "run", says=["run: holds a run that has ended"])
+
     def test_diverging_ends_with_advice(self):
         self.assert_refused("train", self.plan("mtrain-single"), "--model", "net", "--data", "pictures", "-o", "run",
                             "--learning-rate", 1e6, "--epochs", 3, says=["training has diverged", "--learning-rate"])
@@ -109,8 +171,9 @@ class NetsTest(EndToEndTest):
     def test_what_does_not_fit_is_refused_in_a_sentence(self):
         plan = self.plan("mtrain")
         train = ("train", plan, "--model", "net", "--data", "pictures", "-o", "refused")
-        self.assert_refused(*train, "--resume", "no", code=2,
-                            says=["--resume: is not for train of a plan of operators"])
+        self.assert_refused(*train, "--spares", 1, code=2, says=["--spares: is not for train of a plan of operators"])
+        self.assert_refused(*train, prepare=limited(resource.RLIMIT_FSIZE, 20_000, 20_000),
+                            says=["limit of a file's size (ulimit -f)", "a checkpoint in refused"])
         self.assert_refused(*train, "--freeze", "paper", code=2, says=["--freeze: must be plan or fixed:N,N,..."])
         self.assert_refused(*train, "--freeze", "fixed:99", says=["--freeze: must freeze at least the 0 layers"])
         self.assert_refused("train", plan, "--data", "pictures", code=2, says=["--model: needed"])

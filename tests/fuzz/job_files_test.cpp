@@ -14,7 +14,9 @@
 
 #include "executor/cache/store/activation_store.h"
 #include "executor/checkpoint/checkpoint.h"
+#include "executor/checkpoint/net_checkpoint.h"
 #include "executor/checkpoint/safetensors.h"
+#include "profiles/files.h"
 #include "tests/fuzz/mutations.h"
 #include "tests/fuzz/small_run.h"
 
@@ -63,6 +65,29 @@ TEST(Fuzz, Checkpoints) {
       folder.write(name, text);
       const Checkpoint read = read_checkpoint(folder.path());
       if (read.plan != checkpoint.plan || read.run != checkpoint.run || read.step != checkpoint.step)
+        throw std::logic_error("a changed checkpoint was read as another one");
+    });
+  }
+}
+
+TEST(Fuzz, NetCheckpoints) {
+  const ScratchFolder folder;
+  const NetCheckpoint checkpoint{
+      .step = 3,
+      .settings = {.num_steps = 20, .optimizer = Optimizer::kSgd},
+      .frozen_layers = 1,
+      .epoch_loss = 2.5,
+      .run = {.name = "run", .net = "net", .batch = 4, .devices = {{.device_class = "cpu"}}}};
+  write_net_manifest(checkpoint, file_of(kNetStateFile, "state"), folder.path());
+  const std::string manifest = read_text_file(folder.path() / "checkpoint.json"),
+                    run = read_text_file(folder.path() / "run.json");
+  for (const auto& [name, content] : {std::pair("checkpoint.json", manifest), std::pair("run.json", run)}) {
+    folder.write("checkpoint.json", manifest);
+    folder.write("run.json", run);
+    fuzz(content, [&](const std::string& text) {
+      folder.write(name, text);
+      const NetCheckpoint read = read_net_checkpoint(folder.path());
+      if (read.run != checkpoint.run || read.step != checkpoint.step || read.epoch_loss != checkpoint.epoch_loss)
         throw std::logic_error("a changed checkpoint was read as another one");
     });
   }

@@ -86,6 +86,7 @@ NetInputsFound check_net_inputs(const NetTrainOptions& options) {
                     options.common.model.string(), task.folder.dropout));
   return {.num_training_samples = static_cast<int>(task.dataset.split.train.size()),
           .num_test_samples = static_cast<int>(task.dataset.split.test.size()),
+          .largest_file_bytes = 2 * Bytes{sizeof(float)} * num_parameters(task.folder.net),  // with momentum
           .starts_at_random = check_weights(task.folder, WeightFiles(task.folder.path)),
           .notes = std::move(notes)};
 }

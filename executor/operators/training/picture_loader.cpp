@@ -9,9 +9,9 @@ namespace frostpipe {
 PictureLoader::PictureLoader(const Dataset& dataset, int batch, std::pair<int, int> needed, std::uint64_t seed)
     : dataset_(dataset), batch_(batch), needed_(needed), seed_(seed) {}
 
-void PictureLoader::begin_epoch(int epoch) {
+void PictureLoader::begin_epoch(int epoch, int first_batch) {
   epoch_ = epoch;
-  next_ = 0;
+  next_ = first_batch;
   order_.clear();
   for (const int place : epoch_order(static_cast<int>(dataset_.split.train.size()), seed_, epoch))
     order_.push_back(dataset_.split.train[place]);

@@ -13,12 +13,12 @@ class PictureLoader {
   /// `needed`: samples of a mini-batch, from the first to the last. The dataset outlives this object.
   PictureLoader(const Dataset& dataset, int batch, std::pair<int, int> needed, std::uint64_t seed);
 
-  int num_batches() const { return static_cast<int>(dataset_.split.train.size()) / batch_; }
-  void begin_epoch(int epoch);
+  void begin_epoch(int epoch, int first_batch = 0);
   /// The next mini-batch: pictures [n, channels, size, size] and labels [n].
   MicroBatch next();
 
  private:
+  int num_batches() const { return static_cast<int>(dataset_.split.train.size()) / batch_; }
   void start_loading();
 
   const Dataset& dataset_;
