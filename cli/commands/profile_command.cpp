@@ -9,6 +9,7 @@
 #include "cli/profiling/profile_options.h"
 #include "cli/profiling/profile_text.h"
 #include "cli/shared/local_ranks.h"
+#include "cli/shared/only_options.h"
 #include "cli/shared/output.h"
 #include "cli/shared/progress.h"
 #include "cli/shared/usage_error.h"
@@ -147,7 +148,17 @@ int measure_operators(const ProfileOptions& options) {
                        }});
 }
 
-int run_operators(const ProfileOptions& options) {
+constexpr std::string_view kOptionsOfEstimatedOperators =
+    "--operators --like --hardware --picture-size --num-classes --global-batch --output --format";
+constexpr std::string_view kOptionsOfMeasuredOperators =
+    "--operators --model --hardware --global-batch --quick --output --cluster --format --device --interface";
+
+int run_operators(const ProfileOptions& options, const CLI::App& command) {
+  if (!options.like.empty())
+    require_only(kOptionsOfEstimatedOperators, command, "--operators --like");
+  else
+    require_only(kOptionsOfMeasuredOperators, command, "--operators --model");
+  if (options.measure.device != "cpu") throw UsageError("--device: must be cpu with --operators");
   if (options.hardware.empty())
     throw UsageError("profile: --operators needs --hardware NAME[,NAME] (with --model, CPUs: \"cpu,cpu / 2\")");
   return options.like.empty() ? measure_operators(options) : estimate_operators(options);
@@ -166,7 +177,7 @@ int run_import(ProfileOptions& options) {
   return 0;
 }
 
-int run_profile(ProfileOptions& options) {
+int run_profile(ProfileOptions& options, const CLI::App& command) {
   const int sources = !options.like.empty() + !options.model.empty() + !options.graph.empty();
   if (sources != 1) throw UsageError("profile: needs either --model FOLDER, --like NAME or --import FILE");
   if (!options.memory_limit.empty() && !options.model.empty() && options.cluster.empty()) {
@@ -184,7 +195,7 @@ int run_profile(ProfileOptions& options) {
     if (!options.cluster.empty()) require_writable(options.cluster);
   }
   if (!options.graph.empty()) return run_import(options);
-  if (options.operators) return run_operators(options);
+  if (options.operators) return run_operators(options, command);
   if (!options.like.empty()) return run_estimate(options);
   if (options.num_nodes > 0) {
     throw UsageError(
@@ -215,7 +226,7 @@ Command add_profile_command(CLI::App& app) {
   const auto options = std::make_shared<ProfileOptions>();
   CLI::App* command = app.add_subcommand("profile", "Measure a model's layers, and the links, on this machine");
   add_profile_options(*command, *options);
-  return {command, [options] { return run_profile(*options); }};
+  return {command, [options, command] { return run_profile(*options, *command); }};
 }
 
 }  // namespace frostpipe

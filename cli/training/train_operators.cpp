@@ -1,15 +1,14 @@
 #include "cli/training/train_operators.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <filesystem>
 #include <string_view>
-#include <vector>
 
 #include "cli/shared/local_ranks.h"
+#include "cli/shared/only_options.h"
 #include "cli/shared/output.h"
 #include "cli/shared/usage_error.h"
 #include "cli/training/net_run_text.h"
@@ -20,7 +19,6 @@
 #include "profiles/error.h"
 #include "profiles/files.h"
 #include "profiles/model_source.h"
-#include "profiles/separated_values.h"
 #include "simulator/operators/run_operators.h"
 
 namespace frostpipe {
@@ -31,20 +29,8 @@ constexpr double kLearningRate = 0.1, kWeightDecay = 5e-4;  // of SGD, as nets a
 constexpr std::string_view kOptionsOfNets =
     "--data --test-data --model --output --overwrite --epochs --seed --learning-rate --learning-rate-warm-up "
     "--weight-decay --held-out --decay --crop-padding --flip --freeze --name --format --checkpoint-steps "
-    "--checkpoint-minutes --keep-checkpoints --resume";
-constexpr std::string_view kOptionsOfEmulation = "--output --overwrite --device --name --format";
-
-/// `names`: options, with blanks between them.
-void require_only(std::string_view names, const CLI::App& command, const std::string& whose) {
-  const std::vector<std::string_view> known = split(names, ' ');
-  for (const CLI::Option* const option : command.get_options()) {
-    const std::string name = option->get_name();
-    if (option->count() == 0 || name == "PLAN" || name == "--help" || name == "--device" || name == "--interface" ||
-        std::ranges::find(known, name) != known.end())
-      continue;
-    throw UsageError(fmt::format("{}: is not for {}, which takes {}", name, whose, fmt::join(known, ", ")));
-  }
-}
+    "--checkpoint-minutes --keep-checkpoints --resume --device --interface";
+constexpr std::string_view kOptionsOfEmulation = "--output --overwrite --device --interface --name --format";
 
 OperatorPlan load_operator_plan(const std::string& path) {
   return operator_plan_from_json(read_named_file(path), path);

@@ -186,6 +186,9 @@ class NetsTest(EndToEndTest):
         self.write(plan, text.replace("cpu / 2", "A100"))
         self.assert_refused(*train,
                             says=[f"{plan}: machine.devices[1].device_class", "or train with --device emulated"])
+        for option, value in (("--dtype", "bfloat16"), ("--memory-limit", "1GiB"), ("--nproc-per-node", 2)):
+            self.assert_refused("profile", "--operators", "--model", "net", "--hardware", "cpu", "-o", "p.json", option,
+                                value, code=2, says=[f"{option}: is not for --operators --model, which takes"])
         self.assert_refused("profile", "--operators", "--model", "net", "--hardware", "V100", "-o", "p.json",
                             says=["--hardware: must be CPUs to be measured"])
 
