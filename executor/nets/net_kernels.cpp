@@ -69,6 +69,27 @@ at::Tensor scaled(const NetLayer& layer, const NetLayerState& state, const NormS
 
 at::Tensor rows_of(const at::Tensor& x) { return x.reshape({x.size(0), -1}); }
 
+/// Whether the output has one pixel: then it is a linear layer of the input's pixels that the kernel sees, the first
+/// `num_seen` of each side; what else of the kernel there is lies on padding. LibTorch's convolutions multiply that,
+/// too, and their weight gradients of such layers take ten times as long as their forwards.
+bool is_one_product(const NetLayer& layer) {
+  return layer.out_size == 1 && layer.groups == 1 && layer.padding_after == 0;
+}
+
+int num_seen(const NetLayer& layer) { return std::min(layer.kernel - layer.padding, layer.in_size); }
+
+/// A view of that part of a kernel [out, in, kernel, kernel].
+at::Tensor seeing_part(const NetLayer& layer, const at::Tensor& kernel) {
+  const int seen = num_seen(layer);
+  return seen == layer.kernel ? kernel : kernel.narrow(2, layer.padding, seen).narrow(3, layer.padding, seen);
+}
+
+/// A view of those pixels of an input [samples, in, size, size]; all of one that a linear layer reads as one row.
+at::Tensor seen_part(const NetLayer& layer, const at::Tensor& x) {
+  const int seen = num_seen(layer);
+  return seen == layer.in_size ? x : x.narrow(2, 0, seen).narrow(3, 0, seen);
+}
+
 }  // namespace
 
 bool is_linear(const NetLayer& layer) {
@@ -77,11 +98,12 @@ bool is_linear(const NetLayer& layer) {
 
 at::Tensor product(const NetLayer& layer, const NetLayerState& state, const at::Tensor& x) {
   const auto kernel = kernel_of(layer, state), bias = bias_of(layer, state);
+  const auto held = bias.defined() ? std::optional(bias) : std::nullopt;
   at::Tensor output;
-  if (is_linear(layer)) {
-    output = at::linear(rows_of(x), rows_of(kernel), bias).view({x.size(0), layer.out_channels, 1, 1});
+  if (is_one_product(layer)) {
+    output = at::linear(rows_of(seen_part(layer, x)), rows_of(seeing_part(layer, kernel)), held)
+                 .view({x.size(0), layer.out_channels, 1, 1});
   } else {
-    const auto held = bias.defined() ? std::optional(bias) : std::nullopt;
     output = at::convolution(padded_after(layer, x), kernel, held, twice(layer.stride), twice(layer.padding), twice(1),
                              false, twice(0), layer.groups);
   }
@@ -90,7 +112,14 @@ at::Tensor product(const NetLayer& layer, const NetLayerState& state, const at::
 
 at::Tensor input_gradient(const NetLayer& layer, const NetLayerState& state, const at::Tensor& gradient) {
   const auto kernel = kernel_of(layer, state);
-  if (is_linear(layer)) return at::mm(rows_of(gradient), rows_of(kernel));
+  if (is_one_product(layer)) {
+    const int seen = num_seen(layer);
+    const auto of_seen =
+        at::mm(rows_of(gradient), rows_of(seeing_part(layer, kernel))).view({-1, layer.in_channels, seen, seen});
+    if (seen == layer.in_size) return of_seen;
+    const int unseen = layer.in_size - seen;
+    return at::constant_pad_nd(of_seen, {0, unseen, 0, unseen});
+  }
   const int size = layer.in_size + layer.padding_after;
   const auto shape = at::empty({gradient.size(0), layer.in_channels, size, size}, gradient.options());
   const auto of_padded = std::get<0>(convolution_gradients(layer, gradient, shape, kernel, {true, false, false}));
@@ -100,9 +129,13 @@ at::Tensor input_gradient(const NetLayer& layer, const NetLayerState& state, con
 
 at::Tensor weight_gradient(const NetLayer& layer, const at::Tensor& x, const at::Tensor& gradient) {
   at::Tensor of_kernel, of_bias;
-  if (is_linear(layer)) {
-    of_kernel = at::mm(rows_of(gradient).t(), rows_of(x));
-    of_bias = rows_of(gradient).sum(0);
+  if (is_one_product(layer)) {
+    const int seen = num_seen(layer);
+    of_kernel = at::mm(rows_of(gradient).t(), rows_of(seen_part(layer, x)))
+                    .view({layer.out_channels, layer.in_channels, seen, seen});
+    if (const int after = layer.kernel - layer.padding - seen; seen < layer.kernel)
+      of_kernel = at::constant_pad_nd(of_kernel, {layer.padding, after, layer.padding, after});
+    if (layer.bias) of_bias = rows_of(gradient).sum(0);
   } else {
     const auto shape =
         at::empty({layer.out_channels, layer.in_channels / layer.groups, layer.kernel, layer.kernel}, x.options());

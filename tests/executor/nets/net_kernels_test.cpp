@@ -1,5 +1,5 @@
-// Oracle: LibTorch's batch norm, whole, in double precision; in single precision errors are compared with its own
-// there.
+// Oracles: LibTorch's convolution, and its batch norm, whole, in double precision; in single precision errors are
+// compared with its own there.
 #include "executor/nets/net_kernels.h"
 
 #include <ATen/ATen.h>
@@ -57,6 +57,44 @@ struct BatchNorm {
   at::Tensor x, gradient, norm;
   NetLayer layer;
 };
+
+// Of kernels that see all of the input, a part of it, or padding on some or all sides.
+TEST(NetKernels, OfOnePixelAreTheConvolution) {
+  struct Shape {
+    int kernel, stride, padding, in_size;
+  };
+  for (const Shape& shape :
+       {Shape{3, 1, 1, 1}, Shape{3, 2, 1, 2}, Shape{3, 2, 1, 1}, Shape{3, 1, 0, 3}, Shape{1, 2, 0, 2},
+        Shape{7, 2, 3, 2}, Shape{2, 2, 0, 3}, Shape{1, 1, 0, 1}, Shape{5, 4, 2, 4}})
+    for (const bool bias : {false, true}) {
+      SCOPED_TRACE(::testing::Message() << shape.kernel << " " << shape.stride << " " << shape.padding << " "
+                                        << shape.in_size << " " << bias);
+      NetLayer layer;
+      layer.in_channels = 4;
+      layer.out_channels = kChannels;
+      layer.kernel = shape.kernel;
+      layer.stride = shape.stride;
+      layer.padding = shape.padding;
+      layer.in_size = shape.in_size;
+      layer.bias = bias;
+      const auto generator = at::detail::createCPUGenerator(1);
+      const auto x = at::randn({5, 4, shape.in_size, shape.in_size}, generator, at::kDouble);
+      const NetLayerState state{.weights = at::randn({num_weights(layer)}, generator, at::kDouble)};
+      const auto kernel = kernel_of(layer, state);
+      const std::vector<std::int64_t> stride(2, shape.stride), padding(2, shape.padding), ones(2, 1), zeros(2, 0);
+      const auto whole = at::convolution(x, kernel, bias ? std::optional(bias_of(layer, state)) : std::nullopt, stride,
+                                         padding, ones, false, zeros, 1);
+      ASSERT_EQ(whole.size(2), 1);
+      EXPECT_LE(distance_of(product(layer, state, x), whole), 1e-13);
+      const auto gradient = at::randn(whole.sizes(), generator, at::kDouble);
+      const auto [of_input, of_kernel, of_bias] =
+          at::convolution_backward(gradient, x, kernel, std::vector<std::int64_t>{kChannels}, stride, padding, ones,
+                                   false, zeros, 1, {true, true, bias});
+      EXPECT_LE(distance_of(input_gradient(layer, state, gradient).reshape(x.sizes()), of_input), 1e-13);
+      const auto of_weights = bias ? at::cat({of_kernel.reshape(-1), of_bias}) : of_kernel.reshape(-1);
+      EXPECT_LE(distance_of(weight_gradient(layer, x, gradient), of_weights), 1e-13);
+    }
+}
 
 TEST(NormKernels, InPartsAreTheWholeBatchNorm) {
   const BatchNorm batch_norm(0.5);
