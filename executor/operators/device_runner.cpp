@@ -51,6 +51,9 @@ DeviceRunner::DeviceRunner(const NetShape& net, const OperatorPlan& plan, const 
     const Operator& op = plan.graph.operators[tasks.tasks[own_.order[place]].op];
     if (reads_weights(op.kind)) last_use_[op.layer] = place;
   }
+  new_weights_from_.resize(own_.order.size() + 1);
+  for (const int transfer : own_.new_weights)
+    new_weights_from_[last_use_[layer_of(tasks.transfers[transfer].task)] + 1].push_back(transfer);
 }
 
 std::pair<int, int> DeviceRunner::find_samples_needed() const {
@@ -98,13 +101,8 @@ void DeviceRunner::send_outputs() {
 }
 
 double DeviceRunner::end_iteration(NetState& state) {
-  std::vector<at::Tensor> arriving;
-  for (const int transfer : own_.new_weights) exchange_.expect(transfer, arriving.emplace_back(empty_for(transfer)));
-  for (std::size_t i = 0; i < own_.new_weights.size(); ++i) {
-    exchange_.take(own_.new_weights[i]);
-    const int task = tasks_.transfers[own_.new_weights[i]].task, layer = layer_of(task);
-    state[layer].weights.narrow(0, part_begin(task), arriving[i].size(0)).copy_(arriving[i]);
-  }
+  expect_new_weights(static_cast<int>(own_.order.size()));
+  for (const int transfer : own_.new_weights) exchange_.take(transfer);
   exchange_.end_iteration();
   for (const NewWeights& fresh : pending_) {
     NetLayerState& layer = state[fresh.layer];
@@ -118,8 +116,17 @@ double DeviceRunner::end_iteration(NetState& state) {
   return std::exchange(loss_, 0);
 }
 
+/// Posts the receives of the new weights that no task from `place` on reads as they were: into their place.
+void DeviceRunner::expect_new_weights(int place) {
+  for (const int transfer : new_weights_from_[place]) {
+    const int task = tasks_.transfers[transfer].task;
+    exchange_.expect(transfer, part_of((*state_)[layer_of(task)].weights, task));
+  }
+}
+
 /// Posts the receives of the tasks to come, and waits for this one's.
 void DeviceRunner::wait_for(int place) {
+  expect_new_weights(place);
   for (; expected_ < std::min(place + kTasksAhead, static_cast<int>(own_.order.size())); ++expected_)
     for (const int transfer : own_.transfers_for[expected_]) {
       const TaskTransfer& one = tasks_.transfers[transfer];
@@ -323,8 +330,6 @@ at::Tensor DeviceRunner::empty_for(int transfer) const {
       return empty({2, net_.layers[one.layer].out_channels});
     case OperatorKind::weight_gradient:
       return empty({size_of_part(tasks_.transfer_readers[transfer].front())});
-    case OperatorKind::update:
-      return empty({size_of_part(what.task)});
     default:
       return empty(shape_of(op, what.end - what.begin));
   }

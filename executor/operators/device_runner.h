@@ -35,14 +35,14 @@ class DeviceRunner {
   /// `pictures` [n, channels, size, size] and `labels` [n]: of samples_needed. `state` and `momentum` are held_by this
   /// device. From here to end_iteration `state` is nobody else's.
   void begin_iteration(const NetState& state, const at::Tensor& pictures, const at::Tensor& labels);
-  /// For what tasks()[place] reads of other devices. To be called before run_task.
+  /// For what tasks()[place] reads of other devices. To be called before run_task, of every place in turn.
   void wait_for(int place);
   /// Places are called in their order, each followed by send_outputs.
   void run_task(int place, std::vector<NetMomentum>& momentum, const SgdOptions& options);
   /// What others read of the last task's.
   void send_outputs();
-  /// Takes the new weights from other devices and puts all new ones into `state`. Returns this device's part of the
-  /// mean loss.
+  /// Waits for new weights from other devices, which come into `state` from each layer's last use on, and puts this
+  /// device's there. Returns its part of the mean loss.
   double end_iteration(NetState& state);
 
  private:
@@ -60,6 +60,7 @@ class DeviceRunner {
     at::Tensor tensor;
   };
   std::pair<int, int> find_samples_needed() const;
+  void expect_new_weights(int place);
   void keep(int task, const at::Tensor& output);
   Inputs inputs_of(int task) const;
   at::Tensor output_of(int task, const Inputs& in);
@@ -86,9 +87,10 @@ class DeviceRunner {
   std::vector<std::vector<int>> inputs_;  // by operator: edges
   std::vector<std::vector<int>> parts_;   // by operator: its tasks on all devices
   std::pair<int, int> needed_;
-  std::vector<int> last_use_;  // by layer: place of the last task that reads its weights
-  int expected_ = 0;           // places whose transfers are expected
-  int place_ = 0;              // of the task that runs
+  std::vector<int> last_use_;                       // by layer: place of the last task that reads its weights
+  std::vector<std::vector<int>> new_weights_from_;  // by place: transfers whose layers no task from there on reads
+  int expected_ = 0;                                // places whose transfers are expected
+  int place_ = 0;                                   // of the task that runs
   const NetState* state_ = nullptr;
   at::Tensor pictures_, labels_;
   OperatorValues values_;

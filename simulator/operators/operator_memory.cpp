@@ -105,7 +105,7 @@ class MemoryOfRun {
   /// When the receiver makes room for it.
   Nanoseconds asked_for_ns(int transfer) const {
     const auto readers = tasks_.transfer_readers[transfer];
-    if (readers.empty()) return run_.makespan_ns;  // new weights come when all else is gone
+    if (readers.empty()) return run_.makespan_ns;  // new weights come to where the old ones are
     int first = place_of_[readers.front()];
     for (const int reader : readers) first = std::min(first, place_of_[reader]);
     return run_.task_begin_ns[run_.order[tasks_.transfers[transfer].to_device][std::max(0, first - kTasksAhead + 1)]];
