@@ -153,12 +153,15 @@ constexpr std::string_view kOptionsOfEstimatedOperators =
 constexpr std::string_view kOptionsOfMeasuredOperators =
     "--operators --model --hardware --global-batch --quick --output --cluster --format --device --interface";
 
-int run_operators(const ProfileOptions& options, const CLI::App& command) {
+void require_options_of_operators(const ProfileOptions& options, const CLI::App& command) {
   if (!options.like.empty())
     require_only(kOptionsOfEstimatedOperators, command, "--operators --like");
   else
     require_only(kOptionsOfMeasuredOperators, command, "--operators --model");
   if (options.measure.device != "cpu") throw UsageError("--device: must be cpu with --operators");
+}
+
+int run_operators(const ProfileOptions& options) {
   if (options.hardware.empty())
     throw UsageError("profile: --operators needs --hardware NAME[,NAME] (with --model, CPUs: \"cpu,cpu / 2\")");
   return options.like.empty() ? measure_operators(options) : estimate_operators(options);
@@ -180,6 +183,7 @@ int run_import(ProfileOptions& options) {
 int run_profile(ProfileOptions& options, const CLI::App& command) {
   const int sources = !options.like.empty() + !options.model.empty() + !options.graph.empty();
   if (sources != 1) throw UsageError("profile: needs either --model FOLDER, --like NAME or --import FILE");
+  if (options.operators) require_options_of_operators(options, command);
   if (!options.memory_limit.empty() && !options.model.empty() && options.cluster.empty()) {
     throw UsageError("--memory-limit: is written into the cluster file, so it needs --cluster FILE");
   }
@@ -195,7 +199,7 @@ int run_profile(ProfileOptions& options, const CLI::App& command) {
     if (!options.cluster.empty()) require_writable(options.cluster);
   }
   if (!options.graph.empty()) return run_import(options);
-  if (options.operators) return run_operators(options, command);
+  if (options.operators) return run_operators(options);
   if (!options.like.empty()) return run_estimate(options);
   if (options.num_nodes > 0) {
     throw UsageError(

@@ -12,10 +12,10 @@
 #include <string_view>
 #include <utility>
 
-#include "profiles/read_table.h"
 #include "executor/data/text_file.h"
 #include "profiles/error.h"
 #include "profiles/error_values.h"
+#include "profiles/read_table.h"
 #include "profiles/separated_values.h"
 
 namespace frostpipe {

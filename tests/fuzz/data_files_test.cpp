@@ -8,10 +8,10 @@
 
 #include "executor/data/images.h"
 #include "executor/data/squad.h"
-#include "profiles/read_table.h"
 #include "executor/data/text_data.h"
 #include "profiles/error.h"
 #include "profiles/import/arrival_times.h"
+#include "profiles/read_table.h"
 #include "tests/fuzz/mutations.h"
 
 namespace frostpipe {
