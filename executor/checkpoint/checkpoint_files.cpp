@@ -13,19 +13,6 @@
 #include "profiles/system_reason.h"
 
 namespace frostpipe {
-namespace {
-
-/// The folder's entries reach the disk.
-void synchronize_folder(const std::filesystem::path& folder) {
-  const int descriptor = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (descriptor < 0) throw RuntimeFailure(fmt::format("{}: {}", folder.string(), system_reason(errno)));
-  const bool failed = fsync(descriptor) != 0 && errno != EINVAL;  // some file systems have no such thing
-  const int error = errno;
-  close(descriptor);
-  if (failed) throw RuntimeFailure(fmt::format("{}: {}", folder.string(), system_reason(error)));
-}
-
-}  // namespace
 
 std::string content_hash(std::string_view text) {
   return fmt::format("{:016x}", hash_bytes(std::as_bytes(std::span(text))));
@@ -61,6 +48,15 @@ SafetensorsFile open_listed(const CheckpointFile& listed, const std::filesystem:
 void refuse_changed_file(const std::filesystem::path& path) {
   throw InvalidInput(path.string(), "must be as it was written",
                      "a file with other content: it is torn or was changed");
+}
+
+void synchronize_folder(const std::filesystem::path& folder) {
+  const int descriptor = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor < 0) throw RuntimeFailure(fmt::format("{}: {}", folder.string(), system_reason(errno)));
+  const bool failed = fsync(descriptor) != 0 && errno != EINVAL;  // some file systems have no such thing
+  const int error = errno;
+  close(descriptor);
+  if (failed) throw RuntimeFailure(fmt::format("{}: {}", folder.string(), system_reason(error)));
 }
 
 void publish_checkpoint(const std::filesystem::path& unfinished, const std::filesystem::path& whole) {

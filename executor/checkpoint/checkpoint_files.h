@@ -40,6 +40,9 @@ SafetensorsFile open_listed(const CheckpointFile& listed, const std::filesystem:
 /// Throws the InvalidInput for a file that is torn or was changed.
 [[noreturn]] void refuse_changed_file(const std::filesystem::path& path);
 
+/// The folder's entries reach the disk. Throws RuntimeFailure.
+void synchronize_folder(const std::filesystem::path& folder);
+
 /// Gives a folder in which all is written its name, whatever had it before, when it has reached the disk. Throws
 /// RuntimeFailure or std::system_error.
 void publish_checkpoint(const std::filesystem::path& unfinished, const std::filesystem::path& whole);

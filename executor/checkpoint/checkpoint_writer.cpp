@@ -120,7 +120,8 @@ struct CheckpointWriter::State {
     write_file_atomically(folder / "plan.json", texts.plan);
     write_file_atomically(folder / "run.json", texts.run);
     write_file_atomically(folder / "checkpoint.json", texts.checkpoint);
-    if (given_up) throw RuntimeFailure("a new rendezvous round begins");
+    synchronize_folder(folder);
+    if (given_up) throw RuntimeFailure("a new rendezvous round begins");  // asked after what may take long
     publish_checkpoint(folder, whole);
     completed = part.step;
     keep_newest_checkpoints(root, keep, {held, completed_everywhere});
