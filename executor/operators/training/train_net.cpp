@@ -3,21 +3,23 @@
 
 #include <algorithm>
 #include <cmath>
+#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "executor/communication/communicator.h"
 #include "executor/device/memory_meter.h"
 #include "executor/operators/training/net_checkpoints.h"
 #include "executor/operators/training/net_inputs.h"
-#include "executor/operators/training/net_results.h"
 #include "executor/operators/training/net_scores.h"
 #include "executor/operators/training/net_session.h"
 #include "executor/operators/training/net_snapshot.h"
+#include "executor/operators/training/operator_trace.h"
 #include "executor/operators/training/picture_loader.h"
 #include "executor/training/policy/learning_rate.h"
 #include "executor/training/policy/resume_point.h"
 #include "plan/operators/net_run.h"
 #include "profiles/error.h"
+#include "profiles/files.h"
 #include "profiles/steady_clock.h"
 #include "profiles/time_left.h"
 
@@ -50,6 +52,7 @@ class NetTrainer {
   /// Rank 0 scores the model and writes it.
   void finish(NetEpoch& epoch);
   void show(int epoch, int step);
+  void write_results();
   double wall_seconds() const { return earlier_seconds_ + 1e-9 * static_cast<double>(steady_now_ns() - begin_ns_); }
 
   Membership& membership_;
@@ -106,8 +109,7 @@ void NetTrainer::train() {
     }
     if (!train_epoch(epoch)) return;
   }
-  run_.wall_seconds = wall_seconds();
-  write_net_results(run_, session_, options_.common, *communicator_);
+  write_results();
 }
 
 const OperatorPlan& NetTrainer::plan_of(int epoch) const {
@@ -260,6 +262,25 @@ void NetTrainer::show(int epoch, int step) {
   callbacks_.progress(static_cast<double>(step_) / num_steps(),
                       fmt::format("epoch {} of {}, step {} of {}{}{}{}{}", epoch + 1, options_.num_epochs, step + 1,
                                   num_batches_, frozen, last, accuracy, time_left(steady_now_ns() - begin_ns_, here)));
+}
+
+void NetTrainer::write_results() {
+  const std::filesystem::path& folder = options_.common.output;
+  const DeviceTimes& times = session_.times();
+  const std::vector<std::string> texts =
+      communicator_->gather(nlohmann::json{{"begin_ns", times.begin_ns}, {"end_ns", times.end_ns}}.dump());
+  if (leads()) {
+    std::vector<DeviceTimes> measured;
+    for (const std::string& text : texts) {
+      const auto json = nlohmann::json::parse(text);
+      measured.push_back({json["begin_ns"], json["end_ns"]});
+    }
+    const OperatorRun predicted = simulate_operators(session_.plan(), session_.tasks(), options_.common.plan_source);
+    write_file_atomically(folder / "trace.json", chrome_trace(session_.plan(), session_.tasks(), predicted, measured));
+    run_.wall_seconds = wall_seconds();
+    write_file_atomically(folder / "summary.json", to_json(run_));
+  }
+  communicator_->control_group().barrier();  // whoever is lost before it is lost to all
 }
 
 }  // namespace
