@@ -17,8 +17,9 @@ def profile(programs, job, name, ranks, *words):
     sizes = sorted({job.batch, max(1, job.batch // 4)})
     tokens = () if job.varies else ("--tokens", job.tokens)
     quick = ("--quick",) if programs.options.size == "small" else ()
+    threads = ("--threads-per-rank", 1) if programs.device == "cpu" else ()
     programs.frostpipe("profile", "--model", job.name, "--data", job.data, "--max-tokens", job.tokens,
-                       "--global-batch", job.batch, "--nproc-per-node", ranks, "--threads-per-rank", 1,
+                       "--global-batch", job.batch, "--nproc-per-node", ranks, *threads,
                        "--micro-batch-sizes", ",".join(map(str, sizes)), *tokens, *quick, *programs.on_device(),
                        "-o", f"{name}.profile.json", "--cluster", f"{name}.cluster.json", *words)
 
