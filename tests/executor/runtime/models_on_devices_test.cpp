@@ -111,10 +111,11 @@ TEST_P(ModelsOnDevices, TrainInSinglePrecisionAsOnTheCpu) {
   }
 }
 
-/// bfloat16 has 8 bits: within 2 % of the CPU's own run in bfloat16, whose products are added in another order.
+/// bfloat16 has 8 bits: within 2 % of the CPU's own run in bfloat16, whose products are added in another order. With
+/// updates that are proportional to gradients: AdamW's first ones are as large for a gradient of rounding errors.
 TEST_P(ModelsOnDevices, LossesInBfloat16FollowTheCpus) {
   for (const TransformerConfig& config : wide_configs()) {
-    const Training how{.dtype = DType::kBFloat16, .optimizer = Optimizer::kAdamW, .steps = 5};
+    const Training how{.dtype = DType::kBFloat16, .steps = 5};
     const Outcome expected = train("cpu", config, how), actual = train(GetParam(), config, how);
     for (std::size_t step = 0; step < expected.losses.size(); ++step)
       EXPECT_NEAR(actual.losses[step], expected.losses[step], within(0.02 * expected.losses[step])) << name_of(config);
