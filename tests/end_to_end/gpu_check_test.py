@@ -1,6 +1,6 @@
-"""scripts/gpu-check as on a machine with a GPU, on the CPU and with small models: every step is really made.
-Oracle: nothing fails, and only what there is not on a CPU is skipped; steps beside PyTorch where scripts/setup-peers
-has been."""
+"""scripts/gpu-check as on a machine with a GPU, with small models: every step is really made, on a fake GPU and on the
+CPU. Oracle: nothing fails, and only what there is not on such a machine is skipped; steps beside PyTorch where
+scripts/setup-peers has been."""
 
 import json
 import os
@@ -13,29 +13,60 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 PYTHON_WITH_TORCH = ROOT / ".deps/peers/bin/python"
 SOME_TESTS = r"^On/|RanksOnDevice\.(EveryHead|Bfloat16|CheckpointAndResume)"  # the others are unit tests, too
-OF_CUDA = {"waits of the host within a step", "compute-sanitizer memcheck", "steps by CUDA graphs"}
+NOT_WITHOUT_A_GPU = {"compute-sanitizer memcheck", "steps by CUDA graphs"}
+OF_CUDA = {"waits of the host within a step"}
 MAY_NOT_SHOW = {"messages behind compute"}  # where the simulator hides none
 
 
-@unittest.skipUnless("FROSTPIPE" in os.environ, "FROSTPIPE must name the tool")
-class LongGpuCheckTest(unittest.TestCase):
-    def test_every_step_is_made_on_the_cpu(self):
-        has_torch = PYTHON_WITH_TORCH.exists()
+class OnSmallModels(unittest.TestCase):
+    def results_of(self, tool, device, *options, **more):
+        """gpu-check's results, after it has said that all is well, and the status of each check by its name."""
         with tempfile.TemporaryDirectory(prefix="frostpipe-gpu-check-") as folder:
-            done = subprocess.run([sys.executable, "-B", ROOT / "scripts/gpu-check", "--frostpipe",
-                                   os.environ["FROSTPIPE"], "--device", "cpu", "--size", "small", "--minutes", "28",
-                                   "--only-tests", SOME_TESTS,
-                                   "--python", PYTHON_WITH_TORCH if has_torch else sys.executable, "-o", folder],
-                                  capture_output=True, text=True, check=False)
+            done = subprocess.run([sys.executable, "-B", ROOT / "scripts/gpu-check", "--frostpipe", tool, "--device",
+                                   device, "--size", "small", "--minutes", "28", "-o", folder, *options],
+                                  capture_output=True, text=True, check=False, env={**os.environ, **more})
             self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
             result = json.loads((Path(folder) / "gpu-check.json").read_text())
             self.assertIn("not judged here", (Path(folder) / "gpu-check.txt").read_text())
         status = {check["name"]: check["status"] for check in result["checks"]}
-        beside = {name for name in status if name.endswith("beside PyTorch eager")}
+        self.assertLessEqual(set(status.values()), {"passed", "skipped"})
+        return result, status
+
+    @staticmethod
+    def beside_pytorch(status):
+        return {name for name in status if name.endswith("beside PyTorch eager")}
+
+    @staticmethod
+    def skipped(status):
+        return {name for name, value in status.items() if value == "skipped"}
+
+
+@unittest.skipUnless("FROSTPIPE" in os.environ, "FROSTPIPE must name the tool")
+class FakeGpuTest(OnSmallModels):
+    """tests/executor/fake_gpu in CUDA's place, and a fake driver. The executor's tests run on it by themselves."""
+
+    def test_workflow_and_measurements_are_made(self):
+        build = Path(os.environ["FROSTPIPE"]).parent
+        with tempfile.TemporaryDirectory(prefix="frostpipe-fake-driver-") as folder:
+            (Path(folder) / "libcuda.so.1").symlink_to(build / "tests/libfrostpipe_fake_driver.so")
+            result, status = self.results_of(build / "fake_gpu/frostpipe", "cuda", "--sections", "workflow",
+                                             "measurements", "--python", "/bin/false", LD_LIBRARY_PATH=folder)
+        self.assertEqual(self.skipped(status) - MAY_NOT_SHOW, NOT_WITHOUT_A_GPU | self.beside_pytorch(status))
+        waits = [target for check in result["checks"] for target in check["targets"]
+                 if target["what"] == "host's waits per iteration"]
+        self.assertEqual([(target["is_met"], target["value"]) for target in waits], [(True, waits[0]["most"])])
+
+
+@unittest.skipUnless("FROSTPIPE" in os.environ, "FROSTPIPE must name the tool")
+class LongGpuCheckTest(OnSmallModels):
+    def test_every_step_is_made_on_the_cpu(self):
+        has_torch = PYTHON_WITH_TORCH.exists()
+        result, status = self.results_of(os.environ["FROSTPIPE"], "cpu", "--only-tests", SOME_TESTS, "--python",
+                                         PYTHON_WITH_TORCH if has_torch else sys.executable)
+        beside = self.beside_pytorch(status)
         self.assertEqual(len(beside), 4)
-        skipped = {name for name, value in status.items() if value == "skipped"}
-        self.assertEqual(skipped - MAY_NOT_SHOW, OF_CUDA | (set() if has_torch else beside))
-        self.assertEqual({value for name, value in status.items() if name not in skipped}, {"passed"})
+        self.assertEqual(self.skipped(status) - MAY_NOT_SHOW,
+                         NOT_WITHOUT_A_GPU | OF_CUDA | (set() if has_torch else beside))
         tests = [check["name"] for check in result["checks"] if check["section"] == "tests"]
         self.assertLessEqual({"On/Devices.AGroupOfOneRankKeepsWhatItHas/cpu", "RanksOnDevice.EveryHead"}, set(tests))
         if has_torch:

@@ -1,0 +1,229 @@
+// LibTorch's operators for tensors on a fake GPU: those of the CPU, on the same bytes. What a real GPU refuses is
+// refused: tensors of the host among those of the device, but for single values and indices.
+#include <ATen/EmptyTensor.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/stack.h>
+#include <ATen/native/Resize.h>
+#include <ATen/ops/_reshape_alias_native.h>
+#include <ATen/ops/as_strided_native.h>
+#include <ATen/ops/empty_strided.h>
+#include <ATen/ops/view_native.h>
+#include <torch/library.h>
+
+#include <cstring>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/executor/fake_gpu/fake_kernels.h"
+#include "tests/executor/fake_gpu/fake_memory.h"
+#include "tests/executor/fake_gpu/fake_runtime.h"
+
+namespace frostpipe::test {
+namespace {
+
+constexpr c10::DispatchKeySet kCuda(c10::DispatchKey::CUDA);
+
+void* address_of_storage(const at::Tensor& tensor) {
+  return tensor.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl()->mutable_data();
+}
+
+}  // namespace
+
+at::Tensor for_kernels(const at::Tensor& tensor) {
+  const std::size_t bytes = tensor.unsafeGetTensorImpl()->unsafe_storage().nbytes();
+  c10::Storage storage(c10::Storage::use_byte_size_t(), bytes,
+                       at::DataPtr(FakeMemory::for_kernels(address_of_storage(tensor)), at::kCPU),
+                       c10::GetAllocator(at::kCPU), /*resizable=*/true);
+  at::Tensor same = at::detail::make_tensor<c10::TensorImpl>(
+      std::move(storage), c10::DispatchKeySet(c10::DispatchKey::CPU), tensor.dtype());
+  same.unsafeGetTensorImpl()->set_sizes_and_strides(tensor.sizes(), tensor.strides(), tensor.storage_offset());
+  if (tensor.dim() == 0)
+    same.unsafeGetTensorImpl()->set_wrapped_number(tensor.unsafeGetTensorImpl()->is_wrapped_number());
+  return same;
+}
+
+namespace {
+
+at::Tensor on_gpu(const at::Tensor& result) {
+  const at::TensorOptions options =
+      result.options().device(at::kCUDA, static_cast<at::DeviceIndex>(current_fake_gpu()));
+  const at::Tensor copy = at::empty_strided(result.sizes(), result.strides(), options);
+  if (copy.numel() > 0) for_kernels(copy).copy_(result);
+  return copy;
+}
+
+/// One call of an operator: its tensors' stand-ins, and what stands for what.
+class Call {
+ public:
+  Call(const c10::OperatorHandle& op, torch::jit::Stack& stack) : op_(op), stack_(stack) {}
+
+  void run() {
+    const auto& schema = op_.schema();
+    const std::size_t count = schema.arguments().size();
+    torch::jit::Stack arguments = torch::jit::pop(stack_, count);
+    for (std::size_t i = 0; i < count; ++i) {
+      const bool is_written = schema.arguments()[i].alias_info() && schema.arguments()[i].alias_info()->isWrite();
+      arguments[i] = stand_in(arguments[i], is_written);
+    }
+    torch::jit::Stack kernel_stack = std::move(arguments);
+    op_.callBoxedForDispatchKey(c10::DispatchKey::CPU, kernel_stack);
+    for (Pair& pair : pairs_) follow(pair);
+    for (c10::IValue& result : kernel_stack) stack_.push_back(from_kernels(result));
+    if (waits()) FakeStream::wait();
+  }
+
+ private:
+  struct Pair {
+    at::Tensor own, of_kernels;
+    bool is_written;
+  };
+
+  bool waits() const {
+    static const std::set<std::string> names{"aten::_local_scalar_dense", "aten::equal", "aten::nonzero",
+                                             "aten::masked_select", "aten::_unique2"};
+    return names.contains(op_.schema().name());
+  }
+
+  /// Of these a GPU takes any of the host's.
+  bool takes_host_tensors() const {
+    static const std::set<std::string> names{"aten::index", "aten::index_put_", "aten::_index_put_impl_"};
+    return names.contains(op_.schema().name());
+  }
+
+  at::Tensor stand_in(const at::Tensor& tensor, bool is_written) {
+    if (!tensor.defined()) return tensor;
+    if (!tensor.is_cuda()) {
+      TORCH_CHECK(tensor.dim() == 0 || takes_host_tensors(), op_.schema().name(),
+                  ": Expected all tensors to be on the same device, but found at least two devices, cuda and cpu");
+      return tensor;
+    }
+    pairs_.push_back({tensor, for_kernels(tensor), is_written});
+    return pairs_.back().of_kernels;
+  }
+
+  c10::IValue stand_in(const c10::IValue& value, bool is_written) {
+    if (value.isTensor()) return stand_in(value.toTensor(), is_written);
+    if (value.isTensorList()) {
+      std::vector<at::Tensor> list;
+      for (const at::Tensor& tensor : value.toTensorVector()) list.push_back(stand_in(tensor, is_written));
+      return list;
+    }
+    if (value.isOptionalTensorList()) {
+      c10::List<std::optional<at::Tensor>> list;
+      for (const std::optional<at::Tensor>& tensor : value.toOptionalTensorList().vec())
+        list.push_back(tensor ? std::optional(stand_in(*tensor, is_written)) : std::nullopt);
+      return list;
+    }
+    if (value.isDevice() && value.toDevice().is_cuda()) return c10::Device(at::kCPU);
+    return value;
+  }
+
+  /// A kernel may have changed the size of what it writes to.
+  static void follow(const Pair& pair) {
+    if (!pair.is_written || pair.own.sizes() == pair.of_kernels.sizes()) return;
+    pair.own.resize_(pair.of_kernels.sizes());
+    for_kernels(pair.own).copy_(pair.of_kernels);
+  }
+
+  at::Tensor from_kernels(const at::Tensor& result) {
+    if (!result.defined()) return result;
+    for (const Pair& pair : pairs_)
+      if (result.unsafeGetTensorImpl() == pair.of_kernels.unsafeGetTensorImpl()) return pair.own;
+    for (const Pair& pair : pairs_) {
+      if (!result.is_alias_of(pair.of_kernels)) continue;
+      at::Tensor view = pair.own.detach();
+      view.unsafeGetTensorImpl()->set_sizes_and_strides(result.sizes(), result.strides(), result.storage_offset());
+      return view;
+    }
+    return on_gpu(result);
+  }
+
+  c10::IValue from_kernels(const c10::IValue& value) {
+    if (value.isTensor()) return from_kernels(value.toTensor());
+    if (value.isTensorList()) {
+      std::vector<at::Tensor> list;
+      for (const at::Tensor& tensor : value.toTensorVector()) list.push_back(from_kernels(tensor));
+      return list;
+    }
+    return value;
+  }
+
+  const c10::OperatorHandle& op_;
+  torch::jit::Stack& stack_;
+  std::vector<Pair> pairs_;
+};
+
+void run_on_fake_gpu(const c10::OperatorHandle& op, torch::jit::Stack* stack) { Call(op, *stack).run(); }
+
+at::Tensor empty(at::IntArrayRef size, std::optional<at::ScalarType> dtype, std::optional<at::Layout>,
+                 std::optional<at::Device> device, std::optional<bool>, std::optional<at::MemoryFormat> format) {
+  const c10::DeviceGuard guard(
+      device->has_index() ? *device : at::Device(at::kCUDA, static_cast<at::DeviceIndex>(current_fake_gpu())));
+  return at::detail::empty_generic(size, &FakeMemory::allocator(), kCuda, dtype.value_or(at::kFloat), format);
+}
+
+at::Tensor empty_strided(at::IntArrayRef size, at::IntArrayRef stride, std::optional<at::ScalarType> dtype,
+                         std::optional<at::Layout>, std::optional<at::Device> device, std::optional<bool>) {
+  const c10::DeviceGuard guard(
+      device->has_index() ? *device : at::Device(at::kCUDA, static_cast<at::DeviceIndex>(current_fake_gpu())));
+  return at::detail::empty_strided_generic(size, stride, &FakeMemory::allocator(), kCuda, dtype.value_or(at::kFloat));
+}
+
+/// Between devices, and between the host and a device: the host waits but where it asked not to and the host's memory
+/// is page-locked.
+at::Tensor& copy(at::Tensor& to, const at::Tensor& from, bool non_blocking) {
+  const auto same = [](const at::Tensor& tensor) { return tensor.is_cuda() ? for_kernels(tensor) : tensor; };
+  if (to.numel() == 0) return to;
+  same(to).copy_(same(from));
+  if (to.is_cuda() && from.is_cuda()) return to;
+  const at::Tensor& host = to.is_cuda() ? from : to;
+  const bool goes_on = non_blocking && host.is_contiguous() && FakePinnedMemory::has(host.const_data_ptr());
+  if (!goes_on) {
+    FakeStream::wait();
+  } else if (to.is_cuda()) {
+    FakeStream::will_read(host.const_data_ptr(), host.nbytes());
+  } else {
+    FakeStream::will_write(host.mutable_data_ptr(), host.nbytes());
+  }
+  return to;
+}
+
+const at::Tensor& resize(const at::Tensor& tensor, at::IntArrayRef size, std::optional<at::MemoryFormat>) {
+  auto* const own = tensor.unsafeGetTensorImpl();
+  const std::size_t needed =
+      at::detail::computeStorageNbytesContiguous(size, tensor.itemsize(), tensor.storage_offset());
+  if (needed > own->unsafe_storage().nbytes()) {
+    c10::StorageImpl& storage = *own->unsafe_storage().unsafeGetStorageImpl();
+    const c10::DeviceGuard guard(tensor.device());
+    c10::DataPtr larger = FakeMemory::allocator().allocate(needed);
+    if (storage.nbytes() > 0)
+      std::memcpy(FakeMemory::for_kernels(larger.get()), FakeMemory::for_kernels(storage.data()), storage.nbytes());
+    storage.set_data_ptr_noswap(std::move(larger));
+    storage.set_nbytes(needed);
+  }
+  own->set_sizes_contiguous(size);
+  return tensor;
+}
+
+void record_stream(at::Tensor&, at::Stream) {}
+
+TORCH_LIBRARY_IMPL(_, CUDA, library) {
+  library.fallback(torch::CppFunction::makeFromBoxedFunction<&run_on_fake_gpu>());
+}
+
+TORCH_LIBRARY_IMPL(aten, CUDA, library) {
+  library.impl("empty.memory_format", empty);
+  library.impl("empty_strided", empty_strided);
+  library.impl("copy_", copy);
+  library.impl("resize_", resize);
+  library.impl("as_strided", at::native::as_strided_tensorimpl);
+  library.impl("view", at::native::view);
+  library.impl("_reshape_alias", at::native::_reshape_alias);
+  library.impl("record_stream", record_stream);
+}
+
+}  // namespace
+}  // namespace frostpipe::test

@@ -1,0 +1,204 @@
+#include "tests/executor/fake_gpu/fake_memory.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <iterator>
+#include <map>
+#include <mutex>
+#include <new>
+#include <utility>
+#include <vector>
+
+namespace frostpipe::test {
+namespace {
+
+constexpr std::size_t kRegionBytes = std::size_t{1} << 36;
+constexpr std::size_t kPiece = 512;
+constexpr int kMostGpus = 16;
+constexpr int kPoison = 0xff;
+
+thread_local int current_gpu = 0;
+
+std::byte* reserve(int protection) {
+  void* const region =
+      mmap(nullptr, kRegionBytes, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, /*fd=*/-1, /*offset=*/0);
+  if (region == MAP_FAILED) throw std::bad_alloc();
+  return static_cast<std::byte*>(region);
+}
+
+struct OfGpu {
+  Bytes live = 0, peak = 0, limit = 0;
+  FakeMemory::OutOfMemory out_of_memory;
+};
+
+/// Free pieces by where they begin, first fit.
+class Region {
+ public:
+  static Region& instance() {
+    static Region* const region = new Region;  // tensors may outlive everything else
+    return *region;
+  }
+  void* allocate(std::size_t bytes, int gpu) {
+    const std::lock_guard lock(mutex_);
+    OfGpu& own = gpus_[gpu];
+    if (own.out_of_memory && own.live + static_cast<Bytes>(bytes) > own.limit)
+      own.out_of_memory(static_cast<Bytes>(bytes), own.live);
+    auto found = free_.begin();
+    while (found != free_.end() && found->second < bytes) ++found;
+    if (found == free_.end()) throw std::bad_alloc();
+    const auto [begin, size] = *found;
+    free_.erase(found);
+    if (size > bytes) free_.emplace(begin + bytes, size - bytes);
+    used_.emplace(begin, std::pair(bytes, gpu));
+    own.live += static_cast<Bytes>(bytes);
+    own.peak = std::max(own.peak, own.live);
+    std::memset(for_kernels_ + begin, kPoison, bytes);
+    return for_nobody_ + begin;
+  }
+  void release(void* address) {
+    const std::lock_guard lock(mutex_);
+    const auto found = used_.find(static_cast<std::size_t>(static_cast<std::byte*>(address) - for_nobody_));
+    const auto [begin, bytes_and_gpu] = *found;
+    const auto [bytes, gpu] = bytes_and_gpu;
+    used_.erase(found);
+    gpus_[gpu].live -= static_cast<Bytes>(bytes);
+    std::memset(for_kernels_ + begin, kPoison, bytes);
+    auto piece = free_.emplace(begin, bytes).first;
+    if (const auto next = std::next(piece); next != free_.end() && piece->first + piece->second == next->first) {
+      piece->second += next->second;
+      free_.erase(next);
+    }
+    if (piece == free_.begin()) return;
+    if (const auto before = std::prev(piece); before->first + before->second == piece->first) {
+      before->second += piece->second;
+      free_.erase(piece);
+    }
+  }
+  bool has(const void* address) const {
+    const auto* const at = static_cast<const std::byte*>(address);
+    return at >= for_nobody_ && at < for_nobody_ + kRegionBytes;
+  }
+  void* for_kernels(const void* address) const {
+    return has(address) ? for_kernels_ + (static_cast<const std::byte*>(address) - for_nobody_) : nullptr;
+  }
+  OfGpu figures(int gpu) {
+    const std::lock_guard lock(mutex_);
+    return gpus_[gpu];
+  }
+  template <class Change>
+  void change(int gpu, Change change) {
+    const std::lock_guard lock(mutex_);
+    change(gpus_[gpu]);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::byte* const for_nobody_ = reserve(PROT_NONE);
+  std::byte* const for_kernels_ = reserve(PROT_READ | PROT_WRITE);
+  std::map<std::size_t, std::size_t> free_{{0, kRegionBytes}};
+  std::map<std::size_t, std::pair<std::size_t, int>> used_;
+  std::array<OfGpu, kMostGpus> gpus_;
+};
+
+struct DeviceAllocator final : c10::Allocator {
+  c10::DataPtr allocate(std::size_t bytes) override {
+    const c10::Device device(c10::DeviceType::CUDA, static_cast<c10::DeviceIndex>(current_gpu));
+    if (bytes == 0) return {nullptr, nullptr, &free, device};
+    void* const memory = Region::instance().allocate((bytes + kPiece - 1) / kPiece * kPiece, current_gpu);
+    return {memory, memory, &free, device};
+  }
+  c10::DeleterFnPtr raw_deleter() const override { return &free; }
+  void copy_data(void* to, const void* from, std::size_t bytes) const override {
+    std::memcpy(FakeMemory::for_kernels(to), FakeMemory::for_kernels(from), bytes);
+  }
+  static void free(void* memory) {
+    if (memory) Region::instance().release(memory);
+  }
+};
+
+/// Where pieces begin, and their sizes.
+struct PinnedPieces {
+  std::mutex mutex;
+  std::map<const std::byte*, std::size_t> sizes;
+  std::vector<void*> let_go;
+  static PinnedPieces& instance() {
+    static auto* const pieces = new PinnedPieces;
+    return *pieces;
+  }
+};
+
+struct PinnedAllocator final : c10::Allocator {
+  c10::DataPtr allocate(std::size_t bytes) override {
+    void* const memory = std::aligned_alloc(kPiece, (bytes / kPiece + 1) * kPiece);
+    if (!memory) throw std::bad_alloc();
+    PinnedPieces& pieces = PinnedPieces::instance();
+    const std::lock_guard lock(pieces.mutex);
+    pieces.sizes.emplace(static_cast<const std::byte*>(memory), bytes);
+    return {memory, memory, &free, c10::DeviceType::CPU};
+  }
+  c10::DeleterFnPtr raw_deleter() const override { return &free; }
+  void copy_data(void* to, const void* from, std::size_t bytes) const override { std::memcpy(to, from, bytes); }
+  static void free(void* memory) {
+    PinnedPieces& pieces = PinnedPieces::instance();
+    const std::lock_guard lock(pieces.mutex);
+    pieces.sizes.erase(static_cast<const std::byte*>(memory));
+    pieces.let_go.push_back(memory);
+  }
+};
+
+}  // namespace
+
+c10::Allocator& FakeMemory::allocator() {
+  static auto* const allocator = new DeviceAllocator;
+  return *allocator;
+}
+void* FakeMemory::for_kernels(const void* device_address) { return Region::instance().for_kernels(device_address); }
+bool FakeMemory::has(const void* address) { return Region::instance().has(address); }
+Bytes FakeMemory::live_bytes(int device) { return Region::instance().figures(device).live; }
+Bytes FakeMemory::peak_bytes(int device) { return Region::instance().figures(device).peak; }
+void FakeMemory::reset_peak(int device) {
+  Region::instance().change(device, [](OfGpu& own) { own.peak = own.live; });
+}
+void FakeMemory::set_limit(int device, Bytes limit, OutOfMemory out_of_memory) {
+  Region::instance().change(device, [&](OfGpu& own) {
+    own.limit = limit;
+    own.out_of_memory = std::move(out_of_memory);
+  });
+}
+
+c10::Allocator& FakePinnedMemory::allocator() {
+  static auto* const allocator = new PinnedAllocator;
+  return *allocator;
+}
+bool FakePinnedMemory::has(const void* address) {
+  PinnedPieces& pieces = PinnedPieces::instance();
+  const std::lock_guard lock(pieces.mutex);
+  const auto after = pieces.sizes.upper_bound(static_cast<const std::byte*>(address));
+  if (after == pieces.sizes.begin()) return false;
+  const auto& [begin, size] = *std::prev(after);
+  return static_cast<const std::byte*>(address) < begin + size;
+}
+
+void FakePinnedMemory::reuse() {
+  PinnedPieces& pieces = PinnedPieces::instance();
+  const std::lock_guard lock(pieces.mutex);
+  for (void* const memory : pieces.let_go) std::free(memory);
+  pieces.let_go.clear();
+}
+
+int num_fake_gpus() {
+  static const int num = [] {
+    const char* const text = std::getenv("FROSTPIPE_FAKE_GPUS");
+    return text ? std::atoi(text) : 1;
+  }();
+  return num;
+}
+int current_fake_gpu() { return current_gpu; }
+void set_current_fake_gpu(int device) { current_gpu = device; }
+
+}  // namespace frostpipe::test

@@ -1,0 +1,42 @@
+#pragma once
+#include <c10/core/Allocator.h>
+
+#include <cstddef>
+#include <functional>
+
+#include "profiles/units.h"
+
+namespace frostpipe::test {
+
+/// The memory of fake GPUs: addresses that the host may not touch, so that a program that reads or writes a device's
+/// tensor as its own dies of it, as with a real one. Kernels find the same bytes at another address. All of it is 0xff,
+/// which is NaN in every type of floating point, before its first use and after its last.
+struct FakeMemory {
+  /// Hands out memory of the current fake GPU in multiples of 512 bytes, as CUDA's allocator of LibTorch does.
+  static c10::Allocator& allocator();
+  /// Where kernels find what is at a device's address.
+  static void* for_kernels(const void* device_address);
+  static bool has(const void* address);
+
+  static Bytes live_bytes(int device);
+  static Bytes peak_bytes(int device);
+  static void reset_peak(int device);
+  /// Of one device, until the next call; `out_of_memory` throws.
+  using OutOfMemory = std::function<void(Bytes wanted, Bytes live)>;
+  static void set_limit(int device, Bytes limit, OutOfMemory out_of_memory);
+};
+
+/// Page-locked host memory.
+struct FakePinnedMemory {
+  static c10::Allocator& allocator();
+  static bool has(const void* address);
+  /// What has been let go of is not handed out again before this: the device may still copy it.
+  static void reuse();
+};
+
+/// How many there are (FROSTPIPE_FAKE_GPUS, by default 1), and the current one of this thread.
+int num_fake_gpus();
+int current_fake_gpu();
+void set_current_fake_gpu(int device);
+
+}  // namespace frostpipe::test
