@@ -44,10 +44,11 @@ void keep_c10d_quiet() {
   c10::initLogging();
 }
 
-/// Coordinates that send each other messages, that of the lower pipeline rank first; both ends of the model may have
-/// tied parameters.
-std::set<std::pair<MeshCoordinate, MeshCoordinate>> talking_pairs(const Phase& phase) {
-  std::set<std::pair<MeshCoordinate, MeshCoordinate>> pairs;
+using Pairs = std::set<std::pair<MeshCoordinate, MeshCoordinate>>;
+
+/// Coordinates that send each other activations and gradients, that of the lower pipeline rank first.
+Pairs talking_pairs(const Phase& phase) {
+  Pairs pairs;
   const ParallelLayout& layout = phase.layout;
   const int turns = layout.vacant.empty() ? 1 : phase.num_micro_batches;  // of those that stand in for others
   const auto add = [&](int stage, int other) {
@@ -60,8 +61,23 @@ std::set<std::pair<MeshCoordinate, MeshCoordinate>> talking_pairs(const Phase& p
                         runner_of(layout, upper, replica, micro_batch, tensor));
   };
   for (int stage = 0; stage + 1 < num_stages(phase); ++stage) add(stage, stage + 1);
-  add(0, num_stages(phase) - 1);
   return pairs;
+}
+
+/// Both ends of the model, replica by replica, in that order too; none where they are on one pipeline rank.
+Pairs ends_of(const Phase& phase) {
+  const auto [lower, upper] = std::minmax({pipeline_rank_of(phase, 0), pipeline_rank_of(phase, num_stages(phase) - 1)});
+  Pairs ends;
+  if (lower == upper) return ends;
+  const ParallelLayout& layout = phase.layout;
+  for (int replica = 0; replica < layout.data_parallel_size; ++replica)
+    for (int tensor = 0; tensor < layout.tensor_parallel_size; ++tensor)
+      ends.emplace(MeshCoordinate{lower, replica, tensor}, MeshCoordinate{upper, replica, tensor});
+  return ends;
+}
+
+int rank_at(const ParallelLayout& layout, const MeshCoordinate& at) {
+  return rank_of(layout, at.pipeline_rank, at.replica, at.tensor);
 }
 
 bool sends_activations_down(const Phase& phase) {
@@ -95,17 +111,18 @@ struct Communicator::State {
   void connect_pairs(const Phase& phase, const MeshCoordinate& coordinate, ActiveGroups& groups) {
     const at::Tensor one = at::zeros({1}, at::TensorOptions().dtype(at::kFloat).device(device->torch_device()));
     const std::string what = "connecting pipeline neighbours";
-    const auto rank_at = [&](const MeshCoordinate& at) {
-      return rank_of(phase.layout, at.pipeline_rank, at.replica, at.tensor);
-    };
     const auto pass_on = [&](Group& group, const MeshCoordinate& from, const MeshCoordinate& to) {
       if (group.ranks().empty()) return;
-      if (coordinate == from) group.send(one, rank_at(to), 0, what).wait();
-      if (coordinate == to) group.receive(one, rank_at(from), 0, what).wait();
+      if (coordinate == from) group.send(one, rank_at(phase.layout, to), 0, what).wait();
+      if (coordinate == to) group.receive(one, rank_at(phase.layout, from), 0, what).wait();
     };
     for (const auto& [lower, upper] : talking_pairs(phase)) {  // in one order on all ranks
       for (Group* group : {&groups.activations_up, &groups.gradients_up}) pass_on(*group, lower, upper);
       for (Group* group : {&groups.activations_down, &groups.gradients_down}) pass_on(*group, upper, lower);
+    }
+    for (const auto& [lower, upper] : ends_of(phase)) {
+      pass_on(groups.tied_up, lower, upper);
+      pass_on(groups.tied_down, upper, lower);
     }
     groups.norm.all_reduce_sum({one}, "connecting for the gradient norm");
     groups.replicas.all_reduce_sum({one}, "connecting replicas");
@@ -236,7 +253,7 @@ void Communicator::emulate_links(const Cluster& cluster, int shrink) {
   state_->weight_transfer_group.keep_virtual_time(state_->device->virtual_clock(), state_->links.get());
 }
 
-ActiveGroups Communicator::form(const Phase& phase) {
+ActiveGroups Communicator::form(const Phase& phase, bool ties_ends) {
   State& state = *state_;
   const ParallelLayout& layout = phase.layout;
   const std::vector<bool> trains = frostpipe::trains(phase);
@@ -262,6 +279,10 @@ ActiveGroups Communicator::form(const Phase& phase) {
     Group group = state.make_group(std::move(ranks), false);
     if (!group.ranks().empty()) own = std::move(group);
   };
+  for (const auto& [lower, upper] : ties_ends ? ends_of(phase) : Pairs()) {
+    join(groups.tied_up, {rank_at(layout, lower), rank_at(layout, upper)});
+    join(groups.tied_down, {rank_at(layout, lower), rank_at(layout, upper)});
+  }
   for (int pipeline_rank = 0; pipeline_rank < layout.pipeline_parallel_size; ++pipeline_rank) {
     for (int tensor = 0; tensor < layout.tensor_parallel_size; ++tensor)
       join(groups.replicas, replicas_of(layout, pipeline_rank, tensor));

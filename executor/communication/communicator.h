@@ -19,6 +19,7 @@ struct ActiveGroups {
   // those without messages are empty.
   Group activations_up, activations_down;
   Group gradients_up, gradients_down;
+  Group tied_up, tied_down;  // this replica's ends of the model; empty where they exchange nothing
   Group replicas;  // of the ranks that hold the same of this rank's stages
   Group tensor;    // of the tensor ranks that share them; empty where there is one
   Group norm;      // all ranks that train: the global gradient norm
@@ -50,8 +51,8 @@ class Communicator {
   /// devices take the times of `cluster`'s links for `shrink` times their bytes. Until then they take none.
   void emulate_links(const Cluster& cluster, int shrink);
   /// Called by all ranks; those that the phase leaves idle get empty groups. Pipeline ranks that train nothing have no
-  /// part in the gradient norm.
-  ActiveGroups form(const Phase& phase);
+  /// part in the gradient norm. `ties_ends`: both ends of the model exchange gradients of tied parameters.
+  ActiveGroups form(const Phase& phase, bool ties_ends = false);
   /// Text from `from_rank` to all.
   std::string broadcast(const std::string& text, int from_rank);
   /// A text of every rank, to all; by rank.

@@ -58,7 +58,7 @@ class ComputeDevice {
 
 /// `type` is "cpu" or "cuda". `threads`: that a rank on the CPU computes with (device_type.h). Throws RuntimeFailure
 /// when there is no such device here: CUDA lives in libfrostpipe_cuda.so beside the tool, which is loaded only when
-/// asked for.
+/// asked for. The first one of a process before its first backward: LibTorch looks for devices once.
 std::unique_ptr<ComputeDevice> make_device(const std::string& type, int local_rank, int threads = 1);
 
 /// This processor has instructions for products in bfloat16 (AVX-512 BF16, AMX, or Arm's).

@@ -15,12 +15,6 @@
 #include "profiles/error.h"
 
 namespace frostpipe {
-namespace {
-
-constexpr int kTiedTag = 1 << 30;  // beyond every stage's micro-batches
-
-}  // namespace
-
 GradientStep::GradientStep(const Phase& phase, int rank, const RankParts& parts, const IterationUpdate& update)
     : phase_(phase),
       rank_(rank),
@@ -104,11 +98,11 @@ void GradientStep::reduce_tied() {
   const at::Tensor own = tied_gradient(has_first ? 0 : last_layer);
   const int other = pipeline_rank_of(phase_, has_first ? last_stage : 0);
   const int peer = rank_of(phase_.layout, other, coordinate_.replica, coordinate_.tensor);
-  Group &up = parts_.groups.activations_up, &down = parts_.groups.gradients_down;
+  Group &up = parts_.groups.tied_up, &down = parts_.groups.tied_down;
   const bool is_lower = coordinate_.pipeline_rank < other;
   const std::string what = "REDUCE_GRAD: tied embeddings";
-  Transfer sending = (is_lower ? up : down).send(own, peer, kTiedTag, what);
-  Transfer receiving = (is_lower ? down : up).receive(at::empty_like(own), peer, kTiedTag, what);
+  Transfer sending = (is_lower ? up : down).send(own, peer, /*tag=*/0, what);
+  Transfer receiving = (is_lower ? down : up).receive(at::empty_like(own), peer, /*tag=*/0, what);
   receiving.wait();
   sending.wait();  // the message is read from where the sum will stand
   own.add_(receiving.tensor());

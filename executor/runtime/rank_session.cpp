@@ -80,7 +80,7 @@ void RankSession::enter(const Phase& phase) {
   make_runner();
 }
 
-void RankSession::form_groups() { groups_ = communicator_.form(phase_); }
+void RankSession::form_groups() { groups_ = communicator_.form(phase_, tied_values() > 0); }
 
 void RankSession::keep_two_versions() {
   for (auto& [layer, state] : layers_)
@@ -100,8 +100,7 @@ void RankSession::make_runner() {
       if (weight_delay(phase_) > 0) other_stages_[stage] = factory_.make_stage(phase_, stage, layers_, ranks);
     }
     runner_.emplace(phase_, communicator_.rank(),
-                    RankParts{model_, layers_, stages_, groups_, device_,
-                              phase_.first_trainable_layer == 0 ? tied_values_ : 0, &other_stages_});
+                    RankParts{model_, layers_, stages_, groups_, device_, tied_values(), &other_stages_});
   }
 }
 

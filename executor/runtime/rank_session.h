@@ -77,6 +77,8 @@ class RankSession {
   int from_step_ = 0;
   bool whole_ = false;
   std::int64_t tied_values_ = 0;
+  /// In this phase.
+  std::int64_t tied_values() const { return phase_.first_trainable_layer == 0 ? tied_values_ : 0; }
   std::map<int, LayerState> layers_;
   std::map<int, OffloadedMoments> offloaded_;
   ActiveGroups groups_;

@@ -48,11 +48,12 @@ TEST(RanksOnDevice, RecomputingAndDropout) {
       {{"Exactness.GradientsWithRecomputingEqualOneProcess", 2}, {"Exactness.DropoutIsTheSameInEveryLayout", 2}});
 }
 
-/// With those below, every schedule of plans.
+/// With those below, every schedule of plans; tied embeddings where iterations overlap.
 TEST(RanksOnDevice, SchedulesOfOneStagePerRank) {
   pass_on_device({{"Exactness.GradientsOf4StagesX1ReplicasEqualOneProcess", 4},
                   {"Exactness.SplitBackwardsOf2StagesX1ReplicasEqualOneProcess", 2},
                   {"WeightDelay.FourStepsOn2StagesEqualOneProcess", 2},
+                  {"WeightDelay.FourStepsOfEveryHeadEqualOneProcess", 2},
                   {"WeightDelay.AChangeBeginsWithEqualVersions", 4}});
 }
 
@@ -74,6 +75,13 @@ TEST(RanksOnDevice, SharedVocabulary) {
                   {"Vocabulary.PredictionsAreThoseOfTheWholeLogits", 2},
                   {"VocabularyParallel.SmoothedLossesOf2StagesEqualOneProcess", 4},
                   {"VocabularyParallel.AnswersOf2StagesEqualOneProcess", 4}});
+}
+
+/// Clipped by a norm that tensor ranks agree on, with all tokens on each and with tokens split.
+TEST(RanksOnDevice, TensorRanks) {
+  pass_on_device({{"TensorExactness.ClippedStepsOf2StagesEqualOneProcess", 4},
+                  {"TensorExactness.ClippedStepsOfSplitTokensOf2StagesEqualOneProcess", 4},
+                  {"TensorExactness.DelayedStepsOf2StagesEqualOneProcess", 4}});
 }
 
 /// By the allocator's live bytes.

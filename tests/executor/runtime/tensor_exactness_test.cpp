@@ -163,9 +163,11 @@ void clipped_steps_equal_single_process(const RankEnvironment& self, const Ranks
     for (const auto& [layer, state] : session.layers()) {
       const std::vector<ParameterSpec> whole = parameters_of(config, layer);
       const at::Tensor expected = taken(whole, reference.weights(layer), {}, {.slice = state.slice});
-      CHECK_RANK(l2(state.weights - expected) <= 1e-10 * l2(expected), what + ", layer " + std::to_string(layer));
+      CHECK_RANK(l2(state.weights.to(at::kCPU) - expected) <= 1e-10 * l2(expected),
+                 what + ", layer " + std::to_string(layer));
       for (std::size_t i = 0; i < whole.size(); ++i)
-        if (whole[i].share == ParameterSpec::Share::whole) same += bytes_of(state.parameters[i].value.detach());
+        if (whole[i].share == ParameterSpec::Share::whole)
+          same += bytes_of(state.parameters[i].value.detach().to(at::kCPU));
     }
     const std::vector<std::string> of_ranks = job.communicator->gather(same);
     CHECK_RANK(of_ranks[self.rank] == of_ranks[self.rank ^ 1], what);
