@@ -7,4 +7,7 @@ namespace frostpipe {
 /// the CPU.
 at::Tensor to_device(const at::Tensor& host, const at::Device& device);
 
+/// A copy of the device's tensor for the host, which is whole when the device has been synchronized; itself on the CPU.
+at::Tensor to_host_later(const at::Tensor& tensor);
+
 }  // namespace frostpipe

@@ -95,8 +95,28 @@ void round_version(const at::Tensor& weights, const at::Tensor& rounded, const s
   }
 }
 
-at::Tensor part(const at::Tensor& flat, std::int64_t begin, std::int64_t end) {
-  return flat.defined() ? flat.narrow(0, begin, end - begin) : flat;
+/// Parts of layers' buffers, for one call of a kernel that takes many tensors.
+struct FlatTensors {
+  std::vector<at::Tensor> weights, gradients, first_moments, second_moments;
+
+  void add(const LayerState& state, std::int64_t begin, std::int64_t end) {
+    if (begin == end) return;
+    weights.push_back(state.weights.narrow(0, begin, end - begin));
+    gradients.push_back(state.gradients.narrow(0, begin, end - begin));
+    first_moments.push_back(state.first_moment.narrow(0, begin, end - begin));
+    second_moments.push_back(state.second_moment.narrow(0, begin, end - begin));
+  }
+};
+
+void adamw_step(const FlatTensors& tensors, const UpdateRule& rule, double decay,
+                const std::optional<at::Tensor>& divisor) {
+  if (tensors.weights.empty()) return;
+  const at::Tensor step =
+      at::full({}, static_cast<double>(rule.step), tensors.weights.front().options().dtype(at::kFloat));
+  const std::vector<at::Tensor> steps(tensors.weights.size(), step);
+  at::_fused_adamw_(tensors.weights, tensors.gradients, tensors.first_moments, tensors.second_moments, {}, steps,
+                    rule.learning_rate, rule.beta1, rule.beta2, decay, rule.epsilon, /*amsgrad=*/false,
+                    /*maximize=*/false, divisor, /*found_inf=*/{});
 }
 
 at::ScalarType scalar_type(DType dtype) {
@@ -193,33 +213,30 @@ OffloadedMoments freeze(LayerState& state) {
   return offloaded;
 }
 
-void update(LayerState& state, const UpdateRule& rule) {
-  FROSTPIPE_CHECK(state.trains(), "only trainable layers are updated");
+void update(const std::vector<LayerState*>& layers, const UpdateRule& rule) {
   const at::NoGradGuard no_grad;
-  if (state.older.weights.defined()) rotate_versions(state);
-  if (rule.optimizer == Optimizer::kSgd) {
-    state.weights.add_(state.gradients, -rule.learning_rate * rule.gradient_scale);
-  } else {
-    const std::int64_t count = state.weights.numel();
-    const at::Tensor step = at::full({}, static_cast<double>(rule.step), state.weights.options().dtype(at::kFloat));
-    // The kernel divides the gradients by this on its way, but knows it in single precision only.
-    std::optional<at::Tensor> scale;
-    if (rule.gradient_scale != 1 && state.weights.scalar_type() == at::kFloat) {
-      scale = at::full({}, 1 / rule.gradient_scale, state.weights.options());
-    } else if (rule.gradient_scale != 1) {
-      state.gradients.mul_(rule.gradient_scale);
+  std::optional<at::Tensor> divisor;
+  const bool is_one = rule.gradient_divisor.defined() && rule.gradient_divisor.is_cpu() &&
+                      rule.gradient_divisor.item<double>() == 1;  // known without waiting
+  if (rule.gradient_divisor.defined() && !is_one) divisor = rule.gradient_divisor;
+  // AdamW's kernel divides on its way, but knows the divisor in single precision only.
+  const bool divides_first = divisor && (rule.optimizer == Optimizer::kSgd || divisor->scalar_type() != at::kFloat);
+  FlatTensors decayed, others;
+  for (LayerState* const state : layers) {
+    FROSTPIPE_CHECK(state->trains(), "only trainable layers are updated");
+    if (state->older.weights.defined()) rotate_versions(*state);
+    if (divides_first) state->gradients.div_(*divisor);
+    if (rule.optimizer == Optimizer::kSgd) {
+      state->weights.add_(state->gradients, -rule.learning_rate);
+    } else {
+      decayed.add(*state, 0, state->num_decayed);
+      others.add(*state, state->num_decayed, state->weights.numel());
     }
-    const auto step_range = [&](std::int64_t begin, std::int64_t end, double decay) {
-      if (begin == end) return;
-      at::_fused_adamw_({part(state.weights, begin, end)}, {part(state.gradients, begin, end)},
-                        {part(state.first_moment, begin, end)}, {part(state.second_moment, begin, end)}, {}, {step},
-                        rule.learning_rate, rule.beta1, rule.beta2, decay, rule.epsilon, /*amsgrad=*/false,
-                        /*maximize=*/false, scale, /*found_inf=*/{});
-    };
-    step_range(0, state.num_decayed, rule.weight_decay);
-    step_range(state.num_decayed, count, 0);
   }
-  round_version(state.weights, state.rounded, state.parameters);
+  if (divides_first) divisor.reset();
+  adamw_step(decayed, rule, rule.weight_decay, divisor);
+  adamw_step(others, rule, 0, divisor);
+  for (const LayerState* const state : layers) round_version(state->weights, state->rounded, state->parameters);
 }
 
 std::vector<FlatRange> whole_ranges(const LayerState& state) {

@@ -93,13 +93,15 @@ struct UpdateRule {
   double learning_rate = 1e-4;
   double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
   double weight_decay = 0.01;
-  std::int64_t step = 1;      // 1 for the first update
-  double gradient_scale = 1;  // applied to the gradients first: clipping
+  std::int64_t step = 1;  // 1 for the first update
+  /// By which gradients are divided first: clipping. On their device, of the weights' type, with one value; undefined:
+  /// by nothing.
+  at::Tensor gradient_divisor = {};
 };
 
-/// One optimizer step of a trainable layer, from its newest weights; those it keeps as the older ones where there are
-/// such. Its gradients stay for the caller to clear (TouchedGradients).
-void update(LayerState& state, const UpdateRule& rule);
+/// One optimizer step of trainable layers of one type and device, from their newest weights; those they keep as the
+/// older ones where there are such. Gradients stay for the caller to clear (TouchedGradients). The host does not wait.
+void update(const std::vector<LayerState*>& layers, const UpdateRule& rule);
 
 /// The values that are the same on every tensor rank: those that are not `shared`.
 std::vector<FlatRange> whole_ranges(const LayerState& state);

@@ -2,6 +2,7 @@
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/arange.h>
+#include <ATen/ops/full.h>
 #include <ATen/ops/ones_like.h>
 #include <ATen/ops/randint.h>
 #include <ATen/ops/randn.h>
@@ -239,13 +240,14 @@ void LayerBench::measure_split(int layer, at::Tensor input, const MicroBatch& ba
 void LayerBench::measure_updates(Optimizer optimizer, std::map<LayerKind, Mean>& means) {
   for (auto& [layer, state] : layers_) {
     state.gradients.fill_(1e-3);
+    const at::Tensor divisor = at::full({}, 2, state.weights.options());
     device_.first_mark();
     // Few rows of a table of tokens have gradients, and tied embeddings give all of them one.
     const bool is_table = layer == 0 && model_.vocab_size > 0 && model_.tied_parameter_count == 0;
     const at::Tensor rows = is_table ? at::arange(1, state.weights.options().dtype(at::kLong)) : at::Tensor();
     const TouchedGradients gradients(state, rows);
     gradients.square_sum();  // read once for all layers where it runs
-    update(state, {.optimizer = optimizer, .learning_rate = 1e-12, .gradient_scale = 0.5});
+    update({&state}, {.optimizer = optimizer, .learning_rate = 1e-12, .gradient_divisor = divisor});
     gradients.clear();
     device_.mark();
     const std::vector<Nanoseconds> marks = device_.marked_ns();

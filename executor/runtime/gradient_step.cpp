@@ -5,6 +5,7 @@
 #include <ATen/ops/dot.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/stack.h>
+#include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
 
 #include <cmath>
@@ -15,6 +16,13 @@
 #include "profiles/error.h"
 
 namespace frostpipe {
+namespace {
+
+/// Of all gradients, by GradientStep's figures.
+at::Tensor norm_of(const at::Tensor& figures) { return figures.narrow(0, 0, figures.numel() - 1).sum().sqrt(); }
+
+}  // namespace
+
 GradientStep::GradientStep(const Phase& phase, int rank, const RankParts& parts, const IterationUpdate& update)
     : phase_(phase),
       rank_(rank),
@@ -116,58 +124,55 @@ at::Tensor GradientStep::square_sum(int layer, const TouchedGradients& touched) 
 }
 
 at::Tensor GradientStep::own_figures() {
-  std::vector<at::Tensor> on_device;
-  std::vector<int> layers;
+  const int blocks = num_blocks(parts_.model);
+  std::vector<at::Tensor> values;
+  std::vector<std::int64_t> places;
   if (is_first_replica_ || parts_.groups.norm.ranks().size() < 2) {
     for (const auto& [layer, touched] : gradients_) {
-      on_device.push_back(square_sum(layer, touched));
-      layers.push_back(layer);
+      values.push_back(square_sum(layer, touched));
+      places.push_back(parts_.model.layers[layer].block.value_or(blocks));
     }
   }
   // Tensor ranks have the same.
   const at::Tensor loss = reduced_loss_.defined()   ? reduced_loss_
                           : coordinate_.tensor == 0 ? this->loss()
                                                     : at::Tensor();
-  if (loss.defined()) on_device.push_back(loss);
-
-  const int blocks = num_blocks(parts_.model);
-  at::Tensor figures = at::zeros({blocks + 2}, at::kDouble);
-  if (on_device.empty()) return figures;
-  const at::Tensor host = at::stack(on_device).to(at::kCPU);
-  const double* read = host.data_ptr<double>();
-  double* const values = figures.data_ptr<double>();
-  for (const int layer : layers) {
-    const double square_sum = *read++;
-    if (const auto& block = parts_.model.layers[layer].block) values[*block] += square_sum;
-    values[blocks] += square_sum;
+  if (loss.defined()) {
+    values.push_back(loss);
+    places.push_back(blocks + 1);
   }
-  if (loss.defined()) values[blocks + 1] = *read;
-  return figures;
+  const at::Device device = parts_.device.torch_device();
+  at::Tensor figures = at::zeros({blocks + 2}, at::TensorOptions().dtype(at::kDouble).device(device));
+  if (values.empty()) return figures;
+  return figures.index_add_(0, to_device(at::tensor(places, at::kLong), device), at::stack(values));
 }
 
 void GradientStep::agree_on_norm() {
-  const int blocks = num_blocks(parts_.model);
-  at::Tensor squares = own_figures();
-  if (parts_.groups.norm.ranks().size() > 1) {
-    squares = to_device(squares, parts_.device.torch_device());
-    parts_.groups.norm.all_reduce_sum({squares}, "OPTIMIZER_STEP: gradient norm");
-    squares = squares.to(at::kCPU);
+  const at::Tensor figures = own_figures();
+  if (parts_.groups.norm.ranks().size() > 1)
+    parts_.groups.norm.all_reduce_sum({figures}, "OPTIMIZER_STEP: gradient norm");
+  if (update_.gradient_clip > 0 && !gradients_.empty()) {
+    const at::ScalarType type = parts_.layers.at(gradients_.begin()->first).weights.scalar_type();
+    update_.rule.gradient_divisor = (norm_of(figures) / update_.gradient_clip).clamp_min(1).to(type);
   }
-  result_.block_square_sums.assign(squares.data_ptr<double>(), squares.data_ptr<double>() + blocks);
-  result_.loss = squares.data_ptr<double>()[blocks + 1];
-  const double norm = std::sqrt(squares.data_ptr<double>()[blocks]);
-  if (!std::isfinite(norm)) {
+  figures_ = to_host_later(figures);
+  if (figures_.is_same(figures)) result();
+}
+
+IterationResult GradientStep::result() {
+  if (!figures_.defined()) return {};
+  if (!std::isfinite(norm_of(figures_).item<double>())) {
     throw RuntimeFailure(
         "rank " + std::to_string(rank_) +
         ": OPTIMIZER_STEP: the gradient norm is not finite: training has diverged. Try a lower --learning-rate.");
   }
-  const double clip = update_.gradient_clip;
-  update_.rule.gradient_scale = clip > 0 && norm > clip ? clip / norm : 1;
-  norm_is_known_ = true;
+  const int blocks = num_blocks(parts_.model);
+  const double* const figures = figures_.const_data_ptr<double>();
+  return {.loss = figures[blocks + 1], .block_square_sums = {figures, figures + blocks}};
 }
 
 void GradientStep::update(int stage) {
-  if (!norm_is_known_) agree_on_norm();
+  if (!figures_.defined()) agree_on_norm();
   if (!update_.applied) return;
   parts_.stages.at(stage)->update(update_.rule);
   const LayerRange range = phase_.partition[stage];

@@ -21,7 +21,7 @@ struct IterationResult {
 
 /// The update that ends an iteration.
 struct IterationUpdate {
-  UpdateRule rule;           // its gradient_scale is replaced by what clipping asks for
+  UpdateRule rule;           // its gradient_divisor is replaced by what clipping asks for
   double gradient_clip = 0;  // to this norm; 0 = off
   bool applied = true;       // else OPTIMIZER_STEP does nothing: gradients stay for the caller to look at
 };
@@ -36,8 +36,9 @@ class GradientStep {
   void update(int stage);
   /// Every stage of the rank that trains is updated.
   bool is_done() const { return num_updated_ == num_stages_; }
-  /// Known from the first update() on.
-  IterationResult& result() { return result_; }
+  /// After the first update(), when the device has been synchronized; empty where there is none. Throws RuntimeFailure
+  /// where the gradient norm is not finite. On the CPU update() does, before it changes anything.
+  IterationResult result();
 
  private:
   /// What may have a gradient in this iteration, of each layer of the stage that trains.
@@ -48,8 +49,8 @@ class GradientStep {
   void reduce_tied();
   /// The tied part of a layer's gradients; tensor ranks share it.
   at::Tensor tied_gradient(int layer) const;
-  /// [0, blocks): squares of the gradients' values per block; then of all layers together; last: the loss. Float64, on
-  /// the host, which waits here for all that has been computed.
+  /// [0, blocks): squares of the gradients' values per block; then of all other layers; last: the loss. Float64, on the
+  /// device.
   at::Tensor own_figures();
   void agree_on_norm();
   /// Undefined where no stage of this rank has one.
@@ -67,8 +68,7 @@ class GradientStep {
   int num_stages_ = 0, num_reduced_ = 0, num_updated_ = 0;  // of those that train
   std::map<int, TouchedGradients> gradients_;               // by layer, from REDUCE_GRAD on
   at::Tensor reduced_loss_;                                 // over the replicas, where it is not reduced with the norm
-  bool norm_is_known_ = false;
-  IterationResult result_;
+  at::Tensor figures_;                                      // from the first update() on: own_figures(), of all ranks
 };
 
 }  // namespace frostpipe

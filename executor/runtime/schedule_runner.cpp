@@ -229,7 +229,7 @@ IterationResult ScheduleRunner::run_iteration(const MiniBatch& batch, const Mini
   const std::vector<Nanoseconds> marks = parts().device.marked_ns();
   for (std::size_t i = 0; i < performed.size(); ++i)
     trace.spans.push_back({rank_, step, performed[i], marks[i], marks[i + 1]});
-  return std::move(now->gradient_step->result());
+  return now->gradient_step->result();
 }
 
 }  // namespace frostpipe

@@ -149,9 +149,10 @@ class TransformerStage final : public StageCompute {
   }
 
   void update(const UpdateRule& rule) override {
-    for (int layer = range_.begin; layer < range_.end; ++layer) {
-      if (layers_.at(layer).trains()) frostpipe::update(layers_.at(layer), rule);
-    }
+    std::vector<LayerState*> layers;
+    for (int layer = range_.begin; layer < range_.end; ++layer)
+      if (layers_.at(layer).trains()) layers.push_back(&layers_.at(layer));
+    frostpipe::update(layers, rule);
   }
 
   at::Tensor loss() const override { return loss_; }

@@ -54,7 +54,7 @@ TEST(LayerState, TheOlderVersionFollowsTheUpdatesByOne) {
   keep_older_weights(state);
   EXPECT_TRUE(at::equal(state.older.weights, first));
   for (int step = 0; step < 3; ++step) {
-    update(state, {.optimizer = Optimizer::kSgd, .learning_rate = 1});
+    update({&state}, {.optimizer = Optimizer::kSgd, .learning_rate = 1});
     EXPECT_TRUE(at::allclose(state.weights, first - (step + 1), 0, 1e-6)) << step;
     EXPECT_TRUE(at::allclose(state.older.weights, first - step, 0, 1e-6)) << step;
     for (const auto& [weights, parameters] :
@@ -73,7 +73,7 @@ TEST(LayerState, TheOlderVersionFollowsTheUpdatesByOne) {
 TEST(LayerState, FreezingLeavesTheNewestVersion) {
   LayerState state = rounded_layer();
   keep_older_weights(state);
-  update(state, {.optimizer = Optimizer::kSgd, .learning_rate = 1});
+  update({&state}, {.optimizer = Optimizer::kSgd, .learning_rate = 1});
   freeze(state);
   EXPECT_FALSE(state.older.weights.defined());
   EXPECT_NEAR(state.weights[2].item<float>(), 1.01, 1e-6);

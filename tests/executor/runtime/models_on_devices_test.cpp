@@ -130,7 +130,8 @@ at::Tensor updated(const at::Device& where, double scale) {
   randomise_layer(config, 1, kSeed, state);
   for (int step = 1; step <= 3; ++step) {
     state.gradients.copy_(at::arange(state.gradients.numel(), at::TensorOptions().dtype(at::kFloat)).sin());
-    update(state, {.learning_rate = 0.01, .weight_decay = 0.1, .step = step, .gradient_scale = scale});
+    const at::Tensor divisor = at::full({}, 1 / scale, state.weights.options());
+    update({&state}, {.learning_rate = 0.01, .weight_decay = 0.1, .step = step, .gradient_divisor = divisor});
   }
   return state.weights.to(at::kCPU);
 }
