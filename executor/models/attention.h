@@ -23,15 +23,9 @@ AttentionInput attention_input(const TransformerConfig& config, const at::Tensor
 at::Tensor attend(const TransformerConfig& config, int layer, const AttentionInput& input, const MicroBatch& batch,
                   bool is_causal);
 
-/// The ways that attend() has. Consecutive samples of one length are computed together, so a batch that is sorted by
-/// length takes fewest calls. -> [queries, hidden]
-///
-/// By operations that LibTorch derives, on any device and with dropout.
+/// By operations that LibTorch derives, on any device and with dropout; packed_attention.h has faster ways. Consecutive
+/// samples of one length are computed together. -> [queries, hidden]
 at::Tensor attend_by_autograd(const TransformerConfig& config, int layer, const AttentionInput& input,
                               const MicroBatch& batch, bool is_causal);
-/// The same in one operation with its own backward, on the CPU and without dropout: threads share the samples instead
-/// of each sample's heads, and gradients are written where they belong.
-at::Tensor attend_in_one(const TransformerConfig& config, const AttentionInput& input, const MicroBatch& batch,
-                         bool is_causal);
 
 }  // namespace frostpipe

@@ -14,8 +14,8 @@
 #include <optional>
 #include <vector>
 
-#include "executor/models/attention_groups.h"
 #include "executor/models/functions.h"
+#include "executor/models/packed_attention.h"
 
 namespace frostpipe {
 namespace {

@@ -6,6 +6,8 @@
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
 
+#include "executor/models/packed_attention.h"
+
 namespace frostpipe {
 namespace {
 
@@ -58,7 +60,7 @@ TEST(Attention, InOneOperationIsThatOfLibTorchsAutograd) {
         SCOPED_TRACE(testing::Message() << lengths.size() << " samples, one query " << has_one_query << ", causal "
                                         << is_causal);
         expect_equal(
-            result_of([&](const AttentionInput& input) { return attend_in_one(kConfig, input, batch, is_causal); },
+            result_of([&](const AttentionInput& input) { return attend_in_one(input, lengths, kHeads, is_causal); },
                       batch, has_one_query),
             result_of(
                 [&](const AttentionInput& input) {
@@ -74,8 +76,8 @@ TEST(Attention, OfSeveralThreadsRepeatsToTheBitAndIsThatOfOneButForRounding) {
   const MicroBatch batch = batch_of(kLengths[2]);
   const auto of_threads = [&](int threads) {
     at::set_num_threads(threads);
-    return result_of([&](const AttentionInput& input) { return attend_in_one(kConfig, input, batch, false); }, batch,
-                     false);
+    return result_of([&](const AttentionInput& input) { return attend_in_one(input, batch.lengths, kHeads, false); },
+                     batch, false);
   };
   const int before = at::get_num_threads();
   const Result one = of_threads(1), three = of_threads(3);

@@ -4,12 +4,15 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <torch/csrc/autograd/autograd.h>
 #include <cmath>
 #include <map>
 #include <numeric>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "executor/models/packed_attention.h"
 #include "tests/executor/random_weights.h"
 #include "tests/executor/runtime/job.h"
 #include "tests/executor/small_model.h"
@@ -83,6 +86,7 @@ double norm_of_all(const std::map<int, at::Tensor>& tensors) {
 class ModelsOnDevices : public testing::TestWithParam<std::string> {
  protected:
   void SetUp() override {
+    reason_without_device("cuda");  // LibTorch looks for it once, which the CPU's backward would do
     if (const auto reason = reason_without_device(GetParam())) GTEST_SKIP() << *reason;
   }
   /// How far results may be from the CPU's.
@@ -119,6 +123,44 @@ TEST_P(ModelsOnDevices, LossesInBfloat16FollowTheCpus) {
     const Outcome expected = train("cpu", config, how), actual = train(GetParam(), config, how);
     for (std::size_t step = 0; step < expected.losses.size(); ++step)
       EXPECT_NEAR(actual.losses[step], expected.losses[step], within(0.02 * expected.losses[step])) << name_of(config);
+  }
+}
+
+/// Of two heads of 64 values, and its gradients, as float64 on the CPU.
+std::vector<at::Tensor> attention_on(const at::Device& device, at::ScalarType type, const MicroBatch& batch,
+                                     bool has_one_query, bool is_causal, bool by_autograd) {
+  const TransformerConfig config = wide_configs().front();
+  const at::Tensor values = at::sin(at::arange(batch.num_tokens() * 384, at::kDouble)).view({-1, 384});
+  const auto leaf = [&](const at::Tensor& value) {
+    return value.to(device, type, false, /*copy=*/true).requires_grad_(true);
+  };
+  AttentionInput input{leaf(values)};
+  if (has_one_query)
+    input = {leaf(values.narrow(0, 0, batch.size()).narrow(1, 0, 128)), leaf(values.narrow(1, 128, 256))};
+  EXPECT_EQ(has_kernel_for_packed(input, 2), device.is_cuda());
+  const at::Tensor output = by_autograd ? attend_by_autograd(config, /*layer=*/1, input, batch, is_causal)
+                                        : attend(config, /*layer=*/1, input, batch, is_causal);
+  const at::Tensor gradient = at::cos(at::arange(output.numel(), at::kDouble)).view(output.sizes());
+  torch::autograd::backward({output}, {gradient.to(device, type)});
+  std::vector<at::Tensor> results{output.detach(), input.query.grad()};
+  if (has_one_query) results.push_back(input.key_value.grad());
+  for (at::Tensor& result : results) result = result.to(at::kCPU, at::kDouble);
+  return results;
+}
+
+/// Samples of unequal lengths. Oracle: float64 on the CPU, sample by sample, as LibTorch derives it.
+TEST_P(ModelsOnDevices, AttendToPackedSamplesAsOneByOne) {
+  const std::unique_ptr<ComputeDevice> device = make_device(GetParam(), 0);
+  MicroBatch batch;
+  batch.lengths = {1, 5, 5, 70, 3};
+  for (const auto& [has_one_query, is_causal] :
+       {std::pair(false, false), std::pair(false, true), std::pair(true, false)}) {
+    const auto expected = attention_on(at::kCPU, at::kDouble, batch, has_one_query, is_causal, /*by_autograd=*/true);
+    for (const auto& [type, bound] : {std::pair(at::kFloat, 1e-5), std::pair(at::kBFloat16, 0.02)}) {
+      const auto actual = attention_on(device->torch_device(), type, batch, has_one_query, is_causal, false);
+      for (std::size_t i = 0; i < expected.size(); ++i)
+        EXPECT_LE(l2(actual[i] - expected[i]), bound * l2(expected[i])) << i << type << has_one_query << is_causal;
+    }
   }
 }
 

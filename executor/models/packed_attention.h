@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "executor/models/attention.h"
 #include "plan/batch.h"
 
 namespace frostpipe {
@@ -47,5 +48,25 @@ void for_groups(const std::vector<EqualLengths>& groups, Visit visit) {
     run(0, count);
   }
 }
+
+/// Of one group, [samples, heads, queries or tokens, size]
+struct Heads {
+  at::Tensor query, key, value;
+};
+
+/// Views of a group's rows of an AttentionInput.
+Heads heads_of(const AttentionInput& rows, const EqualLengths& group, std::int64_t num_heads);
+
+/// attend() in one operation with its own backward, on the CPU and without dropout: threads share the samples instead
+/// of each sample's heads, and gradients are written where they belong.
+at::Tensor attend_in_one(const AttentionInput& input, const std::vector<std::int64_t>& lengths, std::int64_t num_heads,
+                         bool is_causal);
+
+/// attend() in one call for samples of any lengths, on a GPU and without dropout: by LibTorch's kernels that are told
+/// where each sample begins, of flash attention in bfloat16 and of memory-efficient attention in float32.
+at::Tensor attend_by_kernel(const AttentionInput& input, const std::vector<std::int64_t>& lengths,
+                            std::int64_t num_heads, bool is_causal);
+/// There is a kernel for this type, size of heads and device.
+bool has_kernel_for_packed(const AttentionInput& input, std::int64_t num_heads);
 
 }  // namespace frostpipe
