@@ -49,6 +49,7 @@ class ComputeDevice {
   virtual std::vector<Nanoseconds> marked_ns() = 0;
   /// Limit on live tensor bytes; `who` stands in the error. None = no limit.
   virtual void set_memory_limit(std::optional<Bytes> limit, const std::string& who) = 0;
+  /// What tensors have asked for: neither what an allocator adds, nor what libraries keep for themselves.
   virtual Bytes live_bytes() = 0;
   virtual Bytes peak_bytes() = 0;
   virtual void reset_peak() = 0;

@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <exception>
 #include <mutex>
+#include <shared_mutex>
 #include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
 #include <vector>
 
@@ -30,9 +31,22 @@ std::string in_gib(std::size_t bytes) {
   return (tenths.size() > 1 ? tenths.substr(0, tenths.size() - 1) : "0") + "." + tenths.back() + " GiB";
 }
 
-c10::CachingAllocator::Stat allocated(c10::DeviceIndex device) {
+/// What tensors have asked for. Pieces that a tensor gets of kept memory may be up to 1 MiB larger.
+c10::CachingAllocator::Stat requested(c10::DeviceIndex device) {
   using c10::CachingAllocator::StatType;
-  return allocator::getDeviceStats(device).allocated_bytes[static_cast<std::size_t>(StatType::AGGREGATE)];
+  return allocator::getDeviceStats(device).requested_bytes[static_cast<std::size_t>(StatType::AGGREGATE)];
+}
+
+/// What LibTorch has asked the same allocator for on behalf of cuBLAS, once for each thread that computes, and keeps:
+/// no tensor of the run.
+Bytes bytes_for_cublas() {
+  const auto pieces = [](at::cuda::WorkspaceMapWithMutex& of_handles) {
+    const std::shared_lock lock(of_handles.mutex);
+    return of_handles.map.size();
+  };
+  return static_cast<Bytes>(pieces(at::cuda::cublas_handle_stream_to_workspace()) * at::cuda::getChosenWorkspaceSize() +
+                            pieces(at::cuda::cublaslt_handle_stream_to_workspace()) *
+                                at::cuda::getCUDABlasLtWorkspaceSize());
 }
 
 /// A receive that was posted early is a kernel that waits on the device. Work issued after it must get past it, so: no
@@ -70,7 +84,7 @@ void explain_out_of_memory(const char* (*action)()) {
   std::call_once(once, [action] {
     allocator::attachOutOfMemoryObserver([action](std::int64_t device, std::size_t wanted, std::size_t limit,
                                                   std::size_t free) {
-      const Bytes live = allocated(static_cast<c10::DeviceIndex>(device)).current;
+      const Bytes live = requested(static_cast<c10::DeviceIndex>(device)).current;
       throw RuntimeFailure(owner() + ": out of memory in " + action() + ": " + std::to_string(wanted) +
                            " more bytes do not fit on top of " + std::to_string(live) + " live ones; the limit is " +
                            std::to_string(limit) + " (" + in_gib(limit) + "), the device has " + in_gib(free) +
@@ -146,8 +160,8 @@ class CudaDevice final : public ComputeDevice {
     const auto total = static_cast<double>(at::cuda::getDeviceProperties(index_)->totalGlobalMem);
     allocator::setMemoryFraction(limit ? std::min(1.0, static_cast<double>(*limit) / total) : 1.0, index_);
   }
-  Bytes live_bytes() override { return allocated(index_).current; }
-  Bytes peak_bytes() override { return allocated(index_).peak; }
+  Bytes live_bytes() override { return requested(index_).current - bytes_for_cublas(); }
+  Bytes peak_bytes() override { return requested(index_).peak - bytes_for_cublas(); }
   void reset_peak() override { allocator::resetPeakStats(index_); }
   void release_kept_memory() override { allocator::emptyCache(); }
 

@@ -36,6 +36,12 @@ struct OfGpu {
   FakeMemory::OutOfMemory out_of_memory;
 };
 
+struct Used {
+  std::size_t bytes;  // in whole pieces
+  Bytes asked;
+  int gpu;
+};
+
 /// Free pieces by where they begin, first fit.
 class Region {
  public:
@@ -46,16 +52,18 @@ class Region {
   void* allocate(std::size_t bytes, int gpu) {
     const std::lock_guard lock(mutex_);
     OfGpu& own = gpus_[gpu];
-    if (own.out_of_memory && own.live + static_cast<Bytes>(bytes) > own.limit)
-      own.out_of_memory(static_cast<Bytes>(bytes), own.live);
+    const std::size_t asked = bytes;
+    bytes = (bytes + kPiece - 1) / kPiece * kPiece;
+    if (own.out_of_memory && own.live + static_cast<Bytes>(asked) > own.limit)
+      own.out_of_memory(static_cast<Bytes>(asked), own.live);
     auto found = free_.begin();
     while (found != free_.end() && found->second < bytes) ++found;
     if (found == free_.end()) throw std::bad_alloc();
     const auto [begin, size] = *found;
     free_.erase(found);
     if (size > bytes) free_.emplace(begin + bytes, size - bytes);
-    used_.emplace(begin, std::pair(bytes, gpu));
-    own.live += static_cast<Bytes>(bytes);
+    used_.emplace(begin, Used{bytes, static_cast<Bytes>(asked), gpu});
+    own.live += static_cast<Bytes>(asked);
     own.peak = std::max(own.peak, own.live);
     std::memset(for_kernels_ + begin, kPoison, bytes);
     return for_nobody_ + begin;
@@ -63,10 +71,10 @@ class Region {
   void release(void* address) {
     const std::lock_guard lock(mutex_);
     const auto found = used_.find(static_cast<std::size_t>(static_cast<std::byte*>(address) - for_nobody_));
-    const auto [begin, bytes_and_gpu] = *found;
-    const auto [bytes, gpu] = bytes_and_gpu;
+    const std::size_t begin = found->first;
+    const auto [bytes, asked, gpu] = found->second;
     used_.erase(found);
-    gpus_[gpu].live -= static_cast<Bytes>(bytes);
+    gpus_[gpu].live -= asked;
     std::memset(for_kernels_ + begin, kPoison, bytes);
     auto piece = free_.emplace(begin, bytes).first;
     if (const auto next = std::next(piece); next != free_.end() && piece->first + piece->second == next->first) {
@@ -101,7 +109,7 @@ class Region {
   std::byte* const for_nobody_ = reserve(PROT_NONE);
   std::byte* const for_kernels_ = reserve(PROT_READ | PROT_WRITE);
   std::map<std::size_t, std::size_t> free_{{0, kRegionBytes}};
-  std::map<std::size_t, std::pair<std::size_t, int>> used_;
+  std::map<std::size_t, Used> used_;
   std::array<OfGpu, kMostGpus> gpus_;
 };
 
@@ -109,7 +117,7 @@ struct DeviceAllocator final : c10::Allocator {
   c10::DataPtr allocate(std::size_t bytes) override {
     const c10::Device device(c10::DeviceType::CUDA, static_cast<c10::DeviceIndex>(current_gpu));
     if (bytes == 0) return {nullptr, nullptr, &free, device};
-    void* const memory = Region::instance().allocate((bytes + kPiece - 1) / kPiece * kPiece, current_gpu);
+    void* const memory = Region::instance().allocate(bytes, current_gpu);
     return {memory, memory, &free, device};
   }
   c10::DeleterFnPtr raw_deleter() const override { return &free; }

@@ -12,12 +12,13 @@ namespace frostpipe::test {
 /// tensor as its own dies of it, as with a real one. Kernels find the same bytes at another address. All of it is 0xff,
 /// which is NaN in every type of floating point, before its first use and after its last.
 struct FakeMemory {
-  /// Hands out memory of the current fake GPU in multiples of 512 bytes, as CUDA's allocator of LibTorch does.
+  /// Hands out memory of the current fake GPU.
   static c10::Allocator& allocator();
   /// Where kernels find what is at a device's address.
   static void* for_kernels(const void* device_address);
   static bool has(const void* address);
 
+  /// Bytes that were asked for.
   static Bytes live_bytes(int device);
   static Bytes peak_bytes(int device);
   static void reset_peak(int device);
