@@ -37,6 +37,8 @@ class Programs:
         environment = {name: value for name, value in environment_without_job().items() if name not in NOT_PASSED_ON}
         visible = environment.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0]
         environment.update(CUDA_VISIBLE_DEVICES=visible)  # one GPU, which all ranks share
+        # Then no rank waits on the device for another one, and a program need not load all kernels that there are.
+        environment.setdefault("CUDA_MODULE_LOADING", "LAZY")
         environment.update({name: str(value) for name, value in more.items()})
         return environment
 
