@@ -51,11 +51,12 @@ void RankSession::start_with(const Phase& phase, int step, HeldLayers held, cons
 }
 
 std::optional<HeldLayers> RankSession::release() {
+  const bool is_whole = whole_ && (!runner_ || runner_->has_whole_weights());
   runner_.reset();
   stages_.clear();
   other_stages_.clear();
   groups_ = {};
-  if (!whole_) return std::nullopt;
+  if (!is_whole) return std::nullopt;
   return HeldLayers{std::move(layers_), std::move(offloaded_)};
 }
 

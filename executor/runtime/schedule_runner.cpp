@@ -160,6 +160,7 @@ void ScheduleRunner::perform(Iteration& iteration, const Action& action) try {
     case ActionKind::reduce_gradient:
       return iteration.gradient_step->reduce(action.stage);
     case ActionKind::optimizer_step:
+      has_whole_weights_ = parts().device.torch_device().is_cpu();
       iteration.gradient_step->update(action.stage);
       if (iteration.gradient_step->is_done()) updates_ = iteration.step + 1;
       return;
@@ -226,6 +227,7 @@ IterationResult ScheduleRunner::run_iteration(const MiniBatch& batch, const Mini
   if (!next) finish_sends();
   begun_ = std::move(coming);
   parts().device.synchronize();
+  has_whole_weights_ = true;
   const std::vector<Nanoseconds> marks = parts().device.marked_ns();
   for (std::size_t i = 0; i < performed.size(); ++i)
     trace.spans.push_back({rank_, step, performed[i], marks[i], marks[i + 1]});

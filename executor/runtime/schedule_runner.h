@@ -40,6 +40,9 @@ class ScheduleRunner {
   /// Optimizer steps that this rank's stages have done, if they did any: a step that ends with the loss of a peer may
   /// have been done all the same.
   std::optional<int> updates() const { return updates_; }
+  /// No update is under way on a device that computes while the host goes on. After the loss of a peer such an update
+  /// may have been made of what has not come.
+  bool has_whole_weights() const { return has_whole_weights_; }
 
   /// Forward only, in evaluation mode: answers to `samples`, answer_size values each; known on the ranks of the last
   /// stage, for the samples of their own replica, 0 elsewhere. `most_samples`, `most_tokens`: at a time (batches_of).
@@ -77,6 +80,7 @@ class ScheduleRunner {
   SendsAhead ahead_;
   std::unique_ptr<Iteration> begun_;
   std::optional<int> updates_;
+  bool has_whole_weights_ = true;
 };
 
 }  // namespace frostpipe
