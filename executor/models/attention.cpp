@@ -88,7 +88,7 @@ at::Tensor attend(const TransformerConfig& config, int layer, const AttentionInp
   if (input.query.is_cpu() && !drops) return attend_in_one(input, batch.lengths, num_heads, is_causal);
   const bool has_one_length = std::ranges::count(batch.lengths, batch.lengths.front()) == batch.size();
   if (!drops && !has_one_length && has_kernel_for_packed(input, num_heads))
-    return attend_by_kernel(input, batch.lengths, num_heads, is_causal);
+    return attend_by_kernel(input, batch, num_heads, is_causal);
   return attend_by_autograd(config, layer, input, batch, is_causal);
 }
 

@@ -90,11 +90,8 @@ std::int64_t head_size_of(const AttentionInput& input, std::int64_t num_heads) {
   return input.query.size(1) / num_heads / (input.key_value.defined() ? 1 : 3);
 }
 
-/// Where each sample begins, and where the last one ends. [samples + 1] int32, on the device
-at::Tensor begins_of(const std::vector<std::int64_t>& lengths, const at::Device& device) {
-  std::vector<std::int32_t> begins{0};
-  for (const std::int64_t length : lengths) begins.push_back(begins.back() + static_cast<std::int32_t>(length));
-  return to_device(at::tensor(begins, at::kInt), device);
+at::Tensor begins_of(const MicroBatch& batch, const at::Device& device) {
+  return batch.begins.defined() ? batch.begins : to_device(at::tensor(batch.offsets(), at::kInt), device);
 }
 
 }  // namespace
@@ -138,10 +135,10 @@ bool has_kernel_for_packed(const AttentionInput& input, std::int64_t num_heads) 
   return input.query.scalar_type() == at::kFloat && size % 4 == 0;                      // memory-efficient attention's
 }
 
-at::Tensor attend_by_kernel(const AttentionInput& input, const std::vector<std::int64_t>& lengths,
-                            std::int64_t num_heads, bool is_causal) {
+at::Tensor attend_by_kernel(const AttentionInput& input, const MicroBatch& batch, std::int64_t num_heads,
+                            bool is_causal) {
   const bool has_one_query = input.key_value.defined();
-  const std::int64_t size = head_size_of(input, num_heads), longest = *std::ranges::max_element(lengths),
+  const std::int64_t size = head_size_of(input, num_heads), longest = *std::ranges::max_element(batch.lengths),
                      longest_query = has_one_query ? 1 : longest;
   const auto by_head = [&](const at::Tensor& all) { return all.view({all.size(0), -1, num_heads, size}).unbind(1); };
   std::vector<at::Tensor> parts = by_head(input.query);
@@ -149,7 +146,7 @@ at::Tensor attend_by_kernel(const AttentionInput& input, const std::vector<std::
     const std::vector<at::Tensor> others = by_head(input.key_value);
     parts.insert(parts.end(), others.begin(), others.end());
   }
-  const at::Tensor &query = parts[0], &key = parts[1], &value = parts[2], begins = begins_of(lengths, query.device()),
+  const at::Tensor &query = parts[0], &key = parts[1], &value = parts[2], begins = begins_of(batch, query.device()),
                    query_begins = has_one_query ? at::arange(begins.size(0), begins.options()) : begins;
   at::Tensor output;
   if (query.scalar_type() == at::kBFloat16) {

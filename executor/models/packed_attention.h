@@ -64,8 +64,8 @@ at::Tensor attend_in_one(const AttentionInput& input, const std::vector<std::int
 
 /// attend() in one call for samples of any lengths, on a GPU and without dropout: by LibTorch's kernels that are told
 /// where each sample begins, of flash attention in bfloat16 and of memory-efficient attention in float32.
-at::Tensor attend_by_kernel(const AttentionInput& input, const std::vector<std::int64_t>& lengths,
-                            std::int64_t num_heads, bool is_causal);
+at::Tensor attend_by_kernel(const AttentionInput& input, const MicroBatch& batch, std::int64_t num_heads,
+                            bool is_causal);
 /// There is a kernel for this type, size of heads and device.
 bool has_kernel_for_packed(const AttentionInput& input, std::int64_t num_heads);
 

@@ -161,6 +161,7 @@ TokenRange MicroBatch::tokens_of(std::int64_t sample) const {
 MicroBatch MicroBatch::slice(const TokenRange& tokens, KeyValuesOfLayers& key_values) const {
   MicroBatch slice = *this;
   slice.sliced = {lengths, tokens, &key_values};
+  slice.begins = at::Tensor();
   for (std::int64_t& length : slice.lengths) length = tokens.of(length).count();
   const at::Tensor rows = rows_of_slice(lengths, tokens);
   if (input.defined()) slice.input = input.index_select(0, to_device(rows, input.device()));
@@ -205,7 +206,9 @@ MicroBatch MicroBatch::select(std::span<const std::int64_t> samples) const {
 
 MicroBatch MicroBatch::to(const at::Device& device) const {
   const auto of = [&](const at::Tensor& all) { return all.defined() ? to_device(all, device) : all; };
-  return {lengths, of(input), of(token_types), of(labels), dropout_keys, type};
+  MicroBatch there{lengths, of(input), of(token_types), of(labels), dropout_keys, type};
+  if (!device.is_cpu()) there.begins = to_device(at::tensor(offsets(), at::kInt), device);
+  return there;
 }
 
 at::Tensor rows_of_samples(std::span<const std::int64_t> lengths, std::span<const std::int64_t> samples) {

@@ -96,6 +96,7 @@ struct MicroBatch {
   /// Of a token slice: `lengths` are then what it has of each sample, which may be nothing, and labels those of the
   /// whole samples.
   std::optional<SlicedSamples> sliced{};
+  at::Tensor begins{};  // offsets(), int32 on a GPU, for its kernels; undefined elsewhere, and of parts of a batch
 
   std::int64_t size() const { return static_cast<std::int64_t>(lengths.size()); }
   std::int64_t num_tokens() const;
