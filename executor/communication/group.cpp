@@ -31,12 +31,14 @@ at::Tensor host_memory_for(const at::Tensor& tensor) {
   return at::empty(tensor.sizes(), tensor.options().device(at::kCPU).pinned_memory(tensor.is_cuda()));
 }
 
-/// There when this returns: a device copies one after the other.
+/// There when this returns: a device copies one after the other, and the host waits for the last one.
 std::vector<at::Tensor> host_copies_of(const std::vector<at::Tensor>& tensors) {
   std::vector<at::Tensor> copies;
-  for (std::size_t i = 0; i < tensors.size(); ++i) {
-    const bool is_last = i + 1 == tensors.size();
-    copies.push_back(host_memory_for(tensors[i]).copy_(tensors[i], /*non_blocking=*/!is_last));
+  const auto has_values = [](const at::Tensor& tensor) { return tensor.numel() > 0; };
+  std::ptrdiff_t left = std::ranges::count_if(tensors, has_values);
+  for (const at::Tensor& tensor : tensors) {
+    if (has_values(tensor)) --left;
+    copies.push_back(host_memory_for(tensor).copy_(tensor, /*non_blocking=*/left > 0));
   }
   return copies;
 }
@@ -187,7 +189,9 @@ at::Tensor Group::reduce_scatter_sum(const at::Tensor& all, const std::vector<st
   return guarded(self_, what, [&] {
     const at::Tensor mine = host_staging_ ? host_copy_of(all) : all.contiguous();
     std::vector<std::vector<at::Tensor>> parts{mine.split_with_sizes(rows_of_each)};
-    std::vector<at::Tensor> own{at::empty_like(parts[0][index_of(self_)])};
+    const at::Tensor& slice = parts[0][index_of(self_)];
+    std::vector<at::Tensor> own{
+        at::empty(slice.sizes(), slice.options().pinned_memory(host_staging_ && all.is_cuda()))};
     link_->backend->reduce_scatter(own, parts)->wait();
     return host_staging_ ? own[0].to(all.device(), /*non_blocking=*/true) : own[0];
   });

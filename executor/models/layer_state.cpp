@@ -219,14 +219,17 @@ void update(const std::vector<LayerState*>& layers, const UpdateRule& rule) {
   const bool is_one = rule.gradient_divisor.defined() && rule.gradient_divisor.is_cpu() &&
                       rule.gradient_divisor.item<double>() == 1;  // known without waiting
   if (rule.gradient_divisor.defined() && !is_one) divisor = rule.gradient_divisor;
+  const bool is_sgd = rule.optimizer == Optimizer::kSgd;
   // AdamW's kernel divides on its way, but knows the divisor in single precision only.
-  const bool divides_first = divisor && (rule.optimizer == Optimizer::kSgd || divisor->scalar_type() != at::kFloat);
+  const bool divides_first = divisor && !is_sgd && divisor->scalar_type() != at::kFloat;
   FlatTensors decayed, others;
   for (LayerState* const state : layers) {
     FROSTPIPE_CHECK(state->trains(), "only trainable layers are updated");
     if (state->older.weights.defined()) rotate_versions(*state);
     if (divides_first) state->gradients.div_(*divisor);
-    if (rule.optimizer == Optimizer::kSgd) {
+    if (is_sgd && divisor) {
+      state->weights.addcdiv_(state->gradients, *divisor, -rule.learning_rate);
+    } else if (is_sgd) {
       state->weights.add_(state->gradients, -rule.learning_rate);
     } else {
       decayed.add(*state, 0, state->num_decayed);

@@ -156,7 +156,7 @@ void GradientStep::agree_on_norm() {
     update_.rule.gradient_divisor = (norm_of(figures) / update_.gradient_clip).clamp_min(1).to(type);
   }
   figures_ = to_host_later(figures);
-  if (figures_.is_same(figures)) result();
+  if (figures_.is_same(figures)) result();  // they are here already: to be judged before anything changes
 }
 
 IterationResult GradientStep::result() {

@@ -1,6 +1,7 @@
 // The CUDA device, in a module of its own: the tool loads it for `--device cuda` and needs no CUDA library otherwise.
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
+#include <ATen/core/CachingHostAllocator.h>
 #include <ATen/cuda/CUDAContext.h>
 #include <ATen/cuda/CUDAEvent.h>
 #include <c10/cuda/CUDACachingAllocator.h>
@@ -163,7 +164,10 @@ class CudaDevice final : public ComputeDevice {
   Bytes live_bytes() override { return requested(index_).current - bytes_for_cublas(); }
   Bytes peak_bytes() override { return requested(index_).peak - bytes_for_cublas(); }
   void reset_peak() override { allocator::resetPeakStats(index_); }
-  void release_kept_memory() override { allocator::emptyCache(); }
+  void release_kept_memory() override {
+    allocator::emptyCache();
+    at::getHostAllocator(at::kCUDA)->empty_cache();  // page-locked, for messages of other sizes
+  }
 
  private:
   c10::DeviceIndex index_ = 0;
