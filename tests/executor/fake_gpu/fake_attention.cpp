@@ -33,9 +33,15 @@ struct Packed {
         key_begins(for_kernels(begins_of_keys)),
         is_causal(causal),
         scale(with_scale) {
-    for (const at::Tensor& tensor : {query, key, value})
-      TORCH_CHECK(tensor.dim() == 3 && tensor.stride(2) == 1 && tensor.stride(0) % 4 == 0 && tensor.stride(1) % 4 == 0,
-                  "[tokens, heads, size], aligned");
+    const std::int64_t aligned = 16 / query.element_size();
+    for (const at::Tensor& tensor : {query, key, value}) {
+      TORCH_CHECK(tensor.dim() == 3 && tensor.scalar_type() == query.scalar_type(),
+                  "[tokens, heads, size] of one type");
+      TORCH_CHECK(tensor.size(1) == query.size(1) && tensor.size(2) == query.size(2), "as many heads of one size");
+      TORCH_CHECK(tensor.stride(2) == 1 && tensor.stride(0) % aligned == 0 && tensor.stride(1) % aligned == 0 &&
+                      tensor.storage_offset() % aligned == 0,
+                  "aligned to 16 bytes");
+    }
     TORCH_CHECK(query_begins.sizes() == key_begins.sizes(), "as many samples of queries as of keys");
     for (const auto& [begins, tensor, longest] :
          {std::tuple(query_begins, query, longest_query), std::tuple(key_begins, key, longest_key)}) {
@@ -100,14 +106,16 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor> flash_att
   const Packed packed(query, key, value, query_begins.value(), key_begins.value(), longest_query, longest_key,
                       is_causal, scale);
   const at::Tensor none = no_values(query);
-  return {forward(query, packed), none, none, none, none};
+  const at::Tensor log_sums = at::empty({query.size(1), query.size(0)}, query.options().dtype(at::kFloat));
+  return {forward(query, packed), log_sums, none, none, none};
 }
 
 std::tuple<at::Tensor, at::Tensor, at::Tensor> flash_attention_backward(
     const at::Tensor& gradient, const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
-    const at::Tensor&, const at::Tensor&, const at::Tensor& query_begins, const at::Tensor& key_begins,
+    const at::Tensor&, const at::Tensor& log_sums, const at::Tensor& query_begins, const at::Tensor& key_begins,
     std::int64_t longest_query, std::int64_t longest_key, double, bool is_causal, const at::Tensor&, const at::Tensor&,
     std::optional<double> scale, std::optional<std::int64_t>, std::optional<std::int64_t>) {
+  TORCH_CHECK(log_sums.numel() > 0, "the forward has kept no sums");
   const Packed packed(query, key, value, query_begins, key_begins, longest_query, longest_key, is_causal, scale);
   return backward(gradient, query, key, value, packed);
 }
@@ -121,23 +129,26 @@ at::Tensor one_batch(const at::Tensor& tensor) {
 std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, c10::SymInt, c10::SymInt> efficient_attention(
     const at::Tensor& query, const at::Tensor& key, const at::Tensor& value, const OptionalTensor&,
     const OptionalTensor& query_begins, const OptionalTensor& key_begins, std::optional<std::int64_t> longest_query,
-    std::optional<std::int64_t> longest_key, double dropout, std::int64_t mask, bool, std::optional<double> scale,
-    const OptionalTensor&, std::optional<std::int64_t>) {
+    std::optional<std::int64_t> longest_key, double dropout, std::int64_t mask, bool keeps_sums,
+    std::optional<double> scale, const OptionalTensor&, std::optional<std::int64_t>) {
   TORCH_CHECK(query.size(3) % (16 / query.element_size()) == 0, "heads of this size are not aligned");
   TORCH_CHECK(dropout == 0 && (mask == 0 || mask == 1), "the fake drops nothing, and has two masks");
   const at::Tensor queries = one_batch(query);
   const Packed packed(queries, one_batch(key), one_batch(value), query_begins.value(), key_begins.value(),
                       longest_query.value(), longest_key.value(), mask == 1, scale);
   const at::Tensor none = no_values(query);
-  return {forward(queries, packed).unsqueeze(0), none, none, none, *longest_query, *longest_key};
+  const at::Tensor log_sums =
+      at::empty({packed.samples(), query.size(2), keeps_sums ? *longest_query : 0}, query.options().dtype(at::kFloat));
+  return {forward(queries, packed).unsqueeze(0), log_sums, none, none, *longest_query, *longest_key};
 }
 
 std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor> efficient_attention_backward(
     const at::Tensor& gradient, const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
     const OptionalTensor&, const at::Tensor&, const OptionalTensor& query_begins, const OptionalTensor& key_begins,
-    c10::SymInt longest_query, c10::SymInt longest_key, const at::Tensor&, double, const at::Tensor&, const at::Tensor&,
-    std::int64_t mask, bool, std::optional<double> scale, std::optional<std::int64_t>, std::optional<std::int64_t>,
-    bool) {
+    c10::SymInt longest_query, c10::SymInt longest_key, const at::Tensor& log_sums, double, const at::Tensor&,
+    const at::Tensor&, std::int64_t mask, bool, std::optional<double> scale, std::optional<std::int64_t>,
+    std::optional<std::int64_t>, bool) {
+  TORCH_CHECK(log_sums.numel() > 0, "the forward has kept no sums");
   const at::Tensor queries = one_batch(query), keys = one_batch(key), values = one_batch(value);
   const Packed packed(queries, keys, values, query_begins.value(), key_begins.value(), longest_query.expect_int(),
                       longest_key.expect_int(), mask == 1, scale);

@@ -82,9 +82,15 @@ class Call {
   };
 
   bool waits() const {
-    static const std::set<std::string> names{"aten::_local_scalar_dense", "aten::equal", "aten::nonzero",
-                                             "aten::masked_select", "aten::_unique2"};
-    return names.contains(op_.schema().name());
+    static const std::set<std::string> names{"aten::_local_scalar_dense",
+                                             "aten::equal",
+                                             "aten::nonzero",
+                                             "aten::masked_select",
+                                             "aten::_unique2",
+                                             "aten::unique_dim",
+                                             "aten::bincount",
+                                             "aten::repeat_interleave"};
+    return names.contains(op_.schema().name()) || has_host_indices_;
   }
 
   /// Of these a GPU takes any of the host's.
@@ -93,10 +99,11 @@ class Call {
     return names.contains(op_.schema().name());
   }
 
-  at::Tensor stand_in(const at::Tensor& tensor, bool is_written) {
+  at::Tensor stand_in(const at::Tensor& tensor, bool is_written, bool is_in_list = false) {
     if (!tensor.defined()) return tensor;
     if (!tensor.is_cuda()) {
-      TORCH_CHECK(tensor.dim() == 0 || takes_host_tensors(), op_.schema().name(),
+      has_host_indices_ |= takes_host_tensors();
+      TORCH_CHECK((tensor.dim() == 0 && !is_in_list) || takes_host_tensors(), op_.schema().name(),
                   ": Expected all tensors to be on the same device, but found at least two devices, cuda and cpu");
       return tensor;
     }
@@ -108,13 +115,14 @@ class Call {
     if (value.isTensor()) return stand_in(value.toTensor(), is_written);
     if (value.isTensorList()) {
       std::vector<at::Tensor> list;
-      for (const at::Tensor& tensor : value.toTensorVector()) list.push_back(stand_in(tensor, is_written));
+      for (const at::Tensor& tensor : value.toTensorVector())
+        list.push_back(stand_in(tensor, is_written, /*is_in_list=*/true));
       return list;
     }
     if (value.isOptionalTensorList()) {
       c10::List<std::optional<at::Tensor>> list;
       for (const std::optional<at::Tensor>& tensor : value.toOptionalTensorList().vec())
-        list.push_back(tensor ? std::optional(stand_in(*tensor, is_written)) : std::nullopt);
+        list.push_back(tensor ? std::optional(stand_in(*tensor, is_written, /*is_in_list=*/true)) : std::nullopt);
       return list;
     }
     if (value.isDevice() && value.toDevice().is_cuda()) return c10::Device(at::kCPU);
@@ -154,6 +162,7 @@ class Call {
   const c10::OperatorHandle& op_;
   torch::jit::Stack& stack_;
   std::vector<Pair> pairs_;
+  bool has_host_indices_ = false;  // which are copied to the device, and waited for
 };
 
 void run_on_fake_gpu(const c10::OperatorHandle& op, torch::jit::Stack* stack) { Call(op, *stack).run(); }

@@ -166,7 +166,6 @@ c10::Allocator& FakeMemory::allocator() {
   return *allocator;
 }
 void* FakeMemory::for_kernels(const void* device_address) { return Region::instance().for_kernels(device_address); }
-bool FakeMemory::has(const void* address) { return Region::instance().has(address); }
 Bytes FakeMemory::live_bytes(int device) { return Region::instance().figures(device).live; }
 Bytes FakeMemory::peak_bytes(int device) { return Region::instance().figures(device).peak; }
 void FakeMemory::reset_peak(int device) {

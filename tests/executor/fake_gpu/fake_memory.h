@@ -16,8 +16,6 @@ struct FakeMemory {
   static c10::Allocator& allocator();
   /// Where kernels find what is at a device's address.
   static void* for_kernels(const void* device_address);
-  static bool has(const void* address);
-
   /// Bytes that were asked for.
   static Bytes live_bytes(int device);
   static Bytes peak_bytes(int device);

@@ -10,7 +10,7 @@
 #include <cstring>
 #include <mutex>
 #include <stdexcept>
-#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "tests/executor/fake_gpu/fake_memory.h"
@@ -105,7 +105,7 @@ void FakeStream::wait() {
   const std::lock_guard lock(underway.mutex);
   for (const Underway::Write& write : underway.writes) std::memcpy(write.to, write.what.data(), write.what.size());
   underway.writes.clear();
-  const std::vector<Underway::Read> reads = std::move(underway.reads);
+  const std::vector<Underway::Read> reads = std::exchange(underway.reads, {});
   for (const Underway::Read& read : reads)
     if (std::memcmp(read.from, read.was.data(), read.was.size()) != 0)
       throw std::logic_error("page-locked memory was written while it was being copied to the device");

@@ -3,8 +3,8 @@
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
-
 #include <torch/csrc/autograd/autograd.h>
+
 #include <cmath>
 #include <map>
 #include <numeric>
@@ -116,13 +116,20 @@ TEST_P(ModelsOnDevices, TrainInSinglePrecisionAsOnTheCpu) {
 }
 
 /// bfloat16 has 8 bits: within 2 % of the CPU's own run in bfloat16, whose products are added in another order. With
-/// updates that are proportional to gradients: AdamW's first ones are as large for a gradient of rounding errors.
+/// updates that are proportional to gradients: AdamW's first ones are as large for a gradient of rounding errors. So
+/// small updates hardly change a loss: gradients and weights are compared too.
 TEST_P(ModelsOnDevices, LossesInBfloat16FollowTheCpus) {
   for (const TransformerConfig& config : wide_configs()) {
     const Training how{.dtype = DType::kBFloat16, .steps = 5};
     const Outcome expected = train("cpu", config, how), actual = train(GetParam(), config, how);
     for (std::size_t step = 0; step < expected.losses.size(); ++step)
       EXPECT_NEAR(actual.losses[step], expected.losses[step], within(0.02 * expected.losses[step])) << name_of(config);
+    const double norm = norm_of_all(expected.gradients);
+    for (const auto& [layer, gradient] : expected.gradients)
+      EXPECT_LE(l2(actual.gradients.at(layer) - gradient), within(0.05 * l2(gradient) + 0.01 * norm))
+          << name_of(config) << layer;
+    for (const auto& [layer, weights] : expected.weights)
+      EXPECT_LE(l2(actual.weights.at(layer) - weights), within(1e-4 * l2(weights))) << name_of(config) << layer;
   }
 }
 
