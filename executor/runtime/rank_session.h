@@ -39,8 +39,8 @@ class RankSession {
   /// The same with what ranks still hold after a loss: `moves` bring each its missing layers, and those that the phase
   /// freezes and that trained until now are frozen.
   void start_with(const Phase& phase, int step, HeldLayers held, const std::vector<TensorMove>& moves);
-  /// Ends the session: what is left of it, whole; nothing if it was interrupted within a transformation, or
-  /// in an update that the host did not wait for.
+  /// Ends the session: what is left of it, whole; nothing if it was interrupted within a transformation, or after an
+  /// update that the host has not waited for.
   std::optional<HeldLayers> release();
   /// Changes to another phase; called by all ranks at the same step.
   void enter(const Phase& phase);

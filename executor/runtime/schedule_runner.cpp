@@ -160,8 +160,8 @@ void ScheduleRunner::perform(Iteration& iteration, const Action& action) try {
     case ActionKind::reduce_gradient:
       return iteration.gradient_step->reduce(action.stage);
     case ActionKind::optimizer_step:
-      has_whole_weights_ = parts().device.torch_device().is_cpu();
       iteration.gradient_step->update(action.stage);
+      has_whole_weights_ = parts().device.torch_device().is_cpu();
       if (iteration.gradient_step->is_done()) updates_ = iteration.step + 1;
       return;
     default:

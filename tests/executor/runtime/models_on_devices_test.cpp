@@ -13,10 +13,12 @@
 #include <vector>
 
 #include "executor/models/packed_attention.h"
+#include "profiles/error.h"
 #include "tests/executor/random_weights.h"
 #include "tests/executor/runtime/job.h"
 #include "tests/executor/small_model.h"
 #include "tests/executor/test_device.h"
+#include "tests/executor/wrapped_device.h"
 
 namespace frostpipe::test {
 namespace {
@@ -86,7 +88,6 @@ double norm_of_all(const std::map<int, at::Tensor>& tensors) {
 class ModelsOnDevices : public testing::TestWithParam<std::string> {
  protected:
   void SetUp() override {
-    reason_without_device("cuda");  // LibTorch looks for it once, which the CPU's backward would do
     if (const auto reason = reason_without_device(GetParam())) GTEST_SKIP() << *reason;
   }
   /// How far results may be from the CPU's.
@@ -168,6 +169,47 @@ TEST_P(ModelsOnDevices, AttendToPackedSamplesAsOneByOne) {
       for (std::size_t i = 0; i < expected.size(); ++i)
         EXPECT_LE(l2(actual[i] - expected[i]), bound * l2(expected[i])) << i << type << has_one_query << is_causal;
     }
+  }
+}
+
+/// Its rank loses a peer when it waits for the device, once `is_lost`.
+class LosingDevice final : public WrappedDevice {
+ public:
+  LosingDevice(std::unique_ptr<ComputeDevice> device, const bool& is_lost)
+      : WrappedDevice(std::move(device)), is_lost_(is_lost) {}
+  void synchronize() override {
+    if (is_lost_) throw PeerLost("rank 1 is gone");
+    WrappedDevice::synchronize();
+  }
+
+ private:
+  const bool& is_lost_;
+};
+
+/// On the CPU an update is done when it has been issued. Elsewhere it may have been made of what has not come: its
+/// layers are not kept. Oracle: the rule.
+TEST_P(ModelsOnDevices, KeepLayersAfterALossWhoseUpdateIsDone) {
+  bool is_lost = false;
+  Job job(RankEnvironment{}, std::make_unique<LosingDevice>(make_device(GetParam(), 0), is_lost));
+  const std::unique_ptr<Samples> data = small_samples(job.config, kSamples);
+  std::vector<int> order(kSamples);
+  std::iota(order.begin(), order.end(), 0);
+  const MiniBatch batch = mini_batch(*data, order, kSamples, 0);
+  for (const bool is_in_update : {false, true}) {
+    is_lost = false;
+    RankSession session = job.session(*data, Optimizer::kSgd, DType::kFloat32);
+    session.start(small_phase(1, 1, 2, "1F1B", 0), 0,
+                  [&](int layer, LayerState& state, std::map<int, OffloadedMoments>&) {
+                    randomise_layer(job.config, layer, kSeed, state);
+                  });
+    Trace trace;
+    session.runner()->run_iteration(batch, nullptr, 0, {.rule = {.optimizer = Optimizer::kSgd}}, trace);
+    is_lost = is_in_update;
+    if (is_in_update) {
+      EXPECT_THROW(session.runner()->run_iteration(batch, nullptr, 1, {.rule = {.optimizer = Optimizer::kSgd}}, trace),
+                   PeerLost);
+    }
+    EXPECT_EQ(session.release().has_value(), !is_in_update || GetParam() == "cpu") << is_in_update;
   }
 }
 

@@ -1,24 +1,22 @@
-#include "tests/executor/shared_device.h"
-
-#include <torch/csrc/distributed/c10d/Backend.hpp>
-#include <torch/csrc/distributed/c10d/Store.hpp>
+#pragma once
+#include <memory>
 #include <utility>
 
-namespace frostpipe::test {
-namespace {
+#include "executor/device/device.h"
 
-class SharedDevice final : public ComputeDevice {
+namespace frostpipe::test {
+
+/// Does everything as the device that it has does, for tests that change one thing.
+class WrappedDevice : public ComputeDevice {
  public:
-  explicit SharedDevice(std::unique_ptr<ComputeDevice> device) : device_(std::move(device)) {}
+  explicit WrappedDevice(std::unique_ptr<ComputeDevice> device) : device_(std::move(device)) {}
   std::string type() const override { return device_->type(); }
   std::string description() const override { return device_->description(); }
   at::Device torch_device() const override { return device_->torch_device(); }
   void set_num_threads(int threads) override { device_->set_num_threads(threads); }
-  bool is_shared() const override { return true; }
+  bool is_shared() const override { return device_->is_shared(); }
   c10::intrusive_ptr<c10d::Backend> make_group(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
-                                               const std::string& address) override {
-    return device_->make_group(store, rank, size, address);
-  }
+                                               const std::string& address) override;
   void synchronize() override { device_->synchronize(); }
   void first_mark() override { device_->first_mark(); }
   void mark() override { device_->mark(); }
@@ -35,10 +33,7 @@ class SharedDevice final : public ComputeDevice {
   std::unique_ptr<ComputeDevice> device_;
 };
 
-}  // namespace
-
-std::unique_ptr<ComputeDevice> shared(std::unique_ptr<ComputeDevice> device) {
-  return std::make_unique<SharedDevice>(std::move(device));
-}
+/// That device, which says that another rank computes on it too.
+std::unique_ptr<ComputeDevice> shared(std::unique_ptr<ComputeDevice> device);
 
 }  // namespace frostpipe::test
