@@ -13,6 +13,7 @@
 #include "executor/process/end_process.h"
 #include "profiles/error.h"
 #include "tests/executor/ranks.h"
+#include "tests/executor/test_device.h"
 
 namespace frostpipe::test {
 namespace {
@@ -45,6 +46,7 @@ int run_on_rank(Membership& membership) {
 int run(int argc, char** argv) {
   if (const std::unique_ptr<Membership> membership = Membership::join()) return run_on_rank(*membership);
   testing::InitGoogleTest(&argc, argv);
+  if (const char* const device = std::getenv("FROSTPIPE_TEST_DEVICE")) reason_without_device(device);
   return RUN_ALL_TESTS();
 }
 
