@@ -20,9 +20,9 @@ struct ActiveGroups {
   Group activations_up, activations_down;
   Group gradients_up, gradients_down;
   Group tied_up, tied_down;  // this replica's ends of the model; empty where they exchange nothing
-  Group replicas;  // of the ranks that hold the same of this rank's stages
-  Group tensor;    // of the tensor ranks that share them; empty where there is one
-  Group norm;      // all ranks that train: the global gradient norm
+  Group replicas;            // of the ranks that hold the same of this rank's stages
+  Group tensor;              // of the tensor ranks that share them; empty where there is one
+  Group norm;                // all ranks that train: the global gradient norm
 };
 
 /// Connection of this rank to the job. Ranks that our launcher has started talk over the sockets that it gave them

@@ -14,9 +14,9 @@
 #include "executor/runtime/transformer_stage.h"
 #include "plan/memory.h"
 #include "tests/executor/ranks.h"
-#include "tests/executor/wrapped_device.h"
 #include "tests/executor/small_model.h"
 #include "tests/executor/test_device.h"
+#include "tests/executor/wrapped_device.h"
 
 namespace frostpipe::test {
 
