@@ -2,6 +2,8 @@
 #include <ATen/core/Tensor.h>
 #include <c10/util/intrusive_ptr.h>
 
+#include <cstddef>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -17,6 +19,19 @@ class Store;
 }  // namespace c10d
 
 namespace frostpipe {
+
+/// Work that a device does again and again with the same tensors, of which the host then issues the whole at once: CUDA
+/// graphs. What recorded work allocates has its memory to itself for as long as this lives; what it lets go of, later
+/// records use. So replays go in the order of the records.
+class RecordedWork {
+ public:
+  virtual ~RecordedWork() = default;
+  /// Notes what `work` issues, which the device does not do. It may not wait for the device, nor copy between the host
+  /// and it, and should have been done once before: what LibTorch makes at the first use of a kernel is no part of it.
+  virtual void record(const std::function<void()>& work) = 0;
+  /// Does the record with this number, from 0; returns at once.
+  virtual void replay(std::size_t record) = 0;
+};
 
 /// A rank's device: where tensors live, how its process groups are made and its memory is counted.
 class ComputeDevice {
@@ -53,6 +68,8 @@ class ComputeDevice {
   virtual Bytes live_bytes() = 0;
   virtual Bytes peak_bytes() = 0;
   virtual void reset_peak() = 0;
+  /// Null where the device records nothing: the CPU.
+  virtual std::unique_ptr<RecordedWork> record_work() { return nullptr; }
   /// Gives back memory that was kept for tensors to come.
   virtual void release_kept_memory() = 0;
 };

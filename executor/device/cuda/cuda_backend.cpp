@@ -6,6 +6,7 @@
 #include <ATen/cuda/CUDAEvent.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAFunctions.h>
+#include <c10/cuda/CUDAStream.h>
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
@@ -14,10 +15,12 @@
 #include <cstdlib>
 #include <exception>
 #include <mutex>
+#include <optional>
 #include <shared_mutex>
 #include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
 #include <vector>
 
+#include "executor/device/cuda/cuda_graphs.h"
 #include "executor/device/device.h"
 #include "profiles/error.h"
 #include "profiles/steady_clock.h"
@@ -164,6 +167,10 @@ class CudaDevice final : public ComputeDevice {
   Bytes live_bytes() override { return requested(index_).current - bytes_for_cublas(); }
   Bytes peak_bytes() override { return requested(index_).peak - bytes_for_cublas(); }
   void reset_peak() override { allocator::resetPeakStats(index_); }
+  std::unique_ptr<RecordedWork> record_work() override {
+    if (!graph_stream_) graph_stream_ = c10::cuda::getStreamFromPool(/*isHighPriority=*/false, index_);
+    return make_cuda_graphs(*graph_stream_);
+  }
   void release_kept_memory() override {
     allocator::emptyCache();
     at::getHostAllocator(at::kCUDA)->empty_cache();  // page-locked, for messages of other sizes
@@ -174,6 +181,7 @@ class CudaDevice final : public ComputeDevice {
   bool is_shared_ = false;
   std::vector<at::cuda::CUDAEvent> marks_;
   Nanoseconds first_mark_ns_ = 0;
+  std::optional<c10::cuda::CUDAStream> graph_stream_;
 };
 
 }  // namespace

@@ -9,8 +9,6 @@
 #include <optional>
 #include <tuple>
 
-#include "tests/executor/fake_gpu/fake_kernels.h"
-
 namespace frostpipe::test {
 namespace {
 
@@ -26,11 +24,11 @@ struct Packed {
   Packed(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& begins_of_queries,
          const at::Tensor& begins_of_keys, std::int64_t longest_query, std::int64_t longest_key, bool causal,
          std::optional<double> with_scale)
-      : query(for_kernels(q)),
-        key(for_kernels(k)),
-        value(for_kernels(v)),
-        query_begins(for_kernels(begins_of_queries)),
-        key_begins(for_kernels(begins_of_keys)),
+      : query(q),
+        key(k),
+        value(v),
+        query_begins(begins_of_queries),
+        key_begins(begins_of_keys),
         is_causal(causal),
         scale(with_scale) {
     const std::int64_t aligned = 16 / query.element_size();
@@ -68,7 +66,7 @@ struct Packed {
 at::Tensor forward(const at::Tensor& query, const Packed& packed) {
   const at::Tensor output = at::empty(query.sizes(), query.options());
   for (std::int64_t sample = 0; sample < packed.samples(); ++sample)
-    Packed::of(for_kernels(output), packed.query_begins, sample).copy_(std::get<0>(packed.attend(sample)));
+    Packed::of(output, packed.query_begins, sample).copy_(std::get<0>(packed.attend(sample)));
   return output;
 }
 
@@ -79,7 +77,7 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> backward(const at::Tensor& gradie
   const auto& [of_query, of_key, of_value] = results;
   for (std::int64_t sample = 0; sample < packed.samples(); ++sample) {
     const auto of = [&](const at::Tensor& tensor, const at::Tensor& begins) {
-      return Packed::of(for_kernels(tensor), begins, sample);
+      return Packed::of(tensor, begins, sample);
     };
     const auto [output, log_sum] = packed.attend(sample);
     const auto [q, k, v] = at::_scaled_dot_product_flash_attention_for_cpu_backward(
@@ -156,7 +154,7 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor> efficient_attention_b
   return {of_query.unsqueeze(0), of_key.unsqueeze(0), of_value.unsqueeze(0), at::Tensor()};
 }
 
-TORCH_LIBRARY_IMPL(aten, CUDA, library) {
+TORCH_LIBRARY_IMPL(aten, CPU, library) {
   library.impl("_flash_attention_forward", flash_attention);
   library.impl("_flash_attention_backward", flash_attention_backward);
   library.impl("_efficient_attention_forward", efficient_attention);

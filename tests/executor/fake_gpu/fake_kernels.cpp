@@ -19,6 +19,7 @@
 
 #include "tests/executor/fake_gpu/fake_kernels.h"
 #include "tests/executor/fake_gpu/fake_memory.h"
+#include "tests/executor/fake_gpu/fake_record.h"
 #include "tests/executor/fake_gpu/fake_runtime.h"
 
 namespace frostpipe::test {
@@ -63,19 +64,45 @@ class Call {
   void run() {
     const auto& schema = op_.schema();
     const std::size_t count = schema.arguments().size();
-    torch::jit::Stack arguments = torch::jit::pop(stack_, count);
-    for (std::size_t i = 0; i < count; ++i) {
-      const bool is_written = schema.arguments()[i].alias_info() && schema.arguments()[i].alias_info()->isWrite();
-      arguments[i] = stand_in(arguments[i], is_written);
-    }
-    torch::jit::Stack kernel_stack = std::move(arguments);
+    const torch::jit::Stack arguments = torch::jit::pop(stack_, count);
+    torch::jit::Stack kernel_stack = stand_ins(arguments);
     op_.callBoxedForDispatchKey(c10::DispatchKey::CPU, kernel_stack);
     for (Pair& pair : pairs_) follow(pair);
     for (c10::IValue& result : kernel_stack) stack_.push_back(from_kernels(result));
     if (waits()) FakeStream::wait();
+    if (FakeRecord::is_open()) note(stand_ins(arguments));
   }
 
  private:
+  torch::jit::Stack stand_ins(const torch::jit::Stack& arguments) {
+    torch::jit::Stack stand_ins;
+    for (std::size_t i = 0; i < arguments.size(); ++i) {
+      const c10::AliasInfo* const alias = op_.schema().arguments()[i].alias_info();
+      stand_ins.push_back(stand_in(arguments[i], alias && alias->isWrite()));
+    }
+    return stand_ins;
+  }
+
+  /// The same again, to where its results are now.
+  void note(const torch::jit::Stack& arguments) {
+    FakeRecord::add([op = op_, arguments, results = results_] {
+      torch::jit::Stack stack = arguments;
+      op.callBoxedForDispatchKey(c10::DispatchKey::CPU, stack);
+      auto to = results.begin();
+      for (const c10::IValue& result : stack) {
+        for (const at::Tensor& tensor : tensors_of(result)) {
+          if (to->defined()) to->copy_(tensor);
+          ++to;
+        }
+      }
+    });
+  }
+
+  static std::vector<at::Tensor> tensors_of(const c10::IValue& value) {
+    if (value.isTensor()) return {value.toTensor()};
+    return value.isTensorList() ? value.toTensorVector() : std::vector<at::Tensor>{};
+  }
+
   struct Pair {
     at::Tensor own, of_kernels;
     bool is_written;
@@ -105,7 +132,7 @@ class Call {
       has_host_indices_ |= takes_host_tensors();
       TORCH_CHECK((tensor.dim() == 0 && !is_in_list) || takes_host_tensors(), op_.schema().name(),
                   ": Expected all tensors to be on the same device, but found at least two devices, cuda and cpu");
-      return tensor;
+      return FakeRecord::is_open() ? tensor.clone() : tensor;  // a launch takes the value along
     }
     pairs_.push_back({tensor, for_kernels(tensor), is_written});
     return pairs_.back().of_kernels;
@@ -137,6 +164,7 @@ class Call {
   }
 
   at::Tensor from_kernels(const at::Tensor& result) {
+    results_.emplace_back();
     if (!result.defined()) return result;
     for (const Pair& pair : pairs_)
       if (result.unsafeGetTensorImpl() == pair.of_kernels.unsafeGetTensorImpl()) return pair.own;
@@ -146,7 +174,9 @@ class Call {
       view.unsafeGetTensorImpl()->set_sizes_and_strides(result.sizes(), result.strides(), result.storage_offset());
       return view;
     }
-    return on_gpu(result);
+    const at::Tensor copy = on_gpu(result);
+    results_.back() = for_kernels(copy);
+    return copy;
   }
 
   c10::IValue from_kernels(const c10::IValue& value) {
@@ -162,7 +192,8 @@ class Call {
   const c10::OperatorHandle& op_;
   torch::jit::Stack& stack_;
   std::vector<Pair> pairs_;
-  bool has_host_indices_ = false;  // which are copied to the device, and waited for
+  std::vector<at::Tensor> results_;  // for kernels, where they are tensors of their own
+  bool has_host_indices_ = false;    // which are copied to the device, and waited for
 };
 
 void run_on_fake_gpu(const c10::OperatorHandle& op, torch::jit::Stack* stack) { Call(op, *stack).run(); }
@@ -187,7 +218,10 @@ at::Tensor& copy(at::Tensor& to, const at::Tensor& from, bool non_blocking) {
   const auto same = [](const at::Tensor& tensor) { return tensor.is_cuda() ? for_kernels(tensor) : tensor; };
   if (to.numel() == 0) return to;
   same(to).copy_(same(from));
-  if (to.is_cuda() && from.is_cuda()) return to;
+  if (to.is_cuda() && from.is_cuda()) {
+    if (FakeRecord::is_open()) FakeRecord::add([to = same(to), from = same(from)] { to.copy_(from); });
+    return to;
+  }
   const at::Tensor& host = to.is_cuda() ? from : to;
   const bool goes_on = non_blocking && host.is_contiguous() && FakePinnedMemory::has(host.const_data_ptr());
   if (!goes_on) {
@@ -208,6 +242,7 @@ const at::Tensor& resize(const at::Tensor& tensor, at::IntArrayRef size, std::op
     c10::StorageImpl& storage = *own->unsafe_storage().unsafeGetStorageImpl();
     const c10::DeviceGuard guard(tensor.device());
     c10::DataPtr larger = FakeMemory::allocator().allocate(needed);
+    TORCH_CHECK(storage.nbytes() == 0 || !FakeRecord::is_open(), "the fake records no tensor that grows");
     if (storage.nbytes() > 0)
       std::memcpy(FakeMemory::for_kernels(larger.get()), FakeMemory::for_kernels(storage.data()), storage.nbytes());
     storage.set_data_ptr_noswap(std::move(larger));

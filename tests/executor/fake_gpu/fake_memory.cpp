@@ -11,6 +11,7 @@
 #include <map>
 #include <mutex>
 #include <new>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -40,9 +41,37 @@ struct Used {
   std::size_t bytes;  // in whole pieces
   Bytes asked;
   int gpu;
+  int pool;
 };
 
-/// Free pieces by where they begin, first fit.
+/// Of what is free: sizes by where pieces begin.
+using Free = std::map<std::size_t, std::size_t>;
+
+/// Joins it with its neighbours.
+void add(Free& free, std::size_t begin, std::size_t bytes) {
+  auto piece = free.emplace(begin, bytes).first;
+  if (const auto next = std::next(piece); next != free.end() && piece->first + piece->second == next->first) {
+    piece->second += next->second;
+    free.erase(next);
+  }
+  if (piece == free.begin()) return;
+  if (const auto before = std::prev(piece); before->first + before->second == piece->first) {
+    before->second += piece->second;
+    free.erase(piece);
+  }
+}
+
+/// The first that is large enough; none: no such piece.
+std::optional<std::size_t> take(Free& free, std::size_t bytes) {
+  auto found = free.begin();
+  while (found != free.end() && found->second < bytes) ++found;
+  if (found == free.end()) return std::nullopt;
+  const auto [begin, size] = *found;
+  free.erase(found);
+  if (size > bytes) free.emplace(begin + bytes, size - bytes);
+  return begin;
+}
+
 class Region {
  public:
   static Region& instance() {
@@ -56,36 +85,48 @@ class Region {
     bytes = (bytes + kPiece - 1) / kPiece * kPiece;
     if (own.out_of_memory && own.live + static_cast<Bytes>(asked) > own.limit)
       own.out_of_memory(static_cast<Bytes>(asked), own.live);
-    auto found = free_.begin();
-    while (found != free_.end() && found->second < bytes) ++found;
-    if (found == free_.end()) throw std::bad_alloc();
-    const auto [begin, size] = *found;
-    free_.erase(found);
-    if (size > bytes) free_.emplace(begin + bytes, size - bytes);
-    used_.emplace(begin, Used{bytes, static_cast<Bytes>(asked), gpu});
+    std::optional<std::size_t> begin = take(free_[pool_], bytes);
+    if (!begin) begin = take(free_[0], bytes);
+    if (!begin) throw std::bad_alloc();
+    used_.emplace(*begin, Used{bytes, static_cast<Bytes>(asked), gpu, pool_});
     own.live += static_cast<Bytes>(asked);
     own.peak = std::max(own.peak, own.live);
-    std::memset(for_kernels_ + begin, kPoison, bytes);
-    return for_nobody_ + begin;
+    std::memset(for_kernels_ + *begin, kPoison, bytes);
+    return for_nobody_ + *begin;
   }
   void release(void* address) {
     const std::lock_guard lock(mutex_);
     const auto found = used_.find(static_cast<std::size_t>(static_cast<std::byte*>(address) - for_nobody_));
     const std::size_t begin = found->first;
-    const auto [bytes, asked, gpu] = found->second;
+    const auto [bytes, asked, gpu, pool] = found->second;
     used_.erase(found);
     gpus_[gpu].live -= asked;
     std::memset(for_kernels_ + begin, kPoison, bytes);
-    auto piece = free_.emplace(begin, bytes).first;
-    if (const auto next = std::next(piece); next != free_.end() && piece->first + piece->second == next->first) {
-      piece->second += next->second;
-      free_.erase(next);
-    }
-    if (piece == free_.begin()) return;
-    if (const auto before = std::prev(piece); before->first + before->second == piece->first) {
-      before->second += piece->second;
-      free_.erase(piece);
-    }
+    add(free_[pool], begin, bytes);
+  }
+  void use_pool(int pool) {
+    const std::lock_guard lock(mutex_);
+    pool_ = pool;
+  }
+  void give_up_pool(int pool) {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [begin, bytes] : free_[pool]) add(free_[0], begin, bytes);
+    free_.erase(pool);
+    for (auto& [begin, used] : used_)
+      if (used.pool == pool) used.pool = 0;
+  }
+  FakeMemory::Contents contents() {
+    const std::lock_guard lock(mutex_);
+    FakeMemory::Contents contents;
+    for (const auto& [begin, used] : used_)
+      contents.emplace(begin, std::vector(for_kernels_ + begin, for_kernels_ + begin + used.bytes));
+    return contents;
+  }
+  void undo(const FakeMemory::Contents& contents) {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [begin, bytes] : contents) std::memcpy(for_kernels_ + begin, bytes.data(), bytes.size());
+    for (const auto& [begin, used] : used_)
+      if (!contents.contains(begin)) std::memset(for_kernels_ + begin, kPoison, used.bytes);
   }
   bool has(const void* address) const {
     const auto* const at = static_cast<const std::byte*>(address);
@@ -108,7 +149,8 @@ class Region {
   std::mutex mutex_;
   std::byte* const for_nobody_ = reserve(PROT_NONE);
   std::byte* const for_kernels_ = reserve(PROT_READ | PROT_WRITE);
-  std::map<std::size_t, std::size_t> free_{{0, kRegionBytes}};
+  std::map<int, Free> free_{{0, {{0, kRegionBytes}}}};  // by pool
+  int pool_ = 0;
   std::map<std::size_t, Used> used_;
   std::array<OfGpu, kMostGpus> gpus_;
 };
@@ -177,6 +219,11 @@ void FakeMemory::set_limit(int device, Bytes limit, OutOfMemory out_of_memory) {
     own.out_of_memory = std::move(out_of_memory);
   });
 }
+
+void FakeMemory::use_pool(int pool) { Region::instance().use_pool(pool); }
+void FakeMemory::give_up_pool(int pool) { Region::instance().give_up_pool(pool); }
+FakeMemory::Contents FakeMemory::contents() { return Region::instance().contents(); }
+void FakeMemory::undo(const Contents& contents) { Region::instance().undo(contents); }
 
 c10::Allocator& FakePinnedMemory::allocator() {
   static auto* const allocator = new PinnedAllocator;

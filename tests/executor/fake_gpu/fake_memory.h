@@ -3,6 +3,8 @@
 
 #include <cstddef>
 #include <functional>
+#include <map>
+#include <vector>
 
 #include "profiles/units.h"
 
@@ -23,6 +25,14 @@ struct FakeMemory {
   /// Of one device, until the next call; `out_of_memory` throws.
   using OutOfMemory = std::function<void(Bytes wanted, Bytes live)>;
   static void set_limit(int device, Bytes limit, OutOfMemory out_of_memory);
+  /// From now on memory comes from this pool, to which it returns, and which nobody else gets; 0: from what is left.
+  static void use_pool(int pool);
+  static void give_up_pool(int pool);
+  /// Of all that is used, by where it begins.
+  using Contents = std::map<std::size_t, std::vector<std::byte>>;
+  static Contents contents();
+  /// All that was used then has its contents of then; what has been handed out since has none.
+  static void undo(const Contents& contents);
 };
 
 /// Page-locked host memory.

@@ -1,0 +1,47 @@
+#include "executor/device/cuda/cuda_graphs.h"
+
+#include <ATen/cuda/CUDAGraph.h>
+#include <c10/cuda/CUDAGuard.h>
+
+#include <vector>
+
+namespace frostpipe {
+namespace {
+
+class CudaGraphs final : public RecordedWork {
+ public:
+  explicit CudaGraphs(const c10::cuda::CUDAStream& stream) : stream_(stream) {}
+
+  /// Other threads go on as they like: the backward computes in one of LibTorch's, and NCCL watches from another.
+  void record(const std::function<void()>& work) override {
+    auto graph = std::make_unique<at::cuda::CUDAGraph>();
+    const c10::cuda::CUDAStreamGuard on_stream(stream_);
+    graph->capture_begin(pool_, cudaStreamCaptureModeThreadLocal);
+    try {
+      work();
+    } catch (...) {
+      try {
+        graph->capture_end();
+      } catch (const c10::Error&) {  // what has ended the record is the reason, and is thrown
+      }
+      throw;
+    }
+    graph->capture_end();
+    graphs_.push_back(std::move(graph));
+  }
+
+  void replay(std::size_t record) override { graphs_.at(record)->replay(); }
+
+ private:
+  const c10::cuda::CUDAStream stream_;
+  const at::cuda::MempoolId_t pool_ = at::cuda::graph_pool_handle();
+  std::vector<std::unique_ptr<at::cuda::CUDAGraph>> graphs_;
+};
+
+}  // namespace
+
+std::unique_ptr<RecordedWork> make_cuda_graphs(const c10::cuda::CUDAStream& stream) {
+  return std::make_unique<CudaGraphs>(stream);
+}
+
+}  // namespace frostpipe
