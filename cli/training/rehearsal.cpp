@@ -69,6 +69,7 @@ void require_consistent(const RehearsalOptions& options, const TrainOptions& tra
     throw UsageError("--emulated-shrink, --emulated-links: need --device emulated");
   if (train.threads_per_rank > 0 && train.device != "cpu")
     throw UsageError("--threads-per-rank: needs --device cpu; nothing else computes with threads");
+  if (train.cuda_graphs && train.device != "cuda") throw UsageError("--cuda-graphs: needs --device cuda");
   if (is_rehearsal && (train.freeze.rule == Rule::paper || train.freeze.rule == Rule::adaptive)) {
     throw UsageError(
         "--freeze: must be plan, cap or fixed:... with --device emulated: there are no gradients to look at");

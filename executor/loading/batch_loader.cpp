@@ -29,9 +29,21 @@ void BatchLoader::begin_iteration(const MiniBatch& batch, SampleRange share, con
   if (coming_.valid() && !is_coming) coming_.wait();
   loaded_ = is_coming ? coming_.get() : load(request);
   share_ = share;
+  if (in_place_ && placed_.lengths == loaded_.lengths) {
+    placed_.take_values(loaded_);
+  } else if (in_place_) {
+    placed_ = loaded_.to(device_);
+  }
   if (!next) return;
   requested_ = request_for(*next, next_share);
   coming_ = std::async(std::launch::async, [this, wanted = requested_] { return load(wanted); });
+}
+
+MicroBatch BatchLoader::take(SampleRange range) const {
+  const auto part_of = [&](const MicroBatch& share) {
+    return share.narrow(range.begin - share_.begin, range.end - range.begin);
+  };
+  return in_place_ ? part_of(placed_).with_begins(device_) : part_of(loaded_).to(device_);
 }
 
 }  // namespace frostpipe

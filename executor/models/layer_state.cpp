@@ -111,12 +111,17 @@ struct FlatTensors {
 void adamw_step(const FlatTensors& tensors, const UpdateRule& rule, double decay,
                 const std::optional<at::Tensor>& divisor) {
   if (tensors.weights.empty()) return;
+  const bool is_on_device = rule.rate_and_step.defined();
   const at::Tensor step =
-      at::full({}, static_cast<double>(rule.step), tensors.weights.front().options().dtype(at::kFloat));
+      is_on_device ? rule.rate_and_step[1]
+                   : at::full({}, static_cast<double>(rule.step), tensors.weights.front().options().dtype(at::kFloat));
   const std::vector<at::Tensor> steps(tensors.weights.size(), step);
-  at::_fused_adamw_(tensors.weights, tensors.gradients, tensors.first_moments, tensors.second_moments, {}, steps,
-                    rule.learning_rate, rule.beta1, rule.beta2, decay, rule.epsilon, /*amsgrad=*/false,
-                    /*maximize=*/false, divisor, /*found_inf=*/{});
+  const auto step_with = [&](const auto& learning_rate) {
+    at::_fused_adamw_(tensors.weights, tensors.gradients, tensors.first_moments, tensors.second_moments, {}, steps,
+                      learning_rate, rule.beta1, rule.beta2, decay, rule.epsilon, /*amsgrad=*/false,
+                      /*maximize=*/false, divisor, /*found_inf=*/{});
+  };
+  is_on_device ? step_with(rule.rate_and_step[0]) : step_with(rule.learning_rate);
 }
 
 at::ScalarType scalar_type(DType dtype) {
@@ -220,6 +225,7 @@ void update(const std::vector<LayerState*>& layers, const UpdateRule& rule) {
                       rule.gradient_divisor.item<double>() == 1;  // known without waiting
   if (rule.gradient_divisor.defined() && !is_one) divisor = rule.gradient_divisor;
   const bool is_sgd = rule.optimizer == Optimizer::kSgd;
+  FROSTPIPE_CHECK(!is_sgd || !rule.rate_and_step.defined(), "SGD reads its learning rate on the host");
   // AdamW's kernel divides on its way, but knows the divisor in single precision only.
   const bool divides_first = divisor && !is_sgd && divisor->scalar_type() != at::kFloat;
   FlatTensors decayed, others;

@@ -97,6 +97,9 @@ struct UpdateRule {
   /// By which gradients are divided first: clipping. On their device, of the weights' type, with one value; undefined:
   /// by nothing.
   at::Tensor gradient_divisor = {};
+  /// learning_rate and step, [2] float32 on their device, in place of the numbers above; undefined: these count. For
+  /// work that is recorded once and done again with other values. AdamW alone.
+  at::Tensor rate_and_step = {};
 };
 
 /// One optimizer step of trainable layers of one type and device, from their newest weights; those they keep as the

@@ -206,9 +206,23 @@ MicroBatch MicroBatch::select(std::span<const std::int64_t> samples) const {
 
 MicroBatch MicroBatch::to(const at::Device& device) const {
   const auto of = [&](const at::Tensor& all) { return all.defined() ? to_device(all, device) : all; };
-  MicroBatch there{lengths, of(input), of(token_types), of(labels), dropout_keys, type};
-  if (!device.is_cpu()) there.begins = to_device(at::tensor(offsets(), at::kInt), device);
-  return there;
+  return MicroBatch{lengths, of(input), of(token_types), of(labels), dropout_keys, type}.with_begins(device);
+}
+
+MicroBatch MicroBatch::with_begins(const at::Device& device) const {
+  MicroBatch batch = *this;
+  if (!device.is_cpu()) batch.begins = to_device(at::tensor(offsets(), at::kInt), device);
+  return batch;
+}
+
+void MicroBatch::take_values(const MicroBatch& host) {
+  const auto take = [](const at::Tensor& own, const at::Tensor& other) {
+    if (own.defined()) own.copy_(other.pin_memory(), /*non_blocking=*/true);
+  };
+  take(input, host.input);
+  take(token_types, host.token_types);
+  take(labels, host.labels);
+  dropout_keys = host.dropout_keys;
 }
 
 at::Tensor rows_of_samples(std::span<const std::int64_t> lengths, std::span<const std::int64_t> samples) {

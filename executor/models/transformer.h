@@ -111,6 +111,10 @@ struct MicroBatch {
   /// The samples with these numbers, in this order; of a token slice without labels.
   MicroBatch select(std::span<const std::int64_t> samples) const;
   MicroBatch to(const at::Device& device) const;  // dropout_keys stay on the host
+  /// With `begins`, of what is on a device.
+  MicroBatch with_begins(const at::Device& device) const;
+  /// Takes over the values of a batch on the host with the same lengths, in the tensors that it has on a GPU.
+  void take_values(const MicroBatch& host);
   MicroBatch without_dropout() const;
 
  private:

@@ -148,26 +148,31 @@ at::Tensor GradientStep::own_figures() {
 }
 
 void GradientStep::agree_on_norm() {
-  const at::Tensor figures = own_figures();
+  figures_ = own_figures();
   if (parts_.groups.norm.ranks().size() > 1)
-    parts_.groups.norm.all_reduce_sum({figures}, "OPTIMIZER_STEP: gradient norm");
+    parts_.groups.norm.all_reduce_sum({figures_}, "OPTIMIZER_STEP: gradient norm");
   if (update_.gradient_clip > 0 && !gradients_.empty()) {
     const at::ScalarType type = parts_.layers.at(gradients_.begin()->first).weights.scalar_type();
-    update_.rule.gradient_divisor = (norm_of(figures) / update_.gradient_clip).clamp_min(1).to(type);
+    update_.rule.gradient_divisor = (norm_of(figures_) / update_.gradient_clip).clamp_min(1).to(type);
   }
-  figures_ = to_host_later(figures);
-  if (figures_.is_same(figures)) result();  // they are here already: to be judged before anything changes
+  if (!figures_.is_cpu()) return;
+  bring_result();
+  result();  // to be judged before anything changes
 }
 
-IterationResult GradientStep::result() {
-  if (!figures_.defined()) return {};
-  if (!std::isfinite(norm_of(figures_).item<double>())) {
+void GradientStep::bring_result() {
+  if (figures_.defined()) host_figures_ = to_host_later(figures_);
+}
+
+IterationResult GradientStep::result() const {
+  if (!host_figures_.defined()) return {};
+  if (!std::isfinite(norm_of(host_figures_).item<double>())) {
     throw RuntimeFailure(
         "rank " + std::to_string(rank_) +
         ": OPTIMIZER_STEP: the gradient norm is not finite: training has diverged. Try a lower --learning-rate.");
   }
   const int blocks = num_blocks(parts_.model);
-  const double* const figures = figures_.const_data_ptr<double>();
+  const double* const figures = host_figures_.const_data_ptr<double>();
   return {.loss = figures[blocks + 1], .block_square_sums = {figures, figures + blocks}};
 }
 

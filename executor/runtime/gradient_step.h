@@ -36,9 +36,12 @@ class GradientStep {
   void update(int stage);
   /// Every stage of the rank that trains is updated.
   bool is_done() const { return num_updated_ == num_stages_; }
-  /// After the first update(), when the device has been synchronized; empty where there is none. Throws RuntimeFailure
-  /// where the gradient norm is not finite. On the CPU update() does, before it changes anything.
-  IterationResult result();
+  /// Copies what result() tells to the host, without waiting: after the first update(), and again when work that was
+  /// recorded of it has been replayed.
+  void bring_result();
+  /// Empty where there was no update(); else to be called when the device has done bring_result(). Throws
+  /// RuntimeFailure where the gradient norm is not finite. On the CPU update() does, before it changes anything.
+  IterationResult result() const;
 
  private:
   /// What may have a gradient in this iteration, of each layer of the stage that trains.
@@ -68,7 +71,7 @@ class GradientStep {
   int num_stages_ = 0, num_reduced_ = 0, num_updated_ = 0;  // of those that train
   std::map<int, TouchedGradients> gradients_;               // by layer, from REDUCE_GRAD on
   at::Tensor reduced_loss_;                                 // over the replicas, where it is not reduced with the norm
-  at::Tensor figures_;                                      // from the first update() on: own_figures(), of all ranks
+  at::Tensor figures_, host_figures_;                       // from the first update() on: own_figures(), of all ranks
 };
 
 }  // namespace frostpipe

@@ -68,6 +68,7 @@ ScheduleRunner::ScheduleRunner(const Phase& phase, int rank, const RankParts& pa
   const Schedule schedule = schedule_of(phase);
   num_micro_batches_ = schedule.num_micro_batches;
   body_ = schedule.body[pipeline_rank];
+  if (parts.is_recorded) record_ = std::make_unique<IterationRecord>(parts.device);
   overlaps_ = !schedule.epilogue.empty();
   if (overlaps_) {
     FROSTPIPE_CHECK(parts.other_stages, "iterations that overlap need stages each");
@@ -134,7 +135,7 @@ void ScheduleRunner::backward(Iteration& iteration, const Action& action) {
     iteration.input_gradients[{stage, part}] = std::move(gradient);
 }
 
-void ScheduleRunner::perform(Iteration& iteration, const Action& action) try {
+void ScheduleRunner::issue(Iteration& iteration, const Action& action) {
   switch (action.kind) {
     case ActionKind::forward:
       return forward(iteration, action);
@@ -160,13 +161,21 @@ void ScheduleRunner::perform(Iteration& iteration, const Action& action) try {
     case ActionKind::reduce_gradient:
       return iteration.gradient_step->reduce(action.stage);
     case ActionKind::optimizer_step:
-      iteration.gradient_step->update(action.stage);
-      has_whole_weights_ = parts().device.torch_device().is_cpu();
-      if (iteration.gradient_step->is_done()) updates_ = iteration.step + 1;
-      return;
+      return iteration.gradient_step->update(action.stage);
     default:
       FROSTPIPE_CHECK(false, "schedules of plans have no other actions");
   }
+}
+
+void ScheduleRunner::perform(Iteration& iteration, const Action& action) try {
+  if (record_) {
+    record_->run([&] { issue(iteration, action); });
+  } else {
+    issue(iteration, action);
+  }
+  if (action.kind != ActionKind::optimizer_step) return;
+  has_whole_weights_ = parts().device.torch_device().is_cpu();
+  if (iteration.gradient_step->is_done()) updates_ = iteration.step + 1;
 } catch (const c10::Error& error) {
   throw RuntimeFailure("rank " + std::to_string(rank_) + ": " + to_string(action) + ": " +
                        error.what_without_backtrace());
@@ -188,17 +197,34 @@ std::unique_ptr<ScheduleRunner::Iteration> ScheduleRunner::begin(const MiniBatch
   const PostedReceives posted = ahead == PostedReceives::none || is_whole ? ahead : PostedReceives::all;
   iteration->exchange.emplace(messages_, which * num_tags(messages_), parts().groups, ahead_,
                               MessageExchange::Receives{posted, is_left_out, make});
-  const SampleRange next_share = next ? share_of(micro_batches_of(*next)) : SampleRange{};
-  for (auto& [stage, compute] : iteration->parts.stages)
-    compute->begin_iteration(iteration->batch, share_of(iteration->micro_batches), next, next_share);
+  begin_stages(*iteration, next);
   return iteration;
+}
+
+void ScheduleRunner::repeat(Iteration& recorded, const MiniBatch& batch, const MiniBatch* next, int step) {
+  recorded.step = step;
+  recorded.batch = batch;
+  begin_stages(recorded, next);
+}
+
+void ScheduleRunner::begin_stages(Iteration& iteration, const MiniBatch* next) {
+  const SampleRange next_share = next ? share_of(micro_batches_of(*next)) : SampleRange{};
+  for (auto& [stage, compute] : iteration.parts.stages)
+    compute->begin_iteration(iteration.batch, share_of(iteration.micro_batches), next, next_share);
 }
 
 IterationResult ScheduleRunner::run_iteration(const MiniBatch& batch, const MiniBatch* next, int step,
                                               const IterationUpdate& update, Trace& trace, bool drains) {
   std::unique_ptr<Iteration> now = std::move(begun_), coming;
   std::vector<Action> actions;
-  if (!now) {
+  FROSTPIPE_CHECK(!record_ || update.applied, "recorded iterations end with their update");
+  if (record_) record_->begin(batch.lengths);
+  const bool is_replayed = record_ && record_->is_replayed();
+  if (is_replayed) {
+    now = std::move(recorded_);
+    repeat(*now, batch, next, step);
+  } else if (!now) {
+    recorded_.reset();
     now = begin(batch, overlaps_ ? nullptr : next, step);
     actions = prologue_;
   }
@@ -208,7 +234,9 @@ IterationResult ScheduleRunner::run_iteration(const MiniBatch& batch, const Mini
     coming = begin(*next, nullptr, step + 1);
     for (auto& [stage, compute] : coming->parts.stages) compute->use_newest_weights();
   }
-  now->gradient_step.emplace(phase_, rank_, now->parts, update);
+  IterationUpdate of_now = update;
+  if (record_) of_now.rule = record_->on_device(update.rule);
+  if (!is_replayed) now->gradient_step.emplace(phase_, rank_, now->parts, of_now);
   const std::vector<Action>& others = overlaps_ && !goes_on ? epilogue_ : body_;
   actions.insert(actions.end(), others.begin(), others.end());
   std::vector<Action> performed;
@@ -226,12 +254,15 @@ IterationResult ScheduleRunner::run_iteration(const MiniBatch& batch, const Mini
   now->exchange->finish();
   if (!next) finish_sends();
   begun_ = std::move(coming);
+  now->gradient_step->bring_result();
   parts().device.synchronize();
   has_whole_weights_ = true;
   const std::vector<Nanoseconds> marks = parts().device.marked_ns();
   for (std::size_t i = 0; i < performed.size(); ++i)
     trace.spans.push_back({rank_, step, performed[i], marks[i], marks[i + 1]});
-  return now->gradient_step->result();
+  const IterationResult result = now->gradient_step->result();
+  if (record_) recorded_ = std::move(now);
+  return result;
 }
 
 }  // namespace frostpipe

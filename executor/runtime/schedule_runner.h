@@ -8,6 +8,7 @@
 
 #include "executor/loading/samples.h"
 #include "executor/runtime/gradient_step.h"
+#include "executor/runtime/iteration_record.h"
 #include "executor/runtime/message_exchange.h"
 #include "executor/runtime/rank_parts.h"
 #include "plan/batch.h"
@@ -53,10 +54,15 @@ class ScheduleRunner {
   struct Iteration;
 
   void perform(Iteration& iteration, const Action& action);
+  /// Without marks, records and the names of errors.
+  void issue(Iteration& iteration, const Action& action);
   void forward(Iteration& iteration, const Action& action);
   void backward(Iteration& iteration, const Action& action);
   /// An iteration from its first action on. `next`: to read ahead.
   std::unique_ptr<Iteration> begin(const MiniBatch& batch, const MiniBatch* next, int step);
+  /// The next one that does what this one was recorded of, or is to be; of samples with the same lengths.
+  void repeat(Iteration& recorded, const MiniBatch& batch, const MiniBatch* next, int step);
+  void begin_stages(Iteration& iteration, const MiniBatch* next);
   /// What all iterations share.
   const RankParts& parts() const { return parts_.front(); }
   bool has_stage(int stage) const { return parts().stages.contains(stage); }
@@ -79,6 +85,8 @@ class ScheduleRunner {
   RankMessages messages_;  // of one iteration
   SendsAhead ahead_;
   std::unique_ptr<Iteration> begun_;
+  std::unique_ptr<IterationRecord> record_;  // null where iterations are not recorded
+  std::unique_ptr<Iteration> recorded_;      // that it is of, with its tensors
   std::optional<int> updates_;
   bool has_whole_weights_ = true;
 };

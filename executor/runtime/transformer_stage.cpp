@@ -18,6 +18,7 @@
 #include "executor/models/task.h"
 #include "executor/models/weight_gradients.h"
 #include "executor/runtime/cached_share.h"
+#include "executor/runtime/iteration_record.h"
 #include "plan/stages.h"
 #include "plan/token_slices.h"
 #include "profiles/error.h"
@@ -29,7 +30,7 @@ namespace {
 class TransformerStage final : public StageCompute {
  public:
   TransformerStage(const TransformerStageInputs& inputs, const Phase& phase, int stage,
-                   std::map<int, LayerState>& layers, const TensorRanks& ranks)
+                   std::map<int, LayerState>& layers, const TensorRanks& ranks, bool is_recorded)
       : config_(inputs.config),
         model_(inputs.model),
         data_(inputs.data),
@@ -41,7 +42,8 @@ class TransformerStage final : public StageCompute {
         range_(phase.partition[stage]),
         first_trainable_layer_(phase.first_trainable_layer),
         last_(stage + 1 == num_stages(phase)),
-        loader_(data_, types_.computed, device_, /*with_input=*/range_.begin == 0) {
+        is_recorded_(is_recorded),
+        loader_(data_, types_.computed, device_, /*with_input=*/range_.begin == 0, /*in_place=*/is_recorded) {
     for (int layer = range_.begin; layer < range_.end; ++layer) {
       if (layer < first_trainable_layer_) {
         compute_in(layers_.at(layer), types_.frozen);
@@ -140,6 +142,7 @@ class TransformerStage final : public StageCompute {
   void weight_gradient(Part part) override { before_weights_.extract(part).mapped().compute(); }
 
   at::Tensor looked_up_rows() const override {
+    if (is_recorded_) return {};  // their number changes
     std::vector<std::int64_t> tokens = data_.distinct_tokens(batch_->samples);
     if (tokens.empty()) return {};
     const TensorSlice& slice = layers_.at(0).slice;
@@ -315,6 +318,7 @@ class TransformerStage final : public StageCompute {
   int first_trainable_layer_;
   std::vector<TokenRange> slices_;  // of every sample; one: all of it
   bool last_;
+  bool is_recorded_;
   BatchLoader loader_;
   std::vector<RecomputeSegment> segments_;  // of the layers that train
   bool recomputes_ = false;
@@ -341,10 +345,15 @@ LayerState TransformerStageFactory::make_layer(int layer, bool trains, const Ten
                           inputs_.num_moments, slice);
 }
 
+bool TransformerStageFactory::records(const Phase& phase) const {
+  const Optimizer optimizer = inputs_.num_moments > 0 ? Optimizer::kAdamW : Optimizer::kSgd;
+  return inputs_.cuda_graphs && inputs_.device.is_cuda() && !why_not_recorded(phase, optimizer, inputs_.config.dropout);
+}
+
 std::unique_ptr<StageCompute> TransformerStageFactory::make_stage(const Phase& phase, int stage,
                                                                   std::map<int, LayerState>& layers,
                                                                   const TensorRanks& ranks) const {
-  return std::make_unique<TransformerStage>(inputs_, phase, stage, layers, ranks);
+  return std::make_unique<TransformerStage>(inputs_, phase, stage, layers, ranks, records(phase));
 }
 
 }  // namespace frostpipe

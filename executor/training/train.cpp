@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <numeric>
 #include <optional>
@@ -5,6 +7,7 @@
 
 #include "executor/communication/arrival.h"
 #include "executor/communication/store_rendezvous.h"
+#include "executor/runtime/iteration_record.h"
 #include "executor/training/freeze_controller.h"
 #include "executor/training/policy/largest_file.h"
 #include "executor/training/policy/run_clock.h"
@@ -29,6 +32,11 @@ InputsFound check_inputs(const TrainOptions& options) {
                     .notes = training_task->dataset().notes};
   for (const std::string& note : notes_on_bfloat16(options.device, options.plan.dtype, options.plan.frozen_dtype))
     found.notes.push_back(note);
+  if (options.cuda_graphs) {
+    for (std::size_t i = 0; i < options.plan.phases.size(); ++i)
+      if (const auto why = why_not_recorded(options.plan.phases[i], options.plan.optimizer, options.dropout))
+        found.notes.push_back(fmt::format("--cuda-graphs: phase {} does without: {}", i, *why));
+  }
   if (!options.emulation) {  // a rehearsal saves no model
     LargestFile largest = largest_file(options, training_task->model());
     found.largest_file = std::move(largest.path);

@@ -45,7 +45,8 @@ class TransformerTask final : public TrainingTask {
                                .device = compute.device(),
                                .num_moments = optimizer_moments(options_.plan.optimizer),
                                .cache = cache,
-                               .label_smoothing = options_.label_smoothing});
+                               .label_smoothing = options_.label_smoothing,
+                               .cuda_graphs = options_.cuda_graphs});
   }
   void fill(int layer, LayerState& state) const override { load_layer(folder_, weights_, layer, options_.seed, state); }
   void save(bool embeddings_are_tied, const std::map<int, LayerState>& layers,

@@ -46,6 +46,7 @@ struct Job {
   std::vector<std::unique_ptr<TransformerStageFactory>> factories;
   std::map<std::tuple<std::size_t, DType, int>, Expected> expected;  // see expected_of
   double label_smoothing = 0;
+  bool cuda_graphs = false;
 
   /// From now on; sessions of another model must have ended.
   void train_now(const TransformerConfig& other) {
@@ -64,7 +65,8 @@ struct Job {
                                                                          .types = layer_types_of(dtype),
                                                                          .device = device->torch_device(),
                                                                          .num_moments = optimizer_moments(optimizer),
-                                                                         .label_smoothing = label_smoothing}));
+                                                                         .label_smoothing = label_smoothing,
+                                                                         .cuda_graphs = cuda_graphs}));
     RankSession session(model, *factories.back(), *communicator, *device, optimizer, dtype);
     session.tie_embeddings(tied_parameter_count(config));
     return session;

@@ -24,6 +24,7 @@ namespace frostpipe::test {
 namespace {
 
 constexpr int kSamples = 8;
+constexpr int kLengthsRepeatAfter = 7;  // samples, of small_samples
 
 /// Two heads of 64 values, which fused attention takes.
 std::vector<TransformerConfig> wide_configs() {
@@ -210,6 +211,88 @@ TEST_P(ModelsOnDevices, KeepLayersAfterALossWhoseUpdateIsDone) {
                    PeerLost);
     }
     EXPECT_EQ(session.release().has_value(), !is_in_update || GetParam() == "cpu") << is_in_update;
+  }
+}
+
+class CountedReplays final : public RecordedWork {
+ public:
+  CountedReplays(std::unique_ptr<RecordedWork> work, int& count) : work_(std::move(work)), count_(count) {}
+  void record(const std::function<void()>& work) override { work_->record(work); }
+  void replay(std::size_t record) override {
+    ++count_;
+    work_->replay(record);
+  }
+
+ private:
+  std::unique_ptr<RecordedWork> work_;
+  int& count_;
+};
+
+class CountingDevice final : public WrappedDevice {
+ public:
+  CountingDevice(std::unique_ptr<ComputeDevice> device, int& replays)
+      : WrappedDevice(std::move(device)), replays_(replays) {}
+  std::unique_ptr<RecordedWork> record_work() override {
+    std::unique_ptr<RecordedWork> work = WrappedDevice::record_work();
+    return work ? std::make_unique<CountedReplays>(std::move(work), replays_) : nullptr;
+  }
+
+ private:
+  int& replays_;
+};
+
+/// Losses of mini-batches a and b of the same lengths, and of c of others, with a learning rate that changes; and the
+/// weights at the end.
+Outcome train_mini_batches(const std::string& device, const TransformerConfig& config, bool cuda_graphs,
+                           int first_trainable_layer, int& replays) {
+  Job job(RankEnvironment{}, std::make_unique<CountingDevice>(make_device(device, 0), replays));
+  job.train_now(config);
+  job.cuda_graphs = cuda_graphs;
+  const std::unique_ptr<Samples> data = small_samples(config, 2 * kLengthsRepeatAfter);
+  std::vector<int> order(2 * kLengthsRepeatAfter);
+  std::iota(order.begin(), order.end(), 0);
+  const MiniBatch a = mini_batch(*data, order, kLengthsRepeatAfter, 0),
+                  b = mini_batch(*data, order, kLengthsRepeatAfter, 1);
+  const std::vector<int> backwards(order.rbegin(), order.rend());
+  const MiniBatch c = mini_batch(*data, backwards, kLengthsRepeatAfter, 0);
+  EXPECT_EQ(a.lengths, b.lengths);
+  RankSession session = job.session(*data, Optimizer::kAdamW, DType::kFloat32);
+  session.start(small_phase(1, 1, 2, "1F1B", first_trainable_layer), 0,
+                [&](int layer, LayerState& state, std::map<int, OffloadedMoments>&) {
+                  randomise_layer(config, layer, kSeed, state);
+                });
+  Outcome outcome;
+  int step = 0;
+  for (const MiniBatch* const batch : {&a, &b, &a, &b, &c, &b, &a, &c}) {
+    Trace trace;
+    const UpdateRule rule{.learning_rate = 0x1p-10 * (1 + step % 3), .weight_decay = 0.125, .step = step + 1};
+    outcome.losses.push_back(
+        session.runner()->run_iteration(*batch, nullptr, step, {.rule = rule, .gradient_clip = 0.5}, trace).loss);
+    EXPECT_EQ(session.runner()->updates(), ++step);
+  }
+  for (const auto& [layer, state] : session.layers()) outcome.weights[layer] = state.weights.to(at::kCPU, at::kDouble);
+  return outcome;
+}
+
+/// With lengths that stay and change, so that iterations are recorded, replayed and recorded anew. Oracle: the same
+/// without records, within what AdamW makes of the norm's roundings: a gradient that is nothing else, as a key's bias
+/// has, moves by the learning rate.
+TEST_P(ModelsOnDevices, RepeatRecordedIterations) {
+  for (const TransformerConfig& config : wide_configs()) {
+    for (const int first_trainable_layer : {0, 3}) {
+      int replays = 0;
+      const Outcome expected = train_mini_batches(GetParam(), config, false, first_trainable_layer, replays);
+      EXPECT_EQ(replays, 0);
+      const Outcome actual = train_mini_batches(GetParam(), config, true, first_trainable_layer, replays);
+      const bool is_one_length = config.family == Family::vit;
+      const int actions = 6;  // F0 B0 F1 B1, the reduction and the update
+      EXPECT_EQ(replays, GetParam() == "cpu" ? 0 : actions * (is_one_length ? 7 : 4)) << name_of(config);
+      const std::string what = fmt::format("{} from layer {}: ", name_of(config), first_trainable_layer);
+      for (std::size_t step = 0; step < expected.losses.size(); ++step)
+        EXPECT_NEAR(actual.losses[step], expected.losses[step], within(1e-4 * expected.losses[step])) << what << step;
+      for (const auto& [layer, weights] : expected.weights)
+        EXPECT_LE(l2(actual.weights.at(layer) - weights), within(1e-3 * l2(weights))) << what << layer;
+    }
   }
 }
 

@@ -1,0 +1,66 @@
+#include "executor/runtime/iteration_record.h"
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/tensor.h>
+
+#include <utility>
+
+#include "plan/schedule.h"
+#include "plan/stages.h"
+#include "plan/token_slices.h"
+
+namespace frostpipe {
+
+std::optional<std::string> why_not_recorded(const Phase& phase, Optimizer optimizer, double dropout) {
+  const ParallelLayout& layout = phase.layout;
+  if (layout.pipeline_parallel_size * layout.data_parallel_size * layout.tensor_parallel_size > 1)
+    return "several ranks train together";
+  if (phase.cache.on) return "it reads a cache";
+  if (num_slices(phase) > 1) return "samples are cut into token slices";
+  if (weight_delay(phase) > 0) return "updates are delayed";
+  if (optimizer != Optimizer::kAdamW) return "the optimizer is not AdamW";
+  if (dropout > 0) return "values are dropped";
+  return std::nullopt;
+}
+
+void IterationRecord::begin(const std::vector<std::int64_t>& lengths) {
+  next_action_ = 0;
+  copies_.rewind();
+  if (lengths != lengths_) {
+    lengths_ = lengths;
+    work_.reset();
+    copies_.clear();
+    mode_ = Mode::first;
+  } else if (mode_ == Mode::first) {
+    device_.release_kept_memory();  // records have memory of their own
+    work_ = device_.record_work();
+    mode_ = Mode::record;
+  } else {
+    mode_ = Mode::replay;
+  }
+}
+
+UpdateRule IterationRecord::on_device(const UpdateRule& rule) {
+  const at::TensorOptions options = at::TensorOptions().dtype(at::kFloat);
+  if (!rate_and_step_.defined()) rate_and_step_ = at::empty({2}, options.device(device_.torch_device()));
+  const at::Tensor values = at::tensor({rule.learning_rate, static_cast<double>(rule.step)}, options);
+  rate_and_step_.copy_(values.pin_memory(), /*non_blocking=*/true);
+  UpdateRule there = rule;
+  there.rate_and_step = rate_and_step_;
+  return there;
+}
+
+void IterationRecord::run(const std::function<void()>& perform) {
+  const std::size_t action = next_action_++;
+  if (mode_ == Mode::first) {
+    const DeviceCopies::Keep keep(copies_);
+    return perform();
+  }
+  if (mode_ == Mode::record) {
+    const DeviceCopies::Reuse reuse(copies_);
+    work_->record(perform);
+  }
+  work_->replay(action);
+}
+
+}  // namespace frostpipe
