@@ -124,9 +124,9 @@ class Region {
   }
   void undo(const FakeMemory::Contents& contents) {
     const std::lock_guard lock(mutex_);
-    for (const auto& [begin, bytes] : contents) std::memcpy(for_kernels_ + begin, bytes.data(), bytes.size());
     for (const auto& [begin, used] : used_)
       if (!contents.contains(begin)) std::memset(for_kernels_ + begin, kPoison, used.bytes);
+    for (const auto& [begin, bytes] : contents) std::memcpy(for_kernels_ + begin, bytes.data(), bytes.size());
   }
   bool has(const void* address) const {
     const auto* const at = static_cast<const std::byte*>(address);
