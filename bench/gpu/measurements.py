@@ -115,14 +115,16 @@ def four_ranks(programs):
     workflow.profile(programs, job, "four", 4)
     workflow.plan(programs, job, "four", "--method", "static", "--pp", 4, "--schedule", "1F1B", "--fix", "m=4",
                "--steps", job.steps)
-    on_device = programs.train("four.plan.json", job.data, "four-run")
     programs.frostpipe("train", "four.plan.json", "--data", job.data, "-o", "four-cpu-run", "--overwrite",
                        "--device", "cpu")
-    on_cpu = programs.read("four-cpu-run/summary.json")
-    apart = max(abs(a["loss"] - b["loss"]) / b["loss"] for a, b in zip(on_device["steps"], on_cpu["steps"]))
-    if apart > 1e-4:
-        raise Trouble(f"the losses are apart by {apart:.1e} of their value")
-    return {"losses apart by": apart, "steps": len(on_cpu["steps"])}, []
+    on_cpu, figures = programs.read("four-cpu-run/summary.json"), {}
+    for words, how in (([], ""), (["--cuda-graphs"], " with CUDA graphs"))[:2 if programs.device == "cuda" else 1]:
+        on_device = programs.train("four.plan.json", job.data, "four-run", *words)
+        apart = max(abs(a["loss"] - b["loss"]) / b["loss"] for a, b in zip(on_device["steps"], on_cpu["steps"]))
+        if apart > 1e-4:
+            raise Trouble(f"the losses{how} are apart by {apart:.1e} of their value")
+        figures[f"losses{how} apart by"] = apart
+    return figures | {"steps": len(on_cpu["steps"])}, []
 
 
 def overlap(programs):

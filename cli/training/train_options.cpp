@@ -155,10 +155,9 @@ void add_ranks(CLI::App& command, TrainCommandOptions& options) {
                   "Ranks to start, with --nodes for each node; in all the plan's world size, which is the default")
       ->check(CLI::Range(1, 1024).description(""))
       ->type_name("N");
-  command.add_flag(
-      "--cuda-graphs", options.train.cuda_graphs,
-      "On CUDA: record an iteration's kernels and replay them in those that follow, which frees the host "
-      "from issuing each. Where one rank trains, and samples are as long as those of the iteration before");
+  command.add_flag("--cuda-graphs", options.train.cuda_graphs,
+                   "On CUDA: record an iteration's kernels and replay them in those that follow, which frees the host "
+                   "from issuing each. Pays where samples are as long as those of the iteration before");
 }
 
 void add_name_and_files(CLI::App& command, TrainCommandOptions& options) {

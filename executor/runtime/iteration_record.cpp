@@ -11,22 +11,24 @@
 
 namespace frostpipe {
 
-std::optional<std::string> why_not_recorded(const Phase& phase, Optimizer optimizer, double dropout) {
-  const ParallelLayout& layout = phase.layout;
-  if (layout.pipeline_parallel_size * layout.data_parallel_size * layout.tensor_parallel_size > 1)
-    return "several ranks train together";
+std::optional<std::string> why_not_recorded(const Phase& phase, double dropout) {
+  if (phase.layout.tensor_parallel_size > 1) return "tensor ranks share the layers";
   if (phase.cache.on) return "it reads a cache";
   if (num_slices(phase) > 1) return "samples are cut into token slices";
   if (weight_delay(phase) > 0) return "updates are delayed";
-  if (optimizer != Optimizer::kAdamW) return "the optimizer is not AdamW";
   if (dropout > 0) return "values are dropped";
   return std::nullopt;
 }
 
-void IterationRecord::begin(const std::vector<std::int64_t>& lengths) {
+bool records_update(const Phase& phase, Optimizer optimizer) {
+  return num_ranks(phase.layout) == 1 && optimizer == Optimizer::kAdamW;
+}
+
+bool IterationRecord::begin(const std::vector<std::int64_t>& lengths) {
   next_action_ = 0;
   copies_.rewind();
-  if (lengths != lengths_) {
+  const bool is_same = lengths == lengths_;
+  if (!is_same) {
     lengths_ = lengths;
     work_.reset();
     copies_.clear();
@@ -38,6 +40,7 @@ void IterationRecord::begin(const std::vector<std::int64_t>& lengths) {
   } else {
     mode_ = Mode::replay;
   }
+  return is_same;
 }
 
 UpdateRule IterationRecord::on_device(const UpdateRule& rule) {

@@ -17,24 +17,29 @@
 
 namespace frostpipe {
 
-/// Why iterations of a phase cannot be recorded (RecordedWork), in words for people; none where they can.
-std::optional<std::string> why_not_recorded(const Phase& phase, Optimizer optimizer, double dropout);
+/// Why forwards and backwards of a phase cannot be recorded (RecordedWork), in words for people; none where they can.
+std::optional<std::string> why_not_recorded(const Phase& phase, double dropout);
+
+/// The reduction of gradients and the update can, too: no other rank has part in them, and it is AdamW's.
+bool records_update(const Phase& phase, Optimizer optimizer);
 
 /// A rank's iterations that do the same work on the same tensors. The first with samples of certain lengths is done as
-/// others are; of the second each action is recorded, and replayed, as are those of all that follow until lengths
-/// change.
+/// others are; of the second each action that can be recorded is, and replayed, as are those of all that follow until
+/// lengths change.
 class IterationRecord {
  public:
   /// Of a device that records work.
   explicit IterationRecord(ComputeDevice& device) : device_(device) {}
 
-  /// An iteration begins, with samples of these lengths in this order.
-  void begin(const std::vector<std::int64_t>& lengths);
+  /// An iteration begins, with samples of these lengths in this order. False: others than before.
+  bool begin(const std::vector<std::int64_t>& lengths);
   /// Its update reads learning rate and step from the device: all else of rules is to be the same in all iterations.
   UpdateRule on_device(const UpdateRule& rule);
-  /// Its actions need not be performed: whatever they have made when they were recorded is made again.
+  /// Its actions are recorded.
+  bool is_recorded() const { return mode_ == Mode::record; }
+  /// Its actions are not performed: what they made when they were recorded is made again.
   bool is_replayed() const { return mode_ == Mode::replay; }
-  /// Does the iteration's next action, with or without `perform`.
+  /// Does the next action of those that can be recorded, with or without `perform`.
   void run(const std::function<void()>& perform);
 
  private:

@@ -8,6 +8,7 @@
 #include "executor/models/layer_state.h"
 #include "executor/runtime/stage_compute.h"
 #include "profiles/model.h"
+#include "profiles/optimizer.h"
 
 namespace frostpipe {
 
@@ -22,6 +23,7 @@ struct RankParts {
   /// The stages again for every other iteration, where iterations overlap; else null.
   std::map<int, std::unique_ptr<StageCompute>>* other_stages = nullptr;
   bool is_recorded = false;  // StageFactory::records
+  Optimizer optimizer = Optimizer::kAdamW;
 };
 
 }  // namespace frostpipe

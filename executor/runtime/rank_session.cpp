@@ -100,9 +100,9 @@ void RankSession::make_runner() {
       stages_[stage] = factory_.make_stage(phase_, stage, layers_, ranks);
       if (weight_delay(phase_) > 0) other_stages_[stage] = factory_.make_stage(phase_, stage, layers_, ranks);
     }
-    runner_.emplace(
-        phase_, communicator_.rank(),
-        RankParts{model_, layers_, stages_, groups_, device_, tied_values(), &other_stages_, factory_.records(phase_)});
+    runner_.emplace(phase_, communicator_.rank(),
+                    RankParts{model_, layers_, stages_, groups_, device_, tied_values(), &other_stages_,
+                              factory_.records(phase_), optimizer_});
   }
 }
 

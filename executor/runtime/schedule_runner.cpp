@@ -55,6 +55,13 @@ struct ScheduleRunner::Iteration {
   StageCompute& compute(int stage) const { return *parts.stages.at(stage); }
 };
 
+/// Tensors that a record reads and makes, and that others make and read.
+struct ScheduleRunner::Recorded {
+  std::map<Action, at::Tensor> received{};  // by RECV
+  StageTensors outputs{}, input_gradients{};
+  std::optional<GradientStep> gradient_step{};  // between iterations, where it is recorded
+};
+
 ScheduleRunner::ScheduleRunner(const Phase& phase, int rank, const RankParts& parts)
     : phase_(phase),
       rank_(rank),
@@ -68,7 +75,10 @@ ScheduleRunner::ScheduleRunner(const Phase& phase, int rank, const RankParts& pa
   const Schedule schedule = schedule_of(phase);
   num_micro_batches_ = schedule.num_micro_batches;
   body_ = schedule.body[pipeline_rank];
-  if (parts.is_recorded) record_ = std::make_unique<IterationRecord>(parts.device);
+  if (parts.is_recorded) {
+    record_ = std::make_unique<IterationRecord>(parts.device);
+    records_update_ = records_update(phase, parts.optimizer);
+  }
   overlaps_ = !schedule.epilogue.empty();
   if (overlaps_) {
     FROSTPIPE_CHECK(parts.other_stages, "iterations that overlap need stages each");
@@ -167,12 +177,47 @@ void ScheduleRunner::issue(Iteration& iteration, const Action& action) {
   }
 }
 
-void ScheduleRunner::perform(Iteration& iteration, const Action& action) try {
-  if (record_) {
-    record_->run([&] { issue(iteration, action); });
-  } else {
-    issue(iteration, action);
+bool ScheduleRunner::is_recorded(const Action& action) const {
+  if (!record_) return false;
+  switch (action.kind) {
+    case ActionKind::forward:
+      return action.stage >= first_trainable_stage(phase_) ||
+             (has_stage(action.stage + 1) && is_recorded({.kind = action.kind, .stage = action.stage + 1}));
+    case ActionKind::backward:
+    case ActionKind::input_gradient:
+    case ActionKind::weight_gradient:
+      return true;
+    case ActionKind::reduce_gradient:
+    case ActionKind::optimizer_step:
+      return records_update_;
+    default:
+      return false;
   }
+}
+
+void ScheduleRunner::issue_recorded(Iteration& iteration, const Action& action) {
+  record_->run([&] { issue(iteration, action); });
+  if (!action.micro_batch) return;
+  const bool is_forward = action.kind == ActionKind::forward;
+  const std::pair key(action.stage, part_of(action));
+  StageTensors &made = is_forward ? iteration.outputs : iteration.input_gradients,
+               &kept = is_forward ? recorded_->outputs : recorded_->input_gradients;
+  if (record_->is_recorded() && made.contains(key)) kept[key] = made.at(key);
+  if (!record_->is_replayed()) return;
+  (is_forward ? iteration.inputs : iteration.output_gradients).erase(key);  // read where it lies
+  if (kept.contains(key)) made[key] = kept.at(key);
+}
+
+at::Tensor ScheduleRunner::make_received(const Action& receive, std::int64_t tokens) {
+  const ActionKind taker = receive.kind == ActionKind::recv_forward ? ActionKind::forward : ActionKind::backward;
+  if (!is_recorded({.kind = taker, .stage = receive.stage})) return make_activation(tokens);
+  at::Tensor& kept = recorded_->received[receive];
+  if (!kept.defined()) kept = make_activation(tokens);
+  return kept.detach();  // autograd adds to what it knows of a tensor
+}
+
+void ScheduleRunner::perform(Iteration& iteration, const Action& action) try {
+  is_recorded(action) ? issue_recorded(iteration, action) : issue(iteration, action);
   if (action.kind != ActionKind::optimizer_step) return;
   has_whole_weights_ = parts().device.torch_device().is_cpu();
   if (iteration.gradient_step->is_done()) updates_ = iteration.step + 1;
@@ -190,41 +235,39 @@ std::unique_ptr<ScheduleRunner::Iteration> ScheduleRunner::begin(const MiniBatch
     return tokens_of(action, of->batch, of->range_of(action));
   };
   const auto is_left_out = [&](const Action& action) { return action.micro_batch && tokens(action) == 0; };
-  const auto make = [this, tokens](const Action& receive) { return make_activation(tokens(receive)); };
+  const auto make = [this, tokens](const Action& receive) { return make_received(receive, tokens(receive)); };
   // The queues are known to suffice for all micro-batches and slices.
   const bool is_whole = std::none_of(body_.begin(), body_.end(), is_left_out);
   const PostedReceives ahead = posted_receives();
   const PostedReceives posted = ahead == PostedReceives::none || is_whole ? ahead : PostedReceives::all;
   iteration->exchange.emplace(messages_, which * num_tags(messages_), parts().groups, ahead_,
                               MessageExchange::Receives{posted, is_left_out, make});
-  begin_stages(*iteration, next);
+  const SampleRange next_share = next ? share_of(micro_batches_of(*next)) : SampleRange{};
+  for (auto& [stage, compute] : iteration->parts.stages)
+    compute->begin_iteration(iteration->batch, share_of(iteration->micro_batches), next, next_share);
   return iteration;
 }
 
-void ScheduleRunner::repeat(Iteration& recorded, const MiniBatch& batch, const MiniBatch* next, int step) {
-  recorded.step = step;
-  recorded.batch = batch;
-  begin_stages(recorded, next);
-}
-
-void ScheduleRunner::begin_stages(Iteration& iteration, const MiniBatch* next) {
-  const SampleRange next_share = next ? share_of(micro_batches_of(*next)) : SampleRange{};
-  for (auto& [stage, compute] : iteration.parts.stages)
-    compute->begin_iteration(iteration.batch, share_of(iteration.micro_batches), next, next_share);
+void ScheduleRunner::begin_gradient_step(Iteration& iteration, const IterationUpdate& update) {
+  if (record_ && records_update_) {
+    FROSTPIPE_CHECK(update.applied, "recorded updates are applied");
+    IterationUpdate on_device = update;
+    on_device.rule = record_->on_device(update.rule);
+    if (record_->is_replayed())
+      iteration.gradient_step.emplace(std::move(*recorded_->gradient_step));
+    else
+      iteration.gradient_step.emplace(phase_, rank_, iteration.parts, on_device);
+  } else {
+    iteration.gradient_step.emplace(phase_, rank_, iteration.parts, update);
+  }
 }
 
 IterationResult ScheduleRunner::run_iteration(const MiniBatch& batch, const MiniBatch* next, int step,
                                               const IterationUpdate& update, Trace& trace, bool drains) {
   std::unique_ptr<Iteration> now = std::move(begun_), coming;
   std::vector<Action> actions;
-  FROSTPIPE_CHECK(!record_ || update.applied, "recorded iterations end with their update");
-  if (record_) record_->begin(batch.lengths);
-  const bool is_replayed = record_ && record_->is_replayed();
-  if (is_replayed) {
-    now = std::move(recorded_);
-    repeat(*now, batch, next, step);
-  } else if (!now) {
-    recorded_.reset();
+  if (record_ && !record_->begin(batch.lengths)) recorded_ = std::make_unique<Recorded>();
+  if (!now) {
     now = begin(batch, overlaps_ ? nullptr : next, step);
     actions = prologue_;
   }
@@ -234,9 +277,7 @@ IterationResult ScheduleRunner::run_iteration(const MiniBatch& batch, const Mini
     coming = begin(*next, nullptr, step + 1);
     for (auto& [stage, compute] : coming->parts.stages) compute->use_newest_weights();
   }
-  IterationUpdate of_now = update;
-  if (record_) of_now.rule = record_->on_device(update.rule);
-  if (!is_replayed) now->gradient_step.emplace(phase_, rank_, now->parts, of_now);
+  begin_gradient_step(*now, update);
   const std::vector<Action>& others = overlaps_ && !goes_on ? epilogue_ : body_;
   actions.insert(actions.end(), others.begin(), others.end());
   std::vector<Action> performed;
@@ -261,7 +302,7 @@ IterationResult ScheduleRunner::run_iteration(const MiniBatch& batch, const Mini
   for (std::size_t i = 0; i < performed.size(); ++i)
     trace.spans.push_back({rank_, step, performed[i], marks[i], marks[i + 1]});
   const IterationResult result = now->gradient_step->result();
-  if (record_) recorded_ = std::move(now);
+  if (record_ && records_update_) recorded_->gradient_step.emplace(std::move(*now->gradient_step));
   return result;
 }
 

@@ -52,17 +52,23 @@ class ScheduleRunner {
 
  private:
   struct Iteration;
+  struct Recorded;
 
   void perform(Iteration& iteration, const Action& action);
-  /// Without marks, records and the names of errors.
+  /// Without records and the names of errors.
   void issue(Iteration& iteration, const Action& action);
+  /// By the record, which may be made of it now.
+  void issue_recorded(Iteration& iteration, const Action& action);
+  /// What computes, but for wholly frozen stages that send to another rank: what they make may outlast the iteration.
+  bool is_recorded(const Action& action) const;
   void forward(Iteration& iteration, const Action& action);
   void backward(Iteration& iteration, const Action& action);
   /// An iteration from its first action on. `next`: to read ahead.
   std::unique_ptr<Iteration> begin(const MiniBatch& batch, const MiniBatch* next, int step);
-  /// The next one that does what this one was recorded of, or is to be; of samples with the same lengths.
-  void repeat(Iteration& recorded, const MiniBatch& batch, const MiniBatch* next, int step);
-  void begin_stages(Iteration& iteration, const MiniBatch* next);
+  /// Its gradient step, where it is recorded with the iteration.
+  void begin_gradient_step(Iteration& iteration, const IterationUpdate& update);
+  /// To receive into: where the action that takes it is recorded, the same in each iteration.
+  at::Tensor make_received(const Action& receive, std::int64_t tokens);
   /// What all iterations share.
   const RankParts& parts() const { return parts_.front(); }
   bool has_stage(int stage) const { return parts().stages.contains(stage); }
@@ -85,8 +91,9 @@ class ScheduleRunner {
   RankMessages messages_;  // of one iteration
   SendsAhead ahead_;
   std::unique_ptr<Iteration> begun_;
+  bool records_update_ = false;              // with forwards and backwards
   std::unique_ptr<IterationRecord> record_;  // null where iterations are not recorded
-  std::unique_ptr<Iteration> recorded_;      // that it is of, with its tensors
+  std::unique_ptr<Recorded> recorded_;       // tensors of the record
   std::optional<int> updates_;
   bool has_whole_weights_ = true;
 };

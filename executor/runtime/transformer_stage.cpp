@@ -4,6 +4,7 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/tensor.h>
+#include <ATen/ops/zeros.h>
 #include <torch/csrc/autograd/autograd.h>
 
 #include <algorithm>
@@ -26,6 +27,10 @@
 namespace frostpipe {
 namespace {
 
+Optimizer optimizer_of(const TransformerStageInputs& inputs) {
+  return inputs.num_moments > 0 ? Optimizer::kAdamW : Optimizer::kSgd;
+}
+
 /// Activations are cut at stage borders: a stage's input is a leaf whose gradient is sent back.
 class TransformerStage final : public StageCompute {
  public:
@@ -43,6 +48,7 @@ class TransformerStage final : public StageCompute {
         first_trainable_layer_(phase.first_trainable_layer),
         last_(stage + 1 == num_stages(phase)),
         is_recorded_(is_recorded),
+        records_update_(is_recorded && records_update(phase, optimizer_of(inputs))),
         loader_(data_, types_.computed, device_, /*with_input=*/range_.begin == 0, /*in_place=*/is_recorded) {
     for (int layer = range_.begin; layer < range_.end; ++layer) {
       if (layer < first_trainable_layer_) {
@@ -74,7 +80,12 @@ class TransformerStage final : public StageCompute {
   void begin_iteration(const MiniBatch& batch, SampleRange share, const MiniBatch* next,
                        SampleRange next_share) override {
     batch_ = &batch;
-    loss_ = at::Tensor();
+    if (!is_recorded_ || !last_)
+      loss_ = at::Tensor();
+    else if (loss_.defined())
+      loss_.zero_();
+    else
+      loss_ = at::zeros({}, at::TensorOptions().dtype(at::kDouble).device(device_));
     used_.clear();
     for (int layer = frozen_end(); layer < range_.end; ++layer) used_[layer] = used_parameters(layers_.at(layer));
     loader_.begin_iteration(batch, share, next, next_share);
@@ -106,7 +117,10 @@ class TransformerStage final : public StageCompute {
       logits = loss_sum(config_, logits, batch, label_smoothing_, tensor_ranks_) /
                static_cast<double>(batch_->samples.size());
       const at::Tensor loss = logits.detach().to(at::kDouble);  // added on the device: nobody waits for it here
-      loss_ = loss_.defined() ? loss_ + loss : loss;
+      if (is_recorded_)
+        loss_.add_(loss);
+      else
+        loss_ = loss_.defined() ? loss_ + loss : loss;
       activation = at::Tensor();
     }
     if (batch.sliced && is_last(batch)) drop_key_values(part.micro_batch);
@@ -142,7 +156,7 @@ class TransformerStage final : public StageCompute {
   void weight_gradient(Part part) override { before_weights_.extract(part).mapped().compute(); }
 
   at::Tensor looked_up_rows() const override {
-    if (is_recorded_) return {};  // their number changes
+    if (records_update_) return {};  // their number changes
     std::vector<std::int64_t> tokens = data_.distinct_tokens(batch_->samples);
     if (tokens.empty()) return {};
     const TensorSlice& slice = layers_.at(0).slice;
@@ -318,7 +332,7 @@ class TransformerStage final : public StageCompute {
   int first_trainable_layer_;
   std::vector<TokenRange> slices_;  // of every sample; one: all of it
   bool last_;
-  bool is_recorded_;
+  bool is_recorded_, records_update_;
   BatchLoader loader_;
   std::vector<RecomputeSegment> segments_;  // of the layers that train
   bool recomputes_ = false;
@@ -346,8 +360,7 @@ LayerState TransformerStageFactory::make_layer(int layer, bool trains, const Ten
 }
 
 bool TransformerStageFactory::records(const Phase& phase) const {
-  const Optimizer optimizer = inputs_.num_moments > 0 ? Optimizer::kAdamW : Optimizer::kSgd;
-  return inputs_.cuda_graphs && inputs_.device.is_cuda() && !why_not_recorded(phase, optimizer, inputs_.config.dropout);
+  return inputs_.cuda_graphs && inputs_.device.is_cuda() && !why_not_recorded(phase, inputs_.config.dropout);
 }
 
 std::unique_ptr<StageCompute> TransformerStageFactory::make_stage(const Phase& phase, int stage,

@@ -34,7 +34,7 @@ InputsFound check_inputs(const TrainOptions& options) {
     found.notes.push_back(note);
   if (options.cuda_graphs) {
     for (std::size_t i = 0; i < options.plan.phases.size(); ++i)
-      if (const auto why = why_not_recorded(options.plan.phases[i], options.plan.optimizer, options.dropout))
+      if (const auto why = why_not_recorded(options.plan.phases[i], options.dropout))
         found.notes.push_back(fmt::format("--cuda-graphs: phase {} does without: {}", i, *why));
   }
   if (!options.emulation) {  // a rehearsal saves no model

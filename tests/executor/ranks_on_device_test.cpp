@@ -56,6 +56,17 @@ TEST(RanksOnDevice, SchedulesOfOneStagePerRank) {
                   {"WeightDelay.AChangeBeginsWithEqualVersions", 4}});
 }
 
+/// As CUDA graphs.
+TEST(RanksOnDevice, RecordedIterations) {
+  pass_on_device({{"IterationRecord.GradientsOnOneRankEqualOneProcess", 1},
+                  {"IterationRecord.GradientsOnTwoRanksEqualOneProcess", 2},
+                  {"IterationRecord.GradientsOnTwoRanksWithReplicasEqualOneProcess", 4},
+                  {"IterationRecord.GradientsOfEveryHeadEqualOneProcess", 2},
+                  {"IterationRecord.StepsOfAPipelineAreThoseWithout", 2},
+                  {"IterationRecord.StepsOfReplicasAreThoseWithout", 2},
+                  {"IterationRecord.StepsOfAVWithReplicasAreThoseWithout", 4}});
+}
+
 /// Where iterations overlap.
 TEST(RanksOnDevice, TiedEmbeddings) { pass_on_device({{"WeightDelay.FourStepsOfEveryHeadEqualOneProcess", 2}}); }
 

@@ -65,25 +65,12 @@ void start(RankSession& session, const Phase& phase, const TransformerConfig& co
   });
 }
 
-}  // namespace
-
-void check_gradients(Job& job, const Phase& phase, DType dtype, int num_samples) {
-  const int frozen_first_layer = phase.first_trainable_layer;
-  const std::string what = text_of(job, phase, dtype, num_samples);
-  const std::unique_ptr<Samples> samples = small_samples(job.config, num_samples);
-  const Samples& data = *samples;
-  const std::vector<int> order = first_samples(num_samples);
-  const MiniBatch batch = mini_batch(data, order, num_samples, 0);
-  RankSession session = job.session(data, Optimizer::kSgd, dtype);
-  start(session, phase, job.config);
-  Trace trace;
-  const IterationResult result = session.runner()->run_iteration(
-      batch, nullptr, 0, {.rule = {.optimizer = Optimizer::kSgd}, .applied = false}, trace);
-
-  const Expected& reference = expected_of(job, data, batch, dtype, frozen_first_layer);
-  const auto [relative, overall] = bounds_of(dtype);
+/// One iteration's gradients, norm and loss.
+void compare(Job& job, const Phase& phase, RankSession& session, const IterationResult& result,
+             const Expected& reference, const Bounds& bounds, const std::string& what) {
+  const auto [relative, overall] = bounds;
   for (auto& [layer, state] : session.layers()) {
-    CHECK_RANK(state.trains() == (layer >= frozen_first_layer), what);
+    CHECK_RANK(state.trains() == (layer >= phase.first_trainable_layer), what);
     if (!state.trains()) continue;
     const at::Tensor expected = taken(parameters_of(job.config, layer), reference.gradients[layer], {},
                                       {.slice = state.slice}),
@@ -110,6 +97,29 @@ void check_gradients(Job& job, const Phase& phase, DType dtype, int num_samples)
   const double loss = agreed_loss(*job.communicator, result);
   CHECK_RANK(std::abs(loss - reference.loss) <= relative * 10,
              fmt::format("{}: loss {} instead of {}", what, loss, reference.loss));
+}
+
+}  // namespace
+
+void check_gradients(Job& job, const Phase& phase, DType dtype, int num_samples) {
+  const int frozen_first_layer = phase.first_trainable_layer;
+  const std::string what = text_of(job, phase, dtype, num_samples);
+  const std::unique_ptr<Samples> samples = small_samples(job.config, num_samples);
+  const Samples& data = *samples;
+  const std::vector<int> order = first_samples(num_samples);
+  const MiniBatch batch = mini_batch(data, order, num_samples, 0);
+  RankSession session = job.session(data, Optimizer::kSgd, dtype);
+  start(session, phase, job.config);
+  // By records: done as it comes, recorded, and replayed.
+  for (const std::string how : job.cuda_graphs ? std::vector{"", ", recorded", ", replayed"} : std::vector{""}) {
+    for (auto& [layer, state] : session.layers())
+      if (state.trains()) state.gradients.zero_();
+    Trace trace;
+    const IterationResult result = session.runner()->run_iteration(
+        batch, nullptr, 0, {.rule = {.optimizer = Optimizer::kSgd}, .applied = false}, trace);
+    compare(job, phase, session, result, expected_of(job, data, batch, dtype, frozen_first_layer), bounds_of(dtype),
+            what + how);
+  }
 }
 
 void check_nothing_is_left(Job& job, const Phase& phase) {
