@@ -111,16 +111,25 @@ MicroBatch LayerBench::made_up_batch(std::vector<std::int64_t> lengths) const {
     default:
       batch.labels = at::zeros({samples}, numbers);
   }
-  return batch;
+  return batch.with_begins(options_.device());  // once for all layers, as where it runs
+}
+
+void LayerBench::start_times() {
+  timed_.clear();
+  device_.first_mark();
 }
 
 template <typename Call>
-Nanoseconds LayerBench::time(Call call) {
-  device_.first_mark();
+void LayerBench::time(Call call, std::vector<Mean*> means) {
   call();
   device_.mark();
+  timed_.push_back(std::move(means));
+}
+
+void LayerBench::finish_times() {
   const std::vector<Nanoseconds> marks = device_.marked_ns();
-  return marks[1] - marks[0];
+  for (std::size_t i = 0; i < timed_.size(); ++i)
+    for (Mean* const mean : timed_[i]) mean->add(marks[i + 1] - marks[i]);
 }
 
 at::Tensor LayerBench::run(int layer, std::span<const Parameter> parameters, const at::Tensor& input,
@@ -136,12 +145,14 @@ void LayerBench::measure(int micro_batch_size, int tokens, SamplesByClass& sampl
       made_up_batch(config_.family == Family::vit
                         ? std::vector<std::int64_t>(micro_batch_size, tokens)
                         : made_up_lengths(micro_batch_size, tokens, data_lengths_, config_.max_position_embeddings));
+  start_times();
   const std::vector<at::Tensor> inputs = measure_passes(batch, samples);
   measure_first_backwards(inputs, batch, samples);
   for (const auto& [layer_class, layer] : last_of_class())
     measure_split(layer, inputs[layer].detach().requires_grad_(true), batch, samples[layer_class]);
   measure_split(0, at::Tensor(), batch, samples[class_of(config_, model_, 0)]);
   measure_frozen(inputs, batch, samples);
+  finish_times();
 }
 
 void LayerBench::measure_slice(int micro_batch_size, int tokens, int context, SamplesByClass& samples) {
@@ -161,9 +172,11 @@ void LayerBench::measure_slice(int micro_batch_size, int tokens, int context, Sa
     left_frozen.of(layer)->rows = rows.to(frozen_type_);
   }
   const MicroBatch slice = whole.slice(range, left);
+  start_times();
   const std::vector<at::Tensor> inputs = measure_passes(slice, samples);
   measure_first_backwards(inputs, slice, samples);
   measure_frozen(inputs, whole.slice(range, left_frozen), samples);
+  finish_times();
 }
 
 std::vector<at::Tensor> LayerBench::measure_passes(const MicroBatch& batch, SamplesByClass& samples) {
@@ -174,7 +187,7 @@ std::vector<at::Tensor> LayerBench::measure_passes(const MicroBatch& batch, Samp
     if (layer > 0) inputs[layer] = outputs[layer - 1].detach().requires_grad_(true);
     const Bytes before = device_.live_bytes();
     device_.reset_peak();
-    kept.forward.add(time([&] { outputs[layer] = run(layer, layers_.at(layer).parameters, inputs[layer], batch); }));
+    time([&] { outputs[layer] = run(layer, layers_.at(layer).parameters, inputs[layer], batch); }, {&kept.forward});
     kept.output_bytes = static_cast<Bytes>(outputs[layer].nbytes());
     kept.saved_activation_bytes = device_.live_bytes() - before;
     kept.workspace_bytes = std::max(kept.workspace_bytes, device_.peak_bytes() - device_.live_bytes());
@@ -184,9 +197,9 @@ std::vector<at::Tensor> LayerBench::measure_passes(const MicroBatch& batch, Samp
     LayerSamples& kept = samples[class_of(config_, model_, layer)];
     const Bytes before = device_.live_bytes();
     device_.reset_peak();
-    const Nanoseconds duration = time([&] { torch::autograd::backward({outputs[layer]}, {gradient}); });
-    kept.backward.add(duration);
-    if (layer == 0) kept.backward_without_input.add(duration);  // its input is token ids
+    std::vector<Mean*> means{&kept.backward};
+    if (layer == 0) means.push_back(&kept.backward_without_input);  // its input is token ids
+    time([&] { torch::autograd::backward({outputs[layer]}, {gradient}); }, means);
     kept.workspace_bytes = std::max(kept.workspace_bytes, device_.peak_bytes() - before);
     if (layer > 0) gradient = inputs[layer].grad();
     outputs[layer] = at::Tensor();
@@ -205,9 +218,12 @@ std::map<LayerClass, int> LayerBench::last_of_class() const {
 void LayerBench::measure_first_backwards(const std::vector<at::Tensor>& inputs, const MicroBatch& batch,
                                          SamplesByClass& samples) {
   for (const auto& [layer_class, layer] : last_of_class()) {
-    const at::Tensor output = run(layer, layers_.at(layer).parameters, inputs[layer].detach(), batch);
-    const at::Tensor ones = at::ones_like(output);
-    samples[layer_class].backward_without_input.add(time([&] { torch::autograd::backward({output}, {ones}); }));
+    at::Tensor output, ones;
+    time([&] {
+      output = run(layer, layers_.at(layer).parameters, inputs[layer].detach(), batch);
+      ones = at::ones_like(output);
+    });
+    time([&] { torch::autograd::backward({output}, {ones}); }, {&samples[layer_class].backward_without_input});
   }
   for (auto& [layer, state] : layers_) state.gradients.zero_();
 }
@@ -216,43 +232,54 @@ void LayerBench::measure_frozen(const std::vector<at::Tensor>& inputs, MicroBatc
   const at::NoGradGuard no_grad;
   batch.type = frozen_type_;
   for (int layer = 0; layer < static_cast<int>(model_.layers.size()); ++layer) {
-    const at::Tensor input = layer > 0 ? inputs[layer].detach().to(frozen_type_) : at::Tensor();
-    samples[class_of(config_, model_, layer)].frozen_forward.add(
-        time([&] { run(layer, frozen_.at(layer).parameters, input, batch); }));
+    at::Tensor input;
+    time([&] { input = layer > 0 ? inputs[layer].detach().to(frozen_type_) : at::Tensor(); });
+    time([&] { run(layer, frozen_.at(layer).parameters, input, batch); },
+         {&samples[class_of(config_, model_, layer)].frozen_forward});
   }
 }
 
 void LayerBench::measure_split(int layer, at::Tensor input, const MicroBatch& batch, LayerSamples& kept) {
-  at::Tensor output = run(layer, layers_.at(layer).parameters, input, batch);
-  at::Tensor gradient = at::ones_like(output);
+  at::Tensor output, gradient;
+  time([&] {
+    output = run(layer, layers_.at(layer).parameters, input, batch);
+    gradient = at::ones_like(output);
+  });
   WeightGradients later;
-  kept.input.add(time([&] {
-    const DeferWeightGradients deferred(later);
-    torch::autograd::backward({output}, {gradient});
-  }));
+  time(
+      [&] {
+        const DeferWeightGradients deferred(later);
+        torch::autograd::backward({output}, {gradient});
+      },
+      {&kept.input});
   kept.kept_for_weight_bytes = later.bytes();
   // As where it runs: the graph, and the gradient that came, are gone.
   output = gradient = at::Tensor();
-  kept.weight.add(time([&] { later.compute(); }));
+  time([&] { later.compute(); }, {&kept.weight});
   layers_.at(layer).gradients.zero_();
 }
 
 void LayerBench::measure_updates(Optimizer optimizer, std::map<LayerKind, Mean>& means) {
+  start_times();
   for (auto& [layer, state] : layers_) {
-    state.gradients.fill_(1e-3);
-    const at::Tensor divisor = at::full({}, 2, state.weights.options());
-    device_.first_mark();
+    at::Tensor divisor;
+    time([&] {
+      state.gradients.fill_(1e-3);
+      divisor = at::full({}, 2, state.weights.options());
+    });
     // Few rows of a table of tokens have gradients, and tied embeddings give all of them one.
     const bool is_table = layer == 0 && model_.vocab_size > 0 && model_.tied_parameter_count == 0;
-    const at::Tensor rows = is_table ? at::arange(1, state.weights.options().dtype(at::kLong)) : at::Tensor();
-    const TouchedGradients gradients(state, rows);
-    gradients.square_sum();  // read once for all layers where it runs
-    update({&state}, {.optimizer = optimizer, .learning_rate = 1e-12, .gradient_divisor = divisor});
-    gradients.clear();
-    device_.mark();
-    const std::vector<Nanoseconds> marks = device_.marked_ns();
-    means[model_.layers[layer].kind].add(marks[1] - marks[0]);
+    time(
+        [&] {
+          const at::Tensor rows = is_table ? at::arange(1, state.weights.options().dtype(at::kLong)) : at::Tensor();
+          const TouchedGradients gradients(state, rows);
+          gradients.square_sum();  // read once for all layers where it runs
+          update({&state}, {.optimizer = optimizer, .learning_rate = 1e-12, .gradient_divisor = divisor});
+          gradients.clear();
+        },
+        {&means[model_.layers[layer].kind]});
   }
+  finish_times();
 }
 
 }  // namespace frostpipe

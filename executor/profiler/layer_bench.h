@@ -58,8 +58,9 @@ LayerCost cost_from(const LayerSamples& kept);
 std::vector<std::int64_t> made_up_lengths(int samples, int tokens, std::span<const int> data_lengths,
                                           std::int64_t most);
 
-/// Times the layers of a model on this rank's device, one by one, as a training run touches them. Where tensor ranks
-/// share them, all of these call the same functions together, and times have what they wait for each other.
+/// Times the layers of a model on this rank's device, one by one, as a training run touches them: the host issues one
+/// after the other and waits at the end alone, so that a GPU that is slower than it never waits for it. Where tensor
+/// ranks share them, all of these call the same functions together, and times have what they wait for each other.
 class LayerBench {
  public:
   /// `layers`: every layer, as it trains, or this rank's part of it. `data_lengths`: tokens of samples,
@@ -86,8 +87,12 @@ class LayerBench {
   void measure_first_backwards(const std::vector<at::Tensor>& inputs, const MicroBatch& batch, SamplesByClass& samples);
   void measure_frozen(const std::vector<at::Tensor>& inputs, MicroBatch batch, SamplesByClass& samples);
   std::map<LayerClass, int> last_of_class() const;
+  /// What the device takes for the call is added to the means when it has been done (finish_times); without means, it
+  /// only comes between calls that are timed. After start_times().
   template <typename Call>
-  Nanoseconds time(Call call);
+  void time(Call call, std::vector<Mean*> means = {});
+  void start_times();
+  void finish_times();
   /// I and W of the layer, whose forward is done again for it.
   void measure_split(int layer, at::Tensor input, const MicroBatch& batch, LayerSamples& kept);
   at::Tensor run(int layer, std::span<const Parameter> parameters, const at::Tensor& input, const MicroBatch& batch);
@@ -100,6 +105,7 @@ class LayerBench {
   std::vector<int> data_lengths_;
   at::ScalarType frozen_type_;
   TensorRanks tensor_ranks_;
+  std::vector<std::vector<Mean*>> timed_;  // by mark
   std::map<int, LayerState> frozen_;  // every layer as it is when frozen; shares its weights with the one that trains
 };
 
