@@ -29,18 +29,22 @@ bool IterationRecord::begin(const std::vector<std::int64_t>& lengths) {
   copies_.rewind();
   const bool is_same = lengths == lengths_;
   if (!is_same) {
+    forget();
     lengths_ = lengths;
-    work_.reset();
-    copies_.clear();
-    mode_ = Mode::first;
   } else if (mode_ == Mode::first) {
     device_.release_kept_memory();  // records have memory of their own
-    work_ = device_.record_work();
     mode_ = Mode::record;
   } else {
     mode_ = Mode::replay;
   }
   return is_same;
+}
+
+void IterationRecord::forget() {
+  lengths_.clear();
+  copies_.clear();
+  work_ = device_.record_work();
+  mode_ = Mode::first;
 }
 
 UpdateRule IterationRecord::on_device(const UpdateRule& rule) {

@@ -28,11 +28,14 @@ bool records_update(const Phase& phase, Optimizer optimizer);
 /// lengths change.
 class IterationRecord {
  public:
-  /// Of a device that records work.
-  explicit IterationRecord(ComputeDevice& device) : device_(device) {}
+  /// Of a device that records work. Before the first iteration: what that leaves on the device is not to lie between
+  /// what recording needs.
+  explicit IterationRecord(ComputeDevice& device) : device_(device), work_(device.record_work()) {}
 
   /// An iteration begins, with samples of these lengths in this order. False: others than before.
   bool begin(const std::vector<std::int64_t>& lengths);
+  /// Gives up the record, and the memory that it keeps.
+  void forget();
   /// Its update reads learning rate and step from the device: all else of rules is to be the same in all iterations.
   UpdateRule on_device(const UpdateRule& rule);
   /// Its actions are recorded.
@@ -46,10 +49,10 @@ class IterationRecord {
   enum class Mode { first, record, replay };
 
   ComputeDevice& device_;
+  std::unique_ptr<RecordedWork> work_;  // by action, from the second iteration on
   Mode mode_ = Mode::first;
   std::vector<std::int64_t> lengths_;
-  DeviceCopies copies_;                 // of the first
-  std::unique_ptr<RecordedWork> work_;  // by action, from the second on
+  DeviceCopies copies_;  // of the first
   std::size_t next_action_ = 0;
   at::Tensor rate_and_step_;
 };

@@ -4,8 +4,11 @@
 #include <ATen/core/CachingHostAllocator.h>
 #include <ATen/cuda/CUDAContext.h>
 #include <ATen/cuda/CUDAEvent.h>
+#include <ATen/ops/linear.h>
+#include <ATen/ops/ones.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAFunctions.h>
+#include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
 #include <cuda_runtime_api.h>
 
@@ -118,6 +121,7 @@ class CudaDevice final : public ComputeDevice {
     if (std::getenv("FROSTPIPE_CUDA_REPORT_WAITS"))
       c10::cuda::warning_state().set_sync_debug_mode(c10::cuda::SyncDebugMode::L_WARN);
     explain_out_of_memory(action);
+    allocate_for_cublas();
   }
 
   std::string type() const override { return "cuda"; }
@@ -168,7 +172,11 @@ class CudaDevice final : public ComputeDevice {
   Bytes peak_bytes() override { return requested(index_).peak - bytes_for_cublas(); }
   void reset_peak() override { allocator::resetPeakStats(index_); }
   std::unique_ptr<RecordedWork> record_work() override {
-    if (!graph_stream_) graph_stream_ = c10::cuda::getStreamFromPool(/*isHighPriority=*/false, index_);
+    if (!graph_stream_) {
+      graph_stream_ = c10::cuda::getStreamFromPool(/*isHighPriority=*/false, index_);
+      const c10::cuda::CUDAStreamGuard on_stream(*graph_stream_);
+      allocate_for_cublas();
+    }
     return make_cuda_graphs(*graph_stream_);
   }
   void release_kept_memory() override {
@@ -177,6 +185,16 @@ class CudaDevice final : public ComputeDevice {
   }
 
  private:
+  /// What LibTorch keeps for cuBLAS on the current stream, for this thread and for that of backwards. At their first
+  /// use in a run these pieces would lie within memory that tensors have left, and keep it; and a peak of before would
+  /// not have them.
+  void allocate_for_cublas() const {
+    const at::TensorOptions options = at::TensorOptions().dtype(at::kFloat).device(torch_device());
+    const at::Tensor x = at::ones({16, 16}, options).requires_grad_(true);
+    at::linear(x, at::ones({16, 16}, options), at::ones({16}, options)).sum().backward();
+    at::cuda::getCurrentCUDAStream(index_).synchronize();
+  }
+
   c10::DeviceIndex index_ = 0;
   bool is_shared_ = false;
   std::vector<at::cuda::CUDAEvent> marks_;

@@ -1,6 +1,8 @@
 #include "executor/device/cuda/cuda_graphs.h"
 
+#include <ATen/core/CachingHostAllocator.h>
 #include <ATen/cuda/CUDAGraph.h>
+#include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAGuard.h>
 
 #include <vector>
@@ -20,10 +22,7 @@ class CudaGraphs final : public RecordedWork {
     try {
       work();
     } catch (...) {
-      try {
-        graph->capture_end();
-      } catch (const c10::Error&) {  // what has ended the record is the reason, and is thrown
-      }
+      give_up(*graph);
       throw;
     }
     graph->capture_end();
@@ -33,6 +32,23 @@ class CudaGraphs final : public RecordedWork {
   void replay(std::size_t record) override { graphs_.at(record)->replay(); }
 
  private:
+  /// Where a call that is not permitted has ended the capture, LibTorch leaves its allocators as if it went on: they
+  /// would never again give memory back.
+  void give_up(at::cuda::CUDAGraph& graph) const {
+    try {
+      graph.capture_end();
+      return;
+    } catch (const c10::Error&) {  // what has ended the record is the reason, and is thrown
+    }
+    try {
+      c10::cuda::CUDACachingAllocator::endAllocateToPool(stream_.device_index(), pool_);
+      c10::cuda::CUDACachingAllocator::releasePool(stream_.device_index(), pool_);
+      at::getHostAllocator(at::kCUDA)->end_allocate_to_pool(pool_);
+      at::getHostAllocator(at::kCUDA)->release_pool(pool_);
+    } catch (const c10::Error&) {  // they were not left so
+    }
+  }
+
   const c10::cuda::CUDAStream stream_;
   const at::cuda::MempoolId_t pool_ = at::cuda::graph_pool_handle();
   std::vector<std::unique_ptr<at::cuda::CUDAGraph>> graphs_;
