@@ -4,10 +4,12 @@
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/zeros.h>
+#include <c10/util/Exception.h>
 #include <c10/util/Logging.h>
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
@@ -88,6 +90,43 @@ bool sends_activations_down(const Phase& phase) {
 
 }  // namespace
 
+/// Those of c10d, which end together.
+struct DeviceGroups {
+  std::mutex mutex;
+  std::vector<c10::weak_intrusive_ptr<c10d::Backend>> backends;
+  std::atomic<bool> have_ended = false;
+
+  void add(const c10::intrusive_ptr<c10d::Backend>& backend) {
+    const std::lock_guard lock(mutex);
+    std::erase_if(backends, [](const auto& known) { return known.expired(); });
+    backends.emplace_back(backend);
+    if (have_ended) backend->abort();
+  }
+
+  void end() {
+    const std::lock_guard lock(mutex);
+    have_ended = true;           // before any work goes on without its message
+    std::exception_ptr trouble;  // with one of them; whoever waits for another one is released all the same
+    for (const auto& known : backends) {
+      try {
+        if (const auto backend = known.lock()) backend->abort();
+      } catch (const std::exception&) {
+        trouble = std::current_exception();
+      }
+    }
+    if (trouble) std::rethrow_exception(trouble);
+  }
+
+  /// Whoever waits for one that cannot be ended is ended by the launcher.
+  void end_quietly() {
+    try {
+      end();
+    } catch (const std::exception& error) {
+      TORCH_WARN("ending a group: ", error.what());
+    }
+  }
+};
+
 struct Communicator::State {
   RankEnvironment self;
   ComputeDevice* device = nullptr;
@@ -100,11 +139,9 @@ struct Communicator::State {
   bool host_staging = false;
   int num_groups = 0;
   Group control_group, weight_transfer_group;
-  std::string posted;                    // by this rank
-  std::unique_ptr<EmulatedLinks> links;  // of an emulated device
-  std::mutex groups_mutex;
-  bool is_severed = false;
-  std::vector<c10::weak_intrusive_ptr<c10d::Backend>> backends;  // that sever() ends; those of `peers` end with these
+  std::string posted;                                                              // by this rank
+  std::unique_ptr<EmulatedLinks> links;                                            // of an emulated device
+  std::shared_ptr<DeviceGroups> device_groups = std::make_shared<DeviceGroups>();  // the thread of `peers` has it too
 
   /// NCCL connects two ranks at their first message and blocks the host meanwhile: done here in an order that no
   /// schedule can turn into a deadlock. Cheap elsewhere.
@@ -155,7 +192,7 @@ struct Communicator::State {
         return in_host_memory ? make_gloo_group(scoped, index, size, address)
                               : device->make_group(scoped, index, size, address);
       });
-      note_backend(backend);
+      device_groups->add(backend);
     }
     Group group(self.rank, std::move(ranks), std::move(backend), !host_memory && host_staging);
     if (VirtualClock* const clock = device->virtual_clock())
@@ -163,26 +200,9 @@ struct Communicator::State {
     return group;
   }
 
-  void note_backend(const c10::intrusive_ptr<c10d::Backend>& backend) {
-    const std::lock_guard lock(groups_mutex);
-    std::erase_if(backends, [](const auto& known) { return known.expired(); });
-    backends.emplace_back(backend);
-    if (is_severed) backend->abort();
-  }
-
   void sever() {
     if (peers) peers->sever();
-    const std::lock_guard lock(groups_mutex);
-    is_severed = true;
-    std::exception_ptr trouble;  // with one of them; whoever waits for another one is released all the same
-    for (const auto& known : backends) {
-      try {
-        if (const auto backend = known.lock()) backend->abort();
-      } catch (const std::exception&) {
-        trouble = std::current_exception();
-      }
-    }
-    if (trouble) std::rethrow_exception(trouble);
+    device_groups->end();
   }
 };
 
@@ -198,7 +218,8 @@ std::unique_ptr<Communicator> Communicator::connect(const RankEnvironment& self,
   std::vector<int> all(self.world_size);
   for (int rank = 0; rank < self.world_size; ++rank) all[rank] = rank;
   if (self.world_size > 1 && self.peer_sockets) {
-    state.peers = std::make_shared<PeerConnections>(self.rank, std::move(*self.peer_sockets));
+    state.peers = std::make_shared<PeerConnections>(self.rank, std::move(*self.peer_sockets),
+                                                    [groups = state.device_groups] { groups->end_quietly(); });
   } else if (self.world_size > 1) {
     state.address = own_address(self);
     if (!rendezvous) {
@@ -247,6 +268,12 @@ Group& Communicator::control_group() { return state_->control_group; }
 Group& Communicator::weight_transfer_group() { return state_->weight_transfer_group; }
 
 void Communicator::sever() { state_->sever(); }
+
+void Communicator::require_whole() const {
+  const bool go_through_host = state_->device->torch_device().is_cpu() || state_->host_staging;
+  if (go_through_host || !state_->device_groups->have_ended) return;
+  throw PeerLost(fmt::format("rank {}: a connection has ended, and with it what the device waited for", rank()));
+}
 
 void Communicator::emulate_links(const Cluster& cluster, int shrink) {
   state_->links = std::make_unique<EmulatedLinks>(cluster, shrink, rank());

@@ -59,6 +59,10 @@ class Communicator {
   std::vector<std::string> gather(const std::string& text);
   /// Sum over all ranks of equally long lists.
   std::vector<double> sum(std::vector<double> values);
+  /// A device waits for messages that others never send until its groups end: when this rank loses a connection, or
+  /// gives all up. Then it goes on, without them. Throws PeerLost if that has happened; to be called when the device
+  /// has been synchronized. Messages through host memory fail by themselves: then it does nothing.
+  void require_whole() const;
   /// Ends all connections to other ranks: whoever waits at one, here or at its other end, gets an error at once. After
   /// a loss ranks would otherwise wait for each other in a ring that nobody breaks. Any thread may call it.
   void sever();

@@ -32,6 +32,7 @@ struct PeerConnections::State {
   std::string posted;
   Descriptor wake_up{eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
   std::atomic<bool> ending = false;
+  std::function<void()> on_loss;  // empty when it has been called
   std::thread thread;
 
   explicit State(std::size_t num_ranks) : peers(num_ranks) {}
@@ -188,6 +189,8 @@ struct PeerConnections::State {
         if ((events & POLLOUT) != 0) flush(*polled[i]);
         if ((events & (POLLIN | POLLHUP | POLLERR)) != 0) read(*polled[i]);
       }
+      const auto is_lost = [](const Peer* peer) { return !peer->lost.empty(); };  // which this thread alone decides
+      if (on_loss && std::ranges::any_of(polled, is_lost)) std::exchange(on_loss, nullptr)();
     }
   }
 
@@ -207,9 +210,10 @@ struct PeerConnections::State {
   }
 };
 
-PeerConnections::PeerConnections(int self, std::vector<Descriptor> sockets)
+PeerConnections::PeerConnections(int self, std::vector<Descriptor> sockets, std::function<void()> on_loss)
     : state_(std::make_unique<State>(sockets.size())) {
   state_->self = self;
+  state_->on_loss = std::move(on_loss);
   if (!state_->wake_up.is_open()) throw RuntimeFailure(fmt::format("connecting the ranks: {}", system_reason(errno)));
   for (std::size_t rank = 0; rank < sockets.size(); ++rank) {
     Peer& peer = state_->peers[rank];

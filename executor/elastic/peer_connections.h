@@ -2,6 +2,7 @@
 #include <compare>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -27,8 +28,9 @@ struct MessageChannel {
 /// is stored on the way. A thread of this object moves the bytes. All functions may be called from any thread.
 class PeerConnections {
  public:
-  /// `sockets`: by rank; none for `self`. A rank without one is lost from the beginning.
-  PeerConnections(int self, std::vector<Descriptor> sockets);
+  /// `sockets`: by rank; none for `self`. A rank without one is lost from the beginning. `on_loss` is called once, by
+  /// the thread, when a connection has ended, for whatever reason.
+  PeerConnections(int self, std::vector<Descriptor> sockets, std::function<void()> on_loss = {});
   /// What is still on its way is lost.
   ~PeerConnections();
   PeerConnections(const PeerConnections&) = delete;

@@ -24,6 +24,7 @@ struct RankParts {
   std::map<int, std::unique_ptr<StageCompute>>* other_stages = nullptr;
   bool is_recorded = false;  // StageFactory::records
   Optimizer optimizer = Optimizer::kAdamW;
+  const Communicator* communicator = nullptr;  // of the groups; null for a rank that is alone
 };
 
 }  // namespace frostpipe

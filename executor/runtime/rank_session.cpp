@@ -45,7 +45,7 @@ void RankSession::start_with(const Phase& phase, int step, HeldLayers held, cons
   // Their weights are those of the step at which the phase begins: what it freezes may have trained up to there.
   freeze_before(phase.first_trainable_layer, layers_, offloaded_);
   carry_out(moves, phase, factory_, communicator_, layers_);
-  whole_ = true;
+  finish_moves();
   form_groups();
   make_runner();
 }
@@ -73,12 +73,18 @@ void RankSession::enter(const Phase& phase) {
     for (auto& [layer, state] : layers_) state.older = {};  // delayed updates begin anew
   const Reconfiguration reconfiguration = diff(phase_, phase, model_, optimizer_, dtype_);
   reconfigure(reconfiguration, phase, factory_, communicator_, layers_, offloaded_);
+  finish_moves();
   device_.release_kept_memory();
   phase_ = phase;
   from_step_ = phase.from_step;
-  whole_ = true;
   if (reconfiguration.regroup) form_groups();
   make_runner();
+}
+
+void RankSession::finish_moves() {
+  device_.synchronize();
+  communicator_.require_whole();
+  whole_ = true;
 }
 
 void RankSession::form_groups() { groups_ = communicator_.form(phase_, tied_values() > 0); }
@@ -102,7 +108,7 @@ void RankSession::make_runner() {
     }
     runner_.emplace(phase_, communicator_.rank(),
                     RankParts{model_, layers_, stages_, groups_, device_, tied_values(), &other_stages_,
-                              factory_.records(phase_), optimizer_});
+                              factory_.records(phase_), optimizer_, &communicator_});
   }
 }
 

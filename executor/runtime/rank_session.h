@@ -64,6 +64,8 @@ class RankSession {
   bool reports_figures() const;
 
  private:
+  /// What has moved is there.
+  void finish_moves();
   void form_groups();
   /// Where updates are delayed, of each layer that trains: equal ones where there was one version.
   void keep_two_versions();

@@ -78,6 +78,7 @@ ScheduleRunner::ScheduleRunner(const Phase& phase, int rank, const RankParts& pa
   if (parts.is_recorded) {
     record_ = std::make_unique<IterationRecord>(parts.device);
     records_update_ = records_update(phase, parts.optimizer);
+    if (std::ranges::none_of(body_, [this](const Action& action) { return is_recorded(action); })) record_.reset();
   }
   overlaps_ = !schedule.epilogue.empty();
   if (overlaps_) {
@@ -297,6 +298,7 @@ IterationResult ScheduleRunner::run_iteration(const MiniBatch& batch, const Mini
   begun_ = std::move(coming);
   now->gradient_step->bring_result();
   parts().device.synchronize();
+  if (parts().communicator) parts().communicator->require_whole();
   has_whole_weights_ = true;
   const std::vector<Nanoseconds> marks = parts().device.marked_ns();
   for (std::size_t i = 0; i < performed.size(); ++i)

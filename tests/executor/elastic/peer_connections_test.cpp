@@ -9,6 +9,7 @@
 #include <array>
 #include <atomic>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <random>
 #include <stdexcept>
@@ -21,7 +22,7 @@ using namespace std::chrono_literals;
 using ByteString = std::vector<std::byte>;
 
 /// All ranks of a job in this process, each connected to each other.
-std::vector<std::unique_ptr<PeerConnections>> connected(int num_ranks) {
+std::vector<std::unique_ptr<PeerConnections>> connected(int num_ranks, const std::function<void()>& on_loss = {}) {
   std::vector<std::vector<Descriptor>> sockets(num_ranks);
   for (auto& of_rank : sockets) of_rank.resize(num_ranks);
   for (int one = 0; one < num_ranks; ++one) {
@@ -34,7 +35,8 @@ std::vector<std::unique_ptr<PeerConnections>> connected(int num_ranks) {
   }
   std::vector<std::unique_ptr<PeerConnections>> ranks;
   for (int rank = 0; rank < num_ranks; ++rank)
-    ranks.push_back(std::make_unique<PeerConnections>(rank, std::move(sockets[rank])));
+    ranks.push_back(std::make_unique<PeerConnections>(rank, std::move(sockets[rank]),
+                                                      rank == 0 ? on_loss : std::function<void()>()));
   return ranks;
 }
 
@@ -120,6 +122,20 @@ TEST(PeerConnections, WhoeverWaitsForARankThatIsGoneIsTold) {
   const Message to_third = ranks[0]->send(2, {1, 0}, got, nullptr);
   EXPECT_EQ(error_of(ranks[2]->receive(0, {1, 0}, std::span(large).first(10), nullptr)), "") << "the others go on";
   EXPECT_EQ(error_of(to_third), "");
+}
+
+TEST(PeerConnections, WhoeverAskedIsToldOfTheFirstLossAndOfNoOther) {
+  std::atomic<int> losses = 0;
+  auto ranks = connected(4, [&losses] { ++losses; });
+  ByteString got(1);
+  for (int lost = 1; lost < 4; ++lost) {
+    const Message waits = ranks[0]->receive(lost, {0, 0}, got, nullptr);
+    EXPECT_EQ(losses, lost == 1 ? 0 : 1);
+    ranks[lost].reset();
+    EXPECT_NE(error_of(waits), "");
+    for (int tries = 0; losses == 0 && tries < 1000; ++tries) std::this_thread::sleep_for(1ms);
+    EXPECT_EQ(losses, 1);
+  }
 }
 
 TEST(PeerConnections, SeveringReleasesBothEnds) {

@@ -112,45 +112,62 @@ class FakeNcclGroup final : public c10d::Backend {
       : Backend(rank, size), gloo_(std::move(gloo)) {}
 
   const std::string getBackendName() const override { return "nccl"; }
-  void abort() override { gloo_->abort(); }
+  void abort() override {
+    {
+      const std::lock_guard lock(mutex_);
+      is_aborted_ = true;
+    }
+    aborted_.notify_all();
+    gloo_->abort();
+  }
 
   Work send(Tensors& tensors, int to, int) override {
-    return with(to).add([this, to, own = on_device(tensors.at(0))] {
+    return add(with(to), [this, to, own = on_device(tensors.at(0))] {
       Tensors message{own}, receipt{at::empty({1}, at::kByte)};
       gloo_->send(message, to, kMessage)->wait();
       gloo_->recv(receipt, to, kReceived)->wait();
     });
   }
   Work recv(Tensors& tensors, int from, int) override {
-    return with(from).add([this, from, own = on_device(tensors.at(0))] {
+    return add(with(from), [this, from, own = on_device(tensors.at(0))] {
       Tensors message{own}, receipt{at::zeros({1}, at::kByte)};
       gloo_->recv(message, from, kMessage)->wait();
       gloo_->send(receipt, from, kReceived)->wait();
     });
   }
   Work allreduce(Tensors& tensors, const c10d::AllreduceOptions& options) override {
-    return collectives_.add(
-        [this, options, own = on_device(tensors)]() mutable { gloo_->allreduce(own, options)->wait(); });
+    return add(collectives_,
+               [this, options, own = on_device(tensors)]() mutable { gloo_->allreduce(own, options)->wait(); });
   }
   Work broadcast(Tensors& tensors, const c10d::BroadcastOptions& options) override {
-    return collectives_.add(
-        [this, options, own = on_device(tensors)]() mutable { gloo_->broadcast(own, options)->wait(); });
+    return add(collectives_,
+               [this, options, own = on_device(tensors)]() mutable { gloo_->broadcast(own, options)->wait(); });
   }
   Work allgather(std::vector<Tensors>& all, Tensors& own, const c10d::AllgatherOptions& options) override {
-    return collectives_.add([this, options, all = on_device(all), own = on_device(own)]() mutable {
+    return add(collectives_, [this, options, all = on_device(all), own = on_device(own)]() mutable {
       gloo_->allgather(all, own, options)->wait();
     });
   }
   Work reduce_scatter(Tensors& own, std::vector<Tensors>& all, const c10d::ReduceScatterOptions& options) override {
-    return collectives_.add([this, options, all = on_device(all), own = on_device(own)]() mutable {
+    return add(collectives_, [this, options, all = on_device(all), own = on_device(own)]() mutable {
       gloo_->reduce_scatter(own, all, options)->wait();
     });
   }
   Work barrier(const c10d::BarrierOptions& options) override {
-    return collectives_.add([this, options] { gloo_->barrier(options)->wait(); });
+    return add(collectives_, [this, options] { gloo_->barrier(options)->wait(); });
   }
 
  private:
+  Work add(Queue& queue, std::function<void()> body) {
+    return queue.add([this, body = std::move(body)] {
+      try {
+        body();
+      } catch (const std::exception&) {
+        std::unique_lock lock(mutex_);
+        aborted_.wait(lock, [this] { return is_aborted_; });
+      }
+    });
+  }
   static at::Tensor on_device(const at::Tensor& tensor) {
     TORCH_CHECK(tensor.is_cuda() && tensor.is_contiguous(), "NCCL takes tensors that are contiguous on the device");
     return for_kernels(tensor);
@@ -170,6 +187,9 @@ class FakeNcclGroup final : public c10d::Backend {
   }
 
   c10::intrusive_ptr<c10d::Backend> gloo_;
+  std::mutex mutex_;
+  std::condition_variable aborted_;
+  bool is_aborted_ = false;
   std::map<int, std::unique_ptr<Queue>> pairs_;  // by the other rank
   Queue collectives_;
 };

@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <exception>
 #include <map>
 #include <memory>
 #include <string>
@@ -13,6 +14,7 @@
 #include "executor/runtime/rank_session.h"
 #include "executor/runtime/transformer_stage.h"
 #include "plan/memory.h"
+#include "profiles/error.h"
 #include "tests/executor/ranks.h"
 #include "tests/executor/small_model.h"
 #include "tests/executor/test_device.h"
@@ -39,6 +41,15 @@ struct Job {
         model(model_of(config, "small")),
         device(std::move(with_device)),
         communicator(Communicator::connect(self, *device)) {}
+  /// Ranks end together: who loses a connection within an iteration does not trust what a GPU has received in it.
+  ~Job() {
+    if (!communicator || std::uncaught_exceptions() > 0) return;
+    try {
+      communicator->control_group().barrier();
+    } catch (const RuntimeFailure&) {  // of another rank, which says so
+    }
+  }
+  Job(Job&&) = default;
   TransformerConfig config;
   Model model;
   std::unique_ptr<ComputeDevice> device;

@@ -1,0 +1,38 @@
+"""Ranks with a GPU each that are lost in mid-run, on the fake GPU (tests/executor/fake_gpu): as with NCCL, a GPU that
+waits for a lost rank does so until its own rank ends the wait, and then has whatever was there. Oracle: the run that
+nothing disturbs."""
+
+import os
+import shutil
+import signal
+import sys
+import unittest
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
+from recovery import FEWER_EPOCHS, RecoveryCase
+
+
+class LostGpuTest(RecoveryCase):
+    epochs = FEWER_EPOCHS
+    OPTIONS = ("--epochs", FEWER_EPOCHS, "--device", "cuda")
+
+    def lose(self, victim, plan, *options):
+        launcher = self.start_until(10 * self.epochs // 4, plan, *self.OPTIONS, *options)
+        os.kill(self.ranks_of(launcher)[victim], signal.SIGKILL)
+        run = self.assert_ended_well(launcher)
+        self.assertEqual([recovery["world_size"] for recovery in run["recoveries"]], [2], launcher.stderr)
+        self.assertNotIn("did not stop", launcher.stderr)
+        return run
+
+    def test_the_other_goes_on_with_a_spare(self):
+        for plan, victim in (("static.json", 0), ("data-parallel.json", 1)):
+            with self.subTest(plan=plan):
+                reference, weights = self.reference(plan, *self.OPTIONS)
+                run = self.lose(victim, plan, "--checkpoint-steps", 20, "--spares", 1)
+                self.assert_same_run(run, reference, weights)
+                shutil.rmtree(self.folder / "run")
+
+
+if __name__ == "__main__":
+    unittest.main()
