@@ -100,7 +100,9 @@ ScheduleRunner::ScheduleRunner(ScheduleRunner&&) noexcept = default;
 ScheduleRunner::~ScheduleRunner() = default;
 
 PostedReceives ScheduleRunner::posted_receives() const {
-  return parts().device.torch_device().is_cpu() ? PostedReceives::ahead : PostedReceives::none;
+  const bool go_through_host =
+      parts().device.torch_device().is_cpu() || (parts().communicator && parts().communicator->uses_host_staging());
+  return go_through_host ? PostedReceives::ahead : PostedReceives::none;
 }
 
 std::vector<SampleRange> ScheduleRunner::micro_batches_of(const MiniBatch& batch) const {
