@@ -6,11 +6,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
+#include <future>
 #include <numeric>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 
 #include "executor/communication/emulated_links.h"
 #include "executor/communication/guarded.h"
+#include "executor/communication/staged_sends.h"
 #include "executor/device/memory_meter.h"
 #include "executor/device/virtual_clock.h"
 #include "profiles/error.h"
@@ -51,10 +54,16 @@ void copy_from_host(const at::Tensor& from, const at::Tensor& to) { to.copy_(fro
 
 struct Group::Link {
   c10::intrusive_ptr<c10d::Backend> backend;
+  std::unique_ptr<StagedSends> staged;  // from the first send of a GPU's tensor through host memory on
+  StagedSends& staged_of(const at::Tensor& tensor) {
+    if (!staged) staged = std::make_unique<StagedSends>(tensor.device());
+    return *staged;
+  }
 };
 
 struct Transfer::State {
   Work work;
+  std::future<Work> coming = {};  // until it is known, of a send by StagedSends
   at::Tensor tensor;
   int self;
   std::string what;
@@ -66,8 +75,9 @@ struct Transfer::State {
 };
 
 void Transfer::wait() {
-  if (!state_->work) return;
+  if (!state_->work && !state_->coming.valid()) return;
   guarded(state_->self, state_->what, [&] {
+    if (state_->coming.valid()) state_->work = state_->coming.get();
     if (state_->time_work) state_->time_work->wait();
     state_->work->wait();
   });
@@ -78,6 +88,10 @@ void Transfer::wait() {
 }
 
 bool Transfer::is_done() const {
+  if (state_->coming.valid()) {
+    if (state_->coming.wait_for(std::chrono::seconds(0)) != std::future_status::ready) return false;
+    guarded(state_->self, state_->what, [&] { state_->work = state_->coming.get(); });
+  }
   const bool is_timed = state_->time_work && !state_->time_work->isCompleted();
   return !is_timed && (!state_->work || state_->work->isCompleted());
 }
@@ -105,6 +119,14 @@ Transfer Group::send(const at::Tensor& tensor, int to_rank, int tag, std::string
   what += fmt::format(" to rank {}", to_rank);
   Transfer transfer;
   transfer.state_ = guarded(self_, what, [&] {
+    if (host_staging_ && tensor.is_cuda() && tensor.numel() > 0) {
+      const auto send_copy = [backend = link_->backend, to = index_of(to_rank), tag](const at::Tensor& copy) {
+        std::vector<at::Tensor> list{copy};
+        return backend->send(list, to, tag);
+      };
+      return std::make_shared<Transfer::State>(
+          Transfer::State{.coming = link_->staged_of(tensor).send(tensor, send_copy), .self = self_, .what = what});
+    }
     const at::Tensor contiguous = host_staging_ ? host_copy_of(tensor) : tensor.contiguous();
     Transfer::State state{.work = {}, .tensor = contiguous, .self = self_, .what = what};
     if (contiguous.numel() == 0) return std::make_shared<Transfer::State>(std::move(state));

@@ -79,6 +79,7 @@ struct FakeGuard final : c10::impl::DeviceGuardImplInterface {
   void uncheckedSetDevice(c10::Device device) const noexcept override { set_current_fake_gpu(device.index()); }
   c10::Stream getStream(c10::Device device) const override { return c10::Stream(c10::Stream::DEFAULT, device); }
   c10::Stream getDefaultStream(c10::Device device) const override { return getStream(device); }
+  c10::Stream getStreamFromGlobalPool(c10::Device device, bool) const override { return getStream(device); }
   c10::Stream exchangeStream(c10::Stream stream) const override { return getStream(stream.device()); }
   c10::DeviceIndex deviceCount() const noexcept override { return static_cast<c10::DeviceIndex>(num_fake_gpus()); }
   void record(void** event, const c10::Stream&, c10::DeviceIndex, c10::EventFlag) const override {
@@ -89,7 +90,7 @@ struct FakeGuard final : c10::impl::DeviceGuardImplInterface {
   bool queryEvent(void*) const override { return true; }
   bool queryStream(const c10::Stream&) const override { return true; }
   void synchronizeStream(const c10::Stream&) const override { FakeStream::wait(); }
-  void synchronizeEvent(void*) const override { FakeStream::wait(); }
+  void synchronizeEvent(void*) const override { FakeStream::complete(); }
   void synchronizeDevice(c10::DeviceIndex) const override { FakeStream::wait(); }
 };
 C10_REGISTER_GUARD_IMPL(CUDA, FakeGuard)
@@ -103,6 +104,10 @@ struct RegisterAllocator {
 void FakeStream::wait() {
   TORCH_CHECK(!FakeRecord::is_open(), "operation not permitted when stream is capturing");
   if (std::getenv("FROSTPIPE_CUDA_REPORT_WAITS")) TORCH_WARN("called a synchronizing CUDA operation");
+  complete();
+}
+
+void FakeStream::complete() {
   Underway& underway = Underway::instance();
   const std::lock_guard lock(underway.mutex);
   for (const Underway::Write& write : underway.writes) std::memcpy(write.to, write.what.data(), write.what.size());
