@@ -18,6 +18,7 @@
 #include <mutex>
 #include <set>
 #include <system_error>
+#include <thread>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <torch/csrc/distributed/c10d/FileStore.hpp>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
@@ -91,40 +92,56 @@ bool sends_activations_down(const Phase& phase) {
 }  // namespace
 
 /// Those of c10d, which end together.
-struct DeviceGroups {
-  std::mutex mutex;
-  std::vector<c10::weak_intrusive_ptr<c10d::Backend>> backends;
-  std::atomic<bool> have_ended = false;
-
+class DeviceGroups {
+ public:
+  ~DeviceGroups() { wait(); }
+  bool have_ended() const { return have_ended_; }
+  /// A group that comes too late ends at once.
   void add(const c10::intrusive_ptr<c10d::Backend>& backend) {
-    const std::lock_guard lock(mutex);
-    std::erase_if(backends, [](const auto& known) { return known.expired(); });
-    backends.emplace_back(backend);
-    if (have_ended) backend->abort();
+    const std::lock_guard lock(mutex_);
+    std::erase_if(backends_, [](const auto& known) { return known.expired(); });
+    backends_.emplace_back(backend);
+    if (have_ended_) start_to_end(backend);
+  }
+  /// Returns at once. All together: NCCL gives back the memory of a group that it has ended, for which CUDA waits for
+  /// the whole device, and so for the other groups' messages.
+  void begin_to_end() {
+    const std::lock_guard lock(mutex_);
+    if (have_ended_.exchange(true)) return;  // known before any work goes on without its message
+    for (const auto& known : backends_)
+      if (const auto backend = known.lock()) start_to_end(backend);
+  }
+  /// Returns when they have ended.
+  void end() {
+    begin_to_end();
+    wait();
   }
 
-  void end() {
-    const std::lock_guard lock(mutex);
-    have_ended = true;           // before any work goes on without its message
-    std::exception_ptr trouble;  // with one of them; whoever waits for another one is released all the same
-    for (const auto& known : backends) {
-      try {
-        if (const auto backend = known.lock()) backend->abort();
-      } catch (const std::exception&) {
-        trouble = std::current_exception();
-      }
+ private:
+  void wait() {
+    std::vector<std::thread> ending;
+    {
+      const std::lock_guard lock(mutex_);
+      ending.swap(ending_);
     }
-    if (trouble) std::rethrow_exception(trouble);
+    for (std::thread& one : ending) one.join();
   }
 
   /// Whoever waits for one that cannot be ended is ended by the launcher.
-  void end_quietly() {
-    try {
-      end();
-    } catch (const std::exception& error) {
-      TORCH_WARN("ending a group: ", error.what());
-    }
+  void start_to_end(c10::intrusive_ptr<c10d::Backend> backend) {
+    ending_.emplace_back([backend = std::move(backend)] {
+      try {
+        backend->abort();
+      } catch (const std::exception& error) {
+        TORCH_WARN("ending a group: ", error.what());
+      }
+    });
   }
+
+  std::mutex mutex_;
+  std::vector<c10::weak_intrusive_ptr<c10d::Backend>> backends_;
+  std::atomic<bool> have_ended_ = false;
+  std::vector<std::thread> ending_;
 };
 
 struct Communicator::State {
@@ -150,6 +167,7 @@ struct Communicator::State {
     const std::string what = "connecting pipeline neighbours";
     const auto pass_on = [&](Group& group, const MeshCoordinate& from, const MeshCoordinate& to) {
       if (group.ranks().empty()) return;
+      require_connections();  // NCCL would connect anew, and wait for who is gone
       if (coordinate == from) group.send(one, rank_at(phase.layout, to), 0, what).wait();
       if (coordinate == to) group.receive(one, rank_at(phase.layout, from), 0, what).wait();
     };
@@ -193,11 +211,17 @@ struct Communicator::State {
                               : device->make_group(scoped, index, size, address);
       });
       device_groups->add(backend);
+      require_connections();
     }
     Group group(self.rank, std::move(ranks), std::move(backend), !host_memory && host_staging);
     if (VirtualClock* const clock = device->virtual_clock())
       group.keep_virtual_time(clock, host_memory ? nullptr : links.get());
     return group;
+  }
+
+  void require_connections() const {
+    if (device_groups->have_ended() || (peers && !peers->are_open()))
+      throw PeerLost(fmt::format("rank {}: a connection has ended, and with it what the device waited for", self.rank));
   }
 
   void sever() {
@@ -219,7 +243,7 @@ std::unique_ptr<Communicator> Communicator::connect(const RankEnvironment& self,
   for (int rank = 0; rank < self.world_size; ++rank) all[rank] = rank;
   if (self.world_size > 1 && self.peer_sockets) {
     state.peers = std::make_shared<PeerConnections>(self.rank, std::move(*self.peer_sockets),
-                                                    [groups = state.device_groups] { groups->end_quietly(); });
+                                                    [groups = state.device_groups] { groups->begin_to_end(); });
   } else if (self.world_size > 1) {
     state.address = own_address(self);
     if (!rendezvous) {
@@ -271,8 +295,7 @@ void Communicator::sever() { state_->sever(); }
 
 void Communicator::require_whole() const {
   const bool go_through_host = state_->device->torch_device().is_cpu() || state_->host_staging;
-  if (go_through_host || !state_->device_groups->have_ended) return;
-  throw PeerLost(fmt::format("rank {}: a connection has ended, and with it what the device waited for", rank()));
+  if (!go_through_host) state_->require_connections();
 }
 
 void Communicator::emulate_links(const Cluster& cluster, int shrink) {

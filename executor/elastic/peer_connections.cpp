@@ -297,6 +297,14 @@ std::string PeerConnections::posted() const {
   return state_->posted;
 }
 
+bool PeerConnections::are_open() const {
+  std::vector<pollfd> entries;
+  for (const Peer& peer : state_->peers)
+    if (peer.socket.is_open()) entries.push_back({peer.socket.number(), POLLRDHUP, 0});
+  if (poll(entries.data(), entries.size(), /*timeout=*/0) < 0) return true;  // interrupted: the thread will tell
+  return std::ranges::all_of(entries, [](const pollfd& entry) { return entry.revents == 0; });
+}
+
 void PeerConnections::sever() {
   for (const Peer& peer : state_->peers) {
     if (peer.socket.is_open())

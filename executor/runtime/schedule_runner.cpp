@@ -148,6 +148,11 @@ void ScheduleRunner::backward(Iteration& iteration, const Action& action) {
     iteration.input_gradients[{stage, part}] = std::move(gradient);
 }
 
+void ScheduleRunner::require_whole() {
+  parts().device.synchronize();
+  if (parts().communicator) parts().communicator->require_whole();
+}
+
 void ScheduleRunner::issue(Iteration& iteration, const Action& action) {
   switch (action.kind) {
     case ActionKind::forward:
@@ -160,6 +165,7 @@ void ScheduleRunner::issue(Iteration& iteration, const Action& action) {
     case ActionKind::cache_read:
       return iteration.compute(action.stage).cache_read(*action.micro_batch, iteration.range_of(action));
     case ActionKind::cache_write:
+      if (!parts().device.torch_device().is_cpu()) require_whole();  // entries outlive what is lost
       return iteration.compute(action.stage).cache_write(*action.micro_batch, iteration.range_of(action));
     case ActionKind::send_forward:
       return iteration.exchange->send(action, take(iteration.outputs, action.stage, part_of(action)));
@@ -299,8 +305,7 @@ IterationResult ScheduleRunner::run_iteration(const MiniBatch& batch, const Mini
   if (!next) finish_sends();
   begun_ = std::move(coming);
   now->gradient_step->bring_result();
-  parts().device.synchronize();
-  if (parts().communicator) parts().communicator->require_whole();
+  require_whole();
   has_whole_weights_ = true;
   const std::vector<Nanoseconds> marks = parts().device.marked_ns();
   for (std::size_t i = 0; i < performed.size(); ++i)

@@ -55,6 +55,8 @@ class ScheduleRunner {
   struct Recorded;
 
   void perform(Iteration& iteration, const Action& action);
+  /// Waits for the device. Throws PeerLost where it may have gone on without what others were to send.
+  void require_whole();
   /// Without records and the names of errors.
   void issue(Iteration& iteration, const Action& action);
   /// By the record, which may be made of it now.

@@ -64,6 +64,14 @@ void let_streams_pass_each_other() {
   setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", /*overwrite=*/0);
 }
 
+/// Losses are found and told by us, and groups ended then. LibTorch's watchdog would end the process over the same
+/// loss, after a minute in which it lets nobody use the group.
+void leave_losses_to_us() {
+  for (const char* const variable : {"TORCH_NCCL_ASYNC_ERROR_HANDLING", "TORCH_NCCL_DUMP_ON_TIMEOUT",
+                                     "TORCH_NCCL_WAIT_TIMEOUT_DUMP_MILSEC", "TORCH_NCCL_ENABLE_MONITORING"})
+    setenv(variable, "0", /*overwrite=*/0);
+}
+
 /// Ends in order, together with its peers: what is under way arrives. While an exception unwinds they may be gone, so
 /// then it just ends.
 class NcclGroup final : public c10d::ProcessGroupNCCL {
@@ -105,6 +113,7 @@ class CudaDevice final : public ComputeDevice {
  public:
   CudaDevice(int local_rank, const char* (*action)()) {
     let_streams_pass_each_other();
+    leave_losses_to_us();
     int count = 0;
     if (const cudaError_t error = cudaGetDeviceCount(&count); error != cudaSuccess || count == 0) {
       int driver = 0;  // stays 0 where none is installed: then CUDA's own reason ("insufficient") misleads

@@ -106,6 +106,25 @@ class Queue {
   std::thread thread_;
 };
 
+/// Of this process's groups: operations under way of each that has not been aborted.
+struct Underway {
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::map<const void*, int> operations;
+  static Underway& instance() {
+    static auto* const underway = new Underway;
+    return *underway;
+  }
+  template <class Change>
+  void change(Change change) {
+    {
+      const std::lock_guard lock(mutex);
+      change(operations);
+    }
+    changed.notify_all();
+  }
+};
+
 class FakeNcclGroup final : public c10d::Backend {
  public:
   FakeNcclGroup(int rank, int size, c10::intrusive_ptr<c10d::Backend> gloo)
@@ -119,6 +138,13 @@ class FakeNcclGroup final : public c10d::Backend {
     }
     aborted_.notify_all();
     gloo_->abort();
+    // NCCL frees memory, for which CUDA waits for the whole device.
+    Underway& underway = Underway::instance();
+    underway.change([this](auto& operations) { operations.erase(this); });
+    std::unique_lock lock(underway.mutex);
+    underway.changed.wait(lock, [&] {
+      return std::ranges::all_of(underway.operations, [](const auto& of_group) { return of_group.second == 0; });
+    });
   }
 
   Work send(Tensors& tensors, int to, int) override {
@@ -159,6 +185,7 @@ class FakeNcclGroup final : public c10d::Backend {
 
  private:
   Work add(Queue& queue, std::function<void()> body) {
+    Underway::instance().change([this](auto& operations) { ++operations[this]; });
     return queue.add([this, body = std::move(body)] {
       try {
         body();
@@ -166,6 +193,9 @@ class FakeNcclGroup final : public c10d::Backend {
         std::unique_lock lock(mutex_);
         aborted_.wait(lock, [this] { return is_aborted_; });
       }
+      Underway::instance().change([this](auto& operations) {
+        if (const auto own = operations.find(this); own != operations.end()) --own->second;
+      });
     });
   }
   static at::Tensor on_device(const at::Tensor& tensor) {
