@@ -115,7 +115,8 @@ TEST(RanksOnDevice, ActivationCache) {
                   {"Cache.StoredAsBfloat16IsWithinItsRounding", 2},
                   {"Cache.OfFrozenLayersInBfloat16EqualsComputing", 2},
                   {"Cache.WithAPrefixOverSeveralStagesEqualsComputing", 4},
-                  {"Cache.WithTokenSlicesAcrossReBasesEqualsComputing", 2}});
+                  {"Cache.WithTokenSlicesAcrossReBasesEqualsComputing", 2},
+                  {"Cache.KeepsNothingThatAGpuHadAfterALoss", 1}});
 }
 
 TEST(RanksOnDevice, CheckpointAndResume) {

@@ -16,6 +16,7 @@
 #include "executor/runtime/rank_session.h"
 #include "executor/runtime/transformer_stage.h"
 #include "plan/memory.h"
+#include "profiles/error.h"
 #include "tests/executor/agreed_loss.h"
 #include "tests/executor/random_weights.h"
 #include "tests/executor/ranks.h"
@@ -303,6 +304,43 @@ RANK_TEST(Cache, WithoutRoomEqualsComputing, 2) {
 RANK_TEST(Cache, ThatOneRankCannotUseNobodyUsesAndEqualsComputing, 2) {
   const Counts counts = cached_equals_computed(self, kOneStageAlways, {.refused = true});
   CHECK_RANK(counts.hits == 0 && counts.rebased == 0, "nobody has it: rank 0 neither");
+}
+
+/// A GPU that waits for a lost rank goes on when its rank ends the groups, with whatever is there. What is written of
+/// that would be found for ever. On the CPU nothing is under way. Oracle: the rule.
+RANK_TEST(Cache, KeepsNothingThatAGpuHadAfterALoss, 1) {
+  const auto device = test_device(self.local_rank);
+  const auto communicator = Communicator::connect(self, *device);
+  const TransformerConfig config = small_config();
+  const Model model = model_of(config, "small");
+  const std::unique_ptr<Samples> data = small_samples(config, kSamples);
+  const auto cache = make_cache(self, *communicator, device->torch_device(), *data, config, {});
+  const TransformerStageFactory factory({.config = config,
+                                         .model = model,
+                                         .data = *data,
+                                         .types = layer_types_of(DType::kFloat32),
+                                         .device = device->torch_device(),
+                                         .cache = &cache->view()});
+  RankSession session(model, factory, *communicator, *device, Optimizer::kSgd, DType::kFloat32);
+  Phase phase = small_phase(1, 1, 2, "1F1B", /*first_trainable_layer=*/3);
+  phase.cache.on = true;
+  session.start(phase, 0, [&](int layer, LayerState& state, std::map<int, OffloadedMoments>&) {
+    randomise_layer(config, layer, kSeed, state);
+  });
+  cache->set_boundary(phase.first_trainable_layer, session.layers(), session.parts_of_layers());
+  const std::vector<int> order = epoch_order(kSamples, kSeed, 0);
+  const MiniBatch batch = mini_batch(*data, order, kBatch, 0);
+  communicator->sever();
+  bool is_lost = false;
+  try {
+    Trace trace;
+    session.runner()->run_iteration(batch, nullptr, 0, {.rule = {.optimizer = Optimizer::kSgd}}, trace);
+  } catch (const PeerLost&) {
+    is_lost = true;
+  }
+  CHECK_RANK(is_lost == !device->torch_device().is_cpu(), "the iteration counts on a CPU alone");
+  CHECK_RANK(cache->view().counts().written == (is_lost ? 0 : kBatch),
+             fmt::format("{} entries", cache->view().counts().written));
 }
 
 }  // namespace
