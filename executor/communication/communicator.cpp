@@ -4,26 +4,22 @@
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/zeros.h>
-#include <c10/util/Exception.h>
 #include <c10/util/Logging.h>
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
-#include <exception>
 #include <filesystem>
-#include <mutex>
 #include <set>
 #include <system_error>
-#include <thread>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <torch/csrc/distributed/c10d/FileStore.hpp>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
+#include "executor/communication/device_groups.h"
 #include "executor/communication/emulated_links.h"
 #include "executor/communication/guarded.h"
 #include "executor/communication/heartbeat.h"
@@ -90,59 +86,6 @@ bool sends_activations_down(const Phase& phase) {
 }
 
 }  // namespace
-
-/// Those of c10d, which end together.
-class DeviceGroups {
- public:
-  ~DeviceGroups() { wait(); }
-  bool have_ended() const { return have_ended_; }
-  /// A group that comes too late ends at once.
-  void add(const c10::intrusive_ptr<c10d::Backend>& backend) {
-    const std::lock_guard lock(mutex_);
-    std::erase_if(backends_, [](const auto& known) { return known.expired(); });
-    backends_.emplace_back(backend);
-    if (have_ended_) start_to_end(backend);
-  }
-  /// Returns at once. All together: NCCL gives back the memory of a group that it has ended, for which CUDA waits for
-  /// the whole device, and so for the other groups' messages.
-  void begin_to_end() {
-    const std::lock_guard lock(mutex_);
-    if (have_ended_.exchange(true)) return;  // known before any work goes on without its message
-    for (const auto& known : backends_)
-      if (const auto backend = known.lock()) start_to_end(backend);
-  }
-  /// Returns when they have ended.
-  void end() {
-    begin_to_end();
-    wait();
-  }
-
- private:
-  void wait() {
-    std::vector<std::thread> ending;
-    {
-      const std::lock_guard lock(mutex_);
-      ending.swap(ending_);
-    }
-    for (std::thread& one : ending) one.join();
-  }
-
-  /// Whoever waits for one that cannot be ended is ended by the launcher.
-  void start_to_end(c10::intrusive_ptr<c10d::Backend> backend) {
-    ending_.emplace_back([backend = std::move(backend)] {
-      try {
-        backend->abort();
-      } catch (const std::exception& error) {
-        TORCH_WARN("ending a group: ", error.what());
-      }
-    });
-  }
-
-  std::mutex mutex_;
-  std::vector<c10::weak_intrusive_ptr<c10d::Backend>> backends_;
-  std::atomic<bool> have_ended_ = false;
-  std::vector<std::thread> ending_;
-};
 
 struct Communicator::State {
   RankEnvironment self;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "executor/device/memory_meter.h"
+#include "executor/runtime/schedule_iteration.h"
 #include "plan/token_slices.h"
 #include "profiles/error.h"
 
@@ -23,9 +24,6 @@ class NamedAction {
   std::string text_;
 };
 
-/// Tensors by stage and what it has computed.
-using StageTensors = std::map<std::pair<int, Part>, at::Tensor>;
-
 /// Undefined where there is none: at the ends of the pipeline.
 at::Tensor take(StageTensors& tensors, int stage, Part part) {
   const auto found = tensors.extract({stage, part});
@@ -39,28 +37,6 @@ RankParts other(const RankParts& parts) {
 }
 
 }  // namespace
-
-/// What lives from the first action of an iteration to its last.
-struct ScheduleRunner::Iteration {
-  int step = 0;
-  MiniBatch batch;
-  const RankParts& parts;
-  std::vector<SampleRange> micro_batches;
-  std::optional<MessageExchange> exchange{};
-  std::optional<GradientStep> gradient_step{};  // while its repetition of the body runs
-  StageTensors inputs{}, output_gradients{};    // of a stage, from RECV or the neighbour on this rank to its use
-  StageTensors outputs{}, input_gradients{};    // of a stage, until they are sent
-
-  SampleRange range_of(const Action& action) const { return micro_batches[*action.micro_batch]; }
-  StageCompute& compute(int stage) const { return *parts.stages.at(stage); }
-};
-
-/// Tensors that a record reads and makes, and that others make and read.
-struct ScheduleRunner::Recorded {
-  std::map<Action, at::Tensor> received{};  // by RECV
-  StageTensors outputs{}, input_gradients{};
-  std::optional<GradientStep> gradient_step{};  // between iterations, where it is recorded
-};
 
 ScheduleRunner::ScheduleRunner(const Phase& phase, int rank, const RankParts& parts)
     : phase_(phase),
@@ -186,45 +162,6 @@ void ScheduleRunner::issue(Iteration& iteration, const Action& action) {
   }
 }
 
-bool ScheduleRunner::is_recorded(const Action& action) const {
-  if (!record_) return false;
-  switch (action.kind) {
-    case ActionKind::forward:
-      return action.stage >= first_trainable_stage(phase_) ||
-             (has_stage(action.stage + 1) && is_recorded({.kind = action.kind, .stage = action.stage + 1}));
-    case ActionKind::backward:
-    case ActionKind::input_gradient:
-    case ActionKind::weight_gradient:
-      return true;
-    case ActionKind::reduce_gradient:
-    case ActionKind::optimizer_step:
-      return records_update_;
-    default:
-      return false;
-  }
-}
-
-void ScheduleRunner::issue_recorded(Iteration& iteration, const Action& action) {
-  record_->run([&] { issue(iteration, action); });
-  if (!action.micro_batch) return;
-  const bool is_forward = action.kind == ActionKind::forward;
-  const std::pair key(action.stage, part_of(action));
-  StageTensors &made = is_forward ? iteration.outputs : iteration.input_gradients,
-               &kept = is_forward ? recorded_->outputs : recorded_->input_gradients;
-  if (record_->is_recorded() && made.contains(key)) kept[key] = made.at(key);
-  if (!record_->is_replayed()) return;
-  (is_forward ? iteration.inputs : iteration.output_gradients).erase(key);  // read where it lies
-  if (kept.contains(key)) made[key] = kept.at(key);
-}
-
-at::Tensor ScheduleRunner::make_received(const Action& receive, std::int64_t tokens) {
-  const ActionKind taker = receive.kind == ActionKind::recv_forward ? ActionKind::forward : ActionKind::backward;
-  if (!is_recorded({.kind = taker, .stage = receive.stage})) return make_activation(tokens);
-  at::Tensor& kept = recorded_->received[receive];
-  if (!kept.defined()) kept = make_activation(tokens);
-  return kept.detach();  // autograd adds to what it knows of a tensor
-}
-
 void ScheduleRunner::perform(Iteration& iteration, const Action& action) try {
   is_recorded(action) ? issue_recorded(iteration, action) : issue(iteration, action);
   if (action.kind != ActionKind::optimizer_step) return;
@@ -255,20 +192,6 @@ std::unique_ptr<ScheduleRunner::Iteration> ScheduleRunner::begin(const MiniBatch
   for (auto& [stage, compute] : iteration->parts.stages)
     compute->begin_iteration(iteration->batch, share_of(iteration->micro_batches), next, next_share);
   return iteration;
-}
-
-void ScheduleRunner::begin_gradient_step(Iteration& iteration, const IterationUpdate& update) {
-  if (record_ && records_update_) {
-    FROSTPIPE_CHECK(update.applied, "recorded updates are applied");
-    IterationUpdate on_device = update;
-    on_device.rule = record_->on_device(update.rule);
-    if (record_->is_replayed())
-      iteration.gradient_step.emplace(std::move(*recorded_->gradient_step));
-    else
-      iteration.gradient_step.emplace(phase_, rank_, iteration.parts, on_device);
-  } else {
-    iteration.gradient_step.emplace(phase_, rank_, iteration.parts, update);
-  }
 }
 
 IterationResult ScheduleRunner::run_iteration(const MiniBatch& batch, const MiniBatch* next, int step,

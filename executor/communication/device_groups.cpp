@@ -1,0 +1,53 @@
+#include "executor/communication/device_groups.h"
+
+#include <c10/util/Exception.h>
+
+#include <exception>
+#include <torch/csrc/distributed/c10d/Backend.hpp>
+#include <utility>
+
+namespace frostpipe {
+
+DeviceGroups::DeviceGroups() = default;
+DeviceGroups::~DeviceGroups() { wait(); }
+
+void DeviceGroups::add(const c10::intrusive_ptr<c10d::Backend>& backend) {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(backends_, [](const auto& known) { return known.expired(); });
+  backends_.emplace_back(backend);
+  if (have_ended_) start_to_end(backend);
+}
+
+void DeviceGroups::begin_to_end() {
+  const std::lock_guard lock(mutex_);
+  if (have_ended_.exchange(true)) return;  // known before any work goes on without its message
+  for (const auto& known : backends_)
+    if (const auto backend = known.lock()) start_to_end(backend);
+}
+
+void DeviceGroups::end() {
+  begin_to_end();
+  wait();
+}
+
+void DeviceGroups::wait() {
+  std::vector<std::thread> ending;
+  {
+    const std::lock_guard lock(mutex_);
+    ending.swap(ending_);
+  }
+  for (std::thread& one : ending) one.join();
+}
+
+/// Whoever waits for one that cannot be ended is ended by the launcher.
+void DeviceGroups::start_to_end(c10::intrusive_ptr<c10d::Backend> backend) {
+  ending_.emplace_back([backend = std::move(backend)] {
+    try {
+      backend->abort();
+    } catch (const std::exception& error) {
+      TORCH_WARN("ending a group: ", error.what());
+    }
+  });
+}
+
+}  // namespace frostpipe

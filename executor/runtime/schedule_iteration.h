@@ -1,0 +1,40 @@
+#pragma once
+// Implementation header of ScheduleRunner.
+#include <ATen/core/Tensor.h>
+
+#include <map>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "executor/runtime/part.h"
+#include "executor/runtime/schedule_runner.h"
+
+namespace frostpipe {
+
+/// Tensors by stage and what it has computed.
+using StageTensors = std::map<std::pair<int, Part>, at::Tensor>;
+
+/// What lives from the first action of an iteration to its last.
+struct ScheduleRunner::Iteration {
+  int step = 0;
+  MiniBatch batch;
+  const RankParts& parts;
+  std::vector<SampleRange> micro_batches;
+  std::optional<MessageExchange> exchange{};
+  std::optional<GradientStep> gradient_step{};  // while its repetition of the body runs
+  StageTensors inputs{}, output_gradients{};    // of a stage, from RECV or the neighbour on this rank to its use
+  StageTensors outputs{}, input_gradients{};    // of a stage, until they are sent
+
+  SampleRange range_of(const Action& action) const { return micro_batches[*action.micro_batch]; }
+  StageCompute& compute(int stage) const { return *parts.stages.at(stage); }
+};
+
+/// Tensors that a record reads and makes, and that others make and read.
+struct ScheduleRunner::Recorded {
+  std::map<Action, at::Tensor> received{};  // by RECV
+  StageTensors outputs{}, input_gradients{};
+  std::optional<GradientStep> gradient_step{};  // between iterations, where it is recorded
+};
+
+}  // namespace frostpipe
