@@ -36,6 +36,11 @@ void ScheduleRunner::issue_recorded(Iteration& iteration, const Action& action) 
   if (kept.contains(key)) made[key] = kept.at(key);
 }
 
+void ScheduleRunner::forget_records() {
+  if (record_) record_->forget();
+  recorded_.reset();
+}
+
 at::Tensor ScheduleRunner::make_received(const Action& receive, std::int64_t tokens) {
   const ActionKind taker = receive.kind == ActionKind::recv_forward ? ActionKind::forward : ActionKind::backward;
   if (!is_recorded({.kind = taker, .stage = receive.stage})) return make_activation(tokens);

@@ -67,6 +67,8 @@ class ScheduleRunner {
   void backward(Iteration& iteration, const Action& action);
   /// An iteration from its first action on. `next`: to read ahead.
   std::unique_ptr<Iteration> begin(const MiniBatch& batch, const MiniBatch* next, int step);
+  /// And their memory.
+  void forget_records();
   /// Its gradient step, where it is recorded with the iteration.
   void begin_gradient_step(Iteration& iteration, const IterationUpdate& update);
   /// To receive into: where the action that takes it is recorded, the same in each iteration.

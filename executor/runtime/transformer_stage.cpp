@@ -4,7 +4,6 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/tensor.h>
-#include <ATen/ops/zeros.h>
 #include <torch/csrc/autograd/autograd.h>
 
 #include <algorithm>
@@ -18,8 +17,10 @@
 #include "executor/models/sliced_attention.h"
 #include "executor/models/task.h"
 #include "executor/models/weight_gradients.h"
+#include "executor/runtime/boundary_rows.h"
 #include "executor/runtime/cached_share.h"
 #include "executor/runtime/iteration_record.h"
+#include "executor/runtime/stage_loss.h"
 #include "plan/stages.h"
 #include "plan/token_slices.h"
 #include "profiles/error.h"
@@ -80,12 +81,7 @@ class TransformerStage final : public StageCompute {
   void begin_iteration(const MiniBatch& batch, SampleRange share, const MiniBatch* next,
                        SampleRange next_share) override {
     batch_ = &batch;
-    if (!is_recorded_ || !last_)
-      loss_ = at::Tensor();
-    else if (loss_.defined())
-      loss_.zero_();
-    else
-      loss_ = at::zeros({}, at::TensorOptions().dtype(at::kDouble).device(device_));
+    loss_.begin(is_recorded_ && last_, device_);
     used_.clear();
     for (int layer = frozen_end(); layer < range_.end; ++layer) used_[layer] = used_parameters(layers_.at(layer));
     loader_.begin_iteration(batch, share, next, next_share);
@@ -116,11 +112,7 @@ class TransformerStage final : public StageCompute {
       at::Tensor& logits = flight.segments.back().output;  // the head trains and is kept
       logits = loss_sum(config_, logits, batch, label_smoothing_, tensor_ranks_) /
                static_cast<double>(batch_->samples.size());
-      const at::Tensor loss = logits.detach().to(at::kDouble);  // added on the device: nobody waits for it here
-      if (is_recorded_)
-        loss_.add_(loss);
-      else
-        loss_ = loss_.defined() ? loss_ + loss : loss;
+      loss_.add(logits.detach());
       activation = at::Tensor();
     }
     if (batch.sliced && is_last(batch)) drop_key_values(part.micro_batch);
@@ -172,7 +164,7 @@ class TransformerStage final : public StageCompute {
     frostpipe::update(layers, rule);
   }
 
-  at::Tensor loss() const override { return loss_; }
+  at::Tensor loss() const override { return loss_.sum(); }
 
   at::Tensor evaluate(const MiniBatch& batch, at::Tensor input) override {
     const at::NoGradGuard no_grad;
@@ -193,12 +185,6 @@ class TransformerStage final : public StageCompute {
     };
     std::vector<Segment> segments{};
     MicroBatch batch{};  // where something is computed again
-  };
-
-  /// What the cache keeps of a micro-batch.
-  struct AtBoundary {
-    at::Tensor rows;
-    bool is_whole = false;  // all slices have come
   };
 
   at::Tensor make_rows(std::int64_t rows) const {
@@ -266,7 +252,7 @@ class TransformerStage final : public StageCompute {
     }
     if (!gathers_boundary_) return activation;
     const at::Tensor whole = rows_of(batch, tensor_ranks_).gathered(activation);
-    if (writes_) keep_at_boundary(at_boundary_[micro_batch], whole, batch);
+    if (writes_) at_boundary_[micro_batch].take(whole, batch, is_last(batch));
     return activation;
   }
 
@@ -274,18 +260,6 @@ class TransformerStage final : public StageCompute {
     if (!batch.sliced || !whole.activations.defined()) return whole;
     const at::Tensor rows = to_device(rows_of_slice(batch.sliced->lengths, batch.sliced->tokens), device_);
     return {whole.activations.index_select(0, rows), whole.layers};
-  }
-
-  /// Entries are of whole samples: the rows of slices are put together.
-  void keep_at_boundary(AtBoundary& kept, const at::Tensor& activation, const MicroBatch& batch) const {
-    kept.is_whole = is_last(batch);
-    if (!batch.sliced) {
-      kept.rows = activation;
-      return;
-    }
-    const std::vector<std::int64_t>& lengths = batch.sliced->lengths;
-    if (!kept.rows.defined()) kept.rows = make_rows(std::accumulate(lengths.begin(), lengths.end(), std::int64_t{0}));
-    kept.rows.index_copy_(0, to_device(rows_of_slice(lengths, batch.sliced->tokens), device_), activation);
   }
 
   /// Without a graph where the backward will make it.
@@ -345,11 +319,11 @@ class TransformerStage final : public StageCompute {
   const MiniBatch* batch_ = nullptr;
   std::map<int, std::vector<Parameter>> used_;      // of this iteration, by layer that trains
   std::map<int, CachedRows> found_;                 // by micro-batch, from CACHE_READ to its last F
-  std::map<int, AtBoundary> at_boundary_;           // by micro-batch, from F to CACHE_WRITE
+  std::map<int, BoundaryRows> at_boundary_;         // by micro-batch, from F to CACHE_WRITE
   std::map<int, KeyValuesOfLayers> key_values_;     // by micro-batch, where it is cut into slices
   std::map<Part, InFlight> in_flight_;              // from F to B or I
   std::map<Part, WeightGradients> before_weights_;  // from I to W
-  at::Tensor loss_;                                 // undefined before the first micro-batch
+  StageLoss loss_;
 };
 
 }  // namespace

@@ -38,6 +38,9 @@ TEST(Rehearsal, TakesNoDataAndNoGradients) {
   real.device = "cuda";
   real.threads_per_rank = 2;
   EXPECT_THAT(refusal({}, real, true), HasSubstr("--threads-per-rank: needs --device cpu"));
+  real = {};
+  real.cuda_graphs = true;
+  EXPECT_THAT(refusal({}, real, true), HasSubstr("--cuda-graphs: needs --device cuda"));
 }
 
 TEST(Rehearsal, NodesAreEqualGroups) {
