@@ -4,12 +4,14 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/tensor.h>
+#include <ATen/ops/zeros.h>
 #include <torch/csrc/autograd/autograd.h>
 
 #include <algorithm>
 #include <iterator>
 #include <set>
 
+#include "executor/cache/boundary_rows.h"
 #include "executor/device/to_device.h"
 #include "executor/loading/batch_loader.h"
 #include "executor/models/functions.h"
@@ -17,20 +19,14 @@
 #include "executor/models/sliced_attention.h"
 #include "executor/models/task.h"
 #include "executor/models/weight_gradients.h"
-#include "executor/runtime/boundary_rows.h"
 #include "executor/runtime/cached_share.h"
 #include "executor/runtime/iteration_record.h"
-#include "executor/runtime/stage_loss.h"
 #include "plan/stages.h"
 #include "plan/token_slices.h"
 #include "profiles/error.h"
 
 namespace frostpipe {
 namespace {
-
-Optimizer optimizer_of(const TransformerStageInputs& inputs) {
-  return inputs.num_moments > 0 ? Optimizer::kAdamW : Optimizer::kSgd;
-}
 
 /// Activations are cut at stage borders: a stage's input is a leaf whose gradient is sent back.
 class TransformerStage final : public StageCompute {
@@ -49,7 +45,8 @@ class TransformerStage final : public StageCompute {
         first_trainable_layer_(phase.first_trainable_layer),
         last_(stage + 1 == num_stages(phase)),
         is_recorded_(is_recorded),
-        records_update_(is_recorded && records_update(phase, optimizer_of(inputs))),
+        records_update_(is_recorded &&
+                        records_update(phase, inputs.num_moments > 0 ? Optimizer::kAdamW : Optimizer::kSgd)),
         loader_(data_, types_.computed, device_, /*with_input=*/range_.begin == 0, /*in_place=*/is_recorded) {
     for (int layer = range_.begin; layer < range_.end; ++layer) {
       if (layer < first_trainable_layer_) {
@@ -64,6 +61,7 @@ class TransformerStage final : public StageCompute {
     recomputes_ =
         std::any_of(segments_.begin(), segments_.end(), [](const RecomputeSegment& one) { return one.recomputed; });
     trains_ = stage >= first_trainable_stage;
+    if (is_recorded_ && last_) loss_of_records_ = at::zeros({}, at::TensorOptions().dtype(at::kDouble).device(device_));
     sends_backward_ = stage > first_trainable_stage;
     if (!phase.cache.on) return;
     FROSTPIPE_CHECK(inputs.cache, "a phase with a cache has one");
@@ -81,7 +79,7 @@ class TransformerStage final : public StageCompute {
   void begin_iteration(const MiniBatch& batch, SampleRange share, const MiniBatch* next,
                        SampleRange next_share) override {
     batch_ = &batch;
-    loss_.begin(is_recorded_ && last_, device_);
+    loss_ = is_recorded_ && last_ ? loss_of_records_.zero_() : at::Tensor();
     used_.clear();
     for (int layer = frozen_end(); layer < range_.end; ++layer) used_[layer] = used_parameters(layers_.at(layer));
     loader_.begin_iteration(batch, share, next, next_share);
@@ -112,7 +110,8 @@ class TransformerStage final : public StageCompute {
       at::Tensor& logits = flight.segments.back().output;  // the head trains and is kept
       logits = loss_sum(config_, logits, batch, label_smoothing_, tensor_ranks_) /
                static_cast<double>(batch_->samples.size());
-      loss_.add(logits.detach());
+      const at::Tensor loss = logits.detach().to(at::kDouble);  // added on the device: nobody waits for it here
+      loss_ = is_recorded_ ? loss_.add_(loss) : loss_.defined() ? loss_ + loss : loss;
       activation = at::Tensor();
     }
     if (batch.sliced && is_last(batch)) drop_key_values(part.micro_batch);
@@ -164,7 +163,7 @@ class TransformerStage final : public StageCompute {
     frostpipe::update(layers, rule);
   }
 
-  at::Tensor loss() const override { return loss_.sum(); }
+  at::Tensor loss() const override { return loss_; }
 
   at::Tensor evaluate(const MiniBatch& batch, at::Tensor input) override {
     const at::NoGradGuard no_grad;
@@ -323,7 +322,8 @@ class TransformerStage final : public StageCompute {
   std::map<int, KeyValuesOfLayers> key_values_;     // by micro-batch, where it is cut into slices
   std::map<Part, InFlight> in_flight_;              // from F to B or I
   std::map<Part, WeightGradients> before_weights_;  // from I to W
-  StageLoss loss_;
+  at::Tensor loss_;                                 // undefined before the first micro-batch
+  at::Tensor loss_of_records_;                      // in place of it: the same in each iteration, 0 before the first
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "executor/runtime/boundary_rows.h"
+#include "executor/cache/boundary_rows.h"
 
 #include <ATen/ops/empty.h>
 
