@@ -114,7 +114,7 @@ struct TrainOptions {
   FreezePolicy freeze;
   std::string device = "cpu";          // or "cuda"
   int threads_per_rank = 0;            // on the CPU; 0 = the plan's
-  bool cuda_graphs = false;            // on CUDA: iterations that repeat each other are recorded, and replayed
+  bool cuda_graphs = false;            // on CUDA: iterations that repeat each other are captured, and replayed
   std::optional<Emulation> emulation;  // instead of a device, model and data; needs `cluster`
   CheckpointPolicy checkpoints;        // in output/checkpoints
   /// "auto": goes on from the newest whole checkpoint in output/checkpoints, unless the run there has ended; "no":

@@ -15,8 +15,9 @@ ROUNDS = {"full": 2, "small": 1}  # of ours and theirs, in turn
 WARM_UP_STEPS = 3
 LOSSES_APART = {"float32": 1e-3, "bfloat16": 2e-2}
 COMPARED_STEPS = 3
-RECORDED_STEPS = 8  # the third is the first to be replayed, and its update shows in the fourth loss
+STEPS_WITH_GRAPHS = 8  # the third is the first to be replayed, and its update shows in the fourth loss
 MOST_WAITS = 1  # on one rank: at the end of the iteration
+WAYS = {"": [], " with CUDA graphs": ["--cuda-graphs"]}
 WAITED = "called a synchronizing CUDA operation"  # LibTorch's words
 
 
@@ -45,7 +46,7 @@ def run_peer(programs, job, model, dtype):
 def losses_apart(ours, others, dtype, whose, steps=COMPARED_STEPS):
     apart = max(abs(a - b) / b for a, b in zip(ours[:steps], others))
     if apart > LOSSES_APART[dtype]:
-        raise Trouble(f"ours and {whose} losses are apart by {apart:.1e} of their value: not the same job")
+        raise Trouble(f"our losses and {whose} are apart by {apart:.1e} of their value: not the same job")
     return apart
 
 
@@ -54,7 +55,7 @@ def step_beside_pytorch(programs, job, dtype):
     workflow.profile(programs, job, name, 1, "--dtype", dtype)
     workflow.plan(programs, job, name, "--method", "static", "--pp", 1, "--fix", "m=1", "--steps", job.steps)
     model = initial_weights(programs, job, f"{name}.plan.json")
-    ours, recorded, theirs = [], [], []
+    ours, by_graphs, theirs = [], [], []
 
     def train(run, seconds, *words):
         """The losses of the run's steps, whose times are added to `seconds`."""
@@ -65,8 +66,8 @@ def step_beside_pytorch(programs, job, dtype):
     for _ in range(ROUNDS[programs.options.size]):
         losses = train(f"{name}-run", ours)
         if programs.device == "cuda":
-            losses_apart(train(f"{name}-recorded-run", recorded, "--cuda-graphs"), losses, dtype,
-                         "those of its records", RECORDED_STEPS)
+            losses_apart(train(f"{name}-graphs-run", by_graphs, "--cuda-graphs"), losses, dtype,
+                         "those with CUDA graphs", STEPS_WITH_GRAPHS)
         peer = run_peer(programs, job, model, dtype)
         theirs.append(peer["step_seconds"])
     apart = losses_apart(losses, peer["losses"], dtype, "PyTorch's")
@@ -82,8 +83,8 @@ def step_beside_pytorch(programs, job, dtype):
     targets = [Target(f"{name}: step, times PyTorch eager's", step / peer_step, 1.05),
                Target(f"{name}: profile predicts the step, off by", times[0], workflow.STEP_ERROR),
                Target(f"{name}: memory, off by", memory[0], workflow.MEMORY_ERROR)]
-    if recorded:
-        replayed = min(map(median, recorded))
+    if by_graphs:
+        replayed = min(map(median, by_graphs))
         figures["ours with CUDA graphs [ms]"] = replayed * 1e3
         targets.append(Target(f"{name}: step with CUDA graphs, times PyTorch eager's", replayed / peer_step, 0.95))
     return figures, targets
@@ -95,7 +96,7 @@ def waits_of_the_host(programs):
         raise NotDone("the host waits for nobody on the CPU")
     job = programs.jobs["gpt2"]
     name, figures = f"{job.name}-float32", {}
-    for words, how in (([], ""), (["--cuda-graphs"], " with CUDA graphs")):
+    for how, words in WAYS.items():
         counts = []
         for steps in (job.steps // 2, job.steps):
             programs.frostpipe("plan", "--profile", f"{name}.profile.json", "--cluster", f"{name}.cluster.json",
@@ -120,7 +121,9 @@ def four_ranks(programs):
     programs.frostpipe("train", "four.plan.json", "--data", job.data, "-o", "four-cpu-run", "--overwrite",
                        "--device", "cpu")
     on_cpu, figures = programs.read("four-cpu-run/summary.json"), {}
-    for words, how in (([], ""), (["--cuda-graphs"], " with CUDA graphs"))[:2 if programs.device == "cuda" else 1]:
+    for how, words in WAYS.items():
+        if words and programs.device != "cuda":
+            continue
         on_device = programs.train("four.plan.json", job.data, "four-run", *words)
         apart = max(abs(a["loss"] - b["loss"]) / b["loss"] for a, b in zip(on_device["steps"], on_cpu["steps"]))
         if apart > 1e-4:

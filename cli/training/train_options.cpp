@@ -156,7 +156,7 @@ void add_ranks(CLI::App& command, TrainCommandOptions& options) {
       ->check(CLI::Range(1, 1024).description(""))
       ->type_name("N");
   command.add_flag("--cuda-graphs", options.train.cuda_graphs,
-                   "On CUDA: record an iteration's kernels and replay them in those that follow, which frees the host "
+                   "On CUDA: capture an iteration's kernels and replay them in those that follow, which frees the host "
                    "from issuing each. Pays where samples are as long as those of the iteration before");
 }
 

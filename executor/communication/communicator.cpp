@@ -19,12 +19,12 @@
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
-#include "executor/communication/device_groups.h"
 #include "executor/communication/emulated_links.h"
 #include "executor/communication/guarded.h"
 #include "executor/communication/heartbeat.h"
 #include "executor/communication/host_paths.h"
 #include "executor/communication/local_group.h"
+#include "executor/communication/process_groups.h"
 #include "executor/communication/store_rendezvous.h"
 #include "executor/device/gloo_group.h"
 #include "executor/elastic/addresses.h"
@@ -99,9 +99,10 @@ struct Communicator::State {
   bool host_staging = false;
   int num_groups = 0;
   Group control_group, weight_transfer_group;
-  std::string posted;                                                              // by this rank
-  std::unique_ptr<EmulatedLinks> links;                                            // of an emulated device
-  std::shared_ptr<DeviceGroups> device_groups = std::make_shared<DeviceGroups>();  // the thread of `peers` has it too
+  std::string posted;                    // by this rank
+  std::unique_ptr<EmulatedLinks> links;  // of an emulated device
+  std::shared_ptr<ProcessGroups> process_groups =
+      std::make_shared<ProcessGroups>();  // the thread of `peers` has it too
 
   /// NCCL connects two ranks at their first message and blocks the host meanwhile: done here in an order that no
   /// schedule can turn into a deadlock. Cheap elsewhere.
@@ -153,7 +154,7 @@ struct Communicator::State {
         return in_host_memory ? make_gloo_group(scoped, index, size, address)
                               : device->make_group(scoped, index, size, address);
       });
-      device_groups->add(backend);
+      process_groups->add(backend);
       require_connections();
     }
     Group group(self.rank, std::move(ranks), std::move(backend), !host_memory && host_staging);
@@ -163,13 +164,13 @@ struct Communicator::State {
   }
 
   void require_connections() const {
-    if (device_groups->have_ended() || (peers && !peers->are_open()))
-      throw PeerLost(fmt::format("rank {}: a connection has ended, and with it what the device waited for", self.rank));
+    if (process_groups->have_ended() || (peers && !peers->are_open()))
+      throw PeerLost(fmt::format("rank {}: the connection to another rank has ended", self.rank));
   }
 
   void sever() {
     if (peers) peers->sever();
-    device_groups->end();
+    process_groups->end();
   }
 };
 
@@ -186,7 +187,7 @@ std::unique_ptr<Communicator> Communicator::connect(const RankEnvironment& self,
   for (int rank = 0; rank < self.world_size; ++rank) all[rank] = rank;
   if (self.world_size > 1 && self.peer_sockets) {
     state.peers = std::make_shared<PeerConnections>(self.rank, std::move(*self.peer_sockets),
-                                                    [groups = state.device_groups] { groups->begin_to_end(); });
+                                                    [groups = state.process_groups] { groups->begin_to_end(); });
   } else if (self.world_size > 1) {
     state.address = own_address(self);
     if (!rendezvous) {

@@ -20,17 +20,17 @@ class Store;
 
 namespace frostpipe {
 
-/// Work that a device does again and again with the same tensors, of which the host then issues the whole at once: CUDA
-/// graphs. What recorded work allocates has its memory to itself for as long as this lives; what it lets go of, later
-/// records use. So replays go in the order of the records.
-class RecordedWork {
+/// CUDA graphs: work that the host captures once, and that the device then replays as a whole, on the same tensors.
+/// They share a memory pool, which lives as long as they do: what captured work frees, later captures use. So graphs
+/// are replayed in the order in which they were captured.
+class DeviceGraphs {
  public:
-  virtual ~RecordedWork() = default;
-  /// Notes what `work` issues, which the device does not do. It may not wait for the device, nor copy between the host
-  /// and it, and should have been done once before: what LibTorch makes at the first use of a kernel is no part of it.
-  virtual void record(const std::function<void()>& work) = 0;
-  /// Does the record with this number, from 0; returns at once.
-  virtual void replay(std::size_t record) = 0;
+  virtual ~DeviceGraphs() = default;
+  /// Captures what `work` issues, which the device does not do. It may not wait for the device, nor copy between the
+  /// host and it, and should have run once before: what LibTorch makes at the first use of a kernel is not captured.
+  virtual void capture(const std::function<void()>& work) = 0;
+  /// Launches the graph with this number, from 0, on the current stream; returns at once.
+  virtual void replay(std::size_t graph) = 0;
 };
 
 /// A rank's device: where tensors live, how its process groups are made and its memory is counted.
@@ -68,8 +68,8 @@ class ComputeDevice {
   virtual Bytes live_bytes() = 0;
   virtual Bytes peak_bytes() = 0;
   virtual void reset_peak() = 0;
-  /// Null where the device records nothing: the CPU.
-  virtual std::unique_ptr<RecordedWork> record_work() { return nullptr; }
+  /// Null on the CPU, which captures nothing.
+  virtual std::unique_ptr<DeviceGraphs> make_graphs() { return nullptr; }
   /// Gives back memory that was kept for tensors to come.
   virtual void release_kept_memory() = 0;
 };

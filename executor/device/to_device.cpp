@@ -7,27 +7,31 @@
 namespace frostpipe {
 namespace {
 
-thread_local DeviceCopies* kept_in = nullptr;
-thread_local DeviceCopies* reused_from = nullptr;
+thread_local DeviceCopies* of_pass = nullptr;
 
 }  // namespace
 
-DeviceCopies::Keep::Keep(DeviceCopies& copies) { kept_in = &copies; }
-DeviceCopies::Keep::~Keep() { kept_in = nullptr; }
-DeviceCopies::Reuse::Reuse(DeviceCopies& copies) { reused_from = &copies; }
-DeviceCopies::Reuse::~Reuse() { reused_from = nullptr; }
+void DeviceCopies::rewind() {
+  is_first_ = false;
+  next_ = 0;
+}
+
+DeviceCopies::Pass::Pass(DeviceCopies& copies) { of_pass = &copies; }
+DeviceCopies::Pass::~Pass() { of_pass = nullptr; }
+
+const at::Tensor& DeviceCopies::next(const at::Tensor& host) {
+  FROSTPIPE_CHECK(next_ < tensors_.size(), "further passes copy as much as the first");
+  const at::Tensor& kept = tensors_[next_++];
+  FROSTPIPE_CHECK(kept.sizes() == host.sizes() && kept.scalar_type() == host.scalar_type(),
+                  "further passes copy the same");
+  return kept;
+}
 
 at::Tensor to_device(const at::Tensor& host, const at::Device& device) {
   if (device.is_cpu()) return host.to(device);
-  if (reused_from) {
-    FROSTPIPE_CHECK(reused_from->next_ < reused_from->tensors_.size(), "further passes copy as much as the first");
-    const at::Tensor& kept = reused_from->tensors_[reused_from->next_++];
-    FROSTPIPE_CHECK(kept.sizes() == host.sizes() && kept.scalar_type() == host.scalar_type(),
-                    "further passes copy the same");
-    return kept;
-  }
+  if (of_pass && !of_pass->is_first_) return of_pass->next(host);
   const at::Tensor copy = host.pin_memory().to(device, /*non_blocking=*/true);
-  if (kept_in) kept_in->tensors_.push_back(copy);
+  if (of_pass) of_pass->tensors_.push_back(copy);
   return copy;
 }
 

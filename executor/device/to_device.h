@@ -13,30 +13,26 @@ at::Tensor to_device(const at::Tensor& host, const at::Device& device);
 /// What to_device() has copied to a device in one pass through some work, for further passes with the same values.
 class DeviceCopies {
  public:
-  void clear() { tensors_.clear(); }
-  /// Another pass begins.
-  void rewind() { next_ = 0; }
-  /// While it lives, and on this thread, to_device() keeps what it copies.
-  class Keep {
+  /// The next pass is the first one.
+  void clear() { *this = {}; }
+  /// The next pass is a further one, and copies nothing.
+  void rewind();
+  /// While it lives, and on this thread, to_device() keeps what it copies in a first pass, and returns that, in its
+  /// order, in a further one.
+  class Pass {
    public:
-    explicit Keep(DeviceCopies& copies);
-    ~Keep();
-    Keep(const Keep&) = delete;
-    Keep& operator=(const Keep&) = delete;
-  };
-  /// While it lives, and on this thread, to_device() copies nothing, and returns what was kept, in its order.
-  class Reuse {
-   public:
-    explicit Reuse(DeviceCopies& copies);
-    ~Reuse();
-    Reuse(const Reuse&) = delete;
-    Reuse& operator=(const Reuse&) = delete;
+    explicit Pass(DeviceCopies& copies);
+    ~Pass();
+    Pass(const Pass&) = delete;
+    Pass& operator=(const Pass&) = delete;
   };
 
  private:
   friend at::Tensor to_device(const at::Tensor& host, const at::Device& device);
+  const at::Tensor& next(const at::Tensor& host);
+  bool is_first_ = true;
   std::vector<at::Tensor> tensors_;
-  std::size_t next_ = 0;  // to be reused
+  std::size_t next_ = 0;  // in a further pass
 };
 
 /// A copy of the device's tensor for the host, which is whole when the device has been synchronized; itself on the CPU.

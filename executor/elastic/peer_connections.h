@@ -47,8 +47,8 @@ class PeerConnections {
   /// What was posted last, by any rank; "" before that.
   std::string posted() const;
 
-  /// Of the connections that there were at first, the other end has closed none, as far as the system knows now: asked
-  /// beside the thread.
+  /// False where the other end has closed one of the connections that there were at first. Asks the sockets, not the
+  /// thread.
   bool are_open() const;
 
   /// Ends all connections: whoever waits at one, here or at its other end, gets an error at once.

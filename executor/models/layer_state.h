@@ -98,7 +98,7 @@ struct UpdateRule {
   /// by nothing.
   at::Tensor gradient_divisor = {};
   /// learning_rate and step, [2] float32 on their device, in place of the numbers above; undefined: these count. For
-  /// work that is recorded once and done again with other values. AdamW alone.
+  /// updates that are captured once and replayed with other values. AdamW alone.
   at::Tensor rate_and_step = {};
 };
 

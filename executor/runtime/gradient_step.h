@@ -37,7 +37,7 @@ class GradientStep {
   /// Every stage of the rank that trains is updated.
   bool is_done() const { return num_updated_ == num_stages_; }
   /// Copies what result() tells to the host, without waiting: after the first update(), and again when work that was
-  /// recorded of it has been replayed.
+  /// captured of it has been replayed.
   void bring_result();
   /// Empty where there was no update(); else to be called when the device has done bring_result(). Throws
   /// RuntimeFailure where the gradient norm is not finite. On the CPU update() does, before it changes anything.

@@ -22,7 +22,7 @@ struct RankParts {
   std::int64_t tied_values = 0;  // see RankSession::tie_embeddings
   /// The stages again for every other iteration, where iterations overlap; else null.
   std::map<int, std::unique_ptr<StageCompute>>* other_stages = nullptr;
-  bool is_recorded = false;  // StageFactory::records
+  bool uses_graphs = false;  // StageFactory::can_capture
   Optimizer optimizer = Optimizer::kAdamW;
   const Communicator* communicator = nullptr;  // of the groups; null for a rank that is alone
 };

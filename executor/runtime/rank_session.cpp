@@ -108,7 +108,7 @@ void RankSession::make_runner() {
     }
     runner_.emplace(phase_, communicator_.rank(),
                     RankParts{model_, layers_, stages_, groups_, device_, tied_values(), &other_stages_,
-                              factory_.records(phase_), optimizer_, &communicator_});
+                              factory_.can_capture(phase_), optimizer_, &communicator_});
   }
 }
 

@@ -34,7 +34,7 @@ std::vector<double> ScheduleRunner::answers(const Samples& data, std::span<const
                                             std::int64_t most_tokens) {
   FROSTPIPE_CHECK(!has_begun(), "an evaluation has the pipeline to itself");
   finish_sends();
-  forget_records();  // a memory limit holds in an evaluation too
+  reset_graphs();  // a memory limit holds in an evaluation too
   const auto size = static_cast<std::size_t>(parts().stages.begin()->second->answer_size());
   std::vector<double> answers(samples.size() * size, 0.0);
   const std::vector<int> by_length = sorted_by_length(data, samples);

@@ -30,11 +30,11 @@ struct ScheduleRunner::Iteration {
   StageCompute& compute(int stage) const { return *parts.stages.at(stage); }
 };
 
-/// Tensors that a record reads and makes, and that others make and read.
-struct ScheduleRunner::Recorded {
+/// Tensors that graphs read and make, and that others make and read.
+struct ScheduleRunner::GraphTensors {
   std::map<Action, at::Tensor> received{};  // by RECV
   StageTensors outputs{}, input_gradients{};
-  std::optional<GradientStep> gradient_step{};  // between iterations, where it is recorded
+  std::optional<GradientStep> gradient_step{};  // between iterations, where it is captured
 };
 
 }  // namespace frostpipe

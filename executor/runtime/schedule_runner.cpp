@@ -51,10 +51,10 @@ ScheduleRunner::ScheduleRunner(const Phase& phase, int rank, const RankParts& pa
   const Schedule schedule = schedule_of(phase);
   num_micro_batches_ = schedule.num_micro_batches;
   body_ = schedule.body[pipeline_rank];
-  if (parts.is_recorded) {
-    record_ = std::make_unique<IterationRecord>(parts.device);
-    records_update_ = records_update(phase, parts.optimizer);
-    if (std::ranges::none_of(body_, [this](const Action& action) { return is_recorded(action); })) record_.reset();
+  if (parts.uses_graphs) {
+    graphs_ = std::make_unique<IterationGraphs>(parts.device);
+    captures_update_ = captures_update(phase, parts.optimizer);
+    if (std::ranges::none_of(body_, [this](const Action& action) { return is_captured(action); })) graphs_.reset();
   }
   overlaps_ = !schedule.epilogue.empty();
   if (overlaps_) {
@@ -163,7 +163,7 @@ void ScheduleRunner::issue(Iteration& iteration, const Action& action) {
 }
 
 void ScheduleRunner::perform(Iteration& iteration, const Action& action) try {
-  is_recorded(action) ? issue_recorded(iteration, action) : issue(iteration, action);
+  is_captured(action) ? issue_captured(iteration, action) : issue(iteration, action);
   if (action.kind != ActionKind::optimizer_step) return;
   has_whole_weights_ = parts().device.torch_device().is_cpu();
   if (iteration.gradient_step->is_done()) updates_ = iteration.step + 1;
@@ -198,7 +198,7 @@ IterationResult ScheduleRunner::run_iteration(const MiniBatch& batch, const Mini
                                               const IterationUpdate& update, Trace& trace, bool drains) {
   std::unique_ptr<Iteration> now = std::move(begun_), coming;
   std::vector<Action> actions;
-  if (record_ && !record_->begin(batch.lengths)) recorded_ = std::make_unique<Recorded>();
+  if (graphs_ && !graphs_->begin(batch.lengths)) graph_tensors_ = std::make_unique<GraphTensors>();
   if (!now) {
     now = begin(batch, overlaps_ ? nullptr : next, step);
     actions = prologue_;
@@ -234,7 +234,7 @@ IterationResult ScheduleRunner::run_iteration(const MiniBatch& batch, const Mini
   for (std::size_t i = 0; i < performed.size(); ++i)
     trace.spans.push_back({rank_, step, performed[i], marks[i], marks[i + 1]});
   const IterationResult result = now->gradient_step->result();
-  if (record_ && records_update_) recorded_->gradient_step.emplace(std::move(*now->gradient_step));
+  if (graphs_ && captures_update_) graph_tensors_->gradient_step.emplace(std::move(*now->gradient_step));
   return result;
 }
 

@@ -8,7 +8,7 @@
 
 #include "executor/loading/samples.h"
 #include "executor/runtime/gradient_step.h"
-#include "executor/runtime/iteration_record.h"
+#include "executor/runtime/iteration_graphs.h"
 #include "executor/runtime/message_exchange.h"
 #include "executor/runtime/rank_parts.h"
 #include "plan/batch.h"
@@ -52,26 +52,26 @@ class ScheduleRunner {
 
  private:
   struct Iteration;
-  struct Recorded;
+  struct GraphTensors;
 
   void perform(Iteration& iteration, const Action& action);
   /// Waits for the device. Throws PeerLost where it may have gone on without what others were to send.
   void require_whole();
-  /// Without records and the names of errors.
+  /// Without graphs and the names of errors.
   void issue(Iteration& iteration, const Action& action);
-  /// By the record, which may be made of it now.
-  void issue_recorded(Iteration& iteration, const Action& action);
+  /// By a graph, or now captured as one.
+  void issue_captured(Iteration& iteration, const Action& action);
   /// What computes, but for wholly frozen stages that send to another rank: what they make may outlast the iteration.
-  bool is_recorded(const Action& action) const;
+  bool is_captured(const Action& action) const;
   void forward(Iteration& iteration, const Action& action);
   void backward(Iteration& iteration, const Action& action);
   /// An iteration from its first action on. `next`: to read ahead.
   std::unique_ptr<Iteration> begin(const MiniBatch& batch, const MiniBatch* next, int step);
-  /// And their memory.
-  void forget_records();
-  /// Its gradient step, where it is recorded with the iteration.
+  /// Gives up graphs, with their memory.
+  void reset_graphs();
+  /// Its gradient step, which is captured with the iteration or made anew.
   void begin_gradient_step(Iteration& iteration, const IterationUpdate& update);
-  /// To receive into: where the action that takes it is recorded, the same in each iteration.
+  /// To receive into: where the action that takes it is captured, the same tensor in each iteration.
   at::Tensor make_received(const Action& receive, std::int64_t tokens);
   /// What all iterations share.
   const RankParts& parts() const { return parts_.front(); }
@@ -95,9 +95,9 @@ class ScheduleRunner {
   RankMessages messages_;  // of one iteration
   SendsAhead ahead_;
   std::unique_ptr<Iteration> begun_;
-  bool records_update_ = false;              // with forwards and backwards
-  std::unique_ptr<IterationRecord> record_;  // null where iterations are not recorded
-  std::unique_ptr<Recorded> recorded_;       // tensors of the record
+  bool captures_update_ = false;             // with forwards and backwards
+  std::unique_ptr<IterationGraphs> graphs_;  // null where there are none
+  std::unique_ptr<GraphTensors> graph_tensors_;
   std::optional<int> updates_;
   bool has_whole_weights_ = true;
 };

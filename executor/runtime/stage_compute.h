@@ -71,9 +71,9 @@ class StageFactory {
   virtual ~StageFactory() = default;
   /// Weights uninitialised. `slice`: of what tensor ranks share of it.
   virtual LayerState make_layer(int layer, bool trains, const TensorSlice& slice) const = 0;
-  /// Iterations of the phase may be recorded: with samples of equal lengths, in the same order, its stages then do the
-  /// same work on the same tensors.
-  virtual bool records(const Phase&) const { return false; }
+  /// Iterations of the phase may be captured as CUDA graphs: with samples of equal lengths, in the same order, its
+  /// stages then do the same work on the same tensors.
+  virtual bool can_capture(const Phase&) const { return false; }
   /// Stage `stage` of the phase; `layers` holds at least its layers and outlives it. `ranks`: that share the layers.
   virtual std::unique_ptr<StageCompute> make_stage(const Phase& phase, int stage, std::map<int, LayerState>& layers,
                                                    const TensorRanks& ranks) const = 0;

@@ -20,7 +20,7 @@
 #include "executor/models/task.h"
 #include "executor/models/weight_gradients.h"
 #include "executor/runtime/cached_share.h"
-#include "executor/runtime/iteration_record.h"
+#include "executor/runtime/iteration_graphs.h"
 #include "plan/stages.h"
 #include "plan/token_slices.h"
 #include "profiles/error.h"
@@ -32,7 +32,7 @@ namespace {
 class TransformerStage final : public StageCompute {
  public:
   TransformerStage(const TransformerStageInputs& inputs, const Phase& phase, int stage,
-                   std::map<int, LayerState>& layers, const TensorRanks& ranks, bool is_recorded)
+                   std::map<int, LayerState>& layers, const TensorRanks& ranks, bool uses_graphs)
       : config_(inputs.config),
         model_(inputs.model),
         data_(inputs.data),
@@ -44,10 +44,10 @@ class TransformerStage final : public StageCompute {
         range_(phase.partition[stage]),
         first_trainable_layer_(phase.first_trainable_layer),
         last_(stage + 1 == num_stages(phase)),
-        is_recorded_(is_recorded),
-        records_update_(is_recorded &&
-                        records_update(phase, inputs.num_moments > 0 ? Optimizer::kAdamW : Optimizer::kSgd)),
-        loader_(data_, types_.computed, device_, /*with_input=*/range_.begin == 0, /*in_place=*/is_recorded) {
+        uses_graphs_(uses_graphs),
+        captures_update_(uses_graphs &&
+                         captures_update(phase, inputs.num_moments > 0 ? Optimizer::kAdamW : Optimizer::kSgd)),
+        loader_(data_, types_.computed, device_, /*with_input=*/range_.begin == 0, /*in_place=*/uses_graphs) {
     for (int layer = range_.begin; layer < range_.end; ++layer) {
       if (layer < first_trainable_layer_) {
         compute_in(layers_.at(layer), types_.frozen);
@@ -61,7 +61,7 @@ class TransformerStage final : public StageCompute {
     recomputes_ =
         std::any_of(segments_.begin(), segments_.end(), [](const RecomputeSegment& one) { return one.recomputed; });
     trains_ = stage >= first_trainable_stage;
-    if (is_recorded_ && last_) loss_of_records_ = at::zeros({}, at::TensorOptions().dtype(at::kDouble).device(device_));
+    if (uses_graphs_ && last_) captured_loss_ = at::zeros({}, at::TensorOptions().dtype(at::kDouble).device(device_));
     sends_backward_ = stage > first_trainable_stage;
     if (!phase.cache.on) return;
     FROSTPIPE_CHECK(inputs.cache, "a phase with a cache has one");
@@ -79,7 +79,7 @@ class TransformerStage final : public StageCompute {
   void begin_iteration(const MiniBatch& batch, SampleRange share, const MiniBatch* next,
                        SampleRange next_share) override {
     batch_ = &batch;
-    loss_ = is_recorded_ && last_ ? loss_of_records_.zero_() : at::Tensor();
+    loss_ = uses_graphs_ && last_ ? captured_loss_.zero_() : at::Tensor();
     used_.clear();
     for (int layer = frozen_end(); layer < range_.end; ++layer) used_[layer] = used_parameters(layers_.at(layer));
     loader_.begin_iteration(batch, share, next, next_share);
@@ -111,7 +111,7 @@ class TransformerStage final : public StageCompute {
       logits = loss_sum(config_, logits, batch, label_smoothing_, tensor_ranks_) /
                static_cast<double>(batch_->samples.size());
       const at::Tensor loss = logits.detach().to(at::kDouble);  // added on the device: nobody waits for it here
-      loss_ = is_recorded_ ? loss_.add_(loss) : loss_.defined() ? loss_ + loss : loss;
+      loss_ = uses_graphs_ ? loss_.add_(loss) : loss_.defined() ? loss_ + loss : loss;
       activation = at::Tensor();
     }
     if (batch.sliced && is_last(batch)) drop_key_values(part.micro_batch);
@@ -147,7 +147,7 @@ class TransformerStage final : public StageCompute {
   void weight_gradient(Part part) override { before_weights_.extract(part).mapped().compute(); }
 
   at::Tensor looked_up_rows() const override {
-    if (records_update_) return {};  // their number changes
+    if (captures_update_) return {};  // their number changes
     std::vector<std::int64_t> tokens = data_.distinct_tokens(batch_->samples);
     if (tokens.empty()) return {};
     const TensorSlice& slice = layers_.at(0).slice;
@@ -305,7 +305,7 @@ class TransformerStage final : public StageCompute {
   int first_trainable_layer_;
   std::vector<TokenRange> slices_;  // of every sample; one: all of it
   bool last_;
-  bool is_recorded_, records_update_;
+  bool uses_graphs_, captures_update_;
   BatchLoader loader_;
   std::vector<RecomputeSegment> segments_;  // of the layers that train
   bool recomputes_ = false;
@@ -323,7 +323,7 @@ class TransformerStage final : public StageCompute {
   std::map<Part, InFlight> in_flight_;              // from F to B or I
   std::map<Part, WeightGradients> before_weights_;  // from I to W
   at::Tensor loss_;                                 // undefined before the first micro-batch
-  at::Tensor loss_of_records_;                      // in place of it: the same in each iteration, 0 before the first
+  at::Tensor captured_loss_;  // in place of it with graphs: the same tensor in each iteration, 0 before the first
 };
 
 }  // namespace
@@ -333,14 +333,14 @@ LayerState TransformerStageFactory::make_layer(int layer, bool trains, const Ten
                           inputs_.num_moments, slice);
 }
 
-bool TransformerStageFactory::records(const Phase& phase) const {
-  return inputs_.cuda_graphs && inputs_.device.is_cuda() && !why_not_recorded(phase, inputs_.config.dropout);
+bool TransformerStageFactory::can_capture(const Phase& phase) const {
+  return inputs_.cuda_graphs && inputs_.device.is_cuda() && !why_not_captured(phase, inputs_.config.dropout);
 }
 
 std::unique_ptr<StageCompute> TransformerStageFactory::make_stage(const Phase& phase, int stage,
                                                                   std::map<int, LayerState>& layers,
                                                                   const TensorRanks& ranks) const {
-  return std::make_unique<TransformerStage>(inputs_, phase, stage, layers, ranks, records(phase));
+  return std::make_unique<TransformerStage>(inputs_, phase, stage, layers, ranks, can_capture(phase));
 }
 
 }  // namespace frostpipe

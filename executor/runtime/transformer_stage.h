@@ -18,7 +18,7 @@ struct TransformerStageInputs {
   int num_moments = 0;               // that the optimizer keeps
   ActivationCache* cache = nullptr;  // null: no phase may use one
   double label_smoothing = 0;
-  bool cuda_graphs = false;  // on CUDA: iterations are recorded where they can be
+  bool cuda_graphs = false;  // on CUDA: iterations are CUDA graphs where they can be
 };
 
 /// Stages of a Transformer.
@@ -26,7 +26,7 @@ class TransformerStageFactory final : public StageFactory {
  public:
   explicit TransformerStageFactory(const TransformerStageInputs& inputs) : inputs_(inputs) {}
   LayerState make_layer(int layer, bool trains, const TensorSlice& slice) const override;
-  bool records(const Phase& phase) const override;
+  bool can_capture(const Phase& phase) const override;
   std::unique_ptr<StageCompute> make_stage(const Phase& phase, int stage, std::map<int, LayerState>& layers,
                                            const TensorRanks& ranks) const override;
 

@@ -7,7 +7,7 @@
 
 #include "executor/communication/arrival.h"
 #include "executor/communication/store_rendezvous.h"
-#include "executor/runtime/iteration_record.h"
+#include "executor/runtime/iteration_graphs.h"
 #include "executor/training/freeze_controller.h"
 #include "executor/training/policy/largest_file.h"
 #include "executor/training/policy/run_clock.h"
@@ -34,7 +34,7 @@ InputsFound check_inputs(const TrainOptions& options) {
     found.notes.push_back(note);
   if (options.cuda_graphs) {
     for (std::size_t i = 0; i < options.plan.phases.size(); ++i)
-      if (const auto why = why_not_recorded(options.plan.phases[i], options.dropout))
+      if (const auto why = why_not_captured(options.plan.phases[i], options.dropout))
         found.notes.push_back(fmt::format("--cuda-graphs: phase {} does without: {}", i, *why));
   }
   if (!options.emulation) {  // a rehearsal saves no model

@@ -57,14 +57,14 @@ TEST(RanksOnDevice, SchedulesOfOneStagePerRank) {
 }
 
 /// As CUDA graphs.
-TEST(RanksOnDevice, RecordedIterations) {
-  pass_on_device({{"IterationRecord.GradientsOnOneRankEqualOneProcess", 1},
-                  {"IterationRecord.GradientsOnTwoRanksEqualOneProcess", 2},
-                  {"IterationRecord.GradientsOnTwoRanksWithReplicasEqualOneProcess", 4},
-                  {"IterationRecord.GradientsOfEveryHeadEqualOneProcess", 2},
-                  {"IterationRecord.StepsOfAPipelineAreThoseWithout", 2},
-                  {"IterationRecord.StepsOfReplicasAreThoseWithout", 2},
-                  {"IterationRecord.StepsOfAVWithReplicasAreThoseWithout", 4}});
+TEST(RanksOnDevice, CudaGraphs) {
+  pass_on_device({{"IterationGraphs.GradientsOnOneRankEqualOneProcess", 1},
+                  {"IterationGraphs.GradientsOnTwoRanksEqualOneProcess", 2},
+                  {"IterationGraphs.GradientsOnTwoRanksWithReplicasEqualOneProcess", 4},
+                  {"IterationGraphs.GradientsOfEveryHeadEqualOneProcess", 2},
+                  {"IterationGraphs.StepsOfAPipelineAreThoseWithout", 2},
+                  {"IterationGraphs.StepsOfReplicasAreThoseWithout", 2},
+                  {"IterationGraphs.StepsOfAVWithReplicasAreThoseWithout", 4}});
 }
 
 /// Where iterations overlap.

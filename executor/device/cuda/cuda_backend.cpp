@@ -180,7 +180,7 @@ class CudaDevice final : public ComputeDevice {
   Bytes live_bytes() override { return requested(index_).current - bytes_for_cublas(); }
   Bytes peak_bytes() override { return requested(index_).peak - bytes_for_cublas(); }
   void reset_peak() override { allocator::resetPeakStats(index_); }
-  std::unique_ptr<RecordedWork> record_work() override {
+  std::unique_ptr<DeviceGraphs> make_graphs() override {
     if (!graph_stream_) {
       graph_stream_ = c10::cuda::getStreamFromPool(/*isHighPriority=*/false, index_);
       const c10::cuda::CUDAStreamGuard on_stream(*graph_stream_);

@@ -10,12 +10,12 @@
 namespace frostpipe {
 namespace {
 
-class CudaGraphs final : public RecordedWork {
+class CudaGraphs final : public DeviceGraphs {
  public:
   explicit CudaGraphs(const c10::cuda::CUDAStream& stream) : stream_(stream) {}
 
   /// Other threads go on as they like: the backward computes in one of LibTorch's, and NCCL watches from another.
-  void record(const std::function<void()>& work) override {
+  void capture(const std::function<void()>& work) override {
     auto graph = std::make_unique<at::cuda::CUDAGraph>();
     const c10::cuda::CUDAStreamGuard on_stream(stream_);
     graph->capture_begin(pool_, cudaStreamCaptureModeThreadLocal);
@@ -29,7 +29,7 @@ class CudaGraphs final : public RecordedWork {
     graphs_.push_back(std::move(graph));
   }
 
-  void replay(std::size_t record) override { graphs_.at(record)->replay(); }
+  void replay(std::size_t graph) override { graphs_.at(graph)->replay(); }
 
  private:
   /// Where a call that is not permitted has ended the capture, LibTorch leaves its allocators as if it went on: they
@@ -38,7 +38,7 @@ class CudaGraphs final : public RecordedWork {
     try {
       graph.capture_end();
       return;
-    } catch (const c10::Error&) {  // what has ended the record is the reason, and is thrown
+    } catch (const c10::Error&) {  // what has ended the capture is the reason, and is thrown
     }
     try {
       c10::cuda::CUDACachingAllocator::endAllocateToPool(stream_.device_index(), pool_);
@@ -56,7 +56,7 @@ class CudaGraphs final : public RecordedWork {
 
 }  // namespace
 
-std::unique_ptr<RecordedWork> make_cuda_graphs(const c10::cuda::CUDAStream& stream) {
+std::unique_ptr<DeviceGraphs> make_cuda_graphs(const c10::cuda::CUDAStream& stream) {
   return std::make_unique<CudaGraphs>(stream);
 }
 

@@ -94,37 +94,37 @@ TEST_P(Devices, MarksAreTheTimesOfTheWorkBetweenThem) {
   EXPECT_LE(marks.back() - marks.front(), end - begin);
 }
 
-/// Each replay works on the values of its time, in memory of its own. Oracle: the same work as it comes. The CPU
-/// records nothing.
-TEST_P(Devices, DoRecordedWorkWhenItIsReplayed) {
-  const std::unique_ptr<RecordedWork> recorded = device_->record_work();
-  ASSERT_EQ(recorded != nullptr, GetParam() == "cuda");
-  if (!recorded) return;
+/// Each replay works on the values of its time, in memory of its own. Oracle: the same work done eagerly. The CPU has
+/// no graphs.
+TEST_P(Devices, DoCapturedWorkWhenItIsReplayed) {
+  const std::unique_ptr<DeviceGraphs> graphs = device_->make_graphs();
+  ASSERT_EQ(graphs != nullptr, GetParam() == "cuda");
+  if (!graphs) return;
   const at::TensorOptions options = at::TensorOptions().dtype(at::kFloat).device(device_->torch_device());
   const at::Tensor input = at::full({3}, 2.0, options), sum = at::zeros({3}, options);
   at::Tensor between;
   input.square().add(1);  // the first use of its kernels
   sum.add_(input - input);
-  recorded->record([&] { between = input.square(); });
-  recorded->record([&] { sum.add_(between.add(1)); });
+  graphs->capture([&] { between = input.square(); });
+  graphs->capture([&] { sum.add_(between.add(1)); });
   EXPECT_EQ(sum.sum().item<float>(), 0) << "nothing is done yet";
   double expected = 0;
   for (const double value : {2.0, 3.0, 5.0}) {
     input.fill_(value);
-    recorded->replay(0);
-    const at::Tensor others = at::full({1024}, 7.0, options);  // do not get the record's memory
-    recorded->replay(1);
+    graphs->replay(0);
+    const at::Tensor others = at::full({1024}, 7.0, options);  // do not get the graphs' memory
+    graphs->replay(1);
     expected += 3 * (value * value + 1);
     EXPECT_EQ(sum.sum().item<double>(), expected) << value;
   }
 }
 
-/// A record in which the host would wait is none, and leaves the device as it was.
-TEST_P(Devices, RefuseToWaitInRecordedWork) {
-  const std::unique_ptr<RecordedWork> recorded = device_->record_work();
-  if (!recorded) return;
+/// A capture in which the host would wait fails, and leaves the device as it was.
+TEST_P(Devices, RefuseToWaitWhileCapturing) {
+  const std::unique_ptr<DeviceGraphs> graphs = device_->make_graphs();
+  if (!graphs) return;
   const at::Tensor one = at::ones({}, at::TensorOptions().dtype(at::kFloat).device(device_->torch_device()));
-  EXPECT_THROW(recorded->record([&] { one.item<float>(); }), c10::Error);
+  EXPECT_THROW(graphs->capture([&] { one.item<float>(); }), c10::Error);
   EXPECT_EQ((one + one).item<float>(), 2);
 }
 

@@ -14,9 +14,9 @@
 #include "executor/device/device.h"
 #include "profiles/error.h"
 #include "profiles/steady_clock.h"
+#include "tests/executor/fake_gpu/fake_graphs.h"
 #include "tests/executor/fake_gpu/fake_memory.h"
 #include "tests/executor/fake_gpu/fake_nccl.h"
-#include "tests/executor/fake_gpu/fake_record.h"
 #include "tests/executor/fake_gpu/fake_runtime.h"
 
 namespace frostpipe::test {
@@ -57,7 +57,7 @@ class FakeGpu final : public ComputeDevice {
   Bytes live_bytes() override { return FakeMemory::live_bytes(index_); }
   Bytes peak_bytes() override { return FakeMemory::peak_bytes(index_); }
   void reset_peak() override { FakeMemory::reset_peak(index_); }
-  std::unique_ptr<RecordedWork> record_work() override { return make_fake_graphs(); }
+  std::unique_ptr<DeviceGraphs> make_graphs() override { return make_fake_graphs(); }
   void release_kept_memory() override {}
 
  private:

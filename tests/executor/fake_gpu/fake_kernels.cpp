@@ -17,9 +17,9 @@
 #include <utility>
 #include <vector>
 
+#include "tests/executor/fake_gpu/fake_graphs.h"
 #include "tests/executor/fake_gpu/fake_kernels.h"
 #include "tests/executor/fake_gpu/fake_memory.h"
-#include "tests/executor/fake_gpu/fake_record.h"
 #include "tests/executor/fake_gpu/fake_runtime.h"
 
 namespace frostpipe::test {
@@ -70,7 +70,7 @@ class Call {
     for (Pair& pair : pairs_) follow(pair);
     for (c10::IValue& result : kernel_stack) stack_.push_back(from_kernels(result));
     if (waits()) FakeStream::wait();
-    if (FakeRecord::is_open()) note(stand_ins(arguments));
+    if (FakeCapture::is_open()) note(stand_ins(arguments));
   }
 
  private:
@@ -85,7 +85,7 @@ class Call {
 
   /// The same again, to where its results are now.
   void note(const torch::jit::Stack& arguments) {
-    FakeRecord::add([op = op_, arguments, results = results_] {
+    FakeCapture::add([op = op_, arguments, results = results_] {
       torch::jit::Stack stack = arguments;
       op.callBoxedForDispatchKey(c10::DispatchKey::CPU, stack);
       auto to = results.begin();
@@ -132,7 +132,7 @@ class Call {
       has_host_indices_ |= takes_host_tensors();
       TORCH_CHECK((tensor.dim() == 0 && !is_in_list) || takes_host_tensors(), op_.schema().name(),
                   ": Expected all tensors to be on the same device, but found at least two devices, cuda and cpu");
-      return FakeRecord::is_open() ? tensor.clone() : tensor;  // a launch takes the value along
+      return FakeCapture::is_open() ? tensor.clone() : tensor;  // a launch takes the value along
     }
     pairs_.push_back({tensor, for_kernels(tensor), is_written});
     return pairs_.back().of_kernels;
@@ -219,7 +219,7 @@ at::Tensor& copy(at::Tensor& to, const at::Tensor& from, bool non_blocking) {
   if (to.numel() == 0) return to;
   same(to).copy_(same(from));
   if (to.is_cuda() && from.is_cuda()) {
-    if (FakeRecord::is_open()) FakeRecord::add([to = same(to), from = same(from)] { to.copy_(from); });
+    if (FakeCapture::is_open()) FakeCapture::add([to = same(to), from = same(from)] { to.copy_(from); });
     return to;
   }
   const at::Tensor& host = to.is_cuda() ? from : to;
@@ -242,7 +242,7 @@ const at::Tensor& resize(const at::Tensor& tensor, at::IntArrayRef size, std::op
     c10::StorageImpl& storage = *own->unsafe_storage().unsafeGetStorageImpl();
     const c10::DeviceGuard guard(tensor.device());
     c10::DataPtr larger = FakeMemory::allocator().allocate(needed);
-    TORCH_CHECK(storage.nbytes() == 0 || !FakeRecord::is_open(), "the fake records no tensor that grows");
+    TORCH_CHECK(storage.nbytes() == 0 || !FakeCapture::is_open(), "the fake captures no tensor that grows");
     if (storage.nbytes() > 0)
       std::memcpy(FakeMemory::for_kernels(larger.get()), FakeMemory::for_kernels(storage.data()), storage.nbytes());
     storage.set_data_ptr_noswap(std::move(larger));

@@ -13,8 +13,8 @@
 #include <utility>
 #include <vector>
 
+#include "tests/executor/fake_gpu/fake_graphs.h"
 #include "tests/executor/fake_gpu/fake_memory.h"
-#include "tests/executor/fake_gpu/fake_record.h"
 
 namespace frostpipe::test {
 namespace {
@@ -102,7 +102,7 @@ struct RegisterAllocator {
 }  // namespace
 
 void FakeStream::wait() {
-  TORCH_CHECK(!FakeRecord::is_open(), "operation not permitted when stream is capturing");
+  TORCH_CHECK(!FakeCapture::is_open(), "operation not permitted when stream is capturing");
   if (std::getenv("FROSTPIPE_CUDA_REPORT_WAITS")) TORCH_WARN("called a synchronizing CUDA operation");
   complete();
 }
@@ -120,14 +120,14 @@ void FakeStream::complete() {
 }
 
 void FakeStream::will_read(const void* pinned, std::size_t bytes) {
-  TORCH_CHECK(!FakeRecord::is_open(), "a replay would read what the host keeps for another copy by then");
+  TORCH_CHECK(!FakeCapture::is_open(), "a replay would read what the host keeps for another copy by then");
   Underway& underway = Underway::instance();
   const std::lock_guard lock(underway.mutex);
   underway.reads.push_back({pinned, bytes_at(pinned, bytes)});
 }
 
 void FakeStream::will_write(void* pinned, std::size_t bytes) {
-  TORCH_CHECK(!FakeRecord::is_open(), "a replay would write what the host keeps for another copy by then");
+  TORCH_CHECK(!FakeCapture::is_open(), "a replay would write what the host keeps for another copy by then");
   Underway& underway = Underway::instance();
   const std::lock_guard lock(underway.mutex);
   underway.writes.push_back({pinned, bytes_at(pinned, bytes)});

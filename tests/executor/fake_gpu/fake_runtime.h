@@ -12,7 +12,7 @@ struct FakeStream {
   /// FROSTPIPE_CUDA_REPORT_WAITS it is told of, in LibTorch's words.
   static void wait();
   /// The same, without a word, of a thread that waits for an event, beside the one that issues: not refused while that
-  /// records.
+  /// captures.
   static void complete();
   /// To be copied from page-locked memory, which the host may not write until it has waited.
   static void will_read(const void* pinned, std::size_t bytes);

@@ -110,8 +110,8 @@ void check_gradients(Job& job, const Phase& phase, DType dtype, int num_samples)
   const MiniBatch batch = mini_batch(data, order, num_samples, 0);
   RankSession session = job.session(data, Optimizer::kSgd, dtype);
   start(session, phase, job.config);
-  // By records: done as it comes, recorded, and replayed.
-  for (const std::string how : job.cuda_graphs ? std::vector{"", ", recorded", ", replayed"} : std::vector{""}) {
+  // By graphs: eagerly, when they are captured, and replayed.
+  for (const std::string how : job.cuda_graphs ? std::vector{"", ", captured", ", replayed"} : std::vector{""}) {
     for (auto& [layer, state] : session.layers())
       if (state.trains()) state.gradients.zero_();
     Trace trace;

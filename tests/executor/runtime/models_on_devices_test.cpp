@@ -16,6 +16,7 @@
 #include "profiles/error.h"
 #include "tests/executor/random_weights.h"
 #include "tests/executor/runtime/job.h"
+#include "tests/executor/runtime/repeated_steps.h"
 #include "tests/executor/small_model.h"
 #include "tests/executor/test_device.h"
 #include "tests/executor/wrapped_device.h"
@@ -24,7 +25,6 @@ namespace frostpipe::test {
 namespace {
 
 constexpr int kSamples = 8;
-constexpr int kLengthsRepeatAfter = 7;  // samples, of small_samples
 
 /// Two heads of 64 values, which fused attention takes.
 std::vector<TransformerConfig> wide_configs() {
@@ -214,17 +214,17 @@ TEST_P(ModelsOnDevices, KeepLayersAfterALossWhoseUpdateIsDone) {
   }
 }
 
-class CountedReplays final : public RecordedWork {
+class CountedReplays final : public DeviceGraphs {
  public:
-  CountedReplays(std::unique_ptr<RecordedWork> work, int& count) : work_(std::move(work)), count_(count) {}
-  void record(const std::function<void()>& work) override { work_->record(work); }
-  void replay(std::size_t record) override {
+  CountedReplays(std::unique_ptr<DeviceGraphs> graphs, int& count) : graphs_(std::move(graphs)), count_(count) {}
+  void capture(const std::function<void()>& work) override { graphs_->capture(work); }
+  void replay(std::size_t graph) override {
     ++count_;
-    work_->replay(record);
+    graphs_->replay(graph);
   }
 
  private:
-  std::unique_ptr<RecordedWork> work_;
+  std::unique_ptr<DeviceGraphs> graphs_;
   int& count_;
 };
 
@@ -232,61 +232,31 @@ class CountingDevice final : public WrappedDevice {
  public:
   CountingDevice(std::unique_ptr<ComputeDevice> device, int& replays)
       : WrappedDevice(std::move(device)), replays_(replays) {}
-  std::unique_ptr<RecordedWork> record_work() override {
-    std::unique_ptr<RecordedWork> work = WrappedDevice::record_work();
-    return work ? std::make_unique<CountedReplays>(std::move(work), replays_) : nullptr;
+  std::unique_ptr<DeviceGraphs> make_graphs() override {
+    std::unique_ptr<DeviceGraphs> graphs = WrappedDevice::make_graphs();
+    return graphs ? std::make_unique<CountedReplays>(std::move(graphs), replays_) : nullptr;
   }
 
  private:
   int& replays_;
 };
 
-/// Losses of mini-batches a and b of the same lengths, and of c of others, with a learning rate that changes; and the
-/// weights at the end.
-Outcome train_mini_batches(const std::string& device, const TransformerConfig& config, bool cuda_graphs,
-                           int first_trainable_layer, int& replays) {
-  Job job(RankEnvironment{}, std::make_unique<CountingDevice>(make_device(device, 0), replays));
-  job.train_now(config);
-  job.cuda_graphs = cuda_graphs;
-  const std::unique_ptr<Samples> data = small_samples(config, 2 * kLengthsRepeatAfter);
-  std::vector<int> order(2 * kLengthsRepeatAfter);
-  std::iota(order.begin(), order.end(), 0);
-  const MiniBatch a = mini_batch(*data, order, kLengthsRepeatAfter, 0),
-                  b = mini_batch(*data, order, kLengthsRepeatAfter, 1);
-  const std::vector<int> backwards(order.rbegin(), order.rend());
-  const MiniBatch c = mini_batch(*data, backwards, kLengthsRepeatAfter, 0);
-  EXPECT_EQ(a.lengths, b.lengths);
-  RankSession session = job.session(*data, Optimizer::kAdamW, DType::kFloat32);
-  session.start(small_phase(1, 1, 2, "1F1B", first_trainable_layer), 0,
-                [&](int layer, LayerState& state, std::map<int, OffloadedMoments>&) {
-                  randomise_layer(config, layer, kSeed, state);
-                });
-  Outcome outcome;
-  int step = 0;
-  for (const MiniBatch* const batch : {&a, &b, &a, &b, &c, &b, &a, &c}) {
-    Trace trace;
-    const UpdateRule rule{.learning_rate = 0x1p-10 * (1 + step % 3), .weight_decay = 0.125, .step = step + 1};
-    outcome.losses.push_back(
-        session.runner()->run_iteration(*batch, nullptr, step, {.rule = rule, .gradient_clip = 0.5}, trace).loss);
-    EXPECT_EQ(session.runner()->updates(), ++step);
-  }
-  for (const auto& [layer, state] : session.layers()) outcome.weights[layer] = state.weights.to(at::kCPU, at::kDouble);
-  return outcome;
-}
-
-/// With lengths that stay and change, so that iterations are recorded, replayed and recorded anew. Oracle: the same
-/// without records, within what AdamW makes of the norm's roundings: a gradient that is nothing else, as a key's bias
-/// has, moves by the learning rate.
-TEST_P(ModelsOnDevices, RepeatRecordedIterations) {
+/// A rank alone captures its update too. Oracle: the same without graphs, within what AdamW makes of the norm's
+/// roundings: a gradient that is nothing else, as a key's bias has, moves by the learning rate.
+TEST_P(ModelsOnDevices, ReplayCapturedIterations) {
+  const RepeatedSteps how{.optimizer = Optimizer::kAdamW, .dtype = DType::kFloat32, .learning_rate = 0x1p-10};
   for (const TransformerConfig& config : wide_configs()) {
     for (const int first_trainable_layer : {0, 3}) {
       int replays = 0;
-      const Outcome expected = train_mini_batches(GetParam(), config, false, first_trainable_layer, replays);
+      Job job(RankEnvironment{}, std::make_unique<CountingDevice>(make_device(GetParam(), 0), replays));
+      job.train_now(config);
+      const Phase phase = small_phase(1, 1, 2, "1F1B", first_trainable_layer);
+      const Steps expected = repeated_steps(job, phase, /*cuda_graphs=*/false, how);
       EXPECT_EQ(replays, 0);
-      const Outcome actual = train_mini_batches(GetParam(), config, true, first_trainable_layer, replays);
-      const bool is_one_length = config.family == Family::vit;
-      const int actions = 6;  // F0 B0 F1 B1, the reduction and the update
-      EXPECT_EQ(replays, GetParam() == "cpu" ? 0 : actions * (is_one_length ? 7 : 4)) << name_of(config);
+      const Steps actual = repeated_steps(job, phase, /*cuda_graphs=*/true, how);
+      const int actions = 6;                                        // F0 B0 F1 B1, the reduction and the update
+      const int iterations = config.family == Family::vit ? 7 : 4;  // after the first with their lengths
+      EXPECT_EQ(replays, GetParam() == "cpu" ? 0 : actions * iterations) << name_of(config);
       const std::string what = fmt::format("{} from layer {}: ", name_of(config), first_trainable_layer);
       for (std::size_t step = 0; step < expected.losses.size(); ++step)
         EXPECT_NEAR(actual.losses[step], expected.losses[step], within(1e-4 * expected.losses[step])) << what << step;

@@ -1,4 +1,4 @@
-#include "executor/communication/device_groups.h"
+#include "executor/communication/process_groups.h"
 
 #include <c10/util/Exception.h>
 
@@ -8,29 +8,29 @@
 
 namespace frostpipe {
 
-DeviceGroups::DeviceGroups() = default;
-DeviceGroups::~DeviceGroups() { wait(); }
+ProcessGroups::ProcessGroups() = default;
+ProcessGroups::~ProcessGroups() { wait(); }
 
-void DeviceGroups::add(const c10::intrusive_ptr<c10d::Backend>& backend) {
+void ProcessGroups::add(const c10::intrusive_ptr<c10d::Backend>& backend) {
   const std::lock_guard lock(mutex_);
   std::erase_if(backends_, [](const auto& known) { return known.expired(); });
   backends_.emplace_back(backend);
   if (have_ended_) start_to_end(backend);
 }
 
-void DeviceGroups::begin_to_end() {
+void ProcessGroups::begin_to_end() {
   const std::lock_guard lock(mutex_);
   if (have_ended_.exchange(true)) return;  // known before any work goes on without its message
   for (const auto& known : backends_)
     if (const auto backend = known.lock()) start_to_end(backend);
 }
 
-void DeviceGroups::end() {
+void ProcessGroups::end() {
   begin_to_end();
   wait();
 }
 
-void DeviceGroups::wait() {
+void ProcessGroups::wait() {
   std::vector<std::thread> ending;
   {
     const std::lock_guard lock(mutex_);
@@ -40,7 +40,7 @@ void DeviceGroups::wait() {
 }
 
 /// Whoever waits for one that cannot be ended is ended by the launcher.
-void DeviceGroups::start_to_end(c10::intrusive_ptr<c10d::Backend> backend) {
+void ProcessGroups::start_to_end(c10::intrusive_ptr<c10d::Backend> backend) {
   ending_.emplace_back([backend = std::move(backend)] {
     try {
       backend->abort();

@@ -1,4 +1,4 @@
-#include "executor/runtime/iteration_record.h"
+#include "executor/runtime/iteration_graphs.h"
 
 #include <ATen/ops/empty.h>
 #include <ATen/ops/tensor.h>
@@ -11,7 +11,7 @@
 
 namespace frostpipe {
 
-std::optional<std::string> why_not_recorded(const Phase& phase, double dropout) {
+std::optional<std::string> why_not_captured(const Phase& phase, double dropout) {
   if (phase.layout.tensor_parallel_size > 1) return "tensor ranks share the layers";
   if (phase.cache.on) return "it reads a cache";
   if (num_slices(phase) > 1) return "samples are cut into token slices";
@@ -20,34 +20,31 @@ std::optional<std::string> why_not_recorded(const Phase& phase, double dropout) 
   return std::nullopt;
 }
 
-bool records_update(const Phase& phase, Optimizer optimizer) {
+bool captures_update(const Phase& phase, Optimizer optimizer) {
   return num_ranks(phase.layout) == 1 && optimizer == Optimizer::kAdamW;
 }
 
-bool IterationRecord::begin(const std::vector<std::int64_t>& lengths) {
+bool IterationGraphs::begin(const std::vector<std::int64_t>& lengths) {
   next_action_ = 0;
-  copies_.rewind();
-  const bool is_same = lengths == lengths_;
-  if (!is_same) {
-    forget();
+  if (lengths != lengths_) {
+    reset();
     lengths_ = lengths;
-  } else if (mode_ == Mode::first) {
-    device_.release_kept_memory();  // records have memory of their own
-    mode_ = Mode::record;
-  } else {
-    mode_ = Mode::replay;
+    return false;
   }
-  return is_same;
+  copies_.rewind();
+  if (mode_ == Mode::eager) device_.release_kept_memory();  // graphs have a memory pool of their own
+  mode_ = mode_ == Mode::eager ? Mode::capture : Mode::replay;
+  return true;
 }
 
-void IterationRecord::forget() {
+void IterationGraphs::reset() {
   lengths_.clear();
   copies_.clear();
-  work_ = device_.record_work();
-  mode_ = Mode::first;
+  graphs_ = device_.make_graphs();
+  mode_ = Mode::eager;
 }
 
-UpdateRule IterationRecord::on_device(const UpdateRule& rule) {
+UpdateRule IterationGraphs::on_device(const UpdateRule& rule) {
   const at::TensorOptions options = at::TensorOptions().dtype(at::kFloat);
   if (!rate_and_step_.defined()) rate_and_step_ = at::empty({2}, options.device(device_.torch_device()));
   const at::Tensor values = at::tensor({rule.learning_rate, static_cast<double>(rule.step)}, options);
@@ -57,17 +54,14 @@ UpdateRule IterationRecord::on_device(const UpdateRule& rule) {
   return there;
 }
 
-void IterationRecord::run(const std::function<void()>& perform) {
+void IterationGraphs::run(const std::function<void()>& perform) {
   const std::size_t action = next_action_++;
-  if (mode_ == Mode::first) {
-    const DeviceCopies::Keep keep(copies_);
-    return perform();
+  if (mode_ != Mode::replay) {
+    const DeviceCopies::Pass pass(copies_);
+    if (mode_ == Mode::eager) return perform();
+    graphs_->capture(perform);
   }
-  if (mode_ == Mode::record) {
-    const DeviceCopies::Reuse reuse(copies_);
-    work_->record(perform);
-  }
-  work_->replay(action);
+  graphs_->replay(action);
 }
 
 }  // namespace frostpipe

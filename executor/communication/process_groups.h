@@ -13,11 +13,11 @@ class Backend;
 namespace frostpipe {
 
 /// c10d's groups of a rank, which end together. Any thread may call it.
-class DeviceGroups {
+class ProcessGroups {
  public:
-  DeviceGroups();
+  ProcessGroups();
   /// Waits for those that are being ended.
-  ~DeviceGroups();
+  ~ProcessGroups();
   bool have_ended() const { return have_ended_; }
   /// A group that comes too late ends at once.
   void add(const c10::intrusive_ptr<c10d::Backend>& backend);
