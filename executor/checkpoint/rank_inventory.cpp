@@ -60,12 +60,39 @@ bool knows_the_run(const RankInventory& inventory) {
   return inventory.step >= 0 && !inventory.trainable.empty() && inventory.num_recorded >= inventory.step;
 }
 
+std::optional<double> norm_of_next_step(const std::vector<RankInventory>& inventories, const RankInventory& own) {
+  if (!own.lacks_norm) return std::nullopt;
+  for (const RankInventory& other : inventories)
+    if (other.step == own.step + 1 && other.phase_from == own.phase_from && knows_the_run(other))
+      return other.gradient_norm;
+  return std::nullopt;
+}
+
+std::vector<RankInventory> with_completed_steps(const std::vector<RankInventory>& inventories) {
+  std::vector<RankInventory> completed = inventories;
+  for (RankInventory& inventory : completed) {
+    const std::optional<double> norm = norm_of_next_step(inventories, inventory);
+    if (!norm) continue;
+    ++inventory.step;
+    inventory.gradient_norm = norm;
+    inventory.lacks_norm = false;
+  }
+  return completed;
+}
+
 std::string to_text(const RankInventory& inventory) {
   nlohmann::json offloaded = nlohmann::json::array();
   for (const auto& [layer, slice] : inventory.offloaded) offloaded.push_back({layer, to_numbers(slice)});
-  return nlohmann::json{inventory.step,   inventory.phase_from, inventory.num_recorded,
-                        inventory.layers, inventory.trainable,  to_numbers(inventory.slice),
-                        offloaded}
+  const nlohmann::json norm = inventory.gradient_norm ? nlohmann::json(*inventory.gradient_norm) : nlohmann::json();
+  return nlohmann::json{inventory.step,
+                        inventory.phase_from,
+                        inventory.num_recorded,
+                        inventory.layers,
+                        inventory.trainable,
+                        to_numbers(inventory.slice),
+                        offloaded,
+                        norm,
+                        inventory.lacks_norm}
       .dump();
 }
 
@@ -74,6 +101,8 @@ RankInventory inventory_from_text(const std::string& text) {
   RankInventory inventory{json.at(0), json.at(1), json.at(2), json.at(3), json.at(4), slice_from(json.at(5)), {}};
   for (const nlohmann::json& one : json.at(6))
     inventory.offloaded.push_back({.layer = one.at(0), .slice = slice_from(one.at(1))});
+  if (const nlohmann::json& norm = json.at(7); !norm.is_null()) inventory.gradient_norm = norm.get<double>();
+  inventory.lacks_norm = json.at(8);
   return inventory;
 }
 

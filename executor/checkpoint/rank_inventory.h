@@ -1,4 +1,5 @@
 #pragma once
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,11 +24,20 @@ struct RankInventory {
   std::vector<int> trainable;  // of these
   TensorSlice slice = {};      // its part of them
   std::vector<OffloadedLayer> offloaded;
+  std::optional<double> gradient_norm = {};  // of the last step
+  bool lacks_norm = false;                   // it had the gradients of the next step too, but not their norm
   bool operator==(const RankInventory&) const = default;
 };
 
 /// Brings trainable layers, and figures of every step that they have done: can tell the others what the run is.
 bool knows_the_run(const RankInventory& inventory);
+
+/// The gradient norm of the step that `own` lacks it of, from a rank that has done that step and knows the run: all
+/// that train agree on the norm when all have their gradients, and a loss may leave some with it and others without.
+std::optional<double> norm_of_next_step(const std::vector<RankInventory>& inventories, const RankInventory& own);
+
+/// `inventories` when those that lack such a norm have done the step with it.
+std::vector<RankInventory> with_completed_steps(const std::vector<RankInventory>& inventories);
 
 std::string to_text(const RankInventory& inventory);
 RankInventory inventory_from_text(const std::string& text);

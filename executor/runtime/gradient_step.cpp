@@ -4,6 +4,7 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/dot.h>
 #include <ATen/ops/empty_like.h>
+#include <ATen/ops/scalar_tensor.h>
 #include <ATen/ops/stack.h>
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
@@ -21,7 +22,24 @@ namespace {
 /// Of all gradients, by GradientStep's figures.
 at::Tensor norm_of(const at::Tensor& figures) { return figures.narrow(0, 0, figures.numel() - 1).sum().sqrt(); }
 
+/// By which gradients of this norm are divided.
+at::Tensor divisor(const at::Tensor& norm, double clip, at::ScalarType type) {
+  return (norm / clip).clamp_min(1).to(type);
+}
+
 }  // namespace
+
+void complete(const InterruptedUpdate& interrupted, double gradient_norm, std::map<int, LayerState>& layers) {
+  std::vector<LayerState*> training;
+  for (auto& [layer, state] : layers)
+    if (state.trains()) training.push_back(&state);
+  if (training.empty()) return;
+  UpdateRule rule = interrupted.rule;
+  if (interrupted.gradient_clip > 0)
+    rule.gradient_divisor = divisor(at::scalar_tensor(gradient_norm, at::kDouble), interrupted.gradient_clip,
+                                    training.front()->weights.scalar_type());
+  update(training, rule);
+}
 
 GradientStep::GradientStep(const Phase& phase, int rank, const RankParts& parts, const IterationUpdate& update)
     : phase_(phase),
@@ -149,16 +167,25 @@ at::Tensor GradientStep::own_figures() {
 
 void GradientStep::agree_on_norm() {
   figures_ = own_figures();
+  agrees_ = true;
   if (parts_.groups.norm.ranks().size() > 1)
     parts_.groups.norm.all_reduce_sum({figures_}, "OPTIMIZER_STEP: gradient norm");
+  agrees_ = false;
   if (update_.gradient_clip > 0 && !gradients_.empty()) {
     const at::ScalarType type = parts_.layers.at(gradients_.begin()->first).weights.scalar_type();
-    update_.rule.gradient_divisor = (norm_of(figures_) / update_.gradient_clip).clamp_min(1).to(type);
+    update_.rule.gradient_divisor = divisor(norm_of(figures_), update_.gradient_clip, type);
   }
   if (!figures_.is_cpu()) return;
   bring_result();
   result();  // to be judged before anything changes
 }
+
+std::optional<InterruptedUpdate> GradientStep::interrupted() const {
+  if (!agrees_ || !figures_.is_cpu() || !update_.applied) return std::nullopt;
+  return InterruptedUpdate{.rule = update_.rule, .gradient_clip = update_.gradient_clip};
+}
+
+double GradientStep::gradient_norm() const { return norm_of(host_figures_).item<double>(); }
 
 void GradientStep::bring_result() {
   if (figures_.defined()) host_figures_ = to_host_later(figures_);
@@ -166,7 +193,7 @@ void GradientStep::bring_result() {
 
 IterationResult GradientStep::result() const {
   if (!host_figures_.defined()) return {};
-  if (!std::isfinite(norm_of(host_figures_).item<double>())) {
+  if (!std::isfinite(gradient_norm())) {
     throw RuntimeFailure(
         "rank " + std::to_string(rank_) +
         ": OPTIMIZER_STEP: the gradient norm is not finite: training has diverged. Try a lower --learning-rate.");

@@ -26,6 +26,16 @@ struct IterationUpdate {
   bool applied = true;       // else OPTIMIZER_STEP does nothing: gradients stay for the caller to look at
 };
 
+/// The update of a rank that lacks nothing but the gradient norm: a peer was lost while all ranks that train agreed on
+/// it. Others may have it, and have done theirs.
+struct InterruptedUpdate {
+  UpdateRule rule;
+  double gradient_clip = 0;
+};
+
+/// Does it with the norm that others have. `layers`: the rank's, with the gradients as they were.
+void complete(const InterruptedUpdate& interrupted, double gradient_norm, std::map<int, LayerState>& layers);
+
 /// REDUCE_GRAD and OPTIMIZER_STEP of a rank's stages in one iteration. The last REDUCE_GRAD also adds the gradients of
 /// tied embeddings; the first OPTIMIZER_STEP agrees on the gradient norm with all ranks that train.
 class GradientStep {
@@ -36,6 +46,10 @@ class GradientStep {
   void update(int stage);
   /// Every stage of the rank that trains is updated.
   bool is_done() const { return num_updated_ == num_stages_; }
+  /// On the CPU, where the first update() has thrown PeerLost: if it can be completed.
+  std::optional<InterruptedUpdate> interrupted() const;
+  /// That all ranks have agreed on, before clipping: on the CPU, after the first update().
+  double gradient_norm() const;
   /// Copies what result() tells to the host, without waiting: after the first update(), and again when work that was
   /// captured of it has been replayed.
   void bring_result();
@@ -71,6 +85,7 @@ class GradientStep {
   int num_stages_ = 0, num_reduced_ = 0, num_updated_ = 0;  // of those that train
   std::map<int, TouchedGradients> gradients_;               // by layer, from REDUCE_GRAD on
   at::Tensor reduced_loss_;                                 // over the replicas, where it is not reduced with the norm
+  bool agrees_ = false;                                     // the sum of figures_ has begun, and not ended
   at::Tensor figures_, host_figures_;                       // from the first update() on: own_figures(), of all ranks
 };
 

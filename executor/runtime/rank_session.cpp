@@ -52,12 +52,19 @@ void RankSession::start_with(const Phase& phase, int step, HeldLayers held, cons
 
 std::optional<HeldLayers> RankSession::release() {
   const bool is_whole = whole_ && (!runner_ || runner_->has_whole_weights());
+  HeldLayers held;
+  if (runner_) {
+    held.gradient_norm = runner_->gradient_norm();
+    held.interrupted = runner_->interrupted_update();
+  }
   runner_.reset();
   stages_.clear();
   other_stages_.clear();
   groups_ = {};
   if (!is_whole) return std::nullopt;
-  return HeldLayers{std::move(layers_), std::move(offloaded_)};
+  held.layers = std::move(layers_);
+  held.offloaded = std::move(offloaded_);
+  return held;
 }
 
 void RankSession::enter(const Phase& phase) {

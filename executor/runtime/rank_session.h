@@ -19,6 +19,8 @@ namespace frostpipe {
 struct HeldLayers {
   std::map<int, LayerState> layers;
   std::map<int, OffloadedMoments> offloaded;
+  std::optional<double> gradient_norm;           // of the last update, if this rank has it
+  std::optional<InterruptedUpdate> interrupted;  // the next update, if it can be completed
 };
 
 /// One rank's share of a job in its current phase: layers, groups and the interpreter. A phase change goes through

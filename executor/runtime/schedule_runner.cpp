@@ -166,7 +166,12 @@ void ScheduleRunner::perform(Iteration& iteration, const Action& action) try {
   is_captured(action) ? issue_captured(iteration, action) : issue(iteration, action);
   if (action.kind != ActionKind::optimizer_step) return;
   has_whole_weights_ = parts().device.torch_device().is_cpu();
-  if (iteration.gradient_step->is_done()) updates_ = iteration.step + 1;
+  if (!iteration.gradient_step->is_done()) return;
+  updates_ = iteration.step + 1;
+  if (has_whole_weights_) gradient_norm_ = iteration.gradient_step->gradient_norm();
+} catch (const PeerLost&) {
+  if (action.kind == ActionKind::optimizer_step) interrupted_update_ = iteration.gradient_step->interrupted();
+  throw;
 } catch (const c10::Error& error) {
   throw RuntimeFailure("rank " + std::to_string(rank_) + ": " + to_string(action) + ": " +
                        error.what_without_backtrace());

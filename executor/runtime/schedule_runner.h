@@ -45,6 +45,11 @@ class ScheduleRunner {
   /// may have been made of what has not come.
   bool has_whole_weights() const { return has_whole_weights_; }
 
+  /// Of the last of these updates, before clipping; none where it is on a device that computes while the host goes on.
+  std::optional<double> gradient_norm() const { return gradient_norm_; }
+  /// The next update, if it was interrupted so that it can be completed.
+  const std::optional<InterruptedUpdate>& interrupted_update() const { return interrupted_update_; }
+
   /// Forward only, in evaluation mode: answers to `samples`, answer_size values each; known on the ranks of the last
   /// stage, for the samples of their own replica, 0 elsewhere. `most_samples`, `most_tokens`: at a time (batches_of).
   std::vector<double> answers(const Samples& data, std::span<const int> samples, int most_samples,
@@ -100,6 +105,8 @@ class ScheduleRunner {
   std::unique_ptr<GraphTensors> graph_tensors_;
   std::optional<int> updates_;
   bool has_whole_weights_ = true;
+  std::optional<double> gradient_norm_;
+  std::optional<InterruptedUpdate> interrupted_update_;
 };
 
 }  // namespace frostpipe

@@ -78,10 +78,7 @@ void RecoveryCoordinator::recover(const RendezvousInfo& info) {
   VirtualClock* const clock = run_.device->virtual_clock();
   if (clock) clock->begin_host_time();  // of a spare, which has the others' time since it is connected
   Communicator& communicator = round_.communicator();
-  if (!held_) inventory_ = {};
-  std::vector<RankInventory> inventories;
-  for (const std::string& text : communicator.gather(to_text(inventory_)))
-    inventories.push_back(inventory_from_text(text));
+  const std::vector<RankInventory> inventories = gather_inventories();
   const std::vector<SurvivorMemory> memories = memories_of(inventories);
   const auto find_whole = [&](const std::optional<Checkpoint>& stored) {
     return whole_memory(memories, stored, static_cast<int>(run_.model.layers.size()),
@@ -131,6 +128,19 @@ void RecoveryCoordinator::recover(const RendezvousInfo& info) {
   if (!round_.is_first()) return;
   run_.callbacks.note(describe(recovery));
   if (!recovery.choice.empty()) run_.callbacks.note(fmt::format("step {}: {}", recovery.step, recovery.choice));
+}
+
+/// By rank, when steps that a loss has interrupted at their end are done.
+std::vector<RankInventory> RecoveryCoordinator::gather_inventories() {
+  if (!held_) inventory_ = {};
+  std::vector<RankInventory> inventories;
+  for (const std::string& text : round_.communicator().gather(to_text(inventory_)))
+    inventories.push_back(inventory_from_text(text));
+  if (const std::optional<double> norm = norm_of_next_step(inventories, inventory_))
+    complete(*held_->interrupted, *norm, held_->layers);
+  inventories = with_completed_steps(inventories);
+  inventory_ = inventories[round_.communicator().rank()];
+  return inventories;
 }
 
 /// The newest whole checkpoint that rank 0 sees, where ranks may be on several hosts after it has got what the others
@@ -219,6 +229,8 @@ void RecoveryCoordinator::keep_layers() {
   inventory_.step = updates;
   inventory_.phase_from = known_phases_.front().from_step;
   inventory_.num_recorded = state_.recorder.num_steps();
+  inventory_.gradient_norm = held_->gradient_norm;
+  inventory_.lacks_norm = held_->interrupted.has_value();
   for (const auto& [layer, state] : held_->layers) {
     inventory_.layers.push_back(layer);
     inventory_.slice = state.slice;

@@ -39,6 +39,7 @@ class RecoveryCoordinator {
   };
 
   std::string prepare_run_folder(const ScalarLog& scalars);
+  std::vector<RankInventory> gather_inventories();
   std::optional<Checkpoint> newest_stored();
   std::vector<SurvivorMemory> memories_of(const std::vector<RankInventory>& inventories);
   Nanoseconds longest_time_since(int step);

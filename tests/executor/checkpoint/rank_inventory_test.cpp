@@ -59,6 +59,33 @@ TEST(ThatFit, LeavesOutWhatTrainsElsewhere) {
               ElementsAre(kFirst, frozen_ahead, frozen_later, kSecond, kNothing));
 }
 
+/// One of two stages has the norm of the sixth step, and has done it; the other was to get it.
+TEST(WithCompletedSteps, AreThoseWhoseNormAnotherRankHas) {
+  RankInventory done = kFirst, waiting = kSecond;
+  done.step = done.num_recorded = 6;
+  done.gradient_norm = 0.1;
+  waiting.lacks_norm = true;
+  EXPECT_FALSE(are_whole({done, waiting}, 4, 1, {})) << "a step apart";
+  const std::vector<RankInventory> completed = with_completed_steps({done, waiting, kNothing});
+  RankInventory has_done_it_too = kSecond;
+  has_done_it_too.step = 6;
+  has_done_it_too.gradient_norm = 0.1;
+  EXPECT_THAT(completed, ElementsAre(done, has_done_it_too, kNothing));
+  EXPECT_TRUE(are_whole(completed, 4, 1, {}));
+
+  RankInventory later = done, without_norm = done, without_figures = done;
+  later.step = later.num_recorded = 7;
+  without_figures.num_recorded = 5;
+  without_norm.gradient_norm.reset();
+  RankInventory in_another_phase = done;
+  in_another_phase.phase_from = 6;
+  for (const RankInventory& other : {kFirst, later, without_norm, without_figures, in_another_phase})
+    EXPECT_THAT(with_completed_steps({other, waiting}), ElementsAre(other, waiting));
+  RankInventory without_gradients = waiting;
+  without_gradients.lacks_norm = false;
+  EXPECT_THAT(with_completed_steps({done, without_gradients}), ElementsAre(done, without_gradients));
+}
+
 TEST(MovesToRestore, BringAReplacedRankItsLayersFromItsReplica) {
   // Two stages x two replicas; rank 3 is new.
   Phase phase{.first_trainable_layer = 1,
@@ -129,7 +156,11 @@ TEST(RankInventory, SurvivesItsText) {
   RankInventory third = kFirst;
   third.slice = slice_of(1, 3);
   third.offloaded = {{.layer = 0, .slice = slice_of(2, 3)}};
-  for (const RankInventory& inventory : {kFirst, third}) EXPECT_EQ(inventory_from_text(to_text(inventory)), inventory);
+  RankInventory fourth = kFirst;
+  fourth.gradient_norm = 0.1;
+  fourth.lacks_norm = true;
+  for (const RankInventory& inventory : {kFirst, third, fourth})
+    EXPECT_EQ(inventory_from_text(to_text(inventory)), inventory);
 }
 
 }  // namespace

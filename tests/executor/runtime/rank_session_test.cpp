@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <map>
 #include <numeric>
 #include <optional>
@@ -134,11 +135,16 @@ RANK_TEST(RankSession, GoesOnWithWhatWasHeld, 2) {
     CHECK_RANK(at::equal(state.gradients, at::zeros_like(state.gradients)), fmt::format("layer {}", layer));
 }
 
-/// A stage that loses a peer between I and W of its second micro-batch, once `is_lost`.
+/// What happens to a stage while it works.
+struct Interruption {
+  std::function<void(Part)> before_weight_gradient = [](Part) {};
+  std::function<void()> when_asked_for_loss = [] {};
+};
+
 class InterruptedStage final : public StageCompute {
  public:
-  InterruptedStage(std::unique_ptr<StageCompute> stage, const bool& is_lost)
-      : stage_(std::move(stage)), is_lost_(is_lost) {}
+  InterruptedStage(std::unique_ptr<StageCompute> stage, const Interruption& interruption)
+      : stage_(std::move(stage)), interruption_(interruption) {}
   at::Tensor make_activation(std::int64_t tokens) const override { return stage_->make_activation(tokens); }
   void begin_iteration(const MiniBatch& batch, SampleRange share, const MiniBatch* next,
                        SampleRange next_share) override {
@@ -154,12 +160,15 @@ class InterruptedStage final : public StageCompute {
     return stage_->input_gradient(part, std::move(gradient));
   }
   void weight_gradient(Part part) override {
-    if (is_lost_ && part.micro_batch == 1) throw PeerLost("between I and W");
+    interruption_.before_weight_gradient(part);
     stage_->weight_gradient(part);
   }
   at::Tensor looked_up_rows() const override { return stage_->looked_up_rows(); }
   void update(const UpdateRule& rule) override { stage_->update(rule); }
-  at::Tensor loss() const override { return stage_->loss(); }
+  at::Tensor loss() const override {
+    interruption_.when_asked_for_loss();
+    return stage_->loss();
+  }
   at::Tensor evaluate(const MiniBatch& batch, at::Tensor input) override {
     return stage_->evaluate(batch, std::move(input));
   }
@@ -167,21 +176,21 @@ class InterruptedStage final : public StageCompute {
 
  private:
   std::unique_ptr<StageCompute> stage_;
-  const bool& is_lost_;
+  const Interruption& interruption_;
 };
 
 struct InterruptedStageFactory final : StageFactory {
-  InterruptedStageFactory(const StageFactory& with_stages, const bool& with_loss)
-      : stages(with_stages), is_lost(with_loss) {}
+  InterruptedStageFactory(const StageFactory& with_stages, const Interruption& by)
+      : stages(with_stages), interruption(by) {}
   LayerState make_layer(int layer, bool trains, const TensorSlice& slice) const override {
     return stages.make_layer(layer, trains, slice);
   }
   std::unique_ptr<StageCompute> make_stage(const Phase& phase, int stage, std::map<int, LayerState>& layers,
                                            const TensorRanks& ranks) const override {
-    return std::make_unique<InterruptedStage>(stages.make_stage(phase, stage, layers, ranks), is_lost);
+    return std::make_unique<InterruptedStage>(stages.make_stage(phase, stage, layers, ranks), interruption);
   }
   const StageFactory& stages;
-  const bool& is_lost;
+  const Interruption& interruption;
 };
 
 /// What I has kept and W has not used yet is forgotten with the gradients. Oracle: the steps that nothing interrupts.
@@ -199,23 +208,70 @@ TEST(RankSession, GoesOnToTheBitAfterALossBetweenIAndW) {
   expected.start(phase, 0, fill);
   for (int step = 0; step < 3; ++step) train(expected, step);
 
-  bool is_lost = false;
-  const InterruptedStageFactory factory(*test.job.factories.back(), is_lost);
+  Interruption interruption;
+  const InterruptedStageFactory factory(*test.job.factories.back(), interruption);
   RankSession before(test.job.model, factory, *test.job.communicator, *test.job.device, Optimizer::kSgd,
                      DType::kFloat32);
   before.start(phase, 0, fill);
   train(before, 0);
-  is_lost = true;
+  interruption.before_weight_gradient = [](Part part) {
+    if (part.micro_batch == 1) throw PeerLost("between I and W");
+  };
   EXPECT_THROW(train(before, 1), PeerLost);
   EXPECT_EQ(before.num_updates(), 1);
   std::optional<HeldLayers> held = before.release();
   ASSERT_TRUE(held);
+  EXPECT_FALSE(held->interrupted) << "gradients are not whole";
 
   RankSession session = test.session();
   session.start_with(phase, 1, std::move(*held), {});
   for (int step = 1; step < 3; ++step) train(session, step);
   for (const auto& [layer, state] : session.layers())
     EXPECT_TRUE(at::equal(state.weights, expected.layers().at(layer).weights)) << "layer " << layer;
+}
+
+/// Both stages have all gradients of the second step when rank 0 is cut off, before they have agreed on their norm.
+/// Oracle: the steps that nothing interrupts, whose norm clips.
+RANK_TEST(RankSession, CompletesAnUpdateThatLacksTheGradientNorm, 2) {
+  SessionTest test(self);
+  const Phase phase = small_phase(2, 1, 2, "1F1B", 0);
+  const auto start = [&](RankSession& session) {
+    session.start(phase, 0,
+                  [&](int layer, LayerState& state, auto&) { randomise_layer(test.job.config, layer, kSeed, state); });
+  };
+  const auto train = [&](RankSession& session, int step) {
+    Trace trace;
+    session.runner()->run_iteration(
+        test.batch, nullptr, step,
+        {.rule = {.optimizer = Optimizer::kSgd, .learning_rate = 0.05, .step = step + 1}, .gradient_clip = 1e-3},
+        trace);
+  };
+  RankSession undisturbed = test.session();
+  start(undisturbed);
+  for (int step = 0; step < 2; ++step) train(undisturbed, step);
+  const std::optional<HeldLayers> expected = undisturbed.release();
+  CHECK_RANK(expected && expected->gradient_norm && !expected->interrupted, "nothing is missing");
+  CHECK_RANK(*expected->gradient_norm > 1e-3, "clipped");
+
+  Interruption interruption;
+  const InterruptedStageFactory factory(*test.job.factories.back(), interruption);
+  RankSession session(test.job.model, factory, *test.job.communicator, *test.job.device, Optimizer::kSgd,
+                      DType::kFloat32);
+  start(session);
+  train(session, 0);
+  if (self.rank == 0) interruption.when_asked_for_loss = [&] { test.job.communicator->sever(); };
+  bool lost = false;
+  try {
+    train(session, 1);
+  } catch (const PeerLost&) {
+    lost = true;
+  }
+  CHECK_RANK(lost && session.num_updates() == 1, "the second is not done");
+  std::optional<HeldLayers> held = session.release();
+  CHECK_RANK(held && held->interrupted, "but can be");
+  complete(*held->interrupted, *expected->gradient_norm, held->layers);
+  for (const auto& [layer, state] : held->layers)
+    CHECK_RANK(at::equal(state.weights, expected->layers.at(layer).weights), fmt::format("layer {}", layer));
 }
 
 RANK_TEST(RankSession, HoldsNothingWholeWhereAChangeWasInterrupted, 2) {
