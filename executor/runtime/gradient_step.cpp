@@ -22,14 +22,14 @@ namespace {
 /// Of all gradients, by GradientStep's figures.
 at::Tensor norm_of(const at::Tensor& figures) { return figures.narrow(0, 0, figures.numel() - 1).sum().sqrt(); }
 
-/// By which gradients of this norm are divided.
+/// By which gradients of this norm are divided for one of `clip` at most: [] of `type`, from 1 on.
 at::Tensor divisor(const at::Tensor& norm, double clip, at::ScalarType type) {
   return (norm / clip).clamp_min(1).to(type);
 }
 
 }  // namespace
 
-void complete(const InterruptedUpdate& interrupted, double gradient_norm, std::map<int, LayerState>& layers) {
+void complete_update(const InterruptedUpdate& interrupted, double gradient_norm, std::map<int, LayerState>& layers) {
   std::vector<LayerState*> training;
   for (auto& [layer, state] : layers)
     if (state.trains()) training.push_back(&state);

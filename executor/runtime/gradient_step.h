@@ -26,15 +26,15 @@ struct IterationUpdate {
   bool applied = true;       // else OPTIMIZER_STEP does nothing: gradients stay for the caller to look at
 };
 
-/// The update of a rank that lacks nothing but the gradient norm: a peer was lost while all ranks that train agreed on
-/// it. Others may have it, and have done theirs.
+/// An OPTIMIZER_STEP that lacks nothing but the gradient norm: a peer was lost while all ranks that train agreed on it.
+/// Others may have the norm, and have done their updates.
 struct InterruptedUpdate {
   UpdateRule rule;
   double gradient_clip = 0;
 };
 
-/// Does it with the norm that others have. `layers`: the rank's, with the gradients as they were.
-void complete(const InterruptedUpdate& interrupted, double gradient_norm, std::map<int, LayerState>& layers);
+/// Updates the rank's `layers`, whose gradients are as they were, to the bit as if the norm, before clipping, had come.
+void complete_update(const InterruptedUpdate& interrupted, double gradient_norm, std::map<int, LayerState>& layers);
 
 /// REDUCE_GRAD and OPTIMIZER_STEP of a rank's stages in one iteration. The last REDUCE_GRAD also adds the gradients of
 /// tied embeddings; the first OPTIMIZER_STEP agrees on the gradient norm with all ranks that train.
@@ -46,7 +46,8 @@ class GradientStep {
   void update(int stage);
   /// Every stage of the rank that trains is updated.
   bool is_done() const { return num_updated_ == num_stages_; }
-  /// On the CPU, where the first update() has thrown PeerLost: if it can be completed.
+  /// Where the first update() has thrown PeerLost: this rank's updates, if all that they lack is the norm. On the CPU
+  /// alone: elsewhere what others were to send may not have come.
   std::optional<InterruptedUpdate> interrupted() const;
   /// That all ranks have agreed on, before clipping: on the CPU, after the first update().
   double gradient_norm() const;

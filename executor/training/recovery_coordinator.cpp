@@ -137,7 +137,7 @@ std::vector<RankInventory> RecoveryCoordinator::gather_inventories() {
   for (const std::string& text : round_.communicator().gather(to_text(inventory_)))
     inventories.push_back(inventory_from_text(text));
   if (const std::optional<double> norm = norm_of_next_step(inventories, inventory_))
-    complete(*held_->interrupted, *norm, held_->layers);
+    complete_update(*held_->interrupted, *norm, held_->layers);
   inventories = with_completed_steps(inventories);
   inventory_ = inventories[round_.communicator().rank()];
   return inventories;

@@ -269,7 +269,7 @@ RANK_TEST(RankSession, CompletesAnUpdateThatLacksTheGradientNorm, 2) {
   CHECK_RANK(lost && session.num_updates() == 1, "the second is not done");
   std::optional<HeldLayers> held = session.release();
   CHECK_RANK(held && held->interrupted, "but can be");
-  complete(*held->interrupted, *expected->gradient_norm, held->layers);
+  complete_update(*held->interrupted, *expected->gradient_norm, held->layers);
   for (const auto& [layer, state] : held->layers)
     CHECK_RANK(at::equal(state.weights, expected->layers.at(layer).weights), fmt::format("layer {}", layer));
 }
