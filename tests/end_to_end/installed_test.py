@@ -79,10 +79,12 @@ class InstalledTest(EndToEndTest):
         self.assertEqual((found["libtorch"]["named_by"], found["problems"]), ("python3", []))
 
     def test_what_is_loaded_comes_along_or_is_on_every_linux(self):
-        executor = self.prefix / "lib/frostpipe/frostpipe-executor"
-        gcc = self.prefix / "lib/frostpipe/gcc"
+        libraries = self.prefix / "lib/frostpipe"
+        gcc = libraries / "gcc"
         own = (f"{self.prefix}/", os.path.dirname(self.torch) + "/")
-        for program, path in [(self.prefix / "bin/frostpipe", ""), (executor, f"{self.torch}/lib:{gcc}")]:
+        with_torch = f"{self.torch}/lib:{gcc}"
+        for program, path in [(self.prefix / "bin/frostpipe", ""), (libraries / "frostpipe-executor", with_torch),
+                              (libraries / "frostpipe_executor_tests", with_torch)]:
             for name, file in self.libraries_of(program, LD_LIBRARY_PATH=path).items():
                 file = os.path.realpath(file)
                 with self.subTest(program=program.name, library=name):
