@@ -1,15 +1,19 @@
 """The tests of the executor that run on a device: forward, backward and update against the CPU, bfloat16, frozen
 layers, limits and errors of memory, a group of one rank, several ranks on one device with every schedule that trains,
-live change, cache, checkpoint and resume."""
+live change, cache, checkpoint and resume; and the memory checker on those of one rank."""
 import json
+import os
 import re
+from concurrent.futures import ThreadPoolExecutor
 
-from programs import NotDone, Trouble
+from programs import NotDone, NoTime, TookTooLong, Trouble
 from results import Check
 from running import last_line
 
 ALONE = ("On/Devices.*", "On/ModelsOnDevices.*")
 RANKS = "RanksOnDevice.*"
+MOST_SECONDS, MOST_SECONDS_WATCHED = 120, 300  # of a test; of all that the memory checker watches
+CORES_OF_A_TEST, MOST_AT_ONCE = 4, 4
 
 
 def names(programs, pattern):
@@ -36,10 +40,11 @@ def tests_of(report):
 
 
 def run_test(programs, name):
-    """Figures of one process of the test program."""
-    report = programs.folder / "logs" / f"{programs.num_started + 1:03}.json"
+    """In a process of its own."""
+    log = programs.next_log()
+    report = log.with_suffix(".json")
     done = programs.run([programs.options.tests, f"--gtest_filter={name}", f"--gtest_output=json:{report}"],
-                        most_seconds=300, FROSTPIPE_TEST_DEVICE=programs.device, **programs.libraries)
+                        most_seconds=MOST_SECONDS, log=log, FROSTPIPE_TEST_DEVICE=programs.device, **programs.libraries)
     if not report.exists():
         raise Trouble(f"the test program ended with {done.returncode}: {last_line(done.stderr)}")
     tests = tests_of(report)
@@ -55,21 +60,57 @@ def run_test(programs, name):
         # The device is there, or nothing would be checked: it cannot be used.
         reasons = [line.strip() for line in done.stdout.splitlines() if line.startswith("device ")]
         raise Trouble(reasons[0] if reasons else "the test program skipped it")
-    return {}, []
+
+
+def sanitizer(programs, check):
+    if programs.device != "cuda":
+        raise NotDone("compute-sanitizer is of CUDA")
+    if not programs.sanitizer:
+        raise NotDone("compute-sanitizer is not installed")
+    if not programs.options.tests:
+        not_there()
+    log = programs.next_log()
+    report = log.with_suffix(".json")
+    # Calls that fail are no errors of memory: libraries ask so for what a driver may not have.
+    command = [programs.sanitizer, "--tool", "memcheck", "--report-api-errors", "no", "--error-exitcode", 9,
+               programs.options.tests,
+               "--gtest_filter=On/Devices.*Limit*/cuda:On/Devices.*Group*/cuda:On/ModelsOnDevices.*/cuda",
+               f"--gtest_output=json:{report}"]
+    try:
+        done = programs.run(command, most_seconds=MOST_SECONDS_WATCHED, log=log, **programs.libraries)
+    except TookTooLong as killed:
+        raise NoTime(f"not finished: {killed}") from None
+    summary = [line for line in (done.stdout + done.stderr).splitlines() if "ERROR SUMMARY" in line]
+    if done.returncode != 0 or not summary:
+        raise Trouble(f"exit code {done.returncode}: {summary[-1] if summary else last_line(done.stderr)}")
+    ran = [test for test in tests_of(report) if test["result"] != "SKIPPED"] if report.exists() else []
+    if not ran:
+        raise Trouble("it watched no test: the test program has none of these, or skipped them all")
+    check.figures |= {"said": summary[-1].strip("= "), "tests": len(ran)}
 
 
 def checks(programs):
-    if not programs.options.tests:
-        yield Check("tests", "all"), not_there
-        return
+    """Several tests at once where there are the cores: their ranks do little but start."""
+    if programs.options.tests:
+        wanted = wanted_names(programs)
+        cores = len(os.sched_getaffinity(0))
+        with ThreadPoolExecutor(max(1, min(MOST_AT_ONCE, cores // CORES_OF_A_TEST))) as at_once:
+            running = [at_once.submit(run_test, programs, name) for name in wanted]
+            for name, one in zip(wanted, running):
+                yield Check("tests", name), lambda _, one=one: one.result()
+    else:
+        yield Check("tests", "all"), lambda _: not_there()
+    yield Check("tests", "compute-sanitizer memcheck"), lambda check: sanitizer(programs, check)
+
+
+def wanted_names(programs):
     patterns = [*(f"{pattern}/{programs.device}" for pattern in ALONE), RANKS]
     found = [name for pattern in patterns for name in names(programs, pattern)]
     wanted = [name for name in found if re.search(programs.options.only_tests or "", name)]
     if not wanted:
         raise Trouble(f"--only-tests {programs.options.only_tests}: matches none of {len(found)} tests, such as "
                       f"{found[0]}")
-    for name in wanted:
-        yield Check("tests", name), lambda name=name: run_test(programs, name)
+    return wanted
 
 
 def not_there():

@@ -64,11 +64,11 @@ def memory_bytes():
 
 
 def torch_of(python):
-    """Version and library folder of the torch that it imports, or why it has none."""
+    """Version and library folder of the torch that it imports, or why it has none. The first import may take minutes."""
     code = ("import json, os, torch; print(json.dumps({'version': torch.__version__, 'cuda': torch.version.cuda,"
             "'sees_gpu': torch.cuda.is_available(), 'folder': os.path.dirname(torch.__file__)}))")
     try:
-        done = subprocess.run([python, "-c", code], capture_output=True, text=True, timeout=120, check=False)
+        done = subprocess.run([python, "-c", code], capture_output=True, text=True, timeout=300, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
         return None, str(error)
     if done.returncode != 0:

@@ -21,6 +21,7 @@ class Job:
     batch: int
     steps: int
     varies: bool = False
+    epochs: int = 1  # that the steps are
     learning_rate: float = 1e-4
 
     @property
@@ -35,9 +36,9 @@ class Job:
     def hidden(self):
         return self.config["n_embd" if self.is_gpt2 else "hidden_size"]
 
-    def num_samples(self, epochs=1):
-        """So many that an epoch has the job's steps."""
-        return int(self.batch * self.steps / epochs / SHARE_TO_TRAIN + 1)
+    @property
+    def num_samples(self):
+        return int(self.batch * self.steps / self.epochs / SHARE_TO_TRAIN + 1)
 
 
 def bert(layers, hidden, vocabulary, positions=512):
@@ -54,13 +55,13 @@ def gpt2(layers, hidden, vocabulary, positions):
 
 FULL = {
     "quickstart": Job("quickstart", bert(6, 384, 30522) | {"num_attention_heads": 12}, 64, 64, 120,
-                      varies=True, learning_rate=5e-4),
+                      varies=True, epochs=4, learning_rate=5e-4),
     "gpt2": Job("gpt2-124m", gpt2(12, 768, 50257, 1024), 1024, 8, 30),
-    "bert": Job("bert-large", bert(24, 1024, 30522), 128, 32, 30),
+    "bert": Job("bert-large", bert(24, 1024, 30522), 128, 32, 20),
     "four_ranks": Job("four-ranks", gpt2(4, 256, 512, 128), 128, 16, 20),
 }
 SMALL = {
-    "quickstart": Job("quickstart", bert(4, 32, 300, 64), 24, 16, 48, varies=True, learning_rate=5e-3),
+    "quickstart": Job("quickstart", bert(4, 32, 300, 64), 24, 16, 48, varies=True, epochs=4, learning_rate=5e-3),
     "gpt2": Job("gpt2-small", gpt2(2, 64, 300, 64), 64, 8, 12),
     "bert": Job("bert-small", bert(2, 64, 300, 64), 32, 8, 12),
     "four_ranks": Job("four-ranks", gpt2(3, 32, 300, 32), 32, 8, 6),
@@ -82,8 +83,8 @@ def write_model(folder, job):
                                                   encoding="utf-8")
 
 
-def write_data(path, job, num_samples):
-    draw = random.Random(1)
+def write_data(path, job):
+    draw, num_samples = random.Random(1), job.num_samples
     if job.is_gpt2:
         letters = "abcdefghijklmnopqrstuvwxyz    \n"
         path.write_text("".join(draw.choices(letters, k=num_samples * job.tokens)), encoding="utf-8")
@@ -98,9 +99,10 @@ def write_data(path, job, num_samples):
     path.write_text("".join(rows), encoding="utf-8")
 
 
-def write_all(folder, jobs, epochs):
-    """A folder with each job's model, and its data beside it. `epochs` of those that train for several."""
+def write_all(folder, jobs):
+    """A folder with each job's model, and its data beside it; those that are there already stay."""
     for job in jobs.values():
+        if (folder / job.data).exists():
+            continue
         write_model(folder / job.name, job)
-        write_data(folder / job.data, job, job.num_samples(epochs if job.varies else 1))
-
+        write_data(folder / job.data, job)

@@ -1,6 +1,9 @@
 """Runs the programs of a check, each for as long as there is time, and keeps what they say in files."""
+import contextlib
+import itertools
 import json
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -17,7 +20,11 @@ class NotDone(Exception):
 
 
 class NoTime(Exception):
-    """The time that was given does not suffice to start a program."""
+    """A check is left out, or not finished, for want of time; its text says why."""
+
+
+class TookTooLong(Trouble):
+    """A program was killed."""
 
 
 @dataclass
@@ -31,7 +38,12 @@ class Done:
 class Programs:
     def __init__(self, options, folder, device, deadline):
         self.options, self.folder, self.device, self.deadline = options, folder, device, deadline
-        self.num_started = 0
+        self.numbers = itertools.count(1)  # of the programs' logs
+        self.running = set()
+
+    def next_log(self):
+        """What its files are named, but for their ending."""
+        return self.folder / "logs" / f"{next(self.numbers):03}"
 
     def environment(self, more):
         environment = {name: value for name, value in environment_without_job().items() if name not in NOT_PASSED_ON}
@@ -39,52 +51,65 @@ class Programs:
         environment.update(CUDA_VISIBLE_DEVICES=visible)  # one GPU, which all ranks share
         # Then no rank waits on the device for another one, and a program need not load all kernels that there are.
         environment.setdefault("CUDA_MODULE_LOADING", "LAZY")
+        environment.update(NVIDIA_TF32_OVERRIDE="0")  # float32 is float32, for PyTorch as for frostpipe
         environment.update({name: str(value) for name, value in more.items()})
         return environment
 
-    def run(self, command, most_seconds=600, **more):
-        """Ends the program and all that it has started when its time, or all time, is over."""
+    def run(self, command, most_seconds=600, log=None, **more):
+        """Ends the program and all that it has started when its time, or all time, is over. `log`: next_log()."""
         left = self.deadline - time.monotonic()
         if left < LEAST_SECONDS:
-            raise NoTime
-        self.num_started += 1
-        base = self.folder / "logs" / f"{self.num_started:03}"
+            raise NoTime("the time was over: --minutes")
+        base = log or self.next_log()
         begin = time.monotonic()
         with open(f"{base}.out", "w+b") as out, open(f"{base}.err", "w+b") as err:
             out.write((" ".join(map(str, command)) + "\n").encode())
             out.flush()
             process = subprocess.Popen([*map(str, command)], cwd=self.folder, env=self.environment(more),
                                        stdin=subprocess.DEVNULL, stdout=out, stderr=err, start_new_session=True)
+            self.running.add(process)
             try:
                 process.wait(min(left, most_seconds))
             except subprocess.TimeoutExpired:
                 os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
                 limit = "what was left of --minutes" if left <= most_seconds else "its limit"
-                raise Trouble(f"{command[0]} did not end within {min(left, most_seconds):.0f} s, {limit}, and was "
+                raise TookTooLong(f"{command[0]} did not end within {min(left, most_seconds):.0f} s, {limit}, and was "
                               f"killed; see {base}.err") from None
             except BaseException:
                 os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
                 raise
+            finally:
+                self.running.discard(process)
             out.seek(0)
             err.seek(0)
             said = out.read().decode(errors="replace").partition("\n")[2], err.read().decode(errors="replace")
         return Done(process.returncode, *said, time.monotonic() - begin)
 
+    def end(self):
+        """Kills what runs, and starts no more: other threads may wait for programs."""
+        self.deadline = 0
+        for process in list(self.running):
+            with contextlib.suppress(ProcessLookupError):  # it has just ended
+                os.killpg(process.pid, signal.SIGKILL)
+
     def frostpipe(self, *words, code=0, **more):
-        done = self.run([self.options.frostpipe, *words], **more)
+        log = self.next_log()
+        done = self.run([self.options.frostpipe, *words], log=log, **more)
         if done.returncode != code:
             raise Trouble(f"frostpipe {words[0]} ended with {done.returncode} instead of {code}: "
-                          f"{sentence_of(done.stderr)} ({self.folder.name}/logs/{self.num_started:03}.err)")
+                          f"{sentence_of(done.stderr)} ({log.relative_to(self.folder.parent)}.err)")
         return done
 
     def on_device(self):
         return ("--device", self.device)
 
-    def train(self, plan, data, run, *words, **more):
-        """The run's summary."""
-        self.frostpipe("train", plan, "--data", data, "-o", run, "--overwrite", *self.on_device(), *words, **more)
+    def train(self, plan, data, run, *words, keeps_model=False):
+        """The run's summary. Weights take gigabytes."""
+        self.frostpipe("train", plan, "--data", data, "-o", run, "--overwrite", *self.on_device(), *words)
+        if not keeps_model:
+            shutil.rmtree(self.folder / run / "model")
         return self.read(f"{run}/summary.json")
 
     def compared(self, plan, run):

@@ -1,4 +1,4 @@
-"""What was checked, and what came of it: kept as JSON after each check, and as text at the end."""
+"""What was checked, and what came of it: kept as JSON and as text after each check."""
 import json
 import math
 from dataclasses import asdict, dataclass, field
@@ -44,6 +44,7 @@ class Results:
     def add(self, check):
         self.checks.append(check)
         (self.folder / "gpu-check.json").write_text(json.dumps(self.as_json(), indent=1) + "\n", encoding="utf-8")
+        (self.folder / "gpu-check.txt").write_text(self.text(), encoding="utf-8")
 
     def count(self, status):
         return sum(check.status == status for check in self.checks)

@@ -20,6 +20,7 @@ sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent))
 from byte_alphabet import symbols_of_bytes  # noqa: E402
 
 HELD_OUT = 0.2
+NO_LABEL = -100
 TYPES = {"F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}
 
 
@@ -54,7 +55,9 @@ class Gpt2:
         """(inputs, labels, numbers of the samples to train on)"""
         content = torch.frombuffer(bytearray(pathlib.Path(data).read_bytes()), dtype=torch.uint8).long()
         blocks = self.byte_ids[content[:len(content) // self.tokens * self.tokens]].view(-1, self.tokens)
-        return blocks, blocks, list(range(len(blocks) - int(len(blocks) * HELD_OUT + 0.5)))
+        # Labels move, not logits, which are much larger.
+        labels = functional.pad(blocks[:, 1:], (0, 1), value=NO_LABEL)
+        return blocks, labels, list(range(len(blocks) - int(len(blocks) * HELD_OUT + 0.5)))
 
     def loss(self, ids, labels):
         w, heads = self.weights, self.config["n_head"]
@@ -67,8 +70,8 @@ class Gpt2:
                            f"{b}.attn.c_proj")
             inner = functional.gelu(linear(norm(x, f"{b}.ln_2"), f"{b}.mlp.c_fc"), approximate="tanh")
             x = x + linear(inner, f"{b}.mlp.c_proj")
-        logits = functional.linear(norm(x, "transformer.ln_f"), w["transformer.wte.weight"])[:, :-1]
-        return functional.cross_entropy(logits.flatten(0, 1).float(), labels[:, 1:].flatten())
+        logits = functional.linear(norm(x, "transformer.ln_f"), w["transformer.wte.weight"])
+        return functional.cross_entropy(logits.flatten(0, 1).float(), labels.flatten(), ignore_index=NO_LABEL)
 
 
 class Bert:
@@ -104,6 +107,8 @@ class Bert:
         for block in range(self.config["num_hidden_layers"]):
             b = f"bert.encoder.layer.{block}"
             mixed = attention(linear(x, f"{b}.attention.self"), heads, False)
+            if block == self.config["num_hidden_layers"] - 1:
+                mixed, x = mixed[:, :1], x[:, :1]  # of [CLS], all that the head needs
             x = norm(x + linear(mixed, f"{b}.attention.output.dense"), f"{b}.attention.output.LayerNorm")
             inner = functional.gelu(linear(x, f"{b}.intermediate.dense"))
             x = norm(x + linear(inner, f"{b}.output.dense"), f"{b}.output.LayerNorm")

@@ -16,11 +16,14 @@ sys.path.insert(0, str(ROOT / "bench"))
 sys.path.insert(0, str(ROOT / "bench/gpu"))
 sys.path.insert(0, str(ROOT / "bench/peers"))
 sys.path.insert(0, str(ROOT / "tests/support"))
+import device_tests
 import facts
 import inputs
 import measurements
+import messages
 import order
 import programs
+import workflow
 from fake_tool import FakeToolTest
 from results import FAILED, LEFT_OUT, SKIPPED, Check, Results, Target
 
@@ -42,7 +45,7 @@ class GpuCheckTest(FakeToolTest):
         self.assertFalse((self.folder / "out").exists())
 
     def test_wrong_use_is_said(self):
-        for options in (["--sections", "all"], ["--device", "tpu"], ["--frostpipe", self.folder / "none"]):
+        for options in (["--sections", "all"], ["--device", "tpu"], ["--rounds", "0"], ["--frostpipe", self.folder / "none"]):
             done = self.run_script(*options)
             self.assertEqual(done.returncode, 2)
             self.assertIn("error: ", done.stderr)
@@ -55,7 +58,7 @@ class GpuCheckTest(FakeToolTest):
         self.assertEqual((result["format"], result["judges_targets"]), ("frostpipe.gpu_check", False))
         checks = {check["name"]: check for check in result["checks"]}
         self.assertEqual([check["section"] for check in result["checks"]],
-                         ["tests"] + 4 * ["workflow"] + 8 * ["measurements"])
+                         2 * ["tests"] + 5 * ["workflow"] + 7 * ["measurements"])
         self.assertEqual(checks["all"]["status"], "skipped")  # no test program is beside the tool
         self.assertIn("frostpipe_executor_tests", checks["all"]["note"])
         broken = checks["profile, plan, train, compare of the quickstart's model"]
@@ -91,14 +94,16 @@ class GpuCheckTest(FakeToolTest):
             done = self.run_script("--device", "cpu", "--size", "small", "--sections", "tests", "--tests", program,
                                    *options)
             self.assertEqual(done.returncode, 1, done.stdout)
-            check, = json.loads((self.folder / "out/gpu-check.json").read_text())["checks"]
+            check, *_ = json.loads((self.folder / "out/gpu-check.json").read_text())["checks"]
             self.assertEqual((check["name"], check["status"]), ("beginning of the tests", "failed"))
             self.assertRegex(check["note"], note)
 
     def test_no_mistake_in_a_check_or_in_a_list_of_checks_ends_the_script(self):
         script = runpy.run_path(str(ROOT / "scripts/gpu-check"))
 
-        def divide(_=None):
+        def divide(check):
+            if isinstance(check, Check):
+                check.figures["found before"] = 2
             return 1 / 0
 
         results = Results(self.folder, {}, judges=True)
@@ -108,6 +113,7 @@ class GpuCheckTest(FakeToolTest):
         self.assertEqual([(check.name, check.status, check.note) for check in results.checks],
                          [(name, FAILED, "ZeroDivisionError: division by zero")
                           for name in ("one", "beginning of the workflow")])
+        self.assertEqual(results.checks[0].figures, {"found before": 2})  # what was measured is not lost
 
     def test_what_does_not_fit_into_the_time_is_left_out(self):
         done = self.run_script("--device", "cpu", "--size", "small", "--minutes", "0", "--sections", "workflow")
@@ -149,8 +155,11 @@ class WaitsTest(unittest.TestCase):
                 steps.append(words[words.index("--steps") + 1])
             return mock.Mock(stderr=f"{measurements.WAITED}\n" * (3 + per_step * steps[-1]))
 
-        runner = mock.Mock(device="cuda", jobs=inputs.SMALL, frostpipe=frostpipe, on_device=lambda: ())
-        return measurements.waits_of_the_host(runner)
+        runner = mock.Mock(device="cuda", jobs=inputs.SMALL, folder=pathlib.Path("none"), frostpipe=frostpipe,
+                           on_device=lambda: ())
+        check = Check("measurements", "waits")
+        measurements.waits_of_the_host(runner, check)
+        return check.figures, check.targets
 
     def test_one_in_an_iteration_is_well_and_more_are_not(self):
         for per_step in (1, 2, 3):
@@ -175,13 +184,53 @@ class SanitizerTest(unittest.TestCase):
         fake.chmod(0o755)
         runner = programs.Programs(types.SimpleNamespace(tests=folder / "tests"), folder, "cuda", time.monotonic() + 60)
         runner.sanitizer, runner.libraries = fake, {}
-        return measurements.sanitizer(runner)[0]
+        check = Check("tests", "memcheck")
+        device_tests.sanitizer(runner, check)
+        return check.figures
 
     def test_it_has_watched_a_test(self):
         self.assertEqual(self.watch("COMPLETED", "SKIPPED"), {"said": "ERROR SUMMARY: 0 errors", "tests": 1})
         for results in ([], ["SKIPPED", "SKIPPED"]):
             with self.assertRaisesRegex(programs.Trouble, "it watched no test"):
                 self.watch(*results)
+
+
+class LossesTest(unittest.TestCase):
+    def test_losses_that_are_no_numbers_are_never_alike(self):
+        self.assertAlmostEqual(workflow.require_alike([2.02, 3.0], [2.0, 3.0], 0.011, "the others"), 0.01)
+        for ours, others in (([2.03], [2.0]), ([float("nan")], [2.0]), ([2.0, 1.0], [2.0, float("nan")])):
+            with self.assertRaisesRegex(programs.Trouble, "our losses and the others are apart by"):
+                workflow.require_alike(ours, others, 0.011, "the others")
+
+
+class MessagesTest(unittest.TestCase):
+    """By hand: two stages, F of 10, B of 20, messages of 4. Rank 1 waits for the first one alone, which nothing hides;
+    the second one comes while it computes. Rank 0 waits for both gradients."""
+
+    SPANS = {"0F0": (0, 10), "0F1": (10, 20), "1RECV_F0": (0, 14), "1F0": (14, 24), "1B0": (24, 44),
+             "1RECV_F1": (44, 44), "1F1": (44, 54), "1B1": (54, 74), "0RECV_B0": (20, 48), "0B0": (48, 68),
+             "0RECV_B1": (68, 78), "0B1": (78, 98)}
+
+    def trace(self, spans, step=5):
+        return {"traceEvents": [{"name": "rank 0", "ph": "M"}, *(
+            {"name": name, "ph": "X", "ts": begin, "dur": end - begin, "args": {"step": step, "stage": int(name[0])}}
+            for name, (begin, end) in spans.items())]}
+
+    def test_exposed_is_the_wait_after_what_is_received_has_been_computed(self):
+        self.assertEqual(messages.median_exposed(self.trace(self.SPANS), 0),
+                         {"1RECV_F0": 4, "1RECV_F1": 0, "0RECV_B0": 4, "0RECV_B1": 4})
+
+    def test_first_steps_do_not_count(self):
+        later, slow = self.trace(self.SPANS), self.trace(self.SPANS | {"1RECV_F1": (44, 99)}, step=2)
+        both = {"traceEvents": later["traceEvents"] + slow["traceEvents"]}
+        self.assertEqual(messages.median_exposed(both, 3)["1RECV_F1"], 0)
+        self.assertEqual(messages.median_exposed(both, 0)["1RECV_F1"], 55 / 2)
+
+    def test_a_message_counts_by_what_the_simulator_hides_of_it(self):
+        simulated = {"a": 4, "b": 0, "c": 1}
+        for measured, share in (({"a": 9, "b": 0, "c": 1}, 1), ({"a": 0, "b": 4, "c": 1}, 3 / 7),
+                                ({"a": 4, "b": 2, "c": 0}, 5 / 7), ({"a": 4, "b": 50, "c": 50}, 0)):
+            self.assertEqual(messages.hidden_share(4, simulated, measured), (share, 7))
 
 
 class ResultsTest(unittest.TestCase):
@@ -224,9 +273,8 @@ class InputsTest(unittest.TestCase):
     def test_data_have_as_many_training_samples_as_an_epoch_of_the_steps_takes(self):
         with tempfile.TemporaryDirectory(prefix="frostpipe-gpu-check-") as name:
             folder = pathlib.Path(name)
-            inputs.write_all(folder, inputs.SMALL, epochs=4)
+            inputs.write_all(folder, inputs.SMALL)
             for job in inputs.SMALL.values():
-                epochs = 4 if job.varies else 1
                 if job.is_gpt2:
                     blocks = len((folder / job.data).read_text()) // job.tokens
                     training = blocks - int(blocks * 0.2 + 0.5)
@@ -238,7 +286,7 @@ class InputsTest(unittest.TestCase):
                     words = (folder / job.name / "vocab.txt").read_text().splitlines()
                     self.assertEqual(len(words), job.config["vocab_size"])
                     self.assertLessEqual({word for row in rows for word in row.split("\t")[0].split()}, set(words))
-                self.assertGreaterEqual(training * epochs, job.batch * job.steps, job.name)
+                self.assertGreaterEqual(training * job.epochs, job.batch * job.steps, job.name)
 
 
 if __name__ == "__main__":

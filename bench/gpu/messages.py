@@ -1,0 +1,41 @@
+"""How much of the messages of a pipeline hides behind compute, by the traces of `frostpipe train` and `simulate`."""
+import statistics
+
+SENDS = {"RECV_F": ("F", -1), "RECV_B": ("B", 1)}  # what a receive waits for, and of which stage
+
+
+def spans_by_step(trace):
+    """{step: {name, such as 0F0: (begin, end)}} in microseconds."""
+    steps = {}
+    for event in trace["traceEvents"]:
+        if event["ph"] == "X" and "stage" in event.get("args", {}):
+            own = steps.setdefault(event["args"]["step"], {})
+            own[event["name"]] = (event["ts"], event["ts"] + event["dur"])
+    return steps
+
+
+def exposed(spans):
+    """{receive: time for which its rank waits although what it receives has been computed}: the part of a message that
+    nothing hides."""
+    times = {}
+    for name, (begin, end) in spans.items():
+        for receive, (kind, neighbour) in SENDS.items():
+            stage, found, micro_batch = name.partition(receive)
+            if found:
+                computed = spans[f"{int(stage) + neighbour}{kind}{micro_batch}"][1]
+                times[name] = max(0.0, end - max(begin, computed))
+    return times
+
+
+def median_exposed(trace, warm_up_steps):
+    steps = [exposed(spans) for step, spans in sorted(spans_by_step(trace).items()) if step >= warm_up_steps]
+    return {name: statistics.median(times[name] for times in steps) for name in steps[0]}
+
+
+def hidden_share(message, simulated, measured):
+    """(of what the simulator hides of all messages, the share that is hidden indeed; what it hides). A message takes
+    `message`; `simulated` and `measured`: {receive: exposed time}."""
+    can_hide = {name: max(0.0, message - time) for name, time in simulated.items()}
+    hidden = sum(min(most, max(0.0, message - measured[name])) for name, most in can_hide.items())
+    total = sum(can_hide.values())
+    return hidden / total if total else float("nan"), total
