@@ -1,5 +1,6 @@
 #include "executor/cache/activation_cache.h"
 
+#include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
 
@@ -10,6 +11,7 @@
 #include <utility>
 
 #include "executor/cache/store/activation_store.h"
+#include "executor/device/to_device.h"
 #include "profiles/error.h"
 #include "profiles/hash.h"
 
@@ -104,7 +106,7 @@ CachedRows ActivationCache::read(const Request& request) const {
     if (!host.defined()) host = at::zeros({all_tokens, hidden_size_}, compute_.device(at::kCPU));
     host.narrow(0, begin, tokens).copy_(entry);
   }
-  if (host.defined()) rows.activations = host.to(compute_.device());
+  if (host.defined()) rows.activations = to_device(host, compute_.device());
   return rows;
 }
 
@@ -124,17 +126,32 @@ void ActivationCache::count_found(const CachedRows& rows) {
   for (const int layer : rows.layers) ++counts_.found[layer];
 }
 
+std::vector<int> ActivationCache::missing(std::span<const int> samples) const {
+  std::vector<int> places;
+  for (int i = 0; i < static_cast<int>(samples.size()); ++i) {
+    const int slot = slot_of_sample_[samples[i]];
+    if (slot >= 0 && !store_->holds(slot, entry_key(boundaries_.back(), samples[i]))) places.push_back(i);
+  }
+  return places;
+}
+
 void ActivationCache::write(std::span<const int> samples, const at::Tensor& activations) {
-  const at::Tensor host = activations.detach().to(at::kCPU);
+  const std::vector<int> places = missing(samples);
+  if (places.empty()) return;
+  std::vector<std::int64_t> begins;
   std::int64_t end = 0;
-  for (const int sample : samples) {
-    const std::int64_t tokens = samples_[sample].tokens, begin = std::exchange(end, end + tokens);
-    const int slot = slot_of_sample_[sample];
-    if (slot < 0) continue;
-    const std::uint64_t key = entry_key(boundaries_.back(), sample);
-    if (store_->holds(slot, key)) continue;
-    const at::Tensor entry = host.narrow(0, begin, tokens).to(stored_).contiguous();
-    if (store_->write(slot, key, bytes_of(entry))) ++counts_.written;
+  for (const int sample : samples) begins.push_back(std::exchange(end, end + samples_[sample].tokens));
+  std::vector<at::Tensor> rows;
+  for (const int place : places)
+    rows.push_back(activations.detach().narrow(0, begins[place], samples_[samples[place]].tokens));
+  const at::Tensor host = at::cat(rows).to(stored_).to(at::kCPU);
+  end = 0;
+  for (const int place : places) {
+    const int sample = samples[place];
+    const std::int64_t begin = std::exchange(end, end + samples_[sample].tokens);
+    const at::Tensor entry = host.narrow(0, begin, samples_[sample].tokens);
+    if (store_->write(slot_of_sample_[sample], entry_key(boundaries_.back(), sample), bytes_of(entry)))
+      ++counts_.written;
   }
 }
 

@@ -62,7 +62,9 @@ class ActivationCache {
   CachedRows take(std::span<const int> samples, int deepest_layer);
   /// For counts(), once it is certain which of the rows that were taken are used.
   void count_found(const CachedRows& rows);
-  /// Stores the samples' packed rows, [tokens, hidden], at the boundary, but for those that are there.
+  /// Places in the list of the samples that have a slot and no entry at the boundary, ascending.
+  std::vector<int> missing(std::span<const int> samples) const;
+  /// Stores the packed rows, [tokens, hidden], of those samples at the boundary. Only they leave the device.
   void write(std::span<const int> samples, const at::Tensor& activations);
 
   /// Bytes that a sample of `tokens` tokens takes in a store.

@@ -140,9 +140,13 @@ void ScheduleRunner::issue(Iteration& iteration, const Action& action) {
       return iteration.compute(action.stage).weight_gradient(part_of(action));
     case ActionKind::cache_read:
       return iteration.compute(action.stage).cache_read(*action.micro_batch, iteration.range_of(action));
-    case ActionKind::cache_write:
-      if (!parts().device.torch_device().is_cpu()) require_whole();  // entries outlive what is lost
-      return iteration.compute(action.stage).cache_write(*action.micro_batch, iteration.range_of(action));
+    case ActionKind::cache_write: {
+      StageCompute& compute = iteration.compute(action.stage);
+      const SampleRange range = iteration.range_of(action);
+      // Entries outlive what is lost. The device is waited for once here, and not at all where all are there.
+      if (!parts().device.torch_device().is_cpu() && compute.has_to_write(*action.micro_batch, range)) require_whole();
+      return compute.cache_write(*action.micro_batch, range);
+    }
     case ActionKind::send_forward:
       return iteration.exchange->send(action, take(iteration.outputs, action.stage, part_of(action)));
     case ActionKind::send_backward:

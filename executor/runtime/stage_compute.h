@@ -38,6 +38,8 @@ class StageCompute {
   /// F of one micro-batch, samples `range` of the mini-batch, or of one of its token slices. `input` is undefined on
   /// the first stage. Returns the activation to send; undefined on the last stage, where the loss is added to loss().
   virtual at::Tensor forward(Part part, SampleRange range, at::Tensor input) = 0;
+  /// Some of the micro-batch's activations are to be stored now, which takes them from the device.
+  virtual bool has_to_write(int /*micro_batch*/, SampleRange /*range*/) const { return true; }
   /// Stores the micro-batch's activations at the frozen boundary; after each of its token slices, when all have come.
   virtual void cache_write(int micro_batch, SampleRange range) = 0;
   /// B. `gradient` of the output is undefined on the last stage. Returns the input's gradient; undefined unless the

@@ -120,6 +120,12 @@ class TransformerStage final : public StageCompute {
     return activation;
   }
 
+  bool has_to_write(int micro_batch, SampleRange range) const override {
+    const auto boundary = at_boundary_.find(micro_batch);
+    return boundary != at_boundary_.end() && boundary->second.is_whole &&
+           !writes_->missing(samples_of(*batch_, range)).empty();
+  }
+
   void cache_write(int micro_batch, SampleRange range) override {
     const auto boundary = at_boundary_.find(micro_batch);
     if (boundary == at_boundary_.end() || !boundary->second.is_whole) return;

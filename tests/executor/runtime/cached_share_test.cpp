@@ -57,6 +57,18 @@ class CachedShareTest : public testing::Test {
   const std::unique_ptr<ActivationCache>& cache_ = filled_.cache;
 };
 
+/// Rows of samples that are there may be anything: they are not read.
+TEST_F(CachedShareTest, WritesThoseAloneThatAreMissing) {
+  EXPECT_EQ(cache_->missing(order_), (Ints{0, 3})) << "samples 3 and 1";
+  cache_->write(order_, at::cat({rows_of(3), nothing_of(2), nothing_of(0), rows_of(1)}));
+  EXPECT_EQ(cache_->missing(order_), Ints{});
+  EXPECT_EQ(cache_->counts().written, 2 + 2);
+  EXPECT_TRUE(at::equal(cache_->take(order_, kBoundary).activations,
+                        at::cat({rows_of(3), rows_of(2), rows_of(0), rows_of(1)})));
+  cache_->set_boundary({.layer = kBoundary + 1, .key = 8});
+  EXPECT_EQ(cache_->missing(order_), (Ints{0, 1, 2, 3})) << "of another boundary";
+}
+
 TEST_F(CachedShareTest, HandsOutTheRowsOfEachMicroBatch) {
   CachedShare share(cache_.get(), kBoundary);
   share.begin_iteration(batch_, {1, 4}, nullptr, {});
