@@ -45,6 +45,10 @@ void keep_c10d_quiet() {
 
 using Pairs = std::set<std::pair<MeshCoordinate, MeshCoordinate>>;
 
+/// That two ranks may take to make a NCCL communicator, of which a rank makes a few one after the other. A rank that is
+/// lost meanwhile is noticed otherwise.
+constexpr std::chrono::seconds kMostConnecting{60};
+
 /// Coordinates that send each other activations and gradients, that of the lower pipeline rank first.
 Pairs talking_pairs(const Phase& phase) {
   Pairs pairs;
@@ -61,6 +65,13 @@ Pairs talking_pairs(const Phase& phase) {
   };
   for (int stage = 0; stage + 1 < num_stages(phase); ++stage) add(stage, stage + 1);
   return pairs;
+}
+
+/// In an order in which the pairs of a long pipeline connect two by two, rather than each after the one below it.
+std::vector<Pairs::value_type> in_two_rounds(const Pairs& pairs) {
+  std::vector<Pairs::value_type> ordered(pairs.begin(), pairs.end());
+  std::ranges::stable_partition(ordered, [](const auto& pair) { return pair.first.pipeline_rank % 2 == 0; });
+  return ordered;
 }
 
 /// Both ends of the model, replica by replica, in that order too; none where they are on one pipeline rank.
@@ -115,7 +126,7 @@ struct Communicator::State {
       if (coordinate == from) group.send(one, rank_at(phase.layout, to), 0, what).wait();
       if (coordinate == to) group.receive(one, rank_at(phase.layout, from), 0, what).wait();
     };
-    for (const auto& [lower, upper] : talking_pairs(phase)) {  // in one order on all ranks
+    for (const auto& [lower, upper] : in_two_rounds(talking_pairs(phase))) {  // the same on all ranks
       for (Group* group : {&groups.activations_up, &groups.gradients_up}) pass_on(*group, lower, upper);
       for (Group* group : {&groups.activations_down, &groups.gradients_down}) pass_on(*group, upper, lower);
     }
@@ -225,7 +236,7 @@ void Communicator::open_store_in_file() {
   }
   folder = broadcast(folder, 0);
   state_->store = c10::make_intrusive<c10d::FileStore>(folder + "/store", world_size());
-  state_->store->setTimeout(std::chrono::seconds(kSilenceLimitSeconds));
+  state_->store->setTimeout(kMostConnecting);
 }
 
 int Communicator::rank() const { return state_->self.rank; }
