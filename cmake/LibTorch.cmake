@@ -32,13 +32,14 @@ target_link_options(Torch::cpu INTERFACE "LINKER:--allow-shlib-undefined")
 
 find_package(CUDAToolkit QUIET)
 if(CUDAToolkit_FOUND AND EXISTS "${torch_root}/lib/libtorch_cuda.so")
-  find_library(NCCL_LIBRARY NAMES nccl libnccl.so.2 HINTS ${CUDAToolkit_LIBRARY_DIR} ${torch_root}/../nvidia/nccl/lib)
-  find_path(NCCL_INCLUDE_DIR nccl.h HINTS ${CUDAToolkit_INCLUDE_DIRS} ${torch_root}/../nvidia/nccl/include)
+  # The wheel's own comes first: its headers decide what LibTorch's classes look like.
+  find_library(NCCL_LIBRARY NAMES nccl libnccl.so.2 HINTS ${torch_root}/../nvidia/nccl/lib ${CUDAToolkit_LIBRARY_DIR})
+  find_path(NCCL_INCLUDE_DIR nccl.h HINTS ${torch_root}/../nvidia/nccl/include ${CUDAToolkit_INCLUDE_DIRS})
   if(NCCL_LIBRARY AND NCCL_INCLUDE_DIR)
     frostpipe_import_torch_library(c10_cuda)
     add_library(Torch::cuda INTERFACE IMPORTED GLOBAL)
     target_compile_definitions(Torch::cuda INTERFACE USE_C10D_NCCL)
-    target_compile_options(Torch::cuda INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:SHELL:-idirafter ${NCCL_INCLUDE_DIR}>")
+    target_include_directories(Torch::cuda SYSTEM INTERFACE ${NCCL_INCLUDE_DIR})
     # libtorch_cuda registers its kernels when loaded; no symbol of it need be used for that.
     target_link_libraries(Torch::cuda INTERFACE Torch::cpu torch_c10_cuda CUDA::cudart ${NCCL_LIBRARY}
       "-Wl,--no-as-needed,${torch_root}/lib/libtorch_cuda.so,--as-needed")

@@ -33,6 +33,10 @@ namespace {
 
 namespace allocator = c10::cuda::CUDACachingAllocator;
 
+static_assert(NCCL_VERSION_CODE / 100 == 228,
+              "nccl.h must be NCCL 2.28's, with which LibTorch 2.11 was built: ProcessGroupNCCL::Options holds its "
+              "ncclConfig_t, and other versions have another one");
+
 std::string in_gib(std::size_t bytes) {
   const std::string tenths = std::to_string((bytes * 10 + (1 << 29)) >> 30);
   return (tenths.size() > 1 ? tenths.substr(0, tenths.size() - 1) : "0") + "." + tenths.back() + " GiB";
