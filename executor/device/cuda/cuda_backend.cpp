@@ -49,20 +49,21 @@ c10::CachingAllocator::Stat requested(c10::DeviceIndex device) {
 }
 
 /// What LibTorch has asked the same allocator for on behalf of cuBLAS, once for each thread that computes, and keeps:
-/// no tensor of the run.
-Bytes bytes_for_cublas() {
-  const auto pieces = [](at::cuda::WorkspaceMapWithMutex& of_handles) {
+/// no tensor of the run. Each of these pieces is rounded up to a multiple of `piece`.
+Bytes bytes_for_cublas(std::size_t piece = 1) {
+  const auto all = [piece](at::cuda::WorkspaceMapWithMutex& of_handles, std::size_t size) {
     const std::shared_lock lock(of_handles.mutex);
-    return of_handles.map.size();
+    return of_handles.map.size() * ((size + piece - 1) / piece * piece);
   };
-  return static_cast<Bytes>(pieces(at::cuda::cublas_handle_stream_to_workspace()) * at::cuda::getChosenWorkspaceSize() +
-                            pieces(at::cuda::cublaslt_handle_stream_to_workspace()) *
-                                at::cuda::getCUDABlasLtWorkspaceSize());
+  return static_cast<Bytes>(
+      all(at::cuda::cublas_handle_stream_to_workspace(), at::cuda::getChosenWorkspaceSize()) +
+      all(at::cuda::cublaslt_handle_stream_to_workspace(), at::cuda::getCUDABlasLtWorkspaceSize()));
 }
 
-/// A receive that was posted early is a kernel that waits on the device. Work issued after it must get past it, so: no
-/// kernel may be loaded late (that waits for the whole device), and streams may not share a hardware queue (8 by
-/// default). The driver reads both when it starts; what the user has set stays.
+/// NCCL's messages are kernels that wait on the device for the other rank. Work issued after one must get past it, so:
+/// no kernel may be loaded late (that waits for the whole device), and streams may not share a hardware queue (8 by
+/// default). The driver reads both when it starts; what the user has set stays. All kernels take some hundred megabytes
+/// of the GPU.
 void let_streams_pass_each_other() {
   setenv("CUDA_MODULE_LOADING", "EAGER", /*overwrite=*/0);
   setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", /*overwrite=*/0);
@@ -175,11 +176,11 @@ class CudaDevice final : public ComputeDevice {
     return times;
   }
 
-  /// On what LibTorch's allocator holds, live or cached, in pieces of 2 MiB and more.
+  /// On what LibTorch's allocator holds, live or cached, in pieces of 2 MiB and more, without what it has for cuBLAS.
   void set_memory_limit(std::optional<Bytes> limit, const std::string& who) override {
     owner() = who;
-    const auto total = static_cast<double>(at::cuda::getDeviceProperties(index_)->totalGlobalMem);
-    allocator::setMemoryFraction(limit ? std::min(1.0, static_cast<double>(*limit) / total) : 1.0, index_);
+    limit_ = limit;
+    apply_limit();
   }
   Bytes live_bytes() override { return requested(index_).current - bytes_for_cublas(); }
   Bytes peak_bytes() override { return requested(index_).peak - bytes_for_cublas(); }
@@ -189,6 +190,7 @@ class CudaDevice final : public ComputeDevice {
       graph_stream_ = c10::cuda::getStreamFromPool(/*isHighPriority=*/false, index_);
       const c10::cuda::CUDAStreamGuard on_stream(*graph_stream_);
       allocate_for_cublas();
+      apply_limit();
     }
     return make_cuda_graphs(*graph_stream_);
   }
@@ -208,8 +210,16 @@ class CudaDevice final : public ComputeDevice {
     at::cuda::getCurrentCUDAStream(index_).synchronize();
   }
 
+  void apply_limit() const {
+    constexpr std::size_t kPiece = 2 << 20;
+    const auto total = static_cast<double>(at::cuda::getDeviceProperties(index_)->totalGlobalMem);
+    const double held = limit_ ? static_cast<double>(*limit_ + bytes_for_cublas(kPiece)) : total;
+    allocator::setMemoryFraction(std::min(1.0, held / total), index_);
+  }
+
   c10::DeviceIndex index_ = 0;
   bool is_shared_ = false;
+  std::optional<Bytes> limit_;
   std::vector<at::cuda::CUDAEvent> marks_;
   Nanoseconds first_mark_ns_ = 0;
   std::optional<c10::cuda::CUDAStream> graph_stream_;
