@@ -14,6 +14,17 @@
 
 namespace frostpipe {
 
+namespace {
+
+/// One for all sends of a process, which has one device: LibTorch has few streams and hands them out in turn, so that
+/// others could be a stream on which a graph is being captured.
+c10::Stream stream_of(const c10::impl::VirtualGuardImpl& gpu, const at::Device& device) {
+  static const c10::Stream stream = gpu.getStreamFromGlobalPool(device);
+  return stream;
+}
+
+}  // namespace
+
 struct StagedSends::State {
   struct Copying {
     at::Tensor from, copy;
@@ -31,7 +42,7 @@ struct StagedSends::State {
   std::thread thread;
 
   explicit State(const at::Device& device)
-      : gpu(device.type()), stream(gpu.getStreamFromGlobalPool(device)), thread([this] { serve(); }) {}
+      : gpu(device.type()), stream(stream_of(gpu, device)), thread([this] { serve(); }) {}
 
   void serve() {
     std::unique_lock lock(mutex);
