@@ -74,10 +74,12 @@ class ComputeDevice {
   virtual void release_kept_memory() = 0;
 };
 
-/// `type` is "cpu" or "cuda". `threads`: that a rank on the CPU computes with (device_type.h). Throws RuntimeFailure
-/// when there is no such device here: CUDA lives in libfrostpipe_cuda.so beside the tool, which is loaded only when
-/// asked for. The first one of a process before its first backward: LibTorch looks for devices once.
-std::unique_ptr<ComputeDevice> make_device(const std::string& type, int local_rank, int threads = 1);
+/// `type` is "cpu" or "cuda". `threads`: that a rank on the CPU computes with (device_type.h). `is_alone`: no other
+/// rank will send this one anything. Throws RuntimeFailure when there is no such device here: CUDA lives in
+/// libfrostpipe_cuda.so beside the tool, which is loaded only when asked for. The first one of a process before its
+/// first backward: LibTorch looks for devices once.
+std::unique_ptr<ComputeDevice> make_device(const std::string& type, int local_rank, int threads = 1,
+                                           bool is_alone = false);
 
 /// This processor has instructions for products in bfloat16 (AVX-512 BF16, AMX, or Arm's).
 bool multiplies_in_bfloat16();

@@ -102,7 +102,8 @@ Readied made_ready(const RankEnvironment& self, const MeasureOptions& options) {
     ModelFolder folder = open_model_folder(options.model);
     Shapes shapes = shapes_to_measure(options, folder);
     return {std::move(folder), std::move(shapes),
-            make_device(options.device, self.local_rank, std::max(1, options.threads_per_rank))};
+            make_device(options.device, self.local_rank, std::max(1, options.threads_per_rank),
+                        /*is_alone=*/self.world_size == 1)};
   } catch (const InvalidInput& error) {
     if (self.watched_by_launcher) throw;
     meet_in_trouble(self, error.what());

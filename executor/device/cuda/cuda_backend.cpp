@@ -116,8 +116,8 @@ void explain_out_of_memory(const char* (*action)()) {
 
 class CudaDevice final : public ComputeDevice {
  public:
-  CudaDevice(int local_rank, const char* (*action)()) {
-    let_streams_pass_each_other();
+  CudaDevice(int local_rank, bool is_alone, const char* (*action)()) {
+    if (!is_alone) let_streams_pass_each_other();
     leave_losses_to_us();
     int count = 0;
     if (const cudaError_t error = cudaGetDeviceCount(&count); error != cudaSuccess || count == 0) {
@@ -228,10 +228,12 @@ class CudaDevice final : public ComputeDevice {
 }  // namespace
 }  // namespace frostpipe
 
-/// The one entry: see load_cuda_device in executor/device/device.cpp. `action` says what the rank is doing, for errors.
-extern "C" frostpipe::ComputeDevice* frostpipe_make_cuda_device(int local_rank, const char* (*action)()) {
+/// The one entry: see load_cuda_device in executor/device/device.cpp. `is_alone`: no other rank will send it messages.
+/// `action` says what the rank is doing, for errors.
+extern "C" frostpipe::ComputeDevice* frostpipe_make_cuda_device(int local_rank, bool is_alone,
+                                                                const char* (*action)()) {
   try {
-    return new frostpipe::CudaDevice(local_rank, action);
+    return new frostpipe::CudaDevice(local_rank, is_alone, action);
   } catch (const c10::Error& error) {  // a device that is there but cannot be used: busy, broken, exclusive
     const std::string text = error.what_without_backtrace();
     throw frostpipe::RuntimeFailure("device cuda: device " + std::to_string(local_rank) + ": " +

@@ -112,7 +112,7 @@ class TransformerPartition final : public PartitionCompute {
   explicit TransformerPartition(const PartitionLoad& load)
       : config_(open_model_folder(load.folders.front()).config),
         type_(layer_types_of(load.dtype).computed),
-        device_(make_device(load.device, load.device_index, load.threads)),
+        device_(make_device(load.device, load.device_index, load.threads, /*is_alone=*/true)),
         samples_(config_.task, config_.image_size),
         shared_layers_(load.shared_layers),
         begin_(load.layers.at(load.partition)) {

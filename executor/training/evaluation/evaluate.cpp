@@ -32,7 +32,7 @@ class WholeModel {
  public:
   WholeModel(const ModelFolder& folder, const WeightFiles& weights, const Samples& samples, const std::string& device)
       : model_(model_of(folder.config, folder.name)),
-        device_(make_device(device, 0)),
+        device_(make_device(device, 0, /*threads=*/1, /*is_alone=*/true)),
         factory_({.config = folder.config,
                   .model = model_,
                   .data = samples,

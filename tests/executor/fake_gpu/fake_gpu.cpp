@@ -72,7 +72,7 @@ class FakeGpu final : public ComputeDevice {
 
 extern "C" {
 
-frostpipe::ComputeDevice* frostpipe_make_cuda_device(int local_rank, const char* (*action)()) {
+frostpipe::ComputeDevice* frostpipe_make_cuda_device(int local_rank, bool, const char* (*action)()) {
   return new frostpipe::test::FakeGpu(local_rank, action);
 }
 
