@@ -68,6 +68,9 @@ class ComputeDevice {
   virtual Bytes live_bytes() = 0;
   virtual Bytes peak_bytes() = 0;
   virtual void reset_peak() = 0;
+  /// Samples are all of one length from now on, or not, as it is until this is said. Kernels that LibTorch makes anew
+  /// for each length, which takes tenths of a second, pay for one length alone.
+  virtual void expect_one_length(bool /*has_one_length*/) {}
   /// Null on the CPU, which captures nothing.
   virtual std::unique_ptr<DeviceGraphs> make_graphs() { return nullptr; }
   /// Gives back memory that was kept for tensors to come.

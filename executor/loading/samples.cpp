@@ -17,6 +17,12 @@ int longest_tokens(const Samples& data, std::span<const int> samples) {
   return longest;
 }
 
+bool has_one_length(const Samples& data) {
+  for (int sample = 1; sample < data.size(); ++sample)
+    if (data.tokens(sample) != data.tokens(0)) return false;
+  return true;
+}
+
 MiniBatch mini_batch(const Samples& data, std::span<const int> order, int global_batch_size, int index) {
   const std::size_t begin = static_cast<std::size_t>(index) * static_cast<std::size_t>(global_batch_size);
   MiniBatch batch;

@@ -56,6 +56,9 @@ int mean_length(const MiniBatch& batch);
 /// Of these samples; 0 if there are none.
 int longest_tokens(const Samples& data, std::span<const int> samples);
 
+/// All samples have as many tokens: pictures, blocks of text.
+bool has_one_length(const Samples& data);
+
 /// Every replica's micro-batches, replica 0's first: pieces of nearly equal length (split_by_length). Where the
 /// replicas are a multiple of the batch's shards, a replica's samples are of its own node.
 std::vector<SampleRange> cut(const MiniBatch& batch, int data_parallel_size, int num_micro_batches);

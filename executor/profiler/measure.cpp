@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <map>
 #include <numeric>
 #include <set>
@@ -167,9 +168,17 @@ std::map<std::string, Timings> measure_rounds(LayerBench& bench, const Shapes& s
   };
   double work_done = 0, work = 0;
   for (const Shape& shape : all) work += num_rounds * static_cast<double>(thread_counts.size()) * work_of(shape);
+  const auto measure = [&bench](const Shape& shape, SamplesByClass& samples) {
+    if (shape.context > 0)
+      bench.measure_slice(shape.samples, shape.tokens, shape.context, samples);
+    else
+      bench.measure(shape.samples, shape.tokens, samples);
+  };
   Timings first_touch;
   bench.measure_updates(kOptimizer, first_touch.updates);  // of memory and code
-  bench.measure(std::min(8, shapes.sizes.back()), shapes.tokens.back(), first_touch.layers[{}]);
+  measure({std::min(8, shapes.sizes.back()), shapes.tokens.back()}, first_touch.layers[{}]);
+  if (!device.torch_device().is_cpu())  // loads, and makes, other kernels for other shapes
+    for (const Shape& shape : all) measure(shape, first_touch.layers[{}]);
   std::map<std::string, Timings> timings;
   const Nanoseconds begin = steady_now_ns();
   for (int round = 0; round < num_rounds; ++round) {
@@ -183,12 +192,7 @@ std::map<std::string, Timings> measure_rounds(LayerBench& bench, const Shapes& s
       for (const Shape& shape : all) {
         const auto& [size, tokens, context] = shape;
         SamplesByClass& samples = here.layers[shape];
-        for (int pass = 0; takes_part && pass < passes_of(size); ++pass) {
-          if (context > 0)
-            bench.measure_slice(size, tokens, context, samples);
-          else
-            bench.measure(size, tokens, samples);
-        }
+        for (int pass = 0; takes_part && pass < passes_of(size); ++pass) measure(shape, samples);
         work_done += work_of(shape);
         if (communicator.rank() != 0) continue;
         progress(work_done / work,
@@ -281,6 +285,8 @@ std::vector<std::string> check_inputs(const MeasureOptions& options, int num_ran
 
 MeasuredProfile measure_profile(const RankEnvironment& self, const MeasureOptions& options, const Progress& progress) {
   auto [folder, shapes, device] = made_ready(self, options);
+  device->expect_one_length(std::ranges::adjacent_find(shapes.data_lengths, std::not_equal_to()) ==
+                            shapes.data_lengths.end());
   const std::unique_ptr<Communicator> communicator = Communicator::connect(self, *device);
   if (!self.watched_by_launcher && !self.is_on_one_host)
     require_equal_inputs(communicator->gather(to_text(run_inputs(options))));

@@ -18,6 +18,9 @@ RunContext::RunContext(const TrainOptions& options, const TrainCallbacks& callba
       num_steps(options.plan.num_steps),
       threads_per_rank(options.threads_per_rank > 0 ? options.threads_per_rank : options.plan.threads_per_rank),
       device(options.emulation ? make_emulated_device(options.emulation->shrink)
-                               : make_device(options.device, local_rank, threads_per_rank)) {}
+                               : make_device(options.device, local_rank, threads_per_rank,
+                                             /*is_alone=*/options.plan.world_size == 1)) {
+  device->expect_one_length(has_one_length(*dataset.samples));
+}
 
 }  // namespace frostpipe

@@ -135,6 +135,7 @@ class CudaDevice final : public ComputeDevice {
     if (std::getenv("FROSTPIPE_CUDA_REPORT_WAITS"))
       c10::cuda::warning_state().set_sync_debug_mode(c10::cuda::SyncDebugMode::L_WARN);
     explain_out_of_memory(action);
+    expect_one_length(false);
     allocate_for_cublas();
   }
 
@@ -185,6 +186,8 @@ class CudaDevice final : public ComputeDevice {
   Bytes live_bytes() override { return requested(index_).current - bytes_for_cublas(); }
   Bytes peak_bytes() override { return requested(index_).peak - bytes_for_cublas(); }
   void reset_peak() override { allocator::resetPeakStats(index_); }
+  /// cuDNN's attention, which LibTorch prefers in bfloat16 on Hopper, builds a plan per thread and length.
+  void expect_one_length(bool has_one_length) final { at::globalContext().setSDPUseCuDNN(has_one_length); }
   std::unique_ptr<DeviceGraphs> make_graphs() override {
     if (!graph_stream_) {
       graph_stream_ = c10::cuda::getStreamFromPool(/*isHighPriority=*/false, index_);
