@@ -90,7 +90,8 @@ struct UpdateMeasurement {
 struct Workload {
   std::string name;
   int num_samples = 0;
-  /// Mean length of a sample. Times are predicted with it rounded; a cache's entries have it rounded up.
+  /// Mean length of a sample. What a profile has measured under it rounded, such as 11, was measured with the mean
+  /// itself, such as 11.4; a cache's entries have it rounded up.
   double tokens = 0;
   /// Standard deviation of a sample's length; none: not known.
   std::optional<double> tokens_deviation = std::nullopt;

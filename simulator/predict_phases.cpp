@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+#include <optional>
+
 #include "plan/reconfiguration.h"
 #include "profiles/error.h"
 
@@ -16,6 +19,21 @@ std::vector<Bytes> peak_memory_per_rank(const Phase& phase, const TrainingPlan& 
       bytes[rank] = per_pipeline_rank[coordinate->pipeline_rank].total();
   }
   return bytes;
+}
+
+/// Tokens per sample to predict a phase at. Those of the workload's rounded mean stand for the mean itself (Workload),
+/// which the phase's mini-batches had unless they are half a token away.
+int tokens_of(const PhaseSummary& phase, const RunSummary& run, const std::optional<Workload>& workload) {
+  double sum = 0;
+  int count = 0;
+  for (const StepRecord& step : run.steps) {
+    if (step.step < phase.from_step || step.step >= phase.from_step + phase.num_steps) continue;
+    sum += step.tokens;
+    ++count;
+  }
+  if (workload && count > 0 && std::abs(sum / count - workload->tokens) < 0.5)
+    return static_cast<int>(std::lround(workload->tokens));
+  return phase.tokens;
 }
 
 }  // namespace
@@ -59,7 +77,7 @@ void add_predictions(RunSummary& run, const TrainingPlan& executed, const std::s
                          fmt::format("must be {} as in the run {}", run.phases[i].from_step, run.name),
                          std::to_string(phase.from_step));
     }
-    if (run.phases[i].tokens > 0) phase.tokens = run.phases[i].tokens;
+    if (run.phases[i].tokens > 0) phase.tokens = tokens_of(run.phases[i], run, profile.workload);
   }
   std::vector<PredictedPhase> predicted = predict_phases(as_it_was, profile, cluster);
   for (std::size_t i = 0; i < run.phases.size(); ++i) {

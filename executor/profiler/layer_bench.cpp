@@ -22,18 +22,20 @@
 namespace frostpipe {
 
 LayerCost cost_from(const LayerSamples& kept) {
+  const auto of_shape = [&kept](Bytes bytes) { return std::llround(static_cast<double>(bytes) / kept.longer); };
   const Nanoseconds backward = kept.backward.value();
   const Nanoseconds weight = std::min(backward, kept.backward_without_input.value());
   LayerCost cost{.forward_ns = kept.forward.value(),
                  .input_gradient_ns = backward - weight,
                  .weight_gradient_ns = weight,
                  .frozen_forward_ns = kept.frozen_forward.value(),
-                 .output_activation_bytes = kept.output_bytes,
-                 .saved_activation_bytes = kept.saved_activation_bytes,
-                 .workspace_bytes = kept.workspace_bytes};
+                 .output_activation_bytes = of_shape(kept.output_bytes),
+                 .saved_activation_bytes = of_shape(kept.saved_activation_bytes),
+                 .workspace_bytes = of_shape(kept.workspace_bytes)};
   if (kept.input.count > 0)
-    cost.split_backward = {
-        .input_ns = kept.input.value(), .weight_ns = kept.weight.value(), .kept_bytes = kept.kept_for_weight_bytes};
+    cost.split_backward = {.input_ns = kept.input.value(),
+                           .weight_ns = kept.weight.value(),
+                           .kept_bytes = of_shape(kept.kept_for_weight_bytes)};
   return cost;
 }
 
@@ -49,9 +51,11 @@ std::vector<std::int64_t> made_up_lengths(int samples, int tokens, std::span<con
     const double place = (i + 0.5) / samples * static_cast<double>(data_lengths.size());
     quantiles.push_back(data_lengths[std::min(data_lengths.size() - 1, static_cast<std::size_t>(place))]);
   }
+  const double mean =
+      std::accumulate(data_lengths.begin(), data_lengths.end(), 0.0) / static_cast<double>(data_lengths.size());
   // The longest are cut at `most`, and the others scaled up for it: the mean stays.
   double sum = std::accumulate(quantiles.begin(), quantiles.end(), 0.0);
-  double wanted = static_cast<double>(samples) * tokens;
+  double wanted = samples * (std::lround(mean) == tokens ? mean : tokens);
   for (std::size_t i = quantiles.size(); i > 1 && quantiles[i - 1] * wanted / sum > static_cast<double>(most); --i) {
     sum -= quantiles[i - 1];
     wanted -= static_cast<double>(most);
@@ -153,6 +157,8 @@ void LayerBench::measure(int micro_batch_size, int tokens, SamplesByClass& sampl
   measure_split(0, at::Tensor(), batch, samples[class_of(config_, model_, 0)]);
   measure_frozen(inputs, batch, samples);
   finish_times();
+  for (auto& [layer_class, kept] : samples)
+    kept.longer = static_cast<double>(batch.num_tokens()) / (static_cast<double>(micro_batch_size) * tokens);
 }
 
 void LayerBench::measure_slice(int micro_batch_size, int tokens, int context, SamplesByClass& samples) {

@@ -43,18 +43,20 @@ struct LayerSamples {
   Mean forward, backward, backward_without_input, frozen_forward;
   Mean input, weight;  // I and W
   Bytes output_bytes = 0, saved_activation_bytes = 0, workspace_bytes = 0, kept_for_weight_bytes = 0;
+  double longer = 1;  // tokens that all this was measured with, in parts of the shape's
   std::array<Mean*, 6> times() {
     return {&forward, &backward, &backward_without_input, &frozen_forward, &input, &weight};
   }
 };
 using SamplesByClass = std::map<LayerClass, LayerSamples>;
 
-/// Of one layer, as the means stand.
+/// Of one layer, as the means stand. Bytes are those of the shape's tokens.
 LayerCost cost_from(const LayerSamples& kept);
 
 /// Lengths of `samples` made-up samples with `tokens` tokens on average (rounding is spread over them), ascending,
 /// distributed as `data_lengths` (ascending); none longer than `most`, which `tokens` is not either, none shorter
-/// than 1.
+/// than 1. Where the data's mean length rounds to `tokens`, they have that mean: of short texts, rounding it is some
+/// per cent.
 std::vector<std::int64_t> made_up_lengths(int samples, int tokens, std::span<const int> data_lengths,
                                           std::int64_t most);
 
@@ -70,8 +72,8 @@ class LayerBench {
              ComputeDevice& device, const LayerTypes& types, std::vector<int> data_lengths,
              TensorRanks tensor_ranks = {});
 
-  /// A made-up packed micro-batch of `micro_batch_size` samples with `tokens` tokens on average: forward of all layers,
-  /// backward of all, then the rarer variants. Adds to `samples`.
+  /// A made-up packed micro-batch of `micro_batch_size` samples with `tokens` tokens on average, as made_up_lengths()
+  /// has them: forward of all layers, backward of all, then the rarer variants. Adds to `samples`.
   void measure(int micro_batch_size, int tokens, SamplesByClass& samples);
   /// The same of a token slice of a causal model: `tokens` of each sample after `context` others, whose keys and values
   /// are made up. No I and W.

@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <vector>
+
 #include "tests/plan/examples.h"
 #include "tests/support/one_rank_plan.h"
 
@@ -77,6 +80,33 @@ TEST(AddPredictions, AreForTheLengthOfTheRealMiniBatches) {
   EXPECT_EQ(run.phases[1].predicted_transformation_ns, 0);
   EXPECT_EQ(run.phases[0].predicted_peak_memory_bytes.size(), 1U);
   EXPECT_EQ(run.phases[0].predicted_timeline.num_ranks, 1);
+}
+
+/// The first phase's mini-batches have 8.5 tokens on average, where the workload has 8.4: as measured under 8. The
+/// second's have 16.
+TEST(AddPredictions, AreThoseOfTheWorkloadWhereMiniBatchesHaveItsMean) {
+  constexpr int kTokens = test::kSyntheticTokens;
+  Profile profile = test::one_block_profile();
+  for (Measurement longer : std::vector(profile.measurements)) {
+    longer.key.tokens = 2 * kTokens;
+    longer.cost.forward_ns *= 2;
+    longer.cost.frozen_forward_ns *= 2;
+    profile.measurements.push_back(longer);
+  }
+  std::ranges::sort(profile.measurements, {}, &Measurement::key);
+  profile.workload = Workload{.name = "data", .num_samples = 80, .tokens = kTokens + 0.4, .longest_tokens = 40};
+  const TrainingPlan plan = test::one_rank_plan_that_freezes();
+  RunSummary run = run_along(plan);
+  for (PhaseSummary& phase : run.phases) {
+    phase.num_steps = 2;
+    const bool is_first = &phase == &run.phases[0];
+    phase.tokens = is_first ? kTokens + 1 : 2 * kTokens;
+    for (int i = 0; i < 2; ++i)
+      run.steps.push_back({.step = phase.from_step + i, .tokens = is_first ? kTokens + i : 2 * kTokens});
+  }
+  add_predictions(run, plan, "executed_plan.json", profile, test::free_cluster(1));
+  EXPECT_EQ(run.phases[0].predicted_iteration_ns, test::kWholeNs);
+  EXPECT_GT(run.phases[1].predicted_iteration_ns, test::kFrozenNs);
 }
 
 TEST(AddPredictions, RefuseThePlanOfAnotherRun) {

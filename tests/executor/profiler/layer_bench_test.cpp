@@ -1,10 +1,12 @@
 #include "executor/profiler/layer_bench.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <numeric>
 #include <vector>
 
 #include "tests/executor/random_weights.h"
@@ -23,6 +25,23 @@ TEST(MadeUpLengths, FollowTheDataAndHaveTheMean) {
   EXPECT_EQ(made_up_lengths(4, 8, data, 512), (Lengths{2, 4, 8, 18}));
   EXPECT_EQ(made_up_lengths(4, 8, data, 10), (Lengths{4, 8, 10, 10}));
   EXPECT_EQ(made_up_lengths(3, 5, {}, 512), (Lengths{5, 5, 5}));
+}
+
+/// By hand: the mean is 3.4, so that ten samples of "3 tokens" have 34, and of 4 tokens 40.
+TEST(MadeUpLengths, HaveTheDatasOwnMeanWhereItRoundsToTheirs) {
+  const std::vector<int> data{2, 2, 2, 2, 9};
+  EXPECT_THAT(made_up_lengths(10, 3, data, 512), testing::ElementsAre(2, 2, 2, 2, 2, 2, 2, 2, 9, 9));
+  const Lengths others = made_up_lengths(10, 4, data, 512);
+  EXPECT_EQ(std::accumulate(others.begin(), others.end(), std::int64_t{0}), 40);
+}
+
+/// Those of a sample of 3 tokens, measured with 3.4 on average.
+TEST(LayerSamplesTest, BytesAreThoseOfTheShapesTokens) {
+  const LayerSamples kept{.output_bytes = 340, .saved_activation_bytes = 680, .workspace_bytes = 34, .longer = 3.4 / 3};
+  const LayerCost cost = cost_from(kept);
+  EXPECT_EQ(cost.output_activation_bytes, 300);
+  EXPECT_EQ(cost.saved_activation_bytes, 600);
+  EXPECT_EQ(cost.workspace_bytes, 30);
 }
 
 /// A small GPT-2 with all that a bench of its layers refers to.
