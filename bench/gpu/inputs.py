@@ -105,4 +105,6 @@ def write_all(folder, jobs):
         if (folder / job.data).exists():
             continue
         write_model(folder / job.name, job)
-        write_data(folder / job.data, job)
+        half = folder / f"{job.data}.half"
+        write_data(half, job)
+        half.rename(folder / job.data)  # not before all of it is there

@@ -35,6 +35,12 @@ class Done:
     seconds: float
 
 
+def kill(process):
+    """With all that it has started."""
+    with contextlib.suppress(ProcessLookupError):  # it has just ended
+        os.killpg(process.pid, signal.SIGKILL)
+
+
 class Programs:
     def __init__(self, options, folder, device, deadline):
         self.options, self.folder, self.device, self.deadline = options, folder, device, deadline
@@ -69,15 +75,15 @@ class Programs:
                                        stdin=subprocess.DEVNULL, stdout=out, stderr=err, start_new_session=True)
             self.running.add(process)
             try:
-                process.wait(min(left, most_seconds))
+                process.wait(min(left, most_seconds) if self.deadline else 0)  # end() may have missed it
             except subprocess.TimeoutExpired:
-                os.killpg(process.pid, signal.SIGKILL)
+                kill(process)
                 process.wait()
                 limit = "what was left of --minutes" if left <= most_seconds else "its limit"
                 raise TookTooLong(f"{command[0]} did not end within {min(left, most_seconds):.0f} s, {limit}, and was "
                               f"killed; see {base}.err") from None
             except BaseException:
-                os.killpg(process.pid, signal.SIGKILL)
+                kill(process)
                 process.wait()
                 raise
             finally:
@@ -91,8 +97,7 @@ class Programs:
         """Kills what runs, and starts no more: other threads may wait for programs."""
         self.deadline = 0
         for process in list(self.running):
-            with contextlib.suppress(ProcessLookupError):  # it has just ended
-                os.killpg(process.pid, signal.SIGKILL)
+            kill(process)
 
     def frostpipe(self, *words, code=0, **more):
         log = self.next_log()
@@ -105,12 +110,13 @@ class Programs:
     def on_device(self):
         return ("--device", self.device)
 
-    def train(self, plan, data, run, *words, keeps_model=False):
-        """The run's summary. Weights take gigabytes."""
-        self.frostpipe("train", plan, "--data", data, "-o", run, "--overwrite", *self.on_device(), *words)
+    def train(self, plan, data, run, *words, keeps_model=False, **more):
+        """(the run's summary, what it said on stderr). Weights take gigabytes."""
+        done = self.frostpipe("train", plan, "--data", data, "-o", run, "--overwrite", *self.on_device(), *words,
+                              **more)
         if not keeps_model:
             shutil.rmtree(self.folder / run / "model")
-        return self.read(f"{run}/summary.json")
+        return self.read(f"{run}/summary.json"), done.stderr
 
     def compared(self, plan, run):
         """The run of `compare`: its summary with predictions."""

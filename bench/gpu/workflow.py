@@ -40,11 +40,12 @@ def error(predicted, measured):
 
 
 def prediction_errors(run):
-    """(of each phase's iteration, of the fullest rank's memory); of short phases none."""
-    phases = [phase for phase in run["phases"] if phase["num_steps"] >= LEAST_STEPS]
-    times = [error(phase["predicted_iteration_ns"], phase["measured_iteration_ns"]) for phase in phases]
-    memory = [error(max(phase["predicted_peak_memory_bytes"]), max(phase["measured_peak_memory_bytes"]))
-              for phase in phases]
+    """(of each phase's iteration, of the fullest rank's memory) by the phase's number; of short phases none."""
+    times, memory = {}, {}
+    for number, phase in enumerate(run["phases"]):
+        if phase["num_steps"] >= LEAST_STEPS:
+            times[number] = error(phase["predicted_iteration_ns"], phase["measured_iteration_ns"])
+            memory[number] = error(max(phase["predicted_peak_memory_bytes"]), max(phase["measured_peak_memory_bytes"]))
     return times, memory
 
 
@@ -95,12 +96,12 @@ def quickstart(programs, check):
     job = programs.jobs["quickstart"]
     profile(programs, job, "quickstart", 2)
     plan(programs, job, "quickstart", "--method", "pipetransformer", "--pp", 2, "--epochs", job.epochs)
-    summary = programs.train("quickstart.plan.json", job.data, "quickstart-run", "--freeze", "cap",
-                             "--learning-rate", job.learning_rate)
+    summary, _ = programs.train("quickstart.plan.json", job.data, "quickstart-run", "--freeze", "cap",
+                                "--learning-rate", job.learning_rate)
     run = programs.compared("quickstart.plan.json", "quickstart-run")
     check.figures["test accuracy"] = summary["test_accuracy"]
     check.targets = [Target(f"quickstart: memory of phase {i}, off by", value, MEMORY_ERROR)
-                     for i, value in enumerate(prediction_errors(run)[1])]
+                     for i, value in prediction_errors(run)[1].items()]
     note_phases(check, run)
     require_learning(check, summary)
 
@@ -112,7 +113,7 @@ def gpt2(programs, check):
     plan(programs, job, "gpt2-two", "--method", "static", "--pp", 2, "--schedule", "1F1B", "--fix", "m=4",
          "--steps", job.steps)
     half = job.steps // 2
-    summary = programs.train("gpt2-two.plan.json", job.data, "gpt2-two-run", "--checkpoint-steps", half)
+    summary, _ = programs.train("gpt2-two.plan.json", job.data, "gpt2-two-run", "--checkpoint-steps", half)
     run = programs.compared("gpt2-two.plan.json", "gpt2-two-run")
     check.figures["iteration [ms]"] = run["phases"][0]["measured_iteration_ns"] / 1e6
     check.targets = [Target("gpt2 on two ranks: memory, off by", prediction_errors(run)[1][0], MEMORY_ERROR)]
@@ -144,8 +145,8 @@ def resume(programs, check):
     job = programs.jobs["gpt2"]
     half = job.steps // 2
     expected = programs.read("gpt2-two-run/summary.json")["steps"][half:]
-    summary = programs.train("gpt2-two.plan.json", job.data, "gpt2-again", "--resume",
-                             f"gpt2-two-run/checkpoints/step-{half:08}")
+    summary, _ = programs.train("gpt2-two.plan.json", job.data, "gpt2-again", "--resume",
+                                f"gpt2-two-run/checkpoints/step-{half:08}")
     again = summary["steps"][-len(expected):]
     if [step["step"] for step in again] != [step["step"] for step in expected]:
         raise Trouble(f"it made the steps from {again[0]['step']}, not from {half}")

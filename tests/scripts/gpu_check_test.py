@@ -3,6 +3,7 @@ The whole of it runs in tests/end_to_end/gpu_check_test.py."""
 import json
 import pathlib
 import runpy
+import signal
 import subprocess
 import sys
 import tempfile
@@ -98,6 +99,66 @@ class GpuCheckTest(FakeToolTest):
             self.assertEqual((check["name"], check["status"]), ("beginning of the tests", "failed"))
             self.assertRegex(check["note"], note)
 
+    TESTS = """#!/bin/sh
+case "$*" in
+    *list_tests*On/*) echo 'On/Devices.'; echo '  First/cpu' ;;
+    *list_tests*) echo 'RanksOnDevice.'; for i in 1 2 3 4 5 6; do echo "  Test$i"; done ;;
+    *) echo $$ >>FOLDER/started; WAIT
+       for last; do :; done
+       echo '{"testsuites": [{"testsuite": [{"result": "COMPLETED"}]}]}' >${last#--gtest_output=json:} ;;
+esac
+"""
+
+    def make_tests(self, wait):
+        program = self.folder / "tests"
+        program.write_text(self.TESTS.replace("WAIT", wait).replace("FOLDER", str(self.folder)))
+        program.chmod(0o755)
+        return ["--device", "cpu", "--size", "small", "--sections", "tests", "--tests", program]
+
+    @staticmethod
+    def runs(pid):
+        try:
+            return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+        except FileNotFoundError:
+            return False
+
+    def started(self):
+        return [int(pid) for pid in (self.folder / "started").read_text().split()]
+
+    def test_every_test_counts_with_its_own_time(self):
+        self.assertEqual(self.run_script(*self.make_tests("sleep 0.2")).returncode, 0)
+        checks = json.loads((self.folder / "out/gpu-check.json").read_text())["checks"]
+        self.assertEqual([check["status"] for check in checks], 8 * ["passed"] + ["skipped"])  # On/ matches two patterns
+        for check in checks[:-1]:
+            self.assertGreater(check["seconds"], 0.19, check["name"])
+
+    def test_tests_of_ranks_run_at_once_where_there_are_the_cores(self):
+        # Each of them ends when three of them have begun.
+        until = "case \"$*\" in *Ranks*) until [ $(wc -l <FOLDER/started) -ge 5 ]; do sleep 0.01; done ;; esac"
+        arguments = ["gpu-check", *map(str, self.make_tests(until)), "--frostpipe", str(self.tool), "--python",
+                     "/bin/false", "-o", str(self.folder / "out"), "--minutes", "0.5"]
+        script = runpy.run_path(str(ROOT / "scripts/gpu-check"))
+        handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+        with mock.patch("sys.argv", arguments), mock.patch("os.sched_getaffinity", lambda _: set(range(12))):
+            self.assertEqual(script["main"](), 0)
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+        self.assertEqual(len(self.started()), 8)
+
+    def test_a_signal_ends_it_and_all_that_it_has_started(self):
+        for number in (signal.SIGTERM, signal.SIGINT):
+            (self.folder / "started").unlink(missing_ok=True)
+            process = subprocess.Popen([sys.executable, "-B", ROOT / "scripts/gpu-check", "--frostpipe", self.tool,
+                                        "--python", "/bin/false", "-o", self.folder / "out", "--only-tests", "Test",
+                                        *self.make_tests("sleep 600")], stdout=subprocess.DEVNULL)
+            while not (self.folder / "started").exists() or not self.started():
+                time.sleep(0.01)
+            process.send_signal(number)
+            self.assertEqual(process.wait(20), 128 + number)
+            for pid in self.started():
+                while self.runs(pid):  # until it has died of the signal
+                    time.sleep(0.01)
+
     def test_no_mistake_in_a_check_or_in_a_list_of_checks_ends_the_script(self):
         script = runpy.run_path(str(ROOT / "scripts/gpu-check"))
 
@@ -150,13 +211,13 @@ class WaitsTest(unittest.TestCase):
         """What is made of a run that waits so often in a step, and thrice at its beginning and end."""
         steps = []
 
-        def frostpipe(command, *words, **_):
-            if command == "plan":
-                steps.append(words[words.index("--steps") + 1])
-            return mock.Mock(stderr=f"{measurements.WAITED}\n" * (3 + per_step * steps[-1]))
+        def plan(_, *words, **__):
+            steps.append(words[words.index("--steps") + 1])
 
-        runner = mock.Mock(device="cuda", jobs=inputs.SMALL, folder=pathlib.Path("none"), frostpipe=frostpipe,
-                           on_device=lambda: ())
+        def train(*_, **__):
+            return {}, f"{measurements.WAITED}\n" * (3 + per_step * steps[-1])
+
+        runner = mock.Mock(device="cuda", jobs=inputs.SMALL, folder=pathlib.Path("none"), frostpipe=plan, train=train)
         check = Check("measurements", "waits")
         measurements.waits_of_the_host(runner, check)
         return check.figures, check.targets
