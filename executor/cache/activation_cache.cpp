@@ -130,22 +130,28 @@ std::vector<int> ActivationCache::missing(std::span<const int> samples) const {
   std::vector<int> places;
   for (int i = 0; i < static_cast<int>(samples.size()); ++i) {
     const int slot = slot_of_sample_[samples[i]];
-    if (slot >= 0 && !store_->holds(slot, entry_key(boundaries_.back(), samples[i]))) places.push_back(i);
+    if (slot >= 0 && store_->has_slot(slot) && !store_->holds(slot, entry_key(boundaries_.back(), samples[i])))
+      places.push_back(i);
   }
   return places;
+}
+
+at::Tensor ActivationCache::rows_at(const std::vector<int>& places, std::span<const int> samples,
+                                    const at::Tensor& activations) const {
+  if (places.size() == samples.size()) return activations;
+  std::vector<std::int64_t> begins;
+  std::int64_t end = 0;
+  for (const int sample : samples) begins.push_back(std::exchange(end, end + samples_[sample].tokens));
+  std::vector<at::Tensor> rows;
+  for (const int place : places) rows.push_back(activations.narrow(0, begins[place], samples_[samples[place]].tokens));
+  return at::cat(rows);
 }
 
 void ActivationCache::write(std::span<const int> samples, const at::Tensor& activations) {
   const std::vector<int> places = missing(samples);
   if (places.empty()) return;
-  std::vector<std::int64_t> begins;
+  const at::Tensor host = rows_at(places, samples, activations.detach()).to(stored_).to(at::kCPU);
   std::int64_t end = 0;
-  for (const int sample : samples) begins.push_back(std::exchange(end, end + samples_[sample].tokens));
-  std::vector<at::Tensor> rows;
-  for (const int place : places)
-    rows.push_back(activations.detach().narrow(0, begins[place], samples_[samples[place]].tokens));
-  const at::Tensor host = at::cat(rows).to(stored_).to(at::kCPU);
-  end = 0;
   for (const int place : places) {
     const int sample = samples[place];
     const std::int64_t begin = std::exchange(end, end + samples_[sample].tokens);

@@ -62,7 +62,7 @@ class ActivationCache {
   CachedRows take(std::span<const int> samples, int deepest_layer);
   /// For counts(), once it is certain which of the rows that were taken are used.
   void count_found(const CachedRows& rows);
-  /// Places in the list of the samples that have a slot and no entry at the boundary, ascending.
+  /// Places in the list of the samples whose entry at the boundary is missing and has room in the store, ascending.
   std::vector<int> missing(std::span<const int> samples) const;
   /// Stores the packed rows, [tokens, hidden], of those samples at the boundary. Only they leave the device.
   void write(std::span<const int> samples, const at::Tensor& activations);
@@ -80,6 +80,7 @@ class ActivationCache {
   };
   class Reader;
   CachedRows read(const Request& request) const;
+  at::Tensor rows_at(const std::vector<int>& places, std::span<const int> samples, const at::Tensor& activations) const;
   std::uint64_t entry_key(const CacheBoundary& boundary, int sample) const;
 
   ActivationStore* store_;

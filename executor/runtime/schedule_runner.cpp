@@ -143,7 +143,7 @@ void ScheduleRunner::issue(Iteration& iteration, const Action& action) {
     case ActionKind::cache_write: {
       StageCompute& compute = iteration.compute(action.stage);
       const SampleRange range = iteration.range_of(action);
-      // Entries outlive what is lost. The device is waited for once here, and not at all where all are there.
+      // Entries outlive what is lost. Nobody waits for the device where all are there.
       if (!parts().device.torch_device().is_cpu() && compute.has_to_write(*action.micro_batch, range)) require_whole();
       return compute.cache_write(*action.micro_batch, range);
     }

@@ -52,6 +52,8 @@ class ActivationStore {
   /// Copies the sample's entry to `to` (its entry_bytes) if it is whole and has one of these keys: returns that key,
   /// else 0. Keys are not 0.
   std::uint64_t read(int sample, std::span<const std::uint64_t> keys, std::span<std::byte> to) const;
+  /// The sample's entry has a place: there is room for the first ones alone.
+  bool has_slot(int sample) const { return sample < slots_in_memory_ + slots_on_disk_; }
   /// True if an entry under that key stands there, read or not.
   bool holds(int sample, std::uint64_t key) const;
   /// False if the sample has no slot or the disk refused. Two processes must not write one sample at a time (the entry
@@ -79,7 +81,6 @@ class ActivationStore {
   void lay_out(const std::vector<Bytes>& entry_bytes, Bytes memory_bytes, Bytes disk_bytes);
   Entry& entry_of(int sample) const;
   bool in_memory(int sample) const { return sample < slots_in_memory_; }
-  bool has_slot(int sample) const { return sample < slots_in_memory_ + slots_on_disk_; }
 
   std::unique_ptr<File> shared_, disk_;  // header, entry words and slots in memory; slots on disk
   std::vector<Bytes> sizes_, offsets_;   // per sample with a slot: in its file

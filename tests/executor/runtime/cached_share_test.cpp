@@ -28,11 +28,12 @@ at::Tensor rows_of(int sample) {
 }
 at::Tensor nothing_of(int sample) { return at::zeros({sample + 1, kHidden}, at::kFloat); }
 
-/// Of four samples, with entries of some.
+/// Of four samples, with entries of some, and room for the first ones.
 struct FilledCache {
-  explicit FilledCache(const Ints& written) {
+  explicit FilledCache(const Ints& written, int room = 4) {
+    constexpr Bytes kMostOfAnEntry = 64;
     std::vector<CacheableSample> samples;
-    ActivationStoreOptions options{.entry_bytes = {}, .memory_bytes = 1 << 16, .disk_folder = {}};
+    ActivationStoreOptions options{.entry_bytes = {}, .memory_bytes = room * kMostOfAnEntry, .disk_folder = {}};
     for (int sample = 0; sample < 4; ++sample) {
       samples.push_back({.tokens = sample + 1, .key = static_cast<std::uint64_t>(100 + sample)});
       options.entry_bytes.push_back(ActivationCache::entry_bytes(sample + 1, kHidden, at::kFloat));
@@ -67,6 +68,11 @@ TEST_F(CachedShareTest, WritesThoseAloneThatAreMissing) {
                         at::cat({rows_of(3), rows_of(2), rows_of(0), rows_of(1)})));
   cache_->set_boundary({.layer = kBoundary + 1, .key = 8});
   EXPECT_EQ(cache_->missing(order_), (Ints{0, 1, 2, 3})) << "of another boundary";
+}
+
+TEST(CachesThatAreTooSmall, MissNothingThatTheyHaveNoRoomFor) {
+  const FilledCache filled({0}, /*room=*/3);
+  EXPECT_EQ(filled.cache->missing(Ints{3, 2, 1, 0}), (Ints{1, 2})) << "sample 3 has no place, 0 is there";
 }
 
 TEST_F(CachedShareTest, HandsOutTheRowsOfEachMicroBatch) {
