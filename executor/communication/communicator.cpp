@@ -45,9 +45,9 @@ void keep_c10d_quiet() {
 
 using Pairs = std::set<std::pair<MeshCoordinate, MeshCoordinate>>;
 
-/// That two ranks may take to make a NCCL communicator, of which a rank makes a few one after the other. A rank that is
-/// lost meanwhile is noticed otherwise.
-constexpr std::chrono::seconds kMostConnecting{60};
+/// That a rank waits for another one to make a NCCL communicator, which takes a second or two and is made after others.
+/// After a loss it still stops in time.
+constexpr std::chrono::seconds kMostConnecting{kStopLimitSeconds - 3};
 
 /// Coordinates that send each other activations and gradients, that of the lower pipeline rank first.
 Pairs talking_pairs(const Phase& phase) {
