@@ -27,6 +27,7 @@ class WrappedDevice : public ComputeDevice {
   Bytes live_bytes() override { return device_->live_bytes(); }
   Bytes peak_bytes() override { return device_->peak_bytes(); }
   void reset_peak() override { device_->reset_peak(); }
+  void expect_one_length(bool has_one_length) override { device_->expect_one_length(has_one_length); }
   std::unique_ptr<DeviceGraphs> make_graphs() override { return device_->make_graphs(); }
   void release_kept_memory() override { device_->release_kept_memory(); }
 

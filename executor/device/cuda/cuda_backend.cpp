@@ -34,7 +34,7 @@ namespace {
 namespace allocator = c10::cuda::CUDACachingAllocator;
 
 static_assert(NCCL_VERSION_CODE / 100 == 228,
-              "nccl.h must be NCCL 2.28's, with which LibTorch 2.11 was built: ProcessGroupNCCL::Options holds its "
+              "nccl.h is not NCCL 2.28's, with which LibTorch 2.11 was built: ProcessGroupNCCL::Options holds its "
               "ncclConfig_t, and other versions have another one");
 
 std::string in_gib(std::size_t bytes) {
@@ -192,6 +192,7 @@ class CudaDevice final : public ComputeDevice {
     if (!graph_stream_) {
       graph_stream_ = c10::cuda::getStreamFromPool(/*isHighPriority=*/false, index_);
       const c10::cuda::CUDAStreamGuard on_stream(*graph_stream_);
+      allocator::setMemoryFraction(1.0, index_);  // while what no limit counts is allocated
       allocate_for_cublas();
       apply_limit();
     }
