@@ -101,6 +101,9 @@ at::Tensor attend_by_autograd(const TransformerConfig& config, int layer, const 
     tokens.push_back(group.tokens());
   }
   const AttentionDropout dropout{layer, input.first_head, batch.dropout_keys};
+  if (groups.size() == 1)  // split, its gradients would be copied together again
+    return joined(
+        attend_group(config, heads_of(input, groups[0], num_heads_of(config, input)), groups[0], dropout, is_causal));
   const bool has_one_query = input.key_value.defined();
   const std::vector<at::Tensor> queries = input.query.split_with_sizes(has_one_query ? samples : tokens);
   const std::vector<at::Tensor> others =
@@ -110,7 +113,7 @@ at::Tensor attend_by_autograd(const TransformerConfig& config, int layer, const 
     const Heads heads = heads_of({queries[i], others[i]}, groups[i], num_heads_of(config, input));
     parts.push_back(joined(attend_group(config, heads, groups[i], dropout, is_causal)));
   }
-  return parts.size() == 1 ? parts.front() : at::cat(parts);
+  return at::cat(parts);
 }
 
 }  // namespace frostpipe

@@ -109,10 +109,13 @@ std::vector<EqualLengths> groups_of(const std::vector<std::int64_t>& lengths) {
 }
 
 Heads heads_of(const AttentionInput& rows, const EqualLengths& group, std::int64_t num_heads) {
+  // The backward of an unbind before the transposes writes all gradients into one tensor, laid out as the projection's
+  // output, which needs no further copy.
   const auto by_head = [&](const at::Tensor& tensor, std::int64_t length, std::int64_t parts) {
-    return tensor.view({group.samples, length, parts, num_heads, tensor.size(1) / parts / num_heads})
-        .permute({2, 0, 3, 1, 4})
-        .unbind();
+    std::vector<at::Tensor> heads =
+        tensor.view({group.samples, length, parts, num_heads, tensor.size(1) / parts / num_heads}).unbind(2);
+    for (at::Tensor& part : heads) part = part.transpose(1, 2);
+    return heads;
   };
   if (!rows.key_value.defined()) {
     const std::vector<at::Tensor> all = by_head(rows.query, group.length, 3);

@@ -3,8 +3,14 @@
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
+#include <ATen/record_function.h>
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "executor/models/packed_attention.h"
 
@@ -70,6 +76,45 @@ TEST(Attention, InOneOperationIsThatOfLibTorchsAutograd) {
       }
     }
   }
+}
+
+/// Copies that LibTorch's operators make, by name.
+class CountedCopies {
+ public:
+  CountedCopies() {
+    counts().clear();
+    handle_ = at::addThreadLocalCallback(at::RecordFunctionCallback([](const at::RecordFunction& function) {
+                                           const std::string name = function.name();
+                                           if (name == "aten::clone" || name == "aten::cat") ++counts()[name];
+                                           return std::unique_ptr<at::ObserverContext>();
+                                         }).scopes({at::RecordScope::FUNCTION}));
+  }
+  ~CountedCopies() { at::removeCallback(handle_); }
+  CountedCopies(const CountedCopies&) = delete;
+  CountedCopies& operator=(const CountedCopies&) = delete;
+  static std::map<std::string, int>& counts() {
+    static std::map<std::string, int> by_name;
+    return by_name;
+  }
+
+ private:
+  at::CallbackHandle handle_;
+};
+
+/// Samples of one length, as blocks of text: the gradients of queries, keys and values are put together once, and
+/// copied no more. With two lengths that is once for each, once for both, and once for the outputs.
+TEST(Attention, OfEqualLengthsCopiesNoGradients) {
+  const auto copies = [](const std::vector<std::int64_t>& lengths) {
+    const MicroBatch batch = batch_of(lengths);
+    const CountedCopies counted;
+    result_of(
+        [&](const AttentionInput& input) { return attend_by_autograd(kConfig, /*layer=*/1, input, batch, false); },
+        batch, /*has_one_query=*/false);
+    return CountedCopies::counts();
+  };
+  using Counts = std::map<std::string, int>;
+  EXPECT_EQ(copies({5, 5, 5}), (Counts{{"aten::cat", 1}}));
+  EXPECT_EQ(copies({2, 3}), (Counts{{"aten::cat", 4}}));
 }
 
 TEST(Attention, OfSeveralThreadsRepeatsToTheBitAndIsThatOfOneButForRounding) {
