@@ -64,7 +64,7 @@ def memory_bytes():
 
 
 def torch_of(python):
-    """Version and library folder of the torch that it imports, or why it has none. The first import may take minutes."""
+    """Version and library folder of the torch that it imports, or why it has none. A first import may take minutes."""
     code = ("import json, os, torch; print(json.dumps({'version': torch.__version__, 'cuda': torch.version.cuda,"
             "'sees_gpu': torch.cuda.is_available(), 'folder': os.path.dirname(torch.__file__)}))")
     try:

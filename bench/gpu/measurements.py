@@ -1,5 +1,5 @@
-"""Figures with targets: steps beside eager PyTorch, predictions, an elastic run on one rank, waits of the host, and ranks
-that share the device."""
+"""Figures with targets: steps beside eager PyTorch, predictions, an elastic run on one rank, waits of the host, and
+ranks that share the device."""
 import json
 import statistics
 from pathlib import Path

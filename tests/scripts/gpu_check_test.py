@@ -46,7 +46,8 @@ class GpuCheckTest(FakeToolTest):
         self.assertFalse((self.folder / "out").exists())
 
     def test_wrong_use_is_said(self):
-        for options in (["--sections", "all"], ["--device", "tpu"], ["--rounds", "0"], ["--frostpipe", self.folder / "none"]):
+        for options in (["--sections", "all"], ["--device", "tpu"], ["--rounds", "0"],
+                        ["--frostpipe", self.folder / "none"]):
             done = self.run_script(*options)
             self.assertEqual(done.returncode, 2)
             self.assertIn("error: ", done.stderr)
@@ -128,7 +129,8 @@ esac
     def test_every_test_counts_with_its_own_time(self):
         self.assertEqual(self.run_script(*self.make_tests("sleep 0.2")).returncode, 0)
         checks = json.loads((self.folder / "out/gpu-check.json").read_text())["checks"]
-        self.assertEqual([check["status"] for check in checks], 8 * ["passed"] + ["skipped"])  # On/ matches two patterns
+        # Both patterns of tests that have the device alone match the first.
+        self.assertEqual([check["status"] for check in checks], 8 * ["passed"] + ["skipped"])
         for check in checks[:-1]:
             self.assertGreater(check["seconds"], 0.19, check["name"])
 
