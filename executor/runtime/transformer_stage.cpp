@@ -125,7 +125,6 @@ class TransformerStage final : public StageCompute {
     return boundary != at_boundary_.end() && boundary->second.is_whole &&
            !writes_->missing(samples_of(*batch_, range)).empty();
   }
-
   void cache_write(int micro_batch, SampleRange range) override {
     const auto boundary = at_boundary_.find(micro_batch);
     if (boundary == at_boundary_.end() || !boundary->second.is_whole) return;
@@ -310,8 +309,7 @@ class TransformerStage final : public StageCompute {
   LayerRange range_;
   int first_trainable_layer_;
   std::vector<TokenRange> slices_;  // of every sample; one: all of it
-  bool last_;
-  bool uses_graphs_, captures_update_;
+  bool last_, uses_graphs_, captures_update_;
   BatchLoader loader_;
   std::vector<RecomputeSegment> segments_;  // of the layers that train
   bool recomputes_ = false;
