@@ -41,8 +41,8 @@ if(CUDAToolkit_FOUND AND EXISTS "${torch_root}/lib/libtorch_cuda.so")
     string(REGEX REPLACE "[^0-9;]" "" nccl_version "${nccl_version}")
     list(JOIN nccl_version . nccl_version)
     if(NOT nccl_version VERSION_EQUAL 2.28)
-      message(STATUS "Without GPUs: ${NCCL_INCLUDE_DIR}/nccl.h is NCCL ${nccl_version}, and LibTorch 2.11 was built with "
-                     "2.28; the one that comes with torch's wheel is found beside it")
+      message(STATUS "Without GPUs: ${NCCL_INCLUDE_DIR}/nccl.h is NCCL ${nccl_version}, and LibTorch 2.11 was built "
+                     "with 2.28; the one that comes with torch's wheel is found beside it")
     endif()
   endif()
   if(NCCL_LIBRARY AND nccl_version VERSION_EQUAL 2.28)
