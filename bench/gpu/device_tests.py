@@ -40,7 +40,7 @@ def tests_of(report):
 
 
 def run_test(programs, name):
-    """In a process of its own, which took so many seconds."""
+    """Runs it in a process of its own. Returns the seconds that took."""
     log = programs.next_log()
     report = log.with_suffix(".json")
     done = programs.run([programs.options.tests, f"--gtest_filter={name}", f"--gtest_output=json:{report}"],
@@ -101,16 +101,17 @@ def checks(programs):
     yield Check("tests", "compute-sanitizer memcheck"), lambda check: sanitizer(programs, check)
 
 
-def checks_at_once(programs, names):
-    """Where there are the cores: ranks do little but start."""
+def checks_at_once(programs, wanted):
+    """Several tests at once where there are the cores: their ranks do little but start."""
+
     def take(check, running):
         check.seconds = running.result()
 
     cores = len(os.sched_getaffinity(0))
     pool = ThreadPoolExecutor(max(1, min(MOST_AT_ONCE, cores // CORES_OF_A_TEST)))
     try:
-        running = [pool.submit(run_test, programs, name) for name in names]
-        for name, one in zip(names, running):
+        running = [pool.submit(run_test, programs, name) for name in wanted]
+        for name, one in zip(wanted, running):
             yield Check("tests", name), lambda check, one=one: take(check, one)
     finally:
         pool.shutdown(cancel_futures=True)

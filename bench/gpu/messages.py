@@ -1,7 +1,7 @@
 """How much of the messages of a pipeline hides behind compute, by the traces of `frostpipe train` and `simulate`."""
 import statistics
 
-SENDS = {"RECV_F": ("F", -1), "RECV_B": ("B", 1)}  # what a receive waits for, and of which stage
+MADE_BY = {"RECV_F": ("F", -1), "RECV_B": ("B", 1)}  # receive: the action that makes what it receives, stages away
 
 
 def spans_by_step(trace):
@@ -19,7 +19,7 @@ def exposed(spans):
     nothing hides."""
     times = {}
     for name, (begin, end) in spans.items():
-        for receive, (kind, neighbour) in SENDS.items():
+        for receive, (kind, neighbour) in MADE_BY.items():
             stage, found, micro_batch = name.partition(receive)
             if found:
                 computed = spans[f"{int(stage) + neighbour}{kind}{micro_batch}"][1]
@@ -28,6 +28,7 @@ def exposed(spans):
 
 
 def median_exposed(trace, warm_up_steps):
+    """{receive: its median exposed time in microseconds} over the trace's steps from `warm_up_steps` on."""
     steps = [exposed(spans) for step, spans in sorted(spans_by_step(trace).items()) if step >= warm_up_steps]
     return {name: statistics.median(times[name] for times in steps) for name in steps[0]}
 

@@ -64,7 +64,8 @@ class ActivationCache {
   void count_found(const CachedRows& rows);
   /// Places in the list of the samples whose entry at the boundary is missing and has room in the store, ascending.
   std::vector<int> missing(std::span<const int> samples) const;
-  /// Stores the packed rows, [tokens, hidden], of those samples at the boundary. Only they leave the device.
+  /// Stores the rows of those samples at the boundary; only they leave the device. `activations`: the packed rows of
+  /// all `samples`, [tokens, hidden].
   void write(std::span<const int> samples, const at::Tensor& activations);
 
   /// Bytes that a sample of `tokens` tokens takes in a store.
@@ -80,6 +81,7 @@ class ActivationCache {
   };
   class Reader;
   CachedRows read(const Request& request) const;
+  /// Of the samples at these places, from the packed rows of all.
   at::Tensor rows_at(const std::vector<int>& places, std::span<const int> samples, const at::Tensor& activations) const;
   std::uint64_t entry_key(const CacheBoundary& boundary, int sample) const;
 

@@ -45,8 +45,8 @@ void keep_c10d_quiet() {
 
 using Pairs = std::set<std::pair<MeshCoordinate, MeshCoordinate>>;
 
-/// That a rank waits for another one to make a NCCL communicator, which takes a second or two and is made after others.
-/// After a loss it still stops in time.
+/// The longest that a rank waits for another one to make a NCCL communicator with it, which takes a second or two and
+/// may be the other's second or third. A rank that waits in vain after a loss still stops in time.
 constexpr std::chrono::seconds kMostConnecting{kStopLimitSeconds - 3};
 
 /// Coordinates that send each other activations and gradients, that of the lower pipeline rank first.

@@ -284,9 +284,7 @@ std::vector<std::string> check_inputs(const MeasureOptions& options, int num_ran
 
 MeasuredProfile measure_profile(const RankEnvironment& self, const MeasureOptions& options, const Progress& progress) {
   auto [folder, shapes, device] = made_ready(self, options);
-  const std::vector<int>& lengths = shapes.data_lengths;  // ascending
-  device->expect_one_length(folder.config.family == Family::vit ||
-                            (!lengths.empty() && lengths.front() == lengths.back()));
+  device->expect_one_length(shapes.has_one_length);
   const std::unique_ptr<Communicator> communicator = Communicator::connect(self, *device);
   if (!self.watched_by_launcher && !self.is_on_one_host)
     require_equal_inputs(communicator->gather(to_text(run_inputs(options))));

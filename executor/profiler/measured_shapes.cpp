@@ -89,10 +89,14 @@ Shapes shapes_to_measure(const MeasureOptions& options, ModelFolder& folder) {
     const Dataset dataset =
         load_dataset({*options.data, options.test_data, options.held_out, options.seed}, options.samples, folder);
     shapes.data_lengths = lengths_of(dataset);
+    shapes.has_one_length = has_one_length(*dataset.samples);
     shapes.workload = describe_data(dataset, shapes.data_lengths, options);
     if (options.tokens.empty()) shapes.tokens = suited_tokens(*shapes.workload, most_tokens);
   }
-  if (is_of_pictures) shapes.tokens = {most_tokens};
+  if (is_of_pictures) {
+    shapes.tokens = {most_tokens};
+    shapes.has_one_length = true;
+  }
   shapes.sizes = options.micro_batch_sizes.empty() ? suited_sizes(options.global_batch_size, options.quick)
                                                    : options.micro_batch_sizes;
   if (model_of(folder.config, folder.name).is_causal && !options.quick)

@@ -38,7 +38,7 @@ class StageCompute {
   /// F of one micro-batch, samples `range` of the mini-batch, or of one of its token slices. `input` is undefined on
   /// the first stage. Returns the activation to send; undefined on the last stage, where the loss is added to loss().
   virtual at::Tensor forward(Part part, SampleRange range, at::Tensor input) = 0;
-  /// Some of the micro-batch's activations are to be stored now, which takes them from the device.
+  /// Whether cache_write() has anything to store now, for which activations leave the device.
   virtual bool has_to_write(int /*micro_batch*/, SampleRange /*range*/) const { return true; }
   /// Stores the micro-batch's activations at the frozen boundary; after each of its token slices, when all have come.
   virtual void cache_write(int micro_batch, SampleRange range) = 0;

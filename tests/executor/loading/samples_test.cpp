@@ -59,6 +59,11 @@ TEST(MicroBatch, PartsHoldTheirSamplesTokens) {
   EXPECT_EQ(values(selected.labels), (Lengths{8, 9}));
 }
 
+TEST(TokenSamples, HaveOneLengthUnlessOneDiffers) {
+  EXPECT_TRUE(has_one_length(TokenSamples({.token_ids = {{1, 2}, {3, 4}, {5, 6}}, .labels = {}})));
+  EXPECT_FALSE(has_one_length(TokenSamples({.token_ids = {{1, 2}, {3, 4}, {5}}, .labels = {}})));
+}
+
 TEST(TokenSamples, EachLookedUpTokenIsNamedOnce) {
   const TokenSamples samples(EncodedData{.token_ids = {{9, 2, 9}, {4}, {2, 3}}, .labels = {0, 0, 0}});
   EXPECT_EQ(samples.distinct_tokens(std::vector<int>{2, 0}), (Lengths{2, 3, 9}));

@@ -5,11 +5,11 @@
 #include <ATen/Parallel.h>
 #include <ATen/record_function.h>
 #include <gtest/gtest.h>
+
 #include <torch/csrc/autograd/autograd.h>
 #include <map>
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "executor/models/packed_attention.h"
