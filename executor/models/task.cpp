@@ -46,9 +46,7 @@ std::int64_t num_predicted(std::int64_t length) { return std::max<std::int64_t>(
 at::Tensor causal_loss_sum(const TransformerConfig& config, const at::Tensor& logits, const MicroBatch& batch,
                            double label_smoothing, const TensorRanks& ranks) {
   const Targets targets = next_tokens(config, batch);
-  const at::Tensor losses = ranks ? cross_entropies(precise(logits), targets, label_smoothing, ranks)
-                                  : at::cross_entropy_loss(precise(logits), targets.tokens, {}, at::Reduction::None,
-                                                           kIgnored, label_smoothing);
+  const at::Tensor losses = cross_entropies(logits, targets, label_smoothing, ranks);
   std::vector<double> weights;
   for (std::int64_t i = 0; i < batch.size(); ++i) {
     const std::int64_t whole = batch.sliced ? batch.sliced->lengths[i] : batch.lengths[i];

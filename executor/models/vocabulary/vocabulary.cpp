@@ -1,6 +1,9 @@
 #include "executor/models/vocabulary/vocabulary.h"
 
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/log_softmax.h>
+#include <ATen/ops/mul.h>
 #include <ATen/ops/stack.h>
 #include <ATen/ops/zeros_like.h>
 #include <torch/csrc/autograd/custom_function.h>
@@ -24,9 +27,9 @@ OwnTokens own_targets(const Targets& targets, const at::Tensor& logits, const Te
   return own_tokens(targets.tokens, first_own_row(targets.vocab_size, ranks), logits.size(1));
 }
 
-/// 0 where another rank has the target's logit. [tokens]
-at::Tensor target_logits(const at::Tensor& logits, const OwnTokens& own) {
-  return logits.gather(1, own.rows.unsqueeze(1)).squeeze(1).masked_fill(own.elsewhere, 0);
+/// One of each token's logits. [tokens, own vocabulary], [tokens] -> [tokens]
+at::Tensor at_rows(const at::Tensor& logits, const at::Tensor& rows) {
+  return logits.gather(1, rows.unsqueeze(1)).squeeze(1);
 }
 
 /// -log of what the softmax gives the target. One exchange brings each rank's log of its sum of exponentials, its
@@ -35,12 +38,20 @@ struct CrossEntropyFunction : Function<CrossEntropyFunction> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& logits, const Targets& targets,
                             double label_smoothing, const TensorRanks& ranks) {
     const OwnTokens own = own_targets(targets, logits, ranks);
-    const at::Tensor target = target_logits(logits, own);
-    const at::Tensor sum = label_smoothing > 0 ? logits.sum(1) : at::zeros_like(target);
-    const at::Tensor all = gathered(at::stack({logits.logsumexp(1), target, sum}), ranks);  // [ranks, 3, tokens]
+    const at::ScalarType type = logits.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
+    const at::Tensor log_probabilities = at::log_softmax(logits, 1, type);
+    const at::Tensor some = at_rows(logits, own.rows).to(type);  // one of each token's logits
+    const at::Tensor own_log_sum = some - at_rows(log_probabilities, own.rows);
+    const at::Tensor target = some.masked_fill(own.elsewhere, 0);
+    const at::Tensor sum = label_smoothing > 0 ? logits.sum(1, /*keepdim=*/false, type) : at::zeros_like(target);
+    const at::Tensor all = gathered(at::stack({own_log_sum, target, sum}), ranks);  // [ranks, 3, tokens]
     const at::Tensor log_sum = all.select(1, 0).logsumexp(0), ignored = targets.tokens == targets.ignored;
+    if (ranks) log_probabilities.add_((own_log_sum - log_sum).unsqueeze(1));
     const double spread = label_smoothing / static_cast<double>(targets.vocab_size);
-    context->save_for_backward({logits, log_sum, own.rows, own.elsewhere, ignored});
+    context->save_for_backward({own.rows, own.elsewhere, ignored});
+    // Not among what is saved: the backward, which runs once, makes the gradient in its place.
+    context->saved_data["log_probabilities"] = log_probabilities;
+    context->saved_data["logits_type"] = logits.scalar_type();
     context->saved_data["label_smoothing"] = label_smoothing;
     context->saved_data["spread"] = spread;
     return (log_sum - all.select(1, 1).sum(0) * (1 - label_smoothing) - all.select(1, 2).sum(0) * spread)
@@ -49,14 +60,19 @@ struct CrossEntropyFunction : Function<CrossEntropyFunction> {
   /// Of a logit: its softmax less its part of the target.
   static tensor_list backward(AutogradContext* context, const tensor_list& gradients) {
     const variable_list saved = context->get_saved_variables();
-    const at::Tensor &log_sum = saved[1], &rows = saved[2], &elsewhere = saved[3], &ignored = saved[4];
-    at::Tensor gradient = (saved[0] - log_sum.unsqueeze(1)).exp_();
+    const at::Tensor &rows = saved[0], &elsewhere = saved[1], &ignored = saved[2];
+    const at::Tensor gradient = context->saved_data["log_probabilities"].toTensor().exp_();
+    context->saved_data.erase("log_probabilities");
     if (const double spread = context->saved_data["spread"].toDouble(); spread > 0) gradient.sub_(spread);
-    const at::Tensor of_target =
-        at::zeros_like(log_sum).sub_(1 - context->saved_data["label_smoothing"].toDouble()).masked_fill_(elsewhere, 0);
+    const at::Tensor of_target = at::zeros_like(gradients[0])
+                                     .sub_(1 - context->saved_data["label_smoothing"].toDouble())
+                                     .masked_fill_(elsewhere, 0);
     gradient.scatter_add_(1, rows.unsqueeze(1), of_target.unsqueeze(1));
-    gradient.mul_(gradients[0].masked_fill(ignored, 0).unsqueeze(1));
-    return {gradient, at::Tensor(), at::Tensor(), at::Tensor()};
+    const at::Tensor of_loss = gradients[0].masked_fill(ignored, 0).unsqueeze(1);
+    const at::ScalarType type = context->saved_data["logits_type"].toScalarType();
+    at::Tensor rounded = type == gradient.scalar_type() ? gradient : at::empty_like(gradient, type);
+    at::mul_out(rounded, gradient, of_loss);
+    return {rounded, at::Tensor(), at::Tensor(), at::Tensor()};
   }
 };
 
@@ -79,7 +95,8 @@ at::Tensor cross_entropies(const at::Tensor& logits, const Targets& targets, dou
 at::Tensor own_predictions(const at::Tensor& logits, const Targets& targets, const TensorRanks& ranks) {
   const auto [highest, columns] = logits.max(1);
   const at::Tensor tokens = columns + first_own_row(targets.vocab_size, ranks);
-  const at::Tensor target = target_logits(logits, own_targets(targets, logits, ranks));
+  const OwnTokens own = own_targets(targets, logits, ranks);
+  const at::Tensor target = at_rows(logits, own.rows).masked_fill(own.elsewhere, 0);  // 0: another rank has it
   return at::stack(
       {logits.logsumexp(1).to(at::kDouble), target.to(at::kDouble), highest.to(at::kDouble), tokens.to(at::kDouble)});
 }

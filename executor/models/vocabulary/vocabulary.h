@@ -26,9 +26,10 @@ struct Targets {
   std::int64_t ignored = 0;  // a target that is no token: it has no loss
 };
 
-/// The cross entropy of each token, on every rank, from its own logits, [tokens, own vocabulary] float32 or float64,
-/// whose gradient needs no messages. `label_smoothing`: the part of the target that is spread over all the vocabulary.
-/// -> [tokens]
+/// The cross entropy of each token, on every rank, from its own logits, [tokens, own vocabulary], whose gradient needs
+/// no messages. `label_smoothing`: the part of the target that is spread over all the vocabulary. Beside the logits one
+/// matrix of their size is kept, which becomes the gradient: a graph runs backward once. -> [tokens] float32, or
+/// float64 where the logits are
 at::Tensor cross_entropies(const at::Tensor& logits, const Targets& targets, double label_smoothing,
                            const TensorRanks& ranks);
 
