@@ -1,5 +1,5 @@
 #pragma once
-// Implementation header: JSON keys of Link, for cluster.cpp and profile_json.cpp. Include it from .cpp files only.
+// Implementation header: JSON keys of Link. Include it from .cpp files only.
 #include "profiles/cluster.h"
 #include "profiles/json_reader.h"
 

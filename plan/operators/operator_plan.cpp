@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "plan/plan_json.h"
+#include "profiles/cluster_json.h"
 #include "profiles/enum_words.h"
 #include "profiles/error.h"
 #include "profiles/operators/operator_graph_json.h"
@@ -14,12 +15,6 @@ template <class Archive>
 void fields(Archive& archive, json::Value<Archive, OperatorDevice>& device) {
   archive("device_class", device.device_class);
   archive("node", device.node, json::between(0, json::kMostRanks));
-}
-
-template <class Archive>
-void fields(Archive& archive, json::Value<Archive, Link>& link) {
-  archive("latency_ns", link.latency_ns, json::kDuration);
-  archive("bandwidth_bytes_per_second", link.bandwidth_bytes_per_second, json::at_least(0));
 }
 
 template <class Archive>

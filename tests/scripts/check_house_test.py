@@ -99,6 +99,14 @@ text() {
             "profiles/b.cpp:2: must not include plan/a.h: profiles uses nothing (CMakeLists.txt)",
             "plan/b.cpp:1: must not include cli/a.h: plan uses profiles (CMakeLists.txt)"])
 
+    def test_keys_of_a_type_stand_in_one_file(self):
+        def keys_of(described):
+            return f"template <class Archive>\nvoid fields(Archive& a, json::Value<Archive, {described}>& it) {{\n}}\n"
+        texts = {"plan/a_json.h": keys_of("Link") + keys_of("Node"), "plan/b.cpp": keys_of("Plan")}
+        self.assertEqual(texts_of("keys twice", texts), [])
+        texts["profiles/c.cpp"] = keys_of("Link")
+        self.assertEqual(texts_of("keys twice", texts), ["profiles/c.cpp: has fields of Link, as plan/a_json.h has"])
+
 
 if __name__ == "__main__":
     unittest.main()
