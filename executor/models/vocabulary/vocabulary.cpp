@@ -40,9 +40,9 @@ struct CrossEntropyFunction : Function<CrossEntropyFunction> {
     const OwnTokens own = own_targets(targets, logits, ranks);
     const at::ScalarType type = logits.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
     const at::Tensor log_probabilities = at::log_softmax(logits, 1, type);
-    const at::Tensor some = at_rows(logits, own.rows).to(type);  // one of each token's logits
-    const at::Tensor own_log_sum = some - at_rows(log_probabilities, own.rows);
-    const at::Tensor target = some.masked_fill(own.elsewhere, 0);
+    const at::Tensor logit = at_rows(logits, own.rows).to(type);
+    const at::Tensor own_log_sum = logit - at_rows(log_probabilities, own.rows);  // by any of a token's logits
+    const at::Tensor target = logit.masked_fill(own.elsewhere, 0);                // 0: another rank has it
     const at::Tensor sum = label_smoothing > 0 ? logits.sum(1, /*keepdim=*/false, type) : at::zeros_like(target);
     const at::Tensor all = gathered(at::stack({own_log_sum, target, sum}), ranks);  // [ranks, 3, tokens]
     const at::Tensor log_sum = all.select(1, 0).logsumexp(0), ignored = targets.tokens == targets.ignored;
