@@ -1,52 +1,73 @@
 #include "executor/models/products.h"
 
-#include <ATen/core/List.h>
-#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/linear.h>
+#include <fmt/format.h>
 
-#include <string_view>
+#include "executor/device/onednn.h"
+#include "profiles/error.h"
 
 namespace frostpipe {
 namespace {
 
-using Linear = at::Tensor(const at::Tensor& x, const at::Tensor& weight, const std::optional<at::Tensor>& bias,
-                          std::string_view activation, c10::List<std::optional<at::Scalar>> scalars,
-                          std::optional<std::string_view> algorithm);
-
-bool is_amd() {
-#ifdef __x86_64__
-  return __builtin_cpu_is("amd") != 0;
-#else
-  return false;
-#endif
+/// Whether oneDNN multiplies these.
+bool is_for_onednn(const at::Tensor& a, const at::Tensor& b) {
+  const auto is_matrix = [](const at::Tensor& tensor) {
+    return tensor.is_cpu() && tensor.scalar_type() == at::kFloat && tensor.dim() == 2 && tensor.numel() > 0;
+  };
+  return is_matrix(a) && is_matrix(b) && find_onednn_gemm();
 }
 
-/// LibTorch's name for oneDNN's product of dense tensors; none where it was built without oneDNN.
-std::optional<c10::TypedOperatorHandle<Linear>> find_onednn_linear() {
-  const auto found = c10::Dispatcher::singleton().findSchema({"mkldnn::_linear_pointwise", ""});
-  return found && is_amd() ? std::optional(found->typed<Linear>()) : std::nullopt;
-}
+/// A matrix whose rows lie in one piece each, as oneDNN reads them.
+struct Operand {
+  explicit Operand(const at::Tensor& of, char letter = 'N')
+      : tensor(of.stride(1) == 1 && of.stride(0) >= of.size(1) ? of : of.contiguous()),
+        transposed(letter),
+        leading(tensor.size(0) > 1 ? tensor.stride(0) : tensor.size(1)) {}
 
-/// Undefined where it is not the faster one.
-at::Tensor onednn_linear(const at::Tensor& x, const at::Tensor& weight, const std::optional<at::Tensor>& bias) {
-  static const auto linear = find_onednn_linear();
-  if (!linear || !x.is_cpu() || x.scalar_type() != at::kFloat || x.size(0) == 0) return {};
-  return linear->call(x, weight, bias, "none", c10::List<std::optional<at::Scalar>>(), "");
+  std::int64_t rows() const { return tensor.size(transposed == 'T' ? 1 : 0); }
+  std::int64_t columns() const { return tensor.size(transposed == 'T' ? 0 : 1); }
+
+  at::Tensor tensor;
+  char transposed;
+  std::int64_t leading;
+};
+
+/// product = a b + beta product
+void multiply(const Operand& a, const Operand& b, float beta, const at::Tensor& product) {
+  const int status = find_onednn_gemm()(a.transposed, b.transposed, a.rows(), b.columns(), a.columns(), 1,
+                                        a.tensor.const_data_ptr<float>(), a.leading, b.tensor.const_data_ptr<float>(),
+                                        b.leading, beta, product.mutable_data_ptr<float>(), Operand(product).leading);
+  if (status != 0)
+    throw RuntimeFailure(fmt::format("oneDNN: a product of [{}, {}] and [{}, {}] failed with status {}{}", a.rows(),
+                                     a.columns(), b.rows(), b.columns(), status, status == 1 ? ": no memory" : ""));
 }
 
 }  // namespace
 
 at::Tensor times_transposed(const at::Tensor& x, const at::Tensor& weight, const std::optional<at::Tensor>& bias) {
-  constexpr std::int64_t kFewRows = 256;  // below, oneDNN's copy of the weights takes longer than it saves
-  if (x.size(0) >= kFewRows) {
-    if (at::Tensor product = onednn_linear(x, weight, bias); product.defined()) return product;
-  }
-  return at::linear(x, weight, bias);
+  if (!is_for_onednn(x, weight)) return at::linear(x, weight, bias);
+  const at::Tensor product = at::empty({x.size(0), weight.size(0)}, x.options());
+  if (bias) product.copy_(*bias);
+  multiply(Operand(x), Operand(weight, 'T'), bias ? 1 : 0, product);
+  return product;
 }
 
 at::Tensor times(const at::Tensor& x, const at::Tensor& weight) {
-  at::Tensor product = onednn_linear(x, weight.t(), std::nullopt);
-  return product.defined() ? product : x.mm(weight);
+  if (!is_for_onednn(x, weight)) return x.mm(weight);
+  const at::Tensor product = at::empty({x.size(0), weight.size(1)}, x.options());
+  multiply(Operand(x), Operand(weight), 0, product);
+  return product;
+}
+
+void add_transposed_times(const at::Tensor& sum, const at::Tensor& gradient, const at::Tensor& x) {
+  if (sum.scalar_type() != gradient.scalar_type()) {
+    sum.add_(gradient.t().mm(x));
+  } else if (is_for_onednn(gradient, x) && sum.is_contiguous()) {
+    multiply(Operand(gradient, 'T'), Operand(x), 1, sum);
+  } else {
+    sum.addmm_(gradient.t(), x);
+  }
 }
 
 }  // namespace frostpipe

@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "executor/models/products.h"
 #include "profiles/error.h"
 
 namespace frostpipe {
@@ -31,10 +32,8 @@ void WeightGradients::compute() {
     const at::Tensor x = rows.gathered(own);
     if (is_table) {
       sum.index_add_(0, x, gradient.to(sum.scalar_type()));
-    } else if (sum.scalar_type() == gradient.scalar_type()) {
-      sum.addmm_(gradient.t(), x);
     } else {
-      sum.add_(gradient.t().mm(x));
+      add_transposed_times(sum, gradient, x);
     }
   }
   later_.clear();

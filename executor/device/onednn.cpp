@@ -1,0 +1,42 @@
+#include "executor/device/onednn.h"
+
+#include <dlfcn.h>
+
+#include <array>
+
+namespace frostpipe {
+namespace {
+
+SingleGemm load_gemm() {
+#ifndef __SANITIZE_ADDRESS__  // which cannot have what is bound deeply
+  for (const char* const library : std::array{"libdnnl.so.3", "libdnnl.so.2"}) {
+    // Bound deeply, or it would call functions of LibTorch's oneDNN, another version. Stays as long as the process.
+    if (void* const handle = dlopen(library, RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND))
+      return reinterpret_cast<SingleGemm>(dlsym(handle, "dnnl_sgemm"));
+  }
+#endif
+  return nullptr;
+}
+
+}  // namespace
+
+bool prefers_onednn() {
+#ifdef __x86_64__
+  return __builtin_cpu_is("amd") != 0;
+#else
+  return false;
+#endif
+}
+
+SingleGemm find_onednn_gemm() {
+  static const SingleGemm gemm = prefers_onednn() ? load_gemm() : nullptr;
+  return gemm;
+}
+
+std::string onednn_file() {
+  Dl_info info{};
+  const SingleGemm gemm = find_onednn_gemm();
+  return gemm && dladdr(reinterpret_cast<const void*>(gemm), &info) != 0 ? info.dli_fname : "";
+}
+
+}  // namespace frostpipe
