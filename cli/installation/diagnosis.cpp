@@ -43,6 +43,14 @@ std::string cuda_line(const Diagnosis& diagnosis) {
                                   facts.nccl_version ? nccl_version_text(facts.nccl_version) : "cannot be loaded"));
 }
 
+std::string onednn_line(const Diagnosis& diagnosis) {
+  if (!diagnosis.libtorch || !diagnosis.libtorch->prefers_onednn) return "";
+  if (diagnosis.libtorch->onednn.empty())
+    return line("oneDNN",
+                "not found; with its library (Debian: libdnnl2 or libdnnl3) --device cpu is faster on this processor");
+  return line("oneDNN", diagnosis.libtorch->onednn + ", for products of float32 matrices");
+}
+
 std::string gpu_lines(const NvidiaDriver& driver) {
   if (driver.gpus.empty()) return line("GPUs", driver.fault.empty() ? "none" : fmt::format("none ({})", driver.fault));
   std::string text;
@@ -145,6 +153,8 @@ nlohmann::ordered_json machine_json(const Machine& machine) {
 nlohmann::ordered_json facts_json(const LibTorchFacts& facts) {
   return {{"folder", facts.folder},
           {"cpu_instructions", facts.cpu_instructions},
+          {"prefers_onednn", facts.prefers_onednn},
+          {"onednn", facts.onednn},
           {"has_cuda_module", facts.has_cuda_module},
           {"cuda_fault", facts.cuda_fault},
           {"cuda_version", facts.cuda_version},
@@ -175,7 +185,7 @@ std::vector<Problem> problems_of(const Diagnosis& diagnosis) {
 }
 
 std::string diagnosis_text(const Diagnosis& diagnosis) {
-  return line("frostpipe", diagnosis.version) + torch_line(diagnosis) + cuda_line(diagnosis) +
+  return line("frostpipe", diagnosis.version) + torch_line(diagnosis) + onednn_line(diagnosis) + cuda_line(diagnosis) +
          gpu_lines(diagnosis.driver) + machine_lines(diagnosis.machine) + verdict(diagnosis, problems_of(diagnosis));
 }
 
@@ -210,6 +220,8 @@ LibTorchFacts parse_libtorch_facts(std::string_view text) {
     const nlohmann::json json = nlohmann::json::parse(last_line(text));
     return {.folder = json.at("folder"),
             .cpu_instructions = json.at("cpu_instructions"),
+            .prefers_onednn = json.at("prefers_onednn"),
+            .onednn = json.at("onednn"),
             .has_cuda_module = json.at("has_cuda_module"),
             .cuda_fault = json.at("cuda_fault"),
             .cuda_version = json.at("cuda_version"),

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "executor/device/cuda_module.h"
+#include "executor/device/onednn.h"
 #include "profiles/error.h"
 
 namespace frostpipe {
@@ -50,6 +51,8 @@ LibTorchFacts libtorch_facts() {
   LibTorchFacts facts;
   dl_iterate_phdr(note_folder, &facts.folder);
   facts.cpu_instructions = at::get_cpu_capability();
+  facts.prefers_onednn = prefers_onednn();
+  facts.onednn = onednn_file();
   facts.has_cuda_module = std::filesystem::exists(cuda_module());
   try {
     add_cuda(facts);

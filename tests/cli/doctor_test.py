@@ -10,8 +10,9 @@ from pathlib import Path
 
 from support import FROSTPIPE, HANG_SECONDS, CliTest, has_executor
 
-FACTS = {"folder": "/opt/torch", "cpu_instructions": "AVX512", "has_cuda_module": True,
-         "cuda_fault": "device cuda: no GPU", "cuda_version": 13000, "nccl_version": 22809, "num_gpus": 0}
+FACTS = {"folder": "/opt/torch", "cpu_instructions": "AVX512", "prefers_onednn": True,
+         "onednn": "/usr/lib/libdnnl.so.2", "has_cuda_module": True, "cuda_fault": "device cuda: no GPU",
+         "cuda_version": 13000, "nccl_version": 22809, "num_gpus": 0}
 
 
 def built_with():

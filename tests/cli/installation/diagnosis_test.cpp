@@ -26,6 +26,8 @@ Diagnosis whole() {
           .torch = Torch{.folder = "/opt/torch", .version = "2.11.0+cpu", .named_by = "TORCH_ROOT"},
           .libtorch = LibTorchFacts{.folder = "/opt/torch",
                                     .cpu_instructions = "AVX512",
+                                    .prefers_onednn = true,
+                                    .onednn = "/usr/lib/libdnnl.so.2",
                                     .has_cuda_module = true,
                                     .cuda_fault = "device cuda: no GPU",
                                     .cuda_version = 13000,
@@ -59,6 +61,7 @@ TEST(DiagnosisTest, AMachineWithoutAGpuIsWhole) {
   EXPECT_EQ(diagnosis_text(whole()),
             "frostpipe    0.1.0, commit 0123456789ab\n"
             "LibTorch     2.11.0+cpu, /opt/torch (TORCH_ROOT); its kernels use AVX512\n"
+            "oneDNN       /usr/lib/libdnnl.so.2, for products of float32 matrices\n"
             "CUDA         13.0; NCCL 2.28.9\n"
             "GPUs         none (libcuda.so.1 cannot be loaded: no such file)\n"
             "processor    AMD EPYC, 2 of 8 cores for this process\n"
@@ -68,6 +71,16 @@ TEST(DiagnosisTest, AMachineWithoutAGpuIsWhole) {
             "C library    glibc 2.36\n"
             "\n"
             "Nothing is missing for --device cpu.\n");
+}
+
+TEST(DiagnosisTest, OneDnnIsSaidWhereItIsPreferredAndNothingMissingWhereItIsNot) {
+  Diagnosis diagnosis = whole();
+  diagnosis.libtorch->onednn = "";
+  EXPECT_THAT(problems_of(diagnosis), IsEmpty());
+  EXPECT_THAT(diagnosis_text(diagnosis), HasSubstr("oneDNN       not found; with its library (Debian: libdnnl2 or "
+                                                   "libdnnl3) --device cpu is faster on this processor\n"));
+  diagnosis.libtorch->prefers_onednn = false;
+  EXPECT_THAT(diagnosis_text(diagnosis), Not(HasSubstr("oneDNN")));
 }
 
 TEST(DiagnosisTest, AGpuThatCudaUsesIsNothingMissing) {
