@@ -86,6 +86,10 @@ void RunRecorder::begin_phase(const Phase& phase, Nanoseconds transformation_ns,
   device_.reset_peak();
 }
 
+void RunRecorder::end_steps() {
+  if (running_) running_->peak = device_.peak_bytes();
+}
+
 Nanoseconds RunRecorder::median_iteration_ns() const {
   PhaseSummary phase;
   const std::vector<StepRecord> steps = remembered_of(*running_, num_steps_);
@@ -115,7 +119,8 @@ std::vector<double> RunRecorder::found_in_running_phase(const CacheCounts& cache
 
 std::vector<double> RunRecorder::own_peak() const {
   std::vector<double> peaks(num_logical_ranks_, 0.0);
-  peaks[logical_ranks_[communicator_->rank()]] = static_cast<double>(device_.peak_bytes());
+  const Bytes peak = running_ && running_->peak ? *running_->peak : device_.peak_bytes();
+  peaks[logical_ranks_[communicator_->rank()]] = static_cast<double>(peak);
   return peaks;
 }
 

@@ -32,6 +32,8 @@ class RunRecorder {
   /// Before the first step of a phase. `transformation_ns` is what the change took, 0 for the first phase. `cached`:
   /// this rank's counts so far.
   void begin_phase(const Phase& phase, Nanoseconds transformation_ns, const CacheCounts& cached);
+  /// After the last step of a phase, before its layers move: the memory that moving takes is not the phase's.
+  void end_steps();
   /// Median iteration time of the running phase as the rank whose figures count has it; 0 before its first step.
   Nanoseconds median_iteration_ns() const;
   /// `reports_figures`: this rank's figures count, and are written. Ranks of wholly frozen stages run ahead, so it is
@@ -64,6 +66,7 @@ class RunRecorder {
     int first_step = 0;
     std::vector<double> found_by_layer;  // CacheCounts::found before the phase, this rank's
     bool reported_figures = false;       // this rank's figures of its steps count
+    std::optional<Bytes> peak;           // of its steps, once they are over
   };
   /// A phase that is over.
   struct Past {

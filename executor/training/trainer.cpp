@@ -94,6 +94,7 @@ void Trainer::change_phase_if_due() {
 
 void Trainer::enter(const Phase& phase) {
   const Nanoseconds begin = run_.device->now_ns();
+  state_.recorder.end_steps();
   VirtualClock* const clock = run_.device->virtual_clock();
   if (clock) clock->begin_host_time();
   round_.session().enter(phase);

@@ -120,6 +120,23 @@ class RehearsalTest(RehearsalCase):
         self.assertGreater(max(phase["cache_hit_fraction"] + phase["cache_base_fraction"] for phase in run["phases"]),
                            0.99)
 
+    def test_a_phases_memory_is_not_that_of_the_change_after_it(self):
+        """All blocks frozen, in four stages and then in four replicas: each rank's quarter of the weights is less than
+        the whole model, which arrives after the last step. Oracle: the simulator's bytes of each phase, within 10 %."""
+        plan = self.read("pipetransformer-published.json")
+        first, last = plan["phases"][0], plan["phases"][-1]
+        self.assertEqual(last["layout"]["data_parallel_size"], 4)
+        off = {"on": False, "found": []}
+        plan["phases"] = [{**first, "first_trainable_layer": last["first_trainable_layer"], "cache": off},
+                          {**last, "from_step": 8, "cache": off}]
+        self.write("frozen.json", json.dumps(plan))
+        planned = json.loads(self.run_tool("simulate", "frozen.json", "--format", "json").stdout)["phases"]
+        _, run = self.rehearse("frozen.json", "run")
+        self.assertEqual([phase["stages"] for phase in run["phases"]], [4, 1])
+        for phase, expected in zip(run["phases"], planned, strict=True):
+            for measured, bytes in zip(phase["measured_peak_memory_bytes"], expected["peak_memory_bytes"], strict=True):
+                self.assertLess(abs(measured - bytes), 0.1 * bytes)
+
     def test_virtual_nodes_have_caches_of_their_own(self):
         """Each node keeps its shard: all samples are still found where replicas train alone on theirs."""
         _, run = self.rehearse("pipetransformer.json", "run", "--nodes", 2, "--freeze", "cap", "--freeze-warm-up", 0.25,
