@@ -15,7 +15,7 @@ using SingleGemm = int (*)(char transpose_a, char transpose_b, std::int64_t m, s
                            float alpha, const float* a, std::int64_t leading_a, const float* b, std::int64_t leading_b,
                            float beta, float* c, std::int64_t leading_c);
 
-/// Whether it is faster than LibTorch's own products here: on AMD's processors, for which MKL has no kernels.
+/// Whether it is faster than LibTorch's own products here: on AMD's processors, where MKL's kernels use no AVX-512.
 bool prefers_onednn();
 
 /// Null where it is not preferred, and where the system has no library of oneDNN's (Debian's libdnnl2 or libdnnl3).
