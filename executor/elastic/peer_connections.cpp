@@ -62,10 +62,21 @@ struct PeerConnections::State {
     if (peer.incoming) std::exchange(peer.incoming, nullptr)->finish(why);
   }
 
-  /// Writes what the socket takes now; what it does not take the serving thread writes later.
+  /// Writes what the socket takes now; what it does not take the serving thread writes later. Waits for nobody: who
+  /// comes while another thread writes leaves it to that one, which looks again. (Who tries until the other is through
+  /// keeps it from its core where they share one: 4 ms, until the kernel's next tick.)
   void flush(Peer& peer) {
-    const std::unique_lock writing(peer.writing, std::try_to_lock);
-    if (!writing) return wake();  // whoever writes may be through already
+    if (peer.flushes.fetch_add(1) > 0) return;
+    int answered = 1;
+    do {
+      write(peer);
+      answered = peer.flushes.fetch_sub(answered) - answered;
+    } while (answered > 0);
+  }
+
+  /// For flush().
+  void write(Peer& peer) {
+    const std::lock_guard writing(peer.writing);
     for (;;) {
       OutgoingFrame* outgoing = nullptr;
       {
@@ -86,7 +97,13 @@ struct PeerConnections::State {
       frame.msg_iovlen = 2;
       const ssize_t written = sendmsg(peer.socket.number(), &frame, MSG_DONTWAIT | MSG_NOSIGNAL);
       if (written < 0 && errno == EINTR) continue;
-      if (written < 0) return wake();  // full; or broken, which the serving thread finds by reading
+      if (written < 0) {  // full; or broken, which the serving thread finds by reading
+        {
+          const std::lock_guard lock(monitor->mutex);
+          peer.is_full = true;
+        }
+        return wake();
+      }
       outgoing->written += static_cast<std::uint64_t>(written);
       if (outgoing->written < whole) continue;
       const std::lock_guard lock(monitor->mutex);
@@ -174,8 +191,7 @@ struct PeerConnections::State {
         const std::lock_guard lock(monitor->mutex);
         for (Peer& peer : peers) {
           if (!peer.socket.is_open() || !peer.lost.empty()) continue;
-          entries.push_back(
-              {peer.socket.number(), static_cast<short>(peer.outbox.empty() ? POLLIN : POLLIN | POLLOUT), 0});
+          entries.push_back({peer.socket.number(), static_cast<short>(peer.is_full ? POLLIN | POLLOUT : POLLIN), 0});
           polled.push_back(&peer);
         }
       }
@@ -186,7 +202,13 @@ struct PeerConnections::State {
       }
       for (std::size_t i = 0; i < polled.size(); ++i) {
         const short events = entries[i + 1].revents;
-        if ((events & POLLOUT) != 0) flush(*polled[i]);
+        if ((events & POLLOUT) != 0) {
+          {
+            const std::lock_guard lock(monitor->mutex);
+            polled[i]->is_full = false;
+          }
+          flush(*polled[i]);
+        }
         if ((events & (POLLIN | POLLHUP | POLLERR)) != 0) read(*polled[i]);
       }
       const auto is_lost = [](const Peer* peer) { return !peer->lost.empty(); };  // which this thread alone decides

@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -39,6 +40,22 @@ std::vector<std::unique_ptr<PeerConnections>> connected(int num_ranks, const std
                                                       rank == 0 ? on_loss : std::function<void()>()));
   return ranks;
 }
+
+/// All threads that begin after it run on one core while it lives.
+class OneCore {
+ public:
+  OneCore() {
+    EXPECT_EQ(sched_getaffinity(0, sizeof before_, &before_), 0);
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(sched_getcpu(), &one);
+    EXPECT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
+  }
+  ~OneCore() { sched_setaffinity(0, sizeof before_, &before_); }
+
+ private:
+  cpu_set_t before_{};
+};
 
 /// Bytes that say where they come from.
 ByteString content(std::size_t size, unsigned seed) {
@@ -233,6 +250,30 @@ TEST(PeerConnections, ThreeRanksSendThousandsOfMessagesInAnyOrder) {
   }
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(wrong, 0);
+}
+
+/// Who sends while another thread of its rank writes leaves its message to that one: each has to be written all the
+/// same. On one core a thread loses it amid a write.
+TEST(PeerConnections, ThreadsOfOneCoreWriteWhatTheyLeaveEachOther) {
+  const OneCore one_core;
+  const auto ranks = connected(2);
+  constexpr unsigned kThreads = 4, kMessages = 400;
+  std::vector<std::thread> threads;
+  std::atomic<int> num_equal = 0;
+  for (unsigned i = 0; i < 2 * kThreads; ++i) {
+    threads.emplace_back([&, rank = static_cast<int>(i % 2), channel = MessageChannel{1, i / 2}] {
+      for (unsigned k = 0; k < kMessages; ++k) {
+        const ByteString sent = content(64, k);
+        ByteString got(64);
+        const Message here = ranks[rank]->receive(1 - rank, channel, got, nullptr);
+        ranks[rank]->send(1 - rank, channel, sent, nullptr).wait();
+        here.wait();
+        num_equal += got == sent ? 1 : 0;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(num_equal, 2 * kThreads * kMessages);
 }
 
 }  // namespace
