@@ -81,7 +81,8 @@ void RankSession::enter(const Phase& phase) {
   const Reconfiguration reconfiguration = diff(phase_, phase, model_, optimizer_, dtype_);
   reconfigure(reconfiguration, phase, factory_, communicator_, layers_, offloaded_);
   finish_moves();
-  device_.release_kept_memory();
+  if (reconfiguration.regroup || !reconfiguration.moves.empty())
+    device_.release_kept_memory();  // other ranks, which may share the device, can need it now
   phase_ = phase;
   from_step_ = phase.from_step;
   if (reconfiguration.regroup) form_groups();

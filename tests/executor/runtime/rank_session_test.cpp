@@ -7,9 +7,11 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <numeric>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "executor/models/folder/model_folder.h"
@@ -18,6 +20,8 @@
 #include "tests/executor/ranks.h"
 #include "tests/executor/runtime/job.h"
 #include "tests/executor/small_model.h"
+#include "tests/executor/test_device.h"
+#include "tests/executor/wrapped_device.h"
 
 namespace frostpipe::test {
 namespace {
@@ -45,7 +49,8 @@ bool holds_numbers(RankSession& session) {
 
 /// Data, and a session of the job's model with SGD.
 struct SessionTest {
-  explicit SessionTest(const RankEnvironment& self) : job(self), data(small_samples(job.config, kSamples)) {
+  explicit SessionTest(const RankEnvironment& self) : SessionTest(Job(self)) {}
+  explicit SessionTest(Job with_job) : job(std::move(with_job)), data(small_samples(job.config, kSamples)) {
     std::iota(order.begin(), order.end(), 0);
     batch = mini_batch(*data, order, kSamples, 0);
   }
@@ -287,6 +292,29 @@ RANK_TEST(RankSession, HoldsNothingWholeWhereAChangeWasInterrupted, 2) {
   }
   CHECK_RANK(lost, "layers cannot move");
   CHECK_RANK(!session.release(), "some may be half moved");
+}
+
+struct CountingDevice final : WrappedDevice {
+  CountingDevice(std::unique_ptr<ComputeDevice> device, int& releases_of_it)
+      : WrappedDevice(std::move(device)), releases(releases_of_it) {}
+  void release_kept_memory() override {
+    ++releases;
+    WrappedDevice::release_kept_memory();
+  }
+  int& releases;
+};
+
+/// Which other ranks may need where layers move; steps that only freeze more would touch it all again.
+RANK_TEST(RankSession, GivesMemoryBackWhereTheLayoutChanges, 2) {
+  int releases = 0;
+  SessionTest test(Job(self, std::make_unique<CountingDevice>(test_device(self.local_rank), releases)));
+  RankSession session = test.session();
+  session.start(small_phase(1, 2, 1, "1F1B", 0), kStep, fill_with_number);
+  const int before = releases;
+  session.enter(small_phase(1, 2, 1, "1F1B", /*first_trainable_layer=*/3));
+  CHECK_RANK(releases == before, "layers froze");
+  session.enter(small_phase(2, 1, 2, "1F1B", /*first_trainable_layer=*/3));
+  CHECK_RANK(releases == before + 1, "layers moved");
 }
 
 TEST(RankSession, UnfreezesNothing) {
