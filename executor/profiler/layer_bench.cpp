@@ -265,26 +265,28 @@ void LayerBench::measure_split(int layer, at::Tensor input, const MicroBatch& ba
   layers_.at(layer).gradients.zero_();
 }
 
-void LayerBench::measure_updates(Optimizer optimizer, std::map<LayerKind, Mean>& means) {
+void LayerBench::measure_updates(Optimizer optimizer, UpdatesByKind& samples) {
   start_times();
+  std::map<int, TouchedGradients> touched;
+  at::Tensor divisor;
+  time([&] {
+    for (auto& [layer, state] : layers_) {
+      // Few rows of a table of tokens have gradients, and tied embeddings give all of them one.
+      const bool is_table = layer == 0 && model_.vocab_size > 0 && model_.tied_parameter_count == 0;
+      const at::Tensor rows = is_table ? at::arange(1, state.weights.options().dtype(at::kLong)) : at::Tensor();
+      const TouchedGradients& gradients = touched.emplace(layer, TouchedGradients(state, rows)).first->second;
+      for (const at::Tensor& tensor : gradients.tensors()) tensor.fill_(1e-3);
+      gradients.put_back();
+    }
+    divisor = at::full({}, 2, layers_.begin()->second.weights.options());
+  });
+  const auto of = [&](int layer) -> UpdateSamples& { return samples[model_.layers[layer].kind]; };
+  for (const auto& [layer, gradients] : touched) time([&] { gradients.square_sum(); }, {&of(layer).norm});
   for (auto& [layer, state] : layers_) {
-    at::Tensor divisor;
-    time([&] {
-      state.gradients.fill_(1e-3);
-      divisor = at::full({}, 2, state.weights.options());
-    });
-    // Few rows of a table of tokens have gradients, and tied embeddings give all of them one.
-    const bool is_table = layer == 0 && model_.vocab_size > 0 && model_.tied_parameter_count == 0;
-    time(
-        [&] {
-          const at::Tensor rows = is_table ? at::arange(1, state.weights.options().dtype(at::kLong)) : at::Tensor();
-          const TouchedGradients gradients(state, rows);
-          gradients.square_sum();  // read once for all layers where it runs
-          update({&state}, {.optimizer = optimizer, .learning_rate = 1e-12, .gradient_divisor = divisor});
-          gradients.clear();
-        },
-        {&means[model_.layers[layer].kind]});
+    time([&] { update({&state}, {.optimizer = optimizer, .learning_rate = 1e-12, .gradient_divisor = divisor}); },
+         {&of(layer).update});
   }
+  for (const auto& [layer, gradients] : touched) time([&] { gradients.clear(); }, {&of(layer).clearing});
   finish_times();
 }
 

@@ -50,6 +50,15 @@ struct LayerSamples {
 };
 using SamplesByClass = std::map<LayerClass, LayerSamples>;
 
+/// Parts of a layer's optimizer step. Each is done for all layers before the next one is, as where it runs: gradients
+/// have left the processor's caches when they are read again.
+struct UpdateSamples {
+  Mean norm, update, clearing;  // of the gradients, of the weights, of the gradients for the next step
+  Nanoseconds value() const { return norm.value() + update.value() + clearing.value(); }
+  std::array<Mean*, 3> times() { return {&norm, &update, &clearing}; }
+};
+using UpdatesByKind = std::map<LayerKind, UpdateSamples>;
+
 /// Of one layer, as the means stand. Bytes are those of the shape's tokens.
 LayerCost cost_from(const LayerSamples& kept);
 
@@ -79,7 +88,7 @@ class LayerBench {
   /// are made up. No I and W.
   void measure_slice(int micro_batch_size, int tokens, int context, SamplesByClass& samples);
   /// One optimizer step of every layer.
-  void measure_updates(Optimizer optimizer, std::map<LayerKind, Mean>& means);
+  void measure_updates(Optimizer optimizer, UpdatesByKind& samples);
 
  private:
   MicroBatch made_up_batch(std::vector<std::int64_t> lengths) const;

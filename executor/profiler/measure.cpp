@@ -33,7 +33,7 @@ constexpr Optimizer kOptimizer = Optimizer::kAdamW;  // whose steps are timed
 /// What was measured on one type of device, of layers that so many ranks share.
 struct Timings {
   std::map<Shape, SamplesByClass> layers;
-  std::map<LayerKind, Mean> updates;
+  UpdatesByKind updates;
 };
 
 /// Sums each mean's terms over all ranks that took part: what a rank of the job takes, not what rank 0 takes.
@@ -45,7 +45,8 @@ void average_over_ranks(Communicator& communicator, const std::set<LayerClass>& 
       for (Mean* mean : samples[one].times()) means.push_back(mean);
     }
   }
-  for (auto& [kind, mean] : timings.updates) means.push_back(&mean);
+  for (auto& [kind, samples] : timings.updates)
+    for (Mean* mean : samples.times()) means.push_back(mean);
   std::vector<double> terms;
   for (const Mean* mean : means) terms.insert(terms.end(), {mean->sum_ns, mean->count});
   terms = communicator.sum(std::move(terms));
