@@ -78,10 +78,10 @@ class ChaosTest(ScheduleCase):
         for index in range(count):
             plan, *options = jobs[index % len(jobs)]
             spares = numbers.choice(spares_to_have)
-            self.reference(plan, "--epochs", EPOCHS)  # before the machine has another run to do
+            undisturbed, _ = self.reference(plan, "--epochs", EPOCHS)  # before the machine has another run to do
             launcher = self.start_until(1, plan, "--epochs", EPOCHS, *options, "--spares", spares,
                                         name=f"launcher-{index}")
-            time.sleep(numbers.uniform(0, 2.0 if num_ranks == 2 else 6.0))
+            time.sleep(numbers.uniform(0, undisturbed["wall_seconds"]))
             ranks = {rank: pid for rank, pid in self.ranks_of(launcher).items() if rank is not None
                      and rank < num_ranks}
             what = f"{index}: {plan} {options}, {spares} spares"
