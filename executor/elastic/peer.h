@@ -67,9 +67,9 @@ struct Peer {
       held_back;                                                  // sends that the other end has not asked for
   std::map<MessageChannel, std::deque<std::uint64_t>> asked_for;  // sizes that the other end waits for
   std::deque<OutgoingFrame> outbox;                               // only its writer removes
-  std::atomic<int> flushes = 0;                                   // that were asked for; the first one's thread writes
+  std::atomic<int> flushes = 0;                                   // flush() calls; the first one writes for all
   std::mutex writing;                                             // taken before the monitor's
-  bool is_full = false;                                           // the socket took less than there was
+  bool is_full = false;                                           // the socket takes no more; the monitor's
   // Of the serving thread: what is being read.
   FrameHeader header;
   std::uint64_t header_read = 0, content_read = 0;

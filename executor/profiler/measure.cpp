@@ -174,8 +174,8 @@ std::map<std::string, Timings> measure_rounds(LayerBench& bench, const Shapes& s
     else
       bench.measure(shape.samples, shape.tokens, samples);
   };
-  // Of code and memory, by the shape that needs most: a page that a virtual machine's host has to find takes 11 us, and
-  // forwards of shapes larger than those before were 1.6 times as slow for it. Twice: malloc places it otherwise then.
+  // Code is loaded and memory touched before anything counts, by the shape that needs most: on a virtual machine a new
+  // page can take 11 us, by which forwards took up to 1.7 times as long. The second pass's blocks lie elsewhere.
   Timings first_touch;
   bench.measure_updates(kOptimizer, first_touch.updates);
   for (int pass = 0; pass < 2; ++pass) measure(*std::ranges::max_element(all, {}, work_of), first_touch.layers[{}]);
