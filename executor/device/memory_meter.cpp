@@ -11,6 +11,7 @@
 #include <limits>
 #include <mutex>
 #include <new>
+#include <utility>
 
 #include "profiles/error.h"
 #include "profiles/system_reason.h"
@@ -35,9 +36,11 @@ struct Block {
 constexpr std::size_t kHeader = 64;  // keeps LibTorch's alignment
 static_assert(sizeof(Block) <= kHeader);
 
+Block* block_before(void* data) { return reinterpret_cast<Block*>(static_cast<std::byte*>(data) - kHeader); }
+
 void release(void* data) {
   if (!data) return;
-  auto* block = reinterpret_cast<Block*>(static_cast<std::byte*>(data) - kHeader);
+  Block* const block = block_before(data);
   live -= block->counted;
   const at::DataPtr inner = std::move(block->inner);  // frees header and data when it goes
   block->~Block();
@@ -106,6 +109,11 @@ void MemoryMeter::set_limit(std::optional<Bytes> bytes, std::string who) {
   const std::lock_guard lock(owner_mutex);
   owner = std::move(who);
   limit = bytes.value_or(std::numeric_limits<Bytes>::max());
+}
+
+void MemoryMeter::stop_counting(const c10::DataPtr& storage) {
+  if (storage.get_deleter() != &release || !storage) return;
+  live -= std::exchange(block_before(storage.get_context())->counted, 0);
 }
 
 void MemoryMeter::set_action(const char* action) { current_action = action; }

@@ -4,6 +4,10 @@
 
 #include "profiles/units.h"
 
+namespace c10 {
+class DataPtr;
+}
+
 namespace frostpipe {
 
 /// Live bytes of tensor storage of this process on the CPU, counted by an allocator that wraps LibTorch's. "Does not
@@ -20,6 +24,9 @@ class MemoryMeter {
   static const char* action();
   static Bytes live_bytes();
   static Bytes peak_bytes();
+  /// From now on it is host memory that is not the device's, as what is allocated beside an UncountedMemory. What the
+  /// counting allocator has not made stays as it is.
+  static void stop_counting(const c10::DataPtr& storage);
   /// The peak starts again from what is live now.
   static void reset_peak();
 };

@@ -202,11 +202,13 @@ OffloadedMoments freeze(LayerState& state) {
   OffloadedMoments offloaded;
   if (state.first_moment.defined()) {
     const UncountedMemory outside_the_device;
-    offloaded = {.first_moment = state.first_moment.to(at::kCPU, /*non_blocking=*/false, /*copy=*/true),
-                 .second_moment = state.second_moment.to(at::kCPU, /*non_blocking=*/false, /*copy=*/true),
-                 .weights = state.weights.detach().to(at::kCPU, /*non_blocking=*/false, /*copy=*/true),
+    offloaded = {.first_moment = state.first_moment.cpu(),
+                 .second_moment = state.second_moment.cpu(),
+                 .weights = state.weights.detach().cpu(),
                  .whole = state.whole,
                  .slice = state.slice};
+    MemoryMeter::stop_counting(offloaded.first_moment.storage().data_ptr());
+    MemoryMeter::stop_counting(offloaded.second_moment.storage().data_ptr());
   }
   for (Parameter& parameter : state.parameters) {
     parameter.value.requires_grad_(false);

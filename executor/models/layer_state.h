@@ -45,7 +45,8 @@ struct LayerState {
 };
 
 /// Moments of a layer that froze, and the weights that belong to them: kept in host memory, so that nothing is lost and
-/// the device's memory is free.
+/// the device's memory is free. On a CPU they are the layer's own tensors, of which the moments no longer count as the
+/// device's memory.
 struct OffloadedMoments {
   at::Tensor first_moment, second_moment;
   at::Tensor weights;

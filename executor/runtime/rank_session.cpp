@@ -44,7 +44,7 @@ void RankSession::start_with(const Phase& phase, int step, HeldLayers held, cons
   }
   // Their weights are those of the step at which the phase begins: what it freezes may have trained up to there.
   freeze_before(phase.first_trainable_layer, layers_, offloaded_);
-  carry_out(moves, phase, factory_, communicator_, layers_);
+  carry_out(moves, phase, factory_, communicator_, layers_, offloaded_);
   finish_moves();
   form_groups();
   make_runner();

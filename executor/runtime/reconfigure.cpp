@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "executor/device/memory_meter.h"
 #include "executor/models/shards.h"
 #include "plan/stages.h"
 
@@ -61,6 +62,16 @@ std::map<int, LayerState> layers_to_make(const Phase& after, const StageFactory&
   return made;
 }
 
+/// On a CPU offloaded weights are those of the frozen layer for as long as it is here, and count as its.
+void stop_counting_weights_of_gone_layers(const std::map<int, LayerState>& layers,
+                                          const std::map<int, OffloadedMoments>& offloaded) {
+  for (const auto& [layer, moments] : offloaded) {
+    const auto held = layers.find(layer);
+    if (held == layers.end() || !moments.weights.is_alias_of(held->second.weights))
+      MemoryMeter::stop_counting(moments.weights.storage().data_ptr());
+  }
+}
+
 }  // namespace
 
 void freeze_before(int first_trainable_layer, std::map<int, LayerState>& layers,
@@ -73,7 +84,8 @@ void freeze_before(int first_trainable_layer, std::map<int, LayerState>& layers,
 }
 
 void carry_out(const std::vector<TensorMove>& moves, const Phase& after, const StageFactory& factory,
-               Communicator& communicator, std::map<int, LayerState>& layers) {
+               Communicator& communicator, std::map<int, LayerState>& layers,
+               const std::map<int, OffloadedMoments>& offloaded) {
   const at::NoGradGuard no_grad;
   const int self = communicator.rank();
   const std::optional<MeshCoordinate> coordinate = find_coordinate(after.layout, self);
@@ -111,13 +123,14 @@ void carry_out(const std::vector<TensorMove>& moves, const Phase& after, const S
     return std::none_of(needed.begin(), needed.end(),
                         [&](const LayerRange& range) { return range.begin <= entry.first && entry.first < range.end; });
   });
+  stop_counting_weights_of_gone_layers(layers, offloaded);
 }
 
 void reconfigure(const Reconfiguration& reconfiguration, const Phase& after, const StageFactory& factory,
                  Communicator& communicator, std::map<int, LayerState>& layers,
                  std::map<int, OffloadedMoments>& offloaded) {
   freeze_before(after.first_trainable_layer, layers, offloaded);
-  carry_out(reconfiguration.moves, after, factory, communicator, layers);
+  carry_out(reconfiguration.moves, after, factory, communicator, layers, offloaded);
 }
 
 }  // namespace frostpipe

@@ -15,9 +15,11 @@ void freeze_before(int first_trainable_layer, std::map<int, LayerState>& layers,
                    std::map<int, OffloadedMoments>& offloaded);
 
 /// Brings layers, or parts that tensor ranks have of them, to the ranks that need them, weights and, where the move
-/// says so, moments; drops what this rank's stages of `after` do not need. Called by all ranks with the same moves.
+/// says so, moments; drops what this rank's stages of `after` do not need, and what is `offloaded` of it is host memory
+/// then. Called by all ranks with the same moves.
 void carry_out(const std::vector<TensorMove>& moves, const Phase& after, const StageFactory& factory,
-               Communicator& communicator, std::map<int, LayerState>& layers);
+               Communicator& communicator, std::map<int, LayerState>& layers,
+               const std::map<int, OffloadedMoments>& offloaded);
 
 /// Carries out a transformation on this rank; called by all ranks at the same step, idle ones included.
 ///

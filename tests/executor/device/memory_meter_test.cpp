@@ -44,6 +44,23 @@ TEST(MemoryMeter, MemoryOutsideTheDeviceIsNotCounted) {
   EXPECT_EQ(MemoryMeter::live_bytes() - before, kMiB);
 }
 
+TEST(MemoryMeter, WhatLeavesTheDeviceIsNoLongerCounted) {
+  MemoryMeter::install();
+  const Bytes before = MemoryMeter::live_bytes();
+  {
+    const at::Tensor offloaded = mebibytes(4), counted = mebibytes(1);
+    for (int time = 0; time < 2; ++time) {
+      MemoryMeter::stop_counting(offloaded.storage().data_ptr());
+      EXPECT_EQ(MemoryMeter::live_bytes() - before, kMiB);
+    }
+    float of_others[2] = {};
+    for (const at::Tensor& other : {at::from_blob(of_others, {2}, at::kFloat), at::empty({0}, at::kFloat)})
+      MemoryMeter::stop_counting(other.storage().data_ptr());
+    EXPECT_EQ(MemoryMeter::live_bytes() - before, kMiB);
+  }
+  EXPECT_EQ(MemoryMeter::live_bytes(), before);
+}
+
 TEST(MemoryMeter, MemoryThatTheSystemDoesNotHaveIsASentenceAndLeavesTheCountRight) {
   MemoryMeter::install();
   const Bytes before = MemoryMeter::live_bytes();

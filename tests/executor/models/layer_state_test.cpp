@@ -3,6 +3,8 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include "executor/device/memory_meter.h"
+
 namespace frostpipe {
 namespace {
 
@@ -77,6 +79,22 @@ TEST(LayerState, FreezingLeavesTheNewestVersion) {
   freeze(state);
   EXPECT_FALSE(state.older.weights.defined());
   EXPECT_NEAR(state.weights[2].item<float>(), 1.01, 1e-6);
+}
+
+/// Of 100 values in float32: gradients are given up, and two moments leave the device.
+TEST(LayerState, FreezingOnACpuCopiesNothingAndLeavesTheWeightsOnTheDevice) {
+  MemoryMeter::install();
+  const Bytes before = MemoryMeter::live_bytes();
+  LayerState state = make_layer_state({{.names = {}, .shape = {10, 10}, .matrix = true}}, {at::kFloat, at::kFloat},
+                                      at::kCPU, /*trains=*/true, /*num_moments=*/2);
+  const void* const first_moment = state.first_moment.data_ptr();
+  EXPECT_EQ(MemoryMeter::live_bytes() - before, 4 * 400);
+  MemoryMeter::reset_peak();
+  const OffloadedMoments offloaded = freeze(state);
+  EXPECT_EQ(MemoryMeter::live_bytes() - before, 400);
+  EXPECT_EQ(MemoryMeter::peak_bytes() - before, 4 * 400);
+  EXPECT_EQ(offloaded.first_moment.data_ptr(), first_moment);
+  EXPECT_EQ(offloaded.weights.data_ptr(), state.weights.data_ptr());
 }
 
 }  // namespace

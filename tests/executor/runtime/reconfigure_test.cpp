@@ -139,6 +139,31 @@ RANK_TEST(Exactness, StepAfterReconfigurationEqualsAFreshStartInTheNewLayoutToTh
   }
 }
 
+/// Oracle: nothing of a rank that is idle is on its device, and what was offloaded there is as it was.
+RANK_TEST(Reconfigure, OffloadedWeightsOfALayerThatHasGoneAreNotOnTheDevice, 2) {
+  Job job(self);
+  const std::unique_ptr<Samples> data = small_samples(job.config, 9);
+  RankSession session = job.session(*data, Optimizer::kAdamW, DType::kFloat32);
+  const Bytes before = job.device->live_bytes();
+  session.start(small_phase(2, 1, 3, "1F1B", 0), 0,
+                [&](int layer, LayerState& state, std::map<int, OffloadedMoments>&) {
+                  randomise_layer(job.config, layer, kSeed, state);
+                });
+  std::map<int, at::Tensor> weights;
+  for (const auto& [layer, state] : session.layers()) weights[layer] = state.weights.detach().clone();
+  const int first_trainable = 5;  // the second of the small model's blocks ends before it
+  session.enter(small_phase(1, 1, 3, "1F1B", first_trainable));
+  CHECK_RANK(session.layers().empty() == (self.rank == 1), "rank 1 is idle");
+  bool has_offloaded = false;
+  for (const auto& [layer, moments] : session.offloaded()) {
+    has_offloaded = true;
+    CHECK_RANK(at::equal(moments.weights, weights.at(layer)), fmt::format("layer {}", layer));
+  }
+  CHECK_RANK(has_offloaded, "both ranks had layers that froze");
+  weights.clear();
+  if (self.rank == 1) CHECK_RANK(job.device->live_bytes() == before, std::to_string(job.device->live_bytes() - before));
+}
+
 /// A loss exactly before a freeze: what is held still trains, and the phase to go on with freezes it. Oracle: the
 /// session that went into that phase without a loss.
 TEST(RankSession, GoesOnWithHeldLayersInAPhaseThatFreezesThemAsOneThatEnteredIt) {
