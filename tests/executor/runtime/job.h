@@ -3,7 +3,6 @@
 
 #include <cmath>
 #include <cstdint>
-#include <exception>
 #include <map>
 #include <memory>
 #include <string>
@@ -14,7 +13,7 @@
 #include "executor/runtime/rank_session.h"
 #include "executor/runtime/transformer_stage.h"
 #include "plan/memory.h"
-#include "profiles/error.h"
+#include "tests/executor/end_together.h"
 #include "tests/executor/ranks.h"
 #include "tests/executor/small_model.h"
 #include "tests/executor/test_device.h"
@@ -41,13 +40,8 @@ struct Job {
         model(model_of(config, "small")),
         device(std::move(with_device)),
         communicator(Communicator::connect(self, *device)) {}
-  /// Ranks end together: who loses a connection within an iteration does not trust what a GPU has received in it.
   ~Job() {
-    if (!communicator || std::uncaught_exceptions() > 0) return;
-    try {
-      communicator->control_group().barrier();
-    } catch (const RuntimeFailure&) {  // of another rank, which says so
-    }
+    if (communicator) end_together(*communicator);
   }
   Job(Job&&) = default;
   TransformerConfig config;

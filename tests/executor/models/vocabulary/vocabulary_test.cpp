@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "executor/communication/communicator.h"
+#include "tests/executor/end_together.h"
 #include "tests/executor/ranks.h"
 #include "tests/executor/test_device.h"
 
@@ -36,6 +37,7 @@ struct Sharing {
     ranks = c10::make_intrusive<TensorParallel>(groups.tensor, slice_of(self.rank, self.world_size),
                                                 device->torch_device());
   }
+  ~Sharing() { end_together(*communicator); }
   at::Tensor own(const at::Tensor& logits) const {
     const std::int64_t begin = ranks->slice.begin_in(logits.size(1)), end = ranks->slice.end_in(logits.size(1));
     return logits.narrow(1, begin, end - begin).contiguous();
