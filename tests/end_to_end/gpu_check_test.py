@@ -71,7 +71,9 @@ class LongGpuCheckTest(OnSmallModels):
         self.assertLessEqual({"On/Devices.AGroupOfOneRankKeepsWhatItHas/cpu", "RanksOnDevice.EveryHead"}, set(tests))
         if has_torch:
             targets = {target["what"] for check in result["checks"] for target in check["targets"]}
-            self.assertIn("bert-small-bfloat16: step, times PyTorch eager's", targets)
+            for step in ("bert-small-float32: step, times PyTorch eager's",
+                         "bert-small-bfloat16: step, times PyTorch eager, autocast's"):
+                self.assertIn(step, targets)
 
 
 if __name__ == "__main__":
