@@ -101,7 +101,8 @@ class UniformCostModel final : public CostModel {
 /// With a cache, expected times: a frozen layer of stage 0 is computed for computed_fraction() of the samples,
 /// which costs expected_frozen_forward_ns(). CACHE_READ: what is found of use to stage 0, CACHE_WRITE: what is
 /// not at the boundary, of whole samples with the first and the last token slice, each by the entry and by the byte of
-/// a mean sample, both as compute: reading ahead shares the rank's core. Priced as float32 entries.
+/// a mean sample, both as compute: reading ahead shares the rank's core. Priced as float32 entries. REDUCE_GRAD begins
+/// with replica_wait_ns(), what replicas wait for each other where the cache has more of one's samples.
 ///
 /// Everything is looked up when constructed; nothing of the arguments is kept. Throws InvalidInput if the cluster has
 /// too few devices, or as cost_of and update_cost_of do.

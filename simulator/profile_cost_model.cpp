@@ -13,6 +13,7 @@
 #include "profiles/error.h"
 #include "simulator/communication_costs.h"
 #include "simulator/cost_model.h"
+#include "simulator/replica_wait.h"
 
 namespace frostpipe {
 namespace {
@@ -81,15 +82,13 @@ class ProfileCostModel::Prices {
     if (size == 0 || !has_tokens(slice)) return {};
     const int rank = rank_of(stage, unit);
     StageCost cost = computed(stage, size, slice, cluster_.devices[rank].type);
-    const auto is_message_to = [&](int other) {
-      return pipeline_rank_of(phase_, other) != pipeline_rank_of(phase_, stage);
-    };
-    if (stage + 1 < num_stages() && is_message_to(stage + 1)) {
+    const int here = pipeline_rank_of(phase_, stage);
+    if (stage + 1 < num_stages() && pipeline_rank_of(phase_, stage + 1) != here) {
       const int to = rank_of(stage + 1, unit);
       cost.send_forward = messages_.cost(rank, to, cost.sent_forward_bytes);
       cost.shared_forward = messages_.shared(rank, to, cost.sent_forward_bytes);
     }
-    if (stage > 0 && is_message_to(stage - 1)) {
+    if (stage > 0 && pipeline_rank_of(phase_, stage - 1) != here) {
       const int to = rank_of(stage - 1, unit);
       cost.send_backward = messages_.cost(rank, to, cost.sent_backward_bytes);
       cost.shared_backward = messages_.shared(rank, to, cost.sent_backward_bytes);
@@ -118,8 +117,8 @@ class ProfileCostModel::Prices {
     return known->second;
   }
 
-  /// The reduction of a stage's gradients; `smallest`: samples of the smallest micro-batch, beside whose backward the
-  /// first layers' are reduced where the cluster does that.
+  /// The reduction of a stage's gradients, and the wait for it; `smallest`: samples of the smallest micro-batch, beside
+  /// whose backward the first layers' are reduced where the cluster does that.
   Segment reduce_gradient(int stage, int smallest) const {
     Bytes bytes_of_all = 0;
     std::vector<LayerGradient> gradients;
@@ -137,6 +136,7 @@ class ProfileCostModel::Prices {
     const std::vector<int> replicas = replicas_of_stage(phase_, stage);
     Segment reduction = all_reduce_segment(cluster_, replicas, bytes_of_all, side_by_side_);
     if (!gradients.empty()) reduction.duration_ns = exposed_reduction_ns(cluster_, replicas, gradients, side_by_side_);
+    reduction.duration_ns += replica_wait_ns(phase_, settings_, profile_, cluster_.devices[rank_of(stage, {})].type);
     return reduction;
   }
 
