@@ -55,6 +55,7 @@ void fields(Archive& archive, json::Value<Archive, Cluster>& cluster) {
   archive("inter_node", cluster.inter_node);
   archive("node_pairs", cluster.node_pairs, json::MayBeMissing{});
   archive("regroup_ns", cluster.regroup_ns, json::kDuration);
+  archive("new_memory_bytes_per_second", cluster.new_memory_bytes_per_second, json::MayBeMissing{json::at_least(0)});
   archive("shared_links", cluster.shared_links, json::MayBeMissing{});
   archive("message_bytes_per_cpu_second", cluster.message_bytes_per_cpu_second, json::MayBeMissing{json::at_least(0)});
   archive("communication", cluster.communication, json::MayBeMissing{});

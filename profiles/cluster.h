@@ -87,6 +87,9 @@ struct Cluster {
   std::vector<NodePair> node_pairs;  // ascending by nodes
   /// Measured time to rebuild a phase's process groups; none = not measured.
   std::optional<Nanoseconds> regroup_ns = std::nullopt;
+  /// Of memory that a device has just got from the system, as layers that move to it have: bytes of it for which the
+  /// first write takes a second longer than another one. 0: it takes no longer, or was not measured.
+  std::int64_t new_memory_bytes_per_second = 0;
   std::vector<SharedLink> shared_links;
   /// Of ranks whose own processor carries their messages: bytes that it sends or receives in a second of its time. 0:
   /// messages take none of it.

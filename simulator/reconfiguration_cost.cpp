@@ -22,6 +22,7 @@ Nanoseconds reconfiguration_ns(const Reconfiguration& reconfiguration, const Clu
       shared_is_free[use.link] = begin + here;
       occupancy = std::max(occupancy, here);
     }
+    occupancy += transfer_occupancy_ns({.bandwidth_bytes_per_second = cluster.new_memory_bytes_per_second}, move.bytes);
     sender = receiver = begin + occupancy + link.latency_ns;
     end = std::max(end, sender);
   }

@@ -62,7 +62,8 @@ Nanoseconds iteration_ns_with(const Phase& phase, const StepSettings& settings, 
 constexpr Nanoseconds kRegroupNs = 50'000'000;
 
 /// Price of a change of layout: groups to build (kRegroupNs when regroup) plus the moves in their order, those into or
-/// out of one rank one after the other, and those over one shared link too, as CostModel::shared_occupancies says.
+/// out of one rank one after the other, and those over one shared link too, as CostModel::shared_occupancies says. What
+/// moves comes into new memory, which keeps both ends longer.
 Nanoseconds reconfiguration_ns(const Reconfiguration& reconfiguration, const Cluster& cluster);
 
 /// Sum over phases of steps x iteration time plus transformations: the training loop's predicted length.

@@ -307,7 +307,10 @@ MeasuredProfile measure_profile(const RankEnvironment& self, const MeasureOption
   if (self.rank == 0) progress(0, "links between ranks, and the cache");
   result.cluster = measure_links(*communicator, *device, tensor_options, options.memory_limit_bytes, options.quick,
                                  nodes_of_ranks(*communicator));
-  if (communicator->world_size() > 1) result.cluster.regroup_ns = measure_regrouping(*communicator, *device);
+  if (communicator->world_size() > 1) {
+    result.cluster.regroup_ns = measure_regrouping(*communicator, *device);
+    result.cluster.new_memory_bytes_per_second = measure_new_memory(*communicator, *device);
+  }
   const int entry_tokens =
       shapes.workload ? static_cast<int>(std::ceil(shapes.workload->tokens)) : shapes.tokens.front();
   profile.cache = measure_cache(*communicator, folder.config.hidden_size, entry_tokens, tensor_options);

@@ -1,5 +1,7 @@
 #include "executor/profiler/measure_links.h"
 
+#include <ATen/ops/empty.h>
+#include <ATen/ops/fill.h>
 #include <ATen/ops/zeros.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -295,6 +297,29 @@ Nanoseconds measure_regrouping(Communicator& communicator, ComputeDevice& device
   }
   std::sort(times.begin(), times.end());
   return static_cast<Nanoseconds>(communicator.sum({times[1]}).front() / world_size);
+}
+
+std::int64_t measure_new_memory(Communicator& communicator, ComputeDevice& device) {
+  constexpr Bytes kBytes = 32 * kMebibyte;
+  std::vector<Nanoseconds> times;
+  for (int round = 0; round < 5; ++round) {
+    device.release_kept_memory();
+    communicator.control_group().barrier();
+    const Nanoseconds begin = device.now_ns();
+    at::Tensor tensor = at::empty({kBytes / 4}, at::TensorOptions(at::kFloat).device(device.torch_device()));
+    const auto fill = [&] {
+      tensor.fill_(1);
+      device.synchronize();
+      return device.now_ns();
+    };
+    const Nanoseconds filled = fill(), filled_again = fill();
+    times.push_back((filled - begin) - (filled_again - filled));
+  }
+  std::vector<double> of_ranks(communicator.world_size(), 0.0);
+  of_ranks[communicator.rank()] = static_cast<double>(quantile(std::move(times), 0.5));
+  of_ranks = communicator.sum(std::move(of_ranks));
+  const double slowest_ns = *std::max_element(of_ranks.begin(), of_ranks.end());
+  return slowest_ns < 1 ? 0 : static_cast<std::int64_t>(static_cast<double>(kBytes) * 1e9 / slowest_ns);
 }
 
 }  // namespace frostpipe

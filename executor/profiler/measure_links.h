@@ -28,4 +28,8 @@ Cluster measure_links(Communicator& communicator, ComputeDevice& device, const a
 /// ranks; the same on all.
 Nanoseconds measure_regrouping(Communicator& communicator, ComputeDevice& device);
 
+/// Cluster::new_memory_bytes_per_second, with all ranks at it at the same time: of the median of several tensors the
+/// slowest rank's; 0 where a second write is no faster. Called by all ranks; the same on all.
+std::int64_t measure_new_memory(Communicator& communicator, ComputeDevice& device);
+
 }  // namespace frostpipe

@@ -21,6 +21,7 @@ Cluster two_nodes() {
   cluster.intra_node.point_to_point.measured_bandwidth = {900'000'000, 1'200'000'000};
   cluster.regroup_ns = 123'456'789;
   cluster.message_bytes_per_cpu_second = 250'000'000;
+  cluster.new_memory_bytes_per_second = 3'000'000'000;
   return cluster;
 }
 

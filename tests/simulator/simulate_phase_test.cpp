@@ -190,6 +190,8 @@ TEST(ReconfigurationNs, MovesIntoOneRankFollowEachOther) {
   EXPECT_EQ(reconfiguration_ns(change, cluster), 32 + kRegroupNs);
   cluster.regroup_ns = 7000;  // measured
   EXPECT_EQ(reconfiguration_ns(change, cluster), 32 + 7000);
+  cluster.new_memory_bytes_per_second = 500'000'000;  // two more nanoseconds a byte: until 31, 92 and 47
+  EXPECT_EQ(reconfiguration_ns(change, cluster), 92 + 7000);
 }
 
 /// A new replica of two tensor ranks: 1115 parameters of 4 bytes in 4 layers go to each of its ranks, side by side.

@@ -7,10 +7,12 @@
 #include <algorithm>
 #include <cmath>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "profiles/link_fit.h"
 #include "tests/executor/ranks.h"
+#include "tests/executor/wrapped_device.h"
 
 namespace frostpipe::test {
 namespace {
@@ -138,6 +140,33 @@ RANK_TEST(MeasureRegrouping, TakesWhatTheLinksTake, 2) {
   communicator->emulate_links(slow_cluster(2, {10 * kMillisecond, 0}, {30 * kMillisecond, 0}), /*shrink=*/1);
   const Nanoseconds found = measure_regrouping(*communicator, *device);
   CHECK_RANK(found == 30 * kMillisecond, std::to_string(found));
+}
+
+/// Each look at its clock finds another span gone by, in turns: before a round, in the first filling, in the second.
+class ScriptedClock : public WrappedDevice {
+ public:
+  using WrappedDevice::WrappedDevice;
+  void begin(std::vector<Nanoseconds> spans) {
+    spans_ = std::move(spans);
+    looks_ = 0;
+  }
+  Nanoseconds now_ns() override { return now_ += spans_[looks_++ % spans_.size()]; }
+
+ private:
+  std::vector<Nanoseconds> spans_{0};
+  std::size_t looks_ = 0;
+  Nanoseconds now_ = 0;
+};
+
+/// 32 MiB in 4 ms more than the second time on rank 0, in 8 ms more on rank 1.
+RANK_TEST(MeasureNewMemory, IsWhatTheFirstWriteTakesLongerOnTheSlowestRank, 2) {
+  ScriptedClock device(make_device("cpu", 0));
+  const std::unique_ptr<Communicator> communicator = Communicator::connect(self, device);
+  device.begin({kMillisecond, (self.rank == 0 ? 7 : 11) * kMillisecond, 3 * kMillisecond});
+  const std::int64_t found = measure_new_memory(*communicator, device);
+  CHECK_RANK(found == (std::int64_t{32} << 20) * 125, std::to_string(found));
+  device.begin({kMillisecond});
+  CHECK_RANK(measure_new_memory(*communicator, device) == 0, "a second write is no faster");
 }
 
 }  // namespace
