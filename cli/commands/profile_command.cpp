@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <filesystem>
@@ -84,6 +86,8 @@ int run_estimate(ProfileOptions& options) {
     options.estimate.memory_limit_bytes = parse_bytes(options.memory_limit, "--memory-limit");
   spread_over_nodes(options);
   options.estimate.global_batch_size = options.measure.global_batch_size;
+  std::vector<int>& sizes = options.estimate.tensor_parallel_sizes;
+  if (std::ranges::find(sizes, 1) == sizes.end()) sizes.insert(sizes.begin(), 1);  // as measured
   const Estimate made = estimate(shape, options.estimate);
   finish(options, made.profile, made.cluster);
   return 0;
@@ -153,12 +157,34 @@ constexpr std::string_view kOptionsOfEstimatedOperators =
 constexpr std::string_view kOptionsOfMeasuredOperators =
     "--operators --model --hardware --global-batch --quick --output --cluster --format --device --interface";
 
+constexpr std::string_view kOptionsOfEstimates =
+    "--like --hardware --samples --tokens --nodes --nproc-per-node --tensor-parallel --sequence-parallel "
+    "--memory-limit --global-batch --output --cluster --format";
+constexpr std::string_view kOptionsOfImports =
+    "--import --import-samples --samples --nodes --nproc-per-node --memory-limit --global-batch --output --cluster "
+    "--format";
+
 void require_options_of_operators(const ProfileOptions& options, const CLI::App& command) {
   if (!options.like.empty())
     require_only(kOptionsOfEstimatedOperators, command, "--operators --like");
   else
     require_only(kOptionsOfMeasuredOperators, command, "--operators --model");
   if (options.measure.device != "cpu") throw UsageError("--device: must be cpu with --operators");
+}
+
+/// What would do nothing is refused.
+void require_options_of_source(const ProfileOptions& options, const CLI::App& command) {
+  if (options.operators) return require_options_of_operators(options, command);
+  if (!options.like.empty()) require_only(kOptionsOfEstimates, command, "--like");
+  if (!options.graph.empty()) require_only(kOptionsOfImports, command, "--import");
+  if (!options.like.empty() && options.measure.tokens.size() > 1)
+    throw UsageError("--tokens: takes one length with --like");
+  if (options.estimate.sequence_parallel && command.count("--tensor-parallel") == 0)
+    throw UsageError("--sequence-parallel: needs --tensor-parallel, numbers of ranks that share each layer");
+  if (options.model.empty()) return;
+  for (const char* const name : {"--hardware", "--samples", "--import-samples"})
+    if (command.count(name) > 0)
+      throw UsageError(fmt::format("{}: is for estimates and imports; --model measures this machine and --data", name));
 }
 
 int run_operators(const ProfileOptions& options) {
@@ -183,14 +209,14 @@ int run_import(ProfileOptions& options) {
 int run_profile(ProfileOptions& options, const CLI::App& command) {
   const int sources = !options.like.empty() + !options.model.empty() + !options.graph.empty();
   if (sources != 1) throw UsageError("profile: needs either --model FOLDER, --like NAME or --import FILE");
-  if (options.operators) require_options_of_operators(options, command);
+  if ((options.picture_size > 0 || options.num_classes > 0) && (!options.operators || options.like.empty()))
+    throw UsageError("--picture-size, --num-classes: are for --operators --like; a folder's net has its own");
+  require_options_of_source(options, command);
   if (!options.memory_limit.empty() && !options.model.empty() && options.cluster.empty()) {
     throw UsageError("--memory-limit: is written into the cluster file, so it needs --cluster FILE");
   }
   if (options.measure.threads_per_rank > 0 && options.measure.device != "cpu")
     throw UsageError("--threads-per-rank: needs --device cpu; nothing else computes with threads");
-  if ((options.picture_size > 0 || options.num_classes > 0) && (!options.operators || options.like.empty()))
-    throw UsageError("--picture-size, --num-classes: are for --operators --like; a folder's net has its own");
   std::optional<DType>& frozen_dtype = options.measure.frozen_dtype;
   if (frozen_dtype == options.measure.dtype) frozen_dtype.reset();
   if (frozen_dtype == DType::kFloat32) throw UsageError("--frozen-dtype: must be bfloat16, or --dtype's type");

@@ -243,13 +243,13 @@ void require_options_of(PlanKind kind, const SimulateOptions& options) {
       throw UsageError(fmt::format("{}: is for a training plan, and this one is for {}", name, to_string(kind)));
 }
 
-int run_simulate(const SimulateOptions& options) {
+int run_simulate(const SimulateOptions& options, const CLI::App& command) {
   if (options.plan.empty() == options.what_if.choice.name.empty())
     throw UsageError("simulate: PLAN is required, or --schedule NAME instead of it");
   if (options.plan.empty() && !options.schedule_file.empty())
     throw UsageError("--schedule-file: is for a PLAN; --schedule takes a file too");
   if (!options.what_if.choice.name.empty()) {
-    require_options_of(PlanKind::training, options);
+    require_what_if_only(command);
     print_result(simulate_what_if(options.what_if, options.format));
     return 0;
   }
@@ -342,7 +342,7 @@ Command add_simulate_command(CLI::App& app) {
       "  frostpipe simulate --schedule ZB-H1 --pp 8 --micro-batches 24 --forward-ms 18.522 --backward-input-ms 18.086 "
       "--backward-weight-ms 9.337 --latency-ms 0.601\n"
       "  frostpipe simulate serving.json --load-factor 0.9");
-  return {command, [options] { return run_simulate(*options); }};
+  return {command, [options, command] { return run_simulate(*options, *command); }};
 }
 
 }  // namespace frostpipe

@@ -117,6 +117,9 @@ void note_all(const TrainOptions& train, const InputsFound& found, int steps_per
   note_lengths_beyond_the_plan(train, found.longest_tokens);
   note_large_micro_batches(train, found);
   note_part_of_an_epoch(train.plan, steps_per_epoch);
+  if (!train.cache_folder.empty() && train.plan.cache.disk_bytes == 0)
+    print_note(
+        fmt::format("--cache-dir: is not used, {} keeps nothing on a disk (plan --cache-disk)", train.plan_source));
 }
 
 /// A cache holds what the frozen layers say of a sample: it must say the same in every epoch.
@@ -258,8 +261,20 @@ ProcessNeeds needs_of(const TrainOptions& train, const InputsFound& found) {
   return needs;
 }
 
+/// What would do nothing is refused, or said.
+void require_used_options(const TrainCommandOptions& options, const CLI::App& command) {
+  if (options.freeze != "plan") return;
+  for (const char* const name : {"--freeze-warm-up", "--freeze-interval", "--freeze-alpha", "--freeze-threshold"})
+    if (command.count(name) > 0)
+      throw UsageError(
+          fmt::format("{}: is for a rule that decides in the run (--freeze cap, ...); the plan's freezes "
+                      "are as it was made",
+                      name));
+}
+
 int run_train(TrainCommandOptions& options, const CLI::App& command) {
   if (is_operator_plan(options.plan)) return train_operators(options, command);
+  require_used_options(options, command);
   ProcessNeeds needs;
   if (!is_rank()) {
     // What is wrong is said once, before any rank is started.

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/shared/common_options.h"
+#include "cli/shared/only_options.h"
 #include "cli/shared/table.h"
 #include "profiles/seconds.h"
 #include "simulator/simulate_schedule.h"
@@ -67,6 +68,14 @@ void add_what_if_options(CLI::App& command, ScheduleWhatIf& options) {
       .add_flag("--split-overlap", options.split_overlap,
                 "Run overlapped forward-backward pairs (DualPipeV) one after the other")
       ->needs(schedule);
+}
+
+void require_what_if_only(const CLI::App& command) {
+  require_only(
+      "--schedule --pp --micro-batches --virtual-stages --token-slices --max-in-flight --weight-gradient-share "
+      "--forward-ms --backward-input-ms --backward-weight-ms --latency-ms --activation-bytes "
+      "--bandwidth-gbytes-per-second --split-overlap --format",
+      command, "simulate --schedule");
 }
 
 std::string simulate_what_if(const ScheduleWhatIf& options, const std::string& format) {

@@ -23,6 +23,9 @@ struct ScheduleWhatIf {
 /// --schedule, --pp, --micro-batches, --virtual-stages, --forward-ms, ...
 void add_what_if_options(CLI::App& command, ScheduleWhatIf& options);
 
+/// Throws UsageError where others are given beside them: such a simulation reads and writes no files.
+void require_what_if_only(const CLI::App& command);
+
 /// The answer as a text, or as JSON.
 std::string simulate_what_if(const ScheduleWhatIf& options, const std::string& format);
 

@@ -249,6 +249,8 @@ Dataset load_pictures_to_score(const std::filesystem::path& data, const ImageInp
 }
 
 Dataset load_dataset(const DataSource& source, const SampleOptions& options, ModelFolder& folder) {
+  if ((options.crop_padding > 0 || options.flip) && task_of(source.data) != Task::image_classification)
+    throw InvalidInput("--crop-padding, --flip: are for pictures, and " + source.data.string() + " is text");
   Dataset dataset;
   switch (task_of(source.data)) {
     case Task::sequence_classification:

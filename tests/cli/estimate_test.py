@@ -34,6 +34,28 @@ class EstimateTest(CliTest):
         self.assert_refused("profile", "--model", "model", "--nodes", 2, "-o", "p.json", code=2,
                             says=["--nodes", "--like", "torchrun"])
 
+    def test_what_would_do_nothing_is_refused(self):
+        self.write("config.json", self.CONFIG)
+        for options, says in ((("--dtype", "bfloat16"), "--dtype: is not for --like"),
+                              (("--data", "nosuch.tsv"), "--data: is not for --like"),
+                              (("--micro-batch-sizes", "1,2"), "--micro-batch-sizes: is not for --like"),
+                              (("--seed", 3), "--seed: is not for --like"),
+                              (("--tokens", "16,32"), "--tokens: takes one length"),
+                              (("--sequence-parallel",), "--sequence-parallel: needs --tensor-parallel")):
+            with self.subTest(options):
+                self.assert_refused("profile", "--like", "config.json", *options, "-o", "p.json", code=2, says=says)
+        self.assert_refused("profile", "--import", "graph.txt", "--hardware", "A100", "-o", "p.json", code=2,
+                            says="--hardware: is not for --import")
+        for options in (("--hardware", "A100"), ("--samples", 10)):
+            self.assert_refused("profile", "--model", "model", *options, "-o", "p.json", code=2,
+                                says=f"{options[0]}: is for estimates")
+
+    def test_one_rank_alone_is_always_estimated(self):
+        self.write("config.json", self.CONFIG)
+        self.run_tool("profile", "--like", "config.json", "--tensor-parallel", 2, "--nproc-per-node", 2, "-o", "p.json")
+        sizes = {one["key"]["tensor_parallel_size"] for one in self.read("p.json")["measurements"]}
+        self.assertEqual(sizes, {1, 2})
+
     def test_an_imported_graph_is_planned_and_simulated_but_not_rehearsed(self):
         (self.folder / "graph.txt").write_text("".join(
             f"node{i} -- Linear -- forward_compute_time={i}.0, backward_compute_time={2 * i}.0, "

@@ -32,6 +32,13 @@ class SimulateScheduleTest(CliTest):
         self.assertEqual(self.simulate(*two, "--activation-bytes", 1_000_000, "--latency-ms", 0.5)["makespan_ns"],
                          7_000_000)
 
+    def test_options_of_plans_are_refused(self):
+        for options in (("--timeline", "t.json"), ("--memory", "m.svg"), ("--cluster", "nosuch.json"),
+                        ("--profile", "nosuch.json"), ("--lose", 1), ("--set", "cache=off")):
+            with self.subTest(options):
+                self.assert_refused("simulate", "--schedule", "1F1B", *options, code=2,
+                                    says=f"{options[0]}: is not for simulate --schedule")
+
     def test_joined_pairs_may_be_split(self):
         whole = self.simulate("DualPipeV", "--pp", 4, "--micro-batches", 8)
         split = self.simulate("DualPipeV", "--pp", 4, "--micro-batches", 8, "--split-overlap")
