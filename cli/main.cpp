@@ -15,6 +15,7 @@
 #include "cli/commands/commands.h"
 #include "cli/installation/hand_over.h"
 #include "cli/installation/version.h"
+#include "cli/shared/distinct_files.h"
 #include "cli/shared/output.h"
 #include "cli/shared/usage_error.h"
 #include "executor/elastic/membership.h"
@@ -78,7 +79,9 @@ int run(int argc, char** argv) {
     }
     app.parse(argc, argv);
     for (const Command& command : commands) {
-      if (command.parsed->parsed()) return command.run();
+      if (!command.parsed->parsed()) continue;
+      require_distinct_files(*command.parsed);
+      return command.run();
     }
     throw InternalError("a parsed command line names no command");
   } catch (const CLI::ParseError& error) {
