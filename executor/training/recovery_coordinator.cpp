@@ -91,7 +91,8 @@ void RecoveryCoordinator::recover(const RendezvousInfo& info) {
   const SurvivorMemory* const whole = find_whole(stored);
   const RestoreSource source = choose_restore_source(inventories, whole, stored);
   const bool from_memory = whole != nullptr;
-  const Checkpoint snapshot = from_memory ? whole->told : stored ? *stored : state_.beginning();
+  Checkpoint snapshot = from_memory ? whole->told : stored ? *stored : state_.beginning();
+  if (from_memory) learn_peaks(snapshot.run);
 
   const Nanoseconds spent_ns = longest_time_since(snapshot.step);
   Recovery recovery{.step = snapshot.step,
@@ -178,6 +179,17 @@ Nanoseconds RecoveryCoordinator::longest_time_since(int step) {
   spent[communicator.rank()] = static_cast<double>(state_.recorder.time_since(step));
   spent = communicator.sum(std::move(spent));
   return static_cast<Nanoseconds>(*std::max_element(spent.begin(), spent.end()));
+}
+
+/// Who has told of the run knows its own peak alone of the phase that the loss has ended.
+void RecoveryCoordinator::learn_peaks(RunSummary& run) {
+  if (run.phases.empty()) return;
+  PhaseSummary& last = run.phases.back();
+  const std::vector<double> known = round_.communicator().sum(state_.recorder.own_peak_since(last.from_step));
+  for (std::size_t rank = 0; rank < last.measured_peak_memory_bytes.size(); ++rank) {
+    Bytes& peak = last.measured_peak_memory_bytes[rank];
+    peak = std::max(peak, static_cast<Bytes>(known.at(rank)));
+  }
 }
 
 /// Whoever survived knows of earlier recoveries that a checkpoint does not.

@@ -43,6 +43,7 @@ class RecoveryCoordinator {
   std::optional<Checkpoint> newest_stored();
   std::vector<SurvivorMemory> memories_of(const std::vector<RankInventory>& inventories);
   Nanoseconds longest_time_since(int step);
+  void learn_peaks(RunSummary& run);
   void learn_recoveries();
   void restore_layers(const Phase& phase, const Checkpoint& snapshot, LayerSource source);
   void start_session(const Phase& phase, LayerSource source);

@@ -124,6 +124,11 @@ std::vector<double> RunRecorder::own_peak() const {
   return peaks;
 }
 
+std::vector<double> RunRecorder::own_peak_since(int from_step) const {
+  const bool is_running = running_ && running_->phase.from_step == from_step;
+  return is_running ? own_peak() : std::vector<double>(num_logical_ranks_, 0.0);
+}
+
 std::vector<StepRecord> RunRecorder::remembered_of(const PhaseRecord& record, int end_step) const {
   std::vector<StepRecord> steps;
   for (const StepRecord& step : last_) {

@@ -48,6 +48,8 @@ class RunRecorder {
   /// The same from what this rank knows, without asking the others: losses and steps as a rank that trains has them.
   /// `num_steps`: up to there.
   void history(int num_steps, const CacheCounts& cached, RunSummary& run, TrainingPlan& executed) const;
+  /// By logical rank: this rank's peak in the running phase, if it began at that step; all else is 0.
+  std::vector<double> own_peak_since(int from_step) const;
   /// Goes on from so_far() or history(), before step `step`; what was recorded before is forgotten.
   void restore(const RunSummary& run, const TrainingPlan& executed, int step);
   int num_steps() const { return num_steps_; }

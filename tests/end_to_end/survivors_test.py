@@ -91,6 +91,9 @@ class SurvivorsBase(RecoveryCase):
         self.assertEqual(recovery["world_size"], num_ranks)
         if from_memory:
             self.assertEqual((recovery["source"], recovery["lost_steps"]), ("the survivors' memory", 0))
+            before = [phase for phase in run["phases"] if phase["from_step"] < recovery["step"]][-1]
+            known = [peak for peak in before["measured_peak_memory_bytes"] if peak > 0]
+            self.assertGreaterEqual(len(known), num_ranks, "each survivor knows its own peak")
         self.assert_same_account(run, reference)
         first = run["recoveries"][0]["step"]
         self.assertEqual(self.losses(run)[:first], self.losses(reference)[:first])
