@@ -134,7 +134,8 @@ struct InputsFound {
   Nanoseconds reading_ns = 0;
   int num_training_samples = 0;
   int longest_tokens = 0;                     // of those
-  std::vector<std::string> starts_at_random;  // tensors that the model folder lacks, or "the whole model"
+  std::vector<std::string> starts_at_random;  // tensors that neither the model folder nor a checkpoint to go on from
+                                              // has, or "the whole model"
   std::vector<std::string> notes;             // what may be a slip in the data, or slow here: sentences for people
   /// Of what training writes, as far as it is known before: the saved model, or a layer in a checkpoint.
   std::filesystem::path largest_file;
@@ -212,9 +213,10 @@ struct EvaluateOptions {
 };
 
 struct Evaluation {
-  int num_samples = 0;  // of questions: windows
-  std::string metric;   // accuracy, F1, next-token accuracy; empty where the data have no labels
-  double value = 0;     // of it, in [0, 1]
+  int num_samples = 0;    // of questions: windows
+  int num_questions = 0;  // in them
+  std::string metric;     // accuracy, F1, next-token accuracy; empty where the data have no labels
+  double value = 0;       // of it, in [0, 1]
   double standard_error = 0;
   std::vector<NamedValue> others;
   double samples_per_second = 0;

@@ -94,7 +94,14 @@ std::optional<ValueDifference> first_difference(const std::map<std::string, std:
 }
 
 std::optional<std::string> first_difference(const RunSettings& saved, const RunSettings& now) {
-  const auto difference = first_difference(values_by_name(saved), values_by_name(now));
+  std::map<std::string, std::string> before = values_by_name(saved), after = values_by_name(now);
+  auto difference = first_difference(before, after);
+  constexpr const char* kFollows = "data_fingerprint";  // from others too, such as the seed, which say more
+  if (difference && difference->name == kFollows) {
+    before.erase(kFollows);
+    after.erase(kFollows);
+    difference = first_difference(before, after).value_or(*difference);
+  }
   if (!difference) return std::nullopt;
   return fmt::format("{}: {} in the checkpoint, {} now", difference->name, difference->one, difference->other);
 }

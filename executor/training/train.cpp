@@ -10,6 +10,7 @@
 #include "executor/runtime/iteration_graphs.h"
 #include "executor/training/freeze_controller.h"
 #include "executor/training/policy/largest_file.h"
+#include "executor/training/policy/resume_point.h"
 #include "executor/training/policy/run_clock.h"
 #include "executor/training/trainer.h"
 #include "executor/training/training_batches.h"
@@ -24,11 +25,12 @@ InputsFound check_inputs(const TrainOptions& options) {
   validate(options.plan, training_task->model(), options.plan_source);
   FreezeController(options.freeze, num_blocks(training_task->model()), 1);
   const std::vector<int>& train = training_task->dataset().split.train;
+  const bool goes_on = may_go_on(options);
   InputsFound found{.training_task = training_task,
                     .reading_ns = steady_now_ns() - begin,
                     .num_training_samples = static_cast<int>(train.size()),
                     .longest_tokens = longest_tokens(*training_task->dataset().samples, train),
-                    .starts_at_random = training_task->starts_at_random(),
+                    .starts_at_random = goes_on ? std::vector<std::string>{} : training_task->starts_at_random(),
                     .notes = training_task->dataset().notes};
   for (const std::string& note : notes_on_bfloat16(options.device, options.plan.dtype, options.plan.frozen_dtype))
     found.notes.push_back(note);

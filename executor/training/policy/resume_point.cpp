@@ -30,6 +30,17 @@ std::filesystem::path folder_to_resume(const TrainOptions& options) {
   return has_ended ? "" : checkpoints_folder(options);
 }
 
+bool may_go_on(const TrainOptions& options) {
+  const std::filesystem::path from = folder_to_resume(options);
+  if (from.empty()) return false;
+  std::error_code why;  // a folder that is not there has none
+  const auto is_one = [&](const std::filesystem::path& folder) {
+    return std::filesystem::exists(folder / kCheckpointManifest, why);
+  };
+  const std::filesystem::directory_iterator entries(from, why);
+  return is_one(from) || std::any_of(begin(entries), end(entries), is_one);
+}
+
 std::filesystem::path whole_checkpoint_to_resume(const TrainOptions& options,
                                                  const std::function<void(const std::filesystem::path&)>& read,
                                                  const std::function<void(const std::string&)>& note) {

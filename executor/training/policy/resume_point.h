@@ -15,6 +15,9 @@ std::filesystem::path checkpoints_folder(const TrainOptions& options);
 /// it begins at step 0.
 std::filesystem::path folder_to_resume(const TrainOptions& options);
 
+/// Whether there is a checkpoint, whole or not, that a run which is started would go on from.
+bool may_go_on(const TrainOptions& options);
+
 /// The checkpoint that a run which is started goes on from, as TrainOptions::resume says; none if it begins at step 0.
 /// Removes what interrupted writers have left in the run's folder. `note` is told which checkpoints are passed over.
 /// Throws InvalidInput if what `resume` names has no whole checkpoint, if the folder holds a run that has not ended and

@@ -12,6 +12,11 @@ TEST(RunSettings, TheFirstDifferenceIsNamed) {
   EXPECT_FALSE(first_difference(settings, other));
   other.seed = 4;
   EXPECT_EQ(first_difference(settings, other), "seed: 3 in the checkpoint, 4 now");
+  other.data_fingerprint = "of other held-out texts";
+  EXPECT_EQ(first_difference(settings, other), "seed: 3 in the checkpoint, 4 now");
+  other.seed = settings.seed;
+  EXPECT_EQ(first_difference(settings, other),
+            "data_fingerprint: \"\" in the checkpoint, \"of other held-out texts\" now");
   other = settings;
   other.group_by_length = 8;  // written only where it is not 0
   EXPECT_EQ(first_difference(settings, other), "group_by_length: none in the checkpoint, 8 now");
