@@ -42,9 +42,12 @@ std::string figures(const Evaluation& evaluation) {
   if (evaluation.metric.empty())
     return fmt::format("{} samples without labels to compare with, {:.1f} samples/s\n", evaluation.num_samples,
                        evaluation.samples_per_second);
-  std::string text = fmt::format("{}: {:.1f} % +- {:.1f} (standard error, {} {})", evaluation.metric,
-                                 100 * evaluation.value, 100 * evaluation.standard_error, evaluation.num_samples,
-                                 evaluation.metric == "F1" ? "windows" : "samples");
+  const std::string samples =
+      evaluation.num_questions > 0
+          ? fmt::format("{} questions in {} windows", evaluation.num_questions, evaluation.num_samples)
+          : fmt::format("{} samples", evaluation.num_samples);
+  std::string text = fmt::format("{}: {:.1f} % +- {:.1f} (standard error, {})", evaluation.metric,
+                                 100 * evaluation.value, 100 * evaluation.standard_error, samples);
   for (const NamedValue& other : evaluation.others)
     text += other.name == "exact match" ? fmt::format(", {} {:.1f} %", other.name, 100 * other.value)
                                         : fmt::format(", {} {:.3f}", other.name, other.value);
@@ -73,6 +76,7 @@ std::string evaluation_text(const Evaluation& evaluation) {
 std::string evaluation_json(const Evaluation& evaluation) {
   nlohmann::ordered_json json = {
       {"format", "frostpipe.evaluation"}, {"version", 1}, {"num_samples", evaluation.num_samples}};
+  if (evaluation.num_questions > 0) json["num_questions"] = evaluation.num_questions;
   if (!evaluation.metric.empty()) {
     json["metric"] = evaluation.metric;
     json["value"] = evaluation.value;
@@ -106,8 +110,8 @@ int run_evaluate(EvaluateCommandOptions& options) {
     evaluation = is_net_folder(options.model) ? evaluate_net(options.evaluate, show) : evaluate(options.evaluate, show);
   }
   for (const std::string& note : evaluation.notes) print_note(note);
-  if (!options.predictions.empty()) write_named_file(options.predictions, evaluation.predictions_file);
   print_result(options.format == "json" ? evaluation_json(evaluation) : evaluation_text(evaluation));
+  if (!options.predictions.empty()) write_named_file(options.predictions, evaluation.predictions_file);
   return 0;
 }
 

@@ -99,6 +99,7 @@ Evaluation evaluate(const EvaluateOptions& options, const Progress& progress) {
   std::iota(all.begin(), all.end(), 0);
   const Score score = score_of(data, all, answers);
   Evaluation evaluation{.num_samples = static_cast<int>(all.size()),
+                        .num_questions = static_cast<int>(data.questions.questions.size()),
                         .metric = score.metric,
                         .value = score.value,
                         .standard_error = score.standard_error,

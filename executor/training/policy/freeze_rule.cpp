@@ -63,7 +63,7 @@ class FixedRule final : public AtDecisionSteps {
       : AtDecisionSteps(policy, num_blocks, num_steps) {
     for (const int blocks : policy.fixed_layers) {
       if (blocks > num_blocks)
-        throw InvalidInput("--freeze", fmt::format("must freeze at most the model's {} layers", num_blocks),
+        throw InvalidInput("--freeze", fmt::format("must freeze at most the model's {} blocks", num_blocks),
                            std::to_string(blocks));
     }
   }
