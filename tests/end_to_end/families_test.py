@@ -165,6 +165,8 @@ class FamiliesTest(EndToEndTest):
         done = self.run_tool("evaluate", "--model", "run/model", "--data", "unseen.json", *window,
                              "--predictions", "answers.json", "--format", "json")
         found = json.loads(done.stdout)
+        self.assertEqual(found["num_questions"], 40)
+        self.assertGreaterEqual(found["num_samples"], 40, "windows")
         self.assertAlmostEqual(found["value"], run["test_accuracy"], delta=0.05)
         # Every question is answered, by words of its context; the score is worked out again.
         answers, hits = self.read("answers.json"), 0

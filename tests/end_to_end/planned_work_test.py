@@ -71,6 +71,12 @@ class PlannedWorkTest(EndToEndTest):
         self.assert_refused("train", "cut-plan.json", "--data", "data.tsv", "--max-tokens", 128,
                             "-o", self.folder / "other", says=["--max-tokens 128: cut-plan.json was made for 6"])
 
+    def test_what_would_do_nothing_is_refused(self):
+        train = ("train", "static.json", "--data", "data.tsv", "-o", self.folder / "other")
+        self.assert_refused(*train, "--freeze-warm-up", 0.9, code=2, says=["--freeze-warm-up: is for a rule"])
+        self.assert_refused(*train, "--flip", says=["--crop-padding, --flip: are for pictures, and data.tsv is text"])
+        self.assertIn("--cache-dir: is not used", self.run_tool(*train, "--cache-dir", "unused").stderr)
+
     def test_the_type_of_frozen_layers_travels(self):
         self.run_tool("profile", "--model", "model", "--data", "data.tsv", "--global-batch", GLOBAL_BATCH,
                       "--micro-batch-sizes", "4,16", "--threads-per-rank", 1, "--frozen-dtype", "bfloat16",
