@@ -91,7 +91,18 @@ std::string estimated_profile(const PlanCommandOptions& options, const Cluster& 
   EstimateOptions estimate_options{.ranks_per_node = static_cast<int>(cluster.devices.size()),
                                    .global_batch_size = options.plan.global_batch_size,
                                    .device_type = type};
-  if (!options.hardware.empty()) estimate_options.rates = rates_of(find_hardware(options.hardware));
+  const auto is_theirs = [&](const Hardware& hardware) { return hardware.name == type; };
+  const auto known = std::ranges::find_if(known_hardware(), is_theirs);
+  if (options.hardware.empty()) {
+    if (known != known_hardware().end()) estimate_options.rates = rates_of(*known);
+  } else {
+    const Hardware hardware = find_hardware(options.hardware);
+    if (known != known_hardware().end() && !is_theirs(hardware))
+      throw InvalidInput("--hardware",
+                         fmt::format("must be {}, what the devices of {} are, or be left out", type, options.cluster),
+                         options.hardware);
+    estimate_options.rates = rates_of(hardware);
+  }
   return to_json(estimate(find_shape(options.model, options.tokens), estimate_options).profile);
 }
 

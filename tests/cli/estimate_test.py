@@ -89,6 +89,23 @@ class EstimateTest(CliTest):
                             says=["vit-b16, bert-large, or a config.json or its folder",
                                   "hf download bert-base-uncased --local-dir bert-base-uncased"])
 
+    def test_the_clusters_devices_say_which_hardware_is_estimated(self):
+        self.write("config.json", self.CONFIG)
+        for device in ("A100", "V100"):
+            self.run_tool("profile", "--like", "config.json", "--hardware", device, "--nproc-per-node", 2,
+                          "--global-batch", 16, "--cluster", f"{device}.json", "-o", f"{device}.profile.json")
+        plan = ("plan", "--model", "config.json", "--cluster", "A100.json", "--global-batch", 16, "--method", "static",
+                "--steps", 10)
+        self.run_tool(*plan, "-o", "unsaid.json")
+        self.run_tool(*plan, "--hardware", "a100", "-o", "said.json")
+        def costs(name):
+            return [one["cost"] for one in self.read(name)["measurements"]
+                    if one["key"]["micro_batch_size"] == 8]
+        self.assertEqual(costs("unsaid.profile.json"), costs("A100.profile.json"))
+        self.assertEqual(costs("said.profile.json"), costs("A100.profile.json"))
+        self.assert_refused(*plan, "--hardware", "V100", "-o", "none.json",
+                            says=["--hardware", "must be A100, what the devices of A100.json are"])
+
     def test_an_estimate_is_written_with_its_plan_only(self):
         self.write("none.profile.json", "keep me")
         self.run_tool("plan", "--model", "bert-large", "--cluster", "cluster.json", "--global-batch", 16,
