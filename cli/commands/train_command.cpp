@@ -261,7 +261,7 @@ ProcessNeeds needs_of(const TrainOptions& train, const InputsFound& found) {
   return needs;
 }
 
-/// What would do nothing is refused, or said.
+/// What would do nothing is refused.
 void require_used_options(const TrainCommandOptions& options, const CLI::App& command) {
   if (options.freeze != "plan") return;
   for (const char* const name : {"--freeze-warm-up", "--freeze-interval", "--freeze-alpha", "--freeze-threshold"})
