@@ -91,7 +91,7 @@ std::string estimated_profile(const PlanCommandOptions& options, const Cluster& 
   EstimateOptions estimate_options{.ranks_per_node = static_cast<int>(cluster.devices.size()),
                                    .global_batch_size = options.plan.global_batch_size,
                                    .device_type = type};
-  if (!options.hardware.empty()) estimate_options.rates = rates_of(find_hardware(options.hardware));
+  if (!options.hardware.empty()) estimate_options.rates = rates_of(hardware_named(options.hardware));
   return to_json(estimate(find_shape(options.model, options.tokens), estimate_options).profile);
 }
 

@@ -9,6 +9,7 @@
 
 #include "cli/plans/plan_files.h"
 #include "cli/shared/common_options.h"
+#include "cli/shared/usage_error.h"
 #include "planner/recorded_forecast.h"
 #include "profiles/error.h"
 
@@ -27,17 +28,17 @@ LayerPin parse_pin(const std::string& text, const Model& model) {
   const std::size_t equals = text.rfind('=');
   const std::string name = text.substr(0, std::min(equals, text.size()));
   const auto stage = equals == std::string::npos ? std::nullopt : number_of(std::string_view(text).substr(equals + 1));
-  if (!stage) throw InvalidInput("--pin", "must be LAYER=STAGE, such as block.3.mlp=1", text);
+  if (!stage) throw UsageError("--pin", "must be LAYER=STAGE, such as block.3.mlp=1", text);
   const auto layer =
       std::find_if(model.layers.begin(), model.layers.end(), [&](const Layer& one) { return one.name == name; });
   if (layer != model.layers.end()) return {static_cast<int>(layer - model.layers.begin()), *stage};
   const auto number = number_of(name);
   const int layers = static_cast<int>(model.layers.size());
   if (!number || *number >= layers)
-    throw InvalidInput("--pin",
-                       fmt::format("must name one of the model's layers, {} to {}, or 0 to {}",
-                                   model.layers.front().name, model.layers.back().name, layers - 1),
-                       name);
+    throw UsageError("--pin",
+                     fmt::format("must name one of the model's layers, {} to {}, or 0 to {}", model.layers.front().name,
+                                 model.layers.back().name, layers - 1),
+                     name);
   return {*number, *stage};
 }
 
@@ -51,7 +52,7 @@ std::vector<LayerPin> parse_pins(const std::vector<std::string>& texts, const Mo
     const auto& [before, first] = pins[i - 1];
     const auto& [after, second] = pins[i];
     if (after.stage < before.stage || after.stage - before.stage > after.layer - before.layer)
-      throw InvalidInput("--pin", fmt::format("must leave a layer for every stage, in order, after {}", first), second);
+      throw UsageError("--pin", fmt::format("must leave a layer for every stage, in order, after {}", first), second);
   }
   std::vector<LayerPin> result;
   for (const auto& [pin, text] : pins) result.push_back(pin);
@@ -98,11 +99,10 @@ std::optional<std::vector<FreezeEvent>> parse_forecast(const std::string& text, 
   }
   const auto layers = parse_fixed_layers(std::string_view(text).substr(std::string_view("fixed:").size()));
   if (!layers || layers->back() > num_blocks(model))
-    throw InvalidInput(
-        "--forecast",
-        fmt::format("must be fixed:N,N,... with frozen blocks after each decision, ascending, at most {}",
-                    num_blocks(model)),
-        text);
+    throw UsageError("--forecast",
+                     fmt::format("must be fixed:N,N,... with frozen blocks after each decision, ascending, at most {}",
+                                 num_blocks(model)),
+                     text);
   return forecast_fixed(*layers, num_steps, options);
 }
 

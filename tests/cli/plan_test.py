@@ -252,7 +252,7 @@ class MethodTest(CliTest):
         for options, says in [(["--pin", "block.4.mlp=0", "--pin", "3=1"], "must leave a layer for every stage"),
                               (["--pin", "attic=1"], "must name one of the model's layers"),
                               (["--pin", "3"], "must be LAYER=STAGE")]:
-            self.assertIn(says, self.plan("none.json", "auto", *options, code=1).stderr)
+            self.assertIn(says, self.plan("none.json", "auto", *options, code=2).stderr)
         self.assertIn("no partition keeps the pinned layers",
                       self.plan("none.json", "auto", "--pin", "3=5", code=1).stderr)
 

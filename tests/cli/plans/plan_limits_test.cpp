@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "cli/shared/usage_error.h"
 #include "tests/plan/examples.h"
 #include "tests/support/scratch_folder.h"
 
@@ -25,7 +26,7 @@ TEST(ParsePins, NamesLayersOrCountsThem) {
 
 TEST(ParsePins, RefusesWhatNoPartitionKeeps) {
   const auto refusal = [](const std::vector<std::string>& pins) {
-    return examples::message_of([&] { parse_pins(pins, model_of_four_blocks()); });
+    return examples::message_of<UsageError>([&] { parse_pins(pins, model_of_four_blocks()); });
   };
   EXPECT_THAT(refusal({"3"}), HasSubstr("must be LAYER=STAGE"));
   EXPECT_THAT(refusal({"3=x"}), HasSubstr("must be LAYER=STAGE"));
@@ -64,7 +65,7 @@ TEST_F(ParseForecast, IsTheRulesTheUsersOrAFiles) {
   const auto plan = file("plan.json", to_json(examples::two_phase_plan()));  // 2 blocks frozen from step 40 of 100
   EXPECT_THAT(forecast(plan.string()).value(), ElementsAre(FreezeEvent{.from_step = 40, .frozen_blocks = 2}));
   for (const char* const wrong : {"fixed:3,1", "fixed:5", "fixed:", "fixed:x"})
-    EXPECT_THAT(message_of([&] { forecast(wrong); }), HasSubstr("ascending, at most 4")) << wrong;
+    EXPECT_THAT(examples::message_of<UsageError>([&] { forecast(wrong); }), HasSubstr("ascending, at most 4")) << wrong;
 }
 
 }  // namespace
