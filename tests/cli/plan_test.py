@@ -267,6 +267,9 @@ class MethodTest(CliTest):
         for options in (["--fix", "tp=1"], ["--tp", "1"]):
             self.plan("fixed.json", "auto", "--ignore-memory-limit", *options)
             self.assertEqual(tensor_ranks(), 1)
+        for name, option, fixed in (("--pp", "2", "pp=1"), ("--tp", "1", "tp=1")):
+            self.assertIn(f"{name} {option} and --fix {fixed}: fix the same, give one of them",
+                          self.plan("none.json", "auto", name, option, "--fix", fixed, code=2).stderr)
         self.assertIn("leaves partitions open", self.plan("none.json", "equal-split", "--pin", "3=0", code=1).stderr)
         self.assertIn("Megatron's rules", self.plan("none.json", "ptd-p", "--fix", "pp=2", code=1).stderr)
         self.assertIn("schedule: must be 1F1B for the method pipedream, or left open, is ZB-H1",
