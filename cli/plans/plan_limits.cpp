@@ -42,6 +42,24 @@ LayerPin parse_pin(const std::string& text, const Model& model) {
   return {*number, *stage};
 }
 
+struct Fixed {
+  int PlanOptions::*setting = nullptr;
+  int number = 0;
+};
+
+/// None if the text is none that apply_fixed takes.
+std::optional<Fixed> parse_fixed(const std::string& text) {
+  static const std::map<std::string, int PlanOptions::*> settings = {
+      {"pp", &PlanOptions::pipeline_parallel_size}, {"tp", &PlanOptions::tensor_parallel_size},
+      {"dp", &PlanOptions::data_parallel_size},     {"m", &PlanOptions::num_micro_batches},
+      {"v", &PlanOptions::virtual_stages},          {"slices", &PlanOptions::token_slices}};
+  const std::size_t equals = std::min(text.find('='), text.size());
+  const auto setting = settings.find(text.substr(0, equals));
+  const auto number = equals < text.size() ? number_of(std::string_view(text).substr(equals + 1)) : std::nullopt;
+  if (setting == settings.end() || !number || *number < 1 || *number > kLargestCount) return std::nullopt;
+  return Fixed{.setting = setting->second, .number = *number};
+}
+
 }  // namespace
 
 std::vector<LayerPin> parse_pins(const std::vector<std::string>& texts, const Model& model) {
@@ -60,33 +78,20 @@ std::vector<LayerPin> parse_pins(const std::vector<std::string>& texts, const Mo
 }
 
 void apply_fixed(const std::vector<std::string>& texts, PlanOptions& options) {
-  const std::map<std::string, int*> settings = {
-      {"pp", &options.pipeline_parallel_size}, {"tp", &options.tensor_parallel_size},
-      {"dp", &options.data_parallel_size},     {"m", &options.num_micro_batches},
-      {"v", &options.virtual_stages},          {"slices", &options.token_slices}};
   for (const std::string& text : texts) {
-    const std::size_t equals = std::min(text.find('='), text.size());
-    const auto setting = settings.find(text.substr(0, equals));
-    const auto number = equals < text.size() ? number_of(std::string_view(text).substr(equals + 1)) : std::nullopt;
-    if (setting == settings.end() || !number || *number < 1 || *number > kLargestCount)
-      throw InvalidInput(
-          "--fix",
-          "must be pp=P (stages), tp=T (tensor ranks), dp=D (replicas), m=M (micro-batches per replica), v=V (stages "
-          "per rank) or slices=N (token slices per micro-batch)",
-          text);
-    *setting->second = *number;
-    if (setting->first == "tp") options.any_tensor_parallel_size = false;
+    const auto fixed = parse_fixed(text);
+    FROSTPIPE_CHECK(fixed, "check_fixed accepts it");
+    options.*fixed->setting = fixed->number;
+    if (fixed->setting == &PlanOptions::tensor_parallel_size) options.any_tensor_parallel_size = false;
   }
 }
 
 std::string check_fixed(const std::string& text) {
-  try {
-    PlanOptions unused;
-    apply_fixed({text}, unused);
-    return "";
-  } catch (const InvalidInput& error) {
-    return error.what();
-  }
+  if (parse_fixed(text)) return "";
+  return fmt::format(
+      "must be pp=P (stages), tp=T (tensor ranks), dp=D (replicas), m=M (micro-batches per replica), v=V (stages per "
+      "rank) or slices=N (token slices per micro-batch), is {}",
+      text);
 }
 
 std::optional<std::vector<FreezeEvent>> parse_forecast(const std::string& text, const Model& model, int num_steps,

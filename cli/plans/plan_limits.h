@@ -18,7 +18,7 @@ struct PlanLimits {
 /// there, and for pins that no partition can keep because a later layer would be on an earlier stage.
 std::vector<LayerPin> parse_pins(const std::vector<std::string>& texts, const Model& model);
 
-/// "pp=4", "tp=2", "dp=2", "m=8" each, into the option that it fixes.
+/// "pp=4", "tp=2", "dp=2", "m=8" each, into the option that it fixes. Requires that check_fixed accepts them.
 void apply_fixed(const std::vector<std::string>& texts, PlanOptions& options);
 
 /// "" if the text is one of these, else why not.

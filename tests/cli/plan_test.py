@@ -248,7 +248,8 @@ class MethodTest(CliTest):
         text = self.plan("explained.json", "auto", "--explain").stdout
         self.assertIn("sets the pace", text)
         for wrong in ("pp=0", "stages=2"):
-            self.assertIn("must be pp=P", self.plan("none.json", "auto", "--fix", wrong, code=2).stderr)
+            stderr = self.plan("none.json", "auto", "--fix", wrong, code=2).stderr
+            self.assertTrue(stderr.startswith("frostpipe: --fix: must be pp=P"), stderr)
         for options, says in [(["--pin", "block.4.mlp=0", "--pin", "3=1"], "must leave a layer for every stage"),
                               (["--pin", "attic=1"], "must name one of the model's layers"),
                               (["--pin", "3"], "must be LAYER=STAGE")]:
