@@ -183,8 +183,8 @@ class BlockingRun {
   }
 
   std::string describe(Position position) const {
-    return fmt::format("{} (pipeline rank {}, index {})", to_string(action_at(position)), position.pipeline_rank,
-                       position.index);
+    return fmt::format("{} (pipeline rank {}, {})", to_string(action_at(position)), position.pipeline_rank,
+                       place_in_list(lowered_.body[position.pipeline_rank], position.index));
   }
 
   const Schedule& lowered_;

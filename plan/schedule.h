@@ -186,14 +186,18 @@ class Dependencies {
   std::vector<std::vector<Action>> input_gradients_, backwards_;  // [stage]; the former ascend
 };
 
-/// Throws InvalidInput (place: "schedule NAME", pipeline rank, index) if an invariant above is broken, a RECV has no
-/// SEND or a SEND no RECV, an action that it waits for is missing, or if pipeline ranks would wait for each other
-/// forever: then the message prints the cycle of actions. A schedule with a prologue is checked over three iterations,
-/// written out.
+/// Throws InvalidInput (place: "schedule NAME", pipeline rank, place_in_list) if an invariant above is broken, a RECV
+/// has no SEND or a SEND no RECV, an action that it waits for is missing, or if pipeline ranks would wait for each
+/// other forever: then the message prints the cycle of actions. A schedule with a prologue is checked over three
+/// iterations, written out.
 void validate(const Schedule& lowered);
 
 /// One line per pipeline rank: "rank 0: 0F0 0F1 0B0 ...".
 std::string to_text(const Schedule& schedule);
+
+/// Where an action stands, by what is in files with and without messages: "compute action 5", counted from 1; of what
+/// is no compute "after compute action 5", of a receive "before compute action 6".
+std::string place_in_list(const std::vector<Action>& list, int index);
 
 /// A picture in unit time (F = I = W = 1, B = 2, no transfers): a line that explains it, a time axis, one row per rank
 /// with one cell per unit ("F0", "B0---" is two units, ".." idle), and the bubble figures.

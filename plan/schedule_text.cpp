@@ -106,6 +106,15 @@ std::string time_axis(std::size_t margin, int makespan, std::size_t cell_width) 
 
 }  // namespace
 
+std::string place_in_list(const std::vector<Action>& list, int index) {
+  const auto computes = [](const Action& action) { return is_compute(action.kind); };
+  const auto at = list.begin() + index;
+  const auto before = std::count_if(list.begin(), at, computes);
+  if (computes(*at)) return fmt::format("compute action {}", before + 1);
+  const bool leads = before == 0 || (is_receive(at->kind) && std::any_of(at, list.end(), computes));
+  return leads ? fmt::format("before compute action {}", before + 1) : fmt::format("after compute action {}", before);
+}
+
 std::string to_text(const Schedule& schedule) {
   if (schedule.prologue.empty() && schedule.epilogue.empty()) return lines_of(schedule.body);
   return fmt::format("prologue\n{}body\n{}epilogue\n{}", lines_of(schedule.prologue), lines_of(schedule.body),

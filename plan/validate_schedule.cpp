@@ -58,9 +58,10 @@ class Validator {
     throw InvalidInput(fmt::format("schedule {}: {}", schedule_.name, what));
   }
   [[noreturn]] void fail_at(Spot spot, std::string_view what) const {
-    fail(fmt::format("pipeline rank {}, index {}: {} {}", spot.pipeline_rank, spot.index, to_string(action_at(spot)),
+    fail(fmt::format("pipeline rank {}, {}: {} {}", spot.pipeline_rank, place_of(spot), to_string(action_at(spot)),
                      what));
   }
+  std::string place_of(Spot spot) const { return place_in_list(schedule_.body[spot.pipeline_rank], spot.index); }
   const Action& action_at(Spot spot) const { return schedule_.body[spot.pipeline_rank][spot.index]; }
 
   void require_consistent_shape() const {
@@ -104,7 +105,7 @@ class Validator {
           Action{.kind = action.kind, .stage = action.stage, .micro_batch = action.micro_batch, .slice = action.slice});
       const auto [earlier, is_new] = spot_of_.emplace(std::pair(pipeline_rank, key(action)), spot);
       const bool may_repeat = action.kind == ActionKind::unshard || action.kind == ActionKind::reshard;
-      if (!is_new && !may_repeat) fail_at(spot, fmt::format("stands twice, first at index {}", earlier->second.index));
+      if (!is_new && !may_repeat) fail_at(spot, fmt::format("stands twice (first: {})", place_of(earlier->second)));
     }
   }
 
@@ -177,7 +178,7 @@ class Validator {
         fail_at(spot, fmt::format("waits for {}, which is missing on pipeline rank {}", to_string(needed), home));
       if (found->second.pipeline_rank == spot.pipeline_rank && found->second.index > spot.index)
         fail_at(spot,
-                fmt::format("waits for {}, which stands after it at index {}", to_string(needed), found->second.index));
+                fmt::format("waits for {} ({}), which stands after it", to_string(needed), place_of(found->second)));
     }
     if (!is_send(action.kind)) return;
     if (const int to = matching(action).stage; to < 0 || to >= num_stages(schedule_))
@@ -213,8 +214,8 @@ class Validator {
     fail(fmt::format("pipeline ranks wait for each other forever: {}", cycle_text(cycle, spots)));
   }
 
-  /// "0SEND_F1 (pipeline rank 0, index 5) stands after 0RECV_B0 (pipeline rank 0, index 3), which waits for ...": of a
-  /// stretch on one pipeline rank only the two ends.
+  /// "0SEND_F1 (pipeline rank 0, after compute action 3) stands after 0RECV_B0 (pipeline rank 0, after compute action
+  /// 2), which waits for ...": of a stretch on one pipeline rank only the two ends.
   std::string cycle_text(const std::vector<Vertex>& cycle, const std::vector<Spot>& spots) const {
     const std::size_t n = cycle.size();
     const auto spot = [&](std::size_t i) { return spots[cycle[i % n]]; };
@@ -229,8 +230,8 @@ class Validator {
       const bool leaves = i == start + n || enters_pipeline_rank(i + 1);
       if (!enters && !leaves) continue;
       if (i > start) text += fmt::format(" {} ", enters ? "waits for" : "stands after");
-      text += fmt::format("{} (pipeline rank {}, index {})", to_string(action_at(spot(i))), spot(i).pipeline_rank,
-                          spot(i).index);
+      text += fmt::format("{} (pipeline rank {}, {})", to_string(action_at(spot(i))), spot(i).pipeline_rank,
+                          place_of(spot(i)));
       if (i > start && i < start + n) text += ", which";
     }
     return text;

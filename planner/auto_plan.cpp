@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <tuple>
 
 #include "planner/make_plan.h"
@@ -35,6 +36,24 @@ std::vector<std::pair<int, int>> layouts_of(const PlanningProblem& problem) {
         layouts.emplace_back(size, length);
   }
   return layouts;
+}
+
+/// Where layouts_of gives none.
+std::string why_no_layout(const PlanningProblem& problem) {
+  const auto& [profile, cluster, options] = problem;
+  const int size = options.tensor_parallel_size, length = options.pipeline_parallel_size;
+  std::set<int> sizes = measured_tensor_sizes(profile, options.sequence_parallel);
+  if (!options.any_tensor_parallel_size) {
+    if (!sizes.contains(size))
+      return fmt::format(
+          "tensor-parallel size {0}: was not measured, the profile has {1} (profile --tensor-parallel "
+          "1,{0}{2})",
+          size, fmt::join(sizes, ", "), options.sequence_parallel ? " --sequence-parallel" : "");
+    sizes = {size};
+  }
+  return fmt::format("no layout of {} devices has what is asked for (tensor-parallel size {}{})",
+                     devices_to_use(cluster, options), fmt::join(sizes, " or "),
+                     length > 0 ? fmt::format(", pipeline length {}", length) : "");
 }
 
 class AutoSearch {
@@ -98,6 +117,8 @@ class AutoSearch {
   std::vector<std::string> unfit_layouts() const {
     std::vector<std::string> reasons;
     for (const auto& [missing, reason] : unfit_layouts_) reasons.push_back(reason);
+    for (const auto& [why, lengths] : not_measured_)
+      reasons.push_back(of_layout(why.first, fmt::format("p = {}: {}", fmt::join(lengths, ", "), why.second)));
     for (const auto& [tensor_ranks, reason] : apart_) reasons.push_back(reason);
     return reasons;
   }
@@ -117,21 +138,22 @@ class AutoSearch {
   void consider(Layout layout) {
     const int length = layout.search.pipeline_parallel_size, tensor_ranks = layout.options.tensor_parallel_size;
     layout.search.give_up_above_ns = slowest_of_interest(length, tensor_ranks);
-    std::string reason;
-    Bytes missing = kNoLimit;
     try {
       PhaseSearchResult result =
           search_phase({problem_.profile, problem_.cluster, layout.options}, layout.search, costs_);
       lower_bound_ns_ = std::min(lower_bound_ns_, result.lower_bound_ns);
       if (result.best && !bound_only_) keep(*std::move(result.best));
       if (found_.size() > kMostAlternatives + 1) found_.erase(std::prev(found_.end()));
-      reason = std::move(result.reason);
-      if (result.missing_bytes > 0) missing = result.missing_bytes;
+      if (!result.reason.empty())
+        unfit_layouts_.emplace(result.missing_bytes > 0 ? result.missing_bytes : kNoLimit,
+                               of_layout(tensor_ranks, result.reason));
     } catch (const InvalidInput& error) {  // its micro-batches were not measured; another layout's may be
-      reason = fmt::format("p = {}: {}", length, error.what());
+      not_measured_[{tensor_ranks, error.what()}].insert(length);
     }
-    if (!reason.empty())
-      unfit_layouts_.emplace(missing, tensor_ranks > 1 ? fmt::format("t = {}, {}", tensor_ranks, reason) : reason);
+  }
+
+  static std::string of_layout(int tensor_ranks, const std::string& reason) {
+    return tensor_ranks > 1 ? fmt::format("t = {}, {}", tensor_ranks, reason) : reason;
   }
 
   Found::iterator found_with(int length, int tensor_ranks) {
@@ -165,8 +187,9 @@ class AutoSearch {
   std::vector<Layout> layouts_;
   Found found_;
   Nanoseconds lower_bound_ns_ = kNoLimit;
-  std::multimap<Bytes, std::string> unfit_layouts_;  // by missing bytes
-  std::map<int, std::string> apart_;                 // by tensor-parallel size, where its ranks are apart
+  std::set<std::pair<Bytes, std::string>> unfit_layouts_;              // with the missing bytes
+  std::map<std::pair<int, std::string>, std::set<int>> not_measured_;  // lengths, by tensor-parallel size and reason
+  std::map<int, std::string> apart_;  // by tensor-parallel size, where its ranks are apart
 };
 
 AutoSearch searched(const PlanningProblem& problem, bool bound_only) {
@@ -185,10 +208,7 @@ std::variant<AutoPlan, Infeasible> make_auto_plan(const PlanningProblem& problem
   std::vector<Phase> found = search.found();
   std::vector<std::string> unfit_layouts = search.unfit_layouts();
   if (found.empty()) {
-    if (unfit_layouts.empty())
-      return Infeasible{
-          fmt::format("no layout of {} devices has what is asked for (tensor-parallel size {}, pipeline length {})",
-                      cluster.devices.size(), options.tensor_parallel_size, options.pipeline_parallel_size)};
+    if (unfit_layouts.empty()) return Infeasible{why_no_layout(problem)};
     const std::size_t more = unfit_layouts.size() > kMostReasons ? unfit_layouts.size() - kMostReasons : 0;
     unfit_layouts.resize(unfit_layouts.size() - more);
     return Infeasible{

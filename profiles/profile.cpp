@@ -1,6 +1,7 @@
 #include "profiles/profile.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -139,6 +140,22 @@ LayerCost mean_of(std::span<const WeightedCost> points) {
   return cost;
 }
 
+/// For a device type or a number of tensor ranks that the whole profile lacks.
+std::string advice_on_missing(const Profile& profile, const MeasurementKey& key) {
+  std::set<std::string> types;
+  bool has_tensor_ranks = false;
+  for (const auto& [other, cost] : profile.measurements) {
+    types.insert(other.device_type);
+    has_tensor_ranks = has_tensor_ranks || (other.tensor_parallel_size == key.tensor_parallel_size &&
+                                            other.sequence_parallel == key.sequence_parallel);
+  }
+  if (!types.empty() && !types.contains(key.device_type))
+    return fmt::format(" (the profile is of {}; make one of {} too)", fmt::join(types, ", "), key.device_type);
+  if (has_tensor_ranks || key.tensor_parallel_size == 1) return "";
+  return fmt::format(" (profile --tensor-parallel 1,{}{})", key.tensor_parallel_size,
+                     key.sequence_parallel ? " --sequence-parallel" : "");
+}
+
 }  // namespace
 
 std::string describe(const MeasurementKey& key) {
@@ -157,7 +174,8 @@ LayerCost cost_of(const Profile& profile, const MeasurementKey& key) {
     const auto ascending = [](const Measurement& a, const Measurement& b) { return a.key < b.key; };
     FROSTPIPE_CHECK(std::is_sorted(profile.measurements.begin(), profile.measurements.end(), ascending),
                     "whoever makes a Profile lists its measurements in ascending order of keys");
-    throw InvalidInput(fmt::format("profile of {}: {}: was not measured", profile.model.name, describe(key)));
+    throw InvalidInput(fmt::format("profile of {}: {}: was not measured{}", profile.model.name, describe(key),
+                                   advice_on_missing(profile, key)));
   }
   const auto weights_of = [&](std::string_view axis, const std::vector<int>& lines, int value) {
     std::vector<Weighted> weights = weights_along(lines, value);

@@ -13,9 +13,11 @@ constexpr double kLeastDistanceSeconds = 1e-3;
 
 ExpectedTime expected_time(double work_seconds, const Failures& failures) {
   const double rate = failures.per_day / kSecondsPerDay, c = failures.checkpoint_seconds;
-  const double distance = std::min(work_seconds, std::max(kLeastDistanceSeconds, std::sqrt(2 * c / rate)));
-  return {.seconds = std::exp(rate * c) * std::expm1(rate * (distance + c)) / rate * work_seconds / distance,
-          .checkpoint_distance_seconds = distance};
+  const auto stretch = [&](double seconds) { return std::exp(rate * c) * std::expm1(rate * seconds) / rate; };
+  const double distance = std::max(kLeastDistanceSeconds, std::sqrt(2 * c / rate));
+  const double without = stretch(work_seconds), with = stretch(distance + c) * work_seconds / distance;
+  if (without <= with) return {.seconds = without, .checkpoint_distance_seconds = std::nullopt};
+  return {.seconds = with, .checkpoint_distance_seconds = distance};
 }
 
 }  // namespace frostpipe

@@ -157,9 +157,8 @@ Outcome evaluate(const Scenario& scenario) {
   if (scenario.jitter > 0) outcome.spread = apply_jitter(predicted, scenario);
   outcome.total_seconds = 1e-9 * static_cast<double>(predicted_run_ns(predicted));
   if (scenario.failures.per_day > 0) {
-    const ExpectedTime expected = expected_time(outcome.total_seconds, scenario.failures);
-    outcome.total_seconds = expected.seconds;
-    outcome.checkpoint_distance_seconds = expected.checkpoint_distance_seconds;
+    outcome.with_failures = expected_time(outcome.total_seconds, scenario.failures);
+    outcome.total_seconds = outcome.with_failures->seconds;
   }
   if (outcome.total_seconds > 0)
     outcome.samples_per_second = predicted.num_steps * predicted.global_batch_size / outcome.total_seconds;

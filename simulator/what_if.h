@@ -46,9 +46,9 @@ struct IterationSpread {
 struct Outcome {
   double total_seconds = 0;  // of the training, with what failures cost
   double samples_per_second = 0;
-  Bytes peak_memory_bytes = 0;                        // of the rank and phase that needs most
-  std::optional<IterationSpread> spread;              // with jitter: of the phase with most steps
-  std::optional<double> checkpoint_distance_seconds;  // with failures
+  Bytes peak_memory_bytes = 0;                // of the rank and phase that needs most
+  std::optional<IterationSpread> spread;      // with jitter: of the phase with most steps
+  std::optional<ExpectedTime> with_failures;  // of the training, if there are any
 };
 
 /// By predict_phases. With jitter each phase's iteration takes the mean of 200 seeded draws. Throws as predict_phases

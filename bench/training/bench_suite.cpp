@@ -7,6 +7,7 @@
 #include <random>
 #include <utility>
 
+#include "plan/run_length.h"
 #include "profiles/files.h"
 #include "profiles/separated_values.h"
 
@@ -141,13 +142,12 @@ std::vector<BenchData> rehearsal_data() {
 }  // namespace
 
 BenchSuite pipetransformer_suite(int epochs, std::vector<BenchData> data) {
-  return {
-      .title = fmt::format("PipeTransformer and its baselines: MiniLM, {} epochs of mini-batch 64, {} cores, 384 MiB "
-                           "per core (data_parallel, one_process: no limit)",
-                           epochs, kHonestTableCores),
-      .epochs = epochs,
-      .configurations = pipetransformer_configurations(epochs),
-      .data = std::move(data)};
+  return {.title = fmt::format("PipeTransformer and its baselines: MiniLM, {} of mini-batch 64, {} cores, 384 MiB "
+                               "per core (data_parallel, one_process: no limit)",
+                               epochs_text(epochs), kHonestTableCores),
+          .epochs = epochs,
+          .configurations = pipetransformer_configurations(epochs),
+          .data = std::move(data)};
 }
 
 BenchData sections_data(const std::string& model, const fs::path& sections) {
@@ -164,8 +164,8 @@ BenchData sst2_data(const std::string& model, const fs::path& sst2, const fs::pa
 }
 
 BenchSuite rehearsal_suite(int epochs) {
-  return {.title = fmt::format(
-              "Rehearsal: {} epochs on 8 emulated ranks of 15 GiB, links at the times of the cluster file", epochs),
+  return {.title = fmt::format("Rehearsal: {} on 8 emulated ranks of 15 GiB, links at the times of the cluster file",
+                               epochs_text(epochs)),
           .epochs = epochs,
           .configurations = rehearsal_configurations(epochs),
           .data = rehearsal_data()};

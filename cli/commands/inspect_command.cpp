@@ -11,6 +11,7 @@
 #include "cli/serving/serving_plan_text.h"
 #include "cli/shared/common_options.h"
 #include "cli/shared/output.h"
+#include "cli/shared/report_words.h"
 #include "cli/shared/table.h"
 #include "executor/checkpoint/checkpoint.h"
 #include "executor/checkpoint/net_checkpoint.h"
@@ -74,16 +75,17 @@ std::string checkpoint_text(const Checkpoint& checkpoint, std::vector<std::strin
                         checkpoint.run.evaluations.back().step);
   return fmt::format(
       "step {} of {}{}{}\n"
-      "layout: {} stage{} x {} replica{}{}, {} micro-batches, {}, partition {}; layers before {} are frozen\n"
+      "layout: {} stage{} x {} replica{}{}, {}, {}, partition {}; layers before {} are frozen\n"
       "run: mini-batch {}, seed {}, {}, {}, learning rate {}, freezing by {}\n\n{}\n{} in all\n",
       checkpoint.step, settings.num_steps, loss, accuracy, num_stages(phase), num_stages(phase) == 1 ? "" : "s",
       phase.layout.data_parallel_size, phase.layout.data_parallel_size == 1 ? "" : "s",
       phase.layout.tensor_parallel_size == 1 ? ""
                                              : fmt::format(" x {} tensor ranks{}", phase.layout.tensor_parallel_size,
                                                            phase.layout.sequence_parallel ? " with split tokens" : ""),
-      phase.num_micro_batches, schedule_text(phase), to_string(phase.partition), phase.first_trainable_layer,
-      settings.global_batch_size, settings.seed, to_string(settings.optimizer), to_string(settings.dtype),
-      settings.learning_rate, checkpoint.freeze_rule, layers.to_string(), format_bytes(total));
+      plural(phase.num_micro_batches, "micro-batch"), schedule_text(phase), to_string(phase.partition),
+      phase.first_trainable_layer, settings.global_batch_size, settings.seed, to_string(settings.optimizer),
+      to_string(settings.dtype), settings.learning_rate, checkpoint.freeze_rule, layers.to_string(),
+      format_bytes(total));
 }
 
 nlohmann::ordered_json inspection_of(const std::filesystem::path& folder, int step, int num_steps) {

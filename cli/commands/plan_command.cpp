@@ -96,7 +96,7 @@ std::string estimated_profile(const PlanCommandOptions& options, const Cluster& 
   if (options.hardware.empty()) {
     if (known != known_hardware().end()) estimate_options.rates = rates_of(*known);
   } else {
-    const Hardware hardware = find_hardware(options.hardware);
+    const Hardware hardware = hardware_named(options.hardware);
     if (known != known_hardware().end() && !is_theirs(hardware))
       throw InvalidInput("--hardware",
                          fmt::format("must be {}, what the devices of {} are, or be left out", type, options.cluster),
@@ -244,6 +244,17 @@ void require_options_of(PlanKind kind, const CLI::App& command) {
   }
 }
 
+/// Refuses a --fix of what an option of the same name fixes.
+void require_fixed_once(const CLI::App& command, const std::vector<std::string>& fixed) {
+  for (const std::string& text : fixed) {
+    const std::string name = "--" + text.substr(0, text.find('='));
+    const CLI::Option* option = command.get_option_no_throw(name);
+    if (option != nullptr && option->count() > 0)
+      throw UsageError(fmt::format("{} {} and --fix {}: fix the same, give one of them", name,
+                                   fmt::join(option->results(), " "), text));
+  }
+}
+
 int run_serving_plan(const PlanCommandOptions& options, const ServingOptions& serving, ServingMethod method) {
   if (options.profiles.empty()) throw UsageError(fmt::format("plan: --method {} needs --profile FILE", options.method));
   return plan_for_serving({.method = method,
@@ -321,6 +332,7 @@ Command add_plan_command(CLI::App& app) {
                                : of_operators ? PlanKind::operators
                                               : PlanKind::training,
                                *command);
+            require_fixed_once(*command, options->limits.fixed);
             if (of_operators) return run_operator_plan(*options, *frozen_layers, *of_operators);
             return method ? run_serving_plan(*options, *serving, *method) : run_plan(*options);
           }};

@@ -77,7 +77,7 @@ int run_estimate(ProfileOptions& options) {
   const TransformerShape shape =
       find_shape(options.like, options.measure.tokens.empty() ? 0 : options.measure.tokens.front());
   if (!options.hardware.empty()) {
-    const Hardware hardware = find_hardware(options.hardware);
+    const Hardware hardware = hardware_named(options.hardware);
     options.estimate.rates = rates_of(hardware);
     if (!hardware.name.empty()) options.estimate.device_type = hardware.name;
     options.estimate.memory_limit_bytes = hardware.memory_bytes;
@@ -111,7 +111,7 @@ void show_operators(const ProfileOptions& options, const OperatorGraph& graph, c
 /// The operators of a known net on each of the devices, by their makers' figures.
 int estimate_operators(const ProfileOptions& options) {
   std::vector<Hardware> devices;
-  for (const std::string& name : split_at_commas(options.hardware)) devices.push_back(find_hardware(name));
+  for (const std::string& name : split_at_commas(options.hardware)) devices.push_back(hardware_named(name));
   const NetShape net = find_net(options.like, options.picture_size > 0 ? options.picture_size : kImageNetPixels,
                                 options.num_classes > 0 ? options.num_classes : kImageNetClasses);
   const OperatorGraph graph = estimated_operators(net, options.measure.global_batch_size, devices);

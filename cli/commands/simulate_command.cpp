@@ -323,8 +323,8 @@ Command add_simulate_command(CLI::App& app) {
           "What if: bandwidth=x0.1 (or GB/s), latency=x10 (or ms), card=12.5 (GB/s that a node's ranks share), "
           "switch=4x50 (that 4 nodes share), all-reduce=tree (ring, hierarchical, direct, fastest), "
           "overlap-reduction=on, scatter-gather=off, compute=x2, rank3=x0.5 (speed), freeze=x0.5 (earlier), cache=off, "
-          "recompute=layers, jitter=0.05, failures=2 (a day) with checkpoint=30 (s); several with commas, each --set a "
-          "row against the plan as it is")
+          "recompute=layers, jitter=0.05, failures=2 (a day; with checkpoint=30 where writing a checkpoint takes 30 s "
+          "and not 60); several with commas, each --set a row against the plan as it is")
       ->type_name("CHANGES")
       ->take_all();
   command

@@ -9,6 +9,7 @@
 
 #include "cli/plans/plan_files.h"
 #include "cli/shared/common_options.h"
+#include "cli/shared/usage_error.h"
 #include "planner/recorded_forecast.h"
 #include "profiles/error.h"
 
@@ -27,18 +28,36 @@ LayerPin parse_pin(const std::string& text, const Model& model) {
   const std::size_t equals = text.rfind('=');
   const std::string name = text.substr(0, std::min(equals, text.size()));
   const auto stage = equals == std::string::npos ? std::nullopt : number_of(std::string_view(text).substr(equals + 1));
-  if (!stage) throw InvalidInput("--pin", "must be LAYER=STAGE, such as block.3.mlp=1", text);
+  if (!stage) throw UsageError("--pin", "must be LAYER=STAGE, such as block.3.mlp=1", text);
   const auto layer =
       std::find_if(model.layers.begin(), model.layers.end(), [&](const Layer& one) { return one.name == name; });
   if (layer != model.layers.end()) return {static_cast<int>(layer - model.layers.begin()), *stage};
   const auto number = number_of(name);
   const int layers = static_cast<int>(model.layers.size());
   if (!number || *number >= layers)
-    throw InvalidInput("--pin",
-                       fmt::format("must name one of the model's layers, {} to {}, or 0 to {}",
-                                   model.layers.front().name, model.layers.back().name, layers - 1),
-                       name);
+    throw UsageError("--pin",
+                     fmt::format("must name one of the model's layers, {} to {}, or 0 to {}", model.layers.front().name,
+                                 model.layers.back().name, layers - 1),
+                     name);
   return {*number, *stage};
+}
+
+struct Fixed {
+  int PlanOptions::*setting = nullptr;
+  int number = 0;
+};
+
+/// None if the text is none that apply_fixed takes.
+std::optional<Fixed> parse_fixed(const std::string& text) {
+  static const std::map<std::string, int PlanOptions::*> settings = {
+      {"pp", &PlanOptions::pipeline_parallel_size}, {"tp", &PlanOptions::tensor_parallel_size},
+      {"dp", &PlanOptions::data_parallel_size},     {"m", &PlanOptions::num_micro_batches},
+      {"v", &PlanOptions::virtual_stages},          {"slices", &PlanOptions::token_slices}};
+  const std::size_t equals = std::min(text.find('='), text.size());
+  const auto setting = settings.find(text.substr(0, equals));
+  const auto number = equals < text.size() ? number_of(std::string_view(text).substr(equals + 1)) : std::nullopt;
+  if (setting == settings.end() || !number || *number < 1 || *number > kLargestCount) return std::nullopt;
+  return Fixed{.setting = setting->second, .number = *number};
 }
 
 }  // namespace
@@ -51,7 +70,7 @@ std::vector<LayerPin> parse_pins(const std::vector<std::string>& texts, const Mo
     const auto& [before, first] = pins[i - 1];
     const auto& [after, second] = pins[i];
     if (after.stage < before.stage || after.stage - before.stage > after.layer - before.layer)
-      throw InvalidInput("--pin", fmt::format("must leave a layer for every stage, in order, after {}", first), second);
+      throw UsageError("--pin", fmt::format("must leave a layer for every stage, in order, after {}", first), second);
   }
   std::vector<LayerPin> result;
   for (const auto& [pin, text] : pins) result.push_back(pin);
@@ -59,33 +78,20 @@ std::vector<LayerPin> parse_pins(const std::vector<std::string>& texts, const Mo
 }
 
 void apply_fixed(const std::vector<std::string>& texts, PlanOptions& options) {
-  const std::map<std::string, int*> settings = {
-      {"pp", &options.pipeline_parallel_size}, {"tp", &options.tensor_parallel_size},
-      {"dp", &options.data_parallel_size},     {"m", &options.num_micro_batches},
-      {"v", &options.virtual_stages},          {"slices", &options.token_slices}};
   for (const std::string& text : texts) {
-    const std::size_t equals = std::min(text.find('='), text.size());
-    const auto setting = settings.find(text.substr(0, equals));
-    const auto number = equals < text.size() ? number_of(std::string_view(text).substr(equals + 1)) : std::nullopt;
-    if (setting == settings.end() || !number || *number < 1 || *number > kLargestCount)
-      throw InvalidInput(
-          "--fix",
-          "must be pp=P (stages), tp=T (tensor ranks), dp=D (replicas), m=M (micro-batches per replica), v=V (stages "
-          "per rank) or slices=N (token slices per micro-batch)",
-          text);
-    *setting->second = *number;
-    if (setting->first == "tp") options.any_tensor_parallel_size = false;
+    const auto fixed = parse_fixed(text);
+    FROSTPIPE_CHECK(fixed, "check_fixed accepts it");
+    options.*fixed->setting = fixed->number;
+    if (fixed->setting == &PlanOptions::tensor_parallel_size) options.any_tensor_parallel_size = false;
   }
 }
 
 std::string check_fixed(const std::string& text) {
-  try {
-    PlanOptions unused;
-    apply_fixed({text}, unused);
-    return "";
-  } catch (const InvalidInput& error) {
-    return error.what();
-  }
+  if (parse_fixed(text)) return "";
+  return fmt::format(
+      "must be pp=P (stages), tp=T (tensor ranks), dp=D (replicas), m=M (micro-batches per replica), v=V (stages per "
+      "rank) or slices=N (token slices per micro-batch), is {}",
+      text);
 }
 
 std::optional<std::vector<FreezeEvent>> parse_forecast(const std::string& text, const Model& model, int num_steps,
@@ -98,11 +104,10 @@ std::optional<std::vector<FreezeEvent>> parse_forecast(const std::string& text, 
   }
   const auto layers = parse_fixed_layers(std::string_view(text).substr(std::string_view("fixed:").size()));
   if (!layers || layers->back() > num_blocks(model))
-    throw InvalidInput(
-        "--forecast",
-        fmt::format("must be fixed:N,N,... with frozen blocks after each decision, ascending, at most {}",
-                    num_blocks(model)),
-        text);
+    throw UsageError("--forecast",
+                     fmt::format("must be fixed:N,N,... with frozen blocks after each decision, ascending, at most {}",
+                                 num_blocks(model)),
+                     text);
   return forecast_fixed(*layers, num_steps, options);
 }
 

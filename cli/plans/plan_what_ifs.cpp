@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "cli/plans/what_if_changes.h"
@@ -10,10 +12,24 @@
 namespace frostpipe {
 namespace {
 
+constexpr double kNanosecondsPerSecond = 1e9;
+
 struct WhatIfRow {
   std::string label;
   Outcome outcome;
 };
+
+/// Within the 292 years that Nanoseconds can hold.
+bool ends(const Outcome& outcome) {
+  return outcome.total_seconds * kNanosecondsPerSecond <= static_cast<double>(std::numeric_limits<Nanoseconds>::max());
+}
+
+std::string failures_note(const Outcome& outcome) {
+  if (!ends(outcome)) return "so many failures that the training would not end within 292 years";
+  const auto& distance = outcome.with_failures->checkpoint_distance_seconds;
+  if (!distance) return "no checkpoint pays";
+  return "checkpoint every " + format_duration(std::llround(*distance * kNanosecondsPerSecond));
+}
 
 std::string note_of(const Outcome& outcome) {
   std::string note;
@@ -21,8 +37,7 @@ std::string note_of(const Outcome& outcome) {
     note = fmt::format("iteration from step {}: 5 % {}, median {}, 95 % {} ms", spread->from_step,
                        in_milliseconds(spread->low_ns), in_milliseconds(spread->median_ns),
                        in_milliseconds(spread->high_ns));
-  if (outcome.checkpoint_distance_seconds)
-    note += fmt::format("{}checkpoint every {:.0f} s", note.empty() ? "" : "; ", *outcome.checkpoint_distance_seconds);
+  if (outcome.with_failures) note += (note.empty() ? "" : "; ") + failures_note(outcome);
   return note;
 }
 
@@ -36,8 +51,8 @@ std::string what_ifs_text(const std::vector<WhatIfRow>& rows) {
                {"note", left}});
   const double base_seconds = rows.front().outcome.total_seconds;
   for (const auto& [label, outcome] : rows)
-    table.add_row({label, fmt::format("{:.2f}", outcome.total_seconds),
-                   fmt::format("{:.3f}", outcome.total_seconds / base_seconds),
+    table.add_row({label, ends(outcome) ? fmt::format("{:.2f}", outcome.total_seconds) : "never",
+                   ends(outcome) ? fmt::format("{:.3f}", outcome.total_seconds / base_seconds) : "-",
                    fmt::format("{:.1f}", outcome.samples_per_second), in_mebibytes(outcome.peak_memory_bytes),
                    note_of(outcome)});
   return table.to_string();

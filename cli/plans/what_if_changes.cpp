@@ -189,7 +189,15 @@ void apply(Scenario& scenario, const Change& change) {
 }  // namespace
 
 void apply_changes(Scenario& scenario, const std::string& text) {
-  for (const std::string& change : CLI::detail::split(text, ',')) apply(scenario, parse_change(change));
+  std::vector<Change> changes;
+  for (const std::string& change : CLI::detail::split(text, ',')) changes.push_back(parse_change(change));
+  for (const Change& change : changes) {
+    const bool counts =
+        change.name != "checkpoint" ||
+        std::any_of(changes.begin(), changes.end(), [](const Change& one) { return one.name == "failures"; });
+    if (!counts) refuse(change, "must stand with failures, such as failures=2,checkpoint=30");
+    apply(scenario, change);
+  }
 }
 
 }  // namespace frostpipe

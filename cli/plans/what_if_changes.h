@@ -16,7 +16,8 @@ namespace frostpipe {
 ///   cache=off
 ///   recompute=layers: as plan --recompute, or off
 ///   jitter=0.05: every compute time varies by 5 % of itself (standard deviation; seeded)
-///   failures=2 (a day, of the whole job), checkpoint=30 (s): with the best distance of checkpoints
+///   failures=2 (a day, of the whole job): with checkpoints at the best distance, or none where that takes less time
+///   checkpoint=30: with failures, the seconds that writing a checkpoint takes (60)
 /// Throws UsageError that names what is wrong.
 void apply_changes(Scenario& scenario, const std::string& text);
 

@@ -7,6 +7,7 @@
 
 #include "cli/plans/plan_files.h"
 #include "cli/serving/serving_plan_text.h"
+#include "cli/shared/common_options.h"
 #include "cli/shared/output.h"
 #include "cli/shared/usage_error.h"
 #include "plan/serving/limits.h"
@@ -58,9 +59,10 @@ int tokens_of(const ServingRequest& request, const Profile& profile) {
 }
 
 Nanoseconds latency_objective(const std::string& text) {
+  if (!check_duration(text).empty()) throw UsageError("--slo", "must be a time such as 20ms or 0.5s", in_quotes(text));
   const Nanoseconds objective_ns = parse_duration(text, "--slo");
   if (objective_ns < 1 || objective_ns > kMostServingNs)
-    throw InvalidInput("--slo", fmt::format("must be > 0 and <= {}", format_duration(kMostServingNs)), in_quotes(text));
+    throw UsageError("--slo", fmt::format("must be > 0 and <= {}", format_duration(kMostServingNs)), in_quotes(text));
   return objective_ns;
 }
 

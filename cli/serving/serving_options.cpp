@@ -8,7 +8,7 @@
 #include <cmath>
 
 #include "cli/shared/common_options.h"
-#include "profiles/error.h"
+#include "cli/shared/usage_error.h"
 #include "profiles/error_values.h"
 
 namespace frostpipe {
@@ -72,14 +72,14 @@ double number_for(const std::vector<std::string>& values, const std::string& nam
   double number = 0;
   const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc() || stop != text.data() + text.size() || !(least <= number && number <= most))
-    throw InvalidInput(option, fmt::format("must be a number >= {:g} and <= {:g}", least, most), in_quotes(text));
+    throw UsageError(option, fmt::format("must be a number >= {:g} and <= {:g}", least, most), in_quotes(text));
   return number;
 }
 
 int count_for(const std::vector<std::string>& values, const std::string& name, int otherwise, const std::string& option,
               int least, int most) {
   const double number = number_for(values, name, otherwise, option, least, most);
-  if (number != std::floor(number)) throw InvalidInput(option, "must be a whole number", fmt::format("{}", number));
+  if (number != std::floor(number)) throw UsageError(option, "must be a whole number", fmt::format("{}", number));
   return static_cast<int>(number);
 }
 
@@ -88,8 +88,8 @@ void require_known(const std::vector<std::string>& values, const std::vector<std
   for (const auto& value : values) {
     const auto sign = value.rfind('=');
     if (sign == std::string::npos || std::ranges::find(names, value.substr(0, sign)) != names.end()) continue;
-    throw InvalidInput(option, fmt::format("must name a model of the profiles: {}", in_quotes(names)),
-                       in_quotes(value.substr(0, sign)));
+    throw UsageError(option, fmt::format("must name a model of the profiles: {}", in_quotes(names)),
+                     in_quotes(value.substr(0, sign)));
   }
 }
 

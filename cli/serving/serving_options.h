@@ -26,7 +26,7 @@ struct ServingOptions {
 void add_serving_options(CLI::App& command, ServingOptions& options);
 
 /// The number for the model `name`: that of the last "NAME=NUMBER", else that of the last "NUMBER", else `otherwise`.
-/// Throws InvalidInput that names the option unless it is between `least` and `most`.
+/// Throws UsageError that names the option unless it is between `least` and `most`.
 double number_for(const std::vector<std::string>& values, const std::string& name, double otherwise,
                   const std::string& option, double least, double most);
 
@@ -37,7 +37,7 @@ int count_for(const std::vector<std::string>& values, const std::string& name, i
 /// The text behind "NAME=", else the last one without a name; empty if there is neither.
 std::string text_for(const std::vector<std::string>& values, const std::string& name);
 
-/// Throws InvalidInput if a value is for a model that is none of `names`.
+/// Throws UsageError if a value is for a model that is none of `names`.
 void require_known(const std::vector<std::string>& values, const std::vector<std::string>& names,
                    const std::string& option);
 

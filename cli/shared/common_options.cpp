@@ -3,9 +3,10 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <filesystem>
 #include <utility>
 
-#include "profiles/error.h"
+#include "cli/shared/usage_error.h"
 #include "profiles/units.h"
 
 namespace frostpipe {
@@ -108,6 +109,15 @@ std::string check_bytes(const std::string& text) {
     return parse_bytes(text, "size") >= 0 ? "" : "must be >= 0, is " + text;
   } catch (const InvalidInput& error) {
     return error.what();
+  }
+}
+
+Hardware hardware_named(const std::string& name_or_file) {
+  try {
+    return find_hardware(name_or_file);
+  } catch (const InvalidInput& error) {
+    if (std::filesystem::exists(name_or_file)) throw;  // its content is wrong
+    throw UsageError(fmt::format("--{}", error.what()));
   }
 }
 

@@ -9,6 +9,7 @@
 #include "plan/freeze.h"
 #include "plan/plan.h"
 #include "profiles/dtype.h"
+#include "profiles/hardware.h"
 
 namespace CLI {
 class App;
@@ -48,6 +49,10 @@ void add_freeze_options(CLI::App& command, FreezeOptions& options);
 
 /// "" if the text is a size like 384MiB, else why not.
 std::string check_bytes(const std::string& text);
+
+/// A device that an option --hardware names, as find_hardware. Throws UsageError for what is neither a known name nor a
+/// file.
+Hardware hardware_named(const std::string& name_or_file);
 
 /// "" if the text is a time like 90min, else why not.
 std::string check_duration(const std::string& text);

@@ -97,6 +97,14 @@ class BadProfileTest(CliTest):
         self.assert_refused(*plan, "--global-batch", 64, "--fix", "pp=2", "--fix", "dp=17",
                             says=["the cluster has 32 ranks"])
 
+    def test_a_device_type_that_no_profile_knows_is_said_once(self):
+        self.edit("cluster.json", lambda cluster: [device.update(type="V100") for device in cluster["devices"]])
+        stderr = self.assert_refused("plan", "--profile", "profile.json", "--cluster", "cluster.json", "--global-batch",
+                                     64, "-o", "new.json",
+                                     says=["p = 1, 2: profile of synthetic: layer 0 on V100",
+                                           "(the profile is of cpu; make one of V100 too)"])
+        self.assertEqual(stderr.count("V100 in float32"), 1)
+
     def test_not_json(self):
         self.write("profile.json", "{\n  oops")
         self.assert_plan_refused(["line 2"])

@@ -75,7 +75,13 @@ class EstimateTest(CliTest):
         self.assert_refused("profile", "--like", "config.json", "-o", "p.json", code=1,
                             says=["model_type", "bert, vit or gpt2"])
         self.assert_refused("profile", "--like", "nowhere", "-o", "p.json", code=1, says="nowhere")
-        self.assert_refused("profile", "--like", "vit-b16", "--hardware", "abacus", "-o", "p.json", code=1, says="A100")
+        self.assert_refused("profile", "--like", "vit-b16", "--hardware", "abacus", "-o", "p.json", code=2,
+                            says=["--hardware: must be one of", "A100", 'or a file, is "abacus"'])
+        self.assert_refused("plan", "--model", "vit-b16", "--hardware", "abacus", "--cluster", "cluster.json",
+                            "--global-batch", 64, "-o", "none.json", code=2, says="--hardware: must be one of")
+        self.write("broken.json", "{}")
+        self.assert_refused("profile", "--like", "vit-b16", "--hardware", "broken.json", "-o", "p.json", code=1,
+                            says="broken.json: ")
 
     def test_a_model_in_place_of_a_profile(self):
         self.run_tool("plan", "--model", "bert-large", "--hardware", "A100", "--cluster", "cluster.json",

@@ -81,7 +81,7 @@ class FreezingTest(CliTest):
         steps = lambda name: {phase["first_trainable_layer"]: phase["from_step"]
                               for phase in reversed(self.read(name)["phases"])}
         self.assertEqual({layer: 2 * step for layer, step in steps("fixed.json").items()}, steps("again.json"))
-        self.assertIn("at most 6", self.plan("none.json", "pipetransformer", "--forecast", "fixed:7", code=1).stderr)
+        self.assertIn("at most 6", self.plan("none.json", "pipetransformer", "--forecast", "fixed:7", code=2).stderr)
 
     def test_the_type_of_frozen_layers_travels(self):
         self.plan("static.json", "static")

@@ -248,11 +248,12 @@ class MethodTest(CliTest):
         text = self.plan("explained.json", "auto", "--explain").stdout
         self.assertIn("sets the pace", text)
         for wrong in ("pp=0", "stages=2"):
-            self.assertIn("must be pp=P", self.plan("none.json", "auto", "--fix", wrong, code=2).stderr)
+            stderr = self.plan("none.json", "auto", "--fix", wrong, code=2).stderr
+            self.assertTrue(stderr.startswith("frostpipe: --fix: must be pp=P"), stderr)
         for options, says in [(["--pin", "block.4.mlp=0", "--pin", "3=1"], "must leave a layer for every stage"),
                               (["--pin", "attic=1"], "must name one of the model's layers"),
                               (["--pin", "3"], "must be LAYER=STAGE")]:
-            self.assertIn(says, self.plan("none.json", "auto", *options, code=1).stderr)
+            self.assertIn(says, self.plan("none.json", "auto", *options, code=2).stderr)
         self.assertIn("no partition keeps the pinned layers",
                       self.plan("none.json", "auto", "--pin", "3=5", code=1).stderr)
 
@@ -267,6 +268,9 @@ class MethodTest(CliTest):
         for options in (["--fix", "tp=1"], ["--tp", "1"]):
             self.plan("fixed.json", "auto", "--ignore-memory-limit", *options)
             self.assertEqual(tensor_ranks(), 1)
+        for name, option, fixed in (("--pp", "2", "pp=1"), ("--tp", "1", "tp=1")):
+            self.assertIn(f"{name} {option} and --fix {fixed}: fix the same, give one of them",
+                          self.plan("none.json", "auto", name, option, "--fix", fixed, code=2).stderr)
         self.assertIn("leaves partitions open", self.plan("none.json", "equal-split", "--pin", "3=0", code=1).stderr)
         self.assertIn("Megatron's rules", self.plan("none.json", "ptd-p", "--fix", "pp=2", code=1).stderr)
         self.assertIn("schedule: must be 1F1B for the method pipedream, or left open, is ZB-H1",

@@ -182,19 +182,22 @@ class SimulateWhatIfsTest(CliTest):
         self.assertIn("95 %", once["note"])
 
     def test_failures_cost_checkpoints_and_lost_work(self):
-        """Daly 2006 with Young's distance."""
+        """Daly 2006 with Young's distance, and without checkpoints where they cost more than they save."""
         self.plan("static.json", "static")
-        base, failing = self.rows("failures=24,checkpoint=10")
-        rate, cost = 24 / 86400, 10
-        distance = min(base["training_seconds"], math.sqrt(2 * cost / rate))
-        intervals = base["training_seconds"] / distance
-        expected = math.exp(rate * cost) * math.expm1(rate * (distance + cost)) / rate * intervals
-        self.assertAlmostEqual(failing["training_seconds"], expected, delta=1e-6 * expected)
+        for per_day, cost, note in ((24, 10, "no checkpoint pays"), (864000, 0.001, "checkpoint every 14.1 ms")):
+            with self.subTest(note):
+                base, failing = self.rows(f"failures={per_day},checkpoint={cost}")
+                rate, work = per_day / 86400, base["training_seconds"]
+                distance = math.sqrt(2 * cost / rate)
+                stretches = (1, work) if note.startswith("no") else (work / distance, distance + cost)
+                expected = math.exp(rate * cost) * math.expm1(rate * stretches[1]) / rate * stretches[0]
+                self.assertAlmostEqual(failing["training_seconds"], expected, delta=1e-6 * expected)
+                self.assertEqual(failing["note"], note)
 
     def test_wrong_changes_are_named(self):
         self.plan("static.json", "static")
         for change, says in (("bandwidth", "NAME=VALUE"), ("speed=2", "one of bandwidth"), ("rank9=x2", "below 2"),
-                             ("compute=2", "factor"),
+                             ("compute=2", "factor"), ("checkpoint=30", "with failures"),
                              ("cache=on", "plan again"), ("latency=fast", "number"), ("jitter=x2", "not a factor")):
             with self.subTest(change):
                 self.assert_refused("simulate", "static.json", "--set", change, code=2, says=says)

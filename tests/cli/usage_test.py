@@ -283,6 +283,9 @@ class ScheduleTest(CliTest):
         (self.folder / "stuck.csv").write_text("0F0,0B0,0F1,0B1\n1F0,1F1,1B0,1B1\n")
         self.assert_refused("schedule", "--check", "stuck.csv", code=1,
                             says=["wait for each other forever", "1RECV_F1", "waits for"])
+        (self.folder / "twice.csv").write_text("0F0,0F1,,0F2,0F3,0F3\n1F0,1F1,1F2,1F3,1B0,1B1,1B2,1B3\n")
+        self.assert_refused("schedule", "--check", "twice.csv", code=1,
+                            says="pipeline rank 0, compute action 5: 0F3 stands twice (first: compute action 4)")
         self.assert_refused("schedule", "--check", "nowhere.csv", code=1, says="nowhere.csv")
         (self.folder / "one.csv").write_text("0F0,0B0\n")
         self.assertEqual(self.run_tool("schedule", "--check", "one.csv").stdout,
@@ -344,7 +347,7 @@ class ScheduleTest(CliTest):
         self.assertIn("valid compute_comms", self.run_tool("schedule", "--check", "at_use.csv").stdout)
         self.assert_refused("schedule", "--check", "at_use.csv", "--blocking-sends", code=1,
                             says=["at_use.csv: blocking sends deadlock where the receives stand",
-                                  "0SEND_F1 (pipeline rank 0, index 3) waits for 1RECV_F1"])
+                                  "0SEND_F1 (pipeline rank 0, after compute action 2) waits for 1RECV_F1"])
         self.assert_refused("schedule", "1F1B", "--blocking-sends", code=2, says="needs --check")
         self.assert_refused("schedule", "--check", "ZB-H2", "--pp", 8, code=2, says="must be >= 2 p - 1")
 

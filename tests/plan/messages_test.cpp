@@ -192,9 +192,10 @@ TEST(BlockingCycle, NamesTheActionsOfAFile) {
       "hand.csv");
   EXPECT_NO_THROW(validate(file));
   EXPECT_EQ(blocking_cycle(file, {}),
-            "0SEND_F1 (pipeline rank 0, index 3) waits for 1RECV_F1 (pipeline rank 1, index 4), which stands after "
-            "1SEND_B0 (pipeline rank 1, index 3), which waits for 0RECV_B0 (pipeline rank 0, index 4), which stands "
-            "after 0SEND_F1 (pipeline rank 0, index 3)");
+            "0SEND_F1 (pipeline rank 0, after compute action 2) waits for 1RECV_F1 (pipeline rank 1, before compute "
+            "action 3), which stands after 1SEND_B0 (pipeline rank 1, after compute action 2), which waits for "
+            "0RECV_B0 (pipeline rank 0, before compute action 3), which stands after 0SEND_F1 (pipeline rank 0, after "
+            "compute action 2)");
   EXPECT_EQ(blocking_cycle(file, receive_queues(file, 1)), std::nullopt);
 }
 
@@ -207,9 +208,10 @@ TEST(BlockingCycle, SaysAfterWhatAReceiveIsPosted) {
   std::vector<ReceiveQueue> queues = receive_queues(file, 1);
   for (ReceiveQueue& queue : queues) queue.ahead = queue.kind == ActionKind::recv_forward ? 1 : 0;
   EXPECT_EQ(blocking_cycle(file, queues),
-            "0SEND_F2 (pipeline rank 0, index 5) waits for 1RECV_F2 (pipeline rank 1, index 8), which is posted after "
-            "1RECV_F1 (pipeline rank 1, index 4), which stands after 1SEND_B0 (pipeline rank 1, index 3), which waits "
-            "for 0RECV_B0 (pipeline rank 0, index 6), which stands after 0SEND_F2 (pipeline rank 0, index 5)");
+            "0SEND_F2 (pipeline rank 0, after compute action 3) waits for 1RECV_F2 (pipeline rank 1, before compute "
+            "action 5), which is posted after 1RECV_F1 (pipeline rank 1, before compute action 3), which stands after "
+            "1SEND_B0 (pipeline rank 1, after compute action 2), which waits for 0RECV_B0 (pipeline rank 0, before "
+            "compute action 4), which stands after 0SEND_F2 (pipeline rank 0, after compute action 3)");
 }
 
 TEST(BlockingCycle, KnowsThatRanksMeetAtTheStep) {

@@ -221,7 +221,7 @@ TEST(ScheduleFile, IsFollowedByEveryPhase) {
             "zb.csv: has 2 pipeline ranks, 2 stages and 4 micro-batches, but phases[0] of plan.json has 4 pipeline "
             "ranks, 4 stages and 8 micro-batches; plan with --fix pp=2 --fix m=4 and a --schedule of as many stages");
   EXPECT_THAT(message_of([&] { with_schedule_of_file(plan, "0F0,0B0\n1B0,1F0\n", "bad.csv", "plan.json"); }),
-              testing::StartsWith("schedule bad.csv: pipeline rank 1, index "));
+              testing::StartsWith("schedule bad.csv: pipeline rank 1, compute action 1: 1B0 waits for "));
 }
 
 TEST(ScheduleFile, MayNotHaveTheNameOfABuiltInSchedule) {

@@ -286,9 +286,10 @@ TEST(ValidateSchedule, PrintsTheCycleOfADeadlock) {
   EXPECT_THAT(message, AllOf(HasSubstr("0SEND_F1 (pipeline rank 0"), HasSubstr("0RECV_B0 (pipeline rank 0"),
                              HasSubstr("1SEND_B0 (pipeline rank 1"), HasSubstr("1RECV_F1 (pipeline rank 1")));
   EXPECT_THAT(message,
-              HasSubstr("0RECV_B0 (pipeline rank 0, index 3), which waits for 1SEND_B0 (pipeline rank 1, index 5)"));
-  EXPECT_THAT(message,
-              HasSubstr("1SEND_B0 (pipeline rank 1, index 5) stands after 1RECV_F1 (pipeline rank 1, index 2)"));
+              HasSubstr("0RECV_B0 (pipeline rank 0, before compute action 3), which waits for 1SEND_B0 (pipeline "
+                        "rank 1, after compute action 3)"));
+  EXPECT_THAT(message, HasSubstr("1SEND_B0 (pipeline rank 1, after compute action 3) stands after 1RECV_F1 (pipeline "
+                                 "rank 1, before compute action 2)"));
 }
 
 TEST(ValidateSchedule, AnOptimizerStepMeetsAllStages) {
@@ -299,7 +300,7 @@ TEST(ValidateSchedule, AnOptimizerStepMeetsAllStages) {
               AllOf(HasSubstr("1SEND_B0"), HasSubstr("1OPTIMIZER_STEP"), HasSubstr("0REDUCE_GRAD")));
 }
 
-TEST(ValidateSchedule, NamesPipelineRankAndIndexOfWhatIsWrong) {
+TEST(ValidateSchedule, NamesThePlaceOfWhatIsWrong) {
   const auto error_of = [](auto change) {
     Schedule schedule =
         lower(one_f_one_b({.pipeline_parallel_size = 2, .num_micro_batches = 2, .first_trainable_stage = 0}));
@@ -307,26 +308,30 @@ TEST(ValidateSchedule, NamesPipelineRankAndIndexOfWhatIsWrong) {
     return message_of([&] { validate(schedule); });
   };
   EXPECT_EQ(error_of([](Schedule& s) { move_to(s, 0, "0F1", 9); }),
-            "schedule 1F1B: pipeline rank 0, index 2: 0SEND_F1 waits for 0F1, which stands after it at index 9");
+            "schedule 1F1B: pipeline rank 0, after compute action 1: 0SEND_F1 waits for 0F1 (compute action 4), which "
+            "stands after it");
   EXPECT_EQ(error_of([](Schedule& s) { s.body[0].push_back(parse_action("0F0", "")); }),
-            "schedule 1F1B: pipeline rank 0, index 10: 0F0 stands twice, first at index 0");
-  EXPECT_EQ(error_of([](Schedule& s) { s.body[0].push_back(parse_action("1F0", "")); }),
-            "schedule 1F1B: pipeline rank 0, index 10: 1F0 must stand on pipeline rank 1, where its stage lives");
+            "schedule 1F1B: pipeline rank 0, compute action 5: 0F0 stands twice (first: compute action 1)");
+  EXPECT_EQ(
+      error_of([](Schedule& s) { s.body[0].push_back(parse_action("1F0", "")); }),
+      "schedule 1F1B: pipeline rank 0, compute action 5: 1F0 must stand on pipeline rank 1, where its stage lives");
   EXPECT_EQ(error_of([](Schedule& s) { s.body[0].push_back(parse_action("2F0", "")); }),
-            "schedule 1F1B: pipeline rank 0, index 10: 2F0 must be of a stage < 2");
-  EXPECT_EQ(error_of([](Schedule& s) { s.body[0].push_back(parse_action("0RECV_F0", "")); }),
-            "schedule 1F1B: pipeline rank 0, index 10: 0RECV_F0 waits for -1SEND_F0, which no stage can give");
-  EXPECT_EQ(error_of([](Schedule& s) { remove(s, 0, "0RECV_B1"); }),
-            "schedule 1F1B: pipeline rank 0, index 6: 0B1 waits for 0RECV_B1, which is missing on pipeline rank 0");
+            "schedule 1F1B: pipeline rank 0, compute action 5: 2F0 must be of a stage < 2");
+  EXPECT_EQ(
+      error_of([](Schedule& s) { s.body[0].push_back(parse_action("0RECV_F0", "")); }),
+      "schedule 1F1B: pipeline rank 0, after compute action 4: 0RECV_F0 waits for -1SEND_F0, which no stage can give");
+  EXPECT_EQ(
+      error_of([](Schedule& s) { remove(s, 0, "0RECV_B1"); }),
+      "schedule 1F1B: pipeline rank 0, compute action 4: 0B1 waits for 0RECV_B1, which is missing on pipeline rank 0");
   EXPECT_EQ(error_of([](Schedule& s) { s.body[0].push_back(parse_action("0F2", "")); }),
-            "schedule 1F1B: pipeline rank 0, index 10: 0F2 must be of a micro-batch < 2");
+            "schedule 1F1B: pipeline rank 0, compute action 5: 0F2 must be of a micro-batch < 2");
   EXPECT_EQ(error_of([](Schedule& s) { s.body[0].push_back(parse_action("0SEND_B0", "")); }),
-            "schedule 1F1B: pipeline rank 0, index 10: 0SEND_B0 goes to a stage that there is not");
+            "schedule 1F1B: pipeline rank 0, after compute action 4: 0SEND_B0 goes to a stage that there is not");
   EXPECT_EQ(error_of([](Schedule& s) { remove(s, 1, "1B1"); }),
             "schedule 1F1B: pipeline rank 1, stage 1: 1B1 is missing");
-  EXPECT_EQ(
-      error_of([](Schedule& s) { s.first_trainable_stage = 1; }),
-      "schedule 1F1B: pipeline rank 0, index 4: 0RECV_B0 must not be there: stages before 1 are frozen and run F only");
+  EXPECT_EQ(error_of([](Schedule& s) { s.first_trainable_stage = 1; }),
+            "schedule 1F1B: pipeline rank 0, before compute action 3: 0RECV_B0 must not be there: stages before 1 are "
+            "frozen and run F only");
   EXPECT_EQ(error_of([](Schedule& s) { s.first_trainable_stage = 2; }),
             "schedule 1F1B: first trainable stage: must be >= 0 and < 2, is 2");
   EXPECT_EQ(error_of([](Schedule& s) { s.pipeline_rank_of_stage[1] = 2; }),

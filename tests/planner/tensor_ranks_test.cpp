@@ -89,6 +89,23 @@ TEST(MakePlan, ChoosesAmongTheTensorRanksThatWereMeasuredAsAsked) {
   EXPECT_EQ(std::get<AutoPlan>(found).plan.phases.front().layout.tensor_parallel_size, 4);
 }
 
+// What was asked for and not measured is named, and what to do about it; of one pipeline length nothing was said.
+TEST(AutoPlan, SaysThatTheAskedTensorRanksWereNotMeasured) {
+  PairsOfTensorRanks pairs;
+  pairs.options.any_tensor_parallel_size = false;
+  pairs.options.tensor_parallel_size = 4;
+  const auto reason = [&] {
+    return std::get<Infeasible>(make_auto_plan({pairs.profile, pairs.cluster, pairs.options})).reason;
+  };
+  EXPECT_EQ(reason(), "tensor-parallel size 4: was not measured, the profile has 2 (profile --tensor-parallel 1,4)");
+  pairs.options.sequence_parallel = true;
+  for (Measurement& one : pairs.profile.measurements) one.key.sequence_parallel = true;
+  EXPECT_THAT(reason(), HasSubstr("(profile --tensor-parallel 1,4 --sequence-parallel)"));
+  pairs.options.tensor_parallel_size = 2;
+  pairs.options.pipeline_parallel_size = 3;
+  EXPECT_EQ(reason(), "no layout of 4 devices has what is asked for (tensor-parallel size 2, pipeline length 3)");
+}
+
 // What a plan is compared with has split tokens as well. Oracle: the same times without.
 TEST(FreezeEmbeddingAlone, KeepsTokensSplit) {
   PairsOfTensorRanks pairs;

@@ -12,6 +12,7 @@ using examples::chain_model;
 using examples::key_of;
 using examples::message_of;
 using examples::with;
+using testing::EndsWith;
 using testing::HasSubstr;
 
 /// Layer 1 on the grid {2, 4, 8} x {16, 32} with forward_ns = 10 size x tokens + 3: linear in each, so bilinear is
@@ -75,10 +76,14 @@ TEST(CostOf, FartherOutIsAnErrorThatNamesKeyAndRange) {
   EXPECT_THAT(error_of(key_of(0, 2, 16)), HasSubstr("layer 0 on cpu in float32"));
   auto other = key_of(1, 2, 16);
   other.device_type = "H200";
-  EXPECT_THAT(error_of(other), HasSubstr("on H200 in float32, context 0, tensor-parallel size 1: was not measured"));
+  EXPECT_THAT(error_of(other), HasSubstr("on H200 in float32, context 0, tensor-parallel size 1: was not measured (the "
+                                         "profile is of cpu; make one of H200 too)"));
   other = key_of(1, 2, 16);
   other.tensor_parallel_size = 2;
-  EXPECT_THAT(error_of(other), HasSubstr("was not measured"));
+  EXPECT_THAT(error_of(other), HasSubstr("was not measured (profile --tensor-parallel 1,2)"));
+  other = key_of(1, 2, 16);
+  other.layer = 7;
+  EXPECT_THAT(error_of(other), EndsWith("was not measured"));
 }
 
 TEST(CostOf, OneGridLineAnswersOnlyForItself) {

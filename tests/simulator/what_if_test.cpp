@@ -22,7 +22,7 @@ TEST(WhatIf, TakesTheStepsOfThePlan) {
   EXPECT_DOUBLE_EQ(outcome.total_seconds, 100 * kStepSeconds);
   EXPECT_DOUBLE_EQ(outcome.samples_per_second, 8 / kStepSeconds);
   EXPECT_FALSE(outcome.spread);
-  EXPECT_FALSE(outcome.checkpoint_distance_seconds);
+  EXPECT_FALSE(outcome.with_failures);
 }
 
 TEST(WhatIf, NeedsTheMemoryOfTheLargestRankInAnyPhase) {
@@ -134,7 +134,8 @@ TEST(WhatIf, FailuresLengthenTheRun) {
   const Outcome outcome = evaluate(scenario);
   EXPECT_DOUBLE_EQ(outcome.total_seconds, expected.seconds);
   EXPECT_DOUBLE_EQ(outcome.samples_per_second, 800 / expected.seconds);
-  EXPECT_EQ(outcome.checkpoint_distance_seconds, expected.checkpoint_distance_seconds);
+  ASSERT_TRUE(outcome.with_failures);
+  EXPECT_EQ(outcome.with_failures->checkpoint_distance_seconds, expected.checkpoint_distance_seconds);
 }
 
 }  // namespace

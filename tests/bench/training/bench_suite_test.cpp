@@ -15,7 +15,9 @@ namespace frostpipe {
 namespace {
 
 using testing::ElementsAre;
+using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::StartsWith;
 
 std::vector<std::string> selected(const std::string& names, bool is_full) {
   BenchSuite suite{
@@ -34,6 +36,11 @@ TEST(SelectConfigurations, NamesAreWholeAndOtherwiseFreezeSpeedsNeedFull) {
   EXPECT_THAT(selected("elastic_fast,static", false), ElementsAre("elastic_fast", "static"));
   EXPECT_THAT(selected("elastic", true), ElementsAre("elastic"));
   EXPECT_THAT(selected("last", true), IsEmpty());
+}
+
+TEST(BenchSuites, CountTheirEpochsInTheTitle) {
+  EXPECT_THAT(rehearsal_suite(1).title, StartsWith("Rehearsal: 1 epoch on 8 emulated ranks"));
+  EXPECT_THAT(pipetransformer_suite(10, {}).title, HasSubstr("MiniLM, 10 epochs of mini-batch 64"));
 }
 
 class Sst2DataTest : public test::ScratchFolderTest {};

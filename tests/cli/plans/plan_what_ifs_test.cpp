@@ -36,11 +36,20 @@ TEST(PlanWhatIfs, JsonHasTheSameRows) {
 }
 
 TEST(PlanWhatIfs, NotesSaySpreadAndCheckpoints) {
-  // sqrt(2 x 10 s / (2400 / 86400 s)) = sqrt(720) s is longer than the run of 17.6 s; sqrt(72) s is not.
-  EXPECT_THAT(what_ifs({"failures=2400,checkpoint=10"}, "text"), HasSubstr("  checkpoint every 18 s\n"));
+  // sqrt(2 x 1 s / (2400 / 86400 s)) = sqrt(72) s. At 20 failures a day the run of 17.6 s takes
+  // e^(20 / 86400 x 10) (e^(20 / 86400 x 17.6) - 1) / (20 / 86400) = 17.68 s without checkpoints.
+  EXPECT_THAT(what_ifs({"failures=20,checkpoint=10"}, "text"),
+              ::testing::ContainsRegex("checkpoint=10 +17\\.68   1\\.004 .*  no checkpoint pays\n"));
   EXPECT_THAT(what_ifs({"failures=2400,checkpoint=1,jitter=0.1"}, "text"),
               ::testing::ContainsRegex("iteration from step 0: 5 % 0\\.[0-9]+, median 0\\.[0-9]+, 95 % 0\\.[0-9]+ ms; "
-                                       "checkpoint every 8 s\n"));
+                                       "checkpoint every 8\\.49 s\n"));
+}
+
+TEST(PlanWhatIfs, AJobThatFailsTooOftenNeverEnds) {
+  // A failure every 86 ms on average, and 60 s to start again: e^(60 / 0.0864) is about 10^301.
+  EXPECT_THAT(what_ifs({"failures=1000000"}, "text"),
+              ::testing::ContainsRegex("failures=1000000 +never +- +0\\.0 .*  so many failures that the training would "
+                                       "not end within 292 years\n"));
 }
 
 }  // namespace

@@ -102,6 +102,7 @@ TEST(WhatIfChanges, WhatIsWrongIsNamed) {
                                      {"all-reduce=star", "must be ring, tree, hierarchical, direct or fastest"},
                                      {"scatter-gather=maybe", "must be on or off"},
                                      {"cache=on", "plan again"},
+                                     {"checkpoint=30", "must stand with failures, such as failures=2,checkpoint=30"},
                                      {"recompute=some", "must be one of off, attention, layers, stage"},
                                      {"jitter=x2", "must be a number, not a factor"},
                                      {"jitter=2", "must be a fraction, at most 1"}})

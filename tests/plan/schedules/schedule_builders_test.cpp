@@ -57,7 +57,7 @@ TEST(TokenSlices, AreInOrderOrRejected) {
   Schedule schedule = lower(terapipe({.pipeline_parallel_size = 1, .num_micro_batches = 1, .token_slices = 2}));
   std::swap(schedule.body[0][0], schedule.body[0][1]);  // 0F0s1 before 0F0s0
   EXPECT_THAT(examples::message_of([&] { validate(schedule); }),
-              HasSubstr("0F0s1 waits for 0F0s0, which stands after it"));
+              HasSubstr("0F0s1 waits for 0F0s0 (compute action 2), which stands after it"));
   schedule = lower(terapipe({.pipeline_parallel_size = 1, .num_micro_batches = 1, .token_slices = 2}));
   std::erase(schedule.body[0], parse_action("0B0s0", ""));
   EXPECT_THAT(examples::message_of([&] { validate(schedule); }), HasSubstr("0B0s0 is missing"));
