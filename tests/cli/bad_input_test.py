@@ -18,6 +18,28 @@ DELETED = object()
 
 
 class OutputTest(CliTest):
+    def test_no_file_is_read_and_written_or_written_twice(self):
+        self.plan("plan.json", "static")
+        (self.folder / "link.json").symlink_to("plan.json")
+        plan = ("plan", "--cluster", "cluster.json", "--global-batch", 64, "--method", "static")
+        for arguments, whose in (((*plan, "--profile", "profile.json", "-o", "./profile.json"), "--profile's"),
+                                ((*plan, "--profile", "profile.json", "-o", "cluster.json"), "--cluster's"),
+                                (("simulate", "plan.json", "--timeline", "plan.json"), "PLAN's"),
+                                (("simulate", "plan.json", "--timeline", "link.json"), "PLAN's"),
+                                (("simulate", "plan.json", "--timeline", "a.svg", "--memory", "a.svg"), "--memory's"),
+                                (("profile", "--like", "vit-b16", "-o", "new.json", "--cluster", "new.json"),
+                                 "--cluster's"),
+                                (("evaluate", "--model", "model", "--data", "profile.json", "--predictions",
+                                  "profile.json"), "--data's"),
+                                (("report", "plan.json", "-o", "plan.json"), "SUMMARY's"),
+                                (("compare", "plan.json", "profile.json", "-o", "profile.json"), "PLAN SUMMARY's")):
+            with self.subTest(arguments):
+                before = {path.name: path.read_bytes() for path in self.folder.iterdir() if path.is_file()}
+                self.assert_refused(*arguments, code=2, says=[f"is {whose} file too", "would be overwritten"])
+                self.assertEqual({path.name: path.read_bytes() for path in self.folder.iterdir() if path.is_file()},
+                                 before)
+        self.run_tool("simulate", "plan.json", "--timeline", "/dev/null", "--memory", "m.svg")
+
     def test_outputs_are_tried_before_the_work(self):
         """Which would end otherwise: with another error, or after runs."""
         self.write("occupied", "a file")
