@@ -80,11 +80,11 @@ PairTokenizer pair_tokenizer(ByteLevelBpe tokenizer) {
 
 std::vector<Window> windows_of(const QuestionSet& set, const PairTokenizer& tokenizer, int max_tokens, int stride) {
   const int num_special = static_cast<int>(tokenizer.before.size() + tokenizer.between.size() + tokenizer.after.size());
-  if (stride < 0) throw InvalidInput("stride of windows", "must be >= 0", std::to_string(stride));
+  if (stride < 0) throw InvalidInput("overlap of windows", "must be >= 0", std::to_string(stride));
   if (std::int64_t{max_tokens} <= std::int64_t{stride} + num_special)
     throw InvalidInput(
         "tokens of a window",
-        fmt::format("must be at least {} more than those that windows share ({})", num_special + 1, stride),
+        fmt::format("must be at least {} more than the overlap of windows ({})", num_special + 1, stride),
         std::to_string(max_tokens));
   std::vector<SpannedTokens> contexts;
   contexts.reserve(set.contexts.size());
