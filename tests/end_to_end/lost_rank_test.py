@@ -65,14 +65,14 @@ class LostRankTest(RecoveryCase):
 class LossInAnEvaluationTest(RecoveryCase):
     OPTIONS = ("--epochs", 2, "--test-data", "many.tsv")  # whose evaluations take long enough to be hit
 
-    def freezing_plan(self, from_step):
-        """Name of a plan of replicas throughout, which freeze and cache: whoever is left has the whole model, and no
-        step is done again."""
+    def freezing_plan(self, from_step, caches=True):
+        """Name of a plan of replicas throughout, which freeze and may cache: whoever is left has the whole model, and
+        no step is done again."""
         tiny_model.write_data(self.folder / "many.tsv", 30000)
         plan = self.read("data-parallel.json")
         limits = {"dtype": "float32", "memory_bytes": 1 << 20, "disk_bytes": 0}
         cached = {**plan["phases"][0], "from_step": from_step, "first_trainable_layer": 5,
-                  "cache": {"on": True, "found": []}}
+                  "cache": {"on": caches, "found": []}}
         plan.update(method="pipetransformer", cache=limits, phases=[plan["phases"][0], cached])
         name = f"freezes-before-{from_step}.json"
         self.write(name, plan)
@@ -80,8 +80,9 @@ class LossInAnEvaluationTest(RecoveryCase):
 
     def test_the_one_that_is_left_evaluates_and_saves(self):
         """After the last step nothing computes with gradients any more: steps and weights equal the undisturbed run's
-        to the bit."""
-        plan = self.freezing_plan(5)
+        to the bit. Not so with a cache: whether a sample that comes again in the very next step is found already is a
+        matter of time, and what is read has been computed among other samples."""
+        plan = self.freezing_plan(5, caches=False)
         reference, weights = self.reference(plan, *self.OPTIONS)
         for victim in (0, 1):
             with self.subTest(victim=victim):
