@@ -72,7 +72,7 @@ double expected_largest_normal(int count) {
 Nanoseconds replica_wait_ns(const Phase& phase, const StepSettings& settings, const Profile& profile,
                             const std::string& device_type) {
   const int replicas = phase.layout.data_parallel_size;
-  if (replicas == 1 || phase.partition.size() > 1 || phase.cache.found.empty()) return 0;
+  if (replicas == 1 || phase.partition.size() > 1 || !phase.cache.on || phase.cache.found.empty()) return 0;
   const double samples = static_cast<double>(settings.global_batch_size) / replicas;
   const double deviation_of_lengths =
       profile.workload ? profile.workload->tokens_deviation.value_or(0) / profile.workload->tokens : 0;

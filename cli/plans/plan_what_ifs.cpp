@@ -62,10 +62,13 @@ std::string what_ifs_json(const std::vector<WhatIfRow>& rows) {
   nlohmann::ordered_json json = {
       {"format", "frostpipe.what_ifs"}, {"version", 1}, {"rows", nlohmann::ordered_json::array()}};
   const double base_seconds = rows.front().outcome.total_seconds;
+  const auto if_it_ends = [](const Outcome& outcome, double value) {
+    return ends(outcome) ? nlohmann::ordered_json(value) : nlohmann::ordered_json();  // null
+  };
   for (const auto& [label, outcome] : rows)
     json["rows"].push_back({{"what_if", label},
-                            {"training_seconds", outcome.total_seconds},
-                            {"times_base", outcome.total_seconds / base_seconds},
+                            {"training_seconds", if_it_ends(outcome, outcome.total_seconds)},
+                            {"times_base", if_it_ends(outcome, outcome.total_seconds / base_seconds)},
                             {"samples_per_second", outcome.samples_per_second},
                             {"peak_memory_bytes", outcome.peak_memory_bytes},
                             {"note", note_of(outcome)}});

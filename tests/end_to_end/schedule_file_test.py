@@ -27,7 +27,8 @@ class OwnFileTest(ScheduleFileTest):
         for file, says in [
             ("mine.csv", ["mine.csv: has 2 pipeline ranks, 2 stages and 5 micro-batches, but phases[0] of plan.json "
                           "has 2 pipeline ranks, 4 stages and 5 micro-batches"]),
-            ("bad.csv", ["schedule bad.csv: pipeline rank 1", "1B0 waits for 1F0, which stands after it"]),
+            ("bad.csv", ["schedule bad.csv: pipeline rank 1, compute action 1: 1B0 waits for 1F0",
+                         "which stands after it"]),
             ("none.csv", ["none.csv"]),
         ]:
             with self.subTest(file=file):

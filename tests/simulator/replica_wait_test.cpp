@@ -81,6 +81,9 @@ TEST(ReplicaWait, IsNoneWhereAllAreAlikeOrNobodyWaits) {
     two.phase.cache.found = found;
     EXPECT_EQ(two.wait(), 0);
   }
+  MostlyCached off(2);
+  off.phase.cache.on = false;
+  EXPECT_EQ(off.wait(), 0);
   MostlyCached stages(2);
   stages.phase.layout.pipeline_parallel_size = 2;
   stages.phase.partition = {{0, 5}, {5, 10}};
