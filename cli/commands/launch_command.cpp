@@ -76,6 +76,7 @@ TrainCommandOptions parsed_train_options(const LaunchCommandOptions& options) {
   } catch (const CLI::ParseError& error) {
     throw UsageError(fmt::format("options of train (after --): {}", error.what()));
   }
+  require_used_options(parsed, train);
   require_consistent(parsed);
   return parsed;
 }

@@ -150,8 +150,14 @@ Inputs read_inputs(PlanCommandOptions& options) {
   inputs.cluster_content = read_named_file(options.cluster);
   inputs.whole = cluster_from_json(inputs.cluster_content, options.cluster);
   inputs.devices = with_memory_reserve(inputs.whole, options.memory_reserve);
-  if (makes_profile(options))
+  if (makes_profile(options)) {
     options.profile = std::filesystem::path(options.output).replace_extension(".profile.json").string();
+    std::error_code none;  // of what is not there nothing is lost
+    for (const std::string& read : options.profiles)
+      if (std::filesystem::equivalent(read, options.profile, none))
+        throw UsageError(fmt::format("--output {}: its {} is one of --profile's, and would be overwritten",
+                                     options.output, options.profile));
+  }
   inputs.profile_content = !options.model.empty()        ? estimated_profile(options, inputs.devices)
                            : options.profiles.size() > 1 ? joined_profile(options.profiles)
                                                          : read_named_file(options.profile);

@@ -261,17 +261,6 @@ ProcessNeeds needs_of(const TrainOptions& train, const InputsFound& found) {
   return needs;
 }
 
-/// What would do nothing is refused.
-void require_used_options(const TrainCommandOptions& options, const CLI::App& command) {
-  if (options.freeze != "plan") return;
-  for (const char* const name : {"--freeze-warm-up", "--freeze-interval", "--freeze-alpha", "--freeze-threshold"})
-    if (command.count(name) > 0)
-      throw UsageError(
-          fmt::format("{}: is for a rule that decides in the run (--freeze cap, ...); the plan's freezes "
-                      "are as it was made",
-                      name));
-}
-
 int run_train(TrainCommandOptions& options, const CLI::App& command) {
   if (is_operator_plan(options.plan)) return train_operators(options, command);
   require_used_options(options, command);

@@ -44,8 +44,9 @@ void require_distinct_files(const CLI::App& command) {
     if (!file) continue;
     for (const CLI::Option* const other : options) {
       if (other == output || other->count() == 0) continue;
+      const bool is_written = is_output(*other, command);
       for (const std::string& text : other->results())
-        if (file_named(text) == file)
+        if ((is_written || fs::is_regular_file(text)) && file_named(text) == file)
           throw UsageError(fmt::format("{} {}: is {}'s file too, and would be overwritten; name another one",
                                        output->get_name(), written, other->get_name()));
     }

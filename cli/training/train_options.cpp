@@ -207,6 +207,16 @@ void require_consistent(TrainCommandOptions& options) {
   require_consistent(options.rehearsal, options.train, !options.data.empty());
 }
 
+void require_used_options(const TrainCommandOptions& options, const CLI::App& command) {
+  if (options.freeze != "plan") return;
+  for (const char* const name : {"--freeze-warm-up", "--freeze-interval", "--freeze-alpha", "--freeze-threshold"})
+    if (command.count(name) > 0)
+      throw UsageError(
+          fmt::format("{}: is for a rule that decides in the run (--freeze cap, ...); the plan's freezes "
+                      "are as it was made",
+                      name));
+}
+
 void take_run_folder(TrainCommandOptions& options) {
   const std::filesystem::path& folder = options.train.output;
   options.lock.emplace(folder);

@@ -43,6 +43,9 @@ FreezePolicy freeze_policy_of(const TrainCommandOptions& options);
 /// is none and for options that contradict each other or are missing.
 void require_consistent(TrainCommandOptions& options);
 
+/// Throws UsageError for options that would do nothing beside the others on the command line.
+void require_used_options(const TrainCommandOptions& options, const CLI::App& command);
+
 /// Locks the run folder: one run at a time, and none over another that has ended. Throws InvalidInput.
 void take_run_folder(TrainCommandOptions& options);
 

@@ -39,6 +39,16 @@ class OutputTest(CliTest):
                 self.assertEqual({path.name: path.read_bytes() for path in self.folder.iterdir() if path.is_file()},
                                  before)
         self.run_tool("simulate", "plan.json", "--timeline", "/dev/null", "--memory", "m.svg")
+        self.run_tool("plan", "--profile", "profile.json", "--cluster", "cluster.json", "--global-batch", 64,
+                      "--method", "static", "-o", "static")  # a word that is no file
+
+    def test_a_joined_profile_overwrites_none_that_it_is_made_of(self):
+        self.write("a.profile.json", self.read("profile.json"))
+        before = (self.folder / "a.profile.json").read_bytes()
+        self.assert_refused("plan", "--profile", "a.profile.json", "--profile", "profile.json",
+                            "--cluster", "cluster.json", "--global-batch", 64, "--method", "static", "-o", "a.json",
+                            code=2, says=["a.profile.json is one of --profile's"])
+        self.assertEqual((self.folder / "a.profile.json").read_bytes(), before)
 
     def test_outputs_are_tried_before_the_work(self):
         """Which would end otherwise: with another error, or after runs."""
