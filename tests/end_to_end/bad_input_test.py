@@ -264,7 +264,7 @@ class BadOptionsTest(BadInputTest):
                 self.assert_train_refused(says, *options, code=2)
 
     def test_more_frozen_layers_than_there_are(self):
-        self.assert_train_refused(["--freeze", "4 layers", "9"], "--freeze", "fixed:2,9")
+        self.assert_train_refused(["--freeze", "4 blocks", "9"], "--freeze", "fixed:2,9")
 
     def test_delayed_updates_with_what_decides_on_the_way(self):
         self.edit("static.json", lambda plan: plan["phases"][0].update(schedule="PipeDream-2BW"))
