@@ -107,12 +107,12 @@ class Queue {
 };
 
 /// Of this process's groups: operations under way of each that has not been aborted.
-struct Underway {
+struct OperationsUnderway {
   std::mutex mutex;
   std::condition_variable changed;
   std::map<const void*, int> operations;
-  static Underway& instance() {
-    static auto* const underway = new Underway;
+  static OperationsUnderway& instance() {
+    static auto* const underway = new OperationsUnderway;
     return *underway;
   }
   template <class Change>
@@ -139,7 +139,7 @@ class FakeNcclGroup final : public c10d::Backend {
     aborted_.notify_all();
     gloo_->abort();
     // NCCL frees memory, for which CUDA waits for the whole device.
-    Underway& underway = Underway::instance();
+    OperationsUnderway& underway = OperationsUnderway::instance();
     underway.change([this](auto& operations) { operations.erase(this); });
     std::unique_lock lock(underway.mutex);
     underway.changed.wait(lock, [&] {
@@ -185,7 +185,7 @@ class FakeNcclGroup final : public c10d::Backend {
 
  private:
   Work add(Queue& queue, std::function<void()> body) {
-    Underway::instance().change([this](auto& operations) { ++operations[this]; });
+    OperationsUnderway::instance().change([this](auto& operations) { ++operations[this]; });
     return queue.add([this, body = std::move(body)] {
       try {
         body();
@@ -193,7 +193,7 @@ class FakeNcclGroup final : public c10d::Backend {
         std::unique_lock lock(mutex_);
         aborted_.wait(lock, [this] { return is_aborted_; });
       }
-      Underway::instance().change([this](auto& operations) {
+      OperationsUnderway::instance().change([this](auto& operations) {
         if (const auto own = operations.find(this); own != operations.end()) --own->second;
       });
     });

@@ -19,7 +19,7 @@
 namespace frostpipe::test {
 namespace {
 
-struct Underway {
+struct CopiesUnderway {
   struct Read {
     const void* from;
     std::vector<std::byte> was;
@@ -31,8 +31,8 @@ struct Underway {
   std::mutex mutex;
   std::vector<Read> reads;
   std::vector<Write> writes;
-  static Underway& instance() {
-    static auto* const underway = new Underway;
+  static CopiesUnderway& instance() {
+    static auto* const underway = new CopiesUnderway;
     return *underway;
   }
 };
@@ -108,12 +108,13 @@ void FakeStream::wait() {
 }
 
 void FakeStream::complete() {
-  Underway& underway = Underway::instance();
+  CopiesUnderway& underway = CopiesUnderway::instance();
   const std::lock_guard lock(underway.mutex);
-  for (const Underway::Write& write : underway.writes) std::memcpy(write.to, write.what.data(), write.what.size());
+  for (const CopiesUnderway::Write& write : underway.writes)
+    std::memcpy(write.to, write.what.data(), write.what.size());
   underway.writes.clear();
-  const std::vector<Underway::Read> reads = std::exchange(underway.reads, {});
-  for (const Underway::Read& read : reads)
+  const std::vector<CopiesUnderway::Read> reads = std::exchange(underway.reads, {});
+  for (const CopiesUnderway::Read& read : reads)
     if (std::memcmp(read.from, read.was.data(), read.was.size()) != 0)
       throw std::logic_error("page-locked memory was written while it was being copied to the device");
   FakePinnedMemory::reuse();
@@ -121,14 +122,14 @@ void FakeStream::complete() {
 
 void FakeStream::will_read(const void* pinned, std::size_t bytes) {
   TORCH_CHECK(!FakeCapture::is_open(), "a replay would read what the host keeps for another copy by then");
-  Underway& underway = Underway::instance();
+  CopiesUnderway& underway = CopiesUnderway::instance();
   const std::lock_guard lock(underway.mutex);
   underway.reads.push_back({pinned, bytes_at(pinned, bytes)});
 }
 
 void FakeStream::will_write(void* pinned, std::size_t bytes) {
   TORCH_CHECK(!FakeCapture::is_open(), "a replay would write what the host keeps for another copy by then");
-  Underway& underway = Underway::instance();
+  CopiesUnderway& underway = CopiesUnderway::instance();
   const std::lock_guard lock(underway.mutex);
   underway.writes.push_back({pinned, bytes_at(pinned, bytes)});
   std::memset(pinned, 0xff, bytes);

@@ -21,8 +21,8 @@ constexpr LayerTypes kWhole{at::kFloat, at::kFloat}, kRounded{at::kFloat, at::kF
 constexpr int kSamples = 8, kHead = 7;
 
 /// A model on this process, stage by stage.
-struct Job {
-  Job(const TransformerConfig& with, LayerTypes types)
+struct StagedModel {
+  StagedModel(const TransformerConfig& with, LayerTypes types)
       : config(with),
         model(model_of(config, "small")),
         samples(small_samples(config, kSamples)),
@@ -83,7 +83,7 @@ double relative_error(const at::Tensor& actual, const at::Tensor& expected) {
 // operations gives.
 TEST(FrozenDtype, LayersEqualFloat32OnRoundedMatricesWithinTheRoundingOfActivations) {
   for (const TransformerConfig& config : small_configs()) {
-    Job job(config, kRounded), by_hand(config, kWhole);
+    StagedModel job(config, kRounded), by_hand(config, kWhole);
     job.freeze_before(kHead);
     by_hand.freeze_before(kHead);
     for (auto& [layer, state] : by_hand.layers) {
@@ -112,7 +112,7 @@ TEST(FrozenDtype, LayersEqualFloat32OnRoundedMatricesWithinTheRoundingOfActivati
 
 TEST(FrozenDtype, APrefixOverSeveralStagesEqualsThatOfOneToTheBit) {
   for (const TransformerConfig& config : small_configs()) {
-    Job job(config, kRounded);
+    StagedModel job(config, kRounded);
     job.freeze_before(kHead);
     const at::Tensor first = job.evaluate({0, 2}), second = job.evaluate({2, 5}, first);
     EXPECT_TRUE(at::equal(job.evaluate({5, kHead}, second), job.evaluate({0, kHead}))) << name_of(config);
@@ -121,7 +121,7 @@ TEST(FrozenDtype, APrefixOverSeveralStagesEqualsThatOfOneToTheBit) {
 
 TEST(FrozenDtype, ChangesNothingWhileNothingIsFrozen) {
   for (const TransformerConfig& config : small_configs()) {
-    Job job(config, kRounded), other(config, kWhole);
+    StagedModel job(config, kRounded), other(config, kWhole);
     EXPECT_EQ(job.train(3), other.train(3)) << name_of(config);
     for (const auto& [layer, state] : job.layers)
       EXPECT_TRUE(at::equal(state.weights, other.layers.at(layer).weights)) << name_of(config) << layer;
@@ -130,8 +130,8 @@ TEST(FrozenDtype, ChangesNothingWhileNothingIsFrozen) {
 
 TEST(FrozenDtype, KeepsTheWeightsOfFrozenLayersAndTrainsTheOthersAsBefore) {
   for (const TransformerConfig& config : small_configs()) {
-    Job job(config, kRounded), other(config, kWhole);
-    for (Job* const one : {&job, &other}) {
+    StagedModel job(config, kRounded), other(config, kWhole);
+    for (StagedModel* const one : {&job, &other}) {
       one->train(2);
       one->freeze_before(3);
     }

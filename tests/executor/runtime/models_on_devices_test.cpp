@@ -24,7 +24,7 @@
 namespace frostpipe::test {
 namespace {
 
-constexpr int kSamples = 8;
+constexpr int kSamplesOnDevice = 8;
 
 /// Two heads of 64 values, which fused attention takes.
 std::vector<TransformerConfig> wide_configs() {
@@ -36,7 +36,7 @@ std::vector<TransformerConfig> wide_configs() {
   return configs;
 }
 
-struct Outcome {
+struct TrainedModel {
   std::vector<double> losses;
   std::map<int, at::Tensor> gradients;  // of the first step, by layer
   std::map<int, at::Tensor> weights;    // after the last
@@ -49,19 +49,19 @@ struct Training {
   int steps = 3;
 };
 
-Outcome train(const std::string& device, const TransformerConfig& config, const Training& how) {
+TrainedModel train(const std::string& device, const TransformerConfig& config, const Training& how) {
   Job job(RankEnvironment{}, make_device(device, 0));
   job.train_now(config);
-  const std::unique_ptr<Samples> data = small_samples(config, kSamples);
-  std::vector<int> order(kSamples);
+  const std::unique_ptr<Samples> data = small_samples(config, kSamplesOnDevice);
+  std::vector<int> order(kSamplesOnDevice);
   std::iota(order.begin(), order.end(), 0);
-  const MiniBatch batch = mini_batch(*data, order, kSamples, 0);
+  const MiniBatch batch = mini_batch(*data, order, kSamplesOnDevice, 0);
   RankSession session = job.session(*data, how.optimizer, how.dtype);
   session.start(small_phase(1, 1, 2, "1F1B", how.first_trainable_layer), 0,
                 [&](int layer, LayerState& state, std::map<int, OffloadedMoments>&) {
                   randomise_layer(config, layer, kSeed, state);
                 });
-  Outcome outcome;
+  TrainedModel outcome;
   for (int step = 0; step < how.steps; ++step) {
     Trace trace;
     const UpdateRule rule{.optimizer = how.optimizer, .learning_rate = 0.002, .weight_decay = 0.1, .step = step + 1};
@@ -103,7 +103,7 @@ TEST_P(ModelsOnDevices, TrainInSinglePrecisionAsOnTheCpu) {
   for (const TransformerConfig& config : wide_configs()) {
     for (const int first_trainable_layer : {0, 3}) {
       const Training how{.first_trainable_layer = first_trainable_layer};
-      const Outcome expected = train("cpu", config, how), actual = train(GetParam(), config, how);
+      const TrainedModel expected = train("cpu", config, how), actual = train(GetParam(), config, how);
       const std::string what = fmt::format("{} from layer {}", name_of(config), first_trainable_layer);
       const double norm = norm_of_all(expected.gradients);
       for (const auto& [layer, gradient] : expected.gradients)
@@ -123,7 +123,7 @@ TEST_P(ModelsOnDevices, TrainInSinglePrecisionAsOnTheCpu) {
 TEST_P(ModelsOnDevices, LossesInBfloat16FollowTheCpus) {
   for (const TransformerConfig& config : wide_configs()) {
     const Training how{.dtype = DType::kBFloat16, .steps = 5};
-    const Outcome expected = train("cpu", config, how), actual = train(GetParam(), config, how);
+    const TrainedModel expected = train("cpu", config, how), actual = train(GetParam(), config, how);
     for (std::size_t step = 0; step < expected.losses.size(); ++step)
       EXPECT_NEAR(actual.losses[step], expected.losses[step], within(0.02 * expected.losses[step])) << name_of(config);
     const double norm = norm_of_all(expected.gradients);
@@ -192,10 +192,10 @@ class LosingDevice final : public WrappedDevice {
 TEST_P(ModelsOnDevices, KeepLayersAfterALossWhoseUpdateIsDone) {
   bool is_lost = false;
   Job job(RankEnvironment{}, std::make_unique<LosingDevice>(make_device(GetParam(), 0), is_lost));
-  const std::unique_ptr<Samples> data = small_samples(job.config, kSamples);
-  std::vector<int> order(kSamples);
+  const std::unique_ptr<Samples> data = small_samples(job.config, kSamplesOnDevice);
+  std::vector<int> order(kSamplesOnDevice);
   std::iota(order.begin(), order.end(), 0);
-  const MiniBatch batch = mini_batch(*data, order, kSamples, 0);
+  const MiniBatch batch = mini_batch(*data, order, kSamplesOnDevice, 0);
   for (const bool is_in_update : {false, true}) {
     is_lost = false;
     RankSession session = job.session(*data, Optimizer::kSgd, DType::kFloat32);
@@ -228,9 +228,9 @@ class CountedReplays final : public DeviceGraphs {
   int& count_;
 };
 
-class CountingDevice final : public WrappedDevice {
+class ReplayCountingDevice final : public WrappedDevice {
  public:
-  CountingDevice(std::unique_ptr<ComputeDevice> device, int& replays)
+  ReplayCountingDevice(std::unique_ptr<ComputeDevice> device, int& replays)
       : WrappedDevice(std::move(device)), replays_(replays) {}
   std::unique_ptr<DeviceGraphs> make_graphs() override {
     std::unique_ptr<DeviceGraphs> graphs = WrappedDevice::make_graphs();
@@ -251,7 +251,7 @@ TEST_P(ModelsOnDevices, ReplayCapturedIterations) {
   for (const TransformerConfig& config : wide_configs()) {
     for (const int first_trainable_layer : {0, 3}) {
       int replays = 0;
-      Job job(RankEnvironment{}, std::make_unique<CountingDevice>(make_device(GetParam(), 0), replays));
+      Job job(RankEnvironment{}, std::make_unique<ReplayCountingDevice>(make_device(GetParam(), 0), replays));
       job.train_now(config);
       const Phase phase = small_phase(1, 1, 2, "1F1B", first_trainable_layer);
       const Steps expected = repeated_steps(job, phase, /*cuda_graphs=*/false, how);

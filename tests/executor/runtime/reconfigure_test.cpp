@@ -22,14 +22,14 @@ namespace frostpipe::test {
 namespace {
 
 void elastic_run_equals_single_process(const RankEnvironment& self, Optimizer optimizer,
-                                       const std::vector<Segment>& segments) {
+                                       const std::vector<TwinPhase>& segments) {
   Job job(self);
   elastic_run_equals_single_process(job, optimizer, segments);
 }
 
-const std::vector<Segment> kFourTwoOne{
+const std::vector<TwinPhase> kFourTwoOne{
     {4, 1, 3, 0, 2}, {4, 1, 2, 3, 2}, {2, 2, 2, 3, 2}, {1, 4, 1, 5, 2}, {1, 4, 2, 7, 1}};
-const std::vector<Segment> kWithIdleRanks{{3, 1, 2, 0, 2}, {2, 1, 2, 1, 1}, {1, 3, 1, 3, 2}, {2, 2, 1, 5, 1}};
+const std::vector<TwinPhase> kWithIdleRanks{{3, 1, 2, 0, 2}, {2, 1, 2, 1, 1}, {1, 3, 1, 3, 2}, {2, 2, 1, 5, 1}};
 
 RANK_TEST(Exactness, SgdRunOf4To2To1StagesEqualsOneProcess, 4) {
   elastic_run_equals_single_process(self, Optimizer::kSgd, kFourTwoOne);

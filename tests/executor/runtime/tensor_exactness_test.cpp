@@ -190,7 +190,7 @@ RANK_TEST(TensorExactness, DelayedStepsOf2StagesEqualOneProcess, 4) {
 /// Another number of tensor ranks in each phase: a rank keeps a part of its part, gets the rest or all of it, is idle
 /// for a while; 3 tensor ranks share no number of heads evenly. What froze under 2 tensor ranks is moved to 3. Oracle:
 /// twin_run.h, and a change of phase leaves every layer the same to the bit.
-const std::vector<Segment> kOneTwoThree{
+const std::vector<TwinPhase> kOneTwoThree{
     {.p = 1, .d = 2, .m = 2, .first_trainable = 0, .steps = 2, .t = 2},
     {.p = 4, .d = 1, .m = 3, .first_trainable = 0, .steps = 1},
     {.p = 2, .d = 1, .m = 3, .first_trainable = 1, .steps = 2, .t = 2, .sequence_parallel = true},

@@ -43,7 +43,7 @@ inline std::vector<double> checksums(Job& job, RankSession& session) {
   return job.communicator->sum(sums);
 }
 
-struct Segment {
+struct TwinPhase {
   int p, d, m, first_trainable, steps;
   const char* schedule = "1F1B";
   int virtual_stages = 1;
@@ -76,7 +76,7 @@ struct TwinRun {
   ReferenceModel reference;
   int step = 0;
 
-  void enter(const Segment& segment) {
+  void enter(const TwinPhase& segment) {
     Phase phase =
         small_phase(segment.p, segment.d, segment.m, segment.schedule, segment.first_trainable, segment.virtual_stages);
     phase.layout.tensor_parallel_size = segment.t;
@@ -143,9 +143,9 @@ struct TwinRun {
 
 /// Trains through the segments and beside it in one process; both must stay equal. 4 -> 2 -> 1 stages, frozen layers on
 /// stages of the middle, batches that nothing divides, one rank idle at first in a world of 4 for p x d = 3.
-inline void elastic_run_equals_single_process(Job& job, Optimizer optimizer, const std::vector<Segment>& segments) {
+inline void elastic_run_equals_single_process(Job& job, Optimizer optimizer, const std::vector<TwinPhase>& segments) {
   TwinRun run(job, optimizer);
-  for (const Segment& segment : segments) {
+  for (const TwinPhase& segment : segments) {
     run.enter(segment);
     for (int i = 0; i < segment.steps; ++i) run.train_one_step(segment.first_trainable, i + 1 == segment.steps);
     if (segment.t == 1) run.check_that_replicas_hold_the_same_bits(segment.d);

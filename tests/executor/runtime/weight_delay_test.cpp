@@ -17,7 +17,7 @@
 namespace frostpipe::test {
 namespace {
 
-Segment delayed(int p, int d, int m, int first_trainable, int steps, const Recompute& recompute = std::nullopt) {
+TwinPhase delayed(int p, int d, int m, int first_trainable, int steps, const Recompute& recompute = std::nullopt) {
   return {p, d, m, first_trainable, steps, "PipeDream-2BW", 1, {}, recompute};
 }
 
