@@ -1,13 +1,15 @@
 #include "profiles/json_nesting.h"
 
+#include <array>
 #include <string>
 
 #include "profiles/error.h"
 
 namespace frostpipe {
 
-void require_shallow_json(std::string_view text, std::string_view source) {
+void require_shallow_json(std::string_view text, std::string_view source, std::size_t most_keys) {
   constexpr int kDeepest = 100;
+  std::array<std::size_t, kDeepest + 1> num_keys{};  // of the object that is open at each depth
   int depth = 0;
   bool in_string = false;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -21,8 +23,13 @@ void require_shallow_json(std::string_view text, std::string_view source) {
       if (++depth > kDeepest)
         throw InvalidInput(std::string(source), "must nest its lists and objects at most 100 deep",
                            "deeper at byte " + std::to_string(i));
+      num_keys[static_cast<std::size_t>(depth)] = 0;
+    } else if (c == ':') {
+      if (++num_keys[static_cast<std::size_t>(depth)] > most_keys)
+        throw InvalidInput(std::string(source), "must have at most " + std::to_string(most_keys) + " keys in an object",
+                           "more at byte " + std::to_string(i));
     } else if (c == ']' || c == '}') {
-      --depth;
+      if (depth > 0) --depth;  // one too many is no JSON
     }
   }
 }

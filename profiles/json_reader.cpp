@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "profiles/json_nesting.h"
+#include "profiles/parse_json.h"
 #include "profiles/spelling.h"
 
 namespace frostpipe::json {
@@ -95,17 +95,6 @@ std::string suggestion(std::string_view key, const std::vector<const char*>& kno
   return known.empty() ? "" : fmt::format("known: {}", fmt::join(known, ", "));
 }
 
-[[noreturn]] void fail_syntax(std::string_view text, std::string_view source, const Json::parse_error& error) {
-  const std::size_t end = std::min(text.size(), error.byte == 0 ? 0 : error.byte - 1);
-  const auto line_start = text.substr(0, end).rfind('\n');
-  const auto line = 1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(end), '\n');
-  const std::size_t column = end - (line_start == std::string_view::npos ? 0 : line_start + 1) + 1;
-  std::string detail = error.what();
-  // "[json.exception.parse_error.101] parse error at line 1, column 2: syntax error ..." -> "syntax error ..."
-  if (const auto colon = detail.find(": "); colon != std::string::npos) detail.erase(0, colon + 2);
-  throw InvalidInput(fmt::format("{}: line {}, column {}: is not valid JSON: {}", source, line, column, detail));
-}
-
 }  // namespace
 
 std::string Place::path() const {
@@ -183,15 +172,7 @@ Json write_number(double value) {
 }
 
 Content open_envelope(std::string_view text, std::string_view source, std::string_view format, int newest) {
-  require_shallow_json(text, source);
-  Json json;
-  try {
-    json = Json::parse(text);
-  } catch (const Json::parse_error& error) {
-    fail_syntax(text, source, error);
-  } catch (const Json::exception& error) {  // a number that no double can hold
-    throw InvalidInput(fmt::format("{}: is not valid JSON: {}", source, error.what()));
-  }
+  Json json = parse_json<Json>(text, source);
   const Place place(source);
   if (!json.is_object()) fail(place, "must be an object", json);
   if (!json.contains("format"))

@@ -1,16 +1,20 @@
 #include "executor/checkpoint/safetensors.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 
 #include <cerrno>
 #include <cstring>
+#include <limits>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "profiles/error.h"
+#include "profiles/error_values.h"
 #include "profiles/git_lfs.h"
-#include "profiles/json_nesting.h"
+#include "profiles/parse_json.h"
 #include "profiles/system_reason.h"
 
 namespace frostpipe {
@@ -28,6 +32,55 @@ std::size_t count_of(const std::vector<std::int64_t>& shape) {
   std::size_t count = 1;
   for (const std::int64_t extent : shape) count *= static_cast<std::size_t>(extent);
   return count;
+}
+
+/// None where a file could not hold as many.
+std::optional<std::size_t> bytes_of(const std::string& dtype, const std::vector<std::int64_t>& shape) {
+  std::size_t bytes = bytes_of(dtype);
+  for (const std::int64_t extent : shape)
+    if (__builtin_mul_overflow(bytes, static_cast<std::size_t>(extent), &bytes)) return std::nullopt;
+  return bytes;
+}
+
+const nlohmann::json& field(const nlohmann::json& entry, const char* key, const std::string& place) {
+  if (!entry.contains(key)) throw InvalidInput(place, fmt::format("must have the field {}", key), "missing");
+  return entry[key];
+}
+
+std::vector<std::int64_t> whole_numbers(const nlohmann::json& entry, const char* key, const std::string& place) {
+  const nlohmann::json& given = field(entry, key, place);
+  std::vector<std::int64_t> numbers;
+  constexpr std::uint64_t kMost = std::numeric_limits<std::int64_t>::max();
+  for (const nlohmann::json& number : given) {
+    if (!given.is_array() || !number.is_number_unsigned() || number.get<std::uint64_t>() > kMost)
+      throw InvalidInput(place + ": " + key, "must be a list of whole numbers from 0 to 2^63 - 1", given.dump());
+    numbers.push_back(number.get<std::int64_t>());
+  }
+  if (!given.is_array()) throw InvalidInput(place + ": " + key, "must be a list of whole numbers", shown(given));
+  return numbers;
+}
+
+/// `data`: the file's bytes behind the header.
+StoredTensor stored_tensor(const nlohmann::json& entry, std::span<const std::byte> data, const std::string& place) {
+  if (!entry.is_object()) throw InvalidInput(place, "must be an object of dtype, shape and data_offsets", shown(entry));
+  const nlohmann::json& dtype = field(entry, "dtype", place);
+  if (!dtype.is_string()) throw InvalidInput(place + ": dtype", "must be a string", shown(dtype));
+  StoredTensor tensor{dtype.get<std::string>(), whole_numbers(entry, "shape", place), {}};
+  const std::vector<std::int64_t> offsets = whole_numbers(entry, "data_offsets", place);
+  if (offsets.size() != 2 || offsets[0] > offsets[1] || static_cast<std::size_t>(offsets[1]) > data.size())
+    throw InvalidInput(
+        place, fmt::format("data_offsets must lie within the file's {} data bytes (is it truncated?)", data.size()),
+        fmt::format("[{}]", fmt::join(offsets, ", ")));
+  const std::optional<std::size_t> expected = bytes_of(tensor.dtype, tensor.shape);
+  const auto given = static_cast<std::size_t>(offsets[1] - offsets[0]);
+  if (given != expected)
+    throw InvalidInput(place,
+                       fmt::format("must have {} bytes (dtype {}, shape [{}])",
+                                   expected ? std::to_string(*expected) : "more than 2^64", tensor.dtype,
+                                   fmt::join(tensor.shape, ", ")),
+                       std::to_string(given));
+  tensor.data = data.subspan(static_cast<std::size_t>(offsets[0]), given);
+  return tensor;
 }
 
 /// Maps the file; the deleter unmaps it.
@@ -67,36 +120,12 @@ SafetensorsFile::SafetensorsFile(const std::filesystem::path& path) : path_(path
                        std::to_string(header_size));
   }
   const auto* const text = reinterpret_cast<const char*>(mapping.get()) + 8;
-  require_shallow_json({text, static_cast<std::size_t>(header_size)}, path.string());
-  const nlohmann::json header = nlohmann::json::parse(text, text + header_size, nullptr, /*allow_exceptions=*/false);
-  if (!header.is_object())
-    throw InvalidInput(path.string(), "header must be a JSON object", "something else: the file is damaged");
-  const std::byte* const data = mapping.get() + 8 + header_size;
-  const std::size_t data_size = size - 8 - header_size;
-  for (const auto& [name, entry] : header.items()) {
-    if (name == "__metadata__") continue;
-    const std::string place = path.string() + ": tensor " + name;
-    try {
-      StoredTensor tensor{entry.at("dtype").get<std::string>(), entry.at("shape").get<std::vector<std::int64_t>>(), {}};
-      const auto offsets = entry.at("data_offsets").get<std::vector<std::size_t>>();
-      if (offsets.size() != 2 || offsets[0] > offsets[1] || offsets[1] > data_size) {
-        throw InvalidInput(
-            place, fmt::format("data_offsets must lie within the file's {} data bytes (is it truncated?)", data_size),
-            entry.at("data_offsets").dump());
-      }
-      const std::size_t expected = count_of(tensor.shape) * bytes_of(tensor.dtype);
-      if (offsets[1] - offsets[0] != expected) {
-        throw InvalidInput(
-            place,
-            fmt::format("must have {} bytes (dtype {}, shape {})", expected, tensor.dtype, entry.at("shape").dump()),
-            std::to_string(offsets[1] - offsets[0]));
-      }
-      tensor.data = {data + offsets[0], expected};
-      tensors_.emplace(name, std::move(tensor));
-    } catch (const nlohmann::json::exception& error) {
-      throw InvalidInput(place, "must have dtype, shape and data_offsets", error.what());
-    }
-  }
+  const auto header =
+      parse_json<nlohmann::json>({text, static_cast<std::size_t>(header_size)}, path.string() + ": header");
+  if (!header.is_object()) throw InvalidInput(path.string(), "header must be a JSON object", header.type_name());
+  const std::span<const std::byte> data(mapping.get() + 8 + header_size, size - 8 - header_size);
+  for (const auto& [name, entry] : header.items())
+    if (name != "__metadata__") tensors_.emplace(name, stored_tensor(entry, data, path.string() + ": tensor " + name));
 }
 
 const StoredTensor& SafetensorsFile::tensor(const std::string& name, const std::vector<std::int64_t>& shape) const {

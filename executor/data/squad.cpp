@@ -17,8 +17,8 @@
 #include "executor/data/text_file.h"
 #include "executor/data/tokenizers/token_spans.h"
 #include "profiles/error.h"
-#include "profiles/json_nesting.h"
 #include "profiles/json_reader.h"
+#include "profiles/parse_json.h"
 
 namespace frostpipe {
 namespace {
@@ -88,19 +88,6 @@ void read_answer(const Json& answer, const Place& place, const IndexedContext& c
         std::to_string(start));
   if (question.answers.empty()) question.answer_start = start;
   question.answers.push_back(text);
-}
-
-Json parsed(const std::string& source, std::string_view content) {
-  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
-  if (content.starts_with(kByteOrderMark)) content.remove_prefix(kByteOrderMark.size());
-  require_shallow_json(content, source);
-  try {
-    return Json::parse(content);
-  } catch (const Json::parse_error& error) {
-    throw InvalidInput(source, "must be JSON", fmt::format("wrong at byte {}", error.byte));
-  } catch (const Json::exception&) {
-    throw InvalidInput(source, "must be JSON whose numbers a double can hold", "with a greater one");
-  }
 }
 
 // ---- Scores -------------------------------------------------------------------------------------
@@ -177,7 +164,7 @@ double f1_of(const Words& prediction, const Words& answer) {
 QuestionSet read_squad(const std::filesystem::path& path) {
   const std::string source = path.string();
   const std::string content = read_utf8_file(path, std::numeric_limits<std::int32_t>::max());
-  const Json root = parsed(source, content);
+  const Json root = parse_json<Json>(content, source);
   QuestionSet set;
   std::set<std::string_view> ids;
   const auto read_question = [&](const Json& json, const Place& place, const IndexedContext& context) {

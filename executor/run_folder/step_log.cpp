@@ -1,12 +1,26 @@
 #include "executor/run_folder/step_log.h"
 
-#include <fstream>
+#include <algorithm>
 #include <map>
 #include <optional>
+#include <string_view>
 
+#include "profiles/error.h"
 #include "profiles/files.h"
 
 namespace frostpipe {
+namespace {
+
+/// Nothing where there is no regular file: the figures of the steps are missing then, and the run goes on.
+std::string text_of(const std::filesystem::path& path) {
+  try {
+    return read_text_file(path, kAnySize);
+  } catch (const InvalidInput&) {
+    return "";
+  }
+}
+
+}  // namespace
 
 bool StepLog::write(const std::vector<StepRecord>& steps) {
   std::error_code none;
@@ -22,10 +36,12 @@ bool StepLog::write(const std::vector<StepRecord>& steps) {
 
 std::vector<StepRecord> StepLog::read(int num_steps) const {
   std::map<int, StepRecord> by_step;
-  std::ifstream file(path_);
-  for (std::string line; std::getline(file, line);) {
+  const std::string text = text_of(path_);
+  for (std::string_view rest = text; !rest.empty();) {
+    const std::string_view line = rest.substr(0, rest.find('\n'));
     const std::optional<StepRecord> step = step_from_json_line(line);
     if (step && step->step < num_steps) by_step[step->step] = *step;
+    rest.remove_prefix(std::min(rest.size(), line.size() + 1));
   }
   std::vector<StepRecord> steps;
   for (const auto& [number, step] : by_step) steps.push_back(step);

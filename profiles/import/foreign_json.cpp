@@ -8,7 +8,7 @@
 
 #include "profiles/error.h"
 #include "profiles/files.h"
-#include "profiles/json_nesting.h"
+#include "profiles/parse_json.h"
 
 namespace frostpipe::foreign {
 
@@ -64,16 +64,7 @@ std::string Value::text() const {
 File::File(const std::filesystem::path& path) : File(read_text_file(path), path.string()) {}
 
 File::File(std::string_view json, std::string_view source) : place_(source) {
-  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
-  if (json.starts_with(kByteOrderMark)) json.remove_prefix(kByteOrderMark.size());
-  require_shallow_json(json, place_);
-  try {
-    json_ = std::make_unique<nlohmann::json>(nlohmann::json::parse(json));
-  } catch (const nlohmann::json::parse_error& error) {
-    throw InvalidInput(place_, "must be JSON", fmt::format("wrong at byte {}", error.byte));
-  } catch (const nlohmann::json::exception&) {
-    throw InvalidInput(place_, "must be JSON whose numbers a double can hold", "with a greater one");
-  }
+  json_ = std::make_unique<nlohmann::json>(parse_json<nlohmann::json>(json, place_));
 }
 
 int number_in(std::string_view key) {

@@ -1,12 +1,15 @@
 // Oracle: by hand. The end-to-end and fuzz tests send such files through every reader.
 #include "profiles/json_nesting.h"
 
+#include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <string>
 
 #include "profiles/error.h"
 #include "profiles/import/foreign_json.h"
+#include "profiles/parse_json.h"
 #include "profiles/profile.h"
 
 namespace frostpipe {
@@ -46,7 +49,32 @@ TEST(JsonNesting, DeepFilesAreRefusedWithTheirName) {
   EXPECT_EQ(message_of([&] { foreign::File file("{\"nodes\": " + deep + "}", "x.json"); }).substr(0, says.size()),
             says);
   EXPECT_EQ(message_of([&] { foreign::File file("[1e999]", "x.json"); }),
-            "x.json: must be JSON whose numbers a double can hold, is with a greater one");
+            "x.json: line 1, column 2: is not valid JSON: 1e999 is more than a double can hold");
+}
+
+// A hostile file of 10 MB would take hours: nlohmann's ordered_json compares each new key with all before it.
+TEST(JsonNesting, ObjectsThatKeepTheirOrderHaveABoundedNumberOfKeys) {
+  const auto keys = [](int count) {
+    std::string text = "{";
+    for (int key = 0; key < count; ++key) text += fmt::format("{}\"{}\": {{}}", key ? "," : "", key);
+    return text + "}";
+  };
+  EXPECT_EQ(parse_json<nlohmann::ordered_json>(keys(20'000), "x.json").size(), 20'000u);
+  EXPECT_THROW(parse_json<nlohmann::ordered_json>(keys(20'001), "x.json"), InvalidInput);
+  EXPECT_EQ(parse_json<nlohmann::json>(keys(20'001), "x.json").size(), 20'001u);
+  EXPECT_THROW(parse_json<nlohmann::json>("]]}}:{", "x.json"), InvalidInput);
+}
+
+TEST(JsonNesting, WhatIsNoJsonIsSaidInOurOwnWordsWithItsPlace) {
+  for (const char* text : {"{\n \"a\": 1e999}", "{\n \"a\": -1e400}", "{\n \"a\": \"\xff\"}", "{\n \"a\": nope}"}) {
+    try {
+      parse_json<nlohmann::json>(text, "x.json");
+      ADD_FAILURE() << text;
+    } catch (const InvalidInput& error) {
+      EXPECT_THAT(error.what(), testing::StartsWith("x.json: line 2, column "));
+      EXPECT_THAT(error.what(), testing::Not(testing::HasSubstr("exception")));
+    }
+  }
 }
 
 }  // namespace

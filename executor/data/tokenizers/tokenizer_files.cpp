@@ -8,16 +8,14 @@
 #include "profiles/error.h"
 #include "profiles/error_values.h"
 #include "profiles/files.h"
-#include "profiles/json_nesting.h"
+#include "profiles/parse_json.h"
 
 namespace frostpipe {
 
 nlohmann::json read_json_object(const std::filesystem::path& path) {
   const std::string content = read_text_file(path);
-  require_shallow_json(content, path.string());
-  nlohmann::json object = nlohmann::json::parse(content, nullptr, /*allow_exceptions=*/false);
-  if (!object.is_object())
-    throw InvalidInput(path.string(), "must be a JSON object", object.is_discarded() ? "no JSON" : object.type_name());
+  auto object = parse_json<nlohmann::json>(content, path.string());
+  if (!object.is_object()) throw InvalidInput(path.string(), "must be a JSON object", object.type_name());
   return object;
 }
 

@@ -1,7 +1,7 @@
 #include "executor/models/folder/config_fields.h"
 
 #include "profiles/error.h"
-#include "profiles/json_nesting.h"
+#include "profiles/parse_json.h"
 
 namespace frostpipe {
 namespace {
@@ -16,8 +16,7 @@ bool is_positive(const Json& value) {
 }  // namespace
 
 ConfigFields::ConfigFields(const std::string& text, const std::string& file) : file_(file) {
-  require_shallow_json(text, file);
-  json_ = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  json_ = parse_json<Json>(text, file);
   if (!json_.is_object()) throw InvalidInput(file, "must be a JSON object", "something else");
 }
 

@@ -9,6 +9,7 @@
 
 #include "executor/models/folder/config_fields.h"
 #include "profiles/error.h"
+#include "profiles/parse_json.h"
 
 namespace frostpipe {
 namespace {
@@ -130,7 +131,7 @@ TransformerConfig config_from_json(const std::string& text, const std::string& f
 }
 
 std::vector<std::string> label_names_from_json(const std::string& text, const std::string& file) {
-  const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const Json json = parse_json<Json>(text, file);
   std::vector<std::string> names;
   if (!json.is_object() || !json.contains("id2label") || !json["id2label"].is_object()) return names;
   const Json& given = json["id2label"];

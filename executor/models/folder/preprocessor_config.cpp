@@ -4,7 +4,7 @@
 
 #include "profiles/error.h"
 #include "profiles/files.h"
-#include "profiles/json_nesting.h"
+#include "profiles/parse_json.h"
 
 namespace frostpipe {
 namespace {
@@ -16,8 +16,7 @@ nlohmann::json read_preprocessor(const std::filesystem::path& model_folder) {
   const std::filesystem::path path = model_folder / kPreprocessor;
   if (!std::filesystem::exists(path)) return nlohmann::json::object();
   const std::string text = read_text_file(path);
-  require_shallow_json(text, path.string());
-  nlohmann::json json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  nlohmann::json json = parse_json<nlohmann::json>(text, path.string());
   if (!json.is_object()) throw InvalidInput(path.string(), "must be a JSON object", "something else");
   return json;
 }

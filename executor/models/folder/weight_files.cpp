@@ -4,7 +4,7 @@
 
 #include "profiles/error.h"
 #include "profiles/files.h"
-#include "profiles/json_nesting.h"
+#include "profiles/parse_json.h"
 
 namespace frostpipe {
 namespace {
@@ -37,8 +37,7 @@ WeightFiles::WeightFiles(const std::filesystem::path& folder) : folder_(folder) 
     return;
   }
   const std::string text = read_text_file(index);
-  require_shallow_json(text, index.string());
-  const nlohmann::json json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const auto json = parse_json<nlohmann::json>(text, index.string());
   if (!json.is_object() || !json.contains("weight_map") || !json["weight_map"].is_object()) {
     throw InvalidInput(index.string() + ": weight_map", "must be a JSON object of file names by tensor",
                        json.is_object() ? "missing" : "something else");

@@ -49,16 +49,38 @@ TEST_F(SafetensorsTest, BrokenFilesAreNamedWithRuleAndValue) {
   EXPECT_THAT(error_of(write(tensor, "1234")),
               HasSubstr("tensor w: data_offsets must lie within the file's 4 data bytes"));
   EXPECT_THAT(error_of(write(tensor, "12345678", 1 << 20)), HasSubstr("header length must be at most"));
-  EXPECT_THAT(error_of(write("{\"w\":", "12345678")), HasSubstr("header must be a JSON object"));
+  EXPECT_THAT(error_of(write("{\"w\":", "12345678")), HasSubstr("header: line 1, column 6: is not valid JSON"));
+  EXPECT_THAT(error_of(write("[]", "12345678")), HasSubstr("header must be a JSON object, is array"));
   EXPECT_THAT(error_of(write(R"({"w":{"dtype":"F32","shape":[3],"data_offsets":[0,8]}})", "12345678")),
               HasSubstr("must have 12 bytes"));
-  EXPECT_THAT(error_of(write(R"({"w":{"shape":[3]}})", "")), HasSubstr("must have dtype, shape and data_offsets"));
+  EXPECT_THAT(error_of(write(R"({"w":{"shape":[3]}})", "")),
+              HasSubstr("tensor w: must have the field dtype, is missing"));
   EXPECT_THAT(error_of(folder_ / "nothing"), HasSubstr("nothing"));
   std::ofstream(folder_ / "empty");
   EXPECT_THAT(error_of(folder_ / "empty"), HasSubstr("an empty file"));
   EXPECT_EQ(error_of(file("model.safetensors", "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n")),
             "model.safetensors: must be the file itself, which `git lfs pull` in its folder fetches, is a Git LFS "
             "pointer to it");
+}
+
+TEST_F(SafetensorsTest, FieldsOfOtherTypesAreNamedInOurOwnWords) {
+  const auto refusal = [&](const std::string& dtype, const std::string& shape, const std::string& offsets) {
+    return error_of(write(R"({"w":{"dtype":)" + dtype + R"(,"shape":)" + shape + R"(,"data_offsets":)" + offsets + "}}",
+                          "12345678"));
+  };
+  const std::string whole = "must be a list of whole numbers";
+  using testing::HasSubstr;
+  EXPECT_THAT(refusal("7", "[2]", "[0,8]"), HasSubstr("tensor w: dtype: must be a string, is 7"));
+  EXPECT_THAT(refusal("\"F32\"", "2", "[0,8]"), HasSubstr("tensor w: shape: " + whole));
+  EXPECT_THAT(refusal("\"F32\"", "{\"a\":2}", "[0,8]"), HasSubstr("tensor w: shape: " + whole));
+  EXPECT_THAT(refusal("\"F32\"", "[-2]", "[0,8]"), HasSubstr("tensor w: shape: " + whole));
+  EXPECT_THAT(refusal("\"F32\"", "[2.5]", "[0,8]"), HasSubstr("tensor w: shape: " + whole));
+  EXPECT_THAT(refusal("\"F32\"", "[2]", "[null,8]"), HasSubstr("tensor w: data_offsets: " + whole));
+  EXPECT_THAT(refusal("\"F32\"", "[2]", "[0,18446744073709551615]"), HasSubstr("tensor w: data_offsets: " + whole));
+  // 4 * 2^62 * 2^62 is 2^126, whose last 64 bits are 0
+  EXPECT_THAT(refusal("\"F32\"", "[4611686018427387904,4611686018427387904]", "[0,0]"),
+              HasSubstr("tensor w: must have more than 2^64 bytes"));
+  EXPECT_THAT(error_of(write(R"({"w":null})", "")), HasSubstr("tensor w: must be an object of dtype"));
 }
 
 TEST_F(SafetensorsTest, WriterAndReaderAreInverse) {

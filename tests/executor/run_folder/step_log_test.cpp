@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <fstream>
 #include <limits>
@@ -55,6 +56,19 @@ TEST_F(StepLogTest, ATornLineCostsItsStepAlone) {
     EXPECT_TRUE(StepLog(folder_).write({record(3)}));
     EXPECT_THAT(StepLog(folder_).read(9), ElementsAre(record(0), record(1), record(3))) << size;
   }
+}
+
+// A pipe in its place would be waited for, and a link to an endless device would fill the memory.
+TEST_F(StepLogTest, WhatIsNoRegularFileIsNotRead) {
+  const std::filesystem::path path = folder_ / "steps.jsonl";
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  EXPECT_THAT(StepLog(folder_).read(9), testing::IsEmpty());
+  EXPECT_FALSE(StepLog(folder_).write({record(0)}));
+  std::filesystem::remove(path);
+  std::filesystem::create_symlink("/dev/zero", path);
+  EXPECT_THAT(StepLog(folder_).read(9), testing::IsEmpty());
+  StepLog(folder_ / "next").begin_with(folder_);
+  EXPECT_THAT(StepLog(folder_ / "next").read(9), testing::IsEmpty());
 }
 
 TEST_F(StepLogTest, LossesThatAreNoNumbersComeBack) {
