@@ -143,13 +143,14 @@ PublishedTable bloom_table(const std::string& folder) {
   const auto group = [](std::size_t& index) { return index++ % 2 == 0 ? "fitted on" : "judged on"; };
   for (const BloomRun& run : bloom_runs(std::filesystem::path(folder) / "runs.csv")) {
     const bool has_run = run.seconds > 0;
+    const double seconds = predicted_seconds(run);  // which also refuses what is no run
     if (has_run)
       table.rows.push_back({.group = group(timed),
                             .what = "time [s]",
                             .run = run.name,
                             .base = {},
                             .measured = run.seconds,
-                            .predicted = predicted_seconds(run),
+                            .predicted = seconds,
                             .note = run.note});
     if (has_run && run.memory_gib == 0) continue;
     memory.push_back({.group = has_run ? group(weighed) : "ran out of memory",

@@ -1,4 +1,6 @@
 #pragma once
+#include <cstdint>
+
 #include "profiles/units.h"
 
 namespace frostpipe {
@@ -7,6 +9,9 @@ constexpr double kHalfBytes = 2;  // fp16, bf16
 /// Gradient and weight in 16 bits; master weight and two moments in fp32; each read and written by an update.
 constexpr double kOptimizerBytesPerParameter = 30;
 constexpr Nanoseconds kMessageLatencyNs = 20'000;
+
+/// Stages times micro-batches that a published run may have: more is no run's, and would take long to simulate.
+constexpr std::int64_t kMostStagePasses = 1'000'000;
 
 /// A GPT as Megatron-LM trains it: fp16 with fp32 Adam, 1F1B (interleaved where virtual_stages > 1), all activations
 /// recomputed, tensor parallelism within a node of 8.

@@ -116,6 +116,8 @@ TEST(PredictIterationNs, RefusesWhatDoesNotDivide) {
   EXPECT_THROW(predict_iteration_ns(
                    {.hidden = 64, .heads = 1, .layers = 4, .data_parallel_size = 3, .global_batch_size = 4}, {}),
                InvalidInput);
+  EXPECT_THROW(predict_iteration_ns({.hidden = 64, .heads = 1, .layers = 4, .global_batch_size = 1'000'000'000}, {}),
+               InvalidInput);  // and what would take minutes to simulate
   EXPECT_THROW(predict_iteration_ns({.hidden = 0, .heads = 1, .layers = 4, .global_batch_size = 4}, {}), InvalidInput);
 }
 

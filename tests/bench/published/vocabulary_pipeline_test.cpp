@@ -64,6 +64,8 @@ TEST_F(VocabularyPipeline, NamesTheLineThatIsWrong) {
               HasSubstr("runs.csv:3: forward_us: must have a time for each"));
   EXPECT_THAT(message(equal() + moved("1500 1.5 1000 2000")), HasSubstr("\"1.5\""));
   EXPECT_THAT(message(equal() + moved("2500 1500 1000 2000")), HasSubstr("is 5 3 2 0"));
+  EXPECT_THAT(message("many,base,1000000000,1,1,1,8,1,1,4,2,1,60,1 1 1 1,1 1 1 1\n"),
+              HasSubstr("must be of at most 1000 layers and 1000000 ranks x micro-batches"));
   EXPECT_THAT(message(""), HasSubstr("must hold rows of the methods base and redis"));
 }
 
