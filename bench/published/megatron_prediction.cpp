@@ -13,11 +13,8 @@
 namespace frostpipe {
 namespace {
 
-constexpr double kHalfBytes = 2;  // fp16
-constexpr double kOptimizerBytesPerParameter =
-    30;  // gradient and weight in fp16; master weight and two moments in fp32, each read and written
 constexpr int kDevicesPerNode = 8;
-constexpr Nanoseconds kMessageLatencyNs = 20'000;
+constexpr int kTile = 64;  // of a matrix product on tensor cores, in columns
 
 class LayerTimes {
  public:
@@ -43,9 +40,12 @@ class LayerTimes {
   }
 
  private:
+  bool is_aligned() const { return run_.hidden % (kTile * run_.tensor_parallel_size) == 0; }
+
   double product(double rows, double inner, double columns) const {
     const double flops = 2 * rows * inner * columns;
-    const double by_flops = (flops + constants_.gemm_half_flops) / (constants_.peak_flops * constants_.gemm_efficiency);
+    const double efficiency = constants_.gemm_efficiency * (is_aligned() ? 1 : constants_.unaligned_efficiency);
+    const double by_flops = (flops + constants_.gemm_half_flops) / (constants_.peak_flops * efficiency);
     return std::max(by_flops, by_memory(kHalfBytes * (rows * inner + inner * columns + rows * columns)));
   }
 
@@ -92,15 +92,25 @@ void require_size(bool holds, const char* rule, int value) {
   if (!holds) throw InvalidInput("run", rule, std::to_string(value));
 }
 
+/// What is dealt out evenly to the stages.
+int units_of(const MegatronRun& run) { return run.layers + (run.embeddings_count_as_layers ? 2 : 0); }
+
 void check_run(const MegatronRun& run) {
   for (const int size :
        {run.hidden, run.heads, run.layers, run.tokens, run.vocabulary, run.tensor_parallel_size, run.data_parallel_size,
         run.pipeline_parallel_size, run.virtual_stages, run.global_batch_size, run.micro_batch_size})
     require_size(size >= 1, "must have sizes >= 1", size);
-  require_size(run.layers % (run.pipeline_parallel_size * run.virtual_stages) == 0,
-               "must have layers that divide by the stages", run.layers);
-  require_size(run.global_batch_size % (run.data_parallel_size * run.micro_batch_size) == 0,
-               "must have a batch that divides by replicas x micro-batch size", run.global_batch_size);
+  require_size(units_of(run) % (std::int64_t{run.pipeline_parallel_size} * run.virtual_stages) == 0,
+               "must have layers that divide by the stages, with its embeddings where they count", units_of(run));
+  require_size(!run.embeddings_count_as_layers || run.virtual_stages == 1,
+               "must have one stage per rank where embeddings count as layers", run.virtual_stages);
+  const std::int64_t samples = std::int64_t{run.data_parallel_size} * run.micro_batch_size;
+  require_size(run.global_batch_size % samples == 0, "must have a batch that divides by replicas x micro-batch size",
+               run.global_batch_size);
+  const std::int64_t stages = std::int64_t{run.pipeline_parallel_size} * run.virtual_stages;
+  require_size(stages <= kMostStagePasses && stages * (run.global_batch_size / samples) <= kMostStagePasses,
+               "must have at most a million stages x micro-batches, which a smaller batch gives",
+               run.global_batch_size);
 }
 
 }  // namespace
@@ -114,7 +124,8 @@ Nanoseconds predict_iteration_ns(const MegatronRun& run, const MegatronConstants
   check_run(run);
   const int p = run.pipeline_parallel_size, t = run.tensor_parallel_size, d = run.data_parallel_size,
             stages = p * run.virtual_stages;
-  const double layers = static_cast<double>(run.layers) / stages, h = run.hidden;
+  const double layers = static_cast<double>(units_of(run)) / stages, h = run.hidden;
+  const double end_layers = run.embeddings_count_as_layers ? layers - (p > 1 ? 1 : 2) : layers;  // of first and last
   const LayerTimes times(run, constants);
   const double launch = 1e-9 * static_cast<double>(constants.launch_ns), forward = times.forward_seconds();
   const double stage_forward = layers * std::max(forward, launch);
@@ -126,23 +137,28 @@ Nanoseconds predict_iteration_ns(const MegatronRun& run, const MegatronConstants
                waited = constants.waits_for_messages && p > 1 ? message : 0;
   const TransferCost transfer{.occupancy_ns = constants.waits_for_messages ? 0 : nanoseconds_of(message),
                               .latency_ns = kMessageLatencyNs};
-  StageTimes inner{.forward_ns = nanoseconds_of(stage_forward + waited),
-                   .backward_ns = nanoseconds_of(stage_backward + waited),
-                   .send_forward = transfer,
-                   .send_backward = transfer};
-  StageTimes last = inner;
+  const auto with_share = [&](double share) {
+    return StageTimes{.forward_ns = nanoseconds_of(share * stage_forward + waited),
+                      .backward_ns = nanoseconds_of(share * stage_backward + waited),
+                      .send_forward = transfer,
+                      .send_backward = transfer};
+  };
+  const StageTimes inner = with_share(1), first = with_share(end_layers / layers);
+  StageTimes last = first;
   last.forward_ns += nanoseconds_of(times.head_seconds());
   last.backward_ns += nanoseconds_of(2 * times.head_seconds());
 
-  const double parameters = run.layers * 12.0 * h * h / (p * t),
+  const double parameters = run.virtual_stages * end_layers * 12.0 * h * h / t,
                embedding = static_cast<double>(run.vocabulary) * h / t;
   const double largest = parameters + embedding;  // on the first and on the last pipeline rank
   const Nanoseconds update = nanoseconds_of(times.by_memory(kOptimizerBytesPerParameter * largest));
   const double ring_speed =
       t * d <= kDevicesPerNode ? constants.nvlink_bytes_per_second : constants.network_bytes_per_second / t;
-  const Nanoseconds reduction = d < 2 ? 0 : nanoseconds_of(2.0 * (d - 1) / d * kHalfBytes * largest / ring_speed);
+  const Nanoseconds reduction =
+      d < 2 ? 0 : nanoseconds_of(2.0 * (d - 1) / d * run.gradient_bytes * largest / ring_speed);
 
   std::vector<std::vector<StageTimes>> table(stages, {inner});
+  table.front() = {first};
   table.back() = {last};
   const ScheduleShape shape{.pipeline_parallel_size = p,
                             .num_micro_batches = run.global_batch_size / (d * run.micro_batch_size),

@@ -1,7 +1,17 @@
 #pragma once
+#include <cstdint>
+
 #include "profiles/units.h"
 
 namespace frostpipe {
+
+constexpr double kHalfBytes = 2;  // fp16, bf16
+/// Gradient and weight in 16 bits; master weight and two moments in fp32; each read and written by an update.
+constexpr double kOptimizerBytesPerParameter = 30;
+constexpr Nanoseconds kMessageLatencyNs = 20'000;
+
+/// Stages times micro-batches that a published run may have: more is no run's, and would take long to simulate.
+constexpr std::int64_t kMostStagePasses = 1'000'000;
 
 /// A GPT as Megatron-LM trains it: fp16 with fp32 Adam, 1F1B (interleaved where virtual_stages > 1), all activations
 /// recomputed, tensor parallelism within a node of 8.
@@ -11,6 +21,9 @@ struct MegatronRun {
   int global_batch_size = 1, micro_batch_size = 1;
   /// Between nodes each of the t tensor ranks sends 1 / t of an activation, which is gathered on arrival.
   bool scatter_gather = false;
+  /// The embedding and the head each take the place of a layer on their rank: layers + 2 divide by the ranks.
+  bool embeddings_count_as_layers = false;
+  double gradient_bytes = 2;  // of a parameter, as replicas reduce it
 };
 
 /// The device and what is fitted to measured runs: one constant for each named term.
@@ -22,6 +35,7 @@ struct MegatronConstants {
   double gemm_efficiency = 0.836;   // of a large matrix product; attention's products reach half of it
   double gemm_half_flops = 2.43e9;  // a product of this size reaches half of that
   double memory_efficiency = 0.9;
+  double unaligned_efficiency = 1;  // of products where hidden / t is no multiple of 64, beside the others
   Nanoseconds launch_ns =
       996'000;  // one layer's forward never takes less: kernels are launched one by one; its backward 1.6 times that
   double nvlink_bytes_per_second = 416e9;   // of the ring

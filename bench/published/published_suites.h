@@ -22,6 +22,14 @@ PublishedTable ppipe_table(const std::string& folder);
 /// machines cannot be made of the recorded capacities do not count and say why.
 PublishedTable helix_table(const std::string& folder);
 
+/// 1F1B on 8 A100s (Vocabulary Parallelism): iterations from the measured times of each rank, with equal layers and
+/// with layers moved off the last one; and what the planner gains over equal layers. FOLDER holds `runs.csv`.
+PublishedTable vocabulary_pipeline_table(const std::string& folder);
+
+/// The search for BLOOM's layout on up to 384 A100s: iteration times and memory. FOLDER holds `runs.csv`. Every second
+/// row is of the group that the constants were fitted on, the others judge them.
+PublishedTable bloom_table(const std::string& folder);
+
 /// Table 1 of Narayanan et al. 2021: Megatron on up to 3,072 A100s; needs no files.
 PublishedTable megatron_table();
 
@@ -36,6 +44,23 @@ PublishedTable pipetransformer_paper_table();
 
 /// Narayanan et al. 2021 (ICML): PipeDream-2BW against flushing and against tensor parallelism; needs no files.
 PublishedTable pipedream_2bw_table();
+
+/// The suites of published files, by name.
+struct FolderSuite {
+  const char *name, *meaning;
+  PublishedTable (*table)(const std::string& folder);
+};
+inline constexpr FolderSuite kFolderSuites[] = {
+    {"sailor", "the simulator against published training runs on GH200 and mixed GPUs", sailor_table},
+    {"vtrain", "against published runs of Megatron on A100s", vtrain_table},
+    {"ppipe", "the plans of PPipe's artifact made again, optimum and time, and simulated", ppipe_table},
+    {"helix", "the simulator of generated text against Helix's runs on mixed GPUs (its results, Azure's trace)",
+     helix_table},
+    {"vocabulary-pipeline", "against 1F1B on 8 A100s, rank by rank, with equal layers and with layers moved",
+     vocabulary_pipeline_table},
+    {"bloom", "against the search for BLOOM's layout on A100s: tensor, pipeline and data parallelism, time and memory",
+     bloom_table},
+};
 
 /// The suites that need no files, by name.
 struct FilelessSuite {

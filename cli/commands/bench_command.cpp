@@ -105,16 +105,8 @@ std::string list_text() {
   text +=
       "mtrain: nets with batch norm on unequal devices, operator by operator: plan, bound and baselines; needs no "
       "files\n";
-  text +=
-      "sailor: the simulator against published training runs on GH200 and mixed GPUs; needs --data FOLDER with their "
-      "files\n";
-  text += "vtrain: against published runs of Megatron on A100s; needs --data FOLDER\n";
-  text +=
-      "ppipe: the plans of PPipe's artifact made again, optimum and time, and simulated; needs --data FOLDER with its "
-      "tables\n";
-  text +=
-      "helix: the simulator of generated text against Helix's runs on mixed GPUs; needs --data FOLDER with its results "
-      "and Azure's trace\n";
+  for (const FolderSuite& one : kFolderSuites)
+    text += fmt::format("{}: {}; needs --data FOLDER with the files\n", one.name, one.meaning);
   for (const FilelessSuite& one : kFilelessSuites) text += fmt::format("{}: {}\n", one.name, one.meaning);
   return text;
 }
@@ -124,13 +116,11 @@ std::optional<std::string> published_suite_text(const BenchOptions& options) {
   for (const FilelessSuite& one : kFilelessSuites) {
     if (options.suite == one.name) return published_text(one.table(), options.format);
   }
-  constexpr std::pair<const char*, PublishedTable (*)(const std::string&)> kOfFiles[] = {
-      {"sailor", sailor_table}, {"vtrain", vtrain_table}, {"ppipe", ppipe_table}, {"helix", helix_table}};
-  for (const auto& [name, table] : kOfFiles) {
-    if (options.suite != name) continue;
+  for (const FolderSuite& one : kFolderSuites) {
+    if (options.suite != one.name) continue;
     if (options.data.empty())
       throw UsageError(fmt::format("bench {}: needs --data FOLDER with the published files", options.suite));
-    return published_text(table(options.data), options.format);
+    return published_text(one.table(options.data), options.format);
   }
   if (options.suite == "mtrain") {
     if (options.format == "csv" || options.format == "html")
@@ -164,8 +154,9 @@ Command add_bench_command(CLI::App& app) {
   const auto options = std::make_shared<BenchOptions>();
   CLI::App* command = app.add_subcommand("bench", "Train in many ways and compare them in one table");
   command->add_flag("--list", options->list, "Name the suites and what they run");
-  std::vector<std::string> suites = {"pipetransformer", "rehearsal", "planners", "mtrain",
-                                     "sailor",          "vtrain",    "ppipe",    "helix"};
+  std::vector<std::string> suites = {"pipetransformer", "rehearsal", "planners", "mtrain"}, of_files;
+  for (const FolderSuite& one : kFolderSuites) of_files.push_back(one.name);
+  suites.insert(suites.end(), of_files.begin(), of_files.end());
   for (const FilelessSuite& one : kFilelessSuites) suites.push_back(one.name);
   command->add_option("SUITE", options->suite, fmt::format("{}", fmt::join(suites, ", ")))
       ->check(CLI::IsMember(suites).description(""))
@@ -191,8 +182,9 @@ Command add_bench_command(CLI::App& app) {
   command->add_flag("--full", options->full, "Three seeds, and the other freeze speeds");
   command->add_option("--only", options->only, "Some configurations, separated by commas")->type_name("NAMES");
   command
-      ->add_option("--data", options->data,
-                   "sailor, vtrain, ppipe, helix: the published files; planners: PipeDream's and Piper's profiles")
+      ->add_option(
+          "--data", options->data,
+          fmt::format("{}: the published files; planners: PipeDream's and Piper's profiles", fmt::join(of_files, ", ")))
       ->type_name("FOLDER");
   add_format_option(*command, options->format, {"text", "json", "csv", "html"});
   command->footer(

@@ -107,6 +107,9 @@ class PublishedBenchTest(CliTest):
         self.assert_refused("bench", "sailor", code=2, says="--data FOLDER")
         self.assert_refused("bench", "sailor", "--data", "nowhere", code=1, says="llm_info.json")
         self.assert_refused("bench", "vtrain", "--data", "nowhere", code=1, says="ground_truth_multi.csv")
+        for suite in ("vocabulary-pipeline", "bloom"):
+            self.assert_refused("bench", suite, code=2, says="--data FOLDER")
+            self.assert_refused("bench", suite, "--data", "nowhere", code=1, says="runs.csv")
 
     def test_vtrain_names_the_line_that_is_wrong(self):
         header = ("Parameters (billion),# GPUs,global batch,micro batch,hidden size,attention heads,# layers,"

@@ -53,6 +53,41 @@ TEST(PredictIterationNs, PipelinesHaveTheirBubble) {
   EXPECT_LE(interleaved, 4 * stage + stage / 2 + 20 * 20'000);
 }
 
+TEST(PredictIterationNs, EmbeddingsTakeTheirLayersPlaces) {
+  // 10 layers on 3 ranks are 3, 4 and 3: the middle rank works throughout, between the first one's forward and
+  // backward.
+  MegatronRun run{.hidden = 64,
+                  .heads = 1,
+                  .layers = 10,
+                  .tokens = 16,
+                  .pipeline_parallel_size = 3,
+                  .global_batch_size = 20,
+                  .embeddings_count_as_layers = true};
+  const Nanoseconds ends = 3 * 3'600'000, middle = 20 * 4 * 3'600'000;
+  EXPECT_GE(predict_iteration_ns(run, launches_alone()), ends + middle);
+  EXPECT_LE(predict_iteration_ns(run, launches_alone()), ends + middle + ends);
+  run.pipeline_parallel_size = 1;
+  EXPECT_EQ(predict_iteration_ns(run, launches_alone()), 20 * 10 * 3'600'000LL);
+  run.layers = 8;
+  run.virtual_stages = 2;
+  EXPECT_THROW(predict_iteration_ns(run, launches_alone()), InvalidInput);
+}
+
+TEST(PredictIterationNs, ProductsOfUnalignedWidthsTakeLonger) {
+  MegatronConstants constants = launches_alone();
+  constants.launch_ns = 0;
+  constants.peak_flops = 1e12;
+  const auto time = [&](int hidden) {
+    return predict_iteration_ns(
+        {.hidden = hidden, .heads = 1, .layers = 1, .tokens = 1, .vocabulary = 64, .global_batch_size = 1}, constants);
+  };
+  const Nanoseconds aligned = time(6400), unaligned = time(6401);
+  constants.unaligned_efficiency = 0.5;
+  EXPECT_EQ(time(6400), aligned);
+  EXPECT_NEAR(static_cast<double>(time(6401)), 2.0 * static_cast<double>(unaligned),
+              1e-3 * static_cast<double>(aligned));
+}
+
 TEST(PredictIterationNs, ReplicasReduceOverTheNetworkAndTensorRanksOverTheNode) {
   MegatronConstants constants = launches_alone();
   constants.network_bytes_per_second = 1e9;
@@ -65,6 +100,9 @@ TEST(PredictIterationNs, ReplicasReduceOverTheNetworkAndTensorRanksOverTheNode) 
                   .global_batch_size = 48};
   const double bytes = 2.0 * (4 * 12.0 * 64 * 64 + 100 * 64);
   EXPECT_NEAR(static_cast<double>(predict_iteration_ns(run, constants)), 3 * 4 * 3'600'000 + 2.0 * 15 / 16 * bytes, 2);
+  run.gradient_bytes = 4;
+  EXPECT_NEAR(static_cast<double>(predict_iteration_ns(run, constants)), 3 * 4 * 3'600'000 + 2 * 2.0 * 15 / 16 * bytes,
+              2);
   constants.ring_step_ns = 1000'000;  // 2 rings forward; the launch floor hides what is below it
   run = {.hidden = 64, .heads = 2, .layers = 1, .tokens = 16, .tensor_parallel_size = 2, .global_batch_size = 1};
   EXPECT_EQ(predict_iteration_ns(run, constants),
@@ -78,6 +116,8 @@ TEST(PredictIterationNs, RefusesWhatDoesNotDivide) {
   EXPECT_THROW(predict_iteration_ns(
                    {.hidden = 64, .heads = 1, .layers = 4, .data_parallel_size = 3, .global_batch_size = 4}, {}),
                InvalidInput);
+  EXPECT_THROW(predict_iteration_ns({.hidden = 64, .heads = 1, .layers = 4, .global_batch_size = 1'000'000'000}, {}),
+               InvalidInput);  // and what would take minutes to simulate
   EXPECT_THROW(predict_iteration_ns({.hidden = 0, .heads = 1, .layers = 4, .global_batch_size = 4}, {}), InvalidInput);
 }
 
