@@ -137,6 +137,7 @@ int main(int argc, char** argv) {
   std::set_terminate(end_with_a_sentence);
   try {
     make_most_of_limits();
+    require_stack(process_limits());
     hand_over_to_executor(argc, argv);
     const int exit_code = run(argc, argv);
     // A result that could not be written (full disk, closed pipe) is no result.

@@ -19,17 +19,23 @@ endforeach()
 foreach(folder lib/${CMAKE_LIBRARY_ARCHITECTURE} lib64 lib)
   list(APPEND system_folders /${folder} /usr/${folder})
 endforeach()
-set_target_properties(frostpipe PROPERTIES
+# An empty entry of an RPATH is the folder where a program is started, where a stranger's library may lie, and CMake
+# makes room with empty ones in what it will give another RPATH at installation. So it gives none: the tool has the
+# installed one's RPATH from the start.
+set_target_properties(frostpipe PROPERTIES BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH_USE_LINK_PATH ON
                       INSTALL_RPATH "$ORIGIN/../lib/frostpipe;${system_folders};$ORIGIN/../lib/frostpipe/gcc")
 install(TARGETS frostpipe RUNTIME DESTINATION bin)
-if(TARGET frostpipe-executor)
-  set_target_properties(frostpipe-executor PROPERTIES INSTALL_RPATH "$ORIGIN")
-  install(TARGETS frostpipe-executor RUNTIME DESTINATION lib/frostpipe)
-endif()
-if(TARGET frostpipe_cuda)
-  set_target_properties(frostpipe_cuda PROPERTIES INSTALL_RPATH "")
-  install(TARGETS frostpipe_cuda LIBRARY DESTINATION lib/frostpipe)
-endif()
+# What finds this machine's LibTorch by its RPATH is installed as a file, whose RPATH is then replaced.
+function(frostpipe_install_beside_libraries target)  # and OPTIONAL, where it need not have been built
+  install(PROGRAMS $<TARGET_FILE:${target}> DESTINATION lib/frostpipe ${ARGN})
+  set(file "\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/lib/frostpipe/$<TARGET_FILE_NAME:${target}>")
+  install(CODE "if(EXISTS \"${file}\")\n  file(RPATH_SET FILE \"${file}\" NEW_RPATH \"\\\$ORIGIN\")\nendif()")
+endfunction()
+foreach(target frostpipe-executor frostpipe_cuda)
+  if(TARGET ${target})
+    frostpipe_install_beside_libraries(${target})
+  endif()
+endforeach()
 install(FILES README.md LICENSE CHANGELOG.md DESTINATION share/doc/frostpipe)
 install(DIRECTORY docs DESTINATION share/doc/frostpipe)
 # Of libraries that are headers alone, for their licences.

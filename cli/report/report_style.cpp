@@ -42,7 +42,7 @@ p { margin: 0 0 10px; }
 table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; font-size: .89rem; }
 th { text-align: right; font-weight: 500; color: var(--muted); padding: 4px 7px; vertical-align: bottom;
   font-size: .82rem;
-  white-space: nowrap; border-bottom: 1px solid var(--line); line-height: 1.3; }
+  border-bottom: 1px solid var(--line); line-height: 1.3; }
 td { text-align: right; padding: 6px 7px; border-bottom: 1px solid var(--line); white-space: nowrap; }
 tbody tr:last-child td { border-bottom: 0; }
 th.l, td.l { text-align: left; }

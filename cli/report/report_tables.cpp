@@ -58,24 +58,32 @@ Nanoseconds longest_iteration(const Comparison& comparison) {
 
 std::string transformation_cell(const PhaseSummary& phase) {
   if (phase.predicted_transformation_ns <= 0 && phase.transformation_ns <= 0) return "–";
-  return fmt::format("{} <small>/ {}</small>", milliseconds_or_dash(phase.predicted_transformation_ns),
+  return fmt::format("{} <small>/\u00a0{}</small>", milliseconds_or_dash(phase.predicted_transformation_ns),
                      milliseconds_or_dash(phase.transformation_ns));
+}
+
+/// A value whose unit stands on its line, where a cell's text takes several.
+std::string with_its_unit(std::string text) {
+  if (const auto space = text.rfind(' '); space != std::string::npos) text.replace(space, 1, "\u00a0");
+  return text;
 }
 
 /// The error, and below it the term that is off.
 std::string error_cell(const PhaseSummary& phase) {
-  const std::string error = prediction_error_percent(phase.predicted_iteration_ns, phase.measured_iteration_ns);
+  const std::string error =
+      with_its_unit(prediction_error_percent(phase.predicted_iteration_ns, phase.measured_iteration_ns));
   if (error.empty()) return "–";
   const std::string term = term_that_is_off(phase);
-  return term.empty() ? error : fmt::format("{}<br><small>{}</small>", error, escape_html(term));
+  return term.empty() ? error : fmt::format("{}<br><small>{}</small>", error, escape_html(with_its_unit(term)));
 }
 
-/// Samples found in the cache: at the boundary, and at an earlier one.
+/// Samples found in the cache: at the boundary, and at an earlier one. As in all brief cells, a line ends between the
+/// two numbers only.
 std::string cache_cell(const PhaseSummary& phase) {
   if (!phase.cache) return "–";
-  const std::string hits = fmt::format("{:.0f} %", 100 * phase.cache_hit_fraction);
+  const std::string hits = fmt::format("{:.0f}\u00a0%", 100 * phase.cache_hit_fraction);
   return phase.cache_base_fraction > 0
-             ? fmt::format("{} <small>+ {:.0f} %</small>", hits, 100 * phase.cache_base_fraction)
+             ? fmt::format("{} <small>+\u00a0{:.0f}\u00a0%</small>", hits, 100 * phase.cache_base_fraction)
              : hits;
 }
 
@@ -172,14 +180,14 @@ std::string phases_table(const Comparison& comparison) {
                    {"from<br>step", "from step", ""},
                    {"steps", "steps", ""},
                    {"frozen<br>blocks", "frozen blocks", ""},
-                   {"cache<br><small>hits + earlier</small>", "cache, hits + earlier", ""},
+                   {"cache<br><small>hits + earlier</small>", "cache, hits + earlier", "brief"},
                    {shape_heading(comparison.runs, " × "), shape_heading(comparison.runs, " × "), "l brief"},
                    {"predicted<br><small>ms</small>", "predicted, ms", ""},
                    {"measured<br><small>ms, median</small>", "measured, ms, median", "strong"},
                    {"error", "error", "brief"},
-                   {"measured 10–90 %,<br>predicted ○", "measured 10–90 %, predicted ○", "l"},
+                   {"measured 10–90\u00a0%,<br>predicted ○", "measured 10–90 %, predicted ○", "l"},
                    {"samples/s", "samples/s", ""},
-                   {"change<br><small>ms, pred. / meas.</small>", "change into it, ms, pred. / meas.", ""}});
+                   {"change<br><small>ms, pred. / meas.</small>", "change into it, ms, pred. / meas.", "brief"}});
   const Nanoseconds scale_ns = longest_iteration(comparison);
   const std::size_t n = comparison.runs.size();
   for (std::size_t i = 0; i < n; ++i) {

@@ -235,6 +235,33 @@ class CompareAndReportTest(CliTest):
         self.assertEqual(len(re.findall(r"<td", html)), len(re.findall(r'<td class="[^"]*" data-label="[^"]+">', html)))
         self.assertIn('data-label="measured, ms, median"', html)
 
+    def test_table_of_phases_fits_a_page_1400_pixels_wide(self):
+        """A card has 1114 pixels for it. Oracle: what may not be broken, with 8.5 pixels for a character (7.5 in a
+        header), 14 around a cell and 100 for a bar; a browser says 1114."""
+        self.run_tool("compare", *self.make_runs(), "-o", "summary.json")
+        def change(summary):
+            for phase in (phase for run in summary["runs"].values() for phase in run["phases"]):
+                phase.update(predicted_transformation_ns=1_234_500_000, transformation_ns=1_678_900_000, cache=True,
+                             cache_hit_fraction=0.55, cache_base_fraction=0.45, samples_per_second=12345,
+                             measured_iteration_ns=1 + phase["predicted_iteration_ns"] * 13 // 10)
+        self.edit("summary.json", change)
+        self.run_tool("report", "summary.json", "-o", "report.html")
+        html = (self.folder / "report.html").read_text()
+        headers_wrap = "nowrap" not in re.search(r"\nth {(.*?)}", html, re.DOTALL)[1]
+        table = html[html.index("Prediction and measurement"):].split("</table>")[0]
+
+        def width(cell, wraps, of_a_character, at_least=0):
+            parts = re.sub("<(?!br)[^>]*>", "", re.sub("<title>.*?</title>", "", cell)).split("<br>")
+            words = [word for part in parts for word in (part.split(" ") if wraps else [part])]
+            return 14 + max(of_a_character * max(map(len, words)), 100 * ("<svg" in cell), at_least)
+        widths = [width(header, headers_wrap, 7.5) for header in re.findall("<th [^>]*>(.*?)</th>", table)]
+        for row in re.findall("<tr>(<td.*?)</tr>", table):
+            cells = re.findall('<td class="([^"]*)"[^>]*>(.*?)</td>', row)
+            widths = [max(so_far, width(cell, "brief" in classes or "wrap" in classes, 8.5,
+                                         18 * 8.5 if classes == "l brief" else 0))
+                      for so_far, (classes, cell) in zip(widths, cells, strict=True)]
+        self.assertLessEqual(sum(widths), 1114, widths)
+
     def test_chart_of_accuracies_fits_a_page_400_pixels_wide(self):
         """Of which margins leave 346: the line at zero is in the middle, and every label is whole."""
         self.run_tool("compare", *self.make_runs(), "-o", "summary.json")

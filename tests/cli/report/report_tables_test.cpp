@@ -46,7 +46,7 @@ TEST(RunsTable, GivesSpeedupsOverTheOthers) {
 TEST(PhasesTable, HasARowForEveryPhase) {
   const std::string html = phases_table(test::hostile_comparison());
   EXPECT_EQ(test::count_of("<tr>", html), 1 + 4);
-  EXPECT_THAT(html, HasSubstr(">+4.0 %")) << "26 against 25 ms";
+  EXPECT_THAT(html, HasSubstr(">+4.0\u00a0%")) << "26 against 25 ms";
   EXPECT_THAT(html, HasSubstr("2 × 1, 4 micro-batches, 1F1B<br><small>layers [0,3) [3,6), 0 tokens</small>"));
   // The scale is 50 ms for 110 pixels from 4 on: the median of 25 ms lies at 59, its line begins a pixel before.
   EXPECT_THAT(html, HasSubstr("x=\"58\" y=\"1\" width=\"2\""));

@@ -3,7 +3,10 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <pthread.h>
 #include <sys/resource.h>
+
+#include <thread>
 
 #include "profiles/error.h"
 #include "profiles/files.h"
@@ -64,6 +67,34 @@ TEST_F(ProcessLimitsTest, DescriptorsRiseToWhatTheSystemAllows) {
     setrlimit(RLIMIT_NOFILE, &low);
     make_most_of_limits();
     return process_limits().descriptors == 300;
+  }));
+}
+
+TEST_F(ProcessLimitsTest, ASmallStackIsRefusedWithWhatIsNeeded) {
+  EXPECT_NO_THROW(require_stack({}));
+  EXPECT_NO_THROW(require_stack({.stack = 1 << 20}));
+  try {
+    require_stack({.stack = 64 << 10});
+    FAIL();
+  } catch (const InvalidInput& error) {
+    EXPECT_STREQ(error.what(),
+                 "limit of the stack (ulimit -s): must be at least 1024 KiB (usual are 8192 KiB), is 64.0 KiB");
+  }
+}
+
+TEST_F(ProcessLimitsTest, StacksRiseToTheUsualSizeInThisThreadAndInThoseThatItStarts) {
+  EXPECT_TRUE(holds_in_a_child([] {
+    const rlimit low{64 << 10, 32 << 20};
+    setrlimit(RLIMIT_STACK, &low);
+    make_most_of_limits();
+    std::size_t of_thread = 0;
+    std::thread([&] {
+      pthread_attr_t attributes;
+      pthread_getattr_np(pthread_self(), &attributes);
+      pthread_attr_getstacksize(&attributes, &of_thread);
+      pthread_attr_destroy(&attributes);
+    }).join();
+    return process_limits().stack == 8 << 20 && of_thread == 8 << 20;
   }));
 }
 
