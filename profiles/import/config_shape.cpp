@@ -14,6 +14,23 @@
 namespace frostpipe {
 namespace {
 
+constexpr int kMostBlocks = 4096, kMostVocabulary = 1 << 26;
+
+/// What an estimate multiplies stays within 64 bits, and within what a profile may hold.
+void require_possible(const TransformerShape& shape, std::string_view source) {
+  const auto require = [&](std::string_view what, double value, double most) {
+    if (value > most)
+      throw InvalidInput(std::string(source), fmt::format("{} must be at most {:g}", what, most),
+                         fmt::format("{:g}", value));
+  };
+  const double tokens = shape.tokens, hidden = shape.hidden, widest = std::max(shape.intermediate, shape.hidden);
+  require("the embeddings' parameters", static_cast<double>(shape.embedding_parameters), 1e13);
+  require("a layer's parameters", hidden * std::max(4 * hidden, 2 * widest), 1e13);
+  require("heads x tokens^2, the values of attention's probabilities in a layer,", shape.heads * tokens * tokens, 1e13);
+  require("tokens x the widest of a layer", tokens * widest, 1e13);
+  require("tokens x outputs", tokens * static_cast<double>(shape.outputs), 1e13);
+}
+
 class Config {
  public:
   Config(const foreign::Value& root, int tokens) : root_(root), tokens_(tokens) {}
@@ -27,9 +44,12 @@ class Config {
   }
 
  private:
-  int positive(std::string_view name) const {
+  /// The default is more than any size of a layer that there is.
+  int positive(std::string_view name, int most = 1 << 20) const {
     const foreign::Value value = root_[name];
     if (value.integer() < 1) throw InvalidInput(value.place(), "must be >= 1", std::to_string(value.integer()));
+    if (value.integer() > most)
+      throw InvalidInput(value.place(), fmt::format("must be <= {}", most), std::to_string(value.integer()));
     return value.integer();
   }
   int labels(int otherwise) const {
@@ -45,9 +65,9 @@ class Config {
   TransformerShape bert() const {
     const int h = positive("hidden_size"), longest = positive("max_position_embeddings"),
               tokens = tokens_up_to(longest, "max_position_embeddings");
-    const std::int64_t vocabulary = positive("vocab_size");
+    const std::int64_t vocabulary = positive("vocab_size", kMostVocabulary);
     return {.name = "bert",
-            .blocks = positive("num_hidden_layers"),
+            .blocks = positive("num_hidden_layers", kMostBlocks),
             .hidden = h,
             .intermediate = positive("intermediate_size"),
             .heads = positive("num_attention_heads"),
@@ -59,17 +79,18 @@ class Config {
   }
 
   TransformerShape vit() const {
-    const int h = positive("hidden_size"), patch = positive("patch_size"), side = positive("image_size") / patch;
+    const int h = positive("hidden_size"), patch = positive("patch_size"),
+              side = positive("image_size", 1 << 15) / patch;
     if (side < 1)
       throw InvalidInput(root_["image_size"].place(), "must be at least patch_size",
                          std::to_string(root_["image_size"].integer()));
-    const std::int64_t pixels = std::int64_t{patch} * patch * positive("num_channels");
+    const std::int64_t pixels = std::int64_t{patch} * patch * positive("num_channels", 1 << 10);
     const int tokens = side * side + 1;
     if (tokens_ > 0 && tokens_ != tokens)
       throw InvalidInput("--tokens", fmt::format("must be {} (patches and class token)", tokens),
                          std::to_string(tokens_));
     return {.name = "vit",
-            .blocks = positive("num_hidden_layers"),
+            .blocks = positive("num_hidden_layers", kMostBlocks),
             .hidden = h,
             .intermediate = positive("intermediate_size"),
             .heads = positive("num_attention_heads"),
@@ -81,10 +102,10 @@ class Config {
 
   TransformerShape gpt2() const {
     const int h = positive("n_embd"), longest = positive("n_positions"), tokens = tokens_up_to(longest, "n_positions"),
-              vocabulary = positive("vocab_size");
+              vocabulary = positive("vocab_size", kMostVocabulary);
     const bool has_inner = root_.has("n_inner") && root_["n_inner"].is_number();
     return {.name = "gpt2",
-            .blocks = positive("n_layer"),
+            .blocks = positive("n_layer", kMostBlocks),
             .hidden = h,
             .intermediate = has_inner ? positive("n_inner") : 4 * h,
             .heads = positive("n_head"),
@@ -105,7 +126,9 @@ class Config {
 TransformerShape shape_from_config(std::string_view json, std::string_view source, int tokens) {
   const foreign::File file(json, source);
   const foreign::Value root = file.root();
-  return Config(root, tokens).shape();
+  const TransformerShape shape = Config(root, tokens).shape();
+  require_possible(shape, source);
+  return shape;
 }
 
 TransformerShape find_shape(const std::string& name_or_file, int tokens) {

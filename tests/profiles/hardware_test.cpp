@@ -53,6 +53,22 @@ double forward_flops(const TransformerShape& shape) {
   return flops;
 }
 
+// Such a profile would take gigabytes, and its products leave 64 bits.
+TEST(ShapeFromConfig, RefusesSizesThatNoModelHas) {
+  const auto refusal = [](std::string from, const std::string& field, const std::string& value) {
+    const auto begin = from.find("\"" + field + "\": ");
+    from.replace(begin, from.find_first_of(",}", begin) - begin, "\"" + field + "\": " + value);
+    return hardware_error([&] { shape_from_config(from, "config.json", 0); });
+  };
+  EXPECT_EQ(refusal(kBertLarge, "num_hidden_layers", "2147483647"),
+            "config.json: num_hidden_layers: must be <= 4096, is 2147483647");
+  EXPECT_EQ(refusal(kBertLarge, "hidden_size", "2000000"), "config.json: hidden_size: must be <= 1048576, is 2000000");
+  EXPECT_THAT(refusal(kBertLarge, "max_position_embeddings", "1048576"), HasSubstr("heads x tokens^2"));
+  EXPECT_THAT(refusal(kViTBase, "image_size", "32768"), HasSubstr("heads x tokens^2"));
+  EXPECT_THAT(refusal(kGpt2, "vocab_size", "100000000"), HasSubstr("vocab_size: must be <= 67108864"));
+  EXPECT_THAT(refusal(kGpt2, "n_embd", "1048576"), HasSubstr("parameters must be at most 1e+13"));
+}
+
 TEST(ShapeFromConfig, GivesTheKnownShapes) {
   for (const auto& [config, tokens, known] :
        {std::tuple{kViTBase, 0, known_shapes()[0]}, std::tuple{kBertLarge, 384, known_shapes()[1]}}) {
@@ -77,7 +93,7 @@ TEST(ShapeFromConfig, NamesTheFieldThatIsWrong) {
   EXPECT_THAT(hardware_error([] { shape_from_config(R"({"model_type": "gpt2"})", "config.json", 0); }),
               HasSubstr("n_embd"));
   EXPECT_THAT(hardware_error([] { shape_from_config(kGpt2, "config.json", 2048); }), HasSubstr("must be at most 1024"));
-  EXPECT_THAT(hardware_error([] { shape_from_config("{", "config.json", 0); }), HasSubstr("must be JSON"));
+  EXPECT_THAT(hardware_error([] { shape_from_config("{", "config.json", 0); }), HasSubstr("is not valid JSON"));
 }
 
 TEST(Hardware, IsFoundByNameInAnyCaseAndSaysWhereItsFiguresComeFrom) {
