@@ -1,7 +1,10 @@
 #include "profiles/estimate.h"
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
+
+#include "profiles/slice_lengths.h"
 
 namespace frostpipe {
 namespace {
@@ -18,6 +21,12 @@ struct LayerWork {
   int output_sums = 0, input_gradient_sums = 0, token_sums = 0;
 };
 
+/// Tokens of a sample that a pass computes: all of it, or a slice after `context` others.
+struct Span {
+  int tokens = 0;
+  int context = 0;
+};
+
 constexpr Bytes kValueBytes = 4;  // float32
 
 class Estimator {
@@ -28,7 +37,8 @@ class Estimator {
   }
 
   Estimate run() {
-    profile_.model = {.name = shape_.name, .hidden_size = shape_.hidden, .layers = {}, .edges = {}};
+    profile_.model = {
+        .name = shape_.name, .hidden_size = shape_.hidden, .layers = {}, .edges = {}, .is_causal = shape_.is_causal};
     profile_.machine = "an estimate from counted operations, not a measurement";
     add_embedding();
     for (int block = 0; block < shape_.blocks; ++block) add_block(block);
@@ -43,24 +53,41 @@ class Estimator {
   }
 
  private:
-  double activation_values() const { return static_cast<double>(shape_.tokens) * shape_.hidden; }
+  double activation_values(const Span& span) const { return static_cast<double>(span.tokens) * shape_.hidden; }
+
+  /// In ascending order: of a causal model its token slices, and a whole sample.
+  std::vector<Span> spans() const {
+    std::vector<Span> spans;
+    if (shape_.is_causal)
+      for (const int length : slice_lengths(shape_.tokens))
+        for (const int context : {0, shape_.tokens / 2}) spans.push_back({length, context});
+    spans.push_back({shape_.tokens});
+    return spans;
+  }
+
+  /// Pairs of a query and a key that it looks at.
+  double attended(const Span& span) const {
+    const double l = span.tokens, c = span.context;
+    return shape_.is_causal ? l * c + l * (l + 1) / 2 : l * l;
+  }
 
   void add_embedding() {
-    const double values = activation_values();
     add({.name = "embedding",
          .kind = LayerKind::embedding,
          .parameter_count = shape_.embedding_parameters,
          .whole_parameter_count = shape_.embedding_parameters - shape_.vocabulary * shape_.hidden},
-        {.is_shared = false,
-         .flops = shape_.embedding_flops,
-         .output_values = values,
-         .kept_values = values,
-         .split_values = values,
-         .output_sums = shape_.vocabulary > 0});
+        [this](const Span& span) -> LayerWork {
+          const double values = activation_values(span);
+          return {.is_shared = false,
+                  .flops = shape_.embedding_flops * span.tokens / shape_.tokens,
+                  .output_values = values,
+                  .kept_values = values,
+                  .split_values = values,
+                  .output_sums = shape_.vocabulary > 0};
+        });
   }
 
   void add_block(int block) {
-    const double t = shape_.tokens, h = shape_.hidden, f = shape_.intermediate, values = activation_values();
     const std::string name = "block." + std::to_string(block);
     const std::int64_t bias_and_norm = 3 * std::int64_t{shape_.hidden};
     const auto attention = static_cast<std::int64_t>(shape_.hidden) * (4 * shape_.hidden + 6);
@@ -70,63 +97,78 @@ class Estimator {
          .block = block,
          .parameter_count = attention,
          .whole_parameter_count = bias_and_norm},
-        {.flops = 8 * t * h * h + 4 * t * t * h,
-         .output_values = values,
-         .kept_values = 3 * values,
-         .shared_kept_values = 4 * values + 2 * shape_.heads * t * t,
-         .split_values = 2 * values,
-         .shared_split_values = 4 * values,
-         .read_split_values = values,
-         .output_sums = 1,
-         .input_gradient_sums = 1});
+        [this](const Span& span) { return attention_work(span); });
     add({.name = name + ".mlp",
          .kind = LayerKind::mlp,
          .block = block,
          .parameter_count = mlp,
          .whole_parameter_count = bias_and_norm},
-        {.flops = 4 * t * h * f,
-         .output_values = values,
-         .kept_values = 3 * values,
-         .shared_kept_values = 2 * t * f,
-         .split_values = 2 * values,
-         .shared_split_values = 2 * t * f,
-         .read_split_values = values,
-         .output_sums = 1,
-         .input_gradient_sums = 1});
+        [this](const Span& span) { return mlp_work(span); });
+  }
+
+  LayerWork attention_work(const Span& span) const {
+    const double t = span.tokens, h = shape_.hidden, values = activation_values(span);
+    return {.flops = 8 * t * h * h + 4 * attended(span) * h,
+            .output_values = values,
+            .kept_values = 3 * values,
+            .shared_kept_values = 4 * values + 2 * shape_.heads * t * (span.context + t),
+            .split_values = 2 * values,
+            .shared_split_values = 4 * values,
+            .read_split_values = values,
+            .output_sums = 1,
+            .input_gradient_sums = 1};
+  }
+
+  LayerWork mlp_work(const Span& span) const {
+    const double t = span.tokens, f = shape_.intermediate, values = activation_values(span);
+    return {.flops = 4 * t * shape_.hidden * f,
+            .output_values = values,
+            .kept_values = 3 * values,
+            .shared_kept_values = 2 * t * f,
+            .split_values = 2 * values,
+            .shared_split_values = 2 * t * f,
+            .read_split_values = values,
+            .output_sums = 1,
+            .input_gradient_sums = 1};
   }
 
   void add_head() {
-    const bool is_vocabulary = shape_.head_on_every_token;
-    const double predictions = is_vocabulary ? shape_.tokens : 1, outputs = predictions * shape_.outputs;
     const std::int64_t parameters = std::int64_t{shape_.outputs} * (shape_.hidden + 1);
     add({.name = "head",
          .kind = LayerKind::head,
          .parameter_count = parameters,
-         .whole_parameter_count = is_vocabulary ? 0 : parameters},
-        {.is_shared = is_vocabulary,
-         .flops = 2 * shape_.hidden * outputs,
-         .output_values = is_vocabulary ? 0 : outputs,
-         .shared_output_values = is_vocabulary ? outputs : 0,
-         .kept_values = activation_values(),
-         .shared_kept_values = is_vocabulary ? outputs : 0,
-         .split_values = predictions * shape_.hidden + (is_vocabulary ? 0 : outputs),
-         .shared_split_values = is_vocabulary ? outputs : 0,
-         .read_split_values = predictions * shape_.hidden,
-         .input_gradient_sums = is_vocabulary,
-         .token_sums = is_vocabulary ? 3 : 0});
+         .whole_parameter_count = shape_.head_on_every_token ? 0 : parameters},
+        [this](const Span& span) { return head_work(span); });
   }
 
-  void add(Layer described, const LayerWork& work) {
+  LayerWork head_work(const Span& span) const {
+    const bool is_vocabulary = shape_.head_on_every_token;
+    const double predictions = is_vocabulary ? span.tokens : 1, outputs = predictions * shape_.outputs;
+    return {.is_shared = is_vocabulary,
+            .flops = 2 * shape_.hidden * outputs,
+            .output_values = is_vocabulary ? 0 : outputs,
+            .shared_output_values = is_vocabulary ? outputs : 0,
+            .kept_values = activation_values(span),
+            .shared_kept_values = is_vocabulary ? outputs : 0,
+            .split_values = predictions * shape_.hidden + (is_vocabulary ? 0 : outputs),
+            .shared_split_values = is_vocabulary ? outputs : 0,
+            .read_split_values = predictions * shape_.hidden,
+            .input_gradient_sums = is_vocabulary,
+            .token_sums = is_vocabulary ? 3 : 0};
+  }
+
+  void add(Layer described, const std::function<LayerWork(const Span&)>& work_of) {
     const int layer = static_cast<int>(profile_.model.layers.size());
     if (layer > 0) profile_.model.edges.push_back({layer - 1, layer});
     const double update = 28.0 * static_cast<double>(described.parameter_count) / options_.rates.bytes_per_second;
     profile_.model.layers.push_back(std::move(described));
     for (int size = 1;; size = std::min(2 * size, options_.global_batch_size)) {
-      for (const int tensor_ranks : options_.tensor_parallel_sizes) {
-        add_measurement(layer, size, {tensor_ranks}, work);
-        if (options_.sequence_parallel && tensor_ranks > 1)
-          add_measurement(layer, size, {tensor_ranks, /*split_tokens=*/true}, work);
-      }
+      for (const Span& span : spans())
+        for (const int tensor_ranks : options_.tensor_parallel_sizes) {
+          add_measurement(layer, size, span, {tensor_ranks}, work_of(span));
+          if (options_.sequence_parallel && tensor_ranks > 1)
+            add_measurement(layer, size, span, {tensor_ranks, /*split_tokens=*/true}, work_of(span));
+        }
       if (size == options_.global_batch_size) break;
     }
     profile_.updates.push_back({.layer = layer,
@@ -159,7 +201,7 @@ class Estimator {
     return {.forward = in + out, .input_gradient = in, .weight_gradient = out + in, .read_again = in};
   }
 
-  void add_measurement(int layer, int size, const Sharing& sharing, const LayerWork& work) {
+  void add_measurement(int layer, int size, const Span& span, const Sharing& sharing, const LayerWork& work) {
     const int n = sharing.ranks;
     const double flops = size * work.flops / (work.is_shared ? n : 1);
     const auto pass =
@@ -170,16 +212,17 @@ class Estimator {
     /// Of what lies between matrices.
     const auto split = [&](double values) { return sharing.split_tokens ? values / n : values; };
     const bool is_last = profile_.model.layers[layer].kind == LayerKind::head;
-    const Exchanges exchanges = exchanges_of(work, sharing, bytes(activation_values()));
+    const Exchanges exchanges = exchanges_of(work, sharing, bytes(activation_values(span)));
     const Nanoseconds token_sums =
-        work.token_sums * all_reduce_ns(node_, tensor_ranks_of(n), bytes(static_cast<double>(shape_.tokens)));
+        work.token_sums * all_reduce_ns(node_, tensor_ranks_of(n), bytes(static_cast<double>(span.tokens)));
     const Nanoseconds forward = pass + exchanges.forward + token_sums;
     const double split_values = work.split_values - work.read_split_values + split(work.read_split_values);
     profile_.measurements.push_back(
         {.key = {.layer = layer,
                  .device_type = options_.device_type,
                  .micro_batch_size = size,
-                 .tokens = shape_.tokens,
+                 .tokens = span.tokens,
+                 .context_tokens = span.context,
                  .tensor_parallel_size = n,
                  .sequence_parallel = sharing.split_tokens},
          .cost = {.forward_ns = forward,
@@ -189,7 +232,7 @@ class Estimator {
                   .output_activation_bytes =
                       bytes(is_last ? work.output_values : split(work.output_values), work.shared_output_values),
                   .saved_activation_bytes = bytes(split(work.kept_values), work.shared_kept_values),
-                  .workspace_bytes = bytes(2 * activation_values()),
+                  .workspace_bytes = bytes(2 * activation_values(span)),
                   .split_backward = SplitBackward{
                       .input_ns = pass + exchanges.input_gradient + exchanges.weight_gradient - exchanges.read_again,
                       .weight_ns = pass + exchanges.read_again,

@@ -21,6 +21,7 @@ struct TransformerShape {
   double embedding_flops = 0;        // of a forward, per sample
   int outputs = 0;                   // of the head
   bool head_on_every_token = false;  // language models, whose outputs are the vocabulary; else once per sample
+  bool is_causal = false;            // a token looks at itself and those before it alone
 };
 
 /// "vit-b16" (197 tokens, 1000 classes), "bert-large" (384 tokens, question answering).
@@ -57,6 +58,11 @@ struct Estimate {
 /// backward, values per sample: attention 7 t h + 2 heads t^2, MLP 3 t h + 2 t f. A split backward is two such halves;
 /// kept between them is what matrices have read and the gradients of what they gave, values per sample: attention
 /// 6 t h, MLP 2 t h + 2 t f, head h + outputs a prediction.
+///
+/// A causal model's tokens look at themselves and those before them: 2 t (t + 1) h in place of 4 t^2 h. It also has the
+/// token slices that a measured one has (slice_lengths). l tokens after c others: attention 8 l h^2 + 4 h (l c + l (l +
+/// 1) / 2) FLOP and 2 heads l (c + l) values in place of 2 heads t^2, all else by l in place of t. Slices that make up
+/// a sample have the sample's operations; each has the overhead of a pass.
 ///
 /// Over n tensor ranks, as Megatron-LM cuts a model: each does 1 / n of the operations of attention, MLP and a language
 /// model's head, has 1 / n of their matrices and of the vocabulary's table, and keeps 1 / n of what is not

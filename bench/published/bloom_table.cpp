@@ -44,7 +44,7 @@ MegatronConstants bloom_constants() {
           .memory_efficiency = 0.8,
           .unaligned_efficiency = 0.762,  // fitted
           .nvlink_bytes_per_second = 300e9,
-          .ring_step_ns = 0,
+          .tree_step_ns = 0,
           .network_bytes_per_second = 50e9,
           .waits_for_messages = true};
 }

@@ -20,12 +20,22 @@ class LayerTimes {
  public:
   LayerTimes(const MegatronRun& run, const MegatronConstants& constants) : run_(run), constants_(constants) {}
 
-  /// Of one layer and micro-batch on one tensor rank, without the launch floor.
-  double forward_seconds() const {
+  /// Of one layer and micro-batch on one tensor rank, without the launch floor and without tensor ranks' sums: forward.
+  double computing_seconds() const {
     const double h = run_.hidden, s = run_.tokens, t = run_.tensor_parallel_size, rows = run_.micro_batch_size * s;
     const double products = product(rows, h, 3 * h / t) + product(rows, h / t, h) + product(rows, h, 4 * h / t) +
                             product(rows, 4 * h / t, h);
-    return products + attention() + elementwise() + 2 * all_reduce(rows * h * kHalfBytes);
+    return products + attention() + elementwise();
+  }
+
+  /// The two all-reduces of a layer and micro-batch in each pass. Attention and MLP each begin with a matrix cut by
+  /// columns and end with one cut by rows. So a forward adds up the outputs of the two (Megatron's g), and a backward
+  /// the gradients of their inputs (its f); weight gradients need no sum. A recomputed forward is a forward again,
+  /// whose last sum Megatron does not leave out though nothing reads it. With everything recomputed a layer has 2 + 2 +
+  /// 2 = 6. (With sequence parallelism each would be an all-gather and a reduce-scatter of the same bytes together, and
+  /// the backward would gather twice more, what its weight gradients read: 6 reduce-scatters and 8 all-gathers.)
+  double sums_seconds() const {
+    return 2 * all_reduce(kHalfBytes * run_.micro_batch_size * run_.tokens * static_cast<double>(run_.hidden));
   }
 
   /// Vocabulary product and loss: forward.
@@ -66,11 +76,12 @@ class LayerTimes {
                      (2 * 2 * values + 2 * 3.5 * values + 2 * 4 * values / t + 2 * 3 * values / t + 5.5 * scores));
   }
 
+  /// Bytes go around a ring; latency is that of a tree, there and back.
   double all_reduce(double bytes) const {
     const double t = run_.tensor_parallel_size;
     if (t < 2) return 0;
     const double speed = t > kDevicesPerNode ? constants_.network_bytes_per_second : constants_.nvlink_bytes_per_second;
-    return 2 * (t - 1) / t * bytes / speed + 1e-9 * static_cast<double>(constants_.ring_step_ns) * 2 * (t - 1);
+    return 2 * (t - 1) / t * bytes / speed + 1e-9 * static_cast<double>(constants_.tree_step_ns) * 2 * std::log2(t);
   }
 
   const MegatronRun& run_;
@@ -127,10 +138,11 @@ Nanoseconds predict_iteration_ns(const MegatronRun& run, const MegatronConstants
   const double layers = static_cast<double>(units_of(run)) / stages, h = run.hidden;
   const double end_layers = run.embeddings_count_as_layers ? layers - (p > 1 ? 1 : 2) : layers;  // of first and last
   const LayerTimes times(run, constants);
-  const double launch = 1e-9 * static_cast<double>(constants.launch_ns), forward = times.forward_seconds();
+  const double launch = 1e-9 * static_cast<double>(constants.launch_ns), computing = times.computing_seconds(),
+               sums = times.sums_seconds(), forward = computing + sums;
   const double stage_forward = layers * std::max(forward, launch);
-  const double stage_backward =
-      layers * (std::max(2 * forward, 1.6 * launch) + std::max(forward, launch));  // and the recomputed forward
+  const double stage_backward = layers * (std::max(2 * computing + sums, 1.6 * launch) +
+                                          std::max(forward, launch));  // and the recomputed forward
 
   const bool within_node = t * d * p <= kDevicesPerNode;
   const double message = message_seconds(run, constants, within_node),

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "executor/loading/dataset.h"
+#include "profiles/slice_lengths.h"
 
 namespace frostpipe {
 namespace {
@@ -54,13 +55,6 @@ std::vector<int> suited_tokens(const Workload& workload, int most_tokens) {
   if (mean == longest) return {mean};  // pictures, or blocks of text
   const int larger = std::min(most_tokens, std::max(mean + std::max(4, mean / 2), (longest + 1) / 2));
   return larger > mean ? std::vector<int>{mean, larger} : std::vector<int>{std::max(1, mean / 2), mean};
-}
-
-/// Parts of a sample, beside the whole, to measure a causal model's token slices at: their lengths, each as the first
-/// slice and after half of the sample. Attention is linear in the context, the other layers do not know it.
-std::vector<int> slice_lengths(int longest) {
-  if (longest < 8) return {};
-  return {longest / 8, longest / 4, longest / 2};
 }
 
 }  // namespace

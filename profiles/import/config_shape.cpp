@@ -114,7 +114,8 @@ class Config {
             .vocabulary = vocabulary,
             .embedding_flops = 2.0 * tokens * h,
             .outputs = vocabulary,
-            .head_on_every_token = true};
+            .head_on_every_token = true,
+            .is_causal = true};
   }
 
   const foreign::Value& root_;

@@ -22,6 +22,26 @@ class EstimateTest(CliTest):
         self.assertGreater(slow, fast)
         self.assertEqual(self.read("A100.cluster.json")["devices"][0]["memory_limit_bytes"], 40_000_000_000)
 
+    def test_a_causal_language_model_is_cut_into_token_slices(self):
+        self.write("config.json", {**self.CONFIG, "n_positions": 1024})
+        self.run_tool("profile", "--like", "config.json", "--hardware", "A100", "--nproc-per-node", 4,
+                      "--global-batch", 4, "--cluster", "cluster.json", "-o", "p.json")
+        common = ("plan", "--cluster", "cluster.json", "--global-batch", 4, "--steps", 10)
+        for name, choice in (("measured", ("--profile", "p.json", "--method", "terapipe")),
+                             ("model", ("--model", "config.json", "--method", "terapipe")),
+                             ("seq1f1b", ("--profile", "p.json", "--schedule", "Seq1F1B", "--pp", 4))):
+            with self.subTest(name):
+                self.run_tool(*common, *choice, "-o", f"{name}.plan.json")
+                phase = self.read(f"{name}.plan.json")["phases"][0]
+                self.assertEqual(sum(phase.get("token_slices", [1024])), 1024)
+                self.assertIn("device-hours", self.run_tool("simulate", f"{name}.plan.json").stdout)
+        self.assertEqual(len(self.read("seq1f1b.plan.json")["phases"][0]["token_slices"]), 4)
+        self.write("bert.json", {"model_type": "bert", "hidden_size": 64, "num_hidden_layers": 4, "vocab_size": 100,
+                                "num_attention_heads": 2, "intermediate_size": 256, "max_position_embeddings": 64,
+                                "type_vocab_size": 2})
+        self.assert_refused(*common, "--model", "bert.json", "--method", "terapipe", "-o", "none.json",
+                            says="must be of a causal language model")
+
     def test_nodes_times_devices_per_node_as_torchrun_counts(self):
         self.write("config.json", self.CONFIG)
         for nodes, per_node in ((4, 4), (4, 6), (1, 3)):

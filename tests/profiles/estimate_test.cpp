@@ -65,6 +65,66 @@ TEST(Estimate, IsAProfileLikeAnyOther) {
   EXPECT_NEAR(static_cast<double>(forward(48)), static_cast<double>(forward(32) + forward(64)) / 2, 1);
 }
 
+/// A causal model of 64 tokens on a device where an operation takes a nanosecond and starting a kernel takes none.
+Profile causal_estimate() {
+  const TransformerShape shape{.name = "causal",
+                               .blocks = 1,
+                               .hidden = 8,
+                               .intermediate = 32,
+                               .heads = 2,
+                               .tokens = 64,
+                               .embedding_parameters = (100 + 64) * 8,
+                               .vocabulary = 100,
+                               .embedding_flops = 2.0 * 64 * 8,
+                               .outputs = 100,
+                               .head_on_every_token = true,
+                               .is_causal = true};
+  EstimateOptions options;
+  options.rates = {.flops_per_second = 1e9, .bytes_per_second = 1e9, .overhead_ns = 0};
+  options.global_batch_size = 2;
+  return estimate(shape, options).profile;
+}
+
+LayerCost slice_cost(const Profile& profile, int layer, int tokens, int context) {
+  return *cost_of_slice(
+      profile,
+      {.layer = layer, .device_type = "estimated", .micro_batch_size = 2, .tokens = tokens, .context_tokens = context});
+}
+
+/// Oracle: pairs of query and key counted one by one, 4 h operations each, beside 8 h^2 a token for the projections.
+TEST(Estimate, ATokenSliceLooksAtItselfAndWhatIsBeforeIt) {
+  const Profile profile = causal_estimate();
+  EXPECT_TRUE(profile.model.is_causal);
+  for (const auto& [tokens, context] :
+       {std::pair{8, 0}, {8, 8}, {8, 24}, {16, 16}, {16, 48}, {32, 0}, {32, 32}, {64, 0}}) {
+    std::int64_t pairs = 0;
+    for (int query = context; query < context + tokens; ++query)
+      for (int key = 0; key <= query; ++key) ++pairs;
+    const Nanoseconds expected = 2 * (tokens * 8 * 8 * 8 + pairs * 4 * 8);
+    const LayerCost cost = slice_cost(profile, 1, tokens, context);
+    EXPECT_EQ(cost.forward_ns, expected) << tokens << " after " << context;
+    EXPECT_EQ(cost.input_gradient_ns, expected);
+    EXPECT_EQ(cost.weight_gradient_ns, expected);
+    EXPECT_EQ(slice_cost(profile, 2, tokens, context).forward_ns, 2 * tokens * 4 * 8 * 32) << "no attention";
+    EXPECT_EQ(slice_cost(profile, 3, tokens, context).output_activation_bytes, 2 * 4 * tokens * 100);
+  }
+  EXPECT_EQ(profile_from_json(to_json(profile), "estimate"), profile) << "in the order of keys";
+}
+
+TEST(Estimate, SlicesOfASampleHaveItsOperations) {
+  const Profile profile = causal_estimate();
+  for (const std::vector<int>& slices : {std::vector{32, 32}, {32, 16, 8, 8}, {16, 16, 16, 16}, {8, 8, 16, 32}})
+    for (int layer = 0; layer < 4; ++layer) {
+      Nanoseconds sum = 0;
+      int context = 0;
+      for (const int tokens : slices) {
+        sum += slice_cost(profile, layer, tokens, context).forward_ns;
+        context += tokens;
+      }
+      EXPECT_EQ(sum, slice_cost(profile, layer, 64, 0).forward_ns) << "layer " << layer;
+    }
+}
+
 /// 1000 tokens of 8 values: an activation has 32,000 bytes.
 const TransformerShape kSmall{.name = "small",
                               .blocks = 1,

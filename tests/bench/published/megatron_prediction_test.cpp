@@ -17,7 +17,7 @@ MegatronConstants launches_alone() {
           .memory_efficiency = 1,
           .launch_ns = 1'000'000,
           .nvlink_bytes_per_second = 1e30,
-          .ring_step_ns = 0,
+          .tree_step_ns = 0,
           .network_bytes_per_second = 1e30,
           .iteration_ns = 0};
 }
@@ -103,10 +103,24 @@ TEST(PredictIterationNs, ReplicasReduceOverTheNetworkAndTensorRanksOverTheNode) 
   run.gradient_bytes = 4;
   EXPECT_NEAR(static_cast<double>(predict_iteration_ns(run, constants)), 3 * 4 * 3'600'000 + 2 * 2.0 * 15 / 16 * bytes,
               2);
-  constants.ring_step_ns = 1000'000;  // 2 rings forward; the launch floor hides what is below it
-  run = {.hidden = 64, .heads = 2, .layers = 1, .tokens = 16, .tensor_parallel_size = 2, .global_batch_size = 1};
-  EXPECT_EQ(predict_iteration_ns(run, constants),
-            4 * (2 * 2 * 1'000'000));  // forward, recomputed forward, backward twice that
+}
+
+/// Oracle: Megatron's scheme (Shoeybi et al. 2019, Figure 3; Narayanan et al. 2021, 3.3): two all-reduces in each of
+/// forward, recomputed forward and backward; a tree's latency is 2 log2(t) steps. Nothing but steps takes time.
+TEST(PredictIterationNs, ARecomputedLayerHasSixAllReducesWhoseLatencyGrowsWithLog2OfTheGroup) {
+  MegatronConstants constants = launches_alone();
+  constants.launch_ns = 0;
+  constants.tree_step_ns = 1'000'000;
+  for (const auto& [ranks, steps] : {std::pair{1, 0}, {2, 2}, {4, 4}, {8, 6}, {16, 8}})
+    EXPECT_EQ(predict_iteration_ns({.hidden = 64,
+                                    .heads = 16,
+                                    .layers = 3,
+                                    .tokens = 16,
+                                    .tensor_parallel_size = ranks,
+                                    .global_batch_size = 5},
+                                   constants),
+              5 * 3 * 6 * steps * 1'000'000)
+        << ranks;
 }
 
 TEST(PredictIterationNs, RefusesWhatDoesNotDivide) {
