@@ -76,7 +76,7 @@ void replace_plan(PlanServer& server, const ServeOptions& options) {
   try {
     server.replace(read_plan(options.plan));
     print_note(fmt::format("{}: is read again; its workers load", options.plan));
-  } catch (const InvalidInput& error) {
+  } catch (const std::exception& error) {
     print_note(fmt::format("the plan before goes on: {}", error.what()));
   }
 }
@@ -160,9 +160,10 @@ std::string serve_plan(const ServeOptions& options, const OpenModel& open_model)
   }
   const bool is_generated = !first_given(options.load).empty();
   const Signals signals;
-  PlanServer server(plan, {.worker_command = worker_command(options),
-                           .models = servable_models(options, plan, open_model),
-                           .note = [](const std::string& note) { print_note(note); }});
+  PlanServer server(plan,
+                    {.worker_command = worker_command(options),
+                     .open_models = [&](const ServingPlan& read) { return servable_models(options, read, open_model); },
+                     .note = [](const std::string& note) { print_note(note); }});
   wait_until_loaded(server, signals);
   print_note(fmt::format("{} {} loaded", server.workers().size(),
                          server.workers().size() == 1 ? "worker has" : "workers have"));

@@ -111,6 +111,19 @@ std::uint64_t most_pixels_of_jpeg(const jpeg_decompress_struct& info, Bytes byte
   return info.arith_code ? kMostPixels : std::uint64_t{bytes.size()} * 8 * 64 * 8;
 }
 
+/// As Pillow converts CMYK to RGB. `inks` is [pixel, 4], 255 where none of an ink is printed: so Adobe stores them, and
+/// Pillow reads them, whether the file has Adobe's marker or not.
+std::vector<std::uint8_t> colours_of_inks(const std::vector<std::uint8_t>& inks) {
+  std::vector<std::uint8_t> colours(inks.size() / 4 * 3);
+  for (std::size_t i = 0; i < colours.size(); ++i) {
+    const int white = inks[i / 3 * 4 + 3], ink = 255 - inks[i / 3 * 4 + i % 3];
+    // Of ink * white / 255, which is rounded, not cut off.
+    const int product = ink * white + 128;
+    colours[i] = static_cast<std::uint8_t>(white - (((product >> 8) + product) >> 8));
+  }
+  return colours;
+}
+
 Image decode_jpeg(Bytes bytes, const std::string& place) {
   JpegDecoder decoder;
   jpeg_decompress_struct& info = decoder.info;
@@ -131,17 +144,16 @@ Image decode_jpeg(Bytes bytes, const std::string& place) {
     jpeg_read_header(&info, TRUE);
   });
   const J_COLOR_SPACE colours = info.jpeg_color_space;
-  if (colours != JCS_GRAYSCALE && colours != JCS_RGB && colours != JCS_YCbCr)
-    throw InvalidInput(place, "a JPEG image must be grey, RGB or YCbCr",
-                       colours == JCS_CMYK || colours == JCS_YCCK
-                           ? std::string("CMYK")
-                           : fmt::format("of {} unknown channels", info.num_components));
+  const bool has_inks = colours == JCS_CMYK || colours == JCS_YCCK;
+  if (!has_inks && colours != JCS_GRAYSCALE && colours != JCS_RGB && colours != JCS_YCbCr)
+    throw InvalidInput(place, "a JPEG image must be grey, RGB, YCbCr, CMYK or YCCK",
+                       fmt::format("of {} unknown channels", info.num_components));
   require_plausible_size(place, info.image_width, info.image_height, most_pixels_of_jpeg(info, bytes));
 
-  const std::size_t row_size = std::size_t{info.image_width} * 3;
+  const std::size_t row_size = std::size_t{info.image_width} * (has_inks ? 4 : 3);
   std::vector<std::uint8_t> rows(row_size * info.image_height);
   run([&] {
-    info.out_color_space = JCS_RGB;
+    info.out_color_space = has_inks ? JCS_CMYK : JCS_RGB;
     jpeg_start_decompress(&info);
     while (info.output_scanline < info.output_height) {
       JSAMPROW row = rows.data() + row_size * info.output_scanline;
@@ -149,6 +161,7 @@ Image decode_jpeg(Bytes bytes, const std::string& place) {
     }
     jpeg_finish_decompress(&info);
   });
+  if (has_inks) rows = colours_of_inks(rows);
   return with_channels_apart(static_cast<int>(info.image_height), static_cast<int>(info.image_width), rows);
 }
 

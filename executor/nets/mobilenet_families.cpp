@@ -20,7 +20,6 @@ double small_factor(const ConfigFields& fields, const char* key, double otherwis
 
 MobileNetShape mobilenet_shape_of(const std::filesystem::path& folder, const ConfigFields& fields,
                                   const std::string& file) {
-  fields.require("num_channels", 3);
   MobileNetShape shape;
   shape.picture_size = transformers_picture_size(folder, fields);
   shape.depth_multiplier = small_factor(fields, "depth_multiplier", shape.depth_multiplier, file);
@@ -58,7 +57,6 @@ NetConfig read_mobilenet(const std::filesystem::path& folder, const std::string&
 
 NetConfig read_mobilenet_v2(const std::filesystem::path& folder, const std::string& name, const ConfigFields& fields,
                             const std::string& file) {
-  fields.require("output_stride", 32);
   MobileNetV2Shape shape{.common = mobilenet_shape_of(folder, fields, file)};
   shape.depth_divisible_by = small_number(fields, "depth_divisible_by", shape.depth_divisible_by, file);
   shape.expand_ratio = small_factor(fields, "expand_ratio", shape.expand_ratio, file);

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "executor/models/folder/mapped_tensor.h"
+#include "executor/models/folder/model_config.h"
 #include "executor/models/folder/model_folder.h"
 #include "executor/nets/net_tensors.h"
 #include "profiles/error.h"
@@ -69,6 +70,7 @@ NetFolder open_net_folder(const std::filesystem::path& path) {
                    .normalisation = config.normalisation,
                    .dropout = config.dropout};
   take_label_names(folder, config.label_names);
+  folder.problem_type = problem_type_from_json(text, folder.net.layers.back().out_channels);
   return folder;
 }
 
@@ -85,12 +87,14 @@ std::vector<std::string> check_weights(const NetFolder& folder, const WeightFile
     const NetLayer& layer = folder.net.layers[i];
     for (const NetTensor& tensor : tensors_of(folder.net, i, naming)) {
       if (may_be_missing(tensor)) continue;
-      if (is_there(folder, layer, files, tensor))
+      if (is_there(folder, layer, files, tensor)) {
         mapped_tensor(files, tensor.name, tensor.shape);
-      else if (is_classifier(folder, layer))
+        if (is_classifier(folder, layer)) require_single_label(folder.problem_type, folder.path);
+      } else if (is_classifier(folder, layer)) {
         missing.push_back(tensor.name + (files.find(tensor.name) ? " (there, but for other labels)" : ""));
-      else
+      } else {
         throw InvalidInput(files.place_of(tensor.name), "must be there", "missing");
+      }
     }
   }
   return missing;

@@ -17,6 +17,7 @@ struct NetFolder {
   NetShape net;
   std::vector<std::string> label_names;  // empty if the folder names none
   bool classifies_other_labels = false;  // as ModelFolder's
+  std::string problem_type{};            // as ModelFolder's
   std::string name;                      // as ModelFolder's
   Normalisation normalisation;
   double dropout = 0;  // as NetConfig's; nothing is dropped here
@@ -33,7 +34,8 @@ NetFolder open_net_folder(const std::filesystem::path& path);
 void set_labels(NetFolder& folder, const std::vector<std::string>& label_names);
 
 /// What will start at random: "the whole model" without weights, else tensors of the classifier. Throws InvalidInput
-/// unless the files have every other tensor.
+/// unless the files have every other tensor; also where a classifier in the folder counts that does not tell one of
+/// several labels.
 std::vector<std::string> check_weights(const NetFolder& folder, const WeightFiles& files);
 
 /// The folder's weights in float32; what check_weights names as random_state has it.

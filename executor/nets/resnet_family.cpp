@@ -14,8 +14,6 @@ namespace {
 constexpr int kReduction = 4;  // of a bottleneck's channels
 
 ResNetShape resnet_shape_of(const ConfigFields& fields, const std::string& file) {
-  fields.require("hidden_act", "relu");
-  fields.require("num_channels", 3);
   ResNetShape shape;
   shape.embedding_size = small_number(fields, "embedding_size", shape.embedding_size, file);
   shape.hidden_sizes = fields.positives("hidden_sizes", shape.hidden_sizes);

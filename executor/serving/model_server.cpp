@@ -71,6 +71,7 @@ ModelServer::ModelServer(const ServingPlan& plan, const ServedModel& served, con
     pools_.emplace_back();
     for (std::size_t partition = 0; partition < pipeline.partitions.size(); ++partition) {
       PartitionLoad load{.folders = model.folders,
+                         .folder_bytes = model.folder_bytes,
                          .shared_layers = served.shared_prefix ? served.shared_prefix->layers : 0,
                          .layers = layer_bounds(served, pipeline),
                          .partition = static_cast<int>(partition),

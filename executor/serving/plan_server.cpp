@@ -60,7 +60,11 @@ bool PlanServer::Service::is_idle() const {
 }
 
 PlanServer::PlanServer(ServingPlan plan, PlanServerOptions options)
-    : options_(std::move(options)), names_(names_of(plan)), counters_(names_.size()), wanted_(std::move(plan)) {
+    : options_(std::move(options)),
+      names_(names_of(plan)),
+      models_(options_.open_models(plan)),
+      counters_(names_.size()),
+      wanted_(Wanted{std::move(plan), models_}) {
   thread_ = std::thread([this] { run(); });
 }
 
@@ -89,7 +93,7 @@ std::size_t PlanServer::number_of(std::string_view model) const {
 }
 
 const RequestForm& PlanServer::form_of(std::string_view model) const {
-  return options_.models.at(names_[number_of(model)]).form;
+  return models_.at(names_[number_of(model)]).form;
 }
 
 std::future<RequestAnswer> PlanServer::ask(std::string_view model, RequestInput input) {
@@ -149,11 +153,28 @@ void PlanServer::require_replaceable(const ServingPlan& plan) const {
   if (wanted_ || next_) throw InvalidInput("another plan is being loaded; the new one is not taken");
 }
 
+/// Requests of one plan may come to the next, and HTTP forms its answers.
+void PlanServer::require_same_form(const std::map<std::string, ServableModel>& models) const {
+  for (const auto& [name, model] : models)
+    for (std::size_t i = 0; i < model.folder_bytes.size(); ++i)
+      if (model.folder_bytes[i].others != models_.at(name).folder_bytes[i].others)
+        throw InvalidInput(
+            model.folders[i],
+            "must hold the same config.json and tokenizer as when `serve` began, only the weights may be "
+            "others; start `serve` again for them",
+            "overwritten");
+}
+
 void PlanServer::replace(ServingPlan plan) {
   {
     const std::lock_guard lock(mutex_);
     require_replaceable(plan);
-    wanted_ = std::move(plan);
+  }
+  std::map<std::string, ServableModel> models = options_.open_models(plan);  // takes its time
+  require_same_form(models);
+  {
+    const std::lock_guard lock(mutex_);
+    wanted_ = Wanted{std::move(plan), std::move(models)};
   }
   wake_up_.wake();
 }
@@ -246,12 +267,12 @@ void PlanServer::try_next() {
   }
 }
 
-std::unique_ptr<PlanServer::Service> PlanServer::start_service(ServingPlan plan) const {
-  auto service = std::make_unique<Service>(std::move(plan));
+std::unique_ptr<PlanServer::Service> PlanServer::start_service(const Wanted& wanted) const {
+  auto service = std::make_unique<Service>(wanted.plan);
   service->begin_ns = steady_now_ns();
   for (const ServedModel& model : service->plan.models)
     service->models.push_back(
-        std::make_unique<ModelServer>(service->plan, model, options_.models.at(model.name), options_.worker_command));
+        std::make_unique<ModelServer>(service->plan, model, wanted.models.at(model.name), options_.worker_command));
   return service;
 }
 

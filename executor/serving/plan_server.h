@@ -18,7 +18,8 @@ namespace frostpipe {
 struct PlanServerOptions {
   /// How a worker is started: this program, which looks at is_serving_worker().
   std::vector<std::string> worker_command;
-  std::map<std::string, ServableModel> models;  // by name
+  /// By name, as their folders are now. Of every plan again, so that another plan's workers may load other weights.
+  std::function<std::map<std::string, ServableModel>(const ServingPlan&)> open_models;
   /// Sentences for people: a worker was lost, a plan was replaced. From the server's thread.
   std::function<void(const std::string&)> note;
 };
@@ -46,8 +47,9 @@ class PlanServer final : public ServedModels {
   std::vector<WorkerState> workers() const override;
 
   /// Starts the workers of another plan for the same models, which requests go to once these have loaded; the workers
-  /// before them end when they have answered theirs. Throws InvalidInput where it serves other models, or while another
-  /// plan is being loaded. A plan whose workers cannot load is given up, and a note says so.
+  /// before them end when they have answered theirs. The models' folders may hold other weights than before. Throws
+  /// InvalidInput where it serves other models, or while another plan is being loaded. A plan whose workers cannot load
+  /// is given up, and a note says so.
   void replace(ServingPlan plan);
   /// The newest that has loaded.
   ServingPlan plan() const;
@@ -69,6 +71,10 @@ class PlanServer final : public ServedModels {
     bool has_loaded() const;
     bool is_idle() const;
   };
+  struct Wanted {
+    ServingPlan plan;
+    std::map<std::string, ServableModel> models;
+  };
   struct Arrival {
     std::size_t model = 0;
     Nanoseconds at_ns = 0;  // of the steady clock
@@ -82,18 +88,20 @@ class PlanServer final : public ServedModels {
   void look_after(Service& service);
   void try_next();
   void wait() const;
-  std::unique_ptr<Service> start_service(ServingPlan plan) const;
+  std::unique_ptr<Service> start_service(const Wanted& wanted) const;
   std::size_t number_of(std::string_view model) const;
   void require_replaceable(const ServingPlan& plan) const;
+  void require_same_form(const std::map<std::string, ServableModel>& models) const;
 
   PlanServerOptions options_;
   std::vector<std::string> names_;
+  std::map<std::string, ServableModel> models_;  // of the first plan; the forms are those of all
   WakeUp wake_up_;
   mutable std::mutex mutex_;  // of all below
   std::vector<ModelCounters> counters_;
   std::vector<Arrival> arrivals_;
   std::unique_ptr<Service> service_;           // requests go to it
-  std::optional<ServingPlan> wanted_;          // to be started by the thread
+  std::optional<Wanted> wanted_;               // to be started by the thread
   std::unique_ptr<Service> next_;              // is loading
   std::vector<std::unique_ptr<Service>> old_;  // answer what they have
   Nanoseconds run_begin_ns_ = 0;               // of the steady clock

@@ -5,6 +5,7 @@
 
 #include "executor/serving/served_models.h"
 #include "executor/serving/worker/batch_buffer.h"
+#include "executor/serving/worker/folder_bytes.h"
 #include "plan/serving/serving_plan.h"
 
 namespace frostpipe {
@@ -17,7 +18,8 @@ struct HeadFolder {
 
 /// What a server knows of a model that it serves.
 struct ServableModel {
-  std::vector<std::string> folders;  // one per head; empty: emulated
+  std::vector<std::string> folders;       // one per head; empty: emulated
+  std::vector<FolderBytes> folder_bytes;  // of each, before it was read
   RequestForm form;
   BatchShape shape;  // but for most_requests
   std::string device = "cpu";

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "profiles/computed_fields.h"
 #include "profiles/error.h"
 #include "profiles/files.h"
 #include "profiles/import/foreign_json.h"
@@ -53,7 +54,8 @@ class Config {
     return value.integer();
   }
   int labels(int otherwise) const {
-    return root_.has("id2label") ? static_cast<int>(root_["id2label"].members().size()) : otherwise;
+    if (root_.has("id2label")) return static_cast<int>(root_["id2label"].members().size());
+    return root_.has("num_labels") && root_["num_labels"].is_number() ? positive("num_labels") : otherwise;
   }
 
   int tokens_up_to(int longest, std::string_view name) const {
@@ -126,6 +128,7 @@ class Config {
 
 TransformerShape shape_from_config(std::string_view json, std::string_view source, int tokens) {
   const foreign::File file(json, source);
+  require_computed_fields(json, std::string(source), ConfigUse::counting);
   const foreign::Value root = file.root();
   const TransformerShape shape = Config(root, tokens).shape();
   require_possible(shape, source);

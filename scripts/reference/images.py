@@ -64,6 +64,28 @@ def jpeg_files(colour):
     ]
 
 
+def jpeg_files_of_inks(colour):
+    """Names and contents of those of four channels. Pillow writes CMYK with Adobe's marker; its last byte says whether
+    the file is read as CMYK (0) or YCCK (2)."""
+    cmyk = Image.fromarray(numpy.dstack([smooth(13, 17), smooth(13, 17)[::-1, :, 1] // 2]), "CMYK")
+    marked = saved(cmyk, "JPEG", quality=90, optimize=True)
+    begin = marked.index(b"\xff\xee")
+    end = begin + 16
+
+    def as_ycck(content):
+        assert content[begin:end] == marked[begin:end]
+        return content[:end - 1] + b"\2" + content[end:]
+
+    return [
+        ("JPEG in CMYK", saved(colour.convert("CMYK"), "JPEG", optimize=True)),
+        ("JPEG in CMYK, of all inks", marked),
+        ("JPEG in CMYK without Adobe's marker", marked[:begin] + marked[end:]),
+        ("JPEG in YCCK", as_ycck(marked)),
+        ("JPEG in YCCK 4:2:0, progressive",
+         as_ycck(saved(cmyk, "JPEG", quality=90, subsampling="4:2:0", progressive=True))),
+    ]
+
+
 def png_files(colour):
     """Names and contents of those of 8 bits."""
     return [
@@ -135,9 +157,9 @@ def record_images(path):
     """What Pillow decodes from tiny files of every kind, and how it resizes. Pixels are [channel, height, width] in
     hexadecimal."""
     colour = Image.fromarray(smooth(13, 17))
-    kinds = jpeg_files(colour) + png_files(colour) + png_files_of_other_depths() + interlaced_png_files()
-    refused = [{"name": "JPEG in CMYK", "file": saved(colour.convert("CMYK"), "JPEG", optimize=True).hex()}]
+    kinds = (jpeg_files(colour) + jpeg_files_of_inks(colour) + png_files(colour) + png_files_of_other_depths()
+             + interlaced_png_files())
     write_lines(path, {"source": f"scripts/record-reference: Pillow {PIL.__version__}, "
                                  f"libjpeg-turbo {features.version('libjpeg_turbo')}"},
-                {"files": [decoded(name, content) for name, content in kinds], "refused": refused,
+                {"files": [decoded(name, content) for name, content in kinds],
                  "resized": [resized(old, new) for old, new in SIZES]})

@@ -98,13 +98,43 @@ class ServeTest(ServingCase):
         self.assertIn("net, simulated", server.stdout)
         self.assert_no_process_within(5)
 
-    def lose_a_worker(self, server, texts, rows):
-        """Once it has been started again, the same answers come."""
+    def test_weights_that_are_overwritten_change_all_at_once(self):
+        self.train(self.of_length("static.json", 12), "run")
+        self.train(self.of_length("static.json", 4), "other")
+        with open(self.folder / "data.tsv", newline="") as file:
+            texts = [row["text"] for row in csv.DictReader(file, delimiter="\t")][:BATCH]
+        self.write("texts.txt", "\n".join(texts) + "\n")
+        old = self.evaluated("texts.txt")
+        plan = two_partitions("net", len(self.read("profile.json")["model"]["layers"]), 16)
+        plan["device_classes"][0]["count"] = 4
+        for pool in plan["models"][0]["pipelines"][0]["partitions"]:
+            pool["num_virtual_devices"] = 2
+        server = self.start_server(plan, "--model", self.folder / "run/model")
+        shutil.copyfile(self.folder / "other/model/model.safetensors", self.folder / "run/model/model.safetensors")
+        new = self.evaluated("texts.txt")
+        self.assertNotEqual([row["probability"] for row in new], [row["probability"] for row in old])
+        self.kill_a_worker(server)
+        self.wait_until(lambda: "it is given up, the others go on" in server.stderr, HANG_SECONDS,
+                        lambda: server.stderr)
+        self.assertIn("must hold the same files as when the server read it", server.stderr)
+        for _ in range(4):
+            self.assert_said(old, self.ask_texts(texts))
+        server.process.send_signal(signal.SIGHUP)
+        self.wait_until(lambda: "the new plan's workers have loaded" in server.stderr, HANG_SECONDS,
+                        lambda: server.stderr)
+        for _ in range(4):
+            self.assert_said(new, self.ask_texts(texts))
+
+    def kill_a_worker(self, server):
         children = [int(entry) for entry in
                     Path(f"/proc/{server.pid}/task/{server.pid}/children").read_text().split()] or [
                         int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()
                         and self.parent_of(entry) == server.pid]
         os.kill(children[0], signal.SIGKILL)
+
+    def lose_a_worker(self, server, texts, rows):
+        """Once it has been started again, the same answers come."""
+        self.kill_a_worker(server)
         self.wait_until(lambda: "it is started again" in server.stderr, HANG_SECONDS, lambda: server.stderr)
 
         def is_ready():

@@ -84,6 +84,25 @@ TEST(ShapeFromConfig, Gpt2HasItsPublishedParameters) {
   EXPECT_EQ(parameters(shape_from_config(kGpt2, "config.json", 0), false), 124'439'808 - 1'536);
 }
 
+TEST(ShapeFromConfig, CountsTheLabelsThatHaveNoNames) {
+  const std::string vit = kViTBase;
+  const auto with = [&](const char* field) {
+    return shape_from_config(vit.substr(0, vit.size() - 1) + ", " + field + "}", "config.json", 0).outputs;
+  };
+  EXPECT_EQ(with(R"("num_labels": 7)"), 7);
+  EXPECT_EQ(with(R"("num_labels": 7, "id2label": {"0": "a", "1": "b"})"), 2) << "as transformers";
+  EXPECT_EQ(with(R"("num_labels": null)"), 1000);
+}
+
+TEST(ShapeFromConfig, RefusesWhatIsNotCounted) {
+  const std::string gpt2 = kGpt2;
+  EXPECT_THAT(hardware_error([&] {
+                shape_from_config(gpt2.substr(0, gpt2.size() - 1) + R"(, "add_cross_attention": true})", "config.json",
+                                  0);
+              }),
+              HasSubstr("config.json: add_cross_attention: must be false: another one is not computed here, is true"));
+}
+
 TEST(ShapeFromConfig, NamesTheFieldThatIsWrong) {
   EXPECT_THAT(hardware_error([] { shape_from_config(R"({"model_type": "llama"})", "config.json", 0); }),
               HasSubstr("config.json.model_type: must be bert, vit or gpt2"));

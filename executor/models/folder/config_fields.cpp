@@ -1,5 +1,6 @@
 #include "executor/models/folder/config_fields.h"
 
+#include "profiles/computed_fields.h"
 #include "profiles/error.h"
 #include "profiles/parse_json.h"
 
@@ -16,8 +17,8 @@ bool is_positive(const Json& value) {
 }  // namespace
 
 ConfigFields::ConfigFields(const std::string& text, const std::string& file) : file_(file) {
+  require_computed_fields(text, file, ConfigUse::computing);
   json_ = parse_json<Json>(text, file);
-  if (!json_.is_object()) throw InvalidInput(file, "must be a JSON object", "something else");
 }
 
 std::int64_t ConfigFields::positive(const char* key) const {
@@ -63,12 +64,6 @@ bool ConfigFields::flag(const char* key, bool otherwise) const {
 std::string ConfigFields::text(const char* key) const {
   const Json& value = given(key);
   return value.is_string() ? value.get<std::string>() : "";
-}
-
-void ConfigFields::require(const char* key, const Json& expected) const {
-  const Json& value = given(key);
-  if (!value.is_null() && value != expected)
-    throw InvalidInput(place(key), "must be " + expected.dump() + ": another one is not computed here", value.dump());
 }
 
 const Json& ConfigFields::given(const char* key) const {

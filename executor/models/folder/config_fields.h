@@ -10,7 +10,8 @@ namespace frostpipe {
 /// rule and value.
 class ConfigFields {
  public:
-  /// Of the text of `file`, which must outlive this object.
+  /// Of the text of `file`, which must outlive this object. Fields that ask for another computation than is done here
+  /// are refused, see require_computed_fields.
   ConfigFields(const std::string& text, const std::string& file);
   const nlohmann::ordered_json& json() const { return json_; }
 
@@ -22,8 +23,6 @@ class ConfigFields {
   bool flag(const char* key, bool otherwise) const;
   /// "" where it is none.
   std::string text(const char* key) const;
-  /// The only value that is computed here.
-  void require(const char* key, const nlohmann::ordered_json& expected) const;
 
  private:
   const nlohmann::ordered_json& given(const char* key) const;

@@ -23,10 +23,9 @@ constexpr std::array<std::pair<Family, Task>, 6> kHeads{{{Family::bert, Task::se
                                                          {Family::gpt2, Task::sequence_classification},
                                                          {Family::gpt2, Task::question_answering}}};
 
+constexpr const char* kRegressionOfOneLabel = "missing with one label, which is a regression";
+
 TransformerConfig bert_from(const ConfigFields& fields) {
-  fields.require("hidden_act", "gelu");
-  fields.require("position_embedding_type", "absolute");
-  fields.require("is_decoder", false);
   TransformerConfig config{.family = Family::bert};
   config.hidden_size = fields.positive("hidden_size");
   config.num_hidden_layers = fields.positive("num_hidden_layers");
@@ -40,8 +39,6 @@ TransformerConfig bert_from(const ConfigFields& fields) {
 }
 
 TransformerConfig vit_from(const ConfigFields& fields, const std::string& file) {
-  fields.require("hidden_act", "gelu");
-  fields.require("num_channels", 3);
   TransformerConfig config{.family = Family::vit};
   config.hidden_size = fields.positive("hidden_size");
   config.num_hidden_layers = fields.positive("num_hidden_layers");
@@ -61,10 +58,6 @@ TransformerConfig vit_from(const ConfigFields& fields, const std::string& file) 
 }
 
 TransformerConfig gpt2_from(const ConfigFields& fields) {
-  fields.require("activation_function", "gelu_new");
-  fields.require("scale_attn_weights", true);
-  fields.require("scale_attn_by_inverse_layer_idx", false);
-  fields.require("add_cross_attention", false);
   TransformerConfig config{.family = Family::gpt2};
   config.hidden_size = fields.positive("n_embd");
   config.num_hidden_layers = fields.positive("n_layer");
@@ -126,7 +119,7 @@ TransformerConfig config_from_json(const std::string& text, const std::string& f
       config.task = task;
   }
   const std::vector<std::string> labels = label_names_from_json(text, file);
-  if (!labels.empty()) config.num_labels = static_cast<std::int64_t>(labels.size());
+  config.num_labels = labels.empty() ? fields.positive("num_labels", 2) : static_cast<std::int64_t>(labels.size());
   return config;
 }
 
@@ -142,6 +135,21 @@ std::vector<std::string> label_names_from_json(const std::string& text, const st
     names.push_back(given[key]);
   }
   return names;
+}
+
+std::string problem_type_from_json(const std::string& text, std::int64_t num_labels) {
+  const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const Json given = json.is_object() ? json.value("problem_type", Json()) : Json();
+  if (given.is_null()) return num_labels == 1 ? kRegressionOfOneLabel : "";
+  return given.dump();
+}
+
+void require_single_label(const std::string& problem_type, const std::filesystem::path& folder) {
+  if (problem_type.empty() || problem_type == "\"single_label_classification\"") return;
+  throw InvalidInput((folder / "config.json").string() + ": problem_type",
+                     "must be \"single_label_classification\", or missing with two labels or more, where the folder's "
+                     "classifier is used: another one is not computed here",
+                     problem_type);
 }
 
 void set_label_names(nlohmann::ordered_json& config, const std::vector<std::string>& label_names) {

@@ -147,9 +147,11 @@ std::string model_name(const std::filesystem::path& path, const std::string& con
 ModelFolder open_model_folder(const std::filesystem::path& path) {
   require_model_folder(path);
   const std::string file = (path / "config.json").string(), text = read_text_file(file);
+  const TransformerConfig config = config_from_json(text, file);
   return {.path = path,
-          .config = config_from_json(text, file),
+          .config = config,
           .label_names = label_names_from_json(text, file),
+          .problem_type = problem_type_from_json(text, config.num_labels),
           .name = model_name(path, text)};
 }
 
@@ -171,7 +173,9 @@ std::vector<std::string> check_weights(const ModelFolder& folder, const WeightFi
   for (int layer = 0; layer < num_layers_of(folder.config); ++layer) {
     for (const ParameterSpec& spec : parameters_of(folder.config, layer)) {
       const bool embeddings_are_tied = spec.names[0] == "lm_head.weight" && folder.config.ties_embeddings;
-      if (embeddings_are_tied || is_there(folder, files, layer, spec)) continue;
+      const bool is_found = embeddings_are_tied || is_there(folder, files, layer, spec);
+      if (is_found && is_classifier(folder.config, spec)) require_single_label(folder.problem_type, folder.path);
+      if (is_found) continue;
       for (const std::string& name : spec.names)
         missing.push_back(name_in(files, folder.config.family, name).empty() ? name
                                                                              : name + " (there, but for other labels)");

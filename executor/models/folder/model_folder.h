@@ -17,8 +17,9 @@ struct ModelFolder {
   TransformerConfig config;              // its task: that of the folder's head, else the family's first
   std::vector<std::string> label_names;  // empty if the folder names none
   bool classifies_other_labels =
-      false;         // the folder's classifier was trained for others than label_names: it starts at random
-  std::string name;  // for plans: config's _name_or_path, else the folder's
+      false;                   // the folder's classifier was trained for others than label_names: it starts at random
+  std::string problem_type{};  // of the folder's classifier, see problem_type_from_json
+  std::string name;            // for plans: config's _name_or_path, else the folder's
 };
 
 /// For plans, of the folder at `path` with this config.json: its _name_or_path, else the folder's name.
@@ -28,8 +29,8 @@ std::string model_name(const std::filesystem::path& path, const std::string& con
 /// order, or the folder's have no names (LABEL_0, ...) and the data's are numbers.
 bool are_other_labels(const std::vector<std::string>& of_folder, const std::vector<std::string>& of_data);
 
-/// Reads and checks config.json. Throws InvalidInput naming file, field, rule and value; also for architectures that
-/// this is not (another model_type or activation, a decoder of BERT's, attention that is scaled otherwise).
+/// Reads and checks config.json. Throws InvalidInput naming file, field, rule and value; also for another model_type,
+/// and for fields that ask for another computation than is done here (profiles/computed_fields.h).
 ModelFolder open_model_folder(const std::filesystem::path& path);
 
 /// The model with this task's head, for these labels in this order. A classifier in the folder counts unless
@@ -38,7 +39,7 @@ void set_task(ModelFolder& folder, Task task, const std::vector<std::string>& la
 
 /// What will start at random: "the whole model" without weights, else tensors of the head, with the reason where they
 /// are there. Throws InvalidInput unless the files have every other tensor that load_layer will ask for, in a shape and
-/// dtype that it can read.
+/// dtype that it can read; also where a classifier in the folder counts that does not tell one of several labels.
 std::vector<std::string> check_weights(const ModelFolder& folder, const WeightFiles& files);
 
 /// Copies one layer's weights from the files into `state` (converted to its dtype). What they lack, the head or

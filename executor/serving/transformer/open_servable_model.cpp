@@ -70,6 +70,7 @@ ServableModel open_servable_model(const std::vector<HeadFolder>& heads, const Se
   model.form.heads.clear();
   std::vector<ModelFolder> folders;
   for (const HeadFolder& head : heads) {
+    model.folder_bytes.push_back(read_folder_bytes(head.folder));
     const ModelFolder& folder = folders.emplace_back(open_model_folder(head.folder));
     require_weights(folder);
     require_planned(folder, planned);

@@ -23,11 +23,24 @@ std::optional<ControlText> next_text(ControlChannel& channel) {
   return std::nullopt;
 }
 
+/// Once the partition is loaded: whatever it was loaded from before that is known then. A folder that was overwritten
+/// gives half of two models beside workers that have loaded before.
+void require_same_folders(const PartitionLoad& load) {
+  for (std::size_t i = 0; i < load.folder_bytes.size(); ++i) {
+    if (read_folder_bytes(load.folders[i]) != load.folder_bytes[i])
+      throw InvalidInput(load.folders[i],
+                         "must hold the same files as when the server read it, which its other workers go on with; "
+                         "SIGHUP has all workers load what it holds then",
+                         "overwritten");
+  }
+}
+
 class Worker {
  public:
   Worker(ControlChannel& channel, PartitionLoad load, const LoadPartition& load_partition)
       : channel_(channel), load_(std::move(load)) {
     compute_ = load_.folders.empty() ? emulated_partition(load_) : load_partition(load_);
+    require_same_folders(load_);
   }
 
   void take(ControlText text) {

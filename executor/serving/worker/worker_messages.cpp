@@ -16,8 +16,15 @@ void fields(Archive& archive, json::Value<Archive, BatchShape>& shape) {
 }
 
 template <class Archive>
+void fields(Archive& archive, json::Value<Archive, FolderBytes>& bytes) {
+  archive("weights", bytes.weights);
+  archive("others", bytes.others);
+}
+
+template <class Archive>
 void fields(Archive& archive, json::Value<Archive, PartitionLoad>& load) {
   archive("folders", load.folders);
+  archive("folder_bytes", load.folder_bytes);
   archive("shared_layers", load.shared_layers);
   archive("layers", load.layers);
   archive("partition", load.partition);

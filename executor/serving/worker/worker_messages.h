@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "executor/serving/worker/batch_buffer.h"
+#include "executor/serving/worker/folder_bytes.h"
 #include "profiles/dtype.h"
 #include "profiles/units.h"
 
@@ -17,6 +18,7 @@ namespace frostpipe {
 struct PartitionLoad {
   /// Hugging Face folders, one per head; empty: an emulated device, which only takes its time.
   std::vector<std::string> folders;
+  std::vector<FolderBytes> folder_bytes;  // what each of them must hold
   int shared_layers = 0;    // of several heads: leading layers that are the first folder's for all, computed once
   std::vector<int> layers;  // partition i of the pipeline has layers [layers[i], layers[i + 1])
   int partition = 0;        // of these

@@ -51,7 +51,7 @@ void mend_checksums(std::string& png) {
 }
 
 TEST_F(ImageFilesTest, DecodesEveryKindOfFileAsPillowDoes) {
-  ASSERT_GE(test::reference_data("images_reference.json")["files"].size(), 39u);
+  ASSERT_GE(test::reference_data("images_reference.json")["files"].size(), 44u);
   for (const Json& file : test::reference_data("images_reference.json")["files"]) {
     const std::string name = file["name"];
     const Image expected = image_of(file["height"], file["width"], file["pixels"]);
@@ -68,8 +68,6 @@ TEST_F(ImageFilesTest, RefusesOtherFormats) {
       message_of([] { decode("GIF89a-and-so-on"); }),
       "file: must be a JPEG or PNG file (FF D8 FF or 89 50 4E 47 0D 0A 1A 0A), is a file that begins with 47 49 46 "
       "38 39 61 2D 61");
-  const std::string cmyk = test::bytes_of_hex(test::reference_data("images_reference.json")["refused"][0]["file"]);
-  EXPECT_EQ(message_of([&] { decode(cmyk); }), "file: a JPEG image must be grey, RGB or YCbCr, is CMYK");
 }
 
 TEST_F(ImageFilesTest, EveryTruncatedFileIsAnError) {

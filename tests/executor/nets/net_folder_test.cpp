@@ -136,6 +136,17 @@ TEST_F(NetFolderTest, AClassifierForOtherLabelsStartsAtRandomAndNothingElseMayBe
   EXPECT_EQ(check_weights(folder, WeightFiles(folder_)), std::vector<std::string>{"the whole model"});
 }
 
+TEST_F(NetFolderTest, AClassifierOfSeveralLabelsAtOnceIsRefusedWhereItCounts) {
+  const std::string config = kConfig;
+  file("config.json", config.substr(0, config.rfind('}')) + R"(, "problem_type": "multi_label_classification"})");
+  write_weights(torchvision_entries());
+  EXPECT_NE(refusal().find("config.json: problem_type: must be \"single_label_classification\""), std::string::npos)
+      << refusal();
+  NetFolder folder = open_net_folder(folder_);
+  set_labels(folder, {"a", "b", "c"});
+  EXPECT_EQ(check_weights(folder, WeightFiles(folder_)).size(), 2u) << "another classifier is trained";
+}
+
 TEST_F(NetFolderTest, WhatIsNotComputedIsRefused) {
   const auto says = [&](const std::string& words) { EXPECT_NE(refusal().find(words), std::string::npos) << refusal(); };
   file("config.json", R"({"model_type": "resnet", "hidden_act": "gelu"})");

@@ -100,6 +100,49 @@ TEST_F(ModelFolderTest, AClassifierIsKeptForItsOwnLabels) {
   EXPECT_EQ(starts_at_random({"LABEL_0", "LABEL_1", "LABEL_2"}, {"a", "b", "c"}), 2u);
 }
 
+// transformers' loss of a classifier follows from problem_type, else from the number of labels: one is a regression.
+TEST_F(ModelFolderTest, AClassifierOfOtherProblemsIsRefusedWhereItCounts) {
+  Json recorded = test::reference_data("models_reference.json")["models"][0];
+  recorded["config"]["id2label"] = {{"0", "a"}, {"1", "b"}, {"2", "c"}};
+  const auto refusal = [&](const std::vector<std::string>& labels) {
+    write_model(recorded);
+    try {
+      ModelFolder folder = open_model_folder(folder_);
+      if (!labels.empty()) set_task(folder, Task::sequence_classification, labels);
+      check_weights(folder, WeightFiles(folder_));
+    } catch (const InvalidInput& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  const std::string rule = (folder_ / "config.json").string() +
+                           ": problem_type: must be \"single_label_classification\", or missing with two labels or "
+                           "more, where the folder's classifier is used: another one is not computed here, is ";
+  EXPECT_EQ(refusal({}), "");
+  recorded["config"]["problem_type"] = "single_label_classification";
+  EXPECT_EQ(refusal({}), "");
+  for (const char* problem : {"multi_label_classification", "regression"}) {
+    recorded["config"]["problem_type"] = problem;
+    EXPECT_EQ(refusal({}), rule + '"' + problem + '"');
+    EXPECT_EQ(refusal({"yes", "no"}), "") << "another classifier is trained";
+  }
+  recorded["config"].erase("problem_type");
+  recorded["config"]["id2label"] = {{"0", "LABEL_0"}};
+  recorded["shapes"]["classifier.weight"][0] = recorded["shapes"]["classifier.bias"][0] = 1;
+  EXPECT_EQ(refusal({}), rule + "missing with one label, which is a regression");
+}
+
+TEST_F(ModelFolderTest, TheNumberOfLabelsCountsWhereTheyHaveNoNames) {
+  Json config = test::reference_data("models_reference.json")["models"][0]["config"];
+  config.erase("id2label");
+  config.erase("num_labels");
+  write_config(config);
+  EXPECT_EQ(open_model_folder(folder_).config.num_labels, 2) << "transformers' default";
+  config["num_labels"] = 5;
+  write_config(config);
+  EXPECT_EQ(open_model_folder(folder_).config.num_labels, 5);
+}
+
 /// A folder that is written is read back to the bit, whatever the files have stacked, transposed or tied.
 TEST_F(ModelFolderTest, AWrittenFolderHasTheWeightsThatItWasGiven) {
   const Json& reference = test::reference_data("models_reference.json");

@@ -10,6 +10,7 @@ namespace frostpipe {
 namespace {
 
 const PartitionLoad kLoad{.folders = {"folder/of \"a\" model", "another"},
+                          .folder_bytes = {{"01", "23"}, {"45", "67"}},
                           .shared_layers = 2,
                           .layers = {0, 3, 7},
                           .partition = 1,

@@ -1,0 +1,19 @@
+#pragma once
+#include <filesystem>
+#include <string>
+
+namespace frostpipe {
+
+/// By which a model folder's content is known again: hashes of the files that a served model is read from, under their
+/// names.
+struct FolderBytes {
+  std::string weights;
+  std::string others;  // config.json, and what makes a request's text or picture the model's input
+  bool operator==(const FolderBytes&) const = default;
+};
+
+/// Reads all of them. Who reads the model as well asks before, if others are to be held to the answer, and afterwards
+/// to hold to that of others: then what lies between is theirs. Throws InvalidInput where one cannot be read.
+FolderBytes read_folder_bytes(const std::filesystem::path& folder);
+
+}  // namespace frostpipe

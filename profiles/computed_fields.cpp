@@ -1,0 +1,79 @@
+#include "profiles/computed_fields.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <initializer_list>
+#include <nlohmann/json.hpp>
+
+#include "profiles/error.h"
+#include "profiles/parse_json.h"
+
+namespace frostpipe {
+namespace {
+
+using Json = nlohmann::json;
+
+struct ComputedField {
+  std::initializer_list<std::string_view> model_types;
+  const char* name;
+  const char* value;   // the only one that is computed, as JSON
+  bool changes_count;  // another one has other operations or parameters, which counting does not know either
+};
+
+const ComputedField kComputedFields[] = {
+    {{"bert", "vit"}, "hidden_act", "\"gelu\"", false},
+    {{"gpt2"}, "activation_function", "\"gelu_new\"", false},
+    {{"resnet"}, "hidden_act", "\"relu\"", false},
+    {{"bert"}, "position_embedding_type", "\"absolute\"", true},
+    {{"bert"}, "is_decoder", "false", false},
+    {{"bert", "gpt2"}, "add_cross_attention", "false", true},
+    {{"gpt2"}, "scale_attn_weights", "true", false},
+    {{"gpt2"}, "scale_attn_by_inverse_layer_idx", "false", false},
+    {{"vit", "resnet", "mobilenet_v1", "mobilenet_v2"}, "num_channels", "3", false},
+    {{"mobilenet_v2"}, "output_stride", "32", false},
+    {{"bert", "vit", "gpt2"}, "pruned_heads", "{}", true},
+    {{"bert", "vit", "gpt2", "resnet", "mobilenet_v1", "mobilenet_v2"}, "per_layer_config", "{}", true},
+    {{"bert", "vit", "gpt2", "resnet", "mobilenet_v1", "mobilenet_v2"}, "quantization_config", "null", true},
+};
+
+/// Of a family, another name that transformers takes for a field, and which then goes before it.
+struct OtherName {
+  std::string_view model_type;
+  const char *name, *field;
+};
+
+const OtherName kOtherNames[] = {
+    {"gpt2", "hidden_size", "n_embd"},
+    {"gpt2", "max_position_embeddings", "n_positions"},
+    {"gpt2", "num_attention_heads", "n_head"},
+    {"gpt2", "num_hidden_layers", "n_layer"},
+};
+
+Json given(const Json& config, const char* name) { return config.value(name, Json()); }
+
+}  // namespace
+
+void require_computed_fields(std::string_view text, const std::string& file, ConfigUse use) {
+  const Json config = parse_json<Json>(text, file);
+  if (!config.is_object()) throw InvalidInput(file, "must be a JSON object", "something else");
+  const Json type = given(config, "model_type");
+  for (const ComputedField& field : kComputedFields) {
+    if (std::ranges::find(field.model_types, type) == field.model_types.end()) continue;
+    if (use == ConfigUse::counting && !field.changes_count) continue;
+    const Json value = given(config, field.name);
+    if (!value.is_null() && value != Json::parse(field.value))
+      throw InvalidInput(fmt::format("{}: {}", file, field.name),
+                         fmt::format("must be {}: another one is not computed here", field.value), value.dump());
+  }
+  for (const OtherName& other : kOtherNames) {
+    const Json value = given(config, other.name), known = given(config, other.field);
+    if (type == other.model_type && !value.is_null() && value != known)
+      throw InvalidInput(fmt::format("{}: {}", file, other.name),
+                         fmt::format("must be that of {}, which is read ({})", other.field,
+                                     known.is_null() ? "missing" : known.dump()),
+                         value.dump());
+  }
+}
+
+}  // namespace frostpipe
