@@ -12,22 +12,27 @@
 namespace frostpipe {
 
 /// Threads that serve connections, one at a time each. A thread is started when a connection comes and none is idle, as
-/// long as there are fewer than `most`; connections beyond that wait, and beyond `most_waiting` they are closed.
+/// long as there are fewer than `most`; connections beyond that wait. Those whose client has said something are served
+/// before those that are silent. Of more than `most_waiting` the one is closed that has been silent for the longest
+/// time, or the new one where none is.
 class ConnectionThreads {
  public:
-  /// `serve` throws nothing.
-  ConnectionThreads(std::size_t most, std::size_t most_waiting, std::function<void(Descriptor)> serve);
+  /// Half of `most_connections` may wait where that leaves fewer than `most` threads. `serve` throws nothing.
+  ConnectionThreads(std::size_t most_connections, std::size_t most, std::function<void(Descriptor)> serve);
   /// Serves what waits, and returns.
   ~ConnectionThreads();
   ConnectionThreads(const ConnectionThreads&) = delete;
   ConnectionThreads& operator=(const ConnectionThreads&) = delete;
 
+  /// Where there is no memory or thread for it, others serve it, or it is closed.
   void add(Descriptor connection);
   /// There are as many threads as may be, and some connection waits for one. Any thread may ask.
   bool are_all_busy() const;
 
  private:
   void run();
+  std::vector<bool> has_said_something() const;
+  Descriptor take_next();
 
   const std::size_t most_, most_waiting_;
   const std::function<void(Descriptor)> serve_;
@@ -38,5 +43,9 @@ class ConnectionThreads {
   bool is_ending_ = false;
   std::vector<std::thread> threads_;
 };
+
+/// As many as the process has descriptors for, but at most `wished`. A quarter of those that are left is kept for all
+/// else that a server opens: workers that are started again, batches, files.
+std::size_t most_connections(std::size_t wished);
 
 }  // namespace frostpipe
