@@ -113,7 +113,7 @@ class ServeTest(ServerCase):
     def test_silent_connections_take_no_descriptor_that_a_worker_needs(self):
         limits = resource.getrlimit(resource.RLIMIT_NOFILE)
         server = self.start("--port", 0, limit_descriptors=64)
-        port = self.port()
+        port = self.http_port()
         silent = [socket.create_connection(("127.0.0.1", port)) for _ in range(150)]
         for one in silent:
             self.addCleanup(one.close)
@@ -128,7 +128,7 @@ class ServeTest(ServerCase):
     def test_a_key_is_asked_for_and_who_listens_beyond_this_host_is_warned(self):
         self.write("key", "0123456789abcdef\n")
         server = self.start("--port", 0, "--host", "0.0.0.0", "--api-key-file", "key")
-        port = self.port()
+        port = self.http_port()
         self.assertEqual(self.ask(port, "small"), 401)
         self.assertIn(self.ask(port, "small", {"Authorization": "Bearer 0123456789abcdef"}), (200, 503))
         self.assertIn("WARNING: 0.0.0.0 is reached from other hosts without encryption", self.errors.read_text())
@@ -136,7 +136,7 @@ class ServeTest(ServerCase):
         server.send_signal(signal.SIGTERM)
         self.result(server)
         server = self.start("--port", 0, "--host", "0.0.0.0")
-        self.port()
+        self.http_port()
         self.assertIn("WARNING: 0.0.0.0 is reached from other hosts, and whoever reaches it may ask",
                       self.errors.read_text())
         self.write("key", "short\n")

@@ -44,7 +44,7 @@ class ServerCase(CliTest):
         self.wait_until(self.said(" loaded\n"), "workers")
         return server
 
-    def port(self):
+    def http_port(self):
         self.wait_until(self.said(" on http://"), "HTTP")
         return int(re.search(r" on http://\S+:(\d+)", self.errors.read_text())[1])
 

@@ -1,6 +1,6 @@
 #include "executor/serving/http/connection_threads.h"
 
-#include <poll.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -8,12 +8,24 @@
 #include <exception>
 #include <filesystem>
 #include <iterator>
-#include <new>
 #include <utility>
 
 #include "profiles/system_reason.h"
 
 namespace frostpipe {
+namespace {
+
+/// Bytes of a request that is not kept back: few heads are shorter.
+constexpr int kEnough = 128;
+
+/// That nobody has read; kEnough at most: who sends more is no better for that.
+int bytes_received(const Descriptor& connection) {
+  int bytes = 0;
+  if (ioctl(connection.number(), FIONREAD, &bytes) != 0) return 0;
+  return std::min(bytes, kEnough);
+}
+
+}  // namespace
 
 std::size_t most_connections(std::size_t wished) {
   const auto limit = process_limit(RLIMIT_NOFILE);
@@ -45,42 +57,13 @@ void ConnectionThreads::add(Descriptor connection) {
       if (threads_.empty()) return;    // else the threads that there are serve it
     }
   }
-  try {
-    if (waiting_.size() >= num_idle_ + most_waiting_) {
-      const std::vector<bool> have_said = has_said_something();
-      const auto silent = std::find(have_said.begin(), have_said.end(), false);
-      if (silent == have_said.end()) return;
-      waiting_.erase(waiting_.begin() + (silent - have_said.begin()));
-    }
-    waiting_.push_back(std::move(connection));
-  } catch (const std::bad_alloc&) {
-    return;
+  if (waiting_.size() >= num_idle_ + most_waiting_) {
+    const auto least = std::ranges::min_element(waiting_, {}, bytes_received);
+    if (least == waiting_.end() || bytes_received(*least) == kEnough) return;
+    waiting_.erase(least);
   }
+  waiting_.push_back(std::move(connection));
   changed_.notify_one();
-}
-
-/// Of the connections that wait, in their order; those that have ended count.
-std::vector<bool> ConnectionThreads::has_said_something() const {
-  std::vector<pollfd> asked;
-  for (const Descriptor& connection : waiting_) asked.push_back({connection.number(), POLLIN, 0});
-  poll(asked.data(), asked.size(), 0);
-  std::vector<bool> have_said;
-  for (const pollfd& one : asked) have_said.push_back(one.revents != 0);
-  return have_said;
-}
-
-Descriptor ConnectionThreads::take_next() {
-  std::ptrdiff_t next = 0;
-  try {
-    const std::vector<bool> have_said = has_said_something();
-    const auto found = std::find(have_said.begin(), have_said.end(), true);
-    if (found != have_said.end()) next = found - have_said.begin();
-  } catch (const std::bad_alloc&) {
-    // the first one, then
-  }
-  Descriptor connection = std::move(waiting_[next]);
-  waiting_.erase(waiting_.begin() + next);
-  return connection;
 }
 
 bool ConnectionThreads::are_all_busy() const {
@@ -95,7 +78,9 @@ void ConnectionThreads::run() {
     changed_.wait(lock, [this] { return is_ending_ || !waiting_.empty(); });
     --num_idle_;
     if (waiting_.empty()) return;
-    Descriptor connection = take_next();
+    const auto next = std::ranges::max_element(waiting_, {}, bytes_received);
+    Descriptor connection = std::move(*next);
+    waiting_.erase(next);
     lock.unlock();
     serve_(std::move(connection));
     lock.lock();

@@ -12,9 +12,9 @@
 namespace frostpipe {
 
 /// Threads that serve connections, one at a time each. A thread is started when a connection comes and none is idle, as
-/// long as there are fewer than `most`; connections beyond that wait. Those whose client has said something are served
-/// before those that are silent. Of more than `most_waiting` the one is closed that has been silent for the longest
-/// time, or the new one where none is.
+/// long as there are fewer than `most`; connections beyond that wait. Those are served first of which more bytes have
+/// come, up to those of a request's head; of equal ones the oldest. Where no more may wait, the one is closed of which
+/// the fewest have come, or the new one where of all others a head may be there.
 class ConnectionThreads {
  public:
   /// Half of `most_connections` may wait where that leaves fewer than `most` threads. `serve` throws nothing.
@@ -24,15 +24,13 @@ class ConnectionThreads {
   ConnectionThreads(const ConnectionThreads&) = delete;
   ConnectionThreads& operator=(const ConnectionThreads&) = delete;
 
-  /// Where there is no memory or thread for it, others serve it, or it is closed.
+  /// Where no thread can be started for it, others serve it, or it is closed where there are none.
   void add(Descriptor connection);
   /// There are as many threads as may be, and some connection waits for one. Any thread may ask.
   bool are_all_busy() const;
 
  private:
   void run();
-  std::vector<bool> has_said_something() const;
-  Descriptor take_next();
 
   const std::size_t most_, most_waiting_;
   const std::function<void(Descriptor)> serve_;

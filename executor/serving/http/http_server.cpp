@@ -272,7 +272,11 @@ class HttpServer::Implementation : private httplib::Server {
       if (connection.is_open()) {
         const int yes = 1;
         setsockopt(connection.number(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
-        threads_.add(std::move(connection));
+        try {
+          threads_.add(std::move(connection));
+        } catch (const std::exception&) {
+          // there is no memory for it: it is closed
+        }
       } else if (errno != EINTR && errno != ECONNABORTED) {
         std::this_thread::sleep_for(std::chrono::milliseconds(10));  // no descriptors, or no memory, are left for now
       }

@@ -10,6 +10,7 @@
 #include <array>
 #include <future>
 #include <mutex>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -30,7 +31,7 @@ bool is_closed(const Descriptor& client) {
   return poll(&asked, 1, 0) > 0;
 }
 
-TEST(ConnectionThreads, TheOneThatIsSilentForLongestIsClosedFirstAndThoseWithARequestAreServedFirst) {
+TEST(ConnectionThreads, TheSilentOneIsClosedFirstAndThoseWithARequestAreServedFirst) {
   std::promise<void> begun, go_on;
   const std::shared_future<void> may_go_on = go_on.get_future().share();
   std::mutex mutex;
@@ -48,9 +49,9 @@ TEST(ConnectionThreads, TheOneThatIsSilentForLongestIsClosedFirstAndThoseWithARe
     });
     const auto add = [&](int number, bool says_something) {
       auto [server, client] = connection();
-      const char byte = static_cast<char>(number);
+      const std::string head(128, static_cast<char>(number));
       if (says_something) {
-        EXPECT_EQ(write(client.number(), &byte, 1), 1);
+        EXPECT_EQ(write(client.number(), head.data(), head.size()), 128);
       }
       clients.push_back(std::move(client));
       threads.add(std::move(server));
