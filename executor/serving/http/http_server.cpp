@@ -32,7 +32,7 @@ constexpr std::size_t kMostThreads = 256;
 /// Connections that wait for a thread, where there are descriptors for them.
 constexpr std::size_t kMostWaiting = 768;
 /// While connections wait, a client gets this instead of the patience; one that has not begun a request, the latter.
-constexpr std::chrono::milliseconds kPatienceUnderLoad{500}, kPatienceWithIdle{100};
+constexpr std::chrono::milliseconds kPatienceUnderLoad{200}, kPatienceWithIdle{100};
 /// Of one connection.
 constexpr int kMostRequests = 10'000;
 /// httplib finds a path by recursion.
