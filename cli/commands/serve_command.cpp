@@ -36,6 +36,11 @@ Command add_serve_command(CLI::App& app) {
       ->add_option("--port", options->port, "Port to listen on for HTTP (8000; none where a load is generated); 0: any")
       ->check(CLI::Range(0, 65535).description(""))
       ->type_name("N");
+  command
+      ->add_option("--api-key-file", options->api_key_file,
+                   "File of one line, the key without which a request over HTTP is refused; it is sent as "
+                   "\"Authorization: Bearer KEY\"")
+      ->type_name("FILE");
   add_device_option(*command, options->device);
   add_count_option(*command, "--threads-per-worker", options->threads,
                    "Threads that a worker on the CPU computes with");

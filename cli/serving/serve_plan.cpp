@@ -146,6 +146,33 @@ std::string served_json(Nanoseconds served_ns, const std::vector<ServedAndSimula
   return json.dump(2) + "\n";
 }
 
+/// The file's only line. Short keys could be found by trying.
+std::string read_api_key(const std::string& path) {
+  constexpr std::size_t kLeast = 16, kMost = 1024;
+  std::string key = read_named_file(path, 2 * kMost);
+  while (key.ends_with('\n') || key.ends_with('\r')) key.pop_back();
+  const bool is_printable = std::ranges::all_of(key, [](char c) { return c > ' ' && c < 127; });
+  if (key.size() < kLeast || key.size() > kMost || !is_printable)
+    throw InvalidInput(
+        fmt::format("{}: must hold one line, the key, of {} to {} printable characters without blanks; "
+                    "`openssl rand -hex 32` makes one",
+                    path, kLeast, kMost));
+  return key;
+}
+
+void warn_of_strangers(const HttpServer& http, const ServeOptions& options) {
+  if (!http.is_beyond_loopback()) return;
+  if (options.api_key_file.empty())
+    print_note(
+        fmt::format("WARNING: {} is reached from other hosts, and whoever reaches it may ask; --api-key-file "
+                    "asks for a key, --host 127.0.0.1 keeps it to this host",
+                    options.host));
+  print_note(
+      fmt::format("WARNING: {} is reached from other hosts without encryption; a proxy with TLS in front of "
+                  "--host 127.0.0.1 encrypts",
+                  options.host));
+}
+
 }  // namespace
 
 std::string serve_plan(const ServeOptions& options, const OpenModel& open_model) {
@@ -153,6 +180,7 @@ std::string serve_plan(const ServeOptions& options, const OpenModel& open_model)
     throw UsageError("--emulate: computes nothing, so it takes no --model");
   if (options.emulate && !options.heads.empty()) throw UsageError("--emulate: computes nothing, so it takes no --head");
   const ServingPlan plan = read_plan(options.plan);
+  const std::string api_key = options.api_key_file.empty() ? "" : read_api_key(options.api_key_file);
   if (!options.output.empty()) {
     std::filesystem::create_directories(options.output);
     for (const char* name : {"serving_run.json", "report.html"})
@@ -171,7 +199,9 @@ std::string serve_plan(const ServeOptions& options, const OpenModel& open_model)
   if (is_generated) load = serving_load(plan, options.load);
   std::optional<HttpServer> http;
   if (!is_generated || options.port) {
-    http.emplace(server, HttpServerOptions{.host = options.host, .port = options.port.value_or(kUsualPort)});
+    http.emplace(
+        server, HttpServerOptions{.host = options.host, .port = options.port.value_or(kUsualPort), .api_key = api_key});
+    warn_of_strangers(*http, options);
     print_note(fmt::format("serves {} on http://{}:{}", fmt::join(server.names(), ", "), options.host, http->port()));
   }
   const Nanoseconds served_ns = serve_until_the_end(server, options, signals, load);

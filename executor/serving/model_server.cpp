@@ -145,13 +145,17 @@ void ModelServer::sent(int pipeline, std::int64_t first_request, int requests, c
   batch = {
       .pipeline = pipeline, .first_request = first_request, .lengths = {}, .legs = legs, .delay_ns = plane_.delay_ns()};
   batch.lengths.resize(requests);
-  batch.buffer = take_buffer(pipeline);
-  fill(batch, buffers_[pipeline].all[batch.buffer]);
   for (std::size_t partition = 0; partition < legs.size(); ++partition)
     pools_[pipeline][partition].reserve(number, legs[partition]);
   ModelCounters& counters = *pending_.at(first_request).counters;
   ++counters.batches;
   counters.requests_in_batches += requests;
+  try {
+    batch.buffer = take_buffer(pipeline);
+  } catch (const RuntimeFailure& error) {
+    return fail(number, error.what());  // the next batch finds the buffers of those that end
+  }
+  fill(batch, buffers_[pipeline].all[*batch.buffer]);
   order(number);
 }
 
@@ -180,9 +184,9 @@ void ModelServer::fill(Batch& batch, BatchBuffer& buffer) {
 
 void ModelServer::order(std::int64_t number) {
   const Batch& batch = batches_.at(number);
-  const BatchBuffer& buffer = buffers_[batch.pipeline].all[batch.buffer];
+  const BatchBuffer& buffer = buffers_[batch.pipeline].all[*batch.buffer];
   WorkerPool& pool = pools_[batch.pipeline][batch.partition];
-  if (!pool.order({.batch = number, .buffer = batch.buffer, .ordered_ns = 0, .lengths = batch.lengths}, buffer))
+  if (!pool.order({.batch = number, .buffer = *batch.buffer, .ordered_ns = 0, .lengths = batch.lengths}, buffer))
     fail(number, kAllGone);
 }
 
@@ -235,7 +239,7 @@ void ModelServer::pass_on(std::int64_t number) {
 void ModelServer::finish(std::int64_t number) {
   const Batch batch = std::move(batches_.extract(number).mapped());
   Buffers& buffers = buffers_[batch.pipeline];
-  const std::span<const double> answers = buffers.all[batch.buffer].answers();
+  const std::span<const double> answers = buffers.all[*batch.buffer].answers();
   const Nanoseconds now_ns = engine_.queue.now();
   for (int i = 0; i < batch.num_requests(); ++i) {
     Pending pending = take_pending(batch.first_request + i);
@@ -248,7 +252,7 @@ void ModelServer::finish(std::int64_t number) {
     const auto own = answers.subspan(i * size, size);
     pending.reply.set_value({.values = std::vector<double>(own.begin(), own.end())});
   }
-  buffers.free.push_back(batch.buffer);
+  buffers.free.push_back(*batch.buffer);
   learn_lateness(batch.delay_ns, now_ns - batch.legs.back().compute_end_ns);
 }
 
@@ -263,7 +267,7 @@ void ModelServer::fail(std::int64_t number, const std::string& why) {
     ++pending.counters->failed;
     pending.reply.set_value({.kind = RequestAnswer::Kind::failed, .values = {}, .why = why});
   }
-  buffers_[batch.pipeline].free.push_back(batch.buffer);
+  if (batch.buffer) buffers_[batch.pipeline].free.push_back(*batch.buffer);
 }
 
 /// Workers that are faster than planned do not make up for a late timer: it must be in time by the plan.

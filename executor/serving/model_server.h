@@ -64,9 +64,9 @@ class ModelServer final : private ServingObserver {
     std::int64_t first_request = 0;
     std::vector<std::int64_t> lengths;  // tokens, by request
     std::vector<RouteLeg> legs;
-    Nanoseconds delay_ns = 0;  // of its timer
-    int partition = 0;         // where it is, or goes
-    int buffer = 0;
+    Nanoseconds delay_ns = 0;   // of its timer
+    int partition = 0;          // where it is, or goes
+    std::optional<int> buffer;  // none: there was no room for one
     int num_requests() const { return static_cast<int>(lengths.size()); }
   };
   /// Of a pipeline.

@@ -203,17 +203,23 @@ std::vector<ServingRun> PlanServer::finish_run(Nanoseconds window_ns) {
   return runs;
 }
 
-/// The thread's life. The first plan's trouble is thrown by wait_until_loaded(); a later one's is a note.
+/// The thread's life. The first plan's trouble is thrown by wait_until_loaded(); a later one's is a note, as is what
+/// the system has no room for.
 void PlanServer::run() {
   while (true) {
-    {
-      const std::lock_guard lock(mutex_);
-      if (ends_) break;
-      step();
-      if (trouble_) break;
+    try {
+      {
+        const std::lock_guard lock(mutex_);
+        if (ends_) break;
+        step();
+        if (trouble_) break;
+      }
+      changed_.notify_all();
+      wait();
+    } catch (const std::exception& error) {
+      options_.note(fmt::format("goes on after a failure: {}", error.what()));
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
     }
-    changed_.notify_all();
-    wait();
   }
   const std::lock_guard lock(mutex_);
   next_.reset();

@@ -17,6 +17,7 @@ constexpr Nanoseconds kForEver = std::numeric_limits<Nanoseconds>::max() / 4;
 /// A worker that takes so many times as long as planned, and at least so long, is stuck.
 constexpr int kStuckFactor = 20;
 constexpr Nanoseconds kLeastStuckNs = 10'000'000'000;
+constexpr Nanoseconds kStartAgainAfterNs = 1'000'000'000;
 
 }  // namespace
 
@@ -26,6 +27,7 @@ WorkerPool::WorkerPool(Pool& reserved, std::vector<std::string> command, Partiti
       load_(std::move(load)),
       name_(std::move(name)),
       workers_(reserved.device_until.size()),
+      start_again_ns_(workers_.size()),
       reservations_(workers_.size()),
       losses_(workers_.size()),
       busy_ns_(workers_.size()) {
@@ -44,6 +46,7 @@ void WorkerPool::start(int device) {
 WorkerPool::News WorkerPool::look(Nanoseconds now_ns) {
   News news;
   for (int device = 0; device < size(); ++device) {
+    if (start_again_ns_[device] && steady_now_ns() >= *start_again_ns_[device]) start_again(device, news);
     if (!workers_[device]) continue;
     while (const auto said = workers_[device]->receive()) take(device, *said, now_ns, news);
     if (workers_[device]->is_gone()) {
@@ -81,7 +84,19 @@ void WorkerPool::lose(int device, const std::string& how, News& news) {
                                    starts_again ? "it is started again" : "it is given up, the others go on"));
   reserved_.device_until[device] = kForEver;
   workers_[device].reset();
-  if (starts_again) start(device);
+  if (starts_again) start_again(device, news);
+}
+
+void WorkerPool::start_again(int device, News& news) {
+  try {
+    start(device);
+    start_again_ns_[device].reset();
+  } catch (const RuntimeFailure& error) {
+    if (!start_again_ns_[device])
+      news.notes.push_back(
+          fmt::format("{} cannot be started for now, which is tried every second: {}", name_of(device), error.what()));
+    start_again_ns_[device] = steady_now_ns() + kStartAgainAfterNs;
+  }
 }
 
 bool WorkerPool::is_stuck(int device) const {

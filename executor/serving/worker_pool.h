@@ -10,7 +10,8 @@
 namespace frostpipe {
 
 /// The workers of one pool of virtual devices, and what they have left to do. A worker that is lost is started again,
-/// at most three times in a row without a batch computed in between.
+/// at most three times in a row without a batch computed in between. Where the system has no room for it (descriptors,
+/// processes), that is tried again every second, which does not count.
 class WorkerPool {
  public:
   /// Starts them, on the devices from load.device_index on. `reserved` is what the data plane knows of the pool: a
@@ -47,6 +48,7 @@ class WorkerPool {
     Nanoseconds begin_ns = 0, compute_ns = 0;
   };
   void start(int device);
+  void start_again(int device, News& news);
   void lose(int device, const std::string& how, News& news);
   void take(int device, const FromWorker& said, Nanoseconds now_ns, News& news);
   bool is_stuck(int device) const;
@@ -57,9 +59,10 @@ class WorkerPool {
   std::vector<std::string> command_;
   PartitionLoad load_;
   std::string name_;
-  std::vector<std::unique_ptr<WorkerProcess>> workers_;  // by device; null: given up
-  std::vector<std::vector<Reservation>> reservations_;   // by device, in the order of the data plane
-  std::vector<int> losses_;                              // in a row, by device
+  std::vector<std::unique_ptr<WorkerProcess>> workers_;     // by device; null: given up, or for now
+  std::vector<std::optional<Nanoseconds>> start_again_ns_;  // by device, of the steady clock: where it is null for now
+  std::vector<std::vector<Reservation>> reservations_;      // by device, in the order of the data plane
+  std::vector<int> losses_;                                 // in a row, by device
   std::vector<Nanoseconds> busy_ns_;
 };
 

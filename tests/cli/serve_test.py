@@ -4,7 +4,9 @@ one than planned."""
 
 import json
 import os
+import resource
 import signal
+import socket
 import unittest
 from pathlib import Path
 
@@ -107,6 +109,39 @@ class ServeTest(ServerCase):
         server.kill()
         server.wait()
         self.wait_until(lambda: not any(Path(f"/proc/{worker}").exists() for worker in workers), "their end")
+
+    def test_silent_connections_take_no_descriptor_that_a_worker_needs(self):
+        limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+        server = self.start("--port", 0, limit_descriptors=64)
+        port = self.http_port()
+        silent = [socket.create_connection(("127.0.0.1", port)) for _ in range(150)]
+        for one in silent:
+            self.addCleanup(one.close)
+        os.kill(max(children_of(server.pid)), signal.SIGKILL)  # small's only one
+        self.wait_until(lambda: len(children_of(server.pid)) == 4, "another worker")
+        for model in "small", "large":  # 503 where the machine is too slow for the objective
+            self.wait_until(lambda: self.ask(port, model) == 200, "an answer")
+        server.send_signal(signal.SIGTERM)
+        self.result(server)
+        self.assertEqual(resource.getrlimit(resource.RLIMIT_NOFILE), limits)
+
+    def test_a_key_is_asked_for_and_who_listens_beyond_this_host_is_warned(self):
+        self.write("key", "0123456789abcdef\n")
+        server = self.start("--port", 0, "--host", "0.0.0.0", "--api-key-file", "key")
+        port = self.http_port()
+        self.assertEqual(self.ask(port, "small"), 401)
+        self.assertIn(self.ask(port, "small", {"Authorization": "Bearer 0123456789abcdef"}), (200, 503))
+        self.assertIn("WARNING: 0.0.0.0 is reached from other hosts without encryption", self.errors.read_text())
+        self.assertNotIn("whoever reaches it", self.errors.read_text())
+        server.send_signal(signal.SIGTERM)
+        self.result(server)
+        server = self.start("--port", 0, "--host", "0.0.0.0")
+        self.http_port()
+        self.assertIn("WARNING: 0.0.0.0 is reached from other hosts, and whoever reaches it may ask",
+                      self.errors.read_text())
+        self.write("key", "short\n")
+        done = self.run_tool("serve", "serving.json", "--emulate", "--api-key-file", "key", code=1)
+        self.assertIn("key: must hold one line, the key, of 16 to 1024 printable characters", done.stderr)
 
     def test_a_plan_with_heads_is_emulated_and_one_with_fewer_is_not_taken(self):
         plan = {**synthetic_serving_plan(), "version": 5}

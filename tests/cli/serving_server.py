@@ -1,6 +1,9 @@
 """A server of a made-up plan on emulated devices."""
 
+import http.client
 import json
+import re
+import resource
 import subprocess
 import time
 from pathlib import Path
@@ -25,17 +28,35 @@ class ServerCase(CliTest):
         super().setUp()
         self.write("serving.json", synthetic_serving_plan())
 
-    def start(self, *options):
+    def start(self, *options, limit_descriptors=None):
+        def limit():
+            if limit_descriptors:
+                resource.setrlimit(resource.RLIMIT_NOFILE, (limit_descriptors, limit_descriptors))
+
         self.errors = self.folder / "errors"
         with open(self.errors, "w") as errors:
             server = subprocess.Popen([FROSTPIPE, "serve", "serving.json", "--emulate", "--format", "json",
                                        *map(str, options)], cwd=self.folder, text=True, stdout=subprocess.PIPE,
-                                      stderr=errors)
+                                      stderr=errors, preexec_fn=limit)
         self.addCleanup(server.stdout.close)
         self.addCleanup(server.wait)
         self.addCleanup(server.kill)
         self.wait_until(self.said(" loaded\n"), "workers")
         return server
+
+    def http_port(self):
+        self.wait_until(self.said(" on http://"), "HTTP")
+        return int(re.search(r" on http://\S+:(\d+)", self.errors.read_text())[1])
+
+    def ask(self, port, model, headers=None, seconds=HANG_SECONDS):
+        """The status of the answer to one row of one token."""
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=seconds)
+        body = {"inputs": [{"name": "input_ids", "shape": [1, 1], "datatype": "INT64", "data": [1]}]}
+        connection.request("POST", f"/v2/models/{model}/infer", json.dumps(body),
+                           {"Content-Type": "application/json", **(headers or {})})
+        status = connection.getresponse().status
+        connection.close()
+        return status
 
     def wait_until(self, condition, what):
         end = time.monotonic() + HANG_SECONDS

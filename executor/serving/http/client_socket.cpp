@@ -48,18 +48,17 @@ std::string without_field(std::string_view head, std::string_view name) {
   return kept;
 }
 
-ClientSocket::ClientSocket(Descriptor socket, std::chrono::milliseconds patience, std::function<bool(bool)> must_end)
+ClientSocket::ClientSocket(Descriptor socket, std::chrono::milliseconds patience, MustEnd must_end)
     : socket_(std::move(socket)), patience_(patience), must_end_(std::move(must_end)) {}
 
 bool ClientSocket::wait_for(short events, Clock::time_point deadline, bool may_end) {
   while (true) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
-    if (left <= 0ms) return false;
+    if (left <= 0ms || (may_end && must_end_(has_begun_, patience_ - left))) return false;
     pollfd asked{.fd = socket_.number(), .events = events, .revents = 0};
     const int found = poll(&asked, 1, static_cast<int>(std::min<std::chrono::milliseconds>(left, kSlice).count()));
     if (found > 0) return true;  // or it is broken, which the next call says
     if (found < 0 && errno != EINTR) return false;
-    if (may_end && must_end_(has_begun_)) return false;
   }
 }
 
@@ -154,6 +153,11 @@ ssize_t ClientSocket::write(const char* from, std::size_t size) {
     }
   }
   return static_cast<ssize_t>(size);
+}
+
+bool ClientSocket::has_left() const {
+  pollfd asked{.fd = socket_.number(), .events = POLLRDHUP, .revents = 0};
+  return poll(&asked, 1, 0) > 0;
 }
 
 void ClientSocket::finish() {

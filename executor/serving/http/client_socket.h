@@ -14,9 +14,10 @@ namespace frostpipe {
 /// A client's connection, which is never waited for longer than a patience. Of one thread.
 class ClientSocket {
  public:
-  /// While nothing comes, `must_end` is asked ten times a second whether to wait on: it is told whether a request has
-  /// begun.
-  ClientSocket(Descriptor socket, std::chrono::milliseconds patience, std::function<bool(bool has_begun)> must_end);
+  /// While bytes are waited for, `must_end` is asked at least ten times a second whether to wait no longer: it is told
+  /// whether a request has begun, and how long the client has taken for the latest 64 KiB.
+  using MustEnd = std::function<bool(bool has_begun, std::chrono::milliseconds silent)>;
+  ClientSocket(Descriptor socket, std::chrono::milliseconds patience, MustEnd must_end);
 
   enum class Head {
     complete,
@@ -40,6 +41,10 @@ class ClientSocket {
   /// Since the last head: bytes that read() has given beyond it.
   std::size_t body_bytes() const { return body_bytes_; }
 
+  /// The client has closed the connection, or its half of it. One that still reads cannot be told from one that is
+  /// gone, so this is asked where an answer has taken long.
+  bool has_left() const;
+
   /// Ends an answer to a request that was not read to its end. Closed at once, the connection would be reset, and the
   /// client might lose the answer: so what it still sends is thrown away, up to a second or a MiB.
   void finish();
@@ -54,7 +59,7 @@ class ClientSocket {
 
   Descriptor socket_;
   std::chrono::milliseconds patience_;
-  std::function<bool(bool)> must_end_;
+  MustEnd must_end_;
   std::string buffer_;  // received; given up to begin_
   std::size_t begin_ = 0, head_bytes_ = 0;
   std::size_t body_bytes_ = 0, allowed_ = 0;

@@ -1,12 +1,43 @@
 #include "executor/serving/http/connection_threads.h"
 
-#include <system_error>
+#include <sys/ioctl.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <exception>
+#include <filesystem>
+#include <iterator>
 #include <utility>
 
-namespace frostpipe {
+#include "profiles/system_reason.h"
 
-ConnectionThreads::ConnectionThreads(std::size_t most, std::size_t most_waiting, std::function<void(Descriptor)> serve)
-    : most_(most), most_waiting_(most_waiting), serve_(std::move(serve)) {}
+namespace frostpipe {
+namespace {
+
+/// Bytes of a request that is not kept back: few heads are shorter.
+constexpr int kEnough = 128;
+
+/// That nobody has read; kEnough at most: who sends more is no better for that.
+int bytes_received(const Descriptor& connection) {
+  int bytes = 0;
+  if (ioctl(connection.number(), FIONREAD, &bytes) != 0) return 0;
+  return std::min(bytes, kEnough);
+}
+
+}  // namespace
+
+std::size_t most_connections(std::size_t wished) {
+  const auto limit = process_limit(RLIMIT_NOFILE);
+  if (!limit) return wished;
+  const std::filesystem::directory_iterator open("/proc/self/fd");
+  const std::int64_t left = *limit - std::distance(begin(open), end(open));
+  return static_cast<std::size_t>(std::clamp<std::int64_t>(left / 4 * 3, 2, static_cast<std::int64_t>(wished)));
+}
+
+ConnectionThreads::ConnectionThreads(std::size_t most_connections, std::size_t most,
+                                     std::function<void(Descriptor)> serve)
+    : most_(std::min(most, most_connections / 2)), most_waiting_(most_connections - most_), serve_(std::move(serve)) {}
 
 ConnectionThreads::~ConnectionThreads() {
   {
@@ -22,11 +53,15 @@ void ConnectionThreads::add(Descriptor connection) {
   if (waiting_.size() >= num_idle_ && threads_.size() < most_) {
     try {
       threads_.emplace_back([this] { run(); });
-    } catch (const std::system_error&) {
-      if (threads_.empty()) return;  // else the threads that there are serve it
+    } catch (const std::exception&) {  // no thread, or no memory, is left for now
+      if (threads_.empty()) return;    // else the threads that there are serve it
     }
   }
-  if (waiting_.size() >= num_idle_ + most_waiting_) return;
+  if (waiting_.size() >= num_idle_ + most_waiting_) {
+    const auto least = std::ranges::min_element(waiting_, {}, bytes_received);
+    if (least == waiting_.end() || bytes_received(*least) == kEnough) return;
+    waiting_.erase(least);
+  }
   waiting_.push_back(std::move(connection));
   changed_.notify_one();
 }
@@ -43,8 +78,9 @@ void ConnectionThreads::run() {
     changed_.wait(lock, [this] { return is_ending_ || !waiting_.empty(); });
     --num_idle_;
     if (waiting_.empty()) return;
-    Descriptor connection = std::move(waiting_.front());
-    waiting_.pop_front();
+    const auto next = std::ranges::max_element(waiting_, {}, bytes_received);
+    Descriptor connection = std::move(*next);
+    waiting_.erase(next);
     lock.unlock();
     serve_(std::move(connection));
     lock.lock();

@@ -12,16 +12,19 @@
 namespace frostpipe {
 
 /// Threads that serve connections, one at a time each. A thread is started when a connection comes and none is idle, as
-/// long as there are fewer than `most`; connections beyond that wait, and beyond `most_waiting` they are closed.
+/// long as there are fewer than `most`; connections beyond that wait. Those are served first of which more bytes have
+/// come, up to those of a request's head; of equal ones the oldest. Where no more may wait, the one is closed of which
+/// the fewest have come, or the new one where of all others a head may be there.
 class ConnectionThreads {
  public:
-  /// `serve` throws nothing.
-  ConnectionThreads(std::size_t most, std::size_t most_waiting, std::function<void(Descriptor)> serve);
+  /// Half of `most_connections` may wait where that leaves fewer than `most` threads. `serve` throws nothing.
+  ConnectionThreads(std::size_t most_connections, std::size_t most, std::function<void(Descriptor)> serve);
   /// Serves what waits, and returns.
   ~ConnectionThreads();
   ConnectionThreads(const ConnectionThreads&) = delete;
   ConnectionThreads& operator=(const ConnectionThreads&) = delete;
 
+  /// Where no thread can be started for it, others serve it, or it is closed where there are none.
   void add(Descriptor connection);
   /// There are as many threads as may be, and some connection waits for one. Any thread may ask.
   bool are_all_busy() const;
@@ -38,5 +41,9 @@ class ConnectionThreads {
   bool is_ending_ = false;
   std::vector<std::thread> threads_;
 };
+
+/// As many as the process has descriptors for, but at most `wished`. A quarter of those that are left is kept for all
+/// else that a server opens: workers that are started again, batches, files.
+std::size_t most_connections(std::size_t wished);
 
 }  // namespace frostpipe

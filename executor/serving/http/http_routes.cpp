@@ -44,9 +44,17 @@ std::string_view before(std::string_view path, std::string_view ending) {
   return path.ends_with(ending) ? path.substr(0, path.size() - ending.size()) : std::string_view();
 }
 
+/// A request whose reading has ended early.
+struct NotRead {
+  std::string why;
+};
+
 class Held {
  public:
-  explicit Held(std::counting_semaphore<>& semaphore) : semaphore_(semaphore) { semaphore_.acquire(); }
+  /// Asks `look` ten times a second whether to wait on.
+  Held(std::counting_semaphore<>& semaphore, const std::function<void()>& look) : semaphore_(semaphore) {
+    while (!semaphore_.try_acquire_for(std::chrono::milliseconds(100))) look();
+  }
   ~Held() { semaphore_.release(); }
   Held(const Held&) = delete;
   Held& operator=(const Held&) = delete;
@@ -65,14 +73,18 @@ HttpAnswer refusal(const std::vector<RequestAnswer>& answers) {
   };
   if (const auto row = row_of(RequestAnswer::Kind::failed); row != answers.end())
     return http_error(500, sentence(row, "failed"));
-  HttpAnswer answer = http_error(503, sentence(row_of(RequestAnswer::Kind::dropped), "was dropped"));
-  answer.headers["Retry-After"] = "1";
-  return answer;
+  return busy_answer(sentence(row_of(RequestAnswer::Kind::dropped), "was dropped"));
 }
 
 }  // namespace
 
 HttpAnswer http_error(int status, std::string_view why) { return answer_of({{"error", why}}, status); }
+
+HttpAnswer busy_answer(std::string_view why) {
+  HttpAnswer answer = http_error(503, why);
+  answer.headers["Retry-After"] = "1";
+  return answer;
+}
 
 HttpRoutes::HttpRoutes(ServedModels& models)
     : models_(models), readers_(std::max<std::ptrdiff_t>(1, std::thread::hardware_concurrency())) {}
@@ -134,14 +146,27 @@ HttpAnswer HttpRoutes::answer(std::string_view method, std::string_view path) co
   return answer;
 }
 
-HttpAnswer HttpRoutes::infer(const std::string& model, std::string_view body) {
+InferRequest HttpRoutes::read(std::string body, const RequestForm& form, const std::function<bool()>& is_wanted) {
+  const auto deadline = std::chrono::steady_clock::now() + kLongestReading;
+  const std::function<void()> look = [&] {
+    if (!is_wanted()) throw NotRead{"the client has left, or the server ends"};
+    if (std::chrono::steady_clock::now() > deadline)
+      throw NotRead{fmt::format("the body was not read within {} s: there is too much load", kLongestReading.count())};
+  };
+  if (body.size() <= kShortBody) return read_infer_request(body, form, look);
+  const Held reader(readers_, look);
+  return read_infer_request(body, form, look);
+}
+
+HttpAnswer HttpRoutes::infer(const std::string& model, std::string body, const std::function<bool()>& is_wanted) {
   const RequestForm& form = models_.form_of(model);
   InferRequest request;
   try {
-    const Held reader(readers_);
-    request = read_infer_request(body, form);
+    request = read(std::move(body), form, is_wanted);
   } catch (const InvalidInput& error) {
     return http_error(400, error.what());
+  } catch (const NotRead& reading) {
+    return busy_answer(reading.why);
   }
   std::vector<std::future<RequestAnswer>> asked;
   for (RequestInput& row : request.rows) asked.push_back(models_.ask(model, std::move(row)));

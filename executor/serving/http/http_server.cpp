@@ -6,7 +6,6 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <strings.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -17,9 +16,11 @@
 #include <thread>
 #include <utility>
 
+#include "executor/serving/http/body_budget.h"
 #include "executor/serving/http/client_socket.h"
 #include "executor/serving/http/connection_threads.h"
 #include "executor/serving/http/http_routes.h"
+#include "executor/serving/http/request_head.h"
 #include "profiles/error.h"
 #include "profiles/system_reason.h"
 
@@ -28,14 +29,19 @@ namespace {
 
 /// Requests wait in their threads for their answers: so many may wait at a time.
 constexpr std::size_t kMostThreads = 256;
-/// Connections that wait for a thread; others are closed.
+/// Connections that wait for a thread, where there are descriptors for them.
 constexpr std::size_t kMostWaiting = 768;
+/// While connections wait, a client gets this instead of the patience; one that has not begun a request, the latter.
+constexpr std::chrono::milliseconds kPatienceUnderLoad{200}, kPatienceWithIdle{100};
 /// Of one connection.
 constexpr int kMostRequests = 10'000;
 /// httplib finds a path by recursion.
 constexpr std::size_t kLongestPath = 1024;
 /// The sizes of a body's chunks, which are read beside it.
 constexpr std::size_t kMostChunkSizes = 1 << 20;
+
+/// Of the request that this thread serves: httplib's handlers are not told.
+thread_local const ClientSocket* current_socket = nullptr;
 
 /// httplib asks it for bytes one by one.
 class ClientStream final : public httplib::Stream {
@@ -53,59 +59,6 @@ class ClientStream final : public httplib::Stream {
  private:
   ClientSocket& socket_;
 };
-
-bool is_same(std::string_view one, std::string_view other) {
-  return one.size() == other.size() && strncasecmp(one.data(), other.data(), one.size()) == 0;
-}
-
-bool is_chunked(const httplib::Request& request) { return request.has_header("Transfer-Encoding"); }
-
-/// Bytes; none where the header is missing, given twice or no number.
-std::optional<std::size_t> content_length(const httplib::Request& request) {
-  const std::string text = request.get_header_value("Content-Length");
-  if (request.get_header_value_count("Content-Length") != 1 || text.empty() || text.size() > 18) return std::nullopt;
-  if (!std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; })) return std::nullopt;
-  return std::stoull(text);
-}
-
-bool has_body(const httplib::Request& request) {
-  return is_chunked(request) || (request.has_header("Content-Length") && content_length(request) != 0u);
-}
-
-bool is_json(const httplib::Request& request) {
-  if (!request.has_header("Content-Type")) return true;
-  const std::string type = request.get_header_value("Content-Type");
-  std::string_view name = std::string_view(type).substr(0, type.find(';'));
-  while (name.ends_with(' ')) name.remove_suffix(1);
-  return is_same(name, "application/json");
-}
-
-/// Why the body of a request to infer cannot be read; none: it can.
-std::optional<HttpAnswer> body_refusal(const httplib::Request& request, std::size_t most_bytes) {
-  if (request.has_header("Inference-Header-Content-Length"))
-    return http_error(400,
-                      "header Inference-Header-Content-Length: must not be given: tensors are JSON here, without "
-                      "the extension for binary ones");
-  if (!is_json(request))
-    return http_error(415, "header Content-Type: must be application/json, is " +
-                               request.get_header_value("Content-Type") +
-                               "; curl says it with -H 'Content-Type: application/json'");
-  if (request.has_header("Content-Encoding"))
-    return http_error(415,
-                      "header Content-Encoding: must not be given, is " + request.get_header_value("Content-Encoding"));
-  if (is_chunked(request)) {
-    if (request.has_header("Content-Length") || request.get_header_value_count("Transfer-Encoding") != 1 ||
-        !is_same(request.get_header_value("Transfer-Encoding"), "chunked"))
-      return http_error(400, "header Transfer-Encoding: must be chunked, and stand alone");
-    return std::nullopt;
-  }
-  if (!request.has_header("Content-Length")) return http_error(411, "header Content-Length: must be given");
-  const std::optional<std::size_t> length = content_length(request);
-  if (!length) return http_error(400, "header Content-Length: must be one number of bytes");
-  if (*length > most_bytes)
-    return http_error(413, fmt::format("header Content-Length: must be at most {} bytes, is {}", most_bytes, *length));
-  return std::nullopt;
-}
 
 void give(const HttpAnswer& answer, httplib::Response& response) {
   response.status = answer.status;
@@ -137,12 +90,24 @@ class HttpServer::Implementation : private httplib::Server {
 
   int port() const { return port_; }
 
+  bool is_beyond_loopback() const {
+    sockaddr_storage address = {};
+    socklen_t size = sizeof address;
+    getsockname(listener_.number(), reinterpret_cast<sockaddr*>(&address), &size);
+    if (address.ss_family == AF_INET)
+      return ntohl(reinterpret_cast<const sockaddr_in&>(address).sin_addr.s_addr) >> 24 != 127;
+    return address.ss_family != AF_INET6 ||
+           !IN6_IS_ADDR_LOOPBACK(&reinterpret_cast<const sockaddr_in6&>(address).sin6_addr);
+  }
+
  private:
   /// httplib makes the process ignore SIGPIPE for good. Nothing here raises it, so it is left as it was.
   Implementation(ServedModels& models, const HttpServerOptions& options, const struct sigaction& sigpipe)
       : options_(options),
         routes_(models),
-        threads_(kMostThreads, kMostWaiting, [this](Descriptor connection) { serve(std::move(connection)); }) {
+        budget_(options.most_bytes_of_bodies),
+        threads_(most_connections(kMostThreads + kMostWaiting), kMostThreads,
+                 [this](Descriptor connection) { serve(std::move(connection)); }) {
     sigaction(SIGPIPE, &sigpipe, nullptr);
     set_handlers();
     open();
@@ -189,7 +154,9 @@ class HttpServer::Implementation : private httplib::Server {
       give(*answer, response);
       return answer->status;
     });
-    Post(".*", [this](const auto& request, auto& response, const auto& read) { infer(request, response, read); });
+    Post(".*", [this](const auto& request, auto& response, const auto& read) {
+      infer(request, response, read, *current_socket);
+    });
     set_exception_handler([](const auto&, auto& response, std::exception_ptr thrown) {
       try {
         std::rethrow_exception(thrown);
@@ -207,6 +174,7 @@ class HttpServer::Implementation : private httplib::Server {
 
   /// None where the request's body is what it depends on.
   std::optional<HttpAnswer> answer_before_body(const httplib::Request& request) const {
+    if (auto refusal = key_refusal(request, options_.api_key)) return refusal;
     if (request.path.size() > kLongestPath)
       return http_error(414, fmt::format("a path must have at most {} bytes", kLongestPath));
     if (request.method == "POST" && !routes_.inferred_model(request.path).empty())
@@ -216,25 +184,38 @@ class HttpServer::Implementation : private httplib::Server {
     return answer;
   }
 
-  void infer(const httplib::Request& request, httplib::Response& response, const httplib::ContentReader& read) {
+  void infer(const httplib::Request& request, httplib::Response& response, const httplib::ContentReader& read,
+             const ClientSocket& socket) {
     std::string body;
-    bool is_too_long = false;
+    BodyBudget::Share share(budget_);  // until it is answered: its rows take memory, too
+    bool is_too_long = false, is_too_much = false;
     const bool is_read = read([&](const char* bytes, std::size_t size) {
       is_too_long = body.size() + size > options_.most_body_bytes;
-      if (!is_too_long) body.append(bytes, size);
-      return !is_too_long;
+      is_too_much = body.size() + size > HttpRoutes::kShortBody && !share.add(size);
+      const bool is_taken = !is_too_long && !is_too_much && !is_ending_;
+      if (is_taken) body.append(bytes, size);
+      return is_taken;
     });
     if (is_too_long)
       give(http_error(413, fmt::format("a body must have at most {} bytes", options_.most_body_bytes)), response);
+    else if (is_too_much)
+      give(busy_answer("the bodies of other requests take all memory that there is for them"), response);
+    else if (!is_read && is_ending_)
+      give(busy_answer("the server ends"), response);
     else if (!is_read)
       give(http_error(400, "the body ended early, came too slowly, or is not what its headers say"), response);
     else
-      give(routes_.infer(routes_.inferred_model(request.path), body), response);
+      give(routes_.infer(routes_.inferred_model(request.path), std::move(body),
+                         [&] { return !is_ending_ && !socket.has_left(); }),
+           response);
   }
 
   void serve(Descriptor connection) {
     ClientSocket socket(std::move(connection), options_.patience,
-                        [this](bool has_begun) { return is_ending_ || (!has_begun && threads_.are_all_busy()); });
+                        [this](bool has_begun, std::chrono::milliseconds silent) {
+                          const auto patience = has_begun && !is_ending_ ? kPatienceUnderLoad : kPatienceWithIdle;
+                          return silent > patience && (is_ending_ || threads_.are_all_busy());
+                        });
     try {
       for (int i = 1; i <= kMostRequests && !is_ending_; ++i) {
         const ClientSocket::Head head = socket.receive_head();
@@ -252,6 +233,7 @@ class HttpServer::Implementation : private httplib::Server {
     bool must_close = is_last, is_last_wish = false;
     std::optional<std::size_t> body_bytes;  // none: nobody knows where the body ends, or the head could not be read
     ClientStream stream(socket);
+    current_socket = &socket;
     const bool is_answered = process_request(stream, is_last, is_last_wish, [&](httplib::Request& request) {
       if (!has_body(request)) {
         body_bytes = 0;
@@ -290,7 +272,11 @@ class HttpServer::Implementation : private httplib::Server {
       if (connection.is_open()) {
         const int yes = 1;
         setsockopt(connection.number(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
-        threads_.add(std::move(connection));
+        try {
+          threads_.add(std::move(connection));
+        } catch (const std::exception&) {
+          // there is no memory for it: it is closed
+        }
       } else if (errno != EINTR && errno != ECONNABORTED) {
         std::this_thread::sleep_for(std::chrono::milliseconds(10));  // no descriptors, or no memory, are left for now
       }
@@ -299,6 +285,7 @@ class HttpServer::Implementation : private httplib::Server {
 
   const HttpServerOptions options_;
   HttpRoutes routes_;
+  BodyBudget budget_;
   int port_ = 0;
   Descriptor listener_;
   std::atomic<bool> is_ending_ = false;
@@ -312,5 +299,7 @@ HttpServer::HttpServer(ServedModels& models, const HttpServerOptions& options)
 HttpServer::~HttpServer() = default;
 
 int HttpServer::port() const { return implementation_->port(); }
+
+bool HttpServer::is_beyond_loopback() const { return implementation_->is_beyond_loopback(); }
 
 }  // namespace frostpipe

@@ -13,6 +13,10 @@ struct HttpServerOptions {
   /// A client that sends nothing, or takes nothing, for so long is gone.
   std::chrono::milliseconds patience = std::chrono::seconds(5);
   std::size_t most_body_bytes = std::size_t{64} << 20;
+  /// Of all requests that are being read or answered, but for the first 64 KiB of each.
+  std::size_t most_bytes_of_bodies = std::size_t{256} << 20;
+  /// Without it nothing but the health of the server is told: "Authorization: Bearer KEY". None: all may ask.
+  std::string api_key = {};
 };
 
 /// Serves the models over HTTP/1.1 in the form of the Open Inference Protocol, version 2:
@@ -23,7 +27,8 @@ struct HttpServerOptions {
 ///   GET  /metrics                                           for Prometheus
 ///
 /// Inputs and outputs are JSON tensors, described in docs/serving_http.md. A request that is dropped is answered with
-/// 503, one that failed with 500, what cannot be understood with 400 and {"error": "..."}.
+/// 503, one that failed with 500, one without the key with 401, what cannot be understood with 400 and {"error":
+/// "..."}.
 class HttpServer {
  public:
   /// Listens at once; `models` outlives it. Throws InvalidInput that names host and port where it cannot.
@@ -33,6 +38,8 @@ class HttpServer {
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;
   int port() const;
+  /// Other hosts may reach it.
+  bool is_beyond_loopback() const;
 
  private:
   class Implementation;

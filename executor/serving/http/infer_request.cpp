@@ -24,10 +24,55 @@ using Shape = std::vector<std::size_t>;
 
 constexpr std::string_view kSource = "request";
 
-Json parsed(std::string_view body) {
+/// Lists included: nested as the shape says, the data of a row have fewer lists than these.
+std::size_t most_values(const RequestForm& form) {
+  const auto side = static_cast<std::size_t>(form.image_size), tokens = static_cast<std::size_t>(form.most_tokens);
+  return kMostRows * (std::max(tokens, 3 * side * side) + 3 * side + 8) + 4 * kMostKeys;
+}
+
+/// Makes the tree while it is parsed, within bounds: every new key of an object is compared with those before it.
+class BoundedTree : public nlohmann::detail::json_sax_dom_parser<Json> {
+ public:
+  BoundedTree(Json& root, std::size_t most_values, const std::function<void()>& look)
+      : json_sax_dom_parser(root), most_values_(most_values), look_(look) {}
+
+  bool null() { return count(), json_sax_dom_parser::null(); }
+  bool boolean(bool value) { return count(), json_sax_dom_parser::boolean(value); }
+  bool number_integer(std::int64_t value) { return count(), json_sax_dom_parser::number_integer(value); }
+  bool number_unsigned(std::uint64_t value) { return count(), json_sax_dom_parser::number_unsigned(value); }
+  bool number_float(double value, const std::string& text) {
+    return count(), json_sax_dom_parser::number_float(value, text);
+  }
+  bool string(std::string& value) { return count(), json_sax_dom_parser::string(value); }
+  bool start_array(std::size_t size) { return count(), json_sax_dom_parser::start_array(size); }
+  bool start_object(std::size_t size) { return count(), json_sax_dom_parser::start_object(size); }
+  bool key(std::string& name) {
+    if (++num_keys_ > kMostKeys)
+      throw InvalidInput(fmt::format("{}: must have at most {} keys in all its objects", kSource, kMostKeys));
+    return json_sax_dom_parser::key(name);
+  }
+
+ private:
+  void count() {
+    static constexpr std::size_t kValuesPerLook = 4096;
+    if (++num_values_ > most_values_)
+      throw InvalidInput(fmt::format("{}: must have at most {} values, which is more than {} rows of this model need",
+                                     kSource, most_values_, kMostRows));
+    if (num_values_ % kValuesPerLook == 0) look_();
+  }
+
+  const std::size_t most_values_;
+  const std::function<void()>& look_;
+  std::size_t num_keys_ = 0, num_values_ = 0;
+};
+
+Json parsed(std::string_view body, const RequestForm& form, const std::function<void()>& look) {
   require_shallow_json(body, kSource);
+  Json json;
+  BoundedTree tree(json, most_values(form), look);
   try {
-    return Json::parse(body);
+    Json::sax_parse(body, &tree);
+    return json;
   } catch (const Json::exception& error) {  // "[json.exception.parse_error.101] parse error at line 1, column 2: ..."
     const std::string_view what = error.what();
     throw InvalidInput(fmt::format("{}: is not valid JSON: {}", kSource, what.substr(what.find("] ") + 2)));
@@ -213,8 +258,8 @@ std::vector<std::string> output_names(const Json& outputs, const Place& place, c
 
 }  // namespace
 
-InferRequest read_infer_request(std::string_view body, const RequestForm& form) {
-  const Json json = parsed(body);
+InferRequest read_infer_request(std::string_view body, const RequestForm& form, const std::function<void()>& look) {
+  const Json json = parsed(body, form, look);
   const Place place(kSource);
   require_fields(json, place, {"inputs"}, {"id", "parameters", "outputs"});
   require_no_binary_tensors(json, place);

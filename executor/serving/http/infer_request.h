@@ -1,5 +1,6 @@
 #pragma once
 #include <cstddef>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -17,12 +18,17 @@ struct InferRequest {
 };
 
 inline constexpr std::size_t kMostRows = 64;
+/// In all objects of a request together: those of the protocol are some twenty, the others are parameters.
+inline constexpr std::size_t kMostKeys = 1024;
 
 /// Reads {"id"?, "parameters"?, "inputs": [{"name", "shape", "datatype", "data", "parameters"?}], "outputs"?: [{"name",
 /// "parameters"?}]}. Throws InvalidInput that names place, rule and value where the body is not JSON, or the model has
 /// no such inputs or outputs. Parameters are not looked at, but for those of the extension for binary tensors, which is
-/// refused.
-InferRequest read_infer_request(std::string_view body, const RequestForm& form);
+/// refused. A request of more than kMostKeys keys, or of many more values than the form has room for, is refused while
+/// it is parsed, so that time and memory are linear in the body. `look` is called now and then while it is parsed: what
+/// it throws ends the reading.
+InferRequest read_infer_request(
+    std::string_view body, const RequestForm& form, const std::function<void()>& look = [] {});
 
 /// {"model_name", "id"?, "outputs": [{"name", "datatype", "shape", "data"}]}. Requires an answer per row, each of kind
 /// `answered`. Without outputs where the answers have no values. A loss that is no number is null.

@@ -199,5 +199,56 @@ TEST(HostileClients, AVeryLongRangeIsNotLookedAt) {
   EXPECT_EQ(reply_to(server.port(), "GET /metrics HTTP/1.1\r\nRange: " + ranges + "\r\n\r\n").status, 200);
 }
 
+TEST(HostileClients, AnObjectOfManyKeysIsRefusedWhileItIsParsed) {
+  test::FakeModels models;
+  const HttpServer server(models, {.port = 0});
+  std::string body = R"({"parameters":{)";
+  for (int i = 0; i < 800'000; ++i) body += (i == 0 ? "\"" : ",\"") + std::to_string(i) + "\":0";
+  const test::Reply reply = reply_to(server.port(), post("texts", body + "}}"));
+  EXPECT_EQ(reply.status, 400);
+  EXPECT_NE(reply.body.find("at most 1024 keys"), std::string::npos) << reply.body;
+}
+
+TEST(HostileClients, AllBodiesTogetherHaveABudgetAndShortOnesNeedNone) {
+  test::FakeModels models;
+  const HttpServer server(models, {.port = 0, .most_bytes_of_bodies = 250'000});
+  const std::string request = post("texts", std::string(200'000, ' ') + kValid);
+  EXPECT_EQ(reply_to(server.port(), request).status, 200);
+  RawClient slow(server.port());
+  slow.send(std::string_view(request).substr(0, request.size() - 10));
+  test::Reply refused;
+  for (int i = 0; i < 200 && refused.status != 503; ++i) refused = reply_to(server.port(), request);
+  EXPECT_EQ(refused.status, 503);
+  EXPECT_NE(refused.head.find("Retry-After: 1\r\n"), std::string::npos) << refused.head;
+  EXPECT_EQ(reply_to(server.port(), post("texts", kValid)).status, 200);
+  slow.send(std::string_view(request).substr(request.size() - 10));
+  EXPECT_EQ(slow.receive().value_or(test::Reply{}).status, 200);
+  EXPECT_EQ(reply_to(server.port(), request).status, 200);
+}
+
+TEST(HostileClients, WithoutTheKeyTheyAreToldNothingButTheHealth) {
+  test::FakeModels models;
+  const HttpServer server(models, {.port = 0, .api_key = "0123456789abcdef"});
+  const auto asked_with = [&](std::string_view header) {
+    return reply_to(server.port(), post("texts", kValid, header)).status;
+  };
+  EXPECT_EQ(asked_with("Authorization: Bearer 0123456789abcdef\r\n"), 200);
+  EXPECT_EQ(asked_with("authorization: bearer 0123456789abcdef\r\n"), 200);
+  EXPECT_EQ(asked_with(""), 401);
+  EXPECT_EQ(asked_with("Authorization: Bearer 0123456789abcdeF\r\n"), 401);
+  EXPECT_EQ(asked_with("Authorization: Bearer 0123456789abcdef0\r\n"), 401);
+  EXPECT_EQ(asked_with("Authorization: Bearer \r\n"), 401);
+  EXPECT_EQ(asked_with("Authorization: Basic 0123456789abcdef\r\n"), 401);
+  EXPECT_EQ(asked_with("Authorization: Bearer 0123456789abcdef\r\nAuthorization: Bearer x\r\n"), 401);
+  EXPECT_EQ(models.num_asked, 4);
+  for (const char* path : {"/metrics", "/v2", "/v2/models/texts", "/v2/models/texts/ready", "/anything"})
+    EXPECT_EQ(reply_to(server.port(), test::get(path)).status, 401) << path;
+  EXPECT_EQ(reply_to(server.port(), test::get("/v2/health/live")).status, 200);
+  EXPECT_EQ(reply_to(server.port(), test::get("/v2/health/ready")).status, 200);
+  const test::Reply refused = reply_to(server.port(), test::get("/v2"));
+  EXPECT_NE(refused.head.find("WWW-Authenticate: Bearer\r\n"), std::string::npos) << refused.head;
+  EXPECT_TRUE(refused.body.starts_with(R"({"error":)")) << refused.body;
+}
+
 }  // namespace
 }  // namespace frostpipe

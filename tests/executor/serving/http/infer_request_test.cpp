@@ -258,5 +258,29 @@ TEST(InferRequest, ALanguageModelNeedsATokenToPredict) {
                  test::language_form());
 }
 
+TEST(InferRequest, IsRefusedWhileItIsParsedWhereItHasMoreThanAnyNeeds) {
+  const auto why_not = [](const std::string& body) -> std::string {
+    try {
+      read_infer_request(body, test::text_form());
+    } catch (const InvalidInput& error) {
+      return error.what();
+    }
+    return "";
+  };
+  std::string keys, lists;
+  for (std::size_t i = 0; i <= kMostKeys; ++i) keys += (i == 0 ? "\"" : ",\"") + std::to_string(i) + "\":0";
+  for (int i = 0; i < 100'000; ++i) lists += "[],";
+  // What ends it stands before what is no JSON.
+  EXPECT_THAT(why_not(R"({"parameters":{)" + keys + "!"), HasSubstr("must have at most 1024 keys"));
+  EXPECT_THAT(why_not(R"({"parameters":[)" + lists + "!"), HasSubstr("values, which is more than 64 rows"));
+}
+
+TEST(InferRequest, ReadingEndsWhereWhoLooksAfterItThrows) {
+  std::string zeros = "0";
+  for (int i = 0; i < 5000; ++i) zeros += ",0";
+  const auto leave = [] { throw RuntimeFailure("the client has left"); };
+  EXPECT_THROW(read_infer_request(R"({"parameters":[)" + zeros + "]}", test::text_form(), leave), RuntimeFailure);
+}
+
 }  // namespace
 }  // namespace frostpipe
