@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <limits>
 #include <optional>
+#include <unordered_set>
 #include <utility>
 
 #include "executor/data/tokenizers/byte_level_model.h"
@@ -131,9 +132,12 @@ class ByteLevelBpe::Encoder {
 
 ByteLevelBpe::ByteLevelBpe(const std::filesystem::path& model_folder) {
   const ByteLevelModel model = read_byte_level_model(model_folder);
+  added_tokens_ = AddedTokens(model.added_tokens);
+  std::unordered_set<std::string_view> spelled;  // in the files as in texts
+  for (const AddedToken& token : model.added_tokens) spelled.insert(token.content);
   std::unordered_map<std::string_view, std::int32_t> ids;  // by what the files write
   for (const std::string& token : model.tokens) {
-    std::optional<std::string> bytes = bytes_of(token);
+    std::optional<std::string> bytes = spelled.contains(token) ? token : bytes_of(token);
     if (!bytes)
       throw InvalidInput(model.place + ": " + in_quotes(token),
                          "must consist of the 256 characters that stand for bytes", in_quotes(token));
@@ -174,13 +178,12 @@ ByteLevelBpe::ByteLevelBpe(const std::filesystem::path& model_folder) {
 std::vector<std::int32_t> ByteLevelBpe::encode(std::string_view utf8) const {
   std::vector<std::int32_t> ids;
   Encoder encoder(*this, ids);
-  std::size_t begin = 0;
-  for (std::size_t i = utf8.find(kEndOfTextToken); i != std::string_view::npos; i = utf8.find(kEndOfTextToken, begin)) {
-    encoder.add_text(utf8.substr(begin, i - begin));
-    ids.push_back(end_of_text_id_);
-    begin = i + kEndOfTextToken.size();
+  for (const TextPiece& piece : added_tokens_.split(utf8)) {
+    if (piece.id)
+      ids.push_back(*piece.id);
+    else
+      encoder.add_text(piece.text);
   }
-  encoder.add_text(utf8.substr(begin));
   return ids;
 }
 

@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "executor/data/tokenizers/added_tokens.h"
 #include "executor/data/tokenizers/token_spans.h"
 
 namespace frostpipe {
@@ -17,8 +18,8 @@ namespace frostpipe {
 ///
 ///     text -> <|endoftext|> | rest -> words -> bytes -> merged by rank, lowest first, leftmost among equals
 ///
-/// - "<|endoftext|>" written out in the text, in exactly its spelling, is that token, inside words too. No token is
-/// added.
+/// - "<|endoftext|>" written out in the text, in exactly its spelling, is that token, inside words too; so are the
+///   other added tokens of a tokenizer.json, the longest where several begin. No token is added.
 /// - Words are those of GPT-2's regular expression: contractions ('s 't 're 've 'm 'll 'd, lower case only); letters,
 ///   numbers, or other characters, each with the one space (U+0020) before them; runs of spaces, without their last
 ///   where a word follows.
@@ -37,7 +38,7 @@ class ByteLevelBpe {
   /// are not 0, 1, 2, ...; a token for one of the 256 bytes, or <|endoftext|>, is missing; a merge or its result is not
   /// in the vocabulary; or where tokenizer.json, tokenizer_config.json, special_tokens_map.json or added_tokens.json
   /// ask for something else than GPT-2's tokenizer: another model, normalizer or pre-tokenizer, a space before the
-  /// text, other special or added tokens.
+  /// text, special tokens that it does not list, added tokens that depend on what is around them.
   explicit ByteLevelBpe(const std::filesystem::path& model_folder);
 
   /// Any bytes are allowed. O(n log n) time for n bytes, also where they are one word.
@@ -69,6 +70,7 @@ class ByteLevelBpe {
   std::vector<std::string> tokens_;  // bytes by id
   std::array<std::int32_t, 256> id_of_byte_{};
   std::unordered_map<std::uint64_t, Merge> merges_;  // by pair_key
+  AddedTokens added_tokens_;
   std::int32_t end_of_text_id_ = 0;
 };
 

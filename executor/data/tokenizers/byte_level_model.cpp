@@ -85,15 +85,44 @@ void check_setting(const std::string& place, const Json& object, const char* key
     throw InvalidInput(place + ": " + key, "must be " + expected.dump() + ", as in GPT-2", shown(value));
 }
 
-/// A token, as text or as an object with its text and how it is found.
-void check_is_end_of_text(const std::string& place, const Json& token) {
-  const Json& content = token.is_object() ? member(token, "content") : token;
-  if (content != kEndOfTextToken)
-    throw InvalidInput(place,
-                       "must be " + std::string(kEndOfTextToken) + " (other tokens cannot be added to the vocabulary)",
-                       shown(content));
+/// Of a token that is an object: nothing around it decides whether it is found.
+void check_is_found_by_spelling(const std::string& place, const Json& token) {
   if (!token.is_object()) return;
   for (const char* key : {"single_word", "lstrip", "rstrip"}) check_setting(place, token, key, false);
+}
+
+/// A token, as text or as an object with its text and how it is found, must be one of `known`.
+void check_is_known(const std::string& place, const Json& token, const std::vector<AddedToken>& known) {
+  const Json& content = token.is_object() ? member(token, "content") : token;
+  if (content != kEndOfTextToken &&
+      std::none_of(known.begin(), known.end(), [&](const AddedToken& one) { return content == one.content; }))
+    throw InvalidInput(place,
+                       "must be " + std::string(kEndOfTextToken) + " or one of the added_tokens of tokenizer.json",
+                       shown(content));
+  check_is_found_by_spelling(place, token);
+}
+
+/// Reads `added`, which stands at `place` in added_tokens, and gives it its number among `tokens` if it is new there.
+AddedToken read_added_token(const std::string& place, const Json& added, std::vector<std::string>& tokens) {
+  if (!added.is_object()) throw InvalidInput(place, "must be an object", shown(added));
+  const Json& content = member(added, "content");
+  if (!content.is_string() || content.get_ref<const std::string&>().empty())
+    throw InvalidInput(place + ": content", "must be a text that is not empty", shown(content));
+  check_is_found_by_spelling(place, added);
+  AddedToken token{.content = content.get<std::string>(), .id = 0, .normalized = member(added, "normalized") == true};
+  // In the vocabulary already, or the one after its last.
+  const auto in_vocabulary = std::find(tokens.begin(), tokens.end(), token.content);
+  token.id = static_cast<std::int32_t>(in_vocabulary - tokens.begin());
+  if (const Json& id = member(added, "id"); id != token.id)
+    throw InvalidInput(
+        place + ": id",
+        "must be " + std::to_string(token.id) + ", the token's number in the vocabulary or the next free one",
+        shown(id));
+  if (in_vocabulary == tokens.end())
+    tokens.push_back(token.content);
+  else if (bytes_of(token.content) != token.content)
+    throw InvalidInput(place + ": content", "must be visible ASCII where the vocabulary has it", shown(content));
+  return token;
 }
 
 ByteLevelModel read_tokenizer_json(const std::filesystem::path& path) {
@@ -119,29 +148,32 @@ ByteLevelModel read_tokenizer_json(const std::filesystem::path& path) {
 
   ByteLevelModel result{.place = model_place + ": vocab",
                         .tokens = tokens_by_id(model_place + ": vocab", object_member(model_place, model, "vocab")),
-                        .merges = merge_rules_of(model_place + ": merges", member(model, "merges"))};
+                        .merges = merge_rules_of(model_place + ": merges", member(model, "merges")),
+                        .added_tokens = {}};
   const Json& added_tokens = member(tokenizer, "added_tokens");
   if (!added_tokens.is_array() && !added_tokens.is_null())
     throw InvalidInput(file + ": added_tokens", "must be an array", shown(added_tokens));
   for (std::size_t i = 0; i < added_tokens.size(); ++i) {
     const std::string place = file + ": added_tokens[" + std::to_string(i) + "]";
-    check_is_end_of_text(place, added_tokens[i]);
-    // In the vocabulary already, or the one after its last.
-    const auto in_vocabulary = std::find(result.tokens.begin(), result.tokens.end(), kEndOfTextToken);
-    const auto expected_id = in_vocabulary - result.tokens.begin();
-    const Json& id = added_tokens[i].is_object() ? member(added_tokens[i], "id") : added_tokens[i];
-    if (id != expected_id)
-      throw InvalidInput(
-          place + ": id",
-          "must be " + std::to_string(expected_id) + ", the token's number in the vocabulary or the next free one",
-          shown(id));
-    if (in_vocabulary == result.tokens.end()) result.tokens.emplace_back(kEndOfTextToken);
+    result.added_tokens.push_back(read_added_token(place, added_tokens[i], result.tokens));
   }
   return result;
 }
 
-/// The files beside the vocabulary, where there are any, must not add tokens or a space before the text.
-void check_settings_beside(const std::filesystem::path& folder) {
+ByteLevelModel read_vocabulary(const std::filesystem::path& folder) {
+  if (file_exists(folder / "tokenizer.json")) return read_tokenizer_json(folder / "tokenizer.json");
+  const std::filesystem::path vocabulary = folder / "vocab.json";
+  const std::filesystem::path merges = folder / "merges.txt";
+  if (!file_exists(vocabulary) || !file_exists(merges))
+    throw InvalidInput(folder.string(), "must hold tokenizer.json, or vocab.json and merges.txt", "without");
+  return {.place = vocabulary.string(),
+          .tokens = tokens_by_id(vocabulary.string(), read_json_object(vocabulary)),
+          .merges = read_merge_lines(merges),
+          .added_tokens = {}};
+}
+
+/// The files beside the vocabulary, where there are any, must add no other tokens and no space before the text.
+void check_settings_beside(const std::filesystem::path& folder, const std::vector<AddedToken>& known) {
   for (const char* name : {"tokenizer_config.json", "special_tokens_map.json"}) {
     const std::filesystem::path path = folder / name;
     if (!file_exists(path)) continue;
@@ -149,15 +181,15 @@ void check_settings_beside(const std::filesystem::path& folder) {
     check_setting(path.string(), settings, "add_prefix_space", false);
     for (const char* key : {"bos_token", "eos_token", "unk_token", "pad_token", "sep_token", "cls_token", "mask_token"})
       if (const Json& token = member(settings, key); !token.is_null())
-        check_is_end_of_text(path.string() + ": " + key, token);
+        check_is_known(path.string() + ": " + key, token, known);
     for (const char* key : {"added_tokens_decoder", "additional_special_tokens", "extra_special_tokens"})
       for (const auto& [key_of_token, token] : member(settings, key).items())
-        check_is_end_of_text(path.string() + ": " + key + ": " + in_quotes(key_of_token), token);
+        check_is_known(path.string() + ": " + key + ": " + in_quotes(key_of_token), token, known);
   }
   const std::filesystem::path added = folder / "added_tokens.json";
   if (!file_exists(added)) return;
   const Json tokens = read_json_object(added);
-  for (const auto& [token, id] : tokens.items()) check_is_end_of_text(added.string(), Json(token));
+  for (const auto& [token, id] : tokens.items()) check_is_known(added.string(), Json(token), known);
 }
 
 // ---- The byte alphabet --------------------------------------------------------------------------
@@ -184,15 +216,16 @@ constexpr ByteAlphabet kByteAlphabet;
 }  // namespace
 
 ByteLevelModel read_byte_level_model(const std::filesystem::path& folder) {
-  check_settings_beside(folder);
-  if (file_exists(folder / "tokenizer.json")) return read_tokenizer_json(folder / "tokenizer.json");
-  const std::filesystem::path vocabulary = folder / "vocab.json";
-  const std::filesystem::path merges = folder / "merges.txt";
-  if (!file_exists(vocabulary) || !file_exists(merges))
-    throw InvalidInput(folder.string(), "must hold tokenizer.json, or vocab.json and merges.txt", "without");
-  return {.place = vocabulary.string(),
-          .tokens = tokens_by_id(vocabulary.string(), read_json_object(vocabulary)),
-          .merges = read_merge_lines(merges)};
+  ByteLevelModel model = read_vocabulary(folder);
+  check_settings_beside(folder, model.added_tokens);
+  // <|endoftext|> is found in texts whether or not the files list it.
+  const auto is_end_of_text = [](const AddedToken& token) { return token.content == kEndOfTextToken; };
+  const auto in_vocabulary = std::find(model.tokens.begin(), model.tokens.end(), kEndOfTextToken);
+  if (in_vocabulary != model.tokens.end() &&
+      std::none_of(model.added_tokens.begin(), model.added_tokens.end(), is_end_of_text))
+    model.added_tokens.push_back({.content = std::string(kEndOfTextToken),
+                                  .id = static_cast<std::int32_t>(in_vocabulary - model.tokens.begin())});
+  return model;
 }
 
 std::optional<std::string> bytes_of(std::string_view token) {

@@ -5,6 +5,8 @@
 #include <string_view>
 #include <vector>
 
+#include "executor/data/tokenizers/added_tokens.h"
+
 namespace frostpipe {
 
 inline constexpr std::string_view kEndOfTextToken = "<|endoftext|>";
@@ -17,9 +19,10 @@ struct MergeRule {
 
 /// What the files of a GPT-2 tokenizer say, in the characters that stand for bytes there (bytes_of).
 struct ByteLevelModel {
-  std::string place;                // the vocabulary's, for errors
-  std::vector<std::string> tokens;  // by id
-  std::vector<MergeRule> merges;    // by rank
+  std::string place;                     // the vocabulary's, for errors
+  std::vector<std::string> tokens;       // by id
+  std::vector<MergeRule> merges;         // by rank
+  std::vector<AddedToken> added_tokens;  // each also among `tokens`, but as it is spelled in texts
 };
 
 /// Reads tokenizer.json, or vocab.json and merges.txt, and the settings beside them. Throws InvalidInput as

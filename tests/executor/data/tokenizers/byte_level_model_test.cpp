@@ -15,10 +15,20 @@
 namespace frostpipe {
 namespace {
 
-using ByteLevelModelTest = test::ByteLevelFilesTest;
 using Ids = std::vector<std::int32_t>;
 using Json = nlohmann::json;
 using test::letter_of;
+
+class ByteLevelModelTest : public test::ByteLevelFilesTest {
+ protected:
+  /// What the constructor says of a tokenizer.json that has `value` at `pointer`.
+  std::string message_with(const char* pointer, const Json& value) const {
+    Json json = tokenizer_json({{"a", "b"}});
+    json[Json::json_pointer(pointer)] = value;
+    file("tokenizer.json", json.dump());
+    return message();
+  }
+};
 
 TEST_F(ByteLevelModelTest, TakesTokenizerJsonBeforeTheOthers) {
   EXPECT_EQ(message(), "FOLDER: must hold tokenizer.json, or vocab.json and merges.txt, is without");
@@ -57,13 +67,19 @@ TEST_F(ByteLevelModelTest, EndOfTextOfATokenizerJsonMayStandAfterTheVocabulary) 
   EXPECT_EQ(message(), "tokenizer.json: model: vocab: must contain <|endoftext|>, is without it among 256 tokens");
 }
 
+TEST_F(ByteLevelModelTest, SettingsBesideATokenizerJsonMayNameItsAddedTokens) {
+  Json json = tokenizer_json({});
+  json["added_tokens"].push_back({{"id", 257}, {"content", "[PAD]"}});
+  file("tokenizer.json", json.dump());
+  file("tokenizer_config.json", R"({"pad_token": "[PAD]", "added_tokens_decoder": {"257": {"content": "[PAD]"}}})");
+  EXPECT_EQ(ByteLevelBpe(folder_).encode("a[PAD]"), (Ids{'a', 257}));
+  file("tokenizer_config.json", R"({"pad_token": "<pad>"})");
+  EXPECT_EQ(message(),
+            "tokenizer_config.json: pad_token: must be <|endoftext|> or one of the added_tokens of tokenizer.json, is "
+            "\"<pad>\"");
+}
+
 TEST_F(ByteLevelModelTest, RefusesATokenizerJsonThatIsNotGpt2s) {
-  const auto message_with = [&](const char* pointer, const Json& value) {
-    Json json = tokenizer_json({{"a", "b"}});
-    json[Json::json_pointer(pointer)] = value;
-    file("tokenizer.json", json.dump());
-    return message();
-  };
   EXPECT_EQ(message_with("/model/type", nullptr), "no InvalidInput");  // files of before 2021
   EXPECT_EQ(message_with("/model/type", "WordPiece"),
             "tokenizer.json: model: type: must be \"BPE\", as in GPT-2, is \"WordPiece\"");
@@ -86,12 +102,6 @@ TEST_F(ByteLevelModelTest, RefusesATokenizerJsonThatIsNotGpt2s) {
             "tokenizer.json: pre_tokenizer: add_prefix_space: must be false, as in GPT-2, is true");
   EXPECT_EQ(message_with("/pre_tokenizer/use_regex", false),
             "tokenizer.json: pre_tokenizer: use_regex: must be true, as in GPT-2, is false");
-  EXPECT_EQ(message_with("/added_tokens", 5), "tokenizer.json: added_tokens: must be an array, is 5");
-  EXPECT_EQ(message_with("/added_tokens/0/content", "<pad>"),
-            "tokenizer.json: added_tokens[0]: must be <|endoftext|> (other tokens cannot be added to the vocabulary), "
-            "is \"<pad>\"");
-  EXPECT_EQ(message_with("/added_tokens/0/lstrip", true),
-            "tokenizer.json: added_tokens[0]: lstrip: must be false, as in GPT-2, is true");
   EXPECT_EQ(message_with("/model/merges", nullptr), "tokenizer.json: model: merges: must be an array, is null");
   for (const Json& merge : {Json(5), Json({"a", "b", "c"}), Json({"a", 5})})
     EXPECT_EQ(message_with("/model/merges/0", merge),
@@ -108,6 +118,24 @@ TEST_F(ByteLevelModelTest, RefusesATokenizerJsonThatIsNotGpt2s) {
       message_with("/model/vocab/ab", 999),
       "tokenizer.json: model: vocab: \"ab\": tokens must not be empty and must be numbered 0, 1, 2, ... without gaps "
       "or repetition, is 999");
+}
+
+TEST_F(ByteLevelModelTest, RefusesAddedTokensThatItCannotFindOrNumber) {
+  EXPECT_EQ(message_with("/added_tokens", 5), "tokenizer.json: added_tokens: must be an array, is 5");
+  EXPECT_EQ(message_with("/added_tokens/0", "<pad>"),
+            "tokenizer.json: added_tokens[0]: must be an object, is \"<pad>\"");
+  EXPECT_EQ(message_with("/added_tokens/0/content", ""),
+            "tokenizer.json: added_tokens[0]: content: must be a text that is not empty, is \"\"");
+  EXPECT_EQ(message_with("/added_tokens/0/content", nullptr),
+            "tokenizer.json: added_tokens[0]: content: must be a text that is not empty, is null");
+  EXPECT_EQ(message_with("/added_tokens/0/content", "<pad>"),
+            "tokenizer.json: added_tokens[0]: id: must be 258, the token's number in the vocabulary or the next free "
+            "one, is 256");
+  EXPECT_EQ(message_with("/added_tokens/1", {{"id", 32}, {"content", letter_of(' ')}}),
+            "tokenizer.json: added_tokens[1]: content: must be visible ASCII where the vocabulary has it, is \"" +
+                letter_of(' ') + "\"");
+  EXPECT_EQ(message_with("/added_tokens/0/lstrip", true),
+            "tokenizer.json: added_tokens[0]: lstrip: must be false, as in GPT-2, is true");
 }
 
 TEST_F(ByteLevelModelTest, RefusesADamagedVocabulary) {
@@ -174,7 +202,7 @@ TEST_F(ByteLevelModelTest, RefusesSettingsBesideTheVocabularyThatAreNotGpt2s) {
     std::filesystem::remove(folder_ / name);
     return result;
   };
-  const std::string rule = "must be <|endoftext|> (other tokens cannot be added to the vocabulary), is ";
+  const std::string rule = "must be <|endoftext|> or one of the added_tokens of tokenizer.json, is ";
   EXPECT_EQ(
       message_of("tokenizer_config.json",
                  R"({"add_prefix_space": false, "eos_token": "<|endoftext|>", "bos_token": {"content": "<|endoftext|>"},
