@@ -114,7 +114,7 @@ std::optional<Candidate> CandidateMaker::with_even_work(Phase phase) {
   const int n = static_cast<int>(problem_.profile.model.layers.size());
   const auto by_work = [&](int pipeline_rank, int begin, auto&& visit) {
     for (int end = begin + 1; end <= n; ++end) {
-      const Nanoseconds work = bound.terms(pipeline_rank, {begin, end}).work_ns;
+      const Nanoseconds work = bound.work_ns(pipeline_rank, {begin, end});
       if (!visit(end, work, work)) return;
     }
   };

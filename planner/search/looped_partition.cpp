@@ -193,9 +193,12 @@ std::optional<Candidate> CandidateMaker::looped_partition(const Phase& unpartiti
 
 Candidate CandidateMaker::shifted(const Phase& unpartitioned, const StageBound& bound, Nanoseconds limit_ns) {
   const int n = static_cast<int>(problem_.profile.model.layers.size());
+  std::vector<int> rank_of_stage;
+  for (int stage = 0; stage < num_stages(unpartitioned); ++stage)
+    rank_of_stage.push_back(pipeline_rank_of(unpartitioned, stage));
   const auto by_work = [&](int stage, int begin, auto&& visit) {
     for (int end = begin + 1; end <= n; ++end) {
-      const Nanoseconds work = bound.terms(pipeline_rank_of(unpartitioned, stage), {begin, end}).work_ns;
+      const Nanoseconds work = bound.work_ns(rank_of_stage[stage], {begin, end});
       if (!visit(end, work, work)) return;
     }
   };

@@ -68,6 +68,12 @@ class StageBound {
   };
   Terms terms(int pipeline_rank, LayerRange stage) const;
 
+  /// The work_ns of those terms alone, for sweeps that ask for nothing else.
+  Nanoseconds work_ns(int pipeline_rank, LayerRange stage) const {
+    const std::vector<Nanoseconds>& before = work_of_pipeline_rank_[pipeline_rank]->all;
+    return before[stage.end] - before[stage.begin];
+  }
+
   /// Those of a pipeline rank's stages together, of a partition or its first part.
   Terms on_rank(const Partition& partition, int pipeline_rank) const;
 
