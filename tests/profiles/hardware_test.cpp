@@ -61,12 +61,11 @@ TEST(ShapeFromConfig, RefusesSizesThatNoModelHas) {
     return hardware_error([&] { shape_from_config(from, "config.json", 0); });
   };
   EXPECT_EQ(refusal(kBertLarge, "num_hidden_layers", "2147483647"),
-            "config.json: num_hidden_layers: must be <= 4096, is 2147483647");
-  EXPECT_EQ(refusal(kBertLarge, "hidden_size", "2000000"), "config.json: hidden_size: must be <= 1048576, is 2000000");
+            "config.json.num_hidden_layers: must be <= 4096, is 2147483647");
+  EXPECT_EQ(refusal(kBertLarge, "hidden_size", "2000000"), "config.json.hidden_size: must be <= 1048576, is 2000000");
   EXPECT_THAT(refusal(kBertLarge, "max_position_embeddings", "1048576"), HasSubstr("heads x tokens^2"));
   EXPECT_THAT(refusal(kViTBase, "image_size", "32768"), HasSubstr("heads x tokens^2"));
   EXPECT_THAT(refusal(kGpt2, "vocab_size", "100000000"), HasSubstr("vocab_size: must be <= 67108864"));
-  EXPECT_THAT(refusal(kGpt2, "n_embd", "1048576"), HasSubstr("parameters must be at most 1e+13"));
 }
 
 TEST(ShapeFromConfig, GivesTheKnownShapes) {

@@ -1,5 +1,6 @@
 #include "executor/data/tokenizers/byte_level_model.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -35,7 +36,7 @@ TEST_F(ByteLevelModelTest, TakesTokenizerJsonBeforeTheOthers) {
   file("vocab.json", "damaged");
   EXPECT_EQ(message(), "FOLDER: must hold tokenizer.json, or vocab.json and merges.txt, is without");
   file("merges.txt", "");
-  EXPECT_EQ(message(), "vocab.json: must be a JSON object, is no JSON");
+  EXPECT_THAT(message(), testing::HasSubstr("is not valid JSON"));
   file("tokenizer.json", tokenizer_json({{"a", "b"}}).dump());
   EXPECT_EQ(ByteLevelBpe(folder_).encode("ab"), Ids{257});
 }
@@ -167,9 +168,9 @@ TEST_F(ByteLevelModelTest, RefusesADamagedVocabulary) {
   file("vocab.json", "[1, 2]");
   EXPECT_EQ(message(), "vocab.json: must be a JSON object, is array");
   file("vocab.json", "{\"a\": 0");
-  EXPECT_EQ(message(), "vocab.json: must be a JSON object, is no JSON");
+  EXPECT_THAT(message(), testing::HasSubstr("is not valid JSON"));
   file("vocab.json", "{\"\xFF\": 0}");
-  EXPECT_EQ(message(), "vocab.json: must be a JSON object, is no JSON");
+  EXPECT_THAT(message(), testing::HasSubstr("is not valid JSON"));
 }
 
 TEST_F(ByteLevelModelTest, RefusesDamagedMerges) {

@@ -1,5 +1,6 @@
 #include "executor/data/tokenizers/wordpiece_files.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -70,7 +71,8 @@ TEST_F(WordPieceFilesTest, ReadsTheVocabularyOfATokenizerJson) {
                   id);
   EXPECT_EQ(message_of([&] { WordPiece(file("t.json", R"({"model": {"type": "WordPiece", "vocab": []}})")); }),
             "t.json: model.vocab: must be an object, is an empty array");
-  EXPECT_EQ(message_of([&] { WordPiece(file("t.json", "{")); }), "t.json: must be a JSON object, is no JSON");
+  EXPECT_THAT(message_of([&] { WordPiece(file("t.json", "{")); }),
+              testing::StartsWith("t.json: line 1, column 2: is not valid JSON"));
   EXPECT_EQ(message_of([&] { WordPiece(file("t.json", "{" + model + R"(, "normalizer": {"type": "NFC"}})")); }),
             "t.json: normalizer.type: must be \"BertNormalizer\", as BERT's, is \"NFC\"");
   EXPECT_EQ(message_of([&] {
