@@ -10,6 +10,7 @@
 
 #include "plan/memory.h"
 #include "plan/summary_json.h"
+#include "profiles/parse_json.h"
 #include "profiles/statistics.h"
 
 namespace frostpipe {
@@ -94,11 +95,9 @@ void measure(PhaseSummary& phase, std::span<const StepRecord> steps) {
 std::string to_json_line(const StepRecord& step) { return json::write(step).dump(); }
 
 std::optional<StepRecord> step_from_json_line(std::string_view line) {
-  const json::Json parsed = json::Json::parse(line, /*cb=*/nullptr, /*allow_exceptions=*/false);
-  if (!parsed.is_object()) return std::nullopt;
   try {
     StepRecord step;
-    json::read(parsed, json::Place("step"), step);
+    json::read(parse_json<json::Json>(line, "step"), json::Place("step"), step);
     return step;
   } catch (const InvalidInput&) {
     return std::nullopt;

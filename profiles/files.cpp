@@ -119,6 +119,14 @@ std::string read_text_file(const std::filesystem::path& path, std::size_t most_b
   return read_regular(open_regular_file(path), path, most_bytes);
 }
 
+std::string read_text_if_any(const std::filesystem::path& path, std::size_t most_bytes) {
+  try {
+    return read_text_file(path, most_bytes);
+  } catch (const InvalidInput&) {
+    return "";
+  }
+}
+
 std::string read_named_file(const std::filesystem::path& path, std::size_t most_bytes) {
   struct stat status {};
   if (::stat(path.c_str(), &status) != 0) fail_read(path, errno);

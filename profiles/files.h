@@ -22,8 +22,11 @@ Descriptor open_regular_file(const std::filesystem::path& path);
 /// there instead of such a file: a pipe, a Git LFS pointer.
 std::string read_text_file(const std::filesystem::path& path, std::size_t most_bytes = kMostTextBytes);
 
-/// The same for what a user names on the command line, which may also be a pipe: /dev/stdin, a process substitution. Of
-/// a pipe at most kMostTextBytes are taken.
+/// The same, but nothing where there is no regular file that can be read.
+std::string read_text_if_any(const std::filesystem::path& path, std::size_t most_bytes = kMostTextBytes);
+
+/// The same as read_text_file for what a user names on the command line, which may also be a pipe: /dev/stdin, a
+/// process substitution. Of a pipe at most kMostTextBytes are taken.
 std::string read_named_file(const std::filesystem::path& path, std::size_t most_bytes = kMostTextBytes);
 
 /// A file in the making: a fresh one beside `path`, with a name that nobody can foresee, until finish() renames it. So

@@ -227,8 +227,8 @@ LibTorchFacts parse_libtorch_facts(std::string_view text) {
             .cuda_version = json.at("cuda_version"),
             .nccl_version = json.at("nccl_version"),
             .num_gpus = json.at("num_gpus")};
-  } catch (const nlohmann::json::exception& error) {
-    throw InvalidInput("LibTorch's facts", "must be the executor's", error.what());
+  } catch (const nlohmann::json::exception&) {
+    throw InvalidInput("LibTorch's facts", "must be the executor's, a JSON object on the last line", last_line(text));
   }
 }
 

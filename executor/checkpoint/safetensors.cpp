@@ -28,12 +28,6 @@ std::size_t bytes_of(const std::string& dtype) {
   return found == sizes.end() ? 0 : found->second;
 }
 
-std::size_t count_of(const std::vector<std::int64_t>& shape) {
-  std::size_t count = 1;
-  for (const std::int64_t extent : shape) count *= static_cast<std::size_t>(extent);
-  return count;
-}
-
 /// None where a file could not hold as many.
 std::optional<std::size_t> bytes_of(const std::string& dtype, const std::vector<std::int64_t>& shape) {
   std::size_t bytes = bytes_of(dtype);
@@ -49,14 +43,15 @@ const nlohmann::json& field(const nlohmann::json& entry, const char* key, const 
 
 std::vector<std::int64_t> whole_numbers(const nlohmann::json& entry, const char* key, const std::string& place) {
   const nlohmann::json& given = field(entry, key, place);
+  if (!given.is_array()) throw InvalidInput(place + ": " + key, "must be a list of whole numbers", shown(given));
   std::vector<std::int64_t> numbers;
   constexpr std::uint64_t kMost = std::numeric_limits<std::int64_t>::max();
   for (const nlohmann::json& number : given) {
-    if (!given.is_array() || !number.is_number_unsigned() || number.get<std::uint64_t>() > kMost)
-      throw InvalidInput(place + ": " + key, "must be a list of whole numbers from 0 to 2^63 - 1", given.dump());
+    if (!number.is_number_unsigned() || number.get<std::uint64_t>() > kMost)
+      throw InvalidInput(place + ": " + key, "must be a list of whole numbers from 0 to 2^63 - 1",
+                         "with " + shown(number));
     numbers.push_back(number.get<std::int64_t>());
   }
-  if (!given.is_array()) throw InvalidInput(place + ": " + key, "must be a list of whole numbers", shown(given));
   return numbers;
 }
 
@@ -143,7 +138,7 @@ SafetensorsWriter::SafetensorsWriter(const std::filesystem::path& path, std::vec
   header["__metadata__"] = {{"format", "pt"}};
   std::size_t offset = 0;
   for (const Entry& entry : entries) {
-    sizes_.push_back(count_of(entry.shape) * bytes_of(entry.dtype));
+    sizes_.push_back(bytes_of(entry.dtype, entry.shape).value());
     header[entry.name] = {
         {"dtype", entry.dtype}, {"shape", entry.shape}, {"data_offsets", {offset, offset + sizes_.back()}}};
     offset += sizes_.back();

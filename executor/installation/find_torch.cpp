@@ -8,7 +8,6 @@
 #include <system_error>
 
 #include "executor/installation/child_output.h"
-#include "profiles/error.h"
 #include "profiles/files.h"
 
 namespace frostpipe {
@@ -84,15 +83,6 @@ void consider_prefix(const fs::path& prefix, std::string_view wanted, TorchSearc
         fmt::format("{} has neither torch/lib/libtorch_cpu.so nor libtorch_cpu.so", (prefix / "lib").string()));
 }
 
-/// Nothing where there is no such file.
-std::string text_of(const fs::path& path) {
-  try {
-    return read_text_file(path);
-  } catch (const InvalidInput&) {
-    return "";
-  }
-}
-
 }  // namespace
 
 TorchPlaces torch_places(const fs::path& prefix) {
@@ -117,13 +107,13 @@ TorchSearch find_torch(const TorchPlaces& places, std::string_view version) {
 std::string_view torch_release(std::string_view version) { return version.substr(0, version.find('+')); }
 
 std::string torch_version(const fs::path& folder) {
-  std::istringstream version_file(text_of(folder / "version.py"));
+  std::istringstream version_file(read_text_if_any(folder / "version.py"));
   for (std::string line; std::getline(version_file, line);) {
     const std::size_t begin = line.find_first_of("'\"") + 1;
     if (line.starts_with("__version__") && begin != 0)
       return line.substr(begin, line.find_first_of("'\"", begin) - begin);
   }
-  std::istringstream build_version(text_of(folder / "build-version"));  // of PyTorch's archive without Python
+  std::istringstream build_version(read_text_if_any(folder / "build-version"));  // of PyTorch's archive without Python
   std::string version;
   std::getline(build_version, version);
   return version;

@@ -8,6 +8,7 @@
 #include "executor/nets/net_folder.h"
 #include "profiles/error.h"
 #include "profiles/files.h"
+#include "profiles/parse_json.h"
 
 namespace frostpipe {
 namespace {
@@ -65,7 +66,7 @@ int transformers_picture_size(const std::filesystem::path& folder, const ConfigF
 }
 
 void write_transformers_config(const NetFolder& source, const char* architecture, const std::filesystem::path& target) {
-  auto config = Json::parse(read_text_file(source.path / "config.json"));
+  auto config = parse_json<Json>(read_text_file(source.path / "config.json"), (source.path / "config.json").string());
   config["architectures"] = {architecture};
   config["dtype"] = "float32";
   config.erase("torch_dtype");

@@ -12,6 +12,7 @@
 #include "profiles/error.h"
 #include "profiles/files.h"
 #include "profiles/model_source.h"
+#include "profiles/parse_json.h"
 
 namespace frostpipe {
 namespace {
@@ -46,8 +47,11 @@ bool is_there(const NetFolder& folder, const NetLayer& layer, const WeightFiles&
 bool is_net_folder(const std::filesystem::path& path) {
   const std::filesystem::path file = path / "config.json";
   if (!std::filesystem::is_regular_file(file)) return false;
-  return find_net_family(nlohmann::ordered_json::parse(read_text_file(file), nullptr, /*allow_exceptions=*/false)) !=
-         nullptr;
+  try {
+    return find_net_family(parse_json<nlohmann::ordered_json>(read_text_file(file), file.string())) != nullptr;
+  } catch (const InvalidInput&) {
+    return false;  // whoever reads it as a Transformer's says why
+  }
 }
 
 NetFolder open_net_folder(const std::filesystem::path& path) {

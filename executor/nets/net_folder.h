@@ -15,10 +15,10 @@ struct NetFolder {
   std::filesystem::path path;
   const NetFamily* family = nullptr;
   NetShape net;
-  std::vector<std::string> label_names;  // empty if the folder names none
-  bool classifies_other_labels = false;  // as ModelFolder's
-  std::string problem_type{};            // as ModelFolder's
-  std::string name;                      // as ModelFolder's
+  std::vector<std::string> label_names;                      // empty if the folder names none
+  bool classifies_other_labels = false;                      // as ModelFolder's
+  std::string problem_type = "single_label_classification";  // as ModelFolder's
+  std::string name;                                          // as ModelFolder's
   Normalisation normalisation;
   double dropout = 0;  // as NetConfig's; nothing is dropped here
 };

@@ -9,6 +9,7 @@
 #include "profiles/error.h"
 #include "profiles/files.h"
 #include "profiles/operators/known_nets.h"
+#include "profiles/parse_json.h"
 
 // timm's config.json: {"architecture": "vgg16_bn", "num_classes", "label_names", "model_args": {"drop_rate"},
 // "pretrained_cfg": {"input_size", "mean", "std"}}, and of our own "head_hidden_size": timm's name for the features
@@ -112,7 +113,7 @@ NetConfig read_vgg(const std::filesystem::path&, const std::string& name, const 
 }
 
 void write_vgg(const NetFolder& source, const std::filesystem::path& target) {
-  Json config = Json::parse(read_text_file(source.path / "config.json"));
+  auto config = parse_json<Json>(read_text_file(source.path / "config.json"), (source.path / "config.json").string());
   const int num_classes = source.net.layers.back().out_channels, size = source.net.picture_size;
   config["num_classes"] = num_classes;
   config.erase("label_descriptions");

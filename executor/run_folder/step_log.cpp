@@ -5,22 +5,9 @@
 #include <optional>
 #include <string_view>
 
-#include "profiles/error.h"
 #include "profiles/files.h"
 
 namespace frostpipe {
-namespace {
-
-/// Nothing where there is no regular file: the figures of the steps are missing then, and the run goes on.
-std::string text_of(const std::filesystem::path& path) {
-  try {
-    return read_text_file(path, kAnySize);
-  } catch (const InvalidInput&) {
-    return "";
-  }
-}
-
-}  // namespace
 
 bool StepLog::write(const std::vector<StepRecord>& steps) {
   std::error_code none;
@@ -36,7 +23,7 @@ bool StepLog::write(const std::vector<StepRecord>& steps) {
 
 std::vector<StepRecord> StepLog::read(int num_steps) const {
   std::map<int, StepRecord> by_step;
-  const std::string text = text_of(path_);
+  const std::string text = read_text_if_any(path_, kAnySize);
   for (std::string_view rest = text; !rest.empty();) {
     const std::string_view line = rest.substr(0, rest.find('\n'));
     const std::optional<StepRecord> step = step_from_json_line(line);

@@ -21,8 +21,8 @@ class StepLog {
   bool write(const std::vector<StepRecord>& steps);
   /// This process has written a step.
   bool has_written() const { return has_written_; }
-  /// The steps before `num_steps`, in their order; those that nobody could write are missing, and all
-  /// of them where something else than a regular file has the log's name.
+  /// The steps before `num_steps`, in their order; those that nobody could write are missing, and all of them
+  /// where something else than a regular file has the log's name.
   std::vector<StepRecord> read(int num_steps) const;
   /// Removes what an earlier run has left.
   void begin_anew() const;

@@ -23,7 +23,7 @@ constexpr std::array<std::pair<Family, Task>, 6> kHeads{{{Family::bert, Task::se
                                                          {Family::gpt2, Task::sequence_classification},
                                                          {Family::gpt2, Task::question_answering}}};
 
-constexpr const char* kRegressionOfOneLabel = "missing with one label, which is a regression";
+constexpr const char* kSingleLabel = "single_label_classification";
 
 TransformerConfig bert_from(const ConfigFields& fields) {
   TransformerConfig config{.family = Family::bert};
@@ -140,22 +140,23 @@ std::vector<std::string> label_names_from_json(const std::string& text, const st
 std::string problem_type_from_json(const std::string& text, std::int64_t num_labels) {
   const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   const Json given = json.is_object() ? json.value("problem_type", Json()) : Json();
-  if (given.is_null()) return num_labels == 1 ? kRegressionOfOneLabel : "";
-  return given.dump();
+  if (given.is_null()) return num_labels == 1 ? "regression" : kSingleLabel;
+  return given.is_string() ? given.get<std::string>() : given.dump();
 }
 
 void require_single_label(const std::string& problem_type, const std::filesystem::path& folder) {
-  if (problem_type.empty() || problem_type == "\"single_label_classification\"") return;
+  if (problem_type == kSingleLabel) return;
   throw InvalidInput((folder / "config.json").string() + ": problem_type",
-                     "must be \"single_label_classification\", or missing with two labels or more, where the folder's "
-                     "classifier is used: another one is not computed here",
+                     fmt::format("must be {}, or missing with two labels or more, where the folder's classifier is "
+                                 "used: another one is not computed here",
+                                 kSingleLabel),
                      problem_type);
 }
 
 void set_label_names(nlohmann::ordered_json& config, const std::vector<std::string>& label_names) {
   for (const char* key : {"num_labels", "id2label", "label2id", "problem_type"}) config.erase(key);
   if (label_names.empty()) return;
-  config["problem_type"] = "single_label_classification";
+  config["problem_type"] = kSingleLabel;
   config["id2label"] = Json::object();
   config["label2id"] = Json::object();
   for (std::size_t i = 0; i < label_names.size(); ++i) {

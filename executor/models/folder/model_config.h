@@ -14,11 +14,11 @@ TransformerConfig config_from_json(const std::string& text, const std::string& f
 /// Names of labels 0, 1, ... in id2label; empty where there are none.
 std::vector<std::string> label_names_from_json(const std::string& text, const std::string& file);
 
-/// What the classifier of a config.json, with so many labels, tells, as transformers decides: problem_type as JSON;
-/// empty where nothing says other than one of several labels.
+/// What the classifier of a config.json is trained for: its problem_type, else what transformers takes for so many
+/// labels, "regression" of one and "single_label_classification" of more.
 std::string problem_type_from_json(const std::string& text, std::int64_t num_labels);
 
-/// Of a folder whose classifier is used. Throws InvalidInput unless it tells one of several labels: regression and
+/// For a folder whose classifier is used. Throws InvalidInput unless that tells one of several labels: regression and
 /// several labels at once are not computed here.
 void require_single_label(const std::string& problem_type, const std::filesystem::path& folder);
 

@@ -17,9 +17,9 @@ struct ModelFolder {
   TransformerConfig config;              // its task: that of the folder's head, else the family's first
   std::vector<std::string> label_names;  // empty if the folder names none
   bool classifies_other_labels =
-      false;                   // the folder's classifier was trained for others than label_names: it starts at random
-  std::string problem_type{};  // of the folder's classifier, see problem_type_from_json
-  std::string name;            // for plans: config's _name_or_path, else the folder's
+      false;  // the folder's classifier was trained for others than label_names: it starts at random
+  std::string problem_type = "single_label_classification";  // of its classifier, see problem_type_from_json
+  std::string name;                                          // for plans: config's _name_or_path, else the folder's
 };
 
 /// For plans, of the folder at `path` with this config.json: its _name_or_path, else the folder's name.

@@ -10,8 +10,8 @@
 
 #include "executor/serving/http/tensor_forms.h"
 #include "profiles/error_values.h"
-#include "profiles/json_nesting.h"
 #include "profiles/json_reader.h"
+#include "profiles/parse_json.h"
 
 namespace frostpipe {
 namespace {
@@ -73,9 +73,8 @@ Json parsed(std::string_view body, const RequestForm& form, const std::function<
   try {
     Json::sax_parse(body, &tree);
     return json;
-  } catch (const Json::exception& error) {  // "[json.exception.parse_error.101] parse error at line 1, column 2: ..."
-    const std::string_view what = error.what();
-    throw InvalidInput(fmt::format("{}: is not valid JSON: {}", kSource, what.substr(what.find("] ") + 2)));
+  } catch (const Json::exception& error) {
+    refuse_json(body, kSource, error);
   }
 }
 

@@ -12,8 +12,8 @@ struct FolderBytes {
   bool operator==(const FolderBytes&) const = default;
 };
 
-/// Reads all of them. Who reads the model as well asks before, if others are to be held to the answer, and afterwards
-/// to hold to that of others: then what lies between is theirs. Throws InvalidInput where one cannot be read.
+/// Reads all of these files. The server calls it before it reads the model, and a worker after it has loaded its part
+/// and compares: so a change between the two is found, whenever it comes. Throws InvalidInput where one cannot be read.
 FolderBytes read_folder_bytes(const std::filesystem::path& folder);
 
 }  // namespace frostpipe

@@ -140,7 +140,7 @@ TEST_F(NetFolderTest, AClassifierOfSeveralLabelsAtOnceIsRefusedWhereItCounts) {
   const std::string config = kConfig;
   file("config.json", config.substr(0, config.rfind('}')) + R"(, "problem_type": "multi_label_classification"})");
   write_weights(torchvision_entries());
-  EXPECT_NE(refusal().find("config.json: problem_type: must be \"single_label_classification\""), std::string::npos)
+  EXPECT_NE(refusal().find("config.json: problem_type: must be single_label_classification"), std::string::npos)
       << refusal();
   NetFolder folder = open_net_folder(folder_);
   set_labels(folder, {"a", "b", "c"});

@@ -153,11 +153,11 @@ void expect_refused(const std::vector<Wrong>& cases, const RequestForm& form) {
 
 TEST(InferRequest, WhatIsNoRequestIsRefused) {
   expect_refused(
-      {{"", "request: is not valid JSON: parse error at line 1, column 1"},
-       {"{\"inputs\":[NaN]}", "request: is not valid JSON: parse error at line 1, column 12"},
-       {"{} {}", "request: is not valid JSON"},
-       {"\"\xff\"", "request: is not valid JSON"},
-       {"[1e999]", "request: is not valid JSON: number overflow"},
+      {{"", "request: line 1, column 1: is not valid JSON"},
+       {"{\"inputs\":[NaN]}", "request: line 1, column 12: is not valid JSON"},
+       {"{} {}", "request: line 1, column 4: is not valid JSON"},
+       {"\"\xff\"", "request: line 1, column 2: is not valid JSON"},
+       {"[1e999]", "request: line 1, column 2: is not valid JSON: 1e999 is more than a double can hold"},
        {"[]", "request: must be an object, is []"},
        {"{}", "request: has no field \"inputs\""},
        {R"({"inputs":[],"input":1})",
