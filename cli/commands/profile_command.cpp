@@ -44,11 +44,16 @@ void measure(const ProfileOptions& options, const RankEnvironment& self) {
 
 /// Writes what was asked for and shows it.
 void finish(const ProfileOptions& options, const Profile& profile, const Cluster& cluster) {
-  if (!options.cluster.empty()) write_named_file(options.cluster, to_json(cluster));
-  write_named_file(options.output, to_json(profile));
-  print_result(options.format == "json"
-                   ? to_json(profile)
-                   : profile_text(profile, options.cluster.empty() ? std::nullopt : std::optional(cluster)));
+  const std::string profile_json = to_json(profile), cluster_json = to_json(cluster);
+  // Sizes that other commands would refuse to read are refused here, before anything is written.
+  profile_from_json(profile_json, options.output);
+  cluster_from_json(cluster_json, options.cluster);
+  const std::string result =
+      options.format == "json" ? profile_json
+                               : profile_text(profile, options.cluster.empty() ? std::nullopt : std::optional(cluster));
+  if (!options.cluster.empty()) write_named_file(options.cluster, cluster_json);
+  write_named_file(options.output, profile_json);
+  print_result(result);
 }
 
 /// Shows what the ranks have written. What went into a pipe or a device cannot be read again, and is not shown.

@@ -54,6 +54,12 @@ class EstimateTest(CliTest):
         self.assert_refused("profile", "--model", "model", "--nodes", 2, "-o", "p.json", code=2,
                             says=["--nodes", "--like", "torchrun"])
 
+    def test_what_no_command_would_read_is_not_written(self):
+        self.write("config.json", self.CONFIG)
+        self.assert_refused("profile", "--like", "config.json", "--memory-limit", "9000TiB",
+                            "--cluster", "c.json", "-o", "p.json", says="memory_limit_bytes: must be <= ")
+        self.assertEqual([path.name for path in self.folder.iterdir()], ["config.json"])
+
     def test_what_would_do_nothing_is_refused(self):
         self.write("config.json", self.CONFIG)
         for options, says in ((("--dtype", "bfloat16"), "--dtype: is not for --like"),

@@ -31,6 +31,7 @@ TEST(NiceTicks, AreOneTwoOrFiveTimesAPowerOfTenApart) {
   EXPECT_THAT(nice_ticks(3, 21, 5), ElementsAre(5, 10, 15, 20));
   EXPECT_THAT(nice_ticks(-1, 1, 4), ElementsAre(-1, -0.5, 0, 0.5, 1));
   EXPECT_ANY_THROW(nice_ticks(1, 1, 5));
+  EXPECT_LE(nice_ticks(1e18, 1e18 + 128, 1000).size(), 1002u);  // steps of 0.2, where doubles are 128 apart
 }
 
 TEST(NiceTicks, StayInsideAndNearTheirNumber) {
