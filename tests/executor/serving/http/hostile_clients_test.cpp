@@ -214,15 +214,20 @@ TEST(HostileClients, AllBodiesTogetherHaveABudgetAndShortOnesNeedNone) {
   const HttpServer server(models, {.port = 0, .most_bytes_of_bodies = 250'000});
   const std::string request = post("texts", std::string(200'000, ' ') + kValid);
   EXPECT_EQ(reply_to(server.port(), request).status, 200);
-  RawClient slow(server.port());
-  slow.send(std::string_view(request).substr(0, request.size() - 10));
-  test::Reply refused;
-  for (int i = 0; i < 200 && refused.status != 503; ++i) refused = reply_to(server.port(), request);
-  EXPECT_EQ(refused.status, 503);
-  EXPECT_NE(refused.head.find("Retry-After: 1\r\n"), std::string::npos) << refused.head;
-  EXPECT_EQ(reply_to(server.port(), post("texts", kValid)).status, 200);
-  slow.send(std::string_view(request).substr(request.size() - 10));
-  EXPECT_EQ(slow.receive().value_or(test::Reply{}).status, 200);
+  // Who is read first has the budget, and two that are read at once may both be refused: then another one begins.
+  int status_of_slow = 0;
+  for (int attempt = 0; attempt < 50 && status_of_slow != 200; ++attempt) {
+    RawClient slow(server.port());
+    slow.send(std::string_view(request).substr(0, request.size() - 10));
+    test::Reply refused;
+    for (int i = 0; i < 20 && refused.status != 503; ++i) refused = reply_to(server.port(), request);
+    if (refused.status != 503) continue;
+    EXPECT_NE(refused.head.find("Retry-After: 1\r\n"), std::string::npos) << refused.head;
+    EXPECT_EQ(reply_to(server.port(), post("texts", kValid)).status, 200);
+    slow.send(std::string_view(request).substr(request.size() - 10));
+    status_of_slow = slow.receive().value_or(test::Reply{}).status;
+  }
+  EXPECT_EQ(status_of_slow, 200);
   EXPECT_EQ(reply_to(server.port(), request).status, 200);
 }
 
