@@ -1,0 +1,89 @@
+"""decoders_reference.json: models of the kinds of Llama, Mistral and Qwen; rotary_reference.json: of every scaling of
+rotary positions."""
+from reference.cases import Case, record_cases
+
+SIZES = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 24,
+         "vocab_size": 40, "max_position_embeddings": 12, "pad_token_id": 39,
+         "attn_implementation": "eager"}
+HEADS = {"causal": "ForCausalLM", "classes": "ForSequenceClassification", "spans": "ForQuestionAnswering",
+         "tokens": "ForTokenClassification"}
+
+
+def version_4(config, **changes):
+    """A config.json of transformers 4: the base of rotary positions and their scaling at the top level."""
+    fields = {key: value for key, value in config.to_diff_dict().items()
+              if key not in ("rope_parameters", "dtype", "transformers_version", "layer_types")}
+    rotary = dict(config.rope_parameters)
+    fields["rope_theta"] = rotary.pop("rope_theta")
+    fields["rope_scaling"] = rotary if rotary["rope_type"] != "default" else None
+    return {**fields, "torch_dtype": "float32", **changes}
+
+
+def case(name, kind, head="causal", saved_by_4=False, steps=False, **changes):
+    import transformers
+    labels = {"num_labels": 3} if head in ("classes", "tokens") else {}
+    config = getattr(transformers, kind + "Config")(**{**SIZES, **labels, **changes})
+    architecture = kind.replace("Text", "") + HEADS[head]
+    config_v4 = version_4(config, architectures=[architecture]) if saved_by_4 else None
+    return Case(name, architecture, config, head, config_v4=config_v4, steps=steps)
+
+
+def llamas():
+    shared = {"num_key_value_heads": 2, "head_dim": 4, "rms_norm_eps": 1e-5}
+    return [
+        case("llama", "Llama", saved_by_4=True, steps=True, **shared),
+        case("llama, classes", "Llama", "classes", saved_by_4=True, **shared),
+        case("llama, spans", "Llama", "spans", **shared),
+        case("llama, tokens", "Llama", "tokens", **shared),
+        case("llama, tied", "Llama", tie_word_embeddings=True, **shared),
+        case("llama, biases", "Llama", attention_bias=True, mlp_bias=True, **shared),
+    ]
+
+
+def scalings():
+    """Bases and lengths are so that slow, fast and mixed frequencies are among the four of a head."""
+    def scaled(name, kind, theta=100.0, max_position_embeddings=32, **values):
+        return case(name, "Llama", saved_by_4=True, num_key_value_heads=2, head_dim=8,
+                    max_position_embeddings=max_position_embeddings,
+                    rope_parameters={"rope_type": kind, "rope_theta": theta, "factor": 4.0, **values})
+
+    return [
+        scaled("linear", "linear"),
+        scaled("dynamic, texts longer than before", "dynamic", max_position_embeddings=5),
+        scaled("dynamic, texts as before", "dynamic"),
+        scaled("llama3", "llama3", low_freq_factor=1.0, high_freq_factor=4.0, original_max_position_embeddings=32,
+               max_position_embeddings=128),
+        scaled("yarn", "yarn", original_max_position_embeddings=64, beta_fast=4.0, beta_slow=1.0,
+               max_position_embeddings=256),
+        scaled("yarn as by default", "yarn", theta=10000.0, original_max_position_embeddings=64,
+               max_position_embeddings=256),
+        scaled("yarn, not truncated, with a factor of attention", "yarn", attention_factor=1.25, truncate=False,
+               original_max_position_embeddings=64, beta_fast=4.0, max_position_embeddings=256),
+        scaled("yarn, mscale", "yarn", mscale=1.0, mscale_all_dim=0.5, original_max_position_embeddings=64,
+               beta_fast=4.0, max_position_embeddings=256),
+    ]
+
+
+def mistral_and_qwen():
+    grouped = {"num_key_value_heads": 2}
+    own_size = {**grouped, "head_dim": 8}
+    windows = {"use_sliding_window": True, "sliding_window": 3, "max_window_layers": 1, "num_hidden_layers": 3}
+    return [
+        case("mistral, window", "Mistral", sliding_window=3, **grouped),
+        case("mistral, one key head", "Mistral", sliding_window=None, num_key_value_heads=1),
+        case("mistral, classes", "Mistral", "classes", sliding_window=3, **grouped),
+        case("qwen2", "Qwen2", saved_by_4=True, **grouped),
+        case("qwen2, tied", "Qwen2", tie_word_embeddings=True, **grouped),
+        case("qwen2, windows by layer", "Qwen2", **windows, **grouped),
+        case("qwen2, classes", "Qwen2", "classes", **grouped),
+        case("qwen3", "Qwen3", steps=True, **own_size),
+        case("qwen3, tied", "Qwen3", tie_word_embeddings=True, **own_size),
+        case("qwen3, biases", "Qwen3", attention_bias=True, **own_size),
+        case("qwen3, tokens", "Qwen3", "tokens", **own_size),
+    ]
+
+
+def record_decoders(folder):
+    """Writes both files into a folder."""
+    record_cases(folder / "decoders_reference.json", llamas() + mistral_and_qwen())
+    record_cases(folder / "rotary_reference.json", scalings())
