@@ -14,7 +14,7 @@ IDS = [[2, 7, 11, 8, 2, 8, 3], [3, 11, 4, 11, 5, 9, 2], [6, 5, 3, 5, 8, 9, 7]]
 PADDED = [[1] * 7, [1] * 6 + [0], [1] * 5 + [0] * 2]
 WHOLE = [[1] * 7] * 3
 TOKEN_TYPES = [[0, 0, 0, 1, 1, 1, 1], [0, 0, 1, 1, 1, 1, 0], [0, 0, 0, 1, 1, 0, 0]]
-LOGITS, GRADIENTS = {"single": 76, "double": 28}, {"single": 8, "double": 3}  # how many values are recorded, about
+LOGITS, GRADIENTS = {"single": 76, "double": 28}, {"single": 6, "double": 3}  # how many values are recorded, about
 
 EXPLANATION = {
     "weights": "tensor number n by its name has 0.3 sin(0.7 i + n) at place i, in float32; tensors of one dimension "
@@ -22,7 +22,7 @@ EXPLANATION = {
     "config": "config.json as this transformers saves it, without its version",
     "config_v4": "the same model as transformers 4 wrote its config.json",
     "thinned": "of a tensor of n values every s-th is recorded, s = max(1, n // count) | 1, if n is more than count; "
-               "count is 76 for logits, 8 for gradients and updated weights; of `double` 28 and 3",
+               "count is 76 for logits, 6 for gradients and updated weights; of `double` 28 and 3",
     "loss": "the mean over samples, or over all labelled tokens (labels of -100 are left out)",
     "gradients": "float32, eager attention; a tensor that is not listed has none",
     "double": "the same code in float64: torch.float32, which transformers names inside of norms, softmax, rotary "
@@ -40,6 +40,7 @@ class Case(typing.NamedTuple):
     head: str  # a key of HEADS
     token_types: bool = False
     config_v4: dict | None = None
+    double: bool = False  # whether `double` is recorded
     steps: bool = False  # whether `updated` is recorded
 
 
@@ -151,9 +152,10 @@ def record(case):
         "token_types": TOKEN_TYPES if case.token_types else None, "labels": labels,
         "loss": single["loss"], "logits": thinned(single["logits"], LOGITS["single"], 7),
         "gradients": thinned_all(single["gradients"], GRADIENTS["single"], 7),
-        "double": {"loss": double["loss"], "logits": thinned(double["logits"], LOGITS["double"], 13),
-                   "gradients": thinned_all(double["gradients"], GRADIENTS["double"], 13)},
     }
+    if case.double:
+        result["double"] = {"loss": double["loss"], "logits": thinned(double["logits"], LOGITS["double"], 13),
+                            "gradients": thinned_all(double["gradients"], GRADIENTS["double"], 13)}
     if case.steps:
         certain = {name: tensor for name, tensor in single["updated"].items()
                    if (tensor - double["updated"][name]).abs().max() < 1e-6}

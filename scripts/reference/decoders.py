@@ -19,20 +19,21 @@ def version_4(config, **changes):
     return {**fields, "torch_dtype": "float32", **changes}
 
 
-def case(name, kind, head="causal", saved_by_4=False, steps=False, **changes):
+def case(name, kind, head="causal", saved_by_4=None, steps=False, **changes):
+    """`saved_by_4`: what the config.json of transformers 4 has otherwise, none if it is not recorded."""
     import transformers
     labels = {"num_labels": 3} if head in ("classes", "tokens") else {}
     config = getattr(transformers, kind + "Config")(**{**SIZES, **labels, **changes})
     architecture = kind.replace("Text", "") + HEADS[head]
-    config_v4 = version_4(config, architectures=[architecture]) if saved_by_4 else None
-    return Case(name, architecture, config, head, config_v4=config_v4, steps=steps)
+    config_v4 = None if saved_by_4 is None else version_4(config, architectures=[architecture], **saved_by_4)
+    return Case(name, architecture, config, head, config_v4=config_v4, double=head == "causal", steps=steps)
 
 
 def llamas():
     shared = {"num_key_value_heads": 2, "head_dim": 4, "rms_norm_eps": 1e-5}
     return [
-        case("llama", "Llama", saved_by_4=True, steps=True, **shared),
-        case("llama, classes", "Llama", "classes", saved_by_4=True, **shared),
+        case("llama", "Llama", saved_by_4={}, steps=True, **shared),
+        case("llama, classes", "Llama", "classes", saved_by_4={}, **shared),
         case("llama, spans", "Llama", "spans", **shared),
         case("llama, tokens", "Llama", "tokens", **shared),
         case("llama, tied", "Llama", tie_word_embeddings=True, **shared),
@@ -43,7 +44,7 @@ def llamas():
 def scalings():
     """Bases and lengths are so that slow, fast and mixed frequencies are among the four of a head."""
     def scaled(name, kind, theta=100.0, max_position_embeddings=32, **values):
-        return case(name, "Llama", saved_by_4=True, num_key_value_heads=2, head_dim=8,
+        return case(name, "Llama", saved_by_4={}, num_key_value_heads=2, head_dim=8,
                     max_position_embeddings=max_position_embeddings,
                     rope_parameters={"rope_type": kind, "rope_theta": theta, "factor": 4.0, **values})
 
@@ -72,7 +73,7 @@ def mistral_and_qwen():
         case("mistral, window", "Mistral", sliding_window=3, **grouped),
         case("mistral, one key head", "Mistral", sliding_window=None, num_key_value_heads=1),
         case("mistral, classes", "Mistral", "classes", sliding_window=3, **grouped),
-        case("qwen2", "Qwen2", saved_by_4=True, **grouped),
+        case("qwen2", "Qwen2", saved_by_4={"sliding_window": 3}, **grouped),
         case("qwen2, tied", "Qwen2", tie_word_embeddings=True, **grouped),
         case("qwen2, windows by layer", "Qwen2", **windows, **grouped),
         case("qwen2, classes", "Qwen2", "classes", **grouped),
