@@ -3,28 +3,38 @@ rotary positions."""
 from reference.cases import Case, record_cases
 
 SIZES = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 24,
-         "vocab_size": 40, "max_position_embeddings": 12, "pad_token_id": 39,
+         "vocab_size": 40, "max_position_embeddings": 12, "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 39,
          "attn_implementation": "eager"}
 HEADS = {"causal": "ForCausalLM", "classes": "ForSequenceClassification", "spans": "ForQuestionAnswering",
          "tokens": "ForTokenClassification"}
+OTHER_NAMES = {"GPT2ForCausalLM": "GPT2LMHeadModel", "Gemma3TextForCausalLM": "Gemma3ForCausalLM"}
 
 
 def version_4(config, **changes):
     """A config.json of transformers 4: the base of rotary positions and their scaling at the top level."""
     fields = {key: value for key, value in config.to_diff_dict().items()
-              if key not in ("rope_parameters", "dtype", "transformers_version", "layer_types")}
+              if key not in ("rope_parameters", "dtype", "transformers_version", "layer_types",
+                             "_sliding_window_pattern")}
     rotary = dict(config.rope_parameters)
+    by_window = rotary.pop("sliding_attention", None)
+    if by_window is not None:
+        fields["rope_local_base_freq"] = by_window["rope_theta"]
+        rotary = dict(rotary["full_attention"])
     fields["rope_theta"] = rotary.pop("rope_theta")
+    if "partial_rotary_factor" in rotary:
+        fields["partial_rotary_factor"] = rotary.pop("partial_rotary_factor")
     fields["rope_scaling"] = rotary if rotary["rope_type"] != "default" else None
+    if config.model_type == "gpt_neox":
+        fields["rotary_emb_base"], fields["rotary_pct"] = fields.pop("rope_theta"), fields.pop("partial_rotary_factor")
     return {**fields, "torch_dtype": "float32", **changes}
 
 
-def case(name, kind, head="causal", saved_by_4=None, steps=False, **changes):
+def case(name, kind, head="causal", saved_by_4=None, steps=False, sizes=None, **changes):
     """`saved_by_4`: what the config.json of transformers 4 has otherwise, none if it is not recorded."""
     import transformers
     labels = {"num_labels": 3} if head in ("classes", "tokens") else {}
-    config = getattr(transformers, kind + "Config")(**{**SIZES, **labels, **changes})
-    architecture = kind.replace("Text", "") + HEADS[head]
+    config = getattr(transformers, kind + "Config")(**{**(sizes or SIZES), **labels, **changes})
+    architecture = OTHER_NAMES.get(kind + HEADS[head], kind + HEADS[head])
     config_v4 = None if saved_by_4 is None else version_4(config, architectures=[architecture], **saved_by_4)
     return Case(name, architecture, config, head, config_v4=config_v4, double=head == "causal", steps=steps)
 

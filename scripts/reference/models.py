@@ -3,34 +3,37 @@ import json
 import pathlib
 
 
-def stored_names(model):
-    """Name in a saved file of every parameter, which may have another one in memory."""
+def stored_parameters(model):
+    """The parameters that each tensor of a saved file consists of, from its first row to its last; most are one."""
     import safetensors.torch
     import tempfile
     import torch
+    parameters = list(model.parameters())
     with torch.no_grad():
-        for number, tensor in enumerate(model.parameters()):
+        for number, tensor in enumerate(parameters):
             tensor.fill_(number)
-    names = [name for name, _ in model.named_parameters()]
     with tempfile.TemporaryDirectory() as folder:
         model.save_pretrained(folder)
         saved = safetensors.torch.load_file(pathlib.Path(folder) / "model.safetensors")
-    return {names[int(tensor.reshape(-1)[0])]: name for name, tensor in saved.items()}
+    return {name: [parameters[int(number)] for number in dict.fromkeys(tensor.reshape(-1).tolist())]
+            for name, tensor in saved.items()}
 
 
 def set_by_formula(model):
     """Weights that a test can make again: tensor number n (by its name in the file) has 0.3 sin(0.7 i + n) at place i,
-    norms' scales 1 more. Returns names in the file."""
+    norms' scales 1 more. Returns the parameters of each tensor by its name in the file."""
     import numpy
     import torch
-    stored = stored_names(model)
-    parameters = {stored[name]: tensor for name, tensor in model.named_parameters()}
+    stored = stored_parameters(model)
     with torch.no_grad():
-        for n, (name, tensor) in enumerate(sorted(parameters.items())):
-            values = 0.3 * numpy.sin(0.7 * numpy.arange(tensor.numel()) + n)
-            is_scale = tensor.dim() == 1 and name.endswith("weight")
-            tensor.copy_(torch.from_numpy((values + is_scale).astype(numpy.float32)).view(tensor.shape))
-    return parameters
+        for n, (name, pieces) in enumerate(sorted(stored.items())):
+            whole = torch.cat(pieces)
+            values = 0.3 * numpy.sin(0.7 * numpy.arange(whole.numel()) + n)
+            is_scale = whole.dim() == 1 and name.endswith("weight")
+            values = torch.from_numpy((values + is_scale).astype(numpy.float32)).view(whole.shape)
+            for piece, part in zip(pieces, values.split([len(piece) for piece in pieces])):
+                piece.copy_(part)
+    return stored
 
 
 def small_models():
@@ -84,11 +87,12 @@ def computed(model, inputs, labels, mask, types):
     has_spans = hasattr(answer, "start_logits")
     logits = torch.stack([answer.start_logits, answer.end_logits], -1) if has_spans else answer.logits
     config = {**model.config.to_dict(), "architectures": [type(model).__name__]}
-    gradients = {name: tensor.grad.reshape(-1)[::max(1, tensor.numel() // 24)] for name, tensor in parameters.items()}
+    gradients = {name: tensor.grad.reshape(-1)[::max(1, tensor.numel() // 24)]
+                 for name, (tensor,) in parameters.items()}
     return {
         "config": {key: value for key, value in config.items()
                    if isinstance(value, (int, float, str, bool, list)) and key != "transformers_version"},
-        "shapes": {name: list(tensor.shape) for name, tensor in parameters.items()},
+        "shapes": {name: list(tensor.shape) for name, (tensor,) in parameters.items()},
         "input_ids": inputs["input_ids"].tolist() if "input_ids" in inputs else None,
         "mask": mask, "token_types": types, "labels": labels,
         "loss": answer.loss.item(),
