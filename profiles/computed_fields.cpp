@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <initializer_list>
 #include <nlohmann/json.hpp>
+#include <vector>
 
 #include "profiles/error.h"
 #include "profiles/parse_json.h"
@@ -15,26 +15,39 @@ namespace {
 using Json = nlohmann::json;
 
 struct ComputedField {
-  std::initializer_list<std::string_view> model_types;
+  std::vector<std::string_view> model_types;
   const char* name;
   const char* value;   // the only one that is computed, as JSON
   bool changes_count;  // another one has other operations or parameters, which counting does not know either
 };
 
+using ModelTypes = std::vector<std::string_view>;
+
+ModelTypes operator+(ModelTypes one, const ModelTypes& other) {
+  one.insert(one.end(), other.begin(), other.end());
+  return one;
+}
+
+const ModelTypes kGemmas{"gemma", "gemma2", "gemma3_text"},
+    kDecoders = ModelTypes{"gpt2", "llama", "mistral", "qwen2", "qwen3", "olmo2"} + kGemmas,
+    kBerts{"bert", "roberta", "xlm-roberta", "camembert", "electra"},
+    kEncoders = kBerts + ModelTypes{"distilbert", "modernbert"}, kNets{"resnet", "mobilenet_v1", "mobilenet_v2"},
+    kAll = kEncoders + kDecoders + ModelTypes{"vit"} + kNets;
+
 const ComputedField kComputedFields[] = {
-    {{"bert", "vit"}, "hidden_act", "\"gelu\"", false},
-    {{"gpt2"}, "activation_function", "\"gelu_new\"", false},
     {{"resnet"}, "hidden_act", "\"relu\"", false},
-    {{"bert"}, "position_embedding_type", "\"absolute\"", true},
-    {{"bert"}, "is_decoder", "false", false},
-    {{"bert", "gpt2"}, "add_cross_attention", "false", true},
+    {kBerts, "position_embedding_type", "\"absolute\"", true},
+    {kBerts, "is_decoder", "false", false},
+    {kBerts + ModelTypes{"gpt2"}, "add_cross_attention", "false", true},
     {{"gpt2"}, "scale_attn_weights", "true", false},
     {{"gpt2"}, "scale_attn_by_inverse_layer_idx", "false", false},
+    {{"modernbert"}, "classifier_pooling", "\"cls\"", false},
+    {kGemmas, "use_bidirectional_attention", "false", false},
     {{"vit", "resnet", "mobilenet_v1", "mobilenet_v2"}, "num_channels", "3", false},
     {{"mobilenet_v2"}, "output_stride", "32", false},
-    {{"bert", "vit", "gpt2"}, "pruned_heads", "{}", true},
-    {{"bert", "vit", "gpt2", "resnet", "mobilenet_v1", "mobilenet_v2"}, "per_layer_config", "{}", true},
-    {{"bert", "vit", "gpt2", "resnet", "mobilenet_v1", "mobilenet_v2"}, "quantization_config", "null", true},
+    {kBerts + ModelTypes{"vit", "gpt2", "distilbert"}, "pruned_heads", "{}", true},
+    {kAll, "per_layer_config", "{}", true},
+    {kAll, "quantization_config", "null", true},
 };
 
 /// Of a family, another name that transformers takes for a field, and which then goes before it.

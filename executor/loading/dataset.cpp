@@ -75,7 +75,7 @@ Dataset encoded(TextData text, const SampleOptions& options, ModelFolder& folder
   encoded.labels.resize(text.texts.size());  // where there are none, what is computed does not depend on them
   const auto tokens_of = text_encoder(folder, longest(options, folder));
   for (const std::string& one : text.texts) encoded.token_ids.push_back(tokens_of(one));
-  if (folder.config.family == Family::gpt2) folder.config.padding_id = bpe_of(folder).end_of_text_id();
+  if (folder.config.is_causal) folder.config.padding_id = bpe_of(folder).end_of_text_id();
   dataset.samples = std::make_unique<TokenSamples>(std::move(encoded));
   return dataset;
 }
@@ -139,7 +139,7 @@ Dataset questions(const DataSource& source, const SampleOptions& options, ModelF
     std::move(test.questions.begin(), test.questions.end(), std::back_inserter(dataset.questions.questions));
   }
   const PairTokenizer tokenizer =
-      folder.config.family == Family::bert ? pair_tokenizer(wordpiece_of(folder)) : pair_tokenizer(bpe_of(folder));
+      !folder.config.is_causal ? pair_tokenizer(wordpiece_of(folder)) : pair_tokenizer(bpe_of(folder));
   dataset.windows = windows_of(dataset.questions, tokenizer, longest(options, folder), options.window_overlap);
   dataset.split = split_by_context(source, dataset, num_train);
   EncodedData encoded{.token_ids = {}, .labels = {}, .labels_per_sample = 2};

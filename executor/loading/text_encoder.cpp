@@ -31,7 +31,7 @@ ByteLevelBpe bpe_of(const ModelFolder& folder) {
 }
 
 std::function<std::vector<std::int32_t>(std::string_view)> text_encoder(const ModelFolder& folder, int most_tokens) {
-  if (folder.config.family == Family::bert) {
+  if (!folder.config.is_causal) {
     const auto tokenizer = std::make_shared<const WordPiece>(wordpiece_of(folder));
     return [=](std::string_view text) { return tokenizer->encode(text, most_tokens); };
   }

@@ -1,30 +1,28 @@
 #include "executor/models/attention.h"
 
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/matmul.h>
-#include <ATen/ops/ones.h>
 #include <ATen/ops/scaled_dot_product_attention.h>
+#include <ATen/ops/tensor.h>
+#include <ATen/ops/zeros.h>
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <optional>
 
+#include "executor/device/to_device.h"
 #include "executor/models/collectives/collectives.h"
+#include "executor/models/norms.h"
 #include "executor/models/packed_attention.h"
+#include "executor/models/rotary.h"
 #include "executor/models/sliced_attention.h"
 
 namespace frostpipe {
 namespace {
 
-/// Heads of an AttentionInput; tensor ranks have some of the model's each.
-std::int64_t num_heads_of(const TransformerConfig& config, const AttentionInput& input) {
-  const std::int64_t size = config.hidden_size / config.num_attention_heads;
-  return input.query.size(1) / size / (input.key_value.defined() ? 1 : 3);
-}
-
-/// Of one group: [samples, heads, queries, size] -> [samples x queries, hidden]
+/// Of one group: [samples, heads, queries, size] -> [samples x queries, query values]
 at::Tensor joined(const at::Tensor& heads) {
   return heads.transpose(1, 2).reshape({-1, heads.size(1) * heads.size(3)});
 }
@@ -36,19 +34,29 @@ struct AttentionDropout {
   at::Tensor keys;  // of the batch's samples; undefined: nothing is dropped
 };
 
-at::Tensor attend_group(const TransformerConfig& config, const Heads& heads, const EqualLengths& group,
-                        const AttentionDropout& dropout, bool is_causal) {
-  if (!dropout.keys.defined() || config.dropout == 0)
-    return at::scaled_dot_product_attention(heads.query, heads.key, heads.value, /*attn_mask=*/{}, /*dropout_p=*/0.0,
-                                            is_causal);
-  at::Tensor scores =
-      at::matmul(heads.query, heads.key.transpose(2, 3)) / std::sqrt(static_cast<double>(heads.query.size(3)));
-  if (is_causal) {
-    const at::Tensor later = at::ones({group.length, group.length}, scores.options().dtype(at::kBool)).triu(1);
-    scores = scores.masked_fill(later, -std::numeric_limits<double>::infinity());
+at::Tensor attend_group(const TransformerConfig& config, const AttentionRule& rule, const Heads& heads,
+                        const EqualLengths& group, const AttentionDropout& dropout) {
+  const bool has_one_query = heads.query.size(2) == 1, hides = rule.hides(group.length),
+             drops = dropout.keys.defined() && config.dropout > 0;
+  const SeenBy seen = seen_by_all(rule, group.length, has_one_query);
+  if (!drops && rule.soft_cap == 0) {
+    std::optional<at::Tensor> mask;
+    if (hides) mask = added_mask(rule, seen, heads.query.options().requires_grad(false));
+    return at::scaled_dot_product_attention(heads.query, heads.key, heads.value, mask, /*dropout_p=*/0.0,
+                                            /*is_causal=*/!mask && rule.is_causal && !has_one_query, rule.scale,
+                                            /*enable_gqa=*/heads.key.size(1) != heads.query.size(1));
   }
-  const at::Tensor keys = dropout.keys.narrow(0, group.first_sample, group.samples);
-  return at::matmul(drop_attention(config, dropout.layer, scores.softmax(-1), keys, dropout.first_head), heads.value);
+  const std::int64_t num_heads = heads.query.size(1);
+  at::Tensor scores = at::matmul(heads.query, for_all_queries(heads.key, num_heads).transpose(2, 3)) * rule.scale;
+  if (rule.soft_cap > 0) scores = at::tanh(scores / rule.soft_cap) * rule.soft_cap;
+  if (hides || (rule.is_causal && !has_one_query))
+    scores = scores.masked_fill(unseen(rule, seen, scores.device()), -std::numeric_limits<double>::infinity());
+  at::Tensor weights = scores.softmax(-1);
+  if (drops) {
+    const at::Tensor keys = dropout.keys.narrow(0, group.first_sample, group.samples);
+    weights = drop_attention(config, dropout.layer, weights, keys, dropout.first_head);
+  }
+  return at::matmul(weights, for_all_queries(heads.value, num_heads));
 }
 
 /// Some rows of a stacked matrix, or some values of a bias.
@@ -59,41 +67,157 @@ Parameter part_of(const Parameter& parameter, std::int64_t begin, std::int64_t c
   return {narrowed(parameter.value), narrowed(parameter.gradient)};
 }
 
-}  // namespace
+/// Query, key and value as matrices give them: from one that stacks all three, or from two.
+class Projections {
+ public:
+  Projections(const LayerParameters& parameters, bool keys_are_shared)
+      : is_one_(parameters.has(Role::query_key_value)), keys_are_shared_(keys_are_shared) {
+    const Parameter &all = parameters[Role::query_key_value], &all_bias = parameters[Role::query_key_value_bias];
+    if (is_one_) {
+      const std::int64_t size = all.value.size(0) / 3;
+      all_ = all;
+      all_bias_ = all_bias;
+      query_ = part_of(all, 0, size);
+      query_bias_ = part_of(all_bias, 0, size);
+      others_ = part_of(all, size, 2 * size);
+      others_bias_ = part_of(all_bias, size, 2 * size);
+    } else {
+      query_ = parameters[Role::query];
+      query_bias_ = parameters[Role::query_bias];
+      others_ = parameters[Role::key_value];
+      others_bias_ = parameters[Role::key_value_bias];
+    }
+  }
 
-AttentionInput attention_input(const TransformerConfig& config, const at::Tensor& x, const Parameter& weight,
-                               const Parameter& bias, const NeededTokens& needed) {
-  const RankRows& rows = needed.rows_of_all();
-  const std::int64_t first_head = slice_of(rows.ranks).begin_in(config.num_attention_heads);
-  if (needed.all()) return {.query = project_columns(x, weight, bias, rows), .first_head = first_head};
-  const std::int64_t hidden = weight.value.size(0) / 3;
-  const Parameter query = part_of(weight, 0, hidden), query_bias = part_of(bias, 0, hidden),
-                  others = part_of(weight, hidden, 2 * hidden), others_bias = part_of(bias, hidden, 2 * hidden);
-  if (rows.are_split())
-    return {.query = project_columns(needed.of(x), query, query_bias, needed.rows()),
-            .key_value = project_columns(x, others, others_bias, rows),
-            .first_head = first_head};
-  const at::Tensor copied = copy_to(rows.ranks, x);  // once: one sum for both products
-  return {.query = project(needed.of(copied), query, query_bias),
-          .key_value = project(copied, others, others_bias),
-          .first_head = first_head};
+  /// Keys and values that all tensor ranks share are of the own rows.
+  AttentionInput of(const at::Tensor& x, const NeededTokens& needed) const {
+    const RankRows& rows = needed.rows_of_all();
+    if (needed.all() && is_one_) return {.query = project_columns(x, all_, all_bias_, rows)};
+    if (rows.are_split())
+      return {.query = project_columns(needed.of(x), query_, query_bias_, needed.rows()),
+              .key_value = keys_are_shared_ ? project(x, others_, others_bias_)
+                                            : project_columns(x, others_, others_bias_, rows),
+              .has_one_query = !needed.all()};
+    const at::Tensor copied = copy_to(rows.ranks, x);  // once: one sum for both products
+    return {.query = project(needed.of(copied), query_, query_bias_),
+            .key_value = project(keys_are_shared_ ? x : copied, others_, others_bias_),
+            .has_one_query = !needed.all()};
+  }
+
+ private:
+  bool is_one_, keys_are_shared_;  // one key head is on every tensor rank
+  Parameter all_, all_bias_, query_, query_bias_, others_, others_bias_;
+};
+
+/// Norms queries and keys. A weight that every tensor rank uses for its own heads gets the sum of their gradients; with
+/// sequence parallelism the gradients of whole parameters are summed anyway.
+void norm_heads(const TransformerConfig& config, const LayerParameters& parameters, const RankRows& rows,
+                bool keys_are_shared, AttentionInput& input) {
+  const auto normed = [&](const at::Tensor& x, const at::Tensor& weight) {
+    return rms_norm(x, weight, config.layer_norm_eps, config.norm_adds_one);
+  };
+  const auto summed = [&](const at::Tensor& weight) { return rows.are_split() ? weight : copy_to(rows.ranks, weight); };
+  const std::int64_t keys = input.key_value.size(1) / 2;
+  const at::Tensor &query_weight = parameters[Role::query_norm].value, &key_weight = parameters[Role::key_norm].value;
+  input.query = normed(input.query, summed(query_weight));
+  input.key_value =
+      at::cat({normed(input.key_value.narrow(1, 0, keys), keys_are_shared ? key_weight : summed(key_weight)),
+               input.key_value.narrow(1, keys, keys)},
+              1);
 }
 
-at::Tensor attend(const TransformerConfig& config, int layer, const AttentionInput& input, const MicroBatch& batch,
-                  bool is_causal) {
+/// Places in their samples of the queries that are here: of the tokens that a class is told from. [samples] int64
+at::Tensor query_places(const TransformerConfig& config, const MicroBatch& batch, const at::Device& device) {
+  std::vector<std::int64_t> places;
+  for (const std::int64_t length : batch.lengths) places.push_back(config.is_causal ? length - 1 : 0);
+  return to_device(at::tensor(places, at::kLong), device);
+}
+
+/// `key_rows`: the rows whose keys are here.
+void turn_heads(const TransformerConfig& config, int layer, const MicroBatch& batch, const RankRows& key_rows,
+                AttentionInput& input) {
+  const AttentionPattern pattern = config.pattern_of(block_of_layer(layer));
+  if (pattern.rotary < 0) return;
+  const Rotary& rotary = config.rotaries[pattern.rotary];
+  const std::int64_t size = config.size_of_head();
+  const at::Device device = input.query.device();
+  std::int64_t longest = 1;
+  for (std::int64_t sample = 0; sample < batch.size(); ++sample)
+    longest = std::max<std::int64_t>(longest, batch.tokens_of(sample).end);
+  const auto turns_at = [&](const at::Tensor& places) {
+    return turns_of(rotary, size, places, longest, input.query.scalar_type());
+  };
+  const Turns turns = turns_at(positions(batch, key_rows, device));
+  if (!input.key_value.defined()) {
+    input.query = turned(input.query, turns, size, input.query.size(1) / size / 3 * 2);
+    return;
+  }
+  input.key_value = turned(input.key_value, turns, size, input.key_value.size(1) / size / 2);
+  const Turns of_queries = input.has_one_query    ? turns_at(query_places(config, batch, device))
+                           : key_rows.are_split() ? turns_at(positions(batch, RankRows{}, device))
+                                                  : turns;
+  input.query = turned(input.query, of_queries, size, input.query.size(1) / size);
+}
+
+}  // namespace
+
+AttentionRule rule_of(const TransformerConfig& config, int layer) {
+  const std::int64_t size = config.size_of_head();
+  return {.head_size = size,
+          .scale = config.attention_scale > 0 ? config.attention_scale : 1 / std::sqrt(static_cast<double>(size)),
+          .soft_cap = config.attention_soft_cap,
+          .is_causal = config.is_causal,
+          .window = config.pattern_of(block_of_layer(layer)).window};
+}
+
+SeenBy seen_by_all(const AttentionRule& rule, std::int64_t length, bool has_one_query) {
+  const std::int64_t one = rule.is_causal ? length - 1 : 0;
+  return {.length = length,
+          .queries = has_one_query ? TokenRange{one, one + 1} : TokenRange{0, length},
+          .num_keys = length};
+}
+
+at::Tensor unseen(const AttentionRule& rule, const SeenBy& seen, const at::Device& device) {
+  const at::TensorOptions options = at::TensorOptions().dtype(at::kLong).device(device);
+  const at::Tensor ahead = at::arange(seen.num_keys, options).unsqueeze(0) -
+                           at::arange(seen.queries.begin, seen.queries.end, options).unsqueeze(1);
+  const at::Tensor later = rule.is_causal ? ahead > 0 : ahead > seen.length;
+  return rule.window > 0 ? later.logical_or(ahead.abs() >= rule.window) : later;
+}
+
+at::Tensor added_mask(const AttentionRule& rule, const SeenBy& seen, const at::TensorOptions& options) {
+  const at::Tensor hidden = unseen(rule, seen, options.device());
+  return at::zeros(hidden.sizes(), options).masked_fill_(hidden, -std::numeric_limits<double>::infinity());
+}
+
+AttentionInput attention_input(const TransformerConfig& config, int layer, const at::Tensor& x,
+                               const LayerParameters& parameters, const MicroBatch& batch, const NeededTokens& needed) {
+  const RankRows& rows = needed.rows_of_all();
+  const bool keys_are_shared = config.key_value_heads() == 1 && rows.ranks;
+  AttentionInput input = Projections(parameters, keys_are_shared).of(x, needed);
+  const std::int64_t groups = most_tensor_ranks(config);
+  input.first_head = slice_of(rows.ranks).begin_in(groups) * (config.num_attention_heads / groups);
+  if (config.query_key_norm != QueryKeyNorm::none) norm_heads(config, parameters, rows, keys_are_shared, input);
+  turn_heads(config, layer, batch, keys_are_shared ? rows : RankRows{}, input);
+  if (keys_are_shared) input.key_value = shared_rows(rows, input.key_value);
+  return input;
+}
+
+at::Tensor attend(const TransformerConfig& config, int layer, const AttentionInput& input, const MicroBatch& batch) {
   if (batch.sliced) return attend_slice(config, layer, input, batch);
-  if (input.key_value.defined()) is_causal = false;  // one token sees its whole sample, the last one of GPT-2's too
-  const bool drops = batch.dropout_keys.defined() && config.dropout > 0;
-  const std::int64_t num_heads = num_heads_of(config, input);
-  if (input.query.is_cpu() && !drops) return attend_in_one(input, batch.lengths, num_heads, is_causal);
-  const bool has_one_length = std::ranges::count(batch.lengths, batch.lengths.front()) == batch.size();
-  if (!drops && !has_one_length && has_kernel_for_packed(input, num_heads))
-    return attend_by_kernel(input, batch, num_heads, is_causal);
-  return attend_by_autograd(config, layer, input, batch, is_causal);
+  const AttentionRule rule = rule_of(config, layer);
+  const bool is_written = (batch.dropout_keys.defined() && config.dropout > 0) || rule.soft_cap > 0;
+  if (input.query.is_cpu() && !is_written) return attend_in_one(input, batch.lengths, rule);
+  const bool has_one_length = std::ranges::count(batch.lengths, batch.lengths.front()) == batch.size(),
+             hides = rule.hides(*std::ranges::max_element(batch.lengths));
+  if (!is_written && !has_one_length && !hides && has_kernel_for_packed(input, rule))
+    return attend_by_kernel(input, batch, rule);
+  return attend_by_autograd(config, layer, input, batch);
 }
 
 at::Tensor attend_by_autograd(const TransformerConfig& config, int layer, const AttentionInput& input,
-                              const MicroBatch& batch, bool is_causal) {
+                              const MicroBatch& batch) {
+  const AttentionRule rule = rule_of(config, layer);
   const std::vector<EqualLengths> groups = groups_of(batch.lengths);
   std::vector<std::int64_t> samples, tokens;
   for (const EqualLengths& group : groups) {
@@ -102,16 +226,14 @@ at::Tensor attend_by_autograd(const TransformerConfig& config, int layer, const 
   }
   const AttentionDropout dropout{layer, input.first_head, batch.dropout_keys};
   if (groups.size() == 1)  // split, its gradients would be copied together again
-    return joined(
-        attend_group(config, heads_of(input, groups[0], num_heads_of(config, input)), groups[0], dropout, is_causal));
-  const bool has_one_query = input.key_value.defined();
-  const std::vector<at::Tensor> queries = input.query.split_with_sizes(has_one_query ? samples : tokens);
+    return joined(attend_group(config, rule, heads_of(input, groups[0], rule), groups[0], dropout));
+  const std::vector<at::Tensor> queries = input.query.split_with_sizes(input.has_one_query ? samples : tokens);
   const std::vector<at::Tensor> others =
-      has_one_query ? input.key_value.split_with_sizes(tokens) : std::vector<at::Tensor>(groups.size());
+      input.key_value.defined() ? input.key_value.split_with_sizes(tokens) : std::vector<at::Tensor>(groups.size());
   std::vector<at::Tensor> parts;
   for (std::size_t i = 0; i < groups.size(); ++i) {
-    const Heads heads = heads_of({queries[i], others[i]}, groups[i], num_heads_of(config, input));
-    parts.push_back(joined(attend_group(config, heads, groups[i], dropout, is_causal)));
+    const AttentionInput part{.query = queries[i], .key_value = others[i], .has_one_query = input.has_one_query};
+    parts.push_back(joined(attend_group(config, rule, heads_of(part, groups[i], rule), groups[i], dropout)));
   }
   return at::cat(parts);
 }

@@ -4,7 +4,6 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/embedding.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/layer_norm.h>
 #include <ATen/ops/linear.h>
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
@@ -120,7 +119,7 @@ at::Tensor dropped(const TransformerConfig& config, int layer, DropoutSite site,
 /// Rows of the tokens that classes are told from.
 std::vector<std::int64_t> class_rows(const TransformerConfig& config, const MicroBatch& batch) {
   std::vector<std::int64_t> rows = batch.offsets();
-  if (config.family == Family::gpt2) {
+  if (config.is_causal) {
     rows.erase(rows.begin());
     for (std::int64_t& row : rows) --row;
   } else {
@@ -159,6 +158,12 @@ std::vector<TokenRange> own_tokens_of(const MicroBatch& batch, const RankRows& r
 
 }  // namespace
 
+const Parameter& LayerParameters::operator[](Role role) const {
+  static const Parameter kNone;
+  const auto found = std::ranges::find(roles_, role);
+  return found == roles_.end() ? kNone : parameters_[found - roles_.begin()];
+}
+
 at::Tensor project(const at::Tensor& x, const Parameter& weight, const Parameter& bias) {
   return product(x, weight, bias, RankRows{});
 }
@@ -170,7 +175,7 @@ at::Tensor project_columns(const at::Tensor& x, const Parameter& weight, const P
 at::Tensor project_rows(const at::Tensor& x, const Parameter& weight, const Parameter& bias, const RankRows& rows) {
   if (!rows.ranks) return project(x, weight, bias);
   const at::Tensor sum = sum_over(rows, project(x, weight, Parameter{}));
-  return sum + bias.value.to(sum.scalar_type());
+  return bias.value.defined() ? sum + bias.value.to(sum.scalar_type()) : sum;
 }
 
 at::Tensor look_up(const Parameter& table, const at::Tensor& ids) {
@@ -184,12 +189,6 @@ at::Tensor look_up_shared(const Parameter& table, std::int64_t vocab_size, const
   if (!rows.ranks) return look_up(table, ids);
   const OwnTokens own = own_tokens(ids, first_own_row(vocab_size, rows.ranks), table.value.size(0));
   return sum_over(rows, look_up(table, own.rows).masked_fill(own.elsewhere.unsqueeze(1), 0));
-}
-
-at::Tensor layer_norm(const TransformerConfig& config, const at::Tensor& x, const Parameter& weight,
-                      const Parameter& bias) {
-  return at::layer_norm(x, {config.hidden_size}, weight.value.to(x.scalar_type()), bias.value.to(x.scalar_type()),
-                        config.layer_norm_eps);
 }
 
 RankRows rows_of(const MicroBatch& batch, const TensorRanks& ranks) {
@@ -226,8 +225,7 @@ NeededTokens::NeededTokens(const TransformerConfig& config, int layer, const Mic
 }
 
 bool makes_one_token(const TransformerConfig& config, int layer) {
-  const bool is_classified = config.task == Task::sequence_classification || config.task == Task::image_classification;
-  return is_classified && layer >= 2 * config.num_hidden_layers - 1 && layer <= 2 * config.num_hidden_layers;
+  return config.tells_class() && layer >= 2 * config.num_hidden_layers - 1 && layer <= 2 * config.num_hidden_layers;
 }
 
 at::Tensor positions(const MicroBatch& batch, const RankRows& rows, const at::Device& device) {

@@ -1,13 +1,29 @@
 #pragma once
 #include <ATen/core/Tensor.h>
 
+#include <algorithm>
 #include <optional>
 
 #include "executor/models/transformer.h"
 
-// What the families' layers are made of.
+// What layers are made of.
 
 namespace frostpipe {
+
+/// A layer's parameters by what it does with them.
+class LayerParameters {
+ public:
+  /// `parameters`: in the order of parameters_of, which must outlive this.
+  LayerParameters(const TransformerConfig& config, int layer, std::span<const Parameter> parameters)
+      : roles_(roles_of(config, layer)), parameters_(parameters) {}
+  bool has(Role role) const { return std::ranges::find(roles_, role) != roles_.end(); }
+  /// One that holds no tensor where the layer has none.
+  const Parameter& operator[](Role role) const;
+
+ private:
+  std::vector<Role> roles_;
+  std::span<const Parameter> parameters_;
+};
 
 /// x W^T + b, whose backward adds W's and b's gradients into their buffers. [.., in] -> [.., out]. `bias` may hold no
 /// tensor.
@@ -28,16 +44,13 @@ at::Tensor look_up(const Parameter& table, const at::Tensor& ids);
 /// finds in its own, to which alone its backward adds. [tokens] -> [own tokens, hidden]
 at::Tensor look_up_shared(const Parameter& table, std::int64_t vocab_size, const at::Tensor& ids, const RankRows& rows);
 
-at::Tensor layer_norm(const TransformerConfig& config, const at::Tensor& x, const Parameter& weight,
-                      const Parameter& bias);
-
 /// The tokens that tensor ranks have of a micro-batch.
 RankRows rows_of(const MicroBatch& batch, const TensorRanks& ranks);
 
 /// Each own token's place in its sample, from 0. [own tokens] int64 on `device`
 at::Tensor positions(const MicroBatch& batch, const RankRows& rows, const at::Device& device);
 
-/// The token of each sample that its class is told from: BERT's and ViT's first, GPT-2's last, which has seen them all.
+/// The token of each sample that its class is told from: the first, or of a causal model the last, which has seen all.
 class ClassTokens {
  public:
   ClassTokens(const TransformerConfig& config, const MicroBatch& batch, const at::Device& device,

@@ -49,24 +49,28 @@ void for_groups(const std::vector<EqualLengths>& groups, Visit visit) {
   }
 }
 
-/// Of one group, [samples, heads, queries or tokens, size]
+/// Of one group, [samples, heads or key heads, queries or tokens, size]
 struct Heads {
   at::Tensor query, key, value;
 };
 
+/// What each query's head looks at, where several share a key's. [samples, key heads, tokens, size] -> [samples, heads,
+/// tokens, size]
+at::Tensor for_all_queries(const at::Tensor& of_key_heads, std::int64_t num_heads);
+
 /// Views of a group's rows of an AttentionInput.
-Heads heads_of(const AttentionInput& rows, const EqualLengths& group, std::int64_t num_heads);
+Heads heads_of(const AttentionInput& rows, const EqualLengths& group, const AttentionRule& rule);
 
-/// attend() in one operation with its own backward, on the CPU and without dropout: threads share the samples instead
-/// of each sample's heads, and gradients are written where they belong.
-at::Tensor attend_in_one(const AttentionInput& input, const std::vector<std::int64_t>& lengths, std::int64_t num_heads,
-                         bool is_causal);
+/// attend() in one operation with its own backward, on the CPU, without dropout and soft caps: threads share the
+/// samples instead of each sample's heads, and gradients are written where they belong.
+at::Tensor attend_in_one(const AttentionInput& input, const std::vector<std::int64_t>& lengths,
+                         const AttentionRule& rule);
 
-/// attend() in one call for samples of any lengths, on a GPU and without dropout: by LibTorch's kernels that are told
-/// where each sample begins, of flash attention in bfloat16 and of memory-efficient attention in float32.
-at::Tensor attend_by_kernel(const AttentionInput& input, const MicroBatch& batch, std::int64_t num_heads,
-                            bool is_causal);
-/// There is a kernel for this type, size of heads and device.
-bool has_kernel_for_packed(const AttentionInput& input, std::int64_t num_heads);
+/// attend() in one call for samples of any lengths, on a GPU, without dropout and soft caps and where no window hides
+/// anything: by LibTorch's kernels that are told where each sample begins, of flash attention in bfloat16 and of
+/// memory-efficient attention in float32.
+at::Tensor attend_by_kernel(const AttentionInput& input, const MicroBatch& batch, const AttentionRule& rule);
+/// There is a kernel for this type, number and size of heads and device.
+bool has_kernel_for_packed(const AttentionInput& input, const AttentionRule& rule);
 
 }  // namespace frostpipe

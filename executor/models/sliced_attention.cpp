@@ -5,7 +5,7 @@
 #include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu_backward.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/matmul.h>
-#include <ATen/ops/ones.h>
+#include <ATen/ops/tanh.h>
 #include <ATen/ops/zeros.h>
 #include <torch/csrc/autograd/custom_function.h>
 
@@ -28,8 +28,10 @@ using torch::autograd::variable_list;
 /// What is no tensor of the slice itself.
 struct SliceSettings : torch::CustomClassHolder {
   TransformerConfig config;
+  AttentionRule rule;
   int layer = 0;
   std::int64_t first_head = 0;
+  bool is_stacked = true;             // query, key and value are one tensor
   std::vector<std::int64_t> lengths;  // of the whole samples
   TokenRange tokens;
   at::Tensor dropout_keys;  // undefined: nothing is dropped
@@ -44,7 +46,7 @@ struct Group {
   std::int64_t rows() const { return samples.samples * tokens.count(); }
 };
 
-/// Of one group, [samples, heads, queries or tokens, size]
+/// Of one group, [samples, heads or key heads, queries or tokens, size]
 struct SliceHeads {
   at::Tensor query, key, value;
 };
@@ -86,40 +88,48 @@ class SliceView {
   }
 
  private:
-  std::int64_t head_size() const { return settings_.config.hidden_size / settings_.config.num_attention_heads; }
+  std::int64_t head_size() const { return settings_.rule.head_size; }
 
   const SliceSettings& settings_;
   std::vector<Group> groups_;
   std::vector<EqualLengths> of_threads_;
 };
 
-/// Of the tokens of a slice: those that a query does not see are after it. [queries, tokens]
-at::Tensor unseen(const Group& group, const at::Device& device) {
-  const at::TensorOptions options = at::TensorOptions().dtype(at::kBool).device(device);
-  return at::ones({group.tokens.count(), group.tokens.end}, options).triu(group.tokens.begin + 1);
+SeenBy seen_by(const Group& group) {
+  return {.length = group.samples.length, .queries = group.tokens, .num_keys = group.tokens.end};
 }
 
 /// What the CPU's fused attention adds to the scores; none where it knows by itself.
-std::optional<at::Tensor> added_mask(const Group& group, const at::Tensor& query) {
-  if (group.tokens.begin == 0) return std::nullopt;
-  return at::zeros({group.tokens.count(), group.tokens.end}, query.options())
-      .masked_fill_(unseen(group, query.device()), -std::numeric_limits<double>::infinity());
+std::optional<at::Tensor> slice_mask(const AttentionRule& rule, const Group& group, const at::Tensor& query) {
+  if (group.tokens.begin == 0 && !rule.hides(group.tokens.end)) return std::nullopt;
+  return added_mask(rule, seen_by(group), query.options());
 }
 
-/// softmax attention by its formula, for what the fused one cannot do: dropout and other devices.
+/// softmax attention by its formula, for what the fused one cannot do: dropout, soft caps and other devices.
 struct Written {
   at::Tensor weights;  // after the softmax
   at::Tensor scale;    // of each weight by dropout; undefined: 1
-  double factor = 1;   // of the scores
+  at::Tensor slope;    // of each score by the soft cap; undefined: 1
   at::Tensor used() const { return scale.defined() ? weights * scale : weights; }
 };
 
+/// The gradient of for_all_queries. [samples, heads, tokens, size] -> [samples, key heads, tokens, size]
+at::Tensor sum_for_keys(const at::Tensor& of_heads, std::int64_t key_heads) {
+  return of_heads.view({of_heads.size(0), key_heads, -1, of_heads.size(2), of_heads.size(3)}).sum(2);
+}
+
 Written written(const SliceSettings& settings, const Group& group, const SliceHeads& heads) {
+  const AttentionRule& rule = settings.rule;
   Written result;
-  result.factor = 1 / std::sqrt(static_cast<double>(heads.query.size(3)));
-  const at::Tensor scores = at::matmul(heads.query, heads.key.transpose(2, 3)) * result.factor;
-  result.weights =
-      scores.masked_fill(unseen(group, scores.device()), -std::numeric_limits<double>::infinity()).softmax(-1);
+  at::Tensor scores =
+      at::matmul(heads.query, for_all_queries(heads.key, heads.query.size(1)).transpose(2, 3)) * rule.scale;
+  if (rule.soft_cap > 0) {
+    const at::Tensor bent = at::tanh(scores / rule.soft_cap);
+    scores = bent * rule.soft_cap;
+    result.slope = 1 - bent.square();
+  }
+  const at::Tensor hidden = unseen(rule, seen_by(group), scores.device());
+  result.weights = scores.masked_fill(hidden, -std::numeric_limits<double>::infinity()).softmax(-1);
   if (!settings.dropout_keys.defined()) return result;
   const at::Tensor keys = settings.dropout_keys.narrow(0, group.samples.first_sample, group.samples.samples);
   const at::Tensor kept =
@@ -130,45 +140,53 @@ Written written(const SliceSettings& settings, const Group& group, const SliceHe
 }
 
 /// Gradients of query, key and value.
-SliceHeads written_backward(const Written& forward, const SliceHeads& heads, const at::Tensor& gradient) {
-  at::Tensor of_weights = at::matmul(gradient, heads.value.transpose(2, 3));
+SliceHeads written_backward(const Written& forward, double scale, const SliceHeads& heads, const at::Tensor& gradient) {
+  const std::int64_t num_heads = heads.query.size(1), key_heads = heads.key.size(1);
+  at::Tensor of_weights = at::matmul(gradient, for_all_queries(heads.value, num_heads).transpose(2, 3));
   if (forward.scale.defined()) of_weights = of_weights * forward.scale;
-  const at::Tensor of_scores =
-      forward.weights * (of_weights - (of_weights * forward.weights).sum(-1, /*keepdim=*/true)) * forward.factor;
-  return {at::matmul(of_scores, heads.key), at::matmul(of_scores.transpose(2, 3), heads.query),
-          at::matmul(forward.used().transpose(2, 3), gradient)};
+  at::Tensor of_scores =
+      forward.weights * (of_weights - (of_weights * forward.weights).sum(-1, /*keepdim=*/true)) * scale;
+  if (forward.slope.defined()) of_scores = of_scores * forward.slope;
+  return {at::matmul(of_scores, for_all_queries(heads.key, num_heads)),
+          sum_for_keys(at::matmul(of_scores.transpose(2, 3), heads.query), key_heads),
+          sum_for_keys(at::matmul(forward.used().transpose(2, 3), gradient), key_heads)};
 }
 
 bool is_fused(const SliceSettings& settings, const at::Tensor& tensor) {
-  return tensor.is_cpu() && !settings.dropout_keys.defined();
+  return tensor.is_cpu() && !settings.dropout_keys.defined() && settings.rule.soft_cap == 0;
 }
 
 struct SlicedAttention : Function<SlicedAttention> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& projected,
+                            const std::optional<at::Tensor>& key_value,
                             const c10::intrusive_ptr<SliceSettings>& settings) {
-    const std::int64_t hidden = projected.size(1) / 3;
+    const AttentionRule& rule = settings->rule;
+    const std::int64_t query_size = settings->is_stacked ? projected.size(1) / 3 : projected.size(1);
     const at::TensorOptions options = projected.options().requires_grad(false);
+    // Keys and values are kept once, in `rows`.
+    const at::Tensor query = projected.narrow(1, 0, query_size).contiguous(),
+                     pairs = settings->is_stacked ? projected.narrow(1, query_size, 2 * query_size) : *key_value;
     at::Tensor& rows = settings->key_values->rows;
     if (!rows.defined()) {
       std::int64_t tokens = 0;
       for (const std::int64_t length : settings->lengths) tokens += length;
-      rows = at::empty({tokens, 2 * hidden}, options);
+      rows = at::empty({tokens, pairs.size(1)}, options);
     }
-    const at::Tensor query = projected.narrow(1, 0, hidden).contiguous();  // keys and values are kept once, in `rows`
-    const at::Tensor output = at::empty({projected.size(0), hidden}, options);
+    const at::Tensor output = at::empty({projected.size(0), query_size}, options);
     const SliceView view(*settings);
     variable_list saved(view.size());
     view.for_each([&](const Group& group, int i) {
-      const at::Tensor own = view.rows_of(projected, group, 3).narrow(2, 1, 2);
-      view.pairs_of(rows, group).narrow(1, group.tokens.begin, group.tokens.count()).copy_(own);
+      view.pairs_of(rows, group)
+          .narrow(1, group.tokens.begin, group.tokens.count())
+          .copy_(view.rows_of(pairs, group, 2));
       const SliceHeads heads = view.heads_of(query, group);
       at::Tensor mixed;
       if (is_fused(*settings, query)) {
-        const auto mask = added_mask(group, query);
+        const auto mask = slice_mask(rule, group, query);
         std::tie(mixed, saved[i]) = at::_scaled_dot_product_flash_attention_for_cpu(
-            heads.query, heads.key, heads.value, /*dropout_p=*/0.0, /*is_causal=*/!mask, mask);
+            heads.query, heads.key, heads.value, /*dropout_p=*/0.0, /*is_causal=*/!mask, mask, rule.scale);
       } else {
-        mixed = at::matmul(written(*settings, group, heads).used(), heads.value);
+        mixed = at::matmul(written(*settings, group, heads).used(), for_all_queries(heads.value, heads.query.size(1)));
       }
       view.rows_of(output, group, 1).select(2, 0).transpose(1, 2).copy_(mixed);
     });
@@ -181,6 +199,7 @@ struct SlicedAttention : Function<SlicedAttention> {
   static tensor_list backward(AutogradContext* context, const tensor_list& gradients) {
     const auto capsule = context->saved_data["settings"].toCapsule();
     const auto& settings = static_cast<const SliceSettings&>(*capsule);
+    const AttentionRule& rule = settings.rule;
     const SliceView view(settings);
     const variable_list saved = context->get_saved_variables();
     const at::Tensor query = saved[view.size()], output = saved[view.size() + 1];
@@ -190,7 +209,12 @@ struct SlicedAttention : Function<SlicedAttention> {
       shared.gradient =
           at::zeros(shared.rows.sizes(),
                     query.scalar_type() == at::kDouble ? query.options() : query.options().dtype(at::kFloat));
-    const at::Tensor gradient = at::empty({query.size(0), 3 * query.size(1)}, query.options());
+    const std::int64_t query_size = query.size(1), pair_size = shared.rows.size(1);
+    const at::Tensor gradient =
+        at::empty({query.size(0), query_size + (settings.is_stacked ? pair_size : 0)}, query.options());
+    const at::Tensor of_queries = gradient.narrow(1, 0, query_size),
+                     of_pairs = settings.is_stacked ? gradient.narrow(1, query_size, pair_size)
+                                                    : at::empty({query.size(0), pair_size}, query.options());
     view.for_each([&](const Group& group, int i) {
       const auto by_head = [&](const at::Tensor& all) {
         return view.rows_of(all, group, 1).select(2, 0).transpose(1, 2);
@@ -198,20 +222,20 @@ struct SlicedAttention : Function<SlicedAttention> {
       const SliceHeads heads = view.heads_of(query, group);
       SliceHeads of;
       if (is_fused(settings, query)) {
-        const auto mask = added_mask(group, query);
+        const auto mask = slice_mask(rule, group, query);
         std::tie(of.query, of.key, of.value) = at::_scaled_dot_product_flash_attention_for_cpu_backward(
             by_head(output_gradient), heads.query, heads.key, heads.value, by_head(output), saved[i],
-            /*dropout_p=*/0.0, /*is_causal=*/!mask, mask);
+            /*dropout_p=*/0.0, /*is_causal=*/!mask, mask, rule.scale);
       } else {
-        of = written_backward(written(settings, group, heads), heads, by_head(output_gradient));
+        of = written_backward(written(settings, group, heads), rule.scale, heads, by_head(output_gradient));
       }
-      const at::Tensor pairs = view.pairs_of(shared.gradient, group), into = view.rows_of(gradient, group, 3);
+      const at::Tensor pairs = view.pairs_of(shared.gradient, group);
       pairs.select(2, 0).add_(of.key.transpose(1, 2));
       pairs.select(2, 1).add_(of.value.transpose(1, 2));
-      into.select(2, 0).copy_(of.query.transpose(1, 2));
-      into.narrow(2, 1, 2).copy_(pairs.narrow(1, group.tokens.begin, group.tokens.count()));
+      by_head(of_queries).copy_(of.query);
+      view.rows_of(of_pairs, group, 2).copy_(pairs.narrow(1, group.tokens.begin, group.tokens.count()));
     });
-    return {gradient, at::Tensor()};
+    return {gradient, settings.is_stacked ? at::Tensor() : of_pairs, at::Tensor()};
   }
 };
 
@@ -227,13 +251,16 @@ at::Tensor attend_slice(const TransformerConfig& config, int layer, const Attent
                         const MicroBatch& batch) {
   auto settings = c10::make_intrusive<SliceSettings>();
   settings->config = config;
+  settings->rule = rule_of(config, layer);
+  settings->is_stacked = !input.key_value.defined();
   settings->layer = layer;
   settings->first_head = input.first_head;
   settings->lengths = batch.sliced->lengths;
   settings->tokens = batch.sliced->tokens;
   if (config.dropout > 0) settings->dropout_keys = batch.dropout_keys;
   settings->key_values = batch.sliced->key_values->of(layer);
-  return SlicedAttention::apply(input.query, settings);
+  const auto key_value = input.key_value.defined() ? std::optional(input.key_value) : std::nullopt;
+  return SlicedAttention::apply(input.query, key_value, settings);
 }
 
 }  // namespace frostpipe

@@ -10,7 +10,7 @@ namespace frostpipe {
 
 /// What the token slices of a micro-batch leave for each other in one layer's attention.
 struct KeyValues : torch::CustomClassHolder {
-  at::Tensor rows;  // [tokens of the whole samples, 2 hidden]: keys and values; of the slices that came so far
+  at::Tensor rows;  // [tokens of the whole samples, 2 x key values]: keys and values; of the slices that came so far
   /// The same of their gradients, of the slices whose backward has come: the last ones. In at least single precision.
   at::Tensor gradient;
 };
@@ -27,10 +27,9 @@ class KeyValuesOfLayers {
   std::map<int, c10::intrusive_ptr<KeyValues>> layers_;
 };
 
-/// Causal attention of a token slice: `input.query` has query, key and value of its tokens side by side, [tokens,
-/// 3 hidden]; -> [tokens, hidden]. A token sees itself and those of its sample before it, in this slice and in the
-/// earlier ones, whose forwards must have come. The backwards must come in the opposite order. Computing a slice again
-/// in between changes nothing.
+/// Causal attention of a token slice, -> [tokens, query values]. A token sees itself and those of its sample before it,
+/// in this slice and in the earlier ones, whose forwards must have come. The backwards must come in the opposite order.
+/// Computing a slice again in between changes nothing.
 at::Tensor attend_slice(const TransformerConfig& config, int layer, const AttentionInput& input,
                         const MicroBatch& batch);
 

@@ -161,7 +161,7 @@ at::Tensor answers_of(const TransformerConfig& config, const at::Tensor& logits,
                       const TensorRanks& tensor_ranks) {
   switch (config.task) {
     case Task::question_answering:
-      return best_spans(logits, batch, config.family == Family::bert);
+      return best_spans(logits, batch, !config.is_causal);
     case Task::causal_language_modeling:
       return causal_answers(config, logits, batch, tensor_ranks);
     default:

@@ -9,69 +9,9 @@
 
 #include "executor/communication/tensor_parallel.h"
 #include "plan/token_slices.h"
-#include "profiles/model.h"
+#include "profiles/transformer/parameters.h"
 
 namespace frostpipe {
-
-/// What a model's blocks are like, by Hugging Face's model_type.
-enum class Family { bert, vit, gpt2 };
-
-/// What a model is trained to say: decides the head, the loss and how its answers are scored.
-enum class Task { sequence_classification, question_answering, image_classification, causal_language_modeling };
-
-const char* to_string(Family family);
-const char* to_string(Task task);
-
-/// Shape of a Transformer and of its head; names as in BERT's config.json.
-struct TransformerConfig {
-  Family family = Family::bert;
-  Task task = Task::sequence_classification;
-  std::int64_t hidden_size = 384;
-  std::int64_t num_hidden_layers = 6;
-  std::int64_t num_attention_heads = 12;
-  std::int64_t intermediate_size = 1536;
-  double layer_norm_eps = 1e-12;
-  double initializer_range = 0.02;                                   // deviation of weights that start at random
-  std::int64_t vocab_size = 30522;                                   // bert, gpt2
-  std::int64_t max_position_embeddings = 512;                        // bert, gpt2
-  std::int64_t type_vocab_size = 2;                                  // bert
-  std::int64_t image_size = 224, patch_size = 16, num_channels = 3;  // vit
-  bool has_qkv_bias = true;                                          // vit
-  bool ties_embeddings = false;  // causal: the head's matrix and the input embedding are one, see RankSession
-  std::int64_t num_labels = 2;   // classification
-  std::int64_t padding_id = 0;   // gpt2: by it transformers finds a text's last token
-  double dropout = 0;            // of what every part of a block adds, of the embedding and of attention's weights
-
-  std::int64_t num_patches() const { return (image_size / patch_size) * (image_size / patch_size); }
-};
-
-/// One parameter tensor of a layer, in the layer's order. Several tensors of a file that are stacked along dimension 0
-/// here (query, key and value) have several names.
-struct ParameterSpec {
-  std::vector<std::string> names;   // Hugging Face's
-  std::vector<std::int64_t> shape;  // of the stacked tensor
-  bool matrix = false;              // gets weight decay; norms and biases do not
-  enum class Start { normal, zero, one } start = Start::normal;
-  double deviation_factor = 1;               // of initializer_range
-  bool projects = false;                     // only used by project(): computed with in the compute type
-  bool transposed = false;                   // the file has it as [in, out]
-  std::vector<std::int64_t> stored_shape{};  // in the file, where it is not that of a piece
-  /// How tensor ranks share it: everybody has the whole, or part of the rows (dimension 0) or columns (dimension 1).
-  enum class Share { whole, rows, columns } share = Share::whole;
-  std::int64_t stacked = 1;  // rows: pieces along dimension 0, each cut by itself
-  std::int64_t unit = 1;     // cut at multiples of this many rows or columns
-  std::int64_t count() const;
-};
-
-/// Parameters of layer `layer` of model_of(config), matrices first.
-std::vector<ParameterSpec> parameters_of(const TransformerConfig& config, int layer);
-
-/// Parameters at the beginning of the embedding that are the head's too; 0 where the config ties no embeddings.
-std::int64_t tied_parameter_count(const TransformerConfig& config);
-
-/// The chain of layers that profiles and plans speak of: embedding, attention and feed-forward halves of every block,
-/// head.
-Model model_of(const TransformerConfig& config, std::string name);
 
 class KeyValuesOfLayers;  // sliced_attention.h
 
@@ -150,8 +90,5 @@ struct Parameter {
 /// over the tensor ranks; a frozen layer then runs without a graph (no-grad mode, or an input that needs no gradient).
 at::Tensor forward_layer(const TransformerConfig& config, int layer, std::span<const Parameter> parameters,
                          const at::Tensor& input, const MicroBatch& batch, const TensorRanks& tensor_ranks = {});
-
-/// Tokens of an image as layers see it: its patches and the class token.
-std::int64_t image_tokens(const TransformerConfig& config);
 
 }  // namespace frostpipe

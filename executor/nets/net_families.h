@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "executor/models/folder/config_fields.h"
+#include "profiles/config_fields.h"
 #include "executor/models/folder/preprocessor_config.h"
 #include "profiles/operators/net_shape.h"
 

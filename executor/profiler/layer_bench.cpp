@@ -40,7 +40,9 @@ LayerCost cost_from(const LayerSamples& kept) {
 }
 
 LayerClass class_of(const TransformerConfig& config, const Model& model, int layer) {
-  return {model.layers[layer].kind, makes_one_token(config, layer)};
+  const bool is_attention = model.layers[layer].kind == LayerKind::attention;
+  return {model.layers[layer].kind, makes_one_token(config, layer),
+          is_attention ? config.pattern_of(block_of_layer(layer)).window : 0};
 }
 
 std::vector<std::int64_t> made_up_lengths(int samples, int tokens, std::span<const int> data_lengths,
@@ -92,7 +94,7 @@ LayerBench::LayerBench(const TransformerConfig& config, const Model& model, std:
 }
 
 MicroBatch LayerBench::made_up_batch(std::vector<std::int64_t> lengths) const {
-  const bool has_pictures = config_.family == Family::vit;
+  const bool has_pictures = config_.reads_pictures;
   const auto samples = static_cast<std::int64_t>(lengths.size());
   MicroBatch batch;
   batch.type = options_.dtype().toScalarType();
@@ -146,7 +148,7 @@ at::Tensor LayerBench::run(int layer, std::span<const Parameter> parameters, con
 
 void LayerBench::measure(int micro_batch_size, int tokens, SamplesByClass& samples) {
   const MicroBatch batch =
-      made_up_batch(config_.family == Family::vit
+      made_up_batch(config_.reads_pictures
                         ? std::vector<std::int64_t>(micro_batch_size, tokens)
                         : made_up_lengths(micro_batch_size, tokens, data_lengths_, config_.max_position_embeddings));
   start_times();
@@ -166,9 +168,9 @@ void LayerBench::measure_slice(int micro_batch_size, int tokens, int context, Sa
   const TokenRange range{context, context + tokens};
   KeyValuesOfLayers left, left_frozen;  // by the tokens before
   const TensorSlice slice_of_heads = slice_of(tensor_ranks_);
-  const std::int64_t heads = slice_of_heads.end_in(config_.num_attention_heads) -
-                             slice_of_heads.begin_in(config_.num_attention_heads),
-                     width = 2 * heads * (config_.hidden_size / config_.num_attention_heads);
+  const std::int64_t all = config_.key_value_heads(),
+                     heads = all == 1 ? 1 : slice_of_heads.end_in(all) - slice_of_heads.begin_in(all),
+                     width = 2 * heads * config_.size_of_head();
   for (int layer = 0; layer < static_cast<int>(model_.layers.size()); ++layer) {
     if (model_.layers[layer].kind != LayerKind::attention) continue;
     const at::Tensor rows = at::randn({whole.num_tokens(), width}, options_);

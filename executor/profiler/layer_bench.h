@@ -34,6 +34,7 @@ struct Mean {
 struct LayerClass {
   LayerKind kind;
   bool makes_one_token = false;
+  std::int64_t window = 0;  // of attention, AttentionPattern::window
   auto operator<=>(const LayerClass&) const = default;
 };
 LayerClass class_of(const TransformerConfig& config, const Model& model, int layer);

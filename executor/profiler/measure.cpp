@@ -264,19 +264,19 @@ std::vector<std::string> check_inputs(const MeasureOptions& options, int num_ran
   check_weights(folder, WeightFiles(folder.path));
   sizes_to_measure(options, num_ranks);
   for (const int size : options.tensor_parallel_sizes)
-    if (size > folder.config.num_attention_heads)
-      throw InvalidInput(
-          "--tensor-parallel",
-          fmt::format("must be at most {}, the model's attention heads", folder.config.num_attention_heads),
-          std::to_string(size));
+    if (size > most_tensor_ranks(folder.config))
+      throw InvalidInput("--tensor-parallel",
+                         fmt::format("must be at most {}, the model's attention heads that can be shared",
+                                     most_tensor_ranks(folder.config)),
+                         std::to_string(size));
   for (const int tokens : options.tokens) {
-    if (folder.config.family == Family::vit && tokens != image_tokens(folder.config)) {
+    if (folder.config.reads_pictures && tokens != image_tokens(folder.config)) {
       throw InvalidInput(
           "--tokens",
           fmt::format("must be {}, the patches of a picture and the class token", image_tokens(folder.config)),
           std::to_string(tokens));
     }
-    if (folder.config.family != Family::vit && tokens > folder.config.max_position_embeddings) {
+    if (!folder.config.reads_pictures && tokens > folder.config.max_position_embeddings) {
       throw InvalidInput("--tokens",
                          fmt::format("must be at most the model's {} positions", folder.config.max_position_embeddings),
                          std::to_string(tokens));

@@ -73,7 +73,7 @@ std::vector<Shape> Shapes::all() const {
 
 Shapes shapes_to_measure(const MeasureOptions& options, ModelFolder& folder) {
   Shapes shapes;
-  const bool is_of_pictures = folder.config.family == Family::vit;
+  const bool is_of_pictures = folder.config.reads_pictures;
   const int most_tokens =
       static_cast<int>(is_of_pictures ? image_tokens(folder.config) : folder.config.max_position_embeddings);
   shapes.tokens = options.tokens.empty() ? std::vector<int>{16, 32} : options.tokens;

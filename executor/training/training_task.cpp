@@ -58,10 +58,10 @@ class TransformerTask final : public TrainingTask {
 
  private:
   void require_heads_for(int tensor_parallel_size) const {
-    const std::int64_t heads = folder_.config.num_attention_heads;
-    if (tensor_parallel_size > heads)
+    const std::int64_t most = most_tensor_ranks(folder_.config);
+    if (tensor_parallel_size > most)
       throw InvalidInput(options_.plan_source + ": layout.tensor_parallel_size",
-                         fmt::format("must be at most {}: tensor ranks share the model's attention heads", heads),
+                         fmt::format("must be at most {}: tensor ranks share the model's attention heads", most),
                          std::to_string(tensor_parallel_size));
   }
 

@@ -7,17 +7,31 @@
 #include <utility>
 
 #include "executor/models/layer_state.h"
+#include "profiles/transformer/families.h"
 #include "tests/executor/random_weights.h"
 
 namespace frostpipe::test {
 namespace {
 
-at::Tensor product(const at::Tensor& x, const at::Tensor& weight) { return x.matmul(weight.t()); }
-
 at::Tensor exact_gelu(const at::Tensor& x) { return x * 0.5 * (1 + at::erf(x / std::sqrt(2.0))); }
 
 at::Tensor tanh_gelu(const at::Tensor& x) {
   return x * 0.5 * (1 + at::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x.pow(3))));
+}
+
+at::Tensor activated(Activation activation, const at::Tensor& x) {
+  switch (activation) {
+    case Activation::gelu:
+      return exact_gelu(x);
+    case Activation::gelu_tanh:
+      return tanh_gelu(x);
+    case Activation::silu:
+      return x / (1 + at::exp(-x));
+    case Activation::relu:
+      return at::clamp_min(x, 0);
+    default:
+      return at::tanh(x);
+  }
 }
 
 /// -log p of the class in the last dimension.
@@ -37,7 +51,7 @@ ReferenceModel::ReferenceModel(const TransformerConfig& config, std::uint64_t se
     std::vector<Tensor> tensors;
     for (std::size_t i = 0; i < specs.size(); ++i) {
       const at::Tensor value = state.parameters[i].value.clone();
-      tensors.push_back({value, {}, at::zeros_like(value), at::zeros_like(value), specs[i].matrix});
+      tensors.push_back({value, {}, at::zeros_like(value), at::zeros_like(value), specs[i].matrix, specs[i].role});
     }
     layers_.push_back(std::move(tensors));
   }
@@ -64,55 +78,140 @@ void ReferenceModel::swap_versions() {
     for (Tensor& tensor : layer) std::swap(tensor.value, tensor.older);
 }
 
-at::Tensor ReferenceModel::normed(const at::Tensor& x, int layer, int scale) const {
-  const at::Tensor centred = x - x.mean(-1, /*keepdim=*/true);
-  return centred / (centred.pow(2).mean(-1, true) + config_.layer_norm_eps).sqrt() * value(layer, scale) +
-         value(layer, scale + 1);
+const at::Tensor& ReferenceModel::value(int layer, Role role) const {
+  static const at::Tensor kNone;
+  for (const Tensor& tensor : layers_[layer])
+    if (tensor.role == role) return tensor.value;
+  return kNone;
 }
 
-at::Tensor ReferenceModel::attended(const at::Tensor& qkv, const PaddedBatch& batch) const {
-  const std::int64_t samples = qkv.size(0), tokens = qkv.size(1), heads = config_.num_attention_heads,
-                     size = config_.hidden_size / heads;
-  std::vector<at::Tensor> parts;
-  for (int i = 0; i < 3; ++i)
-    parts.push_back(qkv.narrow(2, i * config_.hidden_size, config_.hidden_size)
-                        .view({samples, tokens, heads, size})
-                        .transpose(1, 2));
-  at::Tensor scores = parts[0].matmul(parts[1].transpose(2, 3)) / std::sqrt(static_cast<double>(size));
+at::Tensor ReferenceModel::product(const at::Tensor& x, int layer, Role weight, Role bias) const {
+  const at::Tensor y = x.matmul(value(layer, weight).t());
+  return value(layer, bias).defined() ? y + value(layer, bias) : y;
+}
+
+at::Tensor ReferenceModel::scaled(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias) const {
+  const at::Tensor centred = config_.norm == NormKind::rms ? x : x - x.mean(-1, /*keepdim=*/true);
+  const at::Tensor normed = centred / (centred.pow(2).mean(-1, true) + config_.layer_norm_eps).sqrt() *
+                            (config_.norm_adds_one ? weight + 1 : weight);
+  return bias.defined() ? normed + bias : normed;
+}
+
+at::Tensor ReferenceModel::normed(const at::Tensor& x, int layer, Role scale, Role bias) const {
+  return value(layer, scale).defined() ? scaled(x, value(layer, scale), value(layer, bias)) : x;
+}
+
+/// By complex numbers, with plain frequencies and angles in the weights' precision. [samples, heads, tokens, size]
+at::Tensor ReferenceModel::turned(const at::Tensor& x, int layer) const {
+  const AttentionPattern pattern = config_.pattern_of(block_of_layer(layer));
+  if (pattern.rotary < 0) return x;
+  const std::int64_t half = x.size(3) / 2, tokens = x.size(2);
+  const at::Tensor halves = at::stack({x.narrow(3, 0, half), x.narrow(3, half, half)}, -1).to(at::kDouble);
+  const at::Tensor exponent = at::arange(half, x.options()) / static_cast<double>(half),
+                   theta = at::full({}, config_.rotaries[pattern.rotary].theta, x.options()),
+                   angle = at::arange(tokens, x.options()).unsqueeze(1) * (1 / at::pow(theta, exponent));
+  const at::Tensor turned =
+      at::view_as_real(at::view_as_complex(halves.contiguous()) *
+                       at::complex(at::cos(angle).to(at::kDouble), at::sin(angle).to(at::kDouble)));
+  return at::cat({turned.select(-1, 0), turned.select(-1, 1)}, 3).to(x.scalar_type());
+}
+
+at::Tensor ReferenceModel::attended(const at::Tensor& x, int layer, const PaddedBatch& batch) const {
+  const std::int64_t samples = x.size(0), tokens = x.size(1), size = config_.size_of_head();
+  const auto by_head = [&](const at::Tensor& values) {
+    return values.view({samples, tokens, -1, size}).transpose(1, 2);
+  };
+  at::Tensor query, key, values;
+  if (value(layer, Role::query_key_value).defined()) {
+    const std::vector<at::Tensor> all =
+        product(x, layer, Role::query_key_value, Role::query_key_value_bias).chunk(3, 2);
+    query = all[0], key = all[1], values = all[2];
+  } else {
+    query = product(x, layer, Role::query, Role::query_bias);
+    const std::vector<at::Tensor> both = product(x, layer, Role::key_value, Role::key_value_bias).chunk(2, 2);
+    key = both[0], values = both[1];
+  }
+  const auto normed_heads = [&](const at::Tensor& all, Role weight) {
+    const at::Tensor& scale = value(layer, weight);
+    return scale.defined() ? scaled(all.reshape({samples, tokens, -1, scale.size(0)}), scale, {}).reshape(all.sizes())
+                           : all;
+  };
+  query = turned(by_head(normed_heads(query, Role::query_norm)), layer);
+  key = turned(by_head(normed_heads(key, Role::key_norm)), layer);
+  const std::int64_t shared_by = query.size(1) / key.size(1);
+  key = key.repeat_interleave(shared_by, 1);
+  values = by_head(values).repeat_interleave(shared_by, 1);
+  const double scale = config_.attention_scale > 0 ? config_.attention_scale : 1 / std::sqrt(static_cast<double>(size));
+  at::Tensor scores = query.matmul(key.transpose(2, 3)) * scale;
+  if (config_.attention_soft_cap > 0)
+    scores = config_.attention_soft_cap * at::tanh(scores / config_.attention_soft_cap);
   scores = scores.masked_fill((batch.mask == 0).view({samples, 1, 1, tokens}), -1e30);
-  if (config_.family == Family::gpt2) scores = scores.masked_fill(at::ones({tokens, tokens}, at::kBool).triu(1), -1e30);
-  return scores.softmax(-1).matmul(parts[2]).transpose(1, 2).reshape({samples, tokens, config_.hidden_size});
+  if (config_.is_causal) scores = scores.masked_fill(at::ones({tokens, tokens}, at::kBool).triu(1), -1e30);
+  if (const std::int64_t window = config_.pattern_of(block_of_layer(layer)).window; window > 0) {
+    const at::Tensor seen = at::ones({tokens, tokens}, at::kBool).triu(1 - window).tril(window - 1);
+    scores = scores.masked_fill(seen.logical_not(), -1e30);
+  }
+  const at::Tensor mixed = scores.softmax(-1).matmul(values).transpose(1, 2).reshape({samples, tokens, -1});
+  return product(mixed, layer, Role::output, Role::output_bias);
+}
+
+at::Tensor ReferenceModel::mlp(const at::Tensor& x, int layer) const {
+  at::Tensor inner = product(x, layer, Role::up, Role::up_bias);
+  if (config_.has_gate) {
+    const std::vector<at::Tensor> both = inner.chunk(2, 2);
+    inner = activated(config_.activation, both[0]) * both[1];
+  } else {
+    inner = activated(config_.activation, inner);
+  }
+  return product(inner, layer, Role::output, Role::output_bias);
 }
 
 at::Tensor ReferenceModel::block_half(const at::Tensor& x, int layer, const PaddedBatch& batch) const {
-  const auto v = [&](int i) -> const at::Tensor& { return value(layer, i); };
-  const bool is_attention = layer % 2 == 1;
-  switch (config_.family) {
-    case Family::bert:
-      if (is_attention) return normed(product(attended(product(x, v(0)) + v(2), batch), v(1)) + v(3) + x, layer, 4);
-      return normed(product(exact_gelu(product(x, v(0)) + v(2)), v(1)) + v(3) + x, layer, 4);
-    case Family::vit:
-      if (is_attention) return x + product(attended(product(normed(x, layer, 3), v(0)) + v(5), batch), v(1)) + v(2);
-      return x + product(exact_gelu(product(normed(x, layer, 4), v(0)) + v(2)), v(1)) + v(3);
-    default:
-      if (is_attention) return x + product(attended(product(normed(x, layer, 4), v(0)) + v(2), batch), v(1)) + v(3);
-      return x + product(tanh_gelu(product(normed(x, layer, 4), v(0)) + v(2)), v(1)) + v(3);
-  }
+  const bool is_after_sum = config_.norm_place == NormPlace::after_sum;
+  const at::Tensor input = is_after_sum ? x : normed(x, layer);
+  const at::Tensor added = normed(layer % 2 == 1 ? attended(input, layer, batch) : mlp(input, layer), layer,
+                                  Role::output_norm, Role::output_norm_bias);
+  return is_after_sum ? normed(x + added, layer) : x + added;
 }
 
 at::Tensor ReferenceModel::head(const at::Tensor& x, const PaddedBatch& batch) const {
   const int layer = static_cast<int>(layers_.size()) - 1;
-  const auto v = [&](int i) -> const at::Tensor& { return value(layer, i); };
-  if (config_.family == Family::bert) {
-    if (config_.task == Task::question_answering) return product(x, v(0)) + v(1);
-    return product(at::tanh(product(x.select(1, 0), v(0)) + v(2)), v(1)) + v(3);
+  at::Tensor said = x;
+  if (config_.tells_class()) {
+    std::vector<at::Tensor> tokens;
+    for (std::int64_t i = 0; i < x.size(0); ++i)
+      tokens.push_back(x[i][config_.is_causal ? batch.mask[i].sum().item<std::int64_t>() - 1 : 0]);
+    said = at::stack(tokens);
   }
-  if (config_.family == Family::vit) return product(normed(x.select(1, 0), layer, 2), v(0)) + v(1);
-  if (config_.task == Task::causal_language_modeling) return product(normed(x, layer, 1), v(0));
-  if (config_.task == Task::question_answering) return product(normed(x, layer, 1), v(0)) + v(3);
-  std::vector<at::Tensor> last;
-  for (std::int64_t i = 0; i < x.size(0); ++i) last.push_back(x[i][batch.mask[i].sum().item<std::int64_t>() - 1]);
-  return product(normed(at::stack(last), layer, 1), v(0));
+  said = normed(said, layer);
+  if (value(layer, Role::dense).defined())
+    said = normed(activated(head_of(config_).dense_activation, product(said, layer, Role::dense, Role::dense_bias)),
+                  layer, Role::dense_norm, Role::dense_norm_bias);
+  said = product(said, layer, Role::classes, Role::classes_bias);
+  const bool is_capped = config_.logits_soft_cap > 0 && config_.task == Task::causal_language_modeling;
+  return is_capped ? config_.logits_soft_cap * at::tanh(said / config_.logits_soft_cap) : said;
+}
+
+at::Tensor ReferenceModel::embedded(const PaddedBatch& batch) const {
+  const std::int64_t samples = batch.mask.size(0), tokens = batch.mask.size(1), h = config_.hidden_size;
+  if (config_.reads_pictures) {
+    const std::int64_t p = config_.patch_size;
+    const at::Tensor kernels = value(0, Role::patches).view({h, config_.num_channels, p, p});
+    const at::Tensor patches =
+        at::conv2d(batch.input, kernels, value(0, Role::patches_bias), p).flatten(2).transpose(1, 2);
+    return at::cat({value(0, Role::class_token).expand({samples, 1, h}), patches}, 1) + value(0, Role::positions);
+  }
+  const auto rows_of = [&](Role table, const at::Tensor& rows) {
+    return value(0, table).index_select(0, rows.reshape(-1)).view({samples, tokens, -1});
+  };
+  at::Tensor x = rows_of(Role::words, batch.input) * config_.embedding_factor;
+  if (config_.has_position_table) x = x + value(0, Role::positions).narrow(0, config_.position_offset, tokens);
+  if (config_.type_vocab_size > 0) {
+    const bool has_types = batch.token_types.defined() && config_.type_vocab_size > 1;
+    x = x + rows_of(Role::types, has_types ? batch.token_types : at::zeros({samples, tokens}, at::kLong));
+  }
+  x = normed(x, 0);
+  return config_.embedding_size > 0 ? product(x, 0, Role::projection, Role::projection_bias) : x;
 }
 
 at::Tensor ReferenceModel::logits(const PaddedBatch& batch, int first_trainable_layer) {
@@ -121,21 +220,7 @@ at::Tensor ReferenceModel::logits(const PaddedBatch& batch, int first_trainable_
       tensor.value = tensor.value.detach().requires_grad_(layer >= first_trainable_layer);
   }
   if (embeddings_are_tied_) layers_.back()[0].value = layers_[0][0].value;
-  const std::int64_t samples = batch.mask.size(0), tokens = batch.mask.size(1), h = config_.hidden_size;
-  at::Tensor x;
-  if (config_.family == Family::vit) {
-    const std::int64_t p = config_.patch_size;
-    const at::Tensor kernels = value(0, 0).view({h, config_.num_channels, p, p});
-    const at::Tensor patches = at::conv2d(batch.input, kernels, value(0, 3), p).flatten(2).transpose(1, 2);
-    x = at::cat({value(0, 2).expand({samples, 1, h}), patches}, 1) + value(0, 1);
-  } else {
-    x = value(0, 0).index_select(0, batch.input.reshape(-1)).view({samples, tokens, h}) +
-        value(0, 1).narrow(0, 0, tokens);
-  }
-  if (config_.family == Family::bert) {
-    const at::Tensor types = batch.token_types.defined() ? batch.token_types : at::zeros({samples, tokens}, at::kLong);
-    x = normed(x + value(0, 2).index_select(0, types.reshape(-1)).view({samples, tokens, h}), 0, 3);
-  }
+  at::Tensor x = embedded(batch);
   for (int layer = 1; layer <= 2 * config_.num_hidden_layers; ++layer) x = block_half(x, layer, batch);
   return head(x, batch);
 }

@@ -33,16 +33,23 @@ class ReferenceModel {
   struct Tensor {
     at::Tensor value, older, first_moment, second_moment;
     bool matrix;
+    Role role;
   };
   void swap_versions();
   /// The version that the gradients are of.
   const at::Tensor& used(const Tensor& tensor) const { return delays_updates_ ? tensor.older : tensor.value; }
   at::Tensor logits(const PaddedBatch& batch, int first_trainable_layer);
-  at::Tensor normed(const at::Tensor& x, int layer, int scale) const;
-  at::Tensor attended(const at::Tensor& qkv, const PaddedBatch& batch) const;
+  /// Undefined where the layer has none.
+  const at::Tensor& value(int layer, Role role) const;
+  at::Tensor product(const at::Tensor& x, int layer, Role weight, Role bias) const;
+  at::Tensor scaled(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias) const;
+  at::Tensor normed(const at::Tensor& x, int layer, Role scale = Role::norm, Role bias = Role::norm_bias) const;
+  at::Tensor turned(const at::Tensor& x, int layer) const;
+  at::Tensor attended(const at::Tensor& x, int layer, const PaddedBatch& batch) const;
+  at::Tensor mlp(const at::Tensor& x, int layer) const;
   at::Tensor block_half(const at::Tensor& x, int layer, const PaddedBatch& batch) const;
   at::Tensor head(const at::Tensor& x, const PaddedBatch& batch) const;
-  const at::Tensor& value(int layer, int i) const { return layers_[layer][i].value; }
+  at::Tensor embedded(const PaddedBatch& batch) const;
   bool embeddings_are_tied() const { return embeddings_are_tied_; }
 
   TransformerConfig config_;

@@ -5,44 +5,89 @@
 #include "executor/loading/samples.h"
 #include "executor/models/transformer.h"
 #include "plan/plan.h"
+#include "profiles/transformer/families.h"
 
 namespace frostpipe::test {
 
 /// 3 blocks, so 8 layers: enough for 4 stages and for frozen prefixes in the middle of one.
 inline TransformerConfig small_config(Family family = Family::bert, Task task = Task::sequence_classification) {
-  TransformerConfig config{.family = family,
-                           .task = task,
-                           .hidden_size = 16,
-                           .num_hidden_layers = 3,
-                           .num_attention_heads = 2,
-                           .intermediate_size = 24};
+  TransformerConfig config = described(family);
+  config.task = task;
+  config.hidden_size = 16;
+  config.num_hidden_layers = 3;
+  config.num_attention_heads = 2;
+  config.intermediate_size = 24;
   config.vocab_size = 40;
   config.max_position_embeddings = 12;
   config.image_size = 6;
   config.patch_size = 2;
-  config.layer_norm_eps = family == Family::gpt2 ? 1e-5 : 1e-12;
   config.ties_embeddings = task == Task::causal_language_modeling;
   config.num_labels = 3;
   return config;
 }
 
-/// Every head that a family has.
+/// A decoder with all that Gemma 2 and 3, Llama and Qwen have: fewer key heads than queries, norms before and after,
+/// normed queries and keys, rotary positions, a window and soft caps; tied.
+inline TransformerConfig small_decoder(Task task = Task::causal_language_modeling) {
+  TransformerConfig config = small_config(Family::gemma3_text, Task::causal_language_modeling);
+  config.task = task;
+  config.num_attention_heads = 4;
+  config.num_key_value_heads = 2;
+  config.head_size = 6;
+  config.embedding_factor = 4;
+  config.attention_soft_cap = 5;
+  config.logits_soft_cap = 3;
+  config.rotaries = {{.theta = 1000}, {.theta = 100}};
+  config.patterns = {{.window = 3, .rotary = 1}, {.window = 0, .rotary = 0}, {.window = 4, .rotary = 1}};
+  return config;
+}
+
+/// As Llama: nothing but rotary positions, RMS norms, a gate, and keys that all queries share.
+inline TransformerConfig small_llama(Task task = Task::causal_language_modeling) {
+  TransformerConfig config = small_config(Family::llama, task);
+  config.num_key_value_heads = 1;
+  config.ties_embeddings = false;
+  config.rotaries = {{.theta = 500}};
+  config.patterns.assign(3, {.window = 0, .rotary = 0});
+  return config;
+}
+
+/// As ModernBERT: windows to both sides, norms without biases, none in front of the first block.
+inline TransformerConfig small_modernbert(Task task = Task::sequence_classification) {
+  TransformerConfig config = small_config(Family::modernbert, task);
+  config.rotaries = {{.theta = 1000}, {.theta = 100}};
+  config.patterns = {{.window = 0, .rotary = 0}, {.window = 3, .rotary = 1}, {.window = 3, .rotary = 1}};
+  return config;
+}
+
+/// Heads of families that differ in what they compute.
 inline std::vector<TransformerConfig> small_configs() {
   return {small_config(),
           small_config(Family::bert, Task::question_answering),
           small_config(Family::vit, Task::image_classification),
           small_config(Family::gpt2, Task::causal_language_modeling),
           small_config(Family::gpt2, Task::sequence_classification),
-          small_config(Family::gpt2, Task::question_answering)};
+          small_config(Family::gpt2, Task::question_answering),
+          small_config(Family::roberta),
+          small_modernbert(),
+          small_llama(),
+          small_decoder(),
+          small_llama(Task::sequence_classification)};
 }
 
 inline std::string name_of(const TransformerConfig& config) {
   return std::string(to_string(config.family)) + " " + to_string(config.task);
 }
 
+/// With as many heads, and key heads where they are several.
+inline void set_heads(TransformerConfig& config, std::int64_t heads) {
+  config.num_attention_heads = heads;
+  if (config.num_key_value_heads > 1) config.num_key_value_heads = heads;
+}
+
 /// Samples of different lengths with fixed contents.
 inline std::unique_ptr<Samples> small_samples(const TransformerConfig& config, int num_samples) {
-  if (config.family == Family::vit) {
+  if (config.reads_pictures) {
     std::vector<int> labels;
     for (int i = 0; i < num_samples; ++i) labels.push_back(i * 2 % 3);
     const int side = static_cast<int>(config.image_size);

@@ -48,6 +48,16 @@ struct AllRows : Function<AllRows> {
   }
 };
 
+struct SharedRows : Function<SharedRows> {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& own, const RankRows& rows) {
+    save(*context, rows);
+    return rows.gathered(own.detach());
+  }
+  static tensor_list backward(AutogradContext* context, const tensor_list& gradients) {
+    return {saved_rows(*context).scattered_sum(gradients[0].contiguous()), at::Tensor()};
+  }
+};
+
 }  // namespace
 
 at::Tensor copy_to(const TensorRanks& ranks, const at::Tensor& x) {
@@ -61,6 +71,10 @@ at::Tensor sum_over(const RankRows& rows, const at::Tensor& partial) {
 
 at::Tensor all_of(const RankRows& rows, const at::Tensor& own) {
   return rows.are_split() ? AllRows::apply(own, rows) : own;
+}
+
+at::Tensor shared_rows(const RankRows& rows, const at::Tensor& own) {
+  return rows.are_split() ? SharedRows::apply(own, rows) : copy_to(rows.ranks, own);
 }
 
 void save(AutogradContext& context, const RankRows& rows) {

@@ -19,6 +19,9 @@ at::Tensor sum_over(const RankRows& rows, const at::Tensor& partial);
 /// rows.
 at::Tensor all_of(const RankRows& rows, const at::Tensor& own);
 
+/// The same, with which each computes something else: the gradient is summed over the tensor ranks.
+at::Tensor shared_rows(const RankRows& rows, const at::Tensor& own);
+
 /// Keeps `rows` from a function's forward to its backward.
 void save(torch::autograd::AutogradContext& context, const RankRows& rows);
 RankRows saved_rows(torch::autograd::AutogradContext& context);

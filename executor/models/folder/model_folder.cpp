@@ -16,6 +16,7 @@
 #include "profiles/error.h"
 #include "profiles/files.h"
 #include "profiles/model_source.h"
+#include "profiles/transformer/families.h"
 
 namespace frostpipe {
 namespace {
@@ -29,11 +30,6 @@ std::vector<std::int64_t> stored_shape(const ParameterSpec& spec) {
   return shape;
 }
 
-const char* prefix_of(Family family) {
-  static constexpr const char* kPrefixes[] = {"bert.", "vit.", "transformer."};
-  return kPrefixes[static_cast<int>(family)];
-}
-
 /// "LayerNorm.weight" and "LayerNorm.bias" as files of before 2019 have them (bert-base-uncased): gamma and beta.
 std::string old_name_of(const std::string& name) {
   for (const auto& [ending, old] : {std::pair<std::string, std::string>{"LayerNorm.weight", "LayerNorm.gamma"},
@@ -42,11 +38,14 @@ std::string old_name_of(const std::string& name) {
   return name;
 }
 
-/// As the files call it: a base model alone has no prefix. Empty if they lack it.
-std::string name_in(const WeightFiles& files, Family family, const std::string& name) {
-  const std::string prefix = prefix_of(family);
-  const std::string bare = name.starts_with(prefix) ? name.substr(prefix.size()) : name;
-  for (const std::string& one : {name, bare, old_name_of(name), old_name_of(bare)})
+/// As the files call it: a base model alone has no prefix, and under some heads it has another one. Empty if they lack
+/// it.
+std::string name_in(const WeightFiles& files, const TransformerConfig& config, const std::string& name) {
+  const std::string base = row_of(config.family).prefix;
+  std::string bare = name;
+  for (const std::string& prefix : {base, std::string(head_of(config).prefix ? head_of(config).prefix : "")})
+    if (!prefix.empty() && bare.starts_with(prefix)) bare = bare.substr(prefix.size());
+  for (const std::string& one : {name, base + bare, bare, old_name_of(name), old_name_of(bare)})
     if (files.find(one)) return one;
   return "";
 }
@@ -58,15 +57,17 @@ bool is_head(const TransformerConfig& config, int layer) { return layer == num_l
 
 /// What tells labels apart: its rows are theirs.
 bool is_classifier(const TransformerConfig& config, const ParameterSpec& spec) {
-  const bool has_labels = config.task == Task::sequence_classification || config.task == Task::image_classification;
-  return has_labels && (spec.names[0].starts_with("classifier.") || spec.names[0].starts_with("score."));
+  return config.tells_class() && (spec.role == Role::classes || spec.role == Role::classes_bias);
 }
 
 /// The final norm stands in the head's layer, but belongs to the base model; a pooler is there only after some heads.
 bool may_start_at_random(const TransformerConfig& config, int layer, const ParameterSpec& spec) {
-  if (!is_head(config, layer)) return false;
-  return is_classifier(config, spec) || !spec.names[0].starts_with(prefix_of(config.family)) ||
-         spec.names[0].find("pooler") != std::string::npos;
+  return is_head(config, layer) && spec.role != Role::norm && spec.role != Role::norm_bias;
+}
+
+/// The head's matrix is the input embedding's.
+bool is_tied(const TransformerConfig& config, const ParameterSpec& spec) {
+  return spec.role == Role::classes && tied_parameter_count(config) > 0;
 }
 
 /// Whether the files have the spec's tensors. A head for other labels, or of another shape, counts as missing; anything
@@ -75,7 +76,7 @@ bool is_there(const ModelFolder& folder, const WeightFiles& files, int layer, co
   if (folder.classifies_other_labels && is_classifier(folder.config, spec)) return false;
   const std::vector<std::int64_t> shape = stored_shape(spec);
   for (const std::string& name : spec.names) {
-    const std::string stored = name_in(files, folder.config.family, name);
+    const std::string stored = name_in(files, folder.config, name);
     const StoredTensor* const found = files.find(stored);
     if ((!found || found->shape != shape) && may_start_at_random(folder.config, layer, spec)) return false;
     const std::string wanted = stored.empty() ? name : stored;
@@ -105,12 +106,9 @@ void fill_at_start(const ParameterSpec& spec, double deviation, std::mt19937_64&
   parameter.copy_(values.view(parameter.sizes()));
 }
 
-/// The name of the tensor that the head's matrix is tied to.
-constexpr const char* kTiedTo = "transformer.wte.weight";
-
 void copy_tokenizer(const std::filesystem::path& source, const std::filesystem::path& target) {
   for (const char* name : {"vocab.txt", "vocab.json", "merges.txt", "tokenizer.json", "tokenizer_config.json",
-                           "special_tokens_map.json"}) {
+                           "special_tokens_map.json", "chat_template.jinja", "generation_config.json"}) {
     if (std::filesystem::exists(source / name)) write_file_atomically(target / name, read_text_file(source / name));
   }
 }
@@ -156,7 +154,7 @@ ModelFolder open_model_folder(const std::filesystem::path& path) {
 }
 
 void set_task(ModelFolder& folder, Task task, const std::vector<std::string>& label_names) {
-  if (!has_head(folder.config.family, task)) {
+  if (!find_head(folder.config.family, task)) {
     throw InvalidInput((folder.path / "config.json").string() + ": model_type",
                        fmt::format("must be of a model with a head for {}, which the data asks for", to_string(task)),
                        to_string(folder.config.family));
@@ -172,13 +170,11 @@ std::vector<std::string> check_weights(const ModelFolder& folder, const WeightFi
   std::vector<std::string> missing;
   for (int layer = 0; layer < num_layers_of(folder.config); ++layer) {
     for (const ParameterSpec& spec : parameters_of(folder.config, layer)) {
-      const bool embeddings_are_tied = spec.names[0] == "lm_head.weight" && folder.config.ties_embeddings;
-      const bool is_found = embeddings_are_tied || is_there(folder, files, layer, spec);
+      const bool is_found = is_tied(folder.config, spec) || is_there(folder, files, layer, spec);
       if (is_found && is_classifier(folder.config, spec)) require_single_label(folder.problem_type, folder.path);
       if (is_found) continue;
       for (const std::string& name : spec.names)
-        missing.push_back(name_in(files, folder.config.family, name).empty() ? name
-                                                                             : name + " (there, but for other labels)");
+        missing.push_back(name_in(files, folder.config, name).empty() ? name : name + " (there, but for other labels)");
     }
   }
   return missing;
@@ -199,8 +195,8 @@ void load_layer(const ModelFolder& folder, const WeightFiles& files, int layer, 
   for (std::size_t i = 0; i < specs.size(); ++i) {
     ParameterSpec spec = specs[i];
     int drawn_as = layer;
-    if (spec.names[0] == "lm_head.weight" && folder.config.ties_embeddings && !files.find(spec.names[0])) {
-      spec.names[0] = kTiedTo;
+    if (is_tied(folder.config, spec) && !files.find(spec.names[0])) {
+      spec.names = parameters_of(folder.config, 0).front().names;
       drawn_as = 0;
     }
     if (files.empty() || !is_there(folder, files, layer, spec)) {
@@ -211,7 +207,7 @@ void load_layer(const ModelFolder& folder, const WeightFiles& files, int layer, 
     std::int64_t row = 0;
     const std::vector<std::int64_t> shape = stored_shape(spec);
     for (const std::string& name : spec.names) {
-      const std::string stored = name_in(files, folder.config.family, name);
+      const std::string stored = name_in(files, folder.config, name);
       at::Tensor values = mapped_tensor(files, stored, shape);
       if (spec.transposed) values = values.t();
       const std::int64_t rows = spec.shape[0] / static_cast<std::int64_t>(spec.names.size());
@@ -240,7 +236,7 @@ void write_model_folder(const ModelFolder& source, bool embeddings_are_tied,
   const UncountedMemory host;
   const int num_layers = num_layers_of(source.config);
   const auto is_written = [&](const ParameterSpec& spec) {
-    return !(embeddings_are_tied && spec.names[0] == "lm_head.weight");
+    return !(embeddings_are_tied && spec.role == Role::classes);
   };
   std::vector<SafetensorsWriter::Entry> entries;
   for (int layer = 0; layer < num_layers; ++layer) {
@@ -262,7 +258,7 @@ void write_model_folder(const ModelFolder& source, bool embeddings_are_tied,
     }
   }
   writer.finish();
-  if (source.config.family == Family::vit)
+  if (source.config.reads_pictures)
     write_file_atomically(target / "preprocessor_config.json",
                           preprocessor_config(source.path, source.config.image_size));
   write_file_atomically(target / "config.json",

@@ -9,9 +9,9 @@
 
 namespace frostpipe {
 
-/// A Hugging Face folder of a BERT, ViT or GPT-2 model: config.json; weights, unless the model starts at random;
-/// tokenizer files for text. Names of tensors may lack the base model's prefix ("bert."). The head may be missing, or
-/// another task's: it starts at random then.
+/// A Hugging Face folder of a model of any family (profiles/transformer/families.h): config.json; weights, unless the
+/// model starts at random; tokenizer files for text. Names of tensors may lack the base model's prefix ("bert."). The
+/// head may be missing, or another task's: it starts at random then.
 struct ModelFolder {
   std::filesystem::path path;
   TransformerConfig config;              // its task: that of the folder's head, else the family's first

@@ -59,6 +59,12 @@ void require_same_shape(const ModelFolder& first, const ModelFolder& other) {
            fmt::format("{}", two.layer_norm_eps));
   if (one.has_qkv_bias != two.has_qkv_bias)
     refuse(first, other, "qkv_bias", fmt::format("{}", one.has_qkv_bias), fmt::format("{}", two.has_qkv_bias));
+  TransformerConfig with_head_of_one = two;  // heads may differ
+  with_head_of_one.num_labels = one.num_labels;
+  with_head_of_one.padding_id = one.padding_id;
+  with_head_of_one.initializer_range = one.initializer_range;
+  with_head_of_one.dropout = one.dropout;
+  if (one != with_head_of_one) refuse(first, other, "config.json", "a description of the same blocks", "of others");
 }
 
 std::optional<std::string> text_in(const ModelFolder& folder, const char* name) {

@@ -18,7 +18,11 @@ namespace frostpipe {
 namespace {
 
 constexpr std::int64_t kHeads = 3, kHidden = 12;
-const TransformerConfig kConfig{.hidden_size = kHidden, .num_attention_heads = kHeads};
+TransformerConfig config_that_is(bool is_causal) {
+  TransformerConfig config{.hidden_size = kHidden, .num_attention_heads = kHeads};
+  config.is_causal = is_causal;
+  return config;
+}
 
 /// Lengths that come more than once, and one that takes half of all tokens.
 MicroBatch batch_of(std::vector<std::int64_t> lengths) {
@@ -38,8 +42,9 @@ Result result_of(Attend attend, const MicroBatch& batch, bool has_one_query) {
   const auto options = at::TensorOptions().dtype(at::kDouble);
   AttentionInput input{at::sin(at::arange(tokens * 3 * kHidden, options)).view({tokens, 3 * kHidden})};
   if (has_one_query)
-    input = {input.query.narrow(0, 0, batch.size()).narrow(1, 0, kHidden).contiguous(),
-             input.query.narrow(1, kHidden, 2 * kHidden).contiguous()};
+    input = {.query = input.query.narrow(0, 0, batch.size()).narrow(1, 0, kHidden).contiguous(),
+             .key_value = input.query.narrow(1, kHidden, 2 * kHidden).contiguous(),
+             .has_one_query = true};
   input.query.requires_grad_(true);
   if (has_one_query) input.key_value.requires_grad_(true);
   const at::Tensor output = attend(input);
@@ -62,16 +67,17 @@ TEST(Attention, InOneOperationIsThatOfLibTorchsAutograd) {
     const MicroBatch batch = batch_of(lengths);
     for (const bool has_one_query : {false, true}) {
       for (const bool is_causal : {false, true}) {
-        if (has_one_query && is_causal) continue;
         SCOPED_TRACE(testing::Message() << lengths.size() << " samples, one query " << has_one_query << ", causal "
                                         << is_causal);
+        const TransformerConfig config = config_that_is(is_causal);
         expect_equal(
-            result_of([&](const AttentionInput& input) { return attend_in_one(input, lengths, kHeads, is_causal); },
-                      batch, has_one_query),
             result_of(
                 [&](const AttentionInput& input) {
-                  return attend_by_autograd(kConfig, /*layer=*/1, input, batch, is_causal);
+                  return attend_in_one(input, lengths, rule_of(config, /*layer=*/1));
                 },
+                batch, has_one_query),
+            result_of(
+                [&](const AttentionInput& input) { return attend_by_autograd(config, /*layer=*/1, input, batch); },
                 batch, has_one_query));
       }
     }
@@ -108,7 +114,9 @@ TEST(Attention, OfEqualLengthsCopiesNoGradients) {
     const MicroBatch batch = batch_of(lengths);
     const CountedCopies counted;
     result_of(
-        [&](const AttentionInput& input) { return attend_by_autograd(kConfig, /*layer=*/1, input, batch, false); },
+        [&](const AttentionInput& input) {
+          return attend_by_autograd(config_that_is(false), /*layer=*/1, input, batch);
+        },
         batch, /*has_one_query=*/false);
     return CountedCopies::counts();
   };
@@ -121,8 +129,11 @@ TEST(Attention, OfSeveralThreadsRepeatsToTheBitAndIsThatOfOneButForRounding) {
   const MicroBatch batch = batch_of(kLengths[2]);
   const auto of_threads = [&](int threads) {
     at::set_num_threads(threads);
-    return result_of([&](const AttentionInput& input) { return attend_in_one(input, batch.lengths, kHeads, false); },
-                     batch, false);
+    return result_of(
+        [&](const AttentionInput& input) {
+          return attend_in_one(input, batch.lengths, rule_of(config_that_is(false), 1));
+        },
+        batch, false);
   };
   const int before = at::get_num_threads();
   const Result one = of_threads(1), three = of_threads(3);

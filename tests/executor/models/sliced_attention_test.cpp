@@ -18,7 +18,9 @@ constexpr double kSliceRounding = 1e-12;
 constexpr std::int64_t kToTheEnd = std::numeric_limits<std::int64_t>::max();
 
 TransformerConfig config_with(double dropout) {
-  return {.hidden_size = kSlicedHidden, .num_attention_heads = 3, .vocab_size = 7, .dropout = dropout};
+  TransformerConfig config{.hidden_size = kSlicedHidden, .num_attention_heads = 3, .vocab_size = 7, .dropout = dropout};
+  config.is_causal = true;
+  return config;
 }
 
 /// Samples that come more than once, that end in the middle of a slice, and that whole slices have nothing of.
@@ -56,7 +58,7 @@ TEST(SlicedAttention, OfAllSlicesIsThatOfWholeSamples) {
     at::Tensor whole = wave_rows(tokens, 3 * kSlicedHidden, 0);
     whole.requires_grad_(true);
     const at::Tensor gradient = wave_rows(tokens, kSlicedHidden, 2),
-                     expected = attend(config, 1, {.query = whole}, batch, /*is_causal=*/true);
+                     expected = attend(config, 1, {.query = whole}, batch);
     torch::autograd::backward({expected}, {gradient});
 
     KeyValuesOfLayers key_values;
@@ -70,7 +72,7 @@ TEST(SlicedAttention, OfAllSlicesIsThatOfWholeSamples) {
       const at::Tensor rows = rows_of_slice(batch.lengths, range);
       at::Tensor input = whole.detach().index_select(0, rows);
       input.requires_grad_(true);
-      computed.push_back({rows, input, attend(config, 1, {.query = input}, slice, /*is_causal=*/true)});
+      computed.push_back({rows, input, attend(config, 1, {.query = input}, slice)});
       EXPECT_TRUE(at::allclose(computed.back().output, expected.index_select(0, rows), kSliceRounding, kSliceRounding));
     }
     for (auto slice = computed.rbegin(); slice != computed.rend(); ++slice) {

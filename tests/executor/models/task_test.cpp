@@ -1,4 +1,5 @@
 #include "executor/models/task.h"
+#include "profiles/transformer/families.h"
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
@@ -18,7 +19,9 @@ TEST(Answers, BestSpanIsOfTheContextAlone) {
   const at::Tensor logits = at::tensor({9.f, 9.f, 1.f, 0.f, 2.f, 3.f, 0.f, 5.f, 9.f, 9.f, 9.f, 9.f})
                                 .view({6, 2});  // start and end of each token
   const auto best = [&](Family family) {
-    const at::Tensor answer = answers_of({.family = family, .task = Task::question_answering}, logits, batch);
+    TransformerConfig config = described(family);
+    config.task = Task::question_answering;
+    const at::Tensor answer = answers_of(config, logits, batch);
     return std::vector<double>(answer.data_ptr<double>(), answer.data_ptr<double>() + 3);
   };
   EXPECT_EQ(best(Family::bert), (std::vector<double>{2, 2, 5}));

@@ -138,17 +138,20 @@ TEST_P(ModelsOnDevices, LossesInBfloat16FollowTheCpus) {
 /// Of two heads of 64 values, and its gradients, as float64 on the CPU.
 std::vector<at::Tensor> attention_on(const at::Device& device, at::ScalarType type, const MicroBatch& batch,
                                      bool has_one_query, bool is_causal, bool by_autograd) {
-  const TransformerConfig config = wide_configs().front();
+  TransformerConfig config = wide_configs().front();
+  config.is_causal = is_causal;
   const at::Tensor values = at::sin(at::arange(batch.num_tokens() * 384, at::kDouble)).view({-1, 384});
   const auto leaf = [&](const at::Tensor& value) {
     return value.to(device, type, false, /*copy=*/true).requires_grad_(true);
   };
   AttentionInput input{leaf(values)};
   if (has_one_query)
-    input = {leaf(values.narrow(0, 0, batch.size()).narrow(1, 0, 128)), leaf(values.narrow(1, 128, 256))};
-  EXPECT_EQ(has_kernel_for_packed(input, 2), device.is_cuda());
-  const at::Tensor output = by_autograd ? attend_by_autograd(config, /*layer=*/1, input, batch, is_causal)
-                                        : attend(config, /*layer=*/1, input, batch, is_causal);
+    input = {.query = leaf(values.narrow(0, 0, batch.size()).narrow(1, 0, 128)),
+             .key_value = leaf(values.narrow(1, 128, 256)),
+             .has_one_query = true};
+  EXPECT_EQ(has_kernel_for_packed(input, rule_of(config, /*layer=*/1)), device.is_cuda());
+  const at::Tensor output =
+      by_autograd ? attend_by_autograd(config, /*layer=*/1, input, batch) : attend(config, /*layer=*/1, input, batch);
   const at::Tensor gradient = at::cos(at::arange(output.numel(), at::kDouble)).view(output.sizes());
   torch::autograd::backward({output}, {gradient.to(device, type)});
   std::vector<at::Tensor> results{output.detach(), input.query.grad()};
@@ -257,8 +260,8 @@ TEST_P(ModelsOnDevices, ReplayCapturedIterations) {
       const Steps expected = repeated_steps(job, phase, /*cuda_graphs=*/false, how);
       EXPECT_EQ(replays, 0);
       const Steps actual = repeated_steps(job, phase, /*cuda_graphs=*/true, how);
-      const int actions = 6;                                        // F0 B0 F1 B1, the reduction and the update
-      const int iterations = config.family == Family::vit ? 7 : 4;  // after the first with their lengths
+      const int actions = 6;                                 // F0 B0 F1 B1, the reduction and the update
+      const int iterations = config.reads_pictures ? 7 : 4;  // after the first with their lengths
       EXPECT_EQ(replays, GetParam() == "cpu" ? 0 : actions * iterations) << name_of(config);
       const std::string what = fmt::format("{} from layer {}: ", name_of(config), first_trainable_layer);
       for (std::size_t step = 0; step < expected.losses.size(); ++step)

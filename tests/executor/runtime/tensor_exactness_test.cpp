@@ -47,7 +47,7 @@ std::vector<TransformerConfig> configs() {
 void gradients_equal_single_process(const RankEnvironment& self, const Ranks& ranks) {
   Job job(self);
   for (TransformerConfig config : configs()) {
-    if (ranks.t > 2) config.num_attention_heads = ranks.t;
+    if (ranks.t > 2) set_heads(config, ranks.t);
     job.train_now(config);
     for (const int first_trainable : {0, 3, 7})
       for (const DType dtype : {DType::kFloat32, DType::kFloat64}) {
@@ -94,7 +94,7 @@ RANK_TEST(TensorExactness, GradientsOfSplitTokensEqualOneProcess, 2) {
 RANK_TEST(TensorExactness, GradientsOfFewerTokensThanTensorRanksEqualOneProcess, 4) {
   Job job(self);
   for (TransformerConfig config : small_configs()) {
-    config.num_attention_heads = 4;
+    set_heads(config, 4);
     job.train_now(config);
     check_gradients(job, tensor_phase({.t = 4, .sequence_parallel = true}, 5, "1F1B", 0), DType::kFloat64, 4);
   }

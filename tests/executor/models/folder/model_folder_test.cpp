@@ -35,13 +35,13 @@ TEST_F(ModelFolderTest, WhatCannotBeReadIsNamed) {
     }
   };
   Json config = reference["models"][0]["config"];
-  config["model_type"] = "llama";
+  config["model_type"] = "t5";
   write_config(config);
-  refused("model_type: must be bert, vit or gpt2", [&] { open_model_folder(folder_); });
+  refused("model_type: must be one of bert, vit, gpt2, roberta", [&] { open_model_folder(folder_); });
   config["model_type"] = "bert";
-  config["hidden_act"] = "relu";
+  config["hidden_act"] = "mish";
   write_config(config);
-  refused("hidden_act: must be \"gelu\"", [&] { open_model_folder(folder_); });
+  refused("hidden_act: must be one of gelu", [&] { open_model_folder(folder_); });
 
   Json recorded = reference["models"][0];
   recorded["shapes"]["bert.encoder.layer.1.output.dense.weight"] = {16, 25};

@@ -18,15 +18,18 @@ class ConfigFields {
   /// A whole number that must be given.
   std::int64_t positive(const char* key) const;
   std::int64_t positive(const char* key, std::int64_t otherwise) const;
+  /// A whole number >= 0, such as a token's id.
+  std::int64_t whole(const char* key, std::int64_t otherwise) const;
   std::vector<int> positives(const char* key, const std::vector<int>& otherwise) const;
   double number(const char* key, double otherwise) const;
   bool flag(const char* key, bool otherwise) const;
   /// "" where it is none.
   std::string text(const char* key) const;
+  /// For messages.
+  std::string place(const char* key) const { return file_ + ": " + key; }
 
  private:
   const nlohmann::ordered_json& given(const char* key) const;
-  std::string place(const char* key) const { return file_ + ": " + key; }
 
   const std::string& file_;
   nlohmann::ordered_json json_;

@@ -1,4 +1,4 @@
-#include "executor/models/folder/config_fields.h"
+#include "profiles/config_fields.h"
 
 #include "profiles/computed_fields.h"
 #include "profiles/error.h"
@@ -7,9 +7,9 @@
 namespace frostpipe {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
-bool is_positive(const Json& value) {
+bool is_positive_number(const OrderedJson& value) {
   return value.is_number_integer() && value.get<std::int64_t>() > 0 &&
          value.get<std::int64_t>() <= std::int64_t{1} << 31;
 }
@@ -18,7 +18,7 @@ bool is_positive(const Json& value) {
 
 ConfigFields::ConfigFields(const std::string& text, const std::string& file) : file_(file) {
   require_computed_fields(text, file, ConfigUse::computing);
-  json_ = parse_json<Json>(text, file);
+  json_ = parse_json<OrderedJson>(text, file);
 }
 
 std::int64_t ConfigFields::positive(const char* key) const {
@@ -27,19 +27,27 @@ std::int64_t ConfigFields::positive(const char* key) const {
 }
 
 std::int64_t ConfigFields::positive(const char* key, std::int64_t otherwise) const {
-  const Json& value = given(key);
+  const OrderedJson& value = given(key);
   if (value.is_null()) return otherwise;
-  if (!is_positive(value)) throw InvalidInput(place(key), "must be a whole number > 0", value.dump());
+  if (!is_positive_number(value)) throw InvalidInput(place(key), "must be a whole number > 0", value.dump());
+  return value.get<std::int64_t>();
+}
+
+std::int64_t ConfigFields::whole(const char* key, std::int64_t otherwise) const {
+  const OrderedJson& value = given(key);
+  if (value.is_null()) return otherwise;
+  if (value != 0 && !is_positive_number(value))
+    throw InvalidInput(place(key), "must be a whole number >= 0", value.dump());
   return value.get<std::int64_t>();
 }
 
 std::vector<int> ConfigFields::positives(const char* key, const std::vector<int>& otherwise) const {
-  const Json& value = given(key);
+  const OrderedJson& value = given(key);
   if (value.is_null()) return otherwise;
   std::vector<int> numbers;
   bool fits = value.is_array() && !value.empty();
-  for (const Json& one : value) {
-    fits = fits && is_positive(one) && one.get<std::int64_t>() < std::int64_t{1} << 20;
+  for (const OrderedJson& one : value) {
+    fits = fits && is_positive_number(one) && one.get<std::int64_t>() < std::int64_t{1} << 20;
     if (fits) numbers.push_back(one.get<int>());
   }
   if (!fits) throw InvalidInput(place(key), "must be a list of whole numbers > 0", value.dump());
@@ -47,7 +55,7 @@ std::vector<int> ConfigFields::positives(const char* key, const std::vector<int>
 }
 
 double ConfigFields::number(const char* key, double otherwise) const {
-  const Json& value = given(key);
+  const OrderedJson& value = given(key);
   if (value.is_null()) return otherwise;
   if (!value.is_number() || !(value.get<double>() > 0))
     throw InvalidInput(place(key), "must be a number > 0", value.dump());
@@ -55,19 +63,19 @@ double ConfigFields::number(const char* key, double otherwise) const {
 }
 
 bool ConfigFields::flag(const char* key, bool otherwise) const {
-  const Json& value = given(key);
+  const OrderedJson& value = given(key);
   if (value.is_null()) return otherwise;
   if (!value.is_boolean()) throw InvalidInput(place(key), "must be true or false", value.dump());
   return value.get<bool>();
 }
 
 std::string ConfigFields::text(const char* key) const {
-  const Json& value = given(key);
+  const OrderedJson& value = given(key);
   return value.is_string() ? value.get<std::string>() : "";
 }
 
-const Json& ConfigFields::given(const char* key) const {
-  static const Json kNone;
+const OrderedJson& ConfigFields::given(const char* key) const {
+  static const OrderedJson kNone;
   const auto found = json_.find(key);
   return found == json_.end() ? kNone : *found;
 }

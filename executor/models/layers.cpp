@@ -1,0 +1,176 @@
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/tanh.h>
+#include <ATen/ops/tensor.h>
+
+#include "executor/device/to_device.h"
+#include "executor/models/attention.h"
+#include "executor/models/collectives/collectives.h"
+#include "executor/models/norms.h"
+#include "profiles/transformer/families.h"
+
+// What each kind of layer computes, whatever the family: all that differs stands in the TransformerConfig.
+
+namespace frostpipe {
+namespace {
+
+/// One layer of a micro-batch on one rank.
+struct LayerCall {
+  const TransformerConfig& config;
+  int layer;
+  LayerParameters parameters;
+  const MicroBatch& batch;
+  const TensorRanks& ranks;
+
+  at::Tensor normed(const at::Tensor& x, Role scale = Role::norm, Role bias = Role::norm_bias) const {
+    return parameters.has(scale) ? norm(config, x, parameters[scale], parameters[bias]) : x;
+  }
+  at::Tensor dropped(const at::Tensor& x, const RankRows& rows) const {
+    return apply_dropout(config, layer, DropoutSite::output, x, batch, rows);
+  }
+};
+
+/// The class token and the patches of the own tokens, each in its place; `patches`: of all samples. [own tokens,
+/// hidden]
+at::Tensor own_patches(const LayerCall& call, const at::Tensor& patches, const at::Tensor& places,
+                       const RankRows& rows) {
+  const std::int64_t num_patches = call.config.num_patches();
+  const at::Tensor class_token = call.parameters[Role::class_token].value.to(patches.scalar_type());
+  const std::vector<std::int64_t> place(places.data_ptr<std::int64_t>(),
+                                        places.data_ptr<std::int64_t>() + places.numel());
+  std::vector<std::int64_t> from, own;  // rows of the class token and the own patches; these among all patches
+  for (std::size_t i = 0; i < place.size(); ++i) {
+    const std::int64_t sample = (rows.begin() + static_cast<std::int64_t>(i)) / (num_patches + 1);
+    if (place[i] > 0) own.push_back(sample * num_patches + place[i] - 1);
+    from.push_back(place[i] > 0 ? static_cast<std::int64_t>(own.size()) : 0);
+  }
+  const auto on_device = [&](const std::vector<std::int64_t>& list) {
+    return to_device(at::tensor(list, at::kLong), patches.device());
+  };
+  const at::Tensor projected = project(patches.flatten(0, 1).index_select(0, on_device(own)),
+                                       call.parameters[Role::patches], call.parameters[Role::patches_bias]);
+  return at::cat({class_token, projected}).index_select(0, on_device(from));
+}
+
+at::Tensor embed_pictures(const LayerCall& call) {
+  const TransformerConfig& c = call.config;
+  const MicroBatch& batch = call.batch;
+  const LayerParameters& p = call.parameters;
+  const std::int64_t samples = batch.input.size(0), side = c.image_size / c.patch_size, size = c.patch_size;
+  // [samples, channels, rows, size, columns, size] -> a row for each patch, as the convolution's weights go over it
+  const at::Tensor patches = batch.input.to(batch.type)
+                                 .view({samples, c.num_channels, side, size, side, size})
+                                 .permute({0, 2, 4, 1, 3, 5})
+                                 .reshape({samples, side * side, -1});
+  const RankRows rows = rows_of(batch, call.ranks);
+  if (rows.are_split()) {
+    const at::Tensor places = positions(batch, rows, at::kCPU);
+    const at::Tensor tokens =
+        own_patches(call, patches, places, rows) + look_up(p[Role::positions], to_device(places, patches.device()));
+    return call.dropped(tokens.to(batch.type), rows);
+  }
+  const at::Tensor tokens =
+      at::cat({p[Role::class_token].value.to(patches.scalar_type()).expand({samples, 1, c.hidden_size}),
+               project(patches, p[Role::patches], p[Role::patches_bias])},
+              1);
+  return call.dropped((tokens + p[Role::positions].value).flatten(0, 1).to(batch.type), rows);
+}
+
+at::Tensor embed_texts(const LayerCall& call) {
+  const TransformerConfig& c = call.config;
+  const MicroBatch& batch = call.batch;
+  const LayerParameters& p = call.parameters;
+  const RankRows rows = rows_of(batch, call.ranks);
+  at::Tensor sum = look_up_shared(p[Role::words], c.vocab_size, batch.input, rows);
+  if (c.embedding_factor != 1) sum = sum * c.embedding_factor;
+  if (p.has(Role::positions)) {
+    at::Tensor places = positions(batch, rows, batch.input.device());
+    if (c.position_offset > 0) places += c.position_offset;
+    sum = sum + look_up(p[Role::positions], places);
+  }
+  if (p.has(Role::types))
+    sum = sum + (batch.token_types.defined() && c.type_vocab_size > 1
+                     ? look_up(p[Role::types], rows.own(batch.token_types))
+                     : p[Role::types].value.select(0, 0));
+  sum = call.normed(sum);
+  if (p.has(Role::projection))
+    return project(call.dropped(sum.to(batch.type), rows), p[Role::projection], p[Role::projection_bias]);
+  return call.dropped(sum.to(batch.type), rows);
+}
+
+/// What a half of a block was given, and what it adds, of the needed tokens -> [own tokens, hidden]
+at::Tensor joined_half(const LayerCall& call, const NeededTokens& needed, const at::Tensor& given, at::Tensor added) {
+  added = call.dropped(call.normed(added, Role::output_norm, Role::output_norm_bias), needed.rows());
+  const at::Tensor sum = given + added;
+  return needed.spread(call.config.norm_place == NormPlace::after_sum ? call.normed(sum) : sum);
+}
+
+/// What a half of a block computes with.
+at::Tensor input_of_half(const LayerCall& call, const at::Tensor& x) {
+  return call.config.norm_place == NormPlace::after_sum ? x : call.normed(x);
+}
+
+at::Tensor attention(const LayerCall& call, const at::Tensor& x) {
+  const TransformerConfig& c = call.config;
+  const NeededTokens needed(c, call.layer, call.batch, x.device(), call.ranks);
+  const AttentionInput input =
+      attention_input(c, call.layer, input_of_half(call, x), call.parameters, call.batch, needed);
+  const at::Tensor mixed = attend(c, call.layer, input, call.batch);
+  return joined_half(
+      call, needed, needed.of(x),
+      project_rows(mixed, call.parameters[Role::output], call.parameters[Role::output_bias], needed.rows()));
+}
+
+at::Tensor mlp(const LayerCall& call, const at::Tensor& x) {
+  const TransformerConfig& c = call.config;
+  const LayerParameters& p = call.parameters;
+  const NeededTokens needed(c, call.layer, call.batch, x.device(), call.ranks);
+  const RankRows& rows = needed.rows();
+  const at::Tensor from = needed.of(x);
+  const at::Tensor up = project_columns(input_of_half(call, from), p[Role::up], p[Role::up_bias], rows);
+  const at::Tensor inner = c.has_gate ? gated(c.activation, up) : activated(c.activation, up);
+  return joined_half(call, needed, from, project_rows(inner, p[Role::output], p[Role::output_bias], rows));
+}
+
+at::Tensor head(const LayerCall& call, const at::Tensor& x) {
+  const TransformerConfig& c = call.config;
+  const LayerParameters& p = call.parameters;
+  if (c.task == Task::causal_language_modeling) {
+    const at::Tensor logits =
+        project_columns(call.normed(x), p[Role::classes], p[Role::classes_bias], rows_of(call.batch, call.ranks));
+    return c.logits_soft_cap > 0 ? at::tanh(logits / c.logits_soft_cap) * c.logits_soft_cap : logits;
+  }
+  const HeadNames& names = head_of(c);
+  /// Of tokens that the tensor ranks have as `rows` says.
+  const auto said = [&](const at::Tensor& tokens, const RankRows& rows) {
+    at::Tensor said = call.normed(tokens);
+    if (names.dense) {
+      said = activated(names.dense_activation, project(said, p[Role::dense], p[Role::dense_bias]));
+      said = call.normed(said, Role::dense_norm, Role::dense_norm_bias);
+      said = call.dropped(said, rows);
+    }
+    return all_of(rows, project(said, p[Role::classes], p[Role::classes_bias]));
+  };
+  if (!c.tells_class()) return said(x, rows_of(call.batch, call.ranks));
+  const ClassTokens tokens(c, call.batch, x.device(), call.ranks);
+  return said(tokens.of(x), tokens.rows());
+}
+
+}  // namespace
+
+at::Tensor forward_layer(const TransformerConfig& config, int layer, std::span<const Parameter> parameters,
+                         const at::Tensor& input, const MicroBatch& batch, const TensorRanks& tensor_ranks) {
+  const LayerCall call{config, layer, LayerParameters(config, layer, parameters), batch, tensor_ranks};
+  switch (kind_of_layer(config, layer)) {
+    case LayerKind::embedding:
+      return config.reads_pictures ? embed_pictures(call) : embed_texts(call);
+    case LayerKind::attention:
+      return attention(call, input);
+    case LayerKind::mlp:
+      return mlp(call, input);
+    default:
+      return head(call, input);
+  }
+}
+
+}  // namespace frostpipe

@@ -1,0 +1,191 @@
+#include "executor/models/rotary.h"
+
+#include <ATen/Dispatch.h>
+#include <ATen/Parallel.h>
+#include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/pow.h>
+#include <ATen/ops/where.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+#include <algorithm>
+#include <cmath>
+#include <mutex>
+#include <numbers>
+#include <vector>
+
+#include "executor/device/to_device.h"
+
+namespace frostpipe {
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::Function;
+using torch::autograd::tensor_list;
+
+/// Grattafiori et al. 2024: waves longer than the first training saw are slowed down by the factor, short ones are
+/// kept, and those between are mixed.
+at::Tensor llama3_frequencies(const at::Tensor& frequencies, const RotaryScaling& scaling) {
+  const double positions = static_cast<double>(scaling.original_positions),
+               longest = positions / scaling.low_frequency_factor, shortest = positions / scaling.high_frequency_factor;
+  const at::Tensor wave = 2 * std::numbers::pi / frequencies, slowed = frequencies / scaling.factor;
+  const at::Tensor smooth = (positions / wave - scaling.low_frequency_factor) /
+                            (scaling.high_frequency_factor - scaling.low_frequency_factor);
+  const at::Tensor mixed = (1 - smooth) * slowed + smooth * frequencies;
+  return at::where(wave > longest, slowed, at::where(wave < shortest, frequencies, mixed));
+}
+
+/// Peng et al. 2023: a ramp over the pairs, by how often they turn within the first training's positions.
+at::Tensor yarn_frequencies(const at::Tensor& frequencies, const Rotary& rotary, std::int64_t head_size) {
+  const RotaryScaling& scaling = rotary.scaling;
+  const auto pair_that_turns = [&](double times) {
+    return static_cast<double>(head_size) *
+           std::log(static_cast<double>(scaling.original_positions) / (times * 2 * std::numbers::pi)) /
+           (2 * std::log(rotary.theta));
+  };
+  double low = pair_that_turns(scaling.beta_fast), high = pair_that_turns(scaling.beta_slow);
+  if (scaling.truncates) {
+    low = std::floor(low);
+    high = std::ceil(high);
+  }
+  low = std::max(low, 0.0);
+  high = std::min(high, static_cast<double>(head_size - 1));
+  if (low == high) high += 0.001;
+  const at::Tensor pair = at::arange(head_size / 2, frequencies.options());
+  const at::Tensor kept = 1 - ((pair - low) / (high - low)).clamp(0, 1);
+  return frequencies / scaling.factor * (1 - kept) + frequencies * kept;
+}
+
+/// Angles of places 0, 1, ..., and their cosines and sines.
+struct Table {
+  Rotary rotary;
+  std::int64_t head_size;
+  at::Device device;
+  at::ScalarType type;
+  at::Tensor cosine, sine;
+};
+
+Table table_of(const Rotary& rotary, std::int64_t head_size, std::int64_t places, const at::Device& device,
+               at::ScalarType type) {
+  const at::NoGradGuard no_grad;
+  const Frequencies frequencies = frequencies_of(rotary, head_size, type == at::kDouble ? at::kDouble : at::kFloat);
+  const at::Tensor angles =
+      at::arange(places, frequencies.values.options()).unsqueeze(1) * frequencies.values.unsqueeze(0);
+  const auto kept = [&](const at::Tensor& values) { return to_device((values * frequencies.factor).to(type), device); };
+  return {rotary, head_size, device, type, kept(angles.cos()), kept(angles.sin())};
+}
+
+template <class T>
+void turn_rows(const at::Tensor& x, const Turns& turns, std::int64_t head_size, std::int64_t num_heads, T direction) {
+  const std::int64_t half = turns.cosine.size(1), row_size = x.stride(0);
+  T* const values = x.mutable_data_ptr<T>();
+  const T* const cosines = turns.cosine.const_data_ptr<T>();
+  const T* const sines = turns.sine.const_data_ptr<T>();
+  const std::int64_t grain = std::max<std::int64_t>(1, 8192 / (num_heads * head_size));
+  at::parallel_for(0, x.size(0), grain, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t row = begin; row < end; ++row) {
+      const T *const cosine = cosines + row * half, *const sine = sines + row * half;
+      for (std::int64_t head = 0; head < num_heads; ++head) {
+        T *const first = values + row * row_size + head * head_size, *const second = first + half;
+        for (std::int64_t i = 0; i < half; ++i) {
+          const T a = first[i], b = second[i], s = direction * sine[i];
+          first[i] = a * cosine[i] - b * s;
+          second[i] = b * cosine[i] + a * s;
+        }
+      }
+    }
+  });
+}
+
+/// In place.
+void turn(const at::Tensor& x, const Turns& turns, std::int64_t head_size, std::int64_t num_heads, bool back) {
+  const bool is_plain = x.is_cpu() && (x.scalar_type() == at::kFloat || x.scalar_type() == at::kDouble);
+  if (is_plain && x.stride(1) == 1) {
+    AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "turn_rows", [&] {
+      turn_rows<scalar_t>(x, turns, head_size, num_heads, back ? scalar_t(-1) : scalar_t(1));
+    });
+    return;
+  }
+  const std::int64_t half = turns.cosine.size(1);
+  const at::Tensor heads = x.narrow(1, 0, num_heads * head_size).view({x.size(0), num_heads, head_size});
+  const at::Tensor first = heads.narrow(2, 0, half), second = heads.narrow(2, half, half);
+  const at::Tensor cosine = turns.cosine.unsqueeze(1), sine = back ? -turns.sine.unsqueeze(1) : turns.sine.unsqueeze(1);
+  const at::Tensor turned_first = first * cosine - second * sine, turned_second = second * cosine + first * sine;
+  first.copy_(turned_first);
+  second.copy_(turned_second);
+}
+
+struct Turned : Function<Turned> {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& cosine,
+                            const at::Tensor& sine, std::int64_t head_size, std::int64_t num_heads) {
+    turn(x, {cosine, sine}, head_size, num_heads, /*back=*/false);
+    context->mark_dirty({x});
+    context->saved_data["cosine"] = cosine;
+    context->saved_data["sine"] = sine;
+    context->saved_data["head_size"] = head_size;
+    context->saved_data["num_heads"] = num_heads;
+    return x;
+  }
+  static tensor_list backward(AutogradContext* context, const tensor_list& gradients) {
+    const at::Tensor gradient = gradients[0].contiguous().clone();
+    turn(gradient, {context->saved_data["cosine"].toTensor(), context->saved_data["sine"].toTensor()},
+         context->saved_data["head_size"].toInt(), context->saved_data["num_heads"].toInt(), /*back=*/true);
+    return {gradient, at::Tensor(), at::Tensor(), at::Tensor(), at::Tensor()};
+  }
+};
+
+}  // namespace
+
+Frequencies frequencies_of(const Rotary& rotary, std::int64_t head_size, at::ScalarType type) {
+  using Kind = RotaryScaling::Kind;
+  const at::Tensor exponents = at::arange(0, head_size, 2, type) / static_cast<double>(head_size);
+  const at::Tensor frequencies = 1.0 / at::pow(at::full({}, rotary.theta, at::TensorOptions().dtype(type)), exponents);
+  switch (rotary.scaling.kind) {
+    case Kind::linear:
+      return {frequencies / rotary.scaling.factor};
+    case Kind::llama3:
+      return {llama3_frequencies(frequencies, rotary.scaling)};
+    case Kind::yarn:
+      return {yarn_frequencies(frequencies, rotary, head_size), rotary.scaling.attention_factor};
+    default:  // dynamic: samples are never longer than the positions from which on it changes anything
+      return {frequencies};
+  }
+}
+
+Turns turns_of(const Rotary& rotary, std::int64_t head_size, const at::Tensor& places, std::int64_t longest,
+               at::ScalarType type) {
+  constexpr std::int64_t kFirst = 2048;  // places of a table at first
+  static std::mutex mutex;
+  static std::vector<Table> tables;
+  at::Tensor cosine, sine;
+  {
+    const std::lock_guard lock(mutex);
+    auto table = std::ranges::find_if(tables, [&](const Table& one) {
+      return one.rotary == rotary && one.head_size == head_size && one.device == places.device() && one.type == type;
+    });
+    if (table == tables.end() || table->cosine.size(0) < longest) {
+      const std::int64_t size = std::max(kFirst, longest);
+      Table made = table_of(rotary, head_size, size, places.device(), type);
+      if (table == tables.end()) {
+        tables.push_back(std::move(made));
+        table = std::prev(tables.end());
+      } else {
+        *table = std::move(made);
+      }
+    }
+    cosine = table->cosine;
+    sine = table->sine;
+  }
+  return {cosine.index_select(0, places), sine.index_select(0, places)};
+}
+
+at::Tensor turned(const at::Tensor& x, const Turns& turns, std::int64_t head_size, std::int64_t num_heads) {
+  if (at::GradMode::is_enabled() && x.requires_grad())
+    return Turned::apply(x, turns.cosine, turns.sine, head_size, num_heads);
+  turn(x, turns, head_size, num_heads, /*back=*/false);
+  return x;
+}
+
+}  // namespace frostpipe

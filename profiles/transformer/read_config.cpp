@@ -1,0 +1,65 @@
+#include "profiles/transformer/read_config.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <nlohmann/json.hpp>
+
+#include "profiles/error.h"
+#include "profiles/parse_json.h"
+#include "profiles/transformer/families.h"
+
+namespace frostpipe {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+const FamilyRow& family_named(const std::string& type, const std::string& file) {
+  if (const FamilyRow* const row = find_family(type)) return *row;
+  std::vector<std::string> known;
+  for (const FamilyRow& row : family_rows()) known.emplace_back(row.model_type);
+  throw InvalidInput(file + ": model_type", fmt::format("must be one of {}", fmt::join(known, ", ")),
+                     type.empty() ? "missing" : "\"" + type + "\"");
+}
+
+/// That of the class that the folder was saved from; the family's first where another or none is named.
+Task task_named(const FamilyRow& row, const Json& architectures) {
+  if (architectures.is_array() && !architectures.empty() && architectures[0].is_string())
+    for (const HeadNames& head : row.heads)
+      if (architectures[0] == std::string(row.class_prefix) + head.class_suffix) return head.task;
+  return row.heads.front().task;
+}
+
+}  // namespace
+
+std::string architecture_of(const TransformerConfig& config) {
+  return std::string(row_of(config.family).class_prefix) + head_of(config).class_suffix;
+}
+
+TransformerConfig config_from_json(const std::string& text, const std::string& file) {
+  const ConfigFields fields(text, file);
+  const FamilyRow& row = family_named(fields.text("model_type"), file);
+  TransformerConfig config = described(row.family);
+  row.read(fields, config);
+  config.initializer_range = fields.number("initializer_range", 0.02);
+  config.task = task_named(row, fields.json().value("architectures", Json()));
+  const std::vector<std::string> labels = label_names_from_json(text, file);
+  config.num_labels = labels.empty() ? fields.positive("num_labels", 2) : static_cast<std::int64_t>(labels.size());
+  return config;
+}
+
+std::vector<std::string> label_names_from_json(const std::string& text, const std::string& file) {
+  const Json json = parse_json<Json>(text, file);
+  std::vector<std::string> names;
+  if (!json.is_object() || !json.contains("id2label") || !json["id2label"].is_object()) return names;
+  const Json& given = json["id2label"];
+  for (std::size_t i = 0; i < given.size(); ++i) {
+    const std::string key = std::to_string(i);
+    if (!given.contains(key) || !given[key].is_string())
+      throw InvalidInput(file + ": id2label", "must name labels 0, 1, 2, ...", given.dump());
+    names.push_back(given[key]);
+  }
+  return names;
+}
+
+}  // namespace frostpipe

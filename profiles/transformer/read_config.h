@@ -1,0 +1,19 @@
+#pragma once
+#include <string>
+#include <vector>
+
+#include "profiles/transformer/transformer_config.h"
+
+namespace frostpipe {
+
+/// A model's description from the text of its config.json. Throws InvalidInput naming `file`, field, rule and value;
+/// also for what this tool does not compute.
+TransformerConfig config_from_json(const std::string& text, const std::string& file);
+
+/// Names of labels 0, 1, ... in id2label; empty where there are none.
+std::vector<std::string> label_names_from_json(const std::string& text, const std::string& file);
+
+/// transformers' name of the class: "BertForQuestionAnswering".
+std::string architecture_of(const TransformerConfig& config);
+
+}  // namespace frostpipe

@@ -1,0 +1,176 @@
+#include "profiles/transformer/read_family.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "profiles/error.h"
+
+namespace frostpipe {
+namespace {
+
+Activation activation_named(const ConfigFields& fields, const char* key, const char* otherwise) {
+  static constexpr std::pair<const char*, Activation> kNames[] = {
+      {"gelu", Activation::gelu}, {"gelu_new", Activation::gelu_tanh}, {"gelu_pytorch_tanh", Activation::gelu_tanh},
+      {"silu", Activation::silu}, {"swish", Activation::silu},         {"relu", Activation::relu}};
+  const std::string given = fields.text(key), name = given.empty() ? otherwise : given;
+  for (const auto& [known, activation] : kNames)
+    if (name == known) return activation;
+  std::vector<std::string> known;
+  for (const auto& [one, activation] : kNames) known.push_back(one);
+  throw InvalidInput(fields.place(key), fmt::format("must be one of {}", fmt::join(known, ", ")), name);
+}
+
+void read_sizes(const ConfigFields& fields, TransformerConfig& config) {
+  config.hidden_size = fields.positive("hidden_size");
+  config.num_hidden_layers = fields.positive("num_hidden_layers");
+  config.num_attention_heads = fields.positive("num_attention_heads");
+  config.intermediate_size = fields.positive("intermediate_size");
+}
+
+void require_heads_that_divide(const ConfigFields& fields, const char* key, const TransformerConfig& config) {
+  if (config.hidden_size % config.num_attention_heads != 0)
+    throw InvalidInput(fields.place(key), fmt::format("must divide the hidden size ({})", config.hidden_size),
+                       std::to_string(config.num_attention_heads));
+}
+
+/// RoBERTa counts positions from its padding's id + 1 on, and has as many fewer.
+void read_positions(const ConfigFields& fields, TransformerConfig& config) {
+  config.max_position_embeddings = fields.positive("max_position_embeddings");
+  if (config.position_offset == 0) return;
+  config.padding_id = fields.whole("pad_token_id", config.padding_id);
+  config.position_offset = config.padding_id + 1;
+  if (config.max_position_embeddings <= config.position_offset)
+    throw InvalidInput(fields.place("max_position_embeddings"),
+                       fmt::format("must be more than pad_token_id + 1 ({})", config.position_offset),
+                       std::to_string(config.max_position_embeddings));
+  config.max_position_embeddings -= config.position_offset;
+}
+
+/// Gemma's, and what transformers takes for its first version whatever hidden_act says.
+Activation decoder_activation(const ConfigFields& fields, const TransformerConfig& config) {
+  if (config.family == Family::gemma && fields.text("hidden_activation").empty()) return config.activation;
+  const bool is_gemma = config.norm_adds_one;
+  return activation_named(fields, is_gemma ? "hidden_activation" : "hidden_act",
+                          is_gemma ? "gelu_pytorch_tanh" : "silu");
+}
+
+bool has_head_size_of_its_own(Family family) {
+  return family == Family::qwen3 || family == Family::gemma || family == Family::gemma2 ||
+         family == Family::gemma3_text;
+}
+
+void read_heads(const ConfigFields& fields, TransformerConfig& config) {
+  config.num_key_value_heads = fields.positive("num_key_value_heads", config.num_attention_heads);
+  if (config.num_attention_heads % config.num_key_value_heads != 0)
+    throw InvalidInput(fields.place("num_key_value_heads"),
+                       fmt::format("must divide num_attention_heads ({})", config.num_attention_heads),
+                       std::to_string(config.num_key_value_heads));
+  const std::int64_t default_size = config.family == Family::qwen3 ? 128 : 256;
+  if (has_head_size_of_its_own(config.family)) {
+    config.head_size = fields.positive("head_dim", default_size);
+  } else if (config.family == Family::qwen2 || config.family == Family::olmo2) {
+    require_heads_that_divide(fields, "num_attention_heads", config);
+  } else {
+    config.head_size = fields.positive("head_dim", 0);
+    if (config.head_size == 0) require_heads_that_divide(fields, "num_attention_heads", config);
+  }
+  if (config.size_of_head() % 2 != 0)
+    throw InvalidInput(fields.place("head_dim"), "must be even: rotary positions turn pairs of values",
+                       std::to_string(config.size_of_head()));
+}
+
+}  // namespace
+
+void read_bert(const ConfigFields& fields, TransformerConfig& config) {
+  read_sizes(fields, config);
+  require_heads_that_divide(fields, "num_attention_heads", config);
+  config.vocab_size = fields.positive("vocab_size");
+  read_positions(fields, config);
+  config.type_vocab_size = fields.positive("type_vocab_size");
+  config.layer_norm_eps = fields.number("layer_norm_eps", config.layer_norm_eps);
+  config.activation = activation_named(fields, "hidden_act", "gelu");
+  if (config.family != Family::electra) return;
+  const std::int64_t size = fields.positive("embedding_size", 128);
+  config.embedding_size = size == config.hidden_size ? 0 : size;
+}
+
+void read_distilbert(const ConfigFields& fields, TransformerConfig& config) {
+  config.hidden_size = fields.positive("dim");
+  config.num_hidden_layers = fields.positive("n_layers");
+  config.num_attention_heads = fields.positive("n_heads");
+  config.intermediate_size = fields.positive("hidden_dim");
+  require_heads_that_divide(fields, "n_heads", config);
+  config.vocab_size = fields.positive("vocab_size");
+  read_positions(fields, config);
+  config.activation = activation_named(fields, "activation", "gelu");
+}
+
+void read_modernbert(const ConfigFields& fields, TransformerConfig& config) {
+  read_sizes(fields, config);
+  require_heads_that_divide(fields, "num_attention_heads", config);
+  config.vocab_size = fields.positive("vocab_size");
+  config.max_position_embeddings = fields.positive("max_position_embeddings", 8192);
+  config.padding_id = fields.whole("pad_token_id", 50283);
+  config.layer_norm_eps = fields.number("norm_eps", config.layer_norm_eps);
+  config.norm_has_bias = fields.flag("norm_bias", false);
+  config.has_qkv_bias = config.has_attention_output_bias = fields.flag("attention_bias", false);
+  config.has_mlp_bias = fields.flag("mlp_bias", false);
+  config.has_dense_bias = fields.flag("classifier_bias", false);
+  config.activation = activation_named(fields, "hidden_activation", "gelu");
+  read_rotary_patterns(fields, 160'000, config);
+}
+
+void read_vit(const ConfigFields& fields, TransformerConfig& config) {
+  read_sizes(fields, config);
+  require_heads_that_divide(fields, "num_attention_heads", config);
+  config.image_size = fields.positive("image_size", 224);
+  config.patch_size = fields.positive("patch_size", 16);
+  config.num_channels = 3;
+  config.has_qkv_bias = fields.flag("qkv_bias", true);
+  config.layer_norm_eps = fields.number("layer_norm_eps", 1e-12);
+  config.activation = activation_named(fields, "hidden_act", "gelu");
+  if (config.image_size % config.patch_size != 0 || config.image_size > 8192)
+    throw InvalidInput(fields.place("image_size"),
+                       fmt::format("must be a multiple of patch_size ({}), at most 8192", config.patch_size),
+                       std::to_string(config.image_size));
+}
+
+void read_gpt2(const ConfigFields& fields, TransformerConfig& config) {
+  config.hidden_size = fields.positive("n_embd");
+  config.num_hidden_layers = fields.positive("n_layer");
+  config.num_attention_heads = fields.positive("n_head");
+  require_heads_that_divide(fields, "n_head", config);
+  config.intermediate_size = fields.positive("n_inner", 4 * config.hidden_size);
+  config.vocab_size = fields.positive("vocab_size");
+  config.max_position_embeddings = fields.positive("n_positions", 1024);
+  config.layer_norm_eps = fields.number("layer_norm_epsilon", 1e-5);
+  config.activation = activation_named(fields, "activation_function", "gelu_new");
+  config.ties_embeddings = fields.flag("tie_word_embeddings", true);
+}
+
+void read_decoder(const ConfigFields& fields, TransformerConfig& config) {
+  read_sizes(fields, config);
+  read_heads(fields, config);
+  config.vocab_size = fields.positive("vocab_size");
+  config.max_position_embeddings = fields.positive("max_position_embeddings", 2048);
+  config.padding_id = fields.whole("pad_token_id", 0);
+  config.layer_norm_eps = fields.number("rms_norm_eps", config.layer_norm_eps);
+  config.ties_embeddings = fields.flag("tie_word_embeddings", config.ties_embeddings);
+  config.activation = decoder_activation(fields, config);
+  if (config.family != Family::qwen2)
+    config.has_qkv_bias = config.has_attention_output_bias = fields.flag("attention_bias", false);
+  config.has_mlp_bias = config.family == Family::llama && fields.flag("mlp_bias", false);
+  if (config.norm_adds_one) config.embedding_factor = std::sqrt(static_cast<double>(config.hidden_size));
+  if (config.family == Family::gemma2 || config.family == Family::gemma3_text) {
+    config.attention_scale = 1 / std::sqrt(fields.number("query_pre_attn_scalar", 256));
+    config.attention_soft_cap = fields.number("attn_logit_softcapping", 0);
+    config.logits_soft_cap = fields.number("final_logit_softcapping", 0);
+  }
+  read_rotary_patterns(fields, config.family == Family::gemma3_text ? 1'000'000 : 10'000, config);
+}
+
+}  // namespace frostpipe

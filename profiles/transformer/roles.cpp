@@ -1,0 +1,110 @@
+#include <utility>
+
+#include "profiles/transformer/families.h"
+#include "profiles/transformer/parameters.h"
+
+namespace frostpipe {
+namespace {
+
+/// Whether query, key and value are one matrix: as many heads of each, and none of them normed by itself.
+bool is_stacked(const TransformerConfig& c) {
+  return c.key_value_heads() == c.num_attention_heads && c.query_key_norm == QueryKeyNorm::none;
+}
+
+/// Roles in their order; those that a config lacks are left out.
+class Roles {
+ public:
+  Roles& add(Role role, bool there = true) {
+    if (there) roles_.push_back(role);
+    return *this;
+  }
+  Roles& add_norm(const TransformerConfig& c, Role scale, Role bias, bool there = true) {
+    return add(scale, there).add(bias, there && c.norm_has_bias);
+  }
+  std::vector<Role> get() { return std::move(roles_); }
+
+ private:
+  std::vector<Role> roles_;
+};
+
+std::vector<Role> embedding_roles(const TransformerConfig& c) {
+  Roles roles;
+  if (c.reads_pictures)
+    return roles.add(Role::patches).add(Role::positions).add(Role::class_token).add(Role::patches_bias).get();
+  return roles.add(Role::words)
+      .add(Role::positions, c.has_position_table)
+      .add(Role::types, c.type_vocab_size > 0)
+      .add(Role::projection, c.embedding_size > 0)
+      .add(Role::projection_bias, c.embedding_size > 0)
+      .add_norm(c, Role::norm, Role::norm_bias, c.has_embedding_norm)
+      .get();
+}
+
+void add_norms_of_half(const TransformerConfig& c, bool has_norm, Roles& roles) {
+  roles.add_norm(c, Role::norm, Role::norm_bias, has_norm && c.norm_place != NormPlace::after)
+      .add_norm(c, Role::output_norm, Role::output_norm_bias,
+                c.norm_place == NormPlace::after || c.norm_place == NormPlace::before_and_after);
+}
+
+std::vector<Role> attention_roles(const TransformerConfig& c, int block) {
+  const bool is_one = is_stacked(c), bias_is_last = c.family == Family::vit;  // as in checkpoints
+  Roles roles;
+  roles.add(Role::query_key_value, is_one)
+      .add(Role::query, !is_one)
+      .add(Role::key_value, !is_one)
+      .add(Role::output)
+      .add(Role::query_key_value_bias, is_one && c.has_qkv_bias && !bias_is_last)
+      .add(Role::query_bias, !is_one && c.has_qkv_bias)
+      .add(Role::key_value_bias, !is_one && c.has_qkv_bias)
+      .add(Role::output_bias, c.has_attention_output_bias)
+      .add(Role::query_norm, c.query_key_norm != QueryKeyNorm::none)
+      .add(Role::key_norm, c.query_key_norm != QueryKeyNorm::none);
+  add_norms_of_half(c, block > 0 || !c.first_block_has_no_norm, roles);
+  return roles.add(Role::query_key_value_bias, bias_is_last && c.has_qkv_bias).get();
+}
+
+std::vector<Role> mlp_roles(const TransformerConfig& c) {
+  Roles roles;
+  roles.add(Role::up).add(Role::output).add(Role::up_bias, c.has_mlp_bias).add(Role::output_bias, c.has_mlp_bias);
+  add_norms_of_half(c, true, roles);
+  return roles.get();
+}
+
+std::vector<Role> head_roles(const TransformerConfig& c) {
+  const HeadNames& head = head_of(c);
+  const bool bias_is_last = c.has_final_norm && !c.reads_pictures;  // as in checkpoints
+  return Roles()
+      .add(Role::dense, head.dense)
+      .add(Role::classes)
+      .add(Role::dense_bias, head.dense && c.has_dense_bias)
+      .add_norm(c, Role::dense_norm, Role::dense_norm_bias, head.dense_norm)
+      .add(Role::classes_bias, head.classes_has_bias && !bias_is_last)
+      .add_norm(c, Role::norm, Role::norm_bias, c.has_final_norm)
+      .add(Role::classes_bias, head.classes_has_bias && bias_is_last)
+      .get();
+}
+
+}  // namespace
+
+LayerKind kind_of_layer(const TransformerConfig& config, int layer) {
+  if (layer == 0) return LayerKind::embedding;
+  if (layer > 2 * config.num_hidden_layers) return LayerKind::head;
+  return layer % 2 == 1 ? LayerKind::attention : LayerKind::mlp;
+}
+
+int block_of_layer(int layer) { return (layer - 1) / 2; }
+
+std::vector<Role> roles_of(const TransformerConfig& config, int layer) {
+  switch (kind_of_layer(config, layer)) {
+    case LayerKind::embedding:
+      return embedding_roles(config);
+    case LayerKind::attention:
+      return attention_roles(config, block_of_layer(layer));
+    case LayerKind::mlp:
+      return mlp_roles(config);
+    default:
+      return head_roles(config);
+  }
+}
+
+}  // namespace frostpipe

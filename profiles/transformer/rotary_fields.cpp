@@ -1,0 +1,186 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+#include "profiles/error.h"
+#include "profiles/transformer/read_family.h"
+
+// Rotary positions as transformers 5 writes them (rope_parameters, by kind of layer where there are two) and as
+// transformers 4 did (rope_theta and rope_scaling; for Gemma 3 and ModernBERT fields of their own).
+
+namespace frostpipe {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Kind = RotaryScaling::Kind;
+
+double given_number(const Json& object, const char* key, double otherwise, const std::string& place) {
+  const auto found = object.find(key);
+  if (found == object.end() || found->is_null()) return otherwise;
+  if (!found->is_number() || !(found->get<double>() > 0))
+    throw InvalidInput(place + "." + key, "must be a number > 0", found->dump());
+  return found->get<double>();
+}
+
+std::string kind_name(const Json& object) {
+  for (const char* key : {"rope_type", "type"})
+    if (const auto found = object.find(key); found != object.end() && found->is_string())
+      return found->get<std::string>();
+  return "default";
+}
+
+Kind kind_named(const std::string& name, const std::string& place) {
+  static constexpr std::pair<const char*, Kind> kKinds[] = {{"default", Kind::none},
+                                                            {"linear", Kind::linear},
+                                                            {"dynamic", Kind::dynamic},
+                                                            {"llama3", Kind::llama3},
+                                                            {"yarn", Kind::yarn}};
+  for (const auto& [known, kind] : kKinds)
+    if (name == known) return kind;
+  throw InvalidInput(place + ".rope_type",
+                     "must be default, linear, dynamic, llama3 or yarn: no other is computed here", name);
+}
+
+/// The magnitude that yarn gives queries and keys.
+double yarn_attention_factor(const Json& object, double factor, const std::string& place) {
+  const auto magnitude = [&](double by) { return factor <= 1 ? 1.0 : 0.1 * by * std::log(factor) + 1.0; };
+  const double given = given_number(object, "attention_factor", 0, place);
+  if (given > 0) return given;
+  const double scale = given_number(object, "mscale", 0, place),
+               scale_all = given_number(object, "mscale_all_dim", 0, place);
+  return scale > 0 && scale_all > 0 ? magnitude(scale) / magnitude(scale_all) : magnitude(1);
+}
+
+RotaryScaling scaling_from(const Json& object, std::int64_t positions, const std::string& place) {
+  RotaryScaling scaling{.kind = kind_named(kind_name(object), place)};
+  if (scaling.kind == Kind::none) return scaling;
+  scaling.factor = given_number(object, "factor", 0, place);
+  if (scaling.factor == 0) throw InvalidInput(place + ".factor", "must be given", "missing");
+  scaling.original_positions = static_cast<std::int64_t>(
+      given_number(object, "original_max_position_embeddings", static_cast<double>(positions), place));
+  if (scaling.kind == Kind::llama3) {
+    scaling.low_frequency_factor = given_number(object, "low_freq_factor", 1, place);
+    scaling.high_frequency_factor = given_number(object, "high_freq_factor", 4, place);
+    if (scaling.high_frequency_factor <= scaling.low_frequency_factor)
+      throw InvalidInput(place + ".high_freq_factor",
+                         fmt::format("must be more than low_freq_factor ({})", scaling.low_frequency_factor),
+                         fmt::format("{}", scaling.high_frequency_factor));
+  }
+  if (scaling.kind == Kind::yarn) {
+    scaling.beta_fast = given_number(object, "beta_fast", 32, place);
+    scaling.beta_slow = given_number(object, "beta_slow", 1, place);
+    scaling.attention_factor = yarn_attention_factor(object, scaling.factor, place);
+    scaling.truncates = object.value("truncate", Json(true)) != Json(false);
+  }
+  return scaling;
+}
+
+class RotaryReader {
+ public:
+  RotaryReader(const ConfigFields& fields, double default_theta, TransformerConfig& config)
+      : fields_(fields), default_theta_(default_theta), config_(config) {}
+
+  void read() {
+    read_patterns();
+    const Json parameters = fields_.json().value("rope_parameters", Json());
+    if (parameters.is_object() && (parameters.contains("full_attention") || parameters.contains("sliding_attention"))) {
+      const auto of = [&](const char* kind) {
+        const auto found = parameters.find(kind);
+        return rotary(found == parameters.end() ? Json::object() : *found, place("rope_parameters.") + kind);
+      };
+      config_.rotaries = {of("full_attention"), of("sliding_attention")};
+    } else if (parameters.is_object()) {
+      config_.rotaries = {rotary(parameters, place("rope_parameters"))};
+    } else {
+      read_before_version_5();
+    }
+    const bool has_two = config_.rotaries.size() > 1;
+    for (AttentionPattern& pattern : config_.patterns) pattern.rotary = has_two && pattern.window > 0 ? 1 : 0;
+  }
+
+ private:
+  std::string place(const char* key) const { return fields_.place(key); }
+
+  Rotary rotary(const Json& object, const std::string& at) const {
+    if (object.contains("partial_rotary_factor") && object["partial_rotary_factor"] != Json(1.0))
+      throw InvalidInput(at + ".partial_rotary_factor", "must be 1: rotary positions turn whole heads here",
+                         object["partial_rotary_factor"].dump());
+    return {.theta = given_number(object, "rope_theta", default_theta_, at),
+            .scaling = scaling_from(object, config_.max_position_embeddings, at)};
+  }
+
+  void read_before_version_5() {
+    const Json scaling = fields_.json().value("rope_scaling", Json());
+    Json object = scaling.is_object() ? scaling : Json::object();
+    const bool is_modernbert = config_.family == Family::modernbert;
+    object["rope_theta"] = fields_.number(is_modernbert ? "global_rope_theta" : "rope_theta", default_theta_);
+    config_.rotaries = {rotary(object, place("rope_scaling"))};
+    if (is_modernbert || config_.family == Family::gemma3_text) {
+      const char* const key = is_modernbert ? "local_rope_theta" : "rope_local_base_freq";
+      config_.rotaries.push_back(rotary({{"rope_theta", fields_.number(key, 10'000)}}, place(key)));
+    }
+  }
+
+  /// Places less than which a token sees, in blocks that do not see everything.
+  std::int64_t window() const {
+    // transformers lets a token of ModernBERT see half of local_attention on each side.
+    if (config_.family == Family::modernbert) return fields_.positive("local_attention", 128) / 2 + 1;
+    const std::int64_t otherwise = config_.family == Family::mistral || config_.norm_adds_one ? 4096 : 0;
+    if (const auto found = fields_.json().find("sliding_window"); found != fields_.json().end() && found->is_null())
+      return 0;
+    return fields_.positive("sliding_window", otherwise);
+  }
+
+  bool slides(std::int64_t block) const {
+    switch (config_.family) {
+      case Family::mistral:
+        return true;
+      case Family::qwen2:
+      case Family::qwen3:
+        return fields_.flag("use_sliding_window", false) && block >= fields_.whole("max_window_layers", 28);
+      case Family::gemma2:
+        return block % 2 == 0;
+      case Family::gemma3_text:
+        return (block + 1) % fields_.positive("sliding_window_pattern", 6) != 0;
+      case Family::modernbert:
+        return block % fields_.positive("global_attn_every_n_layers", 3) != 0;
+      default:
+        return false;
+    }
+  }
+
+  void read_patterns() {
+    const auto given = fields_.json().find("layer_types");
+    const bool is_given = given != fields_.json().end() && given->is_array();
+    if (is_given && static_cast<std::int64_t>(given->size()) != config_.num_hidden_layers)
+      throw InvalidInput(place("layer_types"),
+                         fmt::format("must name a kind for each of {} layers", config_.num_hidden_layers),
+                         std::to_string(given->size()));
+    for (std::int64_t block = 0; block < config_.num_hidden_layers; ++block) {
+      bool is_sliding = slides(block);
+      if (is_given) {
+        const Json& kind = (*given)[block];
+        if (kind != "full_attention" && kind != "sliding_attention")
+          throw InvalidInput(place("layer_types"), "must be full_attention or sliding_attention", kind.dump());
+        is_sliding = kind == "sliding_attention";
+      }
+      config_.patterns.push_back({.window = is_sliding ? window() : 0});
+    }
+  }
+
+  const ConfigFields& fields_;
+  double default_theta_;
+  TransformerConfig& config_;
+};
+
+}  // namespace
+
+void read_rotary_patterns(const ConfigFields& fields, double default_theta, TransformerConfig& config) {
+  RotaryReader(fields, default_theta, config).read();
+}
+
+}  // namespace frostpipe
