@@ -29,10 +29,10 @@ ModelTypes operator+(ModelTypes one, const ModelTypes& other) {
 }
 
 const ModelTypes kGemmas{"gemma", "gemma2", "gemma3_text"},
-    kDecoders = ModelTypes{"gpt2", "llama", "mistral", "qwen2", "qwen3", "olmo2"} + kGemmas,
+    kDecoders = ModelTypes{"gpt2", "llama", "mistral", "qwen2", "qwen3", "olmo2", "phi3"} + kGemmas,
     kBerts{"bert", "roberta", "xlm-roberta", "camembert", "electra"},
-    kEncoders = kBerts + ModelTypes{"distilbert", "modernbert"}, kNets{"resnet", "mobilenet_v1", "mobilenet_v2"},
-    kAll = kEncoders + kDecoders + ModelTypes{"vit"} + kNets;
+    kEncoders = kBerts + ModelTypes{"distilbert", "modernbert"}, kPictures{"vit", "deit", "dinov2"},
+    kNets{"resnet", "mobilenet_v1", "mobilenet_v2"}, kAll = kEncoders + kDecoders + kPictures + kNets;
 
 const ComputedField kComputedFields[] = {
     {{"resnet"}, "hidden_act", "\"relu\"", false},
@@ -43,7 +43,7 @@ const ComputedField kComputedFields[] = {
     {{"gpt2"}, "scale_attn_by_inverse_layer_idx", "false", false},
     {{"modernbert"}, "classifier_pooling", "\"cls\"", false},
     {kGemmas, "use_bidirectional_attention", "false", false},
-    {{"vit", "resnet", "mobilenet_v1", "mobilenet_v2"}, "num_channels", "3", false},
+    {kPictures + kNets, "num_channels", "3", false},
     {{"mobilenet_v2"}, "output_stride", "32", false},
     {kBerts + ModelTypes{"vit", "gpt2", "distilbert"}, "pruned_heads", "{}", true},
     {kAll, "per_layer_config", "{}", true},

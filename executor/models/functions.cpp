@@ -225,7 +225,8 @@ NeededTokens::NeededTokens(const TransformerConfig& config, int layer, const Mic
 }
 
 bool makes_one_token(const TransformerConfig& config, int layer) {
-  return config.tells_class() && layer >= 2 * config.num_hidden_layers - 1 && layer <= 2 * config.num_hidden_layers;
+  return config.tells_class_from_one_token() && layer >= 2 * config.num_hidden_layers - 1 &&
+         layer <= 2 * config.num_hidden_layers;
 }
 
 at::Tensor positions(const MicroBatch& batch, const RankRows& rows, const at::Device& device) {

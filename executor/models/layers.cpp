@@ -30,26 +30,27 @@ struct LayerCall {
   }
 };
 
-/// The class token and the patches of the own tokens, each in its place; `patches`: of all samples. [own tokens,
+/// The class tokens and the patches of the own tokens, each in its place; `patches`: of all samples. [own tokens,
 /// hidden]
 at::Tensor own_patches(const LayerCall& call, const at::Tensor& patches, const at::Tensor& places,
                        const RankRows& rows) {
-  const std::int64_t num_patches = call.config.num_patches();
-  const at::Tensor class_token = call.parameters[Role::class_token].value.to(patches.scalar_type());
+  const std::int64_t num_patches = call.config.num_patches(), num_class_tokens = call.config.num_class_tokens;
+  const at::Tensor class_tokens = call.parameters[Role::class_token].value.to(patches.scalar_type());
   const std::vector<std::int64_t> place(places.data_ptr<std::int64_t>(),
                                         places.data_ptr<std::int64_t>() + places.numel());
-  std::vector<std::int64_t> from, own;  // rows of the class token and the own patches; these among all patches
+  std::vector<std::int64_t> from, own;  // rows of class tokens and the own patches; these among all patches
   for (std::size_t i = 0; i < place.size(); ++i) {
-    const std::int64_t sample = (rows.begin() + static_cast<std::int64_t>(i)) / (num_patches + 1);
-    if (place[i] > 0) own.push_back(sample * num_patches + place[i] - 1);
-    from.push_back(place[i] > 0 ? static_cast<std::int64_t>(own.size()) : 0);
+    const std::int64_t sample = (rows.begin() + static_cast<std::int64_t>(i)) / (num_patches + num_class_tokens);
+    if (place[i] >= num_class_tokens) own.push_back(sample * num_patches + place[i] - num_class_tokens);
+    from.push_back(place[i] >= num_class_tokens ? num_class_tokens - 1 + static_cast<std::int64_t>(own.size())
+                                                : place[i]);
   }
   const auto on_device = [&](const std::vector<std::int64_t>& list) {
     return to_device(at::tensor(list, at::kLong), patches.device());
   };
   const at::Tensor projected = project(patches.flatten(0, 1).index_select(0, on_device(own)),
                                        call.parameters[Role::patches], call.parameters[Role::patches_bias]);
-  return at::cat({class_token, projected}).index_select(0, on_device(from));
+  return at::cat({class_tokens, projected}).index_select(0, on_device(from));
 }
 
 at::Tensor embed_pictures(const LayerCall& call) {
@@ -69,10 +70,10 @@ at::Tensor embed_pictures(const LayerCall& call) {
         own_patches(call, patches, places, rows) + look_up(p[Role::positions], to_device(places, patches.device()));
     return call.dropped(tokens.to(batch.type), rows);
   }
-  const at::Tensor tokens =
-      at::cat({p[Role::class_token].value.to(patches.scalar_type()).expand({samples, 1, c.hidden_size}),
-               project(patches, p[Role::patches], p[Role::patches_bias])},
-              1);
+  const at::Tensor tokens = at::cat(
+      {p[Role::class_token].value.to(patches.scalar_type()).expand({samples, c.num_class_tokens, c.hidden_size}),
+       project(patches, p[Role::patches], p[Role::patches_bias])},
+      1);
   return call.dropped((tokens + p[Role::positions].value).flatten(0, 1).to(batch.type), rows);
 }
 
@@ -100,6 +101,8 @@ at::Tensor embed_texts(const LayerCall& call) {
 
 /// What a half of a block was given, and what it adds, of the needed tokens -> [own tokens, hidden]
 at::Tensor joined_half(const LayerCall& call, const NeededTokens& needed, const at::Tensor& given, at::Tensor added) {
+  if (call.parameters.has(Role::layer_scale))
+    added = added * call.parameters[Role::layer_scale].value.to(added.scalar_type());
   added = call.dropped(call.normed(added, Role::output_norm, Role::output_norm_bias), needed.rows());
   const at::Tensor sum = given + added;
   return needed.spread(call.config.norm_place == NormPlace::after_sum ? call.normed(sum) : sum);
@@ -132,6 +135,19 @@ at::Tensor mlp(const LayerCall& call, const at::Tensor& x) {
   return joined_half(call, needed, from, project_rows(inner, p[Role::output], p[Role::output_bias], rows));
 }
 
+/// From the class token beside the mean of the patches. [own tokens, hidden] -> [samples, labels]
+at::Tensor classes_of_pictures(const LayerCall& call, const at::Tensor& x) {
+  const TransformerConfig& c = call.config;
+  const RankRows rows = rows_of(call.batch, call.ranks);
+  const at::Tensor normed = call.normed(x), all = rows.are_split() ? shared_rows(rows, normed) : normed,
+                   pictures = all.view({call.batch.size(), image_tokens(c), c.hidden_size});
+  const at::Tensor pooled =
+      at::cat({pictures.select(1, 0), pictures.narrow(1, c.num_class_tokens, c.num_patches()).mean(1)}, 1);
+  const RankRows samples = ClassTokens(c, call.batch, x.device(), call.ranks).rows();
+  return all_of(samples, project(samples.are_split() ? samples.own(pooled) : pooled, call.parameters[Role::classes],
+                                 call.parameters[Role::classes_bias]));
+}
+
 at::Tensor head(const LayerCall& call, const at::Tensor& x) {
   const TransformerConfig& c = call.config;
   const LayerParameters& p = call.parameters;
@@ -151,6 +167,7 @@ at::Tensor head(const LayerCall& call, const at::Tensor& x) {
     }
     return all_of(rows, project(said, p[Role::classes], p[Role::classes_bias]));
   };
+  if (c.pools_patches) return classes_of_pictures(call, x);
   if (!c.tells_class()) return said(x, rows_of(call.batch, call.ranks));
   const ClassTokens tokens(c, call.batch, x.device(), call.ranks);
   return said(tokens.of(x), tokens.rows());

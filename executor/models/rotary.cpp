@@ -38,10 +38,10 @@ at::Tensor llama3_frequencies(const at::Tensor& frequencies, const RotaryScaling
 }
 
 /// Peng et al. 2023: a ramp over the pairs, by how often they turn within the first training's positions.
-at::Tensor yarn_frequencies(const at::Tensor& frequencies, const Rotary& rotary, std::int64_t head_size) {
+at::Tensor yarn_frequencies(const at::Tensor& frequencies, const Rotary& rotary, std::int64_t size) {
   const RotaryScaling& scaling = rotary.scaling;
   const auto pair_that_turns = [&](double times) {
-    return static_cast<double>(head_size) *
+    return static_cast<double>(size) *
            std::log(static_cast<double>(scaling.original_positions) / (times * 2 * std::numbers::pi)) /
            (2 * std::log(rotary.theta));
   };
@@ -51,9 +51,9 @@ at::Tensor yarn_frequencies(const at::Tensor& frequencies, const Rotary& rotary,
     high = std::ceil(high);
   }
   low = std::max(low, 0.0);
-  high = std::min(high, static_cast<double>(head_size - 1));
+  high = std::min(high, static_cast<double>(size - 1));
   if (low == high) high += 0.001;
-  const at::Tensor pair = at::arange(head_size / 2, frequencies.options());
+  const at::Tensor pair = at::arange(size / 2, frequencies.options());
   const at::Tensor kept = 1 - ((pair - low) / (high - low)).clamp(0, 1);
   return frequencies / scaling.factor * (1 - kept) + frequencies * kept;
 }
@@ -70,7 +70,8 @@ struct Table {
 Table table_of(const Rotary& rotary, std::int64_t head_size, std::int64_t places, const at::Device& device,
                at::ScalarType type) {
   const at::NoGradGuard no_grad;
-  const Frequencies frequencies = frequencies_of(rotary, head_size, type == at::kDouble ? at::kDouble : at::kFloat);
+  const Frequencies frequencies =
+      frequencies_of(rotary, rotary.size(head_size), type == at::kDouble ? at::kDouble : at::kFloat);
   const at::Tensor angles =
       at::arange(places, frequencies.values.options()).unsqueeze(1) * frequencies.values.unsqueeze(0);
   const auto kept = [&](const at::Tensor& values) { return to_device((values * frequencies.factor).to(type), device); };
@@ -138,9 +139,9 @@ struct Turned : Function<Turned> {
 
 }  // namespace
 
-Frequencies frequencies_of(const Rotary& rotary, std::int64_t head_size, at::ScalarType type) {
+Frequencies frequencies_of(const Rotary& rotary, std::int64_t size, at::ScalarType type) {
   using Kind = RotaryScaling::Kind;
-  const at::Tensor exponents = at::arange(0, head_size, 2, type) / static_cast<double>(head_size);
+  const at::Tensor exponents = at::arange(0, size, 2, type) / static_cast<double>(size);
   const at::Tensor frequencies = 1.0 / at::pow(at::full({}, rotary.theta, at::TensorOptions().dtype(type)), exponents);
   switch (rotary.scaling.kind) {
     case Kind::linear:
@@ -148,7 +149,7 @@ Frequencies frequencies_of(const Rotary& rotary, std::int64_t head_size, at::Sca
     case Kind::llama3:
       return {llama3_frequencies(frequencies, rotary.scaling)};
     case Kind::yarn:
-      return {yarn_frequencies(frequencies, rotary, head_size), rotary.scaling.attention_factor};
+      return {yarn_frequencies(frequencies, rotary, size), rotary.scaling.attention_factor};
     default:  // dynamic: samples are never longer than the positions from which on it changes anything
       return {frequencies};
   }

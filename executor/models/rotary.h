@@ -4,7 +4,8 @@
 #include "profiles/transformer/transformer_config.h"
 
 // Rotary positions (Su et al. 2021) as Hugging Face has them: value i of a head's first half and value i of its second
-// half are a pair, which turns by position x frequency i.
+// half are a pair, which turns by position x frequency i. Where only a part of a head turns, the halves are of that
+// part.
 
 namespace frostpipe {
 
@@ -22,11 +23,11 @@ Turns turns_of(const Rotary& rotary, std::int64_t head_size, const at::Tensor& p
 /// backward but the turns. [rows, heads x size, and what follows]
 at::Tensor turned(const at::Tensor& x, const Turns& turns, std::int64_t head_size, std::int64_t num_heads);
 
-/// Frequencies of the pairs, and by how much scaling multiplies cosine and sine. [head size / 2]
+/// Frequencies of the pairs of `size` values, and by how much scaling multiplies cosine and sine. [size / 2]
 struct Frequencies {
   at::Tensor values;
   double factor = 1;
 };
-Frequencies frequencies_of(const Rotary& rotary, std::int64_t head_size, at::ScalarType type);
+Frequencies frequencies_of(const Rotary& rotary, std::int64_t size, at::ScalarType type);
 
 }  // namespace frostpipe

@@ -138,6 +138,23 @@ constexpr ModuleNames kVitNames{.positions = "embeddings.position_embeddings",
                                 .mlp_norm = "layernorm_after",
                                 .final_norm = "layernorm"};
 
+constexpr ModuleNames kDinov2Names{.positions = "embeddings.position_embeddings",
+                                   .projection = "embeddings.patch_embeddings.projection",
+                                   .block = "encoder.layer.",
+                                   .query = "attention.attention.query",
+                                   .key = "attention.attention.key",
+                                   .value = "attention.attention.value",
+                                   .attention_output = "attention.output.dense",
+                                   .attention_norm = "norm1",
+                                   .attention_layer_scale = "layer_scale1.lambda1",
+                                   .up = "mlp.fc1",
+                                   .down = "mlp.fc2",
+                                   .gated_up = "mlp.weights_in",
+                                   .gated_down = "mlp.weights_out",
+                                   .mlp_norm = "norm2",
+                                   .mlp_layer_scale = "layer_scale2.lambda1",
+                                   .final_norm = "layernorm"};
+
 constexpr ModuleNames kGpt2Names{.words = "wte",
                                  .positions = "wpe",
                                  .block = "h.",
@@ -166,6 +183,16 @@ constexpr ModuleNames kLlamaNames{.words = "embed_tokens",
                                   .mlp_norm = "post_attention_layernorm",
                                   .mlp_output_norm = "post_feedforward_layernorm",
                                   .final_norm = "norm"};
+
+constexpr ModuleNames kPhi3Names{.words = "embed_tokens",
+                                 .block = "layers.",
+                                 .query_key_value = "self_attn.qkv_proj",
+                                 .attention_output = "self_attn.o_proj",
+                                 .attention_norm = "input_layernorm",
+                                 .up = "mlp.gate_up_proj",
+                                 .down = "mlp.down_proj",
+                                 .mlp_norm = "post_attention_layernorm",
+                                 .final_norm = "norm"};
 
 constexpr ModuleNames with_mlp_norm(ModuleNames names, const char* mlp_norm) {
   names.mlp_norm = mlp_norm;
@@ -199,6 +226,20 @@ TransformerConfig vit() {
           .norm_place = NormPlace::before,
           .has_embedding_norm = false,
           .has_final_norm = true};
+}
+
+TransformerConfig deit() {
+  TransformerConfig config = vit();
+  config.num_class_tokens = 2;
+  return config;
+}
+
+TransformerConfig dinov2() {
+  TransformerConfig config = vit();
+  config.layer_norm_eps = 1e-6;
+  config.pools_patches = true;
+  config.scales_layers = true;
+  return config;
 }
 
 TransformerConfig gpt2() {
@@ -291,6 +332,9 @@ const FamilyRow kFamilies[] = {
     {Family::gemma2, "gemma2", "Gemma2", "model.", kGemma2Names, std::span(kDecoderHeads, 2), gemma2, read_decoder},
     {Family::gemma3_text, "gemma3_text", "Gemma3", "model.", kGemma2Names, kGemma3Heads, gemma3, read_decoder},
     {Family::olmo2, "olmo2", "Olmo2", "model.", kLlamaNames, std::span(kDecoderHeads, 2), olmo2, read_decoder},
+    {Family::phi3, "phi3", "Phi3", "model.", kPhi3Names, std::span(kDecoderHeads, 2), llama, read_decoder},
+    {Family::deit, "deit", "DeiT", "deit.", kVitNames, kVitHeads, deit, read_vit},
+    {Family::dinov2, "dinov2", "Dinov2", "dinov2.", kDinov2Names, kVitHeads, dinov2, read_vit},
 };
 
 }  // namespace

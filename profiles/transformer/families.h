@@ -29,11 +29,14 @@ struct ModuleNames {
   const char *query_norm = nullptr, *key_norm = nullptr;
   const char* attention_norm = nullptr;
   const char* attention_output_norm = nullptr;
+  const char* attention_layer_scale = nullptr;  // the tensor itself
   const char* gate = nullptr;
   const char* up = nullptr;  // where a file has gate and up in one tensor: that, without a gate
   const char* down = nullptr;
+  const char *gated_up = nullptr, *gated_down = nullptr;  // these two where the MLP has a gate, if they differ
   const char* mlp_norm = nullptr;
   const char* mlp_output_norm = nullptr;
+  const char* mlp_layer_scale = nullptr;
   // head
   const char* final_norm = nullptr;
   bool matrices_are_transposed = false;  // in blocks: the file has [in, out]

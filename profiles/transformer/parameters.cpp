@@ -97,16 +97,17 @@ class SpecOfRole {
         if (!c_.reads_pictures)
           return table(in_base(names_.positions, ".weight"), c_.max_position_embeddings + c_.position_offset,
                        c_.table_size());
-        ParameterSpec positions = table(in_base(names_.positions, ""), c_.num_patches() + 1, h);
-        positions.stored_shape = {1, c_.num_patches() + 1, h};
+        ParameterSpec positions = table(in_base(names_.positions, ""), image_tokens(c_), h);
+        positions.stored_shape = {1, image_tokens(c_), h};
         return positions;
       }
       case Role::types:
         return table(in_base(names_.types, ".weight"), c_.type_vocab_size, c_.table_size());
       case Role::class_token: {
-        ParameterSpec class_token = table(prefix_ + "embeddings.cls_token", 1, h);
-        class_token.stored_shape = {1, 1, h};
-        return class_token;
+        ParameterSpec tokens = table(prefix_ + "embeddings.cls_token", c_.num_class_tokens, h);
+        if (c_.num_class_tokens > 1) tokens.names.push_back(prefix_ + "embeddings.distillation_token");
+        tokens.stored_shape = {1, 1, h};
+        return tokens;
       }
       case Role::patches: {
         ParameterSpec patches = matrix({in_base(names_.projection, ".weight")}, h, c_.num_channels * p * p);
@@ -127,6 +128,13 @@ class SpecOfRole {
 
   ParameterSpec attention(Role role) const {
     const std::int64_t h = c_.hidden_size, q = c_.query_size(), kv = c_.key_value_size(), size = c_.size_of_head();
+    /// Of a file that has query, key and value in one tensor.
+    const auto stored_in = [&](ParameterSpec spec, std::int64_t begin, std::int64_t rows) {
+      if (!names_.query_key_value) return spec;
+      spec.stored_begin = begin;
+      spec.stored_rows = rows;
+      return spec;
+    };
     const auto shared_keys = [&](ParameterSpec spec) {
       return c_.key_value_heads() > 1 ? by_rows(std::move(spec), 2, size) : spec;
     };
@@ -137,11 +145,14 @@ class SpecOfRole {
       case Role::query_key_value_bias:
         return by_rows(bias(of_block(all, ".bias"), 3 * q), 3, size);
       case Role::query:
-        return by_rows(matrix(of_block({names_.query}, ".weight"), q, h), 1, group_size(c_));
+        return by_rows(
+            stored_in(matrix(of_block({names_.query_key_value, names_.query}, ".weight"), q, h), 0, q + 2 * kv), 1,
+            group_size(c_));
       case Role::query_bias:
         return by_rows(bias(of_block({names_.query}, ".bias"), q), 1, group_size(c_));
       case Role::key_value:
-        return shared_keys(matrix(of_block({names_.key, names_.value}, ".weight"), 2 * kv, h));
+        return shared_keys(stored_in(
+            matrix(of_block({names_.query_key_value, names_.key, names_.value}, ".weight"), 2 * kv, h), q, q + 2 * kv));
       case Role::key_value_bias:
         return shared_keys(bias(of_block({names_.key, names_.value}, ".bias"), 2 * kv));
       case Role::output:
@@ -153,32 +164,37 @@ class SpecOfRole {
       case Role::key_norm:
         return scale(block_ + names_.key_norm + ".weight", c_.query_key_norm == QueryKeyNorm::whole ? kv : size);
       default:
-        return norm_of_half(role, names_.attention_norm, names_.attention_output_norm);
+        return norm_of_half(role, names_.attention_norm, names_.attention_output_norm, names_.attention_layer_scale);
     }
   }
 
   ParameterSpec mlp(Role role) const {
     const std::int64_t h = c_.hidden_size, f = c_.intermediate_size, stacked = c_.has_gate ? 2 : 1;
+    const bool is_gated = c_.has_gate && names_.gated_up;
+    const char *const up = is_gated ? names_.gated_up : names_.up, *const down =
+                                                                       is_gated ? names_.gated_down : names_.down;
     switch (role) {
       case Role::up:
-        return by_rows(in_block(matrix(of_block({names_.gate, names_.up}, ".weight"), stacked * f, h)), stacked);
+        return by_rows(in_block(matrix(of_block({names_.gate, up}, ".weight"), stacked * f, h)), stacked);
       case Role::up_bias:
-        return by_rows(bias(of_block({names_.gate, names_.up}, ".bias"), stacked * f), stacked);
+        return by_rows(bias(of_block({names_.gate, up}, ".bias"), stacked * f), stacked);
       case Role::output:
-        return by_columns(adding(matrix(of_block({names_.down}, ".weight"), h, f)));
+        return by_columns(adding(matrix(of_block({down}, ".weight"), h, f)));
       case Role::output_bias:
-        return bias(of_block({names_.down}, ".bias"), h);
+        return bias(of_block({down}, ".bias"), h);
       default:
-        return norm_of_half(role, names_.mlp_norm, names_.mlp_output_norm);
+        return norm_of_half(role, names_.mlp_norm, names_.mlp_output_norm, names_.mlp_layer_scale);
     }
   }
 
-  ParameterSpec norm_of_half(Role role, const char* norm, const char* output_norm) const {
+  ParameterSpec norm_of_half(Role role, const char* norm, const char* output_norm, const char* layer_scale) const {
     switch (role) {
       case Role::norm:
         return scale(block_ + norm + ".weight", c_.hidden_size);
       case Role::norm_bias:
         return bias({block_ + norm + ".bias"}, c_.hidden_size);
+      case Role::layer_scale:
+        return scale(block_ + layer_scale, c_.hidden_size);
       case Role::output_norm:
         return scale(block_ + output_norm + ".weight", c_.hidden_size);
       default:
@@ -199,7 +215,8 @@ class SpecOfRole {
       case Role::dense_norm_bias:
         return bias({of_head(head_.dense_norm, ".bias")}, h);
       case Role::classes: {
-        ParameterSpec classes = matrix({of_head(head_.classes, ".weight")}, num_classes(), h);
+        ParameterSpec classes =
+            matrix({of_head(head_.classes, ".weight")}, num_classes(), c_.pools_patches ? 2 * h : h);
         return c_.task == Task::causal_language_modeling ? by_rows(std::move(classes)) : classes;
       }
       case Role::classes_bias:
@@ -276,6 +293,6 @@ std::int64_t most_tensor_ranks(const TransformerConfig& config) {
   return config.query_key_norm == QueryKeyNorm::whole ? 1 : num_head_groups(config);
 }
 
-std::int64_t image_tokens(const TransformerConfig& config) { return config.num_patches() + 1; }
+std::int64_t image_tokens(const TransformerConfig& config) { return config.num_patches() + config.num_class_tokens; }
 
 }  // namespace frostpipe

@@ -37,6 +37,7 @@ enum class Role {
   output_bias,
   output_norm,
   output_norm_bias,
+  layer_scale,
   // all layers: of the embedding, of a half's input or sum, or the final one in front of the head
   norm,
   norm_bias,
@@ -65,6 +66,8 @@ struct ParameterSpec {
   std::int64_t stacked = 1;  // rows: pieces along dimension 0, each cut by itself
   std::int64_t unit = 1;     // cut at multiples of this many rows or columns
   Role role = Role::words;
+  /// Where it is some rows of one tensor of the file, as the next parameter is others: these rows, of how many.
+  std::int64_t stored_begin = 0, stored_rows = 0;  // 0 rows: a tensor of its own
   std::int64_t count() const;
 };
 

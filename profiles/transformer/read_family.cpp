@@ -24,11 +24,22 @@ Activation activation_named(const ConfigFields& fields, const char* key, const c
   throw InvalidInput(fields.place(key), fmt::format("must be one of {}", fmt::join(known, ", ")), name);
 }
 
+/// DINOv2 gives a ratio to the hidden size; with a gate two thirds of that, in multiples of 8.
+std::int64_t mlp_size(const ConfigFields& fields, const TransformerConfig& config) {
+  const auto wide = static_cast<std::int64_t>(static_cast<double>(config.hidden_size) * fields.number("mlp_ratio", 4));
+  return config.has_gate ? (static_cast<std::int64_t>(static_cast<double>(wide) * 2 / 3) + 7) / 8 * 8 : wide;
+}
+
 void read_sizes(const ConfigFields& fields, TransformerConfig& config) {
   config.hidden_size = fields.positive("hidden_size");
   config.num_hidden_layers = fields.positive("num_hidden_layers");
   config.num_attention_heads = fields.positive("num_attention_heads");
-  config.intermediate_size = fields.positive("intermediate_size");
+  if (config.family == Family::dinov2) {
+    config.has_gate = fields.flag("use_swiglu_ffn", false);
+    config.intermediate_size = mlp_size(fields, config);
+  } else {
+    config.intermediate_size = fields.positive("intermediate_size");
+  }
 }
 
 void require_heads_that_divide(const ConfigFields& fields, const char* key, const TransformerConfig& config) {
@@ -72,7 +83,7 @@ void read_heads(const ConfigFields& fields, TransformerConfig& config) {
   const std::int64_t default_size = config.family == Family::qwen3 ? 128 : 256;
   if (has_head_size_of_its_own(config.family)) {
     config.head_size = fields.positive("head_dim", default_size);
-  } else if (config.family == Family::qwen2 || config.family == Family::olmo2) {
+  } else if (config.family == Family::qwen2 || config.family == Family::olmo2 || config.family == Family::phi3) {
     require_heads_that_divide(fields, "num_attention_heads", config);
   } else {
     config.head_size = fields.positive("head_dim", 0);
@@ -131,8 +142,9 @@ void read_vit(const ConfigFields& fields, TransformerConfig& config) {
   config.patch_size = fields.positive("patch_size", 16);
   config.num_channels = 3;
   config.has_qkv_bias = fields.flag("qkv_bias", true);
-  config.layer_norm_eps = fields.number("layer_norm_eps", 1e-12);
-  config.activation = activation_named(fields, "hidden_act", "gelu");
+  config.layer_norm_eps = fields.number("layer_norm_eps", config.layer_norm_eps);
+  config.activation =
+      config.has_gate ? Activation::silu : activation_named(fields, "hidden_act", "gelu");  // SwiGLU has its own
   if (config.image_size % config.patch_size != 0 || config.image_size > 8192)
     throw InvalidInput(fields.place("image_size"),
                        fmt::format("must be a multiple of patch_size ({}), at most 8192", config.patch_size),
@@ -161,7 +173,7 @@ void read_decoder(const ConfigFields& fields, TransformerConfig& config) {
   config.layer_norm_eps = fields.number("rms_norm_eps", config.layer_norm_eps);
   config.ties_embeddings = fields.flag("tie_word_embeddings", config.ties_embeddings);
   config.activation = decoder_activation(fields, config);
-  if (config.family != Family::qwen2)
+  if (config.family != Family::qwen2 && config.family != Family::phi3)
     config.has_qkv_bias = config.has_attention_output_bias = fields.flag("attention_bias", false);
   config.has_mlp_bias = config.family == Family::llama && fields.flag("mlp_bias", false);
   if (config.norm_adds_one) config.embedding_factor = std::sqrt(static_cast<double>(config.hidden_size));

@@ -11,9 +11,10 @@ namespace frostpipe {
 void read_bert(const ConfigFields& fields, TransformerConfig& config);
 void read_distilbert(const ConfigFields& fields, TransformerConfig& config);
 void read_modernbert(const ConfigFields& fields, TransformerConfig& config);
+/// ViT, DeiT and DINOv2.
 void read_vit(const ConfigFields& fields, TransformerConfig& config);
 void read_gpt2(const ConfigFields& fields, TransformerConfig& config);
-/// Llama and those with its fields: Mistral, Qwen 2 and 3, Gemma 1 to 3 and OLMo 2.
+/// Llama and those with its fields: Mistral, Qwen 2 and 3, Gemma 1 to 3, OLMo 2 and Phi 3.
 void read_decoder(const ConfigFields& fields, TransformerConfig& config);
 
 /// The rotary positions of config.json, into rotaries, and by layer_types, or what stands in its place, into patterns.

@@ -43,7 +43,8 @@ std::vector<Role> embedding_roles(const TransformerConfig& c) {
 void add_norms_of_half(const TransformerConfig& c, bool has_norm, Roles& roles) {
   roles.add_norm(c, Role::norm, Role::norm_bias, has_norm && c.norm_place != NormPlace::after)
       .add_norm(c, Role::output_norm, Role::output_norm_bias,
-                c.norm_place == NormPlace::after || c.norm_place == NormPlace::before_and_after);
+                c.norm_place == NormPlace::after || c.norm_place == NormPlace::before_and_after)
+      .add(Role::layer_scale, c.scales_layers);
 }
 
 std::vector<Role> attention_roles(const TransformerConfig& c, int block) {

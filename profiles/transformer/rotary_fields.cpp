@@ -106,10 +106,16 @@ class RotaryReader {
   std::string place(const char* key) const { return fields_.place(key); }
 
   Rotary rotary(const Json& object, const std::string& at) const {
-    if (object.contains("partial_rotary_factor") && object["partial_rotary_factor"] != Json(1.0))
-      throw InvalidInput(at + ".partial_rotary_factor", "must be 1: rotary positions turn whole heads here",
-                         object["partial_rotary_factor"].dump());
+    const double fraction =
+        given_number(object, "partial_rotary_factor", fields_.number("partial_rotary_factor", 1), at);
+    const Rotary rotary{.fraction = fraction};
+    if (fraction > 1 || rotary.size(config_.size_of_head()) < 2 || rotary.size(config_.size_of_head()) % 2 != 0)
+      throw InvalidInput(
+          at + ".partial_rotary_factor",
+          fmt::format("must be at most 1 and give an even part of a head ({} values)", config_.size_of_head()),
+          fmt::format("{}", fraction));
     return {.theta = given_number(object, "rope_theta", default_theta_, at),
+            .fraction = fraction,
             .scaling = scaling_from(object, config_.max_position_embeddings, at)};
   }
 
@@ -138,6 +144,7 @@ class RotaryReader {
   bool slides(std::int64_t block) const {
     switch (config_.family) {
       case Family::mistral:
+      case Family::phi3:
         return true;
       case Family::qwen2:
       case Family::qwen3:

@@ -24,6 +24,9 @@ enum class Family {
   gemma2,
   gemma3_text,
   olmo2,
+  phi3,
+  deit,
+  dinov2,
 };
 
 /// What a model is trained to say: decides the head, the loss and how its answers are scored.
@@ -61,7 +64,12 @@ struct RotaryScaling {
 /// Rotary positions (Su et al. 2021): pairs of a head's values turn by position x frequency.
 struct Rotary {
   double theta = 10'000;
+  double fraction = 1;  // of a head's values: the first ones turn
   RotaryScaling scaling{};
+  /// Values of a head that turn.
+  std::int64_t size(std::int64_t head_size) const {
+    return static_cast<std::int64_t>(static_cast<double>(head_size) * fraction);
+  }
   bool operator==(const Rotary&) const = default;
 };
 
@@ -94,8 +102,11 @@ struct TransformerConfig {
   double dropout = 0;            // of what every part of a block adds, of the embedding and of attention's weights
 
   // What a family has, and config.json may change.
-  bool reads_pictures = false;  // else texts
-  bool is_causal = false;       // a token sees itself and those before it
+  bool reads_pictures = false;        // else texts
+  std::int64_t num_class_tokens = 1;  // of pictures: before the patches; 2 with DeiT's distillation token
+  bool pools_patches = false;         // the class is told from the class token and the mean of the patches (DINOv2)
+  bool scales_layers = false;         // what a half of a block adds is multiplied by learned factors (DINOv2)
+  bool is_causal = false;             // a token sees itself and those before it
   NormKind norm = NormKind::layer;
   NormPlace norm_place = NormPlace::after_sum;
   bool norm_has_bias = true;
@@ -132,15 +143,17 @@ struct TransformerConfig {
   std::int64_t key_value_size() const { return key_value_heads() * size_of_head(); }
   std::int64_t table_size() const { return embedding_size > 0 ? embedding_size : hidden_size; }
   AttentionPattern pattern_of(int block) const { return patterns.empty() ? AttentionPattern{} : patterns[block]; }
-  /// The answer to a sample is told from one of its tokens: the first, or of a causal model the last.
+  /// The answer to a sample is a class.
   bool tells_class() const { return task == Task::sequence_classification || task == Task::image_classification; }
+  /// It is told from one of the sample's tokens alone: the first, or of a causal model the last.
+  bool tells_class_from_one_token() const { return tells_class() && !pools_patches; }
 };
 
 /// Tensor ranks that can share the layers: as many as there are key and value heads, but a single one is everybody's
 /// and the queries' heads are cut; one rank where a norm goes over all heads.
 std::int64_t most_tensor_ranks(const TransformerConfig& config);
 
-/// Tokens of a picture as layers see it: its patches and the class token.
+/// Tokens of a picture as layers see it: the class token, or two, and its patches.
 std::int64_t image_tokens(const TransformerConfig& config);
 
 }  // namespace frostpipe

@@ -50,10 +50,10 @@ std::string name_or_path(const std::string& text) {
 }
 
 std::string config_with_head(const std::string& source, const TransformerConfig& config, bool embeddings_are_tied,
-                             const std::vector<std::string>& label_names) {
+                             const std::vector<std::string>& label_names, SavedDType dtype) {
   Json json = Json::parse(source);
   json["architectures"] = {architecture_of(config)};
-  json["dtype"] = "float32";
+  json["dtype"] = to_string(dtype);
   json.erase("torch_dtype");
   if (config.task == Task::causal_language_modeling) json["tie_word_embeddings"] = embeddings_are_tied;
   // By it transformers finds a text's last token.

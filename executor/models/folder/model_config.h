@@ -3,6 +3,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
+#include "executor/models/folder/written_weights.h"
 #include "profiles/transformer/read_config.h"
 
 namespace frostpipe {
@@ -23,6 +24,6 @@ std::string name_or_path(const std::string& text);
 
 /// The source's config.json with the head that the model has now, as transformers reads it.
 std::string config_with_head(const std::string& source, const TransformerConfig& config, bool embeddings_are_tied,
-                             const std::vector<std::string>& label_names);
+                             const std::vector<std::string>& label_names, SavedDType dtype);
 
 }  // namespace frostpipe

@@ -21,15 +21,6 @@
 namespace frostpipe {
 namespace {
 
-/// One of the tensors that are stacked in `spec`, as the files have it.
-std::vector<std::int64_t> stored_shape(const ParameterSpec& spec) {
-  if (!spec.stored_shape.empty()) return spec.stored_shape;
-  std::vector<std::int64_t> shape = spec.shape;
-  shape[0] /= static_cast<std::int64_t>(spec.names.size());
-  if (spec.transposed) std::swap(shape[0], shape[1]);
-  return shape;
-}
-
 /// "LayerNorm.weight" and "LayerNorm.bias" as files of before 2019 have them (bert-base-uncased): gamma and beta.
 std::string old_name_of(const std::string& name) {
   for (const auto& [ending, old] : {std::pair<std::string, std::string>{"LayerNorm.weight", "LayerNorm.gamma"},
@@ -210,6 +201,7 @@ void load_layer(const ModelFolder& folder, const WeightFiles& files, int layer, 
       const std::string stored = name_in(files, folder.config, name);
       at::Tensor values = mapped_tensor(files, stored, shape);
       if (spec.transposed) values = values.t();
+      if (spec.stored_rows > 0) values = values.narrow(0, spec.stored_begin, spec.shape[0]);
       const std::int64_t rows = spec.shape[0] / static_cast<std::int64_t>(spec.names.size());
       const at::Tensor into = parameters[i].narrow(0, row, rows);
       into.copy_(values.reshape(into.sizes()));
@@ -218,52 +210,16 @@ void load_layer(const ModelFolder& folder, const WeightFiles& files, int layer, 
   }
 }
 
-namespace {
-
-/// One stacked part of a layer, as the file has it.
-at::Tensor piece_of(const at::Tensor& weights, const ParameterSpec& spec, std::int64_t offset, std::size_t piece) {
-  const std::int64_t count = spec.count() / static_cast<std::int64_t>(spec.names.size());
-  const at::Tensor values = weights.narrow(0, offset + static_cast<std::int64_t>(piece) * count, count);
-  if (!spec.transposed) return values;
-  return values.view({spec.shape[0], spec.shape[1]}).t().contiguous();
-}
-
-}  // namespace
-
 void write_model_folder(const ModelFolder& source, bool embeddings_are_tied,
-                        const std::function<at::Tensor(int layer)>& weights_of, const std::filesystem::path& target) {
-  const at::NoGradGuard no_grad;
-  const UncountedMemory host;
-  const int num_layers = num_layers_of(source.config);
-  const auto is_written = [&](const ParameterSpec& spec) {
-    return !(embeddings_are_tied && spec.role == Role::classes);
-  };
-  std::vector<SafetensorsWriter::Entry> entries;
-  for (int layer = 0; layer < num_layers; ++layer) {
-    for (const ParameterSpec& spec : parameters_of(source.config, layer)) {
-      for (const std::string& name : spec.names)
-        if (is_written(spec)) entries.push_back({name, "F32", stored_shape(spec)});
-    }
-  }
-  SafetensorsWriter writer(target / "model.safetensors", std::move(entries));
-  for (int layer = 0; layer < num_layers; ++layer) {
-    const at::Tensor weights = weights_of(layer);
-    std::int64_t offset = 0;
-    for (const ParameterSpec& spec : parameters_of(source.config, layer)) {
-      for (std::size_t i = 0; i < spec.names.size() && is_written(spec); ++i) {
-        const at::Tensor piece = piece_of(weights, spec, offset, i);
-        writer.write({reinterpret_cast<const std::byte*>(piece.data_ptr<float>()), piece.nbytes()});
-      }
-      offset += spec.count();
-    }
-  }
-  writer.finish();
+                        const std::function<at::Tensor(int layer)>& weights_of, const std::filesystem::path& target,
+                        const SavedWeights& saved) {
+  write_weights(source.config, embeddings_are_tied, weights_of, target, saved);
   if (source.config.reads_pictures)
     write_file_atomically(target / "preprocessor_config.json",
                           preprocessor_config(source.path, source.config.image_size));
   write_file_atomically(target / "config.json",
                         config_with_head(read_text_file(source.path / "config.json"), source.config,
-                                         embeddings_are_tied, source.label_names));
+                                         embeddings_are_tied, source.label_names, saved.dtype));
   copy_tokenizer(source.path, target);
 }
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "executor/models/folder/weight_files.h"
+#include "executor/models/folder/written_weights.h"
 #include "executor/models/layer_state.h"
 
 namespace frostpipe {
@@ -47,10 +48,10 @@ std::vector<std::string> check_weights(const ModelFolder& folder, const WeightFi
 /// and the layer alone, the same in every layout.
 void load_layer(const ModelFolder& folder, const WeightFiles& files, int layer, std::uint64_t seed, LayerState& state);
 
-/// Writes a folder that open_model_folder and transformers read, with the source's tokenizer files. `weights_of` gives
-/// a layer's parameters, [n] float32 on the host; it is called once for every layer, in their order.
-/// `embeddings_are_tied`: the head's matrix is the input embedding's, and is not written.
+/// Writes a folder that open_model_folder and transformers read, with the source's tokenizer files. `weights_of`: as
+/// write_weights takes it. `embeddings_are_tied`: the head's matrix is the input embedding's, and is not written.
 void write_model_folder(const ModelFolder& source, bool embeddings_are_tied,
-                        const std::function<at::Tensor(int layer)>& weights_of, const std::filesystem::path& target);
+                        const std::function<at::Tensor(int layer)>& weights_of, const std::filesystem::path& target,
+                        const SavedWeights& saved = {});
 
 }  // namespace frostpipe
