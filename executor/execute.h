@@ -117,6 +117,7 @@ struct TrainOptions {
   bool cuda_graphs = false;            // on CUDA: iterations that repeat each other are captured, and replayed
   std::optional<Emulation> emulation;  // instead of a device, model and data; needs `cluster`
   CheckpointPolicy checkpoints;        // in output/checkpoints
+  std::string save_dtype = "float32";  // of the weights in output/model: or bfloat16, float16
   /// "auto": goes on from the newest whole checkpoint in output/checkpoints, unless the run there has ended; "no":
   /// starts over; else a checkpoint, or a folder of them.
   std::string resume = "no";

@@ -97,6 +97,11 @@ void add_learning_options(CLI::App& command, TrainOptions& train) {
       ->type_name("N");
   add_number("--label-smoothing", train.label_smoothing, 0, 0.99,
              "Part of a target that is spread over all classes or tokens");
+  command
+      .add_option("--save-dtype", train.save_dtype, "Type of the saved model's weights: float32, bfloat16 or float16")
+      ->check(CLI::IsMember({"float32", "bfloat16", "float16"}).description(""))
+      ->type_name("TYPE")
+      ->capture_default_str();
   add_count_option(command, "--crop-padding", train.samples.crop_padding,
                    "Shift pictures to train on at random by up to N pixels")
       ->check(CLI::Range(0, 1024).description(""));

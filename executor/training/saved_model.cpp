@@ -10,7 +10,7 @@ namespace frostpipe {
 
 void save_model_folder(const ModelFolder& source, bool embeddings_are_tied, const std::map<int, LayerState>& layers,
                        const std::vector<std::vector<LayerPart>>& parts, Communicator& communicator,
-                       const std::filesystem::path& target) {
+                       const std::filesystem::path& target, const SavedWeights& saved) {
   const at::NoGradGuard no_grad;
   const UncountedMemory host;
   const auto collected = [&](int layer) {
@@ -24,7 +24,7 @@ void save_model_folder(const ModelFolder& source, bool embeddings_are_tied, cons
                    held == layers.end() ? at::Tensor() : held->second.weights, at::kFloat,
                    communicator.control_group());
   };
-  if (communicator.rank() == 0) return write_model_folder(source, embeddings_are_tied, collected, target);
+  if (communicator.rank() == 0) return write_model_folder(source, embeddings_are_tied, collected, target, saved);
   for (int layer = 0; layer < static_cast<int>(parts.size()); ++layer) collected(layer);
 }
 

@@ -14,6 +14,6 @@ class Communicator;
 /// layer only. `layers`: those of this rank; `parts`: by layer, the ranks that hold it. Called by all ranks.
 void save_model_folder(const ModelFolder& source, bool embeddings_are_tied, const std::map<int, LayerState>& layers,
                        const std::vector<std::vector<LayerPart>>& parts, Communicator& communicator,
-                       const std::filesystem::path& target);
+                       const std::filesystem::path& target, const SavedWeights& saved);
 
 }  // namespace frostpipe

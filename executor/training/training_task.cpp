@@ -53,7 +53,7 @@ class TransformerTask final : public TrainingTask {
             const std::vector<std::vector<LayerPart>>& parts, Communicator& communicator,
             const std::filesystem::path& folder) const override {
     save_model_folder(folder_, embeddings_are_tied && model_.tied_parameter_count > 0, layers, parts, communicator,
-                      folder);
+                      folder, {.dtype = *find_saved_dtype(options_.save_dtype)});
   }
 
  private:
