@@ -1,4 +1,4 @@
-"""smollm2_reference.json: what SmolLM2-135M-Instruct, as reference/smollm2.py unpacks it in float32, says after texts
+"""smollm2_reference.json: what SmolLM2-135M-Instruct, as scripts/smollm2 unpacks it in float32, says after texts
 and chats."""
 from reference.files import write_lines
 
