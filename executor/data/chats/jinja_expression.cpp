@@ -15,7 +15,6 @@ namespace frostpipe::jinja {
 namespace {
 
 constexpr std::size_t kMostSteps = 400'000;
-constexpr int kMostNesting = 100;
 
 std::string shown(const Token& token) {
   return token.kind == Token::Kind::end ? std::string("the end of the tag") : in_quotes(token.text);

@@ -11,8 +11,6 @@
 namespace frostpipe::jinja {
 namespace {
 
-constexpr std::size_t kMostTextBytes = std::size_t{1} << 26;
-
 Text joined(Text one, const Text& other) {
   if (one.size() + other.size() > kMostTextBytes)
     throw InvalidInput("a text of a chat", "must have at most 64 MiB", "longer");

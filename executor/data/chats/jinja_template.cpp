@@ -12,9 +12,6 @@
 namespace frostpipe::jinja {
 namespace {
 
-constexpr std::size_t kMostTextBytes = std::size_t{1} << 26;
-constexpr int kMostNesting = 100;
-
 /// What is wrong inside, with the line of the template.
 template <class Call>
 auto in_line(std::size_t line, Call call) {

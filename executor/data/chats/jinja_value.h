@@ -11,6 +11,10 @@
 
 namespace frostpipe::jinja {
 
+/// What a template is held to, whoever wrote it.
+inline constexpr std::size_t kMostTextBytes = std::size_t{1} << 26;
+inline constexpr int kMostNesting = 100;
+
 /// Bytes of UTF-8, each of which may carry a mark. Marks travel with their bytes through all that a template does with
 /// a text, and no comparison sees them.
 struct MarkedBytes : std::char_traits<char16_t> {
