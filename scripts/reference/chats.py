@@ -1,5 +1,6 @@
 """chats_reference.json: chats as transformers renders them by the templates that models come with, and what of them the
-assistant says (by {% generation %}, which marks it in the template)."""
+assistant says (by {% generation %}, which marks it in the template), as text and as tokens."""
+from reference.byte_level_bpe import small_byte_level_tokenizer
 from reference.chat_templates import TEMPLATES
 from reference.files import write_lines
 
@@ -99,6 +100,22 @@ def rendered(template, messages, tokens):
     return {"text": text, "said": [[byte(begin), byte(end)] for begin, end in ranges[0]]}
 
 
+def tokens_of_chats(tokenizer):
+    """Ids with the small byte-level vocabulary, and 1 where transformers says that the token is the assistant's."""
+    found = []
+    templates = {name: template for name, template, _ in TEMPLATES}
+    for name in ("Zephyr", "Mistral v3"):
+        for chat, turns in CHATS:
+            messages = [{"role": role, "content": content} for role, content in turns]
+            marked = with_marks(templates[name], "{% generation %}", "{% endgeneration %}")
+            if "refused" in rendered(marked, messages, tokenizer.special_tokens_map):
+                continue
+            one = tokenizer.apply_chat_template(messages, chat_template=marked, tokenize=True, return_dict=True,
+                                                return_assistant_tokens_mask=True)
+            found.append({"template": name, "chat": chat, "ids": one["input_ids"], "said": one["assistant_masks"]})
+    return found
+
+
 def record_chats(path):
     import transformers
 
@@ -111,9 +128,10 @@ def record_chats(path):
             plain = rendered(with_marks(template, "", ""), messages, tokens)
             assert plain.get("text") == marked.get("text"), (name, chat)
             cases.append({"template": name, "chat": chat, **marked})
+    tokens = tokens_of_chats(small_byte_level_tokenizer())
     three_turns = [{"role": role, "content": content} for role, content in dict(CHATS)["three turns"]]
     language = [{"template": template, **rendered(template, three_turns, {})} for template in LANGUAGE]
     chats = [{"name": name, "messages": [{"role": role, "content": content} for role, content in turns]}
              for name, turns in CHATS]
-    write_lines(path, {"transformers": transformers.__version__}, {"templates": templates, "chats": chats,
-                                                                   "cases": cases, "language": language})
+    write_lines(path, {"transformers": transformers.__version__},
+                {"templates": templates, "chats": chats, "cases": cases, "language": language, "tokens": tokens})
