@@ -58,7 +58,9 @@ struct TrainCallbacks {
 };
 
 /// What to learn from, and which of it to test on. A folder with a sub-folder of pictures per label, or a file: CIFAR
-/// (.bin), SQuAD 1.1 (.json), plain text (.txt), anything else is a table, TSV or CSV, with the columns text and label.
+/// (.bin), plain text (.txt), SQuAD 1.1 (.json), or samples in JSON Lines (.jsonl, .ndjson, .json) or an array of JSON
+/// (.json); anything else is a table, TSV or CSV. Samples are texts with labels, chats, prompts with completions, ...,
+/// by the names of their fields (kind_of_records).
 struct DataSource {
   std::filesystem::path data;
   std::filesystem::path test_data;  // to test on this file, with the labels of `data`; empty: on a part of the data
@@ -70,9 +72,11 @@ struct DataSource {
 struct SampleOptions {
   int max_tokens =
       128;  // longer texts are cut; contexts of questions come in windows, plain text in blocks of that many
-  int window_overlap = 32;  // tokens of a context that neighbouring windows share
-  int crop_padding = 0;     // pictures to train on are shifted at random by up to this many pixels
-  bool flip = false;        // and every other one is mirrored
+  int window_overlap = 32;                // tokens of a context that neighbouring windows share
+  std::string text_column, label_column;  // names of columns or fields that differ from the usual ones
+  bool loss_on_all = false;               // causal: also on prompts, and on what others than the assistant say
+  int crop_padding = 0;                   // pictures to train on are shifted at random by up to this many pixels
+  bool flip = false;                      // and every other one is mirrored
 };
 
 /// A rehearsal: everything is real but the arithmetic, which takes a profile's times asleep.

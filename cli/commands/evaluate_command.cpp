@@ -136,6 +136,7 @@ Command add_evaluate_command(CLI::App& app) {
       ->type_name("FILE");
   add_count_option(*command, "--batch-size", options->evaluate.batch_size, "Samples at a time");
   add_sample_options(*command, options->evaluate.samples);
+  add_record_options(*command, options->evaluate.samples);
   add_device_option(*command, options->evaluate.device);
   add_format_option(*command, options->format);
   command->footer(

@@ -62,6 +62,7 @@ void add_files(CLI::App& command, ProfileOptions& options) {
   command.add_option("--data", options.data, "Data of the run to plan, as train takes it: its length and lengths")
       ->type_name("DATA");
   add_sample_options(command, options.measure.samples);
+  add_record_options(command, options.measure.samples);
   add_count_option(command, "--global-batch", options.measure.global_batch_size, "Samples per optimizer step");
 }
 

@@ -38,6 +38,22 @@ CLI::Validator finite_range(double least, double most) {
       "");
 }
 
+void add_record_options(CLI::App& command, SampleOptions& samples) {
+  command
+      .add_option("--text-column", samples.text_column,
+                  "Column of a table, or field of JSON, with the text (or messages), if not text or sentence")
+      ->type_name("NAME");
+  command.add_option("--label-column", samples.label_column, "The same with the label, if not label")
+      ->type_name("NAME");
+  command
+      .add_option_function<std::string>(
+          "--loss-on", [&samples](const std::string& what) { samples.loss_on_all = what == "all"; },
+          "What to learn of prompts and chats: completions (and what the assistant says) or all")
+      ->check(CLI::IsMember({"completions", "all"}).description(""))
+      ->type_name("WHAT")
+      ->default_str("completions");
+}
+
 void add_sample_options(CLI::App& command, SampleOptions& samples) {
   add_count_option(command, "--max-tokens", samples.max_tokens,
                    "Longer texts are cut; contexts of questions come in windows, text without labels in blocks of N")

@@ -28,6 +28,8 @@ void add_format_option(CLI::App& command, std::string& format,
 
 /// An option that takes a whole number in [1, kLargestCount].
 CLI::Option* add_count_option(CLI::App& command, const std::string& names, int& value, const std::string& meaning);
+/// --text-column, --label-column, --loss-on.
+void add_record_options(CLI::App& command, SampleOptions& samples);
 /// How samples are made of data: `profile`, `train` and `evaluate` must agree.
 void add_sample_options(CLI::App& command, SampleOptions& samples);
 

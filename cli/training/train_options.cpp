@@ -112,10 +112,12 @@ void add_learning_options(CLI::App& command, TrainOptions& train) {
 void add_inputs(CLI::App& command, TrainCommandOptions& options) {
   command.add_option("PLAN", options.plan, "Plan to follow")->required()->type_name("");
   command
-      .add_option("--data", options.data,
-                  "What to train and test on: text and labels (TSV or CSV with the columns text and label), questions "
-                  "(SQuAD 1.1's .json), text alone (.txt, for GPT-2), pictures (CIFAR's "
-                  ".bin, or a folder with a sub-folder of JPEG and PNG files per label)")
+      .add_option(
+          "--data", options.data,
+          "What to train and test on: text and labels (TSV, CSV or JSON Lines with the columns text and "
+          "label), questions (SQuAD 1.1's .json), for a causal model chats (messages), prompts (prompt and "
+          "completion, or instruction, input and output) or text alone (text; .txt), pictures (CIFAR's .bin, or "
+          "a folder with a sub-folder of JPEG and PNG files per label)")
       ->type_name("DATA");
   command.add_option("--test-data", options.train.test_data, "Test on this instead of a part of --data")
       ->type_name("DATA");
@@ -187,6 +189,7 @@ void add_train_options(CLI::App& command, TrainCommandOptions& options) {
   add_freeze_options(command, options.freeze_options);
   add_learning_options(command, options.train);
   add_sample_options(command, options.samples);
+  add_record_options(command, options.train.samples);
   add_ranks(command, options);
   add_interface_option(command, options.interface);
   add_safety_options(command, options);

@@ -8,10 +8,12 @@
 #include <cstddef>
 #include <limits>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string_view>
 #include <utility>
 
+#include "executor/data/records_json.h"
 #include "executor/data/text_file.h"
 #include "profiles/error.h"
 #include "profiles/error_values.h"
@@ -21,57 +23,129 @@
 namespace frostpipe {
 namespace {
 
+using Json = nlohmann::json;
+
 bool is_blank_character(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; }
 
 bool is_blank(const std::string& text) { return std::all_of(text.begin(), text.end(), is_blank_character); }
+
+bool contains(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
 
 struct Columns {
   std::size_t text = 0;
   std::optional<std::size_t> label;
 };
 
-Columns read_header(const std::string& place, const TableRow& header, bool needs_labels) {
-  const auto column = [&](const char* rule, bool is_needed, auto is_wanted) -> std::optional<std::size_t> {
+/// The names that a column of texts may have, for a rule and as they are compared.
+struct Wanted {
+  std::vector<std::string> names;
+  std::string rule;  // "text" (or "sentence")
+};
+
+Wanted wanted_text(const ColumnNames& columns) {
+  if (!columns.text.empty()) return {{columns.text}, in_quotes(columns.text)};
+  return {{"text", "sentence"}, "\"text\" (or \"sentence\")"};
+}
+
+std::string wanted_label(const ColumnNames& columns) { return columns.label.empty() ? "label" : columns.label; }
+
+Columns read_header(const std::string& place, const TableRow& header, const ColumnNames& names, bool needs_labels) {
+  const auto column = [&](const std::string& wanted, bool is_needed, auto is_wanted) -> std::optional<std::size_t> {
     const auto count = std::count_if(header.fields.begin(), header.fields.end(), is_wanted);
-    if (count > 1 || (count == 0 && is_needed)) throw InvalidInput(place, rule, in_quotes(header.text));
+    if (count > 1 || (count == 0 && is_needed))
+      throw InvalidInput(place, fmt::format("the header must name one column {}, between tabs or commas", wanted),
+                         in_quotes(header.text));
     if (count == 0) return std::nullopt;
     return std::find_if(header.fields.begin(), header.fields.end(), is_wanted) - header.fields.begin();
   };
-  return {.text = *column("the header must name one column \"text\" (or \"sentence\"), between tabs or commas", true,
-                          [](const std::string& name) { return name == "text" || name == "sentence"; }),
-          .label = column("the header must name one column \"label\", between tabs or commas", needs_labels,
-                          [](const std::string& name) { return name == "label"; })};
+  const Wanted text = wanted_text(names);
+  const std::string label = wanted_label(names);
+  return {.text = *column(text.rule, true, [&](const std::string& name) { return contains(text.names, name); }),
+          .label = column(in_quotes(label), needs_labels, [&](const std::string& name) { return name == label; })};
 }
 
 struct Row {
-  std::size_t line;  // from 1
+  RecordPlace place;
   std::string text;
   std::optional<std::string> label;
 };
 
-std::string place_of(const std::filesystem::path& path, std::size_t line) {
-  return path.string() + ":" + std::to_string(line);
-}
-
-/// Of a table; all have a label, or none.
-std::vector<Row> read_rows(const std::filesystem::path& path, bool needs_labels) {
-  const std::string content = read_utf8_file(path);
-  std::vector<TableRow> table = read_table(path, content);
-  const Columns columns = read_header(place_of(path, 1), table.empty() ? TableRow() : table.front(), needs_labels);
-  std::vector<Row> rows;
-  for (std::size_t i = 1; i < table.size(); ++i) {
-    Row row{.line = table[i].line, .text = std::move(table[i].fields[columns.text]), .label = {}};
-    if (columns.label) {
-      row.label = std::move(table[i].fields[*columns.label]);
-      if (is_blank(*row.label))
-        throw InvalidInput(place_of(path, row.line), "the label must not be empty", in_quotes(*row.label));
-    }
-    rows.push_back(std::move(row));
+/// Throws InvalidInput for none, or too many; of the labels, where one is blank.
+std::vector<Row> checked(const std::filesystem::path& path, std::vector<Row> rows) {
+  for (const Row& row : rows) {
+    if (row.label && is_blank(*row.label))
+      throw InvalidInput(row.place.in(path), "the label must not be empty", in_quotes(*row.label));
   }
   if (rows.empty()) throw InvalidInput(path.string(), "must have a row after the header", "without one");
   if (rows.size() > static_cast<std::size_t>(std::numeric_limits<int>::max()))
     throw InvalidInput(path.string(), "must have fewer than 2^31 rows", std::to_string(rows.size()));
   return rows;
+}
+
+/// Of a table; all have a label, or none.
+std::vector<Row> rows_of_table(const std::filesystem::path& path, const ColumnNames& names, bool needs_labels) {
+  const std::string content = read_utf8_file(path);
+  std::vector<TableRow> table = read_table(path, content);
+  const Columns columns =
+      read_header(RecordPlace{.number = 1}.in(path), table.empty() ? TableRow() : table.front(), names, needs_labels);
+  std::vector<Row> rows;
+  for (std::size_t i = 1; i < table.size(); ++i) {
+    Row row{.place = {.number = table[i].line}, .text = std::move(table[i].fields[columns.text]), .label = {}};
+    if (columns.label) row.label = std::move(table[i].fields[*columns.label]);
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+const Json* member(const Json& record, const std::string& name) {
+  const auto found = record.find(name);
+  return found == record.end() || found->is_null() ? nullptr : &*found;
+}
+
+std::string text_of_record(const Json& record, const std::string& place, const Wanted& wanted) {
+  std::vector<std::string> found;
+  for (const std::string& name : wanted.names)
+    if (member(record, name)) found.push_back(name);
+  if (found.size() != 1)
+    throw InvalidInput(place, fmt::format("must have one field {} (--text-column names another)", wanted.rule),
+                       "an object with " + shown_fields(record));
+  const Json& text = record.at(found.front());
+  if (!text.is_string()) throw InvalidInput(place + ": " + found.front(), "must be a text", shown(text));
+  return text;
+}
+
+std::string label_of_record(const Json& label, const std::string& place) {
+  if (label.is_string()) return label;
+  if (label.is_number_integer() || label.is_boolean()) return label.dump();
+  throw InvalidInput(place, "must be a text, a whole number, true or false", shown(label));
+}
+
+/// Of JSON; all have a label, or none.
+std::vector<Row> rows_of_json(const std::filesystem::path& path, const ColumnNames& names, bool needs_labels) {
+  const Wanted wanted = wanted_text(names);
+  const std::string label = wanted_label(names);
+  std::vector<Row> rows;
+  for_each_record(path, [&](const Json& record, const RecordPlace& at) {
+    const std::string place = at.in(path);
+    Row row{.place = at, .text = text_of_record(record, place, wanted), .label = {}};
+    if (const Json* found = member(record, label)) row.label = label_of_record(*found, place + ": " + label);
+    const bool must_have = needs_labels || (!rows.empty() && rows.front().label);
+    if (must_have && !row.label)
+      throw InvalidInput(place, fmt::format("must have the field {} (--label-column names another)", in_quotes(label)),
+                         "an object with " + shown_fields(record));
+    if (!must_have && !rows.empty() && row.label)
+      throw InvalidInput(place + ": " + label, "must be there in all lines or in none", "not in the first");
+    rows.push_back(std::move(row));
+    return true;
+  });
+  return rows;
+}
+
+std::vector<Row> read_rows(const std::filesystem::path& path, const ColumnNames& names, bool needs_labels) {
+  return checked(
+      path, is_json_file(path) ? rows_of_json(path, names, needs_labels) : rows_of_table(path, names, needs_labels));
 }
 
 std::optional<std::int64_t> as_integer(std::string_view text) {
@@ -106,9 +180,9 @@ std::vector<std::string> notes_on(const std::filesystem::path& path, const std::
   const auto is_empty = [](const Row& row) { return is_blank(row.text); };
   if (const auto first = std::find_if(rows.begin(), rows.end(), is_empty); first != rows.end()) {
     const auto count = std::count_if(rows.begin(), rows.end(), is_empty);
-    notes.push_back(
-        count == 1 ? fmt::format("{}: the text in line {} is empty", path.string(), first->line)
-                   : fmt::format("{}: {} texts are empty, the first in line {}", path.string(), count, first->line));
+    notes.push_back(count == 1
+                        ? fmt::format("{}: the text is empty", first->place.in(path))
+                        : fmt::format("{}: {} texts are empty, this being the first", first->place.in(path), count));
   }
   std::map<std::string, std::map<std::string, int>> counts;  // of each spelling, by what is left without blanks
   for (const Row& row : rows)
@@ -136,7 +210,7 @@ TextData with_labels_numbered(const std::filesystem::path& path, std::vector<Row
     if (!row.label) continue;
     const auto found = number_of.find(*row.label);
     if (found == number_of.end())
-      throw InvalidInput(place_of(path, row.line),
+      throw InvalidInput(row.place.in(path),
                          "the label must be one that the model knows (" + in_quotes(label_names) + ")",
                          in_quotes(*row.label));
     data.labels.push_back(found->second);
@@ -149,7 +223,7 @@ std::vector<Row> read_lines(const std::filesystem::path& path) {
   const std::string content = read_utf8_file(path);
   std::vector<Row> rows;
   for (const std::string_view line : lines_of(content))
-    rows.push_back({.line = rows.size() + 1, .text = std::string(line), .label = {}});
+    rows.push_back({.place = {.number = rows.size() + 1}, .text = std::string(line), .label = {}});
   while (!rows.empty() && rows.back().text.empty()) rows.pop_back();
   if (rows.empty()) throw InvalidInput(path.string(), "must have a line of text", "without one");
   return rows;
@@ -157,8 +231,8 @@ std::vector<Row> read_lines(const std::filesystem::path& path) {
 
 }  // namespace
 
-TextData read_texts(const std::filesystem::path& path) {
-  std::vector<Row> rows = read_rows(path, /*needs_labels=*/true);
+TextData read_texts(const std::filesystem::path& path, const ColumnNames& columns) {
+  std::vector<Row> rows = read_rows(path, columns, /*needs_labels=*/true);
   const std::vector<std::string> label_names = distinct_labels(rows);
   if (label_names.size() < 2)
     throw InvalidInput(path.string(), "must have at least two different labels",
@@ -166,13 +240,16 @@ TextData read_texts(const std::filesystem::path& path) {
   return with_labels_numbered(path, std::move(rows), label_names);
 }
 
-TextData read_texts(const std::filesystem::path& path, const std::vector<std::string>& label_names) {
-  return with_labels_numbered(path, read_rows(path, /*needs_labels=*/true), label_names);
+TextData read_texts(const std::filesystem::path& path, const std::vector<std::string>& label_names,
+                    const ColumnNames& columns) {
+  return with_labels_numbered(path, read_rows(path, columns, /*needs_labels=*/true), label_names);
 }
 
-TextData read_texts_to_label(const std::filesystem::path& path, const std::vector<std::string>& label_names) {
+TextData read_texts_to_label(const std::filesystem::path& path, const std::vector<std::string>& label_names,
+                             const ColumnNames& columns) {
   return with_labels_numbered(
-      path, path.extension() == ".txt" ? read_lines(path) : read_rows(path, /*needs_labels=*/false), label_names);
+      path, path.extension() == ".txt" ? read_lines(path) : read_rows(path, columns, /*needs_labels=*/false),
+      label_names);
 }
 
 }  // namespace frostpipe

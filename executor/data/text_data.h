@@ -17,21 +17,30 @@ struct TextData {
   bool operator==(const TextData&) const = default;
 };
 
-/// Reads a table (TSV, as GLUE's train.tsv, or CSV; see read_table) of UTF-8 text.
+/// The columns of a table, or fields of JSON, that a user names; empty: the usual ones.
+struct ColumnNames {
+  std::string text, label;
+};
+
+/// Reads UTF-8 text: a table (TSV, as GLUE's train.tsv, or CSV; see read_table), or records of JSON (for_each_record).
 ///
-/// - The header names one column `text` (or `sentence`) and one `label`, in any order; further columns are ignored.
-/// - A text may be empty, a label not. Notes: how many texts are empty, and which labels differ by blanks alone.
+/// - A column is called `text` (or `sentence`) and one `label`, in any order, or as `columns` says; further columns are
+///   ignored.
+/// - A text may be empty, a label not. In JSON a label is a text, a whole number, true or false. Notes: how many texts
+///   are empty, and which labels differ by blanks alone.
 /// - label_names are the distinct labels: in numeric order if all are integers, else in order of their bytes.
 ///
-/// Throws InvalidInput that names file, line, rule and value; also for a file without rows or with fewer than two
-/// labels.
-TextData read_texts(const std::filesystem::path& path);
+/// Throws InvalidInput that names file, line, field, rule and value; also for a file without rows or with fewer than
+/// two labels.
+TextData read_texts(const std::filesystem::path& path, const ColumnNames& columns = {});
 
 /// The same for data to be tested on: labels are those of `label_names`, in its order, and one outside it is an error.
-TextData read_texts(const std::filesystem::path& path, const std::vector<std::string>& label_names);
+TextData read_texts(const std::filesystem::path& path, const std::vector<std::string>& label_names,
+                    const ColumnNames& columns = {});
 
-/// Texts that a model is to label: a table as above, which may lack the column of labels, or a text per line of a .txt
-/// file, empty lines at its end skipped. Labels are none then.
-TextData read_texts_to_label(const std::filesystem::path& path, const std::vector<std::string>& label_names);
+/// Texts that a model is to label: a table or JSON as above, which may lack the column of labels, or a text per line of
+/// a .txt file, empty lines at its end skipped. Labels are none then.
+TextData read_texts_to_label(const std::filesystem::path& path, const std::vector<std::string>& label_names,
+                             const ColumnNames& columns = {});
 
 }  // namespace frostpipe

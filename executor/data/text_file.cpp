@@ -44,6 +44,13 @@ std::string read_utf8_file(const std::filesystem::path& path, std::size_t most_b
   std::string content = read_named_file(path, most_bytes);
   if (content.starts_with("\xFF\xFE") || content.starts_with("\xFE\xFF"))
     throw InvalidInput(path.string(), "must be UTF-8 text (iconv -f utf16 -t utf8 OLD > NEW)", "UTF-16");
+  if (content.starts_with("PAR1"))
+    throw InvalidInput(path.string(),
+                       fmt::format("must be JSON Lines, JSON or a table (of Parquet make JSON Lines by: python3 -c "
+                                   "\"import pandas; pandas.read_parquet('{}').to_json('data.jsonl', orient='records', "
+                                   "lines=True)\")",
+                                   path.string()),
+                       "Parquet");
   if (!is_utf8(content))
     require_no_line(
         path, content, [](std::string_view line) { return !is_utf8(line); },

@@ -62,7 +62,7 @@ void add_data(const fs::path& data, const fs::path& test_data, RunInputs& inputs
 void add_model(const fs::path& folder, RunInputs& inputs) {
   for (const auto& entry : fs::directory_iterator(folder)) {
     const std::string kind = entry.path().extension();
-    if (entry.is_regular_file() && (kind == ".json" || kind == ".txt" || kind == ".safetensors"))
+    if (entry.is_regular_file() && (kind == ".json" || kind == ".jinja" || kind == ".txt" || kind == ".safetensors"))
       add_file("--model, " + entry.path().filename().string(), entry.path(), inputs);
   }
 }
@@ -79,6 +79,9 @@ void add_samples(const SampleOptions& samples, double held_out, RunInputs& input
   inputs.values["--held-out"] = fmt::format("{}", held_out);
   inputs.values["--max-tokens"] = std::to_string(samples.max_tokens);
   inputs.values["--window-overlap"] = std::to_string(samples.window_overlap);
+  inputs.values["--text-column"] = samples.text_column;
+  inputs.values["--label-column"] = samples.label_column;
+  inputs.values["--loss-on"] = samples.loss_on_all ? "all" : "completions";
   inputs.values["--crop-padding"] = std::to_string(samples.crop_padding);
   inputs.values["--flip"] = samples.flip ? "on" : "off";
 }

@@ -18,8 +18,8 @@ struct RunInputs {
   std::map<std::string, std::string> paths;   // of those that are files; they may differ from host to host
 };
 
-/// The plan and its cluster, data and the model's files (JSON, text, safetensors) by a hash of their contents, a data
-/// folder by one of its files' names and sizes and the samples that were made of it; settings and options that the
+/// The plan and its cluster, data and the model's files (JSON, Jinja, text, safetensors) by a hash of their contents, a
+/// data folder by one of its files' names and sizes and the samples that were made of it; settings and options that the
 /// result depends on as they are, and of a rehearsal its profile and what is emulated. The profile that rank 0 plans
 /// again by is its own affair: the others are told what it has chosen. Throws InvalidInput for a file that cannot be
 /// read.

@@ -8,7 +8,10 @@
 #include <set>
 #include <span>
 
+#include "executor/data/chats/examples.h"
+#include "executor/data/records_json.h"
 #include "executor/data/text_file.h"
+#include "executor/loading/example_samples.h"
 #include "executor/loading/text_encoder.h"
 #include "profiles/error.h"
 #include "profiles/error_values.h"
@@ -58,6 +61,8 @@ int longest(const SampleOptions& options, const ModelFolder& folder) {
   return std::min<int>(options.max_tokens, static_cast<int>(folder.config.max_position_embeddings));
 }
 
+ColumnNames columns_of(const SampleOptions& options) { return {options.text_column, options.label_column}; }
+
 /// The data's labels in the folder's order where both have the same ones: its classifier is of use then.
 std::vector<std::string> in_order_of(const std::vector<std::string>& labels_of_folder,
                                      const std::vector<std::string>& labels_of_data) {
@@ -81,13 +86,13 @@ Dataset encoded(TextData text, const SampleOptions& options, ModelFolder& folder
 }
 
 Dataset labelled_texts(const DataSource& source, const SampleOptions& options, ModelFolder& folder) {
-  TextData text = read_texts(source.data);
+  TextData text = read_texts(source.data, columns_of(options));
   if (const std::vector<std::string> ordered = in_order_of(folder.label_names, text.label_names);
       ordered != text.label_names)
-    text = read_texts(source.data, ordered);
+    text = read_texts(source.data, ordered, columns_of(options));
   const int num_train = static_cast<int>(text.texts.size());
   if (!source.test_data.empty()) {
-    TextData test = read_texts(source.test_data, text.label_names);
+    TextData test = read_texts(source.test_data, text.label_names, columns_of(options));
     std::move(test.texts.begin(), test.texts.end(), std::back_inserter(text.texts));
     text.labels.insert(text.labels.end(), test.labels.begin(), test.labels.end());
     text.notes.insert(text.notes.end(), test.notes.begin(), test.notes.end());
@@ -184,6 +189,34 @@ Dataset plain_text(const DataSource& source, const SampleOptions& options, Model
   return dataset;
 }
 
+Dataset examples(const DataSource& source, const SampleOptions& options, ModelFolder& folder) {
+  Dataset dataset{.task = Task::causal_language_modeling};
+  set_task(folder, dataset.task, {});
+  EncodedData encoded{.token_ids = {}, .labels = {}, .labels_per_sample = 0};
+  const auto add = [&](const std::filesystem::path& path) {
+    return add_examples(path, columns_of(options), folder,
+                        {.most_tokens = longest(options, folder), .loss_on_all = options.loss_on_all}, encoded,
+                        dataset.notes);
+  };
+  const int num_train = add(source.data);
+  if (!source.test_data.empty() || source.held_out == 0) {
+    if (!source.test_data.empty()) add(source.test_data);
+    dataset.split = {.train = numbers(0, num_train),
+                     .test = numbers(num_train, static_cast<int>(encoded.token_ids.size()))};
+  } else {
+    if (num_train < 2)
+      throw InvalidInput(source.data.string(),
+                         "must have at least two samples, one to train on and one to test on (or give --test-data "
+                         "FILE, or --held-out 0 to test on nothing)",
+                         "with one");
+    dataset.split = naming(source.data, [&] {
+      return hold_out(std::vector<int>(encoded.token_ids.size(), 0), 1, source.held_out, source.seed);
+    });
+  }
+  dataset.samples = std::make_unique<TokenSamples>(std::move(encoded));
+  return dataset;
+}
+
 /// Of one source, or of one to train and one to test on.
 Dataset image_dataset(std::vector<ImageData> parts, const ImageInput& input) {
   Dataset dataset{.task = Task::image_classification, .label_names = parts.front().label_names()};
@@ -210,11 +243,15 @@ const std::vector<std::string>& labels_to_score(const ModelFolder& folder) {
 
 }  // namespace
 
-Task task_of(const std::filesystem::path& data) {
+Task task_of(const std::filesystem::path& data, const ColumnNames& columns) {
   const std::filesystem::path extension = data.extension();
   if (std::filesystem::is_directory(data) || extension == ".bin") return Task::image_classification;
-  if (extension == ".json") return Task::question_answering;
-  return extension == ".txt" ? Task::causal_language_modeling : Task::sequence_classification;
+  if (extension == ".txt") return Task::causal_language_modeling;
+  if (extension == ".json" && !has_json_records(data)) return Task::question_answering;
+  // What is no regular file, a pipe, can be read only once.
+  const bool can_look = std::filesystem::is_regular_file(data);
+  return can_look && kind_of_records(data, columns) == RecordKind::examples ? Task::causal_language_modeling
+                                                                            : Task::sequence_classification;
 }
 
 void require_different_labels(const std::filesystem::path& model_folder, const std::vector<std::string>& label_names) {
@@ -249,10 +286,11 @@ Dataset load_pictures_to_score(const std::filesystem::path& data, const ImageInp
 }
 
 Dataset load_dataset(const DataSource& source, const SampleOptions& options, ModelFolder& folder) {
-  if ((options.crop_padding > 0 || options.flip) && task_of(source.data) != Task::image_classification)
+  const Task task = task_of(source.data, columns_of(options));
+  if ((options.crop_padding > 0 || options.flip) && task != Task::image_classification)
     throw InvalidInput("--crop-padding, --flip: are for pictures, and " + source.data.string() + " is text");
   Dataset dataset;
-  switch (task_of(source.data)) {
+  switch (task) {
     case Task::sequence_classification:
       dataset = labelled_texts(source, options, folder);
       break;
@@ -260,7 +298,8 @@ Dataset load_dataset(const DataSource& source, const SampleOptions& options, Mod
       dataset = questions(source, options, folder);
       break;
     case Task::causal_language_modeling:
-      dataset = plain_text(source, options, folder);
+      dataset =
+          source.data.extension() == ".txt" ? plain_text(source, options, folder) : examples(source, options, folder);
       break;
     case Task::image_classification:
       dataset = load_pictures(source, image_input(options, source.seed, folder), folder.label_names);
@@ -275,11 +314,11 @@ Dataset load_dataset(const DataSource& source, const SampleOptions& options, Mod
 }
 
 Dataset load_to_score(const std::filesystem::path& data, const SampleOptions& options, ModelFolder& folder) {
-  const Task task = task_of(data);
+  const Task task = task_of(data, columns_of(options));
   const bool has_lines = task == Task::causal_language_modeling && folder.config.task == Task::sequence_classification;
   Dataset dataset;
   if (task == Task::sequence_classification || has_lines) {
-    TextData text = read_texts_to_label(data, labels_to_score(folder));
+    TextData text = read_texts_to_label(data, labels_to_score(folder), columns_of(options));
     std::vector<std::string> texts = text.texts;
     dataset = encoded(std::move(text), options, folder);
     dataset.items = std::move(texts);

@@ -29,9 +29,10 @@ struct Dataset {
   std::vector<std::string> notes;  // what may be a slip in the data: sentences for people
 };
 
-/// What the data is: a folder or a CIFAR file (.bin) holds pictures, .json questions, .txt text without labels;
-/// anything else is a table with a column of texts and one of labels.
-Task task_of(const std::filesystem::path& data);
+/// What the data is: a folder or a CIFAR file (.bin) holds pictures, .txt text without labels, .json questions or
+/// records, .jsonl and .ndjson records; anything else is a table. Records and tables hold texts with labels, or
+/// examples of what a causal model says (kind_of_records).
+Task task_of(const std::filesystem::path& data, const ColumnNames& columns = {});
 
 /// Reads the data, sets `folder`'s task and labels by it, and makes samples that the model can take.
 /// Test data's samples are numbered after the others. Throws InvalidInput that names the file; also where the folder's

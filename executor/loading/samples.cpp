@@ -1,12 +1,15 @@
 #include "executor/loading/samples.h"
 
+#include <ATen/TensorOperators.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/full_like.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <numeric>
 
+#include "executor/models/task.h"
 #include "profiles/hash.h"
 
 namespace frostpipe {
@@ -96,7 +99,27 @@ std::uint64_t TokenSamples::fingerprint() const {
     hash.add(std::as_bytes(std::span(&own, 1)));
   }
   hash.add(std::as_bytes(std::span(data_.labels)));
+  for (const std::vector<TokenRange>& of_sample : data_.learned) {
+    for (const TokenRange& range : of_sample) {
+      const std::array<std::int64_t, 2> ends{range.begin, range.end};
+      hash.add(std::as_bytes(std::span(ends)));
+    }
+    const std::size_t count = of_sample.size();
+    hash.add(std::as_bytes(std::span(&count, 1)));
+  }
   return hash.value();
+}
+
+at::Tensor TokenSamples::learned_of(std::span<const int> samples, const at::Tensor& ids) const {
+  if (data_.learned.empty()) return ids;
+  at::Tensor labels = at::full_like(ids, kIgnored);
+  std::int64_t offset = 0;
+  for (const int sample : samples) {
+    for (const TokenRange& range : data_.learned[sample])
+      labels.narrow(0, offset + range.begin, range.count()).copy_(ids.narrow(0, offset + range.begin, range.count()));
+    offset += tokens(sample);
+  }
+  return labels;
 }
 
 MicroBatch TokenSamples::load(const MiniBatch& batch, std::span<const int> samples, at::ScalarType type,
@@ -124,7 +147,7 @@ MicroBatch TokenSamples::load(const MiniBatch& batch, std::span<const int> sampl
     }
   }
   if (per_sample == 0) {
-    loaded.labels = ids;
+    loaded.labels = learned_of(samples, ids);
     return loaded;
   }
   loaded.labels = at::empty({count, per_sample}, at::kLong);

@@ -68,6 +68,8 @@ struct EncodedData {
   std::vector<std::vector<std::int32_t>> token_ids;
   std::vector<int> labels;    // labels_per_sample of each sample in turn
   int labels_per_sample = 1;  // 1: a class; 2: first and last token of an answer; 0: the tokens are what is to be said
+  /// Where labels_per_sample is 0: the tokens of each sample that have a loss, ascending; empty: all have.
+  std::vector<std::vector<TokenRange>> learned{};
   std::vector<int> first_segment_sizes{};  // tokens of type 0, the others are of type 1; empty: all are of type 0
 };
 
@@ -83,6 +85,9 @@ class TokenSamples final : public Samples {
                   bool with_input) const override;
 
  private:
+  /// The tokens, kIgnored where there is no loss.
+  at::Tensor learned_of(std::span<const int> samples, const at::Tensor& ids) const;
+
   EncodedData data_;
 };
 

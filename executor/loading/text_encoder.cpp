@@ -44,4 +44,11 @@ std::function<std::vector<std::int32_t>(std::string_view)> text_encoder(const Mo
   };
 }
 
+CausalEncoder causal_encoder(const ModelFolder& folder) {
+  const auto tokenizer = std::make_shared<const ByteLevelBpe>(bpe_of(folder));
+  return {.written = [=](std::string_view text) { return tokenizer->encode_with_spans(text); },
+          .before_text = {},
+          .end_of_text = tokenizer->end_of_text_id()};
+}
+
 }  // namespace frostpipe

@@ -18,4 +18,13 @@ ByteLevelBpe bpe_of(const ModelFolder& folder);
 /// empty text of GPT-2's as the end of one; cut after `most_tokens`. Any thread may call it.
 std::function<std::vector<std::int32_t>(std::string_view)> text_encoder(const ModelFolder& folder, int most_tokens);
 
+/// How the texts of a causal model become tokens.
+struct CausalEncoder {
+  /// Of a text in which special tokens are written out, as a chat template does it; nothing is added.
+  std::function<SpannedTokens(std::string_view)> written;
+  std::vector<std::int32_t> before_text;  // of a text that is no chat, such as <s>; GPT-2: nothing
+  std::int32_t end_of_text = 0;           // ends a text, and a completion
+};
+CausalEncoder causal_encoder(const ModelFolder& folder);
+
 }  // namespace frostpipe

@@ -18,7 +18,6 @@
 namespace frostpipe {
 namespace {
 
-constexpr std::int64_t kIgnored = -100;
 constexpr std::int64_t kMostAnswerTokens = 30;
 
 /// In at least single precision.
@@ -26,40 +25,44 @@ at::Tensor precise(const at::Tensor& logits) {
   return logits.scalar_type() == at::kDouble ? logits : logits.to(at::kFloat);
 }
 
-/// The token that each token is to predict: the next one of its sample, which may be of the next slice; kIgnored after
-/// the last. [tokens] Labels move, not logits: those are large, and are not copied.
-Targets next_tokens(const TransformerConfig& config, const MicroBatch& batch) {
+/// What the tokens of a text are to predict.
+struct CausalTargets {
+  Targets next;       // of each token the next one of its sample, which may be of the next slice; kIgnored after the
+                      // last, and where the batch says that there is no loss. [tokens]
+  at::Tensor counts;  // how many each whole sample predicts. [samples] int64
+};
+
+/// Labels move, not logits: those are large, and are not copied. What depends on labels stays on their device.
+CausalTargets causal_targets(const TransformerConfig& config, const MicroBatch& batch) {
   at::Tensor next = at::constant_pad_nd(batch.labels.narrow(0, 1, batch.labels.size(0) - 1), {0, 1}, kIgnored);
   const std::vector<std::int64_t>& lengths = batch.sliced ? batch.sliced->lengths : batch.lengths;
-  std::vector<std::int64_t> last;
+  std::vector<std::int64_t> last_tokens;
   std::int64_t offset = 0;
-  for (const std::int64_t length : lengths) last.push_back((offset += length) - 1);
-  next.index_fill_(0, to_device(at::tensor(last, at::kLong), next.device()), kIgnored);
+  for (const std::int64_t length : lengths) last_tokens.push_back((offset += length) - 1);
+  const at::Tensor last = to_device(at::tensor(last_tokens, at::kLong), next.device());
+  next.index_fill_(0, last, kIgnored);
+  const at::Tensor until_last = next.ne(kIgnored).cumsum(0).index_select(0, last);
+  const at::Tensor counts = until_last - at::constant_pad_nd(until_last, {1, -1}, 0);
   if (batch.sliced) next = next.index_select(0, to_device(rows_of_slice(lengths, batch.sliced->tokens), next.device()));
-  return {.tokens = next, .vocab_size = config.vocab_size, .ignored = kIgnored};
+  return {{.tokens = next, .vocab_size = config.vocab_size, .ignored = kIgnored}, counts};
 }
-
-/// Tokens of a sample that are predicted; 1 where there are none, as a divisor.
-std::int64_t num_predicted(std::int64_t length) { return std::max<std::int64_t>(1, length - 1); }
 
 /// Sum over the samples of the mean loss of their predicted tokens.
 at::Tensor causal_loss_sum(const TransformerConfig& config, const at::Tensor& logits, const MicroBatch& batch,
                            double label_smoothing, const TensorRanks& ranks) {
-  const Targets targets = next_tokens(config, batch);
-  const at::Tensor losses = cross_entropies(logits, targets, label_smoothing, ranks);
-  std::vector<double> weights;
-  for (std::int64_t i = 0; i < batch.size(); ++i) {
-    const std::int64_t whole = batch.sliced ? batch.sliced->lengths[i] : batch.lengths[i];
-    weights.insert(weights.end(), batch.lengths[i], 1.0 / static_cast<double>(num_predicted(whole)));
-  }
-  return (losses * to_device(at::tensor(weights, at::kDouble).to(losses.scalar_type()), losses.device())).sum();
+  const CausalTargets targets = causal_targets(config, batch);
+  const at::Tensor losses = cross_entropies(logits, targets.next, label_smoothing, ranks);
+  std::vector<std::int64_t> samples;  // of each token
+  for (std::int64_t i = 0; i < batch.size(); ++i) samples.insert(samples.end(), batch.lengths[i], i);
+  const at::Tensor weights = targets.counts.clamp_min(1).to(at::kDouble).reciprocal().to(losses.scalar_type());
+  return (losses * weights.index_select(0, to_device(at::tensor(samples, at::kLong), losses.device()))).sum();
 }
 
 /// Loss, tokens predicted, tokens predicted rightly. One sample after the other: beside all logits there is room for
 /// one's losses only.
 at::Tensor causal_answers(const TransformerConfig& config, const at::Tensor& logits, const MicroBatch& batch,
                           const TensorRanks& ranks) {
-  const Targets targets = next_tokens(config, batch);
+  const auto [targets, counts] = causal_targets(config, batch);
   const std::vector<std::int64_t> offsets = batch.offsets();
   std::vector<at::Tensor> own;
   for (std::int64_t i = 0; i < batch.size(); ++i) {
@@ -69,14 +72,15 @@ at::Tensor causal_answers(const TransformerConfig& config, const at::Tensor& log
   }
   const Predictions predictions = all_predictions(at::cat(own, 1), targets, ranks);
   const at::Tensor losses = predictions.losses.to(at::kCPU),
-                   hits = (predictions.tokens == targets.tokens).to(at::kCPU, at::kDouble);
+                   hits = (predictions.tokens == targets.tokens).to(at::kCPU, at::kDouble),
+                   divisors = counts.clamp_min(1).to(at::kCPU, at::kDouble);
   at::Tensor answers = at::empty({batch.size(), 3}, at::kDouble);
   double* answer = answers.data_ptr<double>();
   for (std::int64_t i = 0; i < batch.size(); ++i) {
     const auto sum = [&](const at::Tensor& all) {
       return all.narrow(0, offsets[i], batch.lengths[i]).sum().item<double>();
     };
-    const auto count = static_cast<double>(num_predicted(batch.lengths[i]));
+    const double count = divisors.data_ptr<double>()[i];
     *answer++ = sum(losses) / count;
     *answer++ = count;
     *answer++ = sum(hits);

@@ -5,9 +5,12 @@
 
 namespace frostpipe {
 
+/// The label of what has no loss.
+inline constexpr std::int64_t kIgnored = -100;
+
 /// Sum over the samples of their losses: the cross entropy of the class; half the sum of those of an answer's two ends;
-/// the mean over a text's tokens but the first. `label_smoothing`: the part of the target that is spread over all
-/// classes or tokens (not over an answer's ends).
+/// the mean over those tokens of a text but the first that have a loss (MicroBatch::labels). `label_smoothing`: the
+/// part of the target that is spread over all classes or tokens (not over an answer's ends).
 ///
 /// Here and below `logits` are the head's, of a vocabulary that `tensor_ranks` share the own ones; all ranks get the
 /// same.

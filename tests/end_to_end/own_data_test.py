@@ -68,7 +68,7 @@ class OwnDataTest(EndToEndTest):
                 ("more", "y ")]
         self.write("own.tsv", "text\tlabel\n" + "".join(f"{text}\t{label}\n" for text, label in rows))
         stderr = self.run_tool(*self.train_arguments(self.of_length("static.json", 3), "run", data="own.tsv")).stderr
-        for note in ("own.tsv: the text in line 63 is empty",
+        for note in ("own.tsv:63: the text is empty",
                      'differ by blanks alone, and count as different ones: "y" (30 times), "y " (2 times)',
                      '1 of 4 labels has a single sample, which is trained on and never tested on: "rare"'):
             self.assertEqual(stderr.count(note), 1, stderr)

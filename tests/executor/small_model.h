@@ -113,6 +113,11 @@ inline std::unique_ptr<Samples> small_samples(const TransformerConfig& config, i
       data.labels.insert(data.labels.end(), {length / 2, length - 1});
     } else if (config.task == Task::sequence_classification) {
       data.labels.push_back(i * 2 % 3);
+    } else {
+      // Whole texts, texts with a loss on some tokens, and ones without any.
+      const std::vector<std::vector<TokenRange>> learned{
+          {{0, length}}, {{1, 2}, {3, length}}, {{length - 1, length}}, {}};
+      data.learned.push_back(learned[i % 5 % 4]);
     }
     data.token_ids.push_back(std::move(ids));
   }

@@ -84,5 +84,18 @@ TEST(CommonOptions, SamplesThatAPlanKnowsAreGivenOrNot) {
   EXPECT_NE(test::parse(app, "--max-tokens 1"), "");
 }
 
+TEST(CommonOptions, ColumnsAndWhatIsLearnedOfPrompts) {
+  CLI::App app;
+  SampleOptions samples;
+  add_record_options(app, samples);
+  EXPECT_EQ(test::parse(app, "--text-column body --label-column stars --loss-on all"), "");
+  EXPECT_EQ(samples.text_column, "body");
+  EXPECT_EQ(samples.label_column, "stars");
+  EXPECT_TRUE(samples.loss_on_all);
+  EXPECT_EQ(test::parse(app, "--loss-on completions"), "");
+  EXPECT_FALSE(samples.loss_on_all);
+  EXPECT_NE(test::parse(app, "--loss-on prompts"), "");
+}
+
 }  // namespace
 }  // namespace frostpipe

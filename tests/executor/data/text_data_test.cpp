@@ -80,7 +80,7 @@ TEST_F(ReadTexts, NotesEmptyTextsAndLabelsThatDifferByBlanks) {
   EXPECT_EQ(data.label_names.size(), 5u) << "they stay different";
   ASSERT_EQ(data.notes.size(), 3u);
   const auto without_folder = [&](std::size_t i) { return data.notes[i].substr(folder_.string().size() + 1); };
-  EXPECT_EQ(without_folder(0), "data.tsv: 2 texts are empty, the first in line 3");
+  EXPECT_EQ(without_folder(0), "data.tsv:3: 2 texts are empty, this being the first");
   EXPECT_EQ(without_folder(1),
             "data.tsv: these labels differ by blanks alone, and count as different ones: \"pos\" (2 times), \"pos \" "
             "(1 time)");
@@ -88,7 +88,7 @@ TEST_F(ReadTexts, NotesEmptyTextsAndLabelsThatDifferByBlanks) {
             "data.tsv: these labels differ by blanks alone, and count as different ones: \"very  pos\" (1 time), "
             "\"very pos\" (1 time)");
   EXPECT_EQ(read_texts(file("text\tlabel\na\tb\n\tc\n")).notes,
-            (Strings{(folder_ / "data.tsv").string() + ": the text in line 3 is empty"}));
+            (Strings{(folder_ / "data.tsv").string() + ":3: the text is empty"}));
 }
 
 TEST_F(ReadTexts, SaysHowManyLinesAreNoText) {
@@ -182,6 +182,52 @@ TEST_F(ReadTexts, EvaluationTakesTheLabelsOfTheModel) {
   EXPECT_EQ(message_of([&] { read_texts(file("text\tlabel\na\tneutral\nb\tNeutral\n"), names); }),
             "data.tsv:3: the label must be one that the model knows (\"positive\", \"neutral\", \"negative\"), is "
             "\"Neutral\"");
+}
+
+// The same samples as a table and in every form of JSON.
+TEST_F(ReadTexts, TakesJsonLinesAndArrays) {
+  const auto read = [&](const std::string& name, std::string_view content, const ColumnNames& columns = {}) {
+    return read_texts(ScratchFolderTest::file(name, content), columns);
+  };
+  const TextData expected{.texts = {"é\n", "b"}, .labels = {1, 0}, .label_names = {"0", "1"}};
+  EXPECT_EQ(read("a.jsonl", "{\"text\": \"é\\n\", \"label\": 1, \"id\": [7]}\r\n\n{\"label\": 0, \"text\": \"b\"}"),
+            expected);
+  EXPECT_EQ(read("a.ndjson", "{\"sentence\": \"\\u00e9\\n\", \"label\": \"1\"}\n{\"label\": 0, \"sentence\": \"b\"}\n"),
+            expected);
+  EXPECT_EQ(read("a.json", "[{\"text\": \"é\\n\", \"label\": 1},\n{\"label\": 0, \"text\": \"b\"}]\n"), expected);
+  EXPECT_EQ(read("own.jsonl", "{\"t\": \"é\\n\", \"l\": 1}\n{\"t\": \"b\", \"l\": 0}\n", {.text = "t", .label = "l"}),
+            expected);
+  EXPECT_EQ(read("own.csv", "l,t,text\n1,\"é\n\",x\n0,b,x\n", {.text = "t", .label = "l"}), expected);
+  EXPECT_EQ(
+      read("truths.jsonl", "{\"text\": \"a\", \"label\": true}\n{\"text\": \"b\", \"label\": false}\n").label_names,
+      (Strings{"false", "true"}));
+  EXPECT_EQ(
+      read_texts_to_label(ScratchFolderTest::file("none.jsonl", "{\"text\": \"a\"}\n{\"text\": \"b\"}\n"), {"0", "1"}),
+      (TextData{.texts = {"a", "b"}, .labels = {}, .label_names = {"0", "1"}}));
+}
+
+TEST_F(ReadTexts, WhatIsWrongInJsonIsSaidWithItsLineAndField) {
+  const auto refusal = [&](std::string_view content, const ColumnNames& columns = {}) {
+    const std::filesystem::path path = ScratchFolderTest::file("data.jsonl", content);
+    return message_of([&] { read_texts_to_label(path, {"0", "1"}, columns); });
+  };
+  const std::string first = "{\"text\": \"a\", \"label\": 0}\n";
+  EXPECT_EQ(refusal(first + "{\"text\": \"a\", \"label\": 2}"),
+            "data.jsonl:2: the label must be one that the model knows (\"0\", \"1\"), is \"2\"");
+  EXPECT_EQ(refusal(first + "{\"text\": \"a\", \"label\": 0.5}"),
+            "data.jsonl:2: label: must be a text, a whole number, true or false, is 0.5");
+  EXPECT_EQ(refusal(first + "{\"text\": \"a\"}"),
+            "data.jsonl:2: must have the field \"label\" (--label-column names another), is an object with \"text\"");
+  EXPECT_EQ(refusal(first + "{\"label\": 0, \"body\": \"a\"}"),
+            "data.jsonl:2: must have one field \"text\" (or \"sentence\") (--text-column names another), is an object "
+            "with \"body\", \"label\"");
+  EXPECT_EQ(refusal(first + "{\"text\": 3, \"label\": 0}"), "data.jsonl:2: text: must be a text, is 3");
+  EXPECT_EQ(refusal("{\"text\": \"a\"}\n" + first),
+            "data.jsonl:2: label: must be there in all lines or in none, is not "
+            "in the first");
+  EXPECT_EQ(refusal(first, {.text = "body", .label = {}}),
+            "data.jsonl:1: must have one field \"body\" (--text-column names another), is an object with \"label\", "
+            "\"text\"");
 }
 
 }  // namespace

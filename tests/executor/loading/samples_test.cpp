@@ -1,8 +1,11 @@
 #include "executor/loading/samples.h"
 
+#include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
 #include <vector>
+
+#include "executor/models/task.h"
 
 namespace frostpipe {
 namespace {
@@ -31,6 +34,21 @@ TEST(BatchesOf, HaveAtMostSoManyTokensAndSamples) {
   EXPECT_EQ(batches_of(data, all, 4, 0), (Ranges{{0, 1}, {1, 2}, {2, 3}, {3, 4}, {4, 5}, {5, 6}, {6, 7}}));
   EXPECT_EQ(batches_of(data, std::vector<int>{6, 4, 5}, 4, 5), (Ranges{{0, 1}, {1, 3}}));
   EXPECT_EQ(batches_of(data, {}, 4, 5), Ranges{});
+}
+
+/// Ignored is what has no loss; what the model is shown is the same.
+TEST(TokenSamples, OfTextsLabelTheTokensThatAreLearned) {
+  EncodedData data{.token_ids = {{1, 2, 3, 4}, {5, 6}, {7}}, .labels = {}, .labels_per_sample = 0};
+  const TokenSamples all(data);
+  data.learned = {{{1, 2}, {3, 4}}, {{0, 2}}, {}};
+  const TokenSamples some(data);
+  const std::vector<int> numbers{1, 0, 2};
+  const MicroBatch batch = some.load({}, numbers, at::kFloat, /*with_input=*/true);
+  EXPECT_TRUE(batch.labels.equal(at::tensor({5L, 6L, kIgnored, 2L, kIgnored, 4L, kIgnored}, at::kLong)));
+  EXPECT_TRUE(batch.input.equal(at::tensor({5, 6, 1, 2, 3, 4, 7}, at::kLong)));
+  EXPECT_TRUE(all.load({}, numbers, at::kFloat, true).labels.equal(batch.input));
+  EXPECT_EQ(some.key(0), all.key(0)) << "activations are those of the same tokens";
+  EXPECT_NE(some.fingerprint(), all.fingerprint()) << "it is another run";
 }
 
 /// Tokens and pixels of a micro-batch stay with their samples.

@@ -7,6 +7,8 @@
 #include <cmath>
 #include <vector>
 
+#include "executor/models/sliced_attention.h"
+
 namespace frostpipe {
 namespace {
 
@@ -40,6 +42,73 @@ TEST(Answers, AClassComesWithItsProbability) {
     EXPECT_EQ(value[2], 0);
     EXPECT_NEAR(value[3], 0.5, 1e-12);
   }
+}
+
+/// Two texts of 4 and 3 tokens over a vocabulary of 3; the rows of logits say ln 1 = 0, ln 2 and ln 5, so that a
+/// token's probability is 1/8, 2/8 or 5/8 by where it stands. The first token is never predicted. A loss is on tokens 2
+/// and 3 of the first text, and on token 1 of the second.
+struct MaskedTexts {
+  MaskedTexts() {
+    batch.lengths = {4, 3};
+    batch.labels = at::tensor({0L, kIgnored, 2L, 1L, 2L, 0L, kIgnored}, at::kLong);
+    const at::Tensor row = at::tensor({0.0, std::log(2.0), std::log(5.0)}, at::kDouble);
+    logits = row.repeat({7, 1});
+  }
+  MicroBatch batch;
+  at::Tensor logits;
+  TransformerConfig config{.family = Family::gpt2, .task = Task::causal_language_modeling, .vocab_size = 3};
+  double by_hand = -(std::log(5.0 / 8) + std::log(2.0 / 8)) / 2 - std::log(1.0 / 8);
+};
+
+TEST(CausalLoss, IsTheMeanOverTheTokensThatHaveOneByHand) {
+  MaskedTexts texts;
+  texts.logits.requires_grad_(true);
+  const at::Tensor loss = loss_sum(texts.config, texts.logits, texts.batch, /*label_smoothing=*/0);
+  EXPECT_NEAR(loss.item<double>(), texts.by_hand, 1e-12);
+  loss.backward();
+  // The softmax less the target over the number of tokens with a loss: of rows 1 and 2 (which predict tokens 2 and 3)
+  // and of row 4 (which predicts token 1 of the second text).
+  const at::Tensor expected = at::tensor({0.,      0.,       0.,        //
+                                          1. / 16, 2. / 16,  -3. / 16,  //
+                                          1. / 16, -6. / 16, 5. / 16,   //
+                                          0.,      0.,       0.,        //
+                                          -7. / 8, 2. / 8,   5. / 8,    //
+                                          0.,      0.,       0.,        //
+                                          0.,      0.,       0.},
+                                         at::kDouble)
+                                  .view({7, 3});
+  EXPECT_TRUE(at::allclose(texts.logits.grad(), expected, 1e-12, 1e-12)) << texts.logits.grad();
+}
+
+TEST(CausalLoss, OfAllSlicesIsThatOfTheTexts) {
+  MaskedTexts texts;
+  KeyValuesOfLayers key_values;
+  double sum = 0;
+  for (const TokenRange& range : {TokenRange{0, 2}, TokenRange{2, 3}, TokenRange{3, 9}}) {
+    const MicroBatch slice = texts.batch.slice(range, key_values);
+    const at::Tensor logits = texts.logits.index_select(0, rows_of_slice(texts.batch.lengths, range));
+    sum += loss_sum(texts.config, logits, slice, /*label_smoothing=*/0).item<double>();
+  }
+  EXPECT_NEAR(sum, texts.by_hand, 1e-12);
+}
+
+TEST(CausalLoss, OfATextWithoutAnyTokenToPredictIsNone) {
+  MaskedTexts texts;
+  texts.batch.labels.fill_(kIgnored);
+  EXPECT_EQ(loss_sum(texts.config, texts.logits, texts.batch, 0).item<double>(), 0);
+}
+
+/// The most likely token is 2 everywhere.
+TEST(Answers, OfATextAreLossAndHitsOfTheTokensThatHaveALoss) {
+  const MaskedTexts texts;
+  const at::Tensor answers = answers_of(texts.config, texts.logits, texts.batch);
+  const double* const value = answers.data_ptr<double>();
+  EXPECT_NEAR(value[0], -(std::log(5.0 / 8) + std::log(2.0 / 8)) / 2, 1e-12);
+  EXPECT_EQ(value[1], 2);
+  EXPECT_EQ(value[2], 1);
+  EXPECT_NEAR(value[3], -std::log(1.0 / 8), 1e-12);
+  EXPECT_EQ(value[4], 1);
+  EXPECT_EQ(value[5], 0);
 }
 
 }  // namespace

@@ -1,0 +1,160 @@
+#include "executor/data/chats/chat_template.h"
+
+#include <fmt/format.h>
+
+#include <cctype>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "executor/data/text_file.h"
+#include "profiles/error.h"
+#include "profiles/files.h"
+#include "profiles/parse_json.h"
+
+namespace frostpipe {
+namespace {
+
+using jinja::Text;
+using jinja::Value;
+using Json = nlohmann::json;
+
+constexpr std::size_t kMostTemplateBytes = std::size_t{1} << 20;
+
+template <class Call>
+auto naming(const std::string& place, Call call) {
+  try {
+    return call();
+  } catch (const InvalidInput& error) {
+    throw InvalidInput(
+        fmt::format("{}: {} (a chat_template.jinja of another form in the model's folder takes its "
+                    "place; data with \"prompt\" and \"completion\" need none)",
+                    place, error.what()));
+  }
+}
+
+/// The end of the token in angle brackets that begins there; `begin` where none does.
+std::size_t end_of_token(const std::string& text, std::size_t begin) {
+  if (begin >= text.size() || text[begin] != '<') return begin;
+  std::size_t end = begin + 1;
+  while (end < text.size() && text[end] != '<' && text[end] != '>' &&
+         !std::isspace(static_cast<unsigned char>(text[end])))
+    ++end;
+  return end < text.size() && text[end] == '>' ? end + 1 : begin;
+}
+
+std::vector<TextRange> marked_ranges(const Text& text) {
+  std::vector<TextRange> ranges;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if ((text[i] & jinja::MarkedBytes::kMark) == 0) continue;
+    if (ranges.empty() || ranges.back().end != i) ranges.push_back({i, i});
+    ranges.back().end = i + 1;
+  }
+  return ranges;
+}
+
+Json object_in(const std::filesystem::path& path) {
+  const std::string text = read_text_if_any(path);
+  if (text.empty()) return Json::object();
+  Json object = parse_json<Json>(text, path.string());
+  return object.is_object() ? object : Json::object();
+}
+
+/// Each a text, or an object with its content.
+void add_special_tokens(const Json& from, std::map<std::string, std::string>& tokens) {
+  for (const auto& [name, value] : from.items()) {
+    const Json* text = &value;
+    if (value.is_object() && value.contains("content")) text = &value["content"];
+    if (name.ends_with("_token") && text->is_string()) tokens.emplace(name, *text);
+  }
+}
+
+/// The template in tokenizer_config.json: a text, or a list of those with names.
+std::optional<std::string> template_in(const Json& config, const std::string& place) {
+  const auto found = config.find("chat_template");
+  if (found == config.end() || found->is_null()) return std::nullopt;
+  if (found->is_string()) return *found;
+  if (found->is_array()) {
+    for (const Json& one : *found) {
+      const bool is_named = one.is_object() && one.contains("name") && one.contains("template");
+      if (is_named && one["name"] == "default" && one["template"].is_string()) return one["template"];
+    }
+  }
+  throw InvalidInput(place, "must be a template, or a list of templates with one named \"default\"",
+                     found->is_array() ? "a list without it" : found->type_name());
+}
+
+}  // namespace
+
+ChatTemplate::ChatTemplate(const std::string& source, std::string place,
+                           std::map<std::string, std::string> special_tokens)
+    : place_(std::move(place)),
+      special_tokens_(std::move(special_tokens)),
+      template_(naming(place_, [&] { return jinja::Template(source); })),
+      prompt_(prompt_of_assistant()) {}
+
+Text ChatTemplate::written(const std::vector<Message>& messages, bool prompts) const {
+  jinja::List list;
+  for (const Message& message : messages) {
+    const bool is_said = message.role == "assistant";
+    list.push_back(jinja::members_value(
+        {{"role", jinja::text_of(message.role)}, {"content", jinja::text_of(message.content, is_said)}}));
+  }
+  std::map<std::string, Value> names{{"messages", jinja::list_value(std::move(list))},
+                                     {"tools", jinja::None{}},
+                                     {"documents", jinja::None{}},
+                                     {"add_generation_prompt", prompts}};
+  for (const auto& [name, token] : special_tokens_) names.emplace(name, jinja::text_of(token));
+  return template_.render(names);
+}
+
+std::string ChatTemplate::prompt_of_assistant() const {
+  const std::vector<Message> one{{"user", "."}};
+  try {
+    const std::string without = bytes_of(written(one, false)), with = bytes_of(written(one, true));
+    return with.starts_with(without) ? with.substr(without.size()) : std::string();
+  } catch (const InvalidInput&) {
+    return {};  // it takes no such chat; what it says of others shows where they are rendered
+  }
+}
+
+RenderedText ChatTemplate::render(const Conversation& conversation) const {
+  const Text marked = naming(place_, [&] { return written(conversation.messages, false); });
+  RenderedText rendered{.text = bytes_of(marked), .said = {}};
+  std::size_t prompt_before = std::string::npos;  // where the last turn's stands
+  for (TextRange range : marked_ranges(marked)) {
+    range.end = end_of_token(rendered.text, range.end);
+    const std::size_t prompt = prompt_.empty() ? std::string::npos : rendered.text.rfind(prompt_, range.begin);
+    const bool is_same_turn = prompt != std::string::npos && prompt == prompt_before && !rendered.said.empty();
+    if (is_same_turn) {
+      rendered.said.back().end = range.end;
+      continue;
+    }
+    const std::size_t last_end = rendered.said.empty() ? 0 : rendered.said.back().end;
+    if (prompt != std::string::npos && prompt >= last_end && prompt + prompt_.size() <= range.begin)
+      range.begin = prompt + prompt_.size();
+    rendered.said.push_back(range);
+    prompt_before = prompt;
+  }
+  return rendered;
+}
+
+std::optional<ChatTemplate> chat_template_in(const std::filesystem::path& model_folder) {
+  const std::filesystem::path file = model_folder / "chat_template.jinja",
+                              settings = model_folder / "tokenizer_config.json";
+  const Json config = object_in(settings);
+  std::string place = file.string();
+  std::optional<std::string> source;
+  if (std::filesystem::exists(file)) {
+    source = read_utf8_file(file, kMostTemplateBytes);
+  } else {
+    place = settings.string() + ": chat_template";
+    source = template_in(config, place);
+  }
+  if (!source) return std::nullopt;
+  std::map<std::string, std::string> tokens;
+  add_special_tokens(config, tokens);
+  add_special_tokens(object_in(model_folder / "special_tokens_map.json"), tokens);
+  return ChatTemplate(*source, place, std::move(tokens));
+}
+
+}  // namespace frostpipe

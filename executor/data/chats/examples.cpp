@@ -1,0 +1,158 @@
+#include "executor/data/chats/examples.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "executor/data/records_json.h"
+#include "executor/data/text_file.h"
+#include "profiles/error.h"
+#include "profiles/error_values.h"
+#include "profiles/json_reader.h"
+#include "profiles/read_table.h"
+#include "profiles/separated_values.h"
+
+namespace frostpipe {
+namespace {
+
+using Json = nlohmann::json;
+using json::Place;
+
+bool has(const Json& record, const std::string& name) {
+  const auto found = record.find(name);
+  return found != record.end() && !found->is_null();
+}
+
+const std::string& text_in(const Json& object, const Place& place, const std::string& name) {
+  if (!has(object, name))
+    throw InvalidInput(place.text(), fmt::format("must have the field {}", in_quotes(name)),
+                       "an object with " + shown_fields(object));
+  const Json& value = object.at(name);
+  if (!value.is_string())
+    throw InvalidInput(Place(place, std::string_view(name)).text(), "must be a text", shown(value));
+  return value.get_ref<const std::string&>();
+}
+
+Message message_in(const Json& object, const Place& place) {
+  if (!object.is_object())
+    throw InvalidInput(place.text(), "must be an object with a role and its content", shown(object));
+  for (const char* name : {"tool_calls", "tool_call_id", "reasoning_content", "thinking"}) {
+    if (has(object, name) && !object.at(name).empty())
+      throw InvalidInput(Place(place, std::string_view(name)).text(),
+                         "must not be there: messages of a role and a content are known", shown(object.at(name)));
+  }
+  Message message{.role = text_in(object, place, "role"), .content = text_in(object, place, "content")};
+  if (message.role != "system" && message.role != "user" && message.role != "assistant")
+    throw InvalidInput(Place(place, std::string_view("role")).text(), "must be \"system\", \"user\" or \"assistant\"",
+                       in_quotes(message.role));
+  return message;
+}
+
+Conversation conversation_in(const Json& messages, const Place& place) {
+  if (!messages.is_array() || messages.empty())
+    throw InvalidInput(place.text(), "must be a list of messages, each with a role and its content", shown(messages));
+  Conversation conversation;
+  for (std::size_t i = 0; i < messages.size(); ++i)
+    conversation.messages.push_back(message_in(messages[i], Place(place, i)));
+  if (std::ranges::none_of(conversation.messages, [](const Message& one) { return one.role == "assistant"; }))
+    throw InvalidInput(place.text(), "must have a message of the role \"assistant\", which is what is learned",
+                       fmt::format("{} without one", conversation.messages.size()));
+  return conversation;
+}
+
+/// The field that is text alone or, where the user names it, may be a chat too.
+std::optional<std::string> text_field(const Json& record, const ColumnNames& columns) {
+  if (!columns.text.empty()) return has(record, columns.text) ? std::optional(columns.text) : std::nullopt;
+  for (const char* name : {"text", "sentence"})
+    if (has(record, name)) return name;
+  return std::nullopt;
+}
+
+bool has_form_of_example(const Json& record) {
+  return has(record, "messages") || (has(record, "prompt") && has(record, "completion")) ||
+         (has(record, "instruction") && has(record, "output"));
+}
+
+[[noreturn]] void refuse_fields(const std::string& place, const Json& record) {
+  throw InvalidInput(place,
+                     "must have the fields of a form that is known: \"text\" (or \"sentence\") and \"label\"; "
+                     "\"text\" alone; \"prompt\" and \"completion\"; \"instruction\" and \"output\"; \"messages\" "
+                     "(--text-column and --label-column name others)",
+                     "an object with " + shown_fields(record));
+}
+
+Example example_in(const Json& record, const std::string& where, const ColumnNames& columns) {
+  const Place place(where);
+  const auto text = [&](const char* name) { return text_in(record, place, name); };
+  if (!columns.text.empty() || !has_form_of_example(record)) {
+    const std::optional<std::string> field = text_field(record, columns);
+    if (!field && columns.text.empty()) refuse_fields(where, record);
+    if (field && record.at(*field).is_array())
+      return {where, conversation_in(record.at(*field), Place(place, std::string_view(*field)))};
+    return {where, PromptCompletion{.prompt = {}, .completion = text_in(record, place, field.value_or(columns.text))}};
+  }
+  if (has(record, "messages"))
+    return {where, conversation_in(record.at("messages"), Place(place, std::string_view("messages")))};
+  if (has(record, "prompt")) return {where, PromptCompletion{text("prompt"), text("completion")}};
+  return {where, Instruction{text("instruction"), has(record, "input") ? text("input") : "", text("output")}};
+}
+
+/// The columns of a table, as a record without values.
+Json header_of(const std::filesystem::path& path) {
+  const std::string content = read_utf8_file(path);
+  const std::string_view line = std::string_view(content).substr(0, content.find('\n'));
+  Json header = Json::object();
+  for (const TableRow& row : read_table(path, line))
+    for (const std::string& name : row.fields) header[name] = "";
+  return header;
+}
+
+}  // namespace
+
+RecordKind kind_of_records(const std::filesystem::path& path, const ColumnNames& columns) {
+  if (!is_json_file(path)) {
+    return columns.text.empty() && has_form_of_example(header_of(path)) ? RecordKind::examples
+                                                                        : RecordKind::labelled_texts;
+  }
+  const FirstRecord first = first_record(path);
+  if (columns.text.empty() && has_form_of_example(first.record)) return RecordKind::examples;
+  const std::optional<std::string> text = text_field(first.record, columns);
+  if (!text) refuse_fields(first.place.in(path), first.record);
+  const bool is_labelled = !columns.label.empty() || has(first.record, "label");
+  return is_labelled && !first.record.at(*text).is_array() ? RecordKind::labelled_texts : RecordKind::examples;
+}
+
+std::vector<Example> read_examples(const std::filesystem::path& path, const ColumnNames& columns) {
+  std::vector<Example> examples;
+  for_each_record(path, [&](const Json& record, const RecordPlace& place) {
+    examples.push_back(example_in(record, place.in(path), columns));
+    return true;
+  });
+  return examples;
+}
+
+Conversation as_conversation(const Instruction& given) {
+  return {{{"user", given.input.empty() ? given.instruction : given.instruction + "\n\n" + given.input},
+           {"assistant", given.output}}};
+}
+
+PromptCompletion as_prompt(const Instruction& given) {
+  const std::string request =
+      given.input.empty()
+          ? fmt::format(
+                "Below is an instruction that describes a task. Write a response that appropriately completes "
+                "the request.\n\n### Instruction:\n{}\n\n### Response:\n",
+                given.instruction)
+          : fmt::format(
+                "Below is an instruction that describes a task, paired with an input that provides further "
+                "context. Write a response that appropriately completes the request.\n\n### "
+                "Instruction:\n{}\n\n### Input:\n{}\n\n### Response:\n",
+                given.instruction, given.input);
+  return {request, given.output};
+}
+
+}  // namespace frostpipe

@@ -1,0 +1,74 @@
+#include "executor/data/chats/jinja_operators.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "profiles/error.h"
+#include "profiles/error_values.h"
+
+namespace frostpipe::jinja {
+namespace {
+
+Text joined(Text one, const Text& other) {
+  if (one.size() + other.size() > kMostTextBytes)
+    throw InvalidInput("a text of a chat", "must have at most 64 MiB", "longer");
+  one += other;
+  return one;
+}
+
+Value sum(const Value& a, const Value& b) {
+  const auto *list_a = a.as<std::shared_ptr<List>>(), *list_b = b.as<std::shared_ptr<List>>();
+  if (list_a && list_b) {
+    List all = **list_a;
+    all.insert(all.end(), (*list_b)->begin(), (*list_b)->end());
+    return list_value(std::move(all));
+  }
+  if (a.as<std::int64_t>()) return *a.as<std::int64_t>() + need_number(b, "what is added to a number");
+  return joined(need_text(a, "what something is added to"), need_text(b, "what is added to a text"));
+}
+
+bool contains(const Value& whole, const Value& part) {
+  if (const auto* text = whole.as<Text>())
+    return text->find(need_text(part, "what is looked for in a text")) != Text::npos;
+  if (const auto* members = whole.as<std::shared_ptr<Members>>())
+    return find_member(**members, bytes_of(need_text(part, "a key"))) != nullptr;
+  const List elements = elements_of(whole);
+  return std::any_of(elements.begin(), elements.end(), [&](const Value& one) { return equal(one, part); });
+}
+
+}  // namespace
+
+Value arithmetic(const std::string& sign, const Value& a, const Value& b) {
+  if (sign == "+") return sum(a, b);
+  if (sign == "~") return joined(printed(a), printed(b));
+  const std::int64_t left = need_number(a, "before " + sign), right = need_number(b, "behind " + sign);
+  constexpr std::int64_t kMost = std::int64_t{1} << 31;  // so that nothing here overflows
+  if (std::abs(left) > kMost || std::abs(right) > kMost || (right == 0 && sign != "-" && sign != "*"))
+    throw InvalidInput("numbers around " + sign, "must be below 2^31, a divisor not 0", fmt::format("{}", right));
+  if (sign == "-") return left - right;
+  if (sign == "*") return left * right;
+  const std::int64_t rest = ((left % right) + right) % right;  // as Python has it
+  if (sign == "%") return rest;
+  if (sign == "//") return (left - rest) / right;
+  throw InvalidInput("an operator", "must be one of + - * // % ~", in_quotes(sign));
+}
+
+bool compare(const std::string& sign, const Value& a, const Value& b) {
+  if (sign == "==") return equal(a, b);
+  if (sign == "!=") return !equal(a, b);
+  if (sign == "in") return contains(b, a);
+  int order = 0;
+  if (a.as<Text>()) {
+    order = need_text(a, "").compare(need_text(b, "what a text is compared with"));
+  } else {
+    const std::int64_t left = need_number(a, "before " + sign), right = need_number(b, "behind " + sign);
+    order = left < right ? -1 : left > right;
+  }
+  if (sign == "<") return order < 0;
+  if (sign == ">") return order > 0;
+  return sign == "<=" ? order <= 0 : order >= 0;
+}
+
+}  // namespace frostpipe::jinja

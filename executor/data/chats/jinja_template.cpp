@@ -1,0 +1,262 @@
+#include "executor/data/chats/jinja_template.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "profiles/error.h"
+#include "profiles/error_values.h"
+
+namespace frostpipe::jinja {
+namespace {
+
+/// What is wrong inside, with the line of the template.
+template <class Call>
+auto in_line(std::size_t line, Call call) {
+  try {
+    return call();
+  } catch (const InvalidInput& error) {
+    const std::string what = error.what();
+    if (what.starts_with("line ")) throw;  // an inner one's
+    throw InvalidInput(fmt::format("line {}: {}", line, what));
+  }
+}
+
+Members loop_at(const List& elements, std::size_t index) {
+  const auto number = static_cast<std::int64_t>(index), count = static_cast<std::int64_t>(elements.size());
+  Members loop{{"index0", number},
+               {"index", number + 1},
+               {"first", index == 0},
+               {"last", number + 1 == count},
+               {"length", count},
+               {"revindex", count - number},
+               {"revindex0", count - number - 1}};
+  if (index > 0) loop.emplace_back("previtem", elements[index - 1]);
+  if (number + 1 < count) loop.emplace_back("nextitem", elements[index + 1]);
+  return loop;
+}
+
+/// The names that a loop gives an element: one, or one for each of its elements.
+void set_names(const std::vector<std::string>& names, const Value& element, Scope& scope) {
+  if (names.size() == 1) return scope.set(names.front(), element);
+  const List parts = elements_of(element);
+  if (parts.size() != names.size())
+    throw InvalidInput("an element of a loop", fmt::format("must have {} elements", names.size()),
+                       fmt::format("with {}", parts.size()));
+  for (std::size_t i = 0; i < names.size(); ++i) scope.set(names[i], parts[i]);
+}
+
+}  // namespace
+
+class Template::Reader {
+ public:
+  explicit Reader(std::string_view source) : parts_(parts_of(source)) {}
+
+  Block whole() {
+    Block block = blocks({});
+    return block;
+  }
+
+ private:
+  /// Up to one of these statements, which is next then, or to the end.
+  Block blocks(const std::vector<std::string_view>& ends) {
+    if (++nesting_ > kMostNesting)
+      throw InvalidInput("a template", fmt::format("must nest at most {} deep", kMostNesting), "deeper");
+    std::vector<std::pair<std::size_t, Block>> found;
+    while (at_ < parts_.size() && !is_statement(ends)) {
+      const std::size_t line = parts_[at_].line;
+      found.emplace_back(line, in_line(line, [&] { return block(); }));
+    }
+    if (at_ == parts_.size() && !ends.empty())
+      throw InvalidInput("the end of the template", fmt::format("must have {} before it", in_quotes(ends.back())),
+                         "without it");
+    --nesting_;
+    return [found](Scope& scope, Text& written) {
+      for (const auto& [line, one] : found) {
+        in_line(line, [&, &block = one] {
+          scope.step();
+          block(scope, written);
+          if (written.size() > kMostTextBytes)
+            throw InvalidInput("what a template writes", "must have at most 64 MiB", "longer");
+        });
+      }
+    };
+  }
+
+  bool is_statement(const std::vector<std::string_view>& words) const {
+    const Part& part = parts_[at_];
+    return part.kind == Part::Kind::statement && part.tokens.front().kind == Token::Kind::name &&
+           std::find(words.begin(), words.end(), part.tokens.front().text) != words.end();
+  }
+
+  Block block() {
+    const Part& part = parts_[at_++];
+    if (part.kind == Part::Kind::text) return [text = text_of(part.text)](Scope&, Text& written) { written += text; };
+    Tokens tokens(part.tokens);
+    if (part.kind == Part::Kind::output) {
+      const Expression value = take_expression(tokens);
+      tokens.expect_end();
+      return [value](Scope& scope, Text& written) { written += printed(value(scope)); };
+    }
+    const std::string word = tokens.expect_name();
+    if (word == "if") return condition(tokens);
+    if (word == "for") return loop(tokens);
+    if (word == "set") return assignment(tokens);
+    if (word == "macro") return macro(tokens);
+    if (word == "generation") return inner({"endgeneration"});
+    throw InvalidInput("a statement", "must be one that is known here (if, for, set, macro, generation)",
+                       in_quotes(word));
+  }
+
+  /// A block up to its last statement, which is taken.
+  Block inner(const std::vector<std::string_view>& ends) {
+    Block block = blocks(ends);
+    ++at_;
+    return block;
+  }
+
+  Block condition(Tokens& tokens) {
+    std::vector<std::pair<Expression, Block>> branches;
+    Expression asked = take_expression(tokens);
+    tokens.expect_end();
+    Block otherwise = [](Scope&, Text&) {};
+    for (;;) {
+      Block branch = blocks({"elif", "else", "endif"});
+      branches.emplace_back(std::move(asked), std::move(branch));
+      Tokens next(parts_[at_++].tokens);
+      const std::string word = next.expect_name();
+      if (word == "else") otherwise = inner({"endif"});
+      if (word != "elif") break;
+      asked = take_expression(next);
+      next.expect_end();
+    }
+    return [branches, otherwise](Scope& scope, Text& written) {
+      for (const auto& [is_wanted, branch] : branches) {
+        if (is_wanted(scope).is_true()) return branch(scope, written);
+      }
+      otherwise(scope, written);
+    };
+  }
+
+  std::vector<std::string> names_of(Tokens& tokens) {
+    std::vector<std::string> names{tokens.expect_name()};
+    while (tokens.take_if(",")) names.push_back(tokens.expect_name());
+    return names;
+  }
+
+  Block loop(Tokens& tokens) {
+    const std::vector<std::string> names = names_of(tokens);
+    tokens.expect("in");
+    const Expression all = take_or(tokens);
+    std::optional<Expression> is_wanted;
+    if (tokens.take_if("if")) is_wanted = take_or(tokens);
+    tokens.expect_end();
+    const Block body = blocks({"else", "endfor"});
+    Tokens next(parts_[at_++].tokens);
+    const Block otherwise = next.take_if("else") ? inner({"endfor"}) : [](Scope&, Text&) {};
+    return [=](Scope& outer, Text& written) {
+      List elements = elements_of(all(outer));
+      if (is_wanted) {
+        std::erase_if(elements, [&](const Value& element) {
+          Scope scope(&outer);
+          set_names(names, element, scope);
+          return !(*is_wanted)(scope).is_true();
+        });
+      }
+      for (std::size_t i = 0; i < elements.size(); ++i) {
+        Scope scope(&outer);
+        set_names(names, elements[i], scope);
+        scope.set("loop", members_value(loop_at(elements, i)));
+        scope.step();
+        body(scope, written);
+      }
+      if (elements.empty()) otherwise(outer, written);
+    };
+  }
+
+  Block assignment(Tokens& tokens) {
+    const std::string name = tokens.expect_name();
+    if (tokens.take_if(".")) {
+      const std::string member = tokens.expect_name();
+      tokens.expect("=");
+      const Expression value = take_expression(tokens);
+      tokens.expect_end();
+      return [=](Scope& scope, Text&) {
+        const Value object = scope.get(name);
+        const auto* members = object.as<std::shared_ptr<Members>>();
+        if (!members) throw InvalidInput(name, "must be a namespace", kind_of(object));
+        set_member(**members, member, value(scope));
+      };
+    }
+    if (tokens.take_if("=")) {
+      const Expression value = take_expression(tokens);
+      tokens.expect_end();
+      return [=](Scope& scope, Text&) { scope.set(name, value(scope)); };
+    }
+    tokens.expect_end();
+    const Block body = inner({"endset"});
+    return [=](Scope& outer, Text&) {
+      Scope scope(&outer);
+      Text text;
+      body(scope, text);
+      outer.set(name, std::move(text));
+    };
+  }
+
+  /// Of the outermost level alone: its scope stands as long as the macro can be called.
+  Block macro(Tokens& tokens) {
+    const std::string name = tokens.expect_name();
+    if (nesting_ != 1) throw InvalidInput("a macro", "must stand outside of loops and conditions", in_quotes(name));
+    std::vector<std::pair<std::string, std::optional<Expression>>> parameters;
+    tokens.expect("(");
+    while (!tokens.take_if(")")) {
+      if (!parameters.empty()) tokens.expect(",");
+      const std::string parameter = tokens.expect_name();
+      std::optional<Expression> otherwise;
+      if (tokens.take_if("=")) otherwise = take_expression(tokens);
+      parameters.emplace_back(parameter, otherwise);
+    }
+    tokens.expect_end();
+    const Block body = inner({"endmacro"});
+    return [=](Scope& outer, Text&) {
+      const auto calls = std::make_shared<int>(0);
+      outer.set(name, function_value([=, &outer](const Arguments& arguments) -> Value {
+                  if (++*calls > kMostNesting) throw InvalidInput("a macro", "must not call itself for ever", name);
+                  Scope scope(&outer);
+                  for (std::size_t i = 0; i < parameters.size(); ++i) {
+                    const auto& [parameter, otherwise] = parameters[i];
+                    const Value* const named = find_member(arguments.named, parameter);
+                    if (i < arguments.values.size())
+                      scope.set(parameter, arguments.values[i]);
+                    else if (named || otherwise)
+                      scope.set(parameter, named ? *named : (*otherwise)(scope));
+                    else
+                      scope.set(parameter, Undefined{parameter});
+                  }
+                  scope.step();
+                  Text written;
+                  body(scope, written);
+                  --*calls;
+                  return written;
+                }));
+    };
+  }
+
+  std::vector<Part> parts_;
+  std::size_t at_ = 0;
+  int nesting_ = 0;
+};
+
+Template::Template(std::string_view source) : block_(Reader(source).whole()) {}
+
+Text Template::render(const std::map<std::string, Value>& names) const {
+  Scope scope;
+  for (const auto& [name, value] : names) scope.set(name, value);
+  Text written;
+  block_(scope, written);
+  return written;
+}
+
+}  // namespace frostpipe::jinja

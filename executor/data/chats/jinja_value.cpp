@@ -1,0 +1,136 @@
+#include "executor/data/chats/jinja_value.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+
+#include "profiles/error.h"
+
+namespace frostpipe::jinja {
+
+int MarkedBytes::compare(const char16_t* a, const char16_t* b, std::size_t size) {
+  for (std::size_t i = 0; i < size; ++i) {
+    if (!eq(a[i], b[i])) return lt(a[i], b[i]) ? -1 : 1;
+  }
+  return 0;
+}
+
+const char16_t* MarkedBytes::find(const char16_t* text, std::size_t size, const char16_t& wanted) {
+  const char16_t* const found = std::find_if(text, text + size, [&](char16_t c) { return eq(c, wanted); });
+  return found == text + size ? nullptr : found;
+}
+
+Text text_of(std::string_view bytes, bool is_marked) {
+  Text text;
+  text.reserve(bytes.size());
+  for (const char c : bytes)
+    text.push_back(static_cast<char16_t>(static_cast<unsigned char>(c) | (is_marked ? MarkedBytes::kMark : 0)));
+  return text;
+}
+
+std::string bytes_of(const Text& text) {
+  std::string bytes;
+  bytes.reserve(text.size());
+  for (const char16_t c : text) bytes.push_back(static_cast<char>(MarkedBytes::byte(c)));
+  return bytes;
+}
+
+bool Value::is_true() const {
+  if (const auto* value = as<bool>()) return *value;
+  if (const auto* value = as<std::int64_t>()) return *value != 0;
+  if (const auto* value = as<Text>()) return !value->empty();
+  if (const auto* value = as<std::shared_ptr<List>>()) return !(*value)->empty();
+  if (const auto* value = as<std::shared_ptr<Members>>()) return !(*value)->empty();
+  return as<std::shared_ptr<Function>>() != nullptr;
+}
+
+Value list_value(List items) { return std::make_shared<List>(std::move(items)); }
+Value members_value(Members members) { return std::make_shared<Members>(std::move(members)); }
+Value function_value(Function function) { return std::make_shared<Function>(std::move(function)); }
+
+const Value* find_member(const Members& members, std::string_view name) {
+  const auto found = std::find_if(members.begin(), members.end(), [&](const auto& one) { return one.first == name; });
+  return found == members.end() ? nullptr : &found->second;
+}
+
+void set_member(Members& members, const std::string& name, Value value) {
+  const auto found = std::find_if(members.begin(), members.end(), [&](const auto& one) { return one.first == name; });
+  if (found != members.end())
+    found->second = std::move(value);
+  else
+    members.emplace_back(name, std::move(value));
+}
+
+bool equal(const Value& a, const Value& b) {
+  // true is 1, as in Python.
+  const auto number = [](const Value& value) -> std::optional<std::int64_t> {
+    if (const auto* truth = value.as<bool>()) return *truth;
+    if (const auto* one = value.as<std::int64_t>()) return *one;
+    return std::nullopt;
+  };
+  if (number(a) && number(b)) return *number(a) == *number(b);
+  if (a.as<Text>() && b.as<Text>()) return *a.as<Text>() == *b.as<Text>();
+  if (const auto* one = a.as<std::shared_ptr<List>>(), *other = b.as<std::shared_ptr<List>>(); one && other)
+    return std::equal((*one)->begin(), (*one)->end(), (*other)->begin(), (*other)->end(), equal);
+  if (const auto* one = a.as<std::shared_ptr<Members>>(), *other = b.as<std::shared_ptr<Members>>(); one && other) {
+    const auto is_in_other = [&](const auto& member) {
+      const Value* const found = find_member(**other, member.first);
+      return found && equal(member.second, *found);
+    };
+    return (*one)->size() == (*other)->size() && std::all_of((*one)->begin(), (*one)->end(), is_in_other);
+  }
+  return (a.as<None>() && b.as<None>()) || (a.as<Undefined>() && b.as<Undefined>());
+}
+
+std::string kind_of(const Value& value) {
+  if (const auto* undefined = value.as<Undefined>()) return fmt::format("not there: {}", undefined->name);
+  static constexpr std::array kKinds{"",       "none",   "true or false", "a number",
+                                     "a text", "a list", "an object",     "a function"};
+  return kKinds[value.index()];
+}
+
+Text printed(const Value& value) {
+  if (const auto* text = value.as<Text>()) return *text;
+  if (const auto* number = value.as<std::int64_t>()) return text_of(std::to_string(*number));
+  if (const auto* truth = value.as<bool>()) return text_of(*truth ? "True" : "False");
+  if (value.as<None>()) return text_of("None");
+  if (value.as<Undefined>()) return {};
+  throw InvalidInput("what is written", "must be a text", kind_of(value));
+}
+
+std::vector<Text> characters_of(const Text& text) {
+  std::vector<Text> characters;
+  for (const char16_t c : text) {
+    const bool continues = (c & 0xC0) == 0x80;
+    if (!continues || characters.empty()) characters.emplace_back();
+    characters.back().push_back(c);
+  }
+  return characters;
+}
+
+List elements_of(const Value& value) {
+  if (const auto* list = value.as<std::shared_ptr<List>>()) return **list;
+  List elements;
+  if (const auto* text = value.as<Text>()) {
+    for (Text& character : characters_of(*text)) elements.emplace_back(std::move(character));
+  } else if (const auto* members = value.as<std::shared_ptr<Members>>()) {
+    for (const auto& [name, member] : **members) elements.emplace_back(text_of(name));
+  } else if (!value.as<Undefined>()) {
+    throw InvalidInput("what a loop runs over", "must be a list", kind_of(value));
+  }
+  return elements;
+}
+
+const Text& need_text(const Value& value, std::string_view whose) {
+  if (const auto* text = value.as<Text>()) return *text;
+  throw InvalidInput(whose, "must be a text", kind_of(value));
+}
+
+std::int64_t need_number(const Value& value, std::string_view whose) {
+  if (const auto* number = value.as<std::int64_t>()) return *number;
+  throw InvalidInput(whose, "must be a whole number", kind_of(value));
+}
+
+}  // namespace frostpipe::jinja
