@@ -35,7 +35,7 @@ LayerImage own_image_of(const LayerState& state) {
   return image_of(kLayer, stored_values(state), !state.trains(), /*changes=*/state.trains());
 }
 
-at::Tensor times(double factor) { return at::arange(1, 5, at::kFloat) * factor; }
+at::Tensor numbers_times(double factor) { return at::arange(1, 5, at::kFloat) * factor; }
 
 class LayerImagesTest : public test::ScratchFolderTest {
  protected:
@@ -64,25 +64,25 @@ TEST_F(LayerImagesTest, ATrainingLayerComesBackWithItsMoments) {
     tensor->detach().zero_();
   std::map<int, OffloadedMoments> offloaded;
   restore_layer(checkpoint, kLayer, /*num_moments=*/2, restored, offloaded);
-  EXPECT_TRUE(at::equal(restored.weights, times(1)));
-  EXPECT_TRUE(at::equal(restored.first_moment, times(10)));
-  EXPECT_TRUE(at::equal(restored.second_moment, times(100)));
+  EXPECT_TRUE(at::equal(restored.weights, numbers_times(1)));
+  EXPECT_TRUE(at::equal(restored.first_moment, numbers_times(10)));
+  EXPECT_TRUE(at::equal(restored.second_moment, numbers_times(100)));
   EXPECT_TRUE(offloaded.empty());
 }
 
 TEST_F(LayerImagesTest, BothVersionsOfTheWeightsComeBack) {
   LayerState delayed = layer(true);
   keep_older_weights(delayed);
-  delayed.older.weights.copy_(times(0.5));
+  delayed.older.weights.copy_(numbers_times(0.5));
   const Checkpoint checkpoint = written(own_image_of(delayed));
   std::map<int, OffloadedMoments> offloaded;
   for (const bool trains : {true, false}) {
     LayerState restored = layer(trains);
     restored.weights.detach().zero_();
     restore_layer(checkpoint, kLayer, /*num_moments=*/2, restored, offloaded);
-    EXPECT_TRUE(at::equal(restored.weights, times(1)));
+    EXPECT_TRUE(at::equal(restored.weights, numbers_times(1)));
     EXPECT_EQ(restored.older.weights.defined(), trains);
-    EXPECT_TRUE(!trains || at::equal(restored.older.weights, times(0.5)));
+    EXPECT_TRUE(!trains || at::equal(restored.older.weights, numbers_times(0.5)));
   }
 }
 
@@ -92,11 +92,11 @@ TEST_F(LayerImagesTest, MomentsThatAFrozenLayerDoesNotUseAreOffloaded) {
   restored.weights.zero_();
   std::map<int, OffloadedMoments> offloaded;
   restore_layer(checkpoint, kLayer, /*num_moments=*/2, restored, offloaded);
-  EXPECT_TRUE(at::equal(restored.weights, times(1)));
+  EXPECT_TRUE(at::equal(restored.weights, numbers_times(1)));
   ASSERT_TRUE(offloaded.contains(kLayer));
-  EXPECT_TRUE(at::equal(offloaded[kLayer].first_moment, times(10)));
-  EXPECT_TRUE(at::equal(offloaded[kLayer].second_moment, times(100)));
-  EXPECT_TRUE(at::equal(offloaded[kLayer].weights, times(1)));
+  EXPECT_TRUE(at::equal(offloaded[kLayer].first_moment, numbers_times(10)));
+  EXPECT_TRUE(at::equal(offloaded[kLayer].second_moment, numbers_times(100)));
+  EXPECT_TRUE(at::equal(offloaded[kLayer].weights, numbers_times(1)));
   offloaded.clear();
   restore_layer(checkpoint, kLayer, /*num_moments=*/0, restored, offloaded);
   EXPECT_TRUE(offloaded.empty()) << "SGD has none";
@@ -110,7 +110,7 @@ TEST_F(LayerImagesTest, WhatTrainingChangesIsCopied) {
   LayerState restored = layer(/*trains=*/false);
   std::map<int, OffloadedMoments> offloaded;
   restore_layer(written(image), kLayer, 0, restored, offloaded);
-  EXPECT_TRUE(at::equal(restored.weights, times(1)));
+  EXPECT_TRUE(at::equal(restored.weights, numbers_times(1)));
 }
 
 TEST_F(LayerImagesTest, AnotherTypeIsRefused) {
