@@ -104,7 +104,7 @@ def handshakes_and_no_requests(port):
     trusting = ssl.create_default_context()
     trusting.check_hostname, trusting.verify_mode = False, ssl.CERT_NONE
     clients = []
-    for _ in range(100):
+    for _ in range(200):
         clients.append(trusting.wrap_socket(connected(port)))
     time.sleep(0.5)
 

@@ -36,8 +36,13 @@ int no_passphrase(char*, int, int, void* was_asked) {
 }
 
 [[noreturn]] void refuse(const std::string& file, const std::string& rule) {
+  throw InvalidInput(fmt::format("{}: {}; {}", file, rule, kToMakeOne));
+}
+
+/// Where OpenSSL has refused it: "... cannot be used: ee key too small".
+[[noreturn]] void refuse_unusable(const std::string& file, const std::string& what) {
   const char* reason = ERR_reason_error_string(ERR_peek_last_error());
-  throw InvalidInput(fmt::format("{}: {} ({}); {}", file, rule, reason ? reason : "no reason is known", kToMakeOne));
+  refuse(file, fmt::format("has {} that cannot be used: {}", what, reason != nullptr ? reason : "no reason is known"));
 }
 
 /// A file's text, for OpenSSL to read.
@@ -66,10 +71,9 @@ Owned<X509> take_certificates(SSL_CTX* context, const std::string& file) {
   Pem pem(file);
   Owned<X509> own = pem.next_certificate();
   if (!own) refuse(file, "must hold a certificate in PEM form (BEGIN CERTIFICATE)");
-  if (SSL_CTX_use_certificate(context, own.get()) != 1) refuse(file, "has a certificate that cannot be used");
+  if (SSL_CTX_use_certificate(context, own.get()) != 1) refuse_unusable(file, "a certificate");
   while (Owned<X509> authority = pem.next_certificate()) {
-    if (SSL_CTX_add1_chain_cert(context, authority.get()) != 1)
-      refuse(file, "has a further certificate that cannot be used");
+    if (SSL_CTX_add1_chain_cert(context, authority.get()) != 1) refuse_unusable(file, "a further certificate");
   }
   if (!Pem::is_at_end()) refuse(file, "has a further certificate that cannot be read");
   return own;
@@ -87,7 +91,7 @@ void take_key(SSL_CTX* context, X509* certificate, const std::string& file, cons
         fmt::format("{}: is not the key of the certificate in {}; of a pair `openssl pkey -pubout -in "
                     "KEY` and `openssl x509 -noout -pubkey -in CERTIFICATE` print the same",
                     file, certificate_file));
-  if (SSL_CTX_use_PrivateKey(context, key.get()) != 1) refuse(file, "has a key that cannot be used");
+  if (SSL_CTX_use_PrivateKey(context, key.get()) != 1) refuse_unusable(file, "a key");
 }
 
 TlsSocket& socket_of(BIO* bio) { return *static_cast<TlsSocket*>(BIO_get_data(bio)); }

@@ -20,10 +20,10 @@ using Owned = std::unique_ptr<T, void (*)(T*)>;
 
 /// A server's private key and the certificate of "localhost" that it has signed itself, in PEM form.
 struct SelfSigned {
-  Owned<EVP_PKEY> key = {EVP_EC_gen("P-256"), EVP_PKEY_free};
+  Owned<EVP_PKEY> key;
   Owned<X509> certificate = {X509_new(), X509_free};
 
-  SelfSigned() {
+  explicit SelfSigned(EVP_PKEY* with_key = EVP_EC_gen("P-256")) : key(with_key, EVP_PKEY_free) {
     X509_set_version(certificate.get(), X509_VERSION_3);
     ASN1_INTEGER_set(X509_get_serialNumber(certificate.get()), 1);
     X509_gmtime_adj(X509_getm_notBefore(certificate.get()), -60);

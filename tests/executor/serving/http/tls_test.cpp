@@ -232,6 +232,9 @@ TEST_F(TlsFiles, WhatIsWrongWithThemIsSaid) {
               StartsWith("certificate.pem: has a further certificate that cannot be read"));
   EXPECT_THAT(refusal(certificate, certificate), StartsWith("key.pem: must hold a private key in PEM form"));
   EXPECT_THAT(refusal(certificate, "gibberish"), HasSubstr("`openssl req -x509"));
+  const test::SelfSigned short_one(EVP_RSA_gen(512));
+  EXPECT_THAT(refusal(short_one.certificate_pem(), short_one.key_pem()),
+              StartsWith("certificate.pem: has a certificate that cannot be used: ee key too small; "));
   EXPECT_THAT(refusal(certificate, test::SelfSigned().key_pem()),
               StartsWith("key.pem: is not the key of the certificate in "));
   EXPECT_THAT(refusal(certificate, self_signed().key_pem("secret")),
