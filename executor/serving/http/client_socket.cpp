@@ -48,6 +48,11 @@ std::string without_field(std::string_view head, std::string_view name) {
   return kept;
 }
 
+bool has_left(const Descriptor& connection) {
+  pollfd asked{.fd = connection.number(), .events = POLLRDHUP, .revents = 0};
+  return poll(&asked, 1, 0) > 0;
+}
+
 ClientSocket::ClientSocket(Descriptor socket, const TlsIdentity* identity, std::chrono::milliseconds patience,
                            MustEnd must_end)
     : socket_(std::move(socket)), patience_(patience), must_end_(std::move(must_end)) {
@@ -57,10 +62,13 @@ ClientSocket::ClientSocket(Descriptor socket, const TlsIdentity* identity, std::
 bool ClientSocket::wait_for(short events, Clock::time_point deadline, bool may_end) {
   while (true) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
-    if (left <= 0ms || (may_end && must_end_(has_begun_, patience_ - left))) return false;
+    if (left <= 0ms) return false;
+    if (may_end && must_end_(has_begun_, std::chrono::floor<std::chrono::milliseconds>(waited_))) return false;
     if (events == POLLIN && tls_ && tls_->has_pending()) return true;
     pollfd asked{.fd = socket_.number(), .events = events, .revents = 0};
+    const auto begin = Clock::now();
     const int found = poll(&asked, 1, static_cast<int>(std::min<std::chrono::milliseconds>(left, kSlice).count()));
+    waited_ += Clock::now() - begin;
     if (found > 0) return true;  // or it is broken, which the next call says
     if (found < 0 && errno != EINTR) return false;
   }
@@ -83,7 +91,8 @@ bool ClientSocket::shake_hands() {
   renew();
   has_shaken_hands_ = wait_and_do(POLLIN, deadline_, true, [this] {
                         has_begun_ = true;
-                        return tls_->accept();
+                        // A client may have gone while it waited for its turn, and a handshake takes much work.
+                        return has_left() ? 0 : tls_->accept();
                       }) > 0;
   return has_shaken_hands_;
 }
@@ -112,6 +121,7 @@ bool ClientSocket::receive_more() {
 
 void ClientSocket::renew() {
   deadline_ = Clock::now() + patience_;
+  waited_ = {};
   until_renewal_ = kRenewalBytes;
 }
 
@@ -181,16 +191,12 @@ ssize_t ClientSocket::write(const char* from, std::size_t size) {
   return static_cast<ssize_t>(size);
 }
 
-bool ClientSocket::has_left() const {
-  pollfd asked{.fd = socket_.number(), .events = POLLRDHUP, .revents = 0};
-  return poll(&asked, 1, 0) > 0;
-}
-
 void ClientSocket::finish() {
   tls_.reset();  // what is thrown away need not be decrypted
   if (shutdown(socket_.number(), SHUT_WR) != 0) return;
   deadline_ = Clock::now() + std::min<std::chrono::milliseconds>(patience_, 1s);
   until_renewal_ = 2 * kMostThrownAway;
+  waited_ = patience_;  // to must_end(): of all waiting this can end first
   std::array<char, 16 << 10> bytes{};
   for (std::size_t thrown_away = 0; thrown_away < kMostThrownAway;) {
     const ssize_t received = receive(bytes.data(), bytes.size());

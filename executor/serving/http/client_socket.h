@@ -13,11 +13,15 @@
 
 namespace frostpipe {
 
+/// The client has closed the connection, or its half of it: one that still reads cannot be told from one that is gone.
+bool has_left(const Descriptor& connection);
+
 /// A client's connection, which is never waited for longer than a patience. Of one thread.
 class ClientSocket {
  public:
   /// While bytes are waited for, `must_end` is asked at least ten times a second whether to wait no longer: it is told
-  /// whether a request has begun, and how long the client has taken for the latest 64 KiB.
+  /// whether a request has begun, and how long the latest 64 KiB have been waited for. What the server itself took in
+  /// between, where its cores are busy, is not counted.
   using MustEnd = std::function<bool(bool has_begun, std::chrono::milliseconds silent)>;
   /// With an identity the connection is encrypted; memory for that may be missing (std::bad_alloc).
   ClientSocket(Descriptor socket, const TlsIdentity* identity, std::chrono::milliseconds patience, MustEnd must_end);
@@ -45,9 +49,8 @@ class ClientSocket {
   /// Since the last head: bytes that read() has given beyond it.
   std::size_t body_bytes() const { return body_bytes_; }
 
-  /// The client has closed the connection, or its half of it. One that still reads cannot be told from one that is
-  /// gone, so this is asked where an answer has taken long.
-  bool has_left() const;
+  /// See below. This is asked where an answer has taken long, and before a TLS handshake.
+  bool has_left() const { return frostpipe::has_left(socket_); }
 
   /// Ends an answer to a request that was not read to its end. Closed at once, the connection would be reset, and the
   /// client might lose the answer: so what it still sends is thrown away, up to a second or a MiB.
@@ -72,6 +75,7 @@ class ClientSocket {
   std::size_t begin_ = 0, head_bytes_ = 0;
   std::size_t body_bytes_ = 0, allowed_ = 0;
   Clock::time_point deadline_;
+  Clock::duration waited_{};
   std::size_t until_renewal_ = 0;  // bytes
   bool has_begun_ = false, has_shaken_hands_ = false;
 };

@@ -23,8 +23,8 @@ constexpr std::size_t kMostPemBytes = 1 << 20;
 /// Of the socket, in one call of OpenSSL: a record takes two.
 constexpr int kMostReads = 16;
 constexpr const char* kToMakeOne =
-    "`openssl req -x509 -newkey rsa:2048 -nodes -subj /CN=HOST -addext subjectAltName=DNS:HOST -keyout KEY -out "
-    "CERTIFICATE` makes a pair that clients can be told to trust";
+    "`openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=HOST -addext "
+    "subjectAltName=DNS:HOST -keyout KEY -out CERTIFICATE` makes a pair that clients can be told to trust";
 
 template <class T>
 using Owned = std::unique_ptr<T, void (*)(T*)>;

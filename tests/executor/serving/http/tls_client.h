@@ -74,6 +74,19 @@ inline std::shared_ptr<const TlsIdentity> tls_identity() {
   return identity;
 }
 
+/// A TLS client's first bytes.
+inline std::string client_hello() {
+  const Owned<SSL_CTX> context(SSL_CTX_new(TLS_client_method()), SSL_CTX_free);
+  const Owned<SSL> session(SSL_new(context.get()), SSL_free);
+  BIO* const from_server = BIO_new(BIO_s_mem());
+  BIO* const to_server = BIO_new(BIO_s_mem());
+  SSL_set_bio(session.get(), from_server, to_server);
+  SSL_connect(session.get());
+  char* begin = nullptr;
+  const long size = BIO_get_mem_data(to_server, &begin);
+  return std::string(begin, static_cast<std::size_t>(size));
+}
+
 /// The same over TLS, by OpenSSL's client, which trusts self_signed() alone.
 class TlsClient final : public RawClient {
  public:

@@ -21,6 +21,7 @@ namespace frostpipe {
 namespace {
 
 using namespace std::chrono_literals;
+using test::client_hello;
 using test::get;
 using test::post;
 using test::RawClient;
@@ -51,18 +52,6 @@ class TlsServer : public testing::Test {
   static bool has_descriptors(int count) {
     for (int i = 0; i < 200 && test::num_open_descriptors() > count; ++i) std::this_thread::sleep_for(10ms);
     return test::num_open_descriptors() <= count;
-  }
-  /// A TLS client's first bytes.
-  static std::string client_hello() {
-    const test::Owned<SSL_CTX> context(SSL_CTX_new(TLS_client_method()), SSL_CTX_free);
-    const test::Owned<SSL> session(SSL_new(context.get()), SSL_free);
-    BIO* const from_server = BIO_new(BIO_s_mem());
-    BIO* const to_server = BIO_new(BIO_s_mem());
-    SSL_set_bio(session.get(), from_server, to_server);
-    SSL_connect(session.get());
-    char* begin = nullptr;
-    const long size = BIO_get_mem_data(to_server, &begin);
-    return std::string(begin, static_cast<std::size_t>(size));
   }
 
   test::FakeModels models_;
