@@ -41,6 +41,13 @@ Command add_serve_command(CLI::App& app) {
                    "File of one line, the key without which a request over HTTP is refused; it is sent as "
                    "\"Authorization: Bearer KEY\"")
       ->type_name("FILE");
+  command
+      ->add_option("--ssl-certfile", options->ssl_certfile,
+                   "File of the server's certificate (PEM), followed by those between it and an authority that clients "
+                   "trust; requests must come over HTTPS (TLS 1.2 or 1.3) then")
+      ->type_name("FILE");
+  command->add_option("--ssl-keyfile", options->ssl_keyfile, "File of the certificate's key (PEM, no passphrase)")
+      ->type_name("FILE");
   add_device_option(*command, options->device);
   add_count_option(*command, "--threads-per-worker", options->threads,
                    "Threads that a worker on the CPU computes with");

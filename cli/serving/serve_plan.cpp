@@ -160,6 +160,13 @@ std::string read_api_key(const std::string& path) {
   return key;
 }
 
+std::shared_ptr<const TlsIdentity> read_identity(const ServeOptions& options) {
+  if (options.ssl_certfile.empty() != options.ssl_keyfile.empty())
+    throw UsageError("--ssl-certfile, --ssl-keyfile: must be given together");
+  if (options.ssl_certfile.empty()) return nullptr;
+  return std::make_shared<TlsIdentity>(options.ssl_certfile, options.ssl_keyfile);
+}
+
 void warn_of_strangers(const HttpServer& http, const ServeOptions& options) {
   if (!http.is_beyond_loopback()) return;
   if (options.api_key_file.empty())
@@ -167,10 +174,11 @@ void warn_of_strangers(const HttpServer& http, const ServeOptions& options) {
         fmt::format("WARNING: {} is reached from other hosts, and whoever reaches it may ask; --api-key-file "
                     "asks for a key, --host 127.0.0.1 keeps it to this host",
                     options.host));
-  print_note(
-      fmt::format("WARNING: {} is reached from other hosts without encryption; a proxy with TLS in front of "
-                  "--host 127.0.0.1 encrypts",
-                  options.host));
+  if (options.ssl_certfile.empty())
+    print_note(
+        fmt::format("WARNING: {} is reached from other hosts without encryption; --ssl-certfile and --ssl-keyfile "
+                    "encrypt, --host 127.0.0.1 keeps it to this host",
+                    options.host));
 }
 
 }  // namespace
@@ -179,6 +187,7 @@ std::string serve_plan(const ServeOptions& options, const OpenModel& open_model)
   if (options.emulate && !options.models.empty())
     throw UsageError("--emulate: computes nothing, so it takes no --model");
   if (options.emulate && !options.heads.empty()) throw UsageError("--emulate: computes nothing, so it takes no --head");
+  const std::shared_ptr<const TlsIdentity> tls = read_identity(options);
   const ServingPlan plan = read_plan(options.plan);
   const std::string api_key = options.api_key_file.empty() ? "" : read_api_key(options.api_key_file);
   if (!options.output.empty()) {
@@ -199,10 +208,12 @@ std::string serve_plan(const ServeOptions& options, const OpenModel& open_model)
   if (is_generated) load = serving_load(plan, options.load);
   std::optional<HttpServer> http;
   if (!is_generated || options.port) {
-    http.emplace(
-        server, HttpServerOptions{.host = options.host, .port = options.port.value_or(kUsualPort), .api_key = api_key});
+    const HttpServerOptions http_options = {
+        .host = options.host, .port = options.port.value_or(kUsualPort), .api_key = api_key, .tls = tls};
+    http.emplace(server, http_options);
     warn_of_strangers(*http, options);
-    print_note(fmt::format("serves {} on http://{}:{}", fmt::join(server.names(), ", "), options.host, http->port()));
+    print_note(fmt::format("serves {} on {}://{}:{}", fmt::join(server.names(), ", "), tls ? "https" : "http",
+                           options.host, http->port()));
   }
   const Nanoseconds served_ns = serve_until_the_end(server, options, signals, load);
   http.reset();

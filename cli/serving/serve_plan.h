@@ -18,7 +18,8 @@ struct ServeOptions {
   bool emulate = false;
   std::string host = "127.0.0.1";
   std::optional<int> port;
-  std::string api_key_file;  // without it all who reach the port may ask
+  std::string api_key_file;               // without it all who reach the port may ask
+  std::string ssl_certfile, ssl_keyfile;  // without them nothing is encrypted
   std::string device = "cpu";
   int threads = 1;          // of a worker
   ServingLoadOptions load;  // generated; else requests come over HTTP alone

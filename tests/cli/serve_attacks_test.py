@@ -7,8 +7,10 @@ server ends within seconds of being told to. Figures are printed; only what must
 import http.client
 import multiprocessing
 import os
+import random
 import signal
 import socket
+import ssl
 import time
 import unittest
 import warnings
@@ -64,6 +66,49 @@ def long_bodies(port):
     time.sleep(1)
 
 
+def client_hello():
+    """The first bytes of an honest TLS client."""
+    received, sent = ssl.MemoryBIO(), ssl.MemoryBIO()
+    client = ssl.create_default_context().wrap_bio(received, sent, server_hostname="localhost")
+    try:
+        client.do_handshake()
+    except ssl.SSLWantReadError:
+        return sent.read()
+
+
+def stalled_handshakes(port):
+    hello = client_hello()
+    clients = [connected(port) for _ in range(400)]
+    for number, client in enumerate(clients):
+        client.send(hello[:len(hello) if number % 2 == 0 else 1 + number])
+    time.sleep(1)
+
+
+def garbage_records(port):
+    hello = bytearray(client_hello())
+    for _ in range(100):
+        with connected(port) as client:
+            kind = random.randrange(3)
+            if kind == 0:
+                client.send(random.randbytes(300))
+            elif kind == 1:
+                hello[random.randrange(5, len(hello))] ^= 1 << random.randrange(8)
+                client.send(hello)
+            else:
+                client.send(HEAD.format(10).encode())
+            client.shutdown(socket.SHUT_WR)
+            client.recv(1 << 16)
+
+
+def handshakes_and_no_requests(port):
+    trusting = ssl.create_default_context()
+    trusting.check_hostname, trusting.verify_mode = False, ssl.CERT_NONE
+    clients = []
+    for _ in range(200):
+        clients.append(trusting.wrap_socket(connected(port)))
+    time.sleep(0.5)
+
+
 def keep_attacking(attack, port):
     warnings.simplefilter("ignore", ResourceWarning)  # what is left open at the door is closed with its list
     while True:
@@ -82,8 +127,8 @@ class AttacksTest(ServerCase):
         net = served_model("net", 1, OBJECTIVE_MS, 1, [serving_pool(0, 1, "slow", 1, [20], rate)], rate)
         self.write("serving.json", {**synthetic_serving_plan(), "models": [net], "objective_value": rate})
 
-    def withstands(self, attack, limit_descriptors=1024):
-        server = self.start("--port", 0, limit_descriptors=limit_descriptors)
+    def withstands(self, attack, options=()):
+        server = self.start("--port", 0, *options, limit_descriptors=1024)
         port = self.http_port()
         attackers = [multiprocessing.Process(target=keep_attacking, args=(attack, port), daemon=True) for _ in range(2)]
         for attacker in attackers:
@@ -140,6 +185,15 @@ class AttacksTest(ServerCase):
 
     def test_long_bodies(self):
         self.withstands(long_bodies)
+
+    def test_tls_handshakes_that_stall(self):
+        self.withstands(stalled_handshakes, self.with_certificate())
+
+    def test_garbage_instead_of_tls_records(self):
+        self.withstands(garbage_records, self.with_certificate())
+
+    def test_tls_handshakes_that_no_request_follows(self):
+        self.withstands(handshakes_and_no_requests, self.with_certificate())
 
 
 if __name__ == "__main__":

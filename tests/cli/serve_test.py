@@ -2,11 +2,13 @@
 replaced, how it ends. Nothing here depends on how fast the machine is: every request has an end, and none a shorter
 one than planned."""
 
+import http.client
 import json
 import os
 import resource
 import signal
 import socket
+import ssl
 import unittest
 from pathlib import Path
 
@@ -142,6 +144,45 @@ class ServeTest(ServerCase):
         self.write("key", "short\n")
         done = self.run_tool("serve", "serving.json", "--emulate", "--api-key-file", "key", code=1)
         self.assertIn("key: must hold one line, the key, of 16 to 1024 printable characters", done.stderr)
+
+    def test_with_a_certificate_it_is_reached_by_https_alone_and_a_stalled_handshake_holds_nobody_up(self):
+        server = self.start("--port", 0, "--host", "0.0.0.0", *self.with_certificate())
+        port = self.http_port()
+        self.assertIn(f" on https://0.0.0.0:{port}\n", self.errors.read_text())
+        self.assertNotIn("without encryption", self.errors.read_text())
+        self.assertIn("WARNING: 0.0.0.0 is reached from other hosts, and whoever reaches it may ask",
+                      self.errors.read_text())
+        with socket.create_connection(("127.0.0.1", port), timeout=30) as stalled, \
+                socket.create_connection(("127.0.0.1", port), timeout=30) as plain:
+            stalled.send(b"\x16\x03\x01\x02\x00\x01")  # a record of 512 bytes, of which the others never come
+            plain.send(b"GET /v2/health/live HTTP/1.1\r\nHost: h\r\n\r\n")
+            self.assert_is_closed(plain)
+            self.assertIn(self.ask(port, "small"), (200, 503))
+            self.assert_is_closed(stalled)
+        health = http.client.HTTPSConnection("127.0.0.1", port, timeout=30, context=self.tls)
+        health.request("GET", "/v2/health/ready")
+        self.assertEqual(health.getresponse().status, 200)
+        health.close()
+        self.tls = ssl.create_default_context()  # trusts others
+        with self.assertRaises(ssl.SSLCertVerificationError):
+            self.ask(port, "small")
+        server.send_signal(signal.SIGTERM)
+        self.result(server)
+
+    def assert_is_closed(self, client):
+        try:
+            self.assertEqual(client.recv(1 << 16), b"")
+        except ConnectionResetError:
+            pass
+
+    def test_certificates_that_cannot_be_used_are_refused_before_the_plan_is_read(self):
+        options = self.with_certificate()
+        self.assert_refused("serve", "none.json", "--emulate", *options[:2], code=2,
+                            says="--ssl-certfile, --ssl-keyfile: must be given together")
+        self.assert_refused("serve", "none.json", "--emulate", "--ssl-certfile", "key.pem", *options[2:],
+                            says="key.pem: must hold a certificate in PEM form")
+        self.assert_refused("serve", "none.json", "--emulate", *options[:2], "--ssl-keyfile", "certificate.pem",
+                            says="certificate.pem: must hold a private key in PEM form")
 
     def test_a_plan_with_heads_is_emulated_and_one_with_fewer_is_not_taken(self):
         plan = {**synthetic_serving_plan(), "version": 5}

@@ -4,6 +4,8 @@ import http.client
 import json
 import re
 import resource
+import shutil
+import ssl
 import subprocess
 import time
 from pathlib import Path
@@ -27,6 +29,17 @@ class ServerCase(CliTest):
     def setUp(self):
         super().setUp()
         self.write("serving.json", synthetic_serving_plan())
+        self.tls = None  # else of ask()
+
+    def with_certificate(self):
+        """Options of a server that speaks TLS; ask() trusts its certificate alone."""
+        if not shutil.which("openssl"):
+            self.skipTest("there is no `openssl` to make a certificate, so TLS is NOT tested")
+        made = "-newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=h -addext subjectAltName=IP:127.0.0.1"
+        subprocess.run(["openssl", "req", "-x509", *made.split(), "-keyout", "key.pem", "-out", "certificate.pem"],
+                       cwd=self.folder, check=True, capture_output=True)
+        self.tls = ssl.create_default_context(cafile=self.folder / "certificate.pem")
+        return "--ssl-certfile", "certificate.pem", "--ssl-keyfile", "key.pem"
 
     def start(self, *options, limit_descriptors=None):
         def limit():
@@ -45,12 +58,13 @@ class ServerCase(CliTest):
         return server
 
     def http_port(self):
-        self.wait_until(self.said(" on http://"), "HTTP")
-        return int(re.search(r" on http://\S+:(\d+)", self.errors.read_text())[1])
+        self.wait_until(lambda: re.search(r" on https?://.*\n", self.errors.read_text()), "HTTP")
+        return int(re.search(r" on https?://\S+:(\d+)", self.errors.read_text())[1])
 
     def ask(self, port, model, headers=None, seconds=HANG_SECONDS):
         """The status of the answer to one row of one token."""
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=seconds)
+        connection = (http.client.HTTPSConnection("127.0.0.1", port, timeout=seconds, context=self.tls) if self.tls else
+                      http.client.HTTPConnection("127.0.0.1", port, timeout=seconds))
         body = {"inputs": [{"name": "input_ids", "shape": [1, 1], "datatype": "INT64", "data": [1]}]}
         connection.request("POST", f"/v2/models/{model}/infer", json.dumps(body),
                            {"Content-Type": "application/json", **(headers or {})})

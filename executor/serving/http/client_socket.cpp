@@ -48,34 +48,67 @@ std::string without_field(std::string_view head, std::string_view name) {
   return kept;
 }
 
-ClientSocket::ClientSocket(Descriptor socket, std::chrono::milliseconds patience, MustEnd must_end)
-    : socket_(std::move(socket)), patience_(patience), must_end_(std::move(must_end)) {}
+bool has_left(const Descriptor& connection) {
+  pollfd asked{.fd = connection.number(), .events = POLLRDHUP, .revents = 0};
+  return poll(&asked, 1, 0) > 0;
+}
+
+ClientSocket::ClientSocket(Descriptor socket, const TlsIdentity* identity, std::chrono::milliseconds patience,
+                           MustEnd must_end)
+    : socket_(std::move(socket)), patience_(patience), must_end_(std::move(must_end)) {
+  if (identity != nullptr) tls_.emplace(*identity, socket_.number());
+}
 
 bool ClientSocket::wait_for(short events, Clock::time_point deadline, bool may_end) {
   while (true) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
-    if (left <= 0ms || (may_end && must_end_(has_begun_, patience_ - left))) return false;
+    if (left <= 0ms) return false;
+    if (may_end && must_end_(has_begun_, std::chrono::floor<std::chrono::milliseconds>(waited_))) return false;
+    if (events == POLLIN && tls_ && tls_->has_pending()) return true;
     pollfd asked{.fd = socket_.number(), .events = events, .revents = 0};
+    const auto begin = Clock::now();
     const int found = poll(&asked, 1, static_cast<int>(std::min<std::chrono::milliseconds>(left, kSlice).count()));
+    waited_ += Clock::now() - begin;
     if (found > 0) return true;  // or it is broken, which the next call says
     if (found < 0 && errno != EINTR) return false;
   }
 }
 
-ssize_t ClientSocket::receive(char* to, std::size_t size) {
-  while (true) {
-    if (!wait_for(POLLIN, deadline_, true)) return -1;
-    const ssize_t received = recv(socket_.number(), to, size, MSG_DONTWAIT);
-    if (received < 0 && (errno == EINTR || errno == EAGAIN)) continue;
-    if (received <= 0) return received;
-    const auto count = static_cast<std::size_t>(received);
-    if (count >= until_renewal_) {
-      renew();
-    } else {
-      until_renewal_ -= count;
-    }
-    return received;
+/// Calls what returns -1 where it would have to wait, until it returns something else, has failed or may wait no
+/// longer.
+template <class Call>
+ssize_t ClientSocket::wait_and_do(short events, Clock::time_point deadline, bool may_end, const Call& call) {
+  while (wait_for(events, deadline, may_end)) {
+    const ssize_t result = call();
+    if (result >= 0) return result;
+    if (tls_) events = tls_->events();
+    if (tls_ ? events == 0 : errno != EINTR && errno != EAGAIN) return -1;
   }
+  return -1;
+}
+
+bool ClientSocket::shake_hands() {
+  renew();
+  has_shaken_hands_ = wait_and_do(POLLIN, deadline_, true, [this] {
+                        has_begun_ = true;
+                        // A client may have gone while it waited for its turn, and a handshake takes much work.
+                        return has_left() ? 0 : tls_->accept();
+                      }) > 0;
+  return has_shaken_hands_;
+}
+
+ssize_t ClientSocket::receive(char* to, std::size_t size) {
+  const ssize_t received = wait_and_do(POLLIN, deadline_, true, [&] {
+    return tls_ ? tls_->receive(to, size) : recv(socket_.number(), to, size, MSG_DONTWAIT);
+  });
+  if (received <= 0) return received;
+  const auto count = static_cast<std::size_t>(received);
+  if (count >= until_renewal_) {
+    renew();
+  } else {
+    until_renewal_ -= count;
+  }
+  return received;
 }
 
 bool ClientSocket::receive_more() {
@@ -88,10 +121,12 @@ bool ClientSocket::receive_more() {
 
 void ClientSocket::renew() {
   deadline_ = Clock::now() + patience_;
+  waited_ = {};
   until_renewal_ = kRenewalBytes;
 }
 
 ClientSocket::Head ClientSocket::receive_head() {
+  if (tls_ && !has_shaken_hands_ && !shake_hands()) return Head::none;
   buffer_.erase(0, std::exchange(begin_, 0));
   head_bytes_ = body_bytes_ = allowed_ = 0;
   has_begun_ = !buffer_.empty();
@@ -139,10 +174,11 @@ ssize_t ClientSocket::write(const char* from, std::size_t size) {
   std::size_t written = 0, until_renewal = kRenewalBytes;
   auto deadline = Clock::now() + patience_;
   while (written < size) {
-    if (!wait_for(POLLOUT, deadline, false)) return -1;
-    const ssize_t sent = send(socket_.number(), from + written, size - written, MSG_DONTWAIT | MSG_NOSIGNAL);
-    if (sent < 0 && (errno == EINTR || errno == EAGAIN)) continue;
-    if (sent < 0) return -1;
+    const ssize_t sent = wait_and_do(POLLOUT, deadline, false, [&] {
+      return tls_ ? tls_->send(from + written, size - written)
+                  : send(socket_.number(), from + written, size - written, MSG_DONTWAIT | MSG_NOSIGNAL);
+    });
+    if (sent <= 0) return -1;
     const auto count = static_cast<std::size_t>(sent);
     written += count;
     if (count >= until_renewal) {
@@ -155,15 +191,12 @@ ssize_t ClientSocket::write(const char* from, std::size_t size) {
   return static_cast<ssize_t>(size);
 }
 
-bool ClientSocket::has_left() const {
-  pollfd asked{.fd = socket_.number(), .events = POLLRDHUP, .revents = 0};
-  return poll(&asked, 1, 0) > 0;
-}
-
 void ClientSocket::finish() {
+  tls_.reset();  // what is thrown away need not be decrypted
   if (shutdown(socket_.number(), SHUT_WR) != 0) return;
   deadline_ = Clock::now() + std::min<std::chrono::milliseconds>(patience_, 1s);
   until_renewal_ = 2 * kMostThrownAway;
+  waited_ = patience_;  // to must_end(): of all waiting this can end first
   std::array<char, 16 << 10> bytes{};
   for (std::size_t thrown_away = 0; thrown_away < kMostThrownAway;) {
     const ssize_t received = receive(bytes.data(), bytes.size());

@@ -10,6 +10,7 @@
 #include <iterator>
 #include <utility>
 
+#include "executor/serving/http/client_socket.h"
 #include "profiles/system_reason.h"
 
 namespace frostpipe {
@@ -58,8 +59,9 @@ void ConnectionThreads::add(Descriptor connection) {
     }
   }
   if (waiting_.size() >= num_idle_ + most_waiting_) {
-    const auto least = std::ranges::min_element(waiting_, {}, bytes_received);
-    if (least == waiting_.end() || bytes_received(*least) == kEnough) return;
+    auto least = std::ranges::min_element(waiting_, {}, bytes_received);
+    if (least != waiting_.end() && bytes_received(*least) == kEnough) least = std::ranges::find_if(waiting_, has_left);
+    if (least == waiting_.end()) return;
     waiting_.erase(least);
   }
   waiting_.push_back(std::move(connection));

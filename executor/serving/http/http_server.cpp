@@ -211,12 +211,12 @@ class HttpServer::Implementation : private httplib::Server {
   }
 
   void serve(Descriptor connection) {
-    ClientSocket socket(std::move(connection), options_.patience,
-                        [this](bool has_begun, std::chrono::milliseconds silent) {
-                          const auto patience = has_begun && !is_ending_ ? kPatienceUnderLoad : kPatienceWithIdle;
-                          return silent > patience && (is_ending_ || threads_.are_all_busy());
-                        });
     try {
+      ClientSocket socket(std::move(connection), options_.tls.get(), options_.patience,
+                          [this](bool has_begun, std::chrono::milliseconds silent) {
+                            const auto patience = has_begun && !is_ending_ ? kPatienceUnderLoad : kPatienceWithIdle;
+                            return silent > patience && (is_ending_ || threads_.are_all_busy());
+                          });
       for (int i = 1; i <= kMostRequests && !is_ending_; ++i) {
         const ClientSocket::Head head = socket.receive_head();
         if (head == ClientSocket::Head::none) return;

@@ -3,6 +3,7 @@
 #include <memory>
 #include <string>
 
+#include "executor/serving/http/tls.h"
 #include "executor/serving/served_models.h"
 
 namespace frostpipe {
@@ -17,6 +18,8 @@ struct HttpServerOptions {
   std::size_t most_bytes_of_bodies = std::size_t{256} << 20;
   /// Without it nothing but the health of the server is told: "Authorization: Bearer KEY". None: all may ask.
   std::string api_key = {};
+  /// Null: HTTP without encryption.
+  std::shared_ptr<const TlsIdentity> tls = {};
 };
 
 /// Serves the models over HTTP/1.1 in the form of the Open Inference Protocol, version 2:

@@ -62,9 +62,12 @@ TEST(ConnectionThreads, TheSilentOneIsClosedFirstAndThoseWithARequestAreServedFi
     for (int number = 2; number < 6; ++number) add(number, true);
     EXPECT_TRUE(is_closed(clients[1]));
     EXPECT_TRUE(is_closed(clients.back())) << "no silent one is left: the new one is closed";
+    clients[3].close();
+    add(6, true);
+    EXPECT_FALSE(is_closed(clients.back())) << "it has the place of the one who has left";
     go_on.set_value();
   }
-  EXPECT_EQ(order, (std::vector<int>{0, 2, 3, 4}));
+  EXPECT_EQ(order, (std::vector<int>{0, 2, 4, 6}));
 }
 
 TEST(ConnectionThreads, AQuarterOfTheDescriptorsThatAreLeftIsKept) {

@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 
 #include <array>
+#include <cerrno>
 #include <chrono>
 #include <filesystem>
 #include <optional>
@@ -33,17 +34,18 @@ class RawClient {
     is_connected_ = connect(socket_.number(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
     EXPECT_TRUE(is_connected_);
   }
+  virtual ~RawClient() = default;
 
   /// Whether the server has taken them all.
   bool send(std::string_view bytes) {
     while (!bytes.empty()) {
-      const ssize_t sent = ::send(socket_.number(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+      const ssize_t sent = put(bytes.data(), bytes.size());
       if (sent <= 0) return false;
       bytes.remove_prefix(static_cast<std::size_t>(sent));
     }
     return true;
   }
-  void half_close() { shutdown(socket_.number(), SHUT_WR); }
+  virtual void half_close() { shutdown(socket_.number(), SHUT_WR); }
   /// Resets the connection.
   void reset() {
     const linger at_once = {.l_onoff = 1, .l_linger = 0};
@@ -82,12 +84,20 @@ class RawClient {
     return false;
   }
 
+ protected:
+  int descriptor() const { return socket_.number(); }
+  virtual ssize_t put(const char* from, std::size_t size) { return ::send(socket_.number(), from, size, MSG_NOSIGNAL); }
+  /// -1 with EAGAIN: nothing for now.
+  virtual ssize_t take(char* to, std::size_t size) { return recv(socket_.number(), to, size, 0); }
+
  private:
   bool receive_more(int timeout_ms = 10'000) {
     pollfd asked{.fd = socket_.number(), .events = POLLIN, .revents = 0};
     if (poll(&asked, 1, timeout_ms) <= 0) return timeout_ms < 10'000;
     std::array<char, 65536> bytes{};
-    const ssize_t received = recv(socket_.number(), bytes.data(), bytes.size(), 0);
+    errno = 0;
+    const ssize_t received = take(bytes.data(), bytes.size());
+    if (received < 0 && errno == EAGAIN) return true;
     if (received <= 0) return false;
     received_.append(bytes.data(), static_cast<std::size_t>(received));
     return true;
