@@ -24,9 +24,18 @@ Activation activation_named(const ConfigFields& fields, const char* key, const c
   throw InvalidInput(fields.place(key), fmt::format("must be one of {}", fmt::join(known, ", ")), name);
 }
 
+/// What differs by block is listed, so their number is bounded here.
+std::int64_t num_blocks(const ConfigFields& fields, const char* key) {
+  constexpr std::int64_t kMost = 4096;
+  const std::int64_t blocks = fields.positive(key);
+  if (blocks > kMost)
+    throw InvalidInput(fields.place(key), fmt::format("must be <= {}", kMost), std::to_string(blocks));
+  return blocks;
+}
+
 void read_sizes(const ConfigFields& fields, TransformerConfig& config) {
   config.hidden_size = fields.positive("hidden_size");
-  config.num_hidden_layers = fields.positive("num_hidden_layers");
+  config.num_hidden_layers = num_blocks(fields, "num_hidden_layers");
   config.num_attention_heads = fields.positive("num_attention_heads");
   config.intermediate_size = fields.positive("intermediate_size");
 }
@@ -100,7 +109,7 @@ void read_bert(const ConfigFields& fields, TransformerConfig& config) {
 
 void read_distilbert(const ConfigFields& fields, TransformerConfig& config) {
   config.hidden_size = fields.positive("dim");
-  config.num_hidden_layers = fields.positive("n_layers");
+  config.num_hidden_layers = num_blocks(fields, "n_layers");
   config.num_attention_heads = fields.positive("n_heads");
   config.intermediate_size = fields.positive("hidden_dim");
   require_heads_that_divide(fields, "n_heads", config);
@@ -129,7 +138,7 @@ void read_vit(const ConfigFields& fields, TransformerConfig& config) {
   require_heads_that_divide(fields, "num_attention_heads", config);
   config.image_size = fields.positive("image_size", 224);
   config.patch_size = fields.positive("patch_size", 16);
-  config.num_channels = 3;
+  config.num_channels = fields.positive("num_channels", 3);
   config.has_qkv_bias = fields.flag("qkv_bias", true);
   config.layer_norm_eps = fields.number("layer_norm_eps", 1e-12);
   config.activation = activation_named(fields, "hidden_act", "gelu");
@@ -141,7 +150,7 @@ void read_vit(const ConfigFields& fields, TransformerConfig& config) {
 
 void read_gpt2(const ConfigFields& fields, TransformerConfig& config) {
   config.hidden_size = fields.positive("n_embd");
-  config.num_hidden_layers = fields.positive("n_layer");
+  config.num_hidden_layers = num_blocks(fields, "n_layer");
   config.num_attention_heads = fields.positive("n_head");
   require_heads_that_divide(fields, "n_head", config);
   config.intermediate_size = fields.positive("n_inner", 4 * config.hidden_size);
