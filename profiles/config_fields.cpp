@@ -1,6 +1,5 @@
 #include "profiles/config_fields.h"
 
-#include "profiles/computed_fields.h"
 #include "profiles/error.h"
 #include "profiles/parse_json.h"
 
@@ -16,8 +15,8 @@ bool is_positive_number(const OrderedJson& value) {
 
 }  // namespace
 
-ConfigFields::ConfigFields(const std::string& text, const std::string& file) : file_(file) {
-  require_computed_fields(text, file, ConfigUse::computing);
+ConfigFields::ConfigFields(const std::string& text, const std::string& file, ConfigUse use) : file_(file) {
+  require_computed_fields(text, file, use);
   json_ = parse_json<OrderedJson>(text, file);
 }
 

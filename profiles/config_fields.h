@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "profiles/computed_fields.h"
+
 namespace frostpipe {
 
 /// A config.json under reading. What is missing or null has its default; all throw InvalidInput that names file, field,
@@ -12,7 +14,7 @@ class ConfigFields {
  public:
   /// Of the text of `file`, which must outlive this object. Fields that ask for another computation than is done here
   /// are refused, see require_computed_fields.
-  ConfigFields(const std::string& text, const std::string& file);
+  ConfigFields(const std::string& text, const std::string& file, ConfigUse use = ConfigUse::computing);
   const nlohmann::ordered_json& json() const { return json_; }
 
   /// A whole number that must be given.

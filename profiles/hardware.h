@@ -3,7 +3,7 @@
 #include <string_view>
 #include <vector>
 
-#include "profiles/estimate.h"
+#include "profiles/units.h"
 
 namespace frostpipe {
 
@@ -27,6 +27,15 @@ Hardware find_hardware(const std::string& name_or_file);
 
 std::string to_json(const Hardware& hardware);
 Hardware hardware_from_json(std::string_view json, std::string_view source);
+
+/// A device by its sustained rates. Defaults: a Quadro RTX 5000 in fp32, whose peak of 11.2 TFLOP/s large matrix
+/// products reach to about 70 %.
+struct DeviceRates {
+  double flops_per_second = 8e12;
+  double bytes_per_second = 448e9;
+  /// Per layer and pass: starting its kernels.
+  Nanoseconds overhead_ns = 50'000;
+};
 
 DeviceRates rates_of(const Hardware& hardware);
 

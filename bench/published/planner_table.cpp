@@ -10,10 +10,9 @@
 #include "plan/stages.h"
 #include "planner/auto_plan.h"
 #include "planner/make_plan.h"
-#include "profiles/estimate.h"
+#include "profiles/estimates/estimate.h"
 #include "profiles/files.h"
 #include "profiles/hardware.h"
-#include "profiles/import/config_shape.h"
 #include "profiles/import/import.h"
 #include "simulator/simulate.h"
 
@@ -44,8 +43,8 @@ Timed planned(const Estimate& on, const PlanOptions& options) {
   return timed;
 }
 
-TransformerShape gpt(const std::string& name, int blocks, int hidden, int heads) {
-  return shape_from_config(
+EstimatedModel gpt(const std::string& name, int blocks, int hidden, int heads) {
+  return model_from_config(
       fmt::format(
           R"({{"model_type": "gpt2", "n_layer": {}, "n_embd": {}, "n_head": {}, "n_positions": 2048,
            "vocab_size": 51200}})",
@@ -67,7 +66,7 @@ struct Job {
   std::vector<int> tensor_sizes = {1};
 };
 
-Workplace workplace(const std::string& what, const TransformerShape& shape, const Job& job) {
+Workplace workplace(const std::string& what, const EstimatedModel& model, const Job& job) {
   const Hardware device = find_hardware(job.hardware);
   const EstimateOptions options{.rates = rates_of(device),
                                 .num_nodes = job.nodes,
@@ -76,13 +75,8 @@ Workplace workplace(const std::string& what, const TransformerShape& shape, cons
                                 .num_samples = job.samples,
                                 .memory_limit_bytes = device.memory_bytes,
                                 .tensor_parallel_sizes = job.tensor_sizes};
-  return {fmt::format("{}, {} x {}, batch {}", what, job.ranks, job.hardware, job.batch), estimate(shape, options),
+  return {fmt::format("{}, {} x {}, batch {}", what, job.ranks, job.hardware, job.batch), estimate(model, options),
           job.batch};
-}
-
-const TransformerShape& known_shape(const std::string& name) {
-  const auto& shapes = known_shapes();
-  return *std::find_if(shapes.begin(), shapes.end(), [&](const TransformerShape& one) { return one.name == name; });
 }
 
 PlanOptions options_for(const Workplace& place, PlanMethod method, int num_steps) {
@@ -189,8 +183,8 @@ TitledTable whole_run_table(const Workplace& place, int epochs) {
 std::vector<TitledTable> method_tables() {
   std::vector<TitledTable> tables;
   for (const Workplace& place :
-       {workplace("ViT-B/16", known_shape("vit-b16"), {.hardware = "RTX5000", .batch = 400, .samples = 50000}),
-        workplace("BERT-large", known_shape("bert-large"), {.hardware = "RTX5000", .batch = 64, .samples = 88000}),
+       {workplace("ViT-B/16", find_model("vit-b16", 0), {.hardware = "RTX5000", .batch = 400, .samples = 50000}),
+        workplace("BERT-large", find_model("bert-large", 0), {.hardware = "RTX5000", .batch = 64, .samples = 88000}),
         workplace("GPT 6.7B", gpt("gpt-6.7b", 32, 4096, 32),
                   {.hardware = "A100",
                   .ranks = 64,
@@ -210,10 +204,10 @@ std::vector<TitledTable> method_tables() {
 }
 
 std::vector<TitledTable> whole_run_tables() {
-  return {whole_run_table(workplace("ViT-B/16 on CIFAR-100's 50,000 images", known_shape("vit-b16"),
+  return {whole_run_table(workplace("ViT-B/16 on CIFAR-100's 50,000 images", find_model("vit-b16", 0),
                                     {.hardware = "RTX5000", .batch = 400, .samples = 50000}),
                           10),
-          whole_run_table(workplace("BERT-large on SQuAD's 88,000 samples", known_shape("bert-large"),
+          whole_run_table(workplace("BERT-large on SQuAD's 88,000 samples", find_model("bert-large", 0),
                                     {.hardware = "RTX5000", .batch = 64, .samples = 88000}),
                           3)};
 }

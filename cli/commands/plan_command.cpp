@@ -28,10 +28,9 @@
 #include "planner/plan_request.h"
 #include "profiles/device_type.h"
 #include "profiles/error.h"
-#include "profiles/estimate.h"
+#include "profiles/estimates/estimate.h"
 #include "profiles/files.h"
 #include "profiles/hardware.h"
-#include "profiles/import/config_shape.h"
 #include "profiles/join_profiles.h"
 #include "simulator/simulate.h"
 
@@ -103,7 +102,7 @@ std::string estimated_profile(const PlanCommandOptions& options, const Cluster& 
                          options.hardware);
     estimate_options.rates = rates_of(hardware);
   }
-  return to_json(estimate(find_shape(options.model, options.tokens), estimate_options).profile);
+  return to_json(estimate(find_model(options.model, options.tokens), estimate_options).profile);
 }
 
 std::string advice_on_memory(double reserve) {

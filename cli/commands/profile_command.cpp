@@ -17,10 +17,9 @@
 #include "cli/shared/usage_error.h"
 #include "executor/execute_net.h"
 #include "profiles/error.h"
-#include "profiles/estimate.h"
+#include "profiles/estimates/estimate.h"
 #include "profiles/files.h"
 #include "profiles/hardware.h"
-#include "profiles/import/config_shape.h"
 #include "profiles/import/import.h"
 #include "profiles/operators/estimated_operators.h"
 #include "profiles/operators/known_nets.h"
@@ -79,8 +78,8 @@ void spread_over_nodes(ProfileOptions& options) {
 
 /// Without a machine: from counted operations.
 int run_estimate(ProfileOptions& options) {
-  const TransformerShape shape =
-      find_shape(options.like, options.measure.tokens.empty() ? 0 : options.measure.tokens.front());
+  const EstimatedModel model =
+      find_model(options.like, options.measure.tokens.empty() ? 0 : options.measure.tokens.front());
   if (!options.hardware.empty()) {
     const Hardware hardware = hardware_named(options.hardware);
     options.estimate.rates = rates_of(hardware);
@@ -93,7 +92,7 @@ int run_estimate(ProfileOptions& options) {
   options.estimate.global_batch_size = options.measure.global_batch_size;
   std::vector<int>& sizes = options.estimate.tensor_parallel_sizes;
   if (std::ranges::find(sizes, 1) == sizes.end()) sizes.insert(sizes.begin(), 1);  // as measured
-  const Estimate made = estimate(shape, options.estimate);
+  const Estimate made = estimate(model, options.estimate);
   finish(options, made.profile, made.cluster);
   return 0;
 }

@@ -9,6 +9,7 @@
 #include "planner/auto_zero_bubble_plan.h"
 #include "planner/make_plan.h"
 #include "profiles/device_type.h"
+#include "profiles/estimates/known_models.h"
 
 namespace frostpipe {
 namespace {
@@ -28,9 +29,9 @@ void add_sources(CLI::App& command, PlanCommandOptions& options) {
                              ->allow_extra_args(false);
   CLI::Option* model = command
                            .add_option("--model", options.model,
-                                       "In place of a profile: an estimate from counted operations, of vit-b16, "
-                                       "bert-large or a Hugging Face config.json (bert, vit, gpt2); "
-                                       "written beside the plan")
+                                       "In place of a profile: an estimate from counted operations, written beside "
+                                       "the plan, of a Hugging Face config.json or its folder, or of " +
+                                           known_model_names())
                            ->type_name("NAME")
                            ->excludes(profile);
   command

@@ -4,6 +4,7 @@
 
 #include "cli/shared/common_options.h"
 #include "profiles/device_type.h"
+#include "profiles/estimates/known_models.h"
 
 namespace frostpipe {
 namespace {
@@ -17,9 +18,9 @@ CLI::Option* add_model(CLI::App& command, ProfileOptions& options) {
 void add_sources_without_measuring(CLI::App& command, ProfileOptions& options) {
   command
       .add_option("--like", options.like,
-                  "Measure nothing, estimate from counted operations: vit-b16, bert-large, or a Hugging Face "
-                  "config.json (bert, vit, gpt2), for what-ifs and "
-                  "rehearsals")
+                  "Measure nothing, estimate from counted operations, for what-ifs and rehearsals: a Hugging Face "
+                  "config.json or its folder, or " +
+                      known_model_names())
       ->type_name("NAME");
   command
       .add_option("--hardware", options.hardware,

@@ -2,7 +2,7 @@
 #include <string>
 
 #include "executor/execute.h"
-#include "profiles/estimate.h"
+#include "profiles/estimates/estimate.h"
 
 namespace CLI {
 class App;

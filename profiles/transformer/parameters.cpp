@@ -216,21 +216,16 @@ class SpecOfRole {
         return bias({of_head(head_.dense_norm, ".bias")}, h);
       case Role::classes: {
         ParameterSpec classes =
-            matrix({of_head(head_.classes, ".weight")}, num_classes(), c_.pools_patches ? 2 * h : h);
+            matrix({of_head(head_.classes, ".weight")}, num_outputs(c_), c_.pools_patches ? 2 * h : h);
         return c_.task == Task::causal_language_modeling ? by_rows(std::move(classes)) : classes;
       }
       case Role::classes_bias:
-        return bias({of_head(head_.classes, ".bias")}, num_classes());
+        return bias({of_head(head_.classes, ".bias")}, num_outputs(c_));
       case Role::norm:
         return scale(in_base(names_.final_norm, ".weight"), h);
       default:
         return bias({in_base(names_.final_norm, ".bias")}, h);
     }
-  }
-
-  std::int64_t num_classes() const {
-    if (c_.task == Task::causal_language_modeling) return c_.vocab_size;
-    return c_.task == Task::question_answering ? 2 : c_.num_labels;
   }
 
   const TransformerConfig& c_;
@@ -262,13 +257,18 @@ std::int64_t tied_parameter_count(const TransformerConfig& config) {
              : 0;
 }
 
+std::int64_t num_outputs(const TransformerConfig& config) {
+  if (config.task == Task::causal_language_modeling) return config.vocab_size;
+  return config.task == Task::question_answering ? 2 : config.num_labels;
+}
+
 Model model_of(const TransformerConfig& config, std::string name) {
   Model model{.name = std::move(name),
               .hidden_size = static_cast<int>(config.hidden_size),
               .layers = {},
               .edges = {},
               .tied_parameter_count = tied_parameter_count(config),
-              .vocab_size = config.reads_pictures ? 0 : config.vocab_size,
+              .vocab_size = config.reads_pictures || config.embedding_size > 0 ? 0 : config.vocab_size,
               .is_causal = config.is_causal && config.task == Task::causal_language_modeling};
   const int num_layers = static_cast<int>(2 * config.num_hidden_layers + 2);
   for (int i = 0; i < num_layers; ++i) {

@@ -84,6 +84,9 @@ std::vector<ParameterSpec> parameters_of(const TransformerConfig& config, int la
 /// Parameters at the beginning of the embedding that are the head's too; 0 where the config ties no embeddings.
 std::int64_t tied_parameter_count(const TransformerConfig& config);
 
+/// What a head gives for a prediction: logits of the vocabulary, both ends of an answer, or classes.
+std::int64_t num_outputs(const TransformerConfig& config);
+
 /// The chain of layers that profiles and plans speak of: embedding, attention and feed-forward halves of every block,
 /// head.
 Model model_of(const TransformerConfig& config, std::string name);

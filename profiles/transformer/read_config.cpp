@@ -36,8 +36,8 @@ std::string architecture_of(const TransformerConfig& config) {
   return std::string(row_of(config.family).class_prefix) + head_of(config).class_suffix;
 }
 
-TransformerConfig config_from_json(const std::string& text, const std::string& file) {
-  const ConfigFields fields(text, file);
+TransformerConfig config_from_json(const std::string& text, const std::string& file, ConfigUse use) {
+  const ConfigFields fields(text, file, use);
   const FamilyRow& row = family_named(fields.text("model_type"), file);
   TransformerConfig config = described(row.family);
   row.read(fields, config);

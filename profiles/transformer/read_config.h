@@ -2,13 +2,15 @@
 #include <string>
 #include <vector>
 
+#include "profiles/computed_fields.h"
 #include "profiles/transformer/transformer_config.h"
 
 namespace frostpipe {
 
 /// A model's description from the text of its config.json. Throws InvalidInput naming `file`, field, rule and value;
-/// also for what this tool does not compute.
-TransformerConfig config_from_json(const std::string& text, const std::string& file);
+/// also for what this tool does not compute, or for ConfigUse::counting what it does not count.
+TransformerConfig config_from_json(const std::string& text, const std::string& file,
+                                   ConfigUse use = ConfigUse::computing);
 
 /// Names of labels 0, 1, ... in id2label; empty where there are none.
 std::vector<std::string> label_names_from_json(const std::string& text, const std::string& file);

@@ -30,9 +30,18 @@ std::int64_t mlp_size(const ConfigFields& fields, const TransformerConfig& confi
   return config.has_gate ? (static_cast<std::int64_t>(static_cast<double>(wide) * 2 / 3) + 7) / 8 * 8 : wide;
 }
 
+/// What differs by block is listed, so their number is bounded here.
+std::int64_t num_blocks(const ConfigFields& fields, const char* key) {
+  constexpr std::int64_t kMost = 4096;
+  const std::int64_t blocks = fields.positive(key);
+  if (blocks > kMost)
+    throw InvalidInput(fields.place(key), fmt::format("must be <= {}", kMost), std::to_string(blocks));
+  return blocks;
+}
+
 void read_sizes(const ConfigFields& fields, TransformerConfig& config) {
   config.hidden_size = fields.positive("hidden_size");
-  config.num_hidden_layers = fields.positive("num_hidden_layers");
+  config.num_hidden_layers = num_blocks(fields, "num_hidden_layers");
   config.num_attention_heads = fields.positive("num_attention_heads");
   if (config.family == Family::dinov2) {
     config.has_gate = fields.flag("use_swiglu_ffn", false);
@@ -111,7 +120,7 @@ void read_bert(const ConfigFields& fields, TransformerConfig& config) {
 
 void read_distilbert(const ConfigFields& fields, TransformerConfig& config) {
   config.hidden_size = fields.positive("dim");
-  config.num_hidden_layers = fields.positive("n_layers");
+  config.num_hidden_layers = num_blocks(fields, "n_layers");
   config.num_attention_heads = fields.positive("n_heads");
   config.intermediate_size = fields.positive("hidden_dim");
   require_heads_that_divide(fields, "n_heads", config);
@@ -140,7 +149,7 @@ void read_vit(const ConfigFields& fields, TransformerConfig& config) {
   require_heads_that_divide(fields, "num_attention_heads", config);
   config.image_size = fields.positive("image_size", 224);
   config.patch_size = fields.positive("patch_size", 16);
-  config.num_channels = 3;
+  config.num_channels = fields.positive("num_channels", 3);
   config.has_qkv_bias = fields.flag("qkv_bias", true);
   config.layer_norm_eps = fields.number("layer_norm_eps", config.layer_norm_eps);
   config.activation =
@@ -153,7 +162,7 @@ void read_vit(const ConfigFields& fields, TransformerConfig& config) {
 
 void read_gpt2(const ConfigFields& fields, TransformerConfig& config) {
   config.hidden_size = fields.positive("n_embd");
-  config.num_hidden_layers = fields.positive("n_layer");
+  config.num_hidden_layers = num_blocks(fields, "n_layer");
   config.num_attention_heads = fields.positive("n_head");
   require_heads_that_divide(fields, "n_head", config);
   config.intermediate_size = fields.positive("n_inner", 4 * config.hidden_size);

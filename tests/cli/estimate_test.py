@@ -97,9 +97,9 @@ class EstimateTest(CliTest):
         self.assertRegex(refused.stderr, "must be a Transformer .* simulate")
 
     def test_what_is_wrong_is_named(self):
-        (self.folder / "config.json").write_text(json.dumps({**self.CONFIG, "model_type": "llama"}))
+        (self.folder / "config.json").write_text(json.dumps({**self.CONFIG, "model_type": "mamba"}))
         self.assert_refused("profile", "--like", "config.json", "-o", "p.json", code=1,
-                            says=["model_type", "bert, vit or gpt2"])
+                            says=["model_type", "must be one of bert, vit, gpt2", "is \"mamba\""])
         self.assert_refused("profile", "--like", "nowhere", "-o", "p.json", code=1, says="nowhere")
         self.assert_refused("profile", "--like", "vit-b16", "--hardware", "abacus", "-o", "p.json", code=2,
                             says=["--hardware: must be one of", "A100", 'or a file, is "abacus"'])
@@ -118,7 +118,7 @@ class EstimateTest(CliTest):
                             "-o", "none.json", code=2, says="needs --profile FILE or --model NAME")
         self.assert_refused("plan", "--model", "bert-base-uncased", "--cluster", "cluster.json", "--global-batch", 16,
                             "--method", "auto", "-o", "none.json",
-                            says=["vit-b16, bert-large, or a config.json or its folder",
+                            says=["must be one of gpt2, ", "smollm2-135m, or a config.json or its folder",
                                   "hf download bert-base-uncased --local-dir bert-base-uncased"])
 
     def test_the_clusters_devices_say_which_hardware_is_estimated(self):

@@ -1,21 +1,19 @@
-#include "profiles/estimate.h"
+#include "profiles/estimates/estimate.h"
 
 #include <gtest/gtest.h>
 
 #include <numeric>
 
-#include "profiles/error.h"
+#include "profiles/transformer/families.h"
 #include "tests/support/published_sizes.h"
 
 namespace frostpipe {
 namespace {
 
-const TransformerShape& shape(std::size_t index) { return known_shapes().at(index); }
-
 /// In millions, embedding first, head last; the norms that the paper counts apart belong to our layers.
-std::vector<double> sizes(const TransformerShape& shape) {
+std::vector<double> sizes(const std::string& name) {
   std::vector<double> sizes;
-  for (const Layer& layer : estimate(shape, {}).profile.model.layers)
+  for (const Layer& layer : estimate(find_model(name, 0), {}).profile.model.layers)
     sizes.push_back(static_cast<double>(layer.parameter_count) / 1e6);
   return sizes;
 }
@@ -25,13 +23,13 @@ TEST(Estimate, ParametersAreThePapers) {
   const auto total = [](const std::vector<double>& values) {
     return std::accumulate(values.begin(), values.end(), 0.0);
   };
-  EXPECT_NEAR(total(sizes(shape(0))), total(test::vit_base_sizes()), 0.01);
-  EXPECT_NEAR(total(sizes(shape(1))), total(test::bert_large_sizes()), 0.1);
-  EXPECT_NEAR(sizes(shape(0))[0], 0.743, 0.001);
-  EXPECT_NEAR(sizes(shape(0))[1], 2.364, 0.001);
-  EXPECT_NEAR(sizes(shape(0))[2], 4.724, 0.001);
-  EXPECT_NEAR(sizes(shape(1))[1], 4.200, 0.005);
-  EXPECT_NEAR(sizes(shape(1))[2], 8.400, 0.005);
+  EXPECT_NEAR(total(sizes("vit-b16")), total(test::vit_base_sizes()), 0.01);
+  EXPECT_NEAR(total(sizes("bert-large")), total(test::bert_large_sizes()), 0.1);
+  EXPECT_NEAR(sizes("vit-b16")[0], 0.743, 0.001);
+  EXPECT_NEAR(sizes("vit-b16")[1], 2.364, 0.001);
+  EXPECT_NEAR(sizes("vit-b16")[2], 4.724, 0.001);
+  EXPECT_NEAR(sizes("bert-large")[1], 4.200, 0.005);
+  EXPECT_NEAR(sizes("bert-large")[2], 8.400, 0.005);
 }
 
 TEST(Estimate, ForwardOfViTBaseIsItsPublishedWork) {
@@ -40,7 +38,7 @@ TEST(Estimate, ForwardOfViTBaseIsItsPublishedWork) {
   EstimateOptions options;
   options.rates = {.flops_per_second = 1e9, .bytes_per_second = 1, .overhead_ns = 0};  // 1 ns is 1 FLOP
   options.global_batch_size = 1;
-  const Estimate made = estimate(shape(0), options);
+  const Estimate made = estimate(find_model("vit-b16", 0), options);
   double flops = 0;
   for (const Measurement& one : made.profile.measurements) flops += static_cast<double>(one.cost.forward_ns);
   EXPECT_NEAR(flops, 35.2e9, 0.3e9);
@@ -51,7 +49,7 @@ TEST(Estimate, IsAProfileLikeAnyOther) {
   options.num_nodes = 2;
   options.ranks_per_node = 4;
   options.memory_limit_bytes = Bytes{15} << 30;
-  const Estimate made = estimate(shape(1), options);
+  const Estimate made = estimate(find_model("bert-large", 0), options);
   EXPECT_EQ(profile_from_json(to_json(made.profile), "estimate"), made.profile);
   EXPECT_EQ(cluster_from_json(to_json(made.cluster), "estimate"), made.cluster);
   EXPECT_EQ(made.cluster.devices.size(), 8U);
@@ -65,24 +63,24 @@ TEST(Estimate, IsAProfileLikeAnyOther) {
   EXPECT_NEAR(static_cast<double>(forward(48)), static_cast<double>(forward(32) + forward(64)) / 2, 1);
 }
 
+/// One block of two heads and 8 values a token, a vocabulary of 100.
+EstimatedModel small_gpt2(int tokens) {
+  TransformerConfig config = described(Family::gpt2);
+  config.hidden_size = 8;
+  config.num_hidden_layers = 1;
+  config.num_attention_heads = 2;
+  config.intermediate_size = 32;
+  config.vocab_size = 100;
+  config.max_position_embeddings = 50;
+  return {"small", config, tokens};
+}
+
 /// A causal model of 64 tokens on a device where an operation takes a nanosecond and starting a kernel takes none.
 Profile causal_estimate() {
-  const TransformerShape shape{.name = "causal",
-                               .blocks = 1,
-                               .hidden = 8,
-                               .intermediate = 32,
-                               .heads = 2,
-                               .tokens = 64,
-                               .embedding_parameters = (100 + 64) * 8,
-                               .vocabulary = 100,
-                               .embedding_flops = 2.0 * 64 * 8,
-                               .outputs = 100,
-                               .head_on_every_token = true,
-                               .is_causal = true};
   EstimateOptions options;
   options.rates = {.flops_per_second = 1e9, .bytes_per_second = 1e9, .overhead_ns = 0};
   options.global_batch_size = 2;
-  return estimate(shape, options).profile;
+  return estimate(small_gpt2(64), options).profile;
 }
 
 LayerCost slice_cost(const Profile& profile, int layer, int tokens, int context) {
@@ -125,33 +123,29 @@ TEST(Estimate, SlicesOfASampleHaveItsOperations) {
     }
 }
 
-/// 1000 tokens of 8 values: an activation has 32,000 bytes.
-const TransformerShape kSmall{.name = "small",
-                              .blocks = 1,
-                              .hidden = 8,
-                              .intermediate = 32,
-                              .heads = 2,
-                              .tokens = 1000,
-                              .embedding_parameters = (100 + 50) * 8,
-                              .vocabulary = 100,
-                              .outputs = 100,
-                              .head_on_every_token = true};
+/// 1000 tokens of 8 values, of which each looks at all: an activation has 32,000 bytes.
+EstimatedModel small_model() {
+  EstimatedModel model = small_gpt2(1000);
+  model.config.is_causal = false;
+  return model;
+}
 
 /// On four tensor ranks, with one sample, on a device that computes in no time.
-Profile of_four_tensor_ranks(const TransformerShape& shape, bool sequence_parallel = false) {
+Profile of_four_tensor_ranks(const EstimatedModel& model, bool sequence_parallel = false,
+                             double flops_per_second = 1e30) {
   EstimateOptions options;
-  options.rates = {.flops_per_second = 1e30, .bytes_per_second = 1e9, .overhead_ns = 0};
+  options.rates = {.flops_per_second = flops_per_second, .bytes_per_second = 1e9, .overhead_ns = 0};
   options.global_batch_size = 1;
   options.tensor_parallel_sizes = {4};
   options.sequence_parallel = sequence_parallel;
-  return estimate(shape, options).profile;
+  return estimate(model, options).profile;
 }
 
 /// Oracle: 10 us + 2 (4 - 1) / 4 x bytes / 10 GB/s for each sum, of an activation 14,800 ns, of a number a token
 /// 10,600.
 TEST(Estimate, TensorRanksSumWhatMegatronSums) {
   constexpr Nanoseconds kActivation = 10'000 + 4'800, kTokens = 10'000 + 600;
-  const Profile profile = of_four_tensor_ranks(kSmall);
+  const Profile profile = of_four_tensor_ranks(small_model());
   const auto cost = [&](int layer) { return profile.measurements.at(layer).cost; };
   EXPECT_EQ(cost(0).forward_ns, kActivation) << "rows of the table that other ranks have";
   EXPECT_EQ(cost(0).input_gradient_ns, 0);
@@ -174,7 +168,7 @@ TEST(Estimate, TensorRanksSumWhatMegatronSums) {
 TEST(Estimate, SequenceParallelismSavesAPartAndGathersOnceMore) {
   constexpr Nanoseconds kHalf = 10'000 + 2'400, kTokens = 10'000 + 600;
   constexpr Bytes kActivation = 4 * 1000 * 8;
-  const Profile profile = of_four_tensor_ranks(kSmall, /*sequence_parallel=*/true);
+  const Profile profile = of_four_tensor_ranks(small_model(), /*sequence_parallel=*/true);
   const auto cost = [&](int layer, bool split) {
     return cost_of(profile, {.layer = layer,
                              .device_type = "estimated",
@@ -204,25 +198,27 @@ TEST(Estimate, SequenceParallelismSavesAPartAndGathersOnceMore) {
 
 /// Oracle: Megatron-LM's list of what is cut, counted by hand.
 TEST(Estimate, TensorRanksHoldTheirPartsOfTablesHeadAndLogits) {
-  const Profile profile = of_four_tensor_ranks(kSmall);
+  const Profile profile = of_four_tensor_ranks(small_model());
   const auto& layers = profile.model.layers;
   EXPECT_EQ(layers[0].whole_parameter_count, 50 * 8) << "positions";
   for (const int half : {1, 2}) EXPECT_EQ(layers[half].whole_parameter_count, 8 + 2 * 8) << "bias, norm";
-  EXPECT_EQ(layers[3].whole_parameter_count, 0);
+  EXPECT_EQ(layers[3].whole_parameter_count, 2 * 8) << "the norm before it";
   EXPECT_EQ(profile.measurements[3].cost.output_activation_bytes, 4 * 1000 * 100 / 4);
   EXPECT_EQ(profile.measurements[3].cost.saved_activation_bytes, 4 * (1000 * 8 + 1000 * 100 / 4));
 }
 
 /// Oracle: by hand; nothing of pictures and classes is cut, so nothing is summed.
 TEST(Estimate, TensorRanksHaveProjectionsOfImagesAndSmallHeadsWhole) {
-  TransformerShape images = kSmall;
-  images.vocabulary = 0;
-  images.head_on_every_token = false;
-  images.embedding_flops = 1e24;  // 1 us on each
-  const Profile profile = of_four_tensor_ranks(images);
-  EXPECT_NEAR(static_cast<double>(profile.measurements[0].cost.forward_ns), 1000, 1);
-  EXPECT_EQ(profile.measurements[3].cost.forward_ns, 0);
-  EXPECT_EQ(profile.measurements[3].cost.input_gradient_ns, 0);
+  TransformerConfig images = described(Family::vit);
+  images.hidden_size = 8;
+  images.num_hidden_layers = 1;
+  images.num_attention_heads = 2;
+  images.intermediate_size = 32;
+  images.num_labels = 100;
+  const Profile profile = of_four_tensor_ranks({"images", images, 197}, false, 1e9);  // an operation takes 1 ns
+  EXPECT_EQ(profile.measurements[0].cost.forward_ns, 2 * 196 * (16 * 16 * 3) * 8);
+  EXPECT_EQ(profile.measurements[3].cost.forward_ns, 2 * 8 * 100);
+  EXPECT_EQ(profile.measurements[3].cost.input_gradient_ns, 2 * 8 * 100) << "no sum";
   EXPECT_EQ(profile.measurements[3].cost.output_activation_bytes, 4 * 100);
   for (const int end : {0, 3})
     EXPECT_EQ(profile.model.layers[end].whole_parameter_count, profile.model.layers[end].parameter_count);

@@ -1,0 +1,164 @@
+#include "profiles/estimates/estimate.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "profiles/estimates/layer_work.h"
+#include "profiles/slice_lengths.h"
+#include "profiles/transformer/parameters.h"
+
+namespace frostpipe {
+namespace {
+
+constexpr Bytes kValueBytes = 4;  // float32
+
+class Estimator {
+ public:
+  Estimator(const EstimatedModel& model, const EstimateOptions& options) : model_(model), options_(options) {
+    const int largest = *std::max_element(options.tensor_parallel_sizes.begin(), options.tensor_parallel_sizes.end());
+    node_ = estimated_cluster({.ranks_per_node = largest}, options.device_type);
+  }
+
+  Estimate run() {
+    profile_.model = model_of(model_.config, model_.name);
+    profile_.machine = "an estimate from counted operations, not a measurement";
+    for (int layer = 0; layer < static_cast<int>(profile_.model.layers.size()); ++layer) add_layer(layer);
+    profile_.workload = Workload{.name = "samples of " + std::to_string(model_.tokens) + " tokens",
+                                 .num_samples = options_.num_samples,
+                                 .tokens = static_cast<double>(model_.tokens),
+                                 .longest_tokens = model_.tokens,
+                                 .global_batch_size = options_.global_batch_size};
+    profile_.cache = CacheSpeed{.read = {10'000, 10'000'000'000}, .write = {10'000, 5'000'000'000}};
+    return {std::move(profile_), estimated_cluster(options_, options_.device_type)};
+  }
+
+ private:
+  double activation_values(const Span& span) const {
+    return static_cast<double>(span.tokens) * profile_.model.hidden_size;
+  }
+
+  /// In ascending order: of a causal model its token slices, and a whole sample.
+  std::vector<Span> spans() const {
+    std::vector<Span> spans;
+    if (profile_.model.is_causal)
+      for (const int length : slice_lengths(model_.tokens))
+        for (const int context : {0, model_.tokens / 2}) spans.push_back({length, context});
+    spans.push_back({model_.tokens});
+    return spans;
+  }
+
+  void add_layer(int layer) {
+    std::vector<std::pair<Span, LayerWork>> works;
+    for (const Span& span : spans()) works.emplace_back(span, layer_work(model_.config, layer, span));
+    for (int size = 1;; size = std::min(2 * size, options_.global_batch_size)) {
+      for (const auto& [span, work] : works)
+        for (const int tensor_ranks : options_.tensor_parallel_sizes) {
+          add_measurement(layer, size, span, {tensor_ranks}, work);
+          if (options_.sequence_parallel && tensor_ranks > 1)
+            add_measurement(layer, size, span, {tensor_ranks, /*split_tokens=*/true}, work);
+        }
+      if (size == options_.global_batch_size) break;
+    }
+    const double update =
+        28.0 * static_cast<double>(profile_.model.layers[layer].parameter_count) / options_.rates.bytes_per_second;
+    profile_.updates.push_back({.layer = layer,
+                                .device_type = options_.device_type,
+                                .optimizer = Optimizer::kAdamW,
+                                .update_ns = options_.rates.overhead_ns + static_cast<Nanoseconds>(1e9 * update)});
+  }
+
+  /// How many ranks share the layer, and whether they split what lies between matrices by tokens.
+  struct Sharing {
+    int ranks = 1;
+    bool split_tokens = false;
+  };
+
+  /// What exchanges of activations add to a layer's times.
+  struct Exchanges {
+    Nanoseconds forward = 0;
+    Nanoseconds input_gradient = 0;   // of the backward, what only an input's gradient needs
+    Nanoseconds weight_gradient = 0;  // the rest of it
+    Nanoseconds read_again = 0;       // of the latter, what W does
+  };
+
+  Exchanges exchanges_of(const LayerWork& work, const Sharing& sharing, Bytes activation_bytes) const {
+    if (!sharing.split_tokens) {
+      const Nanoseconds sum = all_reduce_ns(node_, tensor_ranks_of(sharing.ranks), activation_bytes);
+      return {.forward = work.output_sums * sum, .input_gradient = work.input_gradient_sums * sum};
+    }
+    const Nanoseconds half = all_gather_ns(node_, sharing.ranks, activation_bytes),  // a reduce-scatter takes as long
+        in = work.input_gradient_sums * half, out = work.output_sums * half;
+    return {.forward = in + out, .input_gradient = in, .weight_gradient = out + in, .read_again = in};
+  }
+
+  void add_measurement(int layer, int size, const Span& span, const Sharing& sharing, const LayerWork& work) {
+    const int n = sharing.ranks;
+    const double flops = size * work.flops / (work.is_shared ? n : 1);
+    const auto pass =
+        options_.rates.overhead_ns + static_cast<Nanoseconds>(1e9 * flops / options_.rates.flops_per_second);
+    const auto bytes = [&](double whole, double shared = 0) {
+      return static_cast<Bytes>(size * (whole + shared / n)) * kValueBytes;
+    };
+    /// Of what lies between matrices.
+    const auto split = [&](double values) { return sharing.split_tokens ? values / n : values; };
+    const bool is_last = profile_.model.layers[layer].kind == LayerKind::head;
+    const Exchanges exchanges = exchanges_of(work, sharing, bytes(activation_values(span)));
+    const Nanoseconds token_sums =
+        work.token_sums * all_reduce_ns(node_, tensor_ranks_of(n), bytes(static_cast<double>(span.tokens)));
+    const Nanoseconds forward = pass + exchanges.forward + token_sums;
+    const double split_values = work.split_values - work.read_split_values + split(work.read_split_values);
+    profile_.measurements.push_back(
+        {.key = {.layer = layer,
+                 .device_type = options_.device_type,
+                 .micro_batch_size = size,
+                 .tokens = span.tokens,
+                 .context_tokens = span.context,
+                 .tensor_parallel_size = n,
+                 .sequence_parallel = sharing.split_tokens},
+         .cost = {.forward_ns = forward,
+                  .input_gradient_ns = pass + exchanges.input_gradient,
+                  .weight_gradient_ns = pass + exchanges.weight_gradient,
+                  .frozen_forward_ns = forward,
+                  .output_activation_bytes =
+                      bytes(is_last ? work.output_values : split(work.output_values), work.shared_output_values),
+                  .saved_activation_bytes = bytes(split(work.kept_values), work.shared_kept_values),
+                  .workspace_bytes = bytes(2 * activation_values(span)),
+                  .split_backward = SplitBackward{
+                      .input_ns = pass + exchanges.input_gradient + exchanges.weight_gradient - exchanges.read_again,
+                      .weight_ns = pass + exchanges.read_again,
+                      .kept_bytes = bytes(split_values, work.shared_split_values)}}});
+  }
+
+  static std::vector<int> tensor_ranks_of(int size) {
+    std::vector<int> ranks(size);
+    std::iota(ranks.begin(), ranks.end(), 0);
+    return ranks;
+  }
+
+  const EstimatedModel& model_;
+  const EstimateOptions& options_;
+  Cluster node_;  // all tensor ranks in one
+  Profile profile_;
+};
+
+}  // namespace
+
+Estimate estimate(const EstimatedModel& model, const EstimateOptions& options) {
+  return Estimator(model, options).run();
+}
+
+Cluster estimated_cluster(const EstimateOptions& options, const std::string& device_type) {
+  const int num_ranks = options.num_nodes * options.ranks_per_node;
+  Cluster cluster{.name = std::to_string(num_ranks) + " estimated devices",
+                  .devices = {},
+                  .intra_node = {.point_to_point = {10'000, 12'000'000'000}, .collective = {10'000, 10'000'000'000}},
+                  .inter_node = {.point_to_point = {20'000, 5'000'000'000}, .collective = {20'000, 5'000'000'000}}};
+  for (int rank = 0; rank < num_ranks; ++rank) {
+    cluster.devices.push_back(
+        {.type = device_type, .node = rank / options.ranks_per_node, .memory_limit_bytes = options.memory_limit_bytes});
+  }
+  return cluster;
+}
+
+}  // namespace frostpipe

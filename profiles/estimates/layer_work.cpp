@@ -1,0 +1,110 @@
+#include "profiles/estimates/layer_work.h"
+
+#include <algorithm>
+
+#include "profiles/transformer/parameters.h"
+
+namespace frostpipe {
+namespace {
+
+/// Parameters that every token, or every prediction of a head, is multiplied by.
+double product_parameters(const TransformerConfig& config, int layer) {
+  std::int64_t count = 0;
+  for (const ParameterSpec& parameter : parameters_of(config, layer))
+    if (parameter.projects) count += parameter.count();
+  return static_cast<double>(count);
+}
+
+/// 1 + 2 + ... + n, 0 for n < 1.
+double sum_up_to(double n) { return n > 0 ? n * (n + 1) / 2 : 0; }
+
+/// Pairs of a query and a key that it looks at.
+double attended_pairs(const TransformerConfig& config, double window, const Span& span) {
+  const double l = span.tokens, c = span.context, w = window > 0 ? window : l + c;
+  if (config.is_causal) return sum_up_to(c + l) - sum_up_to(c) - sum_up_to(c + l - w) + sum_up_to(c - w);
+  return l * l - 2 * sum_up_to(l - w);
+}
+
+/// Keys that the probabilities of a query are kept for.
+double kept_keys(const TransformerConfig& config, double window, const Span& span) {
+  const double all = span.context + span.tokens;
+  return window > 0 ? std::min(all, config.is_causal ? window : 2 * window - 1) : all;
+}
+
+LayerWork embedding_work(const TransformerConfig& config, const Span& span) {
+  const double t = span.tokens, h = static_cast<double>(config.hidden_size), values = t * h;
+  const double products = 2 * product_parameters(config, /*layer=*/0);
+  const double sums = config.has_embedding_norm ? 20 * values : 2 * values;
+  return {.is_shared = false,
+          .flops = config.reads_pictures ? products * (t - 1) : products * t + sums,
+          .output_values = values,
+          .kept_values = values,
+          .split_values = values,
+          .output_sums = !config.reads_pictures};
+}
+
+LayerWork attention_work(const TransformerConfig& config, int layer, const Span& span) {
+  const double t = span.tokens, values = t * static_cast<double>(config.hidden_size),
+               q = t * static_cast<double>(config.query_size()), v = t * static_cast<double>(config.key_value_size()),
+               window = static_cast<double>(config.pattern_of(block_of_layer(layer)).window),
+               probabilities = static_cast<double>(config.num_attention_heads) * t * kept_keys(config, window, span);
+  const double normed = config.query_key_norm == QueryKeyNorm::none ? 0 : q + v;
+  return {.flops = 2 * t * product_parameters(config, layer) +
+                   4 * attended_pairs(config, window, span) * static_cast<double>(config.query_size()),
+          .output_values = values,
+          .kept_values = (config.norm_place == NormPlace::before_and_after ? 4 : 3) * values,
+          .shared_kept_values = 2 * (q + v) + normed + 2 * probabilities,
+          .split_values = 2 * values,
+          .shared_split_values = 2 * (q + v),
+          .read_split_values = values,
+          .output_sums = 1,
+          .input_gradient_sums = 1};
+}
+
+LayerWork mlp_work(const TransformerConfig& config, int layer, const Span& span) {
+  const double t = span.tokens, values = t * static_cast<double>(config.hidden_size),
+               inner = t * static_cast<double>(config.intermediate_size) * (config.has_gate ? 3 : 2);
+  return {.flops = 2 * t * product_parameters(config, layer),
+          .output_values = values,
+          .kept_values = (config.norm_place == NormPlace::before_and_after ? 4 : 3) * values,
+          .shared_kept_values = inner,
+          .split_values = 2 * values,
+          .shared_split_values = inner,
+          .read_split_values = values,
+          .output_sums = 1,
+          .input_gradient_sums = 1};
+}
+
+LayerWork head_work(const TransformerConfig& config, int layer, const Span& span) {
+  const bool is_vocabulary = config.task == Task::causal_language_modeling;
+  const double t = span.tokens, h = static_cast<double>(config.hidden_size), predictions = config.tells_class() ? 1 : t,
+               outputs = predictions * static_cast<double>(num_outputs(config));
+  return {.is_shared = is_vocabulary,
+          .flops = 2 * predictions * product_parameters(config, layer),
+          .output_values = is_vocabulary ? 0 : outputs,
+          .shared_output_values = is_vocabulary ? outputs : 0,
+          .kept_values = t * h,
+          .shared_kept_values = is_vocabulary ? outputs : 0,
+          .split_values = predictions * h + (is_vocabulary ? 0 : outputs),
+          .shared_split_values = is_vocabulary ? outputs : 0,
+          .read_split_values = predictions * h,
+          .input_gradient_sums = is_vocabulary,
+          .token_sums = is_vocabulary ? 3 : 0};
+}
+
+}  // namespace
+
+LayerWork layer_work(const TransformerConfig& config, int layer, const Span& span) {
+  switch (kind_of_layer(config, layer)) {
+    case LayerKind::embedding:
+      return embedding_work(config, span);
+    case LayerKind::attention:
+      return attention_work(config, layer, span);
+    case LayerKind::mlp:
+      return mlp_work(config, layer, span);
+    default:
+      return head_work(config, layer, span);
+  }
+}
+
+}  // namespace frostpipe

@@ -1,0 +1,201 @@
+// Oracles: the sizes that models are published with, and operations counted by hand.
+#include "profiles/estimates/estimated_model.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <tuple>
+
+#include "profiles/error.h"
+#include "profiles/estimates/estimate.h"
+#include "profiles/estimates/known_models.h"
+#include "profiles/estimates/layer_work.h"
+#include "profiles/transformer/parameters.h"
+
+namespace frostpipe {
+namespace {
+
+using testing::HasSubstr;
+
+template <class Work>
+std::string refusal_of(Work work) {
+  try {
+    work();
+  } catch (const InvalidInput& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+constexpr const char* kBertLarge =
+    R"({"model_type": "bert", "architectures": ["BertForQuestionAnswering"], "hidden_size": 1024,
+     "num_hidden_layers": 24, "num_attention_heads": 16,
+     "intermediate_size": 4096,
+  "vocab_size": 30522, "max_position_embeddings": 512, "type_vocab_size": 2, "id2label": {"0": "a", "1": "b"}})";
+constexpr const char* kViTBase =
+    R"({"model_type": "vit", "hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12,
+     "intermediate_size": 3072,
+  "image_size": 224, "patch_size": 16, "num_channels": 3})";
+constexpr const char* kGpt2 =
+    R"({"model_type": "gpt2", "n_embd": 768, "n_layer": 12, "n_head": 12, "n_positions": 1024, "vocab_size": 50257,
+     "n_inner": null})";
+
+std::int64_t parameters(const EstimatedModel& model) {
+  std::int64_t sum = -tied_parameter_count(model.config);
+  for (const Layer& layer : estimate(model, {}).profile.model.layers) sum += layer.parameter_count;
+  return sum;
+}
+
+double forward_flops(const EstimatedModel& model) {
+  double flops = 0;
+  for (int layer = 0; layer < 2 * model.config.num_hidden_layers + 2; ++layer)
+    flops += layer_work(model.config, layer, {model.tokens}).flops;
+  return flops;
+}
+
+// Published: the numbers of parameters that transformers counts in the weights of the Hub's models (gpt2, gpt2-medium,
+// gpt2-large, gpt2-xl; Llama-2-7b-hf; Meta-Llama-3-8B and -70B; Llama-3.2-1B; Qwen2.5-0.5B and -7B; Qwen3-0.6B and -8B;
+// Mistral-7B-v0.3; gemma-2-2b; gemma-3-1b-pt; SmolLM2-135M) and of torchvision's vit_b_16 and vit_l_16. Of the text
+// encoders transformers' base models without what this task does not use, plus their heads: BERT 109,482,240 and
+// 335,141,888 with a pooler, which answers to questions do not use; RoBERTa 124,055,040 and 354,310,144 without;
+// ModernBERT 149,014,272.
+TEST(KnownModels, HaveTheirPublishedParameters) {
+  const std::map<std::string, std::int64_t> published{
+      {"gpt2", 124'439'808},
+      {"gpt2-medium", 354'823'168},
+      {"gpt2-large", 774'030'080},
+      {"gpt2-xl", 1'557'611'200},
+      {"bert-base", 109'482'240 + 2 * (768 + 1)},
+      {"bert-large", 335'141'888 - 1024 * (1024 + 1) + 2 * (1024 + 1)},
+      {"roberta-base", 124'055'040 + 768 * (768 + 1) + 2 * (768 + 1)},
+      {"roberta-large", 354'310'144 + 1024 * (1024 + 1) + 2 * (1024 + 1)},
+      {"modernbert-base", 149'014'272 + 768 * 768 + 768 + 2 * (768 + 1)},
+      {"vit-b16", 86'567'656},
+      {"vit-l16", 304'326'632},
+      {"llama-2-7b", 6'738'415'616},
+      {"llama-3-8b", 8'030'261'248},
+      {"llama-3-70b", 70'553'706'496},
+      {"llama-3.2-1b", 1'235'814'400},
+      {"qwen2.5-0.5b", 494'032'768},
+      {"qwen2.5-7b", 7'615'616'512},
+      {"qwen3-0.6b", 596'049'920},
+      {"qwen3-8b", 8'190'735'360},
+      {"mistral-7b", 7'248'023'552},
+      {"gemma-2-2b", 2'614'341'888},
+      {"gemma-3-1b", 999'885'952},
+      {"smollm2-135m", 134'515'008},
+  };
+  for (const KnownModel& known : known_models()) {
+    ASSERT_TRUE(published.contains(known.name)) << known.name;
+    EXPECT_EQ(parameters(find_model(known.name, 0)), published.at(known.name)) << known.name;
+  }
+}
+
+// Counted by hand: 2 FLOP a token and parameter of the matrices, 4 a pair of query and key and value of a query.
+TEST(KnownModels, DoAsMuchAsIsCountedByHand) {
+  const double gpt2 = 12 * (2.0 * 1024 * (4 * 768 * 768 + 2 * 768 * 3072) + 4.0 * (1024 * 1025 / 2) * 768) +
+                      2.0 * 1024 * 768 * 50257 + 2.0 * 1024 * 768;
+  EXPECT_EQ(forward_flops(find_model("gpt2", 0)), gpt2);
+  // 32 queries' heads of 128 values share 8 heads of keys and values; the MLP has three matrices.
+  const double llama = 32 * (2.0 * 8192 * (4096 * (4096 + 2 * 1024) + 4096 * 4096 + 3 * 4096 * 14336) +
+                             4.0 * (8192.0 * 8193 / 2) * 4096) +
+                       2.0 * 8192 * 4096 * 128256 + 2.0 * 8192 * 4096;
+  EXPECT_EQ(forward_flops(find_model("llama-3-8b", 0)), llama);
+  // Heads of 256 values, 4 of queries and 1 of keys; 22 of 26 blocks see 512 tokens, those at the start fewer.
+  const double gemma = 26 * 2.0 * 4096 * (1152 * (1024 + 2 * 256) + 1024 * 1152 + 3 * 1152 * 6912) +
+                       4.0 * 1024 * (4 * (4096.0 * 4097 / 2) + 22 * (512.0 * 513 / 2 + 512.0 * (4096 - 512))) +
+                       2.0 * 4096 * 1152 * 262144 + 2.0 * 4096 * 1152;
+  EXPECT_EQ(forward_flops(find_model("gemma-3-1b", 4096)), gemma);
+  // 14 of 22 blocks see 64 tokens on each side, those at the ends fewer; the embedding has a norm, the head one token.
+  const double modernbert = 22 * 2.0 * 8192 * (4 * 768 * 768 + 3 * 768 * 1152) +
+                            4.0 * 768 * (8 * 8192.0 * 8192 + 14 * (8192.0 * 129 - 64 * 65)) + 20.0 * 8192 * 768 +
+                            2.0 * (768 * 768 + 2 * 768);
+  EXPECT_EQ(forward_flops(find_model("modernbert-base", 0)), modernbert);
+}
+
+TEST(KnownModels, TakeAsManyTokensAsAreAskedFor) {
+  EXPECT_EQ(find_model("llama-3.2-1b", 0).tokens, 8192) << "of 131,072";
+  EXPECT_EQ(find_model("llama-3.2-1b", 20000).tokens, 20000);
+  EXPECT_EQ(find_model("bert-large", 0).tokens, 384);
+  EXPECT_EQ(find_model("bert-large", 512).tokens, 512);
+}
+
+// Such a profile would take gigabytes, and its products leave 64 bits.
+TEST(ModelFromConfig, RefusesSizesThatNoModelHas) {
+  const auto refusal = [](std::string from, const std::string& field, const std::string& value, int tokens = 0) {
+    const auto begin = from.find("\"" + field + "\": ");
+    from.replace(begin, from.find_first_of(",}", begin) - begin, "\"" + field + "\": " + value);
+    return refusal_of([&] { model_from_config(from, "config.json", tokens); });
+  };
+  EXPECT_EQ(refusal(kBertLarge, "num_hidden_layers", "2147483647"),
+            "config.json: num_hidden_layers: must be <= 4096, is 2147483647");
+  EXPECT_THAT(refusal(kBertLarge, "hidden_size", "2097152"),
+              HasSubstr("the hidden size must be at most 1.04858e+06, is 2.09715e+06"));
+  EXPECT_THAT(refusal(kBertLarge, "max_position_embeddings", "1048576", 1048576), HasSubstr("heads x tokens^2"));
+  EXPECT_THAT(refusal(kViTBase, "image_size", "32768"), HasSubstr("at most 8192"));
+  EXPECT_THAT(refusal(kGpt2, "vocab_size", "100000000"), HasSubstr("the embeddings' rows must be at most 6.71089e+07"));
+}
+
+TEST(ModelFromConfig, GivesTheKnownModels) {
+  const std::string labels = R"(, "num_labels": 1000})", vit = kViTBase;
+  for (const auto& [config, tokens, known] :
+       {std::tuple{vit.substr(0, vit.size() - 1) + labels, 0, find_model("vit-b16", 0)},
+        std::tuple{std::string(kBertLarge), 384, find_model("bert-large", 0)},
+        std::tuple{std::string(kGpt2), 0, find_model("gpt2", 0)}}) {
+    const EstimatedModel model = model_from_config(config, "config.json", tokens);
+    EXPECT_EQ(parameters(model), parameters(known));
+    EXPECT_EQ(forward_flops(model), forward_flops(known));
+    EXPECT_EQ(model.tokens, known.tokens);
+  }
+}
+
+/// Oracle: the model that is trained.
+TEST(ModelFromConfig, Gpt2SharesItsEmbeddingWithItsHead) {
+  const Model model = estimate(model_from_config(kGpt2, "config.json", 0), {}).profile.model;
+  EXPECT_EQ(model.tied_parameter_count, 50257 * 768);
+  EXPECT_EQ(model.vocab_size, 50257);
+}
+
+/// Oracle: transformers' ViTForImageClassification.
+TEST(ModelFromConfig, CountsTheLabelsThatHaveNoNames) {
+  const std::string vit = kViTBase;
+  const auto with = [&](const char* field) {
+    return num_outputs(model_from_config(vit.substr(0, vit.size() - 1) + ", " + field + "}", "config.json", 0).config);
+  };
+  EXPECT_EQ(with(R"("num_labels": 7)"), 7);
+  EXPECT_EQ(with(R"("num_labels": 7, "id2label": {"0": "a", "1": "b"})"), 2) << "as transformers";
+  EXPECT_EQ(with(R"("num_labels": null)"), 2) << "as transformers";
+}
+
+/// Oracle: by hand, 3 x 768 biases in each of 12 blocks.
+TEST(ModelFromConfig, CountsNoBiasesThatAPictureModelLacks) {
+  const std::string vit = kViTBase;
+  const std::string without = vit.substr(0, vit.size() - 1) + R"(, "qkv_bias": false})";
+  EXPECT_EQ(
+      parameters(model_from_config(vit, "config.json", 0)) - parameters(model_from_config(without, "config.json", 0)),
+      12 * 3 * 768);
+}
+
+TEST(ModelFromConfig, RefusesWhatIsNotCounted) {
+  const std::string gpt2 = kGpt2;
+  EXPECT_THAT(refusal_of([&] {
+                model_from_config(gpt2.substr(0, gpt2.size() - 1) + R"(, "add_cross_attention": true})", "config.json",
+                                  0);
+              }),
+              HasSubstr("config.json: add_cross_attention: must be false: another one is not computed here, is true"));
+}
+
+TEST(ModelFromConfig, NamesTheFieldThatIsWrong) {
+  EXPECT_THAT(refusal_of([] { model_from_config(R"({"model_type": "mamba"})", "config.json", 0); }),
+              HasSubstr("config.json: model_type: must be one of bert, vit, gpt2"));
+  EXPECT_THAT(refusal_of([] { model_from_config(R"({"model_type": "bert", "hidden_size": 0})", "config.json", 0); }),
+              HasSubstr("config.json: hidden_size: must be a whole number > 0"));
+  EXPECT_THAT(refusal_of([] { model_from_config(R"({"model_type": "gpt2"})", "config.json", 0); }),
+              HasSubstr("n_embd"));
+  EXPECT_THAT(refusal_of([] { model_from_config(kGpt2, "config.json", 2048); }), HasSubstr("must be at most 1024"));
+  EXPECT_THAT(refusal_of([] { model_from_config("{", "config.json", 0); }), HasSubstr("is not valid JSON"));
+}
+
+}  // namespace
+}  // namespace frostpipe
