@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "executor/data/tokenizers/token_spans.h"
+#include "executor/data/tokenizers/text/token_spans.h"
 
 namespace frostpipe {
 
