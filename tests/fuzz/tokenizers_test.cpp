@@ -106,6 +106,28 @@ TEST(Fuzz, ByteLevelTokenizerFiles) {
        });
 }
 
+TEST(Fuzz, UnigramTokenizerFiles) {
+  const ScratchFolder folder;
+  fuzz(R"({"added_tokens":[{"id":0,"content":"<s>","special":true},{"id":5,"content":"ab","normalized":true,
+       "lstrip":true,"rstrip":true,"single_word":true}],
+       "normalizer":{"type":"Sequence","normalizers":[{"type":"NFKC"},{"type":"Strip","strip_left":true,
+       "strip_right":false},{"type":"Replace","pattern":{"Regex":"\\s{2,}|[^\\w ]+"},"content":"u"},
+       {"type":"Precompiled","precompiled_charsmap":"CAAAAAAAAAAAAAAAYQA="}]},
+       "pre_tokenizer":{"type":"Sequence","pretokenizers":[{"type":"Punctuation","behavior":"MergedWithNext"},
+       {"type":"Digits","individual_digits":true},{"type":"Metaspace","replacement":"_","prepend_scheme":"first"}]},
+       "model":{"type":"Unigram","unk_id":1,"byte_fallback":false,
+       "vocab":[["<s>",0],["<unk>",0],["_",-2.5],["a",-1],["ca",-3]]},
+       "post_processor":{"type":"TemplateProcessing","single":[{"SpecialToken":{"id":"<s>","type_id":0}},
+       {"Sequence":{"id":"A","type_id":0}}],"pair":[{"Sequence":{"id":"A","type_id":0}},{"Sequence":{"id":"B",
+       "type_id":1}}],"special_tokens":{"<s>":{"id":"<s>","ids":[0],"tokens":["<s>"]}}},
+       "decoder":{"type":"Sequence","decoders":[{"type":"ByteFallback"},{"type":"Metaspace","replacement":"_"},
+       {"type":"Strip","content":" ","start":1,"stop":0},{"type":"Fuse"}]}})",
+       [&](const std::string& text) {
+         folder.write("tokenizer.json", text);
+         use(Tokenizer(folder.path()));
+       });
+}
+
 /// Every window fits, and where it marks the answer it holds the answer.
 TEST(Fuzz, WindowsOfAnyText) {
   const ScratchFolder folder, word_pieces;

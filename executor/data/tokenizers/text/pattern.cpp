@@ -30,6 +30,8 @@ std::vector<Range> byte_level_matches(std::string_view text) {
 
 // ---- Regular expressions ------------------------------------------------------------------------
 
+constexpr std::int32_t kMostTimePerMatch = 10'000;  // ICU's unit, a millisecond or so
+
 /// A text as ICU's expressions take it, and the byte of each of its units.
 struct Utf16 {
   icu::UnicodeString units;
@@ -62,6 +64,7 @@ std::vector<Range> regex_matches(const icu::RegexPattern& expression, std::strin
   };
   UErrorCode status = U_ZERO_ERROR;
   const std::unique_ptr<icu::RegexMatcher> matcher(expression.matcher(utf16.units, status));
+  if (matcher) matcher->setTimeLimit(kMostTimePerMatch, status);
   std::vector<Range> matches;
   while (U_SUCCESS(status) && matcher->find(status) != 0)
     matches.push_back({byte_of(matcher->start(status)), byte_of(matcher->end(status))});

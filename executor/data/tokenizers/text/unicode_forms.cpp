@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <memory>
 #include <vector>
 
 #include "executor/data/tokenizers/text/characters.h"
@@ -129,11 +130,18 @@ void put_composed(Rewrite& result, std::string_view composed, Range replaced, st
   }
 }
 
-void compose(Text& text, const icu::Normalizer2& form) {
+std::unique_ptr<const icu::UnicodeSet> characters_with_forms() {
   UErrorCode status = U_ZERO_ERROR;
-  static const icu::UnicodeSet known(icu::UnicodeString(u"[:age=9.0:]"), status);
+  auto set = std::make_unique<icu::UnicodeSet>(icu::UnicodeString(u"[:age=9.0:]"), status);
   FROSTPIPE_CHECK(U_SUCCESS(status), "ICU knows the ages of characters");
-  const icu::FilteredNormalizer2 filtered(form, known);
+  set->freeze();
+  return set;
+}
+
+void compose(Text& text, const icu::Normalizer2& form) {
+  static const std::unique_ptr<const icu::UnicodeSet> known = characters_with_forms();
+  const icu::FilteredNormalizer2 filtered(form, *known);
+  UErrorCode status = U_ZERO_ERROR;
   std::string bytes;
   icu::StringByteSink<std::string> sink(&bytes);
   icu::Edits edits;
