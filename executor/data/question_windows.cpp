@@ -7,7 +7,6 @@
 #include <cstddef>
 #include <limits>
 #include <map>
-#include <memory>
 #include <tuple>
 #include <utility>
 
@@ -52,12 +51,12 @@ void append(std::vector<std::int32_t>& ids, std::span<const std::int32_t> more) 
 Window window_of(int question, std::span<const std::int32_t> question_ids, const SpannedTokens& context, Part part,
                  const PairTokenizer& tokenizer) {
   Window window{.question = question};
-  append(window.ids, tokenizer.before);
+  append(window.ids, tokenizer.frame.before);
   append(window.ids, question_ids);
-  append(window.ids, tokenizer.between);
+  append(window.ids, tokenizer.frame.between);
   window.num_question_tokens = static_cast<int>(window.ids.size());
   append(window.ids, std::span(context.ids).subspan(part.begin, part.end - part.begin));
-  append(window.ids, tokenizer.after);
+  append(window.ids, tokenizer.frame.after);
   const auto spans = std::span(context.spans).subspan(part.begin, part.end - part.begin);
   window.spans.assign(spans.begin(), spans.end());
   return window;
@@ -65,21 +64,16 @@ Window window_of(int question, std::span<const std::int32_t> question_ids, const
 
 }  // namespace
 
-PairTokenizer pair_tokenizer(WordPiece tokenizer) {
-  const auto shared = std::make_shared<const WordPiece>(std::move(tokenizer));
-  return {.encode = [shared](std::string_view text) { return shared->encode_with_spans(text); },
-          .before = {shared->classification_id()},
-          .between = {shared->separator_id()},
-          .after = {shared->separator_id()}};
-}
-
-PairTokenizer pair_tokenizer(ByteLevelBpe tokenizer) {
-  const auto shared = std::make_shared<const ByteLevelBpe>(std::move(tokenizer));
-  return {.encode = [shared](std::string_view text) { return shared->encode_with_spans(text); }};
+PairTokenizer pair_tokenizer(Tokenizer tokenizer) {
+  const PairFrame frame = tokenizer.pair_frame();
+  return {
+      .encode = [tokenizer = std::move(tokenizer)](std::string_view text) { return tokenizer.encode_with_spans(text); },
+      .frame = frame};
 }
 
 std::vector<Window> windows_of(const QuestionSet& set, const PairTokenizer& tokenizer, int max_tokens, int stride) {
-  const int num_special = static_cast<int>(tokenizer.before.size() + tokenizer.between.size() + tokenizer.after.size());
+  const int num_special =
+      static_cast<int>(tokenizer.frame.before.size() + tokenizer.frame.between.size() + tokenizer.frame.after.size());
   if (stride < 0) throw InvalidInput("overlap of windows", "must be >= 0", std::to_string(stride));
   if (std::int64_t{max_tokens} <= std::int64_t{stride} + num_special)
     throw InvalidInput(

@@ -7,23 +7,19 @@
 #include <vector>
 
 #include "executor/data/squad.h"
-#include "executor/data/tokenizers/byte_level_bpe.h"
-#include "executor/data/tokenizers/token_spans.h"
-#include "executor/data/tokenizers/wordpiece.h"
+#include "executor/data/tokenizers/text/token_spans.h"
+#include "executor/data/tokenizers/tokenizer.h"
 
 namespace frostpipe {
 
-/// How a family's tokenizer makes one sequence of a question and a context: before question between context after.
+/// How one sequence is made of a question and a context: before question between context after.
 struct PairTokenizer {
   std::function<SpannedTokens(std::string_view)> encode;
-  std::vector<std::int32_t> before{}, between{}, after{};
+  PairFrame frame{};
 };
 
-/// BERT's: [CLS] question [SEP] context [SEP].
-PairTokenizer pair_tokenizer(WordPiece tokenizer);
-
-/// GPT-2's: nothing stands between, before or after them.
-PairTokenizer pair_tokenizer(ByteLevelBpe tokenizer);
+/// As the tokenizer makes one of two texts. BERT's: [CLS] question [SEP] context [SEP].
+PairTokenizer pair_tokenizer(Tokenizer tokenizer);
 
 /// A question with as much of its context as the model can see at once, as PairTokenizer has it.
 struct Window {

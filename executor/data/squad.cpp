@@ -15,7 +15,7 @@
 #include <utility>
 
 #include "executor/data/text_file.h"
-#include "executor/data/tokenizers/token_spans.h"
+#include "executor/data/tokenizers/text/token_spans.h"
 #include "profiles/error.h"
 #include "profiles/json_reader.h"
 #include "profiles/parse_json.h"

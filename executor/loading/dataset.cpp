@@ -80,7 +80,10 @@ Dataset encoded(TextData text, const SampleOptions& options, ModelFolder& folder
   encoded.labels.resize(text.texts.size());  // where there are none, what is computed does not depend on them
   const auto tokens_of = text_encoder(folder, longest(options, folder));
   for (const std::string& one : text.texts) encoded.token_ids.push_back(tokens_of(one));
-  if (folder.config.is_causal) folder.config.padding_id = bpe_of(folder).end_of_text_id();
+  if (folder.config.is_causal) {
+    const SpecialIds ids = tokenizer_of(folder).special_ids();
+    if (const auto padding = ids.padding ? ids.padding : ids.end_of_text) folder.config.padding_id = *padding;
+  }
   dataset.samples = std::make_unique<TokenSamples>(std::move(encoded));
   return dataset;
 }
@@ -143,8 +146,7 @@ Dataset questions(const DataSource& source, const SampleOptions& options, ModelF
     std::move(test.contexts.begin(), test.contexts.end(), std::back_inserter(dataset.questions.contexts));
     std::move(test.questions.begin(), test.questions.end(), std::back_inserter(dataset.questions.questions));
   }
-  const PairTokenizer tokenizer =
-      !folder.config.is_causal ? pair_tokenizer(wordpiece_of(folder)) : pair_tokenizer(bpe_of(folder));
+  const PairTokenizer tokenizer = pair_tokenizer(tokenizer_of(folder));
   dataset.windows = windows_of(dataset.questions, tokenizer, longest(options, folder), options.window_overlap);
   dataset.split = split_by_context(source, dataset, num_train);
   EncodedData encoded{.token_ids = {}, .labels = {}, .labels_per_sample = 2};
@@ -158,8 +160,8 @@ Dataset questions(const DataSource& source, const SampleOptions& options, ModelF
 }
 
 /// Blocks of the text, one after the other; a rest is left out, unless it is all there is. Returns their number.
-int add_blocks(const std::filesystem::path& path, const ByteLevelBpe& tokenizer, int size, EncodedData& encoded) {
-  const std::vector<std::int32_t> ids = tokenizer.encode(read_utf8_file(path));
+int add_blocks(const std::filesystem::path& path, const Tokenizer& tokenizer, int size, EncodedData& encoded) {
+  const std::vector<std::int32_t> ids = tokenizer.encode(read_utf8_file(path), {.add_special_tokens = false});
   if (ids.size() < 2)
     throw InvalidInput(path.string(), "must have at least two tokens of text", std::to_string(ids.size()));
   const std::size_t length = std::min<std::size_t>(ids.size(), size), count = ids.size() / length;
@@ -171,7 +173,7 @@ int add_blocks(const std::filesystem::path& path, const ByteLevelBpe& tokenizer,
 Dataset plain_text(const DataSource& source, const SampleOptions& options, ModelFolder& folder) {
   Dataset dataset{.task = Task::causal_language_modeling};
   set_task(folder, dataset.task, {});
-  const ByteLevelBpe tokenizer = bpe_of(folder);
+  const Tokenizer tokenizer = tokenizer_of(folder);
   EncodedData encoded{.token_ids = {}, .labels = {}, .labels_per_sample = 0};
   const int size = longest(options, folder);
   int num_train = add_blocks(source.data, tokenizer, size, encoded), num_all = num_train;

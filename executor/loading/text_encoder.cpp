@@ -1,54 +1,50 @@
 #include "executor/loading/text_encoder.h"
 
 #include <algorithm>
-#include <memory>
 #include <string>
 
 #include "profiles/error.h"
 
 namespace frostpipe {
-namespace {
 
-void require_vocabulary(const ModelFolder& folder, int size) {
-  if (size <= folder.config.vocab_size) return;
-  throw InvalidInput((folder.path / "config.json").string() + ": vocab_size",
-                     "must be at least the tokenizer's " + std::to_string(size),
-                     std::to_string(folder.config.vocab_size));
-}
-
-}  // namespace
-
-WordPiece wordpiece_of(const ModelFolder& folder) {
-  WordPiece tokenizer(wordpiece_vocabulary_in(folder.path), wordpiece_options_from(folder.path));
-  require_vocabulary(folder, tokenizer.vocabulary_size());
-  return tokenizer;
-}
-
-ByteLevelBpe bpe_of(const ModelFolder& folder) {
-  ByteLevelBpe tokenizer(folder.path);
-  require_vocabulary(folder, tokenizer.vocabulary_size());
+Tokenizer tokenizer_of(const ModelFolder& folder) {
+  Tokenizer tokenizer(folder.path);
+  if (tokenizer.vocabulary_size() > folder.config.vocab_size)
+    throw InvalidInput((folder.path / "config.json").string() + ": vocab_size",
+                       "must be at least the tokenizer's " + std::to_string(tokenizer.vocabulary_size()),
+                       std::to_string(folder.config.vocab_size));
   return tokenizer;
 }
 
 std::function<std::vector<std::int32_t>(std::string_view)> text_encoder(const ModelFolder& folder, int most_tokens) {
-  if (!folder.config.is_causal) {
-    const auto tokenizer = std::make_shared<const WordPiece>(wordpiece_of(folder));
-    return [=](std::string_view text) { return tokenizer->encode(text, most_tokens); };
-  }
-  const auto tokenizer = std::make_shared<const ByteLevelBpe>(bpe_of(folder));
-  return [=](std::string_view text) {
-    std::vector<std::int32_t> ids = tokenizer->encode(text);
-    if (ids.empty()) ids.push_back(tokenizer->end_of_text_id());
-    ids.resize(std::min<std::size_t>(ids.size(), most_tokens));
-    return ids;
+  return [tokenizer = tokenizer_of(folder), most_tokens](std::string_view text) {
+    std::vector<std::int32_t> ids = tokenizer.encode(text, {.max_tokens = most_tokens});
+    if (!ids.empty()) return ids;
+    if (!tokenizer.special_ids().end_of_text)
+      throw InvalidInput("text", "must have a token, as the tokenizer has none for the end of a text", "empty");
+    return std::vector{*tokenizer.special_ids().end_of_text};
   };
 }
 
+namespace {
+
+/// What the tokenizer puts before a text.
+std::vector<std::int32_t> before_text(const Tokenizer& tokenizer) {
+  const std::vector<std::int32_t> framed = tokenizer.encode("a"),
+                                  plain = tokenizer.encode("a", {.add_special_tokens = false});
+  return {framed.begin(), std::ranges::search(framed, plain).begin()};
+}
+
+}  // namespace
+
 CausalEncoder causal_encoder(const ModelFolder& folder) {
-  const auto tokenizer = std::make_shared<const ByteLevelBpe>(bpe_of(folder));
-  return {.written = [=](std::string_view text) { return tokenizer->encode_with_spans(text); },
-          .before_text = {},
-          .end_of_text = tokenizer->end_of_text_id()};
+  const Tokenizer tokenizer = tokenizer_of(folder);
+  if (!tokenizer.special_ids().end_of_text)
+    throw InvalidInput((folder.path / "tokenizer_config.json").string() + ": eos_token",
+                       "must name the token that ends a text and a completion", "missing");
+  return {.written = [tokenizer](std::string_view text) { return tokenizer.encode_with_spans(text); },
+          .before_text = before_text(tokenizer),
+          .end_of_text = *tokenizer.special_ids().end_of_text};
 }
 
 }  // namespace frostpipe

@@ -4,18 +4,17 @@
 #include <string_view>
 #include <vector>
 
-#include "executor/data/tokenizers/byte_level_bpe.h"
-#include "executor/data/tokenizers/wordpiece.h"
+#include "executor/data/tokenizers/tokenizer.h"
 #include "executor/models/folder/model_folder.h"
 
 namespace frostpipe {
 
-/// A model's tokenizer. Throw InvalidInput also where it has more tokens than config.json says.
-WordPiece wordpiece_of(const ModelFolder& folder);
-ByteLevelBpe bpe_of(const ModelFolder& folder);
+/// A model's tokenizer. Throws InvalidInput also where it has more tokens than config.json says.
+Tokenizer tokenizer_of(const ModelFolder& folder);
 
-/// Tokens of a text as the folder's classifier or language model takes them: BERT's with [CLS] and [SEP] around, an
-/// empty text of GPT-2's as the end of one; cut after `most_tokens`. Any thread may call it.
+/// Tokens of a text as the folder's classifier or language model takes them: with what its tokenizer puts around a text
+/// ([CLS] and [SEP] of BERT's), an empty text without any as the end of one; at most `most_tokens`. Any thread may call
+/// it.
 std::function<std::vector<std::int32_t>(std::string_view)> text_encoder(const ModelFolder& folder, int most_tokens);
 
 /// How the texts of a causal model become tokens.

@@ -7,8 +7,7 @@
 #include <vector>
 
 #include "executor/data/question_windows.h"
-#include "executor/data/tokenizers/byte_level_bpe.h"
-#include "executor/data/tokenizers/wordpiece.h"
+#include "executor/data/tokenizers/tokenizer.h"
 #include "tests/fuzz/mutations.h"
 
 namespace frostpipe {
@@ -24,8 +23,9 @@ constexpr const char* kWordPieces = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\nfine
 void fuzz_tokenizer(const std::string& valid, const char* name) {
   const ScratchFolder folder;
   fuzz(valid, [&](const std::string& text) {
-    const WordPiece tokenizer(folder.write(name, text));
-    tokenizer.encode("A fine film, s\xc3\xbc\xc3\x9f \xff", 16);
+    folder.write(name, text);
+    const Tokenizer tokenizer(folder.path());
+    tokenizer.decode(tokenizer.encode("A fine film, s\xc3\xbc\xc3\x9f \xff", {.max_tokens = 16}));
   });
 }
 
@@ -42,11 +42,12 @@ TEST(Fuzz, TokenizerFiles) {
 
 TEST(Fuzz, AnyTextThroughATokenizer) {
   const ScratchFolder folder;
-  const WordPiece tokenizer(folder.write("vocab.txt", kWordPieces));
+  folder.write("vocab.txt", kWordPieces);
+  const Tokenizer tokenizer(folder.path());
   Mutator mutate(9);
   for (int i = 0; i < num_cases(); ++i) {
-    const std::vector<std::int32_t> ids =
-        tokenizer.encode(mutate("A fine film, s\xc3\xbc\xc3\x9f and \xe4\xb8\xad\xe6\x96\x87 dull"), 16);
+    const std::vector<std::int32_t> ids = tokenizer.encode(
+        mutate("A fine film, s\xc3\xbc\xc3\x9f and \xe4\xb8\xad\xe6\x96\x87 dull"), {.max_tokens = 16});
     ASSERT_LE(ids.size(), 16u);
     for (const std::int32_t id : ids) ASSERT_TRUE(id >= 0 && id < 10);
   }
@@ -67,7 +68,7 @@ std::string byte_level_vocabulary() {
   return json + R"("ab":256,"<|endoftext|>":257})";
 }
 
-void use(const ByteLevelBpe& tokenizer) {
+void use(const Tokenizer& tokenizer) {
   const std::string text = "ab cab \xc3\xbc\xff's <|endoftext|>";
   const std::vector<std::int32_t> ids = tokenizer.encode(text);
   for (const std::int32_t id : ids) {
@@ -81,7 +82,7 @@ TEST(Fuzz, ByteLevelVocabularies) {
   folder.write("merges.txt", "#version: 0.2\na b\n");
   fuzz(byte_level_vocabulary(), [&](const std::string& text) {
     folder.write("vocab.json", text);
-    use(ByteLevelBpe(folder.path()));
+    use(Tokenizer(folder.path()));
   });
 }
 
@@ -90,7 +91,7 @@ TEST(Fuzz, ByteLevelMerges) {
   folder.write("vocab.json", byte_level_vocabulary());
   fuzz("#version: 0.2\na b\n", [&](const std::string& text) {
     folder.write("merges.txt", text);
-    use(ByteLevelBpe(folder.path()));
+    use(Tokenizer(folder.path()));
   });
 }
 
@@ -101,17 +102,39 @@ TEST(Fuzz, ByteLevelTokenizerFiles) {
            R"("added_tokens":[{"id":257,"content":"<|endoftext|>","special":true}]})",
        [&](const std::string& text) {
          folder.write("tokenizer.json", text);
-         use(ByteLevelBpe(folder.path()));
+         use(Tokenizer(folder.path()));
+       });
+}
+
+TEST(Fuzz, UnigramTokenizerFiles) {
+  const ScratchFolder folder;
+  fuzz(R"({"added_tokens":[{"id":0,"content":"<s>","special":true},{"id":5,"content":"ab","normalized":true,
+       "lstrip":true,"rstrip":true,"single_word":true}],
+       "normalizer":{"type":"Sequence","normalizers":[{"type":"NFKC"},{"type":"Strip","strip_left":true,
+       "strip_right":false},{"type":"Replace","pattern":{"Regex":"\\s{2,}|[^\\w ]+"},"content":"u"},
+       {"type":"Precompiled","precompiled_charsmap":"CAAAAAAAAAAAAAAAYQA="}]},
+       "pre_tokenizer":{"type":"Sequence","pretokenizers":[{"type":"Punctuation","behavior":"MergedWithNext"},
+       {"type":"Digits","individual_digits":true},{"type":"Metaspace","replacement":"_","prepend_scheme":"first"}]},
+       "model":{"type":"Unigram","unk_id":1,"byte_fallback":false,
+       "vocab":[["<s>",0],["<unk>",0],["_",-2.5],["a",-1],["ca",-3]]},
+       "post_processor":{"type":"TemplateProcessing","single":[{"SpecialToken":{"id":"<s>","type_id":0}},
+       {"Sequence":{"id":"A","type_id":0}}],"pair":[{"Sequence":{"id":"A","type_id":0}},{"Sequence":{"id":"B",
+       "type_id":1}}],"special_tokens":{"<s>":{"id":"<s>","ids":[0],"tokens":["<s>"]}}},
+       "decoder":{"type":"Sequence","decoders":[{"type":"ByteFallback"},{"type":"Metaspace","replacement":"_"},
+       {"type":"Strip","content":" ","start":1,"stop":0},{"type":"Fuse"}]}})",
+       [&](const std::string& text) {
+         folder.write("tokenizer.json", text);
+         use(Tokenizer(folder.path()));
        });
 }
 
 /// Every window fits, and where it marks the answer it holds the answer.
 TEST(Fuzz, WindowsOfAnyText) {
-  const ScratchFolder folder;
+  const ScratchFolder folder, word_pieces;
   folder.write("vocab.json", byte_level_vocabulary());
   folder.write("merges.txt", "#version: 0.2\na b\n");
-  const ByteLevelBpe byte_level(folder.path());
-  const WordPiece word_piece(folder.write("vocab.txt", kWordPieces));
+  word_pieces.write("vocab.txt", kWordPieces);
+  const Tokenizer byte_level(folder.path()), word_piece(word_pieces.path());
   Mutator mutate(10);
   for (const PairTokenizer& tokenizer : {pair_tokenizer(word_piece), pair_tokenizer(byte_level)}) {
     for (int i = 0; i < num_cases(); ++i) {
@@ -127,7 +150,7 @@ TEST(Fuzz, WindowsOfAnyText) {
       }
       for (const Window& window : windows_of(set, tokenizer, 16, 3)) {
         ASSERT_LE(window.ids.size(), 16u);
-        ASSERT_EQ(window.ids.size(), window.num_question_tokens + window.spans.size() + tokenizer.after.size());
+        ASSERT_EQ(window.ids.size(), window.num_question_tokens + window.spans.size() + tokenizer.frame.after.size());
         if (window.end_position == 0) continue;
         ASSERT_TRUE(window.num_question_tokens <= window.start_position &&
                     window.start_position <= window.end_position);

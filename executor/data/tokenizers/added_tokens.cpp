@@ -3,47 +3,72 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "executor/data/tokenizers/text/characters.h"
+
 namespace frostpipe {
+namespace {
+
+/// The character that ends at `end`, where it begins.
+std::size_t begin_of_last(std::string_view text, std::size_t end) {
+  do --end;
+  while ((static_cast<unsigned char>(text[end]) & 0xC0) == 0x80);
+  return end;
+}
+
+char32_t character_at(std::string_view text, std::size_t position) { return next_character(text, position); }
+
+bool is_in_word(std::string_view text, Range range) {
+  const bool goes_on_before =
+      range.begin > 0 && is_word_character(character_at(text, begin_of_last(text, range.begin)));
+  return goes_on_before || (range.end < text.size() && is_word_character(character_at(text, range.end)));
+}
+
+/// With the spaces that the token takes, but none before `earliest`.
+Range with_spaces(std::string_view text, Range range, const AddedToken& token, std::size_t earliest) {
+  while (token.lstrip && range.begin > earliest) {
+    const std::size_t before = begin_of_last(text, range.begin);
+    if (!is_whitespace(character_at(text, before))) break;
+    range.begin = before;
+  }
+  while (token.rstrip && range.end < text.size()) {
+    std::size_t next = range.end;
+    if (!is_whitespace(next_character(text, next))) break;
+    range.end = next;
+  }
+  return range;
+}
+
+}  // namespace
 
 AddedTokens::AddedTokens(const std::vector<AddedToken>& tokens) {
-  for (const AddedToken& token : tokens) {
-    ByFirstByte& all = token.normalized ? normalized_ : as_written_;
-    all[static_cast<std::uint8_t>(token.content.front())].push_back(token);
-  }
-  for (ByFirstByte* all : {&as_written_, &normalized_})
-    for (std::vector<AddedToken>& alike : *all)
-      std::stable_sort(alike.begin(), alike.end(),
-                       [](const AddedToken& a, const AddedToken& b) { return a.content.size() > b.content.size(); });
+  for (const AddedToken& token : tokens)
+    if (!token.content.empty()) by_first_byte_[static_cast<std::uint8_t>(token.content.front())].push_back(token);
+  for (std::vector<AddedToken>& alike : by_first_byte_)
+    std::stable_sort(alike.begin(), alike.end(),
+                     [](const AddedToken& a, const AddedToken& b) { return a.content.size() > b.content.size(); });
 }
 
 std::vector<TextPiece> AddedTokens::split(std::string_view text) const {
-  std::vector<TextPiece> first_pass;
-  append_split(text, as_written_, first_pass);
   std::vector<TextPiece> pieces;
-  for (const TextPiece& piece : first_pass) {
-    if (piece.id)
-      pieces.push_back(piece);
-    else
-      append_split(piece.text, normalized_, pieces);
-  }
-  return pieces;
-}
-
-void AddedTokens::append_split(std::string_view text, const ByFirstByte& tokens, std::vector<TextPiece>& pieces) {
   std::size_t begin = 0;  // of what has not been appended
   for (std::size_t i = 0; i < text.size();) {
-    const std::vector<AddedToken>& alike = tokens[static_cast<std::uint8_t>(text[i])];
-    const auto found = std::find_if(alike.begin(), alike.end(),
-                                    [&](const AddedToken& token) { return text.substr(i).starts_with(token.content); });
-    if (found == alike.end()) {
+    const std::vector<AddedToken>& alike = by_first_byte_[static_cast<std::uint8_t>(text[i])];
+    const auto token = std::find_if(alike.begin(), alike.end(),
+                                    [&](const AddedToken& one) { return text.substr(i).starts_with(one.content); });
+    if (token == alike.end()) {
       ++i;
       continue;
     }
-    if (i > begin) pieces.push_back({text.substr(begin, i - begin), std::nullopt});
-    pieces.push_back({text.substr(i, found->content.size()), found->id});
-    begin = i += found->content.size();
+    const Range spelled{i, i + token->content.size()};
+    i = spelled.end;
+    if (token->single_word && is_in_word(text, spelled)) continue;
+    const Range range = with_spaces(text, spelled, *token, begin);
+    if (range.begin > begin) pieces.push_back({{begin, range.begin}, std::nullopt});
+    pieces.push_back({range, token->id});
+    begin = i = range.end;
   }
-  if (begin < text.size()) pieces.push_back({text.substr(begin), std::nullopt});
+  if (begin < text.size()) pieces.push_back({{begin, text.size()}, std::nullopt});
+  return pieces;
 }
 
 }  // namespace frostpipe

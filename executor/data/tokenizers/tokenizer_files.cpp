@@ -1,37 +1,156 @@
 #include "executor/data/tokenizers/tokenizer_files.h"
 
-#include <cstddef>
-#include <cstdint>
-#include <limits>
-#include <nlohmann/json.hpp>
+#include <fmt/format.h>
 
+#include <array>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include "executor/data/tokenizers/vocabulary_files.h"
 #include "profiles/error.h"
 #include "profiles/error_values.h"
-#include "profiles/files.h"
-#include "profiles/parse_json.h"
 
 namespace frostpipe {
+namespace {
 
-nlohmann::json read_json_object(const std::filesystem::path& path) {
-  const std::string content = read_text_file(path);
-  auto object = parse_json<nlohmann::json>(content, path.string());
-  if (!object.is_object()) throw InvalidInput(path.string(), "must be a JSON object", object.type_name());
-  return object;
+using Json = nlohmann::json;
+
+constexpr std::array<const char*, 7> kRoleNames = {"bos_token", "eos_token", "unk_token", "sep_token",
+                                                   "pad_token", "cls_token", "mask_token"};
+
+/// False also where the system does not let us look; whoever needs the file says so.
+bool file_exists(const std::filesystem::path& path) {
+  std::error_code ignored;
+  return std::filesystem::exists(path, ignored);
 }
 
-std::vector<std::string> tokens_by_id(const std::string& place, const nlohmann::json& vocabulary) {
-  if (vocabulary.size() >= static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max()))
-    throw InvalidInput(place, "must have fewer than 2^31 - 1 tokens", std::to_string(vocabulary.size()));
-  std::vector<std::string> tokens(vocabulary.size());
-  for (const auto& [token, id] : vocabulary.items()) {
-    const bool fits = id.is_number_unsigned() && id.get<std::uint64_t>() < tokens.size();
-    if (token.empty() || !fits || !tokens[id.get<std::size_t>()].empty())
-      throw InvalidInput(place + ": " + in_quotes(token),
-                         "tokens must not be empty and must be numbered 0, 1, 2, ... without gaps or repetition",
-                         shown(id));
-    tokens[id.get<std::size_t>()] = token;
+/// The member of an object, without a copy; null where it is missing.
+const Json& member(const Json& object, const char* key) {
+  static const Json kNull;
+  if (!object.is_object()) return kNull;
+  const auto found = object.find(key);
+  return found == object.end() ? kNull : *found;
+}
+
+TokenizerFiles read_vocabulary_files(const std::filesystem::path& folder) {
+  if (const auto path = folder / "tokenizer.json"; file_exists(path))
+    return {.json = read_json_object(path), .place = path.string()};
+  if (const auto path = folder / "vocab.txt"; file_exists(path)) return bert_files(path);
+  if (file_exists(folder / "vocab.json") && file_exists(folder / "merges.txt"))
+    return byte_level_files(folder / "vocab.json", folder / "merges.txt");
+  throw InvalidInput(folder.string(), "must hold tokenizer.json, or vocab.txt, or vocab.json and merges.txt",
+                     "without");
+}
+
+// ---- Settings of tokenizer_config.json that change the pipeline ---------------------------------
+
+/// The truth value at `key`, or null.
+Json optional_bool(const std::string& place, const Json& object, const char* key) {
+  const Json value = object.value(key, Json());
+  if (!value.is_null() && !value.is_boolean())
+    throw InvalidInput(fmt::format("{}: {}", place, key), "must be true or false", shown(value));
+  return value;
+}
+
+/// BERT's classes take these of their own settings, but for a class that says that tokenizer.json is used as it stands.
+void override_bert_normalizer(const std::string& place, const Json& config, TokenizerFiles& files) {
+  const Json tokenizer_class = config.value("tokenizer_class", Json());
+  const bool as_it_stands = tokenizer_class == "PreTrainedTokenizerFast" || tokenizer_class == "TokenizersBackend";
+  if (as_it_stands || member(member(files.json, "normalizer"), "type") != "BertNormalizer") return;
+  Json& normalizer = files.json["normalizer"];
+  const Json lowercase = optional_bool(place, config, "do_lower_case");
+  const Json chinese = optional_bool(place, config, "tokenize_chinese_chars");
+  normalizer["lowercase"] = lowercase.is_null() ? Json(true) : lowercase;
+  normalizer["strip_accents"] = optional_bool(place, config, "strip_accents");
+  normalizer["handle_chinese_chars"] = chinese.is_null() ? Json(true) : chinese;
+}
+
+void override_prefix_space(const std::string& place, const Json& config, TokenizerFiles& files) {
+  const Json adds_space = optional_bool(place, config, "add_prefix_space");
+  if (!adds_space.is_null() && member(member(files.json, "pre_tokenizer"), "type") == "ByteLevel")
+    files.json["pre_tokenizer"]["add_prefix_space"] = adds_space;
+}
+
+void read_truncation_side(const std::string& place, const Json& config, TokenizerFiles& files) {
+  const Json side = config.value("truncation_side", Json());
+  if (side.is_null()) return;
+  if (side != "left" && side != "right")
+    throw InvalidInput(place + ": truncation_side", "must be left or right", shown(side));
+  files.truncates_left = side == "left";
+}
+
+// ---- Tokens of the settings ---------------------------------------------------------------------
+
+/// `token`, a text or an object with its text and how it is found, is among the added tokens from here on. One that is
+/// new must be in the vocabulary already, or have the next free id.
+std::string add_token(const std::string& place, const Json& token, bool is_special, TokenizerFiles& files) {
+  const Json content = token.is_object() ? token.value("content", Json()) : token;
+  if (!content.is_string() || content.get_ref<const std::string&>().empty())
+    throw InvalidInput(place, "must be a token: a text that is not empty, or an object with \"content\"", shown(token));
+  Json& added = files.json["added_tokens"];
+  if (added.is_null()) added = Json::array();
+  if (!added.is_array()) return content;  // what reads it says so
+  for (const Json& one : added)
+    if (member(one, "content") == content) return content;
+  Json one = token.is_object() ? token : Json{{"content", content}, {"special", is_special}};
+  one.erase("__type");
+  const Json& vocabulary = member(member(files.json, "model"), "vocab");
+  if (!one.contains("id") && vocabulary.is_object()) {
+    const auto found = vocabulary.find(content.get_ref<const std::string&>());
+    if (found == vocabulary.end())
+      throw InvalidInput(place, "must be a token of the vocabulary or one of its added tokens", shown(content));
+    one["id"] = *found;
   }
-  return tokens;
+  if (one.contains("id")) added.push_back(std::move(one));
+  return content;
+}
+
+void add_tokens_of(const std::string& place, const Json& settings, TokenizerFiles& files) {
+  const Json decoder = settings.value("added_tokens_decoder", Json());
+  if (!decoder.is_null() && !decoder.is_object())
+    throw InvalidInput(place + ": added_tokens_decoder", "must be an object", shown(decoder));
+  for (const auto& [id, token] : decoder.items()) {
+    const std::string place_of_token = place + ": added_tokens_decoder." + id;
+    if (!token.is_object() || id.empty() || id.size() > 9 || id.find_first_not_of("0123456789") != std::string::npos)
+      throw InvalidInput(place_of_token, "must be a token's number with an object", shown(token));
+    Json with_id = token;
+    with_id["id"] = std::stoi(id);
+    add_token(place_of_token, with_id, /*is_special=*/true, files);
+  }
+  for (const char* role : kRoleNames) {
+    const Json token = settings.value(role, Json());
+    if (token.is_null()) continue;
+    const std::string place_of_token = fmt::format("{}: {}", place, role);
+    files.roles.insert_or_assign(role, RoleToken{add_token(place_of_token, token, true, files), place_of_token});
+  }
+  for (const char* key : {"additional_special_tokens", "extra_special_tokens"}) {
+    const Json further = settings.value(key, Json::array());
+    for (const auto& [name, token] : further.items())
+      add_token(fmt::format("{}: {}: {}", place, key, in_quotes(name)), token, true, files);
+  }
+}
+
+}  // namespace
+
+TokenizerFiles read_tokenizer_files(const std::filesystem::path& folder) {
+  TokenizerFiles files = read_vocabulary_files(folder);
+  files.truncates_left = member(member(files.json, "truncation"), "direction") == "Left";
+  const std::filesystem::path config_path = folder / "tokenizer_config.json";
+  const std::string place = config_path.string();
+  const Json config = file_exists(config_path) ? read_json_object(config_path) : Json::object();
+  override_bert_normalizer(place, config, files);
+  override_prefix_space(place, config, files);
+  read_truncation_side(place, config, files);
+  if (const auto path = folder / "special_tokens_map.json"; file_exists(path))
+    add_tokens_of(path.string(), read_json_object(path), files);
+  add_tokens_of(place, config, files);
+  if (const auto path = folder / "added_tokens.json"; file_exists(path)) {
+    const Json added = read_json_object(path);
+    for (const auto& [token, id] : added.items())
+      add_token(path.string() + ": " + in_quotes(token), {{"content", token}, {"id", id}}, false, files);
+  }
+  return files;
 }
 
 }  // namespace frostpipe

@@ -29,7 +29,8 @@ class QuestionWindowsTest : public test::ScratchFolderTest {
     std::string lines = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n";
     for (const char* before : {"", "##"})
       for (char letter = 'a'; letter <= 'z'; ++letter) lines += before + std::string(1, letter) + "\n";
-    return pair_tokenizer(WordPiece(file("vocab.txt", lines)));
+    file("vocab.txt", lines);
+    return pair_tokenizer(Tokenizer(folder_));
   }
 };
 
@@ -136,8 +137,8 @@ TEST_F(QuestionWindowsTest, PositionsWidenAnAnswerToWholeTokens) {
 
 TEST_F(QuestionWindowsTest, AnAnswerOfAPieceOfACharacterDoesNotEndBeforeItStarts) {
   // U+C548 falls into three letters, here three pieces with one span.
-  const PairTokenizer w =
-      pair_tokenizer(WordPiece(file("v.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n\u110B\n##\u1161\n##\u11AB\nx\n")));
+  file("vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n\u110B\n##\u1161\n##\u11AB\nx\n");
+  const PairTokenizer w = pair_tokenizer(Tokenizer(folder_));
   const QuestionSet set = asked("\uC548 x", "x", "\uC548", 0);
   const std::vector<Window> windows = windows_of(set, w, 20, 2);
   EXPECT_EQ(windows[0].spans, (std::vector<TokenSpan>{{0, 1}, {0, 1}, {0, 1}, {2, 3}}));
@@ -227,8 +228,9 @@ void expect_windows_of_transformers(const PairTokenizer& tokenizer, const char* 
       EXPECT_EQ(window.question, one.at("question").get<int>());
       EXPECT_EQ(window.ids, one.at("ids").get<Ids>()) << one;
       EXPECT_EQ(window.num_question_tokens, one.at("num_question_tokens").get<int>()) << one;
-      EXPECT_EQ(window.spans.size() + static_cast<std::size_t>(window.num_question_tokens) + tokenizer.after.size(),
-                window.ids.size());
+      EXPECT_EQ(
+          window.spans.size() + static_cast<std::size_t>(window.num_question_tokens) + tokenizer.frame.after.size(),
+          window.ids.size());
       EXPECT_EQ((std::pair{window.spans.front().begin, window.spans.back().end}),
                 (one.at("span").get<std::pair<int, int>>()));
       EXPECT_EQ((std::pair{window.start_position, window.end_position}),
@@ -241,19 +243,18 @@ void expect_windows_of_transformers(const PairTokenizer& tokenizer, const char* 
 TEST(QuestionWindowsReference, WindowsOfWordPiecesAreThoseOfTransformers) {
   const std::optional<std::filesystem::path> folder = test::minilm_folder();
   if (!folder) GTEST_SKIP() << test::kNoMinilm;
-  expect_windows_of_transformers(pair_tokenizer(WordPiece(*folder / "vocab.txt", wordpiece_options_from(*folder))),
-                                 "windows");
+  expect_windows_of_transformers(pair_tokenizer(Tokenizer(*folder)), "windows");
 }
 
 TEST_F(QuestionWindowsTest, WindowsOfByteLevelTokensAreThoseOfTransformers) {
   test::write_small_byte_level_vocabulary(folder_);
-  expect_windows_of_transformers(pair_tokenizer(ByteLevelBpe(folder_)), "byte_level_windows");
+  expect_windows_of_transformers(pair_tokenizer(Tokenizer(folder_)), "byte_level_windows");
 }
 
 TEST_F(QuestionWindowsTest, AnAnswerOfByteLevelTokensHasNoSpacesAroundIt) {
   test::write_small_byte_level_vocabulary(folder_);
   const QuestionSet set = asked("of \u00e9  ", "q");
-  const Window window = windows_of(set, pair_tokenizer(ByteLevelBpe(folder_)), 20, 2).at(0);
+  const Window window = windows_of(set, pair_tokenizer(Tokenizer(folder_)), 20, 2).at(0);
   const auto from = [&](std::size_t first) {
     return answer_text(set, window, window.num_question_tokens + static_cast<int>(first),
                        window.num_question_tokens + static_cast<int>(window.spans.size()) - 1);

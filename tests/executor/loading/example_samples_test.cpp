@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "executor/data/tokenizers/byte_level_bpe.h"
+#include "executor/data/tokenizers/tokenizer.h"
 #include "executor/loading/dataset.h"
 #include "executor/models/task.h"
 #include "tests/executor/models/recorded_model.h"
@@ -47,7 +47,7 @@ class ExampleSamples : public test::RecordedModelTest {
     add_examples(data, {}, open_model_folder(folder_), options, found, notes_);
     return found;
   }
-  Ids ids_of(const std::string& text) const { return ByteLevelBpe(folder_).encode(text); }
+  Ids ids_of(const std::string& text) const { return Tokenizer(folder_).encode(text, {.add_special_tokens = false}); }
 
   std::vector<std::string> notes_;
 };

@@ -4,23 +4,46 @@
 
 #include <cstdint>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "executor/data/tokenizers/byte_level_bpe.h"
+#include "executor/data/tokenizers/tokenizer.h"
 #include "tests/executor/data/tokenizers/byte_level_files.h"
 
 namespace frostpipe {
 namespace {
 
+/// The pieces of `text`, and the ids of those that are tokens.
+std::vector<std::pair<std::string, std::optional<std::int32_t>>> split(const AddedTokens& tokens,
+                                                                       const std::string& text) {
+  std::vector<std::pair<std::string, std::optional<std::int32_t>>> pieces;
+  for (const TextPiece& piece : tokens.split(text))
+    pieces.emplace_back(text.substr(piece.range.begin, piece.range.end - piece.range.begin), piece.id);
+  return pieces;
+}
+
+using SplitText = std::vector<std::pair<std::string, std::optional<std::int32_t>>>;
+
 TEST(AddedTokens, PiecesAreTheTextInOrder) {
-  const AddedTokens tokens({{"<a>", 7}, {"<a>b", 8}, {"b", 9, true}});
-  EXPECT_EQ(tokens.split(""), std::vector<TextPiece>{});
-  EXPECT_EQ(tokens.split("<a"), (std::vector<TextPiece>{{"<a", std::nullopt}}));
-  EXPECT_EQ(tokens.split("x<a>by<a>b<a>"),
-            (std::vector<TextPiece>{{"x", std::nullopt}, {"<a>b", 8}, {"y", std::nullopt}, {"<a>b", 8}, {"<a>", 7}}));
-  EXPECT_EQ(tokens.split("b<a>"), (std::vector<TextPiece>{{"b", 9}, {"<a>", 7}}));
+  const AddedTokens tokens({{"<a>", 7}, {"<a>b", 8}, {"b", 9}});
+  EXPECT_EQ(split(tokens, ""), SplitText{});
+  EXPECT_EQ(split(tokens, "<a"), (SplitText{{"<a", std::nullopt}}));
+  EXPECT_EQ(split(tokens, "x<a>by<a>b<a>"),
+            (SplitText{{"x", std::nullopt}, {"<a>b", 8}, {"y", std::nullopt}, {"<a>b", 8}, {"<a>", 7}}));
+  EXPECT_EQ(split(tokens, "b<a>"), (SplitText{{"b", 9}, {"<a>", 7}}));
+}
+
+TEST(AddedTokens, MayTakeSpacesAndMayHaveToBeAWord) {
+  const AddedTokens tokens({{.content = "<l>", .id = 1, .lstrip = true},
+                            {.content = "<r>", .id = 2, .rstrip = true},
+                            {.content = "w", .id = 3, .single_word = true}});
+  EXPECT_EQ(split(tokens, "a \u3000<l> b"), (SplitText{{"a", std::nullopt}, {" \u3000<l>", 1}, {" b", std::nullopt}}));
+  EXPECT_EQ(split(tokens, "a <r> \n b"), (SplitText{{"a ", std::nullopt}, {"<r> \n ", 2}, {"b", std::nullopt}}));
+  EXPECT_EQ(split(tokens, "<r>  <l>"), (SplitText{{"<r>  ", 2}, {"<l>", 1}}));
+  EXPECT_EQ(split(tokens, "w ww (w) \u00E9w"),
+            (SplitText{{"w", 3}, {" ww (", std::nullopt}, {"w", 3}, {") \u00E9w", std::nullopt}}));
 }
 
 using ByteLevelAddedTokensTest = test::ByteLevelFilesTest;
@@ -37,7 +60,7 @@ TEST_F(ByteLevelAddedTokensTest, AreFoundAsHuggingFaceFindsThem) {
   add(261, "<|", true);
   add(262, "\u00E9\n", true);
   file("tokenizer.json", json.dump());
-  const ByteLevelBpe tokenizer(folder_);
+  const Tokenizer tokenizer(folder_);
   EXPECT_EQ(tokenizer.vocabulary_size(), 263);
 
   struct Case {

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "executor/data/tokenizers/byte_level_bpe.h"
+#include "executor/data/tokenizers/tokenizer.h"
 #include "tests/support/code_points.h"
 #include "tests/support/scratch_folder.h"
 
@@ -48,10 +48,10 @@ class ByteLevelFilesTest : public ScratchFolderTest {
     for (const auto& [left, right] : merges) lines += letters_of(left) + " " + letters_of(right) + "\n";
     return lines;
   }
-  ByteLevelBpe tokenizer(const Merges& merges) const {
+  Tokenizer tokenizer(const Merges& merges) const {
     file("vocab.json", vocabulary(merges).dump());
     file("merges.txt", merge_lines(merges));
-    return ByteLevelBpe(folder_);
+    return Tokenizer(folder_);
   }
   /// As transformers writes it, with `merges` as pairs.
   static nlohmann::json tokenizer_json(const Merges& merges) {
@@ -61,13 +61,14 @@ class ByteLevelFilesTest : public ScratchFolderTest {
         {"added_tokens",
          {{{"id", 256}, {"content", "<|endoftext|>"}, {"lstrip", false}, {"rstrip", false}, {"single_word", false}}}},
         {"normalizer", nullptr},
+        {"decoder", {{"type", "ByteLevel"}}},
         {"pre_tokenizer",
          {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", true}, {"use_regex", true}}},
         {"model", {{"type", "BPE"}, {"dropout", nullptr}, {"vocab", vocabulary(merges)}, {"merges", pairs}}}};
   }
   /// What the constructor says of the files.
   std::string message() const {
-    return message_of([&] { ByteLevelBpe{folder_}; });
+    return message_of([&] { Tokenizer{folder_}; });
   }
 };
 

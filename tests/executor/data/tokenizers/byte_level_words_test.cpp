@@ -1,4 +1,4 @@
-#include "executor/data/tokenizers/byte_level_words.h"
+#include "executor/data/tokenizers/text/byte_level_words.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "executor/data/tokenizers/byte_level_bpe.h"
+#include "executor/data/tokenizers/tokenizer.h"
 #include "tests/executor/data/tokenizers/byte_level_files.h"
 #include "tests/support/code_points.h"
 #include "tests/support/reference_data.h"
@@ -24,8 +24,7 @@ using test::Merges;
 
 TEST_F(ByteLevelWordsTest, NothingIsMergedAcrossWords) {
   // 257 "a ", 258 " a", 259 "a1", 260 "a!", 261 "a'", 262 "'s", 263 "  "
-  const ByteLevelBpe b =
-      tokenizer({{"a", " "}, {" ", "a"}, {"a", "1"}, {"a", "!"}, {"a", "'"}, {"'", "s"}, {" ", " "}});
+  const Tokenizer b = tokenizer({{"a", " "}, {" ", "a"}, {"a", "1"}, {"a", "!"}, {"a", "'"}, {"'", "s"}, {" ", " "}});
   EXPECT_EQ(b.encode("a a"), (Ids{'a', 258}));
   EXPECT_EQ(b.encode("a1a!a's"), (Ids{'a', '1', 'a', '!', 'a', 262}));
   EXPECT_EQ(b.encode("a   a"), (Ids{'a', 263, 258}));         // the last space belongs to the word
@@ -34,7 +33,7 @@ TEST_F(ByteLevelWordsTest, NothingIsMergedAcrossWords) {
 }
 
 TEST_F(ByteLevelWordsTest, BrokenUtf8IsReadAsReplacementCharacters) {
-  const ByteLevelBpe b = tokenizer({});
+  const Tokenizer b = tokenizer({});
   const auto decoded = [&](std::string_view text) { return b.decode(b.encode(text)); };
   EXPECT_EQ(decoded("a\xFFz"), "a\uFFFDz");
   EXPECT_EQ(decoded("\xE4\xB8"), "\uFFFD");                  // begins a character: one
@@ -53,7 +52,7 @@ TEST_F(ByteLevelWordsTest, ClassesOfAllCodePointsAreHuggingFaces) {
   Merges merges;
   for (const char* character : {"a", "1", "!"})
     for (int byte = 0; byte < 256; ++byte) merges.emplace_back(character, std::string(1, static_cast<char>(byte)));
-  const ByteLevelBpe b = tokenizer(merges);
+  const Tokenizer b = tokenizer(merges);
   const auto is_one_word = [&](const char* character, char32_t c) {
     return b.encode(character + test::utf8(c))[0] > 256;
   };

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "executor/data/tokenizers/token_spans.h"
+#include "executor/data/tokenizers/text/token_spans.h"
 #include "tests/support/reference_data.h"
 
 namespace frostpipe::test {

@@ -1,4 +1,4 @@
-#include "executor/data/tokenizers/token_spans.h"
+#include "executor/data/tokenizers/text/token_spans.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "executor/data/tokenizers/wordpiece.h"
+#include "executor/data/tokenizers/tokenizer.h"
 
 #include <gtest/gtest.h>
 
@@ -29,11 +29,13 @@ using Json = nlohmann::json;
 
 class WordPieceTest : public test::ScratchFolderTest {
  protected:
-  /// [PAD] 0, [UNK] 1, [CLS] 2, [SEP] 3, [MASK] 4, then `tokens` from 5.
-  WordPiece tokenizer(const std::vector<std::string>& tokens, WordPieceOptions options = {}) const {
+  /// [PAD] 0, [UNK] 1, [CLS] 2, [SEP] 3, [MASK] 4, then `tokens` from 5; `settings` are those of tokenizer_config.json.
+  Tokenizer tokenizer(const std::vector<std::string>& tokens, const Json& settings = Json::object()) const {
     std::string lines = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n";
     for (const std::string& token : tokens) lines += token + "\n";
-    return WordPiece(file("vocab.txt", lines), options);
+    file("vocab.txt", lines);
+    file("tokenizer_config.json", settings.dump());
+    return Tokenizer(folder_);
   }
 };
 
@@ -48,68 +50,68 @@ Ids framed(Ids ids) {
 
 TEST_F(WordPieceTest, AVocabularyWithoutEndIsRefused) {
   std::filesystem::create_symlink("/dev/zero", folder_ / "vocab.txt");
-  EXPECT_EQ(message_of([&] { WordPiece(folder_ / "vocab.txt", WordPieceOptions{}); }),
-            "vocab.txt: must be a regular file, is a device");
+  EXPECT_EQ(message_of([&] { Tokenizer{folder_}; }), "vocab.txt: must be a regular file, is a device");
 }
 
 TEST_F(WordPieceTest, TakesTheLongestPieceFirst) {
-  const WordPiece w = tokenizer({"un", "unaffect", "##able", "##a", "##ffable", "##ed"});
-  EXPECT_EQ(w.encode("unaffable", 10), framed({5, 8, 9}));
-  EXPECT_EQ(w.encode("unaffected", 10), framed({6, 10}));
+  const Tokenizer w = tokenizer({"un", "unaffect", "##able", "##a", "##ffable", "##ed"});
+  EXPECT_EQ(w.encode("unaffable", {.max_tokens = 10}), framed({5, 8, 9}));
+  EXPECT_EQ(w.encode("unaffected", {.max_tokens = 10}), framed({6, 10}));
 }
 
 TEST_F(WordPieceTest, GreedinessIsNotTakenBack) {
   // "ab" "##c" would do, but "abc" is longer and "##d" is missing; the whole word is unknown.
-  const WordPiece w = tokenizer({"ab", "##cd", "abc"});
-  EXPECT_EQ(w.encode("abcd ab", 10), framed({1, 5}));
+  const Tokenizer w = tokenizer({"ab", "##cd", "abc"});
+  EXPECT_EQ(w.encode("abcd ab", {.max_tokens = 10}), framed({1, 5}));
 }
 
 TEST_F(WordPieceTest, PiecesOfTheBeginningAndOfTheRestAreDifferentOnes) {
-  const WordPiece w = tokenizer({"a", "##b"});
-  EXPECT_EQ(w.encode("ab ba b aa", 10), framed({5, 6, 1, 1, 1}));
+  const Tokenizer w = tokenizer({"a", "##b"});
+  EXPECT_EQ(w.encode("ab ba b aa", {.max_tokens = 10}), framed({5, 6, 1, 1, 1}));
 }
 
 TEST_F(WordPieceTest, NeverCutsInsideACharacter) {
   // U+00E6 is C3 A6; a vocabulary that holds its first byte must not match half of it.
-  const WordPiece w = tokenizer({"\xC3", "a", "æ", "##æ"});
-  EXPECT_EQ(w.encode("æ aæ ç", 10), framed({7, 6, 8, 1}));
+  const Tokenizer w = tokenizer({"\xC3", "a", "æ", "##æ"});
+  EXPECT_EQ(w.encode("æ aæ ç", {.max_tokens = 10}), framed({7, 6, 8, 1}));
 }
 
 TEST_F(WordPieceTest, PunctuationStandsAloneAndSpecialTokensAreFoundInsideWords) {
-  const WordPiece w = tokenizer({"a", "b", "##b", "[", "]", "#", "mask"});
-  EXPECT_EQ(w.encode("a[MASK]b", 10), framed({5, 4, 6}));
-  EXPECT_EQ(w.encode("a[mask]b", 10), framed({5, 8, 11, 9, 6}));
-  EXPECT_EQ(w.encode("[[PAD]][SEP", 10), framed({8, 0, 9, 8, 1}));
-  EXPECT_EQ(w.encode("##b", 10), framed({10, 10, 6}));
+  const Tokenizer w = tokenizer({"a", "b", "##b", "[", "]", "#", "mask"});
+  EXPECT_EQ(w.encode("a[MASK]b", {.max_tokens = 10}), framed({5, 4, 6}));
+  EXPECT_EQ(w.encode("a[mask]b", {.max_tokens = 10}), framed({5, 8, 11, 9, 6}));
+  EXPECT_EQ(w.encode("[[PAD]][SEP", {.max_tokens = 10}), framed({8, 0, 9, 8, 1}));
+  EXPECT_EQ(w.encode("##b", {.max_tokens = 10}), framed({10, 10, 6}));
 }
 
 TEST_F(WordPieceTest, WithoutAMaskTokenItsSpellingIsText) {
-  const WordPiece w(file("vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[\n]\nmask\n"));
-  EXPECT_EQ(w.encode("[MASK]", 10), framed({4, 6, 5}));
+  file("vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[\n]\nmask\n");
+  const Tokenizer w(folder_);
+  EXPECT_EQ(w.encode("[MASK]", {.max_tokens = 10}), framed({4, 6, 5}));
 }
 
 TEST_F(WordPieceTest, KeepsTheSeparatorWhenItCuts) {
-  const WordPiece w = tokenizer({"a", "##b", "##c", "d"});
-  EXPECT_EQ(w.encode("abc d", 6), framed({5, 6, 7, 8}));
-  EXPECT_EQ(w.encode("abc d", 5), framed({5, 6, 7}));
-  EXPECT_EQ(w.encode("abc d", 4), framed({5, 6}));
-  EXPECT_EQ(w.encode("abc d", 2), framed({}));
-  EXPECT_EQ(w.encode("abcx d", 4), framed({1, 8}));  // one [UNK], not its pieces
-  EXPECT_EQ(message_of([&] { w.encode("a", 1); }),
-            "maximum number of tokens: must be >= 2 (for [CLS] and [SEP]), is 1");
+  const Tokenizer w = tokenizer({"a", "##b", "##c", "d"});
+  EXPECT_EQ(w.encode("abc d", {.max_tokens = 6}), framed({5, 6, 7, 8}));
+  EXPECT_EQ(w.encode("abc d", {.max_tokens = 5}), framed({5, 6, 7}));
+  EXPECT_EQ(w.encode("abc d", {.max_tokens = 4}), framed({5, 6}));
+  EXPECT_EQ(w.encode("abc d", {.max_tokens = 2}), framed({}));
+  EXPECT_EQ(w.encode("abcx d", {.max_tokens = 4}), framed({1, 8}));  // one [UNK], not its pieces
+  EXPECT_EQ(message_of([&] { w.encode("a", {.max_tokens = 1}); }),
+            "maximum number of tokens: must be >= 2 (for what the tokenizer puts around a text), is 1");
 }
 
 TEST_F(WordPieceTest, AWordOfMoreThan100CharactersIsUnknown) {
-  const WordPiece w = tokenizer({"a", "##a", "é", "##é"}, {.strip_accents = false});
-  EXPECT_EQ(w.encode(std::string(100, 'a'), 200).size(), 102u);
-  EXPECT_EQ(w.encode(std::string(101, 'a') + " a", 200), framed({1, 5}));
+  const Tokenizer w = tokenizer({"a", "##a", "é", "##é"}, {{"strip_accents", false}});
+  EXPECT_EQ(w.encode(std::string(100, 'a'), {.max_tokens = 200}).size(), 102u);
+  EXPECT_EQ(w.encode(std::string(101, 'a') + " a", {.max_tokens = 200}), framed({1, 5}));
   std::string hundred;
   for (int i = 0; i < 100; ++i) hundred += "é";  // characters, not bytes
-  EXPECT_EQ(w.encode(hundred, 200).size(), 102u);
+  EXPECT_EQ(w.encode(hundred, {.max_tokens = 200}).size(), 102u);
 }
 
 TEST_F(WordPieceTest, BrokenUtf8Vanishes) {
-  const WordPiece w = tokenizer({"ab", "a", "##b"});
+  const Tokenizer w = tokenizer({"ab", "a", "##b"});
   for (const std::string_view text : {"a\xFF"
                                       "b",
                                       "a\xC3"
@@ -121,28 +123,31 @@ TEST_F(WordPieceTest, BrokenUtf8Vanishes) {
                                       "ab\xE4\xB8",
                                       "a\xEF\xBF\xBD"
                                       "b"})
-    EXPECT_EQ(w.encode(text, 10), framed({5})) << text;
-  EXPECT_EQ(w.encode(std::string_view("a\0b", 3), 10), framed({5}));
-  EXPECT_EQ(w.encode("", 10), framed({}));
+    EXPECT_EQ(w.encode(text, {.max_tokens = 10}), framed({5})) << text;
+  EXPECT_EQ(w.encode(std::string_view("a\0b", 3), {.max_tokens = 10}), framed({5}));
+  EXPECT_EQ(w.encode("", {.max_tokens = 10}), framed({}));
 }
 
 TEST_F(WordPieceTest, OptionsDecideOnCaseAccentsAndIdeographs) {
   const std::vector<std::string> vocabulary = {"e", "E", "é", "É", "中文", "中", "文"};
   const std::string text = "e E é É 中文";
-  EXPECT_EQ(tokenizer(vocabulary).encode(text, 20), framed({5, 5, 5, 5, 10, 11}));
-  EXPECT_EQ(tokenizer(vocabulary, {.lowercase = false}).encode(text, 20), framed({5, 6, 7, 8, 10, 11}));
-  EXPECT_EQ(tokenizer(vocabulary, {.strip_accents = false}).encode(text, 20), framed({5, 5, 7, 7, 10, 11}));
-  EXPECT_EQ(tokenizer(vocabulary, {.lowercase = false, .strip_accents = true}).encode(text, 20),
+  EXPECT_EQ(tokenizer(vocabulary).encode(text, {.max_tokens = 20}), framed({5, 5, 5, 5, 10, 11}));
+  EXPECT_EQ(tokenizer(vocabulary, {{"do_lower_case", false}}).encode(text, {.max_tokens = 20}),
+            framed({5, 6, 7, 8, 10, 11}));
+  EXPECT_EQ(tokenizer(vocabulary, {{"strip_accents", false}}).encode(text, {.max_tokens = 20}),
+            framed({5, 5, 7, 7, 10, 11}));
+  EXPECT_EQ(tokenizer(vocabulary, {{"do_lower_case", false}, {"strip_accents", true}}).encode(text, {.max_tokens = 20}),
             framed({5, 6, 5, 6, 10, 11}));
-  EXPECT_EQ(tokenizer(vocabulary, {.handle_chinese_characters = false}).encode(text, 20), framed({5, 5, 5, 5, 9}));
+  EXPECT_EQ(tokenizer(vocabulary, {{"tokenize_chinese_chars", false}}).encode(text, {.max_tokens = 20}),
+            framed({5, 5, 5, 5, 9}));
 }
 
 // Marks that came with Unicode 9 or later are no marks to Hugging Face's tables of 8.0, so they stay, in canonical
 // order: U+11C3F (class 9) before U+1E00E (class 230), both of 9.0; but U+0D3B came with 10.0 and has no class there.
 TEST_F(WordPieceTest, YoungMarksAreOrderedAsInUnicode9) {
-  const WordPiece w = tokenizer({"x", "##\U0001E00E", "##\U00011C3F", "##\u0D3B"});
-  EXPECT_EQ(w.encode("x\U0001E00E\U00011C3F", 10), framed({5, 7, 6}));
-  EXPECT_EQ(w.encode("x\U0001E00E\u0D3B", 10), framed({5, 6, 8}));
+  const Tokenizer w = tokenizer({"x", "##\U0001E00E", "##\U00011C3F", "##\u0D3B"});
+  EXPECT_EQ(w.encode("x\U0001E00E\U00011C3F", {.max_tokens = 10}), framed({5, 7, 6}));
+  EXPECT_EQ(w.encode("x\U0001E00E\u0D3B", {.max_tokens = 10}), framed({5, 6, 8}));
 }
 
 // ---- Spans --------------------------------------------------------------------------------------
@@ -150,7 +155,7 @@ TEST_F(WordPieceTest, YoungMarksAreOrderedAsInUnicode9) {
 using Spans = std::vector<TokenSpan>;
 
 TEST_F(WordPieceTest, SpansCountCodePointsOfTheTextAsGiven) {
-  const WordPiece w = tokenizer({"a", "##b", "##bc", "e", "!", "中"});
+  const Tokenizer w = tokenizer({"a", "##b", "##bc", "e", "!", "中"});
   EXPECT_EQ(w.encode_with_spans("ab  Abc!"),
             (SpannedTokens{{5, 6, 5, 7, 9}, {{0, 1}, {1, 2}, {4, 5}, {5, 7}, {7, 8}}}));
   EXPECT_EQ(w.encode_with_spans("éa É中e").spans, (Spans{{0, 2}, {3, 4}, {4, 5}, {5, 6}}));  // "éa" is unknown
@@ -160,7 +165,7 @@ TEST_F(WordPieceTest, SpansCountCodePointsOfTheTextAsGiven) {
 }
 
 TEST_F(WordPieceTest, DroppedCharactersCountButBelongToASpanOnlyFromWithin) {
-  const WordPiece w = tokenizer({"a", "##b", "e"});
+  const Tokenizer w = tokenizer({"a", "##b", "e"});
   EXPECT_EQ(w.encode_with_spans("\u200Ba\u00ADb\u200B a").spans, (Spans{{1, 2}, {3, 4}, {6, 7}}));
   EXPECT_EQ(w.encode_with_spans("e\u0301 e\u0301e e").spans, (Spans{{0, 1}, {3, 6}, {7, 8}}));
   // Broken UTF-8: each sequence that Python reads as one U+FFFD.
@@ -171,26 +176,26 @@ TEST_F(WordPieceTest, DroppedCharactersCountButBelongToASpanOnlyFromWithin) {
 }
 
 TEST_F(WordPieceTest, PiecesOfOneCharacterShareItsSpan) {
-  const WordPiece w = tokenizer({"\u110B", "##\u1161", "##\u11AB", "i", "##\u0307"});
+  const Tokenizer w = tokenizer({"\u110B", "##\u1161", "##\u11AB", "i", "##\u0307"});
   EXPECT_EQ(w.encode_with_spans("\uC548").spans, (Spans{{0, 1}, {0, 1}, {0, 1}}));
-  const WordPiece with_accents = tokenizer({"i", "##\u0307", "##x"}, {.strip_accents = false});
+  const Tokenizer with_accents = tokenizer({"i", "##\u0307", "##x"}, {{"strip_accents", false}});
   EXPECT_EQ(with_accents.encode_with_spans("\u0130x"), (SpannedTokens{{5, 6, 7}, {{0, 1}, {0, 1}, {1, 2}}}));
 }
 
 TEST_F(WordPieceTest, MarksThatChangePlacesTakeThePositionsInOrder) {
   // U+302E (class 224, no nonspacing mark, so it stays) goes before U+0307 (230) and after U+0323 (220).
-  const WordPiece w = tokenizer({"x", "##\u302E"});
+  const Tokenizer w = tokenizer({"x", "##\u302E"});
   EXPECT_EQ(w.encode_with_spans("x\u0307\u302E").spans, (Spans{{0, 1}, {1, 2}}));
   EXPECT_EQ(w.encode_with_spans("x\u302E\u0323").spans, (Spans{{0, 1}, {2, 3}}));
 }
 
 TEST_F(WordPieceTest, OneObjectServesManyThreads) {
-  const WordPiece w = tokenizer({"a", "##b", "##c", "e"});
+  const Tokenizer w = tokenizer({"a", "##b", "##c", "e"});
   std::vector<Ids> results(4);
   std::vector<std::thread> threads;
   for (Ids& result : results)
     threads.emplace_back([&] {
-      for (int i = 0; i < 1000; ++i) result = w.encode("abc é [MASK] x", 10);
+      for (int i = 0; i < 1000; ++i) result = w.encode("abc é [MASK] x", {.max_tokens = 10});
     });
   for (std::thread& thread : threads) thread.join();
   for (const Ids& result : results) EXPECT_EQ(result, framed({5, 6, 7, 8, 4, 1}));
@@ -204,11 +209,11 @@ TEST_F(WordPieceTest, ClassesOfAllCodePointsAreHuggingFaces) {
   const std::set<char32_t> dropped = test::code_points_of(ranges.at("dropped"));
   const std::set<char32_t> space = test::code_points_of(ranges.at("space"));
   const std::set<char32_t> alone = test::code_points_of(ranges.at("alone"));  // punctuation and ideographs
-  const WordPiece w = tokenizer({"a", "0", "##0"}, {.lowercase = false, .strip_accents = true});
+  const Tokenizer w = tokenizer({"a", "0", "##0"}, {{"do_lower_case", false}, {"strip_accents", true}});
   int differences = 0;
   for (char32_t c = 0; c < 0x110000; ++c) {
     if (c >= 0xD800 && c < 0xE000) continue;
-    const Ids ids = w.encode("a" + test::utf8(c) + "0", 10);
+    const Ids ids = w.encode("a" + test::utf8(c) + "0", {.max_tokens = 10});
     Ids expected = {1};
     if (dropped.contains(c)) expected = {5, 7};
     if (space.contains(c)) expected = {5, 6};
@@ -221,47 +226,55 @@ TEST_F(WordPieceTest, ClassesOfAllCodePointsAreHuggingFaces) {
   EXPECT_EQ(differences, 0);
 }
 
-TEST(WordPieceReference, HardStringsGetTheIdsOfTransformers) {
+using WordPieceReference = test::ScratchFolderTest;
+
+TEST_F(WordPieceReference, HardStringsGetTheIdsOfTransformers) {
   const std::optional<std::filesystem::path> folder = test::minilm_folder();
   if (!folder) GTEST_SKIP() << test::kNoMinilm;
-  const WordPiece w(*folder / "vocab.txt", wordpiece_options_from(*folder));
+  const Tokenizer w(*folder);
   EXPECT_EQ(w.vocabulary_size(), 30522);
   const Json cases = test::reference_data("wordpiece_reference.json").at("cases");
   EXPECT_GE(cases.size(), 70u);
   for (const Json& one : cases)
-    EXPECT_EQ(w.encode(test::text_of(one), one.at("max_tokens")), one.at("ids").get<Ids>()) << one.at("name");
+    EXPECT_EQ(w.encode(test::text_of(one), {.max_tokens = one.at("max_tokens")}), one.at("ids").get<Ids>())
+        << one.at("name");
 }
 
-TEST(WordPieceReference, HardStringsGetTheSpansOfTransformers) {
+TEST_F(WordPieceReference, HardStringsGetTheSpansOfTransformers) {
   const std::optional<std::filesystem::path> folder = test::minilm_folder();
   if (!folder) GTEST_SKIP() << test::kNoMinilm;
-  test::expect_spans_of_transformers(WordPiece(*folder / "vocab.txt", wordpiece_options_from(*folder)), "spans");
+  test::expect_spans_of_transformers(Tokenizer(*folder), "spans");
 }
 
-TEST(WordPieceReference, OptionsActAsInTransformers) {
+TEST_F(WordPieceReference, OptionsActAsInTransformers) {
   const std::optional<std::filesystem::path> folder = test::minilm_folder();
   if (!folder) GTEST_SKIP() << test::kNoMinilm;
   const Json variants = test::reference_data("wordpiece_reference.json").at("variants");
   for (const Json& one : variants) {
-    WordPieceOptions options{.lowercase = one.at("lowercase"),
-                             .handle_chinese_characters = one.at("handle_chinese_characters")};
-    if (!one.at("strip_accents").is_null()) options.strip_accents = one.at("strip_accents").get<bool>();
-    const WordPiece w(*folder / "vocab.txt", options);
-    EXPECT_EQ(w.encode(test::text_of(one), 512), one.at("ids").get<Ids>()) << one;
+    const Json settings = {{"do_lower_case", one.at("lowercase")},
+                           {"strip_accents", one.at("strip_accents")},
+                           {"tokenize_chinese_chars", one.at("handle_chinese_characters")}};
+    std::filesystem::copy_file(*folder / "vocab.txt", folder_ / "vocab.txt",
+                               std::filesystem::copy_options::overwrite_existing);
+    file("tokenizer_config.json", settings.dump());
+    const Tokenizer w(folder_);
+    EXPECT_EQ(w.encode(test::text_of(one), {.max_tokens = 512}), one.at("ids").get<Ids>()) << one;
   }
 }
 
-TEST(WordPieceReference, BothVocabularyFilesOfAFolderSayTheSame) {
+TEST_F(WordPieceReference, BothVocabularyFilesOfAFolderSayTheSame) {
   const std::optional<std::filesystem::path> folder = test::minilm_folder();
   if (!folder) GTEST_SKIP() << test::kNoMinilm;
   if (!std::filesystem::exists(*folder / "tokenizer.json"))
     GTEST_SKIP() << *folder
                  << " has no tokenizer.json to compare vocab.txt with: set FROSTPIPE_MODEL_DIR to a folder with both";
-  const WordPiece from_lines(*folder / "vocab.txt");
-  const WordPiece from_json(wordpiece_vocabulary_in(*folder));
+  std::filesystem::copy_file(*folder / "vocab.txt", folder_ / "vocab.txt");
+  const Tokenizer from_lines(folder_);
+  const Tokenizer from_json(*folder);
   const Json cases = test::reference_data("wordpiece_reference.json").at("cases");
   for (const Json& one : cases)
-    EXPECT_EQ(from_json.encode(test::text_of(one), 128), from_lines.encode(test::text_of(one), 128));
+    EXPECT_EQ(from_json.encode(test::text_of(one), {.max_tokens = 128}),
+              from_lines.encode(test::text_of(one), {.max_tokens = 128}));
 }
 
 }  // namespace

@@ -1,0 +1,29 @@
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "executor/data/tokenizers/models/model.h"
+#include "executor/data/tokenizers/text/byte_level_words.h"
+
+namespace frostpipe {
+
+struct MergeRule {
+  std::string left;
+  std::string right;
+  std::string place;  // for errors
+};
+
+/// What the files say of a BPE model, in their own spelling.
+struct BpeFile {
+  std::vector<std::string> tokens;  // by id
+  std::vector<MergeRule> merges;    // by rank
+  std::optional<std::int32_t> unknown{};
+  bool is_byte_level = false, falls_back_to_bytes = false, fuses_unknown = false, ignores_merges = false;
+};
+
+/// Throws InvalidInput for all that can be said without looking merges up in the vocabulary.
+BpeFile read_bpe_file(Part& part, const ModelContext& context);
+
+}  // namespace frostpipe

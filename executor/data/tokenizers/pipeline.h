@@ -1,0 +1,49 @@
+#pragma once
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "executor/data/tokenizers/added_tokens.h"
+#include "executor/data/tokenizers/decoders.h"
+#include "executor/data/tokenizers/models/model.h"
+#include "executor/data/tokenizers/post_processor.h"
+#include "executor/data/tokenizers/text/normalizers.h"
+#include "executor/data/tokenizers/text/pre_tokenizers.h"
+#include "executor/data/tokenizers/tokenizer.h"
+
+namespace frostpipe {
+
+/// What the files of a tokenizer were made into.
+struct Tokenizer::Pipeline {
+  /// Throws as Tokenizer's constructor.
+  explicit Pipeline(const std::filesystem::path& model_folder);
+  Pipeline(const Pipeline&) = delete;  // ids refers to tokens
+  Pipeline& operator=(const Pipeline&) = delete;
+
+  std::vector<std::string> tokens;  // by id
+  TokenIds ids;
+  std::vector<bool> is_special;  // by id
+  /// Of added tokens that are found in normalized text, by id: their spelling there, which the library decodes them to.
+  std::unordered_map<std::int32_t, std::string> normalized_spellings;
+  AddedTokens as_written{{}};
+  AddedTokens normalized{{}};
+  Normalizer normalizer;  // may be empty
+  PreTokenizer pre_tokenizer;
+  std::shared_ptr<const TokenModel> model;
+  PostProcessor post_processor;
+  Decoder decoder;  // may be empty
+  SpecialIds special_ids;
+  bool truncates_left = false;
+
+  /// Those of a text alone. Throws InvalidInput where it has 2^31 bytes or more.
+  SpannedTokens tokens_of(std::string_view utf8, bool with_spans) const;
+
+ private:
+  class Run;
+};
+
+}  // namespace frostpipe

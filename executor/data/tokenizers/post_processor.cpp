@@ -1,0 +1,149 @@
+#include "executor/data/tokenizers/post_processor.h"
+
+#include <array>
+#include <limits>
+#include <string>
+#include <utility>
+
+#include "executor/data/tokenizers/text/part.h"
+#include "profiles/error.h"
+#include "profiles/error_values.h"
+
+namespace frostpipe {
+namespace {
+
+using Json = Part::Json;
+using Ids = std::vector<std::int32_t>;
+
+std::int32_t id_in(const std::string& place, const Json& id) {
+  if (!id.is_number_unsigned() || id.get<std::uint64_t>() > std::numeric_limits<std::int32_t>::max())
+    throw InvalidInput(place, "must be a token's id", shown(id));
+  return id.get<std::int32_t>();
+}
+
+/// ["[CLS]", 101]
+std::int32_t token_in(Part& part, const std::string& key) {
+  const Json& token = part.take(key);
+  if (!token.is_array() || token.size() != 2 || !token[0].is_string())
+    throw InvalidInput(part.place_of(key), R"(must be ["token", id])", shown(token));
+  return id_in(part.place_of(key), token[1]);
+}
+
+PostProcessor bert_processing(Part& part) {
+  const std::int32_t cls = token_in(part, "cls"), sep = token_in(part, "sep");
+  return {.before = {cls}, .after = {sep}, .pair = {.before = {cls}, .between = {sep}, .after = {sep}}};
+}
+
+PostProcessor byte_level_processing(Part& part) {
+  part.flag("use_regex", true);
+  return {.trims_spans = part.flag("trim_offsets", true), .adds_space = part.flag("add_prefix_space", true)};
+}
+
+PostProcessor roberta_processing(Part& part) {
+  const std::int32_t cls = token_in(part, "cls"), sep = token_in(part, "sep");
+  return {.before = {cls},
+          .after = {sep},
+          .pair = {.before = {cls}, .between = {sep, sep}, .after = {sep}},
+          .trims_spans = part.flag("trim_offsets", true),
+          .adds_space = part.flag("add_prefix_space", true)};
+}
+
+// ---- Templates ----------------------------------------------------------------------------------
+
+/// The ids of each of the template's own tokens.
+class TemplateTokens {
+ public:
+  explicit TemplateTokens(Part& part) : place_(part.place_of("special_tokens")) {
+    const Json& tokens = part.take("special_tokens");
+    if (!tokens.is_object()) throw InvalidInput(place_, "must be an object", shown(tokens));
+    for (const auto& [name, token] : tokens.items()) {
+      Part one(token, place_ + "." + name);
+      const Json& ids = one.take("ids");
+      if (!ids.is_array()) throw InvalidInput(one.place_of("ids"), "must be an array", shown(ids));
+      Ids& own = ids_[name];
+      for (const Json& id : ids) own.push_back(id_in(one.place_of("ids"), id));
+    }
+  }
+
+  const Ids& of(const std::string& place, const std::string& name) const {
+    const auto found = ids_.find(name);
+    if (found == ids_.end()) throw InvalidInput(place, "must be one of the special_tokens", in_quotes(name));
+    return found->second;
+  }
+
+ private:
+  std::string place_;
+  std::map<std::string, Ids> ids_;
+};
+
+/// The tokens before, between and behind the texts `names`, which stand there once each in this order.
+std::vector<Ids> frame_of(Part& part, const std::string& key, const std::vector<std::string>& names,
+                          const TemplateTokens& tokens) {
+  std::vector<Ids> frame(1);
+  for (Part& piece : part.parts(key)) {
+    if (!piece.take("SpecialToken").is_null()) {
+      Part token = piece.part("SpecialToken");
+      const Ids& ids = tokens.of(token.place_of("id"), token.text("id"));
+      frame.back().insert(frame.back().end(), ids.begin(), ids.end());
+    } else {
+      Part sequence = piece.part("Sequence");
+      const std::string name = sequence.text("id");
+      if (frame.size() > names.size() || name != names[frame.size() - 1])
+        throw InvalidInput(part.place_of(key), "must have each text once: " + in_quotes(names),
+                           in_quotes(name) + " as number " + std::to_string(frame.size()));
+      frame.emplace_back();
+    }
+    piece.finish();
+  }
+  if (frame.size() <= names.size())
+    throw InvalidInput(part.place_of(key), "must have each text once: " + in_quotes(names),
+                       "with " + std::to_string(frame.size() - 1));
+  return frame;
+}
+
+PostProcessor template_processing(Part& part) {
+  const TemplateTokens tokens(part);
+  std::vector<Ids> single = frame_of(part, "single", {"A"}, tokens);
+  std::vector<Ids> pair = frame_of(part, "pair", {"A", "B"}, tokens);
+  return {.before = std::move(single[0]),
+          .after = std::move(single[1]),
+          .pair = {.before = std::move(pair[0]), .between = std::move(pair[1]), .after = std::move(pair[2])}};
+}
+
+// ---- Reading ------------------------------------------------------------------------------------
+
+bool adds_tokens(const PostProcessor& one) {
+  return !one.before.empty() || !one.after.empty() || one.pair != PairFrame{};
+}
+
+PostProcessor sequence_processing(Part& part) {
+  PostProcessor all;
+  for (const Part& step : part.parts("processors")) {
+    PostProcessor one = read_post_processor(step);
+    if (adds_tokens(one) && adds_tokens(all))
+      throw InvalidInput(step.place(), "must add no tokens, as one before it does", "one that does");
+    if (one.trims_spans) {
+      all.trims_spans = true;
+      all.adds_space = one.adds_space;
+    }
+    if (!adds_tokens(one)) continue;
+    all.before = std::move(one.before);
+    all.after = std::move(one.after);
+    all.pair = std::move(one.pair);
+  }
+  return all;
+}
+
+constexpr std::array<Kind<PostProcessor>, 5> kPostProcessors = {{
+    {"BertProcessing", bert_processing},
+    {"ByteLevel", byte_level_processing},
+    {"RobertaProcessing", roberta_processing},
+    {"Sequence", sequence_processing},
+    {"TemplateProcessing", template_processing},
+}};
+
+}  // namespace
+
+PostProcessor read_post_processor(const Part& part) { return read_kind<PostProcessor>(part, kPostProcessors); }
+
+}  // namespace frostpipe

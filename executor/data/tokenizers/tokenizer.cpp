@@ -1,0 +1,118 @@
+#include "executor/data/tokenizers/tokenizer.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "executor/data/tokenizers/pipeline.h"
+#include "profiles/error.h"
+
+namespace frostpipe {
+namespace {
+
+using Ids = std::vector<std::int32_t>;
+
+void append(Ids& ids, std::span<const std::int32_t> more) { ids.insert(ids.end(), more.begin(), more.end()); }
+
+/// How many tokens of a text, or two, there is room for.
+std::size_t room_for_text(const EncodeOptions& options, std::size_t num_added) {
+  if (options.max_tokens < 0 || static_cast<std::size_t>(options.max_tokens) < num_added)
+    throw InvalidInput("maximum number of tokens",
+                       fmt::format("must be >= {} (for what the tokenizer puts around a text)", num_added),
+                       std::to_string(options.max_tokens));
+  return static_cast<std::size_t>(options.max_tokens) - num_added;
+}
+
+void cut(Ids& ids, std::size_t size, bool from_left) {
+  if (ids.size() <= size) return;
+  if (from_left)
+    ids.erase(ids.begin(), ids.end() - static_cast<std::ptrdiff_t>(size));
+  else
+    ids.resize(size);
+}
+
+/// The sizes of two texts that have room together: the longer is cut until it is no longer than the other, then both.
+std::pair<std::size_t, std::size_t> sizes_within(std::size_t room, std::size_t first, std::size_t second) {
+  if (first + second <= room) return {first, second};
+  const auto [shorter, longer] = std::minmax(first, second);
+  std::size_t small = shorter, large = shorter > room ? shorter : std::max(shorter, room - shorter);
+  if (small + large > room) {
+    small = room / 2;
+    large = small + room % 2;
+  }
+  return first > second ? std::pair(large, small) : std::pair(small, large);
+}
+
+}  // namespace
+
+Tokenizer::Tokenizer(const std::filesystem::path& model_folder)
+    : pipeline_(std::make_shared<const Pipeline>(model_folder)) {}
+
+Ids Tokenizer::encode(std::string_view utf8, const EncodeOptions& options) const {
+  static const Ids kNone;
+  const Ids& before = options.add_special_tokens ? pipeline_->post_processor.before : kNone;
+  const Ids& after = options.add_special_tokens ? pipeline_->post_processor.after : kNone;
+  const std::size_t room = room_for_text(options, before.size() + after.size());
+  Ids text = pipeline_->tokens_of(utf8, /*with_spans=*/false).ids;
+  cut(text, room, pipeline_->truncates_left);
+  if (before.empty() && after.empty()) return text;
+  Ids ids = before;
+  ids.reserve(before.size() + text.size() + after.size());
+  append(ids, text);
+  append(ids, after);
+  return ids;
+}
+
+Ids Tokenizer::encode_pair(std::string_view first, std::string_view second, const EncodeOptions& options) const {
+  static const PairFrame kNone;
+  const PairFrame& frame = options.add_special_tokens ? pipeline_->post_processor.pair : kNone;
+  const std::size_t room = room_for_text(options, frame.before.size() + frame.between.size() + frame.after.size());
+  Ids a = pipeline_->tokens_of(first, /*with_spans=*/false).ids;
+  Ids b = pipeline_->tokens_of(second, /*with_spans=*/false).ids;
+  const auto [size_of_a, size_of_b] = sizes_within(room, a.size(), b.size());
+  cut(a, size_of_a, pipeline_->truncates_left);
+  cut(b, size_of_b, pipeline_->truncates_left);
+  Ids ids = frame.before;
+  append(ids, a);
+  append(ids, frame.between);
+  append(ids, b);
+  append(ids, frame.after);
+  return ids;
+}
+
+SpannedTokens Tokenizer::encode_with_spans(std::string_view utf8) const {
+  return pipeline_->tokens_of(utf8, /*with_spans=*/true);
+}
+
+const PairFrame& Tokenizer::pair_frame() const { return pipeline_->post_processor.pair; }
+
+std::string Tokenizer::decode(std::span<const std::int32_t> ids, bool skip_special_tokens) const {
+  std::vector<std::string> tokens;
+  for (const std::int32_t id : ids) {
+    if (id < 0 || id >= vocabulary_size())
+      throw InvalidInput("token id", "must be from 0 to " + std::to_string(vocabulary_size() - 1), std::to_string(id));
+    if (skip_special_tokens && pipeline_->is_special[static_cast<std::size_t>(id)]) continue;
+    const auto spelling = pipeline_->normalized_spellings.find(id);
+    tokens.push_back(spelling == pipeline_->normalized_spellings.end() ? pipeline_->tokens[static_cast<std::size_t>(id)]
+                                                                       : spelling->second);
+  }
+  if (!pipeline_->decoder) return fmt::format("{}", fmt::join(tokens, " "));
+  pipeline_->decoder(tokens);
+  std::string text;
+  for (const std::string& token : tokens) text += token;
+  return text;
+}
+
+int Tokenizer::vocabulary_size() const { return static_cast<int>(pipeline_->tokens.size()); }
+
+const SpecialIds& Tokenizer::special_ids() const { return pipeline_->special_ids; }
+
+std::optional<std::int32_t> Tokenizer::id_of(std::string_view token) const {
+  const auto found = pipeline_->ids.find(token);
+  if (found == pipeline_->ids.end()) return std::nullopt;
+  return found->second;
+}
+
+}  // namespace frostpipe
