@@ -34,13 +34,13 @@ class Estimator {
   }
 
  private:
-  double activation_values(const Span& span) const {
+  double activation_values(const PassTokens& span) const {
     return static_cast<double>(span.tokens) * profile_.model.hidden_size;
   }
 
   /// In ascending order: of a causal model its token slices, and a whole sample.
-  std::vector<Span> spans() const {
-    std::vector<Span> spans;
+  std::vector<PassTokens> spans() const {
+    std::vector<PassTokens> spans;
     if (profile_.model.is_causal)
       for (const int length : slice_lengths(model_.tokens))
         for (const int context : {0, model_.tokens / 2}) spans.push_back({length, context});
@@ -49,8 +49,8 @@ class Estimator {
   }
 
   void add_layer(int layer) {
-    std::vector<std::pair<Span, LayerWork>> works;
-    for (const Span& span : spans()) works.emplace_back(span, layer_work(model_.config, layer, span));
+    std::vector<std::pair<PassTokens, LayerWork>> works;
+    for (const PassTokens& span : spans()) works.emplace_back(span, layer_work(model_.config, layer, span));
     for (int size = 1;; size = std::min(2 * size, options_.global_batch_size)) {
       for (const auto& [span, work] : works)
         for (const int tensor_ranks : options_.tensor_parallel_sizes) {
@@ -92,7 +92,7 @@ class Estimator {
     return {.forward = in + out, .input_gradient = in, .weight_gradient = out + in, .read_again = in};
   }
 
-  void add_measurement(int layer, int size, const Span& span, const Sharing& sharing, const LayerWork& work) {
+  void add_measurement(int layer, int size, const PassTokens& span, const Sharing& sharing, const LayerWork& work) {
     const int n = sharing.ranks;
     const double flops = size * work.flops / (work.is_shared ? n : 1);
     const auto pass =

@@ -19,19 +19,19 @@ double product_parameters(const TransformerConfig& config, int layer) {
 double sum_up_to(double n) { return n > 0 ? n * (n + 1) / 2 : 0; }
 
 /// Pairs of a query and a key that it looks at.
-double attended_pairs(const TransformerConfig& config, double window, const Span& span) {
+double attended_pairs(const TransformerConfig& config, double window, const PassTokens& span) {
   const double l = span.tokens, c = span.context, w = window > 0 ? window : l + c;
   if (config.is_causal) return sum_up_to(c + l) - sum_up_to(c) - sum_up_to(c + l - w) + sum_up_to(c - w);
   return l * l - 2 * sum_up_to(l - w);
 }
 
 /// Keys that the probabilities of a query are kept for.
-double kept_keys(const TransformerConfig& config, double window, const Span& span) {
+double kept_keys(const TransformerConfig& config, double window, const PassTokens& span) {
   const double all = span.context + span.tokens;
   return window > 0 ? std::min(all, config.is_causal ? window : 2 * window - 1) : all;
 }
 
-LayerWork embedding_work(const TransformerConfig& config, const Span& span) {
+LayerWork embedding_work(const TransformerConfig& config, const PassTokens& span) {
   const double t = span.tokens, h = static_cast<double>(config.hidden_size), values = t * h;
   const double products = 2 * product_parameters(config, /*layer=*/0);
   const double sums = config.has_embedding_norm ? 20 * values : 2 * values;
@@ -43,7 +43,7 @@ LayerWork embedding_work(const TransformerConfig& config, const Span& span) {
           .output_sums = !config.reads_pictures};
 }
 
-LayerWork attention_work(const TransformerConfig& config, int layer, const Span& span) {
+LayerWork attention_work(const TransformerConfig& config, int layer, const PassTokens& span) {
   const double t = span.tokens, values = t * static_cast<double>(config.hidden_size),
                q = t * static_cast<double>(config.query_size()), v = t * static_cast<double>(config.key_value_size()),
                window = static_cast<double>(config.pattern_of(block_of_layer(layer)).window),
@@ -61,7 +61,7 @@ LayerWork attention_work(const TransformerConfig& config, int layer, const Span&
           .input_gradient_sums = 1};
 }
 
-LayerWork mlp_work(const TransformerConfig& config, int layer, const Span& span) {
+LayerWork mlp_work(const TransformerConfig& config, int layer, const PassTokens& span) {
   const double t = span.tokens, values = t * static_cast<double>(config.hidden_size),
                inner = t * static_cast<double>(config.intermediate_size) * (config.has_gate ? 3 : 2);
   return {.flops = 2 * t * product_parameters(config, layer),
@@ -75,7 +75,7 @@ LayerWork mlp_work(const TransformerConfig& config, int layer, const Span& span)
           .input_gradient_sums = 1};
 }
 
-LayerWork head_work(const TransformerConfig& config, int layer, const Span& span) {
+LayerWork head_work(const TransformerConfig& config, int layer, const PassTokens& span) {
   const bool is_vocabulary = config.task == Task::causal_language_modeling;
   const double t = span.tokens, h = static_cast<double>(config.hidden_size), predictions = config.tells_class() ? 1 : t,
                outputs = predictions * static_cast<double>(num_outputs(config));
@@ -94,7 +94,7 @@ LayerWork head_work(const TransformerConfig& config, int layer, const Span& span
 
 }  // namespace
 
-LayerWork layer_work(const TransformerConfig& config, int layer, const Span& span) {
+LayerWork layer_work(const TransformerConfig& config, int layer, const PassTokens& span) {
   switch (kind_of_layer(config, layer)) {
     case LayerKind::embedding:
       return embedding_work(config, span);

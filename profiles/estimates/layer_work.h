@@ -4,7 +4,7 @@
 namespace frostpipe {
 
 /// Tokens of a sample that a pass computes: all of it, or a slice after `context` others.
-struct Span {
+struct PassTokens {
   int tokens = 0;
   int context = 0;
 };
@@ -34,6 +34,6 @@ struct LayerWork {
 /// many as a window has; MLP 3 t h + t f (g + 1); a second norm t h more, norms of queries and keys t (q + v).
 /// Between the halves of a split backward, what matrices have read and the gradients of what they gave: attention 2 t h
 /// + 2 t (q + v), MLP 2 t h + t f (g + 1), head h + outputs a prediction.
-LayerWork layer_work(const TransformerConfig& config, int layer, const Span& span);
+LayerWork layer_work(const TransformerConfig& config, int layer, const PassTokens& span);
 
 }  // namespace frostpipe

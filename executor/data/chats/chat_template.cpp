@@ -92,9 +92,9 @@ ChatTemplate::ChatTemplate(const std::string& source, std::string place,
       template_(naming(place_, [&] { return jinja::Template(source); })),
       prompt_(prompt_of_assistant()) {}
 
-Text ChatTemplate::written(const std::vector<Message>& messages, bool prompts) const {
+Text ChatTemplate::written(const std::vector<ChatMessage>& messages, bool prompts) const {
   jinja::List list;
-  for (const Message& message : messages) {
+  for (const ChatMessage& message : messages) {
     const bool is_said = message.role == "assistant";
     list.push_back(jinja::members_value(
         {{"role", jinja::text_of(message.role)}, {"content", jinja::text_of(message.content, is_said)}}));
@@ -108,7 +108,7 @@ Text ChatTemplate::written(const std::vector<Message>& messages, bool prompts) c
 }
 
 std::string ChatTemplate::prompt_of_assistant() const {
-  const std::vector<Message> one{{"user", "."}};
+  const std::vector<ChatMessage> one{{"user", "."}};
   try {
     const std::string without = bytes_of(written(one, false)), with = bytes_of(written(one, true));
     return with.starts_with(without) ? with.substr(without.size()) : std::string();

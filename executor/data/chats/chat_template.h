@@ -43,7 +43,7 @@ class ChatTemplate {
   RenderedText render(const Conversation& conversation) const;
 
  private:
-  jinja::Text written(const std::vector<Message>& messages, bool prompts) const;
+  jinja::Text written(const std::vector<ChatMessage>& messages, bool prompts) const;
   std::string prompt_of_assistant() const;
 
   std::string place_;

@@ -37,7 +37,7 @@ const std::string& text_in(const Json& object, const Place& place, const std::st
   return value.get_ref<const std::string&>();
 }
 
-Message message_in(const Json& object, const Place& place) {
+ChatMessage message_in(const Json& object, const Place& place) {
   if (!object.is_object())
     throw InvalidInput(place.text(), "must be an object with a role and its content", shown(object));
   for (const char* name : {"tool_calls", "tool_call_id", "reasoning_content", "thinking"}) {
@@ -45,7 +45,7 @@ Message message_in(const Json& object, const Place& place) {
       throw InvalidInput(Place(place, std::string_view(name)).text(),
                          "must not be there: messages of a role and a content are known", shown(object.at(name)));
   }
-  Message message{.role = text_in(object, place, "role"), .content = text_in(object, place, "content")};
+  ChatMessage message{.role = text_in(object, place, "role"), .content = text_in(object, place, "content")};
   if (message.role != "system" && message.role != "user" && message.role != "assistant")
     throw InvalidInput(Place(place, std::string_view("role")).text(), "must be \"system\", \"user\" or \"assistant\"",
                        in_quotes(message.role));
@@ -58,7 +58,7 @@ Conversation conversation_in(const Json& messages, const Place& place) {
   Conversation conversation;
   for (std::size_t i = 0; i < messages.size(); ++i)
     conversation.messages.push_back(message_in(messages[i], Place(place, i)));
-  if (std::ranges::none_of(conversation.messages, [](const Message& one) { return one.role == "assistant"; }))
+  if (std::ranges::none_of(conversation.messages, [](const ChatMessage& one) { return one.role == "assistant"; }))
     throw InvalidInput(place.text(), "must have a message of the role \"assistant\", which is what is learned",
                        fmt::format("{} without one", conversation.messages.size()));
   return conversation;

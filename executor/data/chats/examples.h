@@ -10,16 +10,16 @@ namespace frostpipe {
 
 /// What a causal model learns from, as `datasets` and TRL have it.
 
-struct Message {
+struct ChatMessage {
   std::string role;  // system, user or assistant
   std::string content;
 
-  bool operator==(const Message&) const = default;
+  bool operator==(const ChatMessage&) const = default;
 };
 
 /// A chat; the model is to say what the assistant says in it.
 struct Conversation {
-  std::vector<Message> messages;
+  std::vector<ChatMessage> messages;
 
   bool operator==(const Conversation&) const = default;
 };

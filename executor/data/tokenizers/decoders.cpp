@@ -76,7 +76,7 @@ std::string with_replaced(std::string_view text, std::string_view old, std::stri
   return result.append(text.substr(begin));
 }
 
-Decoder metaspace_decoder(Part& part) {
+Decoder metaspace_decoder(PipelinePart& part) {
   const std::string replacement = part.text("replacement", "\xE2\x96\x81");
   part.take("str_rep");
   part.flag("split", true);
@@ -88,7 +88,7 @@ Decoder metaspace_decoder(Part& part) {
   };
 }
 
-Decoder replace_decoder(Part& part) {
+Decoder replace_decoder(PipelinePart& part) {
   return [pattern = read_pattern(part), content = part.text("content")](std::vector<std::string>& tokens) {
     for (std::string& token : tokens) {
       std::string result;
@@ -102,7 +102,7 @@ Decoder replace_decoder(Part& part) {
   };
 }
 
-Decoder strip_decoder(Part& part) {
+Decoder strip_decoder(PipelinePart& part) {
   return [content = part.text("content"), start = part.count("start", 0),
           stop = part.count("stop", 0)](std::vector<std::string>& tokens) {
     for (std::string& token : tokens) {
@@ -126,7 +126,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 11> kEnglish
                                                                                             {" 've", "'ve"},
                                                                                             {" 're", "'re"}}};
 
-Decoder wordpiece_decoder(Part& part) {
+Decoder wordpiece_decoder(PipelinePart& part) {
   return [prefix = part.text("prefix", "##"), cleans = part.flag("cleanup", true)](std::vector<std::string>& tokens) {
     for (std::size_t i = 0; i < tokens.size(); ++i) {
       if (i > 0) tokens[i] = tokens[i].starts_with(prefix) ? tokens[i].substr(prefix.size()) : " " + tokens[i];
@@ -136,23 +136,23 @@ Decoder wordpiece_decoder(Part& part) {
   };
 }
 
-Decoder byte_level_decoder(Part& part) {
+Decoder byte_level_decoder(PipelinePart& part) {
   for (const char* key : {"add_prefix_space", "trim_offsets", "use_regex"}) part.flag(key, true);
   return decode_byte_level;
 }
 
-Decoder sequence_decoder(Part& part) {
+Decoder sequence_decoder(PipelinePart& part) {
   std::vector<Decoder> steps;
-  for (const Part& step : part.parts("decoders")) steps.push_back(read_decoder(step));
+  for (const PipelinePart& step : part.parts("decoders")) steps.push_back(read_decoder(step));
   return [steps = std::move(steps)](std::vector<std::string>& tokens) {
     for (const Decoder& step : steps) step(tokens);
   };
 }
 
 constexpr std::array<Kind<Decoder>, 8> kDecoders = {{
-    {"ByteFallback", [](Part&) -> Decoder { return decode_byte_fallback; }},
+    {"ByteFallback", [](PipelinePart&) -> Decoder { return decode_byte_fallback; }},
     {"ByteLevel", byte_level_decoder},
-    {"Fuse", [](Part&) -> Decoder { return fuse; }},
+    {"Fuse", [](PipelinePart&) -> Decoder { return fuse; }},
     {"Metaspace", metaspace_decoder},
     {"Replace", replace_decoder},
     {"Sequence", sequence_decoder},
@@ -162,6 +162,6 @@ constexpr std::array<Kind<Decoder>, 8> kDecoders = {{
 
 }  // namespace
 
-Decoder read_decoder(const Part& part) { return read_kind<Decoder>(part, kDecoders); }
+Decoder read_decoder(const PipelinePart& part) { return read_kind<Decoder>(part, kDecoders); }
 
 }  // namespace frostpipe

@@ -12,7 +12,7 @@
 namespace frostpipe {
 namespace {
 
-using Json = Part::Json;
+using Json = PipelinePart::Json;
 using Ids = std::vector<std::int32_t>;
 
 std::int32_t id_in(const std::string& place, const Json& id) {
@@ -22,24 +22,24 @@ std::int32_t id_in(const std::string& place, const Json& id) {
 }
 
 /// ["[CLS]", 101]
-std::int32_t token_in(Part& part, const std::string& key) {
+std::int32_t token_in(PipelinePart& part, const std::string& key) {
   const Json& token = part.take(key);
   if (!token.is_array() || token.size() != 2 || !token[0].is_string())
     throw InvalidInput(part.place_of(key), R"(must be ["token", id])", shown(token));
   return id_in(part.place_of(key), token[1]);
 }
 
-PostProcessor bert_processing(Part& part) {
+PostProcessor bert_processing(PipelinePart& part) {
   const std::int32_t cls = token_in(part, "cls"), sep = token_in(part, "sep");
   return {.before = {cls}, .after = {sep}, .pair = {.before = {cls}, .between = {sep}, .after = {sep}}};
 }
 
-PostProcessor byte_level_processing(Part& part) {
+PostProcessor byte_level_processing(PipelinePart& part) {
   part.flag("use_regex", true);
   return {.trims_spans = part.flag("trim_offsets", true), .adds_space = part.flag("add_prefix_space", true)};
 }
 
-PostProcessor roberta_processing(Part& part) {
+PostProcessor roberta_processing(PipelinePart& part) {
   const std::int32_t cls = token_in(part, "cls"), sep = token_in(part, "sep");
   return {.before = {cls},
           .after = {sep},
@@ -53,11 +53,11 @@ PostProcessor roberta_processing(Part& part) {
 /// The ids of each of the template's own tokens.
 class TemplateTokens {
  public:
-  explicit TemplateTokens(Part& part) : place_(part.place_of("special_tokens")) {
+  explicit TemplateTokens(PipelinePart& part) : place_(part.place_of("special_tokens")) {
     const Json& tokens = part.take("special_tokens");
     if (!tokens.is_object()) throw InvalidInput(place_, "must be an object", shown(tokens));
     for (const auto& [name, token] : tokens.items()) {
-      Part one(token, place_ + "." + name);
+      PipelinePart one(token, place_ + "." + name);
       const Json& ids = one.take("ids");
       if (!ids.is_array()) throw InvalidInput(one.place_of("ids"), "must be an array", shown(ids));
       Ids& own = ids_[name];
@@ -77,16 +77,16 @@ class TemplateTokens {
 };
 
 /// The tokens before, between and behind the texts `names`, which stand there once each in this order.
-std::vector<Ids> frame_of(Part& part, const std::string& key, const std::vector<std::string>& names,
+std::vector<Ids> frame_of(PipelinePart& part, const std::string& key, const std::vector<std::string>& names,
                           const TemplateTokens& tokens) {
   std::vector<Ids> frame(1);
-  for (Part& piece : part.parts(key)) {
+  for (PipelinePart& piece : part.parts(key)) {
     if (!piece.take("SpecialToken").is_null()) {
-      Part token = piece.part("SpecialToken");
+      PipelinePart token = piece.part("SpecialToken");
       const Ids& ids = tokens.of(token.place_of("id"), token.text("id"));
       frame.back().insert(frame.back().end(), ids.begin(), ids.end());
     } else {
-      Part sequence = piece.part("Sequence");
+      PipelinePart sequence = piece.part("Sequence");
       const std::string name = sequence.text("id");
       if (frame.size() > names.size() || name != names[frame.size() - 1])
         throw InvalidInput(part.place_of(key), "must have each text once: " + in_quotes(names),
@@ -101,7 +101,7 @@ std::vector<Ids> frame_of(Part& part, const std::string& key, const std::vector<
   return frame;
 }
 
-PostProcessor template_processing(Part& part) {
+PostProcessor template_processing(PipelinePart& part) {
   const TemplateTokens tokens(part);
   std::vector<Ids> single = frame_of(part, "single", {"A"}, tokens);
   std::vector<Ids> pair = frame_of(part, "pair", {"A", "B"}, tokens);
@@ -116,9 +116,9 @@ bool adds_tokens(const PostProcessor& one) {
   return !one.before.empty() || !one.after.empty() || one.pair != PairFrame{};
 }
 
-PostProcessor sequence_processing(Part& part) {
+PostProcessor sequence_processing(PipelinePart& part) {
   PostProcessor all;
-  for (const Part& step : part.parts("processors")) {
+  for (const PipelinePart& step : part.parts("processors")) {
     PostProcessor one = read_post_processor(step);
     if (adds_tokens(one) && adds_tokens(all))
       throw InvalidInput(step.place(), "must add no tokens, as one before it does", "one that does");
@@ -144,6 +144,6 @@ constexpr std::array<Kind<PostProcessor>, 5> kPostProcessors = {{
 
 }  // namespace
 
-PostProcessor read_post_processor(const Part& part) { return read_kind<PostProcessor>(part, kPostProcessors); }
+PostProcessor read_post_processor(const PipelinePart& part) { return read_kind<PostProcessor>(part, kPostProcessors); }
 
 }  // namespace frostpipe

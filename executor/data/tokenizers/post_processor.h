@@ -6,7 +6,7 @@
 
 namespace frostpipe {
 
-class Part;
+class PipelinePart;
 
 /// What happens to the tokens of a text, or of two, in the end.
 struct PostProcessor {
@@ -19,6 +19,6 @@ struct PostProcessor {
 
 /// The object `post_processor` of tokenizer.json: BertProcessing, ByteLevel, RobertaProcessing, TemplateProcessing or a
 /// Sequence of them, of which one may add tokens. Throws InvalidInput that names another.
-PostProcessor read_post_processor(const Part& part);
+PostProcessor read_post_processor(const PipelinePart& part);
 
 }  // namespace frostpipe

@@ -13,13 +13,13 @@ namespace frostpipe {
 namespace {
 
 /// Those of the array `added_tokens`, of which one that the vocabulary lacks is given the next free id there.
-std::vector<AddedToken> read_added_tokens(Part& root, std::vector<std::string>& tokens) {
+std::vector<AddedToken> read_added_tokens(PipelinePart& root, std::vector<std::string>& tokens) {
   std::vector<AddedToken> added;
   if (root.take("added_tokens").is_null()) return added;
-  std::vector<Part> parts = root.parts("added_tokens");
+  std::vector<PipelinePart> parts = root.parts("added_tokens");
   tokens.reserve(tokens.size() + parts.size());  // what ids refers to stays where it is
   TokenIds ids = ids_of(tokens);
-  for (Part& part : parts) {
+  for (PipelinePart& part : parts) {
     AddedToken token{.content = part.text("content"),
                      .single_word = part.flag("single_word", false),
                      .lstrip = part.flag("lstrip", false),
@@ -30,7 +30,7 @@ std::vector<AddedToken> read_added_tokens(Part& root, std::vector<std::string>& 
     const auto in_vocabulary = ids.find(token.content);
     const bool is_new = in_vocabulary == ids.end();
     token.id = is_new ? static_cast<std::int32_t>(tokens.size()) : in_vocabulary->second;
-    if (const Part::Json& id = part.take("id"); id != token.id)
+    if (const PipelinePart::Json& id = part.take("id"); id != token.id)
       throw InvalidInput(
           part.place_of("id"),
           "must be " + std::to_string(token.id) + ", the token's number in the vocabulary or the next free one",
@@ -113,7 +113,7 @@ void check_post_processor(const std::string& place, const PostProcessor& process
 
 Tokenizer::Pipeline::Pipeline(const std::filesystem::path& model_folder) {
   const TokenizerFiles files = read_tokenizer_files(model_folder);
-  Part root(files.json, files.place, ": ");
+  PipelinePart root(files.json, files.place, ": ");
   for (const char* key : {"version", "truncation", "padding"}) root.take(key);  // the caller decides on lengths
   if (!root.take("normalizer").is_null()) normalizer = read_normalizer(root.part("normalizer"));
   if (!root.take("pre_tokenizer").is_null()) pre_tokenizer = read_pre_tokenizer(root.part("pre_tokenizer"));

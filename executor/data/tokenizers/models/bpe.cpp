@@ -246,7 +246,7 @@ void Bpe::tokenize(const Pieces& pieces, std::vector<TextToken>& tokens) const {
 
 }  // namespace
 
-ReadModel read_bpe(Part& part, const ModelContext& context) {
+ReadModel read_bpe(PipelinePart& part, const ModelContext& context) {
   BpeFile file = read_bpe_file(part, context);
   const auto model = std::make_shared<Bpe>(file, ids_of(file.tokens));
   return {std::move(file.tokens), model};

@@ -23,14 +23,14 @@ MergeRule merge_rule_of(std::string_view text, std::string place) {
 }
 
 /// `merges` is an array of "left right" or (since 2024) of ["left", "right"].
-std::vector<MergeRule> read_merges(Part& part, const ModelContext& context) {
-  const Part::Json& merges = part.take("merges");
+std::vector<MergeRule> read_merges(PipelinePart& part, const ModelContext& context) {
+  const PipelinePart::Json& merges = part.take("merges");
   if (!merges.is_array()) throw InvalidInput(part.place_of("merges"), "must be an array", shown(merges));
   if (merges.size() > static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max()))
     throw InvalidInput(part.place_of("merges"), "must have fewer than 2^31 merges", std::to_string(merges.size()));
   std::vector<MergeRule> rules;
   for (std::size_t i = 0; i < merges.size(); ++i) {
-    const Part::Json& merge = merges[i];
+    const PipelinePart::Json& merge = merges[i];
     std::string place =
         context.place_of_merge ? context.place_of_merge(i) : fmt::format("{}[{}]", part.place_of("merges"), i);
     if (merge.is_string()) {
@@ -46,7 +46,7 @@ std::vector<MergeRule> read_merges(Part& part, const ModelContext& context) {
 
 }  // namespace
 
-BpeFile read_bpe_file(Part& part, const ModelContext& context) {
+BpeFile read_bpe_file(PipelinePart& part, const ModelContext& context) {
   part.require("dropout", {0, 0.0}, "must be null or 0: words are always merged in the same way");
   for (const char* key : {"continuing_subword_prefix", "end_of_word_suffix"})
     part.require(key, {""}, "must be null or empty: tokens that mark where they stand in a word are not known");

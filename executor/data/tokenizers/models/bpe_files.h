@@ -24,6 +24,6 @@ struct BpeFile {
 };
 
 /// Throws InvalidInput for all that can be said without looking merges up in the vocabulary.
-BpeFile read_bpe_file(Part& part, const ModelContext& context);
+BpeFile read_bpe_file(PipelinePart& part, const ModelContext& context);
 
 }  // namespace frostpipe

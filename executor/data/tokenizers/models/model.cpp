@@ -14,8 +14,8 @@ TokenIds ids_of(const std::vector<std::string>& tokens) {
   return ids;
 }
 
-ReadModel read_model(const Part& model, const ModelContext& context) {
-  Part part = model;
+ReadModel read_model(const PipelinePart& model, const ModelContext& context) {
+  PipelinePart part = model;
   const std::string type = part.text("type", "BPE");  // missing in files of before 2021
   ReadModel result;
   if (type == "BPE")

@@ -12,7 +12,7 @@
 
 namespace frostpipe {
 
-class Part;
+class PipelinePart;
 
 /// A token, and the bytes of the text that it was made of.
 struct TextToken {
@@ -43,7 +43,7 @@ struct ModelContext {
 };
 
 /// BPE, Unigram or WordPiece. Throws InvalidInput that names another, or what is damaged.
-ReadModel read_model(const Part& part, const ModelContext& context);
+ReadModel read_model(const PipelinePart& part, const ModelContext& context);
 
 using TokenIds = std::unordered_map<std::string_view, std::int32_t>;
 

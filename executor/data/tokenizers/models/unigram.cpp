@@ -130,14 +130,14 @@ class Unigram final : public TokenModel {
 
 }  // namespace
 
-ReadModel read_unigram(Part& part, const ModelContext&) {
+ReadModel read_unigram(PipelinePart& part, const ModelContext&) {
   UnigramFile file;
-  const Part::Json& vocabulary = part.take("vocab");
+  const PipelinePart::Json& vocabulary = part.take("vocab");
   const std::string place = part.place_of("vocab");
   if (!vocabulary.is_array() || vocabulary.empty())
     throw InvalidInput(place, "must be an array that is not empty", shown(vocabulary));
   for (std::size_t i = 0; i < vocabulary.size(); ++i) {
-    const Part::Json& pair = vocabulary[i];
+    const PipelinePart::Json& pair = vocabulary[i];
     if (!pair.is_array() || pair.size() != 2 || !pair[0].is_string() || !pair[1].is_number())
       throw InvalidInput(fmt::format("{}[{}]", place, i), R"(must be ["token", score])", shown(pair));
     file.tokens.push_back(pair[0].get<std::string>());

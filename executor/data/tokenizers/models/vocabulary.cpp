@@ -10,8 +10,8 @@
 
 namespace frostpipe {
 
-std::vector<std::string> read_vocabulary(Part& part) {
-  const Part::Json& vocabulary = part.take("vocab");
+std::vector<std::string> read_vocabulary(PipelinePart& part) {
+  const PipelinePart::Json& vocabulary = part.take("vocab");
   const std::string place = part.place_of("vocab");
   if (!vocabulary.is_object()) throw InvalidInput(place, "must be an object", shown(vocabulary));
   if (vocabulary.size() >= static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max()))
@@ -28,7 +28,7 @@ std::vector<std::string> read_vocabulary(Part& part) {
   return tokens;
 }
 
-std::int32_t id_of_unknown(Part& part, const std::vector<std::string>& tokens) {
+std::int32_t id_of_unknown(PipelinePart& part, const std::vector<std::string>& tokens) {
   const std::string unknown = part.text("unk_token");
   const auto found = std::find(tokens.begin(), tokens.end(), unknown);
   if (found == tokens.end())

@@ -63,7 +63,7 @@ class WordPiece final : public TokenModel {
 
 }  // namespace
 
-ReadModel read_wordpiece(Part& part, const ModelContext&) {
+ReadModel read_wordpiece(PipelinePart& part, const ModelContext&) {
   std::vector<std::string> tokens = read_vocabulary(part);
   const std::int32_t unknown = id_of_unknown(part, tokens);
   const auto model = std::make_shared<WordPiece>(tokens, unknown, part.text("continuing_subword_prefix", "##"),

@@ -107,7 +107,7 @@ void clean_and_space(Text& text, const BertOptions& options) {
   text = result.take();
 }
 
-Normalizer bert_normalizer(Part& part) {
+Normalizer bert_normalizer(PipelinePart& part) {
   BertOptions options{.clean_text = part.flag("clean_text", true),
                       .handle_chinese_characters = part.flag("handle_chinese_chars", true),
                       .strip_accents = false,
@@ -136,52 +136,52 @@ char32_t plain_for_translation(char32_t c) {
 // ---- Reading ------------------------------------------------------------------------------------
 
 template <UnicodeForm form>
-Normalizer form_normalizer(Part&) {
+Normalizer form_normalizer(PipelinePart&) {
   return [](Text& text) { change_form(text, form); };
 }
 
-Normalizer sequence_normalizer(Part& part) {
+Normalizer sequence_normalizer(PipelinePart& part) {
   std::vector<Normalizer> steps;
-  for (const Part& step : part.parts("normalizers")) steps.push_back(read_normalizer(step));
+  for (const PipelinePart& step : part.parts("normalizers")) steps.push_back(read_normalizer(step));
   return [steps = std::move(steps)](Text& text) {
     for (const Normalizer& step : steps) step(text);
   };
 }
 
-Normalizer replace_normalizer(Part& part) {
+Normalizer replace_normalizer(PipelinePart& part) {
   return
       [pattern = read_pattern(part), content = part.text("content")](Text& text) { replace(text, pattern, content); };
 }
 
-Normalizer prepend_normalizer(Part& part) {
+Normalizer prepend_normalizer(PipelinePart& part) {
   return [prefix = part.text("prepend")](Text& text) { prepend(text, prefix); };
 }
 
-Normalizer strip_normalizer(Part& part) {
+Normalizer strip_normalizer(PipelinePart& part) {
   return [left = part.flag("strip_left"), right = part.flag("strip_right")](Text& text) { strip(text, left, right); };
 }
 
 constexpr std::array<Kind<Normalizer>, 13> kNormalizers = {{
     {"BertNormalizer", bert_normalizer},
-    {"Lowercase", [](Part&) -> Normalizer { return lowercase; }},
+    {"Lowercase", [](PipelinePart&) -> Normalizer { return lowercase; }},
     {"NFC", form_normalizer<UnicodeForm::kNfc>},
     {"NFD", form_normalizer<UnicodeForm::kNfd>},
     {"NFKC", form_normalizer<UnicodeForm::kNfkc>},
     {"NFKD", form_normalizer<UnicodeForm::kNfkd>},
-    {"Nmt", [](Part&) -> Normalizer { return [](Text& text) { change_each(text, plain_for_translation); }; }},
+    {"Nmt", [](PipelinePart&) -> Normalizer { return [](Text& text) { change_each(text, plain_for_translation); }; }},
     {"Precompiled", read_precompiled},
     {"Prepend", prepend_normalizer},
     {"Replace", replace_normalizer},
     {"Sequence", sequence_normalizer},
     {"Strip", strip_normalizer},
     {"StripAccents",
-     [](Part&) -> Normalizer {
+     [](PipelinePart&) -> Normalizer {
        return [](Text& text) { change_each(text, [](char32_t c) { return is_mark(c) ? kNothing : c; }); };
      }},
 }};
 
 }  // namespace
 
-Normalizer read_normalizer(const Part& part) { return read_kind<Normalizer>(part, kNormalizers); }
+Normalizer read_normalizer(const PipelinePart& part) { return read_kind<Normalizer>(part, kNormalizers); }
 
 }  // namespace frostpipe

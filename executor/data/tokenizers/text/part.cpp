@@ -11,37 +11,37 @@
 
 namespace frostpipe {
 
-Part::Part(const Json& json, std::string place, std::string_view separator)
+PipelinePart::PipelinePart(const Json& json, std::string place, std::string_view separator)
     : json_(&json), place_(std::move(place)), separator_(separator) {
   if (!json.is_object()) throw InvalidInput(place_, "must be an object", shown(json));
 }
 
-const Part::Json& Part::take(const std::string& key) {
+const PipelinePart::Json& PipelinePart::take(const std::string& key) {
   static const Json kNull;
   taken_.insert(key);
   const auto found = json_->find(key);
   return found == json_->end() ? kNull : *found;
 }
 
-bool Part::flag(const std::string& key) {
+bool PipelinePart::flag(const std::string& key) {
   const Json& value = take(key);
   if (!value.is_boolean()) throw InvalidInput(place_of(key), "must be true or false", shown(value));
   return value.get<bool>();
 }
 
-bool Part::flag(const std::string& key, bool otherwise) { return take(key).is_null() ? otherwise : flag(key); }
+bool PipelinePart::flag(const std::string& key, bool otherwise) { return take(key).is_null() ? otherwise : flag(key); }
 
-std::string Part::text(const std::string& key) {
+std::string PipelinePart::text(const std::string& key) {
   const Json& value = take(key);
   if (!value.is_string()) throw InvalidInput(place_of(key), "must be a text", shown(value));
   return value.get<std::string>();
 }
 
-std::string Part::text(const std::string& key, std::string_view otherwise) {
+std::string PipelinePart::text(const std::string& key, std::string_view otherwise) {
   return take(key).is_null() ? std::string(otherwise) : text(key);
 }
 
-int Part::count(const std::string& key, int otherwise) {
+int PipelinePart::count(const std::string& key, int otherwise) {
   constexpr std::uint64_t kMost = std::uint64_t{1} << 20;
   const Json& value = take(key);
   if (value.is_null()) return otherwise;
@@ -50,30 +50,30 @@ int Part::count(const std::string& key, int otherwise) {
   return value.get<int>();
 }
 
-Part Part::part(const std::string& key) { return {take(key), place_of(key)}; }
+PipelinePart PipelinePart::part(const std::string& key) { return {take(key), place_of(key)}; }
 
-std::vector<Part> Part::parts(const std::string& key) {
+std::vector<PipelinePart> PipelinePart::parts(const std::string& key) {
   const Json& list = take(key);
   if (!list.is_array()) throw InvalidInput(place_of(key), "must be an array", shown(list));
-  std::vector<Part> result;
+  std::vector<PipelinePart> result;
   for (std::size_t i = 0; i < list.size(); ++i) result.emplace_back(list[i], fmt::format("{}[{}]", place_of(key), i));
   return result;
 }
 
-void Part::require(const std::string& key, const std::vector<Json>& allowed, std::string_view why) {
+void PipelinePart::require(const std::string& key, const std::vector<Json>& allowed, std::string_view why) {
   const Json& value = take(key);
   if (!value.is_null() && std::find(allowed.begin(), allowed.end(), value) == allowed.end())
     throw InvalidInput(place_of(key), why, shown(value));
 }
 
-void Part::finish() const {
+void PipelinePart::finish() const {
   for (const auto& [key, value] : json_->items())
     if (!taken_.contains(key))
       throw InvalidInput(place_of(key), fmt::format("must be one of the known fields ({})", fmt::join(taken_, ", ")),
                          in_quotes(key));
 }
 
-void refuse_kind(const Part& part, const std::string& name, const std::vector<std::string_view>& known) {
+void refuse_kind(const PipelinePart& part, const std::string& name, const std::vector<std::string_view>& known) {
   throw InvalidInput(part.place_of("type"),
                      fmt::format("must be one of those that are known ({})", fmt::join(known, ", ")), in_quotes(name));
 }

@@ -11,13 +11,13 @@
 namespace frostpipe {
 
 /// An object of a tokenizer's files. Its fields are taken one by one, and finish() refuses by name what nobody took.
-class Part {
+class PipelinePart {
  public:
   using Json = nlohmann::json;
 
   /// Throws InvalidInput where `json`, which outlives this, is no object.
   /// A field of it stands at `place`, `separator`, its name.
-  Part(const Json& json, std::string place, std::string_view separator = ".");
+  PipelinePart(const Json& json, std::string place, std::string_view separator = ".");
 
   const std::string& place() const { return place_; }
   std::string place_of(std::string_view key) const { return place_ + separator_ + std::string(key); }
@@ -31,8 +31,8 @@ class Part {
   std::string text(const std::string& key, std::string_view otherwise);
   /// Of 2^20 at most.
   int count(const std::string& key, int otherwise);
-  Part part(const std::string& key);
-  std::vector<Part> parts(const std::string& key);
+  PipelinePart part(const std::string& key);
+  std::vector<PipelinePart> parts(const std::string& key);
   /// Throws InvalidInput unless the field is missing, null, or one of `allowed`.
   void require(const std::string& key, const std::vector<Json>& allowed, std::string_view why);
 
@@ -48,14 +48,15 @@ class Part {
 template <typename Made>
 struct Kind {
   std::string_view name;
-  Made (*read)(Part&);
+  Made (*read)(PipelinePart&);
 };
 
-[[noreturn]] void refuse_kind(const Part& part, const std::string& name, const std::vector<std::string_view>& known);
+[[noreturn]] void refuse_kind(const PipelinePart& part, const std::string& name,
+                              const std::vector<std::string_view>& known);
 
 /// What the kind that `type` names makes of the part, all of whose fields it must know.
 template <typename Made>
-Made read_kind(Part part, std::span<const Kind<Made>> kinds) {
+Made read_kind(PipelinePart part, std::span<const Kind<Made>> kinds) {
   const std::string name = part.text("type");
   std::vector<std::string_view> known;
   for (const Kind<Made>& kind : kinds) {

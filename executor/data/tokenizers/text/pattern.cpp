@@ -168,8 +168,8 @@ void append_cut(const std::vector<Stretch>& stretches, std::size_t offset, Split
 
 }  // namespace
 
-Pattern read_pattern(Part& part) {
-  Part pattern = part.part("pattern");
+Pattern read_pattern(PipelinePart& part) {
+  PipelinePart pattern = part.part("pattern");
   const std::string place = pattern.place();
   const bool is_regex = !pattern.take("Regex").is_null();
   const bool is_string = !pattern.take("String").is_null();
@@ -181,7 +181,7 @@ Pattern read_pattern(Part& part) {
   return string_pattern(text);
 }
 
-SplitBehavior read_split_behavior(Part& part, std::string_view otherwise) {
+SplitBehavior read_split_behavior(PipelinePart& part, std::string_view otherwise) {
   static constexpr std::array<std::pair<std::string_view, SplitBehavior>, 5> kBehaviors = {{
       {"Removed", SplitBehavior::kRemoved},
       {"Isolated", SplitBehavior::kIsolated},

@@ -58,25 +58,25 @@ PreTokenizer by_place(Place (*place_of)(char32_t)) {
   return {[table = PlaceTable(place_of)](Pieces& pieces) { cut_by_place(pieces, table); }};
 }
 
-PreTokenizer whitespace_split(Part&) {
+PreTokenizer whitespace_split(PipelinePart&) {
   return by_place([](char32_t c) { return is_whitespace(c) ? Place::kBetweenWords : Place::kWord; });
 }
 
-PreTokenizer whitespace(Part&) {  // \w+|[^\w\s]+
+PreTokenizer whitespace(PipelinePart&) {  // \w+|[^\w\s]+
   return by_place([](char32_t c) {
     if (is_word_character(c)) return Place::kWord;
     return is_whitespace(c) ? Place::kBetweenWords : Place::kOtherWord;
   });
 }
 
-PreTokenizer bert(Part&) {
+PreTokenizer bert(PipelinePart&) {
   return by_place([](char32_t c) {
     if (is_whitespace(c)) return Place::kBetweenWords;
     return is_punctuation(c) ? Place::kAlone : Place::kWord;
   });
 }
 
-PreTokenizer digits(Part& part) {
+PreTokenizer digits(PipelinePart& part) {
   if (part.flag("individual_digits", false))
     return by_place([](char32_t c) { return is_number(c) ? Place::kAlone : Place::kWord; });
   return by_place([](char32_t c) { return is_number(c) ? Place::kOtherWord : Place::kWord; });
@@ -91,13 +91,13 @@ std::vector<Range> punctuation_of(std::string_view text) {
   return matches;
 }
 
-PreTokenizer punctuation(Part& part) {
+PreTokenizer punctuation(PipelinePart& part) {
   return {[behavior = read_split_behavior(part, "Isolated")](Pieces& pieces) {
     split(pieces, punctuation_of, behavior, /*invert=*/false);
   }};
 }
 
-PreTokenizer split_by_pattern(Part& part) {
+PreTokenizer split_by_pattern(PipelinePart& part) {
   return {[pattern = read_pattern(part), behavior = read_split_behavior(part, "Isolated"),
            invert = part.flag("invert", false)](Pieces& pieces) { split(pieces, pattern, behavior, invert); }};
 }
@@ -123,7 +123,7 @@ void add_prefix_spaces(Pieces& pieces) {
   });
 }
 
-PreTokenizer byte_level(Part& part) {
+PreTokenizer byte_level(PipelinePart& part) {
   part.flag("trim_offsets", true);  // the post-processor's decides
   const bool adds_space = part.flag("add_prefix_space", true), uses_regex = part.flag("use_regex", true);
   return {.cut =
@@ -180,7 +180,7 @@ void cut_at_metaspaces(Pieces& pieces, const MetaspaceOptions& options) {
   split(pieces, spaces_of, SplitBehavior::kMergedWithNext, /*invert=*/false);
 }
 
-PreTokenizer metaspace(Part& part) {
+PreTokenizer metaspace(PipelinePart& part) {
   MetaspaceOptions options{.replacement = part.text("replacement", "\xE2\x96\x81"), .prepend = {}, .splits = true};
   part.take("str_rep");  // the replacement again, in files of before 2024
   if (options.replacement.empty()) throw InvalidInput(part.place_of("replacement"), "must be a character", "\"\"");
@@ -194,9 +194,9 @@ PreTokenizer metaspace(Part& part) {
 
 // ---- Reading ------------------------------------------------------------------------------------
 
-PreTokenizer sequence(Part& part) {
+PreTokenizer sequence(PipelinePart& part) {
   std::vector<PreTokenizer> steps;
-  for (const Part& step : part.parts("pretokenizers")) {
+  for (const PipelinePart& step : part.parts("pretokenizers")) {
     if (!steps.empty() && steps.back().is_byte_level)
       throw InvalidInput(step.place(), "must not follow a ByteLevel, which must be the last of a Sequence", "there");
     steps.push_back(read_pre_tokenizer(step));
@@ -223,6 +223,6 @@ constexpr std::array<Kind<PreTokenizer>, 9> kPreTokenizers = {{
 
 }  // namespace
 
-PreTokenizer read_pre_tokenizer(const Part& part) { return read_kind<PreTokenizer>(part, kPreTokenizers); }
+PreTokenizer read_pre_tokenizer(const PipelinePart& part) { return read_kind<PreTokenizer>(part, kPreTokenizers); }
 
 }  // namespace frostpipe

@@ -5,7 +5,7 @@
 
 namespace frostpipe {
 
-class Part;
+class PipelinePart;
 
 /// Cuts a text into the words that the model makes tokens of.
 struct PreTokenizer {
@@ -16,6 +16,6 @@ struct PreTokenizer {
 
 /// An object of `pre_tokenizer` in tokenizer.json: BertPreTokenizer, ByteLevel, Digits, Metaspace, Punctuation, Split,
 /// Whitespace, WhitespaceSplit or a Sequence of them. Throws InvalidInput that names another.
-PreTokenizer read_pre_tokenizer(const Part& part);
+PreTokenizer read_pre_tokenizer(const PipelinePart& part);
 
 }  // namespace frostpipe

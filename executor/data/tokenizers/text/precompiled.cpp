@@ -149,7 +149,7 @@ void normalize(Text& text, const Replacements& replacements) {
 
 }  // namespace
 
-Normalizer read_precompiled(Part& part) {
+Normalizer read_precompiled(PipelinePart& part) {
   const std::string place = part.place_of("precompiled_charsmap");
   const std::optional<std::string> bytes = from_base64(part.text("precompiled_charsmap"));
   if (!bytes) throw InvalidInput(place, "must be base 64", "other characters");
