@@ -1,11 +1,11 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/cat.h>
-#include <ATen/ops/tanh.h>
 #include <ATen/ops/tensor.h>
 
 #include "executor/device/to_device.h"
 #include "executor/models/attention.h"
 #include "executor/models/collectives/collectives.h"
+#include "executor/models/logits.h"
 #include "executor/models/norms.h"
 #include "profiles/transformer/families.h"
 
@@ -148,14 +148,12 @@ at::Tensor classes_of_pictures(const LayerCall& call, const at::Tensor& x) {
                                  call.parameters[Role::classes_bias]));
 }
 
-at::Tensor head(const LayerCall& call, const at::Tensor& x) {
+Logits head(const LayerCall& call, const at::Tensor& x) {
   const TransformerConfig& c = call.config;
   const LayerParameters& p = call.parameters;
-  if (c.task == Task::causal_language_modeling) {
-    const at::Tensor logits =
-        project_columns(call.normed(x), p[Role::classes], p[Role::classes_bias], rows_of(call.batch, call.ranks));
-    return c.logits_soft_cap > 0 ? at::tanh(logits / c.logits_soft_cap) * c.logits_soft_cap : logits;
-  }
+  if (c.task == Task::causal_language_modeling)
+    return {call.normed(x), p[Role::classes], p[Role::classes_bias], c.logits_soft_cap,
+            rows_of(call.batch, call.ranks)};
   const HeadNames& names = head_of(c);
   /// Of tokens that the tensor ranks have as `rows` says.
   const auto said = [&](const at::Tensor& tokens, const RankRows& rows) {
@@ -175,6 +173,12 @@ at::Tensor head(const LayerCall& call, const at::Tensor& x) {
 
 }  // namespace
 
+Logits forward_head(const TransformerConfig& config, std::span<const Parameter> parameters, const at::Tensor& input,
+                    const MicroBatch& batch, const TensorRanks& tensor_ranks) {
+  const int layer = 2 * config.num_hidden_layers + 1;
+  return head({config, layer, LayerParameters(config, layer, parameters), batch, tensor_ranks}, input);
+}
+
 at::Tensor forward_layer(const TransformerConfig& config, int layer, std::span<const Parameter> parameters,
                          const at::Tensor& input, const MicroBatch& batch, const TensorRanks& tensor_ranks) {
   const LayerCall call{config, layer, LayerParameters(config, layer, parameters), batch, tensor_ranks};
@@ -186,7 +190,7 @@ at::Tensor forward_layer(const TransformerConfig& config, int layer, std::span<c
     case LayerKind::mlp:
       return mlp(call, input);
     default:
-      return head(call, input);
+      return head(call, input).all();
   }
 }
 

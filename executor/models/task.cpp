@@ -48,29 +48,23 @@ CausalTargets causal_targets(const TransformerConfig& config, const MicroBatch& 
 }
 
 /// Sum over the samples of the mean loss of their predicted tokens.
-at::Tensor causal_loss_sum(const TransformerConfig& config, const at::Tensor& logits, const MicroBatch& batch,
+at::Tensor causal_loss_sum(const TransformerConfig& config, const Logits& logits, const MicroBatch& batch,
                            double label_smoothing, const TensorRanks& ranks) {
   const CausalTargets targets = causal_targets(config, batch);
-  const at::Tensor losses = cross_entropies(logits, targets.next, label_smoothing, ranks);
   std::vector<std::int64_t> samples;  // of each token
   for (std::int64_t i = 0; i < batch.size(); ++i) samples.insert(samples.end(), batch.lengths[i], i);
-  const at::Tensor weights = targets.counts.clamp_min(1).to(at::kDouble).reciprocal().to(losses.scalar_type());
-  return (losses * weights.index_select(0, to_device(at::tensor(samples, at::kLong), losses.device()))).sum();
+  const at::Tensor weights = targets.counts.clamp_min(1).to(at::kDouble).reciprocal();
+  return cross_entropy_sum(logits, targets.next,
+                           weights.index_select(0, to_device(at::tensor(samples, at::kLong), weights.device())),
+                           label_smoothing, ranks);
 }
 
-/// Loss, tokens predicted, tokens predicted rightly. One sample after the other: beside all logits there is room for
-/// one's losses only.
-at::Tensor causal_answers(const TransformerConfig& config, const at::Tensor& logits, const MicroBatch& batch,
+/// Loss, tokens predicted, tokens predicted rightly.
+at::Tensor causal_answers(const TransformerConfig& config, const Logits& logits, const MicroBatch& batch,
                           const TensorRanks& ranks) {
   const auto [targets, counts] = causal_targets(config, batch);
   const std::vector<std::int64_t> offsets = batch.offsets();
-  std::vector<at::Tensor> own;
-  for (std::int64_t i = 0; i < batch.size(); ++i) {
-    const auto of_sample = [&](const at::Tensor& all) { return all.narrow(0, offsets[i], batch.lengths[i]); };
-    own.push_back(own_predictions(precise(of_sample(logits)),
-                                  {of_sample(targets.tokens), targets.vocab_size, targets.ignored}, ranks));
-  }
-  const Predictions predictions = all_predictions(at::cat(own, 1), targets, ranks);
+  const TokenPredictions predictions = predictions_of(logits, targets, ranks);
   const at::Tensor losses = predictions.losses.to(at::kCPU),
                    hits = (predictions.tokens == targets.tokens).to(at::kCPU, at::kDouble),
                    divisors = counts.clamp_min(1).to(at::kCPU, at::kDouble);
@@ -145,15 +139,16 @@ at::Tensor best_spans(const at::Tensor& logits, const MicroBatch& batch, bool is
 
 }  // namespace
 
-at::Tensor loss_sum(const TransformerConfig& config, const at::Tensor& logits, const MicroBatch& batch,
+at::Tensor loss_sum(const TransformerConfig& config, const Logits& logits, const MicroBatch& batch,
                     double label_smoothing, const TensorRanks& tensor_ranks) {
   switch (config.task) {
     case Task::question_answering:
-      return end_losses(logits, batch).sum();
+      return end_losses(logits.all(), batch).sum();
     case Task::causal_language_modeling:
       return causal_loss_sum(config, logits, batch, label_smoothing, tensor_ranks);
     default:
-      return at::cross_entropy_loss(precise(logits), batch.labels, {}, at::Reduction::Sum, kIgnored, label_smoothing);
+      return at::cross_entropy_loss(precise(logits.all()), batch.labels, {}, at::Reduction::Sum, kIgnored,
+                                    label_smoothing);
   }
 }
 
@@ -161,15 +156,15 @@ int answer_size(Task task) {
   return task == Task::question_answering || task == Task::causal_language_modeling ? 3 : 2;
 }
 
-at::Tensor answers_of(const TransformerConfig& config, const at::Tensor& logits, const MicroBatch& batch,
+at::Tensor answers_of(const TransformerConfig& config, const Logits& logits, const MicroBatch& batch,
                       const TensorRanks& tensor_ranks) {
   switch (config.task) {
     case Task::question_answering:
-      return best_spans(logits, batch, !config.is_causal);
+      return best_spans(logits.all(), batch, !config.is_causal);
     case Task::causal_language_modeling:
       return causal_answers(config, logits, batch, tensor_ranks);
     default:
-      return best_classes(logits);
+      return best_classes(logits.all());
   }
 }
 

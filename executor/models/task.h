@@ -1,6 +1,7 @@
 #pragma once
 #include <ATen/core/Tensor.h>
 
+#include "executor/models/logits.h"
 #include "executor/models/transformer.h"
 
 namespace frostpipe {
@@ -13,8 +14,8 @@ inline constexpr std::int64_t kIgnored = -100;
 /// part of the target that is spread over all classes or tokens (not over an answer's ends).
 ///
 /// Here and below `logits` are the head's, of a vocabulary that `tensor_ranks` share the own ones; all ranks get the
-/// same.
-at::Tensor loss_sum(const TransformerConfig& config, const at::Tensor& logits, const MicroBatch& batch,
+/// same. With a graph, a causal model's loss is computed in the backward (cross_entropy_sum).
+at::Tensor loss_sum(const TransformerConfig& config, const Logits& logits, const MicroBatch& batch,
                     double label_smoothing, const TensorRanks& tensor_ranks = {});
 
 /// Values that an answer consists of.
@@ -26,7 +27,7 @@ int answer_size(Task task);
 /// - Questions: first and last token of the best span of the second segment with at most 30 tokens, and its score (sum
 ///   of both logits); -1, -1, -inf without one.
 /// - Causal: the loss of the text, the number of predicted tokens, and how many of them are right.
-at::Tensor answers_of(const TransformerConfig& config, const at::Tensor& logits, const MicroBatch& batch,
+at::Tensor answers_of(const TransformerConfig& config, const Logits& logits, const MicroBatch& batch,
                       const TensorRanks& tensor_ranks = {});
 
 }  // namespace frostpipe

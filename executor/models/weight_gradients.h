@@ -9,7 +9,8 @@
 namespace frostpipe {
 
 /// Gradients of weight matrices and tables that are still to be computed: those of one micro-batch through one stage,
-/// between its I and its W. Whatever else has a gradient (biases, norms, single rows) has got it in I.
+/// between its I and its W. Whatever else has a gradient (biases, norms, single rows, the matrix of a causal model's
+/// head, whose logits are computed by parts) has got it in I.
 class WeightGradients {
  public:
   /// Adds gradient^T x into `sum`, which may be of a higher precision; x has the own rows, and all are gathered when

@@ -140,10 +140,10 @@ void LayerBench::finish_times() {
 
 at::Tensor LayerBench::run(int layer, std::span<const Parameter> parameters, const at::Tensor& input,
                            const MicroBatch& batch) {
-  at::Tensor output = forward_layer(config_, layer, parameters, input, batch, tensor_ranks_);
-  if (model_.layers[layer].kind == LayerKind::head)
-    output = loss_sum(config_, output, batch, /*label_smoothing=*/0, tensor_ranks_);
-  return output;
+  if (model_.layers[layer].kind != LayerKind::head)
+    return forward_layer(config_, layer, parameters, input, batch, tensor_ranks_);
+  return loss_sum(config_, forward_head(config_, parameters, input, batch, tensor_ranks_), batch, /*label_smoothing=*/0,
+                  tensor_ranks_);
 }
 
 void LayerBench::measure(int micro_batch_size, int tokens, SamplesByClass& samples) {

@@ -36,14 +36,14 @@ class StageCompute {
   /// Waits for what the cache has of the micro-batch; before each of its token slices, of which the first does it all.
   virtual void cache_read(int micro_batch, SampleRange range) = 0;
   /// F of one micro-batch, samples `range` of the mini-batch, or of one of its token slices. `input` is undefined on
-  /// the first stage. Returns the activation to send; undefined on the last stage, where the loss is added to loss().
+  /// the first stage. Returns the activation to send; undefined on the last stage.
   virtual at::Tensor forward(Part part, SampleRange range, at::Tensor input) = 0;
   /// Whether cache_write() has anything to store now, for which activations leave the device.
   virtual bool has_to_write(int /*micro_batch*/, SampleRange /*range*/) const { return true; }
   /// Stores the micro-batch's activations at the frozen boundary; after each of its token slices, when all have come.
   virtual void cache_write(int micro_batch, SampleRange range) = 0;
-  /// B. `gradient` of the output is undefined on the last stage. Returns the input's gradient; undefined unless the
-  /// stage before trains.
+  /// B. `gradient` of the output is undefined on the last stage, which adds the loss to loss(). Returns the input's
+  /// gradient; undefined unless the stage before trains.
   virtual at::Tensor backward(Part part, at::Tensor gradient) = 0;
   /// I, in place of B: the same, but for the gradients of weight matrices and tables.
   virtual at::Tensor input_gradient(Part part, at::Tensor gradient) = 0;
@@ -57,8 +57,8 @@ class StageCompute {
   /// One optimizer step of every layer of the stage that trains.
   virtual void update(const UpdateRule& rule) = 0;
 
-  /// Sum over this iteration's forwards of the samples' losses divided by the mini-batch's size: [] float64, on the
-  /// device. Undefined but on the last stage, and there where no forward has run.
+  /// Sum over this iteration's backwards of the samples' losses divided by the mini-batch's size: [] float64, on the
+  /// device. Undefined but on the last stage, and there where no backward has run.
   virtual at::Tensor loss() const = 0;
 
   /// Forward only, in evaluation mode, of a batch of samples, frozen layers as in forward(); `input` is undefined on

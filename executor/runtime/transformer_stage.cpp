@@ -3,6 +3,7 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/full.h>
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
 #include <torch/csrc/autograd/autograd.h>
@@ -48,18 +49,15 @@ class TransformerStage final : public StageCompute {
         captures_update_(uses_graphs &&
                          captures_update(phase, inputs.num_moments > 0 ? Optimizer::kAdamW : Optimizer::kSgd)),
         loader_(data_, types_.computed, device_, /*with_input=*/range_.begin == 0, /*in_place=*/uses_graphs) {
-    for (int layer = range_.begin; layer < range_.end; ++layer) {
-      if (layer < first_trainable_layer_) {
+    for (int layer = range_.begin; layer < range_.end; ++layer)
+      if (layer < first_trainable_layer_)
         compute_in(layers_.at(layer), types_.frozen);
-      } else {
+      else
         round_weights(layers_.at(layer));
-      }
-    }
     for (int slice = 0; slice < num_slices(phase); ++slice) slices_.push_back(tokens_of_slice(phase, slice));
     const int first_trainable_stage = frostpipe::first_trainable_stage(phase);
     segments_ = recompute_segments(phase.recompute, model_, range_, first_trainable_layer_);
-    recomputes_ =
-        std::any_of(segments_.begin(), segments_.end(), [](const RecomputeSegment& one) { return one.recomputed; });
+    recomputes_ = std::ranges::any_of(segments_, &RecomputeSegment::recomputed);
     trains_ = stage >= first_trainable_stage;
     if (uses_graphs_ && last_) captured_loss_ = at::zeros({}, at::TensorOptions().dtype(at::kDouble).device(device_));
     sends_backward_ = stage > first_trainable_stage;
@@ -67,13 +65,13 @@ class TransformerStage final : public StageCompute {
     FROSTPIPE_CHECK(inputs.cache, "a phase with a cache has one");
     if (stage == 0) cached_share_ = CachedShare(inputs.cache, std::min(first_trainable_layer_, range_.end), ranks);
     gathers_boundary_ = range_.begin < first_trainable_layer_ && first_trainable_layer_ <= range_.end;
-    const bool is_first = slice_of(ranks).begin == 0;  // tensor ranks have the same activations
-    if (is_first && gathers_boundary_) writes_ = inputs.cache;
+    if (slice_of(ranks).begin == 0 && gathers_boundary_) writes_ = inputs.cache;  // tensor ranks have the same
   }
 
   at::Tensor make_activation(std::int64_t tokens) const override {
     const RankRows rows = rows_of_tokens(tokens, tensor_ranks_);
-    return make_rows(rows.are_split() ? rows.count() : tokens);
+    return at::empty({rows.are_split() ? rows.count() : tokens, config_.hidden_size},
+                     at::TensorOptions().dtype(types_.computed).device(device_));
   }
 
   void begin_iteration(const MiniBatch& batch, SampleRange share, const MiniBatch* next,
@@ -106,14 +104,7 @@ class TransformerStage final : public StageCompute {
       if (!segment.recomputed) now.output = std::move(output);
       flight.segments.push_back(std::move(now));
     }
-    if (last_) {
-      at::Tensor& logits = flight.segments.back().output;  // the head trains and is kept
-      logits = loss_sum(config_, logits, batch, label_smoothing_, tensor_ranks_) /
-               static_cast<double>(batch_->samples.size());
-      const at::Tensor loss = logits.detach().to(at::kDouble);  // added on the device: nobody waits for it here
-      loss_ = uses_graphs_ ? loss_.add_(loss) : loss_.defined() ? loss_ + loss : loss;
-      activation = at::Tensor();
-    }
+    if (last_) activation = at::Tensor();
     if (batch.sliced && is_last(batch)) drop_key_values(part.micro_batch);
     if (recomputes_) flight.batch = batch;
     if (trains_) in_flight_[part] = std::move(flight);
@@ -134,12 +125,16 @@ class TransformerStage final : public StageCompute {
 
   at::Tensor backward(Part part, at::Tensor gradient) override {
     InFlight flight = std::move(in_flight_.extract(part).mapped());
+    const at::Tensor sum = last_ ? flight.segments.back().output.detach() : at::Tensor();  // of the samples' losses
+    const auto samples = static_cast<double>(batch_->samples.size());
+    if (last_) gradient = at::full({}, 1 / samples, sum.options());
     for (std::size_t i = segments_.size(); i-- > 0;) {
       InFlight::Segment now = std::move(flight.segments[i]);
       if (segments_[i].recomputed) now.output = run_trained(segments_[i].range, now.input, flight.batch);
       torch::autograd::backward({now.output}, {std::move(gradient)});
       gradient = now.input.defined() ? now.input.grad() : at::Tensor();
     }
+    if (last_) add_loss(sum.to(at::kDouble) / samples);
     if (part.slice == 0) key_values_.erase(part.micro_batch);
     return sends_backward_ ? gradient : at::Tensor();
   }
@@ -173,15 +168,22 @@ class TransformerStage final : public StageCompute {
   at::Tensor evaluate(const MiniBatch& batch, at::Tensor input) override {
     const at::NoGradGuard no_grad;
     const MicroBatch loaded = data_.load(batch, batch.samples, types_.computed, range_.begin == 0).to(device_);
-    const int frozen_end = this->frozen_end();
+    const int end = range_.end - (last_ ? 1 : 0), frozen_end = std::min(end, this->frozen_end());
     at::Tensor boundary = run_frozen_range(range_.begin, frozen_end, std::move(input), frozen(loaded));
-    const at::Tensor output = run_range(frozen_end, range_.end, std::move(boundary), loaded);
-    return last_ ? answers_of(config_, output, loaded, tensor_ranks_) : output;
+    const at::Tensor output = run_range(frozen_end, end, std::move(boundary), loaded);
+    if (!last_) return output;
+    const Logits logits = forward_head(config_, layers_.at(end).parameters, output, loaded, tensor_ranks_);
+    return answers_of(config_, logits, loaded, tensor_ranks_);
   }
 
   int answer_size() const override { return frostpipe::answer_size(config_.task); }
 
  private:
+  /// On the device: nobody waits for it here.
+  void add_loss(const at::Tensor& loss) {
+    loss_ = uses_graphs_ ? loss_.add_(loss) : loss_.defined() ? loss_ + loss : loss;
+  }
+
   /// What has been computed, from F to B or I.
   struct InFlight {
     struct Segment {
@@ -190,10 +192,6 @@ class TransformerStage final : public StageCompute {
     std::vector<Segment> segments{};
     MicroBatch batch{};  // where something is computed again
   };
-
-  at::Tensor make_rows(std::int64_t rows) const {
-    return at::empty({rows, config_.hidden_size}, at::TensorOptions().dtype(types_.computed).device(device_));
-  }
 
   MicroBatch load(Part part, SampleRange range) {
     const MicroBatch whole = loader_.take(range);
@@ -216,17 +214,19 @@ class TransformerStage final : public StageCompute {
   }
 
   at::Tensor run_range(int begin, int end, at::Tensor activation, const MicroBatch& batch) const {
-    for (int layer = begin; layer < end; ++layer) {
+    for (int layer = begin; layer < end; ++layer)
       activation = forward_layer(config_, layer, layers_.at(layer).parameters, activation, batch, tensor_ranks_);
-    }
     return activation;
   }
 
-  /// Layers that train, with the weights that the iteration uses.
+  /// Layers that train, with the weights that the iteration uses; of the head the loss.
   at::Tensor run_trained(LayerRange range, at::Tensor activation, const MicroBatch& batch) const {
-    for (int layer = range.begin; layer < range.end; ++layer)
+    const int num_layers = static_cast<int>(model_.layers.size());
+    for (int layer = range.begin; layer < std::min(range.end, num_layers - 1); ++layer)
       activation = forward_layer(config_, layer, used_.at(layer), activation, batch, tensor_ranks_);
-    return activation;
+    if (range.end < num_layers) return activation;
+    return loss_sum(config_, forward_head(config_, used_.at(range.end - 1), activation, batch, tensor_ranks_), batch,
+                    label_smoothing_, tensor_ranks_);
   }
 
   int frozen_end() const { return std::clamp(first_trainable_layer_, range_.begin, range_.end); }

@@ -26,22 +26,25 @@ struct Targets {
   std::int64_t ignored = 0;  // a target that is no token: it has no loss
 };
 
-/// The cross entropy of each token, on every rank, from its own logits, [tokens, own vocabulary], whose gradient needs
-/// no messages. `label_smoothing`: the part of the target that is spread over all the vocabulary. Beside the logits one
-/// matrix of their size is kept, which becomes the gradient: a graph runs backward once. -> [tokens] float32, or
-/// float64 where the logits are
-at::Tensor cross_entropies(const at::Tensor& logits, const Targets& targets, double label_smoothing,
-                           const TensorRanks& ranks);
+struct CrossEntropies {
+  at::Tensor losses;    // [tokens] float32, or float64 where the logits are
+  at::Tensor gradient;  // of the logits, in their type; [tokens, own vocabulary]
+};
+/// The cross entropy of each token, on every rank, from its own logits, [tokens, own vocabulary], in one exchange.
+/// `label_smoothing`: the part of the target that is spread over all the vocabulary. With `weights`, [tokens] of the
+/// losses' type, also the gradient of the sum of losses times weights, which needs no messages of its own.
+CrossEntropies cross_entropies(const at::Tensor& logits, const Targets& targets, double label_smoothing,
+                               const at::Tensor& weights, const TensorRanks& ranks);
 
 /// What this rank's logits alone say of each token, as all_predictions takes it. [tokens, own vocabulary] float32 or
 /// float64 -> [figures, tokens] float64
 at::Tensor own_predictions(const at::Tensor& logits, const Targets& targets, const TensorRanks& ranks);
 
-struct Predictions {
+struct TokenPredictions {
   at::Tensor losses;  // cross entropies. [tokens] float64
   at::Tensor tokens;  // the most likely ones; of equally likely ones the lowest. [tokens] int64
 };
 /// From the own predictions of all ranks, which call it together.
-Predictions all_predictions(const at::Tensor& own, const Targets& targets, const TensorRanks& ranks);
+TokenPredictions all_predictions(const at::Tensor& own, const Targets& targets, const TensorRanks& ranks);
 
 }  // namespace frostpipe

@@ -147,11 +147,14 @@ std::vector<LayerState> loaded_layers(const ModelFolder& folder, at::ScalarType 
   return layers;
 }
 
-at::Tensor logits_of(const TransformerConfig& config, const std::vector<LayerState>& layers, const MicroBatch& batch) {
+/// A vocabulary's by parts of three tokens.
+Logits logits_of(const TransformerConfig& config, const std::vector<LayerState>& layers, const MicroBatch& batch) {
   at::Tensor x;
-  for (std::size_t layer = 0; layer < layers.size(); ++layer)
+  for (std::size_t layer = 0; layer + 1 < layers.size(); ++layer)
     x = forward_layer(config, static_cast<int>(layer), layers[layer].parameters, x, batch);
-  return x;
+  Logits said = forward_head(config, layers.back().parameters, x, batch);
+  said.part_tokens = 3;
+  return said;
 }
 
 ModelFolder recorded_folder(const std::filesystem::path& path) {
@@ -168,7 +171,8 @@ void expect_recorded(const std::filesystem::path& path, const Json& reference, c
   const std::vector<LayerState> layers = loaded_layers(folder, type, /*num_moments=*/0);
   MicroBatch batch = batch_of(recorded, config, type);
   batch.type = type;
-  const at::Tensor x = logits_of(config, layers, batch);
+  const Logits said = logits_of(config, layers, batch);
+  const at::Tensor x = said.all();
   const Json& answers = is_double ? recorded["double"] : recorded;
   const bool is_by_token = x.size(0) == batch.num_tokens();
   const bool is_new = reference.contains("explanation");
@@ -177,9 +181,9 @@ void expect_recorded(const std::filesystem::path& path, const Json& reference, c
       .expect_close(is_by_token ? test::padded(x, batch.lengths) : x, answers["logits"],
                     is_double ? 28 : (is_new ? 76 : 24), "logits",
                     is_by_token ? test::padded(at::ones_like(x), batch.lengths) : at::Tensor());
-  const at::Tensor loss = loss_sum(config, x, batch, 0) / 3.0;
-  EXPECT_NEAR(loss.item<double>(), answers["loss"].get<double>(), is_double ? 1e-11 : 1e-5);
-  torch::autograd::backward({loss}, {});
+  const at::Tensor loss = loss_sum(config, said, batch, 0);
+  torch::autograd::backward({loss}, {at::full_like(loss, 1 / 3.0)});
+  EXPECT_NEAR(loss.item<double>() / 3, answers["loss"].get<double>(), is_double ? 1e-11 : 1e-5);
   const std::map<std::string, at::Tensor> gradients = gradients_of(config, layers);
   double scale = 0;  // of all gradients together
   for (const Json& expected : answers["gradients"]) scale = std::max(scale, largest_of(expected));
@@ -199,7 +203,8 @@ void expect_updated(const std::filesystem::path& path, const Json& reference, co
   const MicroBatch batch = batch_of(recorded, config, at::kFloat);
   const std::int64_t tied = tied_parameter_count(config);
   for (std::int64_t step = 1; step <= 3; ++step) {
-    torch::autograd::backward({loss_sum(config, logits_of(config, layers, batch), batch, 0) / 3.0}, {});
+    const at::Tensor loss = loss_sum(config, logits_of(config, layers, batch), batch, 0);
+    torch::autograd::backward({loss}, {at::full_like(loss, 1 / 3.0)});
     if (tied > 0) {
       const at::Tensor one = layers.front().gradients.narrow(0, 0, tied),
                        other = layers.back().gradients.narrow(0, 0, tied);

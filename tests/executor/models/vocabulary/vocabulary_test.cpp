@@ -9,15 +9,12 @@
 
 #include <vector>
 
-#include "executor/communication/communicator.h"
-#include "tests/executor/end_together.h"
+#include "tests/executor/models/vocabulary/sharing.h"
 #include "tests/executor/ranks.h"
 #include "tests/executor/test_device.h"
 
 namespace frostpipe::test {
 namespace {
-
-constexpr std::int64_t kIgnored = -100;
 
 /// By hand: rows 3 to 5 of the vocabulary.
 TEST(Vocabulary, TokensOfOtherRanksAreElsewhere) {
@@ -25,28 +22,6 @@ TEST(Vocabulary, TokensOfOtherRanksAreElsewhere) {
   EXPECT_TRUE(at::equal(own.rows, at::tensor({0, 2, 0, 0, 1, 0}, at::kLong)));
   EXPECT_TRUE(at::equal(own.elsewhere.to(at::kLong), at::tensor({0, 0, 1, 1, 0, 1}, at::kLong)));
 }
-
-/// All ranks of the job share a vocabulary.
-struct Sharing {
-  explicit Sharing(const RankEnvironment& self)
-      : device(test_device(self.local_rank)), communicator(Communicator::connect(self, *device)) {
-    Phase phase;
-    phase.layout.tensor_parallel_size = self.world_size;
-    phase.partition = {{0, 1}};
-    groups = communicator->form(phase);
-    ranks = c10::make_intrusive<TensorParallel>(groups.tensor, slice_of(self.rank, self.world_size),
-                                                device->torch_device());
-  }
-  ~Sharing() { end_together(*communicator); }
-  at::Tensor own(const at::Tensor& logits) const {
-    const std::int64_t begin = ranks->slice.begin_in(logits.size(1)), end = ranks->slice.end_in(logits.size(1));
-    return logits.narrow(1, begin, end - begin).contiguous();
-  }
-  std::unique_ptr<ComputeDevice> device;
-  std::unique_ptr<Communicator> communicator;
-  ActiveGroups groups;
-  TensorRanks ranks;
-};
 
 /// Nine tokens of a vocabulary of 11: each rank's first and last rows are targets, two are ignored. Logits of the
 /// second half of the vocabulary are `apart` higher in odd rows and lower in even ones.
@@ -89,12 +64,11 @@ RANK_TEST(Vocabulary, LossesAndTheirGradientsAreThoseOfTheWholeLogits, 2, 3) {
       for (const double smoothing : {0.0, 0.1}) {
         const Case whole(sharing.device->torch_device(), type, apart);
         const Expected expected(whole, smoothing);
-        const at::Tensor own = sharing.own(whole.logits).requires_grad_(true);
-        const at::Tensor losses = cross_entropies(own, whole.targets, smoothing, sharing.ranks);
-        torch::autograd::backward({(losses * whole.weights).sum()}, {});
+        const CrossEntropies found = cross_entropies(sharing.own(whole.logits), whole.targets, smoothing,
+                                                     whole.weights.to(expected.losses.scalar_type()), sharing.ranks);
         const std::string what = fmt::format("{}: apart {} smoothing {}", at::toString(type), apart, smoothing);
-        CHECK_RANK(largest_difference(losses, expected.losses) <= bound * (1 + apart / 10), what);
-        CHECK_RANK(largest_difference(own.grad(), sharing.own(expected.gradient)) <= bound, what + ": gradient");
+        CHECK_RANK(largest_difference(found.losses, expected.losses) <= bound * (1 + apart / 10), what);
+        CHECK_RANK(largest_difference(found.gradient, sharing.own(expected.gradient)) <= bound, what + ": gradient");
       }
 }
 
@@ -107,14 +81,14 @@ RANK_TEST(Vocabulary, AloneLossesAndGradientsAreLibTorchs, 1) {
       for (const double smoothing : {0.0, 0.1}) {
         const Case whole(device->torch_device(), type, apart);
         const Expected expected(whole, smoothing);
-        const at::Tensor logits = whole.logits.clone().requires_grad_(true);
-        const at::Tensor losses = cross_entropies(logits, whole.targets, smoothing, {});
-        torch::autograd::backward({(losses * whole.weights).sum()}, {});
+        const at::Tensor logits = whole.logits.clone();
+        const CrossEntropies found =
+            cross_entropies(logits, whole.targets, smoothing, whole.weights.to(expected.losses.scalar_type()), {});
         const std::string what = fmt::format("{}: apart {} smoothing {}", at::toString(type), apart, smoothing);
-        CHECK_RANK(losses.scalar_type() == expected.losses.scalar_type(), what);
-        CHECK_RANK(largest_difference(losses, expected.losses) <= bound * (1 + apart / 10), what);
-        CHECK_RANK(largest_difference(logits.grad(), expected.gradient) <= bound + rounding, what + ": gradient");
-        CHECK_RANK(at::equal(logits.detach(), whole.logits), what + ": the gradient is not made in the logits' place");
+        CHECK_RANK(found.losses.scalar_type() == expected.losses.scalar_type(), what);
+        CHECK_RANK(largest_difference(found.losses, expected.losses) <= bound * (1 + apart / 10), what);
+        CHECK_RANK(largest_difference(found.gradient, expected.gradient) <= bound + rounding, what + ": gradient");
+        CHECK_RANK(at::equal(logits, whole.logits), what + ": the gradient is not made in the logits' place");
       }
 }
 
@@ -130,7 +104,7 @@ RANK_TEST(Vocabulary, PredictionsAreThoseOfTheWholeLogits, 2, 3) {
   for (const TensorRanks& ranks : {sharing.ranks, TensorRanks()}) {
     const std::string what = ranks ? "shared" : "alone";
     const at::Tensor own = own_predictions(ranks ? sharing.own(whole.logits) : whole.logits, whole.targets, ranks);
-    const Predictions found = all_predictions(own, whole.targets, ranks);
+    const TokenPredictions found = all_predictions(own, whole.targets, ranks);
     CHECK_RANK(at::equal(found.tokens.slice(0, 0, 3).to(at::kCPU), at::tensor({1, 2, 0}, at::kLong)), what);
     CHECK_RANK(at::equal(found.tokens, whole.logits.argmax(1)), what);
     CHECK_RANK(largest_difference(found.losses, losses) <= 1e-4, what);
