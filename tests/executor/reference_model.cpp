@@ -3,10 +3,12 @@
 #include <ATen/core/grad_mode.h>
 #include <torch/csrc/autograd/autograd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
 #include "executor/models/layer_state.h"
+#include "executor/models/task.h"
 #include "profiles/transformer/families.h"
 #include "tests/executor/random_weights.h"
 
@@ -241,8 +243,10 @@ double ReferenceModel::loss_and_gradients(const MicroBatch& packed, int first_tr
     std::vector<at::Tensor> losses;
     for (std::int64_t i = 0; i < said.size(0); ++i) {
       const std::int64_t length = batch.mask[i].sum().item<std::int64_t>();
-      losses.push_back(
-          cross_entropy(said[i].narrow(0, 0, length - 1), batch.labels[i].narrow(0, 1, length - 1)).mean());
+      const at::Tensor next = batch.labels[i].narrow(0, 1, length - 1),
+                       with_loss = next.ne(kIgnored).nonzero().squeeze(1);
+      losses.push_back(cross_entropy(said[i].index_select(0, with_loss), next.index_select(0, with_loss)).sum() /
+                       static_cast<double>(std::max<std::int64_t>(1, with_loss.size(0))));
     }
     loss = at::stack(losses).mean();
   } else {

@@ -99,6 +99,9 @@ TEST_F(RunInputsTest, OptionsCount) {
   EXPECT_THAT(said_with([](TrainOptions& other) { other.held_out = 0.1; }), names("--held-out"));
   EXPECT_THAT(said_with([](TrainOptions& other) { other.samples.max_tokens = 64; }), names("--max-tokens"));
   EXPECT_THAT(said_with([](TrainOptions& other) { other.samples.window_overlap = 8; }), names("--window-overlap"));
+  EXPECT_THAT(said_with([](TrainOptions& other) { other.samples.text_column = "body"; }), names("--text-column"));
+  EXPECT_THAT(said_with([](TrainOptions& other) { other.samples.label_column = "kind"; }), names("--label-column"));
+  EXPECT_THAT(said_with([](TrainOptions& other) { other.samples.loss_on_all = true; }), names("--loss-on"));
   EXPECT_THAT(said_with([](TrainOptions& other) { other.samples.crop_padding = 4; }), names("--crop-padding"));
   EXPECT_THAT(said_with([](TrainOptions& other) { other.samples.flip = true; }), names("--flip"));
   EXPECT_THAT(said_with([](TrainOptions& other) { other.accuracy_tolerance = 0.5; }), names("--accuracy-guard"));
