@@ -75,9 +75,8 @@ Dataset encoded(TextData text, const SampleOptions& options, ModelFolder& folder
   encoded.labels.resize(text.texts.size());  // where there are none, what is computed does not depend on them
   const auto tokens_of = text_encoder(folder, longest(options, folder));
   for (const std::string& one : text.texts) encoded.token_ids.push_back(tokens_of(one));
-  if (const auto end_of_text = tokenizer_of(folder).special_ids().end_of_text;
-      folder.config.family == Family::gpt2 && end_of_text)
-    folder.config.padding_id = *end_of_text;
+  if (folder.config.family == Family::gpt2)
+    folder.config.padding_id = tokenizer_of(folder).special_ids().end_of_text.value_or(folder.config.padding_id);
   dataset.samples = std::make_unique<TokenSamples>(std::move(encoded));
   return dataset;
 }
