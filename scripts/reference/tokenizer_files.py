@@ -142,7 +142,8 @@ def unigrams(made, train):
 
     table = small_table()
     for name, normalizer, pre_tokenizer, scheme in [
-        ("xlm-roberta", normalizers.Sequence([normalizers.Precompiled(table), normalizers.Replace(Regex(" {2,}"), " ")]),
+        ("xlm-roberta",
+         normalizers.Sequence([normalizers.Precompiled(table), normalizers.Replace(Regex(" {2,}"), " ")]),
          pre_tokenizers.Metaspace(prepend_scheme="always"), "always"),
         ("camembert", normalizers.Sequence([normalizers.Nmt(), normalizers.NFKC(), normalizers.Strip()]),
          pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace(prepend_scheme="first")]),

@@ -84,7 +84,7 @@ class Bpe::Encoder {
   /// A token of the word that is being merged, in a doubly linked list by index.
   struct Symbol {
     std::int32_t id;
-    std::uint32_t size;  // bytes
+    Range range;  // bytes of the word
     std::uint32_t previous;
     std::uint32_t next;
   };
@@ -107,34 +107,31 @@ class Bpe::Encoder {
     const std::size_t first_token = tokens_.size();
     if (const auto whole = model_.whole_.empty() ? model_.whole_.end() : model_.whole_.find(std::string(word));
         whole != model_.whole_.end()) {
-      append(whole->second, range.begin, word.size());
+      append(whole->second, range);
     } else {
       begin_with_units(word);
       merge_by_rank();
-      std::size_t begin = range.begin;
-      for (std::uint32_t i = symbols_.empty() ? kNone : 0; i != kNone; i = symbols_[i].next) {
-        append(symbols_[i].id, begin, symbols_[i].size);
-        begin += symbols_[i].size;
-      }
+      for (std::uint32_t i = symbols_.empty() ? kNone : 0; i != kNone; i = symbols_[i].next)
+        append(symbols_[i].id, {range.begin + symbols_[i].range.begin, range.begin + symbols_[i].range.end});
     }
     known_.remember(word, range.begin, first_token, tokens_);
   }
 
-  void append(std::int32_t id, std::size_t begin, std::size_t size) {
-    tokens_.push_back({id, static_cast<std::uint32_t>(begin), static_cast<std::uint32_t>(begin + size)});
+  void append(std::int32_t id, Range range) {
+    tokens_.push_back({id, static_cast<std::uint32_t>(range.begin), static_cast<std::uint32_t>(range.end)});
   }
 
-  void push(std::int32_t id, std::size_t size) {
+  void push(std::int32_t id, Range range) {
     const auto i = static_cast<std::uint32_t>(symbols_.size());
-    symbols_.push_back({id, static_cast<std::uint32_t>(size), i == 0 ? kNone : i - 1, i + 1});
+    symbols_.push_back({id, range, i == 0 ? kNone : i - 1, i + 1});
   }
 
   void begin_with_units(std::string_view word) {
     symbols_.clear();
-    std::size_t unknown_bytes = 0;  // that are not pushed yet
+    Range unknown;  // that is not pushed yet
     const auto push_unknown = [&] {
-      if (unknown_bytes > 0) push(*model_.unknown_, unknown_bytes);
-      unknown_bytes = 0;
+      if (unknown.begin < unknown.end) push(*model_.unknown_, unknown);
+      unknown = {};
     };
     for (std::size_t position = 0; position < word.size();) {
       const std::size_t begin = position;
@@ -145,20 +142,21 @@ class Bpe::Encoder {
       const std::string_view unit = word.substr(begin, position - begin);
       if (const std::int32_t id = model_.id_of_unit(unit); id != kNoToken) {
         push_unknown();
-        push(id, unit.size());
-      } else if (!push_fallback(unit) && model_.unknown_) {
+        push(id, {begin, position});
+      } else if (!push_fallback(unit, begin) && model_.unknown_) {
         if (!model_.fuses_unknown_) push_unknown();
-        unknown_bytes += unit.size();
+        if (unknown.begin == unknown.end) unknown.begin = begin;
+        unknown.end = position;
       }
     }
     push_unknown();
     if (!symbols_.empty()) symbols_.back().next = kNone;
   }
 
-  bool push_fallback(std::string_view unit) {
+  bool push_fallback(std::string_view unit, std::size_t begin) {
     const auto fallback = [&](char byte) { return model_.id_of_fallback_[static_cast<std::uint8_t>(byte)]; };
     if (std::any_of(unit.begin(), unit.end(), [&](char byte) { return fallback(byte) == kNoToken; })) return false;
-    for (const char byte : unit) push(fallback(byte), 1);
+    for (std::size_t i = 0; i < unit.size(); ++i) push(fallback(unit[i]), {begin + i, begin + i + 1});
     return true;
   }
 
@@ -174,7 +172,7 @@ class Bpe::Encoder {
         continue;  // out of date
       Symbol& absorbed = symbols_[symbol.next];
       symbol.id = best.merge.second;
-      symbol.size += absorbed.size;
+      symbol.range.end = absorbed.range.end;
       symbol.next = absorbed.next;
       absorbed.id = kMergedAway;
       if (symbol.next != kNone) symbols_[symbol.next].previous = best.position;

@@ -144,6 +144,19 @@ TEST_F(ByteLevelBpeTest, AWordOfAMegabyteIsNoTrouble) {
   EXPECT_EQ(b.encode(std::string(1 << 20, ' ') + "b").size(), (1u << 20) + 1);
 }
 
+/// As in SmolLM2's vocabulary, which has not all of the 256.
+TEST_F(ByteLevelBpeTest, BytesThatAreNoTokensVanishAndSpansDoNotShift) {
+  Json json = tokenizer_json({{"a", "b"}});
+  Json& ids = json["model"]["vocab"];
+  ids[letters_of("ab")] = ids.at(letters_of("\x01"));
+  ids.erase(letters_of("\x01"));
+  file("tokenizer.json", json.dump());
+  EXPECT_EQ(Tokenizer(folder_).encode_with_spans("\x01\x01"
+                                                 "ab\x01"
+                                                 "c"),
+            (SpannedTokens{{1, 'c'}, {{2, 4}, {5, 6}}}));
+}
+
 TEST_F(ByteLevelBpeTest, OneObjectServesManyThreads) {
   const Tokenizer b = tokenizer({{"a", "b"}, {" ", "ab"}});
   std::vector<Ids> results(4);
