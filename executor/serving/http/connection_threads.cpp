@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <filesystem>
@@ -59,7 +60,9 @@ void ConnectionThreads::add(Descriptor connection) {
     }
   }
   if (waiting_.size() >= num_idle_ + most_waiting_) {
-    auto least = std::ranges::min_element(waiting_, {}, bytes_received);
+    // The bytes of those that have come last may be on their way.
+    const auto newest = waiting_.end() - static_cast<std::ptrdiff_t>(waiting_.size() / 4);
+    auto least = std::ranges::min_element(waiting_.begin(), newest, {}, bytes_received);
     if (least != waiting_.end() && bytes_received(*least) == kEnough) least = std::ranges::find_if(waiting_, has_left);
     if (least == waiting_.end()) return;
     waiting_.erase(least);
