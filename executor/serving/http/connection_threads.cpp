@@ -27,6 +27,19 @@ int bytes_received(const Descriptor& connection) {
   return std::min(bytes, kEnough);
 }
 
+/// Who is closed for a new one; the end: nobody.
+std::deque<Descriptor>::iterator dispensable(std::deque<Descriptor>& waiting) {
+  const auto fewest = [&](auto end) { return std::ranges::min_element(waiting.begin(), end, {}, bytes_received); };
+  const auto is_kept_back = [&](auto one) { return one != waiting.end() && bytes_received(*one) < kEnough; };
+  // The bytes of those that have come last may be on their way.
+  const auto older = fewest(waiting.end() - static_cast<std::ptrdiff_t>(waiting.size() / 4));
+  if (is_kept_back(older)) return older;
+  const auto left = std::ranges::find_if(waiting, has_left);
+  if (left != waiting.end()) return left;
+  const auto newer = fewest(waiting.end());
+  return is_kept_back(newer) ? newer : waiting.end();
+}
+
 }  // namespace
 
 std::size_t most_connections(std::size_t wished) {
@@ -60,10 +73,7 @@ void ConnectionThreads::add(Descriptor connection) {
     }
   }
   if (waiting_.size() >= num_idle_ + most_waiting_) {
-    // The bytes of those that have come last may be on their way.
-    const auto newest = waiting_.end() - static_cast<std::ptrdiff_t>(waiting_.size() / 4);
-    auto least = std::ranges::min_element(waiting_.begin(), newest, {}, bytes_received);
-    if (least != waiting_.end() && bytes_received(*least) == kEnough) least = std::ranges::find_if(waiting_, has_left);
+    const auto least = dispensable(waiting_);
     if (least == waiting_.end()) return;
     waiting_.erase(least);
   }
