@@ -66,10 +66,11 @@ bool ClientSocket::wait_for(short events, Clock::time_point deadline, bool may_e
     if (may_end && must_end_(has_begun_, std::chrono::floor<std::chrono::milliseconds>(waited_))) return false;
     if (events == POLLIN && tls_ && tls_->has_pending()) return true;
     pollfd asked{.fd = socket_.number(), .events = events, .revents = 0};
+    const auto most = std::min<std::chrono::milliseconds>(left, kSlice);
     const auto begin = Clock::now();
-    const int found = poll(&asked, 1, static_cast<int>(std::min<std::chrono::milliseconds>(left, kSlice).count()));
-    waited_ += Clock::now() - begin;
-    if (found > 0) return true;  // or it is broken, which the next call says
+    const int found = poll(&asked, 1, static_cast<int>(most.count()));
+    waited_ += std::min<Clock::duration>(Clock::now() - begin, most);  // beyond that this thread has waited for a core
+    if (found > 0) return true;                                        // or it is broken, which the next call says
     if (found < 0 && errno != EINTR) return false;
   }
 }
@@ -126,10 +127,11 @@ void ClientSocket::renew() {
 }
 
 ClientSocket::Head ClientSocket::receive_head() {
-  if (tls_ && !has_shaken_hands_ && !shake_hands()) return Head::none;
+  const bool is_new = tls_ && !has_shaken_hands_;
+  if (is_new && !shake_hands()) return Head::none;
   buffer_.erase(0, std::exchange(begin_, 0));
   head_bytes_ = body_bytes_ = allowed_ = 0;
-  has_begun_ = !buffer_.empty();
+  has_begun_ = is_new || !buffer_.empty();  // who has just shaken hands is about to ask
   renew();
   if (!has_begun_ && !receive_more()) return Head::none;
   has_begun_ = true;

@@ -35,8 +35,8 @@ class ClientSocket {
   static constexpr std::size_t kMostHeadBytes = 16 << 10;
 
   /// Waits for a request and reads its head, to be read again by read(). Its first byte is waited for as long as the
-  /// patience, and the rest as long again. A TLS handshake that comes before has as long, too, with its first byte.
-  /// Takes out the fields named Range: answers are always sent whole.
+  /// patience, and the rest as long again. A TLS handshake that comes before has as long, with its first byte; then the
+  /// request has begun. Takes out the fields named Range: answers are always sent whole.
   Head receive_head();
   /// At most so many bytes follow the head.
   void allow(std::size_t bytes) { allowed_ = bytes; }

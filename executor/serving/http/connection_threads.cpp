@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <filesystem>
@@ -24,6 +25,19 @@ int bytes_received(const Descriptor& connection) {
   int bytes = 0;
   if (ioctl(connection.number(), FIONREAD, &bytes) != 0) return 0;
   return std::min(bytes, kEnough);
+}
+
+/// Who is closed for a new one; the end: nobody.
+std::deque<Descriptor>::iterator dispensable(std::deque<Descriptor>& waiting) {
+  const auto fewest = [&](auto end) { return std::ranges::min_element(waiting.begin(), end, {}, bytes_received); };
+  const auto is_kept_back = [&](auto one) { return one != waiting.end() && bytes_received(*one) < kEnough; };
+  // The bytes of those that have come last may be on their way.
+  const auto older = fewest(waiting.end() - static_cast<std::ptrdiff_t>(waiting.size() / 4));
+  if (is_kept_back(older)) return older;
+  const auto left = std::ranges::find_if(waiting, has_left);
+  if (left != waiting.end()) return left;
+  const auto newer = fewest(waiting.end());
+  return is_kept_back(newer) ? newer : waiting.end();
 }
 
 }  // namespace
@@ -59,8 +73,7 @@ void ConnectionThreads::add(Descriptor connection) {
     }
   }
   if (waiting_.size() >= num_idle_ + most_waiting_) {
-    auto least = std::ranges::min_element(waiting_, {}, bytes_received);
-    if (least != waiting_.end() && bytes_received(*least) == kEnough) least = std::ranges::find_if(waiting_, has_left);
+    const auto least = dispensable(waiting_);
     if (least == waiting_.end()) return;
     waiting_.erase(least);
   }

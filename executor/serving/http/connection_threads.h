@@ -14,7 +14,8 @@ namespace frostpipe {
 /// Threads that serve connections, one at a time each. A thread is started when a connection comes and none is idle, as
 /// long as there are fewer than `most`; connections beyond that wait. Those are served first of which more bytes have
 /// come, up to those of a request's head; of equal ones the oldest. Where no more may wait, the one is closed of which
-/// the fewest have come; where of all a head may be there, one whose client has left, or else the new one.
+/// the fewest have come, but for the newest quarter; where of all others a head may be there, one whose client has
+/// left, then one of the newest quarter, or else the new one.
 class ConnectionThreads {
  public:
   /// Half of `most_connections` may wait where that leaves fewer than `most` threads. `serve` throws nothing.

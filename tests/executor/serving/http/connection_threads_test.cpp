@@ -70,6 +70,25 @@ TEST(ConnectionThreads, TheSilentOneIsClosedFirstAndThoseWithARequestAreServedFi
   EXPECT_EQ(order, (std::vector<int>{0, 2, 4, 6}));
 }
 
+TEST(ConnectionThreads, WhoHasJustComeIsNotTheSilentOne) {
+  std::promise<void> go_on;
+  const std::shared_future<void> may_go_on = go_on.get_future().share();
+  std::vector<Descriptor> clients;
+  {
+    ConnectionThreads threads(9, 1, [&](const Descriptor&) { may_go_on.wait(); });  // eight wait
+    for (int number = 0; number < 11; ++number) {
+      auto [server, client] = connection();
+      if (number < 8) {
+        EXPECT_EQ(write(client.number(), "G", 1), 1);
+      }
+      clients.push_back(std::move(client));
+      threads.add(std::move(server));
+    }
+    for (int number = 8; number < 11; ++number) EXPECT_FALSE(is_closed(clients[number])) << number;
+    go_on.set_value();
+  }
+}
+
 TEST(ConnectionThreads, AQuarterOfTheDescriptorsThatAreLeftIsKept) {
   rlimit before{};
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
