@@ -291,6 +291,13 @@ const FamilyRow kFamilies[] = {
     {Family::gemma2, "gemma2", "Gemma2", "model.", kGemma2Names, std::span(kDecoderHeads, 2), gemma2, read_decoder},
     {Family::gemma3_text, "gemma3_text", "Gemma3", "model.", kGemma2Names, kGemma3Heads, gemma3, read_decoder},
     {Family::olmo2, "olmo2", "Olmo2", "model.", kLlamaNames, std::span(kDecoderHeads, 2), olmo2, read_decoder},
+    {Family::mixtral, "mixtral", "Mixtral", "model.", kLlamaNames, std::span(kDecoderHeads, 1), llama, read_mixtral,
+     true},
+    {Family::qwen3_moe, "qwen3_moe", "Qwen3Moe", "model.", kLlamaNames, std::span(kDecoderHeads, 1), qwen3,
+     read_qwen3_moe, true},
+    {Family::olmoe, "olmoe", "Olmoe", "model.", kLlamaNames, std::span(kDecoderHeads, 1), llama, read_olmoe, true},
+    {Family::deepseek_v3, "deepseek_v3", "DeepseekV3", "model.", kLlamaNames, std::span(kDecoderHeads, 1), llama,
+     read_deepseek, true},
 };
 
 }  // namespace
