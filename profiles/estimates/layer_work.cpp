@@ -76,14 +76,15 @@ LayerWork mlp_work(const TransformerConfig& config, int layer, const Span& span)
       has_experts ? experts.per_token * experts.intermediate_size + experts.shared_size : config.intermediate_size);
   const double t = span.tokens, values = t * static_cast<double>(config.hidden_size),
                inner = t * width * (config.has_gate ? 3 : 2),
-               routed = has_experts ? 2 * static_cast<double>(experts.per_token) * values : 0;
+               routed = has_experts ? static_cast<double>(experts.per_token) * values : 0;
   return {.flops = 2 * t * product_parameters(config, layer),
           .output_values = values,
-          .kept_values = (config.norm_place == NormPlace::before_and_after ? 4 : 3) * values + routed,
+          .kept_values = (config.norm_place == NormPlace::before_and_after ? 4 : 3) * values + 2 * routed,
           .shared_kept_values = inner,
-          .split_values = 2 * values + routed,
+          .split_values = 2 * values + 2 * routed,
           .shared_split_values = inner,
           .read_split_values = values,
+          .routed_values = routed,
           .output_sums = 1,
           .input_gradient_sums = 1};
 }

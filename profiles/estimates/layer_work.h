@@ -17,6 +17,7 @@ struct LayerWork {
   double kept_values = 0, shared_kept_values = 0;
   double split_values = 0, shared_split_values = 0;  // kept from I to W
   double read_split_values = 0;                      // of split_values: what matrices have read
+  double routed_values = 0;                          // sent to the experts of a token, and as many back
   /// All-reduces of tensor ranks: of an activation in forward and in input gradient, of a number per token in forward.
   int output_sums = 0, input_gradient_sums = 0, token_sums = 0;
 };

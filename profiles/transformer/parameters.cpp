@@ -308,6 +308,8 @@ Model model_of(const TransformerConfig& config, std::string name) {
     }
     for (const ParameterSpec& parameter : parameters_of(config, i)) {
       layer.parameter_count += parameter.count();
+      if (parameter.role == Role::experts_up || parameter.role == Role::experts_output)
+        layer.expert_parameter_count += parameter.count();
       if (parameter.share == Share::whole) layer.whole_parameter_count += parameter.count();
     }
     model.layers.push_back(std::move(layer));
