@@ -79,7 +79,8 @@ RankMemory StageMemory::of(LayerRange stage, std::span<const LayerCost> layers, 
   for (int layer = stage.begin; layer < stage.end; ++layer) {
     const Layer& described = model_.layers.at(layer);
     const auto held = [&](Bytes per_parameter) {
-      return of_tensor_rank(described.parameter_count * per_parameter, described.whole_parameter_count * per_parameter,
+      return of_tensor_rank(held_parameter_count(model_, layer) * per_parameter,
+                            described.whole_parameter_count * per_parameter,
                             unpartitioned_.layout.tensor_parallel_size);
     };
     const LayerCost& cost = layers[layer];

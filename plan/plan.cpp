@@ -270,6 +270,11 @@ void validate_executed(const TrainingPlan& plan, const Model& model, std::string
     throw InvalidInput(at("phases[0].from_step"), "must be 0", std::to_string(plan.phases[0].from_step));
   for (std::size_t i = 0; i < plan.phases.size(); ++i) {
     const auto place = fmt::format("{}: phases[{}]", source, i);
+    if (plan.phases[i].layout.data_parallel_size % model.expert_parallel_size != 0)
+      throw InvalidInput(
+          place + ".layout.data_parallel_size",
+          fmt::format("must be a multiple of {}, the profile's expert_parallel_size", model.expert_parallel_size),
+          std::to_string(plan.phases[i].layout.data_parallel_size));
     if (i > 0 && plan.phases[i].from_step >= plan.num_steps)
       throw InvalidInput(place + ".from_step", fmt::format("must be < {}, the number of steps", plan.num_steps),
                          std::to_string(plan.phases[i].from_step));

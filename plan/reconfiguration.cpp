@@ -46,7 +46,7 @@ class LayerMoves {
 
   void add(int layer, std::vector<TensorMove>& moves) {
     const Layer& described = model_.layers[layer];
-    const std::int64_t shared_count = described.parameter_count - described.whole_parameter_count;
+    const std::int64_t shared_count = held_parameter_count(model_, layer) - described.whole_parameter_count;
     const bool with_moments = layer >= after_.first_trainable_layer && num_moments_ > 0;
     const Bytes bytes_per_parameter = value_bytes_ * (1 + (with_moments ? num_moments_ : 0));
     const std::vector<Holder> givers = holders_of(before_, layer);

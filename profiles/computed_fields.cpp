@@ -32,7 +32,8 @@ const ModelTypes kGemmas{"gemma", "gemma2", "gemma3_text"},
     kDecoders = ModelTypes{"gpt2", "llama", "mistral", "qwen2", "qwen3", "olmo2", "phi3"} + kGemmas,
     kBerts{"bert", "roberta", "xlm-roberta", "camembert", "electra"},
     kEncoders = kBerts + ModelTypes{"distilbert", "modernbert"}, kPictures{"vit", "deit", "dinov2"},
-    kNets{"resnet", "mobilenet_v1", "mobilenet_v2"}, kAll = kEncoders + kDecoders + kPictures + kNets;
+    kNets{"resnet", "mobilenet_v1", "mobilenet_v2"}, kExperts{"mixtral", "qwen3_moe", "olmoe", "deepseek_v3"},
+    kAll = kExperts + kEncoders + kDecoders + kPictures + kNets;
 
 const ComputedField kComputedFields[] = {
     {{"resnet"}, "hidden_act", "\"relu\"", false},
@@ -41,6 +42,9 @@ const ComputedField kComputedFields[] = {
     {kBerts + ModelTypes{"gpt2"}, "add_cross_attention", "false", true},
     {{"gpt2"}, "scale_attn_weights", "true", false},
     {{"gpt2"}, "scale_attn_by_inverse_layer_idx", "false", false},
+    {{"qwen3_moe"}, "decoder_sparse_step", "1", true},
+    {{"qwen3_moe"}, "mlp_only_layers", "[]", true},
+    {{"deepseek_v3"}, "moe_layer_freq", "1", true},
     {{"modernbert"}, "classifier_pooling", "\"cls\"", false},
     {kGemmas, "use_bidirectional_attention", "false", false},
     {kPictures + kNets, "num_channels", "3", false},

@@ -79,8 +79,15 @@ int frozen_blocks(const Model& model, int first_trainable_layer) {
 }
 
 std::int64_t touched_parameter_count(const Model& model, int layer, std::int64_t tokens) {
-  const std::int64_t count = model.layers.at(layer).parameter_count;
+  const std::int64_t count = model.layers.at(layer).parameter_count -
+                             (model.expert_parallel_size > 1 ? model.layers.at(layer).expert_parameter_count : 0);
   return layer > 0 ? count : count - std::max<std::int64_t>(0, model.vocab_size - tokens) * model.hidden_size;
+}
+
+std::int64_t held_parameter_count(const Model& model, int layer) {
+  const Layer& described = model.layers.at(layer);
+  return of_tensor_rank(described.parameter_count, described.parameter_count - described.expert_parameter_count,
+                        model.expert_parallel_size);
 }
 
 Nanoseconds update_of_tensor_rank(const Layer& layer, Nanoseconds update_ns, int tensor_parallel_size) {
@@ -90,6 +97,24 @@ Nanoseconds update_of_tensor_rank(const Layer& layer, Nanoseconds update_ns, int
   return of_tensor_rank(update_ns, static_cast<Nanoseconds>(whole * static_cast<double>(update_ns)),
                         tensor_parallel_size);
 }
+
+namespace {
+
+void require_experts(const Model& model, std::string_view source) {
+  for (std::size_t i = 0; i < model.layers.size(); ++i) {
+    const Layer& layer = model.layers[i];
+    const std::int64_t most = layer.parameter_count - layer.whole_parameter_count;
+    if (layer.expert_parameter_count < 0 || layer.expert_parameter_count > most)
+      throw InvalidInput(fmt::format("{}: layers[{}].expert_parameter_count", source, i),
+                         fmt::format("must be from 0 to {}, what tensor ranks share out", most),
+                         std::to_string(layer.expert_parameter_count));
+  }
+  if (model.expert_parallel_size < 1)
+    throw InvalidInput(fmt::format("{}: expert_parallel_size", source), "must be >= 1",
+                       std::to_string(model.expert_parallel_size));
+}
+
+}  // namespace
 
 void validate(const Model& model, std::string_view source) {
   const std::size_t n = model.layers.size();
@@ -118,6 +143,7 @@ void validate(const Model& model, std::string_view source) {
                          fmt::format("must be from 0 to {}, the layer's parameter_count", layer.parameter_count),
                          std::to_string(layer.whole_parameter_count));
   }
+  require_experts(model, source);
   const std::int64_t most_tied = std::min(model.layers.front().parameter_count, model.layers.back().parameter_count);
   if (model.tied_parameter_count < 0 || model.tied_parameter_count > most_tied)
     throw InvalidInput(fmt::format("{}: tied_parameter_count", source),

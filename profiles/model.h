@@ -22,6 +22,8 @@ struct Layer {
   std::int64_t parameter_count = 0;
   /// Of these, what all tensor ranks hold alike (norms, positions, small heads); they share out the others.
   std::int64_t whole_parameter_count = 0;
+  /// Of these, what experts have (mixtures of experts), which replicas share out by Model::expert_parallel_size.
+  std::int64_t expert_parameter_count = 0;
   bool operator==(const Layer&) const = default;
 };
 
@@ -47,6 +49,8 @@ struct Model {
   /// What a token's loss is depends on it and the tokens before it alone (GPT-2 as a language model): samples may be
   /// cut into token slices.
   bool is_causal = false;
+  /// Neighbouring replicas that each hold a part of every layer's experts, and send tokens to each other.
+  int expert_parallel_size = 1;
   bool operator==(const Model&) const = default;
 };
 
@@ -62,8 +66,11 @@ int first_trainable_layer(const Model& model, int frozen_blocks);
 /// Whole blocks before `first_trainable_layer`: what is shown as "frozen blocks". The embedding alone counts 0.
 int frozen_blocks(const Model& model, int first_trainable_layer);
 
-/// Parameters of a layer that may have a gradient in a step of `tokens` tokens.
+/// Parameters of a layer that may have a gradient in a step of `tokens` tokens, and that every replica holds.
 std::int64_t touched_parameter_count(const Model& model, int layer, std::int64_t tokens);
+
+/// Parameters of a layer that a replica holds: of experts its part.
+std::int64_t held_parameter_count(const Model& model, int layer);
 
 /// Of `amount` bytes or nanoseconds of a layer, `whole` of which every tensor rank has: what each of them has.
 constexpr std::int64_t of_tensor_rank(std::int64_t amount, std::int64_t whole, int tensor_parallel_size) {

@@ -14,6 +14,7 @@ void fields(Archive& archive, json::Value<Archive, Layer>& layer) {
   archive("block", layer.block, json::at_least(0));
   archive("parameter_count", layer.parameter_count, json::between(0, json::kMostParameters));
   archive("whole_parameter_count", layer.whole_parameter_count, json::MayBeMissing{});
+  archive("expert_parameter_count", layer.expert_parameter_count, json::MayBeMissing{});
 }
 
 template <class Archive>
@@ -31,6 +32,7 @@ void fields(Archive& archive, json::Value<Archive, Model>& model) {
   archive("tied_parameter_count", model.tied_parameter_count, json::MayBeMissing{});
   archive("vocab_size", model.vocab_size, json::MayBeMissing{});
   archive("is_causal", model.is_causal, json::MayBeMissing{});
+  archive("expert_parallel_size", model.expert_parallel_size, json::Otherwise{1});
 }
 
 }  // namespace frostpipe

@@ -36,6 +36,10 @@ int reductions_side_by_side(const Cluster& cluster, const ParallelLayout& layout
 /// An all-reduce of these ranks.
 Segment all_reduce_segment(const Cluster& cluster, std::vector<int> ranks, Bytes bytes, int side_by_side);
 
+/// All-reduce of the gradients of a stage's experts over the replicas that hold the same ones, every
+/// expert_parallel_size-th; 0 where replicas do not share experts out: they are among all gradients then.
+Nanoseconds expert_reduction_ns(const Cluster& cluster, const Model& model, const Phase& phase, int stage, DType dtype);
+
 /// One trainable layer in the last backward.
 struct LayerGradient {
   Nanoseconds backward_ns = 0;

@@ -83,7 +83,7 @@ class ProfileCostModel::Prices {
     const int rank = rank_of(stage, unit);
     StageCost cost = computed(stage, size, slice, cluster_.devices[rank].type);
     const int here = pipeline_rank_of(phase_, stage);
-    if (stage + 1 < num_stages() && pipeline_rank_of(phase_, stage + 1) != here) {
+    if (stage + 1 < num_stages(phase_) && pipeline_rank_of(phase_, stage + 1) != here) {
       const int to = rank_of(stage + 1, unit);
       cost.send_forward = messages_.cost(rank, to, cost.sent_forward_bytes);
       cost.shared_forward = messages_.shared(rank, to, cost.sent_forward_bytes);
@@ -136,6 +136,7 @@ class ProfileCostModel::Prices {
     const std::vector<int> replicas = replicas_of_stage(phase_, stage);
     Segment reduction = all_reduce_segment(cluster_, replicas, bytes_of_all, side_by_side_);
     if (!gradients.empty()) reduction.duration_ns = exposed_reduction_ns(cluster_, replicas, gradients, side_by_side_);
+    reduction.duration_ns += expert_reduction_ns(cluster_, profile_.model, phase_, stage, settings_.dtype);
     reduction.duration_ns += replica_wait_ns(phase_, settings_, profile_, cluster_.devices[rank_of(stage, {})].type);
     return reduction;
   }
@@ -157,13 +158,12 @@ class ProfileCostModel::Prices {
     const Bytes bytes = tied_gradient_bytes(phase_, profile_.model, settings_.dtype);
     if (bytes == 0) return reductions;
     for (int replica = 0; replica < layout_.data_parallel_size; ++replica)
-      reductions.push_back(all_reduce_segment(cluster_, {rank_of(0, {replica}), rank_of(num_stages() - 1, {replica})},
-                                              bytes, side_by_side_));
+      reductions.push_back(all_reduce_segment(
+          cluster_, {rank_of(0, {replica}), rank_of(num_stages(phase_) - 1, {replica})}, bytes, side_by_side_));
     return reductions;
   }
 
  private:
-  int num_stages() const { return static_cast<int>(partition_.size()); }
   int rank_of(int stage, Unit unit) const {
     const MeshCoordinate runner = runner_of(layout_, pipeline_rank_of(phase_, stage), unit.replica, unit.micro_batch);
     return frostpipe::rank_of(layout_, runner.pipeline_rank, runner.replica);
@@ -195,7 +195,7 @@ class ProfileCostModel::Prices {
     const auto sent_behind = [&](int layer) {
       return cost_of_slice(profile_, phase_, key_of(layer, size, device_type), slice).output_activation_bytes;
     };
-    if (stage + 1 < num_stages()) cost.sent_forward_bytes = sent_behind(partition_[stage].end - 1);
+    if (stage + 1 < num_stages(phase_)) cost.sent_forward_bytes = sent_behind(partition_[stage].end - 1);
     if (stage > 0) cost.sent_backward_bytes = sent_behind(partition_[stage].begin - 1);
     return cost;
   }

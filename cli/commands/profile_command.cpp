@@ -163,6 +163,7 @@ constexpr std::string_view kOptionsOfMeasuredOperators =
 
 constexpr std::string_view kOptionsOfEstimates =
     "--like --hardware --samples --tokens --nodes --nproc-per-node --tensor-parallel --sequence-parallel "
+    "--expert-parallel "
     "--memory-limit --global-batch --output --cluster --format";
 constexpr std::string_view kOptionsOfImports =
     "--import --import-samples --samples --nodes --nproc-per-node --memory-limit --global-batch --output --cluster "
@@ -186,7 +187,7 @@ void require_options_of_source(const ProfileOptions& options, const CLI::App& co
   if (options.estimate.sequence_parallel && command.count("--tensor-parallel") == 0)
     throw UsageError("--sequence-parallel: needs --tensor-parallel, numbers of ranks that share each layer");
   if (options.model.empty()) return;
-  for (const char* const name : {"--hardware", "--samples", "--import-samples"})
+  for (const char* const name : {"--hardware", "--samples", "--import-samples", "--expert-parallel"})
     if (command.count(name) > 0)
       throw UsageError(fmt::format("{}: is for estimates and imports; --model measures this machine and --data", name));
 }

@@ -53,6 +53,8 @@ void add_sources_without_measuring(CLI::App& command, ProfileOptions& options) {
   add_counts_option(command, "--tensor-parallel", options.estimate.tensor_parallel_sizes,
                     "Numbers of ranks that share each layer, to measure (each divides --nproc-per-node) or, with "
                     "--like, to estimate");
+  add_count_option(command, "--expert-parallel", options.estimate.expert_parallel_size,
+                   "With --like of a mixture of experts: replicas that share out the experts of each layer");
   command.add_flag("--sequence-parallel", options.estimate.sequence_parallel,
                    "With --tensor-parallel: such ranks also as they split activations between matrices by tokens");
 }

@@ -95,7 +95,8 @@ std::variant<Phase, Infeasible> ptd_p_phase(const PlanningProblem& problem) {
   options.schedule = "1F1B";
   if (!options.recompute) options.recompute = RecomputeMode::layers;
   double parameters = 0;
-  for (const Layer& layer : profile.model.layers) parameters += static_cast<double>(layer.parameter_count);
+  for (std::size_t layer = 0; layer < profile.model.layers.size(); ++layer)
+    parameters += static_cast<double>(held_parameter_count(profile.model, static_cast<int>(layer)));
   const double states = parameters * static_cast<double>(kept_bytes_per_value(options.dtype) *
                                                          (2 + optimizer_moments(options.optimizer)));
   const auto limit = cluster.devices.front().memory_limit_bytes;
@@ -239,8 +240,9 @@ std::variant<Phase, Infeasible> pipedream_phase(const PlanningProblem& problem) 
         layers.push_back(
             {.compute_ns = static_cast<double>(cost.forward_ns + cost.input_gradient_ns + cost.weight_gradient_ns),
              .activation_bytes = static_cast<double>(cost.output_activation_bytes),
-             .parameter_bytes = static_cast<double>(of_tensor_rank(
-                 layer.parameter_count * bytes, layer.whole_parameter_count * bytes, options.tensor_parallel_size))});
+             .parameter_bytes = static_cast<double>(
+                 of_tensor_rank(held_parameter_count(profile.model, static_cast<int>(i)) * bytes,
+                                layer.whole_parameter_count * bytes, options.tensor_parallel_size))});
       }
       const ParallelLayout layout{
           .pipeline_parallel_size = p, .data_parallel_size = d, .tensor_parallel_size = options.tensor_parallel_size};

@@ -253,6 +253,9 @@ std::string why_no_pipeline(const PlanningProblem& problem, int pipeline_paralle
     return fmt::format("{} {} ranks",
                        devices < static_cast<int>(cluster.devices.size()) ? "the plan may use" : "the cluster has",
                        devices);
+  if (replicas % profile.model.expert_parallel_size != 0)
+    return fmt::format("{} replica{} cannot share out experts by {} (profile --expert-parallel)", replicas,
+                       replicas == 1 ? "" : "s", profile.model.expert_parallel_size);
   if (options.global_batch_size < replicas * micro_batches)
     return fmt::format(
         "{} samples are too few for {} micro-batch{} on each of {} replicas (that takes a global batch of {}, or fewer "

@@ -1,9 +1,12 @@
 #include "profiles/estimates/estimate.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <numeric>
 #include <utility>
 
+#include "profiles/error.h"
 #include "profiles/estimates/layer_work.h"
 #include "profiles/slice_lengths.h"
 #include "profiles/transformer/parameters.h"
@@ -22,6 +25,7 @@ class Estimator {
 
   Estimate run() {
     profile_.model = model_of(model_.config, model_.name);
+    profile_.model.expert_parallel_size = options_.expert_parallel_size;
     profile_.machine = "an estimate from counted operations, not a measurement";
     for (int layer = 0; layer < static_cast<int>(profile_.model.layers.size()); ++layer) add_layer(layer);
     profile_.workload = Workload{.name = "samples of " + std::to_string(model_.tokens) + " tokens",
@@ -61,7 +65,7 @@ class Estimator {
       if (size == options_.global_batch_size) break;
     }
     const double update =
-        28.0 * static_cast<double>(profile_.model.layers[layer].parameter_count) / options_.rates.bytes_per_second;
+        28.0 * static_cast<double>(held_parameter_count(profile_.model, layer)) / options_.rates.bytes_per_second;
     profile_.updates.push_back({.layer = layer,
                                 .device_type = options_.device_type,
                                 .optimizer = Optimizer::kAdamW,
@@ -81,6 +85,15 @@ class Estimator {
     Nanoseconds weight_gradient = 0;  // the rest of it
     Nanoseconds read_again = 0;       // of the latter, what W does
   };
+
+  /// To the experts of a micro-batch's tokens, or back.
+  Nanoseconds all_to_all_ns(int tensor_ranks, Bytes bytes) const {
+    const int size = options_.expert_parallel_size;
+    if (size == 1 || bytes == 0) return 0;
+    const Link& link =
+        (size * tensor_ranks <= options_.ranks_per_node ? node_.intra_node : node_.inter_node).collective;
+    return link.latency_ns + transfer_occupancy_ns(link, bytes * (size - 1) / size);
+  }
 
   Exchanges exchanges_of(const LayerWork& work, const Sharing& sharing, Bytes activation_bytes) const {
     if (!sharing.split_tokens) {
@@ -103,7 +116,10 @@ class Estimator {
     /// Of what lies between matrices.
     const auto split = [&](double values) { return sharing.split_tokens ? values / n : values; };
     const bool is_last = profile_.model.layers[layer].kind == LayerKind::head;
-    const Exchanges exchanges = exchanges_of(work, sharing, bytes(activation_values(span)));
+    Exchanges exchanges = exchanges_of(work, sharing, bytes(activation_values(span)));
+    const Nanoseconds routing = 2 * all_to_all_ns(n, bytes(split(work.routed_values)));
+    exchanges.forward += routing;
+    exchanges.input_gradient += routing;
     const Nanoseconds token_sums =
         work.token_sums * all_reduce_ns(node_, tensor_ranks_of(n), bytes(static_cast<double>(span.tokens)));
     const Nanoseconds forward = pass + exchanges.forward + token_sums;
@@ -145,6 +161,12 @@ class Estimator {
 }  // namespace
 
 Estimate estimate(const EstimatedModel& model, const EstimateOptions& options) {
+  const std::int64_t experts = model.config.experts.count;
+  if (options.expert_parallel_size > 1 && (experts == 0 || experts % options.expert_parallel_size != 0))
+    throw InvalidInput("--expert-parallel",
+                       experts == 0 ? fmt::format("must be 1: {} has no experts", model.name)
+                                    : fmt::format("must divide the {} experts of {}", experts, model.name),
+                       std::to_string(options.expert_parallel_size));
   return Estimator(model, options).run();
 }
 

@@ -20,6 +20,7 @@ struct EstimateOptions {
   std::string device_type = "estimated";
   std::vector<int> tensor_parallel_sizes = {1};  // ascending; a node's collectives are in the layers' times
   bool sequence_parallel = false;                // tensor ranks also with sequence parallelism
+  int expert_parallel_size = 1;                  // replicas that share out experts, each a part of all
 };
 
 struct Estimate {
@@ -46,9 +47,16 @@ struct Estimate {
 /// place of each all-reduce, one in front of the matrices and one behind, and the backward gathers once more what they
 /// have read.
 ///
+/// Where replicas share out experts, tokens go to those that have theirs and back: two all-to-alls in the forward of an
+/// MLP of experts and two in its backward, of [samples, tokens, hidden] for each expert that a token goes through; over
+/// the links of a node where such replicas fit on one, else over those between nodes. Each computes as many tokens as
+/// it has itself, which a router that keeps loads even is trained for.
+///
 /// Update: 28 bytes a parameter (AdamW reads and writes weight, gradient and moments). Links: PCIe 3.0 x16 within a
 /// node (10 us, 12 GB/s; collectives 10 GB/s), 40 Gbit/s InfiniBand between (20 us, 5 GB/s). Cache: 10 us an entry, 10
 /// GB/s read, 5 GB/s written.
+///
+/// Throws InvalidInput for an expert-parallel size that does not divide the model's experts.
 Estimate estimate(const EstimatedModel& model, const EstimateOptions& options);
 
 /// Its ranks and links alone.

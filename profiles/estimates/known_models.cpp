@@ -10,8 +10,8 @@ namespace {
 
 // Figures of the config.json that each was published with on the Hugging Face Hub (openai-community/gpt2*,
 // google-bert/bert-*-uncased, FacebookAI/roberta-*, google/vit-*-patch16-224, meta-llama, Qwen, mistralai,
-// google/gemma-*, HuggingFaceTB/SmolLM2-135M, answerdotai/ModernBERT-base). Tests compare the parameters that follow
-// with the published numbers.
+// google/gemma-*, HuggingFaceTB/SmolLM2-135M, deepseek-ai, answerdotai/ModernBERT-base). Tests compare the parameters
+// that follow with the published numbers.
 constexpr KnownModel kModels[] = {
     {"gpt2", 0, R"({"model_type": "gpt2", "n_embd": 768, "n_layer": 12, "n_head": 12, "vocab_size": 50257})"},
     {"gpt2-medium", 0, R"({"model_type": "gpt2", "n_embd": 1024, "n_layer": 24, "n_head": 16, "vocab_size": 50257})"},
@@ -72,6 +72,19 @@ constexpr KnownModel kModels[] = {
     {"smollm2-135m", 0, R"({"model_type": "llama", "hidden_size": 576, "num_hidden_layers": 30,
       "num_attention_heads": 9, "num_key_value_heads": 3, "intermediate_size": 1536, "vocab_size": 49152,
       "max_position_embeddings": 8192, "rope_theta": 100000, "tie_word_embeddings": true})"},
+    {"mixtral-8x7b", 0, R"({"model_type": "mixtral", "hidden_size": 4096, "num_hidden_layers": 32,
+      "num_attention_heads": 32, "num_key_value_heads": 8, "intermediate_size": 14336, "num_local_experts": 8,
+      "num_experts_per_tok": 2, "vocab_size": 32000, "max_position_embeddings": 32768, "rope_theta": 1000000,
+      "sliding_window": null})"},
+    {"qwen3-30b-a3b", 0, R"({"model_type": "qwen3_moe", "hidden_size": 2048, "num_hidden_layers": 48,
+      "num_attention_heads": 32, "num_key_value_heads": 4, "head_dim": 128, "intermediate_size": 6144,
+      "num_experts": 128, "num_experts_per_tok": 8, "moe_intermediate_size": 768, "vocab_size": 151936,
+      "max_position_embeddings": 40960, "rope_theta": 1000000})"},
+    {"deepseek-v3", 0, R"({"model_type": "deepseek_v3", "hidden_size": 7168, "num_hidden_layers": 61,
+      "num_attention_heads": 128, "num_key_value_heads": 128, "intermediate_size": 18432, "n_routed_experts": 256,
+      "num_experts_per_tok": 8, "moe_intermediate_size": 2048, "n_shared_experts": 1, "first_k_dense_replace": 3,
+      "q_lora_rank": 1536, "kv_lora_rank": 512, "qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "v_head_dim": 128,
+      "vocab_size": 129280, "max_position_embeddings": 163840})"},
 };
 
 }  // namespace

@@ -9,10 +9,15 @@ namespace {
 
 /// Parameters that every token, or every prediction of a head, is multiplied by.
 double product_parameters(const TransformerConfig& config, int layer) {
-  std::int64_t count = 0;
-  for (const ParameterSpec& parameter : parameters_of(config, layer))
-    if (parameter.projects) count += parameter.count();
-  return static_cast<double>(count);
+  double count = 0;
+  for (const ParameterSpec& parameter : parameters_of(config, layer)) {
+    if (!parameter.projects) continue;
+    const bool is_of_experts = parameter.role == Role::experts_up || parameter.role == Role::experts_output;
+    const double used =
+        is_of_experts ? static_cast<double>(config.experts.per_token) / static_cast<double>(config.experts.count) : 1;
+    count += used * static_cast<double>(parameter.count());
+  }
+  return count;
 }
 
 /// 1 + 2 + ... + n, 0 for n < 1.
@@ -45,32 +50,41 @@ LayerWork embedding_work(const TransformerConfig& config, const PassTokens& span
 
 LayerWork attention_work(const TransformerConfig& config, int layer, const PassTokens& span) {
   const double t = span.tokens, values = t * static_cast<double>(config.hidden_size),
-               q = t * static_cast<double>(config.query_size()), v = t * static_cast<double>(config.key_value_size()),
+               q = t * static_cast<double>(config.query_size()), k = t * static_cast<double>(config.key_value_size()),
+               context = t * static_cast<double>(config.context_size()), v = config.latent.value_size > 0 ? context : k,
+               latents = t * static_cast<double>(config.latent.query_rank + config.latent.key_value_rank),
                window = static_cast<double>(config.pattern_of(block_of_layer(layer)).window),
                probabilities = static_cast<double>(config.num_attention_heads) * t * kept_keys(config, window, span);
-  const double normed = config.query_key_norm == QueryKeyNorm::none ? 0 : q + v;
+  const double normed = config.query_key_norm == QueryKeyNorm::none ? 0 : q + k;
   return {.flops = 2 * t * product_parameters(config, layer) +
-                   4 * attended_pairs(config, window, span) * static_cast<double>(config.query_size()),
+                   2 * attended_pairs(config, window, span) *
+                       static_cast<double>(config.query_size() + config.context_size()),
           .output_values = values,
-          .kept_values = (config.norm_place == NormPlace::before_and_after ? 4 : 3) * values,
-          .shared_kept_values = 2 * (q + v) + normed + 2 * probabilities,
-          .split_values = 2 * values,
-          .shared_split_values = 2 * (q + v),
+          .kept_values = (config.norm_place == NormPlace::before_and_after ? 4 : 3) * values + 2 * latents,
+          .shared_kept_values = q + k + v + context + normed + 2 * probabilities,
+          .split_values = 2 * values + 2 * latents,
+          .shared_split_values = q + k + v + context,
           .read_split_values = values,
           .output_sums = 1,
           .input_gradient_sums = 1};
 }
 
 LayerWork mlp_work(const TransformerConfig& config, int layer, const PassTokens& span) {
+  const Experts& experts = config.experts;
+  const bool has_experts = config.has_experts(block_of_layer(layer));
+  const auto width = static_cast<double>(
+      has_experts ? experts.per_token * experts.intermediate_size + experts.shared_size : config.intermediate_size);
   const double t = span.tokens, values = t * static_cast<double>(config.hidden_size),
-               inner = t * static_cast<double>(config.intermediate_size) * (config.has_gate ? 3 : 2);
+               inner = t * width * (config.has_gate ? 3 : 2),
+               routed = has_experts ? static_cast<double>(experts.per_token) * values : 0;
   return {.flops = 2 * t * product_parameters(config, layer),
           .output_values = values,
-          .kept_values = (config.norm_place == NormPlace::before_and_after ? 4 : 3) * values,
+          .kept_values = (config.norm_place == NormPlace::before_and_after ? 4 : 3) * values + 2 * routed,
           .shared_kept_values = inner,
-          .split_values = 2 * values,
+          .split_values = 2 * values + 2 * routed,
           .shared_split_values = inner,
           .read_split_values = values,
+          .routed_values = routed,
           .output_sums = 1,
           .input_gradient_sums = 1};
 }

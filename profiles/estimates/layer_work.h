@@ -17,6 +17,7 @@ struct LayerWork {
   double kept_values = 0, shared_kept_values = 0;
   double split_values = 0, shared_split_values = 0;  // kept from I to W
   double read_split_values = 0;                      // of split_values: what matrices have read
+  double routed_values = 0;                          // sent to the experts of a token, and as many back
   /// All-reduces of tensor ranks: of an activation in forward and in input gradient, of a number per token in forward.
   int output_sums = 0, input_gradient_sums = 0, token_sums = 0;
 };
@@ -30,8 +31,12 @@ struct LayerWork {
 /// at t c + t (t + 1) / 2; and only those less than a window apart where the block has one. Norms, activations and
 /// rotary positions are not counted; an embedding's sums and its norm are, by 2 and 18 a value.
 ///
+/// Of experts, a token goes through those chosen for it and the shared ones. Where attention goes through latents
+/// (DeepSeek-V3), its heads' values are not as many as those of queries and keys, and each is counted by its own size.
+///
 /// Kept until backward, values: attention 3 t h + 2 t (q + v) and twice the probabilities, heads x t x (c + t) or as
-/// many as a window has; MLP 3 t h + t f (g + 1); a second norm t h more, norms of queries and keys t (q + v).
+/// many as a window has; MLP 3 t h + t f (g + 1); a second norm t h more, norms of queries and keys t (q + v);
+/// experts, of f the sum of those that a token goes through, 2 t h more a chosen one; latents twice.
 /// Between the halves of a split backward, what matrices have read and the gradients of what they gave: attention 2 t h
 /// + 2 t (q + v), MLP 2 t h + t f (g + 1), head h + outputs a prediction.
 LayerWork layer_work(const TransformerConfig& config, int layer, const PassTokens& span);

@@ -3,201 +3,11 @@
 #include <algorithm>
 
 #include "profiles/error.h"
+#include "profiles/transformer/family_names.h"
 #include "profiles/transformer/read_family.h"
 
 namespace frostpipe {
 namespace {
-
-using enum Task;
-
-constexpr HeadNames kBertHeads[] = {
-    {.task = sequence_classification,
-     .class_suffix = "ForSequenceClassification",
-     .classes = "classifier",
-     .dense = "bert.pooler.dense"},
-    {.task = question_answering, .class_suffix = "ForQuestionAnswering", .classes = "qa_outputs"}};
-
-constexpr HeadNames kRobertaHeads[] = {
-    {.task = sequence_classification,
-     .class_suffix = "ForSequenceClassification",
-     .classes = "classifier.out_proj",
-     .dense = "classifier.dense"},
-    {.task = question_answering, .class_suffix = "ForQuestionAnswering", .classes = "qa_outputs"}};
-
-constexpr HeadNames kElectraHeads[] = {
-    {.task = sequence_classification,
-     .class_suffix = "ForSequenceClassification",
-     .classes = "classifier.out_proj",
-     .dense = "classifier.dense",
-     .dense_activation = Activation::gelu},
-    {.task = question_answering, .class_suffix = "ForQuestionAnswering", .classes = "qa_outputs"}};
-
-constexpr HeadNames kDistilbertHeads[] = {
-    {.task = sequence_classification,
-     .class_suffix = "ForSequenceClassification",
-     .classes = "classifier",
-     .dense = "pre_classifier",
-     .dense_activation = Activation::relu},
-    {.task = question_answering, .class_suffix = "ForQuestionAnswering", .classes = "qa_outputs"}};
-
-constexpr HeadNames kModernbertHeads[] = {{.task = sequence_classification,
-                                           .class_suffix = "ForSequenceClassification",
-                                           .classes = "classifier",
-                                           .dense = "head.dense",
-                                           .dense_activation = Activation::gelu,
-                                           .dense_norm = "head.norm"},
-                                          {.task = question_answering,
-                                           .class_suffix = "ForQuestionAnswering",
-                                           .classes = "classifier",
-                                           .dense = "head.dense",
-                                           .dense_activation = Activation::gelu,
-                                           .dense_norm = "head.norm"}};
-
-constexpr HeadNames kVitHeads[] = {
-    {.task = image_classification, .class_suffix = "ForImageClassification", .classes = "classifier"}};
-
-constexpr HeadNames kGpt2Heads[] = {
-    {.task = causal_language_modeling, .class_suffix = "LMHeadModel", .classes = "lm_head", .classes_has_bias = false},
-    {.task = sequence_classification,
-     .class_suffix = "ForSequenceClassification",
-     .classes = "score",
-     .classes_has_bias = false},
-    {.task = question_answering, .class_suffix = "ForQuestionAnswering", .classes = "qa_outputs"}};
-
-constexpr HeadNames kDecoderHeads[] = {
-    {.task = causal_language_modeling, .class_suffix = "ForCausalLM", .classes = "lm_head", .classes_has_bias = false},
-    {.task = sequence_classification,
-     .class_suffix = "ForSequenceClassification",
-     .classes = "score",
-     .classes_has_bias = false},
-    {.task = question_answering, .class_suffix = "ForQuestionAnswering", .classes = "qa_outputs"}};
-
-/// As kDecoderHeads, but the base model under a head for questions has another prefix.
-constexpr HeadNames kLlamaHeads[] = {kDecoderHeads[0],
-                                     kDecoderHeads[1],
-                                     {.task = question_answering,
-                                      .class_suffix = "ForQuestionAnswering",
-                                      .classes = "qa_outputs",
-                                      .prefix = "transformer."}};
-
-constexpr HeadNames kGemma3Heads[] = {kDecoderHeads[0],
-                                      {.task = sequence_classification,
-                                       .class_suffix = "TextForSequenceClassification",
-                                       .classes = "score",
-                                       .classes_has_bias = false}};
-
-constexpr ModuleNames kBertNames{.words = "embeddings.word_embeddings",
-                                 .positions = "embeddings.position_embeddings",
-                                 .types = "embeddings.token_type_embeddings",
-                                 .embedding_norm = "embeddings.LayerNorm",
-                                 .projection = "embeddings_project",
-                                 .block = "encoder.layer.",
-                                 .query = "attention.self.query",
-                                 .key = "attention.self.key",
-                                 .value = "attention.self.value",
-                                 .attention_output = "attention.output.dense",
-                                 .attention_norm = "attention.output.LayerNorm",
-                                 .up = "intermediate.dense",
-                                 .down = "output.dense",
-                                 .mlp_norm = "output.LayerNorm"};
-
-constexpr ModuleNames kDistilbertNames{.words = "embeddings.word_embeddings",
-                                       .positions = "embeddings.position_embeddings",
-                                       .embedding_norm = "embeddings.LayerNorm",
-                                       .block = "transformer.layer.",
-                                       .query = "attention.q_lin",
-                                       .key = "attention.k_lin",
-                                       .value = "attention.v_lin",
-                                       .attention_output = "attention.out_lin",
-                                       .attention_norm = "sa_layer_norm",
-                                       .up = "ffn.lin1",
-                                       .down = "ffn.lin2",
-                                       .mlp_norm = "output_layer_norm"};
-
-constexpr ModuleNames kModernbertNames{.words = "embeddings.tok_embeddings",
-                                       .embedding_norm = "embeddings.norm",
-                                       .block = "layers.",
-                                       .query_key_value = "attn.Wqkv",
-                                       .attention_output = "attn.Wo",
-                                       .attention_norm = "attn_norm",
-                                       .up = "mlp.Wi",
-                                       .down = "mlp.Wo",
-                                       .mlp_norm = "mlp_norm",
-                                       .final_norm = "final_norm"};
-
-constexpr ModuleNames kVitNames{.positions = "embeddings.position_embeddings",
-                                .projection = "embeddings.patch_embeddings.projection",
-                                .block = "encoder.layer.",
-                                .query = "attention.attention.query",
-                                .key = "attention.attention.key",
-                                .value = "attention.attention.value",
-                                .attention_output = "attention.output.dense",
-                                .attention_norm = "layernorm_before",
-                                .up = "intermediate.dense",
-                                .down = "output.dense",
-                                .mlp_norm = "layernorm_after",
-                                .final_norm = "layernorm"};
-
-constexpr ModuleNames kDinov2Names{.positions = "embeddings.position_embeddings",
-                                   .projection = "embeddings.patch_embeddings.projection",
-                                   .block = "encoder.layer.",
-                                   .query = "attention.attention.query",
-                                   .key = "attention.attention.key",
-                                   .value = "attention.attention.value",
-                                   .attention_output = "attention.output.dense",
-                                   .attention_norm = "norm1",
-                                   .attention_layer_scale = "layer_scale1.lambda1",
-                                   .up = "mlp.fc1",
-                                   .down = "mlp.fc2",
-                                   .gated_up = "mlp.weights_in",
-                                   .gated_down = "mlp.weights_out",
-                                   .mlp_norm = "norm2",
-                                   .mlp_layer_scale = "layer_scale2.lambda1",
-                                   .final_norm = "layernorm"};
-
-constexpr ModuleNames kGpt2Names{.words = "wte",
-                                 .positions = "wpe",
-                                 .block = "h.",
-                                 .query_key_value = "attn.c_attn",
-                                 .attention_output = "attn.c_proj",
-                                 .attention_norm = "ln_1",
-                                 .up = "mlp.c_fc",
-                                 .down = "mlp.c_proj",
-                                 .mlp_norm = "ln_2",
-                                 .final_norm = "ln_f",
-                                 .matrices_are_transposed = true};
-
-constexpr ModuleNames kLlamaNames{.words = "embed_tokens",
-                                  .block = "layers.",
-                                  .query = "self_attn.q_proj",
-                                  .key = "self_attn.k_proj",
-                                  .value = "self_attn.v_proj",
-                                  .attention_output = "self_attn.o_proj",
-                                  .query_norm = "self_attn.q_norm",
-                                  .key_norm = "self_attn.k_norm",
-                                  .attention_norm = "input_layernorm",
-                                  .attention_output_norm = "post_attention_layernorm",
-                                  .gate = "mlp.gate_proj",
-                                  .up = "mlp.up_proj",
-                                  .down = "mlp.down_proj",
-                                  .mlp_norm = "post_attention_layernorm",
-                                  .mlp_output_norm = "post_feedforward_layernorm",
-                                  .final_norm = "norm"};
-
-constexpr ModuleNames kPhi3Names{.words = "embed_tokens",
-                                 .block = "layers.",
-                                 .query_key_value = "self_attn.qkv_proj",
-                                 .attention_output = "self_attn.o_proj",
-                                 .attention_norm = "input_layernorm",
-                                 .up = "mlp.gate_up_proj",
-                                 .down = "mlp.down_proj",
-                                 .mlp_norm = "post_attention_layernorm",
-                                 .final_norm = "norm"};
-
-constexpr ModuleNames with_mlp_norm(ModuleNames names, const char* mlp_norm) {
-  names.mlp_norm = mlp_norm;
-  return names;
-}
 
 TransformerConfig encoder() { return {}; }
 
@@ -310,8 +120,6 @@ TransformerConfig olmo2() {
   return config;
 }
 
-constexpr ModuleNames kGemma2Names = with_mlp_norm(kLlamaNames, "pre_feedforward_layernorm");
-
 const FamilyRow kFamilies[] = {
     {Family::bert, "bert", "Bert", "bert.", kBertNames, kBertHeads, encoder, read_bert},
     {Family::vit, "vit", "ViT", "vit.", kVitNames, kVitHeads, vit, read_vit},
@@ -335,6 +143,13 @@ const FamilyRow kFamilies[] = {
     {Family::phi3, "phi3", "Phi3", "model.", kPhi3Names, std::span(kDecoderHeads, 2), llama, read_decoder},
     {Family::deit, "deit", "DeiT", "deit.", kVitNames, kVitHeads, deit, read_vit},
     {Family::dinov2, "dinov2", "Dinov2", "dinov2.", kDinov2Names, kVitHeads, dinov2, read_vit},
+    {Family::mixtral, "mixtral", "Mixtral", "model.", kLlamaNames, std::span(kDecoderHeads, 1), llama, read_mixtral,
+     true},
+    {Family::qwen3_moe, "qwen3_moe", "Qwen3Moe", "model.", kLlamaNames, std::span(kDecoderHeads, 1), qwen3,
+     read_qwen3_moe, true},
+    {Family::olmoe, "olmoe", "Olmoe", "model.", kLlamaNames, std::span(kDecoderHeads, 1), llama, read_olmoe, true},
+    {Family::deepseek_v3, "deepseek_v3", "DeepseekV3", "model.", kLlamaNames, std::span(kDecoderHeads, 1), llama,
+     read_deepseek, true},
 };
 
 }  // namespace

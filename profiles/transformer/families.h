@@ -65,6 +65,7 @@ struct FamilyRow {
   TransformerConfig (*described)();
   /// What config.json says of it. Throws InvalidInput naming file, field, rule and value.
   void (*read)(const ConfigFields& fields, TransformerConfig& config);
+  bool is_only_counted = false;  // estimates know it; it is not computed
 };
 
 std::span<const FamilyRow> family_rows();

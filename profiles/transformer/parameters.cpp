@@ -126,7 +126,29 @@ class SpecOfRole {
     }
   }
 
+  /// Of attention that goes through latents, what is not a part of other attention.
+  ParameterSpec latent(Role role) const {
+    const std::int64_t h = c_.hidden_size, rank = c_.latent.key_value_rank, query_rank = c_.latent.query_rank;
+    switch (role) {
+      case Role::query_latent:
+        return matrix({}, query_rank, h);
+      case Role::query_latent_norm:
+        return scale("", query_rank);
+      case Role::key_value_latent:
+        return matrix({}, rank + c_.latent.rotary_size, h);
+      case Role::key_value_latent_norm:
+        return scale("", rank);
+      case Role::query:
+        return by_rows(matrix({}, c_.query_size(), query_rank > 0 ? query_rank : h), 1, c_.size_of_head());
+      default: {
+        const std::int64_t size = c_.size_of_head() - c_.latent.rotary_size + c_.latent.value_size;
+        return by_rows(matrix({}, c_.num_attention_heads * size, rank), 1, size);
+      }
+    }
+  }
+
   ParameterSpec attention(Role role) const {
+    if (c_.latent.key_value_rank > 0 && role != Role::output && role != Role::norm) return latent(role);
     const std::int64_t h = c_.hidden_size, q = c_.query_size(), kv = c_.key_value_size(), size = c_.size_of_head();
     /// Of a file that has query, key and value in one tensor.
     const auto stored_in = [&](ParameterSpec spec, std::int64_t begin, std::int64_t rows) {
@@ -156,7 +178,8 @@ class SpecOfRole {
       case Role::key_value_bias:
         return shared_keys(bias(of_block({names_.key, names_.value}, ".bias"), 2 * kv));
       case Role::output:
-        return by_columns(adding(matrix(of_block({names_.attention_output}, ".weight"), h, q)), group_size(c_));
+        return by_columns(adding(matrix(of_block({names_.attention_output}, ".weight"), h, c_.context_size())),
+                          group_size(c_));
       case Role::output_bias:
         return bias(of_block({names_.attention_output}, ".bias"), h);
       case Role::query_norm:
@@ -168,7 +191,28 @@ class SpecOfRole {
     }
   }
 
+  /// Tensor ranks share each expert, and have the router whole.
+  ParameterSpec experts(Role role) const {
+    const std::int64_t h = c_.hidden_size, count = c_.experts.count, f = c_.experts.intermediate_size,
+                       shared = c_.experts.shared_size, stacked = c_.has_gate ? 2 : 1;
+    switch (role) {
+      case Role::router:
+        return matrix({}, count, h);
+      case Role::router_bias:
+        return bias({}, count);
+      case Role::experts_up:
+        return by_rows(matrix({}, count * stacked * f, h), count * stacked);
+      case Role::experts_output:
+        return by_columns(matrix({}, count * h, f));
+      case Role::shared_up:
+        return by_rows(matrix({}, stacked * shared, h), stacked);
+      default:
+        return by_columns(matrix({}, h, shared));
+    }
+  }
+
   ParameterSpec mlp(Role role) const {
+    if (role >= Role::router && role <= Role::shared_output) return experts(role);
     const std::int64_t h = c_.hidden_size, f = c_.intermediate_size, stacked = c_.has_gate ? 2 : 1;
     const bool is_gated = c_.has_gate && names_.gated_up;
     const char *const up = is_gated ? names_.gated_up : names_.up, *const down =
@@ -281,6 +325,8 @@ Model model_of(const TransformerConfig& config, std::string name) {
     }
     for (const ParameterSpec& parameter : parameters_of(config, i)) {
       layer.parameter_count += parameter.count();
+      if (parameter.role == Role::experts_up || parameter.role == Role::experts_output)
+        layer.expert_parameter_count += parameter.count();
       if (parameter.share == Share::whole) layer.whole_parameter_count += parameter.count();
     }
     model.layers.push_back(std::move(layer));

@@ -29,9 +29,19 @@ enum class Role {
   key_value_bias,
   query_norm,
   key_norm,
+  query_latent,
+  query_latent_norm,
+  key_value_latent,
+  key_value_latent_norm,
   // MLP
   up,  // with a gate: that above the rest
   up_bias,
+  router,
+  router_bias,
+  experts_up,  // of all experts
+  experts_output,
+  shared_up,
+  shared_output,
   // attention and MLP
   output,
   output_bias,
@@ -53,7 +63,7 @@ enum class Role {
 /// One parameter tensor of a layer, in the layer's order. Several tensors of a file that are stacked along dimension 0
 /// here (query, key and value) have several names.
 struct ParameterSpec {
-  std::vector<std::string> names;   // Hugging Face's
+  std::vector<std::string> names;   // Hugging Face's; none of families that are only counted
   std::vector<std::int64_t> shape;  // of the stacked tensor
   bool matrix = false;              // gets weight decay; norms and biases do not
   enum class Start { normal, zero, one } start = Start::normal;

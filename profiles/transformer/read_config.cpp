@@ -14,11 +14,16 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-const FamilyRow& family_named(const std::string& type, const std::string& file) {
-  if (const FamilyRow* const row = find_family(type)) return *row;
+const FamilyRow& family_named(const std::string& type, const std::string& file, ConfigUse use) {
+  const auto fits = [&](const FamilyRow& row) { return use == ConfigUse::counting || !row.is_only_counted; };
+  const FamilyRow* const found = find_family(type);
+  if (found && fits(*found)) return *found;
   std::vector<std::string> known;
-  for (const FamilyRow& row : family_rows()) known.emplace_back(row.model_type);
-  throw InvalidInput(file + ": model_type", fmt::format("must be one of {}", fmt::join(known, ", ")),
+  for (const FamilyRow& row : family_rows())
+    if (fits(row)) known.emplace_back(row.model_type);
+  throw InvalidInput(file + ": model_type",
+                     fmt::format("must be one of {}{}", fmt::join(known, ", "),
+                                 found ? "; a " + type + " is estimated alone (profile --like, plan --model)" : ""),
                      type.empty() ? "missing" : "\"" + type + "\"");
 }
 
@@ -38,7 +43,7 @@ std::string architecture_of(const TransformerConfig& config) {
 
 TransformerConfig config_from_json(const std::string& text, const std::string& file, ConfigUse use) {
   const ConfigFields fields(text, file, use);
-  const FamilyRow& row = family_named(fields.text("model_type"), file);
+  const FamilyRow& row = family_named(fields.text("model_type"), file, use);
   TransformerConfig config = described(row.family);
   row.read(fields, config);
   config.initializer_range = fields.number("initializer_range", 0.02);

@@ -16,6 +16,11 @@ void read_vit(const ConfigFields& fields, TransformerConfig& config);
 void read_gpt2(const ConfigFields& fields, TransformerConfig& config);
 /// Llama and those with its fields: Mistral, Qwen 2 and 3, Gemma 1 to 3, OLMo 2 and Phi 3.
 void read_decoder(const ConfigFields& fields, TransformerConfig& config);
+/// Decoders of experts, which are only counted.
+void read_mixtral(const ConfigFields& fields, TransformerConfig& config);
+void read_qwen3_moe(const ConfigFields& fields, TransformerConfig& config);
+void read_olmoe(const ConfigFields& fields, TransformerConfig& config);
+void read_deepseek(const ConfigFields& fields, TransformerConfig& config);
 
 /// The rotary positions of config.json, into rotaries, and by layer_types, or what stands in its place, into patterns.
 /// `default_theta`: where none is given. Requires head size and number of blocks.

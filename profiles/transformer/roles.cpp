@@ -47,7 +47,21 @@ void add_norms_of_half(const TransformerConfig& c, bool has_norm, Roles& roles) 
       .add(Role::layer_scale, c.scales_layers);
 }
 
+std::vector<Role> latent_attention_roles(const TransformerConfig& c) {
+  Roles roles;
+  roles.add(Role::query_latent, c.latent.query_rank > 0)
+      .add(Role::query_latent_norm, c.latent.query_rank > 0)
+      .add(Role::key_value_latent)
+      .add(Role::key_value_latent_norm)
+      .add(Role::query)
+      .add(Role::key_value)
+      .add(Role::output);
+  add_norms_of_half(c, true, roles);
+  return roles.get();
+}
+
 std::vector<Role> attention_roles(const TransformerConfig& c, int block) {
+  if (c.latent.key_value_rank > 0) return latent_attention_roles(c);
   const bool is_one = is_stacked(c), bias_is_last = c.family == Family::vit;  // as in checkpoints
   Roles roles;
   roles.add(Role::query_key_value, is_one)
@@ -64,7 +78,20 @@ std::vector<Role> attention_roles(const TransformerConfig& c, int block) {
   return roles.add(Role::query_key_value_bias, bias_is_last && c.has_qkv_bias).get();
 }
 
-std::vector<Role> mlp_roles(const TransformerConfig& c) {
+std::vector<Role> expert_roles(const TransformerConfig& c) {
+  Roles roles;
+  roles.add(Role::router)
+      .add(Role::router_bias, c.experts.has_router_bias)
+      .add(Role::experts_up)
+      .add(Role::experts_output)
+      .add(Role::shared_up, c.experts.shared_size > 0)
+      .add(Role::shared_output, c.experts.shared_size > 0);
+  add_norms_of_half(c, true, roles);
+  return roles.get();
+}
+
+std::vector<Role> mlp_roles(const TransformerConfig& c, int block) {
+  if (c.has_experts(block)) return expert_roles(c);
   Roles roles;
   roles.add(Role::up).add(Role::output).add(Role::up_bias, c.has_mlp_bias).add(Role::output_bias, c.has_mlp_bias);
   add_norms_of_half(c, true, roles);
@@ -102,7 +129,7 @@ std::vector<Role> roles_of(const TransformerConfig& config, int layer) {
     case LayerKind::attention:
       return attention_roles(config, block_of_layer(layer));
     case LayerKind::mlp:
-      return mlp_roles(config);
+      return mlp_roles(config, block_of_layer(layer));
     default:
       return head_roles(config);
   }

@@ -145,9 +145,11 @@ class RotaryReader {
     switch (config_.family) {
       case Family::mistral:
       case Family::phi3:
+      case Family::mixtral:
         return true;
       case Family::qwen2:
       case Family::qwen3:
+      case Family::qwen3_moe:
         return fields_.flag("use_sliding_window", false) && block >= fields_.whole("max_window_layers", 28);
       case Family::gemma2:
         return block % 2 == 0;

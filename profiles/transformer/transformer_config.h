@@ -27,6 +27,10 @@ enum class Family {
   phi3,
   deit,
   dinov2,
+  mixtral,
+  qwen3_moe,
+  olmoe,
+  deepseek_v3,
 };
 
 /// What a model is trained to say: decides the head, the loss and how its answers are scored.
@@ -80,6 +84,26 @@ struct AttentionPattern {
   bool operator==(const AttentionPattern&) const = default;
 };
 
+/// MLPs of which a router chooses a few for each token (Shazeer et al. 2017). Counted, not computed.
+struct Experts {
+  std::int64_t count = 0;               // 0: none
+  std::int64_t per_token = 0;           // chosen
+  std::int64_t intermediate_size = 0;   // of each
+  std::int64_t shared_size = 0;         // of those that every token goes through, together
+  std::int64_t first_dense_blocks = 0;  // blocks in front that have an MLP of intermediate_size in their place
+  bool has_router_bias = false;         // a number an expert, by which loads are kept even
+  bool operator==(const Experts&) const = default;
+};
+
+/// Queries, and keys together with values, come from a short vector each (DeepSeek-V2). Counted, not computed.
+struct LatentAttention {
+  std::int64_t query_rank = 0;      // 0: queries come from the hidden state
+  std::int64_t key_value_rank = 0;  // 0: no such attention
+  std::int64_t rotary_size = 0;     // of a head, with positions; its key is one for all heads
+  std::int64_t value_size = 0;      // of a head
+  bool operator==(const LatentAttention&) const = default;
+};
+
 /// What a Transformer is made of: all that its layers compute and how many parameters they have follows from this
 /// value. Names as in config.json where it has them.
 struct TransformerConfig {
@@ -131,7 +155,9 @@ struct TransformerConfig {
   double logits_soft_cap = 0;     // the same of the vocabulary's logits
   std::vector<Rotary> rotaries{};
   std::vector<AttentionPattern> patterns{};  // of each block; empty: all see everything, without rotary positions
-  bool scales_residual_start = false;        // matrices whose output is added start smaller (GPT-2)
+  Experts experts{};
+  LatentAttention latent{};
+  bool scales_residual_start = false;  // matrices whose output is added start smaller (GPT-2)
 
   bool operator==(const TransformerConfig&) const = default;
 
@@ -141,6 +167,11 @@ struct TransformerConfig {
   /// Values of all heads together: the hidden size in most models.
   std::int64_t query_size() const { return num_attention_heads * size_of_head(); }
   std::int64_t key_value_size() const { return key_value_heads() * size_of_head(); }
+  /// Of what attention hands to its output matrix.
+  std::int64_t context_size() const {
+    return latent.value_size > 0 ? num_attention_heads * latent.value_size : query_size();
+  }
+  bool has_experts(int block) const { return experts.count > 0 && block >= experts.first_dense_blocks; }
   std::int64_t table_size() const { return embedding_size > 0 ? embedding_size : hidden_size; }
   AttentionPattern pattern_of(int block) const { return patterns.empty() ? AttentionPattern{} : patterns[block]; }
   /// The answer to a sample is a class.

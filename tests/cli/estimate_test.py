@@ -118,7 +118,7 @@ class EstimateTest(CliTest):
                             "-o", "none.json", code=2, says="needs --profile FILE or --model NAME")
         self.assert_refused("plan", "--model", "bert-base-uncased", "--cluster", "cluster.json", "--global-batch", 16,
                             "--method", "auto", "-o", "none.json",
-                            says=["must be one of gpt2, ", "smollm2-135m, or a config.json or its folder",
+                            says=["must be one of gpt2, ", "deepseek-v3, or a config.json or its folder",
                                   "hf download bert-base-uncased --local-dir bert-base-uncased"])
 
     def test_the_clusters_devices_say_which_hardware_is_estimated(self):

@@ -4,6 +4,7 @@
 
 #include <numeric>
 
+#include "profiles/error.h"
 #include "profiles/transformer/families.h"
 #include "tests/support/published_sizes.h"
 
@@ -194,6 +195,56 @@ TEST(Estimate, SequenceParallelismSavesAPartAndGathersOnceMore) {
   EXPECT_EQ(cost(3, true).weight_gradient_ns, kHalf);
   EXPECT_EQ(cost(3, true).output_activation_bytes, cost(3, false).output_activation_bytes) << "logits";
   EXPECT_EQ(profile_from_json(to_json(profile), "estimate"), profile);
+}
+
+EstimatedModel small_experts() {
+  TransformerConfig config = described(Family::mixtral);
+  config.hidden_size = 8;
+  config.num_hidden_layers = 1;
+  config.num_attention_heads = 2;
+  config.intermediate_size = 32;
+  config.experts = {.count = 4, .per_token = 2, .intermediate_size = 32};
+  config.vocab_size = 100;
+  return {"small", config, 1000};
+}
+
+/// Oracle, by hand: 1000 tokens of 8 values go to 2 experts each, half of them on another replica: 10 us + 32,000 bytes
+/// / 10 GB/s there and as long back; between nodes, 20 us and 5 GB/s.
+TEST(Estimate, TokensGoToExpertsOfOtherReplicasAndBack) {
+  EstimateOptions options;
+  options.rates = {.flops_per_second = 1e30, .bytes_per_second = 1e9, .overhead_ns = 0};
+  options.global_batch_size = 1;
+  options.expert_parallel_size = 2;
+  for (const auto& [ranks_per_node, one_way] : {std::pair{2, 10'000 + 3'200}, {1, 20'000 + 6'400}}) {
+    options.ranks_per_node = ranks_per_node;
+    const Profile profile = estimate(small_experts(), options).profile;
+    const auto whole = [&](int layer) {
+      return cost_of(profile, {.layer = layer, .device_type = "estimated", .tokens = 1000});
+    };
+    EXPECT_EQ(whole(2).forward_ns, 2 * one_way);
+    EXPECT_EQ(whole(2).input_gradient_ns, 2 * one_way);
+    EXPECT_EQ(whole(2).split_backward->input_ns, 2 * one_way);
+    EXPECT_EQ(whole(2).weight_gradient_ns, 0);
+    EXPECT_EQ(whole(1).forward_ns, 0);
+    EXPECT_EQ(profile.updates[2].update_ns, 28 * (4 * 3 * 8 * 32 / 2 + 4 * 8 + 8)) << "its experts, router and norm";
+    EXPECT_EQ(profile_from_json(to_json(profile), "estimate"), profile);
+  }
+}
+
+/// Oracle: the sentence.
+TEST(Estimate, ExpertsAreSharedOutEvenly) {
+  EstimateOptions options;
+  options.expert_parallel_size = 3;
+  const auto refusal = [&](const EstimatedModel& model) -> std::string {
+    try {
+      estimate(model, options);
+    } catch (const InvalidInput& error) {
+      return error.what();
+    }
+    return "no error";
+  };
+  EXPECT_EQ(refusal(small_experts()), "--expert-parallel: must divide the 4 experts of small, is 3");
+  EXPECT_EQ(refusal(small_model()), "--expert-parallel: must be 1: small has no experts, is 3");
 }
 
 /// Oracle: Megatron-LM's list of what is cut, counted by hand.

@@ -12,6 +12,7 @@
 #include "profiles/estimates/known_models.h"
 #include "profiles/estimates/layer_work.h"
 #include "profiles/transformer/parameters.h"
+#include "profiles/transformer/read_config.h"
 
 namespace frostpipe {
 namespace {
@@ -56,7 +57,8 @@ double forward_flops(const EstimatedModel& model) {
 
 // Published: the numbers of parameters that transformers counts in the weights of the Hub's models (gpt2, gpt2-medium,
 // gpt2-large, gpt2-xl; Llama-2-7b-hf; Meta-Llama-3-8B and -70B; Llama-3.2-1B; Qwen2.5-0.5B and -7B; Qwen3-0.6B and -8B;
-// Mistral-7B-v0.3; gemma-2-2b; gemma-3-1b-pt; SmolLM2-135M) and of torchvision's vit_b_16 and vit_l_16. Of the text
+// Mistral-7B-v0.3; gemma-2-2b; gemma-3-1b-pt; SmolLM2-135M; Mixtral-8x7B; Qwen3-30B-A3B; DeepSeek-V3 without the part
+// that predicts a second token, 671 billion) and of torchvision's vit_b_16 and vit_l_16. Of the text
 // encoders transformers' base models without what this task does not use, plus their heads: BERT 109,482,240 and
 // 335,141,888 with a pooler, which answers to questions do not use; RoBERTa 124,055,040 and 354,310,144 without;
 // ModernBERT 149,014,272.
@@ -85,6 +87,9 @@ TEST(KnownModels, HaveTheirPublishedParameters) {
       {"gemma-2-2b", 2'614'341'888},
       {"gemma-3-1b", 999'885'952},
       {"smollm2-135m", 134'515'008},
+      {"mixtral-8x7b", 46'702'792'704},
+      {"qwen3-30b-a3b", 30'532'122'624},
+      {"deepseek-v3", 671'026'419'200},
   };
   for (const KnownModel& known : known_models()) {
     ASSERT_TRUE(published.contains(known.name)) << known.name;
@@ -112,6 +117,51 @@ TEST(KnownModels, DoAsMuchAsIsCountedByHand) {
                             4.0 * 768 * (8 * 8192.0 * 8192 + 14 * (8192.0 * 129 - 64 * 65)) + 20.0 * 8192 * 768 +
                             2.0 * (768 * 768 + 2 * 768);
   EXPECT_EQ(forward_flops(find_model("modernbert-base", 0)), modernbert);
+}
+
+// Counted by hand, as above; of 8 experts a token goes through 2, of 256 through 8 and the shared one. Heads of
+// DeepSeek-V3 have 128 + 64 values of queries and keys and 128 of values, which come from 1536 and 512 (with 64 for the
+// positions of all heads' keys).
+TEST(KnownModels, GoThroughTheExpertsThatAreChosen) {
+  const double pairs = 4096.0 * 4097 / 2;
+  const double mixtral = 32 * (2.0 * 4096 * (4096 * (4096 + 2 * 1024) + 4096 * 4096 + 8 * 4096) +
+                               2.0 * 4096 * 2 * (3 * 4096.0 * 14336) + 4 * pairs * 4096) +
+                         2.0 * 4096 * 4096 * 32000 + 2.0 * 4096 * 4096;
+  EXPECT_EQ(forward_flops(find_model("mixtral-8x7b", 4096)), mixtral);
+  const double attention = 1536.0 * 7168 + 128 * 192 * 1536.0 + 576.0 * 7168 + 128 * 256 * 512.0 + 7168 * 16384.0;
+  const double active =
+      61 * attention + 3 * (3 * 7168.0 * 18432) + 58 * (256 * 7168 + 9 * (3 * 7168.0 * 2048)) + 7168.0 * 129280;
+  EXPECT_NEAR(active + 7168.0 * 129280, 37e9, 0.6e9)
+      << "DeepSeek-V3 Technical Report, 2024: 37 billion, with the table";
+  const double deepseek = 2.0 * 4096 * active + 61 * 2 * pairs * 128 * (192 + 128) + 2.0 * 4096 * 7168;
+  EXPECT_EQ(forward_flops(find_model("deepseek-v3", 4096)), deepseek);
+}
+
+/// Oracle: the parameters that transformers counts in OLMoE-1B-7B's weights.
+TEST(ModelFromConfig, CountsTheExpertsOfOlmoe) {
+  const char* const olmoe = R"({"model_type": "olmoe", "hidden_size": 2048, "num_hidden_layers": 16,
+     "num_attention_heads": 16, "num_key_value_heads": 16, "intermediate_size": 1024, "num_experts": 64,
+     "num_experts_per_tok": 8, "vocab_size": 50304, "max_position_embeddings": 4096})";
+  EXPECT_EQ(parameters(model_from_config(olmoe, "config.json", 0)), 6'919'161'856);
+}
+
+TEST(ModelFromConfig, RefusesExpertsThatNoTokenCanHave) {
+  EXPECT_THAT(refusal_of([] {
+                model_from_config(R"({"model_type": "mixtral", "hidden_size": 64, "num_hidden_layers": 2,
+     "num_attention_heads": 4, "intermediate_size": 64, "num_local_experts": 4, "num_experts_per_tok": 5,
+     "vocab_size": 100})",
+                                  "config.json", 0);
+              }),
+              HasSubstr("config.json: num_experts_per_tok: must be at most num_local_experts (4), is 5"));
+  EXPECT_THAT(
+      refusal_of([] { model_from_config(R"({"model_type": "qwen3_moe", "mlp_only_layers": [1]})", "config.json", 0); }),
+      HasSubstr("config.json: mlp_only_layers: must be []"));
+}
+
+/// Oracle: the sentence.
+TEST(ConfigFromJson, SaysThatExpertsAreOnlyEstimated) {
+  EXPECT_THAT(refusal_of([] { config_from_json(R"({"model_type": "mixtral"})", "config.json"); }),
+              HasSubstr("; a mixtral is estimated alone (profile --like, plan --model), is \"mixtral\""));
 }
 
 TEST(KnownModels, TakeAsManyTokensAsAreAskedFor) {
