@@ -74,96 +74,100 @@ Bytes StageMemory::of_all_tokens(Bytes output) const {
 }
 
 RankMemory StageMemory::of(LayerRange stage, std::span<const LayerCost> layers, bool hands_on) const {
-  RankMemory memory;
-  Bytes transient = 0;
-  for (int layer = stage.begin; layer < stage.end; ++layer) {
-    const Layer& described = model_.layers.at(layer);
-    const auto held = [&](Bytes per_parameter) {
-      return of_tensor_rank(held_parameter_count(model_, layer) * per_parameter,
-                            described.whole_parameter_count * per_parameter,
-                            unpartitioned_.layout.tensor_parallel_size);
-    };
-    const LayerCost& cost = layers[layer];
-    const bool trains = layer >= unpartitioned_.first_trainable_layer;
-    const Bytes weights = held(kept_bytes_);
-    const Bytes version = weights + held(trains ? rounded_bytes_ : frozen_rounded_bytes_);
-    memory.weights += version;
-    if (trains) {
-      memory.older_weights += keeps_older_weights_ ? version : 0;
-      memory.gradients += weights;
-      memory.optimizer_state += weights * moments_;
-    }
-    // A frozen layer keeps nothing, so its output is a transient too.
-    transient = std::max(transient, cost.workspace_bytes + (trains ? 0 : cost.output_activation_bytes));
+  Growing growing(*this, layers, stage.begin);
+  for (int layer = stage.begin; layer < stage.end; ++layer) growing.add();
+  return growing.memory(hands_on);
+}
+
+void StageMemory::Growing::add() {
+  const int layer = end_++;
+  const Phase& phase = of_.unpartitioned_;
+  const Layer& described = of_.model_.layers.at(layer);
+  const auto held = [&](Bytes per_parameter) {
+    return of_tensor_rank(held_parameter_count(of_.model_, layer) * per_parameter,
+                          described.whole_parameter_count * per_parameter, phase.layout.tensor_parallel_size);
+  };
+  const LayerCost& cost = layers_[layer];
+  const bool trains = layer >= phase.first_trainable_layer;
+  const Bytes weights = held(of_.kept_bytes_);
+  const Bytes version = weights + held(trains ? of_.rounded_bytes_ : of_.frozen_rounded_bytes_);
+  lasting_.weights += version;
+  if (trains) {
+    lasting_.older_weights += of_.keeps_older_weights_ ? version : 0;
+    lasting_.gradients += weights;
+    lasting_.optimizer_state += weights * of_.moments_;
+    add_saved_activations(layer);
   }
-  // 0 in front of the first layer: token ids are next to nothing.
-  const auto output_bytes_of = [&](int layer) { return layer < 0 ? 0 : layers[layer].output_activation_bytes; };
-  const SavedActivations saved = saved_activations_of_micro_batch(stage, layers);
-  transient += saved.computed_again;
+  // A frozen layer keeps nothing, so its output is a transient too.
+  transient_ = std::max(transient_, cost.workspace_bytes + (trains ? 0 : cost.output_activation_bytes));
+  if (described.kind != LayerKind::attention) return;
+  const Bytes keys_and_values = 2 * cost.output_activation_bytes;
+  // Gradients are added up in the type of the weights.
+  const Bytes of_gradients = of_.rounded_bytes_ > 0 ? of_.kept_bytes_ / of_.rounded_bytes_ : 1;
+  keys_and_values_in_action_ += keys_and_values * (trains ? of_gradients : 1);
+  if (!trains) return;
+  keys_and_values_ += keys_and_values;
+  if (!of_.recomputed_[layer]) keys_and_values_beside_ += keys_and_values;  // beside the queries, for whole samples
+}
+
+void StageMemory::Growing::add_saved_activations(int layer) {
+  const int first = std::max(begin_, of_.unpartitioned_.first_trainable_layer);
+  if (layer == first) {
+    // The first layer that keeps something keeps its input as well, which nobody else on this rank does.
+    closed_.kept = output_bytes_of(layer - 1);
+  } else if (!joins_segment(of_.unpartitioned_.recompute, of_.recomputed_[layer], of_.recomputed_[layer - 1])) {
+    closed_ = with_last_segment(layer - 1, output_bytes_of(layer - 1));
+    segment_ = split_ = 0;
+  }
+  segment_ += layers_[layer].saved_activation_bytes;
+  if (of_.splits_backward_)
+    split_ += split_backward_of(layers_[layer], layer > of_.unpartitioned_.first_trainable_layer).kept_bytes;
+}
+
+StageMemory::Growing::SavedActivations StageMemory::Growing::with_last_segment(int last, Bytes next_input) const {
+  SavedActivations saved = closed_;
+  const bool again = of_.recomputed_[last];
+  const Bytes kept = again ? next_input : segment_;
+  saved.kept += kept;
+  saved.until_weights += split_;
+  // I goes from the last segment to the first: each leaves what W needs in place of what was kept for it.
+  saved.computed_again =
+      std::max(saved.computed_again + (of_.splits_backward_ ? split_ - kept : 0), again ? segment_ : 0);
+  return saved;
+}
+
+RankMemory StageMemory::Growing::memory(bool hands_on) const {
+  const Phase& phase = of_.unpartitioned_;
+  const int n = static_cast<int>(of_.model_.layers.size());
+  RankMemory memory = lasting_;
+  SavedActivations saved;
+  if (end_ > std::max(begin_, phase.first_trainable_layer)) saved = with_last_segment(end_ - 1, 0);
   memory.until_backward = saved.kept;
   memory.until_weights = saved.until_weights;
-  const Bytes sent = stage.end < static_cast<int>(model_.layers.size()) ? output_bytes_of(stage.end - 1) : 0;
-  memory.workspace = transient + output_bytes_of(stage.begin - 1) + sent;
-  if (stage.end <= unpartitioned_.first_trainable_layer && !hands_on)
-    memory.sent_ahead = unpartitioned_.num_micro_batches * sent;
-  if (stage.begin == 0 || stage.end == static_cast<int>(model_.layers.size())) memory.exchange = exchange_;
+  const Bytes sent = end_ < n ? output_bytes_of(end_ - 1) : 0;
+  memory.workspace = transient_ + saved.computed_again + output_bytes_of(begin_ - 1) + sent;
+  if (end_ <= phase.first_trainable_layer && !hands_on) memory.sent_ahead = phase.num_micro_batches * sent;
+  if (begin_ == 0 || end_ == n) memory.exchange = of_.exchange_;
   // Of the next iteration, whose forwards have begun where iterations overlap.
-  if (stage.begin == 0 && keeps_older_weights_ && exchange_ > 0)
-    memory.exchange += (unpartitioned_.layout.pipeline_parallel_size - 1) * memory.until_backward;
-  if (stage.begin == 0 && unpartitioned_.cache.on)
-    memory.cache =
-        2 * unpartitioned_.num_micro_batches * of_all_tokens(output_bytes_of(unpartitioned_.first_trainable_layer - 1));
-  if (num_slices(unpartitioned_) > 1) cut_into_slices(memory, stage, layers);
+  if (begin_ == 0 && of_.keeps_older_weights_ && of_.exchange_ > 0)
+    memory.exchange += (phase.layout.pipeline_parallel_size - 1) * memory.until_backward;
+  if (begin_ == 0 && phase.cache.on)
+    memory.cache = 2 * phase.num_micro_batches * of_.of_all_tokens(output_bytes_of(phase.first_trainable_layer - 1));
+  if (num_slices(phase) > 1) cut_into_slices(memory);
   return memory;
 }
 
-void StageMemory::cut_into_slices(RankMemory& memory, LayerRange stage, std::span<const LayerCost> layers) const {
-  const std::int64_t longest = longest_sample(unpartitioned_);
-  const std::vector<std::int64_t> tokens = tokens_of_slices(unpartitioned_, longest);
-  memory.workspace = memory.workspace * *std::ranges::max_element(tokens) / longest;
-  // Gradients are added up in the type of the weights.
-  const Bytes of_gradients = rounded_bytes_ > 0 ? kept_bytes_ / rounded_bytes_ : 1;
-  for (int layer = stage.begin; layer < stage.end; ++layer) {
-    if (model_.layers[layer].kind != LayerKind::attention) continue;
-    const Bytes keys_and_values = 2 * layers[layer].output_activation_bytes;
-    const bool trains = layer >= unpartitioned_.first_trainable_layer;
-    memory.workspace += keys_and_values * (trains ? of_gradients : 1);
-    if (!trains) continue;
-    memory.key_values += keys_and_values;
-    if (!recomputed_[layer]) memory.until_backward -= keys_and_values;  // beside the queries, for whole samples
-  }
-  memory.until_backward = (std::max<Bytes>(0, memory.until_backward) + longest - 1) / longest;
+void StageMemory::Growing::cut_into_slices(RankMemory& memory) const {
+  const Phase& phase = of_.unpartitioned_;
+  const std::int64_t longest = longest_sample(phase);
+  const std::vector<std::int64_t> tokens = tokens_of_slices(phase, longest);
+  memory.workspace = memory.workspace * *std::ranges::max_element(tokens) / longest + keys_and_values_in_action_;
+  memory.key_values = keys_and_values_;
+  memory.until_backward = (std::max<Bytes>(0, memory.until_backward - keys_and_values_beside_) + longest - 1) / longest;
   // The cache is given whole samples, whose slices are put together.
-  const int boundary = unpartitioned_.first_trainable_layer;
-  if (unpartitioned_.cache.on && stage.begin < boundary && boundary <= stage.end)
-    memory.workspace += of_all_tokens(layers[boundary - 1].output_activation_bytes);
-}
-
-StageMemory::SavedActivations StageMemory::saved_activations_of_micro_batch(LayerRange stage,
-                                                                            std::span<const LayerCost> layers) const {
-  const auto output_bytes_of = [&](int layer) { return layer < 0 ? 0 : layers[layer].output_activation_bytes; };
-  const int begin = std::max(stage.begin, unpartitioned_.first_trainable_layer);
-  SavedActivations saved_activations;
-  if (begin >= stage.end) return saved_activations;
-  // The first layer that keeps something keeps its input as well, which nobody else on this rank does.
-  saved_activations.kept = output_bytes_of(begin - 1);
-  Bytes segment = 0, split = 0;
-  for (int layer = begin; layer < stage.end; ++layer) {
-    segment += layers[layer].saved_activation_bytes;
-    if (splits_backward_)
-      split += split_backward_of(layers[layer], layer > unpartitioned_.first_trainable_layer).kept_bytes;
-    const bool again = recomputed_[layer];
-    if (layer + 1 < stage.end && joins_segment(unpartitioned_.recompute, recomputed_[layer + 1], again)) continue;
-    Bytes kept = segment;
-    if (again) kept = layer + 1 < stage.end ? output_bytes_of(layer) : 0;  // the next segment's input
-    saved_activations.kept += kept;
-    saved_activations.until_weights += split;
-    // I goes from the last segment to the first: each leaves what W needs in place of what was kept for it.
-    Bytes& most = saved_activations.computed_again;
-    most = std::max(most + (splits_backward_ ? split - kept : 0), again ? segment : 0);
-    segment = split = 0;
-  }
-  return saved_activations;
+  const int boundary = phase.first_trainable_layer;
+  if (phase.cache.on && begin_ < boundary && boundary <= end_)
+    memory.workspace += of_.of_all_tokens(layers_[boundary - 1].output_activation_bytes);
 }
 
 RankMemory together(std::span<const RankMemory> stages, std::span<const StagesInFlight> moments) {
@@ -193,6 +197,7 @@ std::vector<RankMemory> memory_of_stages(const Phase& phase, const StepSettings&
   const MicroBatchSize largest = planned_micro_batch(phase, settings.global_batch_size);
   const StageMemory memory(phase, profile, settings.optimizer, settings.dtype);
   std::map<std::string, std::vector<LayerCost>> layers_on;  // by device type
+  const std::vector<bool> hand_on = stages_that_hand_on_at_once(phase);
   std::vector<RankMemory> stages;
   for (int stage = 0; stage < num_stages(phase); ++stage) {
     const int rank = replicas_of_stage(phase, stage).front();
@@ -211,7 +216,7 @@ std::vector<RankMemory> memory_of_stages(const Phase& phase, const StepSettings&
                                         .tensor_parallel_size = phase.layout.tensor_parallel_size,
                                         .sequence_parallel = phase.layout.sequence_parallel});
     }
-    stages.push_back(memory.of({begin, end}, layers, hands_on_at_once(phase, stage)));
+    stages.push_back(memory.of({begin, end}, layers, hand_on[stage]));
   }
   return stages;
 }
@@ -220,10 +225,11 @@ std::vector<RankMemory> memory_of(const Phase& phase, const StepSettings& settin
                                   const Cluster& cluster) {
   const std::vector<RankMemory> stages = memory_of_stages(phase, settings, profile, cluster);
   const auto moments = most_in_flight(phase, first_trainable_stage(phase));
+  const std::vector<std::vector<int>> stages_on = stages_on_each(phase);
   std::vector<RankMemory> pipeline_ranks;
   for (int pipeline_rank = 0; pipeline_rank < phase.layout.pipeline_parallel_size; ++pipeline_rank) {
     std::vector<RankMemory> on_rank;
-    for (const int stage : stages_on(phase, pipeline_rank)) on_rank.push_back(stages[stage]);
+    for (const int stage : stages_on[pipeline_rank]) on_rank.push_back(stages[stage]);
     pipeline_ranks.push_back(together(on_rank, moments[pipeline_rank]));
   }
   return pipeline_ranks;

@@ -92,17 +92,45 @@ class StageMemory {
   /// `hands_on`: as hands_on_at_once; then no output waits for its receiver, as it may elsewhere of a frozen stage.
   RankMemory of(LayerRange stage, std::span<const LayerCost> layers, bool hands_on = false) const;
 
- private:
-  struct SavedActivations {
-    Bytes kept = 0;            // from forward until backward
-    Bytes until_weights = 0;   // from I until W
-    Bytes computed_again = 0;  // most that lives in a backward beside what was kept for it
+  /// The same of a stage that grows layer by layer, each in constant time: for sweeps over where it may end.
+  class Growing {
+   public:
+    /// Without layers yet. What it refers to outlives it.
+    Growing(const StageMemory& memory, std::span<const LayerCost> layers, int begin)
+        : of_(memory), layers_(layers), begin_(begin), end_(begin) {}
+    /// The next layer.
+    void add();
+    RankMemory memory(bool hands_on = false) const;
+
+   private:
+    struct SavedActivations {
+      Bytes kept = 0;            // from forward until backward
+      Bytes until_weights = 0;   // from I until W
+      Bytes computed_again = 0;  // most that lives in a backward beside what was kept for it
+    };
+    /// 0 in front of the first layer: token ids are next to nothing.
+    Bytes output_bytes_of(int layer) const { return layer < 0 ? 0 : layers_[layer].output_activation_bytes; }
+    void add_saved_activations(int layer);
+    /// With the last segment, which ends with layer `last`: computed again, it keeps the next one's input.
+    SavedActivations with_last_segment(int last, Bytes next_input) const;
+    /// Makes what a stage needs of whole samples that of token slices.
+    void cut_into_slices(RankMemory& memory) const;
+
+    const StageMemory& of_;
+    std::span<const LayerCost> layers_;
+    int begin_, end_;
+    RankMemory lasting_;
+    Bytes transient_ = 0;
+    SavedActivations closed_;              // of all segments but the last
+    Bytes segment_ = 0, split_ = 0;        // what the last one saves, and leaves for W
+    Bytes keys_and_values_ = 0;            // of attention layers that train
+    Bytes keys_and_values_beside_ = 0;     // of those of them that are not computed again
+    Bytes keys_and_values_in_action_ = 0;  // in the workspace
   };
+
+ private:
   /// Of an activation between layers, of which a rank has `output`: that of all tensor ranks' tokens.
   Bytes of_all_tokens(Bytes output) const;
-  /// Makes what a stage needs of whole samples that of token slices.
-  void cut_into_slices(RankMemory& memory, LayerRange stage, std::span<const LayerCost> layers) const;
-  SavedActivations saved_activations_of_micro_batch(LayerRange stage, std::span<const LayerCost> layers) const;
 
   const Phase& unpartitioned_;
   const Model& model_;

@@ -26,12 +26,6 @@ std::vector<Holder> holders_of(const Phase& phase, int layer) {
   return holders;
 }
 
-std::vector<int> pipeline_ranks_of_stages(const Phase& phase) {
-  std::vector<int> ranks;
-  for (int stage = 0; stage < num_stages(phase); ++stage) ranks.push_back(pipeline_rank_of(phase, stage));
-  return ranks;
-}
-
 /// The groups depend on who sends to whom, and on who has a part in the gradient norm.
 bool needs_other_groups(const Phase& before, const Phase& after) {
   return before.layout != after.layout || pipeline_ranks_of_stages(before) != pipeline_ranks_of_stages(after) ||

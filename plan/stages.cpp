@@ -30,17 +30,29 @@ int pipeline_rank_of(const Phase& phase, int stage) {
   return pipeline_rank_of(stage_map_of(phase), stage, phase.layout.pipeline_parallel_size);
 }
 
+std::vector<int> pipeline_ranks_of_stages(const Phase& phase) {
+  if (!phase.schedule_rows.empty()) return phase.pipeline_rank_of_stage;
+  const StageMap map = stage_map_of(phase);
+  std::vector<int> pipeline_ranks;
+  for (int stage = 0; stage < num_stages(phase); ++stage)
+    pipeline_ranks.push_back(pipeline_rank_of(map, stage, phase.layout.pipeline_parallel_size));
+  return pipeline_ranks;
+}
+
 std::vector<int> stages_on(const Phase& phase, int pipeline_rank) {
   FROSTPIPE_CHECK(pipeline_rank >= 0 && pipeline_rank < phase.layout.pipeline_parallel_size,
                   "pipeline ranks are those of the layout");
-  const bool has_rows = !phase.schedule_rows.empty();
-  const StageMap map = has_rows ? StageMap::loop : stage_map_of(phase);
+  const std::vector<int> pipeline_ranks = pipeline_ranks_of_stages(phase);
   std::vector<int> stages;
-  for (int stage = 0; stage < num_stages(phase); ++stage) {
-    const int at = has_rows ? phase.pipeline_rank_of_stage[stage]
-                            : pipeline_rank_of(map, stage, phase.layout.pipeline_parallel_size);
-    if (at == pipeline_rank) stages.push_back(stage);
-  }
+  for (int stage = 0; stage < num_stages(phase); ++stage)
+    if (pipeline_ranks[stage] == pipeline_rank) stages.push_back(stage);
+  return stages;
+}
+
+std::vector<std::vector<int>> stages_on_each(const Phase& phase) {
+  const std::vector<int> pipeline_ranks = pipeline_ranks_of_stages(phase);
+  std::vector<std::vector<int>> stages(phase.layout.pipeline_parallel_size);
+  for (int stage = 0; stage < num_stages(phase); ++stage) stages[pipeline_ranks[stage]].push_back(stage);
   return stages;
 }
 
@@ -68,16 +80,18 @@ int first_trainable_stage(const Phase& phase) {
 
 std::vector<bool> trains(const Phase& phase) {
   std::vector<bool> trains(phase.layout.pipeline_parallel_size, false);
+  const std::vector<int> pipeline_ranks = pipeline_ranks_of_stages(phase);
   for (int stage = first_trainable_stage(phase); stage < num_stages(phase); ++stage)
-    trains[pipeline_rank_of(phase, stage)] = true;
+    trains[pipeline_ranks[stage]] = true;
   return trains;
 }
 
-bool is_first_to_train(const Phase& phase, int stage) {
+std::vector<bool> are_first_to_train(const Phase& phase) {
+  std::vector<bool> are_first(num_stages(phase), false);
   const int first = first_trainable_stage(phase);
-  for (int before = first; before < stage; ++before)
-    if (pipeline_rank_of(phase, before) == pipeline_rank_of(phase, stage)) return false;
-  return stage >= first;
+  for (const std::vector<int>& stages : stages_on_each(phase))
+    if (const auto trains = std::ranges::lower_bound(stages, first); trains != stages.end()) are_first[*trains] = true;
+  return are_first;
 }
 
 bool has_one_stage_per_rank(const Phase& phase) { return phase.virtual_stages == 1 && phase.schedule_rows.empty(); }
@@ -101,6 +115,14 @@ bool hands_on_at_once(const Phase& phase, int stage) {
     most = std::max(most, waiting);
   }
   return most == 1;
+}
+
+std::vector<bool> stages_that_hand_on_at_once(const Phase& phase) {
+  std::vector<bool> hand_on(num_stages(phase), false);
+  const std::vector<int> pipeline_ranks = pipeline_ranks_of_stages(phase);
+  for (int stage = 0; stage + 1 < num_stages(phase); ++stage)
+    hand_on[stage] = pipeline_ranks[stage] == pipeline_ranks[stage + 1] && hands_on_at_once(phase, stage);
+  return hand_on;
 }
 
 std::string schedule_text(const Phase& phase) {

@@ -13,8 +13,12 @@ namespace frostpipe {
 /// The size of a validated phase's partition.
 int num_stages(const Phase& phase);
 int pipeline_rank_of(const Phase& phase, int stage);
+/// Of every stage: one look-up of the schedule for all of them.
+std::vector<int> pipeline_ranks_of_stages(const Phase& phase);
 /// Ascending.
 std::vector<int> stages_on(const Phase& phase, int pipeline_rank);
+/// stages_on of every pipeline rank.
+std::vector<std::vector<int>> stages_on_each(const Phase& phase);
 /// Those of stages_on, in this order.
 std::vector<LayerRange> layers_on(const Phase& phase, int pipeline_rank);
 
@@ -27,8 +31,8 @@ std::vector<int> replicas_of_layer(const Phase& phase, int layer);
 int first_trainable_stage(const Phase& phase);
 /// By pipeline rank: whether a stage of it has a layer that trains.
 std::vector<bool> trains(const Phase& phase);
-/// Whether it trains, and is the first of its pipeline rank that does.
-bool is_first_to_train(const Phase& phase, int stage);
+/// By stage: whether it trains, and is the first of its pipeline rank that does.
+std::vector<bool> are_first_to_train(const Phase& phase);
 
 /// Stage s on pipeline rank s: a rank's stage has its number.
 bool has_one_stage_per_rank(const Phase& phase);
@@ -37,6 +41,8 @@ bool splits_backward(const Phase& phase);
 
 /// Whether the next stage is on the same rank and takes up every output before there is another, as at the turn of a V.
 bool hands_on_at_once(const Phase& phase, int stage);
+/// That of every stage.
+std::vector<bool> stages_that_hand_on_at_once(const Phase& phase);
 
 /// "1F1B", "Interleaved1F1B, 2 stages per rank", "Seq1F1B, 4 token slices".
 std::string schedule_text(const Phase& phase);

@@ -21,10 +21,26 @@ namespace {
 using Measurements = std::span<const Measurement>;
 using Weighted = std::pair<int, double>;  // grid line and its weight
 
+/// Those of one layer. Relies on ascending order of keys; mostly every layer has as many, and then they are where they
+/// would be.
+Measurements of_layer(const Profile& profile, int layer) {
+  const Measurements all = profile.measurements;
+  const std::size_t layers = profile.model.layers.size();
+  if (layers > 0 && layer >= 0 && static_cast<std::size_t>(layer) < layers && all.size() % layers == 0) {
+    const std::size_t count = all.size() / layers, begin = count * layer;
+    if (count > 0 && all[begin].key.layer == layer && all[begin + count - 1].key.layer == layer &&
+        (begin == 0 || all[begin - 1].key.layer < layer) &&
+        (begin + count == all.size() || all[begin + count].key.layer > layer))
+      return all.subspan(begin, count);
+  }
+  const auto found = std::ranges::equal_range(all, layer, {}, [](const Measurement& m) { return m.key.layer; });
+  return {found.begin(), found.end()};
+}
+
 /// Measurements of the key's layer, device type and dtype. Relies on ascending order of keys.
 Measurements same_layer(const Profile& profile, const MeasurementKey& key) {
-  const auto part = [](const MeasurementKey& k) { return std::tie(k.layer, k.device_type, k.dtype); };
-  const auto& all = profile.measurements;
+  const auto part = [](const MeasurementKey& k) { return std::tie(k.device_type, k.dtype); };
+  const Measurements all = of_layer(profile, key.layer);
   const auto begin = std::lower_bound(all.begin(), all.end(), key, [&](const Measurement& m, const MeasurementKey& k) {
     return part(m.key) < part(k);
   });
@@ -166,7 +182,7 @@ std::string describe(const MeasurementKey& key) {
 
 LayerCost cost_of(const Profile& profile, const MeasurementKey& key) {
   if (key.micro_batch_size == 0) return {};
-  if (const auto* exact = find(profile.measurements, key)) return exact->cost;
+  if (const auto* exact = find(of_layer(profile, key.layer), key)) return exact->cost;
 
   const Measurements layer = same_layer(profile, key);
   const std::vector<int> contexts = contexts_of(layer, key);
@@ -250,10 +266,15 @@ Nanoseconds expected_frozen_forward_ns(const Profile& profile, MeasurementKey ke
 
 Nanoseconds update_cost_of(const Profile& profile, int layer, std::string_view device_type, DType dtype,
                            Optimizer optimizer) {
-  for (const auto& update : profile.updates)
+  // Mostly they are listed layer by layer, so the search begins where that one would be.
+  const std::size_t count = profile.updates.size(), layers = std::max<std::size_t>(1, profile.model.layers.size());
+  const std::size_t guess = layer < 0 ? 0 : count * static_cast<std::size_t>(layer) / layers;
+  for (std::size_t i = 0; i < count; ++i) {
+    const UpdateMeasurement& update = profile.updates[(guess + i) % count];
     if (update.layer == layer && update.device_type == device_type && update.dtype == dtype &&
         update.optimizer == optimizer)
       return update.update_ns;
+  }
   throw InvalidInput(fmt::format("profile of {}: update of layer {} on {} in {} by {}: was not measured",
                                  profile.model.name, layer, device_type, to_string(dtype), to_string(optimizer)));
 }

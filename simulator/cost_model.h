@@ -151,7 +151,8 @@ class ProfileCostModel final : public CostModel {
   int costs_per_stage_ = 1;           // one for each replica, or where coordinates are vacant, each micro-batch of all
   std::vector<int> micro_batch_sizes_;  // [replica * num_micro_batches + micro_batch]
   int smaller_size_ = 0;
-  std::vector<RankCost> rank_costs_;        // [stage * costs_per_stage + replica or micro-batch]
+  std::vector<RankCost> rank_costs_;        // each once of ranks in like places
+  std::vector<int> cost_of_rank_;           // which of them: [stage * costs_per_stage + replica or micro-batch]
   std::vector<Nanoseconds> tensor_sum_ns_;  // per stage: tensor ranks add up gradients, which replicas then reduce
   std::vector<Segment> reduce_gradient_;    // per stage
   std::vector<Segment> reduce_tied_;        // per replica; none where nothing is tied

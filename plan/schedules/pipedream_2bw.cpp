@@ -12,7 +12,7 @@ Schedule pipedream_2bw(const ScheduleShape& shape) {
   Schedule schedule =
       empty_schedule("PipeDream-2BW", shape, virtual_stages_of("PipeDream-2BW", shape, 1, 1, 1), StageMap::loop);
   const int p = shape.pipeline_parallel_size, m = shape.num_micro_batches;
-  require_micro_batches("PipeDream-2BW", shape, m >= p, "must be >= p");
+  require_enough_micro_batches("PipeDream-2BW", shape);
   schedule.weight_delay = 1;
   schedule.prologue.resize(p);
   schedule.epilogue.resize(p);

@@ -13,6 +13,10 @@ namespace {
   throw InvalidInput(fmt::format("schedule {}: {}", name, what), rule, std::to_string(value));
 }
 
+void require_micro_batches(std::string_view name, const ScheduleShape& shape, bool holds, std::string_view rule) {
+  if (!holds) fail(name, "number of micro-batches", rule, shape.num_micro_batches);
+}
+
 bool belongs_to_backward(ActionKind kind) {
   return kind == ActionKind::backward || kind == ActionKind::input_gradient || kind == ActionKind::weight_gradient;
 }
@@ -53,8 +57,11 @@ int token_slices_of(std::string_view name, const ScheduleShape& shape) {
   return shape.token_slices == 0 ? 4 : shape.token_slices;
 }
 
-void require_micro_batches(std::string_view name, const ScheduleShape& shape, bool holds, std::string_view rule) {
-  if (!holds) fail(name, "number of micro-batches", rule, shape.num_micro_batches);
+void require_enough_micro_batches(std::string_view name, const ScheduleShape& shape) {
+  const int p = shape.pipeline_parallel_size, m = shape.num_micro_batches;
+  if (name == "PipeDream-2BW") require_micro_batches(name, shape, m >= p, "must be >= p");
+  if (name == "ZB-H2") require_micro_batches(name, shape, m >= 2 * p - 1, "must be >= 2 p - 1");
+  if (name == "DualPipeV") require_micro_batches(name, shape, m >= 2 * p, "must be >= 2 p");
 }
 
 void require_rounds(std::string_view name, const ScheduleShape& shape, int virtual_stages) {

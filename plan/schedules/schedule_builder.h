@@ -18,8 +18,8 @@ int virtual_stages_of(std::string_view name, const ScheduleShape& shape, int fal
 /// shape.token_slices, or 4 where it is 0. Throws InvalidInput if it is below 1.
 int token_slices_of(std::string_view name, const ScheduleShape& shape);
 
-/// Throws InvalidInput "schedule NAME: number of micro-batches: RULE, is ..." unless `holds`.
-void require_micro_batches(std::string_view name, const ScheduleShape& shape, bool holds, std::string_view rule);
+/// The rules of PipeDream-2BW, ZB-H2 and DualPipeV, which need as many for p ranks; others take any number.
+void require_enough_micro_batches(std::string_view name, const ScheduleShape& shape);
 
 /// The rule of the interleaved schedules: with several stages per rank, m must be a multiple of m / p rounded down.
 void require_rounds(std::string_view name, const ScheduleShape& shape, int virtual_stages);

@@ -7,15 +7,14 @@
 namespace frostpipe {
 
 void require_shape(std::string_view schedule, const ScheduleShape& shape) {
-  const int p = shape.pipeline_parallel_size;
+  // What is left of the rules when p is 1: p comes up in those below, and where stages are frozen.
   ScheduleShape small = shape;
-  if (schedule == "Interleaved1F1B" || schedule == "InterleavedZeroBubble") {
-    require_rounds(schedule, shape, shape.virtual_stages);
-    small.num_micro_batches = std::min(shape.num_micro_batches, p);
-  } else {
-    small.num_micro_batches = std::min(shape.num_micro_batches, 2 * p);  // no other rule asks for more
-  }
+  if (shape.first_trainable_stage == 0) small.pipeline_parallel_size = std::min(shape.pipeline_parallel_size, 1);
+  small.num_micro_batches = std::min(shape.num_micro_batches, 2 * small.pipeline_parallel_size);
   build_schedule(schedule, small);
+  require_enough_micro_batches(schedule, shape);
+  if (schedule == "Interleaved1F1B" || schedule == "InterleavedZeroBubble")
+    require_rounds(schedule, shape, shape.virtual_stages);
 }
 
 }  // namespace frostpipe

@@ -7,7 +7,7 @@ namespace frostpipe {
 Schedule zero_bubble_h2(const ScheduleShape& shape) {
   Schedule schedule = empty_schedule("ZB-H2", shape, virtual_stages_of("ZB-H2", shape, 1, 1, 1), StageMap::loop);
   const int p = shape.pipeline_parallel_size, m = shape.num_micro_batches;
-  require_micro_batches("ZB-H2", shape, m >= 2 * p - 1, "must be >= 2 p - 1");
+  require_enough_micro_batches("ZB-H2", shape);
   for (int r = 0; r < p; ++r) {
     auto& actions = schedule.body[r];
     int forwards = 0, weights = 0;
@@ -94,7 +94,7 @@ Schedule zero_bubble_v(const ScheduleShape& shape) {
 Schedule dual_pipe_v(const ScheduleShape& shape) {
   const int p = shape.pipeline_parallel_size, m = shape.num_micro_batches;
   Schedule schedule = empty_schedule("DualPipeV", shape, virtual_stages_of("DualPipeV", shape, 2, 2, 2), StageMap::v);
-  require_micro_batches("DualPipeV", shape, m >= 2 * p, "must be >= 2 p");
+  require_enough_micro_batches("DualPipeV", shape);
   for (int r = 0; r < p; ++r) {
     TwoChunks rank(schedule.body[r], r, 2 * p - 1 - r);
     for (int k = 0; k < 2 * (p - r - 1); ++k) rank.f(0);

@@ -14,8 +14,6 @@
 namespace frostpipe {
 namespace {
 
-constexpr int kFewCuts = 7;  // up to 8 stages neighbouring cuts are shifted together too
-
 Bytes missing_bytes(const Phase& phase, const std::vector<RankMemory>& memory, const Cluster& cluster) {
   Bytes missing = 0;
   for (int pipeline_rank = 0; pipeline_rank < phase.layout.pipeline_parallel_size; ++pipeline_rank) {
@@ -92,10 +90,10 @@ std::variant<std::optional<Candidate>, Infeasible> CandidateMaker::make(Phase un
     return std::optional(std::move(candidate));
   }
   const int n = static_cast<int>(problem_.profile.model.layers.size());
-  const auto by_time = [&](int pipeline_rank, int begin, auto&& visit) {
-    for (int end = begin + 1; end <= n; ++end) {
+  const auto by_time = [&](int pipeline_rank, int begin, int first, auto&& visit) {
+    for (int end = first; end <= n;) {
       const StageBound::Terms terms = bound.terms(pipeline_rank, {begin, end});
-      if (!visit(end, terms.total_ns(), terms.rising_ns())) return;
+      end = visit(end, terms.total_ns(), terms.rising_ns());
     }
   };
   auto cut =
@@ -112,10 +110,10 @@ std::optional<Candidate> CandidateMaker::with_even_work(Phase phase) {
   if (phase.virtual_stages > 1) return std::nullopt;
   const StageBound bound = bound_of(phase);
   const int n = static_cast<int>(problem_.profile.model.layers.size());
-  const auto by_work = [&](int pipeline_rank, int begin, auto&& visit) {
-    for (int end = begin + 1; end <= n; ++end) {
+  const auto by_work = [&](int pipeline_rank, int begin, int first, auto&& visit) {
+    for (int end = first; end <= n;) {
       const Nanoseconds work = bound.work_ns(pipeline_rank, {begin, end});
-      if (!visit(end, work, work)) return;
+      end = visit(end, work, work);
     }
   };
   auto cut = cut_chain(n, phase.layout.pipeline_parallel_size, keeping_pins(problem_.options.pins, by_work));
@@ -126,29 +124,43 @@ std::optional<Candidate> CandidateMaker::with_even_work(Phase phase) {
   return candidate;
 }
 
+std::vector<CandidateMaker::Room> CandidateMaker::rooms_of(const Phase& unpartitioned) {
+  const auto& in_flight = this->in_flight(unpartitioned, 0);  // a frozen stage keeps nothing whatever is in flight
+  const std::int64_t parts = num_slices(unpartitioned) > 1 ? longest_sample(unpartitioned) : 1;
+  std::vector<Room> rooms;
+  for (int k = 0; k < unpartitioned.layout.pipeline_parallel_size; ++k) {
+    std::int64_t most = 0;
+    for (const StagesInFlight& moment : in_flight[k])
+      most = std::max(most, moment.front().before_backward + moment.front().before_weights);
+    rooms.push_back({.limit = limit_of(unpartitioned, k),
+                     .layers = layers_on(unpartitioned, k),
+                     .in_flight = in_flight[k],
+                     .first_trainable_layer = unpartitioned.first_trainable_layer,
+                     .most_in_flight = most,
+                     .parts = parts});
+  }
+  return rooms;
+}
+
+Bytes CandidateMaker::Room::needed_by_longer(const RankMemory& need, int begin) const {
+  const int input = std::max(begin, first_trainable_layer) - 1;
+  const Bytes output = input < 0 ? 0 : layers[input].output_activation_bytes;
+  return need.rising() - most_in_flight * ((output + parts - 1) / parts);
+}
+
 bool CandidateMaker::may_fit(const Phase& unpartitioned) {
   const StageMemory memory(unpartitioned, problem_.profile, problem_.options.optimizer, problem_.options.dtype);
-  const auto& in_flight = this->in_flight(unpartitioned, 0);
   const int n = static_cast<int>(problem_.profile.model.layers.size());
   int begin = 0;
-  for (int pipeline_rank = 0; pipeline_rank < unpartitioned.layout.pipeline_parallel_size && begin < n;
-       ++pipeline_rank) {
-    const auto limit = limit_of(unpartitioned, pipeline_rank);
-    if (!limit) return true;
-    const auto& layers = layers_on(unpartitioned, pipeline_rank);
-    // What a stage that begins earlier needs as well: not the input that it keeps, which may be smaller there.
-    const int input = std::max(begin, unpartitioned.first_trainable_layer) - 1;
-    std::int64_t most = 0;
-    for (const StagesInFlight& moment : in_flight[pipeline_rank])
-      most = std::max(most, moment.front().before_backward + moment.front().before_weights);
-    const std::int64_t parts = num_slices(unpartitioned) > 1 ? longest_sample(unpartitioned) : 1;
-    const Bytes input_bytes = input < 0 ? 0 : most * layers.at(input).output_activation_bytes / parts;
-    const auto fits = [&](int end) {
-      return together(std::array{memory.of({begin, end}, layers)}, in_flight[pipeline_rank]).rising() - input_bytes <=
-             *limit;
-    };
+  for (const Room& room : rooms_of(unpartitioned)) {
+    if (!room.limit || begin == n) return true;
+    StageMemory::Growing stage(memory, room.layers, begin);
     int end = begin;
-    while (end < n && fits(end + 1)) ++end;
+    for (; end < n; ++end) {
+      stage.add();
+      const RankMemory need = together(std::array{stage.memory()}, room.in_flight);
+      if (room.needed_by_longer(need, begin) > *room.limit) break;
+    }
     begin = end;
   }
   return begin == n;
@@ -157,17 +169,22 @@ bool CandidateMaker::may_fit(const Phase& unpartitioned) {
 std::optional<Candidate> CandidateMaker::exact_that_fits(const Phase& unpartitioned, const StageBound& bound,
                                                          Nanoseconds limit_ns) {
   const StageMemory memory(unpartitioned, problem_.profile, problem_.options.optimizer, problem_.options.dtype);
-  const auto& in_flight = this->in_flight(unpartitioned, 0);  // a frozen stage keeps nothing whatever is in flight
+  const std::vector<Room> rooms = rooms_of(unpartitioned);
   const int n = static_cast<int>(problem_.profile.model.layers.size());
-  const auto that_fit = [&](int pipeline_rank, int begin, auto&& visit) {
-    const auto limit = limit_of(unpartitioned, pipeline_rank);
-    const auto& layers = layers_on(unpartitioned, pipeline_rank);
-    for (int end = begin + 1; end <= n; ++end) {
-      const RankMemory need = together(std::array{memory.of({begin, end}, layers)}, in_flight[pipeline_rank]);
-      if (limit && need.rising() > *limit) return;
-      if (limit && need.total() > *limit) continue;
+  const auto that_fit = [&](int pipeline_rank, int begin, int first, auto&& visit) {
+    const Room& room = rooms[pipeline_rank];
+    StageMemory::Growing stage(memory, room.layers, begin);
+    for (int end = begin + 1, next = first; end <= n && next <= n; ++end) {
+      stage.add();
+      if (end < next) continue;
       const StageBound::Terms terms = bound.terms(pipeline_rank, {begin, end});
-      if (!visit(end, terms.total_ns(), terms.rising_ns())) return;
+      Nanoseconds value = terms.total_ns();
+      if (room.limit) {
+        const RankMemory need = together(std::array{stage.memory()}, room.in_flight);
+        if (room.needed_by_longer(need, begin) > *room.limit) return;
+        if (need.total() > *room.limit) value = kNotAllowed;
+      }
+      next = visit(end, value, terms.rising_ns());
     }
   };
   auto cut = cut_chain(n, unpartitioned.layout.pipeline_parallel_size, keeping_pins(problem_.options.pins, that_fit),
@@ -184,17 +201,19 @@ std::optional<Candidate> CandidateMaker::exact_that_fits(const Phase& unpartitio
 Candidate CandidateMaker::closest_to_fitting(const Phase& unpartitioned) {
   if (unpartitioned.virtual_stages > 1) return shifted(unpartitioned, bound_of(unpartitioned), kNoLimit);
   const StageMemory memory(unpartitioned, problem_.profile, problem_.options.optimizer, problem_.options.dtype);
-  const auto& in_flight = this->in_flight(unpartitioned, 0);  // a frozen stage keeps nothing whatever is in flight
+  const std::vector<Room> rooms = rooms_of(unpartitioned);
   const int n = static_cast<int>(problem_.profile.model.layers.size());
-  const auto by_missing = [&](int pipeline_rank, int begin, auto&& visit) {
-    const Bytes limit = limit_of(unpartitioned, pipeline_rank).value_or(std::numeric_limits<Bytes>::max());
-    const auto& layers = layers_on(unpartitioned, pipeline_rank);
+  const auto by_missing = [&](int pipeline_rank, int begin, int first, auto&& visit) {
+    const Room& room = rooms[pipeline_rank];
+    const Bytes limit = room.limit.value_or(std::numeric_limits<Bytes>::max());
+    StageMemory::Growing stage(memory, room.layers, begin);
     Bytes most = 0;  // a stage that needs a smaller workspace again is not worth looking at
-    for (int end = begin + 1; end <= n; ++end) {
-      most = std::max(most,
-                      together(std::array{memory.of({begin, end}, layers)}, in_flight[pipeline_rank]).total() - limit);
-      const Bytes missing = std::max<Bytes>(0, most);
-      if (!visit(end, missing, missing)) return;
+    for (int end = begin + 1, next = first; end <= n && next <= n; ++end) {
+      stage.add();
+      const RankMemory need = together(std::array{stage.memory()}, room.in_flight);
+      most = std::max(most, need.total() - limit);
+      const Bytes least = std::max<Bytes>(0, room.needed_by_longer(need, begin) - limit);
+      if (end == next) next = visit(end, std::max<Bytes>(0, most), least);
     }
   };
   Phase phase = unpartitioned;
@@ -252,34 +271,18 @@ std::optional<Bytes> CandidateMaker::limit_of(const Phase& phase, int pipeline_r
 Candidate CandidateMaker::with_memory(Phase phase) {
   const StageMemory price(phase, problem_.profile, problem_.options.optimizer, problem_.options.dtype);
   const auto& moments = in_flight(phase, first_trainable_stage(phase));
+  const std::vector<std::vector<int>> stages_on = stages_on_each(phase);
+  const std::vector<bool> hand_on = stages_that_hand_on_at_once(phase);
   std::vector<RankMemory> memory;
   for (int pipeline_rank = 0; pipeline_rank < phase.layout.pipeline_parallel_size; ++pipeline_rank) {
+    const std::vector<LayerCost>& layers = layers_on(phase, pipeline_rank);
     std::vector<RankMemory> stages;
-    for (const int stage : stages_on(phase, pipeline_rank))
-      stages.push_back(
-          price.of(phase.partition[stage], layers_on(phase, pipeline_rank), hands_on_at_once(phase, stage)));
+    for (const int stage : stages_on[pipeline_rank])
+      stages.push_back(price.of(phase.partition[stage], layers, hand_on[stage]));
     memory.push_back(together(stages, moments[pipeline_rank]));
   }
   const Bytes missing = problem_.options.ignore_memory_limit ? 0 : missing_bytes(phase, memory, problem_.cluster);
   return {.phase = std::move(phase), .memory = std::move(memory), .missing_bytes = missing};
-}
-
-std::vector<Partition> neighbours(const Partition& partition) {
-  std::vector<Partition> all;
-  const int cuts = static_cast<int>(partition.size()) - 1;
-  const int together = cuts <= kFewCuts ? cuts : 1;
-  for (int first = 0; first < cuts; ++first) {
-    for (int last = first; last < std::min(cuts, first + together); ++last) {
-      for (const int shift : {-1, 1}) {
-        Partition shifted = partition;
-        for (int cut = first; cut <= last; ++cut) shifted[cut].end = shifted[cut + 1].begin = shifted[cut].end + shift;
-        if (std::all_of(shifted.begin(), shifted.end(),
-                        [](const LayerRange& stage) { return stage.begin < stage.end; }))
-          all.push_back(std::move(shifted));
-      }
-    }
-  }
-  return all;
 }
 
 std::string recompute_note(const Recompute& recompute) {

@@ -76,6 +76,19 @@ class CandidateMaker {
 
  private:
   class LoopedPrices;
+  /// What a pipeline rank of one stage has room for.
+  struct Room {
+    std::optional<Bytes> limit;
+    const std::vector<LayerCost>& layers;
+    const std::vector<StagesInFlight>& in_flight;
+    int first_trainable_layer = 0;
+    std::int64_t most_in_flight = 0, parts = 1;  // micro-batches, in how many parts
+
+    /// At most what any longer stage needs that `need`'s, which begins there, is a part of: not the input that it
+    /// keeps, which may be smaller where another begins, nor the workspace.
+    Bytes needed_by_longer(const RankMemory& need, int begin) const;
+  };
+  std::vector<Room> rooms_of(const Phase& unpartitioned);
   /// False only where no partition fits with a bound of at most limit_ns. Layer l needs lasting(l) + held(k) kept(l)
   /// bytes or more on pipeline rank k, and work(l) of its time. Each rank is asked for one of the two, that of which it
   /// has less, as a share of what the whole model would need there: the shares of what it has add up to no more than
@@ -96,10 +109,6 @@ class CandidateMaker {
   std::map<std::tuple<std::string, int, int, int, std::vector<int>>, std::vector<std::vector<StagesInFlight>>>
       in_flight_;  // by schedule, stages per rank, micro-batches, first stage that trains, token slices
 };
-
-/// Every partition that differs from this one by one cut, or up to 8 stages several neighbouring ones, shifted by one
-/// layer; no stage becomes empty.
-std::vector<Partition> neighbours(const Partition& partition);
 
 /// ", recompute layers"; empty where all is kept.
 std::string recompute_note(const Recompute& recompute);

@@ -1,5 +1,6 @@
 #pragma once
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <optional>
 #include <vector>
@@ -15,6 +16,12 @@ struct ChainPartition {
   Nanoseconds largest = 0;
 };
 
+/// The value of a stage that a sweep (see cut_chain) may pass over, but not have.
+constexpr Nanoseconds kNotAllowed = std::numeric_limits<Nanoseconds>::max();
+
+/// In place of the next end that a sweep is to visit.
+constexpr int kNoLonger = std::numeric_limits<int>::max();
+
 /// The largest value of some partition that a sweep (see cut_chain) allows, within about a hundredth of what stages
 /// that each reach as far as they may can keep below; `limit` where none of those is found. Time O(num_layers) for each
 /// of some ten to twenty tries.
@@ -26,10 +33,10 @@ Nanoseconds reachable_largest(int num_layers, int num_pipeline_ranks, Sweep&& sw
     for (int k = 0; k < num_pipeline_ranks; ++k) {
       int farthest = begin;
       Nanoseconds its_value = 0;
-      sweep(k, begin, [&](int cut, Nanoseconds value, Nanoseconds floor) {
-        if (floor > bound || cut > num_layers - (num_pipeline_ranks - 1 - k)) return false;
+      sweep(k, begin, begin + 1, [&](int cut, Nanoseconds value, Nanoseconds floor) {
+        if (floor > bound || cut > num_layers - (num_pipeline_ranks - 1 - k)) return kNoLonger;
         if (value <= bound) farthest = cut, its_value = value;
-        return true;
+        return cut + 1;
       });
       if (farthest == begin) return std::nullopt;
       begin = farthest;
@@ -50,46 +57,96 @@ Nanoseconds reachable_largest(int num_layers, int num_pipeline_ranks, Sweep&& sw
   return reached;
 }
 
+/// Of each pipeline rank, the last layer at which its stage can begin when no stage's floor exceeds `limit`; at the
+/// end, where the last one can end. A stage that begins earlier ends no later, so each rank is swept once.
+template <class Sweep>
+std::vector<int> last_begins(int num_layers, int num_pipeline_ranks, Sweep&& sweep, Nanoseconds limit) {
+  std::vector<int> begins = {0};
+  for (int k = 0; k < num_pipeline_ranks; ++k) {
+    const int begin = begins.back();
+    int farthest = begin;
+    sweep(k, begin, begin + 1, [&](int cut, Nanoseconds /*value*/, Nanoseconds floor) {
+      if (floor > limit || cut > num_layers - (num_pipeline_ranks - 1 - k)) return kNoLonger;
+      farthest = cut;
+      return cut + 1;
+    });
+    begins.push_back(farthest);
+  }
+  return begins;
+}
+
+/// The best cuts of a chain's end, on a pipeline rank and later ones, by the layer that it begins with.
+struct ChainEnds {
+  struct Best {
+    Nanoseconds largest = kNotAllowed;
+    int end = 0;  // of the first stage
+  };
+  int first = 0;
+  std::vector<Best> best;          // from that layer on, ascending
+  std::vector<Nanoseconds> least;  // of those up to each
+  /// The first layer with at most as much.
+  int first_within(Nanoseconds most) const {
+    return first + static_cast<int>(std::ranges::lower_bound(least, most, std::greater<>()) - least.begin());
+  }
+};
+
 /// Cuts layers [0, num_layers) into one contiguous, non-empty stage per pipeline rank so that the largest stage value
 /// is smallest: exact, by a dynamic programme over suffixes of the chain.
 ///
-/// sweep(pipeline_rank, begin, visit) calls visit(end, value, floor) for the stages [begin, end) that this pipeline
-/// rank may have, end ascending, until visit returns false. floor is at most value and must not fall as `end` grows.
-/// None if no allowed partition stays at or below `limit`. What follows the first stage is again cut exactly; ties go
-/// to the earlier cut, the first cut first. Time O(pipeline ranks x num_layers x length of a sweep), and a sweep ends
-/// as soon as its stage alone exceeds the best known, or what reachable_largest reaches: about num_layers^2 in all
-/// where values are much like sums. No partition above the latter is the best, so leaving it out changes no result.
+/// sweep(pipeline_rank, begin, first, visit) calls visit(end, value, floor) for stages [begin, end), the first of them
+/// [begin, first), until no longer stage is allowed; each call returns the end of the next. The value of a stage that
+/// is not allowed while longer ones are is kNotAllowed. floor is at most value. It must not fall, and a sweep not go
+/// on, as a stage grows at either end. None if no allowed partition stays at or below `limit`. What follows the first
+/// stage is again cut exactly; ties go to the earlier cut, the first cut first. A stage that alone exceeds the best
+/// known, or what reachable_largest reaches, is not looked at, nor are begins that the stages before cannot reach or
+/// from which those after cannot end: no partition with them is the best, so leaving them out changes no result. Time
+/// O(num_layers) for each try of reachable_largest and, where values are much like sums, about pipeline ranks times the
+/// square of the begins that are left of each; never more than O(num_layers^2) for each rank.
 template <class Sweep>
 std::optional<ChainPartition> cut_chain(int num_layers, int num_pipeline_ranks, Sweep&& sweep,
                                         Nanoseconds limit = std::numeric_limits<Nanoseconds>::max() - 1) {
-  constexpr Nanoseconds kImpossible = std::numeric_limits<Nanoseconds>::max();
   const int n = num_layers, p = num_pipeline_ranks;
   limit = reachable_largest(n, p, sweep, limit);
-  // largest[k][i], end[k][i]: of the layers [i, n) on pipeline ranks k and later, and where pipeline rank k's stage
-  // ends.
-  std::vector<Nanoseconds> largest(static_cast<std::size_t>(p + 1) * (n + 1), kImpossible);
-  std::vector<int> end(static_cast<std::size_t>(p) * (n + 1), n);
-  const auto at = [n](int k, int i) { return static_cast<std::size_t>(k) * (n + 1) + i; };
-  largest[at(p, n)] = 0;
+  const std::vector<int> last_begin = last_begins(n, p, sweep, limit);
+  if (last_begin.back() < n) return std::nullopt;
+  std::vector<ChainEnds> of_rank(p + 1);  // those from which the later ranks can reach the end
+  of_rank[p] = {.first = n, .best = {{.largest = 0, .end = n}}, .least = {0}};
   for (int k = p - 1; k >= 0; --k) {
-    const int last_begin = k == 0 ? 0 : n - (p - k);
-    for (int i = k; i <= last_begin; ++i) {
-      Nanoseconds& best = largest[at(k, i)];
-      sweep(k, i, [&](int cut, Nanoseconds value, Nanoseconds floor) {
-        if (floor > limit || floor >= best || cut > n - (p - 1 - k)) return false;
-        const Nanoseconds rest = largest[at(k + 1, cut)];
-        if (value <= limit && rest <= limit && std::max(value, rest) < best) {
-          best = std::max(value, rest);
-          end[at(k, i)] = cut;
-        }
-        return true;
-      });
+    const ChainEnds& next = of_rank[k + 1];
+    const int last_end = next.first + static_cast<int>(next.best.size()) - 1;
+    const auto rest = [&](int cut) { return next.best[cut - next.first].largest; };
+    std::vector<ChainEnds::Best> descending;
+    int begin = last_begin[k];
+    for (; begin >= k; --begin) {
+      Nanoseconds known = limit;  // with the end that is best from the begin behind this one
+      if (!descending.empty() && descending.back().largest <= limit)
+        sweep(k, begin, descending.back().end, [&](int cut, Nanoseconds value, Nanoseconds /*floor*/) {
+          known = std::min(known, std::max(value, rest(cut)));
+          return kNoLonger;
+        });
+      ChainEnds::Best best;
+      bool reaches_an_end = false;
+      sweep(k, begin, std::max(begin + 1, next.first_within(known)),
+            [&](int cut, Nanoseconds value, Nanoseconds floor) {
+              if (floor > known || cut > last_end) return kNoLonger;
+              reaches_an_end = true;
+              if (floor >= best.largest) return kNoLonger;
+              if (const Nanoseconds largest = std::max(value, rest(cut)); largest <= known && largest < best.largest)
+                best = {.largest = largest, .end = cut};
+              return std::max(cut + 1, next.first_within(best.largest - 1));
+            });
+      if (!reaches_an_end && begin < next.first_within(limit)) break;
+      descending.push_back(best);
     }
+    if (descending.empty()) return std::nullopt;
+    ChainEnds& ends = of_rank[k] = {.first = begin + 1, .best = {descending.rbegin(), descending.rend()}, .least = {}};
+    for (const ChainEnds::Best& best : ends.best)
+      ends.least.push_back(ends.least.empty() ? best.largest : std::min(ends.least.back(), best.largest));
   }
-  if (largest[at(0, 0)] == kImpossible) return std::nullopt;
-  ChainPartition result{.partition = {}, .largest = largest[at(0, 0)]};
+  if (of_rank[0].first > 0 || of_rank[0].best.front().largest == kNotAllowed) return std::nullopt;
+  ChainPartition result{.partition = {}, .largest = of_rank[0].best.front().largest};
   for (int k = 0, begin = 0; k < p; ++k) {
-    result.partition.push_back({begin, end[at(k, begin)]});
+    result.partition.push_back({begin, of_rank[k].best[begin - of_rank[k].first].end});
     begin = result.partition.back().end;
   }
   return result;

@@ -47,13 +47,14 @@ Choices choices_of(const PlanningProblem& problem, const PhaseSearch& search,
   }
   for (std::size_t recompute = 0; recompute < search.recompute.size(); ++recompute) {
     for (const auto& [m, possible] : shapes) {
-      // By stages per rank, whether the backward is split, and token slices.
-      std::map<std::tuple<int, bool, int>, Nanoseconds> bounds;
+      // By whether ranks have several stages or the backward is split, and token slices.
+      std::map<std::tuple<bool, bool, int>, Nanoseconds> bounds;
       for (const std::size_t schedule : possible) {
         const Phase unpartitioned = maker.unpartitioned_phase(search.recompute[recompute], schedules[schedule], m);
         try {
           const auto [bound, is_new] = bounds.try_emplace(
-              {unpartitioned.virtual_stages, splits_backward(unpartitioned.schedule), num_slices(unpartitioned)}, 0);
+              {unpartitioned.virtual_stages > 1, splits_backward(unpartitioned.schedule), num_slices(unpartitioned)},
+              0);
           if (is_new) bound->second = bound_of_any_partition(unpartitioned, problem, costs);
           choices.of_least_bound_first.push_back(
               {.bound_ns = bound->second, .recompute = recompute, .schedule = schedule, .num_micro_batches = m});

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <bit>
 #include <limits>
 #include <numeric>
 #include <utility>
@@ -7,11 +8,12 @@
 #include "plan/stages.h"
 #include "planner/search/candidate.h"
 #include "planner/search/chain_partition.h"
+#include "planner/search/shifted_cuts.h"
 
 namespace frostpipe {
 
-/// What partitions that differ in few stages from a first one lack and are bounded by: only ranks that have those
-/// stages are looked at again.
+/// What a partition, and those that differ from it by a shift, lack and are bounded by: only ranks that have the stages
+/// which a shift changes are looked at again.
 class CandidateMaker::LoopedPrices {
  public:
   struct Price {
@@ -20,78 +22,141 @@ class CandidateMaker::LoopedPrices {
     auto operator<=>(const Price&) const = default;
   };
 
-  LoopedPrices(CandidateMaker& maker, const Phase& unpartitioned, const StageBound& bound)
+  LoopedPrices(CandidateMaker& maker, const Phase& unpartitioned, const StageBound& bound, Partition first)
       : maker_(maker),
         unpartitioned_(unpartitioned),
-        bound_(bound),
-        memory_(unpartitioned, maker.problem_.profile, maker.problem_.options.optimizer, maker.problem_.options.dtype) {
-    ranks_.resize(unpartitioned.layout.pipeline_parallel_size);
-    for (int k = 0; k < static_cast<int>(ranks_.size()); ++k) {
-      ranks_[k].stages = stages_on(unpartitioned, k);
-      ranks_[k].layers = maker.layers_on(unpartitioned, k);
+        memory_(unpartitioned, maker.problem_.profile, maker.problem_.options.optimizer, maker.problem_.options.dtype),
+        rank_of_stage_(pipeline_ranks_of_stages(unpartitioned)),
+        hand_on_(stages_that_hand_on_at_once(unpartitioned)),
+        shifts_(cut_shifts(static_cast<int>(first.size()))),
+        partition_(std::move(first)),
+        bounds_(bound, unpartitioned),
+        known_(partition_.size()) {
+    const std::vector<std::vector<int>> stages_on = stages_on_each(unpartitioned);
+    for (int k = 0; k < unpartitioned.layout.pipeline_parallel_size; ++k) {
+      ranks_.push_back({.stages = stages_on[k], .layers = maker.layers_on(unpartitioned, k)});
       if (maker.problem_.options.ignore_memory_limit) continue;
       for (const int rank : all_ranks_of(unpartitioned.layout, k))
         if (const auto& limit = maker.problem_.cluster.devices.at(rank).memory_limit_bytes)
           ranks_[k].limits.push_back(*limit);
     }
+    for (int stage = 0; stage < static_cast<int>(partition_.size()); ++stage) needs_.push_back(need_of(stage));
+    bounds_.take(partition_);
+    take_in_flight();
+    price_.bound_ns = bounds_.largest();
   }
 
-  /// From now on the first one.
-  Price take(Partition first) {
-    first_ = std::move(first);
-    needs_.clear();
-    for (int stage = 0; stage < static_cast<int>(first_.size()); ++stage) needs_.push_back(need_of(first_, stage));
-    first_to_train_ = first_trainable_stage(first_, unpartitioned_.first_trainable_layer);
-    in_flight_ = &maker_.in_flight(unpartitioned_, first_to_train_);
-    for (int k = 0; k < static_cast<int>(ranks_.size()); ++k) {
-      ranks_[k].missing_bytes = missing_on(k, first_, first_to_train_);
-      ranks_[k].bound_ns = bound_.on_rank(first_, k).total_ns();
+  const Price& price() const { return price_; }
+  const Partition& partition() const { return partition_; }
+
+  /// The shift by `step` layers after which least is missing, or as little at the smallest bound; of equals the first.
+  /// None is better than the partition as it is.
+  std::optional<CutShift> best_shift(int step) {
+    find_ranks_of_interest();
+    std::optional<CutShift> best;
+    Price least = price_;
+    for (CutShift one : shifts_) {
+      one.by *= step;
+      if (!is_of_interest(one) || !shift(partition_, one)) continue;
+      if (keeps_pins(maker_.problem_.options.pins, partition_)) {
+        Price shifted{.bound_ns = bounds_.with(partition_, one)};
+        if (least.missing_bytes > 0 || shifted.bound_ns < least.bound_ns) {
+          shifted.missing_bytes = missing_with(one);
+          if (shifted < least) {
+            least = shifted;
+            best = one;
+          }
+        }
+      }
+      shift(partition_, one.back());
     }
-    return {missing_bytes(first_), bound_ns(first_)};
+    return best;
   }
 
-  Bytes missing_bytes(const Partition& partition) {
-    const int first_to_train = first_trainable_stage(partition, unpartitioned_.first_trainable_layer);
-    Bytes missing = 0;
-    for (int k = 0; k < static_cast<int>(ranks_.size()); ++k)
-      missing += first_to_train == first_to_train_ && is_as_before(partition, k)
-                     ? ranks_[k].missing_bytes
-                     : missing_on(k, partition, first_to_train);
-    return missing;
-  }
-
-  Nanoseconds bound_ns(const Partition& partition) const {
-    Nanoseconds largest = bound_.of_any();
-    for (int k = 0; k < static_cast<int>(ranks_.size()); ++k)
-      largest =
-          std::max(largest, is_as_before(partition, k) ? ranks_[k].bound_ns : bound_.on_rank(partition, k).total_ns());
-    return largest;
+  void take(const CutShift& one) {
+    shift(partition_, one);
+    bounds_.take(partition_, one);
+    price_.bound_ns = bounds_.largest();
+    for (int stage = one.first; stage <= one.last + 1; ++stage) needs_[stage] = need_of(stage);
+    if (first_to_train_ != first_to_train()) return take_in_flight();
+    for (const int k : bounds_.changed_by(one)) {
+      price_.missing_bytes -= ranks_[k].missing_bytes;
+      price_.missing_bytes += ranks_[k].missing_bytes = missing_on(k, *in_flight_);
+    }
   }
 
  private:
   struct PipelineRank {
     std::vector<int> stages;
-    std::vector<LayerCost> layers;
+    const std::vector<LayerCost>& layers;
     std::vector<Bytes> limits;  // of the replicas that have one
-    Bytes missing_bytes = 0;    // of the first partition, and so is
-    Nanoseconds bound_ns = 0;
+    Bytes missing_bytes = 0;
+    bool is_of_interest = false;
   };
 
-  bool is_as_before(const Partition& partition, int k) const {
-    return std::ranges::all_of(ranks_[k].stages, [&](int stage) { return partition[stage] == first_[stage]; });
+  int first_to_train() const { return first_trainable_stage(partition_, unpartitioned_.first_trainable_layer); }
+
+  void take_in_flight() {
+    first_to_train_ = first_to_train();
+    in_flight_ = &maker_.in_flight(unpartitioned_, first_to_train_);
+    price_.missing_bytes = 0;
+    for (int k = 0; k < static_cast<int>(ranks_.size()); ++k)
+      price_.missing_bytes += ranks_[k].missing_bytes = missing_on(k, *in_flight_);
   }
 
-  RankMemory need_of(const Partition& partition, int stage) const {
-    return memory_.of(partition[stage], ranks_[pipeline_rank_of(unpartitioned_, stage)].layers,
-                      hands_on_at_once(unpartitioned_, stage));
+  /// A shift that leaves as they are those that lack bytes, the rank that has the largest bound, and what trains first,
+  /// makes nothing better.
+  void find_ranks_of_interest() {
+    bool has_largest = false;
+    for (int k = 0; k < static_cast<int>(ranks_.size()); ++k) {
+      const bool is_largest = !has_largest && bounds_.of_rank(k) == price_.bound_ns;
+      has_largest = has_largest || is_largest;
+      ranks_[k].is_of_interest = is_largest || ranks_[k].missing_bytes > 0;
+    }
+    if (unpartitioned_.first_trainable_layer > 0 && price_.missing_bytes > 0)
+      ranks_[rank_of_stage_[first_to_train_]].is_of_interest = true;
   }
 
-  Bytes missing_on(int k, const Partition& partition, int first_to_train) {
+  bool is_of_interest(const CutShift& one) const {
+    for (int stage = one.first; stage <= one.last + 1; ++stage)
+      if (ranks_[rank_of_stage_[stage]].is_of_interest) return true;
+    return false;
+  }
+
+  /// Remembers the last few: a round asks for what the rounds before have asked for, but where they have shifted.
+  const RankMemory& need_of(int stage) {
+    constexpr std::size_t kMostKnown = 8;
+    std::vector<std::pair<LayerRange, RankMemory>>& known = known_[stage];
+    const auto found = std::ranges::find(known, partition_[stage], &std::pair<LayerRange, RankMemory>::first);
+    if (found != known.end()) return found->second;
+    if (known.size() == kMostKnown) known.clear();
+    known.emplace_back(partition_[stage],
+                       memory_.of(partition_[stage], ranks_[rank_of_stage_[stage]].layers, hand_on_[stage]));
+    return known.back().second;
+  }
+
+  /// Of the partition, which is shifted now.
+  Bytes missing_with(const CutShift& one) {
+    std::vector<RankMemory> before;
+    for (int stage = one.first; stage <= one.last + 1; ++stage)
+      before.push_back(std::exchange(needs_[stage], need_of(stage)));
+    Bytes missing = 0;
+    if (const int first = first_to_train(); first == first_to_train_) {
+      missing = price_.missing_bytes;
+      for (const int k : bounds_.changed_by(one)) missing += missing_on(k, *in_flight_) - ranks_[k].missing_bytes;
+    } else {
+      const auto& in_flight = maker_.in_flight(unpartitioned_, first);
+      for (int k = 0; k < static_cast<int>(ranks_.size()); ++k) missing += missing_on(k, in_flight);
+    }
+    std::ranges::move(before, needs_.begin() + one.first);
+    return missing;
+  }
+
+  /// Of `needs_`.
+  Bytes missing_on(int k, const std::vector<std::vector<StagesInFlight>>& in_flight) {
+    if (ranks_[k].limits.empty()) return 0;
     on_rank_.clear();
-    for (const int stage : ranks_[k].stages)
-      on_rank_.push_back(partition[stage] == first_[stage] ? needs_[stage] : need_of(partition, stage));
-    const auto& in_flight =
-        first_to_train == first_to_train_ ? *in_flight_ : maker_.in_flight(unpartitioned_, first_to_train);
+    for (const int stage : ranks_[k].stages) on_rank_.push_back(needs_[stage]);
     const Bytes needed = together(on_rank_, in_flight[k]).total();
     Bytes missing = 0;
     for (const Bytes limit : ranks_[k].limits) missing += std::max<Bytes>(0, needed - limit);
@@ -100,13 +165,18 @@ class CandidateMaker::LoopedPrices {
 
   CandidateMaker& maker_;
   const Phase& unpartitioned_;
-  const StageBound& bound_;
   StageMemory memory_;
+  std::vector<int> rank_of_stage_;
+  std::vector<bool> hand_on_;
+  std::vector<CutShift> shifts_;
+  Partition partition_;
+  RankBounds bounds_;
   std::vector<PipelineRank> ranks_;
-  Partition first_;
-  std::vector<RankMemory> needs_;    // its stages'
-  std::vector<RankMemory> on_rank_;  // of the stages that are looked at
-  int first_to_train_ = 0;           // stage of it
+  Price price_;
+  std::vector<std::vector<std::pair<LayerRange, RankMemory>>> known_;  // needs, by stage
+  std::vector<RankMemory> needs_;                                      // the stages'
+  std::vector<RankMemory> on_rank_;                                    // of the stages that are looked at
+  int first_to_train_ = 0;                                             // stage
   const std::vector<std::vector<StagesInFlight>>* in_flight_ = nullptr;
 };
 
@@ -123,6 +193,12 @@ double held_of_each_stage(const std::vector<StagesInFlight>& moments) {
     for (std::size_t i = 0; i < moment.size(); ++i) sums[i] += static_cast<double>(moment[i].before_backward);
   }
   return std::max(static_cast<double>(most), std::ranges::min(sums) / static_cast<double>(moments.size()));
+}
+
+/// Of shifts that are halved down to one layer: of long stages, about a hundredth of one.
+int first_step(int num_layers, int num_stages) {
+  constexpr unsigned kStepsOfAStage = 64;
+  return static_cast<int>(std::bit_floor(std::max(1U, num_layers / (kStepsOfAStage * num_stages))));
 }
 
 /// Of each layer the least on any rank, and of all together.
@@ -193,37 +269,22 @@ std::optional<Candidate> CandidateMaker::looped_partition(const Phase& unpartiti
 
 Candidate CandidateMaker::shifted(const Phase& unpartitioned, const StageBound& bound, Nanoseconds limit_ns) {
   const int n = static_cast<int>(problem_.profile.model.layers.size());
-  std::vector<int> rank_of_stage;
-  for (int stage = 0; stage < num_stages(unpartitioned); ++stage)
-    rank_of_stage.push_back(pipeline_rank_of(unpartitioned, stage));
-  const auto by_work = [&](int stage, int begin, auto&& visit) {
-    for (int end = begin + 1; end <= n; ++end) {
+  const std::vector<int> rank_of_stage = pipeline_ranks_of_stages(unpartitioned);
+  const auto by_work = [&](int stage, int begin, int first, auto&& visit) {
+    for (int end = first; end <= n;) {
       const Nanoseconds work = bound.work_ns(rank_of_stage[stage], {begin, end});
-      if (!visit(end, work, work)) return;
+      end = visit(end, work, work);
     }
   };
-  Partition best = cut_chain(n, num_stages(unpartitioned), keeping_pins(problem_.options.pins, by_work))->partition;
-  LoopedPrices prices(*this, unpartitioned, bound);
-  LoopedPrices::Price price = prices.take(best);
-  const bool is_hopeless = price.missing_bytes == 0 && price.bound_ns / 11 > limit_ns / 10;
-  for (bool better = !is_hopeless; better;) {
-    better = false;
-    for (Partition& partition : neighbours(best)) {
-      if (!keeps_pins(problem_.options.pins, partition)) continue;
-      LoopedPrices::Price shifted{.bound_ns = prices.bound_ns(partition)};
-      if (price.missing_bytes == 0 && shifted.bound_ns >= price.bound_ns) continue;
-      shifted.missing_bytes = prices.missing_bytes(partition);
-      if (shifted >= price) continue;
-      price = shifted;
-      best = std::move(partition);
-      better = true;
-    }
-    if (better) prices.take(best);
-  }
+  auto even = cut_chain(n, num_stages(unpartitioned), keeping_pins(problem_.options.pins, by_work));
+  LoopedPrices prices(*this, unpartitioned, bound, std::move(even->partition));
+  const bool is_hopeless = prices.price().missing_bytes == 0 && prices.price().bound_ns / 11 > limit_ns / 10;
+  for (int step = is_hopeless ? 0 : first_step(n, num_stages(unpartitioned)); step > 0; step /= 2)
+    for (auto better = prices.best_shift(step); better; better = prices.best_shift(step)) prices.take(*better);
   Phase phase = unpartitioned;
-  phase.partition = std::move(best);
+  phase.partition = prices.partition();
   Candidate candidate = with_memory(std::move(phase));
-  candidate.bound_ns = price.bound_ns;
+  candidate.bound_ns = prices.price().bound_ns;
   return candidate;
 }
 

@@ -13,11 +13,11 @@ Partition partition_exact(std::span<const Nanoseconds> cost, int num_stages) {
     throw InvalidInput("number of stages", "must be in [1, " + std::to_string(n) + "], the number of layers",
                        std::to_string(num_stages));
   }
-  const auto sums = [&](int /*pipeline rank*/, int begin, auto&& visit) {
+  const auto sums = [&](int /*pipeline rank*/, int begin, int first, auto&& visit) {
     Nanoseconds sum = 0;
-    for (int end = begin; end < n;) {
+    for (int end = begin, next = first; end < n && next <= n;) {
       sum += cost[end++];
-      if (!visit(end, sum, sum)) return;
+      if (end == next) next = visit(end, sum, sum);
     }
   };
   return cut_chain(n, num_stages, sums)->partition;

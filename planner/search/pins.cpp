@@ -28,9 +28,8 @@ bool keeps_pins(const std::vector<LayerPin>& pins, const Partition& partition) {
 bool can_keep_pins(const std::vector<LayerPin>& pins, int num_layers, int num_stages) {
   if (pins.empty()) return true;
   if (std::any_of(pins.begin(), pins.end(), [&](const LayerPin& pin) { return pin.stage >= num_stages; })) return false;
-  const auto any = [&](int /*stage*/, int begin, auto&& visit) {
-    for (int end = begin + 1; end <= num_layers && visit(end, Nanoseconds{0}, Nanoseconds{0}); ++end) {
-    }
+  const auto any = [&](int /*stage*/, int /*begin*/, int first, auto&& visit) {
+    for (int end = first; end <= num_layers;) end = visit(end, Nanoseconds{0}, Nanoseconds{0});
   };
   return cut_chain(num_layers, num_stages, keeping_pins(pins, any)).has_value();
 }

@@ -2,6 +2,7 @@
 #include <vector>
 
 #include "plan/partition.h"
+#include "planner/search/chain_partition.h"
 
 namespace frostpipe {
 
@@ -27,10 +28,11 @@ bool can_keep_pins(const std::vector<LayerPin>& pins, int num_layers, int num_st
 /// A sweep for cut_chain over those stages of `sweep` that keep the pins.
 template <class Sweep>
 auto keeping_pins(const std::vector<LayerPin>& pins, const Sweep& sweep) {
-  return [&pins, &sweep](int stage, int begin, auto&& visit) {
-    sweep(stage, begin, [&](int end, auto value, auto floor) {
-      if (breaks_a_pin(pins, stage, {begin, end})) return false;
-      return holds_its_pins(pins, stage, {begin, end}) ? visit(end, value, floor) : true;
+  return [&pins, &sweep](int stage, int begin, int first, auto&& visit) {
+    if (pins.empty()) return sweep(stage, begin, first, visit);
+    sweep(stage, begin, first, [&](int end, Nanoseconds value, Nanoseconds floor) {
+      if (breaks_a_pin(pins, stage, {begin, end})) return kNoLonger;
+      return visit(end, holds_its_pins(pins, stage, {begin, end}) ? value : kNotAllowed, floor);
     });
   };
 }

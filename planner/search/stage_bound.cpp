@@ -80,14 +80,14 @@ void add_slice(LayerWork& work, const SizeWork& of, int slice, const Phase& phas
                            ? costs.at(of.device_type, of.size, phase.tokens, t)
                            : costs.of_slice(of.device_type, of.size, phase.tokens, t, tokens_of_slice(phase, slice));
   WorkByLayer& here = work.of_type.at(of.device_type);
+  MeasurementKey key{.device_type = of.device_type,
+                     .dtype = options.dtype,
+                     .micro_batch_size = of.size,
+                     .tokens = phase.tokens,
+                     .tensor_parallel_size = t,
+                     .sequence_parallel = phase.layout.sequence_parallel};
   for (std::size_t layer = 0; layer < layers.size(); ++layer) {
-    const MeasurementKey key{.layer = static_cast<int>(layer),
-                             .device_type = of.device_type,
-                             .dtype = options.dtype,
-                             .micro_batch_size = of.size,
-                             .tokens = phase.tokens,
-                             .tensor_parallel_size = t,
-                             .sequence_parallel = phase.layout.sequence_parallel};
+    key.layer = static_cast<int>(layer);
     const LayerTime time = time_of(phase, of.splits_backward, profile, key, layers[layer]);
     here.all[layer] += of.count * time.all();
     here.forwards[layer] += of.count * time.forward;
@@ -142,6 +142,7 @@ StageBound::StageBound(const Phase& unpartitioned, const PlanningProblem& proble
     : pipeline_ranks_(unpartitioned.layout.pipeline_parallel_size),
       virtual_stages_(unpartitioned.virtual_stages),
       overlaps_(weight_delay(unpartitioned) > 0),
+      stages_on_(stages_on_each(unpartitioned)),
       first_trainable_layer_(unpartitioned.first_trainable_layer) {
   const auto& [profile, cluster, options] = problem;
   const ParallelLayout& layout = unpartitioned.layout;
@@ -149,10 +150,8 @@ StageBound::StageBound(const Phase& unpartitioned, const PlanningProblem& proble
   const LayerWork work = work_of(unpartitioned, problem, costs);
   for (const auto& [type, of] : work.of_type)
     work_[type] = {sums_before(of.all), sums_before(of.forwards), sums_before(of.weights)};
-  for (int k = 0; k < pipeline_ranks_; ++k) {
-    stages_on_.push_back(stages_on(unpartitioned, k));
+  for (int k = 0; k < pipeline_ranks_; ++k)
     work_of_pipeline_rank_.push_back(&work_.at(cluster.devices.at(rank_of(layout, k, 0)).type));
-  }
   chain_forward_ = sums_before(work.forward);
   chain_backward_ = sums_before(work.backward);
   std::vector<Nanoseconds> update(n, std::numeric_limits<Nanoseconds>::max());

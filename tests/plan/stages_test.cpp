@@ -61,7 +61,7 @@ TEST(Stages, ThatTrainAndTheFirstOfThemOnEachRank) {
         std::set<int> seen;  // pipeline ranks
         for (int stage = 0; stage < p * v; ++stage) {
           const bool trains = stage >= phase.first_trainable_layer;
-          EXPECT_EQ(is_first_to_train(phase, stage), trains && seen.insert(stage % p).second) << stage;
+          EXPECT_EQ(are_first_to_train(phase)[stage], trains && seen.insert(stage % p).second) << stage;
         }
         for (int rank = 0; rank < p; ++rank) EXPECT_EQ(trains(phase)[rank], seen.contains(rank)) << rank;
       }

@@ -8,6 +8,8 @@
 
 #include "plan/stages.h"
 #include "planner/search/candidate.h"
+#include "planner/search/partition.h"
+#include "planner/search/shifted_cuts.h"
 #include "tests/planner/two_blocks.h"
 
 namespace frostpipe {
@@ -64,7 +66,9 @@ TEST(LoopedPartition, NoShiftLacksFewerBytesOrAsFewAtASmallerBound) {
       if (!found) continue;
       EXPECT_EQ(found->bound_ns, bound.of(found->phase.partition));
       ++(found->missing_bytes > 0 ? lacks : fits);
-      for (const Partition& partition : neighbours(found->phase.partition)) {
+      for (const CutShift& one : cut_shifts(num_stages(unpartitioned))) {
+        Partition partition = found->phase.partition;
+        if (!shift(partition, one)) continue;
         Phase phase = unpartitioned;
         phase.partition = partition;
         const Candidate other = maker.with_memory(std::move(phase));
@@ -75,6 +79,81 @@ TEST(LoopedPartition, NoShiftLacksFewerBytesOrAsFewAtASmallerBound) {
   }
   EXPECT_GT(fits, 20);
   EXPECT_GT(lacks, 20);
+}
+
+/// From even work, each round by the best of all shifts, each priced from nothing.
+Phase by_all_shifts(CandidateMaker& maker, const Phase& unpartitioned, const StageBound& bound, int num_layers) {
+  std::vector<Nanoseconds> work;
+  for (int layer = 0; layer < num_layers; ++layer) work.push_back(bound.work_ns(0, {layer, layer + 1}));
+  Phase best = unpartitioned;
+  best.partition = partition_exact(work, num_stages(best));
+  const auto price = [&](const Phase& phase) {
+    return std::pair(maker.with_memory(phase).missing_bytes, bound.of(phase.partition));
+  };
+  for (bool better = true; better;) {
+    better = false;
+    const Phase before = best;
+    auto least = price(best);
+    for (const CutShift& one : cut_shifts(num_stages(before))) {
+      Phase shifted = before;
+      if (!shift(shifted.partition, one) || price(shifted) >= least) continue;
+      least = price(shifted);
+      best = shifted;
+      better = true;
+    }
+  }
+  return best;
+}
+
+/// With 4 and 12 stages, that is with few cuts, which are shifted together too, and with many.
+TEST(LoopedPartition, IsWhatTheBestOfAllShiftsLeadsToFromEvenWork) {
+  std::mt19937 random(5);
+  int compared = 0;
+  for (int trial = 0; trial < 60; ++trial) {
+    const int p = trial % 2 == 0 ? 2 : 6;
+    const auto [profile, cluster, options] = random_problem(random, p, trial % 3 == 0 ? 20'000 : 2000);
+    LayerCosts costs(profile, DType::kFloat32);
+    CandidateMaker maker({profile, cluster, options},
+                         {.pipeline_parallel_size = p, .first_trainable_layer = trial % 4 < 2 ? 0 : 5}, costs);
+    const Phase unpartitioned = maker.unpartitioned_phase({}, {"LoopedBFS", 2}, 6);
+    const StageBound bound = maker.bound_of(unpartitioned);
+    const auto found = maker.looped_partition(unpartitioned, kNoLimit);
+    if (!found) continue;
+    const Phase best = by_all_shifts(maker, unpartitioned, bound, kLayers);
+    EXPECT_EQ(to_string(found->phase.partition), to_string(best.partition)) << "trial " << trial;
+    ++compared;
+  }
+  EXPECT_GT(compared, 30);
+}
+
+/// Stages of 300 layers are shifted by several layers first. Oracle: by one alone.
+TEST(LoopedPartition, OfLongStagesIsWithinHalfAPercentOfShiftsByOneLayer) {
+  std::mt19937 random(5);
+  for (int trial = 0; trial < 6; ++trial) {
+    std::vector<SyntheticLayer> layers(1202);
+    for (auto& layer : layers)
+      layer = {.forward_ns = 1000 + static_cast<Nanoseconds>(random() % 5000),
+               .input_gradient_ns = 1000 + static_cast<Nanoseconds>(random() % 5000),
+               .weight_gradient_ns = 1000 + static_cast<Nanoseconds>(random() % 5000),
+               .output_activation_bytes = static_cast<Bytes>(random() % 50),
+               .saved_activation_bytes = static_cast<Bytes>(random() % 100),
+               .parameter_count = static_cast<std::int64_t>(random() % 20)};
+    const Profile profile = test::synthetic_profile(600, layers);
+    Cluster cluster = test::free_cluster(2);
+    for (Device& device : cluster.devices) device.memory_limit_bytes = trial % 2 == 0 ? 350'000 : 230'000;
+    PlanOptions options = test::options_for(PlanMethod::static_pipeline);
+    options.global_batch_size = 4;
+    LayerCosts costs(profile, DType::kFloat32);
+    CandidateMaker maker({profile, cluster, options}, {.pipeline_parallel_size = 2}, costs);
+    const Phase unpartitioned = maker.unpartitioned_phase({}, {"Interleaved1F1B", 2}, 4);
+    const StageBound bound = maker.bound_of(unpartitioned);
+    const auto found = maker.looped_partition(unpartitioned, kNoLimit);
+    ASSERT_TRUE(found) << trial;
+    const Phase best = by_all_shifts(maker, unpartitioned, bound, 1202);
+    const Bytes missing = maker.with_memory(best).missing_bytes;
+    EXPECT_LE(static_cast<double>(found->missing_bytes), 1.005 * static_cast<double>(missing)) << trial;
+    EXPECT_LE(static_cast<double>(found->bound_ns), 1.005 * static_cast<double>(bound.of(best.partition))) << trial;
+  }
 }
 
 /// The least bound of those that fit, over all ways to cut the layers from the last stage of `phase` on.

@@ -1,0 +1,248 @@
+#pragma once
+// Implementation header of profile_cost_model.cpp.
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <vector>
+
+#include "plan/memory.h"
+#include "plan/stages.h"
+#include "plan/token_slices.h"
+#include "profiles/error.h"
+#include "simulator/communication_costs.h"
+#include "simulator/cost_model.h"
+#include "simulator/replica_wait.h"
+
+namespace frostpipe {
+
+/// What a model is made of, each looked up in the profile and the cluster.
+class ProfileCostModel::Prices {
+ public:
+  Prices(const Phase& phase, const StepSettings& settings, const Profile& profile, const Cluster& cluster)
+      : phase_(phase),
+        layout_(phase.layout),
+        partition_(phase.partition),
+        settings_(settings),
+        profile_(profile),
+        cluster_(cluster),
+        messages_(cluster, phase.layout),
+        side_by_side_(reductions_side_by_side(cluster, phase.layout)),
+        splits_backward_(splits_backward(phase)),
+        pipeline_ranks_(pipeline_ranks_of_stages(phase)),
+        cache_reach_(phase.partition.front().end),
+        speed_(cache_speed(phase, profile)) {
+    const int entry_tokens = profile.workload ? static_cast<int>(std::ceil(profile.workload->tokens)) : phase.tokens;
+    entry_bytes_ = profile.model.hidden_size * entry_tokens * bytes_per_value(DType::kFloat32);
+    for (int k = 0; k < layout_.pipeline_parallel_size; ++k)
+      for (int replica = 0; replica < layout_.data_parallel_size; ++replica)
+        ranks_.push_back(frostpipe::rank_of(layout_, k, replica));
+    if (phase.cache.on) writing_stage_ = stage_of_layer(partition_, phase.first_trainable_layer - 1);
+  }
+
+  /// A micro-batch of one replica, where it matters which.
+  struct Unit {
+    int replica = 0, micro_batch = 0;
+  };
+
+  /// Of a micro-batch on the rank that runs it, by slice.
+  std::vector<StageCost> stage_costs(int stage, Unit unit, int size) {
+    std::vector<StageCost> costs;
+    for (int slice = 0; slice < num_slices(phase_); ++slice) costs.push_back(stage_cost(stage, unit, size, slice));
+    return costs;
+  }
+
+  StageCost stage_cost(int stage, Unit unit, int size, int slice) {
+    if (size == 0 || !has_tokens(slice)) return {};
+    const int rank = rank_of(stage, unit);
+    StageCost cost = computed(stage, size, slice, cluster_.devices[rank].type);
+    const int here = pipeline_ranks_[stage];
+    if (stage + 1 < num_stages() && pipeline_ranks_[stage + 1] != here) {
+      const int to = rank_of(stage + 1, unit);
+      cost.send_forward = messages_.cost(rank, to, cost.sent_forward_bytes);
+      cost.shared_forward = messages_.shared(rank, to, cost.sent_forward_bytes);
+    }
+    if (stage > 0 && pipeline_ranks_[stage - 1] != here) {
+      const int to = rank_of(stage - 1, unit);
+      cost.send_backward = messages_.cost(rank, to, cost.sent_backward_bytes);
+      cost.shared_backward = messages_.shared(rank, to, cost.sent_backward_bytes);
+    }
+    if (stage == 0 && slice == 0) {  // of whole samples
+      const double read_fraction = 1 - computed_fraction(phase_.cache, 0, cache_reach_);
+      cost.cache_read_ns = entries_ns(speed_.read, size * read_fraction, entry_bytes_);
+    }
+    if (stage == writing_stage_ && (slice + 1 == num_slices(phase_) || !has_tokens(slice + 1))) {
+      const double written_fraction = 1 - fraction_at(phase_.cache.found, phase_.first_trainable_layer);
+      cost.cache_write_ns = entries_ns(speed_.write, size * written_fraction, entry_bytes_);
+    }
+    return cost;
+  }
+
+  /// What a stage's costs depend on where it is: ranks in like places cost the same.
+  struct Place {
+    std::string_view device_type;
+    const LinkClass *to_next = nullptr, *to_previous = nullptr;
+    bool operator==(const Place&) const = default;
+  };
+  Place place_of(int stage, Unit unit) const {
+    const int rank = rank_of(stage, unit);
+    Place place{.device_type = cluster_.devices[rank].type};
+    if (stage + 1 < num_stages()) place.to_next = &link_between(cluster_, rank, rank_of(stage + 1, unit));
+    if (stage > 0) place.to_previous = &link_between(cluster_, rank, rank_of(stage - 1, unit));
+    return place;
+  }
+
+  /// Of the optimizer on that rank.
+  Nanoseconds update_ns(int stage, Unit unit) {
+    const std::string& device_type = cluster_.devices[rank_of(stage, unit)].type;
+    const auto [known, is_new] = updates_.try_emplace({stage, device_type}, 0);
+    if (!is_new) return known->second;
+    for (int layer = first_trained(stage); layer < partition_[stage].end; ++layer)
+      known->second +=
+          update_of_tensor_rank(profile_.model.layers[layer],
+                                update_cost_of(profile_, layer, device_type, settings_.dtype, settings_.optimizer),
+                                layout_.tensor_parallel_size);
+    return known->second;
+  }
+
+  /// The reduction of a stage's gradients, and the wait for it; `smallest`: samples of the smallest micro-batch, beside
+  /// whose backward the first layers' are reduced where the cluster does that.
+  Segment reduce_gradient(int stage, int smallest) const {
+    Bytes bytes_of_all = 0;
+    std::vector<LayerGradient> gradients;
+    for (int layer = partition_[stage].end - 1; layer >= first_trained(stage); --layer) {
+      const Bytes bytes =
+          reduced_gradient_bytes(phase_, profile_.model, layer, settings_.global_batch_size, settings_.dtype);
+      bytes_of_all += bytes;
+      if (!cluster_.communication.overlap_gradient_reduction || smallest == 0) continue;
+      const LayerCost cost = cost_of_slice(  // whose backward is the last
+          profile_, phase_, key_of(layer, smallest, cluster_.devices[rank_of(stage, {})].type), 0);
+      const bool has_input_gradient = layer > phase_.first_trainable_layer;
+      const Nanoseconds whole = cost.weight_gradient_ns + (has_input_gradient ? cost.input_gradient_ns : 0);
+      gradients.push_back({splits_backward_ ? split_backward_of(cost, has_input_gradient).weight_ns : whole, bytes});
+    }
+    const std::vector<int> replicas = replicas_of_stage(phase_, stage);
+    Segment reduction = all_reduce_segment(cluster_, replicas, bytes_of_all, side_by_side_);
+    if (!gradients.empty()) reduction.duration_ns = exposed_reduction_ns(cluster_, replicas, gradients, side_by_side_);
+    reduction.duration_ns += expert_reduction_ns(cluster_, profile_.model, phase_, stage, settings_.dtype);
+    reduction.duration_ns += replica_wait_ns(phase_, settings_, profile_, cluster_.devices[rank_of(stage, {})].type);
+    return reduction;
+  }
+
+  /// Of gradients of parameters that every tensor rank has whole, each from its own tokens: with sequence parallelism.
+  Nanoseconds sum_over_tensor_ranks_ns(int stage) const {
+    if (!layout_.sequence_parallel) return 0;
+    std::int64_t count = 0;
+    for (int layer = first_trained(stage); layer < partition_[stage].end; ++layer)
+      count += profile_.model.layers[layer].whole_parameter_count;
+    return all_reduce_segment(cluster_, tensor_ranks_of(layout_, pipeline_ranks_[stage], 0),
+                              count * kept_bytes_per_value(settings_.dtype), /*side_by_side=*/1)
+        .duration_ns;
+  }
+
+  /// By replica; none where nothing is tied.
+  std::vector<Segment> reduce_tied() const {
+    std::vector<Segment> reductions;
+    const Bytes bytes = tied_gradient_bytes(phase_, profile_.model, settings_.dtype);
+    if (bytes == 0) return reductions;
+    for (int replica = 0; replica < layout_.data_parallel_size; ++replica)
+      reductions.push_back(all_reduce_segment(cluster_, {rank_of(0, {replica}), rank_of(num_stages() - 1, {replica})},
+                                              bytes, side_by_side_));
+    return reductions;
+  }
+
+ private:
+  /// Of `entries` cached samples of one size, which may be a mean.
+  static Nanoseconds entries_ns(const Link& speed, double entries, Bytes bytes_each) {
+    const auto one = static_cast<double>(speed.latency_ns + transfer_occupancy_ns(speed, bytes_each));
+    return static_cast<Nanoseconds>(one * entries + 0.5);
+  }
+
+  static CacheSpeed cache_speed(const Phase& phase, const Profile& profile) {
+    if (!phase.cache.on) return {};
+    if (profile.cache) return *profile.cache;
+    throw InvalidInput("profile: cache", "must be measured for a phase with a cache; profile again", "missing");
+  }
+
+  int num_stages() const { return static_cast<int>(partition_.size()); }
+  int rank_of(int stage, Unit unit) const {
+    if (layout_.vacant.empty()) return ranks_[pipeline_ranks_[stage] * layout_.data_parallel_size + unit.replica];
+    const MeshCoordinate runner = runner_of(layout_, pipeline_ranks_[stage], unit.replica, unit.micro_batch);
+    return frostpipe::rank_of(layout_, runner.pipeline_rank, runner.replica);
+  }
+  int first_trained(int stage) const { return std::max(partition_[stage].begin, phase_.first_trainable_layer); }
+
+  /// Of a sample of mean length.
+  bool has_tokens(int slice) const {
+    return num_slices(phase_) == 1 || tokens_of_slice(phase_, slice).of(phase_.tokens).count() > 0;
+  }
+
+  MeasurementKey key_of(int layer, int size, const std::string& device_type) const {
+    return {.layer = layer,
+            .device_type = device_type,
+            .dtype = settings_.dtype,
+            .micro_batch_size = size,
+            .tokens = phase_.tokens,
+            .tensor_parallel_size = layout_.tensor_parallel_size,
+            .sequence_parallel = layout_.sequence_parallel};
+  }
+
+  /// What does not depend on where a stage's neighbours are: the same for all replicas on one type of device.
+  const StageCost& computed(int stage, int size, int slice, const std::string& device_type) {
+    const auto [known, is_new] = computed_.try_emplace({stage, size, slice, device_type});
+    StageCost& cost = known->second;
+    if (!is_new) return cost;
+    for (int layer = partition_[stage].begin; layer < partition_[stage].end; ++layer)
+      add_layer(cost, layer, key_of(layer, size, device_type), slice);
+    const auto sent_behind = [&](int layer) {
+      return cost_of_slice(profile_, phase_, key_of(layer, size, device_type), slice).output_activation_bytes;
+    };
+    if (stage + 1 < num_stages()) cost.sent_forward_bytes = sent_behind(partition_[stage].end - 1);
+    if (stage > 0) cost.sent_backward_bytes = sent_behind(partition_[stage].begin - 1);
+    return cost;
+  }
+
+  void add_layer(StageCost& cost, int layer, const MeasurementKey& key, int slice) const {
+    const LayerCost measured = cost_of_slice(profile_, phase_, key, slice);
+    if (layer < phase_.first_trainable_layer) {
+      const double computed = computed_fraction(phase_.cache, layer, cache_reach_);
+      cost.forward_ns += computed == 1
+                             ? measured.frozen_forward_ns
+                             : expected_frozen_forward_ns(profile_, key, measured, computed * key.micro_batch_size);
+      return;
+    }
+    cost.forward_ns += measured.forward_ns;
+    cost.weight_gradient_ns += measured.weight_gradient_ns;
+    const bool has_input_gradient = layer > phase_.first_trainable_layer;
+    if (has_input_gradient) cost.input_gradient_ns += measured.input_gradient_ns;
+    if (splits_backward_) {
+      const SplitBackward split = split_backward_of(measured, has_input_gradient);
+      cost.split.input_ns += split.input_ns;
+      cost.split.weight_ns += split.weight_ns;
+    }
+    if (is_recomputed(phase_.recompute, profile_.model.layers[layer].kind)) cost.recompute_ns += measured.forward_ns;
+  }
+
+  const Phase& phase_;
+  const ParallelLayout& layout_;
+  const Partition& partition_;
+  const StepSettings& settings_;
+  const Profile& profile_;
+  const Cluster& cluster_;
+  Messages messages_;
+  int side_by_side_;
+  bool splits_backward_;
+  std::vector<int> pipeline_ranks_;  // by stage
+  std::vector<int> ranks_;           // by pipeline rank and replica
+  int cache_reach_;                  // where stage 0's layers end
+  CacheSpeed speed_;
+  Bytes entry_bytes_ = 0;  // of a mean sample in the cache
+  std::optional<int> writing_stage_;
+  std::map<std::tuple<int, int, int, std::string>, StageCost> computed_;  // by stage, size, slice and device type
+  std::map<std::pair<int, std::string>, Nanoseconds> updates_;            // by stage and device type
+};
+
+}  // namespace frostpipe
