@@ -111,7 +111,7 @@ void fail_fields(const Place& place, const Json& object, const std::vector<const
     const auto same = [&key = key](const char* name) { return key == name; };
     if (std::none_of(known.begin(), known.end(), same))
       throw InvalidInput(fmt::format("{}: is not a known field; {}", Place(place, std::string_view(key)).text(),
-                                     suggestion(key, known)));
+                                     suggestion(shortened(key), known)));
   }
   FROSTPIPE_CHECK(missing != nullptr, "fields are either unknown or missing");
   throw InvalidInput(fmt::format("{}: has no field \"{}\"", place.text(), missing));
