@@ -54,7 +54,8 @@ def imported(file):
 
 
 COMMANDS = [  # (the file that is hostile, the command)
-    *[(file, (*PLAN, "--ignore-memory-limit", "--method", method)) for method in ("static", "auto", "pipetransformer", "data-parallel")
+    *[(file, (*PLAN, "--ignore-memory-limit", "--method", method))
+      for method in ("static", "auto", "pipetransformer", "data-parallel")
       for file in ("profile.json", "cluster.json")],
     *[(file, SIMULATE) for file in ("plan.json", "profile.json", "cluster.json")],
     ("elastic.json", ("simulate", "elastic.json", "--timeline", "out/trace.json")),
