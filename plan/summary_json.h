@@ -102,7 +102,7 @@ void fields(Archive& archive, json::Value<Archive, RunSummary>& run) {
   archive("start_seconds", run.start_seconds, json::at_least(0));
   archive("evaluation_seconds", run.evaluation_seconds, json::at_least(0));
   archive("cache_note", run.cache_note);
-  archive("test_metric", run.test_metric, json::MayBeMissing());
+  archive("test_metric", run.test_metric, json::Otherwise<std::string>{"accuracy"});
   archive("test_accuracy", run.test_accuracy);
   archive("test_accuracy_standard_error", run.test_accuracy_standard_error);
   archive("test_others", run.test_others, json::MayBeMissing());

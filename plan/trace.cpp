@@ -21,6 +21,9 @@ void check_element(const json::Place& place, const Element& element, int num_ran
                        fmt::format("must be >= {}, its begin_ns", element.begin_ns), std::to_string(element.end_ns));
 }
 
+/// Whoever shows a trace has a place for each rank: there may be no more of them than the file is long.
+constexpr std::size_t kMostRanksWithoutSpans = 256;
+
 /// Threads of a rank in the Chrome trace. Messages of the two directions overlap each other and compute.
 enum Thread { kCompute, kWaitingThread, kSendForward, kSendBackward, kRun, kNumThreads };
 constexpr const char* kThreadNames[kNumThreads] = {"compute", "receive and reduce", "send forward", "send backward",
@@ -86,6 +89,12 @@ json::Json metadata_event(const char* what, int rank, int thread, std::string na
 }  // namespace
 
 void check(const json::Place& place, const Trace& trace) {
+  const std::size_t most_ranks = kMostRanksWithoutSpans + trace.spans.size() + trace.events.size();
+  if (static_cast<std::size_t>(trace.num_ranks) > most_ranks)
+    throw InvalidInput(
+        json::Place(place, "num_ranks").text(),
+        fmt::format("must be <= {}, for {} spans and {} events", most_ranks, trace.spans.size(), trace.events.size()),
+        std::to_string(trace.num_ranks));
   const json::Place spans(place, "spans"), events(place, "events");
   for (std::size_t i = 0; i < trace.spans.size(); ++i)
     check_element(json::Place(spans, i), trace.spans[i], trace.num_ranks);

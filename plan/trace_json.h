@@ -39,7 +39,7 @@ void fields(Archive& archive, json::Value<Archive, Trace>& trace) {
   archive("events", trace.events);
 }
 
-/// Every span and event is of one of the ranks and does not end before it begins.
+/// Every span and event is of one of the ranks and does not end before it begins; few ranks have neither.
 void check(const json::Place& place, const Trace& trace);
 
 }  // namespace frostpipe

@@ -97,14 +97,14 @@ const Device& device_of(const Cluster& cluster, int rank) {
 void validate_devices(const Cluster& cluster, std::string_view source) {
   if (cluster.devices.empty())
     throw InvalidInput(fmt::format("{}: devices", source), "must name at least one device", "[]");
-  std::vector<int> left;
+  std::set<int> left;
   for (std::size_t i = 0; i < cluster.devices.size(); ++i) {
     const auto& device = cluster.devices[i];
     if (device.type.empty())
       throw InvalidInput(fmt::format("{}: devices[{}].type", source, i), "must name a device type", "\"\"");
     if (i == 0 || device.node == cluster.devices[i - 1].node) continue;
-    left.push_back(cluster.devices[i - 1].node);
-    if (std::find(left.begin(), left.end(), device.node) != left.end())
+    left.insert(cluster.devices[i - 1].node);
+    if (left.contains(device.node))
       throw InvalidInput(fmt::format("{}: devices[{}].node", source, i), "must stand next to the node's other devices",
                          std::to_string(device.node));
   }

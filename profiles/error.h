@@ -5,9 +5,10 @@
 
 namespace frostpipe {
 
-/// Bad input: a file or an option breaks a rule. The message reads "place: rule, value"; the CLI exits with 1.
+/// Bad input: a file or an option breaks a rule. The message reads "place: rule, value"; the CLI exits with 1. What is
+/// longer than any sentence is cut: files have keys and values of any length.
 struct InvalidInput : std::runtime_error {
-  using std::runtime_error::runtime_error;
+  explicit InvalidInput(std::string_view message);
   /// "profile.json: layers[3].forward_ns: must be >= 0, is -5"
   InvalidInput(std::string_view place, std::string_view rule, std::string_view value);
 };

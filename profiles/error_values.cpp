@@ -7,20 +7,18 @@
 namespace frostpipe {
 namespace {
 
-constexpr std::size_t kLongestValueShown = 80;  // bytes
 constexpr std::size_t kMostNamesShown = 10;
 
 /// The second byte of a character in UTF-8, or a later one.
 bool continues_a_character(char byte) { return (static_cast<unsigned char>(byte) & 0xC0) == 0x80; }
 
-std::string shortened(std::string_view text) {
-  if (text.size() <= kLongestValueShown) return std::string(text);
-  std::size_t size = kLongestValueShown;
-  while (size > 0 && continues_a_character(text[size])) --size;
-  return std::string(text.substr(0, size)) + "...";
-}
-
 }  // namespace
+
+std::string shortened(std::string_view text, std::size_t most_bytes) {
+  if (text.size() <= most_bytes) return std::string(text);
+  while (most_bytes > 0 && continues_a_character(text[most_bytes])) --most_bytes;
+  return std::string(text.substr(0, most_bytes)) + "...";
+}
 
 std::string in_quotes(std::string_view text) { return '"' + shortened(text) + '"'; }
 

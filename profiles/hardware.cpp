@@ -32,6 +32,13 @@ void fields(Archive& archive, json::Value<Archive, Hardware>& hardware) {
   archive("source", hardware.source);
 }
 
+/// By it times are divided.
+void check(const json::Place& place, const Hardware& hardware) {
+  if (!(hardware.efficiency > 0))
+    throw InvalidInput(json::Place(place, std::string_view("efficiency")).text(), "must be > 0",
+                       fmt::format("{:g}", hardware.efficiency));
+}
+
 const std::vector<Hardware>& known_hardware() {
   static const std::vector<Hardware> hardware{
       {.name = "RTX5000",

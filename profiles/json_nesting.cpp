@@ -1,13 +1,30 @@
 #include "profiles/json_nesting.h"
 
 #include <array>
+#include <cstddef>
 #include <string>
 
 #include "profiles/error.h"
 
 namespace frostpipe {
 
-void require_shallow_json(std::string_view text, std::string_view source, std::size_t most_keys) {
+namespace {
+
+/// Comparisons of a new key with those before it, in all objects together. Few keys are few comparisons for each.
+class Comparisons {
+ public:
+  /// One more key of an object that has `before` already. False beyond the bound.
+  bool add(std::size_t before) {
+    constexpr std::size_t kFewKeys = 32, kMostKeys = 20'000;
+    if (before > kFewKeys) count_ += before;
+    return count_ <= kMostKeys * (kMostKeys - 1) / 2;
+  }
+
+ private:
+  std::size_t count_ = 0;
+};
+
+void require_shallow(std::string_view text, std::string_view source, Comparisons* comparisons) {
   constexpr int kDeepest = 100;
   std::array<std::size_t, kDeepest + 1> num_keys{};  // of the object that is open at each depth
   int depth = 0;
@@ -25,13 +42,24 @@ void require_shallow_json(std::string_view text, std::string_view source, std::s
                            "deeper at byte " + std::to_string(i));
       num_keys[static_cast<std::size_t>(depth)] = 0;
     } else if (c == ':') {
-      if (++num_keys[static_cast<std::size_t>(depth)] > most_keys)
-        throw InvalidInput(std::string(source), "must have at most " + std::to_string(most_keys) + " keys in an object",
+      std::size_t& before = num_keys[static_cast<std::size_t>(depth)];
+      if (comparisons != nullptr && !comparisons->add(before))
+        throw InvalidInput(source, "must have at most 20000 keys in an object, or fewer in many",
                            "more at byte " + std::to_string(i));
+      ++before;
     } else if (c == ']' || c == '}') {
       if (depth > 0) --depth;  // one too many is no JSON
     }
   }
+}
+
+}  // namespace
+
+void require_shallow_json(std::string_view text, std::string_view source) { require_shallow(text, source, nullptr); }
+
+void require_shallow_json_of_few_keys(std::string_view text, std::string_view source) {
+  Comparisons comparisons;
+  require_shallow(text, source, &comparisons);
 }
 
 }  // namespace frostpipe

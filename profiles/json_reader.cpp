@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "profiles/error_values.h"
 #include "profiles/parse_json.h"
 #include "profiles/spelling.h"
 
@@ -14,15 +15,6 @@ namespace {
 constexpr std::size_t kLineWidth = 120;
 
 std::string scalar_text(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
-
-std::string short_text(const Json& json) {
-  constexpr std::size_t kLongest = 60;
-  const std::string text = scalar_text(json);
-  if (text.size() <= kLongest) return text;
-  std::size_t end = kLongest;
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;  // not inside a UTF-8 character
-  return text.substr(0, end) + "...";
-}
 
 /// Appends `json` on one line; gives up (false) as soon as the text is longer than `longest`.
 bool append_compact(const Json& json, std::string& out, std::size_t longest) {
@@ -101,7 +93,8 @@ std::string Place::path() const {
   if (parent_ == nullptr) return "";
   const std::string before = parent_->path();
   if (index_) return fmt::format("{}[{}]", before, *index_);
-  return before.empty() ? std::string(key_) : fmt::format("{}.{}", before, key_);
+  const std::string key = shortened(key_);
+  return before.empty() ? key : fmt::format("{}.{}", before, key);
 }
 
 std::string Place::text() const {
@@ -110,7 +103,7 @@ std::string Place::text() const {
 }
 
 void fail(const Place& place, std::string_view rule, const Json& value) {
-  throw InvalidInput(place.text(), rule, short_text(value));
+  throw InvalidInput(place.text(), rule, shortened(scalar_text(value), 60));
 }
 
 void fail_fields(const Place& place, const Json& object, const std::vector<const char*>& known, const char* missing) {
@@ -118,7 +111,7 @@ void fail_fields(const Place& place, const Json& object, const std::vector<const
     const auto same = [&key = key](const char* name) { return key == name; };
     if (std::none_of(known.begin(), known.end(), same))
       throw InvalidInput(fmt::format("{}: is not a known field; {}", Place(place, std::string_view(key)).text(),
-                                     suggestion(key, known)));
+                                     suggestion(shortened(key), known)));
   }
   FROSTPIPE_CHECK(missing != nullptr, "fields are either unknown or missing");
   throw InvalidInput(fmt::format("{}: has no field \"{}\"", place.text(), missing));
@@ -153,7 +146,7 @@ double read_number(const Json& json, const Place& place, Bounds bounds) {
   } else {
     fail(place, "must be a number", json);
   }
-  if (bounds.minimum != Bounds{}.minimum && value < static_cast<double>(bounds.minimum))
+  if (bounds.minimum != Bounds{}.minimum && !(value >= static_cast<double>(bounds.minimum)))  // nor NaN
     fail(place, fmt::format("must be >= {}", bounds.minimum), json);
   if (bounds.maximum != Bounds{}.maximum && !(value <= static_cast<double>(bounds.maximum)))  // nor NaN
     fail(place, fmt::format("must be <= {}", bounds.maximum), json);

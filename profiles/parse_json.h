@@ -1,7 +1,5 @@
 #pragma once
 // Implementation header: include it from .cpp files only.
-#include <cstddef>
-#include <limits>
 #include <nlohmann/json.hpp>
 #include <string_view>
 #include <type_traits>
@@ -15,12 +13,14 @@ namespace frostpipe {
 [[noreturn]] void refuse_json(std::string_view text, std::string_view source, const nlohmann::detail::exception& error);
 
 /// The value of a text from outside: a file, a request. `Json`: nlohmann::json or nlohmann::ordered_json. Throws
-/// InvalidInput that names `source` and the place, also where lists and objects nest deeper than 100, and where an
-/// object of ordered_json, which compares each new key with all before it, has more than 20,000 keys (half a second).
+/// InvalidInput that names `source` and the place, also where lists and objects nest deeper than 100, and where objects
+/// of ordered_json, which compares each new key with all before it, have too many keys.
 template <class Json>
 Json parse_json(std::string_view text, std::string_view source) {
-  constexpr bool kIsOrdered = std::is_same_v<Json, nlohmann::ordered_json>;
-  require_shallow_json(text, source, kIsOrdered ? 20'000 : std::numeric_limits<std::size_t>::max());
+  if constexpr (std::is_same_v<Json, nlohmann::ordered_json>)
+    require_shallow_json_of_few_keys(text, source);
+  else
+    require_shallow_json(text, source);
   try {
     return Json::parse(text);
   } catch (const nlohmann::detail::exception& error) {

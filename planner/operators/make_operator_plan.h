@@ -1,4 +1,5 @@
 #pragma once
+#include <cstddef>
 #include <cstdint>
 
 #include "planner/operators/operator_problem.h"
@@ -14,8 +15,12 @@ struct OperatorSearch {
   std::uint64_t seed = 1;
 };
 
+/// A search for so many takes 10 s, and time and memory grow with their square.
+inline constexpr std::size_t kMostOperatorDevices = 256;
+
 /// A plan by the method, with prediction, bound and memory. `mtrain` is never slower than a baseline. Throws
-/// InvalidInput where a device has no times, or the graph has no operators.
+/// InvalidInput where a device has no times, the graph has no operators, or there are more devices than
+/// kMostOperatorDevices.
 OperatorPlan make_operator_plan(const OperatorProblem& problem, OperatorMethod method,
                                 const OperatorSearch& search = {});
 

@@ -16,6 +16,9 @@ namespace {
 
 constexpr Bytes kValueBytes = 4;  // float32
 
+/// Sums of what is beyond any profile's bounds still fit into 64 bits.
+std::int64_t whole(double amount) { return static_cast<std::int64_t>(std::min(amount, 1e17)); }
+
 class Estimator {
  public:
   Estimator(const EstimatedModel& model, const EstimateOptions& options) : model_(model), options_(options) {
@@ -69,7 +72,7 @@ class Estimator {
     profile_.updates.push_back({.layer = layer,
                                 .device_type = options_.device_type,
                                 .optimizer = Optimizer::kAdamW,
-                                .update_ns = options_.rates.overhead_ns + static_cast<Nanoseconds>(1e9 * update)});
+                                .update_ns = options_.rates.overhead_ns + whole(1e9 * update)});
   }
 
   /// How many ranks share the layer, and whether they split what lies between matrices by tokens.
@@ -108,10 +111,9 @@ class Estimator {
   void add_measurement(int layer, int size, const PassTokens& span, const Sharing& sharing, const LayerWork& work) {
     const int n = sharing.ranks;
     const double flops = size * work.flops / (work.is_shared ? n : 1);
-    const auto pass =
-        options_.rates.overhead_ns + static_cast<Nanoseconds>(1e9 * flops / options_.rates.flops_per_second);
-    const auto bytes = [&](double whole, double shared = 0) {
-      return static_cast<Bytes>(size * (whole + shared / n)) * kValueBytes;
+    const auto pass = options_.rates.overhead_ns + whole(1e9 * flops / options_.rates.flops_per_second);
+    const auto bytes = [&](double on_each, double shared = 0) {
+      return whole(size * (on_each + shared / n)) * kValueBytes;
     };
     /// Of what lies between matrices.
     const auto split = [&](double values) { return sharing.split_tokens ? values / n : values; };

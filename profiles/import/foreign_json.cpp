@@ -7,15 +7,15 @@
 #include <limits>
 
 #include "profiles/error.h"
+#include "profiles/error_values.h"
 #include "profiles/files.h"
 #include "profiles/parse_json.h"
 
 namespace frostpipe::foreign {
 
 void Value::fail(std::string_view rule) const {
-  std::string shown = json_->dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-  if (shown.size() > 60) shown = shown.substr(0, 57) + "...";
-  throw InvalidInput(place_, rule, shown);
+  const std::string text = json_->dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  throw InvalidInput(place_, rule, shortened(text, 60));
 }
 
 Value Value::operator[](std::string_view key) const {
@@ -67,11 +67,12 @@ File::File(std::string_view json, std::string_view source) : place_(source) {
   json_ = std::make_unique<nlohmann::json>(parse_json<nlohmann::json>(json, place_));
 }
 
-int number_in(std::string_view key) {
+int number_in(std::string_view key, int least) {
+  constexpr int kMost = 1 << 24;
   int number = 0;
   const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), number);
-  if (error != std::errc() || end != key.data() + key.size())
-    throw InvalidInput("key", "must be a whole number", fmt::format("\"{}\"", key));
+  if (error != std::errc() || end != key.data() + key.size() || number < least || number > kMost)
+    throw InvalidInput("key", fmt::format("must be a whole number from {} to {}", least, kMost), in_quotes(key));
   return number;
 }
 

@@ -44,7 +44,7 @@ class File {
   std::string place_;
 };
 
-/// A whole number that stands as a key. Throws InvalidInput.
-int number_in(std::string_view key);
+/// A whole number from `least` to 2^24 that stands as a key. Throws InvalidInput.
+int number_in(std::string_view key, int least = 0);
 
 }  // namespace frostpipe::foreign

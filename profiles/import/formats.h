@@ -1,5 +1,6 @@
 #pragma once
 // Implementation header of import.cpp: formats that are not graphs.
+#include <cstdint>
 #include <string_view>
 #include <vector>
 
@@ -15,6 +16,10 @@ Profile import_block_table(std::string_view text, std::string_view source, const
 
 /// The same as nanoseconds by row and column, from whole microseconds. Throws InvalidInput that names the line.
 std::vector<std::vector<Nanoseconds>> block_table_rows(std::string_view text, std::string_view source);
+
+/// The nearest whole number of nanoseconds, bytes or parameters. Throws InvalidInput where it is negative or more than
+/// a profile may hold.
+std::int64_t rounded(double amount, std::string_view source, std::int64_t most = 1'000'000'000'000'000);
 
 /// Embedding, layers, head: the names of a chain that has no better ones.
 Model chain_of(std::string_view name, int num_layers);

@@ -164,16 +164,15 @@ Profile import_profile(std::string_view text, std::string_view source, const Imp
   const int n = static_cast<int>(order.size());
   for (int i = 0; i < n; ++i) {
     const Node& node = graph.nodes.at(order[i]);
+    const std::string place = fmt::format("{}: node{}", source, order[i]);
     const LayerKind kind = i == 0 ? LayerKind::embedding : i + 1 == n ? LayerKind::head : LayerKind::layer;
     profile.model.layers.push_back({.name = fmt::format("node{} {}", order[i], node.name),
                                     .kind = kind,
                                     .block = kind == LayerKind::layer ? std::optional(i - 1) : std::nullopt,
-                                    .parameter_count = static_cast<std::int64_t>(node.parameter_bytes / 4)});
+                                    .parameter_count = rounded(node.parameter_bytes / 4, place)});
     if (i > 0) profile.model.edges.push_back({i - 1, i});
     for (int size = 1;; size = std::min(2 * size, options.global_batch_size)) {
-      const auto scaled = [&](double amount) {
-        return static_cast<std::int64_t>(std::llround(amount * size / measured));
-      };
+      const auto scaled = [&](double amount) { return rounded(amount * size / measured, place); };
       const double weight_share = node.parameter_bytes > 0 ? 0.5 : 0;
       profile.measurements.push_back({.key = {.layer = i, .device_type = kDeviceType, .micro_batch_size = size},
                                       .cost = {.forward_ns = scaled(node.forward_ns),

@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <limits>
 #include <map>
 
 #include "profiles/error.h"
 #include "profiles/import/foreign_json.h"
 #include "profiles/import/formats.h"
-#include "profiles/seconds.h"
 
 namespace frostpipe {
 namespace {
@@ -42,17 +42,25 @@ TimesBySize times_in(const Value& root) {
   for (const auto& [samples, by_size] : root.members())
     for (const auto& [tensor_ranks, layers] : by_size.members())
       for (const auto& [layer, seconds] : layers.members())
-        times[foreign::number_in(samples)][foreign::number_in(tensor_ranks)].emplace(foreign::number_in(layer),
-                                                                                     seconds);
+        times[foreign::number_in(samples, 1)][foreign::number_in(tensor_ranks, 1)].emplace(foreign::number_in(layer),
+                                                                                           seconds);
   return times;
 }
 
+/// Layers 0, 1, ... of every size. How many.
 int num_layers_in(const TimesBySize& times, std::string_view source) {
-  const int num_layers =
-      times.empty() || times.begin()->second.empty() ? 0 : times.begin()->second.begin()->second.rbegin()->first + 1;
+  const std::size_t num_layers =
+      times.empty() || times.begin()->second.empty() ? 0 : times.begin()->second.begin()->second.size();
   if (num_layers < 2)
     throw InvalidInput(std::string(source), "must have at least two layers", std::to_string(num_layers));
-  return num_layers;
+  for (const auto& [samples, by_size] : times)
+    for (const auto& [tensor_ranks, layers] : by_size)
+      if (layers.size() != num_layers || layers.rbegin()->first != static_cast<int>(num_layers) - 1)
+        throw InvalidInput(std::string(source),
+                           fmt::format("must have the layers 0 to {} for {} samples and tensor-parallel size {}",
+                                       num_layers - 1, samples, tensor_ranks),
+                           fmt::format("{} layers up to {}", layers.size(), layers.rbegin()->first));
+  return static_cast<int>(num_layers);
 }
 
 /// "imported from ..., not measured here", and what of it was left out.
@@ -70,38 +78,40 @@ std::string machine_of(const TimesBySize& times, const Value& sizes, std::string
 /// A layer's seconds, `which` of its row, by the times of that size and of larger ones: at small sizes the profile is
 /// launch-bound and noisy, and a layer never takes longer than with twice the samples.
 Nanoseconds cleaned_time(const TimesBySize& times, const MeasurementKey& key, int which) {
-  double best = times.at(key.micro_batch_size).at(key.tensor_parallel_size).at(key.layer)[which].number();
+  const Value own = times.at(key.micro_batch_size).at(key.tensor_parallel_size).at(key.layer)[which];
+  double best = own.number();
   for (auto more = times.find(2 * key.micro_batch_size); more != times.end(); more = times.find(2 * more->first)) {
     const auto same = more->second.find(key.tensor_parallel_size);
     if (same != more->second.end() && same->second.contains(key.layer))
       best = std::min(best, same->second.at(key.layer)[which].number());
   }
-  return nanoseconds_of(best);
+  return rounded(1e9 * best, own.place());
 }
 
 /// `size`: the layer's row of llm_info.json.
 Measurement measurement_of(const TimesBySize& times, const MeasurementKey& key, const Value& size) {
   const Nanoseconds forward = cleaned_time(times, key, 0), backward = cleaned_time(times, key, 1);
-  const int samples = key.micro_batch_size;
+  const auto bytes = [&](const Value& of_a_sample) {
+    return rounded(key.micro_batch_size * of_a_sample.number(), of_a_sample.place());
+  };
   return {.key = key,
           .cost = {.forward_ns = forward,
                    .input_gradient_ns = backward / 2,
                    .weight_gradient_ns = backward - backward / 2,
                    .frozen_forward_ns = forward,
-                   .output_activation_bytes = samples * static_cast<Bytes>(size["act_output_bytes"].number()),
-                   .saved_activation_bytes = samples * static_cast<Bytes>(size["act_mem_bytes"].number()),
+                   .output_activation_bytes = bytes(size["act_output_bytes"]),
+                   .saved_activation_bytes = bytes(size["act_mem_bytes"]),
                    .workspace_bytes = 0}};
 }
 
-void require_layers(const LayerTimes& layers, int num_layers, int samples, int tensor_ranks, std::string_view source) {
-  if (static_cast<int>(layers.size()) == num_layers) return;
-  throw InvalidInput(
-      std::string(source),
-      fmt::format("must have {} layers for {} samples and tensor-parallel size {}", num_layers, samples, tensor_ranks),
-      std::to_string(layers.size()));
-}
-
 }  // namespace
+
+std::int64_t rounded(double amount, std::string_view source, std::int64_t most) {
+  if (!(amount >= 0 && amount <= static_cast<double>(most)))
+    throw InvalidInput(source, fmt::format("must come to 0 to {} nanoseconds, bytes or parameters", most),
+                       fmt::format("{:g}", amount));
+  return std::llround(amount);
+}
 
 Model chain_of(std::string_view name, int num_layers) {
   Model model{.name = std::string(name), .hidden_size = 1, .layers = {}, .edges = {}};
@@ -125,14 +135,16 @@ Profile import_sailor(std::string_view text, std::string_view source, const Impo
 
   Profile profile{.model = chain_of(name.model, num_layers)};
   profile.machine = machine_of(times, sizes, source);
-  profile.model.hidden_size = static_cast<int>(sizes["1"]["1"]["act_output_bytes"].number() / 4 / kSailorTokens);
-  for (int layer = 0; layer < num_layers; ++layer)
-    profile.model.layers[layer].parameter_count =
-        static_cast<std::int64_t>(sizes["1"][std::to_string(layer)]["params_bytes"].number() / 4);
+  const Value hidden_bytes = sizes["1"]["1"]["act_output_bytes"];
+  profile.model.hidden_size = static_cast<int>(
+      rounded(hidden_bytes.number() / 4 / kSailorTokens, hidden_bytes.place(), std::numeric_limits<int>::max()));
+  for (int layer = 0; layer < num_layers; ++layer) {
+    const Value bytes = sizes["1"][std::to_string(layer)]["params_bytes"];
+    profile.model.layers[layer].parameter_count = rounded(bytes.number() / 4, bytes.place());
+  }
   for (const auto& [samples, by_size] : times) {
     for (const auto& [tensor_ranks, layers] : by_size) {
       if (!sizes.has(std::to_string(tensor_ranks))) continue;
-      require_layers(layers, num_layers, samples, tensor_ranks, source);
       const Value of_size = sizes[std::to_string(tensor_ranks)];
       for (const auto& [layer, seconds] : layers) {
         const MeasurementKey key{.layer = layer,
@@ -144,10 +156,13 @@ Profile import_sailor(std::string_view text, std::string_view source, const Impo
       }
     }
   }
+  if (profile.measurements.empty())
+    throw InvalidInput(sizes.place(), "must have sizes of a tensor-parallel size that has times", "without");
   std::sort(profile.measurements.begin(), profile.measurements.end(),
             [](const Measurement& a, const Measurement& b) { return a.key < b.key; });
   // The published update is the whole step's, the same for every layer.
-  const Nanoseconds step = nanoseconds_of(times.begin()->second.begin()->second.at(0)[2].number());
+  const Value step_seconds = times.begin()->second.begin()->second.at(0)[2];
+  const Nanoseconds step = rounded(1e9 * step_seconds.number(), step_seconds.place());
   for (int layer = 0; layer < num_layers; ++layer)
     profile.updates.push_back(
         {.layer = layer, .device_type = name.device, .optimizer = Optimizer::kAdamW, .update_ns = step / num_layers});

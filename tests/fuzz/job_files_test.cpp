@@ -16,7 +16,9 @@
 #include "executor/checkpoint/checkpoint.h"
 #include "executor/checkpoint/net_checkpoint.h"
 #include "executor/checkpoint/safetensors.h"
+#include "executor/checkpoint/scattered_checkpoint.h"
 #include "profiles/files.h"
+#include "profiles/json_reader.h"
 #include "tests/fuzz/mutations.h"
 #include "tests/fuzz/small_run.h"
 
@@ -29,22 +31,33 @@ using test::ScratchFolder;
 using test::small_plan;
 using test::small_run;
 
+constexpr const char* kHeader =
+    R"({"__metadata__":{"format":"pt"},"a":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]},"b":{"dtype":"BF16",
+     "shape":[4],"data_offsets":[24,32]}})";
+
+std::string with_header(const std::string& header) {
+  const std::uint64_t size = header.size();
+  return std::string(reinterpret_cast<const char*>(&size), sizeof size) + header + std::string(32, 'x');
+}
+
+void read_tensors(const std::filesystem::path& path) {
+  const SafetensorsFile file(path);
+  std::size_t sum = 0;
+  for (const auto& [name, tensor] : file.tensors()) {
+    for (const std::byte value : tensor.data) sum += static_cast<std::size_t>(value);
+  }
+  if (sum > 255 * std::filesystem::file_size(path) * file.tensors().size())
+    throw std::logic_error("tensors hold more than the file");
+}
+
 TEST(Fuzz, Safetensors) {
-  const std::string header =
-      R"({"__metadata__":{"format":"pt"},"a":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]},"b":{"dtype":"BF16",
-       "shape":[4],"data_offsets":[24,32]}})";
-  std::string valid(8, '\0');
-  valid[0] = static_cast<char>(header.size());
-  valid += header + std::string(32, 'x');
   const ScratchFolder folder;
-  fuzz(valid, [&](const std::string& text) {
-    const SafetensorsFile file(folder.write("file.safetensors", text));
-    std::size_t sum = 0;
-    for (const auto& [name, tensor] : file.tensors()) {
-      for (const std::byte value : tensor.data) sum += static_cast<std::size_t>(value);
-    }
-    if (sum > 255 * text.size() * file.tensors().size()) throw std::logic_error("tensors hold more than the file");
-  });
+  fuzz(with_header(kHeader), [&](const std::string& text) { read_tensors(folder.write("file.safetensors", text)); });
+}
+
+TEST(Fuzz, HeadersOfSafetensors) {
+  const ScratchFolder folder;
+  fuzz(kHeader, [&](const std::string& text) { read_tensors(folder.write("file.safetensors", with_header(text))); });
 }
 
 TEST(Fuzz, Checkpoints) {
@@ -68,6 +81,42 @@ TEST(Fuzz, Checkpoints) {
         throw std::logic_error("a changed checkpoint was read as another one");
     });
   }
+}
+
+/// With the hash that belongs to it, where it can have one: as somebody would write it who knows how.
+std::string sealed(const std::string& text) {
+  json::Json manifest = json::Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!manifest.is_object() || !manifest.contains("hash")) return text;
+  manifest["hash"] = "";
+  manifest["hash"] = content_hash(json::pretty_text(manifest));
+  return json::pretty_text(manifest);
+}
+
+TEST(Fuzz, ManifestsOfCheckpoints) {
+  const ScratchFolder folder;
+  const std::filesystem::path checkpoint_folder = checkpoint_path(folder.path(), 3);
+  const Checkpoint checkpoint{.step = 3,
+                              .settings = {.num_steps = 20},
+                              .freeze_rule = "paper",
+                              .freeze_state = {1, 2},
+                              .attempt = "1-2",
+                              .plan = small_plan(),
+                              .run = small_run()};
+  const std::string tensors = with_header(kHeader);
+  const CheckpointTexts texts = to_texts(checkpoint, {file_of(layer_file_name(0), tensors)});
+  std::filesystem::create_directories(checkpoint_folder);
+  const std::string inside = checkpoint_folder.filename().string() + "/";
+  folder.write(inside + "plan.json", texts.plan);
+  folder.write(inside + "run.json", texts.run);
+  folder.write(inside + layer_file_name(0), tensors);
+  fuzz(texts.checkpoint, [&](const std::string& text) {
+    folder.write(inside + "checkpoint.json", sealed(text));
+    shares_in(folder.path());
+    read_whole_checkpoint(checkpoint_folder);
+    const Checkpoint read = read_checkpoint(checkpoint_folder);
+    first_difference(read.settings, checkpoint.settings);
+    checkpoint_from_text(to_text(read));
+  });
 }
 
 TEST(Fuzz, NetCheckpoints) {

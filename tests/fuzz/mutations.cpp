@@ -1,18 +1,26 @@
 #include "tests/fuzz/mutations.h"
 
+#include <fcntl.h>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include <cctype>
+#include <csignal>
 #include <cstdlib>
 #include <exception>
 #include <fstream>
 #include <iterator>
+#include <nlohmann/json.hpp>
+#include <optional>
 #include <stdexcept>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
 #include "profiles/error.h"
+#include "tests/fuzz/hostile_json.h"
 
 namespace frostpipe::test {
 namespace {
@@ -50,11 +58,27 @@ const std::string kPieces[] = {"0",
                                "0.1",
                                "e"};
 
+const std::string* text_that_is_read = nullptr;
+
+/// Of functions that a signal's handler may call.
+void write_failure(const std::string& text) {
+  const int file = open("fuzz-failure", O_WRONLY | O_CREAT | O_TRUNC, 0666);
+  [[maybe_unused]] const ssize_t written = write(file, text.data(), text.size());
+  close(file);
+}
+
+void end_slow_case(int) {
+  write_failure(*text_that_is_read);
+  constexpr std::string_view kMessage = "a case of over 5 s (written to fuzz-failure)\n";
+  [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, kMessage.data(), kMessage.size());
+  std::abort();
+}
+
 }  // namespace
 
 int num_cases() {
   const char* const text = std::getenv("FROSTPIPE_FUZZ_CASES");
-  return text ? std::atoi(text) : 3000;
+  return text ? std::atoi(text) : 2000;
 }
 
 std::string Mutator::operator()(std::string text) {
@@ -100,22 +124,76 @@ void Mutator::change(std::string& text) {
   }
 }
 
-void fuzz(const std::string& valid, const std::function<void(const std::string&)>& read) {
-  Mutator mutate(7);
+namespace {
+
+/// Words of libraries, which tell a user nothing.
+constexpr const char* kForeignWords[] = {"[json.exception", "std::",   "basic_string",
+                                         "vector::_M",      "map::at", "filesystem error"};
+
+/// Nothing where it is a sentence of our own of bounded length.
+std::string what_is_wrong_with(std::string_view message) {
+  for (const char* const word : kForeignWords)
+    if (message.find(word) != std::string_view::npos) return fmt::format("the message says {}", word);
+  constexpr std::size_t kLongestMessage = 5000;
+  return message.size() > kLongestMessage ? fmt::format("a message of {} bytes", message.size()) : "";
+}
+
+/// While it lives, a text is read whose time on a core is bounded: beyond it the program ends.
+class TimeLimit {
+ public:
+  explicit TimeLimit(const std::string& text) {
+    text_that_is_read = &text;
+    set({.it_interval = {}, .it_value = {.tv_sec = 5, .tv_usec = 0}});
+  }
+  ~TimeLimit() { set({}); }
+  TimeLimit(const TimeLimit&) = delete;
+  TimeLimit& operator=(const TimeLimit&) = delete;
+
+ private:
+  static void set(const itimerval& value) { setitimer(ITIMER_VIRTUAL, &value, nullptr); }
+};
+
+/// What is said where it is refused.
+std::optional<std::string> refusal_of(const std::string& text, const std::function<void(const std::string&)>& read) {
+  const TimeLimit limit(text);
+  try {
+    read(text);
+    return std::nullopt;
+  } catch (const InvalidInput& error) {
+    if (const std::string wrong = what_is_wrong_with(error.what()); !wrong.empty())
+      throw std::logic_error(fmt::format("{}: {}", wrong, std::string_view(error.what()).substr(0, 500)));
+    return error.what();
+  }
+}
+
+void fuzz_with(const std::string& valid, const std::function<std::string()>& next,
+               const std::function<void(const std::string&)>& read) {
   int refused = 0;
   for (int i = 0; i < num_cases(); ++i) {
-    const std::string text = i == 0 ? valid : mutate(valid);
+    const std::string text = i == 0 ? valid : next();
     try {
-      read(text);
-    } catch (const InvalidInput&) {
-      ++refused;
-      ASSERT_GT(i, 0) << "the valid input is refused";
+      const std::optional<std::string> refusal = refusal_of(text, read);
+      ASSERT_TRUE(!refusal || i > 0) << "the valid input is refused: " << *refusal;
+      refused += refusal ? 1 : 0;
     } catch (const std::exception& error) {
-      std::ofstream("fuzz-failure", std::ios::binary) << text;
+      write_failure(text);
       FAIL() << "case " << i << " (written to fuzz-failure): " << error.what();
     }
   }
   EXPECT_GT(refused, num_cases() / 4) << "the mutations hardly change anything";
+}
+
+}  // namespace
+
+void fuzz(const std::string& valid, const std::function<void(const std::string&)>& read) {
+  std::signal(SIGVTALRM, end_slow_case);
+  Mutator mutate(7);
+  fuzz_with(
+      valid, [&] { return mutate(valid); }, read);
+  if (!nlohmann::json::accept(valid)) return;
+  HostileJson hostile(valid, 7);
+  fuzz_with(
+      valid, [&] { return hostile.next(); }, read);
 }
 
 ScratchFolder::ScratchFolder() : path_("/dev/shm/frostpipe_fuzz_" + std::to_string(getpid())) {

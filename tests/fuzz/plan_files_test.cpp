@@ -20,6 +20,7 @@ namespace frostpipe {
 namespace {
 
 using test::fuzz;
+using test::small_graph;
 using test::small_plan;
 using test::small_run;
 
@@ -67,18 +68,7 @@ TEST(Fuzz, ServingPlans) {
 }
 
 TEST(Fuzz, OperatorPlansAndTheirSimulation) {
-  OperatorGraph graph{.net = "small", .batch = 4};
-  const auto add = [&](const std::string& name, OperatorKind kind) {
-    graph.operators.push_back({.name = name, .kind = kind, .output_bytes = 64, .weight_bytes = 32});
-    graph.operators.back().times = {{.device_class = "cpu", .overhead_ns = 10, .work_ns = 100}};
-  };
-  add("forward", OperatorKind::forward);
-  add("statistics", OperatorKind::statistics);
-  add("normalise", OperatorKind::normalise);
-  add("weights", OperatorKind::weight_gradient);
-  add("update", OperatorKind::update);
-  graph.edges = {{0, 1}, {1, 2, OperatorEdgeKind::statistics}, {2, 3}, {3, 4, OperatorEdgeKind::weight_gradient}};
-  const OperatorProblem problem{.graph = graph,
+  const OperatorProblem problem{.graph = small_graph(),
                                 .machine = {.devices = {{.device_class = "cpu"}, {.device_class = "cpu", .node = 1}}}};
   fuzz(to_json(make_operator_plan(problem, OperatorMethod::data_parallel)), [](const std::string& text) {
     const OperatorPlan plan = operator_plan_from_json(text, "plan.json");

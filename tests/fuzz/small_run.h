@@ -1,7 +1,10 @@
 #pragma once
-// A valid plan and a valid run, to be changed.
+// A valid plan, a valid run and the operators of a small net, to be changed.
+#include <string>
+
 #include "plan/plan.h"
 #include "plan/summary.h"
+#include "profiles/operators/operator_graph.h"
 
 namespace frostpipe::test {
 
@@ -27,6 +30,21 @@ inline RunSummary small_run() {
                  .test_predictions = {1}};
   run.recoveries.push_back({.step = 3, .cause = "c", .source = "s"});
   return run;
+}
+
+inline OperatorGraph small_graph() {
+  OperatorGraph graph{.net = "small", .batch = 4};
+  const auto add = [&](const std::string& name, OperatorKind kind) {
+    graph.operators.push_back({.name = name, .kind = kind, .output_bytes = 64, .weight_bytes = 32});
+    graph.operators.back().times = {{.device_class = "cpu", .overhead_ns = 10, .work_ns = 100}};
+  };
+  add("forward", OperatorKind::forward);
+  add("statistics", OperatorKind::statistics);
+  add("normalise", OperatorKind::normalise);
+  add("weights", OperatorKind::weight_gradient);
+  add("update", OperatorKind::update);
+  graph.edges = {{0, 1}, {1, 2, OperatorEdgeKind::statistics}, {2, 3}, {3, 4, OperatorEdgeKind::weight_gradient}};
+  return graph;
 }
 
 }  // namespace frostpipe::test

@@ -57,6 +57,9 @@ TEST(Trace, BadSpansAreNamed) {
   // A lane is drawn for each.
   EXPECT_EQ(error_of(with(good, "\"num_ranks\": 2", "\"num_ranks\": 2147483647")),
             "t.json: num_ranks: must be <= 1048576, is 2147483647");
+  // A short file does not make a long picture.
+  EXPECT_THAT(error_of(with(good, "\"num_ranks\": 2", "\"num_ranks\": 1000")),
+              testing::StartsWith("t.json: num_ranks: must be <= 2"));
 }
 
 TEST(ChromeTrace, HasNamedProcessesAndCompleteEventsInMicroseconds) {

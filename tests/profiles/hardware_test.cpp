@@ -4,6 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
+#include <tuple>
+
 #include "profiles/error.h"
 
 namespace frostpipe {
@@ -30,6 +33,20 @@ TEST(Hardware, IsFoundByNameInAnyCaseAndSaysWhereItsFiguresComeFrom) {
   EXPECT_THAT(hardware_error([] { find_hardware("abacus"); }),
               HasSubstr("must be one of RTX5000, RTX2080Ti, V100, A100, GH200, H100, H200"));
   EXPECT_DOUBLE_EQ(rates_of(find_hardware("A100")).flops_per_second, 0.7 * 19.5e12);
+}
+
+/// Times are divided by it.
+TEST(Hardware, NeedsAnEfficiency) {
+  Hardware hardware = known_hardware().front();
+  for (const double efficiency : {0.0, -1.0, std::numeric_limits<double>::quiet_NaN()}) {
+    hardware.efficiency = efficiency;
+    EXPECT_THAT(hardware_error([&] { hardware_from_json(to_json(hardware), "mine.json"); }),
+                HasSubstr("mine.json: efficiency: must be >"));
+  }
+  hardware.efficiency = 0.5;
+  hardware.peak_flops = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_THAT(hardware_error([&] { hardware_from_json(to_json(hardware), "mine.json"); }),
+              HasSubstr("mine.json: peak_flops: must be >= 1, is \"NaN\""));
 }
 
 }  // namespace

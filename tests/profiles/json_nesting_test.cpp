@@ -62,6 +62,14 @@ TEST(JsonNesting, ObjectsThatKeepTheirOrderHaveABoundedNumberOfKeys) {
   EXPECT_EQ(parse_json<nlohmann::ordered_json>(keys(20'000), "x.json").size(), 20'000u);
   EXPECT_THROW(parse_json<nlohmann::ordered_json>(keys(20'001), "x.json"), InvalidInput);
   EXPECT_EQ(parse_json<nlohmann::json>(keys(20'001), "x.json").size(), 20'001u);
+  // As many comparisons in all: of 8 objects with 7,072 keys each, and of any number with few.
+  const auto objects = [&](int count, int each) {
+    std::string text = "[" + keys(each);
+    for (int object = 1; object < count; ++object) text += "," + keys(each);
+    return text + "]";
+  };
+  EXPECT_THROW(parse_json<nlohmann::ordered_json>(objects(9, 7'000), "x.json"), InvalidInput);
+  EXPECT_EQ(parse_json<nlohmann::ordered_json>(objects(20'000, 30), "x.json").size(), 20'000u);
   EXPECT_THROW(parse_json<nlohmann::json>("]]}}:{", "x.json"), InvalidInput);
 }
 

@@ -113,14 +113,20 @@ TEST(OperatorPlanner, WrongPlansAndProfilesAreNamed) {
             "plan.json: order[1]: must have every operator once of which the device has a part, is a list of 2 for 3");
   EXPECT_EQ(message([](OperatorPlan& plan) { std::swap(plan.order[1][0], plan.order[1][2]); }),
             "plan.json: order: must let every operator begin, is a circle of waiting devices");
+  const auto refusal = [](const OperatorProblem& wrong) -> std::string {
+    try {
+      make_operator_plan(wrong, OperatorMethod::mtrain);
+    } catch (const InvalidInput& error) {
+      return error.what();
+    }
+    return "";
+  };
   auto unknown = problem;
   unknown.machine.devices[1].device_class = "c";
-  try {
-    make_operator_plan(unknown, OperatorMethod::mtrain);
-    FAIL();
-  } catch (const InvalidInput& error) {
-    EXPECT_STREQ(error.what(), "--profile: must have times of every operator on \"c\", is without one of \"conv\"");
-  }
+  EXPECT_EQ(refusal(unknown), "--profile: must have times of every operator on \"c\", is without one of \"conv\"");
+  auto endless = problem;
+  endless.machine.devices.resize(100'000, endless.machine.devices[0]);
+  EXPECT_EQ(refusal(endless), "--cluster: must have at most 256 devices here, is 100000");
 }
 
 }  // namespace

@@ -133,20 +133,51 @@ TEST_F(ImportSailor, ReadsLayersByTensorParallelSizeAndCleansThem) {
   EXPECT_EQ(profile_from_json(to_json(profile), "again"), profile);
 }
 
+std::string sailor_error(std::string_view json, const std::string& source) {
+  try {
+    import_profile(json, source, {});
+  } catch (const InvalidInput& one) {
+    return one.what();
+  }
+  return "no error";
+}
+
 TEST_F(ImportSailor, SaysWhatIsMissing) {
-  const auto error = [&](std::string_view json, const std::string& source) {
-    try {
-      import_profile(json, source, {});
-    } catch (const InvalidInput& one) {
-      return std::string(one.what());
-    }
-    return std::string("no error");
-  };
+  const auto& error = sailor_error;
   EXPECT_THAT(error(R"({"1": {"1": {"0": [1, 2], "1": [1, 2, 3]}}})", path()), HasSubstr("OPT_V100-16_profile.json"));
   EXPECT_THAT(error(R"({"1": {"1": {"0": [1, 2, 3]}}})", path()), HasSubstr("at least two layers"));
   EXPECT_THAT(error(R"({"1": {"1": {"0": [1, 2, 3], "1": [1, 2, 3]}}})", folder_ + "GPT_V100.json"),
               HasSubstr("MODEL_DEVICE_profile.json"));
   EXPECT_THAT(error(R"({"1": {"1": {}}})", "nowhere/OPT_x_profile.json"), HasSubstr("llm_info.json"));
+}
+
+/// None sample has no double, and a layer of any number is not one of so many.
+TEST_F(ImportSailor, RefusesKeysThatNumberNothing) {
+  const auto error = [&](const std::string& json) { return sailor_error(json, path()); };
+  const std::string layers = R"({"0": [1, 2, 3], "1": [1, 2, 3]})";
+  EXPECT_THAT(error(R"({"0": {"1": )" + layers + "}}"),
+              HasSubstr("must be a whole number from 1 to 16777216, is \"0\""));
+  EXPECT_THAT(error(R"({"1": {"-1": )" + layers + "}}"), HasSubstr("is \"-1\""));
+  EXPECT_THAT(error(R"({"1": {"1": {"0": [1, 2, 3], "2000000000": [1, 2, 3]}}})"), HasSubstr("is \"2000000000\""));
+  for (const char* const holes : {R"({"1": [1, 2, 3], "2": [1, 2, 3]})", R"({"0": [1, 2, 3], "9000": [1, 2, 3]})"})
+    EXPECT_THAT(error(R"({"1": {"1": )" + std::string(holes) + "}}"), HasSubstr("must have the layers 0 to 1"));
+  EXPECT_THAT(error(R"({"1": {"4": )" + layers + "}}"), HasSubstr("OPT: must have sizes of a tensor-parallel size"));
+}
+
+TEST(ImportProfile, RefusesWhatNoProfileHoldsAndNamesTheNode) {
+  const auto node = [](const std::string& sizes) {
+    return "node1 -- a -- forward_compute_time=" + sizes + "\nnode2 -- b -- forward_compute_time=" + sizes +
+           "\n\tnode1 -- node2\n";
+  };
+  for (const char* const sizes : {"1e300, backward_compute_time=1, activation_size=1, parameter_size=1",
+                                  "1, backward_compute_time=1, activation_size=1e17, parameter_size=1",
+                                  "1, backward_compute_time=1, activation_size=1, parameter_size=1e30"})
+    EXPECT_THAT(import_error(node(sizes)),
+                HasSubstr("node1: must come to 0 to 1000000000000000 nanoseconds, bytes or"));
+  EXPECT_THAT(import_error(R"({"nodes": [
+    {"id": 0, "name": "a", "TMPCs": {"1": [{"timePerSample": -1, "parameterSize": 4}]}},
+    {"id": 1, "name": "b", "TMPCs": {"1": [{"timePerSample": 1, "parameterSize": 4}]}}], "edges": []})"),
+              HasSubstr("node0: must come to 0 to"));
 }
 
 TEST(ImportBlockTable, IsForwardTimesByBatchSize) {
