@@ -7,9 +7,8 @@
 #include "executor/execute.h"
 #include "executor/loading/dataset.h"
 #include "executor/models/folder/model_folder.h"
-#include "executor/runtime/schedule_runner.h"
-#include "executor/runtime/transformer_stage.h"
 #include "executor/training/evaluation/score.h"
+#include "executor/training/evaluation/whole_model.h"
 #include "profiles/error.h"
 
 namespace frostpipe {
@@ -26,41 +25,6 @@ WeightFiles whole_weights(const ModelFolder& folder, const EvaluateOptions& opti
                        missing.front() + " is missing");
   return weights;
 }
-
-/// A saved model in this process, in float32.
-class WholeModel {
- public:
-  WholeModel(const ModelFolder& folder, const WeightFiles& weights, const Samples& samples, const std::string& device)
-      : model_(model_of(folder.config, folder.name)),
-        device_(make_device(device, 0, /*threads=*/1, /*is_alone=*/true)),
-        factory_({.config = folder.config,
-                  .model = model_,
-                  .data = samples,
-                  .types = {at::kFloat, at::kFloat},
-                  .device = device_->torch_device()}) {
-    const int num_layers = static_cast<int>(model_.layers.size());
-    for (int layer = 0; layer < num_layers; ++layer) {
-      layers_.emplace(layer, factory_.make_layer(layer, /*trains=*/false, TensorSlice{}));
-      load_layer(folder, weights, layer, /*seed=*/0, layers_.at(layer));
-    }
-    Phase phase;
-    phase.first_trainable_layer = num_layers - 1;
-    phase.partition = {{0, num_layers}};
-    stages_[0] = factory_.make_stage(phase, 0, layers_, /*ranks=*/{});
-    runner_.emplace(phase, 0, RankParts{model_, layers_, stages_, alone_, *device_});
-  }
-  int answer_size() const { return stages_.at(0)->answer_size(); }
-  ScheduleRunner& runner() { return *runner_; }
-
- private:
-  Model model_;
-  std::unique_ptr<ComputeDevice> device_;
-  TransformerStageFactory factory_;
-  std::map<int, LayerState> layers_;
-  std::map<int, std::unique_ptr<StageCompute>> stages_;
-  ActiveGroups alone_;
-  std::optional<ScheduleRunner> runner_;
-};
 
 /// To all samples, in their order. Shortest first: attention takes those of one length together. Chunks of several
 /// batches, so that there is progress to show.
