@@ -212,6 +212,7 @@ struct EvaluateOptions {
   std::filesystem::path
       data;               // as in DataSource; labels may be missing, and .txt is lines of text to a classifier of texts
   bool predicts = false;  // fills predictions_file
+  int max_new_tokens = 128;  // of a completion
   int batch_size = 64;
   SampleOptions samples;
   std::string device = "cpu";
@@ -228,7 +229,8 @@ struct Evaluation {
   std::vector<std::string> label_names;
   std::vector<int> labels;         // of classification, in the data's order; none where the data have none
   std::vector<int> predictions;    // of classification
-  std::string predictions_file;    // of questions {"id": "answer"}, as the official script reads it; of labels CSV
+  std::string predictions_file;    // of questions {"id": "answer"}, as the official script reads it; of labels CSV; of
+                                   // prompts JSON Lines
   std::vector<std::string> notes;  // as in InputsFound
 };
 

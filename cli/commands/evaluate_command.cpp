@@ -132,8 +132,11 @@ Command add_evaluate_command(CLI::App& app) {
   command
       ->add_option("--predictions", options->predictions,
                    "Also write what the model says: of labels CSV (text, label, predicted, probability); of questions "
-                   "{\"id\": \"answer\"}, as SQuAD's own script reads them")
+                   "{\"id\": \"answer\"}, as SQuAD's own script reads them; of prompts JSON Lines (prompt, "
+                   "completion, expected), each completed by the most likely tokens")
       ->type_name("FILE");
+  add_count_option(*command, "--max-new-tokens", options->evaluate.max_new_tokens,
+                   "Tokens of a completion at most, if none that ends a text comes before");
   add_count_option(*command, "--batch-size", options->evaluate.batch_size, "Samples at a time");
   add_sample_options(*command, options->evaluate.samples);
   add_record_options(*command, options->evaluate.samples);

@@ -60,14 +60,10 @@ class Encoder {
 
  private:
   Sample sample_of(const Conversation& chat, const std::string& place) const {
-    if (!template_)
-      throw InvalidInput(place,
-                         "chats need a model with a template for them: chat_template.jinja in its folder, or "
-                         "chat_template in its tokenizer_config.json (copy that of the model's chat variant)",
-                         fmt::format("a chat, and {} has none", folder_.path.string()));
+    const ChatTemplate& chat_template = require_template(template_, place, folder_.path);
     RenderedText rendered;
     try {
-      rendered = template_->render(chat);
+      rendered = chat_template.render(chat);
     } catch (const InvalidInput& error) {
       throw InvalidInput(fmt::format("{}: {}", place, error.what()));
     }

@@ -44,7 +44,11 @@ CausalEncoder causal_encoder(const ModelFolder& folder) {
                        "must name the token that ends a text and a completion", "missing");
   return {.written = [tokenizer](std::string_view text) { return tokenizer.encode_with_spans(text); },
           .before_text = before_text(tokenizer),
-          .end_of_text = *tokenizer.special_ids().end_of_text};
+          .end_of_text = *tokenizer.special_ids().end_of_text,
+          .text_of =
+              [tokenizer](std::span<const std::int32_t> ids) {
+                return tokenizer.decode(ids, /*skip_special_tokens=*/true);
+              }};
 }
 
 }  // namespace frostpipe

@@ -1,6 +1,8 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -23,6 +25,7 @@ struct CausalEncoder {
   std::function<SpannedTokens(std::string_view)> written;
   std::vector<std::int32_t> before_text;  // of a text that is no chat, such as <s>; GPT-2: nothing
   std::int32_t end_of_text = 0;           // ends a text, and a completion
+  std::function<std::string(std::span<const std::int32_t>)> text_of;  // without special tokens
 };
 CausalEncoder causal_encoder(const ModelFolder& folder);
 

@@ -13,6 +13,7 @@
 #include <limits>
 
 #include "executor/device/to_device.h"
+#include "executor/models/functions.h"
 #include "executor/models/vocabulary/vocabulary.h"
 
 namespace frostpipe {
@@ -166,6 +167,21 @@ at::Tensor answers_of(const TransformerConfig& config, const Logits& logits, con
     default:
       return best_classes(logits.all());
   }
+}
+
+at::Tensor next_tokens_of(const TransformerConfig& config, std::span<const Parameter> head, const at::Tensor& input,
+                          const MicroBatch& batch, const TensorRanks& tensor_ranks) {
+  const MicroBatch last{.lengths = std::vector<std::int64_t>(batch.lengths.size(), 1), .type = batch.type};
+  std::vector<std::int64_t> rows = batch.offsets();
+  rows.erase(rows.begin());
+  const at::Tensor of_last = to_device(at::tensor(rows, at::kLong) - 1, input.device());
+  const at::Tensor x =
+      rows_of(last, tensor_ranks).own(rows_of(batch, tensor_ranks).gathered(input).index_select(0, of_last));
+  const Targets none{.tokens = at::full({batch.size()}, kIgnored, of_last.options()),
+                     .vocab_size = config.vocab_size,
+                     .ignored = kIgnored};
+  const Logits logits = forward_head(config, head, x, last, tensor_ranks);
+  return predictions_of(logits, none, tensor_ranks).tokens.to(at::kCPU);
 }
 
 }  // namespace frostpipe

@@ -30,4 +30,10 @@ int answer_size(Task task);
 at::Tensor answers_of(const TransformerConfig& config, const Logits& logits, const MicroBatch& batch,
                       const TensorRanks& tensor_ranks = {});
 
+/// The most likely token after the last one that each text has in a causal model's batch, of equally likely ones the
+/// lowest: on the host, [texts] int64. `head`: the head's parameters; `input`: as forward_layer takes it for the whole
+/// batch, of which the head sees these tokens alone.
+at::Tensor next_tokens_of(const TransformerConfig& config, std::span<const Parameter> head, const at::Tensor& input,
+                          const MicroBatch& batch, const TensorRanks& tensor_ranks = {});
+
 }  // namespace frostpipe

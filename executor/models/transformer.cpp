@@ -67,7 +67,7 @@ MicroBatch MicroBatch::select(std::span<const std::int64_t> samples) const {
 
 MicroBatch MicroBatch::to(const at::Device& device) const {
   const auto of = [&](const at::Tensor& all) { return all.defined() ? to_device(all, device) : all; };
-  return MicroBatch{lengths, of(input), of(token_types), of(labels), dropout_keys, type}.with_begins(device);
+  return MicroBatch{lengths, of(input), of(token_types), of(labels), dropout_keys, type, sliced}.with_begins(device);
 }
 
 MicroBatch MicroBatch::with_begins(const at::Device& device) const {

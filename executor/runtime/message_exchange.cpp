@@ -2,7 +2,7 @@
 
 #include <ATen/ops/zeros.h>
 
-#include "executor/runtime/part.h"
+#include "executor/runtime/stage_compute.h"
 #include "profiles/error.h"
 
 namespace frostpipe {

@@ -1,5 +1,6 @@
 // ScheduleRunner's evaluation: batches of samples go forward through the stages.
 #include <algorithm>
+#include <functional>
 #include <numeric>
 
 #include "executor/runtime/schedule_runner.h"
@@ -30,11 +31,55 @@ Schedule forwards_of(const Phase& phase, int batches) {
 
 }  // namespace
 
-std::vector<double> ScheduleRunner::answers(const Samples& data, std::span<const int> samples, int most_samples,
-                                            std::int64_t most_tokens) {
+/// What goes forward through all stages, batch after batch; of replicas each takes some.
+struct ScheduleRunner::ForwardPass {
+  int num_batches = 0;
+  std::function<std::int64_t(int batch)> tokens;  // none: the batch is left out
+  std::function<at::Tensor(StageCompute& stage, int batch, at::Tensor input)> compute;
+  std::function<void(int batch, const at::Tensor& output)> take;  // the last stage's; on the first tensor rank
+};
+
+void ScheduleRunner::pass_forward(const ForwardPass& pass) {
   FROSTPIPE_CHECK(!has_begun(), "an evaluation has the pipeline to itself");
   finish_sends();
   reset_graphs();  // a memory limit holds in an evaluation too
+  const int replicas = phase_.layout.data_parallel_size;
+  const int of_each = (pass.num_batches + replicas - 1) / replicas;
+  const auto batch_of = [&](const Action& action) {
+    const int number = place_.replica * of_each + *action.micro_batch;
+    return number % of_each * replicas + number / of_each;
+  };
+  // The last turn may not be everybody's.
+  const auto tokens_of = [&](const Action& action) {
+    const int batch = batch_of(action);
+    return batch < pass.num_batches ? pass.tokens(batch) : 0;
+  };
+  const auto is_left_out = [&](const Action& action) { return tokens_of(action) == 0; };
+  const auto make = [&](const Action& receive) { return make_activation(tokens_of(receive)); };
+  const Schedule schedule = forwards_of(phase_, of_each);
+  const RankMessages messages = messages_of(schedule, place_.pipeline_rank, messages_.ranks);
+  SendsAhead ahead(kSendsAhead);
+  MessageExchange exchange(messages, /*first_tag=*/0, parts().groups, ahead, {posted_receives(), is_left_out, make});
+  std::map<std::pair<int, int>, at::Tensor> inputs, outputs;  // by stage and micro-batch
+  for (const Action& action : schedule.body[place_.pipeline_rank]) {
+    if (is_left_out(action)) continue;
+    const std::pair<int, int> place(action.stage, *action.micro_batch);
+    if (action.kind == ActionKind::recv_forward) inputs[place] = exchange.receive(action);
+    if (action.kind == ActionKind::send_forward) exchange.send(action, outputs.extract(place).mapped());
+    if (action.kind != ActionKind::forward) continue;
+    at::Tensor output = pass.compute(*parts().stages.at(action.stage), batch_of(action), std::move(inputs[place]));
+    inputs.erase(place);
+    if (action.stage + 1 < num_stages(schedule))
+      (has_stage(action.stage + 1) ? inputs[{action.stage + 1, place.second}] : outputs[place]) = std::move(output);
+    else if (place_.tensor == 0)  // the others say the same
+      pass.take(batch_of(action), output);
+  }
+  ahead.finish();
+  exchange.finish();
+}
+
+std::vector<double> ScheduleRunner::answers(const Samples& data, std::span<const int> samples, int most_samples,
+                                            std::int64_t most_tokens) {
   const auto size = static_cast<std::size_t>(parts().stages.begin()->second->answer_size());
   std::vector<double> answers(samples.size() * size, 0.0);
   const std::vector<int> by_length = sorted_by_length(data, samples);
@@ -42,51 +87,40 @@ std::vector<double> ScheduleRunner::answers(const Samples& data, std::span<const
   for (const int index : by_length) sorted.push_back(samples[index]);
   const std::vector<SampleRange> batches = batches_of(data, sorted, most_samples, most_tokens);
   if (batches.empty()) return answers;
-  const int replicas = phase_.layout.data_parallel_size;
-  const int of_each = (static_cast<int>(batches.size()) + replicas - 1) / replicas;
-  // Replicas take turns; the last turn may not be everybody's.
-  const auto range_of = [&](const Action& action) {
-    const int number = place_.replica * of_each + *action.micro_batch;
-    const std::size_t index = static_cast<std::size_t>(number % of_each) * replicas + number / of_each;
-    return index < batches.size() ? batches[index] : SampleRange{};
-  };
-  const auto is_left_out = [&](const Action& action) { return range_of(action) == SampleRange{}; };
-  const auto batch_of = [&](const Action& action) {
-    const auto [begin, end] = range_of(action);
+  const auto batch_of = [&](int batch) {
+    const auto [begin, end] = batches[batch];
     return mini_batch(data, std::span(sorted).subspan(begin, end - begin), end - begin, 0);
   };
-  const Schedule schedule = forwards_of(phase_, of_each);
-  const RankMessages messages = messages_of(schedule, place_.pipeline_rank, messages_.ranks);
-  SendsAhead ahead(kSendsAhead);
-  const auto make = [&](const Action& receive) {
-    const MiniBatch batch = batch_of(receive);
-    return make_activation(std::accumulate(batch.lengths.begin(), batch.lengths.end(), std::int64_t{0}));
-  };
-  MessageExchange exchange(messages, /*first_tag=*/0, parts().groups, ahead, {posted_receives(), is_left_out, make});
-  std::map<std::pair<int, int>, at::Tensor> inputs, outputs;  // by stage and batch
-  for (const Action& action : schedule.body[place_.pipeline_rank]) {
-    if (is_left_out(action)) continue;
-    const std::pair<int, int> place(action.stage, *action.micro_batch);
-    if (action.kind == ActionKind::recv_forward) inputs[place] = exchange.receive(action);
-    if (action.kind == ActionKind::send_forward) exchange.send(action, outputs.extract(place).mapped());
-    if (action.kind != ActionKind::forward) continue;
-    const MiniBatch batch = batch_of(action);
-    at::Tensor output = parts().stages.at(action.stage)->evaluate(batch, std::move(inputs[place]));
-    inputs.erase(place);
-    if (action.stage + 1 < num_stages(schedule)) {
-      (has_stage(action.stage + 1) ? inputs[{action.stage + 1, place.second}] : outputs[place]) = std::move(output);
-      continue;
-    }
-    if (place_.tensor > 0) continue;  // the first tensor rank says the same
-    const double* found = output.data_ptr<double>();
-    for (std::size_t i = 0; i < batch.samples.size(); ++i, found += size) {
-      const int index = by_length[static_cast<std::size_t>(range_of(action).begin) + i];
-      std::copy_n(found, size, answers.begin() + static_cast<std::ptrdiff_t>(index * size));
-    }
-  }
-  ahead.finish();
-  exchange.finish();
+  pass_forward({.num_batches = static_cast<int>(batches.size()),
+                .tokens =
+                    [&](int batch) {
+                      const MiniBatch of_it = batch_of(batch);
+                      return std::accumulate(of_it.lengths.begin(), of_it.lengths.end(), std::int64_t{0});
+                    },
+                .compute = [&](StageCompute& stage, int batch,
+                               at::Tensor input) { return stage.evaluate(batch_of(batch), std::move(input)); },
+                .take =
+                    [&](int batch, const at::Tensor& output) {
+                      const double* found = output.data_ptr<double>();
+                      for (int i = batches[batch].begin; i < batches[batch].end; ++i, found += size)
+                        std::copy_n(found, size, answers.begin() + static_cast<std::ptrdiff_t>(by_length[i] * size));
+                    }});
   return answers;
+}
+
+std::vector<double> ScheduleRunner::next_tokens(std::span<const MicroBatch> slices) {
+  std::vector<std::int64_t> begins{0};  // of each slice's texts
+  for (const MicroBatch& slice : slices) begins.push_back(begins.back() + slice.size());
+  std::vector<double> found(begins.back(), 0.0);
+  pass_forward({.num_batches = static_cast<int>(slices.size()),
+                .tokens = [&](int batch) { return slices[batch].num_tokens(); },
+                .compute = [&](StageCompute& stage, int batch,
+                               at::Tensor input) { return stage.next_tokens(slices[batch], std::move(input)); },
+                .take =
+                    [&](int batch, const at::Tensor& output) {
+                      std::copy_n(output.data_ptr<std::int64_t>(), output.numel(), found.begin() + begins[batch]);
+                    }});
+  return found;
 }
 
 }  // namespace frostpipe

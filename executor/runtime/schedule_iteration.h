@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "executor/runtime/part.h"
 #include "executor/runtime/schedule_runner.h"
+#include "executor/runtime/stage_compute.h"
 
 namespace frostpipe {
 

@@ -55,7 +55,13 @@ class ScheduleRunner {
   std::vector<double> answers(const Samples& data, std::span<const int> samples, int most_samples,
                               std::int64_t most_tokens = std::numeric_limits<std::int64_t>::max());
 
+  /// The same of token slices on the host, one of each batch of texts that a causal model goes on with: after each text
+  /// its most likely next token, slice after slice. Replicas take turns. What has no texts is left out.
+  std::vector<double> next_tokens(std::span<const MicroBatch> slices);
+
  private:
+  struct ForwardPass;
+  void pass_forward(const ForwardPass& pass);
   struct Iteration;
   struct GraphTensors;
 

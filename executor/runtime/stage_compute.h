@@ -1,6 +1,7 @@
 #pragma once
 #include <ATen/core/Tensor.h>
 
+#include <compare>
 #include <map>
 #include <memory>
 #include <span>
@@ -9,11 +10,22 @@
 #include "executor/communication/tensor_parallel.h"
 #include "executor/loading/samples.h"
 #include "executor/models/layer_state.h"
-#include "executor/runtime/part.h"
+#include "plan/action.h"
 #include "plan/batch.h"
 #include "plan/plan.h"
+#include "profiles/error.h"
 
 namespace frostpipe {
+
+/// What a compute action works on: a micro-batch, or a token slice of it.
+struct Part {
+  int micro_batch = 0;
+  int slice = 0;
+  auto operator<=>(const Part&) const = default;
+};
+
+/// Of an action that has a micro-batch.
+inline Part part_of(const Action& action) { return {*action.micro_batch, action.slice.value_or(0)}; }
 
 /// What a stage computes on one rank, without messages: the inside of F, B, I, W, CACHE_READ, CACHE_WRITE and of the
 /// update.
@@ -65,6 +77,11 @@ class StageCompute {
   /// the first stage. The last stage returns the model's answers on the host, [samples, answer_size()] float64.
   virtual at::Tensor evaluate(const MiniBatch& batch, at::Tensor input) = 0;
   virtual int answer_size() const = 0;
+  /// The same of a token slice on the host, whose texts all have tokens in it. The last stage of a causal model returns
+  /// the most likely token after each text's last one, on the host, [texts] int64.
+  virtual at::Tensor next_tokens(const MicroBatch& /*slice*/, at::Tensor /*input*/) {
+    FROSTPIPE_CHECK(false, "only a language model goes on with texts");
+  }
 };
 
 /// What a rank trains: how a layer's state and a stage's compute are made.

@@ -9,8 +9,6 @@
 #include <torch/csrc/autograd/autograd.h>
 
 #include <algorithm>
-#include <iterator>
-#include <set>
 
 #include "executor/cache/boundary_rows.h"
 #include "executor/device/to_device.h"
@@ -22,6 +20,7 @@
 #include "executor/models/weight_gradients.h"
 #include "executor/runtime/cached_share.h"
 #include "executor/runtime/iteration_graphs.h"
+#include "executor/runtime/stage_forward.h"
 #include "plan/stages.h"
 #include "plan/token_slices.h"
 #include "profiles/error.h"
@@ -44,6 +43,7 @@ class TransformerStage final : public StageCompute {
         tensor_ranks_(ranks),
         range_(phase.partition[stage]),
         first_trainable_layer_(phase.first_trainable_layer),
+        forward_(config_, layers_, tensor_ranks_, types_, range_, first_trainable_layer_),
         last_(stage + 1 == num_stages(phase)),
         uses_graphs_(uses_graphs),
         captures_update_(uses_graphs &&
@@ -79,7 +79,8 @@ class TransformerStage final : public StageCompute {
     batch_ = &batch;
     loss_ = uses_graphs_ && last_ ? captured_loss_.zero_() : at::Tensor();
     used_.clear();
-    for (int layer = frozen_end(); layer < range_.end; ++layer) used_[layer] = used_parameters(layers_.at(layer));
+    for (int layer = forward_.frozen_end(); layer < range_.end; ++layer)
+      used_[layer] = used_parameters(layers_.at(layer));
     loader_.begin_iteration(batch, share, next, next_share);
     cached_share_.begin_iteration(batch, share, next, next_share);
   }
@@ -166,14 +167,23 @@ class TransformerStage final : public StageCompute {
   at::Tensor loss() const override { return loss_; }
 
   at::Tensor evaluate(const MiniBatch& batch, at::Tensor input) override {
-    const at::NoGradGuard no_grad;
     const MicroBatch loaded = data_.load(batch, batch.samples, types_.computed, range_.begin == 0).to(device_);
-    const int end = range_.end - (last_ ? 1 : 0), frozen_end = std::min(end, this->frozen_end());
-    at::Tensor boundary = run_frozen_range(range_.begin, frozen_end, std::move(input), frozen(loaded));
-    const at::Tensor output = run_range(frozen_end, end, std::move(boundary), loaded);
+    const at::NoGradGuard no_grad;
+    const int end = range_.end - (last_ ? 1 : 0);
+    const at::Tensor output = forward_.up_to(end, std::move(input), loaded);
     if (!last_) return output;
     const Logits logits = forward_head(config_, layers_.at(end).parameters, output, loaded, tensor_ranks_);
     return answers_of(config_, logits, loaded, tensor_ranks_);
+  }
+
+  at::Tensor next_tokens(const MicroBatch& texts, at::Tensor input) override {
+    MicroBatch slice = texts.to(device_);
+    slice.type = types_.computed;
+    if (!last_) return forward_.up_to(range_.end, std::move(input), slice);
+    const at::NoGradGuard no_grad;
+    const int head = range_.end - 1;
+    const at::Tensor said = forward_.up_to(head, std::move(input), slice);
+    return next_tokens_of(config_, layers_.at(head).parameters, said, slice, tensor_ranks_);
   }
 
   int answer_size() const override { return frostpipe::answer_size(config_.task); }
@@ -213,12 +223,6 @@ class TransformerStage final : public StageCompute {
       key_values_.erase(micro_batch);
   }
 
-  at::Tensor run_range(int begin, int end, at::Tensor activation, const MicroBatch& batch) const {
-    for (int layer = begin; layer < end; ++layer)
-      activation = forward_layer(config_, layer, layers_.at(layer).parameters, activation, batch, tensor_ranks_);
-    return activation;
-  }
-
   /// Layers that train, with the weights that the iteration uses; of the head the loss.
   at::Tensor run_trained(LayerRange range, at::Tensor activation, const MicroBatch& batch) const {
     const int num_layers = static_cast<int>(model_.layers.size());
@@ -229,30 +233,13 @@ class TransformerStage final : public StageCompute {
                     label_smoothing_, tensor_ranks_);
   }
 
-  int frozen_end() const { return std::clamp(first_trainable_layer_, range_.begin, range_.end); }
-
-  /// The batch as frozen layers see it: in evaluation mode, in their type.
-  MicroBatch frozen(const MicroBatch& trained) const {
-    MicroBatch batch = trained.without_dropout();
-    batch.type = types_.frozen;
-    return batch;
-  }
-
-  /// Frozen layers in their type; activations come and go in the run's, which holds every value of it.
-  at::Tensor run_frozen_range(int begin, int end, at::Tensor activation, const MicroBatch& batch) const {
-    if (begin >= end) return activation;
-    if (activation.defined()) activation = activation.to(types_.frozen);
-    return run_range(begin, end, std::move(activation), batch).to(types_.computed);
-  }
-
-  at::Tensor run_frozen(int micro_batch, at::Tensor activation, const MicroBatch& trained) {
+  at::Tensor run_frozen(int micro_batch, at::Tensor activation, const MicroBatch& batch) {
     const at::NoGradGuard no_grad;
-    const MicroBatch batch = frozen(trained);
     if (const auto found = found_.find(micro_batch); found != found_.end()) {
-      activation = run_from_cache(of_slice(found->second, batch), frozen_end(), batch);
+      activation = forward_.frozen_from(of_slice(found->second, batch), batch);
       if (is_last(batch)) found_.erase(found);
     } else {
-      activation = run_frozen_range(range_.begin, frozen_end(), std::move(activation), batch);
+      activation = forward_.frozen(std::move(activation), batch);
     }
     if (!gathers_boundary_) return activation;
     const at::Tensor whole = rows_of(batch, tensor_ranks_).gathered(activation);
@@ -272,32 +259,6 @@ class TransformerStage final : public StageCompute {
     return run_trained(segment.range, input, batch);
   }
 
-  /// Runs the frozen layers up to `end`, for each sample from where its cached row stands: samples join on the way, so
-  /// that a layer runs once, for all that need it. `rows` are those of all tensor ranks.
-  at::Tensor run_from_cache(const CachedRows& rows, int end, const MicroBatch& batch) const {
-    const std::set<int> starts(rows.layers.begin(), rows.layers.end());
-    const RankRows tokens = rows_of(batch, tensor_ranks_);
-    if (starts.size() == 1) {
-      const at::Tensor from = rows.activations.defined() ? tokens.own(rows.activations) : at::Tensor();
-      return run_frozen_range(*starts.begin(), end, from, batch);
-    }
-    at::Tensor activations = rows.activations.clone();
-    for (auto start = starts.begin(); start != starts.end() && *start < end; ++start) {
-      std::vector<std::int64_t> members;
-      for (std::size_t i = 0; i < rows.layers.size(); ++i) {
-        if (rows.layers[i] <= *start) members.push_back(static_cast<std::int64_t>(i));
-      }
-      const MicroBatch selected = batch.select(members);
-      if (selected.num_tokens() == 0) continue;  // all of them end before the slice
-      const at::Tensor index = to_device(rows_of_samples(batch.lengths, members), device_);
-      const RankRows joined = rows_of(selected, tensor_ranks_);
-      const at::Tensor from = *start > 0 ? joined.own(activations.index_select(0, index)) : at::Tensor();
-      const int next = std::next(start) == starts.end() ? end : std::min(end, *std::next(start));
-      activations.index_copy_(0, index, joined.gathered(run_frozen_range(*start, next, from, selected)));
-    }
-    return tokens.are_split() ? tokens.own(activations).clone() : activations;
-  }
-
   const TransformerConfig& config_;
   const Model& model_;
   const Samples& data_;
@@ -308,6 +269,7 @@ class TransformerStage final : public StageCompute {
   TensorRanks tensor_ranks_;
   LayerRange range_;
   int first_trainable_layer_;
+  StageForward forward_;
   std::vector<TokenRange> slices_;  // of every sample; one: all of it
   bool last_, uses_graphs_, captures_update_;
   BatchLoader loader_;

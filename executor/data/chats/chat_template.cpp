@@ -138,6 +138,10 @@ RenderedText ChatTemplate::render(const Conversation& conversation) const {
   return rendered;
 }
 
+std::string ChatTemplate::prompt(const std::vector<ChatMessage>& messages) const {
+  return naming(place_, [&] { return bytes_of(written(messages, true)); });
+}
+
 std::optional<ChatTemplate> chat_template_in(const std::filesystem::path& model_folder) {
   const std::filesystem::path file = model_folder / "chat_template.jinja",
                               settings = model_folder / "tokenizer_config.json";
@@ -155,6 +159,16 @@ std::optional<ChatTemplate> chat_template_in(const std::filesystem::path& model_
   add_special_tokens(config, tokens);
   add_special_tokens(object_in(model_folder / "special_tokens_map.json"), tokens);
   return ChatTemplate(*source, place, std::move(tokens));
+}
+
+const ChatTemplate& require_template(const std::optional<ChatTemplate>& found, const std::string& place,
+                                     const std::filesystem::path& model_folder) {
+  if (!found)
+    throw InvalidInput(place,
+                       "chats need a model with a template for them: chat_template.jinja in its folder, or "
+                       "chat_template in its tokenizer_config.json (copy that of the model's chat variant)",
+                       fmt::format("a chat, and {} has none", model_folder.string()));
+  return *found;
 }
 
 }  // namespace frostpipe

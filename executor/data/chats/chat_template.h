@@ -42,6 +42,9 @@ class ChatTemplate {
   /// here; and what to do.
   RenderedText render(const Conversation& conversation) const;
 
+  /// Messages up to where the assistant is to speak next (add_generation_prompt). Throws as render().
+  std::string prompt(const std::vector<ChatMessage>& messages) const;
+
  private:
   jinja::Text written(const std::vector<ChatMessage>& messages, bool prompts) const;
   std::string prompt_of_assistant() const;
@@ -56,5 +59,9 @@ class ChatTemplate {
 /// "default"); nothing where there is none. Special tokens are those of tokenizer_config.json and
 /// special_tokens_map.json.
 std::optional<ChatTemplate> chat_template_in(const std::filesystem::path& model_folder);
+
+/// For the chat at `place` in the data. Throws InvalidInput where the folder had none.
+const ChatTemplate& require_template(const std::optional<ChatTemplate>& found, const std::string& place,
+                                     const std::filesystem::path& model_folder);
 
 }  // namespace frostpipe

@@ -6,10 +6,13 @@
 
 #include "executor/execute.h"
 #include "executor/loading/dataset.h"
+#include "executor/loading/prompts.h"
+#include "executor/loading/text_encoder.h"
+#include "executor/models/folder/generation_config.h"
 #include "executor/models/folder/model_folder.h"
-#include "executor/runtime/schedule_runner.h"
-#include "executor/runtime/transformer_stage.h"
+#include "executor/training/evaluation/completions.h"
 #include "executor/training/evaluation/score.h"
+#include "executor/training/evaluation/whole_model.h"
 #include "profiles/error.h"
 
 namespace frostpipe {
@@ -26,41 +29,6 @@ WeightFiles whole_weights(const ModelFolder& folder, const EvaluateOptions& opti
                        missing.front() + " is missing");
   return weights;
 }
-
-/// A saved model in this process, in float32.
-class WholeModel {
- public:
-  WholeModel(const ModelFolder& folder, const WeightFiles& weights, const Samples& samples, const std::string& device)
-      : model_(model_of(folder.config, folder.name)),
-        device_(make_device(device, 0, /*threads=*/1, /*is_alone=*/true)),
-        factory_({.config = folder.config,
-                  .model = model_,
-                  .data = samples,
-                  .types = {at::kFloat, at::kFloat},
-                  .device = device_->torch_device()}) {
-    const int num_layers = static_cast<int>(model_.layers.size());
-    for (int layer = 0; layer < num_layers; ++layer) {
-      layers_.emplace(layer, factory_.make_layer(layer, /*trains=*/false, TensorSlice{}));
-      load_layer(folder, weights, layer, /*seed=*/0, layers_.at(layer));
-    }
-    Phase phase;
-    phase.first_trainable_layer = num_layers - 1;
-    phase.partition = {{0, num_layers}};
-    stages_[0] = factory_.make_stage(phase, 0, layers_, /*ranks=*/{});
-    runner_.emplace(phase, 0, RankParts{model_, layers_, stages_, alone_, *device_});
-  }
-  int answer_size() const { return stages_.at(0)->answer_size(); }
-  ScheduleRunner& runner() { return *runner_; }
-
- private:
-  Model model_;
-  std::unique_ptr<ComputeDevice> device_;
-  TransformerStageFactory factory_;
-  std::map<int, LayerState> layers_;
-  std::map<int, std::unique_ptr<StageCompute>> stages_;
-  ActiveGroups alone_;
-  std::optional<ScheduleRunner> runner_;
-};
 
 /// To all samples, in their order. Shortest first: attention takes those of one length together. Chunks of several
 /// batches, so that there is progress to show.
@@ -82,14 +50,55 @@ std::vector<double> answers_to(const Samples& samples, WholeModel& model, int ba
   return answers;
 }
 
+/// Prompts for a causal model; each has room for a completion.
+std::vector<Prompt> prompts_in(const EvaluateOptions& options, const ModelFolder& folder) {
+  if (options.data.extension() == ".txt")
+    throw InvalidInput("--predictions",
+                       "needs data with answers (texts or pictures to label, or questions) or with prompts (JSON Lines "
+                       "with \"prompt\" and \"completion\", or \"messages\")",
+                       "for plain text");
+  std::vector<Prompt> prompts =
+      read_prompts(options.data, {options.samples.text_column, options.samples.label_column}, folder);
+  for (const Prompt& prompt : prompts)
+    if (std::ssize(prompt.ids) >= folder.config.max_position_embeddings)
+      throw InvalidInput(prompt.place,
+                         fmt::format("must leave room for a completion in the model's {} positions",
+                                     folder.config.max_position_embeddings),
+                         fmt::format("a prompt of {} tokens", prompt.ids.size()));
+  return prompts;
+}
+
+/// What the model writes after each prompt, as JSON Lines. Keys and values are kept of no more tokens than a batch has
+/// that is scored.
+std::string completed(const std::vector<Prompt>& prompts, const ModelFolder& folder, const EvaluateOptions& options,
+                      WholeModel& model, const Progress& progress) {
+  const CausalEncoder tokens = causal_encoder(folder);
+  CompletionOptions how{.end_tokens = end_tokens_in(folder.path),
+                        .most_new_tokens = options.max_new_tokens,
+                        .longest = folder.config.max_position_embeddings,
+                        .most_samples = options.batch_size,
+                        .most_tokens = std::int64_t{options.batch_size} * options.samples.max_tokens};
+  how.end_tokens.push_back(tokens.end_of_text);
+  how.progress = [&](std::size_t completed) {
+    progress(static_cast<double>(completed) / static_cast<double>(prompts.size()),
+             fmt::format("{} completions", completed));
+  };
+  std::vector<TokenIds> ids;
+  for (const Prompt& prompt : prompts) ids.push_back(prompt.ids);
+  const std::vector<TokenIds> completions = completions_of(ids, how, &model.runner(), /*communicator=*/nullptr);
+  std::string lines;
+  for (std::size_t i = 0; i < prompts.size(); ++i)
+    lines += completion_line({prompts[i].text, tokens.text_of(completions[i]), prompts[i].expected});
+  return lines;
+}
+
 }  // namespace
 
 Evaluation evaluate(const EvaluateOptions& options, const Progress& progress) {
   ModelFolder folder = open_model_folder(options.model);
   const Dataset data = load_to_score(options.data, options.samples, folder);
-  if (options.predicts && data.task == Task::causal_language_modeling)
-    throw InvalidInput("--predictions", "needs data with answers: texts or pictures to label, or questions",
-                       "for plain text");
+  const bool completes = options.predicts && data.task == Task::causal_language_modeling;
+  const std::vector<Prompt> prompts = completes ? prompts_in(options, folder) : std::vector<Prompt>{};
   const WeightFiles weights = whole_weights(folder, options, data.task);
   WholeModel model(folder, weights, *data.samples, options.device);
   const auto begin = std::chrono::steady_clock::now();
@@ -109,7 +118,9 @@ Evaluation evaluate(const EvaluateOptions& options, const Progress& progress) {
                         .labels = score.labels,
                         .predictions = score.predictions,
                         .notes = data.notes};
-  if (options.predicts)
+  if (completes)
+    evaluation.predictions_file = completed(prompts, folder, options, model, progress);
+  else if (options.predicts)
     evaluation.predictions_file = data.task == Task::question_answering
                                       ? predictions_json(predictions_of(data, all, answers))
                                       : predictions_csv(data, score);

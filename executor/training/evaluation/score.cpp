@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <nlohmann/json.hpp>
 #include <set>
 
 #include "profiles/read_table.h"
@@ -106,6 +107,12 @@ std::string predictions_csv(const Dataset& data, const Score& score) {
     csv += csv_line(fields);
   }
   return csv;
+}
+
+std::string completion_line(const Completed& completed) {
+  nlohmann::ordered_json line{{"prompt", completed.prompt}, {"completion", completed.completion}};
+  if (!completed.expected.empty()) line["expected"] = completed.expected;
+  return line.dump() + "\n";
 }
 
 }  // namespace frostpipe

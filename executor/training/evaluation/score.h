@@ -27,4 +27,11 @@ Predictions predictions_of(const Dataset& dataset, const std::vector<int>& sampl
 /// probability. `score`: of all samples in their order.
 std::string predictions_csv(const Dataset& dataset, const Score& score);
 
+/// What a causal model wrote after a prompt, as texts.
+struct Completed {
+  std::string prompt, completion, expected;  // none expected: empty
+};
+/// A line of JSON Lines: prompt, completion, and what was expected where something was.
+std::string completion_line(const Completed& completed);
+
 }  // namespace frostpipe

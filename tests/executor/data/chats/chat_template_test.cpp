@@ -46,6 +46,18 @@ std::string said_in(const RenderedText& rendered, const std::vector<TextRange>& 
 
 class ChatTemplates : public test::ScratchFolderTest {};
 
+// Of 20 chats, with add_generation_prompt.
+TEST_F(ChatTemplates, PromptAsTransformersDoes) {
+  const ChatTemplate chats = template_named("SmolLM2");
+  int count = 0;
+  for (const Json& one : test::reference_data("smollm2_reference.json").at("prompts")) {
+    if (!one.contains("messages")) continue;
+    EXPECT_EQ(chats.prompt(conversation_of(one.at("messages")).messages), one.at("prompt").get<std::string>());
+    ++count;
+  }
+  EXPECT_EQ(count, 20);
+}
+
 // 11 templates (ChatML, SmolLM2, Qwen2.5, Qwen3, Llama 3 and 3.1, Mistral v1 and v3, Gemma 1 and 3, Zephyr), 14 chats.
 TEST_F(ChatTemplates, RenderAsTransformersDoesAndKnowWhatTheAssistantSays) {
   int count = 0;
