@@ -37,7 +37,7 @@ class ProfileCostModel::Prices {
         speed_(cache_speed(phase, profile)) {
     const int entry_tokens = profile.workload ? static_cast<int>(std::ceil(profile.workload->tokens)) : phase.tokens;
     entry_bytes_ = profile.model.hidden_size * entry_tokens * bytes_per_value(DType::kFloat32);
-    for (int k = 0; k < layout_.pipeline_parallel_size; ++k)
+    for (int k = 0; k < layout_.pipeline_parallel_size && layout_.vacant.empty(); ++k)
       for (int replica = 0; replica < layout_.data_parallel_size; ++replica)
         ranks_.push_back(frostpipe::rank_of(layout_, k, replica));
     if (phase.cache.on) writing_stage_ = stage_of_layer(partition_, phase.first_trainable_layer - 1);
@@ -236,7 +236,7 @@ class ProfileCostModel::Prices {
   int side_by_side_;
   bool splits_backward_;
   std::vector<int> pipeline_ranks_;  // by stage
-  std::vector<int> ranks_;           // by pipeline rank and replica
+  std::vector<int> ranks_;           // by pipeline rank and replica; empty where some are vacant
   int cache_reach_;                  // where stage 0's layers end
   CacheSpeed speed_;
   Bytes entry_bytes_ = 0;  // of a mean sample in the cache

@@ -218,7 +218,7 @@ TEST(ServingPlan, WithNumbersThatAreNoneIsRefused) {
                 serving_plan_from_json(with(to_json(two_model_plan()), "\"weight\": 2.0", "\"weight\": \"NaN\""),
                                        "plan.json");
               }),
-              HasSubstr("plan.json: models[0].weight: must be <= 1000000000000, is \"NaN\""));
+              HasSubstr("plan.json: models[0].weight: must be >= 0, is \"NaN\""));
 }
 
 }  // namespace
