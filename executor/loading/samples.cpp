@@ -14,6 +14,14 @@
 
 namespace frostpipe {
 
+double learned_part(const Samples& data, std::span<const int> samples) {
+  samples = samples.first(std::min<std::size_t>(samples.size(), 1000));
+  MiniBatch batch{.samples = samples, .lengths = {}};
+  for (const int sample : samples) batch.lengths.push_back(data.tokens(sample));
+  const at::Tensor labels = data.load(batch, samples, at::kFloat, /*with_input=*/false).labels;
+  return labels.numel() == 0 ? 1 : labels.ne(kIgnored).to(at::kDouble).mean().item<double>();
+}
+
 int longest_tokens(const Samples& data, std::span<const int> samples) {
   int longest = 0;
   for (const int sample : samples) longest = std::max(longest, data.tokens(sample));

@@ -53,6 +53,10 @@ std::vector<SampleRange> batches_of(const Samples& data, std::span<const int> or
 /// Tokens per sample, rounded.
 int mean_length(const MiniBatch& batch);
 
+/// Of a causal model's tokens in these samples, the part that has a loss; at most the first 1,000 samples are looked
+/// at.
+double learned_part(const Samples& data, std::span<const int> samples);
+
 /// Of these samples; 0 if there are none.
 int longest_tokens(const Samples& data, std::span<const int> samples);
 

@@ -17,6 +17,7 @@
 
 #include "executor/models/functions.h"
 #include "executor/models/sliced_attention.h"
+#include "executor/models/task.h"
 #include "executor/models/weight_gradients.h"
 
 namespace frostpipe {
@@ -76,7 +77,7 @@ std::vector<std::int64_t> made_up_lengths(int samples, int tokens, std::span<con
 
 LayerBench::LayerBench(const TransformerConfig& config, const Model& model, std::map<int, LayerState>& layers,
                        ComputeDevice& device, const LayerTypes& types, std::vector<int> data_lengths,
-                       TensorRanks tensor_ranks)
+                       TensorRanks tensor_ranks, double learned_part)
     : config_(config),
       model_(model),
       layers_(layers),
@@ -84,7 +85,8 @@ LayerBench::LayerBench(const TransformerConfig& config, const Model& model, std:
       options_(at::TensorOptions().dtype(types.computed).device(device.torch_device())),
       data_lengths_(std::move(data_lengths)),
       frozen_type_(types.frozen),
-      tensor_ranks_(std::move(tensor_ranks)) {
+      tensor_ranks_(std::move(tensor_ranks)),
+      learned_part_(learned_part) {
   for (const auto& [layer, state] : layers_) {
     frozen_[layer].weights = state.weights;
     frozen_[layer].whole = state.whole;
@@ -113,6 +115,12 @@ MicroBatch LayerBench::made_up_batch(std::vector<std::int64_t> lengths) const {
       break;
     case Task::causal_language_modeling:
       batch.labels = random_tokens();
+      for (std::int64_t i = 0, offset = 0; i < samples; offset += batch.lengths[i++]) {
+        const std::int64_t length = batch.lengths[i];
+        const auto learned =
+            std::clamp<std::int64_t>(std::llround(learned_part_ * static_cast<double>(length)), 1, length);
+        batch.labels.narrow(0, offset, length - learned).fill_(kIgnored);
+      }
       break;
     default:
       batch.labels = at::zeros({samples}, numbers);

@@ -76,11 +76,12 @@ std::vector<std::int64_t> made_up_lengths(int samples, int tokens, std::span<con
 class LayerBench {
  public:
   /// `layers`: every layer, as it trains, or this rank's part of it. `data_lengths`: tokens of samples,
-  /// ascending, whose distribution made-up samples take; empty: all are equally long. What is given by reference must
-  /// outlive the bench.
+  /// ascending, whose distribution made-up samples take; empty: all are equally long. `learned_part`: of a causal
+  /// model's tokens, those at the end of each sample that have a loss. What is given by reference must outlive the
+  /// bench.
   LayerBench(const TransformerConfig& config, const Model& model, std::map<int, LayerState>& layers,
              ComputeDevice& device, const LayerTypes& types, std::vector<int> data_lengths,
-             TensorRanks tensor_ranks = {});
+             TensorRanks tensor_ranks = {}, double learned_part = 1);
 
   /// A made-up packed micro-batch of `micro_batch_size` samples with `tokens` tokens on average, as made_up_lengths()
   /// has them: forward of all layers, backward of all, then the rarer variants. Adds to `samples`.
@@ -117,6 +118,7 @@ class LayerBench {
   std::vector<int> data_lengths_;
   at::ScalarType frozen_type_;
   TensorRanks tensor_ranks_;
+  double learned_part_;
   std::vector<std::vector<Mean*>> timed_;  // by mark
   std::map<int, LayerState> frozen_;  // every layer as it is when frozen; shares its weights with the one that trains
 };

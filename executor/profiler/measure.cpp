@@ -228,7 +228,8 @@ void measure_layers(const ModelFolder& folder, const Shapes& shapes, const Shari
   }
   const LayerTypes types = layer_types_of(options.dtype, options.frozen_dtype);
   std::map<int, LayerState> layers = load_layers(folder, types, rank, slice_of(tensor_ranks));
-  LayerBench bench(folder.config, profile.model, layers, device, types, shapes.data_lengths, tensor_ranks);
+  LayerBench bench(folder.config, profile.model, layers, device, types, shapes.data_lengths, tensor_ranks,
+                   shapes.learned_part);
   std::map<std::string, Timings> timings = measure_rounds(bench, shapes, sharing, rank);
   std::set<LayerClass> classes;
   for (int layer = 0; layer < num_layers; ++layer) classes.insert(class_of(folder.config, profile.model, layer));

@@ -83,6 +83,8 @@ Shapes shapes_to_measure(const MeasureOptions& options, ModelFolder& folder) {
     const Dataset dataset =
         load_dataset({*options.data, options.test_data, options.held_out, options.seed}, options.samples, folder);
     shapes.data_lengths = lengths_of(dataset);
+    if (dataset.task == Task::causal_language_modeling)
+      shapes.learned_part = learned_part(*dataset.samples, dataset.split.train);
     shapes.has_one_length = has_one_length(*dataset.samples);
     shapes.workload = describe_data(dataset, shapes.data_lengths, options);
     if (options.tokens.empty()) shapes.tokens = suited_tokens(*shapes.workload, most_tokens);

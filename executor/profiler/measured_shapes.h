@@ -20,6 +20,7 @@ struct Shapes {
   std::vector<int> tokens;           // per sample
   std::vector<int> sizes;            // samples
   std::vector<int> data_lengths;     // tokens of the samples to train on, ascending; empty without data
+  double learned_part = 1;           // of a causal model's tokens, those that have a loss
   bool has_one_length = false;       // of all samples; without data known of pictures alone
   std::optional<Workload> workload;  // with data
   std::vector<int> slices;           // lengths of token slices; empty where none are measured

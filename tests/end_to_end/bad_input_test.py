@@ -107,8 +107,8 @@ class BadWeightsTest(BadInputTest):
 class BadModelFolderTest(BadInputTest):
     def test_config(self):
         for change, says in [
-            ({"model_type": "llama"}, ["model_type", "bert, vit or gpt2", "llama"]),
-            ({"hidden_act": "relu"}, ["hidden_act", "gelu", "relu"]),
+            ({"model_type": "t5"}, ["model_type", "bert, vit, gpt2", "t5"]),
+            ({"hidden_act": "mish"}, ["hidden_act", "gelu", "mish"]),
             ({"position_embedding_type": "relative_key"}, ["position_embedding_type", "absolute", "relative_key"]),
             ({"hidden_size": None}, ["hidden_size"]),
             ({"hidden_size": "wide"}, ["hidden_size", "whole number > 0", "wide"]),
@@ -123,11 +123,11 @@ class BadModelFolderTest(BadInputTest):
                 self.assert_train_refused(["model/config.json", *says])
 
     def test_a_config_that_is_no_bert(self):
-        self.write("model/config.json", {"model_type": "llama", "hidden_size": 32, "num_hidden_layers": 4})
-        self.assert_train_refused(["model/config.json: model_type", "bert", "llama"])
+        self.write("model/config.json", {"model_type": "t5", "hidden_size": 32, "num_hidden_layers": 4})
+        self.assert_train_refused(["model/config.json: model_type", "bert", "t5"])
         self.write("old.json", "keep me")
         self.assert_refused("profile", "--model", "model", "-o", "old.json",
-                            says=["model/config.json: model_type", "bert", "llama"])
+                            says=["model/config.json: model_type", "bert", "t5"])
         self.assertEqual((self.folder / "old.json").read_text(), "keep me")
 
     def test_config_is_no_json(self):

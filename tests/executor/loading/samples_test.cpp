@@ -49,6 +49,8 @@ TEST(TokenSamples, OfTextsLabelTheTokensThatAreLearned) {
   EXPECT_TRUE(all.load({}, numbers, at::kFloat, true).labels.equal(batch.input));
   EXPECT_EQ(some.key(0), all.key(0)) << "activations are those of the same tokens";
   EXPECT_NE(some.fingerprint(), all.fingerprint()) << "it is another run";
+  EXPECT_DOUBLE_EQ(learned_part(some, numbers), 4.0 / 7);
+  EXPECT_DOUBLE_EQ(learned_part(all, numbers), 1);
 }
 
 /// Tokens and pixels of a micro-batch stay with their samples.
