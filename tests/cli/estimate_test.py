@@ -76,6 +76,29 @@ class EstimateTest(CliTest):
             self.assert_refused("profile", "--model", "model", *options, "-o", "p.json", code=2,
                                 says=f"{options[0]}: is for estimates")
 
+    def test_replicas_share_out_experts(self):
+        """Oracle: by hand, half of each layer's 4 experts of 3 matrices of 64 x 128 on each of two replicas."""
+        self.write("moe.json", {"model_type": "mixtral", "hidden_size": 64, "num_hidden_layers": 4, "vocab_size": 100,
+                                "num_attention_heads": 4, "intermediate_size": 128, "num_local_experts": 4})
+        profile = ("profile", "--like", "moe.json", "--nproc-per-node", 4, "--global-batch", 16, "--tokens", 64,
+                   "--cluster", "c.json")
+        self.run_tool(*profile, "--expert-parallel", 2, "-o", "shared.json")
+        self.assertEqual(self.read("shared.json")["model"]["expert_parallel_size"], 2)
+        plan = ("plan", "--cluster", "c.json", "--global-batch", 16, "--steps", 10)
+        self.run_tool(*plan, "--profile", "shared.json", "-o", "shared.plan.json")
+        layout = self.read("shared.plan.json")["phases"][0]["layout"]
+        self.assertEqual(layout["data_parallel_size"] % 2, 0)
+        self.assert_refused(*plan, "--profile", "shared.json", "--pp", 4, "-o", "none.json",
+                            says="1 replica cannot share out experts by 2")
+        self.run_tool(*profile, "-o", "whole.json")
+        peaks = []
+        for name in ("shared", "whole"):
+            self.run_tool(*plan, "--profile", f"{name}.json", "--method", "data-parallel", "-o", f"{name}.plan.json")
+            peaks.append(self.read(f"{name}.plan.json")["phases"][0]["predicted"]["peak_memory_bytes"][0])
+        self.assertEqual(peaks[1] - peaks[0], 4 * 2 * (3 * 64 * 128) * 4 * 4)  # weight, gradient, two moments
+        self.assert_refused(*profile, "--expert-parallel", 3, "-o", "none.json",
+                            says="--expert-parallel: must divide the 4 experts of mixtral, is 3")
+
     def test_one_rank_alone_is_always_estimated(self):
         self.write("config.json", self.CONFIG)
         self.run_tool("profile", "--like", "config.json", "--tensor-parallel", 2, "--nproc-per-node", 2, "-o", "p.json")

@@ -1,0 +1,82 @@
+"""A user's way with data in JSON Lines. Oracle: records train the model that the same table trains; evaluate says of a
+run's test chats what the run said of them."""
+
+import json
+import sys
+import unittest
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
+import tiny_model
+from end_to_end import EndToEndTest
+from families import GPT2, write_model
+
+TEMPLATE = """\
+{% for message in messages %}
+{{ message.role + ': ' + message.content | trim }}{% if message.role == 'assistant' %}{{ eos_token }}{% endif %}
+
+{% endfor %}
+"""
+
+
+def json_lines(records):
+    return "".join(json.dumps(record) + "\n" for record in records)
+
+
+def chats(count):
+    """The assistant says the user's word again."""
+    words = ["cab", "lab", "crab", "ebb"]
+    return [{"messages": [{"role": "user", "content": words[i % 4] + " " * (i % 3)},
+                          {"role": "assistant", "content": words[i % 4]}]} for i in range(count)]
+
+
+class JsonLinesTest(EndToEndTest):
+    def test_labelled_texts_train_as_their_table_does(self):
+        rows = tiny_model.samples(100)
+        self.write("own.tsv", "text\tlabel\n" + "".join(f"{text}\t{label}\n" for text, label in rows))
+        self.write("own.jsonl", json_lines({"id": i, "body": text, "kind": label}
+                                           for i, (text, label) in enumerate(rows)))
+        columns = ("--text-column", "body", "--label-column", "kind")
+        plan = self.of_length("static.json", 15)
+        of_tsv = self.train(plan, "run-tsv", data="own.tsv")
+        of_json = self.train(plan, "run-json", *columns, data="own.jsonl")
+        self.assertEqual(self.losses(of_tsv), self.losses(of_json))
+        found = [self.evaluate(data, *options) for data, options in (("own.tsv", ()), ("own.jsonl", columns))]
+        self.assertEqual(found[0]["value"], found[1]["value"])
+
+    def evaluate(self, data, *options, model="run-json/model"):
+        return json.loads(self.run_tool("evaluate", "--model", model, "--data", data, *options,
+                                        "--format", "json").stdout)
+
+    def test_chats_are_trained_and_scored_on_what_the_assistant_says(self):
+        write_model(self.folder / "gpt2", GPT2, "bytes")
+        self.write("gpt2/chat_template.jinja", TEMPLATE)
+        self.write("gpt2/special_tokens_map.json",
+                   {name: "<|endoftext|>" for name in ("bos_token", "eos_token", "unk_token")})
+        self.write("chats.jsonl", json_lines(chats(96)))
+        self.write("unseen.jsonl", json_lines(chats(16)))
+        self.run_tool("profile", "--model", "gpt2", "--data", "chats.jsonl", "--test-data", "unseen.jsonl",
+                      "--global-batch", 16, "--threads-per-rank", 1, "--micro-batch-sizes", "1,4,16",
+                      "--cluster", "c.json", "-o", "p.json")
+        self.run_tool("plan", "--profile", "p.json", "--cluster", "c.json", "--global-batch", 16, "--epochs", 6,
+                      "--method", "static", "--pp", 2, "-o", "chats.json")
+        runs = {}
+        for loss_on in ("completions", "all"):
+            self.run_tool("train", "chats.json", "--data", "chats.jsonl", "--test-data", "unseen.jsonl",
+                          "--learning-rate", 0.01, "--loss-on", loss_on, "-o", loss_on)
+            runs[loss_on] = run = self.read(f"{loss_on}/summary.json")
+            self.assertLess(run["steps"][-1]["loss"], run["steps"][0]["loss"] / 2)
+            self.assertEqual(run["test_metric"], "next-token accuracy")
+            self.write(f"{loss_on}/model/chat_template.jinja", TEMPLATE)
+            found = self.evaluate("unseen.jsonl", "--loss-on", loss_on, model=f"{loss_on}/model")
+            self.assertAlmostEqual(found["value"], run["test_accuracy"], delta=1e-6)
+        self.assertNotEqual(self.losses(runs["completions"]), self.losses(runs["all"]))
+        self.write("mute.jsonl", json_lines(chats(3) + [{"messages": [{"role": "user", "content": "a"}]}]))
+        for command in (["profile", "--model", "gpt2", "-o", "q.json"], ["train", "chats.json", "-o", "mute"],
+                        ["evaluate", "--model", "all/model"]):
+            self.assert_refused(*command, "--data", "mute.jsonl",
+                                says=['mute.jsonl:4: messages: must have a message of the role "assistant"'])
+
+
+if __name__ == "__main__":
+    unittest.main()
