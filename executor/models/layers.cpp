@@ -85,9 +85,9 @@ at::Tensor embed_texts(const LayerCall& call) {
   at::Tensor sum = look_up_shared(p[Role::words], c.vocab_size, batch.input, rows);
   if (c.embedding_factor != 1) sum = sum * c.embedding_factor;
   if (p.has(Role::positions)) {
-    at::Tensor places = positions(batch, rows, batch.input.device());
-    if (c.position_offset > 0) places += c.position_offset;
-    sum = sum + look_up(p[Role::positions], places);
+    const at::Tensor places = positions(batch, rows, batch.input.device());
+    // Not in place: what is captured for a GPU is replayed on the same places.
+    sum = sum + look_up(p[Role::positions], c.position_offset > 0 ? places + c.position_offset : places);
   }
   if (p.has(Role::types))
     sum = sum + (batch.token_types.defined() && c.type_vocab_size > 1

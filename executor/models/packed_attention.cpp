@@ -163,10 +163,9 @@ at::Tensor attend_in_one(const AttentionInput& input, const std::vector<std::int
 
 bool has_kernel_for_packed(const AttentionInput& input, const AttentionRule& rule) {
   const std::int64_t size = rule.head_size;
-  if (!input.query.is_cuda()) return false;
+  if (!input.query.is_cuda() || rule.num_heads(input) != rule.num_key_value_heads(input)) return false;
   if (input.query.scalar_type() == at::kBFloat16) return size % 8 == 0 && size <= 256;  // flash attention's
-  const bool has_equal_heads = rule.num_heads(input) == rule.num_key_value_heads(input);
-  return input.query.scalar_type() == at::kFloat && size % 4 == 0 && has_equal_heads;  // memory-efficient attention's
+  return input.query.scalar_type() == at::kFloat && size % 4 == 0;                      // memory-efficient attention's
 }
 
 at::Tensor attend_by_kernel(const AttentionInput& input, const MicroBatch& batch, const AttentionRule& rule) {

@@ -16,8 +16,6 @@
 #include <numbers>
 #include <vector>
 
-#include "executor/device/to_device.h"
-
 namespace frostpipe {
 namespace {
 
@@ -74,7 +72,8 @@ Table table_of(const Rotary& rotary, std::int64_t head_size, std::int64_t places
       frequencies_of(rotary, rotary.size(head_size), type == at::kDouble ? at::kDouble : at::kFloat);
   const at::Tensor angles =
       at::arange(places, frequencies.values.options()).unsqueeze(1) * frequencies.values.unsqueeze(0);
-  const auto kept = [&](const at::Tensor& values) { return to_device((values * frequencies.factor).to(type), device); };
+  // Copied once and for all, and so not among the copies that each pass of an iteration makes (to_device).
+  const auto kept = [&](const at::Tensor& values) { return (values * frequencies.factor).to(type).to(device); };
   return {rotary, head_size, device, type, kept(angles.cos()), kept(angles.sin())};
 }
 
