@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "profiles/config_fields.h"
 #include "executor/models/folder/preprocessor_config.h"
+#include "profiles/config_fields.h"
 #include "profiles/operators/net_shape.h"
 
 namespace frostpipe {

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "executor/communication/communicator.h"
+#include "executor/communication/tensor_parallel.h"
 #include "tests/executor/end_together.h"
 #include "tests/executor/ranks.h"
 #include "tests/executor/test_device.h"
