@@ -27,7 +27,8 @@ void fuzz_requests(const std::string& valid, const RequestForm& form) {
 TEST(Fuzz, RequestsOfTokens) {
   fuzz_requests(
       R"({"id":"42","parameters":{"priority":3},"inputs":[{"name":"input_ids","shape":[2,3],"datatype":"INT64",
-      "parameters":{},"data":[1,7,2,1,8,299]}],"outputs":[{"name":"probability"},{"name":"label","parameters":{"a":1}}]})",
+      "parameters":{},"data":[1,7,2,1,8,299]}],
+      "outputs":[{"name":"probability"},{"name":"label","parameters":{"a":1}}]})",
       test::text_form());
 }
 
