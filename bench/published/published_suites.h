@@ -18,10 +18,6 @@ PublishedTable vtrain_table(const std::string& folder);
 /// Poisson figures, simulated by the plans that it ships.
 PublishedTable ppipe_table(const std::string& folder);
 
-/// Helix's runs of LLaMA-30B and -70B on mixed GPUs, token by token: FOLDER holds `helix/` and `azure/`. Rows whose
-/// machines cannot be made of the recorded capacities do not count and say why.
-PublishedTable helix_table(const std::string& folder);
-
 /// 1F1B on 8 A100s (Vocabulary Parallelism): iterations from the measured times of each rank, with equal layers and
 /// with layers moved off the last one; and what the planner gains over equal layers. FOLDER holds `runs.csv`.
 PublishedTable vocabulary_pipeline_table(const std::string& folder);
@@ -54,8 +50,6 @@ inline constexpr FolderSuite kFolderSuites[] = {
     {"sailor", "the simulator against published training runs on GH200 and mixed GPUs", sailor_table},
     {"vtrain", "against published runs of Megatron on A100s", vtrain_table},
     {"ppipe", "the plans of PPipe's artifact made again, optimum and time, and simulated", ppipe_table},
-    {"helix", "the simulator of generated text against Helix's runs on mixed GPUs (its results, Azure's trace)",
-     helix_table},
     {"vocabulary-pipeline", "against 1F1B on 8 A100s, rank by rank, with equal layers and with layers moved",
      vocabulary_pipeline_table},
     {"bloom", "against the search for BLOOM's layout on A100s: tensor, pipeline and data parallelism, time and memory",
