@@ -12,6 +12,11 @@
 #include <system_error>
 #include <vector>
 
+#include "base/error.h"
+#include "base/process/end_process.h"
+#include "base/process/process_limits.h"
+#include "base/spelling.h"
+#include "base/system_reason.h"
 #include "cli/commands/commands.h"
 #include "cli/installation/hand_over.h"
 #include "cli/installation/version.h"
@@ -19,11 +24,6 @@
 #include "cli/shared/output.h"
 #include "cli/shared/usage_error.h"
 #include "executor/elastic/membership.h"
-#include "executor/process/end_process.h"
-#include "executor/process/process_limits.h"
-#include "profiles/error.h"
-#include "profiles/spelling.h"
-#include "profiles/system_reason.h"
 
 namespace frostpipe {
 namespace {

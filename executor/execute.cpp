@@ -3,7 +3,7 @@
 #include <optional>
 #include <string_view>
 
-#include "profiles/error.h"
+#include "base/error.h"
 
 namespace frostpipe {
 

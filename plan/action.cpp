@@ -7,7 +7,7 @@
 #include <charconv>
 #include <limits>
 
-#include "profiles/error.h"
+#include "base/error.h"
 
 namespace frostpipe {
 

@@ -9,8 +9,8 @@
 #include <random>
 #include <set>
 
+#include "base/statistics.h"
 #include "plan/summary_json.h"
-#include "profiles/statistics.h"
 
 namespace frostpipe {
 

@@ -1,7 +1,7 @@
 #include <algorithm>
 
+#include "base/error.h"
 #include "plan/schedule.h"
-#include "profiles/error.h"
 
 namespace frostpipe {
 

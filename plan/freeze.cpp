@@ -7,8 +7,8 @@
 #include <cmath>
 #include <limits>
 
-#include "profiles/error.h"
-#include "profiles/separated_values.h"
+#include "base/error.h"
+#include "base/separated_values.h"
 
 namespace frostpipe {
 

@@ -6,12 +6,12 @@
 #include <map>
 #include <set>
 
+#include "base/error.h"
 #include "plan/batch.h"
 #include "plan/reroute.h"
 #include "plan/schedule_rows.h"
 #include "plan/stages.h"
 #include "plan/token_slices.h"
-#include "profiles/error.h"
 
 namespace frostpipe {
 namespace {

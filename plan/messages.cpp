@@ -7,7 +7,7 @@
 #include <tuple>
 #include <utility>
 
-#include "profiles/error.h"
+#include "base/error.h"
 
 namespace frostpipe {
 

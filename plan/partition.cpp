@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "profiles/enum_words.h"
-#include "profiles/error.h"
+#include "base/enum_words.h"
+#include "base/error.h"
 
 namespace frostpipe {
 namespace {

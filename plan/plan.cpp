@@ -7,6 +7,8 @@
 #include <limits>
 #include <set>
 
+#include "base/error.h"
+#include "base/json_reader.h"
 #include "plan/memory.h"
 #include "plan/plan_json.h"
 #include "plan/reroute.h"
@@ -16,8 +18,6 @@
 #include "plan/token_slices.h"
 #include "profiles/device_type.h"
 #include "profiles/dtype_json.h"
-#include "profiles/error.h"
-#include "profiles/json_reader.h"
 #include "profiles/workload_json.h"
 
 namespace frostpipe {

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/units.h"
 #include "plan/freeze.h"
 #include "plan/layout.h"
 #include "plan/partition.h"
@@ -14,7 +15,6 @@
 #include "profiles/cluster.h"
 #include "profiles/model.h"
 #include "profiles/profile.h"
-#include "profiles/units.h"
 
 namespace frostpipe {
 

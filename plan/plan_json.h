@@ -2,10 +2,10 @@
 // Implementation header: what plans of all kinds have in common in their files. Include it from .cpp files only.
 #include <string_view>
 
+#include "base/json_reader.h"
 #include "plan/partition.h"
 #include "plan/plan.h"
 #include "plan/plan_kind.h"
-#include "profiles/json_reader.h"
 
 namespace frostpipe {
 

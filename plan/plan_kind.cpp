@@ -4,9 +4,9 @@
 
 #include <string>
 
+#include "base/enum_words.h"
+#include "base/error.h"
 #include "plan/plan_json.h"
-#include "profiles/enum_words.h"
-#include "profiles/error.h"
 
 namespace frostpipe {
 namespace {

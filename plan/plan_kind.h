@@ -7,8 +7,8 @@ namespace frostpipe {
 /// What a file of the envelope "frostpipe.plan" is a plan of.
 enum class PlanKind {
   training,   // TrainingPlan (plan/plan.h); its files name no kind
-  serving,    // ServingPlan (plan/serving/serving_plan.h)
-  operators,  // OperatorPlan (plan/operators/operator_plan.h)
+  serving,    // ServingPlan (serving/plan/serving_plan.h)
+  operators,  // OperatorPlan (operators/plan/operator_plan.h)
 };
 
 /// Throws InvalidInput if it is no plan, or of a kind that nobody knows.

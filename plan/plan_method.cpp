@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "profiles/enum_words.h"
-#include "profiles/error.h"
+#include "base/enum_words.h"
+#include "base/error.h"
 
 namespace frostpipe {
 namespace {

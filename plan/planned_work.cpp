@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "base/error.h"
 #include "plan/memory.h"
-#include "profiles/error.h"
 
 namespace frostpipe {
 

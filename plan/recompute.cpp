@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "profiles/enum_words.h"
+#include "base/enum_words.h"
 
 namespace frostpipe {
 namespace {

@@ -9,9 +9,9 @@
 #include <utility>
 #include <vector>
 
+#include "base/error.h"
 #include "plan/stages.h"
 #include "plan/token_slices.h"
-#include "profiles/error.h"
 
 namespace frostpipe {
 

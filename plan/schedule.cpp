@@ -8,7 +8,7 @@
 #include <cctype>
 #include <limits>
 
-#include "profiles/error.h"
+#include "base/error.h"
 
 namespace frostpipe {
 

@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <map>
 
+#include "base/error.h"
+#include "base/separated_values.h"
 #include "plan/schedule.h"
 #include "plan/schedule_fields.h"
-#include "profiles/error.h"
-#include "profiles/separated_values.h"
 
 namespace frostpipe {
 namespace {

@@ -5,10 +5,10 @@
 
 #include <algorithm>
 
+#include "base/error.h"
+#include "base/separated_values.h"
 #include "plan/stages.h"
 #include "plan/token_slices.h"
-#include "profiles/error.h"
-#include "profiles/separated_values.h"
 
 namespace frostpipe {
 namespace {

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <map>
 
+#include "base/error.h"
 #include "plan/schedule.h"
 #include "plan/schedule_fields.h"
-#include "profiles/error.h"
 
 namespace frostpipe {
 

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
+#include "base/error.h"
 #include "plan/schedule_rows.h"
 #include "plan/token_slices.h"
-#include "profiles/error.h"
 
 namespace frostpipe {
 

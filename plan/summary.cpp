@@ -8,10 +8,10 @@
 #include <numeric>
 #include <optional>
 
+#include "base/parse_json.h"
+#include "base/statistics.h"
 #include "plan/memory.h"
 #include "plan/summary_json.h"
-#include "profiles/parse_json.h"
-#include "profiles/statistics.h"
 
 namespace frostpipe {
 

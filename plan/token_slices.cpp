@@ -6,7 +6,7 @@
 #include <limits>
 #include <numeric>
 
-#include "profiles/error.h"
+#include "base/error.h"
 
 namespace frostpipe {
 

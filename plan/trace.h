@@ -3,8 +3,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/units.h"
 #include "plan/action.h"
-#include "profiles/units.h"
 
 namespace frostpipe {
 

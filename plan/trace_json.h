@@ -1,8 +1,8 @@
 #pragma once
 // Implementation header: JSON keys of Trace, shared by trace.cpp, summary.cpp and comparison.cpp. Include it from .cpp
 // files only.
+#include "base/json_reader.h"
 #include "plan/trace.h"
-#include "profiles/json_reader.h"
 
 namespace frostpipe {
 

@@ -6,8 +6,8 @@
 #include <map>
 #include <set>
 
+#include "base/error.h"
 #include "plan/schedule.h"
-#include "profiles/error.h"
 
 namespace frostpipe {
 

@@ -8,11 +8,11 @@
 #include <set>
 #include <tuple>
 
+#include "base/error.h"
 #include "planner/make_plan.h"
 #include "planner/search/best_phase.h"
 #include "planner/search/candidate.h"
 #include "planner/search/placement.h"
-#include "profiles/error.h"
 
 namespace frostpipe {
 namespace {

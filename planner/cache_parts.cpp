@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/error.h"
 #include "plan/memory.h"
-#include "profiles/error.h"
 
 namespace frostpipe {
 

@@ -4,9 +4,9 @@
 
 #include <map>
 
+#include "base/error.h"
 #include "planner/make_plan.h"
 #include "planner/run_planner.h"
-#include "profiles/error.h"
 #include "simulator/simulate.h"
 
 namespace frostpipe {

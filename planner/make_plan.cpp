@@ -6,11 +6,11 @@
 #include <string_view>
 #include <utility>
 
+#include "base/error.h"
 #include "planner/fixed_layout.h"
 #include "planner/method_table.h"
 #include "planner/search/placement.h"
 #include "profiles/device_type.h"
-#include "profiles/error.h"
 
 namespace frostpipe {
 namespace {

@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/error.h"
 #include "planner/fixed_layout.h"
 #include "planner/published/paper_auto_pipe.h"
 #include "planner/published/published_layouts.h"
 #include "planner/search/freeze_in_place.h"
 #include "planner/whole_run.h"
-#include "profiles/error.h"
 
 namespace frostpipe {
 namespace {

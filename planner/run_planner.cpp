@@ -6,11 +6,11 @@
 #include <iterator>
 #include <set>
 
+#include "base/error.h"
 #include "plan/memory.h"
 #include "plan/reconfiguration.h"
 #include "planner/search/best_placement.h"
 #include "planner/search/candidate.h"
-#include "profiles/error.h"
 #include "simulator/simulate.h"
 
 namespace frostpipe {

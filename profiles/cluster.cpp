@@ -8,8 +8,8 @@
 #include <tuple>
 #include <utility>
 
+#include "base/error.h"
 #include "profiles/cluster_json.h"
-#include "profiles/error.h"
 
 namespace frostpipe {
 

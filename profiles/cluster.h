@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "profiles/units.h"
+#include "base/units.h"
 
 namespace frostpipe {
 

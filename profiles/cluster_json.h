@@ -1,7 +1,7 @@
 #pragma once
 // Implementation header: JSON keys of Link. Include it from .cpp files only.
+#include "base/json_reader.h"
 #include "profiles/cluster.h"
-#include "profiles/json_reader.h"
 
 namespace frostpipe {
 

@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
-#include "profiles/error.h"
-#include "profiles/parse_json.h"
+#include "base/error.h"
+#include "base/parse_json.h"
 
 namespace frostpipe {
 namespace {

@@ -1,7 +1,7 @@
 #include "profiles/config_fields.h"
 
-#include "profiles/error.h"
-#include "profiles/parse_json.h"
+#include "base/error.h"
+#include "base/parse_json.h"
 
 namespace frostpipe {
 namespace {

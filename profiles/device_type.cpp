@@ -7,7 +7,7 @@
 #include <map>
 #include <set>
 
-#include "profiles/error.h"
+#include "base/error.h"
 
 namespace frostpipe {
 namespace {

@@ -1,6 +1,6 @@
 #include "profiles/dtype.h"
 
-#include "profiles/enum_words.h"
+#include "base/enum_words.h"
 
 namespace frostpipe {
 namespace {

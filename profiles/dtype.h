@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-#include "profiles/units.h"
+#include "base/units.h"
 
 namespace frostpipe {
 

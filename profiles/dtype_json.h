@@ -1,8 +1,8 @@
 #pragma once
 // Implementation header: the types that a JSON field of a DType takes where it does not take all. Include it from .cpp
 // files only.
+#include "base/json_reader.h"
 #include "profiles/dtype.h"
-#include "profiles/json_reader.h"
 
 namespace frostpipe {
 

@@ -6,9 +6,9 @@
 #include <cctype>
 #include <filesystem>
 
-#include "profiles/error.h"
-#include "profiles/files.h"
-#include "profiles/json_reader.h"
+#include "base/error.h"
+#include "base/files.h"
+#include "base/json_reader.h"
 
 namespace frostpipe {
 namespace {

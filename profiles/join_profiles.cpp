@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <set>
 
-#include "profiles/error.h"
+#include "base/error.h"
 
 namespace frostpipe {
 namespace {

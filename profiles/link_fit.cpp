@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "profiles/error.h"
-#include "profiles/statistics.h"
+#include "base/error.h"
+#include "base/statistics.h"
 
 namespace frostpipe {
 namespace {

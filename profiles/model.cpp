@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <array>
 
-#include "profiles/error.h"
-#include "profiles/files.h"
+#include "base/error.h"
+#include "base/files.h"
 #include "profiles/model_json.h"
 
 namespace frostpipe {

@@ -1,6 +1,6 @@
 #pragma once
 // Implementation header: JSON keys of Model, for model.cpp and profile_json.cpp. Include it from .cpp files only.
-#include "profiles/json_reader.h"
+#include "base/json_reader.h"
 #include "profiles/model.h"
 
 namespace frostpipe {

@@ -1,6 +1,6 @@
 #include "profiles/optimizer.h"
 
-#include "profiles/enum_words.h"
+#include "base/enum_words.h"
 
 namespace frostpipe {
 namespace {

@@ -12,7 +12,7 @@
 #include <span>
 #include <tuple>
 
-#include "profiles/error.h"
+#include "base/error.h"
 
 namespace frostpipe {
 

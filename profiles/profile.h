@@ -5,11 +5,11 @@
 #include <string_view>
 #include <vector>
 
+#include "base/units.h"
 #include "profiles/cluster.h"
 #include "profiles/dtype.h"
 #include "profiles/model.h"
 #include "profiles/optimizer.h"
-#include "profiles/units.h"
 
 namespace frostpipe {
 

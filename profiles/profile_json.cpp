@@ -5,9 +5,9 @@
 #include <utility>
 #include <vector>
 
+#include "base/error.h"
 #include "profiles/cluster_json.h"
 #include "profiles/dtype_json.h"
-#include "profiles/error.h"
 #include "profiles/model_json.h"
 #include "profiles/profile.h"
 #include "profiles/workload_json.h"

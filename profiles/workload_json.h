@@ -1,6 +1,6 @@
 #pragma once
 // Implementation header: JSON keys of Workload, for profile_json.cpp and plan.cpp. Include it from .cpp files only.
-#include "profiles/json_reader.h"
+#include "base/json_reader.h"
 #include "profiles/profile.h"
 
 namespace frostpipe {

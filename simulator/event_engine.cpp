@@ -6,8 +6,8 @@
 #include <string>
 #include <utility>
 
-#include "profiles/error.h"
-#include "simulator/event_queue.h"
+#include "base/error.h"
+#include "base/event_queue.h"
 #include "simulator/event_runner.h"
 
 namespace frostpipe {

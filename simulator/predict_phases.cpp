@@ -5,8 +5,8 @@
 #include <cmath>
 #include <optional>
 
+#include "base/error.h"
 #include "plan/reconfiguration.h"
-#include "profiles/error.h"
 
 namespace frostpipe {
 namespace {

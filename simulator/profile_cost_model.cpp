@@ -2,9 +2,9 @@
 #include <string>
 #include <utility>
 
+#include "base/error.h"
 #include "plan/batch.h"
 #include "plan/stages.h"
-#include "profiles/error.h"
 #include "simulator/communication_costs.h"
 #include "simulator/cost_model.h"
 #include "simulator/profile_prices.h"

@@ -9,10 +9,10 @@
 #include <tuple>
 #include <vector>
 
+#include "base/error.h"
 #include "plan/memory.h"
 #include "plan/stages.h"
 #include "plan/token_slices.h"
-#include "profiles/error.h"
 #include "simulator/communication_costs.h"
 #include "simulator/cost_model.h"
 #include "simulator/replica_wait.h"

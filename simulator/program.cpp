@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "profiles/error.h"
+#include "base/error.h"
 
 namespace frostpipe {
 namespace {

@@ -4,8 +4,8 @@
 #include <string>
 #include <utility>
 
+#include "base/error.h"
 #include "plan/memory.h"
-#include "profiles/error.h"
 #include "simulator/event_engine.h"
 #include "simulator/pipeline_rank_program.h"
 

@@ -1,6 +1,6 @@
 #include "simulator/table_cost_model.h"
 
-#include "profiles/error.h"
+#include "base/error.h"
 
 namespace frostpipe {
 

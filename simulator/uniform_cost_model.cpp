@@ -1,4 +1,4 @@
-#include "profiles/error.h"
+#include "base/error.h"
 #include "simulator/cost_model.h"
 
 namespace frostpipe {

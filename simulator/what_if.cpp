@@ -7,7 +7,7 @@
 #include <memory>
 #include <random>
 
-#include "profiles/statistics.h"
+#include "base/statistics.h"
 #include "simulator/predict_phases.h"
 #include "simulator/simulate.h"
 

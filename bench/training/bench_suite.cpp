@@ -7,9 +7,9 @@
 #include <random>
 #include <utility>
 
+#include "base/files.h"
+#include "base/separated_values.h"
 #include "plan/run_length.h"
-#include "profiles/files.h"
-#include "profiles/separated_values.h"
 
 namespace frostpipe {
 namespace {

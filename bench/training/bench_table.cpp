@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "profiles/json_reader.h"
-#include "profiles/statistics.h"
+#include "base/json_reader.h"
+#include "base/statistics.h"
 
 namespace frostpipe {
 

@@ -5,9 +5,9 @@
 #include <map>
 #include <optional>
 
-#include "profiles/error.h"
-#include "profiles/files.h"
-#include "profiles/separated_values.h"
+#include "base/error.h"
+#include "base/files.h"
+#include "base/separated_values.h"
 
 namespace frostpipe {
 namespace {

@@ -8,10 +8,7 @@
 #include <memory>
 #include <optional>
 
-#include "bench/operators/mtrain_table.h"
-#include "bench/published/planner_table.h"
-#include "bench/published/published_suites.h"
-#include "bench/published/published_text.h"
+#include "base/files.h"
 #include "bench/training/bench_suite.h"
 #include "bench/training/bench_text.h"
 #include "bench/training/run_suite.h"
@@ -21,7 +18,10 @@
 #include "cli/shared/output.h"
 #include "cli/shared/progress.h"
 #include "cli/shared/usage_error.h"
-#include "profiles/files.h"
+#include "papers/mtrain_table.h"
+#include "papers/planner_table.h"
+#include "papers/published_suites.h"
+#include "papers/published_text.h"
 
 namespace frostpipe {
 namespace {

@@ -5,6 +5,8 @@
 #include <memory>
 #include <set>
 
+#include "base/error.h"
+#include "base/files.h"
 #include "cli/commands/commands.h"
 #include "cli/plans/embedding_text.h"
 #include "cli/plans/plan_files.h"
@@ -14,8 +16,6 @@
 #include "cli/shared/table.h"
 #include "cli/shared/usage_error.h"
 #include "plan/stages.h"
-#include "profiles/error.h"
-#include "profiles/files.h"
 #include "simulator/predict_phases.h"
 
 namespace frostpipe {

@@ -4,14 +4,14 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "base/error.h"
+#include "base/files.h"
 #include "cli/commands/commands.h"
 #include "cli/shared/common_options.h"
 #include "cli/shared/output.h"
 #include "cli/shared/progress.h"
 #include "cli/shared/table.h"
-#include "executor/execute_net.h"
-#include "profiles/error.h"
-#include "profiles/files.h"
+#include "operators/execute_net.h"
 
 namespace frostpipe {
 namespace {

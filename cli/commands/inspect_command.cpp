@@ -6,6 +6,8 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "base/error.h"
+#include "base/files.h"
 #include "cli/commands/commands.h"
 #include "cli/operators/operator_plan_text.h"
 #include "cli/serving/serving_plan_text.h"
@@ -14,12 +16,10 @@
 #include "cli/shared/report_words.h"
 #include "cli/shared/table.h"
 #include "executor/checkpoint/checkpoint.h"
-#include "executor/checkpoint/net_checkpoint.h"
+#include "operators/checkpoint/net_checkpoint.h"
 #include "plan/partition.h"
 #include "plan/plan_kind.h"
 #include "plan/stages.h"
-#include "profiles/error.h"
-#include "profiles/files.h"
 
 namespace frostpipe {
 namespace {

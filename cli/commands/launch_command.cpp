@@ -8,13 +8,13 @@
 #include <functional>
 #include <memory>
 
+#include "base/error.h"
 #include "cli/commands/commands.h"
 #include "cli/shared/output.h"
 #include "cli/shared/usage_error.h"
 #include "cli/training/launch_text.h"
 #include "cli/training/train_options.h"
 #include "profiles/device_type.h"
-#include "profiles/error.h"
 
 namespace frostpipe {
 namespace {

@@ -8,6 +8,8 @@
 #include <memory>
 #include <set>
 
+#include "base/error.h"
+#include "base/files.h"
 #include "cli/commands/commands.h"
 #include "cli/operators/plan_operators.h"
 #include "cli/plans/link_text.h"
@@ -27,9 +29,7 @@
 #include "planner/auto_zero_bubble_plan.h"
 #include "planner/plan_request.h"
 #include "profiles/device_type.h"
-#include "profiles/error.h"
 #include "profiles/estimates/estimate.h"
-#include "profiles/files.h"
 #include "profiles/hardware.h"
 #include "profiles/join_profiles.h"
 #include "simulator/simulate.h"

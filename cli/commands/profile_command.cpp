@@ -6,6 +6,9 @@
 #include <memory>
 #include <optional>
 
+#include "base/error.h"
+#include "base/files.h"
+#include "base/units.h"
 #include "cli/commands/commands.h"
 #include "cli/profiling/operator_profile_text.h"
 #include "cli/profiling/profile_options.h"
@@ -15,15 +18,12 @@
 #include "cli/shared/output.h"
 #include "cli/shared/progress.h"
 #include "cli/shared/usage_error.h"
-#include "executor/execute_net.h"
-#include "profiles/error.h"
+#include "operators/execute_net.h"
+#include "operators/graph/estimated_operators.h"
+#include "operators/graph/known_nets.h"
 #include "profiles/estimates/estimate.h"
-#include "profiles/files.h"
 #include "profiles/hardware.h"
 #include "profiles/import/import.h"
-#include "profiles/operators/estimated_operators.h"
-#include "profiles/operators/known_nets.h"
-#include "profiles/units.h"
 
 namespace frostpipe {
 namespace {

@@ -4,12 +4,12 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "base/files.h"
 #include "cli/commands/commands.h"
 #include "cli/report/chrome_trace.h"
 #include "cli/report/html_report.h"
 #include "cli/shared/common_options.h"
 #include "cli/shared/output.h"
-#include "profiles/files.h"
 
 namespace frostpipe {
 namespace {

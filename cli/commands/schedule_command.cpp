@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 
+#include "base/error.h"
 #include "cli/commands/commands.h"
 #include "cli/plans/schedule_choice.h"
 #include "cli/report/schedule_svg.h"
@@ -14,7 +15,6 @@
 #include "cli/shared/usage_error.h"
 #include "plan/messages.h"
 #include "plan/schedule.h"
-#include "profiles/error.h"
 #include "simulator/simulate.h"
 
 namespace frostpipe {

@@ -6,7 +6,7 @@
 #include "cli/serving/serve_plan.h"
 #include "cli/shared/common_options.h"
 #include "cli/shared/output.h"
-#include "executor/serving/worker/run_worker.h"
+#include "serving/server/worker/run_worker.h"
 
 namespace frostpipe {
 

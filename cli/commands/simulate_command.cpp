@@ -5,6 +5,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "base/error.h"
+#include "base/files.h"
 #include "cli/commands/commands.h"
 #include "cli/operators/simulate_operator_plan.h"
 #include "cli/plans/phase_timelines.h"
@@ -22,8 +24,6 @@
 #include "plan/plan_kind.h"
 #include "plan/stages.h"
 #include "plan/token_slices.h"
-#include "profiles/error.h"
-#include "profiles/files.h"
 #include "simulator/predict_phases.h"
 #include "simulator/simulate.h"
 

@@ -5,6 +5,8 @@
 #include <filesystem>
 #include <memory>
 
+#include "base/error.h"
+#include "base/files.h"
 #include "cli/commands/commands.h"
 #include "cli/shared/local_ranks.h"
 #include "cli/shared/output.h"
@@ -19,8 +21,6 @@
 #include "plan/planned_work.h"
 #include "plan/run_length.h"
 #include "planner/search/plan_options.h"
-#include "profiles/error.h"
-#include "profiles/files.h"
 #include "profiles/model_source.h"
 
 namespace frostpipe {

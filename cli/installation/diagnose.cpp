@@ -4,11 +4,11 @@
 #include <filesystem>
 #include <map>
 
+#include "base/error.h"
+#include "base/process/process_limits.h"
 #include "cli/installation/diagnosis.h"
 #include "executor/execute.h"
 #include "executor/installation/child_output.h"
-#include "executor/process/process_limits.h"
-#include "profiles/error.h"
 
 namespace frostpipe {
 namespace {

@@ -5,8 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "profiles/error.h"
-#include "profiles/units.h"
+#include "base/error.h"
+#include "base/units.h"
 
 namespace frostpipe {
 namespace {

@@ -14,11 +14,11 @@
 #include <system_error>
 #include <vector>
 
+#include "base/error.h"
+#include "base/process/process_limits.h"
 #include "executor/elastic/job_environment.h"
 #include "executor/execute.h"
 #include "executor/installation/executor_program.h"
-#include "executor/process/process_limits.h"
-#include "profiles/error.h"
 
 namespace frostpipe {
 namespace {

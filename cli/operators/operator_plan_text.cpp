@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "cli/shared/table.h"
-#include "simulator/operators/critical_path.h"
+#include "operators/simulator/critical_path.h"
 
 namespace frostpipe {
 namespace {

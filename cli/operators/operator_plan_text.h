@@ -1,7 +1,7 @@
 #pragma once
 #include <string>
 
-#include "plan/operators/operator_plan.h"
+#include "operators/plan/operator_plan.h"
 
 namespace frostpipe {
 

@@ -5,14 +5,14 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 
+#include "base/error.h"
+#include "base/files.h"
 #include "cli/operators/operator_plan_text.h"
 #include "cli/plans/plan_files.h"
 #include "cli/shared/common_options.h"
 #include "cli/shared/output.h"
-#include "planner/operators/machine.h"
-#include "planner/operators/make_operator_plan.h"
-#include "profiles/error.h"
-#include "profiles/files.h"
+#include "operators/planner/machine.h"
+#include "operators/planner/make_operator_plan.h"
 
 namespace frostpipe {
 namespace {

@@ -2,7 +2,7 @@
 #include <string>
 #include <vector>
 
-#include "plan/operators/operator_plan.h"
+#include "operators/plan/operator_plan.h"
 
 namespace CLI {
 class App;

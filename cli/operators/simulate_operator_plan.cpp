@@ -4,10 +4,10 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/files.h"
 #include "cli/operators/operator_plan_text.h"
 #include "cli/shared/table.h"
-#include "profiles/files.h"
-#include "simulator/operators/run_operators.h"
+#include "operators/simulator/run_operators.h"
 
 namespace frostpipe {
 namespace {

@@ -4,12 +4,12 @@
 
 #include <algorithm>
 
+#include "base/error.h"
+#include "base/files.h"
 #include "plan/planned_work.h"
 #include "plan/schedule_rows.h"
 #include "planner/search/plan_options.h"
 #include "profiles/device_type.h"
-#include "profiles/error.h"
-#include "profiles/files.h"
 
 namespace frostpipe {
 namespace {

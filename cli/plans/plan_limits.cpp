@@ -7,11 +7,11 @@
 #include <map>
 #include <optional>
 
+#include "base/error.h"
 #include "cli/plans/plan_files.h"
 #include "cli/shared/common_options.h"
 #include "cli/shared/usage_error.h"
 #include "planner/recorded_forecast.h"
-#include "profiles/error.h"
 
 namespace frostpipe {
 namespace {

@@ -7,14 +7,14 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "base/error.h"
+#include "base/files.h"
 #include "cli/shared/common_options.h"
 #include "cli/shared/report_words.h"
 #include "cli/shared/usage_error.h"
 #include "plan/schedule_rows.h"
 #include "planner/auto_zero_bubble_plan.h"
 #include "planner/published/auto_zero_bubble.h"
-#include "profiles/error.h"
-#include "profiles/files.h"
 
 namespace frostpipe {
 namespace {

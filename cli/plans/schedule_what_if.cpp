@@ -7,10 +7,10 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "base/seconds.h"
 #include "cli/shared/common_options.h"
 #include "cli/shared/only_options.h"
 #include "cli/shared/table.h"
-#include "profiles/seconds.h"
 #include "simulator/simulate_schedule.h"
 
 namespace frostpipe {

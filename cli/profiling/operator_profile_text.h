@@ -1,7 +1,7 @@
 #pragma once
 #include <string>
 
-#include "profiles/operators/operator_graph.h"
+#include "operators/graph/operator_graph.h"
 
 namespace frostpipe {
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/error.h"
 #include "cli/report/html_page.h"
 #include "cli/report/report_charts.h"
 #include "cli/report/report_tables.h"
@@ -13,7 +14,6 @@
 #include "cli/shared/report_words.h"
 #include "cli/shared/run_tables.h"
 #include "plan/run_length.h"
-#include "profiles/error.h"
 
 namespace frostpipe {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "base/error.h"
 #include "cli/report/svg.h"
-#include "profiles/error.h"
 
 namespace frostpipe {
 

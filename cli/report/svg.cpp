@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "profiles/error.h"
+#include "base/error.h"
 
 namespace frostpipe {
 

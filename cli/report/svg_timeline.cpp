@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/units.h"
 #include "cli/report/svg.h"
-#include "profiles/units.h"
 
 namespace frostpipe {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "cli/serving/serving_load.h"
-#include "executor/serving/served_models.h"
+#include "serving/server/served_models.h"
 
 namespace frostpipe {
 

@@ -5,19 +5,19 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/error.h"
+#include "base/error_values.h"
+#include "base/files.h"
 #include "cli/plans/plan_files.h"
 #include "cli/serving/serving_plan_text.h"
 #include "cli/shared/common_options.h"
 #include "cli/shared/output.h"
 #include "cli/shared/usage_error.h"
-#include "plan/serving/limits.h"
-#include "planner/serving/device_classes.h"
-#include "planner/serving/make_serving_plan.h"
-#include "planner/serving/prepartition.h"
-#include "planner/serving/unused_class.h"
-#include "profiles/error.h"
-#include "profiles/error_values.h"
-#include "profiles/files.h"
+#include "serving/plan/limits.h"
+#include "serving/planner/device_classes.h"
+#include "serving/planner/make_serving_plan.h"
+#include "serving/planner/prepartition.h"
+#include "serving/planner/unused_class.h"
 
 namespace frostpipe {
 namespace {

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "cli/serving/serving_options.h"
-#include "plan/serving/serving_plan.h"
+#include "serving/plan/serving_plan.h"
 
 namespace frostpipe {
 

@@ -7,6 +7,9 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "base/error.h"
+#include "base/files.h"
+#include "base/steady_clock.h"
 #include "cli/serving/generated_load.h"
 #include "cli/serving/served_folders.h"
 #include "cli/serving/serving_report.h"
@@ -14,13 +17,10 @@
 #include "cli/shared/output.h"
 #include "cli/shared/table.h"
 #include "cli/shared/usage_error.h"
-#include "executor/serving/http/http_server.h"
-#include "executor/serving/plan_server.h"
-#include "plan/serving/serving_plan.h"
-#include "profiles/error.h"
-#include "profiles/files.h"
-#include "profiles/steady_clock.h"
-#include "simulator/serving/simulate_serving.h"
+#include "serving/plan/serving_plan.h"
+#include "serving/server/http/http_server.h"
+#include "serving/server/plan_server.h"
+#include "serving/simulator/simulate_serving.h"
 
 namespace frostpipe {
 namespace {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "cli/serving/serving_load.h"
-#include "executor/serving/servable_model.h"
+#include "serving/server/servable_model.h"
 
 namespace frostpipe {
 

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <string_view>
 
+#include "base/error.h"
+#include "base/error_values.h"
 #include "cli/shared/usage_error.h"
-#include "profiles/error.h"
-#include "profiles/error_values.h"
 
 namespace frostpipe {
 namespace {

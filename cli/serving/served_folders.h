@@ -2,7 +2,7 @@
 #include <string>
 #include <vector>
 
-#include "executor/serving/servable_model.h"
+#include "serving/server/servable_model.h"
 
 namespace frostpipe {
 

@@ -8,12 +8,12 @@
 #include <filesystem>
 #include <numeric>
 
+#include "base/error.h"
+#include "base/files.h"
 #include "cli/shared/common_options.h"
 #include "cli/shared/usage_error.h"
-#include "profiles/error.h"
-#include "profiles/files.h"
-#include "profiles/import/arrival_times.h"
-#include "simulator/serving/arrivals.h"
+#include "serving/import/arrival_times.h"
+#include "serving/simulator/arrivals.h"
 
 namespace frostpipe {
 namespace {

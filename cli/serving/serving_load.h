@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "plan/serving/serving_plan.h"
+#include "serving/plan/serving_plan.h"
 
 namespace CLI {
 class App;

@@ -7,9 +7,9 @@
 #include <charconv>
 #include <cmath>
 
+#include "base/error_values.h"
 #include "cli/shared/common_options.h"
 #include "cli/shared/usage_error.h"
-#include "profiles/error_values.h"
 
 namespace frostpipe {
 namespace {

@@ -2,7 +2,7 @@
 #include <map>
 #include <string>
 
-#include "plan/serving/serving_plan.h"
+#include "serving/plan/serving_plan.h"
 
 namespace frostpipe {
 

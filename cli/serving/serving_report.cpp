@@ -5,13 +5,13 @@
 #include <algorithm>
 #include <map>
 
+#include "base/statistics.h"
 #include "cli/report/html_page.h"
 #include "cli/report/html_table.h"
 #include "cli/report/svg.h"
 #include "cli/report/svg_chart.h"
 #include "cli/report/svg_timeline.h"
 #include "plan/trace.h"
-#include "profiles/statistics.h"
 
 namespace frostpipe {
 namespace {

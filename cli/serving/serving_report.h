@@ -2,7 +2,7 @@
 #include <string>
 #include <vector>
 
-#include "simulator/serving/serving_run.h"
+#include "serving/simulator/serving_run.h"
 
 namespace frostpipe {
 

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "simulator/serving/serving_run.h"
+#include "serving/simulator/serving_run.h"
 
 // How models were served, simulated or for real, as text and as JSON.
 

@@ -5,11 +5,11 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include "base/files.h"
 #include "cli/serving/serving_run_text.h"
 #include "cli/serving/serving_trace.h"
 #include "cli/shared/table.h"
-#include "profiles/files.h"
-#include "simulator/serving/simulate_serving.h"
+#include "serving/simulator/simulate_serving.h"
 
 namespace frostpipe {
 namespace {

@@ -2,7 +2,7 @@
 #include <string>
 
 #include "cli/serving/serving_load.h"
-#include "plan/serving/serving_plan.h"
+#include "serving/plan/serving_plan.h"
 
 namespace frostpipe {
 

@@ -11,8 +11,8 @@
 #include <csignal>
 #include <cstring>
 
-#include "profiles/error.h"
-#include "profiles/files.h"
+#include "base/error.h"
+#include "base/files.h"
 
 namespace frostpipe {
 

@@ -6,8 +6,8 @@
 #include <filesystem>
 #include <utility>
 
+#include "base/units.h"
 #include "cli/shared/usage_error.h"
-#include "profiles/units.h"
 
 namespace frostpipe {
 

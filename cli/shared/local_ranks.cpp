@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "base/error.h"
 #include "executor/elastic/launch.h"
-#include "profiles/error.h"
 
 namespace frostpipe {
 namespace {

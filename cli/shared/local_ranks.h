@@ -2,8 +2,8 @@
 #include <functional>
 #include <string>
 
+#include "base/process/process_limits.h"
 #include "executor/elastic/membership.h"
-#include "executor/process/process_limits.h"
 
 namespace frostpipe {
 

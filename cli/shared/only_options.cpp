@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/separated_values.h"
 #include "cli/shared/usage_error.h"
-#include "profiles/separated_values.h"
 
 namespace frostpipe {
 

@@ -2,7 +2,7 @@
 #include <stdexcept>
 #include <string_view>
 
-#include "profiles/error.h"
+#include "base/error.h"
 
 namespace frostpipe {
 

@@ -6,7 +6,7 @@
 #include <numeric>
 #include <string_view>
 
-#include "profiles/error.h"
+#include "base/error.h"
 
 namespace frostpipe {
 namespace {

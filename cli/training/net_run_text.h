@@ -1,7 +1,7 @@
 #pragma once
 #include <string>
 
-#include "plan/operators/net_run.h"
+#include "operators/plan/net_run.h"
 
 namespace frostpipe {
 

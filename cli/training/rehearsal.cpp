@@ -6,11 +6,11 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/error.h"
 #include "cli/shared/common_options.h"
 #include "cli/shared/usage_error.h"
 #include "plan/memory.h"
 #include "planner/search/plan_options.h"
-#include "profiles/error.h"
 
 namespace frostpipe {
 namespace {

@@ -7,19 +7,19 @@
 #include <filesystem>
 #include <string_view>
 
+#include "base/error.h"
+#include "base/files.h"
 #include "cli/shared/local_ranks.h"
 #include "cli/shared/only_options.h"
 #include "cli/shared/output.h"
 #include "cli/shared/usage_error.h"
 #include "cli/training/net_run_text.h"
 #include "cli/training/train_display.h"
-#include "executor/execute_net.h"
+#include "operators/execute_net.h"
+#include "operators/planner/make_operator_plan.h"
+#include "operators/simulator/run_operators.h"
 #include "plan/plan_kind.h"
-#include "planner/operators/make_operator_plan.h"
-#include "profiles/error.h"
-#include "profiles/files.h"
 #include "profiles/model_source.h"
-#include "simulator/operators/run_operators.h"
 
 namespace frostpipe {
 namespace {

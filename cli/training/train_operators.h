@@ -5,7 +5,7 @@
 
 namespace frostpipe {
 
-/// Whether the file is a plan of operators (plan/operators/operator_plan.h). Of what is no regular file it is not
+/// Whether the file is a plan of operators (operators/plan/operator_plan.h). Of what is no regular file it is not
 /// asked.
 bool is_operator_plan(const std::string& path);
 

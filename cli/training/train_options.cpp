@@ -6,10 +6,10 @@
 #include <filesystem>
 #include <map>
 
+#include "base/error.h"
 #include "cli/shared/common_options.h"
 #include "cli/shared/usage_error.h"
 #include "profiles/device_type.h"
-#include "profiles/error.h"
 
 namespace frostpipe {
 namespace {

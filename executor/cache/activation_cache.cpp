@@ -10,10 +10,10 @@
 #include <optional>
 #include <utility>
 
+#include "base/error.h"
+#include "base/hash.h"
 #include "executor/cache/store/activation_store.h"
 #include "executor/device/to_device.h"
-#include "profiles/error.h"
-#include "profiles/hash.h"
 
 namespace frostpipe {
 namespace {

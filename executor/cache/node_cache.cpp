@@ -8,10 +8,10 @@
 #include <functional>
 #include <set>
 
+#include "base/error.h"
+#include "base/hash.h"
 #include "executor/cache/store/activation_store.h"
 #include "executor/device/memory_meter.h"
-#include "profiles/error.h"
-#include "profiles/hash.h"
 
 namespace frostpipe {
 namespace {

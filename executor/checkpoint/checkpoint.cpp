@@ -9,9 +9,9 @@
 #include <regex>
 #include <utility>
 
+#include "base/error.h"
+#include "base/files.h"
 #include "executor/checkpoint/checkpoint_json.h"
-#include "profiles/error.h"
-#include "profiles/files.h"
 
 namespace frostpipe {
 namespace {

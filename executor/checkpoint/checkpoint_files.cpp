@@ -7,10 +7,10 @@
 #include <cerrno>
 #include <span>
 
-#include "profiles/error.h"
-#include "profiles/files.h"
-#include "profiles/hash.h"
-#include "profiles/system_reason.h"
+#include "base/error.h"
+#include "base/files.h"
+#include "base/hash.h"
+#include "base/system_reason.h"
 
 namespace frostpipe {
 

@@ -4,8 +4,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/units.h"
 #include "executor/checkpoint/safetensors.h"
-#include "profiles/units.h"
 
 // What checkpoints of all kinds are made of: files that the first of them lists with their hashes.
 

@@ -2,8 +2,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/json_reader.h"
 #include "executor/checkpoint/checkpoint.h"
-#include "profiles/json_reader.h"
 
 namespace frostpipe {
 

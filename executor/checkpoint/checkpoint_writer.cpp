@@ -12,10 +12,10 @@
 #include <thread>
 #include <utility>
 
-#include "profiles/error.h"
-#include "profiles/files.h"
-#include "profiles/separated_values.h"
-#include "profiles/system_reason.h"
+#include "base/error.h"
+#include "base/files.h"
+#include "base/separated_values.h"
+#include "base/system_reason.h"
 
 namespace frostpipe {
 namespace {

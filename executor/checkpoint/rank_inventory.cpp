@@ -5,9 +5,9 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "base/error.h"
 #include "plan/layout.h"
 #include "plan/stages.h"
-#include "profiles/error.h"
 
 namespace frostpipe {
 namespace {

@@ -11,11 +11,11 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "profiles/error.h"
-#include "profiles/error_values.h"
-#include "profiles/git_lfs.h"
-#include "profiles/parse_json.h"
-#include "profiles/system_reason.h"
+#include "base/error.h"
+#include "base/error_values.h"
+#include "base/git_lfs.h"
+#include "base/parse_json.h"
+#include "base/system_reason.h"
 
 namespace frostpipe {
 namespace {

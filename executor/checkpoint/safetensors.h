@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "profiles/files.h"
-#include "profiles/hash.h"
-#include "profiles/units.h"
+#include "base/files.h"
+#include "base/hash.h"
+#include "base/units.h"
 
 namespace frostpipe {
 

@@ -8,8 +8,8 @@
 #include <set>
 #include <utility>
 
-#include "profiles/error.h"
-#include "profiles/files.h"
+#include "base/error.h"
+#include "base/files.h"
 
 namespace frostpipe {
 namespace {

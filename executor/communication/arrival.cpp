@@ -11,10 +11,10 @@
 #include <thread>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
+#include "base/error.h"
 #include "executor/communication/heartbeat.h"
 #include "executor/communication/store_exchange.h"
 #include "executor/elastic/addresses.h"
-#include "profiles/error.h"
 
 namespace frostpipe {
 

@@ -19,6 +19,8 @@
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
+#include "base/error.h"
+#include "base/system_reason.h"
 #include "executor/communication/emulated_links.h"
 #include "executor/communication/guarded.h"
 #include "executor/communication/heartbeat.h"
@@ -30,8 +32,6 @@
 #include "executor/elastic/addresses.h"
 #include "executor/elastic/peer_connections.h"
 #include "plan/stages.h"
-#include "profiles/error.h"
-#include "profiles/system_reason.h"
 
 namespace frostpipe {
 namespace {

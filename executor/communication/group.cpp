@@ -11,12 +11,12 @@
 #include <numeric>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 
+#include "base/error.h"
 #include "executor/communication/emulated_links.h"
 #include "executor/communication/guarded.h"
 #include "executor/communication/staged_sends.h"
 #include "executor/device/memory_meter.h"
 #include "executor/device/virtual_clock.h"
-#include "profiles/error.h"
 
 namespace frostpipe {
 namespace {

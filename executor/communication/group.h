@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "profiles/units.h"
+#include "base/units.h"
 
 namespace c10d {
 class Backend;

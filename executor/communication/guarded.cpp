@@ -5,8 +5,8 @@
 #include <new>
 #include <system_error>
 
+#include "base/error.h"
 #include "executor/communication/heartbeat.h"
-#include "profiles/error.h"
 
 namespace frostpipe {
 namespace {

@@ -5,9 +5,9 @@
 #include <span>
 #include <string>
 
+#include "base/hash.h"
 #include "executor/communication/communicator.h"
 #include "executor/elastic/addresses.h"
-#include "profiles/hash.h"
 
 namespace frostpipe {
 

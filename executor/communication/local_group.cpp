@@ -11,9 +11,9 @@
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <utility>
 
+#include "base/error.h"
+#include "base/process/shared_memory.h"
 #include "executor/device/ordered_sum.h"
-#include "executor/process/shared_memory.h"
-#include "profiles/error.h"
 
 namespace frostpipe {
 namespace {

@@ -14,11 +14,11 @@
 #include <utility>
 #include <vector>
 
+#include "base/error.h"
 #include "executor/communication/guarded.h"
 #include "executor/communication/heartbeat.h"
 #include "executor/communication/store_exchange.h"
 #include "executor/elastic/addresses.h"
-#include "profiles/error.h"
 
 namespace frostpipe {
 namespace {

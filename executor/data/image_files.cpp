@@ -14,7 +14,7 @@
 #include <cstring>
 #include <type_traits>
 
-#include "profiles/error.h"
+#include "base/error.h"
 
 namespace frostpipe {
 namespace {

@@ -5,8 +5,8 @@
 #include <cstddef>
 #include <vector>
 
+#include "base/error.h"
 #include "executor/data/random_numbers.h"
-#include "profiles/error.h"
 
 namespace frostpipe {
 namespace {

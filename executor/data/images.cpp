@@ -11,10 +11,10 @@
 #include <string_view>
 #include <utility>
 
-#include "profiles/error.h"
-#include "profiles/error_values.h"
-#include "profiles/files.h"
-#include "profiles/separated_values.h"
+#include "base/error.h"
+#include "base/error_values.h"
+#include "base/files.h"
+#include "base/separated_values.h"
 
 namespace frostpipe {
 namespace {

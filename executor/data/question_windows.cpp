@@ -10,7 +10,7 @@
 #include <tuple>
 #include <utility>
 
-#include "profiles/error.h"
+#include "base/error.h"
 
 namespace frostpipe {
 namespace {

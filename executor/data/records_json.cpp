@@ -5,12 +5,12 @@
 #include <string_view>
 #include <vector>
 
+#include "base/error.h"
+#include "base/error_values.h"
+#include "base/parse_json.h"
+#include "base/read_table.h"
+#include "base/separated_values.h"
 #include "executor/data/text_file.h"
-#include "profiles/error.h"
-#include "profiles/error_values.h"
-#include "profiles/parse_json.h"
-#include "profiles/read_table.h"
-#include "profiles/separated_values.h"
 
 namespace frostpipe {
 namespace {

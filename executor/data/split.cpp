@@ -7,8 +7,8 @@
 #include <random>
 #include <utility>
 
+#include "base/error.h"
 #include "executor/data/random_numbers.h"
-#include "profiles/error.h"
 
 namespace frostpipe {
 namespace {

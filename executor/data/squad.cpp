@@ -14,11 +14,11 @@
 #include <set>
 #include <utility>
 
+#include "base/error.h"
+#include "base/json_reader.h"
+#include "base/parse_json.h"
 #include "executor/data/text_file.h"
 #include "executor/data/tokenizers/text/token_spans.h"
-#include "profiles/error.h"
-#include "profiles/json_reader.h"
-#include "profiles/parse_json.h"
 
 namespace frostpipe {
 namespace {

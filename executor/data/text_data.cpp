@@ -13,12 +13,12 @@
 #include <string_view>
 #include <utility>
 
+#include "base/error.h"
+#include "base/error_values.h"
+#include "base/read_table.h"
+#include "base/separated_values.h"
 #include "executor/data/records_json.h"
 #include "executor/data/text_file.h"
-#include "profiles/error.h"
-#include "profiles/error_values.h"
-#include "profiles/read_table.h"
-#include "profiles/separated_values.h"
 
 namespace frostpipe {
 namespace {

@@ -8,8 +8,8 @@
 #include <limits>
 #include <string_view>
 
-#include "profiles/error.h"
-#include "profiles/separated_values.h"
+#include "base/error.h"
+#include "base/separated_values.h"
 
 namespace frostpipe {
 namespace {

@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <string>
 
-#include "profiles/files.h"
+#include "base/files.h"
 
 namespace frostpipe {
 

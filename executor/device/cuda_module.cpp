@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "profiles/error.h"
+#include "base/error.h"
 
 namespace frostpipe {
 

@@ -12,12 +12,12 @@
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
+#include "base/error.h"
 #include "executor/device/cuda_module.h"
 #include "executor/device/gloo_group.h"
 #include "executor/device/memory_meter.h"
 #include "executor/installation/machine.h"
 #include "profiles/device_type.h"
-#include "profiles/error.h"
 
 namespace frostpipe {
 namespace {

@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "base/units.h"
 #include "executor/device/virtual_clock.h"
 #include "profiles/dtype.h"
-#include "profiles/units.h"
 
 namespace c10d {
 class Backend;

@@ -13,9 +13,9 @@
 #include <utility>
 #include <vector>
 
+#include "base/error.h"
 #include "executor/device/memory_meter.h"
 #include "executor/device/ordered_sum.h"
-#include "profiles/error.h"
 
 namespace frostpipe {
 namespace {

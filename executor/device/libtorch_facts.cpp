@@ -7,9 +7,9 @@
 #include <filesystem>
 #include <string_view>
 
+#include "base/error.h"
 #include "executor/device/cuda_module.h"
 #include "executor/device/onednn.h"
-#include "profiles/error.h"
 
 namespace frostpipe {
 namespace {

@@ -13,8 +13,8 @@
 #include <new>
 #include <utility>
 
-#include "profiles/error.h"
-#include "profiles/system_reason.h"
+#include "base/error.h"
+#include "base/system_reason.h"
 
 namespace frostpipe {
 namespace {

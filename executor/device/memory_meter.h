@@ -2,7 +2,7 @@
 #include <optional>
 #include <string>
 
-#include "profiles/units.h"
+#include "base/units.h"
 
 namespace c10 {
 class DataPtr;

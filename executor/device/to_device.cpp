@@ -2,7 +2,7 @@
 
 #include <ATen/ops/empty_like.h>
 
-#include "profiles/error.h"
+#include "base/error.h"
 
 namespace frostpipe {
 namespace {

@@ -21,8 +21,8 @@
 #include <utility>
 #include <vector>
 
-#include "profiles/error.h"
-#include "profiles/system_reason.h"
+#include "base/error.h"
+#include "base/system_reason.h"
 
 namespace frostpipe {
 namespace {

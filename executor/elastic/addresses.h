@@ -2,8 +2,8 @@
 #include <chrono>
 #include <string>
 
+#include "base/descriptor.h"
 #include "executor/elastic/job_environment.h"
-#include "profiles/descriptor.h"
 
 namespace frostpipe {
 

@@ -12,8 +12,8 @@
 #include <span>
 #include <string_view>
 
-#include "profiles/error.h"
-#include "profiles/hash.h"
+#include "base/error.h"
+#include "base/hash.h"
 
 namespace frostpipe {
 namespace {

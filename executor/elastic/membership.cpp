@@ -14,8 +14,8 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
-#include "executor/process/control_channel.h"
-#include "profiles/error.h"
+#include "base/error.h"
+#include "base/process/control_channel.h"
 
 namespace frostpipe {
 namespace {

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "base/units.h"
 #include "executor/elastic/job_environment.h"
-#include "profiles/units.h"
 
 namespace frostpipe {
 

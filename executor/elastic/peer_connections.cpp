@@ -12,9 +12,9 @@
 #include <thread>
 #include <utility>
 
+#include "base/error.h"
+#include "base/system_reason.h"
 #include "executor/elastic/peer.h"
-#include "profiles/error.h"
-#include "profiles/system_reason.h"
 
 namespace frostpipe {
 namespace {

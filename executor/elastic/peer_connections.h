@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "base/descriptor.h"
 #include "executor/elastic/message.h"
-#include "profiles/descriptor.h"
 
 namespace frostpipe {
 

@@ -12,7 +12,7 @@
 #include <thread>
 #include <utility>
 
-#include "executor/process/start_child.h"
+#include "base/process/start_child.h"
 
 namespace frostpipe {
 namespace {

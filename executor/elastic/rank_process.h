@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "base/process/control_channel.h"
 #include "executor/elastic/launch.h"
 #include "executor/elastic/membership.h"
-#include "executor/process/control_channel.h"
 
 namespace frostpipe {
 

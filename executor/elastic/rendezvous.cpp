@@ -9,8 +9,8 @@
 #include <chrono>
 #include <thread>
 
-#include "profiles/error.h"
-#include "profiles/system_reason.h"
+#include "base/error.h"
+#include "base/system_reason.h"
 
 namespace frostpipe {
 namespace {

@@ -7,12 +7,12 @@
 #include <algorithm>
 #include <array>
 
+#include "base/error.h"
 #include "executor/emulation/shrunk_model.h"
 #include "executor/runtime/cached_share.h"
 #include "plan/memory.h"
 #include "plan/stages.h"
 #include "plan/token_slices.h"
-#include "profiles/error.h"
 
 namespace frostpipe {
 namespace {

@@ -9,11 +9,11 @@
 #include <nlohmann/json.hpp>
 #include <span>
 
+#include "base/error.h"
+#include "base/files.h"
+#include "base/hash.h"
+#include "base/system_reason.h"
 #include "executor/elastic/addresses.h"
-#include "profiles/error.h"
-#include "profiles/files.h"
-#include "profiles/hash.h"
-#include "profiles/system_reason.h"
 
 namespace frostpipe {
 namespace {

@@ -12,9 +12,9 @@
 #include <csignal>
 #include <thread>
 
-#include "profiles/descriptor.h"
-#include "profiles/error.h"
-#include "profiles/system_reason.h"
+#include "base/descriptor.h"
+#include "base/error.h"
+#include "base/system_reason.h"
 
 namespace frostpipe {
 namespace {

@@ -7,8 +7,8 @@
 #include <sstream>
 #include <system_error>
 
+#include "base/files.h"
 #include "executor/installation/child_output.h"
-#include "profiles/files.h"
 
 namespace frostpipe {
 namespace {

@@ -8,14 +8,14 @@
 #include <set>
 #include <span>
 
+#include "base/error.h"
+#include "base/error_values.h"
+#include "base/hash.h"
 #include "executor/data/chats/examples.h"
 #include "executor/data/records_json.h"
 #include "executor/data/text_file.h"
 #include "executor/loading/example_samples.h"
 #include "executor/loading/text_encoder.h"
-#include "profiles/error.h"
-#include "profiles/error_values.h"
-#include "profiles/hash.h"
 
 namespace frostpipe {
 namespace {

@@ -7,10 +7,10 @@
 #include <utility>
 #include <variant>
 
+#include "base/error.h"
 #include "executor/data/chats/chat_template.h"
 #include "executor/data/chats/examples.h"
 #include "executor/loading/text_encoder.h"
-#include "profiles/error.h"
 
 namespace frostpipe {
 namespace {

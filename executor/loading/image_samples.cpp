@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "profiles/hash.h"
+#include "base/hash.h"
 
 namespace frostpipe {
 

@@ -9,8 +9,8 @@
 #include <cmath>
 #include <numeric>
 
+#include "base/hash.h"
 #include "executor/models/task.h"
-#include "profiles/hash.h"
 
 namespace frostpipe {
 

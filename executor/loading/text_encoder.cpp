@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string>
 
-#include "profiles/error.h"
+#include "base/error.h"
 
 namespace frostpipe {
 

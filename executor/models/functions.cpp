@@ -14,13 +14,13 @@
 #include <limits>
 #include <optional>
 
+#include "base/error.h"
 #include "executor/data/random_numbers.h"
 #include "executor/device/to_device.h"
 #include "executor/models/collectives/collectives.h"
 #include "executor/models/products.h"
 #include "executor/models/vocabulary/vocabulary.h"
 #include "executor/models/weight_gradients.h"
-#include "profiles/error.h"
 
 namespace frostpipe {
 namespace {

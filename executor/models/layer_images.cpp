@@ -3,9 +3,9 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
 
+#include "base/error.h"
 #include "executor/device/memory_meter.h"
 #include "executor/models/shards.h"
-#include "profiles/error.h"
 
 namespace frostpipe {
 namespace {

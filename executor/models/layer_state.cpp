@@ -11,9 +11,9 @@
 
 #include <utility>
 
+#include "base/error.h"
 #include "executor/device/memory_meter.h"
 #include "executor/models/shards.h"
-#include "profiles/error.h"
 
 namespace frostpipe {
 namespace {

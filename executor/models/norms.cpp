@@ -17,7 +17,7 @@
 #include <cmath>
 #include <optional>
 
-#include "profiles/error.h"
+#include "base/error.h"
 
 namespace frostpipe {
 namespace {

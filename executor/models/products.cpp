@@ -4,8 +4,8 @@
 #include <ATen/ops/linear.h>
 #include <fmt/format.h>
 
+#include "base/error.h"
 #include "executor/device/onednn.h"
-#include "profiles/error.h"
 
 namespace frostpipe {
 namespace {

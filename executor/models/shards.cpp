@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "profiles/error.h"
+#include "base/error.h"
 
 namespace frostpipe {
 namespace {

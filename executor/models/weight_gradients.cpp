@@ -6,8 +6,8 @@
 #include <set>
 #include <utility>
 
+#include "base/error.h"
 #include "executor/models/products.h"
-#include "profiles/error.h"
 
 namespace frostpipe {
 namespace {

@@ -3,8 +3,8 @@
 
 #include <vector>
 
+#include "base/units.h"
 #include "executor/communication/tensor_parallel.h"
-#include "profiles/units.h"
 
 namespace frostpipe {
 

@@ -9,6 +9,9 @@
 #include <utility>
 #include <vector>
 
+#include "base/error.h"
+#include "base/steady_clock.h"
+#include "base/time_left.h"
 #include "executor/communication/arrival.h"
 #include "executor/communication/communicator.h"
 #include "executor/communication/hosts.h"
@@ -21,9 +24,6 @@
 #include "executor/profiler/measure_links.h"
 #include "executor/profiler/measured_shapes.h"
 #include "plan/plan.h"
-#include "profiles/error.h"
-#include "profiles/steady_clock.h"
-#include "profiles/time_left.h"
 
 namespace frostpipe {
 namespace {

@@ -7,9 +7,9 @@
 #include <cmath>
 #include <numeric>
 
+#include "base/statistics.h"
 #include "executor/cache/node_cache.h"
 #include "profiles/link_fit.h"
-#include "profiles/statistics.h"
 
 namespace frostpipe {
 namespace {

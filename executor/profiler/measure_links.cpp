@@ -14,9 +14,9 @@
 #include <utility>
 #include <vector>
 
+#include "base/statistics.h"
 #include "executor/profiler/pair_rounds.h"
 #include "profiles/link_fit.h"
-#include "profiles/statistics.h"
 
 namespace frostpipe {
 namespace {

@@ -11,8 +11,8 @@
 #include <chrono>
 #include <string>
 
-#include "profiles/error.h"
-#include "profiles/system_reason.h"
+#include "base/error.h"
+#include "base/system_reason.h"
 
 namespace frostpipe {
 namespace {

@@ -1,7 +1,7 @@
 #pragma once
 #include <filesystem>
 
-#include "profiles/descriptor.h"
+#include "base/descriptor.h"
 
 namespace frostpipe {
 

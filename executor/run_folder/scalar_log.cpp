@@ -9,7 +9,7 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
-#include "profiles/files.h"
+#include "base/files.h"
 
 namespace frostpipe {
 namespace {

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string_view>
 
-#include "profiles/files.h"
+#include "base/files.h"
 
 namespace frostpipe {
 

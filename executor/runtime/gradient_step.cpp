@@ -12,9 +12,9 @@
 #include <cmath>
 #include <utility>
 
+#include "base/error.h"
 #include "executor/device/to_device.h"
 #include "plan/stages.h"
-#include "profiles/error.h"
 
 namespace frostpipe {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <ATen/ops/zeros.h>
 
+#include "base/error.h"
 #include "executor/runtime/stage_compute.h"
-#include "profiles/error.h"
 
 namespace frostpipe {
 namespace {

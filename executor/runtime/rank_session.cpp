@@ -1,7 +1,7 @@
 #include "executor/runtime/rank_session.h"
 
+#include "base/error.h"
 #include "plan/stages.h"
-#include "profiles/error.h"
 
 namespace frostpipe {
 

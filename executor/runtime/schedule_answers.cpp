@@ -3,10 +3,10 @@
 #include <functional>
 #include <numeric>
 
+#include "base/error.h"
 #include "executor/runtime/schedule_runner.h"
 #include "plan/reroute.h"
 #include "plan/stages.h"
-#include "profiles/error.h"
 
 namespace frostpipe {
 namespace {

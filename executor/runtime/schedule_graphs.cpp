@@ -1,7 +1,7 @@
 // ScheduleRunner's iterations by CUDA graphs.
+#include "base/error.h"
 #include "executor/runtime/schedule_iteration.h"
 #include "plan/stages.h"
-#include "profiles/error.h"
 
 namespace frostpipe {
 

@@ -4,10 +4,10 @@
 #include <set>
 #include <utility>
 
+#include "base/error.h"
 #include "executor/device/memory_meter.h"
 #include "executor/runtime/schedule_iteration.h"
 #include "plan/token_slices.h"
-#include "profiles/error.h"
 
 namespace frostpipe {
 namespace {

@@ -7,13 +7,13 @@
 #include <span>
 #include <vector>
 
+#include "base/error.h"
 #include "executor/communication/tensor_parallel.h"
 #include "executor/loading/samples.h"
 #include "executor/models/layer_state.h"
 #include "plan/action.h"
 #include "plan/batch.h"
 #include "plan/plan.h"
-#include "profiles/error.h"
 
 namespace frostpipe {
 

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 
+#include "base/error.h"
 #include "executor/cache/boundary_rows.h"
 #include "executor/device/to_device.h"
 #include "executor/loading/batch_loader.h"
@@ -23,7 +24,6 @@
 #include "executor/runtime/stage_forward.h"
 #include "plan/stages.h"
 #include "plan/token_slices.h"
-#include "profiles/error.h"
 
 namespace frostpipe {
 namespace {

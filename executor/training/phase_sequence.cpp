@@ -4,8 +4,8 @@
 
 #include <utility>
 
+#include "base/error.h"
 #include "executor/training/policy/restore_source.h"
-#include "profiles/error.h"
 
 namespace frostpipe {
 namespace {

@@ -4,13 +4,13 @@
 
 #include <algorithm>
 
+#include "base/error.h"
 #include "executor/communication/arrival.h"
 #include "executor/communication/hosts.h"
 #include "executor/data/data_shards.h"
 #include "executor/elastic/logical_ranks.h"
 #include "executor/elastic/lost_hosts.h"
 #include "executor/training/policy/resume_point.h"
-#include "profiles/error.h"
 
 namespace frostpipe {
 

@@ -5,9 +5,9 @@
 #include <numeric>
 #include <span>
 
+#include "base/error.h"
 #include "executor/elastic/logical_ranks.h"
 #include "plan/partition.h"
-#include "profiles/error.h"
 
 namespace frostpipe {
 namespace {

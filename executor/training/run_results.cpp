@@ -1,7 +1,7 @@
 #include "executor/training/run_results.h"
 
+#include "base/files.h"
 #include "executor/training/policy/executed_run.h"
-#include "profiles/files.h"
 
 namespace frostpipe {
 namespace {

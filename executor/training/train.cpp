@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/error.h"
 #include "executor/communication/arrival.h"
 #include "executor/communication/store_rendezvous.h"
 #include "executor/runtime/iteration_graphs.h"
@@ -14,7 +15,6 @@
 #include "executor/training/policy/run_clock.h"
 #include "executor/training/trainer.h"
 #include "executor/training/training_batches.h"
-#include "profiles/error.h"
 
 namespace frostpipe {
 

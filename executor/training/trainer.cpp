@@ -5,13 +5,13 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/error.h"
 #include "executor/communication/store_rendezvous.h"
 #include "executor/inputs/run_inputs.h"
 #include "executor/training/evaluation/test_score.h"
 #include "executor/training/policy/learning_rate.h"
 #include "executor/training/policy/resume_point.h"
 #include "executor/training/run_results.h"
-#include "profiles/error.h"
 
 namespace frostpipe {
 

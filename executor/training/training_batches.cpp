@@ -4,9 +4,9 @@
 #include <array>
 #include <cstdint>
 
+#include "base/hash.h"
 #include "executor/data/data_shards.h"
 #include "plan/run_length.h"
-#include "profiles/hash.h"
 
 namespace frostpipe {
 

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
+#include "base/files.h"
 #include "plan/reconfiguration.h"
-#include "profiles/files.h"
 
 namespace frostpipe {
 namespace {

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "base/error.h"
 #include "executor/device/device.h"
 #include "executor/emulation/emulated_stage.h"
 #include "executor/emulation/shrunk_model.h"
@@ -12,7 +13,6 @@
 #include "executor/runtime/transformer_stage.h"
 #include "executor/training/saved_model.h"
 #include "plan/memory.h"
-#include "profiles/error.h"
 
 namespace frostpipe {
 namespace {

@@ -3,8 +3,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/error.h"
 #include "plan/schedules/schedule_builder.h"
-#include "profiles/error.h"
 
 namespace frostpipe {
 

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "profiles/error.h"
+#include "base/error.h"
 
 namespace frostpipe {
 namespace {

@@ -5,9 +5,9 @@
 #include <queue>
 #include <utility>
 
+#include "base/error.h"
 #include "plan/memory.h"
 #include "plan/schedules/schedule_builder.h"
-#include "profiles/error.h"
 #include "simulator/simulate.h"
 
 namespace frostpipe {

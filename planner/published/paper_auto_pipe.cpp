@@ -4,10 +4,10 @@
 #include <numeric>
 #include <string>
 
+#include "base/error.h"
 #include "plan/reconfiguration.h"
 #include "planner/search/best_phase.h"
 #include "planner/search/partition.h"
-#include "profiles/error.h"
 #include "simulator/simulate.h"
 
 namespace frostpipe {

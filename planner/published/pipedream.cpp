@@ -4,7 +4,7 @@
 #include <limits>
 #include <optional>
 
-#include "profiles/error.h"
+#include "base/error.h"
 
 namespace frostpipe {
 namespace {

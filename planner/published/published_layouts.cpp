@@ -5,13 +5,13 @@
 #include <algorithm>
 #include <limits>
 
+#include "base/error.h"
 #include "plan/batch.h"
 #include "plan/memory.h"
 #include "planner/published/best_of_lengths.h"
 #include "planner/published/pipedream.h"
 #include "planner/search/best_phase.h"
 #include "planner/search/candidate.h"
-#include "profiles/error.h"
 
 namespace frostpipe {
 namespace {

@@ -4,12 +4,12 @@
 #include <string>
 #include <utility>
 
+#include "base/error.h"
 #include "planner/published/best_of_lengths.h"
 #include "planner/published/published_layouts.h"
 #include "planner/search/candidate.h"
 #include "planner/search/freeze_in_place.h"
 #include "planner/search/slice_cut.h"
-#include "profiles/error.h"
 
 namespace frostpipe {
 namespace {

@@ -8,8 +8,8 @@
 #include <limits>
 #include <map>
 
+#include "base/error.h"
 #include "plan/batch.h"
-#include "profiles/error.h"
 
 namespace frostpipe {
 namespace {

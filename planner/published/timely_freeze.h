@@ -1,9 +1,9 @@
 #pragma once
 #include <vector>
 
+#include "base/units.h"
 #include "plan/schedule.h"
 #include "planner/search/plan_options.h"
-#include "profiles/units.h"
 
 namespace frostpipe {
 

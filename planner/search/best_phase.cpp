@@ -8,6 +8,7 @@
 #include <tuple>
 #include <utility>
 
+#include "base/error.h"
 #include "plan/memory.h"
 #include "plan/stages.h"
 #include "planner/search/best_placement.h"
@@ -15,7 +16,6 @@
 #include "planner/search/choices.h"
 #include "planner/search/shifted_cuts.h"
 #include "planner/search/slice_cut.h"
-#include "profiles/error.h"
 #include "simulator/simulate.h"
 
 namespace frostpipe {

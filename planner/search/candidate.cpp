@@ -5,11 +5,11 @@
 #include <limits>
 #include <set>
 
+#include "base/error.h"
 #include "plan/stages.h"
 #include "plan/token_slices.h"
 #include "planner/search/chain_partition.h"
 #include "planner/search/partition.h"
-#include "profiles/error.h"
 
 namespace frostpipe {
 namespace {

@@ -5,8 +5,8 @@
 #include <optional>
 #include <vector>
 
+#include "base/units.h"
 #include "plan/partition.h"
-#include "profiles/units.h"
 
 namespace frostpipe {
 

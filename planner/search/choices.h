@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
+#include "base/error.h"
 #include "planner/search/best_phase.h"
 #include "planner/search/candidate.h"
-#include "profiles/error.h"
 
 namespace frostpipe {
 

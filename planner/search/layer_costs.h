@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/error.h"
 #include "plan/token_slices.h"
-#include "profiles/error.h"
 #include "profiles/profile.h"
 
 namespace frostpipe {

@@ -2,8 +2,8 @@
 #include <span>
 #include <vector>
 
+#include "base/units.h"
 #include "plan/partition.h"
-#include "profiles/units.h"
 
 namespace frostpipe {
 

@@ -1,9 +1,9 @@
 #include <algorithm>
 #include <string>
 
+#include "base/error.h"
 #include "planner/search/chain_partition.h"
 #include "planner/search/partition.h"
-#include "profiles/error.h"
 
 namespace frostpipe {
 

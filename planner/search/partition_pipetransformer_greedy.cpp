@@ -1,8 +1,8 @@
 #include <numeric>
 #include <string>
 
+#include "base/error.h"
 #include "planner/search/partition.h"
-#include "profiles/error.h"
 
 namespace frostpipe {
 namespace {

@@ -6,10 +6,10 @@
 #include <ranges>
 #include <set>
 
+#include "base/error.h"
 #include "plan/schedule_rules.h"
 #include "plan/stages.h"
 #include "planner/search/candidate.h"
-#include "profiles/error.h"
 
 namespace frostpipe {
 

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/error.h"
 #include "plan/memory.h"
 #include "plan/stages.h"
 #include "plan/token_slices.h"
-#include "profiles/error.h"
 
 namespace frostpipe {
 namespace {

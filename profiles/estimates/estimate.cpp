@@ -6,7 +6,7 @@
 #include <numeric>
 #include <utility>
 
-#include "profiles/error.h"
+#include "base/error.h"
 #include "profiles/estimates/layer_work.h"
 #include "profiles/slice_lengths.h"
 #include "profiles/transformer/parameters.h"

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "profiles/error.h"
+#include "base/error.h"
+#include "base/files.h"
 #include "profiles/estimates/known_models.h"
-#include "profiles/files.h"
 #include "profiles/model_source.h"
 #include "profiles/transformer/families.h"
 #include "profiles/transformer/read_config.h"

@@ -3,10 +3,10 @@
 #include <charconv>
 #include <filesystem>
 
-#include "profiles/error.h"
+#include "base/error.h"
+#include "base/separated_values.h"
+#include "base/units.h"
 #include "profiles/import/formats.h"
-#include "profiles/separated_values.h"
-#include "profiles/units.h"
 
 namespace frostpipe {
 namespace {

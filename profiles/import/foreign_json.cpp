@@ -6,10 +6,10 @@
 #include <cmath>
 #include <limits>
 
-#include "profiles/error.h"
-#include "profiles/error_values.h"
-#include "profiles/files.h"
-#include "profiles/parse_json.h"
+#include "base/error.h"
+#include "base/error_values.h"
+#include "base/files.h"
+#include "base/parse_json.h"
 
 namespace frostpipe::foreign {
 

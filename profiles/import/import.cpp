@@ -8,11 +8,11 @@
 #include <map>
 #include <set>
 
-#include "profiles/error.h"
+#include "base/error.h"
+#include "base/separated_values.h"
 #include "profiles/import/foreign_json.h"
 #include "profiles/import/formats.h"
 #include "profiles/import/graph_order.h"
-#include "profiles/separated_values.h"
 
 namespace frostpipe {
 namespace {

@@ -6,7 +6,7 @@
 #include <limits>
 #include <map>
 
-#include "profiles/error.h"
+#include "base/error.h"
 #include "profiles/import/foreign_json.h"
 #include "profiles/import/formats.h"
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "profiles/error.h"
+#include "base/error.h"
 #include "profiles/transformer/family_names.h"
 #include "profiles/transformer/read_family.h"
 

@@ -4,7 +4,7 @@
 #include <functional>
 #include <numeric>
 
-#include "profiles/error.h"
+#include "base/error.h"
 #include "profiles/transformer/families.h"
 
 namespace frostpipe {

@@ -5,8 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "profiles/error.h"
-#include "profiles/parse_json.h"
+#include "base/error.h"
+#include "base/parse_json.h"
 #include "profiles/transformer/families.h"
 
 namespace frostpipe {

@@ -1,6 +1,6 @@
 #include <fmt/format.h>
 
-#include "profiles/error.h"
+#include "base/error.h"
 #include "profiles/transformer/read_family.h"
 
 namespace frostpipe {

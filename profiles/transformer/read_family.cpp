@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "profiles/error.h"
+#include "base/error.h"
 
 namespace frostpipe {
 namespace {

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "profiles/error.h"
+#include "base/error.h"
 #include "profiles/transformer/read_family.h"
 
 // Rotary positions as transformers 5 writes them (rope_parameters, by kind of layer where there are two) and as

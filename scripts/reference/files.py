@@ -14,7 +14,7 @@ def ranges(code_points):
 
 
 def fingerprint(content):
-    """64-bit FNV-1a as 16 hexadecimal digits: fingerprint() of profiles/files.h."""
+    """64-bit FNV-1a as 16 hexadecimal digits: fingerprint() of base/files.h."""
     value = 14695981039346656037
     for byte in content:
         value = (value ^ byte) * 1099511628211 % 2**64

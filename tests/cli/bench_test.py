@@ -94,7 +94,7 @@ class BenchTableTest(CliTest):
 
 
 class PublishedBenchTest(CliTest):
-    """The simulator against what others measured; tests/bench/published looks at the figures."""
+    """The simulator against what others measured; tests/papers looks at the figures."""
 
     def test_megatrons_table_in_every_format(self):
         table = json.loads(self.run_tool("bench", "megatron", "--format", "json").stdout)

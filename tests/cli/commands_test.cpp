@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "profiles/error.h"
+#include "base/error.h"
 #include "tests/cli/command_line.h"
 
 namespace frostpipe {

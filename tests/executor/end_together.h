@@ -1,8 +1,8 @@
 #pragma once
 #include <exception>
 
+#include "base/error.h"
 #include "executor/communication/communicator.h"
-#include "profiles/error.h"
 
 namespace frostpipe::test {
 

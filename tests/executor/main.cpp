@@ -9,9 +9,9 @@
 #include <memory>
 #include <stdexcept>
 
+#include "base/error.h"
+#include "base/process/end_process.h"
 #include "executor/elastic/launch.h"
-#include "executor/process/end_process.h"
-#include "profiles/error.h"
 #include "tests/executor/ranks.h"
 #include "tests/executor/test_device.h"
 

@@ -4,7 +4,7 @@
 
 #include <cstdlib>
 
-#include "profiles/error.h"
+#include "base/error.h"
 
 namespace frostpipe::test {
 

@@ -3,9 +3,9 @@
 #include <stdexcept>
 #include <string>
 
+#include "base/error.h"
 #include "executor/data/chats/chat_template.h"
 #include "executor/data/chats/examples.h"
-#include "profiles/error.h"
 #include "tests/fuzz/mutations.h"
 #include "tests/support/reference_data.h"
 

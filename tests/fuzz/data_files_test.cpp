@@ -6,12 +6,12 @@
 #include <string>
 #include <vector>
 
+#include "base/error.h"
+#include "base/read_table.h"
 #include "executor/data/images.h"
 #include "executor/data/squad.h"
 #include "executor/data/text_data.h"
-#include "profiles/error.h"
-#include "profiles/import/arrival_times.h"
-#include "profiles/read_table.h"
+#include "serving/import/arrival_times.h"
 #include "tests/fuzz/mutations.h"
 
 namespace frostpipe {

@@ -12,13 +12,13 @@
 #include <utility>
 #include <vector>
 
+#include "base/files.h"
+#include "base/json_reader.h"
 #include "executor/cache/store/activation_store.h"
 #include "executor/checkpoint/checkpoint.h"
-#include "executor/checkpoint/net_checkpoint.h"
 #include "executor/checkpoint/safetensors.h"
 #include "executor/checkpoint/scattered_checkpoint.h"
-#include "profiles/files.h"
-#include "profiles/json_reader.h"
+#include "operators/checkpoint/net_checkpoint.h"
 #include "tests/fuzz/mutations.h"
 #include "tests/fuzz/small_run.h"
 

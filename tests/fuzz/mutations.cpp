@@ -19,7 +19,7 @@
 #include <system_error>
 #include <utility>
 
-#include "profiles/error.h"
+#include "base/error.h"
 #include "tests/fuzz/hostile_json.h"
 
 namespace frostpipe::test {

@@ -4,16 +4,16 @@
 #include <string>
 #include <vector>
 
+#include "operators/planner/make_operator_plan.h"
 #include "plan/plan.h"
 #include "plan/schedule.h"
 #include "plan/schedule_rows.h"
 #include "plan/summary.h"
-#include "planner/operators/make_operator_plan.h"
 #include "profiles/cluster.h"
 #include "profiles/profile.h"
 #include "tests/fuzz/mutations.h"
 #include "tests/fuzz/small_run.h"
-#include "tests/plan/serving/examples.h"
+#include "tests/serving/plan/examples.h"
 #include "tests/support/synthetic_profile.h"
 
 namespace frostpipe {

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "executor/serving/http/infer_request.h"
-#include "tests/executor/serving/http/fake_models.h"
+#include "serving/server/http/infer_request.h"
 #include "tests/fuzz/mutations.h"
+#include "tests/serving/server/http/fake_models.h"
 
 namespace frostpipe {
 namespace {

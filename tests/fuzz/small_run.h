@@ -2,9 +2,9 @@
 // A valid plan, a valid run and the operators of a small net, to be changed.
 #include <string>
 
+#include "operators/graph/operator_graph.h"
 #include "plan/plan.h"
 #include "plan/summary.h"
-#include "profiles/operators/operator_graph.h"
 
 namespace frostpipe::test {
 

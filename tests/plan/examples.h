@@ -5,9 +5,9 @@
 
 #include <string>
 
+#include "base/error.h"
 #include "plan/plan.h"
 #include "plan/schedule.h"
-#include "profiles/error.h"
 #include "profiles/profile.h"
 
 namespace frostpipe::examples {

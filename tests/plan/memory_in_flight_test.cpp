@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <set>
 
+#include "base/error.h"
 #include "plan/memory.h"
 #include "plan/schedule_rows.h"
 #include "plan/schedule_rules.h"
 #include "plan/stages.h"
-#include "profiles/error.h"
 #include "tests/plan/examples.h"
 
 namespace frostpipe {

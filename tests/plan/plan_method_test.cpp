@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "profiles/error.h"
+#include "base/error.h"
 
 namespace frostpipe {
 namespace {

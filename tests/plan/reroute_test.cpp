@@ -10,10 +10,10 @@
 #include <utility>
 #include <vector>
 
+#include "base/error.h"
 #include "plan/memory.h"
 #include "plan/messages.h"
 #include "plan/stages.h"
-#include "profiles/error.h"
 #include "simulator/simulate.h"
 #include "tests/support/synthetic_profile.h"
 

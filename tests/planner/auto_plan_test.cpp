@@ -9,8 +9,8 @@
 #include <random>
 #include <set>
 
+#include "base/error.h"
 #include "planner/make_plan.h"
-#include "profiles/error.h"
 #include "simulator/simulate.h"
 #include "tests/support/synthetic_profile.h"
 

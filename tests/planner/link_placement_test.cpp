@@ -11,9 +11,9 @@
 #include <numeric>
 #include <random>
 
+#include "base/error.h"
 #include "planner/auto_plan.h"
 #include "planner/make_plan.h"
-#include "profiles/error.h"
 #include "simulator/simulate.h"
 #include "tests/planner/two_blocks.h"
 

@@ -7,11 +7,11 @@
 #include <algorithm>
 #include <limits>
 
+#include "base/error.h"
 #include "plan/memory.h"
 #include "plan/reconfiguration.h"
 #include "planner/auto_plan.h"
 #include "planner/search/best_phase.h"
-#include "profiles/error.h"
 #include "simulator/simulate.h"
 #include "tests/planner/two_blocks.h"
 

@@ -5,10 +5,10 @@
 
 #include <algorithm>
 
+#include "base/error.h"
 #include "planner/auto_zero_bubble_plan.h"
 #include "planner/make_plan.h"
 #include "profiles/device_type.h"
-#include "profiles/error.h"
 #include "simulator/simulate.h"
 #include "tests/planner/two_blocks.h"
 

@@ -6,11 +6,11 @@
 #include <string>
 #include <utility>
 
+#include "base/error.h"
 #include "planner/auto_plan.h"
 #include "planner/embedding_freeze.h"
 #include "planner/make_plan.h"
 #include "planner/published/timely_freeze.h"
-#include "profiles/error.h"
 #include "tests/planner/two_blocks.h"
 
 namespace frostpipe {

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "profiles/error.h"
+#include "base/error.h"
 #include "tests/support/scratch_folder.h"
 
 namespace frostpipe {

@@ -7,7 +7,7 @@
 #include <limits>
 #include <tuple>
 
-#include "profiles/error.h"
+#include "base/error.h"
 
 namespace frostpipe {
 namespace {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <string>
 
-#include "profiles/error.h"
+#include "base/error.h"
 
 namespace frostpipe {
 namespace {

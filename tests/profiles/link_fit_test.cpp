@@ -5,7 +5,7 @@
 
 #include <random>
 
-#include "profiles/error.h"
+#include "base/error.h"
 
 namespace frostpipe {
 namespace {

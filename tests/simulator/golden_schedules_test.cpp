@@ -2,7 +2,7 @@
 // 5 (Qi et al. 2023), whose bubble rates follow from the times of its Table 9.
 #include <gtest/gtest.h>
 
-#include "bench/published/zero_bubble_table5.h"
+#include "papers/zero_bubble_table5.h"
 #include "plan/memory.h"
 #include "plan/schedule.h"
 #include "simulator/simulate.h"

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "profiles/error.h"
+#include "base/error.h"
 #include "simulator/cost_model.h"
 #include "tests/plan/examples.h"
 #include "tests/support/synthetic_profile.h"

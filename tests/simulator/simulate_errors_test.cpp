@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "profiles/error.h"
+#include "base/error.h"
 #include "simulator/simulate.h"
 
 namespace frostpipe {

@@ -8,7 +8,7 @@
 #include <random>
 #include <vector>
 
-#include "profiles/error.h"
+#include "base/error.h"
 
 namespace frostpipe {
 namespace {

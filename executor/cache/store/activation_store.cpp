@@ -12,10 +12,10 @@
 #include <cstring>
 #include <utility>
 
-#include "profiles/descriptor.h"
-#include "profiles/error.h"
-#include "profiles/hash.h"
-#include "profiles/system_reason.h"
+#include "base/descriptor.h"
+#include "base/error.h"
+#include "base/hash.h"
+#include "base/system_reason.h"
 
 namespace frostpipe {
 namespace {

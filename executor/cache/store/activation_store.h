@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "profiles/units.h"
+#include "base/units.h"
 
 namespace frostpipe {
 

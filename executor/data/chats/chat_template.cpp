@@ -6,10 +6,10 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "base/error.h"
+#include "base/files.h"
+#include "base/parse_json.h"
 #include "executor/data/text_file.h"
-#include "profiles/error.h"
-#include "profiles/files.h"
-#include "profiles/parse_json.h"
 
 namespace frostpipe {
 namespace {

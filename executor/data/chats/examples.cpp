@@ -8,13 +8,13 @@
 #include <string_view>
 #include <utility>
 
+#include "base/error.h"
+#include "base/error_values.h"
+#include "base/json_reader.h"
+#include "base/read_table.h"
+#include "base/separated_values.h"
 #include "executor/data/records_json.h"
 #include "executor/data/text_file.h"
-#include "profiles/error.h"
-#include "profiles/error_values.h"
-#include "profiles/json_reader.h"
-#include "profiles/read_table.h"
-#include "profiles/separated_values.h"
 
 namespace frostpipe {
 namespace {

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "profiles/error.h"
-#include "profiles/error_values.h"
+#include "base/error.h"
+#include "base/error_values.h"
 
 namespace frostpipe::jinja {
 namespace {

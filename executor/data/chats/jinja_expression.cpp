@@ -6,10 +6,10 @@
 #include <optional>
 #include <utility>
 
+#include "base/error.h"
+#include "base/error_values.h"
 #include "executor/data/chats/jinja_builtins.h"
 #include "executor/data/chats/jinja_operators.h"
-#include "profiles/error.h"
-#include "profiles/error_values.h"
 
 namespace frostpipe::jinja {
 namespace {

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "profiles/error.h"
-#include "profiles/error_values.h"
+#include "base/error.h"
+#include "base/error_values.h"
 
 namespace frostpipe::jinja {
 namespace {

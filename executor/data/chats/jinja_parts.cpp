@@ -6,8 +6,8 @@
 #include <array>
 #include <cctype>
 
-#include "profiles/error.h"
-#include "profiles/error_values.h"
+#include "base/error.h"
+#include "base/error_values.h"
 
 namespace frostpipe::jinja {
 namespace {

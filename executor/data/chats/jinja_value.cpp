@@ -6,7 +6,7 @@
 #include <array>
 #include <optional>
 
-#include "profiles/error.h"
+#include "base/error.h"
 
 namespace frostpipe::jinja {
 

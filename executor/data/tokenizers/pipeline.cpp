@@ -4,8 +4,8 @@
 #include <limits>
 #include <utility>
 
+#include "base/error.h"
 #include "executor/data/tokenizers/text/characters.h"
-#include "profiles/error.h"
 
 namespace frostpipe {
 

@@ -5,9 +5,9 @@
 #include <string>
 #include <utility>
 
+#include "base/error.h"
+#include "base/error_values.h"
 #include "executor/data/tokenizers/text/part.h"
-#include "profiles/error.h"
-#include "profiles/error_values.h"
 
 namespace frostpipe {
 namespace {

@@ -3,11 +3,11 @@
 #include <limits>
 #include <utility>
 
+#include "base/error.h"
+#include "base/error_values.h"
 #include "executor/data/tokenizers/pipeline.h"
 #include "executor/data/tokenizers/text/part.h"
 #include "executor/data/tokenizers/tokenizer_files.h"
-#include "profiles/error.h"
-#include "profiles/error_values.h"
 
 namespace frostpipe {
 namespace {

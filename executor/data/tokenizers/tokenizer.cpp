@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/error.h"
 #include "executor/data/tokenizers/pipeline.h"
-#include "profiles/error.h"
 
 namespace frostpipe {
 namespace {

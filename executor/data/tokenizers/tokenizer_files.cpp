@@ -7,9 +7,9 @@
 #include <system_error>
 #include <utility>
 
+#include "base/error.h"
+#include "base/error_values.h"
 #include "executor/data/tokenizers/vocabulary_files.h"
-#include "profiles/error.h"
-#include "profiles/error_values.h"
 
 namespace frostpipe {
 namespace {

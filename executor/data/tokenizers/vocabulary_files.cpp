@@ -7,11 +7,11 @@
 #include <utility>
 #include <vector>
 
-#include "profiles/error.h"
-#include "profiles/error_values.h"
-#include "profiles/files.h"
-#include "profiles/parse_json.h"
-#include "profiles/separated_values.h"
+#include "base/error.h"
+#include "base/error_values.h"
+#include "base/files.h"
+#include "base/parse_json.h"
+#include "base/separated_values.h"
 
 namespace frostpipe {
 namespace {

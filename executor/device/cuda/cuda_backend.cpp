@@ -23,10 +23,10 @@
 #include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
 #include <vector>
 
+#include "base/error.h"
+#include "base/steady_clock.h"
 #include "executor/device/cuda/cuda_graphs.h"
 #include "executor/device/device.h"
-#include "profiles/error.h"
-#include "profiles/steady_clock.h"
 
 namespace frostpipe {
 namespace {

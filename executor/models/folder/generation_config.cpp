@@ -3,9 +3,9 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
-#include "profiles/error.h"
-#include "profiles/files.h"
-#include "profiles/parse_json.h"
+#include "base/error.h"
+#include "base/files.h"
+#include "base/parse_json.h"
 
 namespace frostpipe {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <ATen/ops/from_blob.h>
 
-#include "profiles/error.h"
+#include "base/error.h"
 
 namespace frostpipe {
 namespace {

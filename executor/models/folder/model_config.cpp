@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "profiles/error.h"
+#include "base/error.h"
 
 namespace frostpipe {
 namespace {

@@ -8,13 +8,13 @@
 #include <numbers>
 #include <random>
 
+#include "base/error.h"
+#include "base/files.h"
 #include "executor/device/memory_meter.h"
 #include "executor/models/folder/mapped_tensor.h"
 #include "executor/models/folder/model_config.h"
 #include "executor/models/folder/preprocessor_config.h"
 #include "executor/models/shards.h"
-#include "profiles/error.h"
-#include "profiles/files.h"
 #include "profiles/model_source.h"
 #include "profiles/transformer/families.h"
 

@@ -10,9 +10,9 @@
 #include <string>
 #include <utility>
 
+#include "base/files.h"
 #include "executor/checkpoint/safetensors.h"
 #include "executor/device/memory_meter.h"
-#include "profiles/files.h"
 
 namespace frostpipe {
 namespace {

@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/units.h"
 #include "executor/models/transformer.h"
-#include "profiles/units.h"
 
 namespace frostpipe {
 

@@ -9,13 +9,13 @@
 #include <set>
 #include <system_error>
 
+#include "base/error.h"
+#include "base/files.h"
 #include "executor/checkpoint/scattered_checkpoint.h"
 #include "executor/communication/group.h"
 #include "executor/communication/hosts.h"
 #include "executor/elastic/addresses.h"
 #include "executor/training/policy/resume_point.h"
-#include "profiles/error.h"
-#include "profiles/files.h"
 
 namespace frostpipe {
 namespace {

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
+#include "base/error.h"
 #include "executor/training/checkpoints/checkpoint_layers.h"
 #include "executor/training/policy/run_clock.h"
-#include "profiles/error.h"
 
 namespace frostpipe {
 namespace {

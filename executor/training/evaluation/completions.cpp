@@ -7,8 +7,8 @@
 #include <numeric>
 #include <span>
 
+#include "base/error.h"
 #include "executor/models/sliced_attention.h"
-#include "profiles/error.h"
 
 namespace frostpipe {
 namespace {

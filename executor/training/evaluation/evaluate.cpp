@@ -4,6 +4,7 @@
 #include <chrono>
 #include <numeric>
 
+#include "base/error.h"
 #include "executor/execute.h"
 #include "executor/loading/dataset.h"
 #include "executor/loading/prompts.h"
@@ -13,7 +14,6 @@
 #include "executor/training/evaluation/completions.h"
 #include "executor/training/evaluation/score.h"
 #include "executor/training/evaluation/whole_model.h"
-#include "profiles/error.h"
 
 namespace frostpipe {
 

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "profiles/read_table.h"
+#include "base/read_table.h"
 
 namespace frostpipe {
 namespace {

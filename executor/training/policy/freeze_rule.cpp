@@ -6,7 +6,7 @@
 #include <cmath>
 #include <vector>
 
-#include "profiles/error.h"
+#include "base/error.h"
 
 namespace frostpipe {
 namespace {

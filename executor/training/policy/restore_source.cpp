@@ -5,7 +5,7 @@
 #include <map>
 #include <utility>
 
-#include "profiles/files.h"
+#include "base/files.h"
 
 namespace frostpipe {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "profiles/error.h"
-#include "profiles/files.h"
+#include "base/error.h"
+#include "base/files.h"
 
 namespace frostpipe {
 namespace {

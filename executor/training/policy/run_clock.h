@@ -1,7 +1,7 @@
 #pragma once
 #include <optional>
 
-#include "profiles/steady_clock.h"
+#include "base/steady_clock.h"
 
 namespace frostpipe {
 

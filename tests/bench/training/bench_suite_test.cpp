@@ -7,8 +7,8 @@
 #include <set>
 #include <sstream>
 
-#include "profiles/error.h"
-#include "profiles/files.h"
+#include "base/error.h"
+#include "base/files.h"
 #include "tests/support/scratch_folder.h"
 
 namespace frostpipe {

@@ -12,8 +12,8 @@
 #include <fstream>
 #include <string>
 
-#include "profiles/error.h"
-#include "profiles/files.h"
+#include "base/error.h"
+#include "base/files.h"
 #include "tests/support/scratch_folder.h"
 
 namespace frostpipe {

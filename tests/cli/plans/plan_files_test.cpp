@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "profiles/files.h"
+#include "base/files.h"
 #include "tests/support/one_rank_plan.h"
 #include "tests/support/scratch_folder.h"
 

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "profiles/error.h"
+#include "base/error.h"
 #include "tests/cli/markup.h"
 #include "tests/cli/report/comparisons.h"
 

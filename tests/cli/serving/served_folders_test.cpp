@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/error.h"
 #include "cli/shared/usage_error.h"
-#include "profiles/error.h"
 
 namespace frostpipe {
 namespace {

@@ -9,7 +9,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "profiles/files.h"
+#include "base/files.h"
 #include "tests/support/scratch_folder.h"
 
 namespace frostpipe {

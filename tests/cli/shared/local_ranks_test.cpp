@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "profiles/error.h"
-#include "profiles/files.h"
+#include "base/error.h"
+#include "base/files.h"
 #include "tests/support/child_process.h"
 #include "tests/support/scratch_folder.h"
 

@@ -11,12 +11,12 @@
 #include <memory>
 #include <numeric>
 
+#include "base/error.h"
 #include "executor/cache/node_cache.h"
 #include "executor/data/split.h"
 #include "executor/runtime/rank_session.h"
 #include "executor/runtime/transformer_stage.h"
 #include "plan/memory.h"
-#include "profiles/error.h"
 #include "tests/executor/agreed_loss.h"
 #include "tests/executor/random_weights.h"
 #include "tests/executor/ranks.h"

@@ -8,8 +8,8 @@
 #include <fstream>
 #include <random>
 
-#include "profiles/error.h"
-#include "profiles/files.h"
+#include "base/error.h"
+#include "base/files.h"
 #include "tests/executor/checkpoint/written_by_two_ranks.h"
 
 namespace frostpipe {

@@ -9,7 +9,7 @@
 #include <cstring>
 #include <fstream>
 
-#include "profiles/error.h"
+#include "base/error.h"
 #include "tests/support/scratch_folder.h"
 
 namespace frostpipe {

@@ -4,8 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/error.h"
 #include "executor/checkpoint/checkpoint_writer.h"
-#include "profiles/error.h"
 #include "tests/support/scratch_folder.h"
 
 namespace frostpipe {

@@ -7,9 +7,9 @@
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 #include <vector>
 
+#include "base/error.h"
 #include "executor/communication/heartbeat.h"
 #include "executor/elastic/addresses.h"
-#include "profiles/error.h"
 
 namespace frostpipe {
 namespace {

@@ -12,11 +12,11 @@
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <vector>
 
+#include "base/error.h"
 #include "executor/communication/emulated_links.h"
 #include "executor/communication/local_group.h"
 #include "executor/device/virtual_clock.h"
 #include "executor/elastic/peer_connections.h"
-#include "profiles/error.h"
 #include "tests/executor/ranks.h"
 
 namespace frostpipe::test {

@@ -7,7 +7,7 @@
 #include <string>
 #include <system_error>
 
-#include "profiles/error.h"
+#include "base/error.h"
 
 namespace frostpipe {
 namespace {

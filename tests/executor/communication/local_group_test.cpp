@@ -8,8 +8,8 @@
 #include <fstream>
 #include <sstream>
 
+#include "base/error.h"
 #include "executor/communication/communicator.h"
-#include "profiles/error.h"
 #include "tests/executor/ranks.h"
 
 namespace frostpipe::test {

@@ -11,10 +11,10 @@
 #include <string>
 #include <thread>
 
+#include "base/error.h"
 #include "executor/communication/communicator.h"
 #include "executor/device/device.h"
 #include "executor/elastic/addresses.h"
-#include "profiles/error.h"
 #include "tests/executor/ranks.h"
 
 namespace frostpipe::test {

@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-#include "profiles/error.h"
+#include "base/error.h"
 #include "tests/executor/data/reference_pictures.h"
 #include "tests/support/reference_data.h"
 #include "tests/support/scratch_folder.h"

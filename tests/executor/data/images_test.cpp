@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "profiles/error.h"
+#include "base/error.h"
 #include "tests/executor/data/reference_pictures.h"
 #include "tests/support/scratch_folder.h"
 

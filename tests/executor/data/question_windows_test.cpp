@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "profiles/error.h"
+#include "base/error.h"
 #include "tests/support/reference_data.h"
 #include "tests/support/scratch_folder.h"
 

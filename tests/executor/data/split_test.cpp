@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "profiles/error.h"
+#include "base/error.h"
 
 namespace frostpipe {
 namespace {

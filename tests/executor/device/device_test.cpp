@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "profiles/error.h"
+#include "base/error.h"
 
 namespace frostpipe {
 namespace {

@@ -11,9 +11,9 @@
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
 #include <vector>
 
+#include "base/error.h"
 #include "executor/device/device.h"
 #include "executor/device/memory_meter.h"
-#include "profiles/error.h"
 #include "tests/executor/test_device.h"
 
 namespace frostpipe::test {

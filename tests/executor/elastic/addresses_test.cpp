@@ -13,7 +13,7 @@
 #include <thread>
 #include <vector>
 
-#include "profiles/error.h"
+#include "base/error.h"
 
 namespace frostpipe {
 namespace {

@@ -13,9 +13,9 @@
 #include <map>
 #include <thread>
 
+#include "base/files.h"
+#include "base/process/control_channel.h"
 #include "executor/elastic/membership.h"
-#include "executor/process/control_channel.h"
-#include "profiles/files.h"
 
 namespace frostpipe {
 namespace {

@@ -13,7 +13,7 @@
 #include <string>
 #include <utility>
 
-#include "executor/process/control_channel.h"
+#include "base/process/control_channel.h"
 
 namespace frostpipe {
 namespace {

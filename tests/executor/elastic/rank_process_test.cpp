@@ -12,7 +12,7 @@
 #include <functional>
 #include <thread>
 
-#include "profiles/files.h"
+#include "base/files.h"
 #include "tests/support/scratch_folder.h"
 
 namespace frostpipe {

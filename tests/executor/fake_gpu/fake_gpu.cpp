@@ -11,9 +11,9 @@
 #include <torch/csrc/distributed/c10d/Store.hpp>
 #include <vector>
 
+#include "base/error.h"
+#include "base/steady_clock.h"
 #include "executor/device/device.h"
-#include "profiles/error.h"
-#include "profiles/steady_clock.h"
 #include "tests/executor/fake_gpu/fake_graphs.h"
 #include "tests/executor/fake_gpu/fake_memory.h"
 #include "tests/executor/fake_gpu/fake_nccl.h"

@@ -6,7 +6,7 @@
 #include <map>
 #include <vector>
 
-#include "profiles/units.h"
+#include "base/units.h"
 
 namespace frostpipe::test {
 

@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
+#include "base/error.h"
+#include "base/hash.h"
 #include "executor/checkpoint/safetensors.h"
-#include "profiles/error.h"
-#include "profiles/hash.h"
 #include "tests/support/scratch_folder.h"
 
 namespace frostpipe {

@@ -11,7 +11,7 @@
 #include <optional>
 #include <string>
 
-#include "profiles/error.h"
+#include "base/error.h"
 #include "tests/support/scratch_folder.h"
 
 namespace frostpipe {

@@ -8,7 +8,7 @@
 #include <fstream>
 #include <limits>
 
-#include "profiles/files.h"
+#include "base/files.h"
 #include "tests/support/scratch_folder.h"
 
 namespace frostpipe {

@@ -12,8 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/error.h"
 #include "executor/models/packed_attention.h"
-#include "profiles/error.h"
 #include "tests/executor/random_weights.h"
 #include "tests/executor/runtime/job.h"
 #include "tests/executor/runtime/repeated_steps.h"

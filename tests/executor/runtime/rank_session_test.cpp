@@ -14,8 +14,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/error.h"
 #include "executor/models/folder/model_folder.h"
-#include "profiles/error.h"
 #include "tests/executor/random_weights.h"
 #include "tests/executor/ranks.h"
 #include "tests/executor/runtime/job.h"

@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
+#include "base/error.h"
 #include "plan/schedule_rows.h"
 #include "plan/schedule_rules.h"
 #include "plan/stages.h"
-#include "profiles/error.h"
 #include "tests/executor/ranks.h"
 #include "tests/executor/runtime/check_gradients.h"
 #include "tests/executor/runtime/job.h"

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "bench/published/zero_bubble_table5.h"
+#include "papers/zero_bubble_table5.h"
 #include "plan/memory.h"
 #include "simulator/simulate.h"
 

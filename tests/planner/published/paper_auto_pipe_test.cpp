@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "profiles/error.h"
+#include "base/error.h"
 #include "tests/support/published_sizes.h"
 
 namespace frostpipe {

@@ -6,10 +6,10 @@
 #include <functional>
 #include <random>
 
+#include "base/error.h"
 #include "planner/make_plan.h"
 #include "planner/published/pipedream.h"
 #include "planner/search/stage_bound.h"
-#include "profiles/error.h"
 #include "tests/support/synthetic_profile.h"
 
 namespace frostpipe {

@@ -6,10 +6,10 @@
 #include <numeric>
 #include <random>
 
+#include "base/error.h"
 #include "plan/schedule_rows.h"
 #include "planner/auto_zero_bubble_plan.h"
 #include "planner/published/auto_zero_bubble.h"
-#include "profiles/error.h"
 #include "simulator/simulate.h"
 #include "simulator/table_cost_model.h"
 

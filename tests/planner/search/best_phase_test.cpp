@@ -10,10 +10,10 @@
 #include <limits>
 #include <random>
 
+#include "base/error.h"
 #include "plan/memory.h"
 #include "plan/stages.h"
 #include "planner/search/partition.h"
-#include "profiles/error.h"
 #include "simulator/simulate.h"
 #include "tests/planner/two_blocks.h"
 

@@ -7,7 +7,7 @@
 #include <numeric>
 #include <random>
 
-#include "profiles/error.h"
+#include "base/error.h"
 #include "tests/support/published_sizes.h"
 
 namespace frostpipe {

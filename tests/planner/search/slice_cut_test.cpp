@@ -8,12 +8,12 @@
 #include <limits>
 #include <random>
 
+#include "base/error.h"
 #include "plan/token_slices.h"
 #include "planner/auto_plan.h"
 #include "planner/make_plan.h"
 #include "planner/plan_request.h"
 #include "planner/search/best_phase.h"
-#include "profiles/error.h"
 #include "simulator/cost_model.h"
 #include "simulator/simulate.h"
 #include "tests/planner/two_blocks.h"

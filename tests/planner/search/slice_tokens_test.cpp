@@ -8,7 +8,7 @@
 #include <numeric>
 #include <random>
 
-#include "profiles/error.h"
+#include "base/error.h"
 #include "tests/support/batch_slices.h"
 
 namespace frostpipe {

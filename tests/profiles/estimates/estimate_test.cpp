@@ -4,7 +4,7 @@
 
 #include <numeric>
 
-#include "profiles/error.h"
+#include "base/error.h"
 #include "profiles/transformer/families.h"
 #include "tests/support/published_sizes.h"
 

@@ -7,7 +7,7 @@
 #include <map>
 #include <tuple>
 
-#include "profiles/error.h"
+#include "base/error.h"
 #include "profiles/estimates/estimate.h"
 #include "profiles/estimates/known_models.h"
 #include "profiles/estimates/layer_work.h"

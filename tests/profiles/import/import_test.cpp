@@ -6,8 +6,8 @@
 
 #include <filesystem>
 
-#include "profiles/error.h"
-#include "profiles/files.h"
+#include "base/error.h"
+#include "base/files.h"
 
 namespace frostpipe {
 namespace {

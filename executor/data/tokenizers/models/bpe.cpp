@@ -8,11 +8,11 @@
 #include <optional>
 #include <utility>
 
+#include "base/error.h"
+#include "base/error_values.h"
 #include "executor/data/tokenizers/models/bpe_files.h"
 #include "executor/data/tokenizers/models/flat_table.h"
 #include "executor/data/tokenizers/models/token_tree.h"
-#include "profiles/error.h"
-#include "profiles/error_values.h"
 
 namespace frostpipe {
 namespace {

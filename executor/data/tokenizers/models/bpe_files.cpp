@@ -6,10 +6,10 @@
 #include <limits>
 #include <utility>
 
+#include "base/error.h"
+#include "base/error_values.h"
 #include "executor/data/tokenizers/models/vocabulary.h"
 #include "executor/data/tokenizers/text/part.h"
-#include "profiles/error.h"
-#include "profiles/error_values.h"
 
 namespace frostpipe {
 namespace {

@@ -8,10 +8,10 @@
 #include <optional>
 #include <utility>
 
+#include "base/error.h"
+#include "base/error_values.h"
 #include "executor/data/tokenizers/models/token_tree.h"
 #include "executor/data/tokenizers/text/part.h"
-#include "profiles/error.h"
-#include "profiles/error_values.h"
 
 namespace frostpipe {
 namespace {

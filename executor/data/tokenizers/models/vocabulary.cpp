@@ -4,9 +4,9 @@
 #include <cstddef>
 #include <limits>
 
+#include "base/error.h"
+#include "base/error_values.h"
 #include "executor/data/tokenizers/text/part.h"
-#include "profiles/error.h"
-#include "profiles/error_values.h"
 
 namespace frostpipe {
 

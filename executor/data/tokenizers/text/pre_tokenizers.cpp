@@ -7,12 +7,12 @@
 #include <utility>
 #include <vector>
 
+#include "base/error.h"
+#include "base/error_values.h"
 #include "executor/data/tokenizers/text/byte_level_words.h"
 #include "executor/data/tokenizers/text/characters.h"
 #include "executor/data/tokenizers/text/part.h"
 #include "executor/data/tokenizers/text/pattern.h"
-#include "profiles/error.h"
-#include "profiles/error_values.h"
 
 namespace frostpipe {
 namespace {

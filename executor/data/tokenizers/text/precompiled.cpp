@@ -13,8 +13,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/error.h"
 #include "executor/data/tokenizers/text/part.h"
-#include "profiles/error.h"
 
 namespace frostpipe {
 namespace {

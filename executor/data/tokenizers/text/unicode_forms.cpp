@@ -11,9 +11,9 @@
 #include <memory>
 #include <vector>
 
+#include "base/error.h"
 #include "executor/data/tokenizers/text/characters.h"
 #include "executor/data/tokenizers/text/unicode_version.h"
-#include "profiles/error.h"
 
 namespace frostpipe {
 namespace {

@@ -8,7 +8,7 @@
 #include <csignal>
 #include <cstring>
 
-#include "profiles/error.h"
+#include "base/error.h"
 #include "tests/support/child_process.h"
 #include "tests/support/scratch_folder.h"
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "profiles/error.h"
+#include "base/error.h"
 #include "tests/support/reference_data.h"
 #include "tests/support/scratch_folder.h"
 

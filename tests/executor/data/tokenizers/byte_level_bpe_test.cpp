@@ -14,8 +14,8 @@
 #include <utility>
 #include <vector>
 
-#include "profiles/error.h"
-#include "profiles/files.h"
+#include "base/error.h"
+#include "base/files.h"
 #include "tests/executor/data/tokenizers/byte_level_files.h"
 #include "tests/executor/data/tokenizers/reference_spans.h"
 #include "tests/support/reference_data.h"

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "base/error.h"
 #include "executor/data/tokenizers/tokenizer.h"
-#include "profiles/error.h"
 #include "tests/support/scratch_folder.h"
 
 namespace frostpipe {

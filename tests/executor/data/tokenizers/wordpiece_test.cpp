@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "profiles/error.h"
+#include "base/error.h"
 #include "tests/executor/data/tokenizers/reference_spans.h"
 #include "tests/support/code_points.h"
 #include "tests/support/reference_data.h"

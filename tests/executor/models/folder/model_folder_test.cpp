@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "profiles/error.h"
+#include "base/error.h"
 #include "tests/executor/models/recorded_model.h"
 #include "tests/support/reference_data.h"
 

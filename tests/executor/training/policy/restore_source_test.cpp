@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "profiles/files.h"
+#include "base/files.h"
 
 namespace frostpipe {
 namespace {

@@ -1,0 +1,38 @@
+#include "base/error_values.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <nlohmann/json.hpp>
+
+namespace frostpipe {
+namespace {
+
+constexpr std::size_t kMostNamesShown = 10;
+
+/// The second byte of a character in UTF-8, or a later one.
+bool continues_a_character(char byte) { return (static_cast<unsigned char>(byte) & 0xC0) == 0x80; }
+
+}  // namespace
+
+std::string shortened(std::string_view text, std::size_t most_bytes) {
+  if (text.size() <= most_bytes) return std::string(text);
+  while (most_bytes > 0 && continues_a_character(text[most_bytes])) --most_bytes;
+  return std::string(text.substr(0, most_bytes)) + "...";
+}
+
+std::string in_quotes(std::string_view text) { return '"' + shortened(text) + '"'; }
+
+std::string in_quotes(const std::vector<std::string>& names) {
+  const std::size_t num_shown = std::min(names.size(), kMostNamesShown);
+  std::string text;
+  for (std::size_t i = 0; i < num_shown; ++i) text += (i == 0 ? "" : ", ") + in_quotes(names[i]);
+  if (names.size() > num_shown) text += " and " + std::to_string(names.size() - num_shown) + " more";
+  return text;
+}
+
+std::string shown(const nlohmann::json& value) {
+  if (value.is_structured()) return value.empty() ? std::string("an empty ") + value.type_name() : value.type_name();
+  return shortened(value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+}
+
+}  // namespace frostpipe

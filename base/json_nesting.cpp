@@ -1,0 +1,65 @@
+#include "base/json_nesting.h"
+
+#include <array>
+#include <cstddef>
+#include <string>
+
+#include "base/error.h"
+
+namespace frostpipe {
+
+namespace {
+
+/// Comparisons of a new key with those before it, in all objects together. Few keys are few comparisons for each.
+class Comparisons {
+ public:
+  /// One more key of an object that has `before` already. False beyond the bound.
+  bool add(std::size_t before) {
+    constexpr std::size_t kFewKeys = 32, kMostKeys = 20'000;
+    if (before > kFewKeys) count_ += before;
+    return count_ <= kMostKeys * (kMostKeys - 1) / 2;
+  }
+
+ private:
+  std::size_t count_ = 0;
+};
+
+void require_shallow(std::string_view text, std::string_view source, Comparisons* comparisons) {
+  constexpr int kDeepest = 100;
+  std::array<std::size_t, kDeepest + 1> num_keys{};  // of the object that is open at each depth
+  int depth = 0;
+  bool in_string = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (in_string) {
+      if (c == '\\') ++i;  // whatever follows does not end the string
+      in_string = c != '"';
+    } else if (c == '"') {
+      in_string = true;
+    } else if (c == '[' || c == '{') {
+      if (++depth > kDeepest)
+        throw InvalidInput(std::string(source), "must nest its lists and objects at most 100 deep",
+                           "deeper at byte " + std::to_string(i));
+      num_keys[static_cast<std::size_t>(depth)] = 0;
+    } else if (c == ':') {
+      std::size_t& before = num_keys[static_cast<std::size_t>(depth)];
+      if (comparisons != nullptr && !comparisons->add(before))
+        throw InvalidInput(source, "must have at most 20000 keys in an object, or fewer in many",
+                           "more at byte " + std::to_string(i));
+      ++before;
+    } else if (c == ']' || c == '}') {
+      if (depth > 0) --depth;  // one too many is no JSON
+    }
+  }
+}
+
+}  // namespace
+
+void require_shallow_json(std::string_view text, std::string_view source) { require_shallow(text, source, nullptr); }
+
+void require_shallow_json_of_few_keys(std::string_view text, std::string_view source) {
+  Comparisons comparisons;
+  require_shallow(text, source, &comparisons);
+}
+
+}  // namespace frostpipe

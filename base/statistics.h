@@ -1,0 +1,30 @@
+#pragma once
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <vector>
+
+#include "base/error.h"
+
+namespace frostpipe {
+
+/// What stands for a share that falls between two values.
+enum class Between { lower, nearest, mean };
+
+/// The value at `share` of the values in ascending order: 0 = the least, 0.5 = the median, 1 = the largest. There must
+/// be a value. Where two values are equally near, the higher one is the nearest.
+template <class Value>
+Value quantile(std::vector<Value> values, double share, Between between = Between::nearest) {
+  FROSTPIPE_CHECK(!values.empty() && share >= 0 && share <= 1, "a quantile is a share of some values");
+  const auto at = [&](double place) {
+    const auto nth = values.begin() + static_cast<std::ptrdiff_t>(place);
+    std::nth_element(values.begin(), nth, values.end());
+    return *nth;
+  };
+  const double place = share * static_cast<double>(values.size() - 1);
+  if (between == Between::nearest) return at(place + 0.5);
+  if (between == Between::lower) return at(place);
+  return (at(std::floor(place)) + at(std::ceil(place))) / 2;
+}
+
+}  // namespace frostpipe

@@ -1,0 +1,24 @@
+#pragma once
+#include <vector>
+
+#include "operators/graph/net_shape.h"
+#include "operators/graph/operator_graph.h"
+
+namespace frostpipe {
+
+/// What an operator computes and moves in its device's memory, of the whole mini-batch.
+struct OperatorCost {
+  double operations = 0, bytes = 0;
+};
+
+struct CountedOperators {
+  OperatorGraph graph;  // no operator has a time
+  std::vector<OperatorCost> costs;
+};
+
+/// The operators of an iteration of a net in float32, in the order of one device. An addition and a ReLU are part of
+/// the batch norm before them, else of the forward. The names, kinds and edges say what each operator reads, so that
+/// whoever computes them needs nothing but the net.
+CountedOperators counted_operators(const NetShape& net, int batch);
+
+}  // namespace frostpipe

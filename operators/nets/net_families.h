@@ -1,0 +1,63 @@
+#pragma once
+#include <filesystem>
+#include <nlohmann/json_fwd.hpp>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "executor/models/folder/preprocessor_config.h"
+#include "operators/graph/net_shape.h"
+#include "profiles/config_fields.h"
+
+namespace frostpipe {
+
+struct NetFolder;
+
+/// What a folder's config.json, and the file of its preprocessing, say.
+struct NetConfig {
+  NetShape net;
+  std::vector<std::string> label_names;  // empty if it names none
+  Normalisation normalisation;
+  double dropout = 0;  // before or in the classifier, in training
+};
+
+/// What the names of a layer's tensors begin with, in one way to call them.
+struct LayerPrefixes {
+  std::string product, norm;
+  int stored_pixels =
+      0;  // a linear layer's kernel is stored as a convolution of so many pixels of a side; 0: as a matrix
+};
+
+/// Of a layer that is no pooling.
+using TensorNaming = LayerPrefixes (*)(const NetShape& net, int layer);
+
+/// What a family of nets has in its folders. Functions throw InvalidInput that names file, field, rule and value; also
+/// for what this tool does not compute.
+struct NetFamily {
+  bool (*is_of)(const nlohmann::ordered_json& config);
+  /// `fields` are those of config.json, which `file` names.
+  NetConfig (*read)(const std::filesystem::path& folder, const std::string& name, const ConfigFields& fields,
+                    const std::string& file);
+  /// The first is that of what is written, unless it is written as it was read.
+  std::span<const TensorNaming> namings;
+  bool is_written_as_read = false;
+  /// config.json, and the file of its preprocessing, for a net with the source's labels.
+  void (*write_config)(const NetFolder& source, const std::filesystem::path& target);
+};
+
+extern const NetFamily kResNet, kVgg, kMobileNet, kMobileNetV2;
+
+/// Null where config.json is of none of them.
+const NetFamily* find_net_family(const nlohmann::ordered_json& config);
+
+/// A whole number > 0 that fits into shapes.
+int small_number(const ConfigFields& fields, const char* key, int otherwise, const std::string& file);
+
+/// Square pictures' pixels of a side. Throws InvalidInput with `place` where it is no number within the limit.
+int picture_size_from(const nlohmann::ordered_json& pixels, const std::string& place);
+
+/// Of transformers' folders: the size of pictures in preprocessor_config.json; without one image_size, or 224.
+int transformers_picture_size(const std::filesystem::path& folder, const ConfigFields& fields);
+void write_transformers_config(const NetFolder& source, const char* architecture, const std::filesystem::path& target);
+
+}  // namespace frostpipe

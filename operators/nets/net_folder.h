@@ -1,0 +1,47 @@
+#pragma once
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "executor/models/folder/weight_files.h"
+#include "operators/nets/net_families.h"
+#include "operators/nets/net_state.h"
+
+namespace frostpipe {
+
+/// A Hugging Face folder of a convolutional net: config.json of one of the families, transformers' or timm's; weights
+/// under one of the family's names, unless the net starts at random.
+struct NetFolder {
+  std::filesystem::path path;
+  const NetFamily* family = nullptr;
+  NetShape net;
+  std::vector<std::string> label_names;                      // empty if the folder names none
+  bool classifies_other_labels = false;                      // as ModelFolder's
+  std::string problem_type = "single_label_classification";  // as ModelFolder's
+  std::string name;                                          // as ModelFolder's
+  Normalisation normalisation;
+  double dropout = 0;  // as NetConfig's; nothing is dropped here
+};
+
+/// Whether the folder's config.json is that of a net: one that open_net_folder is for.
+bool is_net_folder(const std::filesystem::path& path);
+
+/// Reads and checks config.json, and preprocessor_config.json of transformers' folders. Throws InvalidInput naming
+/// file, field, rule and value.
+NetFolder open_net_folder(const std::filesystem::path& path);
+
+/// The net with a classifier for these labels in this order.
+void set_labels(NetFolder& folder, const std::vector<std::string>& label_names);
+
+/// What will start at random: "the whole model" without weights, else tensors of the classifier. Throws InvalidInput
+/// unless the files have every other tensor; also where a classifier in the folder counts that does not tell one of
+/// several labels.
+std::vector<std::string> check_weights(const NetFolder& folder, const WeightFiles& files);
+
+/// The folder's weights in float32; what check_weights names as random_state has it.
+NetState load_state(const NetFolder& folder, const WeightFiles& files, std::uint64_t seed);
+
+/// Writes a folder that open_net_folder and those who published the family read. `state` has every layer.
+void write_net_folder(const NetFolder& source, const NetState& state, const std::filesystem::path& target);
+
+}  // namespace frostpipe

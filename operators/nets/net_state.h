@@ -1,0 +1,35 @@
+#pragma once
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "operators/graph/net_shape.h"
+
+namespace frostpipe {
+
+/// A layer's parameters, flat, so that an update can be split over devices, and its batch norm's running statistics.
+/// What the layer does not have is undefined.
+struct NetLayerState {
+  at::Tensor weights;  // [num_weights]: kernel [out, in / groups, kernel, kernel], then bias [out]
+  at::Tensor norm;     // [2, out]: scale, shift
+  at::Tensor running_mean, running_variance;  // [out]
+  std::int64_t num_batches = 0;
+};
+
+/// By layer.
+using NetState = std::vector<NetLayerState>;
+
+/// [out, in / groups, kernel, kernel], a view.
+at::Tensor kernel_of(const NetLayer& layer, const NetLayerState& state);
+/// [out], a view; undefined where the layer has none.
+at::Tensor bias_of(const NetLayer& layer, const NetLayerState& state);
+
+/// As transformers starts a ResNet: kernels normal with the deviation sqrt(2 / (out x kernel^2)) (He et al. 2015, by
+/// outputs), linear layers uniform within 1 / sqrt(in), batch norms 1 and 0. Depends on the seed and the layer alone.
+NetState random_state(const NetShape& net, std::uint64_t seed, at::ScalarType type);
+
+/// Of own memory.
+NetState copy_of(const NetState& state);
+
+}  // namespace frostpipe

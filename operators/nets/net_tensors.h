@@ -1,0 +1,27 @@
+#pragma once
+#include <string>
+#include <vector>
+
+#include "operators/nets/net_families.h"
+#include "operators/nets/net_state.h"
+
+namespace frostpipe {
+
+/// A tensor of a layer: its name in a file, and where the layer's state has it.
+struct NetTensor {
+  enum class Part { kernel, bias, scale, shift, running_mean, running_variance, num_batches };
+  std::string name;
+  std::vector<std::int64_t> shape;
+  Part part = Part::kernel;
+};
+
+/// Of a layer of a family's net; none of pooling.
+std::vector<NetTensor> tensors_of(const NetShape& net, int layer, TensorNaming naming);
+
+/// The values of a tensor of floats, a view in their shape.
+at::Tensor values_of(const NetLayer& layer, const NetLayerState& state, const NetTensor& tensor);
+
+/// Whether the file may lack it: older ones do not count batches.
+inline bool may_be_missing(const NetTensor& tensor) { return tensor.part == NetTensor::Part::num_batches; }
+
+}  // namespace frostpipe

@@ -1,0 +1,104 @@
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "executor/models/folder/model_config.h"
+#include "operators/graph/known_nets.h"
+#include "operators/nets/net_families.h"
+
+namespace frostpipe {
+namespace {
+
+constexpr int kReduction = 4;  // of a bottleneck's channels
+
+ResNetShape resnet_shape_of(const ConfigFields& fields, const std::string& file) {
+  ResNetShape shape;
+  shape.embedding_size = small_number(fields, "embedding_size", shape.embedding_size, file);
+  shape.hidden_sizes = fields.positives("hidden_sizes", shape.hidden_sizes);
+  shape.depths = fields.positives("depths", shape.depths);
+  if (shape.depths.size() != shape.hidden_sizes.size())
+    throw InvalidInput(file + ": depths",
+                       fmt::format("must have one of each of the {} hidden_sizes", shape.hidden_sizes.size()),
+                       std::to_string(shape.depths.size()));
+  const std::string type = fields.text("layer_type");
+  if (type != "" && type != "basic" && type != "bottleneck")
+    throw InvalidInput(file + ": layer_type", "must be basic or bottleneck", "\"" + type + "\"");
+  shape.bottleneck = type != "basic";
+  shape.downsample_in_first_stage = fields.flag("downsample_in_first_stage", false);
+  shape.downsample_in_bottleneck = fields.flag("downsample_in_bottleneck", false);
+  for (const int size : shape.hidden_sizes)
+    if (shape.bottleneck && size % kReduction != 0)
+      throw InvalidInput(file + ": hidden_sizes", fmt::format("must be multiples of {} in bottlenecks", kReduction),
+                         std::to_string(size));
+  return shape;
+}
+
+bool is_resnet(const nlohmann::ordered_json& config) {
+  return config.value("model_type", nlohmann::ordered_json()) == "resnet";
+}
+
+NetConfig read_resnet(const std::filesystem::path& folder, const std::string& name, const ConfigFields& fields,
+                      const std::string& file) {
+  ResNetShape shape = resnet_shape_of(fields, file);
+  shape.picture_size = transformers_picture_size(folder, fields);
+  return {.net = resnet(name, shape),
+          .label_names = label_names_from_json(fields.json().dump(), file),
+          .normalisation = read_normalisation(folder)};
+}
+
+void write_resnet(const NetFolder& source, const std::filesystem::path& target) {
+  write_transformers_config(source, "ResNetForImageClassification", target);
+}
+
+/// "stage2.0.conv1", "stage2.0.shortcut": stages, blocks and convolutions as their names count them.
+struct BlockLayer {
+  int stage = 0, block = 0, convolution = 0;  // 0 = the shortcut
+};
+
+BlockLayer parse_block_layer(const std::string& name) {
+  BlockLayer layer;
+  const bool is_shortcut = name.ends_with(".shortcut");
+  const int fields =
+      is_shortcut ? std::sscanf(name.c_str(), "stage%d.%d.", &layer.stage, &layer.block) + 1
+                  : std::sscanf(name.c_str(), "stage%d.%d.conv%d", &layer.stage, &layer.block, &layer.convolution);
+  FROSTPIPE_CHECK(fields == 3, "resnet() names a layer of a block so");
+  return layer;
+}
+
+LayerPrefixes resnet_without_base_model(const NetShape& net, int index) {
+  const std::string& layer = net.layers[index].name;
+  if (layer == "fc") return {.product = "classifier.1.", .norm = ""};
+  std::string prefix = "embedder.embedder.";
+  if (layer != "conv1") {
+    const auto [stage, block, convolution] = parse_block_layer(layer);
+    prefix = fmt::format("encoder.stages.{}.layers.{}.", stage - 1, block);
+    prefix += convolution > 0 ? fmt::format("layer.{}.", convolution - 1) : "shortcut.";
+  }
+  return {prefix + "convolution.", prefix + "normalization."};
+}
+
+LayerPrefixes resnet_of_transformers(const NetShape& net, int index) {
+  const LayerPrefixes inner = resnet_without_base_model(net, index);
+  return inner.norm.empty() ? inner : LayerPrefixes{"resnet." + inner.product, "resnet." + inner.norm};
+}
+
+LayerPrefixes resnet_of_torchvision(const NetShape& net, int index) {
+  const std::string& layer = net.layers[index].name;
+  if (layer == "fc") return {.product = "fc.", .norm = ""};
+  if (layer == "conv1") return {"conv1.", "bn1."};
+  const auto [stage, block, convolution] = parse_block_layer(layer);
+  const std::string prefix = fmt::format("layer{}.{}.", stage, block);
+  if (convolution == 0) return {prefix + "downsample.0.", prefix + "downsample.1."};
+  return {fmt::format("{}conv{}.", prefix, convolution), fmt::format("{}bn{}.", prefix, convolution)};
+}
+
+constexpr TensorNaming kResNetNamings[] = {resnet_of_transformers, resnet_without_base_model, resnet_of_torchvision};
+
+}  // namespace
+
+constexpr NetFamily kResNet = {
+    .is_of = is_resnet, .read = read_resnet, .namings = kResNetNamings, .write_config = write_resnet};
+
+}  // namespace frostpipe

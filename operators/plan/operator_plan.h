@@ -1,0 +1,108 @@
+#pragma once
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "operators/graph/operator_graph.h"
+#include "plan/plan.h"
+#include "profiles/cluster.h"
+
+// An iteration of exact training as operators on unequal devices: which samples each operator computes where, and in
+// which order. Batch norm's statistics are of the whole mini-batch, so the result is that of one device.
+
+namespace frostpipe {
+
+struct OperatorDevice {
+  std::string device_class;  // Device::type of the cluster
+  int node = 0;
+  bool operator==(const OperatorDevice&) const = default;
+};
+
+struct OperatorMachine {
+  std::vector<OperatorDevice> devices;
+  /// Of every ordered pair of devices.
+  Link within_node, between_nodes;
+  /// A device sends to one other and receives from one other at a time.
+  bool shared_ports = false;
+  /// Of Cluster. The task that sends a message takes longer by message_work_ns, and so does the first that reads it.
+  std::int64_t message_bytes_per_cpu_second = 0;
+  bool operator==(const OperatorMachine&) const = default;
+};
+
+/// Samples [begin, end) of the mini-batch on a device.
+struct OperatorRange {
+  int device = 0, begin = 0, end = 0;
+  bool operator==(const OperatorRange&) const = default;
+};
+
+/// Per operator, ascending by samples, at most one range per device; of an update none: its devices are holders_of it.
+using OperatorPlacement = std::vector<std::vector<OperatorRange>>;
+
+enum class OperatorMethod {
+  mtrain,
+  single,         // all on the fastest device
+  data_parallel,  // every operator split by the devices' speeds
+  layer_wise,     // each layer on the device that is best for it
+  pipeline,       // stages of layers, which wait at each batch norm
+};
+
+/// What shall be done in an iteration: sibling of TrainingPlan.
+struct OperatorPlan {
+  OperatorMethod method = OperatorMethod::mtrain;
+  /// Leading layers that the graph has frozen.
+  int frozen_layers = 0;
+  OperatorMachine machine;
+  OperatorGraph graph;
+  OperatorPlacement placement;
+  /// Per device the operators of which it has a part.
+  std::vector<std::vector<int>> order;
+  Nanoseconds predicted_ns = 0;
+  /// No plan of these operators on these devices is faster.
+  Nanoseconds lower_bound_ns = 0;
+  /// Per device, as peak_memory_of counts it (operators/simulator/operator_memory.h).
+  std::vector<Bytes> predicted_memory_bytes;
+  Provenance provenance;
+  bool operator==(const OperatorPlan&) const = default;
+};
+
+/// Throws InvalidInput ("PLACE: ...") unless every operator has a time on the class of every device.
+void require_times(const OperatorGraph& graph, const OperatorMachine& machine, std::string_view place);
+
+/// Throws InvalidInput ("PLACE: ...") unless the bandwidths of links and processors are unlimited (0) or at least 1
+/// MB/s, so that sums of times stay within 64 bits.
+void require_links(const OperatorMachine& machine, std::string_view place);
+
+/// Of an operator on a device, for `share` of the mini-batch.
+Nanoseconds duration_ns(const Operator& one, const std::string& device_class, double share);
+
+/// The same of the memory that it needs for itself alone.
+Bytes own_bytes(const Operator& one, const std::string& device_class, double share);
+
+const Link& link_between(const OperatorMachine& machine, int from, int to);
+
+/// What a message takes of the processors of both its ends, each.
+Nanoseconds message_work_ns(const OperatorMachine& machine, Bytes bytes);
+
+/// How long a message occupies the way between two devices; the link's latency comes after it. A bandwidth is measured
+/// from end to end, so what the ends' processors take is in it already, and is taken off.
+Nanoseconds message_occupancy_ns(const OperatorMachine& machine, int from, int to, Bytes bytes);
+
+/// Per operator the devices of an update, ascending: those that have a part of the layer's forward or input gradient
+/// and so need its weights; of a norm_update those that apply the batch norm or its gradient. Empty of other operators.
+std::vector<std::vector<int>> holders_of(const OperatorGraph& graph, const OperatorPlacement& placement);
+
+/// Throws InvalidInput ("SOURCE: placement[3]: ...") unless the graph is valid, ranges are those of the mini-batch, and
+/// the order has every part once.
+void validate(const OperatorPlan& plan, std::string_view source);
+
+/// Envelope "frostpipe.plan" of version 4, of kind "operators" (plan/plan_kind.h). Reading validates.
+std::string to_json(const OperatorPlan& plan);
+OperatorPlan operator_plan_from_json(std::string_view json, std::string_view source);
+
+/// "mtrain", "mtrain-single", as in options and files.
+std::string_view to_string(OperatorMethod method);
+std::optional<OperatorMethod> find_operator_method(std::string_view word);
+void parse_text(std::string_view text, const std::string& place, OperatorMethod& method);
+
+}  // namespace frostpipe

@@ -1,0 +1,171 @@
+#include "operators/planner/local_search.h"
+
+#include <algorithm>
+#include <random>
+
+namespace frostpipe {
+namespace {
+
+/// Operators of a layer that are moved together.
+enum class Group { forward, backward, weight_gradient, all, one };
+constexpr int kNumGroups = 5;
+
+constexpr int kLateTrials = 10;
+
+constexpr int kMostSubsetDevices = 4;  // beyond, only the fastest ones are tried together
+
+Group group_of(OperatorKind kind) {
+  switch (kind) {
+    case OperatorKind::forward:
+    case OperatorKind::statistics:
+    case OperatorKind::normalise:
+    case OperatorKind::elementwise:
+      return Group::forward;
+    case OperatorKind::weight_gradient:
+    case OperatorKind::update:
+    case OperatorKind::norm_update:
+      return Group::weight_gradient;
+    default:
+      return Group::backward;
+  }
+}
+
+/// By the same numbers on every computer, which std::uniform_int_distribution does not promise.
+class Dice {
+ public:
+  explicit Dice(std::uint64_t seed) : generator_(seed) {}
+  int below(int end) { return static_cast<int>(generator_() % static_cast<std::uint64_t>(end)); }
+
+ private:
+  std::mt19937_64 generator_;
+};
+
+/// Every device alone, subsets of few devices, the fastest 2, 3, ... of many: each by the speeds.
+std::vector<std::vector<OperatorRange>> candidates_of(const OperatorProblem& problem) {
+  const auto speeds = speeds_of(problem);
+  const int count = static_cast<int>(speeds.size());
+  std::vector<std::vector<OperatorRange>> candidates;
+  const auto add = [&](const std::vector<int>& devices) {
+    auto ranges = ranges_over(problem, devices, speeds);
+    if (std::ranges::find(candidates, ranges) == candidates.end()) candidates.push_back(std::move(ranges));
+  };
+  for (int device = 0; device < count; ++device) add({device});
+  if (count <= kMostSubsetDevices) {
+    for (unsigned set = 1; set < 1U << count; ++set) {
+      std::vector<int> devices;
+      for (int device = 0; device < count; ++device)
+        if (set >> device & 1) devices.push_back(device);
+      add(devices);
+    }
+    return candidates;
+  }
+  std::vector<int> fastest(count);
+  for (int device = 0; device < count; ++device) fastest[device] = device;
+  std::ranges::stable_sort(fastest, [&](int a, int b) { return speeds[a] > speeds[b]; });
+  for (int size = 2; size <= count; ++size) {
+    std::vector<int> devices(fastest.begin(), fastest.begin() + size);
+    std::ranges::sort(devices);
+    add(devices);
+  }
+  return candidates;
+}
+
+class Search {
+ public:
+  Search(const OperatorProblem& problem, std::uint64_t seed)
+      : problem_(problem), dice_(seed), candidates_(candidates_of(problem)), operators_(num_layers(problem.graph)) {
+    for (std::size_t op = 0; op < problem.graph.operators.size(); ++op) {
+      const Operator& one = problem.graph.operators[op];
+      if (!is_split_by_samples(one.kind)) continue;
+      movable_.push_back(static_cast<int>(op));
+      operators_[one.layer].push_back(static_cast<int>(op));
+    }
+  }
+
+  ScheduledPlacement changed(ScheduledPlacement from) {
+    if (movable_.empty()) return from;
+    if (dice_.below(8) == 0) {
+      const int count = static_cast<int>(from.places.size());
+      std::swap(from.places[dice_.below(count)], from.places[dice_.below(count)]);
+      return from;
+    }
+    change(from.placement, some_operators());
+    return from;
+  }
+
+ private:
+  /// One, or those of a group in neighbouring layers: four on average, or all that follow.
+  std::vector<int> some_operators() {
+    const auto group = static_cast<Group>(dice_.below(kNumGroups));
+    if (group == Group::one) return {movable_[dice_.below(static_cast<int>(movable_.size()))]};
+    const int layers = static_cast<int>(operators_.size());
+    const int first = dice_.below(layers);
+    int end = first + 1;
+    while (end < layers && dice_.below(4) > 0) ++end;
+    if (dice_.below(8) == 0) end = layers;
+    std::vector<int> chosen;
+    for (int layer = first; layer < end; ++layer)
+      for (const int op : operators_[layer])
+        if (group == Group::all || group_of(problem_.graph.operators[op].kind) == group) chosen.push_back(op);
+    return chosen;
+  }
+
+  /// All of them the same: one of the candidates, what another operator has, or what the first has with a boundary
+  /// elsewhere.
+  void change(OperatorPlacement& placement, const std::vector<int>& operators) {
+    if (operators.empty()) return;
+    std::vector<OperatorRange> ranges;
+    const int way = dice_.below(4);
+    if (way == 0) {
+      ranges = placement[movable_[dice_.below(static_cast<int>(movable_.size()))]];
+    } else if (way == 1) {
+      ranges = placement[operators.front()];
+      shift_boundary(ranges);
+    } else {
+      ranges = candidates_[dice_.below(static_cast<int>(candidates_.size()))];
+    }
+    for (const int op : operators) placement[op] = ranges;
+  }
+
+  void shift_boundary(std::vector<OperatorRange>& ranges) {
+    if (ranges.size() < 2) return;
+    const int left = dice_.below(static_cast<int>(ranges.size()) - 1);
+    const int room = ranges[left + 1].end - ranges[left].begin;
+    const int most = std::max(1, room / 8);
+    const int shifted = ranges[left].end + (dice_.below(2) == 0 ? 1 : -1) * (1 + dice_.below(most));
+    if (shifted <= ranges[left].begin || shifted >= ranges[left + 1].end) return;
+    ranges[left].end = ranges[left + 1].begin = shifted;
+  }
+
+  const OperatorProblem& problem_;
+  Dice dice_;
+  std::vector<std::vector<OperatorRange>> candidates_;
+  std::vector<int> movable_;
+  std::vector<std::vector<int>> operators_;  // by layer
+};
+
+}  // namespace
+
+ScheduledPlacement scheduled(const OperatorProblem& problem, OperatorPlacement placement, std::vector<int> places) {
+  const auto tasks = tasks_of(problem.graph, problem.machine, placement);
+  const Nanoseconds makespan_ns = run_by_priority(tasks, problem.machine, places).makespan_ns;
+  return {.placement = std::move(placement), .places = std::move(places), .makespan_ns = makespan_ns};
+}
+
+ScheduledPlacement improved(const OperatorProblem& problem, ScheduledPlacement start, const OperatorSearch& options,
+                            Nanoseconds bound_ns) {
+  Search search(problem, options.seed);
+  ScheduledPlacement best = start, current = std::move(start);
+  std::vector<Nanoseconds> before(kLateTrials, current.makespan_ns);
+  for (int trial = 0; trial < options.num_trials && best.makespan_ns > bound_ns; ++trial) {
+    auto next = search.changed(current);
+    auto one = scheduled(problem, std::move(next.placement), std::move(next.places));
+    Nanoseconds& late_ns = before[trial % kLateTrials];
+    if (one.makespan_ns <= std::max(current.makespan_ns, late_ns)) current = std::move(one);
+    late_ns = current.makespan_ns;
+    if (current.makespan_ns < best.makespan_ns) best = current;
+  }
+  return best;
+}
+
+}  // namespace frostpipe

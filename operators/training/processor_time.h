@@ -1,0 +1,15 @@
+#pragma once
+#include <ctime>
+
+#include "base/units.h"
+
+namespace frostpipe {
+
+/// CLOCK_THREAD_CPUTIME_ID: of this thread; CLOCK_PROCESS_CPUTIME_ID: of all threads of this process.
+inline Nanoseconds processor_time_ns(clockid_t whose) {
+  timespec time{};
+  clock_gettime(whose, &time);
+  return time.tv_sec * Nanoseconds{1'000'000'000} + time.tv_nsec;
+}
+
+}  // namespace frostpipe

@@ -1,0 +1,58 @@
+#pragma once
+#include <cstdint>
+
+#include "base/units.h"
+
+namespace frostpipe {
+
+constexpr double kHalfBytes = 2;  // fp16, bf16
+/// Gradient and weight in 16 bits; master weight and two moments in fp32; each read and written by an update.
+constexpr double kOptimizerBytesPerParameter = 30;
+constexpr Nanoseconds kMessageLatencyNs = 20'000;
+
+/// Stages times micro-batches that a published run may have: more is no run's, and would take long to simulate.
+constexpr std::int64_t kMostStagePasses = 1'000'000;
+
+/// A GPT as Megatron-LM trains it: fp16 with fp32 Adam, 1F1B (interleaved where virtual_stages > 1), all activations
+/// recomputed, tensor parallelism within a node of 8.
+struct MegatronRun {
+  int hidden = 0, heads = 0, layers = 0, tokens = 2048, vocabulary = 51200;
+  int tensor_parallel_size = 1, data_parallel_size = 1, pipeline_parallel_size = 1, virtual_stages = 1;
+  int global_batch_size = 1, micro_batch_size = 1;
+  /// Between nodes each of the t tensor ranks sends 1 / t of an activation, which is gathered on arrival.
+  bool scatter_gather = false;
+  /// The embedding and the head each take the place of a layer on their rank: layers + 2 divide by the ranks.
+  bool embeddings_count_as_layers = false;
+  double gradient_bytes = 2;  // of a parameter, as replicas reduce it
+};
+
+/// The device and what is fitted to measured runs: one constant for each named term.
+struct MegatronConstants {
+  double peak_flops = 312e12;                 // A100, 16 bit
+  double memory_bytes_per_second = 1.555e12;  // A100 of 40 GB; 2.04e12 for 80 GB
+  // Fitted to every second row of the published runs of vTrain at hand, by random search; one node weighs four times as
+  // much as several, and its bases weigh alike.
+  double gemm_efficiency = 0.812;   // of a large matrix product; attention's products reach half of it
+  double gemm_half_flops = 0.03e9;  // a product of this size reaches half of that; hardly determined by the rows
+  double memory_efficiency = 1;
+  double unaligned_efficiency = 1;  // of products where hidden / t is no multiple of 64, beside the others
+  Nanoseconds launch_ns =
+      990'000;  // one layer's forward never takes less: kernels are launched one by one; its backward 1.6 times that
+  double nvlink_bytes_per_second = 304e9;   // of the ring
+  Nanoseconds tree_step_ns = 68'700;        // per step of a tensor-parallel all-reduce's tree, 2 log2(t) of them
+  double network_bytes_per_second = 132e9;  // out of a node
+  double card_bytes_per_second = 0;         // out of one device, where each has a card of its own; 0 = as the node
+  bool waits_for_messages = false;  // every pass waits for a message: Megatron's exchanges of that time, visible where
+                                    // pipelines are short of work
+  Nanoseconds iteration_ns = 944'000;  // once per iteration
+};
+
+/// Time of one iteration. Gradients are reduced after the last backward; embedding and vocabulary products are the
+/// first and last stage's. Throws InvalidInput unless layers, batch and devices divide.
+Nanoseconds predict_iteration_ns(const MegatronRun& run, const MegatronConstants& constants);
+
+/// 96 B s l h^2 (1 + s / (6 h) + V / (16 l h)): one iteration with everything recomputed (Narayanan et al. 2021,
+/// equation 3).
+double iteration_flops(const MegatronRun& run);
+
+}  // namespace frostpipe

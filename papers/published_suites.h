@@ -1,0 +1,74 @@
+#pragma once
+#include <string>
+
+#include "papers/published_table.h"
+
+namespace frostpipe {
+
+/// The simulator against training runs that others measured. Both throw InvalidInput if the folder does not hold their
+/// files.
+
+/// Sailor's: iteration times and peak memory on GH200 and on mixed GPUs.
+PublishedTable sailor_table(const std::string& folder);
+
+/// vTrain's: iteration times of Megatron on A100s, several nodes (64 to 512 devices) and one.
+PublishedTable vtrain_table(const std::string& folder);
+
+/// PPipe's plans, made again from its tables: objective and planning time, in place of measured and predicted; and its
+/// Poisson figures, simulated by the plans that it ships.
+PublishedTable ppipe_table(const std::string& folder);
+
+/// 1F1B on 8 A100s (Vocabulary Parallelism): iterations from the measured times of each rank, with equal layers and
+/// with layers moved off the last one; and what the planner gains over equal layers. FOLDER holds `runs.csv`.
+PublishedTable vocabulary_pipeline_table(const std::string& folder);
+
+/// The search for BLOOM's layout on up to 384 A100s: iteration times and memory. FOLDER holds `runs.csv`. Every second
+/// row is of the group that the constants were fitted on, the others judge them.
+PublishedTable bloom_table(const std::string& folder);
+
+/// Table 1 of Narayanan et al. 2021: Megatron on up to 3,072 A100s; needs no files.
+PublishedTable megatron_table();
+
+/// Figure 6 of Li et al. 2021: TeraPipe's slices; needs no files.
+PublishedTable terapipe_table();
+
+/// Tables 5 and 9 of Qi et al. 2023: bubble rates of zero-bubble schedules; needs no files.
+PublishedTable zero_bubble_table();
+
+/// He et al. 2021: PipeTransformer's tables with its own rules on its own machine; needs no files.
+PublishedTable pipetransformer_paper_table();
+
+/// Narayanan et al. 2021 (ICML): PipeDream-2BW against flushing and against tensor parallelism; needs no files.
+PublishedTable pipedream_2bw_table();
+
+/// The suites of published files, by name.
+struct FolderSuite {
+  const char *name, *meaning;
+  PublishedTable (*table)(const std::string& folder);
+};
+inline constexpr FolderSuite kFolderSuites[] = {
+    {"sailor", "the simulator against published training runs on GH200 and mixed GPUs", sailor_table},
+    {"vtrain", "against published runs of Megatron on A100s", vtrain_table},
+    {"ppipe", "the plans of PPipe's artifact made again, optimum and time, and simulated", ppipe_table},
+    {"vocabulary-pipeline", "against 1F1B on 8 A100s, rank by rank, with equal layers and with layers moved",
+     vocabulary_pipeline_table},
+    {"bloom", "against the search for BLOOM's layout on A100s: tensor, pipeline and data parallelism, time and memory",
+     bloom_table},
+};
+
+/// The suites that need no files, by name.
+struct FilelessSuite {
+  const char *name, *meaning;
+  PublishedTable (*table)();
+};
+inline constexpr FilelessSuite kFilelessSuites[] = {
+    {"megatron", "against Megatron-LM's paper (up to 3,072 GPUs): Tables 1 and 2, Figures 11, 12, 13 and 18",
+     megatron_table},
+    {"terapipe", "against Figure 6 of TeraPipe's paper (token slices)", terapipe_table},
+    {"zero-bubble", "against Table 5 of Zero Bubble's paper (bubble rates)", zero_bubble_table},
+    {"pipetransformer-paper", "against the tables of PipeTransformer's paper, by its rules on its machine",
+     pipetransformer_paper_table},
+    {"pipedream-2bw", "against PipeDream-2BW's paper: flushing, tensor parallelism", pipedream_2bw_table},
+};
+
+}  // namespace frostpipe

@@ -1,0 +1,77 @@
+#pragma once
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/units.h"
+
+namespace frostpipe {
+
+/// Measurements published with Sailor (Strati et al. 2025): per-layer times of Transformers by device, micro-batch size
+/// and tensor-parallel size, link curves between devices, and whole training runs to predict. FP32, sequences of 2,048
+/// tokens, Adam.
+
+/// Seconds of one layer.
+struct SailorLayerTime {
+  double forward = 0, backward = 0, update = 0;
+};
+
+/// One rank's part of one layer.
+struct SailorLayerSize {
+  Bytes parameter_bytes = 0, output_bytes = 0, stored_bytes = 0;  // the last two of one sample
+};
+
+struct SailorRun {
+  struct Replica {
+    std::string device;
+    int tensor_parallel_size = 1;
+  };
+  struct Stage {
+    std::vector<int> layers;
+    std::vector<Replica> replicas;
+  };
+  std::string name, model;
+  std::vector<Stage> stages;  // of equally many replicas
+  int micro_batch_size = 1, global_batch_size = 1;
+  double iteration_seconds = 0;  // measured
+  Bytes peak_memory_bytes = 0;   // measured
+  std::string repaired;          // what was wrong in the file and how it was read; "" if nothing
+};
+
+class SailorData {
+ public:
+  /// Reads llm_info.json and multizone_bandwidths_het.json; profiles when they are asked for. Throws InvalidInput that
+  /// names the file.
+  explicit SailorData(std::filesystem::path folder);
+
+  /// Runs under validation/, by name.
+  std::vector<SailorRun> runs() const;
+
+  /// Cleaned: a layer never takes longer than the same layer with twice the samples, for at small sizes the profile is
+  /// launch-bound and noisy.
+  SailorLayerTime layer_time(const std::string& model, const std::string& device, int micro_batch_size,
+                             int tensor_parallel_size, int layer);
+  const SailorLayerSize& layer_size(const std::string& model, int tensor_parallel_size, int layer) const;
+
+  /// Between `pairs` devices on each side, for messages of this size: the published curve (GB/s quadratic in log2 of
+  /// MB), at most its plateau. Where the table differs by direction, the faster: it gives a 1 Gbit link for one
+  /// direction of a pair and 23 Gbit for the other.
+  double link_bytes_per_second(const std::string& from, const std::string& to, int pairs, double bytes) const;
+
+ private:
+  struct Curve {
+    double quadratic = 0, linear = 0, constant = 0, plateau_bytes_per_second = 0;
+  };
+  using Times =
+      std::map<int, std::map<int, std::map<int, SailorLayerTime>>>;  // [micro-batch size][tensor-parallel size][layer]
+  const Times& times_of(const std::string& model, const std::string& device);
+  const Curve* curve_of(const std::string& from, const std::string& to, int pairs) const;
+
+  std::filesystem::path folder_;
+  std::map<std::string, std::map<int, std::map<int, SailorLayerSize>>> sizes_;  // [model][tensor-parallel size][layer]
+  std::map<std::string, Curve> curves_;                                         // "from/to/pairs"
+  std::map<std::string, Times> times_;                                          // "model/device"
+};
+
+}  // namespace frostpipe

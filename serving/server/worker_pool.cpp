@@ -1,0 +1,165 @@
+#include "serving/server/worker_pool.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "base/error.h"
+#include "base/steady_clock.h"
+
+namespace frostpipe {
+namespace {
+
+constexpr int kMostLosses = 3;
+/// Far enough that nothing is in time then, and that sums stay within 64 bits.
+constexpr Nanoseconds kForEver = std::numeric_limits<Nanoseconds>::max() / 4;
+/// A worker that takes so many times as long as planned, and at least so long, is stuck.
+constexpr int kStuckFactor = 20;
+constexpr Nanoseconds kLeastStuckNs = 10'000'000'000;
+constexpr Nanoseconds kStartAgainAfterNs = 1'000'000'000;
+
+}  // namespace
+
+WorkerPool::WorkerPool(Pool& reserved, std::vector<std::string> command, PartitionLoad load, std::string name)
+    : reserved_(reserved),
+      command_(std::move(command)),
+      load_(std::move(load)),
+      name_(std::move(name)),
+      workers_(reserved.device_until.size()),
+      start_again_ns_(workers_.size()),
+      reservations_(workers_.size()),
+      losses_(workers_.size()),
+      busy_ns_(workers_.size()) {
+  for (int device = 0; device < size(); ++device) start(device);
+}
+
+std::string WorkerPool::name_of(int device) const { return fmt::format("worker {} of {}", device, name_); }
+
+void WorkerPool::start(int device) {
+  reserved_.device_until[device] = kForEver;
+  PartitionLoad load = load_;
+  load.device_index += device / reserved_.partition->share;
+  workers_[device] = std::make_unique<WorkerProcess>(command_, load, name_of(device));
+}
+
+WorkerPool::News WorkerPool::look(Nanoseconds now_ns) {
+  News news;
+  for (int device = 0; device < size(); ++device) {
+    if (start_again_ns_[device] && steady_now_ns() >= *start_again_ns_[device]) start_again(device, news);
+    if (!workers_[device]) continue;
+    while (const auto said = workers_[device]->receive()) take(device, *said, now_ns, news);
+    if (workers_[device]->is_gone()) {
+      lose(device, "was lost", news);
+    } else if (is_stuck(device)) {
+      lose(device, "did not answer", news);
+    }
+  }
+  return news;
+}
+
+void WorkerPool::take(int device, const FromWorker& said, Nanoseconds now_ns, News& news) {
+  if (said.loaded && !said.loaded->empty()) {
+    if (losses_[device] == 0) throw RuntimeFailure(fmt::format("{}: {}", name_of(device), *said.loaded));
+    news.notes.push_back(fmt::format("{}: {}", name_of(device), *said.loaded));
+  } else if (said.loaded) {
+    workers_[device]->is_loaded = true;
+    correct(device, now_ns);
+  }
+  if (!said.report) return;
+  losses_[device] = 0;
+  busy_ns_[device] += said.report->end_ns - said.report->begin_ns;
+  std::erase_if(workers_[device]->orders, [&](const OrderedBatch& order) { return order.batch == said.report->batch; });
+  news.reports.emplace_back(device, *said.report);
+}
+
+void WorkerPool::lose(int device, const std::string& how, News& news) {
+  WorkerProcess& worker = *workers_[device];
+  if (losses_[device] == 0 && !worker.is_loaded)
+    throw RuntimeFailure(fmt::format("{} ended before it had loaded its part of the model", name_of(device)));
+  for (const OrderedBatch& order : worker.orders) news.lost_batches.push_back(order.batch);
+  const bool starts_again = ++losses_[device] <= kMostLosses;
+  news.notes.push_back(fmt::format("{} (process {}) {}, with {} batches; {}", name_of(device), worker.pid(), how,
+                                   worker.orders.size(),
+                                   starts_again ? "it is started again" : "it is given up, the others go on"));
+  reserved_.device_until[device] = kForEver;
+  workers_[device].reset();
+  if (starts_again) start_again(device, news);
+}
+
+void WorkerPool::start_again(int device, News& news) {
+  try {
+    start(device);
+    start_again_ns_[device].reset();
+  } catch (const RuntimeFailure& error) {
+    if (!start_again_ns_[device])
+      news.notes.push_back(
+          fmt::format("{} cannot be started for now, which is tried every second: {}", name_of(device), error.what()));
+    start_again_ns_[device] = steady_now_ns() + kStartAgainAfterNs;
+  }
+}
+
+bool WorkerPool::is_stuck(int device) const {
+  const auto& orders = workers_[device]->orders;
+  if (orders.empty()) return false;
+  const Nanoseconds limit_ns = std::max(kLeastStuckNs, kStuckFactor * orders.front().compute_ns);
+  return steady_now_ns() - orders.front().ordered_ns > limit_ns;
+}
+
+void WorkerPool::reserve(std::int64_t batch, const RouteLeg& leg) {
+  reservations_[leg.device].push_back(
+      {.batch = batch, .begin_ns = leg.compute_begin_ns, .compute_ns = leg.compute_end_ns - leg.compute_begin_ns});
+}
+
+void WorkerPool::release(std::int64_t batch, Nanoseconds now_ns) {
+  for (int device = 0; device < size(); ++device) {
+    const auto is_of_batch = [&](const Reservation& reservation) { return reservation.batch == batch; };
+    if (std::erase_if(reservations_[device], is_of_batch) > 0) correct(device, now_ns);
+  }
+}
+
+/// As if all that is left began no sooner than now, one after the other.
+void WorkerPool::correct(int device, Nanoseconds now_ns) {
+  Nanoseconds until_ns = now_ns;
+  for (const Reservation& reservation : reservations_[device])
+    until_ns = std::max(until_ns, reservation.begin_ns) + reservation.compute_ns;
+  reserved_.device_until[device] = is_ready(device) ? until_ns : kForEver;
+}
+
+bool WorkerPool::order(BatchOrder order, const BatchBuffer& buffer) {
+  const auto holds = [&](const std::vector<Reservation>& reservations) {
+    return std::ranges::find(reservations, order.batch, &Reservation::batch) != reservations.end();
+  };
+  int device = static_cast<int>(std::ranges::find_if(reservations_, holds) - reservations_.begin());
+  const Reservation reservation = *std::ranges::find(reservations_.at(device), order.batch, &Reservation::batch);
+  if (!is_ready(device)) {
+    std::vector<int> ready;
+    for (int other = 0; other < size(); ++other)
+      if (is_ready(other)) ready.push_back(other);
+    if (ready.empty()) return false;
+    std::erase_if(reservations_[device], [&](const Reservation& one) { return one.batch == order.batch; });
+    device = *std::ranges::min_element(ready, {}, [&](int other) { return reserved_.device_until[other]; });
+    reservations_[device].push_back(reservation);
+    reserved_.device_until[device] += reservation.compute_ns;
+  }
+  order.ordered_ns = steady_now_ns();
+  workers_[device]->orders.push_back(
+      {.batch = order.batch, .ordered_ns = order.ordered_ns, .compute_ns = reservation.compute_ns});
+  workers_[device]->send(order, buffer);  // where it is gone, look() finds the batch among its orders
+  return true;
+}
+
+bool WorkerPool::has_loaded() const {
+  return std::ranges::all_of(workers_, [](const auto& worker) { return worker && worker->is_loaded; });
+}
+
+bool WorkerPool::has_ready_worker() const {
+  return std::ranges::any_of(workers_, [](const auto& worker) { return worker && worker->is_loaded; });
+}
+
+void WorkerPool::add_descriptors(std::vector<int>& descriptors) const {
+  for (const auto& worker : workers_)
+    if (worker) descriptors.push_back(worker->descriptor());
+}
+
+}  // namespace frostpipe

@@ -1,0 +1,55 @@
+#include "serving/simulator/simulate_serving.h"
+
+#include <utility>
+
+#include "base/enum_words.h"
+#include "serving/simulator/reactive_plane.h"
+#include "serving/simulator/reserved_plane.h"
+
+namespace frostpipe {
+namespace {
+
+constexpr EnumWords<DataPlane, 2> kDataPlanes = {
+    {{DataPlane::reserved, "reserved"}, {DataPlane::reactive, "reactive"}}};
+
+/// Requests arrive one after the other: the queue of events holds the next one only.
+template <class Plane>
+void run(ServingEngine& engine, std::span<const Nanoseconds> arrivals, std::optional<std::int64_t> most_drops) {
+  Plane plane(engine);
+  const auto schedule_arrival = [&](std::size_t request) {
+    if (request >= arrivals.size() || (most_drops && engine.num_drops > *most_drops)) return;
+    engine.queue.schedule(arrivals[request],
+                          {.kind = ServingEvent::Kind::arrival, .index = static_cast<std::int64_t>(request)});
+  };
+  schedule_arrival(0);
+  engine.queue.run([&](const ServingEvent& event) {
+    if (event.kind == ServingEvent::Kind::arrival) {
+      engine.arrive(engine.queue.now());
+      plane.handle(event);
+      schedule_arrival(static_cast<std::size_t>(event.index) + 1);
+    } else {
+      plane.handle(event);
+    }
+  });
+}
+
+}  // namespace
+
+ServingRun simulate_serving(const ServingPlan& plan, const ServedModel& model, std::span<const Nanoseconds> arrivals,
+                            Nanoseconds window_ns, const ServingSimulationOptions& options) {
+  ServingEngine engine(plan, model, options.timeline);
+  engine.run.model = model.name;
+  engine.run.objective_ns = model.objective_ns;
+  engine.run.window_ns = window_ns;
+  engine.run.requests.reserve(arrivals.size());
+  if (options.data_plane == DataPlane::reserved) {
+    run<ReservedPlane>(engine, arrivals, options.most_drops);
+  } else {
+    run<ReactivePlane>(engine, arrivals, options.most_drops);
+  }
+  return std::move(engine.run);
+}
+
+std::string_view to_string(DataPlane data_plane) { return word_of(kDataPlanes, data_plane); }
+
+}  // namespace frostpipe

@@ -1,0 +1,25 @@
+#include "base/spelling.h"
+
+#include <gtest/gtest.h>
+
+namespace frostpipe {
+namespace {
+
+const std::vector<std::string> kKnown{"train", "trace", "plan", "profile", "evaluate"};
+
+TEST(NearestSpelling, IsTheNearestWordThatIsNearEnough) {
+  EXPECT_EQ(nearest_spelling("tran", kKnown), "train");
+  EXPECT_EQ(nearest_spelling("evalaute", kKnown), "evaluate");  // two letters exchanged: distance 2
+  EXPECT_EQ(nearest_spelling("plane", kKnown), "plan");
+  EXPECT_EQ(nearest_spelling("fly", kKnown), std::nullopt);
+  EXPECT_EQ(nearest_spelling("train", {}), std::nullopt);
+}
+
+TEST(NearestSpelling, IsWhatOneWordAloneBeginsWith) {
+  EXPECT_EQ(nearest_spelling("eval", kKnown), "evaluate");
+  EXPECT_EQ(nearest_spelling("pr", kKnown), "profile");
+  EXPECT_EQ(nearest_spelling("p", kKnown), std::nullopt);  // plan, profile
+}
+
+}  // namespace
+}  // namespace frostpipe

@@ -1,0 +1,67 @@
+#include "operators/graph/operator_graph.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "operators/graph/estimated_operators.h"
+#include "operators/graph/known_nets.h"
+
+namespace frostpipe {
+namespace {
+
+OperatorGraph resnet() {
+  return estimated_operators(find_net("resnet-18"), 32, {find_hardware("A100"), find_hardware("V100")});
+}
+
+int count(const OperatorGraph& graph, OperatorKind kind) {
+  return static_cast<int>(std::ranges::count(graph.operators, kind, &Operator::kind));
+}
+
+std::string message_of(const OperatorGraph& graph) {
+  try {
+    validate(graph, "ops.json");
+  } catch (const InvalidInput& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(OperatorGraph, OfResNet18HasItsLayers) {
+  const auto graph = resnet();
+  EXPECT_EQ(count(graph, OperatorKind::forward), 21);  // 17 convolutions, 3 shortcuts, the head
+  EXPECT_EQ(count(graph, OperatorKind::statistics), 20);
+  EXPECT_EQ(count(graph, OperatorKind::statistics_gradient), 20);
+  EXPECT_EQ(count(graph, OperatorKind::input_gradient), 20);  // none of the first layer
+  EXPECT_EQ(count(graph, OperatorKind::weight_gradient), 21);
+  EXPECT_EQ(message_of(graph), "");
+}
+
+TEST(OperatorGraph, IsReadAsWritten) { EXPECT_EQ(operator_graph_from_json(to_json(resnet()), "ops.json"), resnet()); }
+
+TEST(OperatorGraph, FrozenLayersLoseTheirStatisticsAndGradients) {
+  const auto graph = resnet();
+  const auto left = frozen(graph, 6);
+  for (const auto& one : left.operators)
+    if (one.layer < 6) {
+      EXPECT_TRUE(one.kind == OperatorKind::forward || one.kind == OperatorKind::normalise ||
+                  one.kind == OperatorKind::elementwise)
+          << one.name;
+    }
+  EXPECT_EQ(count(left, OperatorKind::forward), 21);
+  EXPECT_EQ(count(left, OperatorKind::update), count(left, OperatorKind::weight_gradient));
+  EXPECT_EQ(frozen(graph, 0), graph);
+  EXPECT_TRUE(frozen(graph, num_layers(graph)).operators.empty());
+}
+
+TEST(OperatorGraph, ACycleIsNamed) {
+  OperatorGraph graph{.net = "ring", .batch = 2, .operators = {{.name = "a"}, {.name = "b"}}};
+  graph.edges = {{.from = 0, .to = 1}, {.from = 1, .to = 0}};
+  EXPECT_EQ(message_of(graph), "ops.json: edges: must hold no cycle, is one before \"a\"");
+  graph.edges = {{.from = 0, .to = 7}};
+  EXPECT_EQ(message_of(graph), "ops.json: edges[0]: must be between operators, of which there are 2, is 7");
+}
+
+}  // namespace
+}  // namespace frostpipe

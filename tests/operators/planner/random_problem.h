@@ -1,0 +1,12 @@
+#pragma once
+#include <cstdint>
+
+#include "operators/planner/operator_problem.h"
+
+namespace frostpipe {
+
+/// So many operators on `devices` devices of unequal speeds, which are unrelated by a factor of up to two. Half of the
+/// graphs end with the weight gradient of a layer and its update. Edges lead to later operators.
+OperatorProblem random_problem(std::uint64_t seed, int devices, int num_operators);
+
+}  // namespace frostpipe

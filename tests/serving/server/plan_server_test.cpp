@@ -1,0 +1,159 @@
+// Servers with real worker processes: this program again. A worker answers with the number that its folder's weights
+// are.
+#include "serving/server/plan_server.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/files.h"
+#include "serving/server/worker/run_worker.h"
+#include "tests/serving/simulator/serving_plans.h"
+#include "tests/support/scratch_folder.h"
+
+namespace frostpipe {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::int32_t kEndWorker = 99;  // a token
+
+class NumberPartition final : public PartitionCompute {
+ public:
+  explicit NumberPartition(const PartitionLoad& load)
+      : number_(std::stod(read_text_file(load.folders.at(0) + "/model.safetensors"))) {}
+  void compute(const BatchOrder&, BatchBuffer& buffer) override {
+    if (buffer.tokens()[0] == kEndWorker) _exit(1);
+    std::this_thread::sleep_for(2ms);  // so that requests that come together go to both workers
+    buffer.answers()[0] = number_;
+  }
+
+ private:
+  double number_;
+};
+
+TEST(PlanServerWorker, DISABLED_OfTheTestsBelow) {
+  ASSERT_TRUE(is_serving_worker());
+  std::_Exit(run_serving_worker([](const PartitionLoad& load) { return std::make_unique<NumberPartition>(load); }));
+}
+
+class PlanServerTest : public test::ScratchFolderTest {
+ protected:
+  PlanServerTest() { write_folder("1", "{}"); }
+  void write_folder(const std::string& weights, const std::string& config) const {
+    file("model.safetensors", weights);
+    file("config.json", config);
+  }
+  PlanServerOptions options() {
+    return {.worker_command = {"/proc/self/exe", "--gtest_also_run_disabled_tests", "--gtest_brief=1",
+                               "--gtest_filter=PlanServerWorker.*"},
+            .open_models =
+                [this](const ServingPlan&) {
+                  ServableModel model;
+                  model.folder_bytes = {read_folder_bytes(folder_)};
+                  model.folders = {folder_.string()};
+                  model.shape.most_tokens = 1;
+                  model.shape.answer_size = 1;
+                  return std::map<std::string, ServableModel>{{"model", model}};
+                },
+            .note =
+                [this](const std::string& note) {
+                  const std::lock_guard lock(mutex_);
+                  notes_ += note + "\n";
+                }};
+  }
+  std::string notes() {
+    const std::lock_guard lock(mutex_);
+    return notes_;
+  }
+
+  /// Answers to requests that come together, without repetition; -1 where there is none.
+  static std::vector<double> answers(PlanServer& server, int count, std::int32_t token = 1) {
+    std::vector<std::future<RequestAnswer>> asked;
+    for (int i = 0; i < count; ++i) asked.push_back(server.ask("model", {.tokens = {token}, .pixels = nullptr}));
+    std::vector<double> values;
+    for (auto& future : asked) {
+      const RequestAnswer answer = future.get();
+      values.push_back(answer.kind == RequestAnswer::Kind::answered ? answer.values.at(0) : -1);
+    }
+    std::ranges::sort(values);
+    values.erase(std::unique(values.begin(), values.end()), values.end());
+    return values;
+  }
+  static bool becomes_true(const std::function<bool()>& holds) {
+    const auto deadline = std::chrono::steady_clock::now() + 30s;
+    while (!holds() && std::chrono::steady_clock::now() < deadline) std::this_thread::sleep_for(10ms);
+    return holds();
+  }
+  static std::ptrdiff_t num_ready(const PlanServer& server) {
+    return std::ranges::count_if(server.workers(), &WorkerState::is_ready);
+  }
+
+  /// Two workers of one layer.
+  static ServingPlan plan() {
+    ServingPartition pool = test::pool(2, {2});
+    pool.end_block = 1;
+    ServingPlan plan = test::plan_of(60'000 * test::kMs, {{pool}});
+    plan.models.front().blocks = {{0, 1}};
+    return plan;
+  }
+
+  const ServingPlan plan_ = plan();
+  std::mutex mutex_;
+  std::string notes_;
+};
+
+TEST_F(PlanServerTest, AWorkerThatWasLostComesBackWithTheSameBytes) {
+  PlanServer server(plan_, options());
+  ASSERT_TRUE(server.wait_until_loaded(30'000 * test::kMs));
+  EXPECT_EQ(answers(server, 20), std::vector<double>{1});
+  EXPECT_EQ(answers(server, 1, kEndWorker), std::vector<double>{-1});
+  EXPECT_TRUE(becomes_true([&] { return notes().find("is started again") != notes().npos; })) << notes();
+  EXPECT_TRUE(becomes_true([&] { return num_ready(server) == 2; })) << notes();
+  EXPECT_EQ(answers(server, 20), std::vector<double>{1});
+}
+
+// The folder is overwritten, then a worker is lost: the other one goes on, until another plan has all load it.
+TEST_F(PlanServerTest, AnswersAreNeverOfTwoModels) {
+  PlanServer server(plan_, options());
+  ASSERT_TRUE(server.wait_until_loaded(30'000 * test::kMs));
+  write_folder("2", "{}");
+  EXPECT_EQ(answers(server, 20), std::vector<double>{1});
+  EXPECT_EQ(answers(server, 1, kEndWorker), std::vector<double>{-1});
+  EXPECT_TRUE(becomes_true([&] { return notes().find("is given up, the others go on") != notes().npos; })) << notes();
+  EXPECT_NE(notes().find(folder_.string() +
+                         ": must hold the same files as when the server read it, which its other workers go on with; "
+                         "SIGHUP has all workers load what it holds then, is overwritten"),
+            std::string::npos)
+      << notes();
+  EXPECT_EQ(num_ready(server), 1);
+  EXPECT_EQ(answers(server, 20), std::vector<double>{1});
+
+  server.replace(plan_);
+  ASSERT_TRUE(becomes_true([&] { return server.is_settled(); })) << notes();
+  EXPECT_EQ(num_ready(server), 2);
+  EXPECT_EQ(answers(server, 20), std::vector<double>{2});
+}
+
+// Labels and tokenizer are the server's, which are read once.
+TEST_F(PlanServerTest, AnotherPlanIsRefusedWhereTheFolderHasAnotherConfig) {
+  PlanServer server(plan_, options());
+  ASSERT_TRUE(server.wait_until_loaded(30'000 * test::kMs));
+  write_folder("2", R"({"id2label": {"0": "no"}})");
+  EXPECT_EQ(
+      message_of([&] { server.replace(plan_); }),
+      "FOLDER: must hold the same config.json and tokenizer as when `serve` began, only the weights may be others; "
+      "start `serve` again for them, is overwritten");
+  EXPECT_EQ(answers(server, 20), std::vector<double>{1});
+}
+
+}  // namespace
+}  // namespace frostpipe
