@@ -1,5 +1,5 @@
-"""The job that every run does, as `frostpipe train` defines it: options, mini-batches, learning rate, optimizer,
-freezing, what is measured and how it is told."""
+"""The job of every run, as `frostpipe train` defines it: options, mini-batches, learning rate, optimizer, freezing,
+measurements and their output."""
 import argparse
 import json
 import statistics
@@ -49,7 +49,7 @@ def freezing(text):
 
 
 class Bert:
-    """transformers' BERT classifier as a chain of layers that can be entered and left between any two of them."""
+    """transformers' BERT classifier as a chain of layers, any range of which can be computed."""
 
     def __init__(self, model):
         self.model = model
@@ -78,14 +78,14 @@ class Bert:
             for module in modules:
                 module.requires_grad_(False)
                 for parameter in module.parameters():
-                    parameter.grad = None  # AdamW passes over it from now on
+                    parameter.grad = None  # AdamW skips it from now on
 
     def parameters(self, first, end):
         return [p for modules in self.modules[first:end] for module in modules for p in module.parameters()]
 
 
 class Clock:
-    """Times steps, and prints what came of the run as one line of JSON."""
+    """Times steps, and prints the results of the run as one line of JSON."""
 
     def __init__(self):
         self.losses, self.seconds = [], []

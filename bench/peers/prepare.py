@@ -1,5 +1,5 @@
-"""Writes what the runs start from into a folder: models, with weights drawn from a fixed seed where they are not
-MiniLM's, and made-up data of the right shapes. frostpipe and its peers then start from the same weights.
+"""Writes the inputs of the runs into a folder: models, with random weights from a fixed seed except MiniLM's, and
+synthetic data of the right shapes. frostpipe and its peers then start from the same weights.
 
   minilm/          MiniLM with a classifier for the labels of the sections
   long-texts.tsv   random words, more than fit into 128 tokens
@@ -21,7 +21,7 @@ sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent))
 from byte_alphabet import symbols_of_bytes  # noqa: E402
 
 TOKENIZER_FILES = ("vocab.txt", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json")
-WORDS_PER_TEXT = 140  # each at least a token
+WORDS_PER_TEXT = 140  # each has at least one token
 TOKENS_PER_BLOCK = 64
 WORDS = [f"word{i}" for i in range(1000)]  # of the small BERTs
 SHARE_TO_TRAIN = 0.8
