@@ -1,4 +1,4 @@
-// Oracle: what the child was told to say and how it was told to end.
+// Oracle: the output and the end that the child was told to have.
 #include "cli/shared/child_process.h"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ namespace {
 
 constexpr const char* kChildVariable = "FROSTPIPE_TEST_CHILD";
 
-/// This program runs itself again. It is the child where the variable says how to end, and then runs no test.
+/// This program starts itself again as the child. If the variable says how to end, it is the child and runs no test.
 [[maybe_unused]] const bool kIsNoChild = [] {
   const char* const how = std::getenv(kChildVariable);
   if (!how) return true;
