@@ -1,4 +1,4 @@
-// Oracle: what the shell was told to write, and how it was told to end.
+// Oracle: the script of the shell.
 #include "executor/installation/child_output.h"
 
 #include <gtest/gtest.h>
