@@ -24,7 +24,7 @@ std::vector<char*> pointers_to(const std::vector<std::string>& texts) {
 
 pid_t start_child(const std::vector<std::string>& command, const std::map<std::string, std::string>& variables,
                   const std::string& name) {
-  // Everything that allocates happens before fork: other threads may be running.
+  // Allocate everything before fork, since other threads may be running.
   std::vector<std::string> environment;
   for (char** entry = environ; *entry; ++entry) {
     const std::string text = *entry;
@@ -38,7 +38,7 @@ pid_t start_child(const std::vector<std::string>& command, const std::map<std::s
   if (pid < 0) throw RuntimeFailure(fmt::format("starting {}: {}", name, system_reason(errno)));
   if (pid == 0) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    // Ctrl-C, or whoever ends a whole group of processes, asks the parent: it says what its children do.
+    // Ctrl-C and signals to the whole process group are the parent's to handle: it tells its children what to do.
     std::signal(SIGINT, SIG_IGN);
     std::signal(SIGTERM, SIG_IGN);
     if (getppid() != parent) _exit(1);  // the parent died before the line above

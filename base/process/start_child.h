@@ -7,10 +7,10 @@
 
 namespace frostpipe {
 
-/// Starts the command with this process's environment and these variables. It dies with the thread that starts it, and
-/// SIGINT and SIGTERM, which go to a whole group of processes, are left to this process. Throws RuntimeFailure, which
-/// calls it `name`, where the system has no room for another process; a command that cannot be executed ends with exit
-/// code 127.
+/// Starts the command with this process's environment and the given variables. The child is killed when the thread that
+/// started it ends, and ignores SIGINT and SIGTERM, which often go to a whole process group: the parent handles them.
+/// Throws RuntimeFailure, which calls the child `name`, if the system cannot start another process. If the command
+/// cannot be executed, the child exits with code 127.
 pid_t start_child(const std::vector<std::string>& command, const std::map<std::string, std::string>& variables,
                   const std::string& name);
 
