@@ -9,7 +9,7 @@
 
 namespace frostpipe {
 
-/// What `train` does after a loss if there is no spare.
+/// The reaction of `train` to a loss if there is no spare.
 enum class OnLoss {
   replan,   // plan a new layout for the remaining devices
   reroute,  // or reroute the old one until the layout changes next, whichever is predicted to take less time

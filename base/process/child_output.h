@@ -7,10 +7,10 @@
 
 namespace frostpipe {
 
-/// What a program wrote, and how it ended.
+/// The output of a program, and how it ended.
 struct ChildOutput {
-  int exit_code = 0;       // 128 + the signal that ended it, 127 if it could not be started
-  bool timed_out = false;  // it was killed, not having ended within the limit
+  int exit_code = 0;       // 128 + the signal that ended it; 127 if it could not be started
+  bool timed_out = false;  // it was killed, since it had not ended within the limit
   std::string output, errors;
 };
 

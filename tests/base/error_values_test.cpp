@@ -33,7 +33,7 @@ TEST(InvalidInput, IsASentenceHoweverLongWhatAFileSays) {
   EXPECT_THAT(said, EndsWith("xxx..."));
 }
 
-/// Words that a reader shows whole, and a field that nobody knows.
+/// The words are shown whole; the field is unknown.
 TEST(InvalidInput, NamesTheFieldHoweverLongItsName) {
   const std::string endless(100'000, 'x');
   try {
