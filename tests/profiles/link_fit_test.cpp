@@ -50,8 +50,8 @@ TEST(LinkFit, WhatEveryLargeTransferWaitsForOnceIsNoBandwidth) {
 }
 
 TEST(LinkFit, DisturbedTransfersDoNotBendIt) {
-  // In some of nine rounds the scheduler takes 8 ms from one random transfer: no round has two, and each size is hit in
-  // a few at most.
+  // In four of nine rounds the scheduler takes 8 ms from one random transfer, so each size is disturbed in four at
+  // most.
   std::mt19937 random(3);
   for (int trial = 0; trial < 200; ++trial) {
     std::vector<LinkRound> rounds;

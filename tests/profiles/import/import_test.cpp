@@ -152,7 +152,7 @@ TEST_F(ImportSailor, SaysWhatIsMissing) {
   EXPECT_THAT(error(R"({"1": {"1": {}}})", "nowhere/OPT_x_profile.json"), HasSubstr("llm_info.json"));
 }
 
-/// Micro-batches of no sample, and layer numbers beyond the number of layers, are refused.
+/// A micro-batch has at least one sample, and no number exceeds 2^24.
 TEST_F(ImportSailor, RefusesKeysThatNumberNothing) {
   const auto error = [&](const std::string& json) { return sailor_error(json, path()); };
   const std::string layers = R"({"0": [1, 2, 3], "1": [1, 2, 3]})";
