@@ -146,11 +146,9 @@ double read_number(const Json& json, const Place& place, Bounds bounds) {
   } else {
     fail(place, "must be a number", json);
   }
-  if (bounds.minimum != Bounds{}.minimum &&
-      !(value >= static_cast<double>(bounds.minimum)))  // this form refuses NaN too
+  if (bounds.minimum != Bounds{}.minimum && !(value >= static_cast<double>(bounds.minimum)))  // or NaN
     fail(place, fmt::format("must be >= {}", bounds.minimum), json);
-  if (bounds.maximum != Bounds{}.maximum &&
-      !(value <= static_cast<double>(bounds.maximum)))  // this form refuses NaN too
+  if (bounds.maximum != Bounds{}.maximum && !(value <= static_cast<double>(bounds.maximum)))  // or NaN
     fail(place, fmt::format("must be <= {}", bounds.maximum), json);
   return value;
 }

@@ -57,7 +57,7 @@ std::vector<int> tensor_ranks_of(const ParallelLayout& layout, int pipeline_rank
 std::vector<int> all_ranks_of(const ParallelLayout& layout, int pipeline_rank);
 
 /// The part [begin / of, end / of) of what tensor ranks share. Both ends round down, so the parts of one whole meet
-/// without padding. Parts for two different tensor-parallel sizes are cut at multiples of their least common multiple.
+/// without padding. Parts for tensor-parallel sizes t and t' are cut at multiples of 1 / lcm(t, t').
 struct TensorSlice {
   int begin = 0, end = 1, of = 1;
   std::int64_t begin_in(std::int64_t count) const { return count * begin / of; }

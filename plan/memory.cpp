@@ -107,8 +107,7 @@ void StageMemory::Growing::add() {
   keys_and_values_in_action_ += keys_and_values * (trains ? of_gradients : 1);
   if (!trains) return;
   keys_and_values_ += keys_and_values;
-  if (!of_.recomputed_[layer])
-    keys_and_values_beside_ += keys_and_values;  // held beside the queries, for whole samples
+  if (!of_.recomputed_[layer]) keys_and_values_beside_ += keys_and_values;  // for whole samples
 }
 
 void StageMemory::Growing::add_saved_activations(int layer) {

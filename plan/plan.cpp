@@ -23,8 +23,7 @@
 namespace frostpipe {
 
 template <class Archive>
-void fields(Archive& archive,
-            json::Value<Archive, MeshCoordinate>& vacant) {  // without its tensor rank, of which there is one
+void fields(Archive& archive, json::Value<Archive, MeshCoordinate>& vacant) {  // without tensor rank
   archive("pipeline_rank", vacant.pipeline_rank, json::at_least(0));
   archive("replica", vacant.replica, json::at_least(0));
 }

@@ -17,7 +17,7 @@ struct CannotReroute {
 };
 
 /// Returns `phase` with those coordinates vacant whose ranks are not in `left` (ascending). Ranks of the result are
-/// indices into `left`. It has no prediction.
+/// indices into `left`. The result has no prediction.
 std::variant<Phase, CannotReroute> rerouted(const Phase& phase, std::span<const int> left, const Model& model);
 
 /// Throws InvalidInput ("PLACE.layout.vacant[0]: ...") unless the vacant coordinates belong to the layout, ascend and

@@ -15,8 +15,7 @@ struct Continuation {
   std::vector<Phase> phases;     // from the request's step to the end, as if nothing more froze
   std::vector<Phase> later;      // phases after further forecast freezes
   std::vector<CachePart> parts;  // how `phases` use the cache; empty = not at all
-  Nanoseconds predicted_ns =
-      0;  // for the rest of the run along the forecast: steps x iteration times + transformations
+  Nanoseconds predicted_ns = 0;  // rest of the run along the forecast: steps x iteration times + transformations
   bool operator==(const Continuation&) const = default;
 };
 

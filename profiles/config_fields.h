@@ -12,8 +12,8 @@ namespace frostpipe {
 /// InvalidInput that names file, field, rule and value.
 class ConfigFields {
  public:
-  /// Parses `text`, the content of `file`; both must outlive this object. Throws InvalidInput for fields with
-  /// unsupported values, see require_computed_fields.
+  /// Parses `text`, the content of `file`. The name `file` must outlive this object. Throws InvalidInput for fields
+  /// with unsupported values, see require_computed_fields.
   ConfigFields(const std::string& text, const std::string& file, ConfigUse use = ConfigUse::computing);
   const nlohmann::ordered_json& json() const { return json_; }
 

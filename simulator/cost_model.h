@@ -154,16 +154,14 @@ class ProfileCostModel final : public CostModel {
   int costs_per_stage_ = 1;  // one for each replica, or with vacant coordinates for each micro-batch of all replicas
   std::vector<int> micro_batch_sizes_;  // [replica * num_micro_batches + micro_batch]
   int smaller_size_ = 0;
-  std::vector<RankCost> rank_costs_;  // one entry for ranks with equal costs
-  std::vector<int> cost_of_rank_;     // index of rank_costs_: [stage * costs_per_stage + replica or micro-batch]
-  std::vector<Nanoseconds>
-      tensor_sum_ns_;  // per stage: time in which tensor ranks add gradients before replicas reduce them
-  std::vector<Segment> reduce_gradient_;  // per stage
-  std::vector<Segment> reduce_tied_;      // per replica; empty without tied parameters
+  std::vector<RankCost> rank_costs_;        // one entry for ranks with equal costs
+  std::vector<int> cost_of_rank_;           // index of rank_costs_: [stage * costs_per_stage + replica or micro-batch]
+  std::vector<Nanoseconds> tensor_sum_ns_;  // per stage: sum over tensor ranks, before replicas reduce gradients
+  std::vector<Segment> reduce_gradient_;    // per stage
+  std::vector<Segment> reduce_tied_;        // per replica; empty without tied parameters
   Segment gradient_norm_;
-  std::vector<bool> meets_for_norm_;  // per stage: whether its OPTIMIZER_STEP is the first of its rank
-  std::vector<bool>
-      exchanges_tied_;  // per stage: whether its REDUCE_GRAD is the last one of a rank at either end of the model
+  std::vector<bool> meets_for_norm_;  // per stage: its OPTIMIZER_STEP is the first of its rank
+  std::vector<bool> exchanges_tied_;  // per stage: its REDUCE_GRAD is the last one of a rank at an end of the model
   bool shares_links_ = false;
 };
 

@@ -57,8 +57,7 @@ class FirstReplica final : public CostModel {
   std::vector<Segment> segments(const Action& action, int pipeline_rank, int /*replica*/) const override {
     if (action.kind != ActionKind::reduce_gradient && action.kind != ActionKind::optimizer_step)
       return all_.segments(action, pipeline_rank, 0);
-    const auto [known, is_new] =
-        meetings_.try_emplace({action.kind, action.stage});  // cached, since a thousand ranks may take part
+    const auto [known, is_new] = meetings_.try_emplace({action.kind, action.stage});  // a thousand ranks may be in it
     if (!is_new) return known->second;
     known->second = all_.segments(action, pipeline_rank, 0);
     for (Segment& segment : known->second) {

@@ -207,7 +207,7 @@ Candidate CandidateMaker::closest_to_fitting(const Phase& unpartitioned) {
     const Room& room = rooms[pipeline_rank];
     const Bytes limit = room.limit.value_or(std::numeric_limits<Bytes>::max());
     StageMemory::Growing stage(memory, room.layers, begin);
-    Bytes most = 0;  // a smaller workspace later does not help a stage that did not fit
+    Bytes most = 0;  // running maximum: longer stages that need less again are not worth a look
     for (int end = begin + 1, next = first; end <= n && next <= n; ++end) {
       stage.add();
       const RankMemory need = together(std::array{stage.memory()}, room.in_flight);

@@ -58,8 +58,8 @@ class CandidateMaker {
   std::optional<Candidate> looped_partition(const Phase& unpartitioned, Nanoseconds limit_ns);
 
   /// Quick test with one stage per rank; false only if no partition fits. Every pipeline rank takes as many layers as
-  /// it can keep, ignoring the workspace and the input of its first layer, so in no partition do the ranks up to any
-  /// one hold more.
+  /// it can keep, ignoring the workspace and the input of its first layer, so in no partition do the first k ranks hold
+  /// more layers, for any k.
   bool may_fit(const Phase& unpartitioned);
 
   /// Returns the partition with the fewest missing bytes on the rank that misses most.
@@ -91,8 +91,8 @@ class CandidateMaker {
   std::vector<Room> rooms_of(const Phase& unpartitioned);
   /// False only if no partition fits with a bound of at most limit_ns. Layer l needs at least lasting(l) + held(k)
   /// kept(l) bytes on pipeline rank k, and work(l) of its time. Each rank is limited by the scarcer of the two, as a
-  /// fraction of what the whole model would need there. The fractions of its layers sum to at most its own, so the
-  /// least fractions of all layers together are at most those of all ranks together.
+  /// fraction of what the whole model would need there. The fractions that its layers need sum to at most the fraction
+  /// that it has, so if a partition fits, the least fractions of all layers sum to at most the fractions of all ranks.
   bool may_fit_looped(const Phase& unpartitioned, const StageBound& bound, Nanoseconds limit_ns);
   Candidate shifted(const Phase& unpartitioned, const StageBound& bound, Nanoseconds limit_ns);
   std::variant<Partition, Infeasible> published_partition() const;

@@ -96,12 +96,13 @@ struct ChainEnds {
 /// sweep(pipeline_rank, begin, first, visit) calls visit(end, value, floor) for stages [begin, end), beginning with
 /// [begin, first), until no longer stage is allowed; each call returns the next end. A stage that is not allowed,
 /// though longer ones are, has the value kNotAllowed. floor is at most value. When a stage grows at either end, its
-/// floor must not fall, and it must not become allowed to grow again. Returns none if no allowed partition stays at or
-/// below `limit`. The part after the first stage is again cut exactly; ties go to the earlier cut, the first cut first.
-/// Stages are skipped that alone exceed the best known value or that of reachable_largest, and so are begins that
-/// earlier stages cannot reach or from which later ones cannot end: no best partition contains them, so this changes no
-/// result. Takes O(num_layers) time for each try of reachable_largest and, if values are nearly sums, about pipeline
-/// ranks times the square of the remaining begins of each; at most O(num_layers^2) for each rank.
+/// floor must not fall, and a sweep that has ended for a stage must have ended for every stage that contains it.
+/// Returns none if no allowed partition stays at or below `limit`. The part after the first stage is again cut exactly;
+/// ties go to the earlier cut, the first cut first. Stages are skipped that alone exceed the best known value or that
+/// of reachable_largest, and so are begins that earlier stages cannot reach or from which later ones cannot end: no
+/// best partition contains them, so this changes no result. Takes O(num_layers) time for each try of reachable_largest
+/// and, if values are nearly sums, about pipeline ranks times the square of the remaining begins of each; at most
+/// O(num_layers^2) for each rank.
 template <class Sweep>
 std::optional<ChainPartition> cut_chain(int num_layers, int num_pipeline_ranks, Sweep&& sweep,
                                         Nanoseconds limit = std::numeric_limits<Nanoseconds>::max() - 1) {

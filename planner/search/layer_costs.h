@@ -45,8 +45,7 @@ class LayerCosts {
   DType dtype_;
   bool sequence_parallel_;
   std::map<Size, Known> known_;
-  std::map<std::tuple<Size, std::int64_t, std::int64_t>, Known>
-      slices_;  // with the first token of the slice and the one after it
+  std::map<std::tuple<Size, std::int64_t, std::int64_t>, Known> slices_;  // with the slice's first token and its end
   std::map<std::pair<std::string, Optimizer>, std::vector<Nanoseconds>> updates_;
 };
 

@@ -36,8 +36,7 @@ bool have_one_type(const Cluster& cluster, int size, int devices) {
 /// Returns what to try if tensor ranks are apart.
 std::string what_brings_together(const Cluster& cluster, int tensor_parallel_size) {
   std::map<std::pair<int, std::string>, int> alike;  // devices by node and type
-  for (const Device& device : cluster.devices)
-    ++alike[{device.node, device.type}];  // number of devices by node and type
+  for (const Device& device : cluster.devices) ++alike[{device.node, device.type}];
   const bool may_be_together = std::all_of(
       alike.begin(), alike.end(), [&](const auto& devices) { return devices.second % tensor_parallel_size == 0; });
   return may_be_together ? "order the ranks so that devices of a node and type are neighbours"

@@ -205,8 +205,8 @@ std::vector<int> stages_per_rank_of(const ScheduleTraits& traits, const PlanOpti
     if (options.virtual_stages > 0 && !is_asked_for) continue;
     if (is_another_schedule && !(is_asked_for && !options.schedule.empty())) continue;
     if (v > 1 && !options.partition.empty()) continue;  // a given partition has one stage per rank
-    if (v > 1 && !options.pins.empty() && !is_asked_for && options.schedule.empty())
-      continue;  // pins count one stage per rank
+    // Pins assume one stage per rank unless several are asked for.
+    if (v > 1 && !options.pins.empty() && !is_asked_for && options.schedule.empty()) continue;
     numbers.push_back(v);
   }
   return numbers;

@@ -23,8 +23,7 @@ struct PlanOptions {
   Partitioner partitioner = Partitioner::exact;
   std::string schedule;    // the only schedule to use; empty = the best
   int virtual_stages = 0;  // stages per rank; 0 = one, or the best number if the schedule allows several
-  int token_slices =
-      0;  // equal slices per micro-batch; 0 = 4 if the schedule has slices, or unequal ones if they are faster
+  int token_slices = 0;    // equal slices per micro-batch; 0 = 4 for schedules with slices, or unequal if faster
   int pipeline_parallel_size = 0;  // at the start; 0 = the best
   int tensor_parallel_size = 1;
   bool any_tensor_parallel_size = true;  // method auto may use other measured sizes
@@ -104,8 +103,7 @@ bool knows_slices(const Profile& profile);
 /// Returns the number of the cluster's devices that may be used.
 int devices_to_use(const Cluster& cluster, const PlanOptions& options);
 
-/// Returns the tensor-parallel sizes that were measured, with or without sequence parallelism as asked (1 always
-/// counts).
+/// Returns the measured tensor-parallel sizes; those of two and more with sequence parallelism as asked.
 std::set<int> measured_tensor_sizes(const Profile& profile, bool sequence_parallel);
 
 /// The result if no plan fits. The reason names the binding constraint ("p = 1: stage 0 needs 470 MiB, rank 0 has 384

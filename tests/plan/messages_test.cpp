@@ -175,8 +175,7 @@ TEST(BlockingCycle, IsThereWhereRanksDoNotComeToTheirEnd) {
     const Schedule lowered = i % 4 == 0 ? test::random_schedule(random) : test::random_order(random);
     std::vector<ReceiveQueue> queues = receive_queues(lowered, 0);
     for (ReceiveQueue& queue : queues) queue.ahead = static_cast<int>(random() % 4);
-    if (!queues.empty() && random() % 2 == 0)
-      queues.pop_back();  // its receives are posted when their rank reaches them
+    if (!queues.empty() && random() % 2 == 0) queues.pop_back();  // its receives are posted late
     const auto cycle = blocking_cycle(lowered, queues);
     ASSERT_EQ(cycle.has_value(), !comes_to_its_end(lowered, queues)) << to_text(lowered);
     deadlocks += cycle ? 1 : 0;

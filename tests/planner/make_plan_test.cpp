@@ -264,8 +264,7 @@ TEST(MakePlan, TakesTheLengthOfTheWorkloadWhereNoneIsGiven) {
 // micro-batches at most (72 + 16 (m - 1)) / m each. For m = 4, 5, 6 the largest has 2 samples of 15, 14 and 13 tokens
 // on average.
 TEST(MakePlan, MemoryIsThatOfTheLongestMiniBatchOfARandomOrder) {
-  SyntheticLayer
-      layer;  // six of these take 9600 bytes for weights and moments, and 60 bytes per token in a micro-batch
+  SyntheticLayer layer;  // six: 9600 bytes of weights and moments, and 60 bytes per token in a micro-batch
   layer.parameter_count = 100;
   layer.output_activation_bytes = 0;
   layer.saved_activation_bytes = 10 * test::kSyntheticTokens;

@@ -114,7 +114,7 @@ TEST(Network, ADirectAllReduceSendsFromEveryRankToEveryOther) {
   EXPECT_EQ(all_reduce_ns(cluster, {0, 1}, bytes), 1'000 + 800'000);            // 8 MB at 10 GB/s, as a ring
   EXPECT_EQ(all_reduce_ns(cluster, {0, 2, 4, 6}, bytes), 10'000 + 12'000'000);  // to 3 ranks 4 MB each, as a ring
   EXPECT_EQ(all_reduce_ns(cluster, {0, 1, 2}, 9'000'000),
-            10'000 + 12'000'000);  // from the rank on the other node: 2 x 6 MB
+            10'000 + 12'000'000);  // from the other node's rank: 2 x 6 MB
   cluster.inter_node.collective.bandwidth_bytes_per_second = 100 * kGigabyte;
   EXPECT_EQ(all_reduce_ns(cluster, all, bytes), 10'000 + 200'000);  // to the rank on the same node 2 MB at 10 GB/s
   EXPECT_EQ(all_reduce_ns(cluster, {3}, bytes), 0);

@@ -42,8 +42,8 @@ TEST(ChildOutput, SaysHowAProgramEndedThatDidNotEndItself) {
 }
 
 TEST(ChildOutput, WhatDoesNotEndIsKilled) {
-  for (const char* const script :
-       {"echo begun; exec sleep 1000", "echo begun; exec >/dev/null 2>&1; exec sleep 1000"}) {  // it closes its streams
+  for (const char* const script : {"echo begun; exec sleep 1000",
+                                   "echo begun; exec >/dev/null 2>&1; exec sleep 1000"}) {  // it closes both streams
     const ChildOutput child = output_of({"sh", "-c", script}, {}, seconds(1));
     EXPECT_TRUE(child.timed_out) << script;
     EXPECT_EQ(child.exit_code, 128 + 9);

@@ -238,7 +238,7 @@ TEST(BestPhase, TakesTheBestNumberOfStagesPerRankWhereThatIsOpen) {
   const Phase phase = std::get<Phase>(best_phase({profile, free_cluster(2), options}, 2, 0));
   EXPECT_EQ(phase.virtual_stages, 4);
   EXPECT_EQ(phase.predicted.iteration_ns,
-            2 * 4 * 4 * 101 + 4 * 101);  // 4 samples each, and (p - 1) / v of a rank's work as bubble
+            2 * 4 * 4 * 101 + 4 * 101);  // 4 samples; bubble: (p - 1) / v of a rank's work
 }
 
 TEST(BestPhase, SaysWhySeveralStagesPerRankAreNotPossible) {
