@@ -9,9 +9,9 @@ namespace frostpipe {
 /// carried it; the latency occupies nothing.
 class LinkQueue {
  public:
-  /// When the next message can begin.
+  /// Returns the earliest begin of the next message.
   Nanoseconds free_at() const { return free_at_; }
-  /// Carries a message from begin_ns >= free_at() on. Returns when the link has done so.
+  /// Carries a message from begin_ns >= free_at() on. Returns the time at which the link is done.
   Nanoseconds carry(Nanoseconds begin_ns, Nanoseconds occupancy_ns) { return free_at_ = begin_ns + occupancy_ns; }
 
  private:

@@ -11,13 +11,13 @@ namespace frostpipe {
 /// A bar from its begin to its end, in the row `thread` of the group `process`.
 struct TimelineSpan {
   std::string name;
-  std::string category = {};  // of which viewers can show or hide all; empty = none
+  std::string category = {};  // viewers show or hide all spans of a category; empty = none
   int process = 0;
   int thread = 0;
   Nanoseconds begin_ns = 0;
   Nanoseconds end_ns = 0;
   std::string color = {};  // a reserved name of the trace viewer; empty = by name
-  std::vector<std::pair<std::string, std::int64_t>> values = {};  // shown where the bar is clicked on
+  std::vector<std::pair<std::string, std::int64_t>> values = {};  // shown when the bar is selected
 };
 
 /// The name of a row.
@@ -33,7 +33,7 @@ struct TimelineProcess {
   std::string name;
 };
 
-/// A run as a picture that is not drawn yet. Simulators and recorders of all kinds make one.
+/// A run as bars in rows, independent of any file format. Simulators and recorders of all kinds make one.
 struct Timeline {
   std::vector<TimelineProcess> processes;  // shown in the order of their numbers
   std::vector<TimelineThread> threads;
@@ -43,7 +43,8 @@ struct Timeline {
   void add_thread(int process, int thread, std::string name) { threads.push_back({process, thread, std::move(name)}); }
 };
 
-/// The same in the Chrome trace event format, which Perfetto and chrome://tracing open. Times are in microseconds.
+/// Returns the timeline in the Chrome trace event format, which Perfetto and chrome://tracing open. Times are in
+/// microseconds.
 std::string to_chrome_trace(const Timeline& timeline);
 
 }  // namespace frostpipe

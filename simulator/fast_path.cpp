@@ -11,16 +11,16 @@
 namespace frostpipe {
 namespace {
 
-// The lists of many ranks are larger than a cache, and the processor does not guess an order that changes between them:
-// most of a pass was waiting for memory. So what a rank will read on its next turns is fetched while others run (beyond
-// the end of a list that does nothing).
+// The lists of many ranks exceed the cache, and the processor cannot predict the order in which ranks take turns, so
+// most of a pass was waiting for memory. Therefore the actions that a rank runs next are prefetched while others run.
+// Prefetching beyond the end of a list is harmless.
 constexpr int kAhead = 16;
 
-/// Where a message is.
+/// The state of a message.
 struct Message {
   enum class State : std::uint8_t { not_sent, receiver_waits, sender_waits, sent };
-  Nanoseconds arrives_ns = 0;  // of one that is sent
-  std::int32_t waiting = 0;    // the runner that waits
+  Nanoseconds arrives_ns = 0;  // of a sent message
+  std::int32_t waiting = 0;    // the waiting runner
   State state = State::not_sent;
 
   void wait(State who, int runner) {
@@ -33,24 +33,24 @@ struct Message {
   }
 };
 
-/// Ranks that meet in collectives, one at a time.
+/// The ranks of a collective; they run one collective at a time.
 struct Meeting {
   std::size_t size = 0;
   std::vector<int> arrived;
   Nanoseconds begin_ns = 0, duration_ns = 0;
 };
 
-/// One rank on its way through its list.
+/// The progress of one rank through its list.
 struct FastRunner {
   int rank = 0, pipeline_rank = 0, replica = 0;
   int iteration = 0;
   std::size_t next = 0;          // index into the list
-  std::size_t next_segment = 0;  // of the action that runs
+  std::size_t next_segment = 0;  // of the current action
   Nanoseconds now = 0, reached_ns = 0;
   std::vector<LinkQueue> links;
 };
 
-/// Keeps a span for every action; ranks ascend.
+/// Records a span for every action; ranks ascend.
 class Spans {
  public:
   Spans(const Schedule& schedule, const std::vector<FastRunner>& runners, int iterations)
@@ -137,7 +137,7 @@ class Pass {
     for (int index = 0; index < static_cast<int>(runners.size()); ++index) ready_.push_back(index);
   }
 
-  /// False if ranks wait forever.
+  /// Returns false if ranks wait forever.
   bool run() {
     while (!ready_.empty()) {
       const int index = ready_.back();
@@ -198,13 +198,14 @@ class Pass {
     sent.send(arrives);
   }
 
-  /// The later of the two ends has come to a rendezvous: the other one goes on when the message is there.
+  /// Completes a rendezvous when the later of its two ends arrives; the other one continues when the message has
+  /// arrived.
   void transfer(Message& sent, const FastRunner& later, const TransferCost& cost) {
     sent.send(std::max(later.now, runners_[sent.waiting].now) + cost.occupancy_ns + cost.latency_ns);
     ready_.push_back(sent.waiting);
   }
 
-  /// The sender's side of a rendezvous; false where the receiver is not there yet.
+  /// The sender's side of a rendezvous. Returns false if the receiver is not there yet.
   bool meet(int index, FastRunner& runner, const Step& step, const TransferCost& cost) {
     Message& sent = message(runner, step);
     if (sent.state == Message::State::not_sent) {
@@ -228,7 +229,7 @@ class Pass {
     return true;
   }
 
-  /// Goes on with an action that is no compute; false where the rank has to wait for others.
+  /// Continues an action that is no compute. Returns false if the rank has to wait for others.
   bool run_segments(int index, FastRunner& runner, const Action& action) {
     const std::vector<Segment> segments = costs_.segments(action, runner.pipeline_rank, runner.replica);
     while (runner.next_segment < segments.size()) {
@@ -265,7 +266,7 @@ class Pass {
   int replicas_, iterations_;
   std::vector<FastRunner>& runners_;
   Record& record_;
-  std::size_t num_messages_;       // of one replica and iteration
+  std::size_t num_messages_;       // per replica and iteration
   std::vector<Message> messages_;  // [iteration][replica][message]
   std::map<std::vector<int>, Meeting> groups_;
   std::vector<int> ready_;

@@ -35,7 +35,7 @@ Pipe make_pipe() {
   return {Descriptor(ends[0]), Descriptor(ends[1])};
 }
 
-/// Adds what has come; closes the pipe at its end.
+/// Appends what the pipe has; closes the pipe at its end.
 void read_some(Descriptor& pipe, std::string& text) {
   std::array<char, 4096> piece{};
   const ssize_t size = read(pipe.number(), piece.data(), piece.size());
@@ -46,7 +46,7 @@ void read_some(Descriptor& pipe, std::string& text) {
   }
 }
 
-/// Reads both until their ends, or until `deadline`.
+/// Reads both pipes until they end, or until `deadline`.
 void read_all(Descriptor& output, Descriptor& errors, ChildOutput& child, Clock::time_point deadline) {
   while (output.is_open() || errors.is_open()) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
@@ -58,8 +58,8 @@ void read_all(Descriptor& output, Descriptor& errors, ChildOutput& child, Clock:
   }
 }
 
-/// A child may close its streams and stay. False where it has not ended at `deadline`; one look is always taken. The
-/// child can still be waited for.
+/// Returns false if the child has not ended by `deadline`; it may have closed its streams and still run. Checks at
+/// least once, and leaves the child to be waited for.
 bool has_ended_by(Clock::time_point deadline, pid_t child) {
   constexpr std::chrono::milliseconds kBetweenLooks{1};
   while (true) {

@@ -20,7 +20,7 @@ std::vector<char*> pointers_to(const std::vector<std::string>& texts) {
   return pointers;
 }
 
-/// This process's environment, with `variables` in place of those of the same names.
+/// Returns this process's environment, in which `variables` replace those of the same names.
 std::vector<std::string> environment_with(const std::map<std::string, std::string>& variables) {
   std::vector<std::string> environment;
   for (char** entry = environ; *entry; ++entry) {
@@ -34,7 +34,7 @@ std::vector<std::string> environment_with(const std::map<std::string, std::strin
 }  // namespace
 
 pid_t start_child(const std::vector<std::string>& command, const ChildOptions& options, const std::string& name) {
-  // Everything that allocates happens before fork: other threads may be running.
+  // Allocate everything before fork, since other threads may be running.
   const std::vector<std::string> environment = environment_with(options.variables);
   const std::vector<char*> arguments = pointers_to(command), entries = pointers_to(environment);
   const int streams[] = {options.input, options.output, options.errors};

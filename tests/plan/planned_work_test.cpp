@@ -57,8 +57,8 @@ TEST(PlannedWork, LongerSamplesThanThereIsMemoryForAreRefused) {
   EXPECT_NO_THROW(require_planned_lengths(plan, 49, "other.tsv", "p.json"));
 }
 
-// Both phases have memory for micro-batches of 8 samples with 335 tokens, 42 each: 336. Ranks 0 to 3 need 1 to 4 bytes
-// in the first; what they need in the second is not known.
+// Both phases have memory for micro-batches of 8 samples with 335 tokens, rounded up to 42 each: 336. In the first,
+// ranks 0 to 3 need 1 to 4 bytes; the second has no prediction.
 TEST(PlannedWork, MicroBatchesThatMayBreakALimitAreSaidWithBothSizes) {
   const TrainingPlan plan = two_phase_plan();
   const auto said = [&](std::vector<std::int64_t> largest, std::optional<Bytes> limit) {

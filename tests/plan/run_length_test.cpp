@@ -12,7 +12,7 @@ using examples::two_phase_plan;
 using testing::AllOf;
 using testing::HasSubstr;
 
-/// Of mini-batches of 64.
+/// A plan with mini-batches of 64 samples.
 TrainingPlan plan_of(int num_steps, int epochs) {
   TrainingPlan plan = two_phase_plan();
   plan.num_steps = num_steps;
@@ -31,7 +31,7 @@ TEST(RunLength, EpochsThatAreThePlansStepsAreAccepted) {
   EXPECT_NO_THROW(require_length(plan_of(30, 3), 640, 3, "p.json"));
   EXPECT_NO_THROW(require_length(plan_of(30, 0), 640, 3, "p.json"));
   EXPECT_NO_THROW(
-      require_length(plan_of(60, 6), 1280, 3, "p.json"));  // asked for by name, of other data than it was planned for
+      require_length(plan_of(60, 6), 1280, 3, "p.json"));  // --epochs was given, so data of another size is allowed
 }
 
 TEST(RunLength, OtherEpochsAreRefusedWithBothNumbersAndWhatToDo) {
@@ -48,8 +48,7 @@ TEST(RunLength, APlanByStepsIsForAnyData) {
 }
 
 TEST(RunLength, APlanByEpochsIsForDataOfItsSize) {
-  // 30 steps are 3 epochs of 640 samples. Of a few more or less, as another split has them, they are still nearest
-  // to 3.
+  // 30 steps are 3 epochs of 640 samples. With a few samples more or less, as in another split, 3 is still nearest.
   for (const int num_samples : {600, 640, 700})
     EXPECT_NO_THROW(require_length(plan_of(30, 3), num_samples, std::nullopt, "p.json"));
   EXPECT_THAT(message_of([] { require_length(plan_of(30, 3), 6400, std::nullopt, "p.json"); }),

@@ -20,7 +20,7 @@ Schedule two_stages_of_gpipe() {
 
 TEST(SimulateErrors, NamesWhoWaitsForWhatWhenNothingCanGoOn) {
   Schedule schedule = two_stages_of_gpipe();
-  // Stage 0 wants its gradient before it sends what the gradient is made from.
+  // Stage 0 waits for its gradient before it sends the activation from which the gradient is computed.
   std::vector<Action>& list = schedule.body.at(0);
   const auto send = std::find(list.begin(), list.end(), parse_action("0SEND_F0", "test"));
   const auto receive = std::find(list.begin(), list.end(), parse_action("0RECV_B0", "test"));

@@ -1,4 +1,4 @@
-// Oracle: what the child was told to say and how it was told to end.
+// Oracle: the output and the end that the child is told to have.
 #include "base/process/child_output.h"
 
 #include <gtest/gtest.h>
