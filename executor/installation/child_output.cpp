@@ -31,7 +31,7 @@ Pipe make_pipe() {
   return {Descriptor(ends[0]), Descriptor(ends[1])};
 }
 
-/// Adds what has come; closes the pipe at its end.
+/// Appends the available bytes; closes the pipe at its end.
 void read_some(Descriptor& pipe, std::string& text) {
   std::array<char, 4096> piece{};
   const ssize_t size = read(pipe.number(), piece.data(), piece.size());
@@ -42,7 +42,7 @@ void read_some(Descriptor& pipe, std::string& text) {
   }
 }
 
-/// Reads both until their ends, or until `deadline`.
+/// Reads both pipes until their ends, or until `deadline`.
 void read_all(Descriptor& output, Descriptor& errors, ChildOutput& child, Clock::time_point deadline) {
   while (output.is_open() || errors.is_open()) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
@@ -54,7 +54,8 @@ void read_all(Descriptor& output, Descriptor& errors, ChildOutput& child, Clock:
   }
 }
 
-/// A child may close its streams and stay. False where it has not ended at `deadline`; one look is always taken.
+/// Waits for the child, which may close its streams and go on. Returns false if it has not ended at `deadline`; checks
+/// at least once.
 bool has_ended_by(Clock::time_point deadline, pid_t child, int& status) {
   constexpr std::chrono::milliseconds kBetweenLooks{1};
   while (true) {
@@ -75,7 +76,7 @@ bool has_ended_by(Clock::time_point deadline, pid_t child, int& status) {
   _exit(127);
 }
 
-/// This process's environment, with `variables` in place of those of the same names.
+/// Returns this process's environment with `variables` added or replaced.
 std::vector<std::string> environment_with(const std::map<std::string, std::string>& variables) {
   std::vector<std::string> environment;
   for (char** entry = environ; *entry; ++entry) {
