@@ -17,21 +17,21 @@
 namespace frostpipe {
 namespace {
 
-/// Bytes of a request that is not kept back: few heads are shorter.
+/// A connection with this many received bytes counts as one with a complete request; few heads are shorter.
 constexpr int kEnough = 128;
 
-/// That nobody has read; kEnough at most: who sends more is no better for that.
+/// Returns the number of unread bytes, at most kEnough, so that sending more gives no advantage.
 int bytes_received(const Descriptor& connection) {
   int bytes = 0;
   if (ioctl(connection.number(), FIONREAD, &bytes) != 0) return 0;
   return std::min(bytes, kEnough);
 }
 
-/// Who is closed for a new one; the end: nobody.
+/// Returns the connection to close for a new one; the end if there is none.
 std::deque<Descriptor>::iterator dispensable(std::deque<Descriptor>& waiting) {
   const auto fewest = [&](auto end) { return std::ranges::min_element(waiting.begin(), end, {}, bytes_received); };
   const auto is_kept_back = [&](auto one) { return one != waiting.end() && bytes_received(*one) < kEnough; };
-  // The bytes of those that have come last may be on their way.
+  // The bytes of the newest connections may still be in transfer.
   const auto older = fewest(waiting.end() - static_cast<std::ptrdiff_t>(waiting.size() / 4));
   if (is_kept_back(older)) return older;
   const auto left = std::ranges::find_if(waiting, has_left);
@@ -68,8 +68,8 @@ void ConnectionThreads::add(Descriptor connection) {
   if (waiting_.size() >= num_idle_ && threads_.size() < most_) {
     try {
       threads_.emplace_back([this] { run(); });
-    } catch (const std::exception&) {  // no thread, or no memory, is left for now
-      if (threads_.empty()) return;    // else the threads that there are serve it
+    } catch (const std::exception&) {  // no thread or memory is available at present
+      if (threads_.empty()) return;    // otherwise the existing threads serve it
     }
   }
   if (waiting_.size() >= num_idle_ + most_waiting_) {
