@@ -1,18 +1,7 @@
 #pragma once
-#include <functional>
-
-namespace CLI {
-class App;
-}
+#include "cli/program/program.h"
 
 namespace frostpipe {
-
-/// A subcommand: adding it to the command line only binds its options; `run` does the work, once they are parsed, and
-/// returns the exit code. Results go to stdout, everything else to stderr.
-struct Command {
-  CLI::App* parsed = nullptr;
-  std::function<int()> run;
-};
 
 Command add_profile_command(CLI::App& app);
 Command add_plan_command(CLI::App& app);

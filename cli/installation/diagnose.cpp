@@ -8,7 +8,7 @@
 #include "base/process/process_limits.h"
 #include "cli/installation/diagnosis.h"
 #include "executor/execute.h"
-#include "executor/installation/child_output.h"
+#include "base/process/child_output.h"
 
 namespace frostpipe {
 namespace {

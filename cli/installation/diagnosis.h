@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "executor/installation/child_output.h"
+#include "base/process/child_output.h"
 #include "executor/installation/executor_program.h"
 #include "executor/installation/libtorch_facts.h"
 #include "executor/installation/machine.h"

@@ -42,21 +42,31 @@ bool computes(const std::vector<std::string_view>& words) {
          std::ranges::none_of(words, needs_none);
 }
 
+[[noreturn]] void become(const std::filesystem::path& program, char** argv) {
+  execv(program.c_str(), argv);
+  throw RuntimeFailure(fmt::format("{}: cannot be started: {}", program.string(), std::strerror(errno)));
+}
+
 }  // namespace
 
-void hand_over_to_executor(int argc, char** argv) {
-  if (executor_is_linked() || argc < 2 || !computes({argv + 1, argv + argc})) return;
+void hand_over(int argc, char** argv) {
+  if (executor_is_linked() || argc < 2) return;
   std::error_code error;
   const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
   if (error) return;
+  if (argv[1] == std::string_view("bench")) {
+    const std::filesystem::path bench = self.parent_path() / "frostpipe-bench";
+    if (std::filesystem::exists(bench, error)) become(bench, argv);
+    return;
+  }
+  if (!computes({argv + 1, argv + argc})) return;
   // Below that LibTorch's libraries cannot even be loaded, and the loader says so in words of its own.
   require_within(process_limits(), {});
   const std::optional<ExecutorProgram> executor = find_executor(self);
   if (!executor) return;
   if (!executor->prefix.empty()) lead_to_torch(*executor);
   end_with_torchruns_agent();  // loading LibTorch takes seconds
-  execv(executor->file.c_str(), argv);
-  throw RuntimeFailure(fmt::format("{}: cannot be started: {}", executor->file.string(), std::strerror(errno)));
+  become(executor->file, argv);
 }
 
 }  // namespace frostpipe

@@ -8,7 +8,7 @@
 #include <system_error>
 
 #include "base/files.h"
-#include "executor/installation/child_output.h"
+#include "base/process/child_output.h"
 
 namespace frostpipe {
 namespace {

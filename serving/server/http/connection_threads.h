@@ -1,4 +1,5 @@
 #pragma once
+#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <deque>
@@ -11,33 +12,47 @@
 
 namespace frostpipe {
 
-/// A pool of threads, each of which serves one connection at a time. A thread is started when a connection arrives and
-/// no thread is idle, as long as there are fewer than `most`; further connections wait. Connections with more received
-/// bytes are served first, up to the size of a request's head; among equals, the oldest. When no more may wait, one is
-/// closed: among those without a complete head, except the newest quarter, the one with the fewest bytes; else one
-/// whose client has left; else one without a complete head of the newest quarter; else the new one.
+/// Threads that serve connections, one at a time each. A thread is started when a connection comes and none is idle, as
+/// long as there are fewer than `most`; connections beyond that wait. The connection with the most bytes received, up
+/// to those of a request's head, is served first; of equal ones the oldest.
+///
+/// Where no more connections may wait, a new one takes the place of one that is of least use: of those that have waited
+/// for kGrace the one with the fewest bytes, if these are fewer than a head has, else one whose client has left. Where
+/// there is none, the new connection waits in add() until a thread takes another, and those behind it wait in the
+/// queue of the listening socket: a client that asks in earnest is not cut off because others have asked before it.
 class ConnectionThreads {
  public:
-  /// If that leaves fewer than `most` threads, half of `most_connections` may wait. `serve` must not throw.
+  /// A client's first bytes may be on their way for so long.
+  static constexpr std::chrono::milliseconds kGrace{100};
+
+  /// Half of `most_connections` may wait where that leaves fewer than `most` threads. `serve` throws nothing.
   ConnectionThreads(std::size_t most_connections, std::size_t most, std::function<void(Descriptor)> serve);
   /// Serves the waiting connections, and returns.
   ~ConnectionThreads();
   ConnectionThreads(const ConnectionThreads&) = delete;
   ConnectionThreads& operator=(const ConnectionThreads&) = delete;
 
-  /// If no thread can be started, existing threads serve the connection; if there are none, it is closed.
+  /// To be called by one thread. Where no thread can be started for the connection, others serve it, or it is closed
+  /// where there are none.
   void add(Descriptor connection);
   /// True if the maximum number of threads is running and a connection waits for one. Thread-safe.
   bool are_all_busy() const;
 
  private:
+  using Clock = std::chrono::steady_clock;
+  struct Waiting {
+    Descriptor connection;
+    Clock::time_point since;
+  };
+
   void run();
+  std::deque<Waiting>::iterator dispensable();
 
   const std::size_t most_, most_waiting_;
   const std::function<void(Descriptor)> serve_;
   mutable std::mutex mutex_;
-  std::condition_variable changed_;
-  std::deque<Descriptor> waiting_;
+  std::condition_variable changed_, has_room_;
+  std::deque<Waiting> waiting_;
   std::size_t num_idle_ = 0;
   bool is_ending_ = false;
   std::vector<std::thread> threads_;

@@ -33,7 +33,7 @@ constexpr int kCameBack = 40, kThrew = 41;
   int count = 0;
   for (std::size_t at = 0; at < own.size(); at = own.find('\0', at) + 1) arguments.at(count++) = own.data() + at;
   try {
-    hand_over_to_executor(count, arguments.data());
+    hand_over(count, arguments.data());
   } catch (const RuntimeFailure& error) {
     std::ofstream(error_file) << error.what();
     _exit(kThrew);

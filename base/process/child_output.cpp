@@ -1,9 +1,9 @@
-#include "executor/installation/child_output.h"
+#include "base/process/child_output.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <poll.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -14,10 +14,14 @@
 
 #include "base/descriptor.h"
 #include "base/error.h"
+#include "base/files.h"
+#include "base/process/start_child.h"
 #include "base/system_reason.h"
 
 namespace frostpipe {
 namespace {
+
+namespace fs = std::filesystem;
 
 using Clock = std::chrono::steady_clock;
 
@@ -54,70 +58,51 @@ void read_all(Descriptor& output, Descriptor& errors, ChildOutput& child, Clock:
   }
 }
 
-/// Waits for the child, which may close its streams and go on. Returns false if it has not ended at `deadline`; checks
-/// at least once.
-bool has_ended_by(Clock::time_point deadline, pid_t child, int& status) {
+/// A child may close its streams and stay. False where it has not ended at `deadline`; one look is always taken. The
+/// child can still be waited for.
+bool has_ended_by(Clock::time_point deadline, pid_t child) {
   constexpr std::chrono::milliseconds kBetweenLooks{1};
   while (true) {
-    const pid_t ended = waitpid(child, &status, WNOHANG);
-    if (ended == child || (ended < 0 && errno != EINTR)) return true;
+    siginfo_t ended{};
+    const int failed = waitid(P_PID, static_cast<id_t>(child), &ended, WEXITED | WNOHANG | WNOWAIT);
+    if (ended.si_pid == child || (failed != 0 && errno != EINTR)) return true;
     if (Clock::now() >= deadline) return false;
     std::this_thread::sleep_for(kBetweenLooks);
   }
-}
-
-[[noreturn]] void become(char* const* arguments, char* const* environment, int output, int errors) {
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-  const int nothing = open("/dev/null", O_RDONLY);
-  dup2(nothing, STDIN_FILENO);
-  dup2(output, STDOUT_FILENO);
-  dup2(errors, STDERR_FILENO);
-  execvpe(arguments[0], arguments, environment);
-  _exit(127);
-}
-
-/// Returns this process's environment with `variables` added or replaced.
-std::vector<std::string> environment_with(const std::map<std::string, std::string>& variables) {
-  std::vector<std::string> environment;
-  for (char** entry = environ; *entry; ++entry) {
-    const std::string text = *entry;
-    if (!variables.contains(text.substr(0, text.find('=')))) environment.push_back(text);
-  }
-  for (const auto& [name, value] : variables) environment.push_back(name + "=" + value);
-  return environment;
-}
-
-std::vector<char*> pointers_to(const std::vector<std::string>& texts) {
-  std::vector<char*> pointers;
-  for (const std::string& text : texts) pointers.push_back(const_cast<char*>(text.c_str()));
-  pointers.push_back(nullptr);
-  return pointers;
 }
 
 }  // namespace
 
 ChildOutput output_of(const std::vector<std::string>& command, const std::map<std::string, std::string>& variables,
                       std::chrono::seconds limit) {
-  const std::vector<std::string> environment = environment_with(variables);
-  const std::vector<char*> arguments = pointers_to(command), entries = pointers_to(environment);
+  const Descriptor nothing(open("/dev/null", O_RDONLY | O_CLOEXEC));
   Pipe output = make_pipe(), errors = make_pipe();
-  const pid_t child = fork();
-  if (child == 0) become(arguments.data(), entries.data(), output.writing.number(), errors.writing.number());
-  if (child < 0) throw RuntimeFailure(fmt::format("{}: cannot be started: {}", command.at(0), system_reason(errno)));
+  const pid_t child = start_child(command,
+                                  {.variables = variables,
+                                   .input = nothing.number(),
+                                   .output = output.writing.number(),
+                                   .errors = errors.writing.number()},
+                                  command.at(0));
   output.writing.close();
   errors.writing.close();
   const Clock::time_point deadline = Clock::now() + limit;
   ChildOutput result;
   read_all(output.reading, errors.reading, result, deadline);
-  int status = 0;
-  result.timed_out = !has_ended_by(deadline, child, status);
-  if (result.timed_out) {
-    kill(child, SIGKILL);
-    while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
-    }
-  }
-  result.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  result.timed_out = !has_ended_by(deadline, child);
+  if (result.timed_out) kill(child, SIGKILL);
+  result.exit_code = wait_for_child(child);
   return result;
+}
+
+int run_logged(const std::vector<std::string>& command, const fs::path& log) {
+  const std::string name = fs::path(command.at(0)).filename();
+  const std::vector<std::string> arguments(command.begin() + 1, command.end());
+  write_file_atomically(log, fmt::format("$ {} {}\n", name, fmt::join(arguments, " ")));
+  const Descriptor file(open(log.c_str(), O_WRONLY | O_APPEND | O_NOFOLLOW | O_CLOEXEC));
+  if (!file.is_open())
+    throw RuntimeFailure(fmt::format("{}: cannot be written: {}", log.string(), system_reason(errno)));
+  return wait_for_child(start_child(
+      command, {.output = file.number(), .errors = file.number(), .signal_at_parents_death = SIGTERM}, name));
 }
 
 }  // namespace frostpipe

@@ -1,5 +1,5 @@
 // Oracle: what the shell was told to write, and how it was told to end.
-#include "executor/installation/child_output.h"
+#include "base/process/child_output.h"
 
 #include <gtest/gtest.h>
 
