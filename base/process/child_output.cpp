@@ -58,8 +58,8 @@ void read_all(Descriptor& output, Descriptor& errors, ChildOutput& child, Clock:
   }
 }
 
-/// A child may close its streams and stay. False where it has not ended at `deadline`; one look is always taken. The
-/// child can still be waited for.
+/// Waits for the child, which may close its streams and go on; it can still be reaped afterwards. Returns false if it
+/// has not ended at `deadline`; checks at least once.
 bool has_ended_by(Clock::time_point deadline, pid_t child) {
   constexpr std::chrono::milliseconds kBetweenLooks{1};
   while (true) {

@@ -14,14 +14,14 @@ struct ChildOutput {
   std::string output, errors;
 };
 
-/// Runs a program, found by PATH unless its name has a slash, with these variables set beside the environment, and
-/// waits. A program that has not ended after `limit` is killed.
+/// Runs a program and waits for it. It is found by PATH unless its name has a slash, and gets `variables` in addition
+/// to the environment. A program that has not ended after `limit` is killed.
 ChildOutput output_of(const std::vector<std::string>& command, const std::map<std::string, std::string>& variables,
                       std::chrono::seconds limit);
 
-/// Runs a program, found likewise, and waits: its output and errors go to the file `log`, after the command line. It
-/// gets SIGTERM when this process ends. Returns its exit code, 128 + the signal that ended it, or 127 if it could not
-/// be started.
+/// Runs a program, found likewise, and waits for it. The file `log` gets the command line, then the program's output
+/// and errors. The program gets SIGTERM when this process ends. Returns its exit code, 128 + signal if a signal ended
+/// it, or 127 if it could not be started.
 int run_logged(const std::vector<std::string>& command, const std::filesystem::path& log);
 
 }  // namespace frostpipe

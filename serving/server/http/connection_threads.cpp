@@ -41,7 +41,7 @@ ConnectionThreads::ConnectionThreads(std::size_t most_connections, std::size_t m
                                      std::function<void(Descriptor)> serve)
     : most_(std::min(most, most_connections / 2)), most_waiting_(most_connections - most_), serve_(std::move(serve)) {}
 
-/// The connection that is closed for a new one; the end: none.
+/// Returns the connection to close for a new one; the end if there is none.
 std::deque<ConnectionThreads::Waiting>::iterator ConnectionThreads::dispensable() {
   const auto older = std::ranges::upper_bound(waiting_, Clock::now() - kGrace, {}, &Waiting::since);
   const auto bytes = [](const Waiting& one) { return bytes_received(one.connection); };
