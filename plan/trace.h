@@ -3,6 +3,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/timeline.h"
 #include "base/units.h"
 #include "plan/action.h"
 
@@ -43,7 +44,8 @@ Trace step_of(const Trace& trace, int step);
 std::string to_json(const Trace& trace);
 Trace trace_from_json(std::string_view json, std::string_view source);
 
-/// Chrome trace event format (opens in Perfetto): one process per rank, compute and communication as its threads.
+/// One process per rank, with compute and communication as its threads.
+Timeline timeline_of(const Trace& trace);
 std::string to_chrome_trace(const Trace& trace);
 
 }  // namespace frostpipe

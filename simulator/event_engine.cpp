@@ -72,7 +72,7 @@ class Simulation {
                        .shared = {},
                        .started = std::vector<int>(program.slots.size()),
                        .finished = std::vector<int>(program.slots.size()),
-                       .link_free_at = std::vector<Nanoseconds>(program.link_pipeline_ranks.size()),
+                       .links = std::vector<LinkQueue>(program.link_pipeline_ranks.size()),
                        .next_span = 0};
     runner.costs.reserve(program.slots.size());
     for (const Slot& slot : program.slots) {
@@ -237,14 +237,12 @@ class Simulation {
     advance(sender_index);
   }
 
-  /// The link serves in issue order: occupied for bytes / bandwidth, the message arrives latency later.
   void issue(EventRunner& sender, int slot_index, int step) {
     const Slot& slot = sender.program->slots[slot_index];
     const TransferCost& cost = sender.costs[slot_index].transfer;
-    Nanoseconds& free_at = sender.link_free_at[*slot.link];
-    const auto [begin, end] = occupy(sender, slot_index, std::max(queue_.now(), free_at));
-    free_at = begin + cost.occupancy_ns;
-    const Nanoseconds arrival = std::max(free_at, end) + cost.latency_ns;
+    LinkQueue& link = sender.links[*slot.link];
+    const auto [begin, end] = occupy(sender, slot_index, std::max(queue_.now(), link.free_at()));
+    const Nanoseconds arrival = std::max(link.carry(begin, cost.occupancy_ns), end) + cost.latency_ns;
     trace_.spans[sender.next_span++] = {sender.rank, step, slot.action, begin, arrival};
     const int sender_index = sender.pipeline_rank * layout_.data_parallel_size + sender.replica;
     queue_.schedule(arrival, {.kind = EventKind::deliver, .index = sender_index, .slot = slot_index});
@@ -256,9 +254,9 @@ class Simulation {
     const SlotCost& cost = sender.costs[slot_index];
     const std::span uses(sender.shared.data() + cost.first_shared, sender.shared.data() + cost.end_shared);
     Nanoseconds begin = earliest;
-    for (const SharedOccupancy& use : uses) begin = std::max(begin, shared_free_at_[use.link]);
+    for (const SharedOccupancy& use : uses) begin = std::max(begin, shared_links_[use.link].free_at());
     Nanoseconds end = begin;
-    for (const SharedOccupancy& use : uses) end = std::max(end, shared_free_at_[use.link] = begin + use.occupancy_ns);
+    for (const SharedOccupancy& use : uses) end = std::max(end, shared_links_[use.link].carry(begin, use.occupancy_ns));
     return {begin, end};
   }
 
@@ -292,7 +290,7 @@ class Simulation {
   std::vector<EventRunner> runners_;  // [pipeline_rank * data_parallel_size + replica]
   std::vector<Group> groups_;
   std::map<std::vector<int>, int> group_index_;
-  std::map<int, Nanoseconds> shared_free_at_;  // by number of the link
+  std::map<int, LinkQueue> shared_links_;  // by number of the link
   EventQueue<SimulationEvent> queue_;
   Trace trace_;
 };

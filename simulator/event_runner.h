@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/link_queue.h"
 #include "simulator/cost_model.h"
 #include "simulator/program.h"
 
@@ -34,7 +35,7 @@ struct EventRunner {
   std::vector<Work> work;                       // of all slots
   std::vector<SharedOccupancy> shared;          // of all slots
   std::vector<int> started, finished;           // per slot: how often; a SEND is finished on arrival
-  std::vector<Nanoseconds> link_free_at;        // per link of the program
+  std::vector<LinkQueue> links;                 // per link of the program
   std::size_t next = 0;                         // index into the whole run: prologue, body x iterations, epilogue
   std::optional<int> next_work = std::nullopt;  // of the action that runs; none = it has not started
   Nanoseconds reached_ns = 0;                   // when the rank came to the action

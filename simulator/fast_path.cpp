@@ -5,6 +5,7 @@
 #include <map>
 #include <utility>
 
+#include "base/link_queue.h"
 #include "simulator/pipeline_rank_program.h"
 
 namespace frostpipe {
@@ -46,7 +47,7 @@ struct FastRunner {
   std::size_t next = 0;          // index into the list
   std::size_t next_segment = 0;  // of the action that runs
   Nanoseconds now = 0, reached_ns = 0;
-  std::vector<Nanoseconds> link_free_at;
+  std::vector<LinkQueue> links;
 };
 
 /// Keeps a span for every action; ranks ascend.
@@ -113,7 +114,7 @@ std::vector<FastRunner> runners_of(const std::vector<PipelineRankProgram>& progr
       runners.push_back({.rank = rank_of(layout, pipeline_rank, replica),
                          .pipeline_rank = pipeline_rank,
                          .replica = replica,
-                         .link_free_at = std::vector<Nanoseconds>(programs[pipeline_rank].num_links)});
+                         .links = std::vector<LinkQueue>(programs[pipeline_rank].num_links)});
     }
   }
   return runners;
@@ -188,10 +189,9 @@ class Pass {
   }
 
   void send(int index, FastRunner& runner, const Step& step, const TransferCost& cost) {
-    Nanoseconds& free_at = runner.link_free_at[step.link];
-    const Nanoseconds begin = std::max(runner.now, free_at);
-    free_at = begin + cost.occupancy_ns;
-    const Nanoseconds arrives = free_at + cost.latency_ns;
+    LinkQueue& link = runner.links[step.link];
+    const Nanoseconds begin = std::max(runner.now, link.free_at());
+    const Nanoseconds arrives = link.carry(begin, cost.occupancy_ns) + cost.latency_ns;
     record_.add(index, runner, begin, arrives);
     Message& sent = message(runner, step);
     if (sent.state == Message::State::receiver_waits) ready_.push_back(sent.waiting);

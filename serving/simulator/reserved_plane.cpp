@@ -15,7 +15,7 @@ constexpr double kPartOfPlannedBatch = 0.95;
 RouteLeg best_leg(const Pool& pool, const Pool* from, int sender, int requests, Nanoseconds ready_ns, bool sends_on) {
   const Nanoseconds transfer_ns = pool.transfer_ns(requests), compute_ns = pool.compute_ns(requests);
   const Nanoseconds latency_ns = from ? pool.partition->latency_ns : 0;
-  const Nanoseconds sender_free_ns = from && transfer_ns > 0 ? from->uplink_until[from->server_of(sender)] : 0;
+  const Nanoseconds sender_free_ns = from && transfer_ns > 0 ? from->uplinks[from->server_of(sender)].free_at() : 0;
   const Nanoseconds earliest_ns = std::max(ready_ns, sender_free_ns);
   // A lower bound: the end on a device that is free when the batch arrives.
   const Nanoseconds best_possible_ns = (from ? earliest_ns + transfer_ns : ready_ns) + latency_ns + compute_ns;
@@ -23,9 +23,9 @@ RouteLeg best_leg(const Pool& pool, const Pool* from, int sender, int requests, 
   Nanoseconds best_ns = std::numeric_limits<Nanoseconds>::max();
   const int num_devices = static_cast<int>(pool.device_until.size());
   for (int server = 0, device = 0; device < num_devices; ++server) {
-    const Nanoseconds begin_ns = transfer_ns > 0 ? std::max(earliest_ns, pool.downlink_until[server]) : ready_ns;
+    const Nanoseconds begin_ns = transfer_ns > 0 ? std::max(earliest_ns, pool.downlinks[server].free_at()) : ready_ns;
     const Nanoseconds received_ns = begin_ns + transfer_ns + latency_ns;
-    const Nanoseconds uplink_ns = sends_on ? pool.uplink_until[server] : 0;
+    const Nanoseconds uplink_ns = sends_on ? pool.uplinks[server].free_at() : 0;
     for (const int end = std::min(num_devices, device + pool.devices_per_server); device < end; ++device) {
       const Nanoseconds compute_begin_ns = std::max(received_ns, pool.device_until[device]);
       const Nanoseconds end_ns = compute_begin_ns + compute_ns;

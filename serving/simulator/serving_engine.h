@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/event_queue.h"
+#include "base/link_queue.h"
 #include "serving/plan/serving_plan.h"
 #include "serving/simulator/serving_run.h"
 
@@ -26,9 +27,9 @@ struct Pool {
   const ServingPartition* partition = nullptr;
   /// Its statistics, an index into ServingRun::pools.
   int use = 0;
-  int devices_per_server = 1;                             // virtual devices per server
-  std::vector<Nanoseconds> device_until;                  // end of the reservation, by virtual device
-  std::vector<Nanoseconds> uplink_until, downlink_until;  // end of the reservation, by server
+  int devices_per_server = 1;                 // virtual devices per server
+  std::vector<Nanoseconds> device_until;      // end of the reservation, by virtual device
+  std::vector<LinkQueue> uplinks, downlinks;  // by server
 
   int server_of(int device) const { return device / devices_per_server; }
   Nanoseconds compute_ns(int requests) const { return partition->compute_ns[requests - 1]; }
