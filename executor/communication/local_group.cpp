@@ -91,7 +91,7 @@ class LocalGroup final : public c10d::Backend {
     if (bytes <= kLargestWholeExchange) return exchange_whole(flat);
     if (bytes < kSmallestShared || shares_no_memory_) return start_sum_by_slices(flat, next_exchange());
     return work_that([this, flat](Milliseconds limit) {
-      // an earlier all-reduce may have found out meanwhile that there is no shared memory
+      // An earlier all-reduce may have found out meanwhile that there is no shared memory
       if (!shares_no_memory_ && make_room(flat, limit)) return sum_in_shared_memory(flat, limit);
       start_sum_by_slices(flat, next_exchange())->wait(limit);
     });
