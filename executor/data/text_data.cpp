@@ -38,7 +38,7 @@ struct Columns {
   std::optional<std::size_t> label;
 };
 
-/// The accepted names of a text column, as a list and as they appear in an error.
+/// The names that a column of texts may have, for a rule and as they are compared.
 struct Wanted {
   std::vector<std::string> names;
   std::string rule;  // "text" (or "sentence")
@@ -72,7 +72,7 @@ struct Row {
   std::optional<std::string> label;
 };
 
-/// Throws InvalidInput if there are no rows or too many, or if a label is blank.
+/// Throws InvalidInput for none, or too many; of the labels, where one is blank.
 std::vector<Row> checked(const std::filesystem::path& path, std::vector<Row> rows) {
   for (const Row& row : rows) {
     if (row.label && is_blank(*row.label))
@@ -84,7 +84,7 @@ std::vector<Row> checked(const std::filesystem::path& path, std::vector<Row> row
   return rows;
 }
 
-/// Returns the rows of a table. All have a label, or none has.
+/// Of a table; all have a label, or none.
 std::vector<Row> rows_of_table(const std::filesystem::path& path, const ColumnNames& names, bool needs_labels) {
   const std::string content = read_utf8_file(path);
   std::vector<TableRow> table = read_table(path, content);
@@ -122,7 +122,7 @@ std::string label_of_record(const Json& label, const std::string& place) {
   throw InvalidInput(place, "must be a text, a whole number, true or false", shown(label));
 }
 
-/// Returns the records of a JSON file. All have a label, or none has.
+/// Of JSON; all have a label, or none.
 std::vector<Row> rows_of_json(const std::filesystem::path& path, const ColumnNames& names, bool needs_labels) {
   const Wanted wanted = wanted_text(names);
   const std::string label = wanted_label(names);
@@ -162,7 +162,7 @@ std::vector<std::string> distinct_labels(const std::vector<Row>& rows) {
   names.erase(std::unique(names.begin(), names.end()), names.end());
   const bool all_integers =
       std::all_of(names.begin(), names.end(), [](const std::string& name) { return as_integer(name).has_value(); });
-  // The sort is stable: "01" stays before "1".
+  // Stable: "01" stays before "1".
   if (all_integers)
     std::stable_sort(names.begin(), names.end(),
                      [](const std::string& a, const std::string& b) { return as_integer(a) < as_integer(b); });
@@ -174,7 +174,7 @@ std::string without_blanks(std::string text) {
   return text;
 }
 
-/// Reports how many texts are empty, and which labels differ only by blanks.
+/// How many texts are empty, and which labels differ by blanks alone.
 std::vector<std::string> notes_on(const std::filesystem::path& path, const std::vector<Row>& rows) {
   std::vector<std::string> notes;
   const auto is_empty = [](const Row& row) { return is_blank(row.text); };
@@ -184,7 +184,7 @@ std::vector<std::string> notes_on(const std::filesystem::path& path, const std::
                         ? fmt::format("{}: the text is empty", first->place.in(path))
                         : fmt::format("{}: {} texts are empty, this being the first", first->place.in(path), count));
   }
-  std::map<std::string, std::map<std::string, int>> counts;  // counts of each spelling, by the label without blanks
+  std::map<std::string, std::map<std::string, int>> counts;  // of each spelling, by what is left without blanks
   for (const Row& row : rows)
     if (row.label) ++counts[without_blanks(*row.label)][*row.label];
   for (const auto& [label, spellings] : counts) {
@@ -198,7 +198,7 @@ std::vector<std::string> notes_on(const std::filesystem::path& path, const std::
   return notes;
 }
 
-/// Converts labels, if there are any, to indices into `label_names`; others are an error.
+/// Labels, where there are any, are among `label_names`.
 TextData with_labels_numbered(const std::filesystem::path& path, std::vector<Row> rows,
                               const std::vector<std::string>& label_names) {
   std::map<std::string_view, int> number_of;
@@ -218,7 +218,7 @@ TextData with_labels_numbered(const std::filesystem::path& path, std::vector<Row
   return data;
 }
 
-/// Reads a text per line.
+/// A text per line.
 std::vector<Row> read_lines(const std::filesystem::path& path) {
   const std::string content = read_utf8_file(path);
   std::vector<Row> rows;

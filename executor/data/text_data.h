@@ -5,41 +5,41 @@
 
 namespace frostpipe {
 
-/// Texts for classification, in the order of the file.
+/// Texts for classification, in the order of their file.
 struct TextData {
   std::vector<std::string> texts;
-  /// Indices into label_names, one per text; empty if the data have no labels.
+  /// One per text, or none at all: an index into label_names.
   std::vector<int> labels;
   std::vector<std::string> label_names;
-  /// Sentences for people that name the file, on things that are valid but may be mistakes.
+  /// What is no error, but may be a slip: sentences that name the file, for people.
   std::vector<std::string> notes;
 
   bool operator==(const TextData&) const = default;
 };
 
-/// Names of columns or JSON fields that the user chooses; "" = the usual names.
+/// The columns of a table, or fields of JSON, that a user names; empty: the usual ones.
 struct ColumnNames {
   std::string text, label;
 };
 
-/// Reads UTF-8 text: a table (TSV as GLUE's train.tsv, or CSV; see read_table) or JSON records (for_each_record).
+/// Reads UTF-8 text: a table (TSV, as GLUE's train.tsv, or CSV; see read_table), or records of JSON (for_each_record).
 ///
-/// - One column is named `text` (or `sentence`) and one `label`, in any order, or as `columns` says; further columns
-///   are ignored.
-/// - A text may be empty, a label must not. In JSON a label is a string, an integer, true or false. Notes report how
-///   many texts are empty and which labels differ only by blanks.
+/// - A column is called `text` (or `sentence`) and one `label`, in any order, or as `columns` says; further columns are
+///   ignored.
+/// - A text may be empty, a label not. In JSON a label is a text, a whole number, true or false. Notes: how many texts
+///   are empty, and which labels differ by blanks alone.
 /// - label_names are the distinct labels: in numeric order if all are integers, else in order of their bytes.
 ///
-/// Throws InvalidInput that names file, line, field, rule and value, also for a file without rows or with fewer than
+/// Throws InvalidInput that names file, line, field, rule and value; also for a file without rows or with fewer than
 /// two labels.
 TextData read_texts(const std::filesystem::path& path, const ColumnNames& columns = {});
 
-/// The same for test data: labels are indices into `label_names`, and any other label is an error.
+/// The same for data to be tested on: labels are those of `label_names`, in its order, and one outside it is an error.
 TextData read_texts(const std::filesystem::path& path, const std::vector<std::string>& label_names,
                     const ColumnNames& columns = {});
 
-/// Reads texts to be labelled by a model: a table or JSON as above, whose label column may be missing, or a .txt file
-/// with a text per line; empty lines at its end are skipped. Then there are no labels.
+/// Texts that a model is to label: a table or JSON as above, which may lack the column of labels, or a text per line of
+/// a .txt file, empty lines at its end skipped. Labels are none then.
 TextData read_texts_to_label(const std::filesystem::path& path, const std::vector<std::string>& label_names,
                              const ColumnNames& columns = {});
 

@@ -14,7 +14,7 @@
 
 namespace frostpipe {
 
-/// The data that a run trains and tests on.
+/// What a run learns from and is tested on.
 struct Dataset {
   Task task = Task::sequence_classification;
   std::unique_ptr<Samples> samples;
@@ -29,30 +29,30 @@ struct Dataset {
   std::vector<std::string> notes;  // what may be a slip in the data: sentences for people
 };
 
-/// Returns the task that fits the data: a folder or a CIFAR file (.bin) has pictures, .txt is text without labels,
-/// .json has questions or records, .jsonl and .ndjson have records; anything else is a table. Records and tables have
-/// texts with labels, or examples for a causal model (kind_of_records).
+/// What the data is: a folder or a CIFAR file (.bin) holds pictures, .txt text without labels, .json questions or
+/// records, .jsonl and .ndjson records; anything else is a table. Records and tables hold texts with labels, or
+/// examples of what a causal model says (kind_of_records).
 Task task_of(const std::filesystem::path& data, const ColumnNames& columns = {});
 
-/// Reads the data, sets the task and labels of `folder` accordingly, and converts the samples to model inputs. Test
-/// samples are numbered after the training samples. Throws InvalidInput that names the file, also if the folder's
+/// Reads the data, sets `folder`'s task and labels by it, and makes samples that the model can take.
+/// Test data's samples are numbered after the others. Throws InvalidInput that names the file; also where the folder's
 /// vocabulary has more tokens than its config says.
 Dataset load_dataset(const DataSource& source, const SampleOptions& options, ModelFolder& folder);
 
-/// The same for data to be scored by the folder's model: all samples are in split.train, and labels are those of the
-/// folder. Texts need no labels, and a .txt file is a text per line for a text classifier. Throws InvalidInput also if
-/// the folder does not name its labels, or gives two the same name.
+/// The same of data to be scored by the folder's model as it is: all of it in split.train, labels among the folder's.
+/// Texts need no labels then, and of a classifier of texts those of a .txt file are its lines. Throws InvalidInput also
+/// where the folder does not name its labels, or two alike.
 Dataset load_to_score(const std::filesystem::path& data, const SampleOptions& options, ModelFolder& folder);
 
-/// The same two functions for pictures. Labels are in the order of `known_labels` if both have the same ones.
+/// The same two for pictures, as `input` says; labels are in the order of `known_labels` where both have the same ones.
 Dataset load_pictures(const DataSource& source, const ImageInput& input, const std::vector<std::string>& known_labels);
 Dataset load_pictures_to_score(const std::filesystem::path& data, const ImageInput& input,
                                const std::vector<std::string>& labels);
 
-/// Returns a hash of every sample's content and of the split, to check that a resumed run has the same data.
+/// Tells whether a run goes on with the same data: what every sample gives, and which are for training and testing.
 std::string fingerprint(const Dataset& dataset);
 
-/// Throws InvalidInput unless the folder names its labels, each differently.
+/// Throws InvalidInput unless a folder to be scored names its labels, each differently.
 void require_different_labels(const std::filesystem::path& model_folder, const std::vector<std::string>& label_names);
 
 }  // namespace frostpipe

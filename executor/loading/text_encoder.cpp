@@ -28,7 +28,7 @@ std::function<std::vector<std::int32_t>(std::string_view)> text_encoder(const Mo
 
 namespace {
 
-/// Returns the tokens that the tokenizer puts before a text.
+/// What the tokenizer puts before a text.
 std::vector<std::int32_t> before_text(const Tokenizer& tokenizer) {
   const std::vector<std::int32_t> framed = tokenizer.encode("a"),
                                   plain = tokenizer.encode("a", {.add_special_tokens = false});

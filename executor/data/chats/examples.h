@@ -8,7 +8,7 @@
 
 namespace frostpipe {
 
-/// The training examples of a causal model, in the forms of `datasets` and TRL.
+/// What a causal model learns from, as `datasets` and TRL have it.
 
 struct ChatMessage {
   std::string role;  // system, user or assistant
@@ -17,21 +17,21 @@ struct ChatMessage {
   bool operator==(const ChatMessage&) const = default;
 };
 
-/// A chat. The model is trained on the assistant's messages.
+/// A chat; the model is to say what the assistant says in it.
 struct Conversation {
   std::vector<ChatMessage> messages;
 
   bool operator==(const Conversation&) const = default;
 };
 
-/// A prompt and its completion. Plain text has an empty prompt.
+/// A text, and how it goes on; text alone has no prompt.
 struct PromptCompletion {
   std::string prompt, completion;
 
   bool operator==(const PromptCompletion&) const = default;
 };
 
-/// An instruction in the form of the Alpaca data. It becomes a chat turn for a chat model, else a prompt.
+/// A task in words, as in the data of Alpaca: a turn of a chat for a model that chats, else a prompt.
 struct Instruction {
   std::string instruction, input, output;
 
@@ -45,23 +45,23 @@ struct Example {
   bool operator==(const Example&) const = default;
 };
 
-/// The kind of samples in a file of records or a table, by the fields of its first record.
+/// What a file of records or a table gives to learn, by the fields of its first record.
 enum class RecordKind { labelled_texts, examples };
 
-/// - labelled_texts: a text (`text` or `sentence`) with a `label`; also any table that holds no examples.
-/// - examples: `messages`; `prompt` and `completion`; `instruction` and `output` (and `input`); in JSON also a text
+/// - labelled_texts: a text (`text` or `sentence`) with a `label`; of a table also whatever is no example.
+/// - examples: `messages`; `prompt` and `completion`; `instruction` and `output` (and `input`); of JSON also a text
 ///   without a label, or messages in the column that `columns` names.
 ///
-/// Throws InvalidInput that lists the known forms for JSON that is none of them.
+/// Throws InvalidInput for JSON that is none of them, with what is known.
 RecordKind kind_of_records(const std::filesystem::path& path, const ColumnNames& columns);
 
-/// Reads the examples of a file; each may have any of these forms. Throws InvalidInput that names file, line, field,
-/// rule and value, also for an unknown role, a chat without an assistant's message, and tool calls.
+/// Reads the examples of a file, each of any of these forms. Throws InvalidInput that names file, line, field, rule and
+/// value: also for a role that is not known, a chat in which no assistant speaks, and calls of tools.
 std::vector<Example> read_examples(const std::filesystem::path& path, const ColumnNames& columns);
 
-/// Returns an instruction as a chat turn: the instruction, an empty line and the input.
+/// An instruction as a turn of a chat: the instruction, and behind an empty line its input.
 Conversation as_conversation(const Instruction& instruction);
-/// Returns an instruction as a prompt in Alpaca's format.
+/// And in the form of Alpaca.
 PromptCompletion as_prompt(const Instruction& instruction);
 
 }  // namespace frostpipe
