@@ -63,7 +63,7 @@ void reap(std::vector<RankProcess>& processes) {
     while (process.running && waitpid(process.pid, &status, WNOHANG | WUNTRACED | WCONTINUED) == process.pid) {
       if (WIFSTOPPED(status) || WIFCONTINUED(status)) {
         process.suspended = WIFSTOPPED(status);
-        process.last_beat = Clock::now();  // until then it was not
+        process.last_beat = Clock::now();  // the silence limit counts from now on
       } else {
         process.status = status;
         process.running = false;

@@ -58,7 +58,7 @@ int ReactivePlane::next_pipeline() {
   return best;
 }
 
-/// Of the idle devices the one that has been idle for longest is first: so their servers take turns.
+/// Idle devices are used in the order in which they became idle, so that their servers take turns.
 void ReactivePlane::serve(int index) {
   const Queue& queue = queues_[index];
   ++queues_[index].round;
@@ -71,7 +71,7 @@ void ReactivePlane::serve(int index) {
   }
 }
 
-/// False if nothing waits, or what waits shall wait for more.
+/// Returns false if no request waits, or if it is better to wait for more.
 bool ReactivePlane::begin_batch(int index, int device) {
   Queue& queue = queues_[index];
   const Place& place = places_[queue.place];
@@ -109,7 +109,7 @@ bool ReactivePlane::begin_batch(int index, int device) {
   return false;
 }
 
-/// A batch that was computed is answered, or sent to the next pool; its device goes on.
+/// Handles a computed batch: answers it or sends it to the next pool; its device continues.
 void ReactivePlane::pass_on(int index) {
   Batch& batch = batches_[index];
   const Place& from = places_[batch.place];

@@ -17,10 +17,10 @@
 namespace frostpipe {
 namespace {
 
-/// Bytes of a request that is not kept back: few heads are shorter.
+/// A connection with this many received bytes counts as one with a complete request; few heads are shorter.
 constexpr int kEnough = 128;
 
-/// That nobody has read; kEnough at most: who sends more is no better for that.
+/// Returns the number of unread bytes, at most kEnough, so that sending more gives no advantage.
 int bytes_received(const Descriptor& connection) {
   int bytes = 0;
   if (ioctl(connection.number(), FIONREAD, &bytes) != 0) return 0;
@@ -41,7 +41,7 @@ ConnectionThreads::ConnectionThreads(std::size_t most_connections, std::size_t m
                                      std::function<void(Descriptor)> serve)
     : most_(std::min(most, most_connections / 2)), most_waiting_(most_connections - most_), serve_(std::move(serve)) {}
 
-/// The connection that is closed for a new one; the end: none.
+/// Returns the connection to close for a new one; the end if there is none.
 std::deque<ConnectionThreads::Waiting>::iterator ConnectionThreads::dispensable() {
   const auto older = std::ranges::upper_bound(waiting_, Clock::now() - kGrace, {}, &Waiting::since);
   const auto bytes = [](const Waiting& one) { return bytes_received(one.connection); };
@@ -65,8 +65,8 @@ void ConnectionThreads::add(Descriptor connection) {
   if (waiting_.size() >= num_idle_ && threads_.size() < most_) {
     try {
       threads_.emplace_back([this] { run(); });
-    } catch (const std::exception&) {  // no thread, or no memory, is left for now
-      if (threads_.empty()) return;    // else the threads that there are serve it
+    } catch (const std::exception&) {  // no thread or memory is available at present
+      if (threads_.empty()) return;    // otherwise the existing threads serve it
     }
   }
   while (waiting_.size() >= num_idle_ + most_waiting_) {

@@ -12,30 +12,30 @@
 
 namespace frostpipe {
 
-/// Threads that serve connections, one at a time each. A thread is started when a connection comes and none is idle, as
-/// long as there are fewer than `most`; connections beyond that wait. The connection with the most bytes received, up
-/// to those of a request's head, is served first; of equal ones the oldest.
+/// A pool of threads, each of which serves one connection at a time. A thread is started when a connection arrives and
+/// no thread is idle, as long as there are fewer than `most`; further connections wait. The connection with the most
+/// received bytes, counted up to the size of a request's head, is served first; among equals, the oldest.
 ///
-/// Where no more connections may wait, a new one takes the place of one that is of least use: of those that have waited
-/// for kGrace the one with the fewest bytes, if these are fewer than a head has, else one whose client has left. Where
-/// there is none, the new connection waits in add() until a thread takes another, and those behind it wait in the
-/// queue of the listening socket: a client that asks in earnest is not cut off because others have asked before it.
+/// When no more connections may wait, a new one replaces another: among those that have waited for kGrace, the one with
+/// the fewest bytes, if these are less than a head; else one whose client has left. If there is none, the new
+/// connection waits in add() until a thread takes another, and later ones wait in the listening socket's backlog.
+/// Clients with complete requests are therefore not cut off by earlier ones.
 class ConnectionThreads {
  public:
-  /// A client's first bytes may be on their way for so long.
+  /// Time in which a client's first bytes may still be in transfer.
   static constexpr std::chrono::milliseconds kGrace{100};
 
-  /// Half of `most_connections` may wait where that leaves fewer than `most` threads. `serve` throws nothing.
+  /// If that leaves fewer than `most` threads, half of `most_connections` may wait. `serve` must not throw.
   ConnectionThreads(std::size_t most_connections, std::size_t most, std::function<void(Descriptor)> serve);
-  /// Serves what waits, and returns.
+  /// Serves the waiting connections, and returns.
   ~ConnectionThreads();
   ConnectionThreads(const ConnectionThreads&) = delete;
   ConnectionThreads& operator=(const ConnectionThreads&) = delete;
 
-  /// To be called by one thread. Where no thread can be started for the connection, others serve it, or it is closed
-  /// where there are none.
+  /// Must be called by one thread only. If no thread can be started, existing threads serve the connection; if there
+  /// are none, it is closed.
   void add(Descriptor connection);
-  /// There are as many threads as may be, and some connection waits for one. Any thread may ask.
+  /// True if the maximum number of threads is running and a connection waits for one. Thread-safe.
   bool are_all_busy() const;
 
  private:
@@ -58,8 +58,8 @@ class ConnectionThreads {
   std::vector<std::thread> threads_;
 };
 
-/// As many as the process has descriptors for, but at most `wished`. A quarter of those that are left is kept for all
-/// else that a server opens: workers that are started again, batches, files.
+/// Returns how many connections the process has descriptors for, at most `wished`. A quarter of the free descriptors is
+/// reserved for everything else that a server opens: restarted workers, batches, files.
 std::size_t most_connections(std::size_t wished);
 
 }  // namespace frostpipe
