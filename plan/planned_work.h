@@ -1,6 +1,5 @@
 #pragma once
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -8,12 +7,6 @@
 #include "plan/plan.h"
 
 namespace frostpipe {
-
-/// Returns the value of an option that changes what a step computes: the plan's if known, else the given one, else
-/// `otherwise`. Throws InvalidInput, "--max-tokens 128: plan.json was made for 16; ...", if the given value differs
-/// from the plan's.
-int planned_value(std::string_view option, std::optional<int> given, std::optional<int> planned, int otherwise,
-                  std::string_view source);
 
 /// Throws InvalidInput that names both types if the profile measured frozen layers in another type than the plan's.
 void require_planned_frozen_dtype(const TrainingPlan& plan, const Profile& profile, std::string_view profile_source,

@@ -2,11 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
 #include "base/timeline.h"
 #include "cli/operators/operator_plan_text.h"
+#include "cli/shared/common_options.h"
 #include "cli/shared/table.h"
 #include "operators/simulator/run_operators.h"
 
@@ -15,7 +17,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// A process per device: thread 0 computes, thread 1 + d sends to device d.
+/// Shows each device as a process: its thread 0 computes, its thread 1 + d sends to device d.
 Timeline timeline_of(const OperatorPlan& plan, const OperatorTasks& tasks, const OperatorRun& run) {
   Timeline timeline;
   const int num_devices = static_cast<int>(plan.machine.devices.size());
@@ -82,13 +84,24 @@ std::string simulation_text(const OperatorPlan& plan, const OperatorRun& run, co
 
 }  // namespace
 
-std::string simulate_operator_plan(const OperatorPlan& plan, const std::string& path, const std::string& format,
-                                   const std::string& timeline) {
+void add_simulate_operators_options(CLI::App& command, SimulateOperatorsOptions& options) {
+  command.add_option("PLAN", options.plan, "Plan to simulate")->required()->type_name("");
+  command
+      .add_option("--timeline", options.timeline,
+                  "Also write every operator and transfer of an iteration as a Chrome trace (for Perfetto)")
+      ->type_name("FILE");
+  add_format_option(command, options.format);
+}
+
+std::string simulate_operator_plan(const SimulateOperatorsOptions& options) {
+  const OperatorPlan plan = load_operator_plan(options.plan);
   const auto tasks = tasks_of(plan.graph, plan.machine, plan.placement);
-  const OperatorRun run = simulate_operators(plan, tasks, path);
-  if (!timeline.empty()) write_named_file(timeline, to_chrome_trace(timeline_of(plan, tasks, run)));
+  const OperatorRun run = simulate_operators(plan, tasks, options.plan);
+  if (!options.timeline.empty()) write_named_file(options.timeline, to_chrome_trace(timeline_of(plan, tasks, run)));
   const auto use = use_of_devices(plan, tasks);
-  return format == "json" ? simulation_json(plan, run, use) : simulation_text(plan, run, use);
+  return options.format == "json" ? simulation_json(plan, run, use)
+                                  : operator_plan_text(plan, options.plan) + "\n" + simulation_text(plan, run, use) +
+                                        operator_explanation(plan, options.plan);
 }
 
 }  // namespace frostpipe

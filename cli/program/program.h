@@ -9,8 +9,8 @@ class App;
 
 namespace frostpipe {
 
-/// A subcommand: adding it to the command line only binds its options; `run` does the work, once they are parsed, and
-/// returns the exit code. Results go to stdout, everything else to stderr.
+/// A command of the tool. Adding it to the command line only binds its options. `run` does the work after the options
+/// have been parsed, and returns the exit code. Results go to stdout, everything else to stderr.
 struct Command {
   CLI::App* parsed = nullptr;
   std::function<int()> run;
@@ -24,9 +24,9 @@ struct ToolProgram {
   std::function<void(int argc, char** argv)> hand_over;
 };
 
-/// The main function of a program: parses the command line, runs the command that it names, and ends the process.
-/// Exit codes: what the command returns; 0 for --help and --version; 1 where it fails, 2 for a wrong command line, both
-/// after a sentence on stderr.
+/// Does what main() does: parses the command line, runs the command that it names, and ends the process. The exit code
+/// is the command's; 0 for --help and --version; 1 if the command fails, and 2 for a wrong command line, both after a
+/// sentence on stderr.
 [[noreturn]] void run_program(const ToolProgram& program, int argc, char** argv);
 
 }  // namespace frostpipe

@@ -91,8 +91,9 @@ void add_options(const TrainOptions& options, RunInputs& inputs) {
   inputs.values["--accuracy-guard"] =
       options.accuracy_tolerance ? fmt::format("{}", *options.accuracy_tolerance) : "none";
   add_samples(options.samples, options.held_out, inputs);
-  inputs.values["--checkpoint-steps"] = std::to_string(options.checkpoints.every_steps);
-  inputs.values["--checkpoint-minutes"] = fmt::format("{}", options.checkpoints.every_minutes);
+  inputs.values["--checkpoint-every"] = options.checkpoints.every_steps > 0
+                                            ? std::to_string(options.checkpoints.every_steps)
+                                            : fmt::format("{}min", options.checkpoints.every_minutes);
   inputs.values["--resume"] = options.resume;
 }
 

@@ -115,7 +115,7 @@ ServedModel pair_up(const ServingProblem& problem, double building, std::size_t 
 
 ServingPlanResult dart_plan(const ServingProblem& problem) {
   if (problem.objective == ServingObjective::cost)
-    throw InvalidInput("--objective", "must be throughput with ppipe-dart, which seeks no cheapest plan", "cost");
+    throw InvalidInput("--required-rate: is not for ppipe-dart, which seeks no cheapest plan");
   const ServingProblem whole_models = without_pipelines(problem);
   const auto building = building_rates(whole_models);
   auto plain = size_plan(whole_models, building);

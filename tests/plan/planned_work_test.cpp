@@ -10,25 +10,6 @@ using examples::two_phase_plan;
 using testing::AllOf;
 using testing::HasSubstr;
 
-constexpr std::optional<int> kNone;
-
-TEST(PlannedWork, WhatThePlanWasMadeForCounts) {
-  EXPECT_EQ(planned_value("--max-tokens", kNone, 16, 128, "p.json"), 16);
-  EXPECT_EQ(planned_value("--max-tokens", 16, 16, 128, "p.json"), 16);
-}
-
-TEST(PlannedWork, APlanThatDoesNotKnowTakesWhatIsGiven) {
-  EXPECT_EQ(planned_value("--max-tokens", 64, kNone, 128, "p.json"), 64);
-  EXPECT_EQ(planned_value("--max-tokens", kNone, kNone, 128, "p.json"), 128);
-}
-
-TEST(PlannedWork, AnotherValueIsRefusedWithBothAndWhatToDo) {
-  EXPECT_EQ(message_of([] { planned_value("--max-tokens", 128, 16, 128, "p.json"); }),
-            "--max-tokens 128: p.json was made for 16; profile and plan again with --max-tokens 128, or leave it out");
-  EXPECT_THAT(message_of([] { planned_value("--window-overlap", 0, 32, 32, "p.json"); }),
-              HasSubstr("--window-overlap 0: p.json was made for 32"));
-}
-
 TEST(PlannedWork, AnotherTypeOfFrozenLayersIsRefusedWithBoth) {
   TrainingPlan plan = two_phase_plan();
   Profile profile;

@@ -27,34 +27,18 @@ TEST(RunLength, AnEpochsLastMiniBatchMayBeShort) {
   EXPECT_EQ(steps_per_epoch(std::numeric_limits<int>::max(), 64), 1 << 25);
 }
 
-TEST(RunLength, EpochsThatAreThePlansStepsAreAccepted) {
-  EXPECT_NO_THROW(require_length(plan_of(30, 3), 640, 3, "p.json"));
-  EXPECT_NO_THROW(require_length(plan_of(30, 0), 640, 3, "p.json"));
-  EXPECT_NO_THROW(
-      require_length(plan_of(60, 6), 1280, 3, "p.json"));  // --epochs was given, so data of another size is allowed
-}
-
-TEST(RunLength, OtherEpochsAreRefusedWithBothNumbersAndWhatToDo) {
-  EXPECT_THAT(message_of([] { require_length(plan_of(2, 0), 640, 3, "p.json"); }),
-              AllOf(HasSubstr("--epochs 3: is 30 steps"), HasSubstr("640 samples"), HasSubstr("p.json is a plan of 2"),
-                    HasSubstr("--epochs 3 or --steps 30")));
-  EXPECT_THAT(message_of([] { require_length(plan_of(30, 3), 640, 1'000'000, "p.json"); }),
-              HasSubstr("is 10000000 steps"));
-}
-
 TEST(RunLength, APlanByStepsIsForAnyData) {
   for (const int num_samples : {1, 640, 1'000'000})
-    EXPECT_NO_THROW(require_length(plan_of(2, 0), num_samples, std::nullopt, "p.json"));
+    EXPECT_NO_THROW(require_length(plan_of(2, 0), num_samples, "p.json"));
 }
 
 TEST(RunLength, APlanByEpochsIsForDataOfItsSize) {
   // 30 steps are 3 epochs of 640 samples. With a few samples more or less, as in another split, 3 is still nearest.
-  for (const int num_samples : {600, 640, 700})
-    EXPECT_NO_THROW(require_length(plan_of(30, 3), num_samples, std::nullopt, "p.json"));
-  EXPECT_THAT(message_of([] { require_length(plan_of(30, 3), 6400, std::nullopt, "p.json"); }),
+  for (const int num_samples : {600, 640, 700}) EXPECT_NO_THROW(require_length(plan_of(30, 3), num_samples, "p.json"));
+  EXPECT_THAT(message_of([] { require_length(plan_of(30, 3), 6400, "p.json"); }),
               AllOf(HasSubstr("p.json: is a plan of 3 epochs in 30 steps"),
                     HasSubstr("0.3 epochs of this data (6400 samples"), HasSubstr("--steps")));
-  EXPECT_THAT(message_of([] { require_length(plan_of(30, 3), 320, std::nullopt, "p.json"); }), HasSubstr("6 epochs"));
+  EXPECT_THAT(message_of([] { require_length(plan_of(30, 3), 320, "p.json"); }), HasSubstr("6 epochs"));
 }
 
 TEST(RunLength, AsText) {

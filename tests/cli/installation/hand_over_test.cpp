@@ -74,6 +74,13 @@ TEST_F(HandOver, WhatComputesBecomesTheProgramBesideWithItsArguments) {
   }
 }
 
+TEST_F(HandOver, AMemberOfAGroupIsKnownByBothWords) {
+  put_executor_beside(fs::perms::owner_all);
+  EXPECT_EQ(call("serving", "run"), 7);
+  EXPECT_EQ(call("serving", "plan"), kCameBack);
+  EXPECT_EQ(call("serving", "--help"), kCameBack);
+}
+
 TEST_F(HandOver, AllElseStays) {
   put_executor_beside(fs::perms::owner_all);
   for (const char* const command : {"plan", "simulate", "compare", "report", "schedule", "inspect", "bench", "--help"})

@@ -161,7 +161,7 @@ TEST(ModelFromConfig, RefusesExpertsThatNoTokenCanHave) {
 /// Oracle: the error message.
 TEST(ConfigFromJson, SaysThatExpertsAreOnlyEstimated) {
   EXPECT_THAT(refusal_of([] { config_from_json(R"({"model_type": "mixtral"})", "config.json"); }),
-              HasSubstr("; a mixtral is estimated alone (profile --like, plan --model), is \"mixtral\""));
+              HasSubstr("; a mixtral is estimated alone (profile --like), is \"mixtral\""));
 }
 
 TEST(KnownModels, TakeAsManyTokensAsAreAskedFor) {
