@@ -1,5 +1,5 @@
-# Writes a file for CTest that has a test for each suite of a GoogleTest program with tests under a filter. A program that
-# takes long to load runs a suite in a process, where gtest_discover_tests() would start one for each test.
+# Writes a file for CTest that has a test for each suite of a GoogleTest program with tests under a filter. A program
+# that takes long to load runs a suite in a process, where gtest_discover_tests() would start one for each test.
 #
 # In: PROGRAM, FILTER (what --gtest_filter takes, "-" before what is left out), PROPERTIES (of each test), FILE.
 execute_process(COMMAND ${PROGRAM} --gtest_list_tests --gtest_filter=${FILTER} OUTPUT_VARIABLE listed

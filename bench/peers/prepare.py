@@ -70,7 +70,8 @@ def write_encoder(source, config, numbered, folder):
 
 
 def write_encoders(source, labels, out):
-    size = {"vocab_size": 30522, "hidden_size": 384, "num_hidden_layers": 6, "num_attention_heads": 12, "pad_token_id": 0}
+    size = {"vocab_size": 30522, "hidden_size": 384, "num_hidden_layers": 6, "num_attention_heads": 12,
+            "pad_token_id": 0}
     numbered = dict(enumerate(labels))
     write_encoder(source, transformers.RobertaConfig(
         **size, intermediate_size=1536, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0,
