@@ -14,7 +14,7 @@
 namespace frostpipe {
 namespace {
 
-Command add_profile(CLI::App& group) {
+Command add_nets_profile(CLI::App& group) {
   const auto options = std::make_shared<NetProfileOptions>();
   CLI::App* command = group.add_subcommand("profile", "Measure or estimate a net's operators on classes of devices");
   add_net_profile_options(*command, *options);
@@ -25,7 +25,7 @@ Command add_profile(CLI::App& group) {
   return {command, [options] { return profile_net(*options); }};
 }
 
-Command add_plan(CLI::App& group) {
+Command add_nets_plan(CLI::App& group) {
   const auto request = std::make_shared<OperatorRequest>();
   CLI::App* command = group.add_subcommand("plan", "Place each operator of an iteration on devices");
   add_operator_plan_options(*command, *request);
@@ -34,7 +34,7 @@ Command add_plan(CLI::App& group) {
   return {command, [request] { return plan_operators(*request); }};
 }
 
-Command add_simulate(CLI::App& group) {
+Command add_nets_simulate(CLI::App& group) {
   const auto options = std::make_shared<SimulateOperatorsOptions>();
   CLI::App* command = group.add_subcommand("simulate", "Predict an iteration of a plan, and show its critical path");
   add_simulate_operators_options(*command, *options);
@@ -45,7 +45,7 @@ Command add_simulate(CLI::App& group) {
           }};
 }
 
-Command add_train(CLI::App& group) {
+Command add_nets_train(CLI::App& group) {
   const auto options = std::make_shared<NetTrainCommandOptions>();
   CLI::App* command = group.add_subcommand("train", "Train a net on your own pictures by a plan, on this machine");
   add_net_train_options(*command, *options);
@@ -54,7 +54,7 @@ Command add_train(CLI::App& group) {
   return {command, [options] { return train_net_by_plan(*options); }};
 }
 
-Command add_rehearse(CLI::App& group) {
+Command add_nets_rehearse(CLI::App& group) {
   const auto options = std::make_shared<NetRehearsalOptions>();
   CLI::App* command =
       group.add_subcommand("rehearse", "Run a plan for any devices with real messages and emulated operators");
@@ -63,7 +63,7 @@ Command add_rehearse(CLI::App& group) {
   return {command, [options] { return rehearse_net(*options); }};
 }
 
-Command add_evaluate(CLI::App& group) {
+Command add_nets_evaluate(CLI::App& group) {
   const auto options = std::make_shared<EvaluationOptions>();
   CLI::App* command = group.add_subcommand("evaluate", "Score a trained net on pictures that it has not seen");
   add_evaluation_options(*command, *options);
@@ -74,8 +74,9 @@ Command add_evaluate(CLI::App& group) {
 }  // namespace
 
 Command add_nets_commands(CLI::App& app) {
-  return add_group(app, "nets", "Train nets with batch norm exactly on unequal devices (MTrain)",
-                   {add_profile, add_plan, add_simulate, add_train, add_rehearse, add_evaluate});
+  return add_group(
+      app, "nets", "Train nets with batch norm exactly on unequal devices (MTrain)",
+      {add_nets_profile, add_nets_plan, add_nets_simulate, add_nets_train, add_nets_rehearse, add_nets_evaluate});
 }
 
 }  // namespace frostpipe

@@ -18,7 +18,7 @@
 namespace frostpipe {
 namespace {
 
-Command add_plan(CLI::App& group) {
+Command add_serving_plan(CLI::App& group) {
   const auto request = std::make_shared<ServingRequest>();
   CLI::App* command = group.add_subcommand("plan", "Choose pipelines over pools of devices that answer in time");
   add_serving_plan_options(*command, *request);
@@ -29,7 +29,7 @@ Command add_plan(CLI::App& group) {
   return {command, [request] { return plan_for_serving(*request); }};
 }
 
-Command add_simulate(CLI::App& group) {
+Command add_serving_simulate(CLI::App& group) {
   const auto options = std::make_shared<SimulateServingOptions>();
   CLI::App* command = group.add_subcommand("simulate", "Predict how a plan serves requests: attainment, latencies");
   add_simulate_serving_options(*command, *options);
@@ -40,7 +40,7 @@ Command add_simulate(CLI::App& group) {
           }};
 }
 
-Command add_run(CLI::App& group) {
+Command add_serving_run(CLI::App& group) {
   const auto options = std::make_shared<ServeOptions>();
   CLI::App* command = group.add_subcommand("run", "Answer requests by a plan's pipelines, on this machine");
   add_serve_options(*command, *options);
@@ -60,7 +60,7 @@ struct InspectServingOptions {
   std::string plan, format;
 };
 
-Command add_inspect(CLI::App& group) {
+Command add_serving_inspect(CLI::App& group) {
   const auto options = std::make_shared<InspectServingOptions>();
   CLI::App* command = group.add_subcommand("inspect", "Show a plan again, and what binds it");
   command->add_option("PLAN", options->plan, "Plan to show")->required()->type_name("");
@@ -79,7 +79,7 @@ Command add_inspect(CLI::App& group) {
 
 Command add_serving_commands(CLI::App& app) {
   return add_group(app, "serving", "Answer requests within a latency objective on pools of unequal devices (PPipe)",
-                   {add_plan, add_simulate, add_run, add_inspect});
+                   {add_serving_plan, add_serving_simulate, add_serving_run, add_serving_inspect});
 }
 
 }  // namespace frostpipe

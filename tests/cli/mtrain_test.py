@@ -39,6 +39,7 @@ class MTrainTest(CliTest):
             (["plan", "--method", "mtrain", "--profile", "ops.json", "--cluster", "mixed.json", "--global-batch", 16,
               "-o", "p.json"], "`frostpipe nets plan` makes plans by mtrain"),
             (["simulate", "mtrain.json"], "mtrain.json: is a plan of operators, which `frostpipe nets simulate` and"),
+            (["train", "mtrain.json", "--data", "d"], "`frostpipe nets simulate` and `frostpipe nets train` take"),
             (["inspect", "mtrain.json"], "mtrain.json: is a plan of operators, which `frostpipe nets simulate` shows"),
             (["serving", "inspect", "mtrain.json"], "which `frostpipe nets simulate` and `frostpipe nets train` take"),
         ]:
