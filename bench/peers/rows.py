@@ -63,7 +63,7 @@ STEP_ROWS = (ONE_PROCESS, DATA_PARALLEL, Ours("static_pipeline", "two_ranks", (*
 
 GROUPED = Peer("plain-grouped", "single_process.py", ("--group-by-length", "8"))
 AUTOCAST = Peer("plain-autocast", "single_process.py", ("--autocast",))
-# What the fastest plan is, found by `plan` itself.
+# The fastest plan, chosen by `plan` itself.
 AUTO = Ours("auto", "two_ranks", ("--method", "auto", NO_LIMIT))
 BFLOAT16 = Ours("one_process_bfloat16", "two_ranks_bfloat16",
                 ("--method", "data-parallel", "--threads-per-rank", "2", NO_LIMIT), against="plain-autocast")

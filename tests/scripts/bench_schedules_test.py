@@ -63,7 +63,7 @@ class BenchTest(unittest.TestCase):
                 done = self.run_script("bench-schedules", "--ranks", "4", "--like", "nosuch", "bert-large", *arguments)
                 self.assertEqual(done.returncode, 1, done.stderr)
                 self.assertIn("no figures: frostpipe: nosuch: is no shape", done.stdout)
-                # Of bert-large there are none either, but each case was begun: this frostpipe's plans are empty.
+                # bert-large has none either, but each case was begun: this frostpipe's plans are empty.
                 self.assertEqual(self.figures()["missing"],
                                  [f"{model} {case}" for model in ("nosuch", "bert-large") for case in of_one])
 

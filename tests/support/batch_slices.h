@@ -15,7 +15,7 @@ struct BatchSlices {
   Nanoseconds time_ns = std::numeric_limits<Nanoseconds>::max();
 };
 
-/// What slice_batch_and_tokens cuts.
+/// The problem for slice_batch_and_tokens.
 struct BatchSlicing {
   int sequences = 1;
   int most_together = 1;  // sequences in a batch slice

@@ -24,10 +24,10 @@ DATA_SAMPLES = 200      # of data.tsv, of which a fifth is held out unless there
 LEARNING_RATE = 0.005  # the tiny model learns its data in some 60 steps of this
 HANG_SECONDS = 300  # what has not come by then never will: no word on how fast a machine is
 
-# What CTest's fixture has filled for all of its tests (fill_shared); without it, every run of Python fills one.
+# The folder that CTest's fixture fills for all of its tests (fill_shared); without it, every run of Python fills one.
 SHARED_FOLDER = os.environ.get("FROSTPIPE_SHARED_FOLDER")
 
-# What no user should ever see: a C++ stack, a library's own log, an uncaught exception.
+# Output that no user should ever see: a C++ stack, a library's own log, an uncaught exception.
 NOT_FOR_USERS = re.compile(r"frame #|Exception raised from|terminate called|what\(\)|core dumped|this is a "
                            r"bug|^\[[WEI]\d{3}", re.MULTILINE)
 

@@ -152,7 +152,7 @@ void check_iterations(const std::string& what, const Rehearsal::Result& result, 
              fmt::format("{}: {} instead of {} units", what, fmt::join(result.took, ", "), fmt::join(expected, ", ")));
 }
 
-/// Of p stages of 8 / p layers: (m + p - 1) (F + B) with F = 8 / p and B = 16 / p units.
+/// p stages of 8 / p layers take (m + p - 1) (F + B) with F = 8 / p and B = 16 / p units.
 RANK_TEST(VirtualTime, OfEqualStagesIsTheClosedForm, 2, 4) {
   Rehearsal rehearsal(self);
   const int p = self.world_size;
