@@ -1,5 +1,5 @@
-"""scripts/bench-schedules and scripts/bench-zero-bubble where frostpipe gives no figures. Oracle: a program in its
-place that does what the test says; exit code, sentence, and what figures.json has."""
+"""scripts/bench-schedules and scripts/bench-zero-bubble if frostpipe gives no figures. Oracle: a script in its place
+that follows the test; exit code, message, and the content of figures.json."""
 import json
 import pathlib
 import subprocess
