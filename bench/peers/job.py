@@ -13,7 +13,7 @@ from optimizing import MAX_GRADIENT_NORM, learning_rate, optimizer_of
 
 def parser(description):
     options = argparse.ArgumentParser(description=description)
-    options.add_argument("--kind", choices=workloads.KINDS, required=True, help="what the data are")
+    options.add_argument("--kind", choices=workloads.KINDS, required=True, help="kind of the data")
     options.add_argument("--model", required=True, help="folder to start from")
     options.add_argument("--data", required=True)
     options.add_argument("--batch", type=int, default=64, help="samples per optimizer step [%(default)s]")

@@ -147,15 +147,15 @@ class Clock:
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", type=pathlib.Path, required=True, help="folder to start from")
-    parser.add_argument("--data", required=True, help="text alone for GPT-2, a table of texts and labels for BERT")
-    parser.add_argument("--tokens", type=int, required=True, help="of every sample")
+    parser.add_argument("--data", required=True, help="plain text for GPT-2, a table of texts and labels for BERT")
+    parser.add_argument("--tokens", type=int, required=True, help="tokens of every sample")
     parser.add_argument("--batch", type=int, required=True)
-    parser.add_argument("--steps", type=int, required=True, help="within one epoch")
+    parser.add_argument("--steps", type=int, required=True, help="number of steps, within one epoch")
     parser.add_argument("--learning-rate", type=float, default=1e-4)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--dtype", choices=("float32", "bfloat16"), default="float32")
-    parser.add_argument("--threads", type=int, default=1, help="on the CPU")
+    parser.add_argument("--threads", type=int, default=1, help="threads on the CPU")
     return parser.parse_args()
 
 

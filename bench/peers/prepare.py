@@ -131,8 +131,8 @@ def write_plain_text(num_blocks, path):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minilm", type=pathlib.Path, required=True, help="folder of MiniLM")
-    parser.add_argument("--sections", required=True, help="texts and labels that the classifier is for")
-    parser.add_argument("--samples", type=int, required=True, help="of made-up data that are trained on")
+    parser.add_argument("--sections", required=True, help="texts and labels for the classifier")
+    parser.add_argument("--samples", type=int, required=True, help="number of synthetic training samples")
     parser.add_argument("--smollm2", type=pathlib.Path, help="folder of SmolLM2-135M")
     parser.add_argument("--chats", help="what SmolLM2 learns")
     parser.add_argument("--out", type=pathlib.Path, required=True)
