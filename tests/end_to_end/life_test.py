@@ -6,8 +6,8 @@ exit code 1 and one message; then the same command line, run again, ends as the 
 process is left, no process dies except by our signals, and the run's folder has only files that the undisturbed run
 leaves too.
 
-    FROSTPIPE_FAULTS=20 FROSTPIPE_SEED=7 20 other runs FROSTPIPE_SEED=7 FROSTPIPE_FAULT=13 only number 13 of them: seed
-    and number determine the fault and its time
+    FROSTPIPE_FAULTS=20 FROSTPIPE_SEED=7     20 other runs
+    FROSTPIPE_SEED=7 FROSTPIPE_FAULT=13      only number 13 of them: seed and number determine the fault and its time
 """
 
 import collections

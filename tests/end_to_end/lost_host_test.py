@@ -4,8 +4,8 @@ Oracle: the undisturbed run. Every process ends within LIMIT_SECONDS, with the r
 or, if the ranks have not connected yet, it says within that time for which rank it waits. Then the same command, after
 the fault is repaired, ends bitwise equal to the undisturbed run. No process or file is left behind.
 
-    FROSTPIPE_HOST_FAULTS=20 FROSTPIPE_SEED=7 20 other faults of each kind FROSTPIPE_SEED=7 FROSTPIPE_FAULT=13 only
-    number 13 of each kind
+    FROSTPIPE_HOST_FAULTS=20 FROSTPIPE_SEED=7     20 other faults of each kind
+    FROSTPIPE_SEED=7 FROSTPIPE_FAULT=13           only number 13 of each kind
 """
 
 import sys
