@@ -115,7 +115,8 @@ void add_inputs(CLI::App& command, TrainCommandOptions& options) {
       .add_option(
           "--data", options.data,
           "What to train and test on: text and labels (TSV, CSV or JSON Lines with the columns text and "
-          "label), questions (SQuAD 1.1's .json), for a causal model chats (messages), prompts (prompt and "
+          "label), words with labels (.conll, or tokens and ner_tags), questions (SQuAD's .json), for a "
+          "causal model chats (messages), prompts (prompt and "
           "completion, or instruction, input and output) or text alone (text; .txt), pictures (CIFAR's .bin, or "
           "a folder with a sub-folder of JPEG and PNG files per label)")
       ->type_name("DATA");

@@ -29,8 +29,9 @@ struct MicroBatch {
   std::vector<std::int64_t> lengths;  // tokens of each sample
   at::Tensor input;         // token ids [tokens] int64, or pixels [samples, channels, height, width] of any type
   at::Tensor token_types;   // [tokens] int64; undefined: all 0
-  at::Tensor labels;        // int64; classes [samples], first and last token of the answer (counted in the sample)
-                            // [samples, 2], or the tokens themselves [tokens]
+  at::Tensor labels;        // int64; classes [samples] or [tokens], first and last token of the answer (counted in the
+                            // sample) [samples, 2], or the tokens themselves [tokens]; or float64 [samples, outputs]: 0
+                            // or 1 for each label, or a number
   at::Tensor dropout_keys;  // [samples] int64, on the host: of this sample in this step; undefined: nothing is dropped
   at::ScalarType type = at::kFloat;  // that layers compute in: the embedding's output
   /// Of a token slice: `lengths` are then what it has of each sample, which may be nothing, and labels those of the
@@ -78,8 +79,8 @@ struct Parameter {
 };
 
 /// Runs layer number `layer`. `input` is the activation of the layer before, [tokens, hidden]; undefined for the
-/// embedding. Returns [tokens, hidden], or the head's logits: classes [samples, labels], start and end of the answer
-/// [tokens, 2], the vocabulary [tokens, vocabulary].
+/// embedding. Returns [tokens, hidden], or the head's logits: classes [samples, labels] or [tokens, labels], start
+/// and end of the answer [tokens, 2], the vocabulary [tokens, vocabulary].
 ///
 /// Activations go by at::Tensor's autograd as usual. Gradients of matrices are added straight into their buffers: no
 /// temporary of a weight's size, and none of the vocabulary's for the embedding.

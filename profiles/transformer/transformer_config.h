@@ -34,10 +34,24 @@ enum class Family {
 };
 
 /// What a model is trained to say: decides the head, the loss and how its answers are scored.
-enum class Task { sequence_classification, question_answering, image_classification, causal_language_modeling };
+enum class Task {
+  sequence_classification,
+  question_answering,
+  image_classification,
+  causal_language_modeling,
+  token_classification,
+};
+
+/// What a classifier of texts says of each, and by which loss it learns that: transformers' problem_type.
+enum class ProblemType {
+  single_label,  // one of the labels; cross entropy
+  multi_label,   // any number of the labels; binary cross entropy of each
+  regression,    // a number; squared error
+};
 
 const char* to_string(Family family);
 const char* to_string(Task task);
+const char* to_string(ProblemType problem_type);  // as in config.json
 
 /// A layer norm subtracts the mean and divides by the deviation; an RMS norm divides by the root mean square alone.
 enum class NormKind { layer, rms };
@@ -122,8 +136,9 @@ struct TransformerConfig {
   bool has_qkv_bias = true;
   bool ties_embeddings = false;  // causal: the head's matrix and the input embedding are one, see RankSession
   std::int64_t num_labels = 2;   // classification
-  std::int64_t padding_id = 0;   // by it transformers finds a text's last token where a class is told from that
-  double dropout = 0;            // of what every part of a block adds, of the embedding and of attention's weights
+  ProblemType problem_type = ProblemType::single_label;  // sequence classification
+  std::int64_t padding_id = 0;  // by it transformers finds a text's last token where a class is told from that
+  double dropout = 0;           // of what every part of a block adds, of the embedding and of attention's weights
 
   // What a family has, and config.json may change.
   bool reads_pictures = false;        // else texts
