@@ -114,6 +114,7 @@ void every_head_equals_single_process(const RankEnvironment& self, int p, int d)
 RANK_TEST(Exactness, EveryHeadOn1StagesX1ReplicasEqualsOneProcess, 1) { every_head_equals_single_process(self, 1, 1); }
 RANK_TEST(Exactness, EveryHeadOn2StagesX1ReplicasEqualsOneProcess, 2) { every_head_equals_single_process(self, 2, 1); }
 RANK_TEST(Exactness, EveryHeadOn2StagesX2ReplicasEqualsOneProcess, 4) { every_head_equals_single_process(self, 2, 2); }
+RANK_TEST(Exactness, EveryHeadOn4StagesX1ReplicasEqualsOneProcess, 4) { every_head_equals_single_process(self, 4, 1); }
 
 /// Where one rank shares its device, as where there is one GPU for all, every rank copies what it sends to host memory,
 /// and what it receives from there.
