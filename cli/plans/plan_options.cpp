@@ -202,7 +202,7 @@ void add_plan_options(CLI::App& command, PlanCommandOptions& options) {
   show_first(command, {"--method", "--epochs", "--schedule", "--fix", "--recompute", "--max-devices", "--explain",
                        "--ignore-memory-limit", "--format"});
   command.footer(
-      "Exit code 1 if no plan fits.\n\n"
+      "The exit code is 1 if no plan fits.\n\n"
       "Example:\n  frostpipe plan --profile profile.json --cluster cluster.json --global-batch 64 --method "
       "pipetransformer -o elastic.json");
 }
