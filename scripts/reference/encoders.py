@@ -21,8 +21,8 @@ def berts():
 
     return [
         bert("bert, tokens", "some tokens", double=True),
-        bert("bert, several labels", "classes", problem_type="multi_label_classification"),
-        bert("bert, regression", "classes", problem_type="regression", num_labels=1),
+        bert("bert, several labels", "classes", problem_type="multi_label_classification", double=True),
+        bert("bert, regression", "classes", problem_type="regression", num_labels=1, double=True),
         bert("bert, relu", "classes", hidden_act="relu", layer_norm_eps=1e-5),
     ]
 

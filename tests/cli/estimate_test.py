@@ -42,6 +42,30 @@ class EstimateTest(CliTest):
         self.assert_refused(*common, "--profile", "b.json", "--method", "terapipe", "-o", "none.json",
                             says="must be of a causal language model")
 
+    def test_plan_estimates_a_model_by_itself(self):
+        """As `profile --like` with the same figures does."""
+        self.write("config.json", self.CONFIG)
+        shown = self.run_tool("plan", "--model", "config.json", "--hardware", "A100", "--nproc-per-node", 4).stdout
+        self.assertIn("4 ranks", shown)
+        self.assertEqual([file.name for file in self.folder.iterdir()], ["config.json"])
+        self.run_tool("plan", "--model", "config.json", "--hardware", "A100", "--nproc-per-node", 4, "-o", "own.json")
+        self.run_tool("profile", "--like", "config.json", "--hardware", "A100", "--nproc-per-node", 4, "--dtype",
+                      "bfloat16", "--tensor-parallel", "2,4", "--global-batch", 128, "--cluster", "c.json", "-o",
+                      "p.json")
+        self.run_tool("plan", "--profile", "p.json", "--cluster", "c.json", "--global-batch", 128, "-o", "other.json")
+        self.assertEqual(self.read("own.json")["phases"], self.read("other.json")["phases"])
+        self.assertEqual(self.read("own.cluster.json"), self.read("c.json"))
+        self.run_tool("simulate", "own.json")
+
+    def test_plan_takes_files_or_a_model(self):
+        for arguments, says in ((("--model", "bert-large", "--cluster", "c"), "--model excludes --cluster"),
+                                (("--model", "bert-large", "--profile", "p"), "--model excludes --profile"),
+                                (("--cluster", "c"), "needs --profile FILE and --cluster FILE, or --model NAME"),
+                                (("--profile", "p", "--cluster", "c"), "--global-batch is required with --profile"),
+                                (("--nodes", 2), "--nodes requires --model")):
+            with self.subTest(arguments):
+                self.assert_refused("plan", *arguments, code=2, says=says)
+
     def test_nodes_times_devices_per_node_as_torchrun_counts(self):
         self.write("config.json", self.CONFIG)
         for nodes, per_node in ((4, 4), (4, 6), (1, 3)):

@@ -56,7 +56,6 @@ class UsageTest(CliTest):
             (["profile", "--operators", "--like", "resnet-18", "-o", "p"], "use 'frostpipe nets profile'"),
             (["simulate", "--schedule", "1F1B"], "use 'frostpipe schedule NAME --format times'"),
             (["plan", "--profile", "p", "--pp", 2], "use --fix pp=P"),
-            (["plan", "--model", "bert-large", "--cluster", "c"], "use --profile with what 'frostpipe profile --like'"),
             (["train", "plan.json", "--nproc-per-node", 2], "the plan says it"),
             (["train", "plan.json", "--checkpoint-steps", 2], "use --checkpoint-every N"),
         ]:

@@ -1,4 +1,6 @@
 #pragma once
+#include <fmt/format.h>
+
 #include <memory>
 
 #include "executor/loading/image_samples.h"
@@ -10,7 +12,8 @@
 namespace frostpipe::test {
 
 /// 3 blocks, so 8 layers: enough for 4 stages and for frozen prefixes in the middle of one.
-inline TransformerConfig small_config(Family family = Family::bert, Task task = Task::sequence_classification) {
+inline TransformerConfig small_config(Family family = Family::bert, Task task = Task::sequence_classification,
+                                      ProblemType problem_type = ProblemType::single_label) {
   TransformerConfig config = described(family);
   config.task = task;
   config.hidden_size = 16;
@@ -22,7 +25,8 @@ inline TransformerConfig small_config(Family family = Family::bert, Task task = 
   config.image_size = 6;
   config.patch_size = 2;
   config.ties_embeddings = task == Task::causal_language_modeling;
-  config.num_labels = 3;
+  config.problem_type = problem_type;
+  config.num_labels = problem_type == ProblemType::regression ? 1 : 3;
   return config;
 }
 
@@ -69,6 +73,9 @@ inline std::vector<TransformerConfig> small_configs() {
           small_config(Family::gpt2, Task::sequence_classification),
           small_config(Family::gpt2, Task::question_answering),
           small_config(Family::roberta),
+          small_config(Family::roberta, Task::sequence_classification, ProblemType::multi_label),
+          small_config(Family::distilbert, Task::sequence_classification, ProblemType::regression),
+          small_config(Family::bert, Task::token_classification),
           small_modernbert(),
           small_llama(),
           small_decoder(),
@@ -76,7 +83,7 @@ inline std::vector<TransformerConfig> small_configs() {
 }
 
 inline std::string name_of(const TransformerConfig& config) {
-  return std::string(to_string(config.family)) + " " + to_string(config.task);
+  return fmt::format("{} {} {}", to_string(config.family), to_string(config.task), to_string(config.problem_type));
 }
 
 /// The config with this number of heads, and of key heads if there are several.
@@ -111,8 +118,15 @@ inline std::unique_ptr<Samples> small_samples(const TransformerConfig& config, i
     if (config.task == Task::question_answering) {
       data.first_segment_sizes.push_back(1 + i % 2);
       data.labels.insert(data.labels.end(), {length / 2, length - 1});
+    } else if (config.problem_type == ProblemType::multi_label) {
+      data.targets.push_back({double(i % 2), double(i % 3 == 0), 1.0});
+    } else if (config.problem_type == ProblemType::regression) {
+      data.targets.push_back({0.75 * i - 2});
     } else if (config.task == Task::sequence_classification) {
       data.labels.push_back(i * 2 % 3);
+    } else if (config.task == Task::token_classification) {
+      std::vector<int>& labels = data.token_labels.emplace_back();
+      for (int t = 0; t < length; ++t) labels.push_back(t == 0 || (i + t) % 3 == 2 ? -100 : (i * 5 + t) % 3);
     } else {
       // Texts with a loss on all tokens, on some tokens, and on none.
       const std::vector<std::vector<TokenRange>> learned{

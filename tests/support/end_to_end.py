@@ -233,10 +233,10 @@ class EndToEndTest(unittest.TestCase):
 
     # ---- training
 
-    def of_length(self, plan, num_steps):
-        """Changes the plan to `num_steps` steps on any data; its phases do not change."""
+    def of_length(self, plan, num_steps, forget=("epochs", "workload")):
+        """The plan, for a run of `num_steps` steps on whatever data; phases stay where they are."""
         value = self.read(plan)
-        for known in ("epochs", "workload"):
+        for known in forget:
             value.pop(known, None)
         value["num_steps"] = num_steps
         value["phases"] = [phase for phase in value["phases"] if phase["from_step"] < num_steps]
@@ -255,6 +255,8 @@ class EndToEndTest(unittest.TestCase):
             num_steps = epochs * -(-training_samples // self.read(plan)["global_batch_size"])
             if self.read(plan)["num_steps"] != num_steps:
                 self.of_length(plan, num_steps)
+            elif self.read(plan).get("epochs", epochs) != epochs:
+                self.edit(plan, lambda known: known.update(epochs=epochs))
         # The full path of the output marks the processes of this run.
         return ["train", plan, "--data", data, "--learning-rate", LEARNING_RATE, "-o", self.folder / output, *options]
 

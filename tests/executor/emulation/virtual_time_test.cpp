@@ -72,7 +72,7 @@ class LateStage final : public StageCompute {
   at::Tensor evaluate(const MiniBatch& batch, at::Tensor input) override {
     return inner_->evaluate(batch, std::move(input));
   }
-  int answer_size() const override { return inner_->answer_size(); }
+  AnswerShape answer_shape() const override { return inner_->answer_shape(); }
 
  private:
   /// Every third time.

@@ -114,6 +114,7 @@ void every_head_equals_single_process(const RankEnvironment& self, int p, int d)
 RANK_TEST(Exactness, EveryHeadOn1StagesX1ReplicasEqualsOneProcess, 1) { every_head_equals_single_process(self, 1, 1); }
 RANK_TEST(Exactness, EveryHeadOn2StagesX1ReplicasEqualsOneProcess, 2) { every_head_equals_single_process(self, 2, 1); }
 RANK_TEST(Exactness, EveryHeadOn2StagesX2ReplicasEqualsOneProcess, 4) { every_head_equals_single_process(self, 2, 2); }
+RANK_TEST(Exactness, EveryHeadOn4StagesX1ReplicasEqualsOneProcess, 4) { every_head_equals_single_process(self, 4, 1); }
 
 /// If one rank shares its device, as with one GPU for all, every rank sends and receives through host memory.
 RANK_TEST(Exactness, GradientsThroughHostMemoryEqualOneProcess, 4) {

@@ -178,7 +178,7 @@ class InterruptedStage final : public StageCompute {
   at::Tensor evaluate(const MiniBatch& batch, at::Tensor input) override {
     return stage_->evaluate(batch, std::move(input));
   }
-  int answer_size() const override { return stage_->answer_size(); }
+  AnswerShape answer_shape() const override { return stage_->answer_shape(); }
 
  private:
   std::unique_ptr<StageCompute> stage_;

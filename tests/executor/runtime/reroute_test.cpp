@@ -61,7 +61,7 @@ std::vector<double> answers_in(Job& job, const Samples& data, const Phase& phase
   session.start(phase, 0, [&](int layer, LayerState& state, std::map<int, OffloadedMoments>&) {
     randomise_layer(job.config, layer, kSeed, state);
   });
-  std::vector<double> found(samples.size() * answer_size(job.config.task), 0.0);
+  std::vector<double> found(answer_begins(data, samples, answer_shape(job.config)).back(), 0.0);
   if (session.runner()) found = session.runner()->answers(data, samples, 3);
   return job.communicator->sum(std::move(found));
 }
