@@ -234,7 +234,7 @@ class EndToEndTest(unittest.TestCase):
     # ---- training
 
     def of_length(self, plan, num_steps, forget=("epochs", "workload")):
-        """The plan, for a run of `num_steps` steps on whatever data; phases stay where they are."""
+        """Changes the plan to `num_steps` steps on any data; its phases do not change."""
         value = self.read(plan)
         for known in forget:
             value.pop(known, None)

@@ -294,7 +294,7 @@ TEST_F(ModelsTest, LogitsLossAndGradientsOfEveryHeadEqualTransformers) {
   }
 }
 
-/// What is recorded of tasks and families that are not computed here.
+/// Recorded models of tasks and families that are not supported.
 const std::set<std::string> kNotComputed{"modernbert, classes by the mean",
                                          "gpt_neox",
                                          "gpt_neox, sequential residual",

@@ -56,9 +56,9 @@ TEST(Answers, OfSeveralLabelsAreTheirProbabilitiesAndOfRegressionTheNumbers) {
   EXPECT_TRUE(at::allclose(words, at::tensor({1.0, 0.75, 1.0, 0.75}, at::kDouble).view({2, 2}), 1e-12)) << words;
 }
 
-/// Two texts of 4 and 3 tokens over a vocabulary of 3; the rows of logits say ln 1 = 0, ln 2 and ln 5, so that a
-/// token's probability is 1/8, 2/8 or 5/8 by where it stands. The first token is never predicted. A loss is on tokens 2
-/// and 3 of the first text, and on token 1 of the second.
+/// Two texts of 4 and 3 tokens over a vocabulary of 3; the rows of logits are ln 1 = 0, ln 2 and ln 5, so that a
+/// token's probability is 1/8, 2/8 or 5/8 by its number. The first token is never predicted. Tokens 2 and 3 of the
+/// first text and token 1 of the second have a loss.
 struct MaskedTexts {
   MaskedTexts() {
     batch.lengths = {4, 3};

@@ -100,7 +100,8 @@ TEST_F(ModelFolderTest, AClassifierIsKeptForItsOwnLabels) {
   EXPECT_EQ(starts_at_random({"LABEL_0", "LABEL_1", "LABEL_2"}, {"a", "b", "c"}), 2u);
 }
 
-// transformers' loss of a classifier follows from problem_type, else from the number of labels: one is a regression.
+// transformers' loss of a classifier follows from problem_type, else from the number of labels; one label means
+// regression.
 TEST_F(ModelFolderTest, AClassifierOfAnotherProblemStartsAtRandom) {
   Json recorded = test::reference_data("models_reference.json")["models"][0];
   recorded["config"]["id2label"] = {{"0", "a"}, {"1", "b"}, {"2", "c"}};
