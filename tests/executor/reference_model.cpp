@@ -103,7 +103,8 @@ at::Tensor ReferenceModel::normed(const at::Tensor& x, int layer, Role scale, Ro
   return value(layer, scale).defined() ? scaled(x, value(layer, scale), value(layer, bias)) : x;
 }
 
-/// By complex numbers, with plain frequencies and angles in the weights' precision. [samples, heads, tokens, size]
+/// Rotary positions by complex numbers, with plain frequencies, and angles in the weights' precision. [samples, heads,
+/// tokens, size]
 at::Tensor ReferenceModel::turned(const at::Tensor& x, int layer) const {
   const AttentionPattern pattern = config_.pattern_of(block_of_layer(layer));
   if (pattern.rotary < 0) return x;

@@ -46,7 +46,7 @@ inline TransformerConfig small_decoder(Task task = Task::causal_language_modelin
   return config;
 }
 
-/// As Llama: nothing but rotary positions, RMS norms, a gate, and keys that all queries share.
+/// Like Llama: only rotary positions, RMS norms, a gate, and one key head for all queries.
 inline TransformerConfig small_llama(Task task = Task::causal_language_modeling) {
   TransformerConfig config = small_config(Family::llama, task);
   config.num_key_value_heads = 1;
@@ -56,7 +56,7 @@ inline TransformerConfig small_llama(Task task = Task::causal_language_modeling)
   return config;
 }
 
-/// As ModernBERT: windows to both sides, norms without biases, none in front of the first block.
+/// Like ModernBERT: windows to both sides, norms without biases, and no norm before the first block.
 inline TransformerConfig small_modernbert(Task task = Task::sequence_classification) {
   TransformerConfig config = small_config(Family::modernbert, task);
   config.rotaries = {{.theta = 1000}, {.theta = 100}};
@@ -86,7 +86,7 @@ inline std::string name_of(const TransformerConfig& config) {
   return fmt::format("{} {} {}", to_string(config.family), to_string(config.task), to_string(config.problem_type));
 }
 
-/// With as many heads, and key heads where they are several.
+/// The config with this number of heads, and of key heads if there are several.
 inline void set_heads(TransformerConfig& config, std::int64_t heads) {
   config.num_attention_heads = heads;
   if (config.num_key_value_heads > 1) config.num_key_value_heads = heads;
@@ -128,7 +128,7 @@ inline std::unique_ptr<Samples> small_samples(const TransformerConfig& config, i
       std::vector<int>& labels = data.token_labels.emplace_back();
       for (int t = 0; t < length; ++t) labels.push_back(t == 0 || (i + t) % 3 == 2 ? -100 : (i * 5 + t) % 3);
     } else {
-      // Whole texts, texts with a loss on some tokens, and ones without any.
+      // Texts with a loss on all tokens, on some tokens, and on none.
       const std::vector<std::vector<TokenRange>> learned{
           {{0, length}}, {{1, 2}, {3, length}}, {{length - 1, length}}, {}};
       data.learned.push_back(learned[i % 5 % 4]);

@@ -95,7 +95,7 @@ TEST(Fuzz, RecordedArrivals) {
                     std::to_string(1'000'000'000 + time_ns % 1'000'000'000).substr(1) + "\n";
          const std::vector<Nanoseconds> read_again = import_arrival_times(again, "again.csv", "");
          for (std::size_t i = 0; i < times.size(); ++i) {
-           // As a double, the longest time that there may be is known to some hundred nanoseconds.
+           // As a double, the longest allowed time is exact only to some hundred nanoseconds.
            if (std::abs(read_again.at(i) - times[i]) > 1'024)
              throw std::logic_error("read, written and read again are other times");
          }

@@ -1,4 +1,4 @@
-"""scripts/check-house on made-up sources, whose findings are counted by hand."""
+"""scripts/check-house on made-up sources. Oracle: findings counted by hand."""
 import importlib.machinery
 import importlib.util
 import pathlib

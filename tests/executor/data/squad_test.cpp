@@ -184,10 +184,10 @@ TEST(SquadScores, F1IsTheHarmonicMeanOfPrecisionAndRecallOfTheWords) {
   EXPECT_DOUBLE_EQ(f1_score("x y q", {"x y z w"}), 4.0 / 7);
   EXPECT_DOUBLE_EQ(f1_score("x y q", {"nothing", "x y z w", "the q"}), 4.0 / 7);
   EXPECT_DOUBLE_EQ(f1_score("y x", {"x y"}), 1);
-  // "two" counts as often as it stands in both: once.
+  // "two" counts as often as it occurs in both: once.
   EXPECT_DOUBLE_EQ(f1_score("two two", {"two three"}), 0.5);
   EXPECT_EQ(f1_score("x", {"y"}), 0);
-  EXPECT_EQ(f1_score("the", {"a"}), 0);  // no word is shared, though exact_match says 1
+  EXPECT_EQ(f1_score("the", {"a"}), 0);  // no word is common, though exact_match is 1
   EXPECT_EQ(f1_score("x", {}), 0);
 }
 

@@ -56,8 +56,8 @@ TEST_F(ReadTexts, ToleratesByteOrderMarkWindowsLineEndsAndEmptyLinesAtTheEnd) {
   EXPECT_EQ(read_texts(file("text\tlabel\né\ta\ne\tb\n\n\n")), expected);
 }
 
-// The same table in both forms, as Python's csv module writes it with the dialects excel and unix, and with the columns
-// the other way round.
+// The same table in both forms, written by Python's csv module with the dialects excel and unix, and with the columns
+// in the other order.
 TEST_F(ReadTexts, TakesCsv) {
   const TextData expected{
       .texts = {"a, b", "say \"so\"", "two\nlines", "plain"}, .labels = {0, 1, 0, 1}, .label_names = {"x", "y, z"}};

@@ -1,4 +1,4 @@
-// Oracle: labels and parts of small data by hand.
+// Oracle: labels and parts of small data, by hand.
 #include "executor/loading/dataset.h"
 
 #include <ATen/ATen.h>
@@ -32,7 +32,7 @@ TEST_F(DatasetTest, DataIsNumberedAsTheFoldersLabels) {
   EXPECT_EQ(dataset.labels, (std::vector<int>{1, 0, 1, 0}));
 }
 
-// Only the contexts that something is asked about are divided: with one such there is nothing to hold out.
+// Only contexts with questions are divided; with a single one nothing can be held out.
 TEST_F(DatasetTest, ContextsWithoutQuestionsAreNotHeldOut) {
   Json recorded = test::reference_data("models_reference.json")["models"][0];
   write_model(recorded);

@@ -13,7 +13,7 @@ namespace {
 using Ranges = std::vector<SampleRange>;
 using Lengths = std::vector<std::int64_t>;
 
-/// Worked out by hand: 24 tokens of two nodes' samples, 12 of each node.
+/// Computed by hand: 24 tokens of two nodes' samples, 12 of each node.
 TEST(Cut, AReplicasSamplesAreOfItsOwnNode) {
   const std::vector<int> samples{0, 1, 2, 3, 4, 5, 6};
   MiniBatch batch{.samples = samples, .lengths = {2, 2, 4, 4, 3, 3, 6}, .num_shards = 2};
@@ -36,7 +36,7 @@ TEST(BatchesOf, HaveAtMostSoManyTokensAndSamples) {
   EXPECT_EQ(batches_of(data, {}, 4, 5), Ranges{});
 }
 
-/// Ignored is what has no loss; what the model is shown is the same.
+/// Tokens without a loss have the label "ignored"; the model's input is the same.
 TEST(TokenSamples, OfTextsLabelTheTokensThatAreLearned) {
   EncodedData data{.token_ids = {{1, 2, 3, 4}, {5, 6}, {7}}, .labels = {}, .labels_per_sample = 0};
   const TokenSamples all(data);

@@ -12,8 +12,8 @@
 namespace frostpipe {
 namespace {
 
-/// Worked out by hand: the question is token 0, the context 1 to 3. Token 3 closes BERT's second segment; GPT-2's has
-/// no such token. Another sample follows, whose tokens would all be better.
+/// Computed by hand: the question is token 0, the context 1 to 3. Token 3 closes BERT's second segment; GPT-2 has no
+/// such token. Another sample follows, whose tokens would all have higher scores.
 TEST(Answers, BestSpanIsOfTheContextAlone) {
   MicroBatch batch;
   batch.lengths = {4, 2};
@@ -30,7 +30,7 @@ TEST(Answers, BestSpanIsOfTheContextAlone) {
   EXPECT_EQ(best(Family::gpt2), (std::vector<double>{2, 3, 7, 18}));
 }
 
-/// Worked out by hand: e^ln 3 / (e^0 + e^ln 3) = 3/4.
+/// Computed by hand: e^ln 3 / (e^0 + e^ln 3) = 3/4.
 TEST(Answers, AClassComesWithItsProbability) {
   const at::Tensor logits = at::tensor({0.0, std::log(3.0), 5.0, 5.0}, at::kDouble).view({2, 2});
   for (const Task task : {Task::sequence_classification, Task::image_classification}) {
@@ -78,8 +78,8 @@ TEST(CausalLoss, IsTheMeanOverTheTokensThatHaveOneByHand) {
   const at::Tensor loss = loss_sum(texts.config, texts.logits, texts.batch, /*label_smoothing=*/0);
   EXPECT_NEAR(loss.item<double>(), texts.by_hand, 1e-12);
   loss.backward();
-  // The softmax less the target over the number of tokens with a loss: of rows 1 and 2 (which predict tokens 2 and 3)
-  // and of row 4 (which predicts token 1 of the second text).
+  // (softmax - target) / (number of tokens with a loss), in rows 1 and 2 (which predict tokens 2 and 3) and in row 4
+  // (which predicts token 1 of the second text).
   const at::Tensor expected = at::tensor({0.,      0.,       0.,        //
                                           1. / 16, 2. / 16,  -3. / 16,  //
                                           1. / 16, -6. / 16, 5. / 16,   //

@@ -1,4 +1,4 @@
-// Oracle: files written by hand, in the forms of `datasets` and TRL, and what they must become.
+// Oracle: files written by hand, in the forms of `datasets` and TRL, with the expected results.
 #include "executor/data/chats/examples.h"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// Oracle: the models of models_reference.json, which are read as they stand, and changed by hand.
+// Oracle: the models of models_reference.json, read unchanged or with changes made by hand.
 #include "executor/models/folder/model_folder.h"
 
 #include <ATen/ATen.h>
@@ -54,7 +54,7 @@ TEST_F(ModelFolderTest, WhatCannotBeReadIsNamed) {
   refused("bert.embeddings.word_embeddings.weight",
           [&] { check_weights(open_model_folder(folder_), WeightFiles(folder_)); });
 
-  // A head for other labels, or none, starts at random; a base model without prefix is one too.
+  // A head for other labels, or a missing one, starts at random; names may lack the base model's prefix.
   recorded = reference["models"][0];
   write_model(recorded);
   ModelFolder folder = open_model_folder(folder_);
@@ -77,12 +77,12 @@ TEST_F(ModelFolderTest, WhatCannotBeReadIsNamed) {
   std::ofstream(folder_ / "model.safetensors.index.json") << R"({"weight_map": {"x": "../elsewhere.safetensors"}})";
   refused("must be a file beside it", [&] { WeightFiles files(folder_); });
 
-  ASSERT_EQ(mkfifo((folder_ / "pipe").c_str(), 0600), 0);  // would be waited for
+  ASSERT_EQ(mkfifo((folder_ / "pipe").c_str(), 0600), 0);  // reading it would wait
   std::ofstream(folder_ / "model.safetensors.index.json") << R"({"weight_map": {"x": "pipe"}})";
   refused("pipe: must be a regular file, is a pipe", [&] { WeightFiles files(folder_); });
 }
 
-// A classifier says something for the labels that it was trained for, in their order, alone.
+// A classifier is only valid for the labels that it was trained for, in their order.
 TEST_F(ModelFolderTest, AClassifierIsKeptForItsOwnLabels) {
   Json recorded = test::reference_data("models_reference.json")["models"][0];
   const auto starts_at_random = [&](const std::vector<std::string>& own, const std::vector<std::string>& wanted) {
@@ -154,7 +154,7 @@ TEST_F(ModelFolderTest, TheNumberOfLabelsCountsWhereTheyHaveNoNames) {
   EXPECT_EQ(open_model_folder(folder_).config.num_labels, 5);
 }
 
-/// A folder that is written is read back to the bit, whatever the files have stacked, transposed or tied.
+/// A written folder is read back bitwise equal, whatever tensors the files stack, transpose or tie.
 TEST_F(ModelFolderTest, AWrittenFolderHasTheWeightsThatItWasGiven) {
   const Json& reference = test::reference_data("models_reference.json");
   for (const Json& recorded : reference["models"]) {
