@@ -12,13 +12,11 @@ CLI::Option* add_estimated_source(CLI::App& command, EstimatedSource& source) {
       command
           .add_option("--model", source.model,
                       "Estimate profile and cluster from counted operations instead of reading them: a Hugging Face "
-                      "config.json or its folder, or " +
-                          known_model_names())
+                      "config.json or its folder, or a name such as llama-3-8b; see 'frostpipe profile --help'")
           ->type_name("NAME");
   command
       .add_option("--hardware", source.hardware,
-                  "With --model: RTX5000, RTX2080Ti, V100, A100, GH200, H100, H200 or a file, with the links that they "
-                  "have in servers")
+                  "With --model: RTX5000, RTX2080Ti, V100, A100, GH200, H100, H200 or a file")
       ->type_name("NAME")
       ->capture_default_str()
       ->needs(model);

@@ -204,9 +204,9 @@ void add_plan_options(CLI::App& command, PlanCommandOptions& options) {
                    "Also say what binds each stage, what each way to go on after a freeze would take, and when the "
                    "cache pays");
   add_format_option(command, options.format);
-  show_first(command, {"--global-batch", "--profile", "--cluster", "--model", "--hardware", "--nodes",
-                       "--nproc-per-node", "--output", "--method", "--epochs", "--schedule", "--fix", "--recompute",
-                       "--max-devices", "--explain", "--ignore-memory-limit", "--format"});
+  show_first(command,
+             {"--global-batch", "--profile", "--cluster", "--model", "--hardware", "--nodes", "--output", "--method",
+              "--epochs", "--schedule", "--fix", "--explain", "--ignore-memory-limit", "--format"});
   command.footer(
       "The exit code is 1 if no plan fits.\n\n"
       "Examples:\n  frostpipe plan --profile profile.json --cluster cluster.json --global-batch 64 --method "

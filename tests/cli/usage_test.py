@@ -163,7 +163,7 @@ class UsageTest(CliTest):
         for arguments, says in [
             ([], "subcommand is required"),
             (["fly"], "there is no command 'fly'"),
-            (["plan"], "--profile is required"),
+            (["plan"], "needs --profile FILE and --cluster FILE, or --model NAME"),
             (["simulate"], "PLAN is required"),
             (["simulate", "a.json", "--fast"], "--fast"),
             (["schedule", "Zigzag"], "Zigzag"),
