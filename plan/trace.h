@@ -33,8 +33,13 @@ struct Trace {
   int num_ranks = 0;
   std::vector<Span> spans;
   std::vector<Event> events;
+  /// Names of the stages, by number: a net's operators by an operator plan. Empty where stages have numbers alone.
+  std::vector<std::string> stage_names;
   bool operator==(const Trace&) const = default;
 };
+
+/// What people read of a span's action: the name of its stage where the trace has names, else "2F0".
+std::string label_of(const Trace& trace, const Span& span);
 
 /// Spans of one step, shifted so that the earliest starts at 0.
 Trace step_of(const Trace& trace, int step);

@@ -37,9 +37,11 @@ void fields(Archive& archive, json::Value<Archive, Trace>& trace) {
   archive("num_ranks", trace.num_ranks, json::between(0, json::kMostRanks));
   archive("spans", trace.spans);
   archive("events", trace.events);
+  archive("stage_names", trace.stage_names, json::MayBeMissing());
 }
 
-/// Every span and event is of one of the ranks and does not end before it begins; few ranks have neither.
+/// Every span and event is of one of the ranks and does not end before it begins; few ranks have neither. Spans
+/// are of stages that have a name, where stages have names.
 void check(const json::Place& place, const Trace& trace);
 
 }  // namespace frostpipe

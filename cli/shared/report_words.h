@@ -23,6 +23,9 @@ std::string accuracy_sentence(const Comparison& comparison);
 /// "1 step", "1,234 steps".
 std::string plural(long long count, std::string_view word);
 
+/// "4 micro-batches", "whole mini-batch" of an operator plan.
+std::string micro_batches_text(const PhaseSummary& phase);
+
 /// "1 rank with 8 threads", "4 ranks with 2 threads each", "4 ranks".
 std::string ranks_text(int ranks, int threads);
 

@@ -12,6 +12,7 @@ struct RunContext {
   /// `options` and `callbacks` must outlive it. `local_rank`: which GPU of its machine this process takes.
   RunContext(const TrainOptions& options, const TrainCallbacks& callbacks, const InputsFound& inputs, int local_rank);
 
+  int num_layers() const { return static_cast<int>(model.layers.size()); }
   /// Part of the run that is done after this many steps.
   double fraction(int steps) const { return static_cast<double>(steps) / num_steps; }
   /// Whether there is an evaluation then: where there is test data, after each epoch and at the run's end, which may be

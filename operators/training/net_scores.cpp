@@ -22,10 +22,10 @@ ImageInput image_input(const NetFolder& folder, const SampleOptions& options, st
           .seed = seed};
 }
 
-Score score_net(const NetShape& net, const NetState& state, const Dataset& dataset, const std::vector<int>& samples,
-                int batch_size, const Progress& progress) {
+std::vector<double> answers_of_net(const NetShape& net, const NetState& state, const Dataset& dataset,
+                                   const std::vector<int>& samples, int batch_size, const Progress& progress) {
   const at::NoGradGuard no_grad;
-  std::vector<double> answers;  // class and probability, as answers_of has them
+  std::vector<double> answers;
   for (std::size_t begin = 0; begin < samples.size(); begin += batch_size) {
     const std::span<const int> asked =
         std::span(samples).subspan(begin, std::min<std::size_t>(batch_size, samples.size() - begin));
@@ -40,7 +40,7 @@ Score score_net(const NetShape& net, const NetState& state, const Dataset& datas
     if (progress)
       progress(static_cast<double>(end) / static_cast<double>(samples.size()), fmt::format("{} samples", end));
   }
-  return score_of(dataset, samples, answers);
+  return answers;
 }
 
 Evaluation evaluate_net(const EvaluateOptions& options, const Progress& progress) {
@@ -59,7 +59,9 @@ Evaluation evaluate_net(const EvaluateOptions& options, const Progress& progress
       load_pictures_to_score(options.data, image_input(folder, options.samples, 0), folder.label_names);
   const NetState state = load_state(folder, weights, /*seed=*/0);
   const Nanoseconds begin_ns = steady_now_ns();
-  const Score score = score_net(folder.net, state, data, data.split.train, options.batch_size, progress);
+  const std::vector<int>& samples = data.split.train;
+  const Score score =
+      score_of(data, samples, answers_of_net(folder.net, state, data, samples, options.batch_size, progress));
   const double seconds = 1e-9 * static_cast<double>(steady_now_ns() - begin_ns);
   return {.num_samples = data.samples->size(),
           .metric = score.metric,
