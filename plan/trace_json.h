@@ -17,7 +17,7 @@ void fields(Archive& archive, json::Value<Archive, Span>& span) {
   archive("action", span.action);
   archive("begin_ns", span.begin_ns, json::at_least(0));
   archive("end_ns", span.end_ns, json::at_least(0));
-  // The text of an action does not say it.
+  // The action's text does not contain this flag.
   std::optional<bool> joined;
   if (span.action.overlaps_next) joined = true;
   archive("joined_with_next", joined);
@@ -40,8 +40,9 @@ void fields(Archive& archive, json::Value<Archive, Trace>& trace) {
   archive("stage_names", trace.stage_names, json::MayBeMissing());
 }
 
-/// Every span and event is of one of the ranks and does not end before it begins; few ranks have neither. Spans
-/// are of stages that have a name, where stages have names.
+/// Throws InvalidInput unless every span and event belongs to one of the ranks and ends no earlier than it begins,
+/// every span is of a stage that has a name where stages have names, and the number of ranks is plausible for the
+/// number of spans and events.
 void check(const json::Place& place, const Trace& trace);
 
 }  // namespace frostpipe

@@ -25,7 +25,7 @@ WAITED = "called a synchronizing CUDA operation"  # LibTorch's words
 
 def one_rank(programs, job, name, *words, output=None):
     """Plans the whole model on one rank, whole mini-batches at a time."""
-    workflow.plan(programs, job, name, "--pp", 1, "--fix", "m=1", *words, output=output)
+    workflow.plan(programs, job, name, "--fix", "pp=1", "--fix", "m=1", *words, output=output)
 
 
 def start_of(programs, job):
@@ -156,7 +156,7 @@ def four_ranks(programs, check):
     """On one device, through host memory, and on the CPU."""
     job = programs.jobs["four_ranks"]
     workflow.profile(programs, job, "four", 4)
-    workflow.plan(programs, job, "four", "--method", "static", "--pp", 4, "--schedule", "1F1B", "--fix", "m=4",
+    workflow.plan(programs, job, "four", "--method", "static", "--fix", "pp=4", "--schedule", "1F1B", "--fix", "m=4",
                   "--steps", job.steps)
     programs.frostpipe("train", "four.plan.json", "--data", job.data, "-o", "four-cpu-run", "--overwrite",
                        "--device", "cpu")

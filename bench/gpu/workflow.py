@@ -95,7 +95,7 @@ def quickstart(programs, check):
     """An elastic run on two ranks that share the device: freezing, another layout, cached activations."""
     job = programs.jobs["quickstart"]
     profile(programs, job, "quickstart", 2)
-    plan(programs, job, "quickstart", "--method", "pipetransformer", "--pp", 2, "--epochs", job.epochs)
+    plan(programs, job, "quickstart", "--method", "pipetransformer", "--fix", "pp=2", "--epochs", job.epochs)
     summary, _ = programs.train("quickstart.plan.json", job.data, "quickstart-run", "--freeze", "cap",
                                 "--learning-rate", job.learning_rate)
     run = programs.compared("quickstart.plan.json", "quickstart-run")
@@ -110,10 +110,10 @@ def gpt2(programs, check):
     """A static pipeline on two ranks that share the device."""
     job = programs.jobs["gpt2"]
     profile(programs, job, "gpt2-two", 2)
-    plan(programs, job, "gpt2-two", "--method", "static", "--pp", 2, "--schedule", "1F1B", "--fix", "m=4",
+    plan(programs, job, "gpt2-two", "--method", "static", "--fix", "pp=2", "--schedule", "1F1B", "--fix", "m=4",
          "--steps", job.steps)
     half = job.steps // 2
-    summary, _ = programs.train("gpt2-two.plan.json", job.data, "gpt2-two-run", "--checkpoint-steps", half)
+    summary, _ = programs.train("gpt2-two.plan.json", job.data, "gpt2-two-run", "--checkpoint-every", half)
     run = programs.compared("gpt2-two.plan.json", "gpt2-two-run")
     check.figures["iteration [ms]"] = run["phases"][0]["measured_iteration_ns"] / 1e6
     check.targets = [Target("gpt2 on two ranks: memory, off by", prediction_errors(run)[1][0], MEMORY_ERROR)]

@@ -29,7 +29,7 @@ Comparison load_comparison(const std::string& path) {
   return is_comparison(content) ? comparison_from_json(content, path) : compare({run_from_json(content, path)});
 }
 
-/// One iteration of each phase, predicted and measured.
+/// Returns one iteration of each phase, as predicted and as measured.
 std::vector<NamedTrace> timelines(const Comparison& comparison) {
   std::vector<NamedTrace> traces;
   for (const RunSummary& run : comparison.runs) {
@@ -67,13 +67,13 @@ Command add_report_command(CLI::App& app) {
   const auto options = std::make_shared<ReportOptions>();
   CLI::App* command =
       app.add_subcommand("report", "Make one self-contained HTML page of what was predicted and measured");
-  command->add_option("SUMMARY", options->summary, "File that compare has written, or a run's summary.json")
+  command->add_option("SUMMARY", options->summary, "File that compare has written, or the summary.json of a run")
       ->required()
       ->type_name("");
   command->add_option("-o,--output", options->output, "HTML page to write")->required()->type_name("FILE");
-  command->add_option("--trace", options->trace, "Also write the timelines as a Chrome trace (Perfetto)")
+  command->add_option("--trace", options->trace, "Also write the timelines as a Chrome trace (for Perfetto)")
       ->type_name("FILE");
-  command->add_option("--cluster", options->cluster, "Show the ranks' memory limits")->type_name("FILE");
+  command->add_option("--cluster", options->cluster, "Cluster whose memory limits the page shows")->type_name("FILE");
   add_format_option(*command, options->format);
   command->footer("Example:\n  frostpipe report summary.json -o report.html --trace trace.json --cluster cluster.json");
   return {command, [options] { return run_report(*options); }};

@@ -100,7 +100,7 @@ class EmulatedTask final : public PipelineTask {
                              .tensors = tensor_options(plan_.dtype, place.device)},
         *place.device.virtual_clock(), place.cache);
   }
-  void fill(int, LayerState&) const override {}  // the factory has
+  void fill(int, LayerState&) const override {}  // the factory does this
   void save(bool, const std::map<int, LayerState>&, const std::vector<std::vector<LayerPart>>&, Communicator&,
             const std::filesystem::path&) const override {}
 

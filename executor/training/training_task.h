@@ -28,7 +28,7 @@ struct SessionPlace {
 /// Of what a run computes with.
 at::TensorOptions tensor_options(DType dtype, const ComputeDevice& device);
 
-/// What a run trains, and on what: equal on all ranks.
+/// The model and data of a run, equal on all ranks.
 class TrainingTask {
  public:
   virtual ~TrainingTask() = default;
@@ -61,8 +61,8 @@ class PipelineTask : public TrainingTask {
   std::unique_ptr<TrainingSession> make_session(const SessionPlace& place) const override;
 };
 
-/// The model of options.model on what options.data holds; or, with options.emulation, its profile's model on samples of
-/// its workload's number and length that mean nothing. Throws InvalidInput.
+/// Makes the model of options.model with the data of options.data; or, with options.emulation, the profile's model with
+/// dummy samples of the workload's number and length. Throws InvalidInput.
 std::unique_ptr<TrainingTask> make_training_task(const TrainOptions& options);
 
 }  // namespace frostpipe

@@ -10,7 +10,7 @@ namespace frostpipe {
 std::vector<double> own_answers(const Dataset& dataset, const std::vector<int>& samples, int global_batch_size,
                                 RankSession& session);
 
-/// Makes the score the run's last evaluation, after `steps` steps.
+/// Records the score as the run's last evaluation, after `steps` steps.
 void record_evaluation(Score score, const Dataset& dataset, int steps, RunSummary& summary);
 
 }  // namespace frostpipe
