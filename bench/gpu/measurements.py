@@ -1,5 +1,5 @@
-"""Figures with targets: steps beside eager PyTorch, predictions, an elastic run on one rank, waits of the host, and
-ranks that share the device."""
+"""Figures with targets: steps compared with eager PyTorch, predictions, an elastic run on one rank, waits of the host,
+and ranks that share the device."""
 import json
 import statistics
 from pathlib import Path
@@ -20,7 +20,7 @@ ELASTIC_EPOCHS = 4
 WAITING_STEPS = (5, 10)
 MOST_WAITS = 1  # on one rank: at the end of the iteration
 WAYS = {"": [], " with CUDA graphs": ["--cuda-graphs"]}
-WAITED = "called a synchronizing CUDA operation"  # LibTorch's words
+WAITED = "called a synchronizing CUDA operation"  # LibTorch's message
 
 
 def one_rank(programs, job, name, *words, output=None):
@@ -29,13 +29,13 @@ def one_rank(programs, job, name, *words, output=None):
 
 
 def start_of(programs, job):
-    """A folder with what the job starts from, for all runs; none as long as initial_weights() has not made it."""
+    """The folder with the job's initial weights, for all runs; it does not exist until initial_weights() makes it."""
     folder = f"{job.name}-start/model"
     return folder if (programs.folder / folder / "model.safetensors").exists() else None
 
 
 def initial_weights(programs, job, name):
-    """What a step at learning rate 0 saves."""
+    """Saves the weights after a step with learning rate 0."""
     if not start_of(programs, job):
         one_rank(programs, job, name, "--method", "static", "--steps", 1, output="start.plan.json")
         programs.train("start.plan.json", job.data, f"{job.name}-start", "--learning-rate", 0, "--weight-decay", 0,
@@ -54,7 +54,7 @@ def run_peer(programs, job, model, dtype):
 
 
 class StepTimes:
-    """Of runs of one kind: each one's median step in seconds, after the first steps."""
+    """The median step in seconds, without the first steps, of each run of one kind."""
 
     def __init__(self):
         self.medians = []
@@ -103,7 +103,7 @@ def step_beside_pytorch(programs, job, dtype, check):
 
 
 def note_predictions(programs, name, check):
-    """Targets, which the check has from now on."""
+    """Adds the predictions and their targets to the check."""
     run = programs.compared(f"{name}.plan.json", f"{name}-run")
     times, memory = workflow.prediction_errors(run)
     check.figures |= {"predicted [ms]": run["phases"][0]["predicted_iteration_ns"] / 1e6,
@@ -114,7 +114,7 @@ def note_predictions(programs, name, check):
 
 
 def elastic(programs, check):
-    """Layers freeze on one rank, with the cache, by the profile of the steps beside PyTorch."""
+    """Layers freeze on one rank, with the cache, using the profile of the comparison with PyTorch."""
     job = programs.jobs["bert"]
     name = f"{job.name}-float32"
     one_rank(programs, job, name, "--method", "pipetransformer", "--epochs", ELASTIC_EPOCHS, output="elastic.plan.json")
@@ -131,7 +131,7 @@ def elastic(programs, check):
 
 
 def waits_of_the_host(programs, check):
-    """Of each step, from runs of two lengths: what beginning and end wait for drops out."""
+    """Waits in each step, from runs of two lengths, so that the waits at the start and end cancel out."""
     if programs.device != "cuda":
         raise NotDone("the host waits for nobody on the CPU")
     job = programs.jobs["gpt2"]
@@ -153,7 +153,7 @@ def waits_of_the_host(programs, check):
 
 
 def four_ranks(programs, check):
-    """On one device, through host memory, and on the CPU."""
+    """Four ranks on one device, through host memory, and four on the CPU."""
     job = programs.jobs["four_ranks"]
     workflow.profile(programs, job, "four", 4)
     workflow.plan(programs, job, "four", "--method", "static", "--fix", "pp=4", "--schedule", "1F1B", "--fix", "m=4",

@@ -1,8 +1,8 @@
 """A user's workflow on the device: profile, plan, train, compare, with a change of the layout and the cache; messages
-that hide behind compute; resuming from a checkpoint; and what is said where memory does not suffice.
+that overlap with compute; resuming from a checkpoint; and the error message if memory does not suffice.
 
 Ranks that share a device have it to themselves while the others wait, and the profile was measured with all of them at
-work. So their iterations have no targets here; those of one rank have (measurements.py)."""
+work. So their iterations have no targets here; those of one rank do (measurements.py)."""
 import math
 import re
 import statistics
@@ -18,7 +18,7 @@ WARM_UP_STEPS = 3
 
 
 def profile(programs, job, name, ranks, *words, model=None):
-    """`model`: a folder that has weights, which else are drawn."""
+    """`model`: a folder with weights; without it, weights are random."""
     sizes = sorted({job.batch, max(1, job.batch // 4)})
     tokens = () if job.varies else ("--tokens", job.tokens)
     quick = ("--quick",) if programs.options.size == "small" else ()
@@ -30,7 +30,7 @@ def profile(programs, job, name, ranks, *words, model=None):
 
 
 def plan(programs, job, name, *words, output=None):
-    """From the profile `name`."""
+    """Makes a plan from the profile `name`."""
     programs.frostpipe("plan", "--profile", f"{name}.profile.json", "--cluster", f"{name}.cluster.json",
                        "--global-batch", job.batch, *words, "-o", output or f"{name}.plan.json")
 
@@ -40,7 +40,8 @@ def error(predicted, measured):
 
 
 def prediction_errors(run):
-    """(of each phase's iteration, of the fullest rank's memory) by the phase's number; of short phases none."""
+    """(errors of each phase's iteration time, errors of the largest rank's memory) by the phase's number, without short
+    phases."""
     times, memory = {}, {}
     for number, phase in enumerate(run["phases"]):
         if phase["num_steps"] >= LEAST_STEPS:
@@ -50,13 +51,13 @@ def prediction_errors(run):
 
 
 def most_apart(ours, others):
-    """Of two runs' losses, in parts of the others'; NaN where one is no number."""
+    """The largest relative difference between two runs' losses; NaN if one is not a number."""
     apart = [abs(a - b) / b for a, b in zip(ours, others)]
     return max(apart) if all(map(math.isfinite, apart)) else math.nan
 
 
 def require_alike(ours, others, most, whose):
-    """How far the losses are apart. Trouble where that is more than `most`, or no number."""
+    """The difference of the losses. Raises Trouble if it is more than `most`, or not a number."""
     apart = most_apart(ours, others)
     if not apart <= most:
         raise Trouble(f"our losses and {whose} are apart by {apart:.1e} of their value: not the same job")
@@ -79,7 +80,7 @@ def require_learning(check, summary):
 
 
 def note_phases(check, run):
-    """Figures of a run that freezes."""
+    """Figures of a run that freezes layers."""
     phases = run["phases"]
     check.figures |= {"layouts": [f"{phase['stages']} x {phase['replicas']}" for phase in phases],
                       "frozen blocks": [phase["frozen_blocks"] for phase in phases],
@@ -121,8 +122,8 @@ def gpt2(programs, check):
 
 
 def overlap(programs, check):
-    """Of the messages of that run, through host memory: which part of what the simulator hides behind compute is
-    hidden."""
+    """For the messages of that run, through host memory: the fraction of the time hidden in the simulator that is also
+    hidden in the run."""
     job = programs.jobs["gpt2"]
     micro_batches = programs.read("gpt2-two.plan.json")["phases"][0]["num_micro_batches"]
     link = programs.read("gpt2-two.cluster.json")["intra_node"]["point_to_point"]
@@ -141,7 +142,7 @@ def overlap(programs, check):
 
 
 def resume(programs, check):
-    """The second half of the run once more, from the checkpoint in its middle."""
+    """Repeats the second half of the run from the checkpoint in its middle."""
     job = programs.jobs["gpt2"]
     half = job.steps // 2
     expected = programs.read("gpt2-two-run/summary.json")["steps"][half:]
@@ -155,7 +156,7 @@ def resume(programs, check):
 
 
 def out_of_memory(programs, check):
-    """The same run with three quarters of the memory that it took."""
+    """The same run with three quarters of the memory that it used."""
     plan_file, cluster = programs.read("gpt2-two.plan.json"), programs.read("gpt2-two.cluster.json")
     phase = programs.read("gpt2-two-run/summary.json")["phases"][0]
     plan_file["memory_limited"] = True

@@ -1,9 +1,9 @@
-"""Training steps of GPT-2 or BERT in eager PyTorch on one device: the fastest that plain PyTorch offers there, with
+"""Training steps of GPT-2 or BERT in eager PyTorch on one device, as fast as plain PyTorch allows: with
 scaled_dot_product_attention, one product for query, key and value, fused AdamW, and no wait for the device within a
-step. It needs torch alone. It starts from a folder's weights and trains on the samples that `frostpipe train` trains
-on, all of one length; the losses of both must agree.
+step. It needs only torch. It starts from a folder's weights and trains on the same samples as `frostpipe train`, all of
+one length; the losses of both must agree.
 
-Times on CUDA are of events on the device, else the host's. Prints one line of JSON.
+Times on CUDA are those of events on the device, else the host's. Prints one line of JSON.
 """
 import argparse
 import json
@@ -47,7 +47,7 @@ class Gpt2:
 
     @staticmethod
     def ids_of_bytes(folder):
-        """Of the 256 bytes; the vocabulary has no merges."""
+        """The tokens of the 256 bytes; the vocabulary has no merges."""
         ids = json.loads((folder / "vocab.json").read_text(encoding="utf-8"))
         return torch.tensor([ids[symbol] for symbol in symbols_of_bytes()])
 
@@ -55,7 +55,7 @@ class Gpt2:
         """(inputs, labels, numbers of the samples to train on)"""
         content = torch.frombuffer(bytearray(pathlib.Path(data).read_bytes()), dtype=torch.uint8).long()
         blocks = self.byte_ids[content[:len(content) // self.tokens * self.tokens]].view(-1, self.tokens)
-        # Labels move, not logits, which are much larger.
+        # Shift the labels and not the logits, which are much larger.
         labels = functional.pad(blocks[:, 1:], (0, 1), value=NO_LABEL)
         return blocks, labels, list(range(len(blocks) - int(len(blocks) * HELD_OUT + 0.5)))
 
@@ -75,7 +75,7 @@ class Gpt2:
 
 
 class Bert:
-    """Tells the label of texts whose words are all in the vocabulary."""
+    """Predicts the label of texts whose words are all in the vocabulary."""
 
     def __init__(self, folder, config, tokens):
         self.config, self.tokens = config, tokens
@@ -108,7 +108,7 @@ class Bert:
             b = f"bert.encoder.layer.{block}"
             mixed = attention(linear(x, f"{b}.attention.self"), heads, False)
             if block == self.config["num_hidden_layers"] - 1:
-                mixed, x = mixed[:, :1], x[:, :1]  # of [CLS], all that the head needs
+                mixed, x = mixed[:, :1], x[:, :1]  # the head needs only [CLS]
             x = norm(x + linear(mixed, f"{b}.attention.output.dense"), f"{b}.attention.output.LayerNorm")
             inner = functional.gelu(linear(x, f"{b}.intermediate.dense"))
             x = norm(x + linear(inner, f"{b}.output.dense"), f"{b}.output.LayerNorm")
@@ -125,7 +125,7 @@ def attention(projected, heads, is_causal):
 
 
 class Clock:
-    """Ends of steps: events on CUDA, which nobody waits for before the last."""
+    """Ends of steps: on CUDA events, for which the host waits only after the last step."""
 
     def __init__(self, is_cuda):
         self.is_cuda, self.ends = is_cuda, []
@@ -147,15 +147,15 @@ class Clock:
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", type=pathlib.Path, required=True, help="folder to start from")
-    parser.add_argument("--data", required=True, help="text alone for GPT-2, a table of texts and labels for BERT")
-    parser.add_argument("--tokens", type=int, required=True, help="of every sample")
+    parser.add_argument("--data", required=True, help="plain text for GPT-2, a table of texts and labels for BERT")
+    parser.add_argument("--tokens", type=int, required=True, help="tokens of every sample")
     parser.add_argument("--batch", type=int, required=True)
-    parser.add_argument("--steps", type=int, required=True, help="within one epoch")
+    parser.add_argument("--steps", type=int, required=True, help="number of steps, within one epoch")
     parser.add_argument("--learning-rate", type=float, default=1e-4)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--dtype", choices=("float32", "bfloat16"), default="float32")
-    parser.add_argument("--threads", type=int, default=1, help="on the CPU")
+    parser.add_argument("--threads", type=int, default=1, help="threads on the CPU")
     return parser.parse_args()
 
 

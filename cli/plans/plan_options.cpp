@@ -208,7 +208,7 @@ void add_plan_options(CLI::App& command, PlanCommandOptions& options) {
                        "--nproc-per-node", "--output", "--method", "--epochs", "--schedule", "--fix", "--recompute",
                        "--max-devices", "--explain", "--ignore-memory-limit", "--format"});
   command.footer(
-      "Exit code 1 if no plan fits.\n\n"
+      "The exit code is 1 if no plan fits.\n\n"
       "Examples:\n  frostpipe plan --profile profile.json --cluster cluster.json --global-batch 64 --method "
       "pipetransformer -o elastic.json\n"
       "  frostpipe plan --model llama-3-8b --hardware H100 --nodes 2 --global-batch 128");

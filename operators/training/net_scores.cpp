@@ -60,8 +60,8 @@ Evaluation evaluate_net(const EvaluateOptions& options, const Progress& progress
   const NetState state = load_state(folder, weights, /*seed=*/0);
   const Nanoseconds begin_ns = steady_now_ns();
   const std::vector<int>& samples = data.split.train;
-  const Score score =
-      score_of(data, samples, answers_of_net(folder.net, state, data, samples, options.batch_size, progress));
+  const std::vector<double> answers = answers_of_net(folder.net, state, data, samples, options.batch_size, progress);
+  const Score score = score_of(data, samples, answers);
   const double seconds = 1e-9 * static_cast<double>(steady_now_ns() - begin_ns);
   return {.num_samples = data.samples->size(),
           .metric = score.metric,
@@ -69,10 +69,8 @@ Evaluation evaluate_net(const EvaluateOptions& options, const Progress& progress
           .standard_error = score.standard_error,
           .others = score.others,
           .samples_per_second = data.samples->size() / seconds,
-          .label_names = data.label_names,
-          .labels = score.labels,
-          .predictions = score.predictions,
-          .predictions_file = options.predicts ? predictions_csv(data, score) : "",
+          .labels = score.of_labels,
+          .predictions_file = options.predicts ? predictions_file(data, answers) : "",
           .notes = data.notes};
 }
 

@@ -14,7 +14,6 @@
 #include "executor/communication/communicator.h"
 #include "executor/device/device.h"
 #include "executor/device/memory_meter.h"
-#include "executor/models/task.h"
 #include "operators/plan/net_phase.h"
 #include "operators/training/net_results.h"
 #include "operators/training/net_scores.h"
@@ -171,7 +170,8 @@ std::vector<double> NetSession::answers(const std::vector<int>& samples) {
   const UncountedMemory host;
   const NetState whole = collect_all();
   if (leads()) return answers_of_net(task_.folder().net, whole, task_.dataset(), samples, kScoredAtOnce, {});
-  return std::vector<double>(samples.size() * static_cast<std::size_t>(answer_size(task_.dataset().task)), 0.0);
+  return std::vector<double>(answer_begins(*task_.dataset().samples, samples, task_.dataset().answer_shape).back(),
+                             0.0);
 }
 
 void NetSession::save(bool, const std::filesystem::path& folder) {

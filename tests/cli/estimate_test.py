@@ -1,4 +1,4 @@
-"""A profile without the machine: from a config and a device's figures, through plan and simulate."""
+"""A profile without measurements: from a config and a device's figures, through plan and simulate."""
 
 import json
 import unittest
@@ -102,7 +102,8 @@ class EstimateTest(CliTest):
                             says="--model excludes --samples")
 
     def test_replicas_share_out_experts(self):
-        """Oracle: by hand, half of each layer's 4 experts of 3 matrices of 64 x 128 on each of two replicas."""
+        """Oracle, computed by hand: each of two replicas has half of each layer's 4 experts, of 3 matrices of 64 x
+        128."""
         self.write("moe.json", {"model_type": "mixtral", "hidden_size": 64, "num_hidden_layers": 4, "vocab_size": 100,
                                 "num_attention_heads": 4, "intermediate_size": 128, "num_local_experts": 4})
         profile = ("profile", "--like", "moe.json", "--nproc-per-node", 4, "--global-batch", 16, "--tokens", 64,

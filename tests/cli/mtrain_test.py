@@ -1,4 +1,4 @@
-"""Plans of operators: profile, plan and simulate, and what they refuse."""
+"""Operator plans: profile, plan and simulate, and the input that they refuse."""
 
 import json
 import unittest
@@ -8,7 +8,7 @@ from support import CliTest, synthetic_cluster
 
 class MTrainTest(CliTest):
     def setUp(self):
-        """Three unequal devices on nodes of their own."""
+        """Three unequal devices, each on its own node."""
         super().setUp()
         mixed = synthetic_cluster(3)
         for rank, device in enumerate(mixed["devices"]):

@@ -1,6 +1,6 @@
-"""A user's way with a convolutional net: a config alone, operators measured on unequal CPUs, plans, training, freezing,
-scoring. Oracles: every plan gives what a single device gives; evaluate says what the run said; emulated devices take
-what the plan predicts."""
+"""A user's workflow with a convolutional net: a config without weights, operators measured on unequal CPUs, plans,
+training, freezing, scoring. Oracles: every plan gives the results of a single device; evaluate gives the run's results;
+emulated devices take the predicted times."""
 
 import json
 import os
@@ -48,7 +48,8 @@ class NetsTest(EndToEndTest):
         return self.read(f"{out}/summary.json"), done
 
     def split_evenly(self, source, target):
-        """The same plan with every operator in two halves: the planner would leave so small a net on one device."""
+        """The same plan with every operator in two halves, since the planner would put such a small net on one
+        device."""
         def edit(plan):
             half = plan["graph"]["batch"] // 2
             plan["placement"] = [[{"device": 0, "begin": 0, "end": half},

@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "executor/models/task.h"
 #include "plan/memory.h"
 
 namespace frostpipe {
@@ -25,7 +24,7 @@ std::vector<double> own_answers(const Dataset& dataset, const std::vector<int>& 
   if (ScheduleRunner* const runner = session.runner())
     return runner->answers(*dataset.samples, samples, kMostSamples,
                            tokens_at_a_time(session.phase(), global_batch_size, dataset.task));
-  return std::vector<double>(samples.size() * static_cast<std::size_t>(answer_size(dataset.task)), 0.0);
+  return std::vector<double>(answer_begins(*dataset.samples, samples, dataset.answer_shape).back(), 0.0);
 }
 
 void record_evaluation(Score score, const Dataset& dataset, int steps, RunSummary& summary) {

@@ -13,7 +13,7 @@ using ::testing::HasSubstr;
 
 const std::string kNeeded = "--profile p --cluster c --global-batch 8 -o plan.json ";
 
-/// What a command line sets, or what is wrong with it.
+/// The options that a command line sets, or its error.
 std::pair<PlanCommandOptions, std::string> parsed(const std::string& words) {
   CLI::App app;
   PlanCommandOptions options;

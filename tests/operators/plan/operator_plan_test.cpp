@@ -75,7 +75,8 @@ TEST(OperatorPlan, WrongOnesAreNamed) {
             "plan.json: graph.operators: must have times of every operator on \"cpu / 2\", is without one of \"g\"");
 }
 
-// 1 GB/s from end to end: 1000 bytes in 1000 ns, of which each end takes 200 at 5 GB/s. At 1 GB/s nothing is left.
+// At 1 GB/s from end to end, 1000 bytes take 1000 ns, of which each end takes 200 at 5 GB/s. At 1 GB/s per end nothing
+// is left for the link.
 TEST(OperatorMachine, WhatProcessorsTakeOfAMessageIsNoPartOfItsWay) {
   OperatorMachine machine;
   machine.devices = {{.device_class = "a", .node = 0}, {.device_class = "a", .node = 1}};
