@@ -81,6 +81,7 @@ void fields(Archive& archive, json::Value<Archive, Phase>& phase) {
           json::MayBeMissing{json::between(0, json::kMostTokens * json::kMostSamples)});
   archive("cache", phase.cache);
   archive("recompute", phase.recompute);
+  archive("operator_plan", phase.operator_plan, json::MayBeMissing());
   archive("predicted", phase.predicted);
 }
 

@@ -72,6 +72,10 @@ struct Phase {
   std::int64_t largest_micro_batch_tokens = 0;
   CacheUse cache;
   Recompute recompute = std::nullopt;
+  /// The plan of operators that a net trains by (operators/plan/operator_plan.h), as its file has it. Nothing in plan/
+  /// reads it. Its devices are the ranks in their order, and the fields above describe one stage of the whole net.
+  /// Empty: a pipeline.
+  std::string operator_plan{};
   PhasePrediction predicted;
   bool operator==(const Phase&) const = default;
 };

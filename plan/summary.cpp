@@ -17,6 +17,8 @@ namespace frostpipe {
 
 namespace {
 
+constexpr std::string_view kFormerNetRunFormat = "\"frostpipe.net_run\"";
+
 /// The smallest interval that contains all added spans.
 struct Extent {
   Nanoseconds begin_ns = std::numeric_limits<Nanoseconds>::max();
@@ -112,6 +114,12 @@ bool freezes(const RunSummary& run) {
 std::string to_json(const RunSummary& run) { return json::write_envelope("frostpipe.run", run, kRunVersion); }
 
 RunSummary run_from_json(std::string_view json, std::string_view source) {
+  // The format is a file's first field.
+  if (json.substr(0, 100).find(kFormerNetRunFormat) != std::string_view::npos)
+    throw InvalidInput(
+        fmt::format("{}: is the summary of a net's run as frostpipe wrote it before nets had the summary "
+                    "of all runs: nothing reads it any more. Train the net again, into another folder",
+                    source));
   return json::read_envelope<RunSummary>(json, source, "frostpipe.run", kRunVersion);
 }
 

@@ -36,6 +36,8 @@ struct PhaseSummary {
   int stages = 1;
   int replicas = 1;
   int tensor_ranks = 1;
+  /// Of an operator plan: the devices that share its operators, which have no stages and replicas. 0: of a pipeline.
+  int devices = 0;
   int num_micro_batches = 1;
   std::string schedule;
   std::string partition;                       // "[0,5) [5,14)"
@@ -114,6 +116,13 @@ struct Recovery {
   bool operator==(const Recovery&) const = default;
 };
 
+/// The part of a summary that only runs of nets by operator plans have. The blocks that freeze are layers there.
+struct NetSummary {
+  std::string net;
+  std::vector<std::string> device_classes;  // by rank
+  bool operator==(const NetSummary&) const = default;
+};
+
 /// The record of one training run, written by `train`.
 struct RunSummary {
   std::string name;  // data_parallel, static_pipeline, elastic, or the user's
@@ -145,13 +154,15 @@ struct RunSummary {
   std::vector<int> test_items;  // for classification: sample indices in the data file
   std::vector<int> test_labels;
   std::vector<int> test_predictions;  // paired with test_labels
+  std::optional<NetSummary> net;
   bool operator==(const RunSummary&) const = default;
 };
 
 /// Whether anything was frozen in any phase.
 bool freezes(const RunSummary& run);
 
-/// Envelope "frostpipe.run".
+/// Envelope "frostpipe.run". Reading refuses "frostpipe.net_run", which runs of nets were written as before they had
+/// this summary.
 std::string to_json(const RunSummary& run);
 RunSummary run_from_json(std::string_view json, std::string_view source);
 

@@ -21,6 +21,7 @@ void fields(Archive& archive, json::Value<Archive, PhaseSummary>& phase) {
   archive("stages", phase.stages, json::at_least(1));
   archive("replicas", phase.replicas, json::at_least(1));
   archive("tensor_ranks", phase.tensor_ranks, json::MayBeMissing{json::at_least(1)});
+  archive("devices", phase.devices, json::MayBeMissing{json::between(0, json::kMostRanks)});
   archive("num_micro_batches", phase.num_micro_batches, json::at_least(1));
   archive("schedule", phase.schedule);
   archive("partition", phase.partition);
@@ -85,6 +86,12 @@ void fields(Archive& archive, json::Value<Archive, EvaluationRecord>& record) {
 }
 
 template <class Archive>
+void fields(Archive& archive, json::Value<Archive, NetSummary>& net) {
+  archive("net", net.net);
+  archive("device_classes", net.device_classes);
+}
+
+template <class Archive>
 void fields(Archive& archive, json::Value<Archive, RunSummary>& run) {
   archive("name", run.name);
   archive("method", run.method);
@@ -115,6 +122,7 @@ void fields(Archive& archive, json::Value<Archive, RunSummary>& run) {
   archive("test_items", run.test_items);
   archive("test_labels", run.test_labels);
   archive("test_predictions", run.test_predictions);
+  archive("net", run.net);
 }
 
 }  // namespace frostpipe

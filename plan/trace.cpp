@@ -79,14 +79,24 @@ void check(const json::Place& place, const Trace& trace) {
         fmt::format("must be <= {}, for {} spans and {} events", most_ranks, trace.spans.size(), trace.events.size()),
         std::to_string(trace.num_ranks));
   const json::Place spans(place, "spans"), events(place, "events");
-  for (std::size_t i = 0; i < trace.spans.size(); ++i)
+  const auto num_names = static_cast<int>(trace.stage_names.size());
+  for (std::size_t i = 0; i < trace.spans.size(); ++i) {
     check_element(json::Place(spans, i), trace.spans[i], trace.num_ranks);
+    if (num_names > 0 && trace.spans[i].action.stage >= num_names)
+      throw InvalidInput(json::Place(json::Place(spans, i), "action").text(),
+                         fmt::format("must be of one of the {} stages that stage_names names", num_names),
+                         to_string(trace.spans[i].action));
+  }
   for (std::size_t i = 0; i < trace.events.size(); ++i)
     check_element(json::Place(events, i), trace.events[i], trace.num_ranks);
 }
 
+std::string label_of(const Trace& trace, const Span& span) {
+  return trace.stage_names.empty() ? to_string(span.action) : trace.stage_names.at(span.action.stage);
+}
+
 Trace step_of(const Trace& trace, int step) {
-  Trace one{.num_ranks = trace.num_ranks, .spans = {}, .events = {}};
+  Trace one{.num_ranks = trace.num_ranks, .spans = {}, .events = {}, .stage_names = trace.stage_names};
   Nanoseconds start = std::numeric_limits<Nanoseconds>::max();
   for (const auto& span : trace.spans) {
     if (span.step != step) continue;
@@ -115,7 +125,7 @@ Timeline timeline_of(const Trace& trace) {
   for (const Span& span : trace.spans) {
     const auto [category, color] = look_of(span.action.kind);
     TimelineSpan& shown =
-        timeline.spans.emplace_back(TimelineSpan{.name = to_string(span.action),
+        timeline.spans.emplace_back(TimelineSpan{.name = label_of(trace, span),
                                                  .category = category,
                                                  .process = span.rank,
                                                  .thread = thread_of(span.action.kind),

@@ -35,8 +35,13 @@ struct Trace {
   int num_ranks = 0;
   std::vector<Span> spans;
   std::vector<Event> events;
+  /// Names of the stages, by number: a net's operators by an operator plan. Empty where stages have numbers alone.
+  std::vector<std::string> stage_names;
   bool operator==(const Trace&) const = default;
 };
+
+/// Returns the name of a span's action for people: that of its stage where the trace names stages, else "2F0".
+std::string label_of(const Trace& trace, const Span& span);
 
 /// Returns the spans of one step, shifted so that the earliest starts at 0.
 Trace step_of(const Trace& trace, int step);

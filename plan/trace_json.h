@@ -37,10 +37,12 @@ void fields(Archive& archive, json::Value<Archive, Trace>& trace) {
   archive("num_ranks", trace.num_ranks, json::between(0, json::kMostRanks));
   archive("spans", trace.spans);
   archive("events", trace.events);
+  archive("stage_names", trace.stage_names, json::MayBeMissing());
 }
 
-/// Throws InvalidInput unless every span and event belongs to one of the ranks and ends no earlier than it begins, and
-/// the number of ranks is plausible for the number of spans and events.
+/// Throws InvalidInput unless every span and event belongs to one of the ranks and ends no earlier than it begins,
+/// every span is of a stage that has a name where stages have names, and the number of ranks is plausible for the
+/// number of spans and events.
 void check(const json::Place& place, const Trace& trace);
 
 }  // namespace frostpipe

@@ -15,6 +15,8 @@
 #include "cli/shared/run_tables.h"
 #include "cli/shared/table.h"
 #include "cli/shared/usage_error.h"
+#include "operators/plan/operator_plan.h"
+#include "plan/plan_kind.h"
 #include "plan/stages.h"
 #include "simulator/predict_phases.h"
 
@@ -28,9 +30,8 @@ struct CompareOptions {
   std::string format;
 };
 
-/// A plan and the run that followed it.
+/// A plan and the run that followed it, which has the predictions.
 struct ComparedRun {
-  std::string plan_path;
   TrainingPlan plan;      // as it was made
   TrainingPlan executed;  // as it was run
   Profile profile;
@@ -39,14 +40,32 @@ struct ComparedRun {
   WhatIf embedding_alone;
 };
 
+/// A net's run has the predictions of the plans that it trained by.
+void require_run_of(const OperatorPlan& plan, const RunSummary& run, const std::string& plan_path,
+                    const std::string& summary_path) {
+  if (!run.net)
+    throw InvalidInput(summary_path, fmt::format("must be of a net's run, as {} is a plan of operators", plan_path),
+                       "of another run");
+  if (run.net->net == plan.graph.net && run.global_batch_size == plan.graph.batch) return;
+  throw InvalidInput(
+      summary_path + ": net",
+      fmt::format("must be {} with mini-batches of {} as in {}", plan.graph.net, plan.graph.batch, plan_path),
+      fmt::format("{} with mini-batches of {}", run.net->net, run.global_batch_size));
+}
+
 ComparedRun load_pair(const std::string& plan_path, const std::string& summary_path, const SourceOverrides& sources) {
-  ComparedRun pair{.plan_path = plan_path,
-                   .plan = load_plan(plan_path),
+  ComparedRun pair{.plan = {},
                    .executed = {},
                    .profile = {},
                    .cluster = {},
                    .run = run_from_json(read_named_file(summary_path), summary_path),
                    .embedding_alone = {}};
+  const std::string plan = read_named_file(plan_path);
+  if (kind_of_plan(plan, plan_path) == PlanKind::operators) {
+    require_run_of(operator_plan_from_json(plan, plan_path), pair.run, plan_path, summary_path);
+    return pair;
+  }
+  pair.plan = plan_from_json(plan, plan_path);
   pair.profile = load_profile_of(pair.plan, plan_path, sources);
   pair.cluster = load_cluster_of(pair.plan, plan_path, sources);
   const std::string executed_path = (std::filesystem::path(summary_path).parent_path() / "executed_plan.json").string();
@@ -80,6 +99,7 @@ std::string freezing_of(const TrainingPlan& plan, const Model& model) {
 std::string forecast_text(const std::vector<ComparedRun>& pairs) {
   std::string text;
   for (const ComparedRun& pair : pairs) {
+    if (pair.run.net) continue;
     const std::string forecast = freezing_of(pair.plan, pair.profile.model);
     const std::string executed = freezing_of(pair.executed, pair.profile.model);
     if (pair.plan.phases.size() == 1 && forecast == executed) continue;
@@ -92,7 +112,7 @@ std::string forecast_text(const std::vector<ComparedRun>& pairs) {
 std::string memory_text(const std::vector<ComparedRun>& pairs) {
   std::string text;
   for (const ComparedRun& pair : pairs) {
-    if (pair.executed.memory_limited) continue;
+    if (pair.run.net || pair.executed.memory_limited) continue;
     std::string limits;
     for (const Device& device : pair.cluster.devices) {
       if (device.memory_limit_bytes) limits += (limits.empty() ? "" : " / ") + in_mebibytes(*device.memory_limit_bytes);
@@ -121,6 +141,7 @@ int run_compare(const CompareOptions& options) {
   for (const ComparedRun& pair : pairs) runs.push_back(pair.run);
   Comparison comparison = compare(std::move(runs));
   for (const ComparedRun& pair : pairs) {
+    if (pair.run.net) continue;
     const bool starts_unfrozen = pair.executed.phases.front().first_trainable_layer == 0;
     if (pair.plan.method != PlanMethod::pipetransformer && starts_unfrozen)
       comparison.what_ifs.push_back(pair.embedding_alone);

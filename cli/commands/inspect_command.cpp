@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -16,7 +17,7 @@
 #include "cli/shared/table.h"
 #include "cli/shared/usage_error.h"
 #include "executor/checkpoint/checkpoint.h"
-#include "operators/checkpoint/net_checkpoint.h"
+#include "operators/plan/net_phase.h"
 #include "plan/partition.h"
 #include "plan/plan_kind.h"
 #include "plan/stages.h"
@@ -41,6 +42,21 @@ std::string fault_of(const Checkpoint& checkpoint, int layer) {
 /// Returns the phase of the last step that is done.
 const Phase& phase_of(const Checkpoint& checkpoint) {
   return checkpoint.plan.phases[phase_at(checkpoint.plan, std::max(0, checkpoint.step - 1))];
+}
+
+std::string layout_text(const Checkpoint& checkpoint, const Phase& phase) {
+  if (!phase.operator_plan.empty()) {
+    const OperatorPlan plan = operator_plan_of(phase, (checkpoint.folder / "plan.json").string());
+    std::vector<std::string> classes;
+    for (const OperatorDevice& device : plan.machine.devices) classes.push_back(device.device_class);
+    return fmt::format("{} by {} on {}", plan.graph.net, to_string(plan.method), fmt::join(classes, " + "));
+  }
+  const auto& [stages, replicas, tensor_ranks, placement, vacant, splits_tokens] = phase.layout;
+  return fmt::format("{} x {}{}, {}, {}, partition {}", plural(num_stages(phase), "stage"), plural(replicas, "replica"),
+                     tensor_ranks == 1
+                         ? ""
+                         : fmt::format(" x {} tensor ranks{}", tensor_ranks, splits_tokens ? " with split tokens" : ""),
+                     plural(phase.num_micro_batches, "micro-batch"), schedule_text(phase), to_string(phase.partition));
 }
 
 /// Describes what the checkpoint holds. Appends a sentence to `faults` for each layer that is not whole.
@@ -75,17 +91,11 @@ std::string checkpoint_text(const Checkpoint& checkpoint, std::vector<std::strin
                         checkpoint.run.evaluations.back().step);
   return fmt::format(
       "step {} of {}{}{}\n"
-      "layout: {} stage{} x {} replica{}{}, {}, {}, partition {}; layers before {} are frozen\n"
+      "layout: {}; layers before {} are frozen\n"
       "run: mini-batch {}, seed {}, {}, {}, learning rate {}, freezing by {}\n\n{}\n{} in all\n",
-      checkpoint.step, settings.num_steps, loss, accuracy, num_stages(phase), num_stages(phase) == 1 ? "" : "s",
-      phase.layout.data_parallel_size, phase.layout.data_parallel_size == 1 ? "" : "s",
-      phase.layout.tensor_parallel_size == 1 ? ""
-                                             : fmt::format(" x {} tensor ranks{}", phase.layout.tensor_parallel_size,
-                                                           phase.layout.sequence_parallel ? " with split tokens" : ""),
-      plural(phase.num_micro_batches, "micro-batch"), schedule_text(phase), to_string(phase.partition),
-      phase.first_trainable_layer, settings.global_batch_size, settings.seed, to_string(settings.optimizer),
-      to_string(settings.dtype), settings.learning_rate, checkpoint.freeze_rule, layers.to_string(),
-      format_bytes(total));
+      checkpoint.step, settings.num_steps, loss, accuracy, layout_text(checkpoint, phase), phase.first_trainable_layer,
+      settings.global_batch_size, settings.seed, to_string(settings.optimizer), to_string(settings.dtype),
+      settings.learning_rate, checkpoint.freeze_rule, layers.to_string(), format_bytes(total));
 }
 
 nlohmann::ordered_json inspection_of(const std::filesystem::path& folder, int step, int num_steps) {
@@ -110,52 +120,6 @@ std::string checkpoint_json(const Checkpoint& checkpoint, std::vector<std::strin
   }
   json["faults"] = faults;
   return json.dump(2) + "\n";
-}
-
-/// Returns why the file of all layers cannot be used; empty if it can.
-std::string fault_of(const NetCheckpoint& checkpoint) {
-  try {
-    open_state(checkpoint);
-    return {};
-  } catch (const InvalidInput& error) {
-    return error.what();
-  }
-}
-
-std::string net_checkpoint_text(const NetCheckpoint& checkpoint) {
-  const RunSettings& settings = checkpoint.settings;
-  const std::vector<NetEpoch>& epochs = checkpoint.run.epochs;
-  std::string done = fmt::format("{} epoch{} done", epochs.size(), epochs.size() == 1 ? "" : "s");
-  if (!epochs.empty() && epochs.back().loss) done += fmt::format(", loss {:.4f}", *epochs.back().loss);
-  if (!epochs.empty() && epochs.back().test_accuracy)
-    done += fmt::format(", test accuracy {:.1f} %", 100 * *epochs.back().test_accuracy);
-  const CheckpointFile& state = entry_of(checkpoint.files, kNetStateFile, checkpoint.folder);
-  return fmt::format(
-      "step {} of {}, {} layers frozen; {}\n"
-      "run: {} by {} on {} devices, mini-batch {}, seed {}, learning rate {}\n"
-      "{}: {}, {}\n",
-      checkpoint.step, settings.num_steps, checkpoint.frozen_layers, done, checkpoint.run.net,
-      to_string(checkpoint.run.method), checkpoint.run.devices.size(), settings.global_batch_size, settings.seed,
-      settings.learning_rate, state.name, format_bytes(state.bytes),
-      fault_of(checkpoint).empty() ? "whole" : "DAMAGED");
-}
-
-std::string net_checkpoint_json(const NetCheckpoint& checkpoint) {
-  nlohmann::ordered_json json = inspection_of(checkpoint.folder, checkpoint.step, checkpoint.settings.num_steps);
-  json["frozen_layers"] = checkpoint.frozen_layers;
-  add_files(checkpoint.files, json);
-  const std::string fault = fault_of(checkpoint);
-  json["faults"] = fault.empty() ? std::vector<std::string>() : std::vector{fault};
-  return json.dump(2) + "\n";
-}
-
-int inspect_net_checkpoint(const std::filesystem::path& folder, const std::string& format) {
-  const NetCheckpoint checkpoint = read_net_checkpoint(folder);
-  print_result(format == "json" ? net_checkpoint_json(checkpoint)
-                                : folder.string() + ": " + net_checkpoint_text(checkpoint));
-  const std::string fault = fault_of(checkpoint);
-  if (!fault.empty()) print_note(fault);
-  return fault.empty() ? 0 : 1;
 }
 
 /// Throws UsageError that names the command which shows the plan, if the file is one.
@@ -187,7 +151,6 @@ int run_inspect(const InspectOptions& options) {
     }
     folder = found.front();
   }
-  if (is_net_checkpoint(folder)) return inspect_net_checkpoint(folder, options.format);
   const Checkpoint checkpoint = read_checkpoint(folder);
   std::vector<std::string> faults;
   print_result(options.format == "json" ? checkpoint_json(checkpoint, faults)

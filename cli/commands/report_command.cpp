@@ -19,15 +19,14 @@ struct ReportOptions {
   std::string format;
 };
 
-bool is_single_run(const std::string& content) {
+bool is_comparison(const std::string& content) {
   const auto json = nlohmann::json::parse(content, nullptr, /*allow_exceptions=*/false);
-  return json.is_object() && json.contains("format") && json["format"] == "frostpipe.run";
+  return json.is_object() && json.contains("format") && json["format"] == "frostpipe.summary";
 }
 
 Comparison load_comparison(const std::string& path) {
   const std::string content = read_named_file(path);
-  if (is_single_run(content)) return compare({run_from_json(content, path)});
-  return comparison_from_json(content, path);
+  return is_comparison(content) ? comparison_from_json(content, path) : compare({run_from_json(content, path)});
 }
 
 /// Returns one iteration of each phase, as predicted and as measured.

@@ -12,10 +12,11 @@
 #include "cli/shared/common_options.h"
 #include "cli/shared/local_ranks.h"
 #include "cli/shared/output.h"
+#include "cli/shared/run_tables.h"
 #include "cli/shared/usage_error.h"
-#include "cli/training/net_run_text.h"
 #include "cli/training/train_display.h"
 #include "operators/execute_net.h"
+#include "operators/plan/net_phase.h"
 #include "operators/planner/make_operator_plan.h"
 #include "operators/simulator/run_operators.h"
 #include "profiles/model_source.h"
@@ -33,49 +34,82 @@ FreezePolicy freeze_policy_of(const std::string& text) {
   throw UsageError("--freeze", "must be plan or fixed:N,N,... (frozen layers after the 1st, 2nd, ... epoch)", text);
 }
 
-/// Returns the plan for the first epoch, and a new plan for each epoch after which more layers freeze.
-std::vector<NetPhase> phases_of(const NetTrainCommandOptions& options) {
+/// Returns `plan` made anew for `machine`, with its first `layers` layers frozen.
+OperatorPlan with_frozen(const OperatorPlan& plan, int layers, const OperatorMachine& machine) {
+  OperatorPlan next = make_operator_plan({.graph = frozen(plan.graph, layers), .machine = machine}, plan.method);
+  next.frozen_layers = layers;
+  next.provenance = plan.provenance;
+  return next;
+}
+
+/// Returns a phase for the first epoch, and one for each epoch after which more layers freeze. Phases begin at the
+/// numbers of epochs in place of steps.
+std::vector<Phase> phases_of(const NetTrainCommandOptions& options, const OperatorPlan& plan) {
   const FreezePolicy policy = freeze_policy_of(options.freeze);
-  const OperatorPlan plan = load_operator_plan(options.plan);
-  std::vector<NetPhase> phases = {{.first_epoch = 0, .plan = plan}};
+  std::vector<Phase> phases = {phase_of(plan, 0)};
   int epoch = 0;
   for (const int layers : policy.fixed_layers) {
     ++epoch;
-    const int now_frozen = phases.back().plan.frozen_layers;
+    const int now_frozen = phases.back().first_trainable_layer;
     if (layers == now_frozen) continue;
     if (layers < now_frozen || layers >= num_layers(plan.graph))
       throw InvalidInput("--freeze",
                          fmt::format("must freeze at least the {} layers that are frozen before, and leave one of {}",
                                      now_frozen, num_layers(plan.graph)),
                          std::to_string(layers));
-    OperatorPlan next = make_operator_plan({.graph = frozen(plan.graph, layers), .machine = plan.machine}, plan.method);
-    next.frozen_layers = layers;
-    next.provenance = plan.provenance;
-    phases.push_back({.first_epoch = epoch, .plan = std::move(next)});
+    phases.push_back(phase_of(with_frozen(plan, layers, plan.machine), epoch));
   }
   return phases;
 }
 
-NetTrainOptions net_options(const NetTrainCommandOptions& options) {
-  NetTrainOptions net{.common = options.train, .num_epochs = options.num_epochs, .phases = phases_of(options)};
-  net.common.model = options.model;
-  net.common.data = options.data;
-  net.common.plan_source = options.plan;
-  if (net.common.name.empty()) net.common.name = to_string(net.phases.front().plan.method);
-  return net;
+/// Answers when ranks are lost for which there is no spare: with plans by the same method for the devices that are
+/// left.
+Replan recovery_of(const OperatorPlan& plan) {
+  return [plan](const ReplanRequest& request) -> ReplanAnswer {
+    OperatorMachine machine = plan.machine;
+    machine.devices.clear();
+    for (const int rank : request.logical_ranks) machine.devices.push_back(plan.machine.devices.at(rank));
+    ReplanAnswer answer;
+    answer.phases.push_back(phase_of(with_frozen(plan, request.first_trainable_layer, machine), request.from_step));
+    for (const FreezeEvent& event : request.forecast.value_or(std::vector<FreezeEvent>{}))
+      answer.phases.push_back(phase_of(with_frozen(plan, event.frozen_blocks, machine), event.from_step));
+    return answer;
+  };
+}
+
+/// Turns the command's options into those of the run, but for its number of steps, which depends on the data.
+void adopt(NetTrainCommandOptions& options, const OperatorPlan& plan) {
+  TrainOptions& train = options.train;
+  if (options.accuracy_tolerance >= 0) train.accuracy_tolerance = options.accuracy_tolerance / 100;
+  train.gradient_clip = 0;
+  train.model = options.model;
+  train.data = options.data;
+  train.plan_source = options.plan;
+  train.num_nodes = 1;  // every device reads its samples of each mini-batch
+  if (train.name.empty()) train.name = to_string(plan.method);
+  train.cluster = cluster_of(plan);
+  train.plan = {.world_size = static_cast<int>(plan.machine.devices.size()),
+                .global_batch_size = plan.graph.batch,
+                .epochs = options.num_epochs,
+                .optimizer = Optimizer::kSgd,
+                .memory_limited = false,
+                .phases = phases_of(options, plan),
+                .provenance = plan.provenance};
 }
 
 void print_run(const std::filesystem::path& folder, const std::string& format) {
   const std::filesystem::path path = folder / "summary.json";
   const std::string json = read_text_file(path);
-  print_result(format == "json" ? json : net_run_text(net_run_from_json(json, path.string()), folder.string()));
+  if (format == "json") return print_result(json);
+  const RunSummary run = run_from_json(json, path.string());
+  print_result(run_text(run, folder.string()) + "\n" + phases_text({run}));
 }
 
-void note_all(const NetTrainOptions& net, const NetInputsFound& found) {
+void note_all(const TrainOptions& train, const InputsFound& found) {
   for (const std::string& note : found.notes) print_note(note);
   if (!found.starts_at_random.empty())
-    print_note(fmt::format("{}: {} starts at random", net.common.model.string(), found.starts_at_random.front()));
-  const int batch = net.phases.front().plan.graph.batch, rest = found.num_training_samples % batch;
+    print_note(fmt::format("{}: {} starts at random", train.model.string(), found.starts_at_random.front()));
+  const int batch = train.plan.global_batch_size, rest = found.num_training_samples % batch;
   if (rest > 0)
     print_note(fmt::format("{} of {} samples are left out of each epoch: mini-batches are of {}", rest,
                            found.num_training_samples, batch));
@@ -90,16 +124,46 @@ void require_net(const std::string& folder) {
                        "of something else; `frostpipe train` trains Transformers");
 }
 
-/// Finds what is wrong with the inputs before any rank is started.
-ProcessNeeds checked_needs(const NetTrainOptions& net) {
-  const NetInputsFound found = check_net_inputs(net);
-  note_all(net, found);
-  const OperatorPlan& plan = net.phases.front().plan;
-  // Rank 0 brings together the layers that it does not hold.
+/// Finds everything that can be wrong with the inputs.
+InputsFound prepare(NetTrainCommandOptions& options, const OperatorPlan& plan) {
+  require_net(options.model);
+  adopt(options, plan);
+  take_run_folder(options);
+  InputsFound found = check_net_inputs(options.train);
+  TrainingPlan& run = options.train.plan;
+  const int steps_per_epoch = found.num_training_samples / run.global_batch_size;
+  run.num_steps = run.epochs * steps_per_epoch;
+  for (Phase& phase : run.phases) phase.from_step *= steps_per_epoch;
+  std::erase_if(run.phases, [&](const Phase& phase) { return phase.from_step >= run.num_steps; });
+  return found;
+}
+
+/// The same on a rank, where a problem with its host's files ends all ranks.
+InputsFound prepare_with_others(NetTrainCommandOptions& options, const OperatorPlan& plan,
+                                const Membership& membership) {
+  try {
+    return prepare(options, plan);
+  } catch (const InvalidInput& error) {
+    fail_on_all_ranks(membership, error.what());
+  } catch (const RuntimeFailure& error) {
+    fail_on_all_ranks(membership, error.what());
+  }
+}
+
+void train_rank(NetTrainCommandOptions& options, const OperatorPlan& plan, Membership& membership) {
+  const InputsFound found = prepare_with_others(options, plan, membership);
+  TrainDisplay display(options.train.name);
+  TrainCallbacks callbacks = display.callbacks();
+  callbacks.recover = recovery_of(plan);
+  train(membership, options.train, found, callbacks);
+}
+
+/// Rank 0 brings together the layers that it does not hold, with their momentum.
+ProcessNeeds needs_of(const OperatorPlan& plan, const InputsFound& found) {
   return {.num_ranks = static_cast<int>(plan.machine.devices.size()),
-          .memory_bytes = std::ranges::max(plan.predicted_memory_bytes) + found.largest_file_bytes,
+          .memory_bytes = std::ranges::max(plan.predicted_memory_bytes) + 2 * found.largest_file_bytes,
           .file_bytes = found.largest_file_bytes,
-          .file = "a checkpoint in " + net.common.output.string()};
+          .file = found.largest_file.string()};
 }
 
 }  // namespace
@@ -129,20 +193,20 @@ void add_net_train_options(CLI::App& command, NetTrainCommandOptions& options) {
 }
 
 int train_net_by_plan(NetTrainCommandOptions& options) {
-  NetTrainOptions net = net_options(options);
-  require_net(options.model);
-  take_run_folder(options);
-  net.common.output = options.train.output;
-  ProcessNeeds needs{.num_ranks = static_cast<int>(net.phases.front().plan.machine.devices.size())};
-  if (!is_rank()) needs = checked_needs(net);
-  const auto work = [&](Membership& membership) {
-    TrainDisplay display(net.common.name);
-    train_net(membership, net, display.callbacks());
-  };
-  return run_on_ranks(
-      {.num_ranks = needs.num_ranks, .ends_with_checkpoint = true, .needs = needs, .work = work, .print_result = [&] {
-         print_run(net.common.output, options.format);
-       }});
+  const OperatorPlan plan = load_operator_plan(options.plan);
+  ProcessNeeds needs{.num_ranks = static_cast<int>(plan.machine.devices.size())};
+  if (!is_rank()) {
+    const InputsFound found = prepare(options, plan);
+    note_all(options.train, found);
+    needs = needs_of(plan, found);
+  }
+  return run_on_ranks({.num_ranks = needs.num_ranks,
+                       .num_spares = options.num_spares,
+                       .max_restarts = options.max_restarts,
+                       .ends_with_checkpoint = true,
+                       .needs = needs,
+                       .work = [&](Membership& membership) { train_rank(options, plan, membership); },
+                       .print_result = [&] { print_run(options.train.output, options.format); }});
 }
 
 void add_net_rehearsal_options(CLI::App& command, NetRehearsalOptions& options) {

@@ -13,6 +13,7 @@
 #include "cli/shared/one_process_text.h"
 #include "cli/shared/report_words.h"
 #include "cli/shared/run_tables.h"
+#include "cli/shared/shape_text.h"
 #include "plan/run_length.h"
 
 namespace frostpipe {
@@ -89,23 +90,35 @@ std::string tiles(const Comparison& comparison) {
   return html + "</div>\n";
 }
 
-std::string meanings() {
-  return "<details class=\"card\"><summary>What the words mean</summary><dl>"
-         "<dt>iteration time</dt><dd>One optimizer step: forward and backward of all micro-batches, gradient "
-         "all-reduce and update. Measured: the median over the phase's steps. Predicted: simulated from a profile "
-         "taken before the run, for the layouts that the run really used.</dd>"
-         "<dt>stages × replicas</dt><dd>Pipeline length times copies of the pipeline; each stage holds a range of "
-         "layers (the partition), each replica works on its share of the mini-batch.</dd>"
-         "<dt>frozen blocks</dt><dd>Transformer blocks, counted from the input, that no longer learn; the embedding is "
-         "frozen with the first. They run forward only.</dd>"
-         "<dt>change of layout</dt><dd>Freezing, moving layers and building new groups between two phases; it is part "
-         "of the throughput.</dd>"
-         "<dt>throughput</dt><dd>Training samples divided by the wall time of the training loop, changes of layout and "
-         "freeze decisions included; start and evaluation are given apart.</dd>"
-         "<dt>peak memory</dt><dd>Largest sum of live tensor bytes of a rank: weights, gradients, optimizer state, "
-         "kept activations, work space.</dd>"
-         "<dt>ranges</dt><dd>A speedup's range comes from resampling this run's own step times: it is not the spread "
-         "over machines or days. Accuracies are compared item by item on the same test set.</dd></dl></details>\n";
+constexpr std::string_view kPipelineWords =
+    "<dt>stages × replicas</dt><dd>Pipeline length times copies of the pipeline; each stage holds a range of layers "
+    "(the "
+    "partition), each replica works on its share of the mini-batch.</dd>"
+    "<dt>frozen blocks</dt><dd>Transformer blocks, counted from the input, that no longer learn; the embedding is "
+    "frozen with the first. They run forward only.</dd>";
+constexpr std::string_view kNetWords =
+    "<dt>devices</dt><dd>The devices that share the operators of a net's iteration, as an operator plan says: each "
+    "operator is computed by one of them, or by several, each for its own samples of the mini-batch.</dd>"
+    "<dt>frozen layers</dt><dd>Layers of a net, counted from the input, that no longer learn. They run forward "
+    "only.</dd>";
+
+std::string meanings(const Comparison& comparison) {
+  const std::string unit = frozen_unit(comparison.runs);
+  return fmt::format(
+      "<details class=\"card\"><summary>What the words mean</summary><dl>"
+      "<dt>iteration time</dt><dd>One optimizer step: forward and backward of the whole mini-batch, exchange of "
+      "gradients, and update. Measured: the median over the phase's steps. Predicted: simulated from a profile taken "
+      "before the run, for the layouts that the run really used.</dd>"
+      "{}{}"
+      "<dt>change of layout</dt><dd>Freezing, moving layers and building new groups between two phases; it is part "
+      "of the throughput.</dd>"
+      "<dt>throughput</dt><dd>Training samples divided by the wall time of the training loop, changes of layout and "
+      "freeze decisions included; start and evaluation are given apart.</dd>"
+      "<dt>peak memory</dt><dd>Largest sum of live tensor bytes of a rank: weights, gradients, optimizer state, "
+      "kept activations, work space.</dd>"
+      "<dt>ranges</dt><dd>A speedup's range comes from resampling this run's own step times: it is not the spread "
+      "over machines or days. Accuracies are compared item by item on the same test set.</dd></dl></details>\n",
+      unit == "layers" ? "" : kPipelineWords, unit == "blocks" ? "" : kNetWords);
 }
 
 std::string footer(const HtmlReportInput& input) {
@@ -173,7 +186,7 @@ std::string html_report(const HtmlReportInput& input) {
       memory_bars(comparison, input.cluster));
   html += html_card("What if", "Predicted from the profile; no run measured it.", what_ifs_table(comparison));
   html += html_card("Labels", "Recall and precision on the test set.", labels_table(comparison));
-  html += meanings() + footer(input);
+  html += meanings(comparison) + footer(input);
   return html_page("frostpipe report", "frostpipe report · " + escape_html(what_was_run(comparison)), answer, html);
 }
 

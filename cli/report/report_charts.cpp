@@ -100,9 +100,10 @@ std::vector<ChartPoint> accuracy(const RunSummary& run, const StepPosition& x) {
 std::string four_charts(const Comparison& comparison, bool in_time) {
   using Shape = ChartSeries::Shape;
   const std::string x_label = in_time ? "training time [s]" : "optimizer step";
-  Chart frozen{.title = "Frozen blocks",
+  const std::string unit = frozen_unit(comparison.runs);
+  Chart frozen{.title = "Frozen " + unit,
                .x_label = x_label,
-               .y_label = "Transformer blocks",
+               .y_label = unit == "blocks" ? "Transformer blocks" : unit,
                .series = {},
                .y_low = 0.0,
                .y_high = {}};
@@ -203,8 +204,7 @@ std::string phase_timelines(const Comparison& comparison) {
           "<h3>{}, steps {} to {} "
           "<span class=\"muted\">· {} frozen · {} · {} · {}</span></h3>\n{}",
           run_label(i, n, run.name), phase.from_step, phase.from_step + phase.num_steps - 1, phase.frozen_blocks,
-          shape_text(phase, " × "), plural(phase.num_micro_batches, "micro-batch"), escape_html(phase.schedule),
-          picture);
+          shape_text(phase, " × "), micro_batches_text(phase), escape_html(phase.schedule), picture);
     }
   }
   return html.empty() ? "" : timeline_legend() + html;

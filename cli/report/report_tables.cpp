@@ -94,9 +94,9 @@ std::vector<std::string> phase_row(const PhaseSummary& phase, const std::string&
           std::to_string(phase.num_steps),
           std::to_string(phase.frozen_blocks),
           cache_cell(phase),
-          fmt::format("{}, {}, {}<br><small>layers {}, {} tokens</small>", shape_text(phase, " × "),
-                      plural(phase.num_micro_batches, "micro-batch"), escape_html(phase.schedule),
-                      escape_html(phase.partition), phase.tokens),
+          fmt::format("{}, {}, {}<br><small>layers {}{}</small>", shape_text(phase, " × "), micro_batches_text(phase),
+                      escape_html(phase.schedule), escape_html(phase.partition),
+                      phase.devices > 0 ? "" : fmt::format(", {} tokens", phase.tokens)),
           milliseconds_or_dash(phase.predicted_iteration_ns),
           milliseconds_or_dash(phase.measured_iteration_ns),
           error_cell(phase),
@@ -176,10 +176,11 @@ std::string runs_table(const Comparison& comparison) {
 }
 
 std::string phases_table(const Comparison& comparison) {
+  const std::string unit = frozen_unit(comparison.runs);
   HtmlTable table({{"run", "run", "l"},
                    {"from<br>step", "from step", ""},
                    {"steps", "steps", ""},
-                   {"frozen<br>blocks", "frozen blocks", ""},
+                   {"frozen<br>" + unit, "frozen " + unit, ""},
                    {"cache<br><small>hits + earlier</small>", "cache, hits + earlier", "brief"},
                    {shape_heading(comparison.runs, " × "), shape_heading(comparison.runs, " × "), "l brief"},
                    {"predicted<br><small>ms</small>", "predicted, ms", ""},

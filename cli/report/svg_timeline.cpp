@@ -69,8 +69,8 @@ std::string lane_name(const std::vector<std::string>& lanes, int rank) {
   return lanes.empty() ? fmt::format("rank {}", rank) : escape_html(lanes.at(rank));
 }
 
-std::string span_svg(const Span& span, const std::string& lane, Nanoseconds origin, double percent_per_ns,
-                     double lane_top) {
+std::string span_svg(const Span& span, const std::string& label, const std::string& lane, Nanoseconds origin,
+                     double percent_per_ns, double lane_top) {
   const double x = static_cast<double>(span.begin_ns - origin) * percent_per_ns;
   const double width = static_cast<double>(span.end_ns - span.begin_ns) * percent_per_ns;
   if (width < kSmallest) return "";
@@ -78,10 +78,9 @@ std::string span_svg(const Span& span, const std::string& lane, Nanoseconds orig
   std::string svg = fmt::format(
       "<g><title>{} on {}: {}, from {}</title><rect class=\"{}\" x=\"{}\" y=\"{}\" width=\"{}\" "
       "height=\"{}\"/>",
-      to_string(span.action), lane, format_duration(span.end_ns - span.begin_ns),
-      format_duration(span.begin_ns - origin), css_class(span.action.kind), percentage(x),
-      coordinate(is_message ? lane_top + kBox + 1 : lane_top), percentage(std::max(0.05, width - 0.04)),
-      is_message ? kStrip : kBox);
+      escape_html(label), lane, format_duration(span.end_ns - span.begin_ns), format_duration(span.begin_ns - origin),
+      css_class(span.action.kind), percentage(x), coordinate(is_message ? lane_top + kBox + 1 : lane_top),
+      percentage(std::max(0.05, width - 0.04)), is_message ? kStrip : kBox);
   if (is_compute(span.action.kind) && span.action.micro_batch)
     svg += number_svg(*span.action.micro_batch, x, width, lane_top);
   return svg + "</g>\n";
@@ -104,7 +103,8 @@ std::string lanes_svg(const Trace& trace, const std::vector<std::string>& lanes,
                        coordinate(top + kTitle + rank * kLane), kBox);
   const Nanoseconds origin = begin_of(trace);
   for (const Span& span : trace.spans)
-    svg += span_svg(span, lane_name(lanes, span.rank), origin, percent_per_ns, top + kTitle + span.rank * kLane);
+    svg += span_svg(span, label_of(trace, span), lane_name(lanes, span.rank), origin, percent_per_ns,
+                    top + kTitle + span.rank * kLane);
   return svg;
 }
 

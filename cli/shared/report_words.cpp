@@ -94,6 +94,10 @@ std::string plural(long long count, std::string_view word) {
   return fmt::format("{} {}{}", grouped(count), word, count == 1 ? "" : word.ends_with("tch") ? "es" : "s");
 }
 
+std::string micro_batches_text(const PhaseSummary& phase) {
+  return phase.devices > 0 ? "whole mini-batch" : plural(phase.num_micro_batches, "micro-batch");
+}
+
 std::string ranks_text(int ranks, int threads) {
   return fmt::format("{} rank{}{}", ranks, ranks == 1 ? "" : "s",
                      threads == 1 ? "" : fmt::format(" with {} threads{}", threads, ranks == 1 ? "" : " each"));

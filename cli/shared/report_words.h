@@ -23,6 +23,9 @@ std::string accuracy_sentence(const Comparison& comparison);
 /// Returns "1 step", "1,234 steps".
 std::string plural(long long count, std::string_view word);
 
+/// Returns "4 micro-batches", or "whole mini-batch" for an operator plan.
+std::string micro_batches_text(const PhaseSummary& phase);
+
 /// Returns "1 rank with 8 threads", "4 ranks with 2 threads each", "4 ranks".
 std::string ranks_text(int ranks, int threads);
 

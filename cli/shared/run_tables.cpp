@@ -1,6 +1,7 @@
 #include "cli/shared/run_tables.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "cli/shared/one_process_text.h"
 #include "cli/shared/report_words.h"
@@ -107,12 +108,15 @@ std::string recoveries_text(const RunSummary& run) {
 }
 
 std::string run_text(const RunSummary& run, const std::string& folder) {
+  const std::string net =
+      run.net ? fmt::format("{} by {} on {}, ", run.net->net, run.method, fmt::join(run.net->device_classes, " + "))
+              : "";
   return fmt::format(
-      "{}: {}, {} steps of mini-batch {}, freezing by {}, seed {}\n\n{}\n"
+      "{}: {}{}, {} steps of mini-batch {}, freezing by {}, seed {}\n\n{}\n"
       "throughput: {:.1f} samples/s over {:.1f} s of training (changes included; start {:.1f} s and evaluation {:.1f} "
       "s not)\n"
       "{}{}{}written to {}\n",
-      run.name, epochs_text(run.epochs), run.num_steps, run.global_batch_size, run.freeze, run.seed,
+      run.name, net, epochs_text(run.epochs), run.num_steps, run.global_batch_size, run.freeze, run.seed,
       run_phases_text(run), run.samples_per_second, run.wall_seconds, run.start_seconds, run.evaluation_seconds,
       accuracy_line(run), one_process_line(run), recoveries_text(run), folder);
 }

@@ -15,6 +15,8 @@ std::string text_of(int stages, int replicas, int tensor_ranks, std::string_view
   return text;
 }
 
+bool is_net(const RunSummary& run) { return run.net.has_value(); }
+
 std::string heading_of(bool has_tensor_ranks, std::string_view times) {
   return fmt::format("stages{}replicas", times) + (has_tensor_ranks ? fmt::format("{}tensor ranks", times) : "");
 }
@@ -26,6 +28,7 @@ std::string shape_text(const Phase& phase) {
 }
 
 std::string shape_text(const PhaseSummary& phase, std::string_view times) {
+  if (phase.devices > 0) return fmt::format("{} device{}", phase.devices, phase.devices == 1 ? "" : "s");
   return text_of(num_stages(phase), phase.replicas, phase.tensor_ranks, times);
 }
 
@@ -38,7 +41,13 @@ std::string shape_heading(const std::vector<RunSummary>& runs, std::string_view 
   const auto has_tensor_ranks = [](const RunSummary& run) {
     return std::ranges::any_of(run.phases, [](const PhaseSummary& phase) { return phase.tensor_ranks > 1; });
   };
+  if (std::ranges::all_of(runs, is_net)) return "devices";
   return heading_of(std::ranges::any_of(runs, has_tensor_ranks), times);
+}
+
+std::string frozen_unit(const std::vector<RunSummary>& runs) {
+  if (std::ranges::all_of(runs, is_net)) return "layers";
+  return std::ranges::any_of(runs, is_net) ? "blocks or layers" : "blocks";
 }
 
 }  // namespace frostpipe

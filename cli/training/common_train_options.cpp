@@ -86,6 +86,25 @@ void add_test_and_augmentation_options(CLI::App& command, TrainOptions& train) {
   command.add_flag("--flip", train.samples.flip, "Mirror each training picture with a probability of one half");
 }
 
+void add_recovery_options(CLI::App& command, CommonTrainOptions& options) {
+  command.add_option("--spares", options.num_spares, "Number of processes that wait to take a lost rank's place")
+      ->check(CLI::Range(0, 1024).description(""))
+      ->type_name("N")
+      ->capture_default_str();
+  command
+      .add_option("--max-restarts", options.max_restarts,
+                  "How often the job goes on after a loss, with a spare or on fewer ranks; 0 ends it at a loss")
+      ->check(CLI::Range(0, kLargestCount).description(""))
+      ->type_name("N")
+      ->capture_default_str();
+  command
+      .add_option("--accuracy-guard", options.accuracy_tolerance,
+                  "Take a freeze back, and freeze more slowly from then on, if the test accuracy falls by more than X "
+                  "per cent after it. Default: accuracy is not watched")
+      ->check(finite_range(0, 100))
+      ->type_name("X");
+}
+
 }  // namespace
 
 void add_common_train_options(CLI::App& command, CommonTrainOptions& options) {
@@ -100,6 +119,7 @@ void add_common_train_options(CLI::App& command, CommonTrainOptions& options) {
   add_test_and_augmentation_options(command, options.train);
   add_seed_option(command, options.train.seed);
   add_checkpoint_options(command, options);
+  add_recovery_options(command, options);
   add_format_option(command, options.format);
 }
 

@@ -18,6 +18,8 @@ struct CommonTrainOptions {
   std::string format;
   TrainOptions train;
   bool overwrite = false;
+  int num_spares = 0, max_restarts = 3;
+  double accuracy_tolerance = -1;  // in per cent; < 0 = not watched
   std::optional<FolderLock> lock;  // on the run folder, as long as this process lives
 };
 

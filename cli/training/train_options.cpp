@@ -40,12 +40,6 @@ void add_freezing(CLI::App& command, TrainCommandOptions& options) {
   add_freeze_options(command, options.freeze_options);
   for (const char* const name : {"--freeze-warm-up", "--freeze-interval", "--freeze-alpha", "--freeze-threshold"})
     command.get_option(name)->needs(rule);
-  command
-      .add_option("--accuracy-guard", options.accuracy_tolerance,
-                  "Take a freeze back, and freeze more slowly from then on, if the test accuracy falls by more than X "
-                  "per cent after it. Default: accuracy is not watched")
-      ->check(finite_range(0, 100))
-      ->type_name("X");
 }
 
 void add_learning(CLI::App& command, TrainOptions& train) {
@@ -79,16 +73,6 @@ void add_ranks(CLI::App& command, TrainCommandOptions& options) {
       ->type_name("N");
   command.add_flag("--cuda-graphs", options.train.cuda_graphs,
                    "On GPUs, capture an iteration's kernels and replay them in later iterations of samples as long");
-  command.add_option("--spares", options.num_spares, "Number of processes that wait to take a lost rank's place")
-      ->check(CLI::Range(0, 1024).description(""))
-      ->type_name("N")
-      ->capture_default_str();
-  command
-      .add_option("--max-restarts", options.max_restarts,
-                  "How often the job goes on after a loss, with a spare or on fewer ranks; 0 ends it at a loss")
-      ->check(CLI::Range(0, kLargestCount).description(""))
-      ->type_name("N")
-      ->capture_default_str();
   command
       .add_option("--on-loss", options.on_loss,
                   "What to do after a loss without a spare. replan makes a new layout for the ranks that are left. "

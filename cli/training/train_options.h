@@ -15,9 +15,7 @@ struct TrainCommandOptions : CommonTrainOptions {
   std::string interface;
   std::string freeze = "plan";
   FreezeOptions freeze_options;
-  int num_spares = 0, max_restarts = 3;
   OnLoss on_loss = OnLoss::replan;
-  double accuracy_tolerance = -1;  // in per cent; < 0 = not watched
   RehearsalOptions rehearsal;
 };
 

@@ -39,9 +39,7 @@ MeasuredProfile measure_profile(const RankEnvironment&, const MeasureOptions&, c
 
 bool is_net_folder(const std::filesystem::path&) { return false; }
 
-NetInputsFound check_net_inputs(const NetTrainOptions&) { left_out("train"); }
-
-void train_net(Membership&, const NetTrainOptions&, const TrainCallbacks&) { left_out("train"); }
+InputsFound check_net_inputs(const TrainOptions&) { left_out("train"); }
 
 void emulate_operators(Membership&, const OperatorPlan&, const std::filesystem::path&) { left_out("train"); }
 

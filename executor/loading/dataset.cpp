@@ -154,6 +154,7 @@ Dataset load_pictures(const DataSource& source, const ImageInput& input, const s
   if (!source.test_data.empty()) parts.push_back(open_images(source.test_data, parts.front().label_names()));
   Dataset dataset = image_dataset(std::move(parts), input);
   hold_out_by_label(source, num_train, dataset);
+  dataset.test_by_length = dataset.split.test;  // all are of one length
   return dataset;
 }
 

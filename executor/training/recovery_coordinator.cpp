@@ -7,15 +7,18 @@
 
 #include "executor/models/layer_images.h"
 #include "executor/training/checkpoints/checkpoint_layers.h"
+#include "executor/training/pipeline_session.h"
 #include "executor/training/policy/resume_point.h"
 #include "plan/memory.h"
 
 namespace frostpipe {
 namespace {
 
-/// "2 x 1", with tensor ranks "2 x 1 x 2".
+/// "2 x 1", with tensor ranks "2 x 1 x 2"; of an operator plan "2 devices".
 std::string layout_text(const Phase& phase) {
   const ParallelLayout& layout = phase.layout;
+  if (!phase.operator_plan.empty())
+    return fmt::format("{} device{}", layout.data_parallel_size, layout.data_parallel_size == 1 ? "" : "s");
   return fmt::format("{} x {}{}", layout.pipeline_parallel_size, layout.data_parallel_size,
                      layout.tensor_parallel_size > 1 ? fmt::format(" x {}", layout.tensor_parallel_size) : "");
 }
@@ -83,8 +86,7 @@ void RecoveryCoordinator::recover(const RendezvousInfo& info) {
   const std::vector<RankInventory> inventories = gather_inventories();
   const std::vector<SurvivorMemory> memories = memories_of(inventories);
   const auto find_whole = [&](const std::optional<Checkpoint>& stored) {
-    return whole_memory(memories, stored, static_cast<int>(run_.model.layers.size()),
-                        optimizer_moments(run_.options.plan.optimizer));
+    return whole_memory(memories, stored, run_.num_layers(), optimizer_moments(run_.options.plan.optimizer));
   };
   // The newest checkpoint is needed if the survivors' memory is incomplete, and for offloaded moments that a lost rank
   // had. Hosts collect their shares of it only if necessary.
@@ -135,7 +137,7 @@ void RecoveryCoordinator::recover(const RendezvousInfo& info) {
 
 /// Returns the inventories by rank, after completing steps that a loss has interrupted at their end.
 std::vector<RankInventory> RecoveryCoordinator::gather_inventories() {
-  if (!held_) inventory_ = {};
+  if (!held_ && !inventory_.layers.empty()) inventory_ = {};
   std::vector<RankInventory> inventories;
   for (const std::string& text : round_.communicator().gather(to_text(inventory_)))
     inventories.push_back(inventory_from_text(text));
@@ -226,19 +228,24 @@ void RecoveryCoordinator::take_back_freeze(const AccuracyGate::Baseline& baselin
   recovery.restoring_ns = steady_now_ns() - begin;
   state_.summary.recoveries.push_back(recovery);
   // In the place of the one that knows no caution: whoever goes on from it would freeze again at once.
-  round_.checkpoints().write(state_.snapshot(round_), round_.session());
+  round_.checkpoints().write(state_.snapshot(round_), round_.collect_layers());
   state_.clock.restart_step(run_.device->now_ns());
 }
 
 void RecoveryCoordinator::keep_layers() {
   if (!round_.has_session() || !round_.session().has_phase()) return;  // what was held before this round still is
-  RankSession& session = round_.session();
+  TrainingSession& session = round_.session();
   inventory_ = {};
-  const int updates = session.num_updates();
   known_phases_ = {round_.with_logical_ranks(session.phase())};
   const PhaseSequence::State to_come = state_.phases.state();
   for (const Phase& phase : to_come.upcoming) known_phases_.push_back(round_.with_logical_ranks(phase));
-  held_ = session.release();
+  PipelineSession* const pipeline = session.pipeline();
+  if (!pipeline) {  // of what it did nothing is left but how far it came
+    inventory_ = {.step = state_.step, .num_recorded = -1, .trainable = {run_.num_layers() - 1}};
+    return;
+  }
+  const int updates = pipeline->rank().num_updates();
+  held_ = pipeline->rank().release();
   if (!held_) return;
   inventory_.step = updates;
   inventory_.phase_from = known_phases_.front().from_step;
@@ -266,20 +273,17 @@ void RecoveryCoordinator::restore_layers(const Phase& phase, const Checkpoint& s
 }
 
 void RecoveryCoordinator::start_session(const Phase& phase, LayerSource source) {
-  RankSession& session = round_.session();
-  session.tie_embeddings(state_.embeddings_are_tied ? run_.training_task->tied_values() : 0);
   if (!source.inventories.empty()) {
     const std::vector<TensorMove> moves = moves_to_restore(source.inventories, phase);
     // Not before: a further loss leaves them whole for the next round as long as the session does not have them.
-    session.start_with(phase, state_.step, take_held(source.inventories[round_.communicator().rank()]), moves);
+    HeldLayers held = take_held(source.inventories[round_.communicator().rank()]);
+    round_.session().pipeline()->start_with(phase, state_.step, state_.embeddings_are_tied, std::move(held), moves);
     return;
   }
-  const int num_moments = optimizer_moments(run_.options.plan.optimizer);
-  session.start(phase, state_.step, [&](int layer, LayerState& state, std::map<int, OffloadedMoments>& offloaded) {
-    if (!source.checkpoint) return run_.training_task->fill(layer, state);
-    restore_layer(*source.checkpoint, layer, num_moments, state, offloaded);
-    if (!state_.keeps_older_weights) state.older = {};
-  });
+  round_.session().start(phase, state_.step,
+                         {.checkpoint = source.checkpoint,
+                          .embeddings_are_tied = state_.embeddings_are_tied,
+                          .keeps_older_weights = state_.keeps_older_weights});
 }
 
 /// Returns the layers that this rank has kept, without those of another step.
@@ -294,14 +298,15 @@ HeldLayers RecoveryCoordinator::take_held(const RankInventory& fitting) {
 
 /// Adopts the checkpoint's moments of frozen layers that no rank has any more.
 void RecoveryCoordinator::adopt_offloaded(const Checkpoint& checkpoint) {
-  RankSession& session = round_.session();
+  PipelineSession& pipeline = *round_.session().pipeline();
+  RankSession& session = pipeline.rank();
   const int first_trainable_layer =
       checkpoint.plan.phases[phase_at(checkpoint.plan, checkpoint.step)].first_trainable_layer;
   const std::vector<std::vector<LayerPart>> offloaded =
-      offloaded_parts(session, static_cast<int>(run_.model.layers.size()), round_.communicator());
+      offloaded_parts(session, run_.num_layers(), round_.communicator());
   for (int layer = 0; round_.is_first() && layer < first_trainable_layer; ++layer) {
     if (!whole_from(offloaded[layer]).empty() || layer >= session.phase().first_trainable_layer) continue;
-    LayerState state = round_.factory().make_layer(layer, /*trains=*/false, TensorSlice{});
+    LayerState state = pipeline.factory().make_layer(layer, /*trains=*/false, TensorSlice{});
     restore_layer(checkpoint, layer, optimizer_moments(run_.options.plan.optimizer), state, session.offloaded());
   }
 }

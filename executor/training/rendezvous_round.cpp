@@ -10,6 +10,7 @@
 #include "executor/data/data_shards.h"
 #include "executor/elastic/logical_ranks.h"
 #include "executor/elastic/lost_hosts.h"
+#include "executor/training/pipeline_session.h"
 #include "executor/training/policy/resume_point.h"
 
 namespace frostpipe {
@@ -74,10 +75,7 @@ void RendezvousRound::open(const std::vector<std::vector<int>>& shards) {
     run_.device->set_memory_limit(options.cluster->devices[logical_rank].memory_limit_bytes,
                                   fmt::format("rank {}", rank));
   }
-  const at::TensorOptions compute =
-      at::TensorOptions().dtype(layer_types_of(options.plan.dtype).computed).device(run_.device->torch_device());
-  open_cache(compute, shards);
-  factory_ = run_.training_task->make_factory(*run_.device, compute, cache_ ? &cache_->view() : nullptr, logical_rank);
+  open_cache(tensor_options(options.plan.dtype, *run_.device), shards);
   renew_session();
   checkpoints_ =
       std::make_unique<CheckpointManager>(options.checkpoints, checkpoint_folder_, info_.generation, *communicator_,
@@ -85,9 +83,18 @@ void RendezvousRound::open(const std::vector<std::vector<int>>& shards) {
 }
 
 void RendezvousRound::renew_session() {
-  if (session_) session_->release();
-  session_.emplace(run_.model, *factory_, *communicator_, *run_.device, run_.options.plan.optimizer,
-                   run_.options.plan.dtype);
+  session_.reset();
+  session_ = run_.training_task->make_session({.options = run_.options,
+                                               .device = *run_.device,
+                                               .communicator = *communicator_,
+                                               .cache = cache_ ? &cache_->view() : nullptr,
+                                               .logical_rank = info_.logical_ranks[info_.self.rank]});
+}
+
+CollectLayers RendezvousRound::collect_layers() {
+  return [this](const std::vector<int>& places, const CheckpointWriter& writer) {
+    return session_->layers_to_write(places, writer);
+  };
 }
 
 void RendezvousRound::open_cache(const at::TensorOptions& compute, const std::vector<std::vector<int>>& shards) {
@@ -117,8 +124,9 @@ void RendezvousRound::open_cache(const at::TensorOptions& compute, const std::ve
 
 void RendezvousRound::set_cache_boundary() {
   const Phase& phase = session_->phase();
-  if (phase.cache.on)
-    cache_->set_boundary(phase.first_trainable_layer, session_->layers(), session_->parts_of_layers());
+  if (!phase.cache.on) return;
+  RankSession& rank = session_->pipeline()->rank();
+  cache_->set_boundary(phase.first_trainable_layer, rank.layers(), rank.parts_of_layers());
 }
 
 void RendezvousRound::sever() {
@@ -131,7 +139,6 @@ void RendezvousRound::sever() {
 
 void RendezvousRound::close() {
   session_.reset();
-  factory_.reset();
   communicator_.reset();
 }
 

@@ -4,9 +4,9 @@
 #include <vector>
 
 #include "executor/cache/node_cache.h"
-#include "executor/runtime/rank_session.h"
 #include "executor/training/checkpoints/checkpoint_manager.h"
 #include "executor/training/run_context.h"
+#include "executor/training/training_session.h"
 
 namespace frostpipe {
 
@@ -45,9 +45,9 @@ class RendezvousRound {
   /// Logical ranks, by rank.
   const std::vector<int>& logical_ranks() const { return info_.logical_ranks; }
   Communicator& communicator() { return *communicator_; }
-  const StageFactory& factory() const { return *factory_; }
-  bool has_session() const { return session_.has_value(); }
-  RankSession& session() { return *session_; }
+  bool has_session() const { return session_ != nullptr; }
+  TrainingSession& session() { return *session_; }
+  CollectLayers collect_layers();
   CheckpointManager& checkpoints() { return *checkpoints_; }
   const CheckpointFolder& checkpoint_folder() const { return checkpoint_folder_; }
   /// Null if no phase uses a cache.
@@ -76,8 +76,7 @@ class RendezvousRound {
   int num_nodes_ = 1;
   CheckpointFolder checkpoint_folder_;
   std::unique_ptr<NodeCache> cache_;
-  std::unique_ptr<StageFactory> factory_;
-  std::optional<RankSession> session_;
+  std::unique_ptr<TrainingSession> session_;
   std::unique_ptr<CheckpointManager> checkpoints_;
   std::unique_ptr<CheckpointManager> given_up_checkpoints_;  // of the previous round
 };

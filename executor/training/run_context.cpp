@@ -1,7 +1,7 @@
 #include "executor/training/run_context.h"
 
 #include "executor/training/policy/run_clock.h"
-#include "plan/run_length.h"
+#include "executor/training/training_batches.h"
 
 namespace frostpipe {
 
@@ -13,8 +13,7 @@ RunContext::RunContext(const TrainOptions& options, const TrainCallbacks& callba
       training_task(inputs.training_task),
       dataset(training_task->dataset()),
       model(training_task->model()),
-      steps_per_epoch(
-          frostpipe::steps_per_epoch(static_cast<int>(dataset.split.train.size()), options.plan.global_batch_size)),
+      steps_per_epoch(frostpipe::steps_per_epoch(options, dataset)),
       num_steps(options.plan.num_steps),
       threads_per_rank(options.threads_per_rank > 0 ? options.threads_per_rank : options.plan.threads_per_rank),
       device(options.emulation ? make_emulated_device(options.emulation->shrink)

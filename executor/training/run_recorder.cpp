@@ -12,8 +12,6 @@
 namespace frostpipe {
 namespace {
 
-constexpr int kTracedStepsPerPhase = 256;
-
 std::vector<double> by_layer(const CacheCounts& counts, std::size_t num_layers) {
   std::vector<double> values(num_layers + 1, 0.0);
   for (const auto& [layer, count] : counts.found) values[layer] = static_cast<double>(count);
@@ -39,9 +37,8 @@ std::span<const StepRecord> between(const std::vector<StepRecord>& steps, int fi
 }
 
 /// Of the phase's steps whose spans were kept, the one whose time is nearest to the median.
-int typical_step(const PhaseSummary& phase, const std::vector<StepRecord>& steps) {
-  const auto traced =
-      between(steps, phase.from_step, phase.from_step + std::min(phase.num_steps, kTracedStepsPerPhase));
+int typical_step(const PhaseSummary& phase, const std::vector<StepRecord>& steps, int traced_steps) {
+  const auto traced = between(steps, phase.from_step, phase.from_step + std::min(phase.num_steps, traced_steps));
   if (traced.empty()) return phase.from_step;
   return std::min_element(traced.begin(), traced.end(),
                           [&](const StepRecord& a, const StepRecord& b) {
@@ -67,9 +64,9 @@ void start_at_zero(Trace& trace) {
 
 }  // namespace
 
-RunRecorder::RunRecorder(ComputeDevice& device, const Model& model, const TrainingPlan& plan, int num_logical_ranks,
-                         const std::filesystem::path& folder)
-    : device_(device), model_(model), plan_(plan), num_logical_ranks_(num_logical_ranks), log_(folder) {
+RunRecorder::RunRecorder(ComputeDevice& device, const Model& model, int num_logical_ranks,
+                         const std::filesystem::path& folder, int traced_steps)
+    : device_(device), model_(model), num_logical_ranks_(num_logical_ranks), traced_steps_(traced_steps), log_(folder) {
   trace_.num_ranks = whole_.num_ranks = num_logical_ranks;
 }
 
@@ -101,7 +98,7 @@ bool RunRecorder::record_step(const StepRecord& step, bool reports_figures) {
   num_steps_ = step.step + 1;
   last_.push_back(step);
   if (last_.size() > kRememberedSteps) last_.pop_front();
-  while (!trace_.spans.empty() && trace_.spans.back().step >= running_->first_step + kTracedStepsPerPhase)
+  while (!trace_.spans.empty() && trace_.spans.back().step >= running_->first_step + traced_steps_)
     trace_.spans.pop_back();
   running_->reported_figures = reports_figures;
   return !reports_figures || log_.write({step});
@@ -298,7 +295,7 @@ void RunRecorder::finish(const CacheCounts& cached, RunSummary& run, TrainingPla
     if (const auto known = between(run.steps, phase.from_step, phase.from_step + phase.num_steps); !known.empty())
       measure(phase, known);
     executed.phases[i].tokens = phase.tokens;
-    phase.measured_timeline = step_of(whole_run, typical_step(phase, run.steps));
+    phase.measured_timeline = step_of(whole_run, typical_step(phase, run.steps, traced_steps_));
   }
 }
 

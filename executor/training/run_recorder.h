@@ -21,10 +21,12 @@ namespace frostpipe {
 class RunRecorder {
  public:
   static constexpr int kRememberedSteps = 1024;
+  /// A phase's first steps, whose spans are kept unless a run's steps have so many that fewer must do.
+  static constexpr int kTracedSteps = 256;
 
   /// `num_logical_ranks`: ranks of the plan. `folder`: the run's.
-  RunRecorder(ComputeDevice& device, const Model& model, const TrainingPlan& plan, int num_logical_ranks,
-              const std::filesystem::path& folder);
+  RunRecorder(ComputeDevice& device, const Model& model, int num_logical_ranks, const std::filesystem::path& folder,
+              int traced_steps = kTracedSteps);
 
   /// Sets the ranks to communicate with, after a rendezvous.
   void join(Communicator& communicator, std::vector<int> logical_ranks);
@@ -40,7 +42,7 @@ class RunRecorder {
   /// `reports_figures`: this rank's figures count, and are written. Ranks of wholly frozen stages run ahead, so it is
   /// one of the last stage's. The loss is known to all that train. False if the figures cannot be written.
   bool record_step(const StepRecord& step, bool reports_figures);
-  /// Spans of the running phase; kept for its first 256 steps.
+  /// Spans of the running phase; kept for its first steps.
   Trace& trace() { return trace_; }
   void record_event(const char* name, Nanoseconds begin_ns, Nanoseconds end_ns);
 
@@ -92,8 +94,7 @@ class RunRecorder {
 
   ComputeDevice& device_;
   const Model& model_;
-  const TrainingPlan& plan_;
-  int num_logical_ranks_;
+  int num_logical_ranks_, traced_steps_;
   Communicator* communicator_ = nullptr;
   std::vector<int> logical_ranks_;
   std::vector<Past> past_;

@@ -42,9 +42,9 @@ void write_results(const RunContext& run, RendezvousRound& round, TrainingState&
   if (round.is_first()) {  // left by a first rank that was lost here
     for (const std::filesystem::path& part : {folder, folder / "model"}) remove_unfinished_files(part);
   }
-  run.training_task->save(state.embeddings_are_tied, round.session().layers(), round.session().parts_of_layers(),
-                          round.communicator(), folder / "model");
+  round.session().save(state.embeddings_are_tied, folder / "model");
   if (!round.is_first()) return;
+  run.training_task->complete(executed, state.summary, whole_run);
   write_file_atomically(folder / "executed_plan.json", to_json(executed));
   write_file_atomically(folder / "trace.json", to_chrome_trace(whole_run));
   write_file_atomically(folder / "summary.json", to_json(state.summary));

@@ -81,7 +81,7 @@ void Trainer::leave() {
   round_.close();
 }
 
-void Trainer::write_checkpoint() { round_.checkpoints().write(state_.snapshot(round_), round_.session()); }
+void Trainer::write_checkpoint() { round_.checkpoints().write(state_.snapshot(round_), round_.collect_layers()); }
 
 void Trainer::change_phase_if_due() {
   state_.begin_decision();
@@ -90,6 +90,28 @@ void Trainer::change_phase_if_due() {
   if (phase) state_.phases.begin_next();
   state_.end_decision();
   if (phase) enter(*phase);
+}
+
+/// What runs from now on.
+std::string Trainer::change_text(const Phase& phase) const {
+  const int frozen = frozen_blocks(run_.model, phase.first_trainable_layer);
+  const auto plural = [](int count, const char* word) {
+    return fmt::format("{} {}{}", count, word, count == 1 ? "" : "s");
+  };
+  const ParallelLayout& layout = phase.layout;
+  if (!phase.operator_plan.empty())
+    return fmt::format("{} frozen, {}", plural(frozen, "layer"), plural(layout.data_parallel_size, "device"));
+  const std::string tensor_ranks = layout.tensor_parallel_size == 1
+                                       ? ""
+                                       : fmt::format(" x {} tensor ranks{}", layout.tensor_parallel_size,
+                                                     layout.sequence_parallel ? " with split tokens" : "");
+  const std::string cache = phase.cache.on
+                                ? fmt::format(", cache: {:.0f} % hits expected",
+                                              100 * fraction_at(phase.cache.found, phase.first_trainable_layer))
+                                : "";
+  return fmt::format("{} frozen, {} x {}{}, m = {}{}", plural(frozen, "block"),
+                     plural(layout.pipeline_parallel_size, "stage"), plural(layout.data_parallel_size, "replica"),
+                     tensor_ranks, phase.num_micro_batches, cache);
 }
 
 void Trainer::enter(const Phase& phase) {
@@ -105,24 +127,9 @@ void Trainer::enter(const Phase& phase) {
   const Nanoseconds end = run_.device->now_ns();
   state_.recorder.record_event("transformation", begin, end);
   state_.recorder.begin_phase(phase, end - begin, round_.cache_counts());
-  if (round_.is_first()) {
-    const int frozen = frozen_blocks(run_.model, phase.first_trainable_layer);
-    run_.callbacks.progress(
-        run_.fraction(state_.step),
-        fmt::format("step {}: {} block{} frozen, {} stage{} x {} replica{}{}, m = {}{} (changed in {})", state_.step,
-                    frozen, frozen == 1 ? "" : "s", phase.layout.pipeline_parallel_size,
-                    phase.layout.pipeline_parallel_size == 1 ? "" : "s", phase.layout.data_parallel_size,
-                    phase.layout.data_parallel_size == 1 ? "" : "s",
-                    phase.layout.tensor_parallel_size == 1
-                        ? ""
-                        : fmt::format(" x {} tensor ranks{}", phase.layout.tensor_parallel_size,
-                                      phase.layout.sequence_parallel ? " with split tokens" : ""),
-                    phase.num_micro_batches,
-                    phase.cache.on ? fmt::format(", cache: {:.0f} % hits expected",
-                                                 100 * fraction_at(phase.cache.found, phase.first_trainable_layer))
-                                   : "",
-                    format_duration(end - begin)));
-  }
+  if (round_.is_first())
+    run_.callbacks.progress(run_.fraction(state_.step), fmt::format("step {}: {} (changed in {})", state_.step,
+                                                                    change_text(phase), format_duration(end - begin)));
   state_.clock.restart_step(run_.device->now_ns());
 }
 
@@ -144,14 +151,11 @@ void Trainer::train_step(bool is_last) {
                         .learning_rate = learning_rate_at(run_.options, step, run_.num_steps),
                         .weight_decay = run_.options.weight_decay,
                         .step = step + 1};
-  IterationResult result;
   const bool drains = drains_pipeline(is_last);
   has_begun_ = weight_delay(round_.session().phase()) > 0 && !drains;
-  if (ScheduleRunner* const runner = round_.session().runner()) {
-    result = runner->run_iteration(batch, next ? &*next : nullptr, step,
-                                   {.rule = rule, .gradient_clip = run_.options.gradient_clip}, state_.recorder.trace(),
-                                   drains);
-  }
+  const IterationResult result = round_.session().run_iteration(
+      batch, next ? &*next : nullptr, step, {.rule = rule, .gradient_clip = run_.options.gradient_clip},
+      state_.recorder.trace(), drains);
   state_.phases.record(result.block_square_sums);
   record_step({.step = step,
                .loss = result.loss,
@@ -244,8 +248,8 @@ void Trainer::evaluate_and_judge() {
 /// Sets the summary's last evaluation, and returns the accuracy.
 double Trainer::evaluate() {
   const Nanoseconds begin = run_.device->now_ns();
-  const Score score =
-      test_score(run_.dataset, run_.options.plan.global_batch_size, round_.session(), round_.communicator());
+  const std::vector<int>& items = run_.dataset.test_by_length;
+  const Score score = score_of(run_.dataset, items, round_.communicator().sum(round_.session().answers(items)));
   record_evaluation(score, run_.dataset, state_.step, state_.summary);
   if (round_.session().reports_figures()) {
     std::vector<NamedValue> values{{"test/" + score.metric, score.value}};
@@ -266,7 +270,7 @@ void Trainer::take_baseline(const Phase& next) {
   const bool is_known = !evaluations.empty() && evaluations.back().step == state_.step;
   const double accuracy = is_known ? evaluations.back().accuracy : evaluate();
   state_.gate.open({.step = state_.step, .accuracy = accuracy});
-  round_.checkpoints().write_and_hold(state_.snapshot_before_decision(round_), round_.session());
+  round_.checkpoints().write_and_hold(state_.snapshot_before_decision(round_), round_.collect_layers());
   if (round_.is_first()) {
     const int frozen = frozen_blocks(run_.model, next.first_trainable_layer);
     run_.callbacks.progress(run_.fraction(state_.step),

@@ -31,6 +31,7 @@ class Trainer {
 
   void write_checkpoint();
   void change_phase_if_due();
+  std::string change_text(const Phase& phase) const;
   void enter(const Phase& phase);
   void train_step(bool is_last);
   void record_step(const StepRecord& step);

@@ -10,10 +10,17 @@
 
 namespace frostpipe {
 
+int steps_per_epoch(const TrainOptions& options, const Dataset& dataset) {
+  const TrainingPlan& plan = options.plan;
+  const int samples = static_cast<int>(dataset.split.train.size());
+  const bool takes_whole_ones = !plan.phases.empty() && !plan.phases.front().operator_plan.empty();
+  return takes_whole_ones ? samples / plan.global_batch_size : steps_per_epoch(samples, plan.global_batch_size);
+}
+
 TrainingBatches::TrainingBatches(const TrainOptions& options, const Dataset& dataset, int num_shards)
     : options_(options),
       dataset_(dataset),
-      steps_per_epoch_(steps_per_epoch(static_cast<int>(dataset.split.train.size()), options.plan.global_batch_size)),
+      steps_per_epoch_(steps_per_epoch(options, dataset)),
       shards_(data_shards(dataset.split.train, num_shards)) {}
 
 std::span<const int> TrainingBatches::order_of(int epoch) {

@@ -8,6 +8,10 @@
 
 namespace frostpipe {
 
+/// Mini-batches of an epoch, of which the last may be a short one. An operator plan has whole ones alone: what is left
+/// of an epoch's random order is not trained on in that epoch.
+int steps_per_epoch(const TrainOptions& options, const Dataset& dataset);
+
 /// Which samples every step trains on: a function of seed, step and the number of nodes' shards of the data, so that it
 /// stays when the layout changes or ranks are lost.
 class TrainingBatches {

@@ -49,7 +49,8 @@ RunSettings settings_of(const RunContext& run, int num_shards) {
 
 TrainingState::TrainingState(const RunContext& run)
     : run(run),
-      recorder(*run.device, run.model, run.options.plan, run.options.plan.world_size, run.options.output),
+      recorder(*run.device, run.model, run.options.plan.world_size, run.options.output,
+               run.training_task->traced_steps()),
       phases(run),
       gate(run.dataset.test_by_length.empty() ? std::nullopt : run.options.accuracy_tolerance) {}
 

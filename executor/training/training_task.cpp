@@ -17,7 +17,7 @@
 namespace frostpipe {
 namespace {
 
-class TransformerTask final : public TrainingTask {
+class TransformerTask final : public PipelineTask {
  public:
   explicit TransformerTask(const TrainOptions& options)
       : options_(options),
@@ -35,16 +35,15 @@ class TransformerTask final : public TrainingTask {
   std::int64_t hidden_size() const override { return folder_.config.hidden_size; }
   std::int64_t tied_values() const override { return model_.tied_parameter_count; }
   std::vector<std::string> starts_at_random() const override { return starts_at_random_; }
-  std::unique_ptr<StageFactory> make_factory(ComputeDevice&, const at::TensorOptions& compute, ActivationCache* cache,
-                                             int) const override {
+  std::unique_ptr<StageFactory> make_factory(const SessionPlace& place) const override {
     return std::make_unique<TransformerStageFactory>(
         TransformerStageInputs{.config = folder_.config,
                                .model = model_,
                                .data = *dataset_.samples,
                                .types = layer_types_of(options_.plan.dtype, options_.plan.frozen_dtype),
-                               .device = compute.device(),
+                               .device = place.device.torch_device(),
                                .num_moments = optimizer_moments(options_.plan.optimizer),
-                               .cache = cache,
+                               .cache = place.cache,
                                .label_smoothing = options_.label_smoothing,
                                .cuda_graphs = options_.cuda_graphs});
   }
@@ -73,7 +72,7 @@ class TransformerTask final : public TrainingTask {
   Model model_;
 };
 
-class EmulatedTask final : public TrainingTask {
+class EmulatedTask final : public PipelineTask {
  public:
   explicit EmulatedTask(const TrainOptions& options)
       : plan_(options.plan), emulation_(*options.emulation), cluster_(*options.cluster) {
@@ -90,17 +89,16 @@ class EmulatedTask final : public TrainingTask {
   std::int64_t hidden_size() const override { return shrunk_hidden_size(model(), emulation_.shrink); }
   std::int64_t tied_values() const override { return shrunk_tied_values(model(), emulation_.shrink); }
   std::vector<std::string> starts_at_random() const override { return {}; }
-  std::unique_ptr<StageFactory> make_factory(ComputeDevice& device, const at::TensorOptions& compute,
-                                             ActivationCache* cache, int logical_rank) const override {
-    FROSTPIPE_CHECK(device.virtual_clock(), "a rehearsal is on emulated devices");
+  std::unique_ptr<StageFactory> make_factory(const SessionPlace& place) const override {
+    FROSTPIPE_CHECK(place.device.virtual_clock(), "a rehearsal is on emulated devices");
     return std::make_unique<EmulatedStageFactory>(
         emulation_.profile,
-        EmulatedStageOptions{.device_type = cluster_.devices.at(logical_rank).type,
+        EmulatedStageOptions{.device_type = cluster_.devices.at(place.logical_rank).type,
                              .optimizer = plan_.optimizer,
                              .dtype = plan_.dtype,
                              .shrink = emulation_.shrink,
-                             .tensors = compute},
-        *device.virtual_clock(), cache);
+                             .tensors = tensor_options(plan_.dtype, place.device)},
+        *place.device.virtual_clock(), place.cache);
   }
   void fill(int, LayerState&) const override {}  // the factory does this
   void save(bool, const std::map<int, LayerState>&, const std::vector<std::vector<LayerPart>>&, Communicator&,
@@ -114,6 +112,10 @@ class EmulatedTask final : public TrainingTask {
 };
 
 }  // namespace
+
+at::TensorOptions tensor_options(DType dtype, const ComputeDevice& device) {
+  return at::TensorOptions().dtype(layer_types_of(dtype).computed).device(device.torch_device());
+}
 
 std::unique_ptr<TrainingTask> make_training_task(const TrainOptions& options) {
   if (options.emulation) return std::make_unique<EmulatedTask>(options);

@@ -7,12 +7,26 @@
 #include "executor/execute.h"
 #include "executor/loading/dataset.h"
 #include "executor/runtime/stage_compute.h"
+#include "executor/training/run_recorder.h"
 
 namespace frostpipe {
 
 class ActivationCache;
 class Communicator;
 class ComputeDevice;
+class TrainingSession;
+
+/// Where a session is made: what all of it outlives.
+struct SessionPlace {
+  const TrainOptions& options;
+  ComputeDevice& device;
+  Communicator& communicator;
+  ActivationCache* cache = nullptr;  // null: no phase may use one
+  int logical_rank = 0;              // the device of the cluster that this rank is
+};
+
+/// Of what a run computes with.
+at::TensorOptions tensor_options(DType dtype, const ComputeDevice& device);
 
 /// The model and data of a run, equal on all ranks.
 class TrainingTask {
@@ -20,22 +34,31 @@ class TrainingTask {
   virtual ~TrainingTask() = default;
   virtual const Model& model() const = 0;
   virtual const Dataset& dataset() const = 0;
-  /// Of activations as this run holds them.
-  virtual std::int64_t hidden_size() const = 0;
-  /// See RankSession::tie_embeddings.
-  virtual std::int64_t tied_values() const = 0;
+  /// Of activations as this run holds them; 0 where none can be cached.
+  virtual std::int64_t hidden_size() const { return 0; }
   /// Tensors that no file gives a start, or "the whole model".
   virtual std::vector<std::string> starts_at_random() const = 0;
-  /// `cache` may be null: no phase may use one then. The task, device and cache must outlive the factory.
-  /// `logical_rank`: the device of the cluster that this rank is.
-  virtual std::unique_ptr<StageFactory> make_factory(ComputeDevice& device, const at::TensorOptions& compute,
-                                                     ActivationCache* cache, int logical_rank) const = 0;
+  /// A session without layers. The task outlives it.
+  virtual std::unique_ptr<TrainingSession> make_session(const SessionPlace& place) const = 0;
+  /// Steps of a phase whose spans are kept.
+  virtual int traced_steps() const { return RunRecorder::kTracedSteps; }
+  /// At the end of a run, on rank 0: what this kind of task adds to its summary and its trace.
+  virtual void complete(const TrainingPlan& /*executed*/, RunSummary& /*run*/, Trace& /*whole_run*/) const {}
+};
+
+/// One that pipelines train.
+class PipelineTask : public TrainingTask {
+ public:
+  /// See RankSession::tie_embeddings.
+  virtual std::int64_t tied_values() const = 0;
+  virtual std::unique_ptr<StageFactory> make_factory(const SessionPlace& place) const = 0;
   /// A layer's weights at the start of the run.
   virtual void fill(int layer, LayerState& state) const = 0;
-  /// Writes the trained model, if there is one; called by all ranks. `embeddings_are_tied`: they were never untied.
+  /// As TrainingSession::save, with this rank's layers. `parts`: by layer, the ranks that hold it.
   virtual void save(bool embeddings_are_tied, const std::map<int, LayerState>& layers,
                     const std::vector<std::vector<LayerPart>>& parts, Communicator& communicator,
                     const std::filesystem::path& folder) const = 0;
+  std::unique_ptr<TrainingSession> make_session(const SessionPlace& place) const override;
 };
 
 /// Makes the model of options.model with the data of options.data; or, with options.emulation, the profile's model with

@@ -1,17 +1,20 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
 
+#include <fmt/format.h>
+
 #include <algorithm>
-#include <nlohmann/json.hpp>
+#include <numeric>
 
 #include "base/error.h"
 #include "base/files.h"
 #include "executor/communication/communicator.h"
+#include "executor/training/run_recorder.h"
 #include "operators/execute_net.h"
 #include "operators/executor/device_tasks.h"
-#include "operators/plan/net_run.h"
+#include "operators/plan/net_phase.h"
 #include "operators/training/group_exchange.h"
-#include "operators/training/net_inputs.h"
+#include "operators/training/net_results.h"
 
 namespace frostpipe {
 namespace {
@@ -29,14 +32,26 @@ Link without_work(Link link, std::int64_t message_bytes_per_cpu_second) {
 }
 
 /// The plan's devices and links as the emulated links know them.
-Cluster cluster_of(const OperatorPlan& plan) {
-  Cluster cluster;
-  for (const OperatorDevice& device : plan.machine.devices)
-    cluster.devices.push_back({.type = device.device_class, .node = device.node});
-  const std::int64_t of_processors = plan.machine.message_bytes_per_cpu_second;
-  cluster.intra_node.point_to_point = without_work(plan.machine.within_node, of_processors);
-  cluster.inter_node.point_to_point = without_work(plan.machine.between_nodes, of_processors);
+Cluster emulated_cluster_of(const OperatorPlan& plan) {
+  Cluster cluster = cluster_of(plan);
+  for (Link* const link : {&cluster.intra_node.point_to_point, &cluster.inter_node.point_to_point})
+    *link = without_work(*link, plan.machine.message_bytes_per_cpu_second);
   return cluster;
+}
+
+Model model_of(const OperatorGraph& graph) {
+  Model model{.name = graph.net};
+  for (int layer = 0; layer < num_layers(graph); ++layer)
+    model.layers.push_back({.name = fmt::format("layer.{}", layer), .kind = LayerKind::layer, .block = layer});
+  return model;
+}
+
+void require_ranks(const OperatorPlan& plan, const RankEnvironment& self) {
+  const int num_devices = static_cast<int>(plan.machine.devices.size());
+  if (self.world_size != num_devices)
+    throw InvalidInput("machine.devices of the plan",
+                       fmt::format("must be as many as the ranks that were started ({})", self.world_size),
+                       std::to_string(num_devices));
 }
 
 /// One device whose tasks take the plan's durations.
@@ -44,11 +59,14 @@ class EmulatedDevice {
  public:
   EmulatedDevice(const OperatorPlan& plan, int device, Group& group, VirtualClock& clock)
       : tasks_(tasks_of(plan.graph, plan.machine, plan.placement)),
+        actions_(actions_of(plan, tasks_, plan)),
         own_(tasks_of_device(plan, tasks_, device)),
+        device_(device),
         exchange_(group, plan, tasks_),
         clock_(clock) {}
 
-  void run_iteration() {
+  /// Its tasks' spans go to `trace`.
+  void run_iteration(int step, Trace& trace) {
     int expected = 0;
     const int num_places = static_cast<int>(own_.order.size());
     for (int place = 0; place < num_places; ++place) {
@@ -56,7 +74,9 @@ class EmulatedDevice {
         for (const int transfer : own_.transfers_for[expected]) exchange_.expect(transfer, message(transfer));
       for (const int transfer : own_.transfers_for[place]) exchange_.take(transfer);
       const int task = own_.order[place];
+      const Nanoseconds begin_ns = clock_.now();
       clock_.pass(tasks_.tasks[task].duration_ns);
+      trace.spans.push_back({device_, step, actions_[task], begin_ns, clock_.now()});
       for (const int transfer : tasks_.transfers_of[task]) exchange_.send(transfer, message(transfer));
     }
     for (const int transfer : own_.new_weights) exchange_.expect(transfer, message(transfer));
@@ -70,7 +90,9 @@ class EmulatedDevice {
   }
 
   OperatorTasks tasks_;
+  std::vector<Action> actions_;
   DeviceTasks own_;
+  int device_;
   GroupExchange exchange_;
   VirtualClock& clock_;
 };
@@ -84,31 +106,45 @@ void emulate_operators(Membership& membership, const OperatorPlan& plan, const s
   require_ranks(plan, round->self);
   const auto device = make_emulated_device(kShrink);
   const auto communicator = Communicator::connect(round->self, *device);
-  communicator->emulate_links(cluster_of(plan), kShrink);
+  communicator->emulate_links(emulated_cluster_of(plan), kShrink);
   Group& all = communicator->control_group();
   EmulatedDevice emulated(plan, round->self.rank, communicator->weight_transfer_group(), *device->virtual_clock());
   all.barrier();
   device->virtual_clock()->be_on_time();
-  const Nanoseconds begin_ns = device->now_ns();
-  for (int i = 0; i < kIterations; ++i) {
-    emulated.run_iteration();
+  const Model model = model_of(plan.graph);
+  RunRecorder recorder(*device, model, communicator->world_size(), output);
+  std::vector<int> ranks(communicator->world_size());
+  std::iota(ranks.begin(), ranks.end(), 0);
+  recorder.join(*communicator, ranks);
+  if (communicator->rank() == 0) recorder.log().begin_anew();
+  recorder.begin_phase(phase_of(plan, 0), 0, {});
+  Nanoseconds begin_ns = device->now_ns();
+  const Nanoseconds first_ns = begin_ns;
+  for (int step = 0; step < kIterations; ++step) {
+    emulated.run_iteration(step, recorder.trace());
     all.barrier();  // the prediction is of one iteration alone
+    const Nanoseconds end_ns = device->now_ns();
+    recorder.record_step({.step = step, .samples = plan.graph.batch, .iteration_ns = end_ns - begin_ns},
+                         communicator->rank() == 0);
+    begin_ns = end_ns;
   }
-  NetRun run{.name = "emulated",
-             .net = plan.graph.net,
-             .method = plan.method,
-             .batch = plan.graph.batch,
-             .num_iterations = kIterations,
-             .devices = {},
-             .epochs = {}};
-  run.epochs.push_back({.frozen_layers = plan.frozen_layers,
-                        .predicted_iteration_ns = plan.predicted_ns,
-                        .iteration_ns = (device->now_ns() - begin_ns) / kIterations});
-  run.wall_seconds = 1e-9 * static_cast<double>(device->now_ns() - begin_ns);
-  for (std::size_t d = 0; d < plan.machine.devices.size(); ++d)
-    run.devices.push_back({.device_class = plan.machine.devices[d].device_class,
-                           .predicted_memory_bytes = plan.predicted_memory_bytes[d]});
-  if (communicator->rank() == 0) write_file_atomically(output / "summary.json", to_json(run));
+  RunSummary run{.name = "emulated",
+                 .freeze = "plan",
+                 .world_size = communicator->world_size(),
+                 .num_steps = kIterations,
+                 .global_batch_size = plan.graph.batch};
+  describe(plan, run);
+  run.wall_seconds = 1e-9 * static_cast<double>(begin_ns - first_ns);
+  run.samples_per_second = kIterations * plan.graph.batch / run.wall_seconds;
+  TrainingPlan executed;
+  Trace whole_run;
+  recorder.finish({}, run, executed, whole_run);
+  if (communicator->rank() == 0) {
+    add_prediction(executed.phases.front(), plan, "plan", run.phases.front());
+    whole_run.stage_names = stage_names(plan);
+    write_file_atomically(output / "trace.json", to_chrome_trace(whole_run));
+    write_file_atomically(output / "summary.json", to_json(run));
+  }
   all.barrier();
 }
 

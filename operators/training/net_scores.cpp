@@ -22,12 +22,10 @@ ImageInput image_input(const NetFolder& folder, const SampleOptions& options, st
           .seed = seed};
 }
 
-namespace {
-
-std::vector<double> answers_to(const NetShape& net, const NetState& state, const Dataset& dataset,
-                               const std::vector<int>& samples, int batch_size, const Progress& progress) {
+std::vector<double> answers_of_net(const NetShape& net, const NetState& state, const Dataset& dataset,
+                                   const std::vector<int>& samples, int batch_size, const Progress& progress) {
   const at::NoGradGuard no_grad;
-  std::vector<double> answers;  // class and probability, as answers_of has them
+  std::vector<double> answers;
   for (std::size_t begin = 0; begin < samples.size(); begin += batch_size) {
     const std::span<const int> asked =
         std::span(samples).subspan(begin, std::min<std::size_t>(batch_size, samples.size() - begin));
@@ -43,13 +41,6 @@ std::vector<double> answers_to(const NetShape& net, const NetState& state, const
       progress(static_cast<double>(end) / static_cast<double>(samples.size()), fmt::format("{} samples", end));
   }
   return answers;
-}
-
-}  // namespace
-
-Score score_net(const NetShape& net, const NetState& state, const Dataset& dataset, const std::vector<int>& samples,
-                int batch_size, const Progress& progress) {
-  return score_of(dataset, samples, answers_to(net, state, dataset, samples, batch_size, progress));
 }
 
 Evaluation evaluate_net(const EvaluateOptions& options, const Progress& progress) {
@@ -68,9 +59,9 @@ Evaluation evaluate_net(const EvaluateOptions& options, const Progress& progress
       load_pictures_to_score(options.data, image_input(folder, options.samples, 0), folder.label_names);
   const NetState state = load_state(folder, weights, /*seed=*/0);
   const Nanoseconds begin_ns = steady_now_ns();
-  const std::vector<double> answers =
-      answers_to(folder.net, state, data, data.split.train, options.batch_size, progress);
-  const Score score = score_of(data, data.split.train, answers);
+  const std::vector<int>& samples = data.split.train;
+  const std::vector<double> answers = answers_of_net(folder.net, state, data, samples, options.batch_size, progress);
+  const Score score = score_of(data, samples, answers);
   const double seconds = 1e-9 * static_cast<double>(steady_now_ns() - begin_ns);
   return {.num_samples = data.samples->size(),
           .metric = score.metric,

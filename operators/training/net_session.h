@@ -1,74 +1,69 @@
 #pragma once
-#include <functional>
 #include <optional>
 #include <vector>
 
-#include "executor/communication/communicator.h"
-#include "executor/models/transformer.h"
+#include "executor/training/training_session.h"
 #include "operators/executor/device_runner.h"
-#include "operators/nets/net_folder.h"
-#include "operators/training/cpu_class.h"
 #include "operators/training/group_exchange.h"
 #include "operators/training/layer_mover.h"
-#include "operators/training/operator_trace.h"
+#include "operators/training/net_task.h"
+#include "operators/training/picture_loader.h"
 
 namespace frostpipe {
 
-/// What a rank has of a net that is trained by plans of operators, and its part of the running one. All ranks call each
-/// function at the same point.
-class NetSession {
+/// A device of an operator plan: the layers that it computes, whole, and the momentum that it updates. Rank d is device
+/// d of the phase's plan, a CPU of its class. Layers move by way of rank 0.
+class NetSession final : public TrainingSession {
  public:
-  /// `folder` and `communicator` outlive this object. `cpu`: this rank's.
-  NetSession(const NetFolder& folder, const CpuClass& cpu, Communicator& communicator);
+  /// The task and what `place` refers to outlive it.
+  NetSession(const NetTask& task, const SessionPlace& place);
 
-  /// Begins with the folder's weights, by a plan that outlives its phase, as those of the other two do.
-  void begin(const OperatorPlan& plan, std::uint64_t seed);
-  /// Begins with what `stored` gives rank 0 of each layer.
-  void restore(const OperatorPlan& plan, const std::function<WholeLayer(int layer)>& stored);
-  /// Goes on by another plan, for which layers and momentum move to who needs them now.
-  void change_to(const OperatorPlan& plan);
-
-  /// Rank 0's: a layer as its holders have it, in memory of its own.
-  WholeLayer collect(int layer, bool with_momentum);
-  /// An iteration on this device's part of a mini-batch. Returns this device's part of its loss.
-  double train_step(const MicroBatch& pictures, const SgdOptions& sgd);
-
-  const OperatorPlan& plan() const { return phase_->plan; }
-  const OperatorTasks& tasks() const { return phase_->tasks; }
-  /// Samples of a mini-batch that this device reads, from the first to the last.
-  std::pair<int, int> samples_needed() const { return phase_->runner.samples_needed(); }
-  /// Of the last iteration's tasks.
-  const DeviceTimes& times() const { return times_; }
+  void start(const Phase& phase, int step, const LayerOrigin& origin) override;
+  void enter(const Phase& phase) override;
+  const Phase& phase() const override { return phase_; }
+  bool has_phase() const override { return running_.has_value(); }
+  IterationResult run_iteration(const MiniBatch& batch, const MiniBatch* next, int step, const IterationUpdate& update,
+                                Trace& trace, bool drains) override;
+  bool reports_figures() const override { return leads(); }
+  LayersToWrite layers_to_write(const std::vector<int>& places, const CheckpointWriter& writer) override;
+  std::vector<double> answers(const std::vector<int>& samples) override;
+  void save(bool embeddings_are_tied, const std::filesystem::path& folder) override;
 
  private:
   /// The running plan on this rank.
-  struct Phase {
-    Phase(const OperatorPlan& plan, const NetShape& net, Group& group, int device)
-        : plan(plan),
-          tasks(tasks_of(plan.graph, plan.machine, plan.placement)),
-          holders(holders_by_layer(plan)),
-          exchange(group, plan, tasks),
-          runner(net, plan, tasks, device, exchange) {}
+  struct Running {
+    Running(OperatorPlan whole_plan, const NetTask& task, Group& group, int device);
 
-    const OperatorPlan& plan;
+    OperatorPlan plan;
     OperatorTasks tasks;
     std::vector<LayerHolders> holders;
+    std::vector<Action> actions;  // by task
     GroupExchange exchange;
     DeviceRunner runner;
+    SlowCpu slow_cpu;
+    PictureLoader loader;
   };
 
-  int num_layers() const { return static_cast<int>(folder_.net.layers.size()); }
-  void start_phase(const OperatorPlan& plan);
+  bool leads() const { return place_.communicator.rank() == 0; }
+  int num_layers() const { return static_cast<int>(task_.folder().net.layers.size()); }
+  void run_plan_of(const Phase& phase);
+  void begin_anew();
+  /// `layers`: rank 0's.
   void give(std::vector<WholeLayer> layers);
+  /// On rank 0 a layer as its holders have it, in memory of its own.
+  WholeLayer collect(int layer, bool with_momentum);
+  NetState collect_all();
+  /// On rank 0 the sum of what all ranks have; the others wait for nobody.
+  double sum_on_first(double own);
 
-  const NetFolder& folder_;
-  Communicator& communicator_;
+  const NetTask& task_;
+  SessionPlace place_;
   LayerMover mover_;
-  SlowCpu slow_cpu_;
-  std::optional<Phase> phase_;
+  Phase phase_;
+  std::optional<Running> running_;
   NetState state_;
   std::vector<NetMomentum> momentum_;
-  DeviceTimes times_;
+  std::optional<Transfer> sent_loss_;  // of the last iteration
 };
 
 }  // namespace frostpipe

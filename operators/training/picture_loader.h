@@ -2,31 +2,26 @@
 #include <future>
 #include <utility>
 
-#include "executor/loading/dataset.h"
+#include "executor/loading/samples.h"
 
 namespace frostpipe {
 
-/// A device's pictures of each mini-batch of an epoch, loaded by a thread while the one before is computed. What is
-/// left of an epoch after its whole mini-batches is not trained on.
+/// A device's pictures of each mini-batch, loaded by a thread while the one before is computed.
 class PictureLoader {
  public:
-  /// `needed`: samples of a mini-batch, from the first to the last. The dataset outlives this object.
-  PictureLoader(const Dataset& dataset, int batch, std::pair<int, int> needed, std::uint64_t seed);
+  /// `needed`: the device's samples of a mini-batch, from the first to the last. `samples` outlives it.
+  PictureLoader(const Samples& samples, std::pair<int, int> needed) : samples_(samples), needed_(needed) {}
 
-  void begin_epoch(int epoch, int first_batch = 0);
-  /// The next mini-batch: pictures [n, channels, size, size] and labels [n].
-  MicroBatch next();
+  /// Pictures [n, channels, size, size] and labels [n] of `batch`. Those of `next`, unless it is null, begin to come;
+  /// its list of samples outlives that.
+  MicroBatch take(const MiniBatch& batch, const MiniBatch* next);
 
  private:
-  int num_batches() const { return static_cast<int>(dataset_.split.train.size()) / batch_; }
-  void start_loading();
+  std::future<MicroBatch> load(const MiniBatch& batch) const;
 
-  const Dataset& dataset_;
-  int batch_;
+  const Samples& samples_;
   std::pair<int, int> needed_;
-  std::uint64_t seed_;
-  int epoch_ = 0, next_ = 0;
-  std::vector<int> order_;  // numbers of samples
+  const int* coming_of_ = nullptr;  // the first of their list
   std::future<MicroBatch> coming_;
 };
 

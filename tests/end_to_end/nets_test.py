@@ -6,6 +6,7 @@ import json
 import os
 import re
 import resource
+import shutil
 import signal
 import sys
 import unittest
@@ -18,6 +19,12 @@ from limits_test import limited
 
 CONFIG = {"model_type": "resnet", "embedding_size": 8, "hidden_sizes": [8, 16], "depths": [1, 1],
           "layer_type": "basic"}
+
+
+def epoch_losses(run, steps_per_epoch=4):
+    losses = [step["loss"] for step in run["steps"]]
+    return [sum(losses[begin:begin + steps_per_epoch]) / steps_per_epoch
+            for begin in range(0, len(losses), steps_per_epoch)]
 
 
 class NetsTest(EndToEndTest):
@@ -61,82 +68,166 @@ class NetsTest(EndToEndTest):
         whole, _ = self.train_net("mtrain-single", "whole")
         halves = self.read("halves/summary.json")
         for run in (alone, whole, halves):
-            self.assertEqual(run["num_iterations"], 3 * 4)
-            self.assertLess(run["epochs"][-1]["loss"], run["epochs"][0]["loss"])
-        for one, other in zip(whole["epochs"], halves["epochs"], strict=True):
+            self.assertEqual((run["num_steps"], run["epochs"], run["world_size"]), (3 * 4, 3, 2))
+            losses = epoch_losses(run)
+            self.assertLess(losses[-1], losses[0])
+        for one, other in zip(whole["steps"], halves["steps"], strict=True):
             self.assertAlmostEqual(one["loss"], other["loss"], delta=1e-4)
-            self.assertEqual(one["test_accuracy"], other["test_accuracy"])
-        self.assertTrue(all(device["peak_memory_bytes"] > 0 for device in halves["devices"]))
-        self.assertEqual([epoch["frozen_layers"] for epoch in alone["epochs"]], [0, 4, 6])
-        self.assertNotEqual(alone["epochs"][1]["loss"], whole["epochs"][1]["loss"])
-        processes = {event["args"]["name"] for event in self.read("halves/trace.json")["traceEvents"]
-                     if event["ph"] == "M"}
-        self.assertEqual(processes, {f"device {device}: {what}" for device in ("0 (cpu)", "1 (cpu / 2)")
-                                     for what in ("predicted", "measured")})
+        self.assertEqual([evaluation["step"] for evaluation in whole["evaluations"]], [4, 8, 12])
+        self.assertEqual(whole["evaluations"], halves["evaluations"])
+        self.assertTrue(all(peak > 0 for peak in halves["phases"][0]["measured_peak_memory_bytes"]))
+        self.assertEqual([(phase["from_step"], phase["frozen_blocks"]) for phase in alone["phases"]],
+                         [(0, 0), (4, 4), (8, 6)])
+        self.assertNotEqual(epoch_losses(alone)[1], epoch_losses(whole)[1])
+        operators = {operator["name"] for operator in self.read("halves.json")["graph"]["operators"]}
+        spans = [event for event in self.read("halves/trace.json")["traceEvents"]
+                 if event["ph"] == "X" and event["cat"] != "run"]
+        self.assertEqual({event["name"] for event in spans}, operators)
+        self.assertEqual({event["pid"] for event in spans}, {0, 1})
+
+    def test_a_nets_run_is_reported_compared_and_watched_as_any_other(self):
+        self.train_net("mtrain-single", "alone")
+        self.split_evenly("mtrain-single.json", "halves.json")
+        self.run_tool("nets", "train", "halves.json", "--model", "net", "--data", "pictures", "-o", "halves", "--name",
+                      "halves", "--learning-rate", 0.02, "--epochs", 3, "--freeze", "fixed:4")
+        run = self.read("halves/summary.json")
+        for phase in run["phases"]:
+            self.assertEqual(phase["devices"], 2)
+            self.assertGreater(phase["measured_iteration_ns"], 0)
+            predicted, measured = phase["predicted_timeline"], phase["measured_timeline"]
+            self.assertLessEqual(max(span["end_ns"] for span in predicted["spans"]), phase["predicted_iteration_ns"])
+            tasks = [sorted((span["rank"], span["action"]) for span in timeline["spans"])
+                     for timeline in (predicted, measured)]
+            self.assertEqual(*tasks)
+            self.assertEqual(predicted["stage_names"], measured["stage_names"])
+        simulated = json.loads(self.run_tool("nets", "simulate", "halves.json", "--format", "json").stdout)
+        self.assertEqual(run["phases"][0]["predicted_iteration_ns"], simulated["iteration_ns"])
+        self.run_tool("report", "halves/summary.json", "-o", "report.html", "--trace", "timelines.json")
+        page = (self.folder / "report.html").read_text()
+        for words in ("frozen<br>layers", "2 devices", "whole mini-batch", "One iteration of each phase"):
+            self.assertIn(words, page)
+        compared = self.run_tool("compare", "mtrain-single.json", "alone/summary.json", "halves.json",
+                                 "halves/summary.json", "-o", "both.json").stdout
+        self.assertRegex(compared, r"halves is [\d.]+ times as fast as mtrain-single")
+        self.assertIn("accuracy of halves minus mtrain-single", compared)
+        self.assertEqual(self.read("both.json")["order"], ["mtrain-single", "halves"])
+        scalars = [json.loads(line) for line in (self.folder / "halves/scalars.jsonl").read_text().splitlines()]
+        self.assertEqual([line["step"] for line in scalars if "loss" in line], list(range(1, 13)))
+        self.assertEqual(sum("test/accuracy" in line for line in scalars), 3)
+        self.assertTrue(os.listdir(self.folder / "halves/tensorboard"))
+        self.write("old.json", json.dumps({"format": "frostpipe.net_run", "version": 1, "name": "old"}))
+        self.assert_refused("report", "old.json", "-o", "old.html",
+                            says=["old.json: is the summary of a net's run as frostpipe wrote it before",
+                                  "Train the net again"])
 
     def test_evaluate_says_what_the_run_said(self):
         run, _ = self.train_net("mtrain", "run", "--test-data", "pictures")
         score = json.loads(self.run_tool("nets", "evaluate", "--model", "run/model", "--data", "pictures",
                                          "--predictions", "said.csv", "--format", "json").stdout)
-        self.assertEqual(score["value"], run["epochs"][-1]["test_accuracy"])
+        self.assertEqual(score["value"], run["test_accuracy"])
         self.assertEqual(len((self.folder / "said.csv").read_text().splitlines()), 1 + 60)
 
     def test_emulated_devices_take_what_is_predicted(self):
         for method in ("mtrain", "mtrain-data-parallel", "mtrain-pipeline"):
             self.run_tool("nets", "rehearse", self.plan(method), "-o", method)
-            epoch = self.read(f"{method}/summary.json")["epochs"][0]
-            self.assertAlmostEqual(epoch["iteration_ns"] / epoch["predicted_iteration_ns"], 1, delta=0.02)
+            phase = self.read(f"{method}/summary.json")["phases"][0]
+            self.assertAlmostEqual(phase["measured_iteration_ns"] / phase["predicted_iteration_ns"], 1, delta=0.02)
 
-    def test_a_killed_rank_ends_the_run_and_is_named(self):
-        run = self.start("nets", "train", self.plan("mtrain-data-parallel"), "--model", "net", "--data", "pictures",
-                         "-o", self.folder / "run", "--learning-rate", 0.02, "--epochs", 100_000)
-        self.wait_until(lambda: re.search(r"epoch ([2-9]|\d\d)", run.stderr) or run.ended_within(0) is not None, 60,
+    def kill_rank_1_of(self, *command):
+        """Starts a run, kills the rank on its way, and waits for the run's end."""
+        run = self.start(*command)
+        self.wait_until(lambda: re.search(r"step \d\d\d/", run.stderr) or run.ended_within(0) is not None, 60,
                         lambda: run.stderr)
         ranks = {rank_of_process(pid): pid for pid in processes_naming(self.folder) if pid != run.pid}
         os.kill(ranks[1], signal.SIGKILL)
-        self.assertEqual(run.ended_within(20), 1, run.stderr)
+        self.assertEqual(run.ended_within(60), 0, run.stderr)
         self.assertIn(f"rank 1 (process {ranks[1]}) was killed by signal 9", run.stderr)
-        self.assertTrue((self.folder / "run/model/model.safetensors").is_file(), "that of the first epoch")
+
+    def long_run(self, *options):
+        return ("nets", "train", self.plan("mtrain-data-parallel"), "--model", "net", "--data", "pictures",
+                "--learning-rate", 0.02, "--epochs", 100, "--checkpoint-every", 20, *options)
+
+    def test_a_run_goes_on_without_a_lost_rank(self):
+        self.run_tool(*self.long_run("-o", "whole"))
+        self.kill_rank_1_of(*self.long_run("-o", self.folder / "run"))
+        run, whole = self.read("run/summary.json"), self.read("whole/summary.json")
+        self.assertEqual([recovery["world_size"] for recovery in run["recoveries"]], [1])
+        self.assertRegex(run["recoveries"][0]["source"], "checkpoint step-|the beginning")
+        self.assertEqual([step["step"] for step in run["steps"]], list(range(400)))
+        self.assertEqual([phase["devices"] for phase in run["phases"]], [2, 1])
+        self.assertEqual(run["phases"][1]["from_step"], run["recoveries"][0]["step"])
+        # What one device computes is what two do, up to rounding.
+        lost_at = run["recoveries"][0]["step"]
+        for one, other in zip(run["steps"][:lost_at + 20], whole["steps"]):
+            self.assertAlmostEqual(one["loss"], other["loss"], delta=1e-3)
+        self.assertIn("on 1 rank", self.run_tool("report", "run/summary.json", "-o", "r.html").stdout +
+                      (self.folder / "r.html").read_text())
+
+    def test_a_spare_takes_a_lost_ranks_place_to_the_bit(self):
+        self.run_tool(*self.long_run("-o", "whole"))
+        self.kill_rank_1_of(*self.long_run("-o", self.folder / "run", "--spares", 1))
+        run = self.read("run/summary.json")
+        self.assertEqual([recovery["world_size"] for recovery in run["recoveries"]], [2])
+        self.assertEqual((self.folder / "run/model/model.safetensors").read_bytes(),
+                         (self.folder / "whole/model/model.safetensors").read_bytes())
+
+    def test_a_freeze_that_costs_accuracy_is_taken_back(self):
+        """The learning rate grows until what was learned is lost, and so is the accuracy after a freeze."""
+        done = self.run_tool("nets", "train", self.plan("mtrain-data-parallel"), "--model", "net", "--data",
+                             "pictures", "-o", "run", "--learning-rate", 5, "--learning-rate-warm-up", 1, "--epochs",
+                             10, "--held-out", 0.5, "--freeze", "fixed:0,0,0,4", "--accuracy-guard", 0)
+        run = self.read("run/summary.json")
+        self.assertEqual([step["step"] for step in run["steps"]], list(range(20)))
+        if "the freeze is taken back" not in done.stderr:
+            self.skipTest("the accuracy has not fallen here")
+        self.assertIn("before the freeze at step 8", run["recoveries"][0]["cause"])
+        self.assertEqual([phase["frozen_blocks"] for phase in run["phases"]], [0, 0, 4])
 
     def test_a_checkpoint_goes_on_to_the_bit_within_an_epoch_and_after_a_freeze(self):
         def weights(run):
             return (self.folder / run / "model/model.safetensors").read_bytes()
-        freeze, every = ("--freeze", "fixed:0,5"), ("--checkpoint-every", 1, "--keep-checkpoints", 99)
-        whole, _ = self.train_net("mtrain-data-parallel", "whole", *freeze, *every)  # 3 epochs of 4 steps
-        self.assertEqual(sorted(os.listdir(self.folder / "whole/checkpoints")),
-                         [f"step-{step:08}" for step in range(1, 12)])
-        for step in (4, 6, 8, 11):
+        freeze = ("--freeze", "fixed:0,5")
+        whole, _ = self.train_net("mtrain-data-parallel", "whole", *freeze)  # 3 epochs of 4 steps
+        for step in (4, 6, 8, 11):  # more than half of 12 steps: the run's only checkpoint
             with self.subTest(step):
-                run, done = self.train_net("mtrain-data-parallel", f"from-{step}", *freeze, "--resume",
-                                           f"whole/checkpoints/step-{step:08}")
-                self.assertIn(f"going on from whole/checkpoints/step-{step:08}, step {step} of 12", done.stderr)
+                self.train_net("mtrain-data-parallel", f"until-{step}", *freeze, "--checkpoint-every", step,
+                               "--keep-checkpoints", 9)
+                folder = f"until-{step}/checkpoints/step-{step:08}"
+                run, done = self.train_net("mtrain-data-parallel", f"from-{step}", *freeze, "--resume", folder)
+                self.assertIn(f"goes on with step {step} of 12, from {folder}", done.stderr)
                 self.assertEqual(weights(f"from-{step}"), weights("whole"))
-                for one, other in zip(run["epochs"], whole["epochs"], strict=True):
+                for one, other in zip(run["steps"], whole["steps"], strict=True):
                     self.assertAlmostEqual(one["loss"], other["loss"], delta=1e-12)
-                    self.assertEqual(one["test_accuracy"], other["test_accuracy"])
-        # Another plan can resume: one device gives the same results as two, up to rounding.
-        run, _ = self.train_net("mtrain-single", "other", *freeze, "--resume", "whole/checkpoints")
-        self.assertAlmostEqual(run["epochs"][-1]["loss"], whole["epochs"][-1]["loss"], delta=1e-3)
-        inspected = json.loads(self.run_tool("inspect", "whole", "--format", "json").stdout)
+                self.assertEqual(run["evaluations"], whole["evaluations"])
+                self.assertEqual(run["recoveries"][0]["step"], step)
+        # Another plan may go on: what one device computes is what two do, up to rounding.
+        run, _ = self.train_net("mtrain-single", "other", *freeze, "--resume", "until-11/checkpoints")
+        self.assertAlmostEqual(run["steps"][-1]["loss"], whole["steps"][-1]["loss"], delta=1e-3)
+        inspected = json.loads(self.run_tool("inspect", "until-11", "--format", "json").stdout)
         self.assertEqual((inspected["step"], inspected["num_steps"], inspected["faults"]), (11, 12, []))
-        self.assertIn("step 11 of 12, 5 layers frozen", self.run_tool("inspect", "whole").stdout)
-        newest = self.folder / "whole/checkpoints/step-00000011"
-        (newest / "state.safetensors").write_bytes((newest / "state.safetensors").read_bytes()[:-1] + b"x")
-        self.assertIn("must be as it was written", self.run_tool("inspect", "whole", code=1).stderr)
-        _, done = self.train_net("mtrain-data-parallel", "whole-again", *freeze, "--resume", "whole/checkpoints")
-        self.assertIn("a checkpoint is passed over: whole/checkpoints/step-00000011/state.safetensors: must be as it "
-                      "was written", done.stderr)
+        said = self.run_tool("inspect", "until-11").stdout
+        for words in ("step 11 of 12", "layout: net by mtrain-data-parallel on cpu + cpu / 2",
+                      "layers before 5 are frozen"):
+            self.assertIn(words, said)
+        for step in (4, 8):
+            shutil.copytree(self.folder / f"until-{step}/checkpoints/step-{step:08}",
+                            self.folder / f"both/checkpoints/step-{step:08}")
+        newest = self.folder / "both/checkpoints/step-00000008/layer-002.safetensors"
+        newest.write_bytes(newest.read_bytes()[:-1] + b"x")
+        self.assertIn("must be as it was written", self.run_tool("inspect", "both", code=1).stderr)
+        _, done = self.train_net("mtrain-data-parallel", "whole-again", *freeze, "--resume", "both/checkpoints")
+        self.assertIn("a checkpoint is passed over: both/checkpoints/step-00000008/layer-002.safetensors: must be as "
+                      "it was written", done.stderr)
         self.assertEqual(weights("whole-again"), weights("whole"))
         self.assert_refused("nets", "train", "mtrain-data-parallel.json", "--model", "net", "--data", "pictures", "-o",
-                            "no",
-                            "--learning-rate", 0.01, "--epochs", 3, "--resume", "whole/checkpoints",
+                            "no", "--learning-rate", 0.01, "--epochs", 3, "--resume", "both/checkpoints",
                             says=["is of another run: learning_rate: 0.02 in the checkpoint, 0.01 now"])
 
     def test_a_checkpoint_that_cannot_be_written_costs_itself_alone(self):
         (self.folder / "run").mkdir()
         self.write("run/checkpoints", "a file in the folder's place")
         run, done = self.train_net("mtrain-data-parallel", "run", "--checkpoint-every", 5)
-        self.assertEqual(len(run["epochs"]), 3)
+        self.assertEqual(run["num_steps"], 12)
         for step in (5, 10):
             self.assertRegex(done.stderr, f"the checkpoint of step {step} was not written: .*; training goes on")
 
@@ -145,7 +236,7 @@ class NetsTest(EndToEndTest):
                    "--learning-rate", 0.02, "--epochs", 60)
         self.run_tool(*command, "-o", "whole")
         run = self.start(*command, "-o", self.folder / "run")
-        self.wait_until(lambda: re.search(r"epoch [1-9]\d?", run.stderr) or run.ended_within(0) is not None, 60,
+        self.wait_until(lambda: re.search(r"step \d+/", run.stderr) or run.ended_within(0) is not None, 60,
                         lambda: run.stderr)
         run.process.send_signal(signal.SIGINT)
         self.assertEqual(run.ended_within(20), 130, run.stderr)
@@ -153,10 +244,10 @@ class NetsTest(EndToEndTest):
         self.assertIsNotNone(found, run.stderr)
         self.assertFalse((self.folder / "run/summary.json").exists())
         done = self.run_tool(*command, "-o", "run")
-        self.assertIn(f"going on from run/checkpoints/step-{int(found[1]):08}, step {found[1]} of 240", done.stderr)
+        self.assertIn(f"goes on with step {found[1]} of 240, from run/checkpoints/step-{int(found[1]):08}", done.stderr)
         self.assertEqual((self.folder / "run/model/model.safetensors").read_bytes(),
                          (self.folder / "whole/model/model.safetensors").read_bytes())
-        self.assertEqual(len(self.read("run/summary.json")["epochs"]), 60)
+        self.assertEqual([step["step"] for step in self.read("run/summary.json")["steps"]], list(range(240)))
         self.assert_refused(*command, "-o", "run", says=["run: holds a run that has ended"])
 
     def test_diverging_ends_with_advice(self):
@@ -174,9 +265,10 @@ class NetsTest(EndToEndTest):
     def test_what_does_not_fit_is_refused_in_a_sentence(self):
         plan = self.plan("mtrain")
         train = ("nets", "train", plan, "--model", "net", "--data", "pictures", "-o", "refused")
-        self.assert_refused(*train, "--spares", 1, code=2, says=["'frostpipe train' has --spares"])
+        self.assert_refused(*train, "--dropout", 0.1, code=2,
+                            says=["'frostpipe train' has --dropout"])
         self.assert_refused(*train, prepare=limited(resource.RLIMIT_FSIZE, 20_000, 20_000),
-                            says=["limit of a file's size (ulimit -f)", "a checkpoint in refused"])
+                            says=["limit of a file's size (ulimit -f)", "refused/model/model.safetensors"])
         self.assert_refused(*train, "--freeze", "paper", code=2, says=["--freeze: must be plan or fixed:N,N,..."])
         self.assert_refused(*train, "--freeze", "fixed:99", says=["--freeze: must freeze at least the 0 layers"])
         self.assert_refused("nets", "train", plan, "--data", "pictures", code=2, says=["--model is required"])
@@ -215,9 +307,9 @@ class NetFamiliesTest(EndToEndTest):
                 self.assertEqual("nothing is dropped before its classifier" in done.stderr, is_noted)
                 score = json.loads(self.run_tool("nets", "evaluate", "--model", f"{name}-run/model", "--data",
                                                  "pictures", "--format", "json").stdout)
-                epochs = self.read(f"{name}-run/summary.json")["epochs"]
-                self.assertEqual(score["value"], epochs[-1]["test_accuracy"])
-                self.assertTrue(all(epoch["loss"] > 0 for epoch in epochs))
+                run = self.read(f"{name}-run/summary.json")
+                self.assertEqual(score["value"], run["test_accuracy"])
+                self.assertTrue(all(step["loss"] > 0 for step in run["steps"]))
 
 
 if __name__ == "__main__":

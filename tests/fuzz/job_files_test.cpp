@@ -18,7 +18,6 @@
 #include "executor/checkpoint/checkpoint.h"
 #include "executor/checkpoint/safetensors.h"
 #include "executor/checkpoint/scattered_checkpoint.h"
-#include "operators/checkpoint/net_checkpoint.h"
 #include "tests/fuzz/mutations.h"
 #include "tests/fuzz/small_run.h"
 
@@ -117,29 +116,6 @@ TEST(Fuzz, ManifestsOfCheckpoints) {
     first_difference(read.settings, checkpoint.settings);
     checkpoint_from_text(to_text(read));
   });
-}
-
-TEST(Fuzz, NetCheckpoints) {
-  const ScratchFolder folder;
-  const NetCheckpoint checkpoint{
-      .step = 3,
-      .settings = {.num_steps = 20, .optimizer = Optimizer::kSgd},
-      .frozen_layers = 1,
-      .epoch_loss = 2.5,
-      .run = {.name = "run", .net = "net", .batch = 4, .devices = {{.device_class = "cpu"}}}};
-  write_net_manifest(checkpoint, file_of(kNetStateFile, "state"), folder.path());
-  const std::string manifest = read_text_file(folder.path() / "checkpoint.json"),
-                    run = read_text_file(folder.path() / "run.json");
-  for (const auto& [name, content] : {std::pair("checkpoint.json", manifest), std::pair("run.json", run)}) {
-    folder.write("checkpoint.json", manifest);
-    folder.write("run.json", run);
-    fuzz(content, [&](const std::string& text) {
-      folder.write(name, text);
-      const NetCheckpoint read = read_net_checkpoint(folder.path());
-      if (read.run != checkpoint.run || read.step != checkpoint.step || read.epoch_loss != checkpoint.epoch_loss)
-        throw std::logic_error("a changed checkpoint was read as another one");
-    });
-  }
 }
 
 TEST(Fuzz, CacheEntries) {

@@ -8,7 +8,6 @@
 #include "cli/report/chrome_trace.h"
 #include "cli/report/html_report.h"
 #include "executor/run_folder/step_log.h"
-#include "operators/plan/net_run.h"
 #include "plan/comparison.h"
 #include "plan/trace.h"
 #include "tests/fuzz/mutations.h"
@@ -89,20 +88,6 @@ TEST(Fuzz, LogsOfSteps) {
     const std::vector<StepRecord> read = StepLog(folder.path()).read(2);
     if (read.empty() || read.back() != steps[1]) throw std::logic_error("the step behind a hostile line is lost");
     if (read.size() < 2) throw InvalidInput("passed over");
-  });
-}
-
-TEST(Fuzz, RunsOfNets) {
-  const NetRun run{.name = "run",
-                   .net = "net",
-                   .batch = 4,
-                   .num_iterations = 2,
-                   .devices = {{.device_class = "cpu", .peak_memory_bytes = 100}},
-                   .epochs = {{.iteration_ns = 100, .loss = 0.5, .test_accuracy = 0.5}}};
-  fuzz(to_json(run), [](const std::string& text) {
-    const std::string written = to_json(net_run_from_json(text, "summary.json"));
-    if (to_json(net_run_from_json(written, "again")) != written)
-      throw std::logic_error("read, written and read again is another run");
   });
 }
 

@@ -29,6 +29,10 @@ inline RunSummary small_run() {
                  .test_labels = {0},
                  .test_predictions = {1}};
   run.recoveries.push_back({.step = 3, .cause = "c", .source = "s"});
+  run.net = {.net = "net", .device_classes = {"cpu"}};
+  run.phases[0].devices = 1;
+  run.phases[0].measured_timeline = {.num_ranks = 1, .spans = {{.action = {.stage = 1}}}, .stage_names = {"a", "b"}};
+  run.phases[0].measured_timeline.spans[0].action.micro_batch = 0;
   return run;
 }
 

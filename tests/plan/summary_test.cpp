@@ -146,6 +146,20 @@ TEST(RunSummary, SurvivesItsFile) {
   EXPECT_EQ(run_from_json(to_json(RunSummary{}), "run.json"), RunSummary{});
 }
 
+TEST(RunSummary, OfANetSurvivesItsFile) {
+  RunSummary run = example_run();
+  run.phases[0].devices = 2;
+  run.net = {.net = "resnet", .device_classes = {"cpu", "cpu / 2"}};
+  EXPECT_EQ(run_from_json(to_json(run), "run.json"), run);
+}
+
+TEST(RunSummary, OfANetInItsFormerFormIsRefusedWithWhatToDo) {
+  EXPECT_EQ(
+      message_of([] { run_from_json(R"({"format": "frostpipe.net_run", "version": 1, "name": "a"})", "r.json"); }),
+      "r.json: is the summary of a net's run as frostpipe wrote it before nets had the summary of all runs: "
+      "nothing reads it any more. Train the net again, into another folder");
+}
+
 /// Returns the text of a run in version 1, where frozen_blocks is called frozen_layers.
 std::string version_1_of(const RunSummary& run) {
   const std::string text = with(to_json(run), "\"version\": 2", "\"version\": 1");

@@ -93,6 +93,29 @@ void bring_layer(const Source& source, RankSession& session, Communicator& commu
     layers.own.push_back(image_of(layer, values, is_frozen, /*changes=*/!is_frozen && !is_collected));
 }
 
+LayersToWrite layers_to_write(RankSession& session, const std::vector<int>& places, const CheckpointWriter& writer,
+                              Communicator& communicator) {
+  const int num_layers = static_cast<int>(session.phase().partition.back().end);
+  const std::vector<std::vector<LayerPart>> offloaded = offloaded_parts(session, num_layers, communicator);
+  LayersToWrite layers;
+  std::vector<Source> sources;
+  for (int layer = 0; layer < num_layers; ++layer) {
+    std::vector<int>& writers = layers.writers.emplace_back();
+    for (Source& source : sources_of(layer, session, offloaded[layer], places)) {
+      writers.push_back(source.writer);
+      sources.push_back(std::move(source));
+    }
+  }
+  const std::vector<double> there = there_already(sources, writer, communicator);
+  for (std::size_t i = 0; i < sources.size(); ++i) {
+    if (there[i] == 0)
+      bring_layer(sources[i], session, communicator, layers);
+    else if (sources[i].writer == communicator.rank())
+      layers.own.push_back({.layer = sources[i].layer, .frozen = true, .tensors = {}});
+  }
+  return layers;
+}
+
 }  // namespace
 
 std::vector<std::vector<LayerPart>> offloaded_parts(const RankSession& session, int num_layers,
@@ -121,26 +144,10 @@ std::vector<std::vector<LayerPart>> offloaded_parts(const RankSession& session, 
   return parts;
 }
 
-LayersToWrite layers_to_write(RankSession& session, int num_layers, const std::vector<int>& places,
-                              const CheckpointWriter& writer, Communicator& communicator) {
-  const std::vector<std::vector<LayerPart>> offloaded = offloaded_parts(session, num_layers, communicator);
-  LayersToWrite layers;
-  std::vector<Source> sources;
-  for (int layer = 0; layer < num_layers; ++layer) {
-    std::vector<int>& writers = layers.writers.emplace_back();
-    for (Source& source : sources_of(layer, session, offloaded[layer], places)) {
-      writers.push_back(source.writer);
-      sources.push_back(std::move(source));
-    }
-  }
-  const std::vector<double> there = there_already(sources, writer, communicator);
-  for (std::size_t i = 0; i < sources.size(); ++i) {
-    if (there[i] == 0)
-      bring_layer(sources[i], session, communicator, layers);
-    else if (sources[i].writer == communicator.rank())
-      layers.own.push_back({.layer = sources[i].layer, .frozen = true, .tensors = {}});
-  }
-  return layers;
+CollectLayers layers_of(RankSession& session, Communicator& communicator) {
+  return [&](const std::vector<int>& places, const CheckpointWriter& writer) {
+    return layers_to_write(session, places, writer, communicator);
+  };
 }
 
 }  // namespace frostpipe

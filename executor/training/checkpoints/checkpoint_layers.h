@@ -1,4 +1,5 @@
 #pragma once
+#include <functional>
 #include <vector>
 
 #include "executor/checkpoint/checkpoint_writer.h"
@@ -17,12 +18,14 @@ struct LayersToWrite {
   std::vector<std::vector<int>> writers;  // ranks by layer: one in each place that has the layer
 };
 
-/// Whole layers: of tensor ranks one brings their parts together. `places`: by rank, equal where ranks see the same
-/// folder. Each place writes all that its ranks have, so that one that is lost takes along no more than the layers that
-/// nobody else has. Those that train are spread over the place's replicas and tensor ranks; frozen ones are with its
-/// first rank that has offloaded moments of them, else spread as well. Of frozen ones that `writer` has already nothing
-/// is sent. Called by all ranks.
-LayersToWrite layers_to_write(RankSession& session, int num_layers, const std::vector<int>& places,
-                              const CheckpointWriter& writer, Communicator& communicator);
+/// Brings all layers to the ranks that write them. `places`: by rank, equal where ranks see the same folder. Of frozen
+/// layers that `writer` has already nothing need be sent. Called by all ranks.
+using CollectLayers = std::function<LayersToWrite(const std::vector<int>& places, const CheckpointWriter& writer)>;
+
+/// That of a pipeline; the session and the communicator outlive it. Of tensor ranks one brings the layer's parts
+/// together. Each place writes all that its ranks have, so that one that is lost takes along no more than the layers
+/// that nobody else has. Those that train are spread over the place's replicas and tensor ranks; frozen ones are with
+/// its first rank that has offloaded moments of them, else spread as well.
+CollectLayers layers_of(RankSession& session, Communicator& communicator);
 
 }  // namespace frostpipe

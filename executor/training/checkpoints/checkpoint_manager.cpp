@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "executor/training/checkpoints/checkpoint_layers.h"
 #include "executor/training/policy/run_clock.h"
 
 namespace frostpipe {
@@ -73,18 +72,17 @@ bool CheckpointManager::is_due(int step) {
                           steady_now_ns());
 }
 
-void CheckpointManager::write(const Checkpoint& snapshot, RankSession& session) {
+void CheckpointManager::write(const Checkpoint& snapshot, const CollectLayers& collect) {
   const WithoutVirtualTime on_the_host(communicator_.control_group());
-  const int num_layers = static_cast<int>(session.phase().partition.back().end);
   CheckpointPart part{.step = snapshot.step,
                       .attempt = attempt_name(round_, num_written_++),
                       .layers = {},
                       .manifest = std::nullopt,
                       .num_layers = 0};
   const int self = communicator_.rank();
-  LayersToWrite layers = layers_to_write(session, num_layers, folder_.places, *writer_, communicator_);
+  LayersToWrite layers = collect(folder_.places, *writer_);
   part.layers = std::move(layers.own);
-  for (int layer = 0; layer < num_layers; ++layer) {
+  for (int layer = 0; layer < static_cast<int>(layers.writers.size()); ++layer) {
     const std::vector<int>& writers = layers.writers[layer];
     const auto is_here = [&](int writer) { return folder_.places[writer] == folder_.places[self]; };
     if (std::ranges::any_of(writers, is_here))
@@ -101,10 +99,10 @@ void CheckpointManager::write(const Checkpoint& snapshot, RankSession& session) 
   schedule_.record_written(steady_now_ns());
 }
 
-void CheckpointManager::write_and_hold(const Checkpoint& snapshot, RankSession& session) {
+void CheckpointManager::write_and_hold(const Checkpoint& snapshot, const CollectLayers& collect) {
   finish();
   writer_->hold(snapshot.step);
-  write(snapshot, session);
+  write(snapshot, collect);
 }
 
 void CheckpointManager::finish() {

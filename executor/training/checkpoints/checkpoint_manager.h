@@ -9,8 +9,8 @@
 #include "executor/checkpoint/checkpoint_writer.h"
 #include "executor/communication/communicator.h"
 #include "executor/execute.h"
-#include "executor/runtime/rank_session.h"
 #include "executor/training/checkpoints/checkpoint_folder.h"
+#include "executor/training/checkpoints/checkpoint_layers.h"
 #include "executor/training/policy/checkpoint_schedule.h"
 
 namespace frostpipe {
@@ -28,10 +28,10 @@ class CheckpointManager {
   /// Returns whether a checkpoint must be written before step `step`. Ranks wait for each other only at steps where one
   /// may be due, at most every few seconds.
   bool is_due(int step);
-  /// Writes one, in the background. `snapshot`: rank 0's counts; its files are filled in.
-  void write(const Checkpoint& snapshot, RankSession& session);
+  /// Writes one, in the background. `snapshot`: rank 0's counts; its files are filled in. `collect` is called once.
+  void write(const Checkpoint& snapshot, const CollectLayers& collect);
   /// Like write(), but waits for the one before; the checkpoint stays until release().
-  void write_and_hold(const Checkpoint& snapshot, RankSession& session);
+  void write_and_hold(const Checkpoint& snapshot, const CollectLayers& collect);
   void release() { writer_->hold(std::nullopt); }
   /// Keeps a checkpoint of an earlier round until release().
   void hold(int step) { writer_->hold(step); }

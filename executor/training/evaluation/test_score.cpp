@@ -19,14 +19,12 @@ std::int64_t tokens_at_a_time(const Phase& phase, int global_batch_size, Task ta
 
 }  // namespace
 
-Score test_score(const Dataset& dataset, int global_batch_size, RankSession& session, Communicator& communicator) {
-  const std::vector<int>& items = dataset.test_by_length;
-  // Known to one rank each.
-  std::vector<double> found(answer_begins(*dataset.samples, items, dataset.answer_shape).back(), 0.0);
+std::vector<double> own_answers(const Dataset& dataset, const std::vector<int>& samples, int global_batch_size,
+                                RankSession& session) {
   if (ScheduleRunner* const runner = session.runner())
-    found = runner->answers(*dataset.samples, items, kMostSamples,
-                            tokens_at_a_time(session.phase(), global_batch_size, dataset.task));
-  return score_of(dataset, items, communicator.sum(std::move(found)));
+    return runner->answers(*dataset.samples, samples, kMostSamples,
+                           tokens_at_a_time(session.phase(), global_batch_size, dataset.task));
+  return std::vector<double>(answer_begins(*dataset.samples, samples, dataset.answer_shape).back(), 0.0);
 }
 
 void record_evaluation(Score score, const Dataset& dataset, int steps, RunSummary& summary) {

@@ -1,13 +1,14 @@
 #pragma once
-#include "executor/communication/communicator.h"
 #include "executor/runtime/rank_session.h"
 #include "executor/training/evaluation/score.h"
 
 namespace frostpipe {
 
-/// How the model that the ranks train fares on the test data; called by all ranks, the same on all. Needs no more
-/// memory than a training step with this global batch size, so that a memory limit holds here too.
-Score test_score(const Dataset& dataset, int global_batch_size, RankSession& session, Communicator& communicator);
+/// What the model that the ranks of a pipeline train answers to `samples` of the data, each known to one rank and 0 on
+/// the others; called by all ranks. Needs no more memory than a training step with this global batch size, so that a
+/// memory limit holds here too.
+std::vector<double> own_answers(const Dataset& dataset, const std::vector<int>& samples, int global_batch_size,
+                                RankSession& session);
 
 /// Records the score as the run's last evaluation, after `steps` steps.
 void record_evaluation(Score score, const Dataset& dataset, int steps, RunSummary& summary);

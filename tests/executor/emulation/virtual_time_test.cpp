@@ -233,7 +233,7 @@ RANK_TEST(VirtualTime, CheckpointsTakeNone, 2) {
   Checkpoint snapshot{.step = 1};
   snapshot.plan.phases = {session.phase()};
   snapshot.plan.world_size = self.world_size;
-  checkpoints.write(snapshot, session);
+  checkpoints.write(snapshot, layers_of(session, communicator));
   checkpoints.finish();
   CHECK_RANK(clock.now() == before, "to write it");
   if (self.rank == 0) std::filesystem::remove_all(root);

@@ -10,7 +10,7 @@ namespace frostpipe {
 namespace {
 
 /// Texts with these numbers of tokens, all for training. The task has only data.
-class Texts final : public TrainingTask {
+class Texts final : public PipelineTask {
  public:
   explicit Texts(const std::vector<int>& lengths) {
     EncodedData data;
@@ -25,10 +25,7 @@ class Texts final : public TrainingTask {
   std::int64_t hidden_size() const override { return 0; }
   std::int64_t tied_values() const override { return 0; }
   std::vector<std::string> starts_at_random() const override { return {}; }
-  std::unique_ptr<StageFactory> make_factory(ComputeDevice&, const at::TensorOptions&, ActivationCache*,
-                                             int) const override {
-    return nullptr;
-  }
+  std::unique_ptr<StageFactory> make_factory(const SessionPlace&) const override { return nullptr; }
   void fill(int, LayerState&) const override {}
   void save(bool, const std::map<int, LayerState>&, const std::vector<std::vector<LayerPart>>&, Communicator&,
             const std::filesystem::path&) const override {}

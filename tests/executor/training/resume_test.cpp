@@ -80,7 +80,7 @@ class Job {
     Checkpoint snapshot{.step = step};
     snapshot.plan.phases = {session.phase()};
     snapshot.plan.world_size = communicator_->world_size();
-    manager.write(snapshot, session);
+    manager.write(snapshot, layers_of(session, *communicator_));
     manager.finish();
   }
 

@@ -16,7 +16,7 @@ namespace frostpipe::test {
 namespace {
 
 /// A model of three blocks that is never trained.
-class SmallTask final : public TrainingTask {
+class SmallTask final : public PipelineTask {
  public:
   SmallTask() {
     dataset_.samples = small_samples(config_, 8);
@@ -29,8 +29,7 @@ class SmallTask final : public TrainingTask {
   std::int64_t hidden_size() const override { return config_.hidden_size; }
   std::int64_t tied_values() const override { return 0; }
   std::vector<std::string> starts_at_random() const override { return {}; }
-  std::unique_ptr<StageFactory> make_factory(ComputeDevice&, const at::TensorOptions&, ActivationCache*,
-                                             int) const override {
+  std::unique_ptr<StageFactory> make_factory(const SessionPlace&) const override {
     return std::make_unique<TransformerStageFactory>(
         TransformerStageInputs{.config = config_,
                                .model = model_,
@@ -80,9 +79,7 @@ class TrainingStateTest : public ScratchFolderTest {
       state_.recorder.record_step({.step = state_.step, .samples = 8, .iteration_ns = 1000}, /*reports_figures=*/true);
   }
   void start_session(const Phase& phase) {
-    round_.session().start(phase, state_.step, [this](int layer, LayerState& state, std::map<int, OffloadedMoments>&) {
-      run_.training_task->fill(layer, state);
-    });
+    round_.session().start(phase, state_.step, {});
     state_.recorder.begin_phase(phase, 0, {});
   }
   std::optional<Phase> next(int step) {
@@ -105,7 +102,7 @@ class TrainingStateTest : public ScratchFolderTest {
     const std::optional<Phase> phase = next(34);
     ASSERT_EQ(frozen_in(phase), 1);
     state_.gate.open(baseline);
-    round_.checkpoints().write_and_hold(state_.snapshot_before_decision(round_), round_.session());
+    round_.checkpoints().write_and_hold(state_.snapshot_before_decision(round_), round_.collect_layers());
     state_.phases.begin_next();
     state_.end_decision();
     round_.session().enter(*phase);

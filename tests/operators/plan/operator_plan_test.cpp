@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
-#include "operators/plan/net_run.h"
 
 namespace frostpipe {
 namespace {
@@ -74,16 +73,6 @@ TEST(OperatorPlan, WrongOnesAreNamed) {
   plan.graph.operators[1].times.pop_back();
   EXPECT_EQ(refusal_of(plan),
             "plan.json: graph.operators: must have times of every operator on \"cpu / 2\", is without one of \"g\"");
-}
-
-TEST(NetRun, IsReadAsWritten) {
-  NetRun run{.name = "run", .net = "small", .method = OperatorMethod::single, .batch = 2, .num_iterations = 3};
-  run.wall_seconds = 1.5;
-  run.devices = {{.device_class = "cpu", .predicted_memory_bytes = 4, .peak_memory_bytes = 5}};
-  run.epochs = {
-      {.frozen_layers = 6, .predicted_iteration_ns = 7, .iteration_ns = 8, .loss = 0.5, .test_accuracy = 0.25},
-      {.frozen_layers = 9, .predicted_iteration_ns = 10, .iteration_ns = 11}};
-  EXPECT_EQ(net_run_from_json(to_json(run), "summary.json"), run);
 }
 
 // At 1 GB/s from end to end, 1000 bytes take 1000 ns, of which each end takes 200 at 5 GB/s. At 1 GB/s per end nothing

@@ -1,0 +1,42 @@
+#pragma once
+#include "executor/training/training_task.h"
+#include "operators/nets/net_folder.h"
+#include "operators/plan/operator_plan.h"
+#include "operators/training/cpu_class.h"
+
+namespace frostpipe {
+
+/// A net that is trained by operator plans. A layer of the net is a layer of the model, and a block of its own.
+class NetTask final : public TrainingTask {
+ public:
+  /// Reads the folder's configuration, the data and the plan's phases. Throws InvalidInput, also unless every operator
+  /// plan is of the folder's net, its devices are CPUs that do not wait for each other in a circle, and its mini-batch
+  /// is no larger than the data. `options` outlives it.
+  explicit NetTask(const TrainOptions& options);
+
+  const Model& model() const override { return model_; }
+  const Dataset& dataset() const override { return dataset_; }
+  std::vector<std::string> starts_at_random() const override;
+  std::unique_ptr<TrainingSession> make_session(const SessionPlace& place) const override;
+  /// They have a span for every operator.
+  int traced_steps() const override { return 32; }
+  void complete(const TrainingPlan& executed, RunSummary& run, Trace& whole_run) const override;
+
+  const NetFolder& folder() const { return folder_; }
+  /// The run's first: it numbers the operators in traces.
+  const OperatorPlan& first_plan() const { return first_plan_; }
+  const std::string& plan_source() const { return options_.plan_source; }
+  std::uint64_t seed() const { return options_.seed; }
+
+ private:
+  const TrainOptions& options_;
+  NetFolder folder_;
+  Dataset dataset_;
+  Model model_;
+  OperatorPlan first_plan_;
+};
+
+/// By device. Throws InvalidInput for a class that is no CPU.
+std::vector<CpuClass> cpu_classes_of(const OperatorPlan& plan, const std::string& source);
+
+}  // namespace frostpipe
