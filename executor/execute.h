@@ -233,16 +233,16 @@ struct LabelCounts {
 
 struct Evaluation {
   int num_samples = 0;    // questions: windows
-  int num_questions = 0;  // in them
+  int num_questions = 0;  // number of questions in the windows
   std::string metric;     // accuracy, micro F1, Pearson correlation, ...; empty where the data have no labels
   double value = 0;       // of it, at most 1
   double standard_error = 0;
   std::vector<NamedValue> others;
   double samples_per_second = 0;
   std::vector<LabelCounts> labels;  // of classification: all of them; count and hits 0 where the data have no labels
-  std::string predictions_file;     // of questions {"id": "answer"}, as the official script reads it; of labels CSV; of
-                                    // prompts JSON Lines
-  std::vector<std::string> notes;   // as in InputsFound
+  std::string predictions_file;     // content of a predictions file: for questions {"id": "answer"}, as the official
+                                    // script reads it; for labels CSV; for prompts JSON Lines
+  std::vector<std::string> notes;   // see InputsFound
 };
 
 /// Evaluates a saved model in this process, in float32.

@@ -117,7 +117,7 @@ std::string without_blanks(std::string text) {
   return text;
 }
 
-/// How many texts are empty, and which labels differ by blanks alone.
+/// Reports how many texts are empty, and which labels differ only by blanks.
 std::vector<std::string> notes_on(const std::filesystem::path& path, const std::vector<TextRow>& rows,
                                   const std::vector<std::vector<std::string>>& labels) {
   std::vector<std::string> notes;
@@ -128,7 +128,7 @@ std::vector<std::string> notes_on(const std::filesystem::path& path, const std::
                         ? fmt::format("{}: the text is empty", first->place.in(path))
                         : fmt::format("{}: {} texts are empty, this being the first", first->place.in(path), count));
   }
-  std::map<std::string, std::map<std::string, int>> counts;  // of each spelling, by what is left without blanks
+  std::map<std::string, std::map<std::string, int>> counts;  // counts of each spelling, by the label without blanks
   for (const std::vector<std::string>& of_row : labels)
     for (const std::string& label : of_row) ++counts[without_blanks(label)][label];
   for (const auto& [label, spellings] : counts) {
@@ -187,7 +187,7 @@ TextData with_numbers(const std::filesystem::path& path, std::vector<TextRow> ro
   return data;
 }
 
-/// Labels, where there are any, are among `label_names`.
+/// Converts labels, if there are any, to indices into `label_names`; others are an error.
 TextData with_known_labels(const std::filesystem::path& path, std::vector<TextRow> rows,
                            const std::vector<std::string>& label_names, ProblemType problem_type) {
   if (problem_type == ProblemType::regression) return with_numbers(path, std::move(rows));
@@ -196,7 +196,7 @@ TextData with_known_labels(const std::filesystem::path& path, std::vector<TextRo
   return numbered(path, std::move(rows), labels, label_names, problem_type);
 }
 
-/// A text per line.
+/// Reads a text per line.
 std::vector<TextRow> read_lines(const std::filesystem::path& path) {
   const std::string content = read_utf8_file(path);
   std::vector<TextRow> rows;

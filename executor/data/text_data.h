@@ -16,7 +16,7 @@ struct TextData {
   /// Of the others, likewise: for each of label_names 1 where the text has that label, else 0; or the number alone.
   std::vector<std::vector<double>> targets{};
   std::vector<std::string> label_names;  // of regression LABEL_0, as transformers calls it
-  /// What is no error, but may be a slip: sentences that name the file, for people.
+  /// Sentences for people that name the file, on things that are valid but may be mistakes.
   std::vector<std::string> notes;
 
   bool operator==(const TextData&) const = default;

@@ -22,18 +22,18 @@ struct Dataset {
   AnswerShape answer_shape{};  // of the model's answers
   std::unique_ptr<Samples> samples;
   Split split;
-  std::vector<std::string> label_names;      // of classification
-  std::vector<int> labels;                   // of classification, by sample; none where a model is to say them
+  std::vector<std::string> label_names;      // for classification
+  std::vector<int> labels;                   // for classification, by sample; empty if they are to be predicted
   std::vector<std::vector<double>> targets;  // likewise of several labels and of regression, as TextData has them
-  QuestionSet questions;                     // of question answering
-  std::vector<Window> windows;               // a sample each
+  QuestionSet questions;                     // for question answering
+  std::vector<Window> windows;               // one per sample
   TaggedWords words;                         // of token classification; a sample for each sentence
   /// Of each sentence: where its words' first tokens are in the sample; -1 where a word is cut off, or has none.
   std::vector<std::vector<int>> first_tokens;
-  std::vector<int> test_by_length;  // split.test, shortest first: attention takes those of one length together
+  std::vector<int> test_by_length;  // split.test sorted by length, so that attention can batch samples of one length
   /// Of classification, where the data are to be scored: each text, or where each picture stands.
   std::vector<std::string> items;
-  std::vector<std::string> notes;  // what may be a slip in the data: sentences for people
+  std::vector<std::string> notes;  // possible mistakes in the data: sentences for people
 };
 
 /// What the data is: a folder or a CIFAR file (.bin) holds pictures, .conll and .bio words with labels, .txt text

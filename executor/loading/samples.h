@@ -27,14 +27,14 @@ class Samples {
   virtual int tokens(int sample) const = 0;
   /// Changes with the model's input for the sample.
   virtual std::uint64_t key(int sample) const = 0;
-  /// Tokens that the embedding looks up for these samples, ascending, each once; none where it looks up nothing.
+  /// Distinct tokens that the embedding looks up for these samples, ascending; empty if it looks up none.
   virtual std::vector<std::int64_t> distinct_tokens(std::span<const int> samples) const = 0;
   /// What a mini-batch's sum of losses is divided by: the number of its samples; where tokens have labels, of labelled
   /// tokens.
   virtual std::int64_t loss_terms(std::span<const int> samples) const {
     return static_cast<std::int64_t>(samples.size());
   }
-  /// Changes with any sample or answer.
+  /// Changes with any sample or label.
   virtual std::uint64_t fingerprint() const = 0;
   /// Loads some samples of a mini-batch, packed, on the host. `type` is the model's dtype; `with_input` is for a stage
   /// with the embedding.
@@ -75,13 +75,13 @@ std::vector<SampleRange> cut(const MiniBatch& batch, int data_parallel_size, int
 /// Texts as token ids, including special tokens.
 struct EncodedData {
   std::vector<std::vector<std::int32_t>> token_ids;
-  std::vector<int> labels;    // labels_per_sample of each sample in turn
-  int labels_per_sample = 1;  // 1: a class; 2: first and last token of an answer; 0: the tokens are what is to be said
+  std::vector<int> labels;    // labels_per_sample for each sample in turn
+  int labels_per_sample = 1;  // 1: a class; 2: first and last token of an answer; 0: the tokens themselves
   /// In place of labels: of each sample 0 or 1 for each label, or a number; or a label for each of its tokens, kIgnored
   /// where it has none.
   std::vector<std::vector<double>> targets{};
   std::vector<std::vector<int>> token_labels{};
-  /// Where labels_per_sample is 0: the tokens of each sample that have a loss, ascending; empty: all have.
+  /// If labels_per_sample is 0: the tokens of each sample that have a loss, ascending; empty if all have one.
   std::vector<std::vector<TokenRange>> learned{};
   std::vector<int> first_segment_sizes{};  // number of leading tokens of type 0, the others have type 1; empty if all
                                            // have type 0
@@ -101,7 +101,7 @@ class TokenSamples final : public Samples {
 
  private:
   at::Tensor labels_of(std::span<const int> samples, const at::Tensor& ids) const;
-  /// The tokens, kIgnored where there is no loss.
+  /// Returns the labels: the tokens, or kIgnored for those without a loss.
   at::Tensor learned_of(std::span<const int> samples, const at::Tensor& ids) const;
 
   EncodedData data_;
@@ -110,7 +110,7 @@ class TokenSamples final : public Samples {
 /// Where the answers to samples, one after the other, begin in a list of their values; one more entry: its length.
 std::vector<std::size_t> answer_begins(const Samples& data, std::span<const int> samples, const AnswerShape& shape);
 
-/// One key for each sample of this step.
+/// Returns a random key per sample for this step.
 at::Tensor dropout_keys(const MiniBatch& batch, std::span<const int> samples);
 
 }  // namespace frostpipe

@@ -28,7 +28,7 @@ struct WordEncoder {
 };
 WordEncoder word_encoder(const ModelFolder& folder);
 
-/// How the texts of a causal model become tokens.
+/// How the texts of a causal model are tokenized.
 struct CausalEncoder {
   /// Encodes a text in which special tokens are written out, as by a chat template; adds no tokens.
   std::function<SpannedTokens(std::string_view)> written;

@@ -113,7 +113,7 @@ at::Tensor class_answers(ProblemType problem_type, const at::Tensor& logits) {
   return said.to(at::kDouble).to(at::kCPU).contiguous();
 }
 
-/// [samples, tokens of the longest, 2]: the lowest finite value where a sample has no token.
+/// Pads to [samples, tokens of the longest sample, 2] with the lowest finite value.
 at::Tensor padded_ends(const at::Tensor& logits, const MicroBatch& batch) {
   const std::int64_t longest = *std::max_element(batch.lengths.begin(), batch.lengths.end());
   std::vector<std::int64_t> rows;

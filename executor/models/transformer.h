@@ -31,7 +31,7 @@ struct MicroBatch {
   at::Tensor labels;        // int64; classes [samples] or [tokens], first and last token of the answer (counted in the
                             // sample) [samples, 2], or the tokens themselves [tokens]; or float64 [samples, outputs]: 0
                             // or 1 for each label, or a number
-  at::Tensor dropout_keys;  // [samples] int64, on the host: of this sample in this step; undefined: nothing is dropped
+  at::Tensor dropout_keys;  // [samples] int64, on the host: one per sample and step; undefined: no dropout
   at::ScalarType type = at::kFloat;  // compute dtype of layers, and dtype of the embedding's output
   /// Set for a token slice. `lengths` then has the slice's tokens of each sample, which may be 0, and labels are those
   /// of the whole samples.

@@ -80,8 +80,8 @@ class StageCompute {
   /// the first stage. The last stage returns the model's answers on the host, as answers_of does.
   virtual at::Tensor evaluate(const MiniBatch& batch, at::Tensor input) = 0;
   virtual AnswerShape answer_shape() const = 0;
-  /// The same of a token slice on the host, whose texts all have tokens in it. The last stage of a causal model returns
-  /// the most likely token after each text's last one, on the host, [texts] int64.
+  /// The same for a token slice on the host, in which every text has tokens. The last stage of a causal model returns
+  /// the most likely token after the last one of each text, on the host, [texts] int64.
   virtual at::Tensor next_tokens(const MicroBatch& /*slice*/, at::Tensor /*input*/) {
     FROSTPIPE_CHECK(false, "only a language model goes on with texts");
   }

@@ -130,7 +130,7 @@ class TransformerStage final : public StageCompute {
 
   at::Tensor backward(Part part, at::Tensor gradient) override {
     InFlight flight = std::move(in_flight_.extract(part).mapped());
-    const at::Tensor sum = last_ ? flight.segments.back().output.detach() : at::Tensor();  // of the samples' losses
+    const at::Tensor sum = last_ ? flight.segments.back().output.detach() : at::Tensor();  // sum of the samples' losses
     if (last_) gradient = loss_terms_.reciprocal().to(sum.scalar_type());
     for (std::size_t i = segments_.size(); i-- > 0;) {
       InFlight::Segment now = std::move(flight.segments[i]);
@@ -292,8 +292,9 @@ class TransformerStage final : public StageCompute {
   std::map<Part, InFlight> in_flight_;              // from F to B or I
   std::map<Part, WeightGradients> before_weights_;  // from I to W
   at::Tensor loss_;                                 // undefined before the first micro-batch
-  at::Tensor loss_terms_;     // of the mini-batch: Samples::loss_terms, on the device; of the last stage
-  at::Tensor captured_loss_;  // in place of it with graphs: the same tensor in each iteration, 0 before the first
+  at::Tensor loss_terms_;  // of the mini-batch: Samples::loss_terms, on the device; of the last stage
+  at::Tensor
+      captured_loss_;  // replaces loss_ with graphs: the same tensor in each iteration, 0 before the first micro-batch
 };
 
 }  // namespace

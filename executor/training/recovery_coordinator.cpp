@@ -227,13 +227,14 @@ void RecoveryCoordinator::take_back_freeze(const AccuracyGate::Baseline& baselin
   round_.communicator().control_group().barrier();
   recovery.restoring_ns = steady_now_ns() - begin;
   state_.summary.recoveries.push_back(recovery);
-  // In the place of the one that knows no caution: whoever goes on from it would freeze again at once.
+  // Replaces the checkpoint without this caution: a run that resumed from it would freeze again at once.
   round_.checkpoints().write(state_.snapshot(round_), round_.collect_layers());
   state_.clock.restart_step(run_.device->now_ns());
 }
 
 void RecoveryCoordinator::keep_layers() {
-  if (!round_.has_session() || !round_.session().has_phase()) return;  // what was held before this round still is
+  if (!round_.has_session() || !round_.session().has_phase())
+    return;  // layers kept from before this round are still kept
   TrainingSession& session = round_.session();
   inventory_ = {};
   known_phases_ = {round_.with_logical_ranks(session.phase())};
@@ -275,7 +276,7 @@ void RecoveryCoordinator::restore_layers(const Phase& phase, const Checkpoint& s
 void RecoveryCoordinator::start_session(const Phase& phase, LayerSource source) {
   if (!source.inventories.empty()) {
     const std::vector<TensorMove> moves = moves_to_restore(source.inventories, phase);
-    // Not before: a further loss leaves them whole for the next round as long as the session does not have them.
+    // Not earlier: after a further loss they must be complete for the next round until the session has them.
     HeldLayers held = take_held(source.inventories[round_.communicator().rank()]);
     round_.session().pipeline()->start_with(phase, state_.step, state_.embeddings_are_tied, std::move(held), moves);
     return;

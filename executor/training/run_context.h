@@ -13,7 +13,7 @@ struct RunContext {
   RunContext(const TrainOptions& options, const TrainCallbacks& callbacks, const InputsFound& inputs, int local_rank);
 
   int num_layers() const { return static_cast<int>(model.layers.size()); }
-  /// Part of the run that is done after this many steps.
+  /// Returns the fraction of the run that is done after this many steps.
   double fraction(int steps) const { return static_cast<double>(steps) / num_steps; }
   /// True if there is an evaluation after this many steps: if there is test data, after each epoch and at the run's
   /// end, which may be within an epoch.

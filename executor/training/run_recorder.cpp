@@ -36,7 +36,7 @@ std::span<const StepRecord> between(const std::vector<StepRecord>& steps, int fi
           std::lower_bound(steps.begin(), steps.end(), end, before_step)};
 }
 
-/// Of the phase's steps whose spans were kept, the one whose time is nearest to the median.
+/// Returns the step with recorded spans whose time is nearest to the phase's median.
 int typical_step(const PhaseSummary& phase, const std::vector<StepRecord>& steps, int traced_steps) {
   const auto traced = between(steps, phase.from_step, phase.from_step + std::min(phase.num_steps, traced_steps));
   if (traced.empty()) return phase.from_step;

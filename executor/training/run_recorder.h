@@ -24,7 +24,7 @@ class RunRecorder {
   /// A phase's first steps, whose spans are kept unless a run's steps have so many that fewer must do.
   static constexpr int kTracedSteps = 256;
 
-  /// `num_logical_ranks`: ranks of the plan. `folder`: the run's.
+  /// `num_logical_ranks` is the number of ranks in the plan; `folder` is the run's.
   RunRecorder(ComputeDevice& device, const Model& model, int num_logical_ranks, const std::filesystem::path& folder,
               int traced_steps = kTracedSteps);
 
@@ -39,8 +39,9 @@ class RunRecorder {
   void end_steps();
   /// Median iteration time of the current phase on the rank that reports figures; 0 before its first step.
   Nanoseconds median_iteration_ns() const;
-  /// `reports_figures`: this rank's figures count, and are written. Ranks of wholly frozen stages run ahead, so it is
-  /// one of the last stage's. The loss is known to all that train. False if the figures cannot be written.
+  /// Records a step. `reports_figures` says that this rank's figures count and are written. It is a rank of the last
+  /// stage, because ranks of completely frozen stages run ahead. All ranks that train know the loss. Returns false if
+  /// the figures cannot be written.
   bool record_step(const StepRecord& step, bool reports_figures);
   /// Spans of the running phase; kept for its first steps.
   Trace& trace() { return trace_; }

@@ -12,8 +12,8 @@ namespace frostpipe {
 /// of an epoch's random order is not trained on in that epoch.
 int steps_per_epoch(const TrainOptions& options, const Dataset& dataset);
 
-/// Which samples every step trains on: a function of seed, step and the number of nodes' shards of the data, so that it
-/// stays when the layout changes or ranks are lost.
+/// Determines the samples of every step: a function of seed, step and the number of data shards of nodes, which does
+/// not change with the layout or when ranks are lost.
 class TrainingBatches {
  public:
   /// `options` and `dataset` must outlive it.

@@ -36,7 +36,7 @@ class TrainingTask {
   virtual const Dataset& dataset() const = 0;
   /// Of activations as this run holds them; 0 where none can be cached.
   virtual std::int64_t hidden_size() const { return 0; }
-  /// Tensors that no file gives a start, or "the whole model".
+  /// Tensors that no file initializes, or "the whole model".
   virtual std::vector<std::string> starts_at_random() const = 0;
   /// A session without layers. The task outlives it.
   virtual std::unique_ptr<TrainingSession> make_session(const SessionPlace& place) const = 0;
@@ -52,7 +52,7 @@ class PipelineTask : public TrainingTask {
   /// See RankSession::tie_embeddings.
   virtual std::int64_t tied_values() const = 0;
   virtual std::unique_ptr<StageFactory> make_factory(const SessionPlace& place) const = 0;
-  /// A layer's weights at the start of the run.
+  /// Sets a layer's weights at the start of the run.
   virtual void fill(int layer, LayerState& state) const = 0;
   /// As TrainingSession::save, with this rank's layers. `parts`: by layer, the ranks that hold it.
   virtual void save(bool embeddings_are_tied, const std::map<int, LayerState>& layers,

@@ -45,7 +45,7 @@ struct Example {
   bool operator==(const Example&) const = default;
 };
 
-/// What a file of records or a table gives to learn, by the fields of its first record.
+/// The kind of samples in a file of records or a table, by the fields of its first record.
 enum class RecordKind { labelled_texts, tagged_words, examples };
 
 /// - labelled_texts: a text (`text` or `sentence`) with a `label` (or `labels`, or columns of 0 and 1); of a table also

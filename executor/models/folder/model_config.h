@@ -12,7 +12,7 @@ namespace frostpipe {
 /// for that.
 void require_single_label(ProblemType problem_type, const std::filesystem::path& folder);
 
-/// As transformers has them, in place of what `config` says of labels.
+/// Sets the labels of `config` as transformers does.
 void set_label_names(nlohmann::ordered_json& config, const std::vector<std::string>& label_names,
                      ProblemType problem_type = ProblemType::single_label);
 

@@ -16,9 +16,9 @@ namespace frostpipe {
 struct ModelFolder {
   std::filesystem::path path;
   TransformerConfig config;              // its task is that of the folder's head, else the family's first
-  std::vector<std::string> label_names;  // empty if the folder names none
+  std::vector<std::string> label_names;  // empty if the folder has none
   std::string other_use;  // what the folder's head is for, where that is not what it is used for: it starts at random
-  std::string name;       // for plans: config's _name_or_path, else the folder's
+  std::string name;       // for plans: config's _name_or_path, else the folder's name
 };
 
 /// Returns the name for plans of the folder at `path` with this config.json: its _name_or_path, else the folder's name.
@@ -27,8 +27,8 @@ std::string model_name(const std::filesystem::path& path, const std::string& con
 /// As transformers calls labels that nobody named: LABEL_0, ...; also none at all.
 bool are_unnamed(const std::vector<std::string>& label_names);
 
-/// Whether a classifier for the folder's labels is of no use for the data's. It is where they are the same in the same
-/// order, or the folder's have no names (LABEL_0, ...) and the data's are numbers.
+/// True if a classifier for the folder's labels cannot be used for the data's. It can be if they are the same in the
+/// same order, or if the folder's labels have no names (LABEL_0, ...) and the data's are numbers.
 bool are_other_labels(const std::vector<std::string>& of_folder, const std::vector<std::string>& of_data);
 
 /// Reads and checks config.json. Throws InvalidInput that names file, field, rule and value, also for an unsupported

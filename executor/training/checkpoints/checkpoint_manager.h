@@ -30,7 +30,7 @@ class CheckpointManager {
   bool is_due(int step);
   /// Writes one, in the background. `snapshot`: rank 0's counts; its files are filled in. `collect` is called once.
   void write(const Checkpoint& snapshot, const CollectLayers& collect);
-  /// Like write(), but waits for the one before; the checkpoint stays until release().
+  /// Like write(), but waits for the previous checkpoint, and keeps the new one until release().
   void write_and_hold(const Checkpoint& snapshot, const CollectLayers& collect);
   void release() { writer_->hold(std::nullopt); }
   /// Keeps a checkpoint of an earlier round until release().

@@ -16,7 +16,7 @@ void fit_world(TrainingPlan& executed) {
 }
 
 double samples_trained(int num_steps, int steps_per_epoch, int num_train_samples, int global_batch_size) {
-  const int begun = num_steps % steps_per_epoch;  // of the last epoch, whose short mini-batch is its last
+  const int begun = num_steps % steps_per_epoch;  // steps of the current epoch, whose short mini-batch is the last one
   const double per_epoch =
       std::min<double>(num_train_samples, static_cast<double>(steps_per_epoch) * global_batch_size);
   return static_cast<double>(num_steps / steps_per_epoch) * per_epoch + static_cast<double>(begun) * global_batch_size;
