@@ -5,7 +5,7 @@
 
 namespace frostpipe {
 
-/// An open file descriptor (of a file, a socket), closed with its owner; negative: none.
+/// Owns an open file descriptor (of a file or a socket) and closes it on destruction. A negative number means none.
 class Descriptor {
  public:
   Descriptor() = default;
@@ -19,9 +19,9 @@ class Descriptor {
 
   int number() const { return number_; }
   bool is_open() const { return number_ >= 0; }
-  /// No longer closed with this: the caller's.
+  /// Gives up ownership: the caller must close the descriptor.
   int release() { return std::exchange(number_, -1); }
-  /// What close(2) says; 0 where nothing is open.
+  /// Closes the descriptor now. Returns the result of close(2), or 0 if nothing is open.
   int close() { return number_ < 0 ? 0 : ::close(std::exchange(number_, -1)); }
 
  private:

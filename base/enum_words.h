@@ -10,8 +10,8 @@
 
 namespace frostpipe {
 
-/// A value of an enumeration and the word that stands for it in files and options. A table of rows that tell more has
-/// rows of its own, with the same two members.
+/// A value of an enumeration and the word that stands for it in files and options. A table with further columns defines
+/// a row type of its own with the same two members.
 template <class Enum>
 struct EnumWord {
   Enum value;
@@ -34,14 +34,14 @@ std::string_view word_of(const std::array<Row, N>& rows, decltype(Row::value) va
   return row_of(rows, value).word;
 }
 
-/// None if the word stands for nothing.
+/// Returns none if no row has this word.
 template <class Row, std::size_t N>
 std::optional<decltype(Row::value)> value_of(const std::array<Row, N>& rows, std::string_view word) {
   const auto found = std::find_if(rows.begin(), rows.end(), [&](const Row& row) { return row.word == word; });
   return found == rows.end() ? std::nullopt : std::optional(found->value);
 }
 
-/// Throws InvalidInput ("PLACE: RULE, is "WORD"") if the word stands for nothing.
+/// Throws InvalidInput ("PLACE: RULE, is "WORD"") if no row has this word.
 template <class Row, std::size_t N>
 decltype(Row::value) parse_word(const std::array<Row, N>& rows, std::string_view word, const std::string& place,
                                 const std::string& rule) {

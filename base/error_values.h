@@ -7,14 +7,14 @@
 
 namespace frostpipe {
 
-/// How errors show what they found. What a file says is cut after 80 bytes, never inside a character.
+/// These functions show values in error messages. Text from a file is cut after 80 bytes, never inside a character.
 
-/// All of it, or its beginning of so many bytes and "...".
+/// Returns the text, or its first `most_bytes` bytes and "..." if it is longer.
 std::string shortened(std::string_view text, std::size_t most_bytes = 80);
 std::string in_quotes(std::string_view text);
-/// Of more than ten names the first ten: "a", "b" and 3 more.
+/// Shows at most ten names and counts the rest: "a", "b" and 3 more.
 std::string in_quotes(const std::vector<std::string>& names);
-/// Arrays and objects by their type.
+/// Shows a scalar as JSON, and an array or object by the name of its type.
 std::string shown(const nlohmann::json& value);
 
 }  // namespace frostpipe

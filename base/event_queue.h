@@ -21,7 +21,7 @@ class EventQueue {
     entries_.push_back({at_ns, next_sequence_++, std::move(event)});
     std::push_heap(entries_.begin(), entries_.end(), Later{});
   }
-  /// Hands one event after the other to `handle`, which may schedule more, until none is left.
+  /// Passes the events one after the other to `handle`, which may schedule more, until none is left.
   template <class Handle>
   void run(Handle handle) {
     while (!entries_.empty()) {
@@ -30,7 +30,8 @@ class EventQueue {
       handle(next.event);
     }
   }
-  /// For a clock that runs by itself: it is at_ns >= now() now. Hands over what is due, however late that is.
+  /// For a clock that runs by itself: sets now() to at_ns, which must be >= now(), and passes to `handle` all events
+  /// that are due by then.
   template <class Handle>
   void advance_to(Nanoseconds at_ns, Handle handle) {
     FROSTPIPE_CHECK(at_ns >= now_ns_, "time does not run backwards");
@@ -38,7 +39,7 @@ class EventQueue {
     while (!entries_.empty() && entries_.front().at_ns <= at_ns) handle(take_first().event);
   }
   Nanoseconds now() const { return now_ns_; }
-  /// When the next event is due; none where there is none.
+  /// Time of the next event, or none if the queue is empty.
   std::optional<Nanoseconds> next_ns() const {
     return entries_.empty() ? std::nullopt : std::optional(entries_.front().at_ns);
   }
@@ -61,7 +62,7 @@ class EventQueue {
     return first;
   }
 
-  std::vector<Entry> entries_;  // a heap by Later: the earliest first
+  std::vector<Entry> entries_;  // heap by Later, the earliest first
   std::uint64_t next_sequence_ = 0;
   Nanoseconds now_ns_ = 0;
 };

@@ -34,7 +34,7 @@ std::string kind_of(mode_t mode) {
   return "a device";
 }
 
-/// All of the file, or somewhat more than its first `most` bytes, which tells that there are more.
+/// Reads the whole file, or a little more than its first `most` bytes, which shows that there are more.
 std::string read_up_to(const Descriptor& file, const std::filesystem::path& path, std::size_t most) {
   std::string content;
   char buffer[1 << 16];
@@ -55,14 +55,14 @@ void require_at_most(const std::filesystem::path& path, std::size_t bytes, std::
 std::string read_regular(const Descriptor& file, const std::filesystem::path& path, std::size_t most) {
   struct stat status {};
   if (::fstat(file.number(), &status) != 0) fail_read(path, errno);
-  require_at_most(path, static_cast<std::size_t>(status.st_size), most);  // before any of it is read
+  require_at_most(path, static_cast<std::size_t>(status.st_size), most);  // before reading any of it
   std::string content = read_up_to(file, path, most);
   require_at_most(path, content.size(), most);
   refuse_git_lfs_pointer(path, content);
   return content;
 }
 
-/// Writes all of it. 0, or the errno of what went wrong.
+/// Writes all of `content`. Returns 0, or the errno of the failure.
 int write_all(int descriptor, std::string_view content) {
   while (!content.empty()) {
     const ssize_t written = ::write(descriptor, content.data(), content.size());
@@ -89,7 +89,7 @@ std::optional<int> descriptor_named(const std::filesystem::path& path) {
 constexpr std::string_view kTemporaryPrefix = "frostpipe-", kTemporarySuffix = ".tmp";
 constexpr std::size_t kRandomDigits = 16;
 
-/// Does not depend on the final name, which may be as long as a name can be.
+/// The name does not depend on the final name, which may already have the maximal length.
 std::string fresh_temporary_name() {
   std::uint64_t random = 0;
   if (::getentropy(&random, sizeof random) != 0) throw RuntimeFailure("no random numbers from the system");
@@ -166,7 +166,7 @@ void AtomicFile::write(std::string_view content) {
 }
 
 void AtomicFile::finish() {
-  // The descriptor stays open until the name is there: the destructor then knows whether to clean up.
+  // The descriptor stays open until the rename has succeeded: the destructor uses it to decide whether to clean up.
   if (::fsync(file_.number()) != 0) fail(errno);
   if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail(errno);
   if (file_.close() != 0) fail(errno);

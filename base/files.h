@@ -9,40 +9,40 @@
 
 namespace frostpipe {
 
-/// More than any model folder's JSON or vocabulary, plan or profile has.
+/// Larger than any JSON file, vocabulary, plan or profile that we read.
 constexpr std::size_t kMostTextBytes = std::size_t{1} << 30;
-/// For data sets, which are as large as they are.
+/// For data sets, whose size is not limited.
 constexpr std::size_t kAnySize = std::numeric_limits<std::size_t>::max();
 
-/// Opened for reading, and a regular file for certain. Never waits: a pipe, a device or a socket in its place is
-/// refused. Throws InvalidInput that names the path.
+/// Opens a regular file for reading. Never blocks: a pipe, a device or a socket is refused. Throws InvalidInput that
+/// names the path.
 Descriptor open_regular_file(const std::filesystem::path& path);
 
-/// The whole of a regular file as bytes. Throws InvalidInput that names the path and the system's reason, or what is
-/// there instead of such a file: a pipe, a Git LFS pointer.
+/// Returns the content of a regular file as bytes. Throws InvalidInput that names the path and the system's reason, or
+/// says that the path is a pipe or a Git LFS pointer.
 std::string read_text_file(const std::filesystem::path& path, std::size_t most_bytes = kMostTextBytes);
 
-/// The same, but nothing where there is no regular file that can be read.
+/// As read_text_file, but returns "" if there is no regular file that can be read.
 std::string read_text_if_any(const std::filesystem::path& path, std::size_t most_bytes = kMostTextBytes);
 
-/// The same as read_text_file for what a user names on the command line, which may also be a pipe: /dev/stdin, a
-/// process substitution. Of a pipe at most kMostTextBytes are taken.
+/// As read_text_file, for a path that a user gives on the command line, which may also be a pipe: /dev/stdin, a process
+/// substitution. At most kMostTextBytes are read from a pipe.
 std::string read_named_file(const std::filesystem::path& path, std::size_t most_bytes = kMostTextBytes);
 
-/// A file in the making: a fresh one beside `path`, with a name that nobody can foresee, until finish() renames it. So
-/// a reader never sees half a file, a failed write leaves the old one, and whatever has the name - a link, a pipe - is
-/// replaced and not written through. Everything that frostpipe leaves in a folder is written like this. A failure is a
-/// RuntimeFailure (full disk, no permission) that names `path`; after it, or without finish(), nothing stays.
+/// Writes a file under a random name beside `path` until finish() renames it to `path`. So a reader never sees half a
+/// file, a failed write leaves the old file, and a link or a pipe at `path` is replaced, not written through. Every
+/// file that frostpipe leaves in a folder is written like this. A failure (full disk, no permission) throws
+/// RuntimeFailure that names `path`; after a failure, or without finish(), the unfinished file is removed.
 class AtomicFile {
  public:
-  /// Creates missing parent folders.
+  /// Creates missing parent folders. A file that exists keeps its permissions.
   explicit AtomicFile(std::filesystem::path path);
   ~AtomicFile();
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;
 
   void write(std::string_view content);
-  /// Renames when the content has reached the disk.
+  /// Renames the file once its content has reached the disk.
   void finish();
 
  private:
@@ -52,25 +52,25 @@ class AtomicFile {
   Descriptor file_;
 };
 
-/// An AtomicFile of one piece.
+/// Writes an AtomicFile in one piece.
 void write_file_atomically(const std::filesystem::path& path, std::string_view content);
 
-/// The same for what a user names on the command line, which may also be a pipe or a device, or a link to one:
-/// /dev/stdout, a process substitution, /dev/null. Those are written in place.
+/// As write_file_atomically, for a path that a user gives on the command line. A pipe or a device (/dev/stdout, a
+/// process substitution, /dev/null), or a link to one, is written in place.
 void write_named_file(const std::filesystem::path& path, std::string_view content);
 
-/// Adds to the end of a regular file, which it creates. False where it cannot: a full disk, a link or a pipe in its
-/// place.
+/// Appends to a regular file and creates it if it is missing. Returns false on failure: a full disk, or a link or a
+/// pipe in its place.
 bool append_to_file(const std::filesystem::path& path, std::string_view content);
 
-/// Removes from the folder what AtomicFiles of processes that ended early have left there.
+/// Removes the unfinished files that processes which ended early have left in the folder.
 void remove_unfinished_files(const std::filesystem::path& folder);
 
-/// Finds out whether write_named_file can write there, before the work whose result it shall be. What is there stays as
-/// it is; missing parent folders are made. Throws as it would.
+/// Checks that write_named_file can write to `path`, before the work whose result shall go there. Leaves an existing
+/// file as it is and creates missing parent folders. Throws as write_named_file would.
 void require_writable(const std::filesystem::path& path);
 
-/// 64-bit FNV-1a of the bytes as 16 hex digits: tells whether a file is the one a plan was made from. Not
+/// 64-bit FNV-1a of the bytes as 16 hex digits: tells whether a file is the one from which a plan was made. Not
 /// cryptographic.
 std::string fingerprint(std::string_view content);
 

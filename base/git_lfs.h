@@ -4,8 +4,8 @@
 
 namespace frostpipe {
 
-/// A folder that was cloned without Git LFS holds, in place of large files, short texts that name them. Throws
-/// InvalidInput that says so if `content`, which `path` holds, begins as such a pointer does.
+/// Throws InvalidInput if `content`, read from `path`, is a Git LFS pointer: a short text that stands in place of a
+/// large file in a folder that was cloned without Git LFS.
 void refuse_git_lfs_pointer(const std::filesystem::path& path, std::string_view content);
 
 }  // namespace frostpipe

@@ -6,10 +6,10 @@
 
 namespace frostpipe {
 
-/// XXH3, 64 bits: finds accidents, not attacks.
+/// XXH3, 64 bits. Detects accidents, not attacks.
 std::uint64_t hash_bytes(std::span<const std::byte> bytes, std::uint64_t seed = 0);
 
-/// The same of bytes that come in parts: value() equals hash_bytes() of all that was added.
+/// Hashes bytes that come in parts: value() equals hash_bytes() of all bytes added so far.
 class StreamHash {
  public:
   StreamHash();

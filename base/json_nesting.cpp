@@ -10,10 +10,11 @@ namespace frostpipe {
 
 namespace {
 
-/// Comparisons of a new key with those before it, in all objects together. Few keys are few comparisons for each.
+/// Counts the comparisons of each new key with those before it, in all objects together. Objects of few keys are not
+/// counted.
 class Comparisons {
  public:
-  /// One more key of an object that has `before` already. False beyond the bound.
+  /// Counts one more key in an object that has `before` keys already. Returns false once the bound is exceeded.
   bool add(std::size_t before) {
     constexpr std::size_t kFewKeys = 32, kMostKeys = 20'000;
     if (before > kFewKeys) count_ += before;
@@ -26,13 +27,13 @@ class Comparisons {
 
 void require_shallow(std::string_view text, std::string_view source, Comparisons* comparisons) {
   constexpr int kDeepest = 100;
-  std::array<std::size_t, kDeepest + 1> num_keys{};  // of the object that is open at each depth
+  std::array<std::size_t, kDeepest + 1> num_keys{};  // of the object open at each depth
   int depth = 0;
   bool in_string = false;
   for (std::size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
     if (in_string) {
-      if (c == '\\') ++i;  // whatever follows does not end the string
+      if (c == '\\') ++i;  // the escaped character does not end the string
       in_string = c != '"';
     } else if (c == '"') {
       in_string = true;
@@ -48,7 +49,7 @@ void require_shallow(std::string_view text, std::string_view source, Comparisons
                            "more at byte " + std::to_string(i));
       ++before;
     } else if (c == ']' || c == '}') {
-      if (depth > 0) --depth;  // one too many is no JSON
+      if (depth > 0) --depth;  // the parser reports a bracket too many
     }
   }
 }

@@ -16,7 +16,7 @@ constexpr std::size_t kLineWidth = 120;
 
 std::string scalar_text(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
-/// Appends `json` on one line; gives up (false) as soon as the text is longer than `longest`.
+/// Appends `json` on one line. Gives up and returns false as soon as the text is longer than `longest`.
 bool append_compact(const Json& json, std::string& out, std::size_t longest) {
   if (!json.is_structured()) {
     out += scalar_text(json);
@@ -54,7 +54,7 @@ void append_filled(const Json& array, std::size_t indent, std::string& out) {
   out += fmt::format("\n{:{}}]", "", indent);
 }
 
-/// `used` characters stand on the line already.
+/// `used` is the number of characters that the line already has.
 void append_pretty(const Json& json, std::size_t indent, std::size_t used, std::string& out) {
   std::string line;
   const bool is_root = indent == 0 && used == 0;
@@ -146,9 +146,9 @@ double read_number(const Json& json, const Place& place, Bounds bounds) {
   } else {
     fail(place, "must be a number", json);
   }
-  if (bounds.minimum != Bounds{}.minimum && !(value >= static_cast<double>(bounds.minimum)))  // nor NaN
+  if (bounds.minimum != Bounds{}.minimum && !(value >= static_cast<double>(bounds.minimum)))  // or NaN
     fail(place, fmt::format("must be >= {}", bounds.minimum), json);
-  if (bounds.maximum != Bounds{}.maximum && !(value <= static_cast<double>(bounds.maximum)))  // nor NaN
+  if (bounds.maximum != Bounds{}.maximum && !(value <= static_cast<double>(bounds.maximum)))  // or NaN
     fail(place, fmt::format("must be <= {}", bounds.maximum), json);
   return value;
 }

@@ -22,8 +22,8 @@ namespace frostpipe::json {
 
 using Json = nlohmann::ordered_json;
 
-/// Where in a file a value stands, and in a file of which version. Built on the stack while reading; becomes text only
-/// when something is wrong.
+/// The position of a value in a file, and the version of that file. Places are built on the stack while reading and
+/// become text only in an error.
 class Place {
  public:
   explicit Place(std::string_view source, int version = std::numeric_limits<int>::max())
@@ -41,25 +41,27 @@ class Place {
   const Place* parent_ = nullptr;
   std::string_view source_, key_;
   std::optional<std::size_t> index_;
-  int version_ = 0;  // of the root
+  int version_ = 0;  // of the file; set at the root only
 };
 
-/// Smallest and largest allowed number; of every element where the field is an array.
+/// Smallest and largest allowed number. For an array they hold for every element.
 struct Bounds {
   std::int64_t minimum = std::numeric_limits<std::int64_t>::min();
   std::int64_t maximum = std::numeric_limits<std::int64_t>::max();
 };
 constexpr Bounds at_least(std::int64_t minimum) { return {.minimum = minimum}; }
 constexpr Bounds between(std::int64_t minimum, std::int64_t maximum) { return {minimum, maximum}; }
-/// Beyond what is real, and so small that sums and products over layers, ranks and micro-batches stay within 64 bits.
+/// Larger than any real value, yet small enough that sums and products over layers, ranks and micro-batches fit into 64
+/// bits.
 constexpr Bounds kDuration = between(0, 1'000'000'000'000'000);  // 11 days in nanoseconds
 constexpr Bounds kSize = between(0, std::int64_t{1} << 50);      // 1 PiB in bytes
-constexpr std::int64_t kMostParameters = std::int64_t{1} << 44;  // of a layer
+constexpr std::int64_t kMostParameters = std::int64_t{1} << 44;  // per layer
 constexpr std::int64_t kMostTokens = 1 << 24, kMostSamples = 1 << 24, kMostRanks = 1 << 20, kMostMicroBatches = 1 << 20;
 
 /// "PLACE: RULE, is VALUE"; a long value is cut.
 [[noreturn]] void fail(const Place& place, std::string_view rule, const Json& value);
-/// Says which field nobody knows, else which is missing (a misspelt field is both, and the former tells more).
+/// Throws InvalidInput that names the first unknown field, or if there is none the missing one. A misspelt field is
+/// both; naming the unknown spelling helps more.
 [[noreturn]] void fail_fields(const Place& place, const Json& object, const std::vector<const char*>& known,
                               const char* missing);
 
@@ -67,17 +69,18 @@ std::int64_t read_integer(const Json& json, const Place& place, std::int64_t min
 std::uint64_t read_unsigned(const Json& json, const Place& place);
 double read_number(const Json& json, const Place& place, Bounds bounds);
 const std::string& read_string(const Json& json, const Place& place);
-/// NaN and infinities, which JSON does not have, are written as strings.
+/// Writes NaN and infinities, which JSON lacks, as strings.
 Json write_number(double value);
 
-/// A file without its envelope.
+/// A file's content without its envelope.
 struct Content {
   int version = 1;
   Json json;
 };
-/// Checks the envelope {"format": ..., "version": ...} and takes it off; versions from 1 to `newest` are read.
+/// Checks and removes the envelope {"format": ..., "version": ...}. Versions from 1 to `newest` are accepted.
 Content open_envelope(std::string_view text, std::string_view source, std::string_view format, int newest);
-/// Deterministic text: what fits into a line stands on one line, long arrays of scalars are filled.
+/// Deterministic text: a value that fits on one line is written on one line, and long arrays of scalars fill their
+/// lines.
 std::string pretty_text(const Json& json);
 
 template <class T>
@@ -85,33 +88,33 @@ void read(const Json& json, const Place& place, T& value, Bounds bounds = {});
 template <class T>
 Json write(const T& value);
 
-/// A field that may be missing: it then keeps its default, and a default is not written.
+/// A field that may be missing. It then keeps its default value; a default value is not written.
 struct MayBeMissing {
   Bounds bounds{};
 };
 
-/// A field that may be missing and is then `value`, which is not written.
+/// A field that may be missing and is then `value`. This value is not written.
 template <class T>
 struct Otherwise {
   T value;
   Bounds bounds{};
 };
 
-/// A field that had another name in files up to a version; it is written with the new name.
+/// A field that had another name in files up to `last_version`. It is written with its new name.
 struct Formerly {
   const char* name;
   int last_version;
   Bounds bounds{};
 };
 
-/// A field that takes some values of its enumeration only; `rule` says which.
+/// A field that accepts only some values of its enumeration; `rule` lists them in the error.
 template <class Enum, std::size_t N>
 struct Only {
   std::array<Enum, N> values;
   std::string_view rule;
 };
 
-/// Reads the fields of one object; every field must be there except optionals, and no others may be.
+/// Reads the fields of one object. Every field except optionals must be present, and unknown fields are refused.
 class Reader {
  public:
   template <class T>
@@ -221,7 +224,7 @@ class Writer {
   Json object = Json::object();
 };
 
-/// Type of `value` in `fields(archive, value)`: const while writing.
+/// Type of `value` in `fields(archive, value)`; const when writing.
 template <class Archive, class T>
 using Value = typename Archive::template Value<T>;
 

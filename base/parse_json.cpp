@@ -11,15 +11,15 @@
 namespace frostpipe {
 namespace {
 
-/// What the parser says without its own prefix: "[json.exception.parse_error.101] parse error at line 1, column 2:
-/// syntax error while parsing value - ..." becomes "syntax error while parsing value - ...".
+/// Strips the parser's own prefix: "[json.exception.parse_error.101] parse error at line 1, column 2: syntax error
+/// while parsing value - ..." becomes "syntax error while parsing value - ...".
 std::string reason_of(const nlohmann::detail::parse_error& error) {
   const std::string_view text = error.what();
   const auto colon = text.find(": ");
   return std::string(colon == std::string_view::npos ? text : text.substr(colon + 2));
 }
 
-/// The number between the quotes of "[json.exception.out_of_range.406] number overflow parsing '1e999'".
+/// Returns the number between the quotes of "[json.exception.out_of_range.406] number overflow parsing '1e999'".
 std::string_view number_in(std::string_view text) {
   const auto begin = text.find('\''), end = text.rfind('\'');
   return begin == end ? std::string_view{} : text.substr(begin + 1, end - begin - 1);

@@ -8,13 +8,13 @@
 
 namespace frostpipe {
 
-/// Throws InvalidInput "SOURCE: line L, column C: is not valid JSON: REASON" in our own words, for what
-/// nlohmann's parser threw about `text`: a syntax error, text that is not UTF-8, or a number that no double can hold.
+/// Turns an exception of nlohmann's parser about `text` (a syntax error, text that is not UTF-8, a number too large for
+/// a double) into InvalidInput "SOURCE: line L, column C: is not valid JSON: REASON".
 [[noreturn]] void refuse_json(std::string_view text, std::string_view source, const nlohmann::detail::exception& error);
 
-/// The value of a text from outside: a file, a request. `Json`: nlohmann::json or nlohmann::ordered_json. Throws
-/// InvalidInput that names `source` and the place, also where lists and objects nest deeper than 100, and where objects
-/// of ordered_json, which compares each new key with all before it, have too many keys.
+/// Parses text from outside, such as a file or a request. `Json` is nlohmann::json or nlohmann::ordered_json. Throws
+/// InvalidInput that names `source` and the place for invalid JSON, for lists and objects nested more than 100 deep,
+/// and for objects of ordered_json with too many keys (it compares each new key with all before it).
 template <class Json>
 Json parse_json(std::string_view text, std::string_view source) {
   if constexpr (std::is_same_v<Json, nlohmann::ordered_json>)

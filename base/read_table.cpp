@@ -14,7 +14,7 @@
 namespace frostpipe {
 namespace {
 
-/// Up to the next line end.
+/// Returns the text up to its first line end.
 std::string_view first_line_of(std::string_view text) {
   text = text.substr(0, text.find('\n'));
   if (text.ends_with('\r')) text.remove_suffix(1);
@@ -30,7 +30,7 @@ std::vector<TableRow> tsv_rows(std::string_view content) {
   return rows;
 }
 
-/// Takes a field from the front of `rest`, up to what ends it; none where its quotes break the rule.
+/// Takes a field from the front of `rest`, up to its separator. Returns none if its quotes are malformed.
 std::optional<std::string> take_csv_field(std::string_view& rest) {
   std::string field;
   if (!rest.starts_with('"')) {
@@ -47,7 +47,7 @@ std::optional<std::string> take_csv_field(std::string_view& rest) {
     field += '"';
     rest.remove_prefix(2);
   }
-  if (rest.empty()) return std::nullopt;  // never closed
+  if (rest.empty()) return std::nullopt;  // the quote is never closed
   rest.remove_prefix(1);
   if (rest.starts_with("\r\n") || rest == "\r") rest.remove_prefix(1);
   return rest.empty() || rest.front() == ',' || rest.front() == '\n' ? std::optional(field) : std::nullopt;

@@ -9,23 +9,23 @@ namespace frostpipe {
 
 /// A row of a table.
 struct TableRow {
-  std::size_t line = 0;   // where it begins, from 1
-  std::string_view text;  // as it stands in the file, without its end
+  std::size_t line = 0;   // first line of the row, counted from 1
+  std::string_view text;  // the row as in the file, without its line end
   std::vector<std::string> fields;
 };
 
-/// The rows of a table, its header first; `content` is what `path` holds, and must outlive them.
+/// Returns the rows of a table, its header first. `content` is the content of `path` and must outlive the rows.
 ///
-/// - With a tab in its first line it is TSV: fields between tabs, in which quotes are characters like others.
-/// - Else it is CSV (RFC 4180): fields between commas. One in double quotes may hold commas, line ends, and quotes that
-/// are doubled.
-/// - Lines end in LF or CRLF; empty ones at the end are skipped.
-/// - Every row has as many fields as the first.
+/// - A table with a tab in its first line is TSV: fields between tabs, in which quotes have no special meaning.
+/// - Otherwise it is CSV (RFC 4180): fields between commas. A field in double quotes may hold commas, line ends and
+/// doubled quotes.
+/// - Lines end in LF or CRLF; empty lines at the end are skipped.
+/// - Every row must have as many fields as the first.
 ///
 /// Throws InvalidInput that names file, line, rule and value.
 std::vector<TableRow> read_table(const std::filesystem::path& path, std::string_view content);
 
-/// The fields as a line of CSV, with its end, in quotes where they must be.
+/// Returns the fields as a line of CSV with its line end, quoted where needed.
 std::string csv_line(const std::vector<std::string>& fields);
 
 }  // namespace frostpipe

@@ -5,7 +5,7 @@
 
 namespace frostpipe {
 
-/// The nearest nanosecond.
+/// Rounds to the nearest nanosecond.
 inline Nanoseconds nanoseconds_of(double seconds) { return static_cast<Nanoseconds>(std::llround(seconds * 1e9)); }
 
 }  // namespace frostpipe

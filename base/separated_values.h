@@ -4,13 +4,13 @@
 
 namespace frostpipe {
 
-/// What stands between the separators, as it is; one more than there are separators.
+/// Returns the parts between the separators, unchanged: one more than there are separators.
 std::vector<std::string_view> split(std::string_view text, char separator);
 
-/// Lines without their ends, LF or CRLF; what follows the last end is a line unless it is empty.
+/// Returns the lines without their ends (LF or CRLF). Text after the last line end is a line unless it is empty.
 std::vector<std::string_view> lines_of(std::string_view text);
 
-/// Without blanks and tabs at both ends, and without carriage returns at the end.
+/// Removes blanks and tabs at both ends, and carriage returns at the end.
 std::string_view trimmed(std::string_view text);
 
 }  // namespace frostpipe

@@ -6,8 +6,8 @@
 
 namespace frostpipe {
 
-/// The known word that somebody meant who wrote `word`: the nearest by Levenshtein's distance if that is at most 1, and
-/// 1 more for each 4 characters written; else the only one that begins with `word`.
+/// Guesses which known word was meant by `word`: the nearest by Levenshtein distance if that is at most 1 + size / 4,
+/// else the only one that begins with `word`, if there is one.
 std::optional<std::string> nearest_spelling(std::string_view word, const std::vector<std::string>& known);
 
 }  // namespace frostpipe

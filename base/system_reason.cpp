@@ -14,7 +14,7 @@
 namespace frostpipe {
 namespace {
 
-/// The limits that an error number may come from, as far as they are set.
+/// Returns the limits that may have caused this error number, as far as they are set.
 std::vector<std::string> limits_behind(int error) {
   std::vector<std::string> limits;
   if (const auto limit = process_limit(RLIMIT_NOFILE); limit && error == EMFILE)

@@ -5,7 +5,7 @@
 
 namespace frostpipe {
 
-/// "; about 40.0 s left", where this share of a job has taken `elapsed`; nothing at its begin and at its end.
+/// Returns "; about 40.0 s left" for a job of which `share` took `elapsed`, and "" for a share of 0 or 1.
 std::string time_left(Nanoseconds elapsed, double share);
 
 }  // namespace frostpipe

@@ -21,11 +21,11 @@ struct Unit {
   double size;
 };
 
-/// Three significant digits in the first unit that needs no more than three digits before the point.
+/// Formats three significant digits in the first unit that needs at most three digits before the decimal point.
 std::string with_three_digits(double value, std::span<const Unit> units) {
   const char* sign = value < 0 ? "-" : "";
   const double magnitude = std::abs(value);
-  // The smallest unit is indivisible: whole numbers.
+  // Values in the smallest unit are whole numbers.
   if (magnitude < 999.5 * units[0].size)
     return fmt::format("{}{:.0f} {}", sign, magnitude / units[0].size, units[0].name);
   std::size_t chosen = 1;

@@ -14,23 +14,24 @@
 #include "profiles/cluster.h"
 #include "profiles/profile.h"
 
-// What the executor offers, without LibTorch's headers. Every function here that takes a RankEnvironment is called by
-// all ranks of the job, at the same time and with equal arguments.
+// The interface of the executor, without LibTorch's headers. Every function here that takes a RankEnvironment must be
+// called by all ranks of the job, at the same time and with equal arguments.
 
 namespace frostpipe {
 
-/// False in a program whose executor only says that it is not there.
+/// Returns false in a program that was linked without the executor; its functions then only throw.
 bool executor_is_linked();
 
-/// Receives one line of progress; `fraction` of the whole in [0, 1].
+/// Receives a line of progress. `fraction` is the completed part of the whole, in [0, 1].
 using Progress = std::function<void(double fraction, const std::string& line)>;
 
-/// When layers freeze.
+/// Decides when layers freeze.
 struct FreezePolicy {
   enum class Rule { plan, paper, cap, fixed, adaptive };
   Rule rule = Rule::plan;
-  FreezeOptions options;          // paper, cap, fixed: when to ask; adaptive: from when on, and how converged
-  std::vector<int> fixed_layers;  // fixed: frozen blocks after the 1st, 2nd, ... decision
+  FreezeOptions options;          // paper, cap, fixed: when to decide; adaptive: the first decision, and the threshold
+                                  // of convergence
+  std::vector<int> fixed_layers;  // fixed: number of frozen blocks after the 1st, 2nd, ... decision
 };
 
 /// "plan", "paper", "cap", "fixed", "adaptive".
@@ -39,71 +40,73 @@ const char* to_string(FreezePolicy::Rule rule);
 /// "plan", "paper", "cap", "adaptive", "fixed:3,5,6". Throws InvalidInput that lists the rules.
 FreezePolicy parse_freeze_policy(const std::string& text, const FreezeOptions& options);
 
-/// What re-planning says.
+/// The result of re-planning.
 struct ReplanAnswer {
-  std::vector<Phase> phases;  // from the request's step on, until the next decision changes them; none: the layout is
-                              // kept, and the freeze still happens
-  std::string explanation;    // what was weighed, for people; after a loss empty where there was no choice
+  std::vector<Phase> phases;  // The phases from the request's step on, until the next decision. If empty, the layout
+                              // stays and the freeze still happens.
+  std::string explanation;    // the alternatives considered, for people; after a loss empty if there was no choice
 };
 
-/// Re-planning at a freeze decision, or after a loss; called on rank 0 only, its result is broadcast.
+/// Re-plans at a freeze decision or after a loss. It is called on rank 0 only, which broadcasts the result.
 using Replan = std::function<ReplanAnswer(const ReplanRequest&)>;
 
-/// What a training run asks of whoever started it.
+/// Callbacks of a training run.
 struct TrainCallbacks {
-  Replan replan;   // at freeze decisions; may be empty
-  Replan recover;  // a layout for fewer ranks
+  Replan replan;   // called at freeze decisions; may be empty
+  Replan recover;  // called after a loss: returns a layout for fewer ranks
   Progress progress;
-  std::function<void(const std::string&)> note;  // a sentence for people, from any rank
+  std::function<void(const std::string&)> note;  // receives sentences for people, on any rank
 };
 
-/// What to learn from, and which of it to test on. A folder with a sub-folder of pictures per label, or a file: CIFAR
-/// (.bin), plain text (.txt), SQuAD 1.1 (.json), or samples in JSON Lines (.jsonl, .ndjson, .json) or an array of JSON
-/// (.json); anything else is a table, TSV or CSV. Samples are texts with labels, chats, prompts with completions, ...,
-/// by the names of their fields (kind_of_records).
+/// The data to train and test on. A folder has a sub-folder of pictures per label. A file is CIFAR (.bin), plain text
+/// (.txt), SQuAD 1.1 (.json), samples in JSON Lines (.jsonl, .ndjson, .json), an array of samples in JSON (.json), or,
+/// with any other name, a table in TSV or CSV. Samples are texts with labels, chats, prompts with completions, ...,
+/// according to the names of their fields (kind_of_records).
 struct DataSource {
   std::filesystem::path data;
-  std::filesystem::path test_data;  // to test on this file, with the labels of `data`; empty: on a part of the data
-  double held_out = 0.2;            // that part
+  std::filesystem::path test_data;  // a file to test on, with the labels of `data`; if empty, a part of the data is
+                                    // held out
+  double held_out = 0.2;            // size of that part as a fraction
   std::uint64_t seed = 1;
 };
 
-/// How samples are made of the data.
+/// How samples are made from the data.
 struct SampleOptions {
-  int max_tokens =
-      128;  // longer texts are cut; contexts of questions come in windows, plain text in blocks of that many
-  int window_overlap = 32;                // tokens of a context that neighbouring windows share
-  std::string text_column, label_column;  // names of columns or fields that differ from the usual ones
-  bool loss_on_all = false;               // causal: also on prompts, and on what others than the assistant say
-  int crop_padding = 0;                   // pictures to train on are shifted at random by up to this many pixels
-  bool flip = false;                      // and every other one is mirrored
+  int max_tokens = 128;  // Longer texts are truncated; contexts of questions become windows, and plain text blocks, of
+                         // this many tokens
+  int window_overlap = 32;                // tokens of a context that neighbouring windows have in common
+  std::string text_column, label_column;  // column or field names, if they differ from the usual ones
+  bool loss_on_all = false;               // causal: compute the loss on prompts and on messages of other roles too
+  int crop_padding = 0;                   // training pictures are randomly shifted by up to this many pixels
+  bool flip = false;                      // every other training picture is mirrored, at random
 };
 
-/// A rehearsal: everything is real but the arithmetic, which takes a profile's times asleep.
+/// A rehearsal of a run: everything is real except the arithmetic, in whose place the ranks sleep for the profile's
+/// times.
 struct Emulation {
-  Profile profile;     // with a workload: the number of samples, and their length
-  int shrink = 1;      // tensors and link bandwidths are divided by it; reports give the bytes of whole tensors
+  Profile profile;     // its workload gives the number of samples and their length
+  int shrink = 1;      // divisor of tensor sizes and link bandwidths; reports give whole bytes
   bool links = false;  // messages take the times of the cluster's links
 };
 
-/// When checkpoints are written, and how many stay.
+/// When checkpoints are written, and how many are kept.
 struct CheckpointPolicy {
   int every_steps = 0;       // 0 = not by steps
   double every_minutes = 0;  // 0 = not by time
-  int keep = 2;              // the newest
+  int keep = 2;              // the newest ones
 };
 
 struct TrainOptions {
   TrainingPlan plan;
-  std::string plan_source = "plan";  // the plan's file, for messages
-  /// Memory limits per rank are taken from here if plan.memory_limited.
+  std::string plan_source = "plan";  // name of the plan's file in messages
+  /// Gives the memory limits per rank if plan.memory_limited.
   std::optional<Cluster> cluster;
   std::filesystem::path model;         // Hugging Face folder
-  std::filesystem::path data;          // as in DataSource
-  std::filesystem::path test_data;     // as in DataSource
-  std::filesystem::path cache_folder;  // for what the plan's cache keeps on disk
+  std::filesystem::path data;          // see DataSource
+  std::filesystem::path test_data;     // see DataSource
+  std::filesystem::path cache_folder;  // for the part of the activation cache that is on disk
   std::filesystem::path output;        // run folder: summary.json, executed_plan.json, trace.json, model/
-  std::string name;                    // of the run; default run_name(plan.method)
+  std::string name;                    // name of the run; default: run_name(plan.method)
   std::uint64_t seed = 1;
   double learning_rate = 1e-4;
   double learning_rate_warm_up = 0.06;  // fraction of the steps; then linear decay to 0
@@ -111,88 +114,91 @@ struct TrainOptions {
   double gradient_clip = 1.0;           // L2 norm over all trainable parameters; 0 = off
   double held_out = 0.2;                // fraction of the data used for testing
   SampleOptions samples;
-  std::string decay = "linear";  // of the learning rate after the warm-up, to 0: linear or cosine
+  std::string decay = "linear";  // decay of the learning rate to 0 after the warm-up: linear or cosine
   double dropout = 0;
   double label_smoothing = 0;
-  int group_by_length = 0;  // mini-batches of an epoch within which samples are grouped by length; 0 = they are not
+  int group_by_length = 0;  // mini-batches of an epoch among which samples are grouped by length; 0 = no grouping
   FreezePolicy freeze;
   std::string device = "cpu";          // or "cuda"
-  int threads_per_rank = 0;            // on the CPU; 0 = the plan's
-  bool cuda_graphs = false;            // on CUDA: iterations that repeat each other are captured, and replayed
-  std::optional<Emulation> emulation;  // instead of a device, model and data; needs `cluster`
+  int threads_per_rank = 0;            // compute threads of a rank on the CPU; 0 = as planned
+  bool cuda_graphs = false;            // on CUDA: capture and replay repeated iterations
+  std::optional<Emulation> emulation;  // replaces device, model and data; needs `cluster`
   CheckpointPolicy checkpoints;        // in output/checkpoints
-  std::string save_dtype = "float32";  // of the weights in output/model: or bfloat16, float16
-  /// "auto": goes on from the newest whole checkpoint in output/checkpoints, unless the run there has ended; "no":
-  /// starts over; else a checkpoint, or a folder of them.
+  std::string save_dtype = "float32";  // dtype of the weights in output/model: float32, bfloat16 or float16
+  /// "auto" resumes from the newest intact checkpoint in output/checkpoints, unless the run there has ended; "no"
+  /// starts over; any other value is the path of a checkpoint or of a folder of checkpoints.
   std::string resume = "no";
-  /// A freeze after which the test accuracy falls by more than this is taken back. None: it stays.
+  /// A freeze is undone if the test accuracy falls by more than this. If not set, it stays.
   std::optional<double> accuracy_tolerance;
-  /// The ranks form this many virtual nodes: each has a cache and a part of the data of its own. 0: one per host.
+  /// The ranks form this many virtual nodes, each with an activation cache and a part of the data of its own. 0: one
+  /// per host.
   int num_nodes = 0;
 };
 
 class TrainingTask;
 
-/// What a look at a run's inputs tells.
+/// The result of checking a run's inputs.
 struct InputsFound {
   std::shared_ptr<const TrainingTask> training_task;  // model and data as read, for train()
   Nanoseconds reading_ns = 0;
   int num_training_samples = 0;
-  int longest_tokens = 0;                     // of those
-  std::vector<std::string> starts_at_random;  // tensors that neither the model folder nor a checkpoint to go on from
+  int longest_tokens = 0;                     // tokens of the longest training sample
+  std::vector<std::string> starts_at_random;  // tensors that neither the model folder nor a checkpoint to resume from
                                               // has, or "the whole model"
-  std::vector<std::string> notes;             // what may be a slip in the data, or slow here: sentences for people
-  /// Of what training writes, as far as it is known before: the saved model, or a layer in a checkpoint.
+                                              // has, or "the whole model"
+  std::vector<std::string> notes;             // possible mistakes in the data, or reasons for slowness here: sentences
+                                              // for people
+  /// The largest file that training will write, as far as it is known: the saved model, or a layer of a checkpoint.
   std::filesystem::path largest_file;
   Bytes largest_file_bytes = 0;
 };
 
-/// Everything that can be wrong with model folder, data and plan, without starting anything: so that it is said once
-/// and not by every rank. Throws InvalidInput.
+/// Checks model folder, data and plan without starting any rank, so that an error is reported once and not by every
+/// rank. Throws InvalidInput.
 InputsFound check_inputs(const TrainOptions& options);
 
-/// Tokens of the largest micro-batch of each of the plan's phases, in the order in which a run with these options
-/// trains on `inputs`' data, on one host or options.num_nodes. A layout that re-planning chooses on the way is not
-/// known.
+/// Returns the tokens of the largest micro-batch of each phase of the plan, for the order in which a run with these
+/// options trains on the data of `inputs`, on one host or options.num_nodes. Layouts that re-planning will choose are
+/// not included.
 std::vector<std::int64_t> largest_micro_batches(const TrainOptions& options, const InputsFound& inputs);
 
-/// For a rank that something is wrong with before train(), such as a file that its host lacks: where another launcher
-/// than ours has started the ranks, the others are told, so that they do not wait for it. Throws InvalidInput with
-/// `trouble`; there it names the host, and is on all ranks that of the lowest rank that has any.
+/// For a rank that fails before train(), for example because its host lacks a file. Throws InvalidInput with `trouble`.
+/// If another launcher has started the ranks, it tells the other ranks, so that they do not wait; the message then
+/// names the host, and all ranks throw that of the lowest rank with a trouble.
 [[noreturn]] void fail_on_all_ranks(const Membership& membership, const std::string& trouble);
 
-/// Trains; rank 0 also writes the run folder. After a loss the ranks that are left meet in a new rendezvous round and
-/// go on, if the membership allows it: from what they hold in memory where that is whole, else from the newest
-/// checkpoint, else from the beginning. A spare returns when the job has ended without it. Throws InvalidInput for bad
-/// data or a checkpoint that does not belong to this run, RuntimeFailure that names rank and action when a device, link
-/// or rank fails or a memory limit is exceeded.
+/// Trains; rank 0 also writes the run folder. After a loss the remaining ranks enter a new rendezvous round and
+/// continue, if the membership allows it: from their state in memory if it is complete, otherwise from the newest
+/// checkpoint, otherwise from the beginning. A spare returns when the job has ended without it. Throws InvalidInput for
+/// bad data or a checkpoint of another run, and RuntimeFailure that names rank and action if a device, link or rank
+/// fails or a memory limit is exceeded.
 ///
-/// `inputs`: what check_inputs found with these options.
+/// `inputs` is the result of check_inputs() with the same options.
 void train(Membership& membership, const TrainOptions& options, const InputsFound& inputs,
            const TrainCallbacks& callbacks);
 
 struct MeasureOptions {
   std::filesystem::path model;
-  std::optional<std::filesystem::path> data;  // fills Profile::workload and chooses the lengths
-  std::filesystem::path test_data;            // as training will have it
+  std::optional<std::filesystem::path> data;  // gives Profile::workload and determines the lengths to measure
+  std::filesystem::path test_data;            // as training will use it
   int global_batch_size = 64;
   std::uint64_t seed = 1;
-  double held_out = 0.2;  // as `train` will set it apart: those samples are not trained on
+  double held_out = 0.2;  // fraction that `train` will hold out and not train on
   SampleOptions samples;
-  bool quick = false;  // one round of fewer sizes: for a first look
-  /// Each rank computes with this many on the CPU. 0: one, and then fewer ranks with several each, so that a plan may
-  /// choose.
+  bool quick = false;  // a first look: one round of fewer sizes
+  /// Compute threads of each rank on the CPU. 0 measures one, and then fewer ranks with several threads each, so that a
+  /// plan can choose.
   int threads_per_rank = 0;
   std::vector<int> micro_batch_sizes;  // empty: 1, 2, 4, ... up to the global batch; quick: 1, 8, 64, ...
   std::vector<int> tokens;             // empty: chosen around the data's, else {16, 32}
-  /// Numbers of ranks that share the layers, with their collectives; each divides the ranks, and there are as many
-  /// attention heads.
+  /// Numbers of ranks that share the layers, with their collectives. Each must divide the number of ranks and be at
+  /// most the number of attention heads.
   std::vector<int> tensor_parallel_sizes = {1};
-  bool sequence_parallel = false;  // such ranks also with sequence parallelism
+  bool sequence_parallel = false;  // measure such ranks with sequence parallelism too
   DType dtype = DType::kFloat32;
-  std::optional<DType> frozen_dtype;  // as TrainingPlan's
+  std::optional<DType> frozen_dtype;  // see TrainingPlan
   std::string device = "cpu";
-  std::optional<Bytes> memory_limit_bytes;  // written into the cluster, not enforced while measuring
+  std::optional<Bytes> memory_limit_bytes;  // stored in the cluster, but not enforced while measuring
 };
 
 struct MeasuredProfile {
@@ -200,26 +206,26 @@ struct MeasuredProfile {
   Cluster cluster;
 };
 
-/// As for training, with `num_ranks` that will measure. Returns sentences for people.
+/// Checks the inputs, as for training, for a measurement on `num_ranks` ranks. Returns sentences for people.
 std::vector<std::string> check_inputs(const MeasureOptions& options, int num_ranks);
 
 /// Measures every layer on all ranks at once (ranks of one machine share its memory and clock), and the links between
-/// them. The result on rank 0.
+/// them. Returns the result on rank 0.
 MeasuredProfile measure_profile(const RankEnvironment& self, const MeasureOptions& options, const Progress& progress);
 
 struct EvaluateOptions {
   std::filesystem::path model;  // a folder that `train` wrote
   std::filesystem::path
-      data;               // as in DataSource; labels may be missing, and .txt is lines of text to a classifier of texts
-  bool predicts = false;  // fills predictions_file
-  int max_new_tokens = 128;  // of a completion
+      data;                  // see DataSource; labels may be missing, and .txt is a text per line for text classifiers
+  bool predicts = false;     // write predictions_file
+  int max_new_tokens = 128;  // of each completion
   int batch_size = 64;
   SampleOptions samples;
   std::string device = "cpu";
 };
 
 struct Evaluation {
-  int num_samples = 0;    // of questions: windows
+  int num_samples = 0;    // questions: windows
   int num_questions = 0;  // in them
   std::string metric;     // accuracy, F1, next-token accuracy; empty where the data have no labels
   double value = 0;       // of it, in [0, 1]
@@ -234,7 +240,7 @@ struct Evaluation {
   std::vector<std::string> notes;  // as in InputsFound
 };
 
-/// Scores a saved model in this process, in float32.
+/// Evaluates a saved model in this process, in float32.
 Evaluation evaluate(const EvaluateOptions& options, const Progress& progress);
 
 }  // namespace frostpipe

@@ -39,7 +39,7 @@ constexpr std::array<KindName, 16> kNames{{
     {ActionKind::cache_write, "CACHE_WRITE"},
 }};
 
-/// Reads an action from left to right.
+/// Parses an action from left to right.
 class ActionText {
  public:
   ActionText(std::string_view text, std::string_view place) : text_(text), rest_(text), place_(place) {}

@@ -7,14 +7,14 @@
 
 namespace frostpipe {
 
-/// What a rank does. Letters are those of torch.distributed.pipelining; the last four are ours.
+/// The kinds of actions of a rank. Names are those of torch.distributed.pipelining; the last four are ours.
 enum class ActionKind : std::uint8_t {
   forward,          // F
   backward,         // B: full backward, input gradient and weight gradient
   input_gradient,   // I
   weight_gradient,  // W
-  send_forward,     // SEND_F: the sender's stage stands in the action
-  recv_forward,     // RECV_F: the receiver's stage stands in the action
+  send_forward,     // SEND_F: `stage` is the sender's
+  recv_forward,     // RECV_F: `stage` is the receiver's
   send_backward,    // SEND_B
   recv_backward,    // RECV_B
   reduce_gradient,  // REDUCE_GRAD: all-reduce over the stage's replicas
@@ -27,7 +27,7 @@ enum class ActionKind : std::uint8_t {
   cache_write,      // CACHE_WRITE
 };
 
-/// An index or none, in four bytes: schedules hold millions of actions.
+/// An index or none in four bytes, since schedules hold millions of actions.
 class OptionalIndex {
  public:
   constexpr OptionalIndex() = default;
@@ -45,9 +45,9 @@ class OptionalIndex {
 
 struct Action {
   ActionKind kind = ActionKind::forward;
-  /// This action and the next of the list run as one overlapped pair.
+  /// This action and the next one of the list run as one overlapped pair.
   bool overlaps_next = false;
-  /// Iteration that the action belongs to, relative to the body's own; printed as "+1" when not 0.
+  /// Iteration of the action relative to the body's own; printed as "+1" when not 0.
   std::int8_t iteration_offset = 0;
   /// Weight version used, printed as "@1" when not 0.
   std::uint8_t weight_version = 0;
@@ -60,7 +60,7 @@ struct Action {
 };
 static_assert(sizeof(Action) == 16);
 
-/// The action of another kind for the same stage and micro-batch, overlapped with nothing.
+/// Returns the action of another kind for the same stage and micro-batch, not overlapped.
 Action of_kind(Action action, ActionKind kind);
 
 /// PyTorch's name of the kind: "F", "SEND_F", "OPTIMIZER_STEP", ...
@@ -74,12 +74,12 @@ std::string to_string(const Action& action);
 Action parse_action(std::string_view text, std::string_view place);
 
 bool is_compute(ActionKind kind);       // F B I W RECOMPUTE
-int units_of(const Action& compute);    // in unit time: B takes two, all others one
+int units_of(const Action& compute);    // in unit time: 2 for B, 1 for all others
 bool is_send(ActionKind kind);          // SEND_F SEND_B
 bool is_receive(ActionKind kind);       // RECV_F RECV_B
 bool has_micro_batch(ActionKind kind);  // everything but REDUCE_GRAD UNSHARD RESHARD OPTIMIZER_STEP
 
-/// The send that a receive waits for, and the other way round: 1RECV_F0 <-> 0SEND_F0, 0RECV_B2 <-> 1SEND_B2.
+/// Returns the send that a receive waits for, and vice versa: 1RECV_F0 <-> 0SEND_F0, 0RECV_B2 <-> 1SEND_B2.
 Action matching(const Action& send_or_receive);
 
 }  // namespace frostpipe

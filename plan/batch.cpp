@@ -10,7 +10,7 @@ namespace frostpipe {
 
 namespace {
 
-/// Piece `part`: the first num_samples % num_parts pieces hold one sample more.
+/// Returns piece `part`: the first num_samples % num_parts pieces have one sample more.
 SampleRange piece(int num_samples, int num_parts, int part) {
   FROSTPIPE_CHECK(num_samples >= 0 && num_parts >= 1 && part >= 0 && part < num_parts,
                   "callers name an existing piece");
@@ -20,8 +20,8 @@ SampleRange piece(int num_samples, int num_parts, int part) {
   return {begin, begin + size + (part < num_larger ? 1 : 0)};
 }
 
-/// Begins of the pieces, the last filled first, that are as long as `most` allows: no cut with such pieces begins its
-/// k-th earlier. Empty if num_parts pieces do not suffice.
+/// Fills the pieces from the last to the first, each up to `most` tokens, and returns where they begin: no cut with
+/// such pieces begins its k-th piece earlier. Empty if num_parts pieces do not suffice.
 std::vector<int> earliest_begins(std::span<const std::int64_t> lengths, int num_parts, std::int64_t most) {
   std::vector<int> begins(num_parts);
   int sample = static_cast<int>(lengths.size());
@@ -32,7 +32,7 @@ std::vector<int> earliest_begins(std::span<const std::int64_t> lengths, int num_
   return sample == 0 ? begins : std::vector<int>();
 }
 
-/// Length of the longest piece in the best cut.
+/// Returns the length of the longest piece in the best cut.
 std::int64_t shortest_bottleneck(std::span<const std::int64_t> lengths, int num_parts) {
   std::int64_t low = lengths.empty() ? 0 : *std::max_element(lengths.begin(), lengths.end());
   std::int64_t high = std::accumulate(lengths.begin(), lengths.end(), std::int64_t{0});
@@ -59,7 +59,7 @@ std::vector<SampleRange> split_by_length(std::span<const std::int64_t> lengths, 
   int end = 0;
   for (int part = 0; part < num_parts; ++part) {
     const int begin = end, parts_left = num_parts - part;
-    const int needed = parts_left > 1 ? begins[part + 1] : num_samples;  // what follows has room for no more
+    const int needed = parts_left > 1 ? begins[part + 1] : num_samples;  // the following pieces have no room for more
     std::int64_t sum = 0;
     while (end < num_samples && (end < needed || sum * parts_left < left) && sum + lengths[end] <= most)
       sum += lengths[end++];
@@ -77,8 +77,8 @@ std::int64_t longest_mini_batch_tokens(int num_samples, const SampleLengths& len
 
 std::int64_t longest_piece_tokens(int num_samples, std::int64_t tokens, int longest_tokens, int num_parts) {
   FROSTPIPE_CHECK(num_parts >= 1, "a mini-batch is cut into at least one piece");
-  // Fill pieces in turn, each up to c tokens. If samples are left over, each piece and the sample after it have more
-  // than c, and only the last of these samples is not in a piece too: tokens + (num_parts - 1) longest > num_parts c.
+  // Fill the pieces in turn, each up to c tokens. If samples are left over, each piece together with the sample after
+  // it exceeds c, and only the last of these samples is in no piece: tokens + (num_parts - 1) longest > num_parts c.
   const std::int64_t filled = (tokens + (num_parts - 1) * std::int64_t{longest_tokens}) / num_parts;
   const std::int64_t most_samples = (std::int64_t{num_samples} + num_parts - 1) / num_parts;
   return std::min(filled, most_samples * longest_tokens);

@@ -42,7 +42,7 @@ void fields(Archive& archive, json::Value<Archive, WhatIf>& what_if) {
 
 namespace {
 
-/// A Comparison as the file has it: runs by name, their order apart.
+/// A Comparison as in its file: runs keyed by name, and their order apart.
 struct ComparisonFile {
   std::map<std::string, RunSummary> runs;
   std::vector<std::string> order;
@@ -60,8 +60,8 @@ void fields(Archive& archive, json::Value<Archive, ComparisonFile>& file) {
   archive("what_ifs", file.what_ifs);
 }
 
-/// Throughput of a run when its steps are drawn again, with replacement, from those that it recorded. Drawn within each
-/// phase: that phases differ from each other is the plan, not noise.
+/// Throughput of a run when its recorded steps are drawn again with replacement. Steps are drawn within each phase:
+/// differences between phases come from the plan and are not noise.
 class Resampler {
  public:
   explicit Resampler(const RunSummary& run) {
@@ -81,7 +81,7 @@ class Resampler {
     double samples = 0, time_ns = static_cast<double>(fixed_ns_);
     for (const auto& group : groups_) {
       for (std::size_t i = 0; i < group.size(); ++i) {
-        // Not std::uniform_int_distribution: its numbers differ between standard libraries.
+        // std::uniform_int_distribution is avoided: its numbers differ between standard libraries.
         const auto& record = group[random() % group.size()];
         samples += record.samples;
         time_ns += static_cast<double>(record.iteration_ns);

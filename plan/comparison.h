@@ -20,13 +20,13 @@ struct PairedAccuracy {
 struct Speedup {
   std::string run, baseline;
   double factor = 0;  // ratio of samples_per_second
-  /// 10th and 90th percentile of the ratio under resampling of the recorded step times, within
-  /// each phase: this run's own noise only.
+  /// 10th and 90th percentile of the ratio under resampling of the recorded step times within each phase. They cover
+  /// this run's own noise only.
   double low = 0, high = 0;
   bool operator==(const Speedup&) const = default;
 };
 
-/// Something that planning predicts and that no run measured, with the sentence that explains it.
+/// A prediction that no run measured, with the sentence that explains it.
 struct WhatIf {
   std::string name;
   Nanoseconds iteration_ns = 0;
@@ -37,21 +37,22 @@ struct WhatIf {
 
 /// Several runs side by side; the last run is compared with each of the others.
 struct Comparison {
-  std::vector<RunSummary> runs;  // predictions filled in
+  std::vector<RunSummary> runs;  // with predictions filled in
   std::vector<Speedup> speedups;
   std::vector<PairedAccuracy> accuracies;
   std::vector<WhatIf> what_ifs;
   bool operator==(const Comparison&) const = default;
 };
 
-/// Pure statistics; requires runs with equal test_items for the accuracies (runs that differ get none).
-/// Resampling uses a fixed seed. A name that occurs twice becomes NAME_2, since names are keys of the file.
+/// Computes speedups and accuracies; resampling uses a fixed seed. Accuracies require equal test_items: runs that
+/// differ get none. A name that occurs twice becomes NAME_2, since names are keys of the file.
 Comparison compare(std::vector<RunSummary> runs);
 
-/// Name of the fastest, by samples_per_second, of several runs before the last; none where there are fewer than two.
+/// Returns the name of the run with the most samples_per_second among those before the last; none if fewer than two
+/// precede it.
 std::optional<std::string> fastest_other(const Comparison& comparison);
 
-/// Envelope "frostpipe.summary": runs is an object keyed by run name.
+/// Envelope "frostpipe.summary": `runs` is an object keyed by run name.
 std::string to_json(const Comparison& comparison);
 Comparison comparison_from_json(std::string_view json, std::string_view source);
 

@@ -12,7 +12,7 @@ Action of_stage(Action action, int stage) {
   return action;
 }
 
-/// Causal attention: a slice's forward reads what the slices before it left on this stage.
+/// Causal attention: the forward of a slice reads the keys and values of the slices before it on this stage.
 std::vector<Action> earlier_slice(Action action) {
   if (!action.slice || *action.slice == 0) return {};
   action.slice = *action.slice - 1;
@@ -25,7 +25,7 @@ Dependencies::Dependencies(const Schedule& lowered)
     : schedule_(lowered), input_gradients_(num_stages(lowered)), backwards_(num_stages(lowered)) {
   for (const auto& list : lowered.body) {
     for (const Action& action : list) {
-      if (action.stage < 0 || action.stage >= num_stages(lowered)) continue;  // for the validator to say
+      if (action.stage < 0 || action.stage >= num_stages(lowered)) continue;  // the validator reports it
       const Action plain = of_kind(action, action.kind);
       if (action.kind == ActionKind::input_gradient) input_gradients_[action.stage].push_back(plain);
       if (action.kind == ActionKind::backward || action.kind == ActionKind::weight_gradient)
@@ -41,7 +41,7 @@ Action Dependencies::input_gradient(const Action& action, int stage) const {
   return std::binary_search(splits.begin(), splits.end(), split) ? split : of_kind(split, ActionKind::backward);
 }
 
-/// A slice's backward needs what those after it gave back to it.
+/// The backward of a slice needs the gradients that later slices leave for its keys and values.
 std::vector<Action> Dependencies::later_slice(Action action) const {
   if (!action.slice || *action.slice + 1 >= schedule_.num_slices) return {};
   action.slice = *action.slice + 1;

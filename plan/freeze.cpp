@@ -14,7 +14,7 @@ namespace frostpipe {
 
 namespace {
 
-/// Integers that rounding has lifted a little (0.34 * 100 = 34.000000000000004) stay what they are.
+/// Rounds up, but ignores rounding errors just above an integer (0.34 * 100 = 34.000000000000004).
 int ceil_of(double value) { return static_cast<int>(std::ceil(value - 1e-9)); }
 
 void require_alpha(double alpha) {

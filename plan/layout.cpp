@@ -10,8 +10,8 @@
 namespace frostpipe {
 namespace {
 
-/// Appends parts that follow `before` up to the end of the whole; false, and nothing appended, if there are none.
-/// `tried`: ends (numerator, denominator) from which it was looked for; a second look finds no more.
+/// Appends parts that continue from `before` to the end of the whole. Returns false and appends nothing if there are
+/// none. `tried` holds the ends (numerator, denominator) that have been searched already, to search each only once.
 bool append_the_rest(const TensorSlice& before, const std::vector<LayerPart>& held,
                      std::set<std::pair<int, int>>& tried, std::vector<LayerPart>& parts) {
   if (before.end == before.of) return true;
@@ -27,7 +27,7 @@ bool append_the_rest(const TensorSlice& before, const std::vector<LayerPart>& he
   return false;
 }
 
-/// Of all coordinates, vacant ones too.
+/// Index among all coordinates, including vacant ones.
 int index_of(const ParallelLayout& layout, const MeshCoordinate& at) {
   return (at.pipeline_rank * layout.data_parallel_size + at.replica) * layout.tensor_parallel_size + at.tensor;
 }
@@ -85,7 +85,7 @@ MeshCoordinate runner_of(const ParallelLayout& layout, int pipeline_rank, int re
   if (!is_vacant(layout, pipeline_rank, replica)) return {pipeline_rank, replica, tensor};
   const std::vector<int> left = replicas_left(layout, pipeline_rank);
   FROSTPIPE_CHECK(!left.empty(), "of each pipeline rank a replica is left");
-  int turn = micro_batch;  // each vacant replica begins with another one
+  int turn = micro_batch;  // vacant replicas begin with different survivors
   for (int before = 0; before < replica; ++before) turn += is_vacant(layout, pipeline_rank, before) ? 1 : 0;
   return {pipeline_rank, left[turn % left.size()], tensor};
 }

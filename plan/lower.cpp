@@ -18,9 +18,9 @@ class Lowering {
 
   std::vector<Action> lower_list(const std::vector<Action>& actions) const {
     std::vector<Action> lowered;
-    lowered.reserve(3 * actions.size() + 2);  // most compute receives and sends
+    lowered.reserve(3 * actions.size() + 2);  // most compute actions have a receive and a send
     for (std::size_t begin = 0; begin < actions.size();) {
-      std::size_t end = begin;  // an overlapped pair is one: receives before both, sends after both
+      std::size_t end = begin;  // an overlapped pair is one unit: receives before both, sends after both
       while (end + 1 < actions.size() && actions[end].overlaps_next) ++end;
       ++end;
       for (std::size_t i = begin; i < end; ++i) append_receive(actions[i], lowered);
@@ -74,7 +74,7 @@ Schedule lower(const Schedule& compute_only) {
   Schedule lowered = compute_only;
   for (auto* part : {&lowered.prologue, &lowered.body, &lowered.epilogue})
     for (auto& actions : *part) actions = lowering.lower_list(actions);
-  for (auto* part : {&lowered.body, &lowered.epilogue})  // each ends an iteration, where there is one
+  for (auto* part : {&lowered.body, &lowered.epilogue})  // each ends an iteration, if it is there
     for (std::size_t pipeline_rank = 0; pipeline_rank < part->size(); ++pipeline_rank)
       lowering.append_end_of_iteration(static_cast<int>(pipeline_rank), (*part)[pipeline_rank]);
   return lowered;

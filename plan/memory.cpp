@@ -98,22 +98,22 @@ void StageMemory::Growing::add() {
     lasting_.optimizer_state += weights * of_.moments_;
     add_saved_activations(layer);
   }
-  // A frozen layer keeps nothing, so its output is a transient too.
+  // A frozen layer saves nothing, so its output counts as a transient.
   transient_ = std::max(transient_, cost.workspace_bytes + (trains ? 0 : cost.output_activation_bytes));
   if (described.kind != LayerKind::attention) return;
   const Bytes keys_and_values = 2 * cost.output_activation_bytes;
-  // Gradients are added up in the type of the weights.
+  // Gradients are accumulated in the type of the weights.
   const Bytes of_gradients = of_.rounded_bytes_ > 0 ? of_.kept_bytes_ / of_.rounded_bytes_ : 1;
   keys_and_values_in_action_ += keys_and_values * (trains ? of_gradients : 1);
   if (!trains) return;
   keys_and_values_ += keys_and_values;
-  if (!of_.recomputed_[layer]) keys_and_values_beside_ += keys_and_values;  // beside the queries, for whole samples
+  if (!of_.recomputed_[layer]) keys_and_values_beside_ += keys_and_values;  // for whole samples
 }
 
 void StageMemory::Growing::add_saved_activations(int layer) {
   const int first = std::max(begin_, of_.unpartitioned_.first_trainable_layer);
   if (layer == first) {
-    // The first layer that keeps something keeps its input as well, which nobody else on this rank does.
+    // The first layer that saves anything also saves its input, which nothing else on this rank holds.
     closed_.kept = output_bytes_of(layer - 1);
   } else if (!joins_segment(of_.unpartitioned_.recompute, of_.recomputed_[layer], of_.recomputed_[layer - 1])) {
     closed_ = with_last_segment(layer - 1, output_bytes_of(layer - 1));
@@ -130,7 +130,7 @@ StageMemory::Growing::SavedActivations StageMemory::Growing::with_last_segment(i
   const Bytes kept = again ? next_input : segment_;
   saved.kept += kept;
   saved.until_weights += split_;
-  // I goes from the last segment to the first: each leaves what W needs in place of what was kept for it.
+  // I goes from the last segment to the first, and each segment leaves what W needs in place of what was saved for it.
   saved.computed_again =
       std::max(saved.computed_again + (of_.splits_backward_ ? split_ - kept : 0), again ? segment_ : 0);
   return saved;
@@ -148,7 +148,7 @@ RankMemory StageMemory::Growing::memory(bool hands_on) const {
   memory.workspace = transient_ + saved.computed_again + output_bytes_of(begin_ - 1) + sent;
   if (end_ <= phase.first_trainable_layer && !hands_on) memory.sent_ahead = phase.num_micro_batches * sent;
   if (begin_ == 0 || end_ == n) memory.exchange = of_.exchange_;
-  // Of the next iteration, whose forwards have begun where iterations overlap.
+  // With overlapping iterations, the next iteration's forwards are in flight already.
   if (begin_ == 0 && of_.keeps_older_weights_ && of_.exchange_ > 0)
     memory.exchange += (phase.layout.pipeline_parallel_size - 1) * memory.until_backward;
   if (begin_ == 0 && phase.cache.on)
@@ -164,7 +164,7 @@ void StageMemory::Growing::cut_into_slices(RankMemory& memory) const {
   memory.workspace = memory.workspace * *std::ranges::max_element(tokens) / longest + keys_and_values_in_action_;
   memory.key_values = keys_and_values_;
   memory.until_backward = (std::max<Bytes>(0, memory.until_backward - keys_and_values_beside_) + longest - 1) / longest;
-  // The cache is given whole samples, whose slices are put together.
+  // The cache stores whole samples, so the slices are assembled.
   const int boundary = phase.first_trainable_layer;
   if (phase.cache.on && begin_ < boundary && boundary <= end_)
     memory.workspace += of_.of_all_tokens(layers_[boundary - 1].output_activation_bytes);

@@ -16,8 +16,8 @@
 namespace frostpipe {
 namespace {
 
-/// Of one list, those after something was added and before something goes: of all others a neighbour holds no less. A
-/// frozen stage holds nothing. `slice_tokens`: how much an action of each slice counts.
+/// Returns the moments of one list after an increase and before a decrease; at every other moment a neighbouring one
+/// holds at least as much. Frozen stages hold nothing. `slice_tokens[s]` is the count of an action of slice s.
 std::vector<StagesInFlight> moments_of(const std::vector<Action>& list, const Schedule& schedule,
                                        const std::vector<int>& stages, const std::vector<std::int64_t>& slice_tokens) {
   std::set<StagesInFlight> moments;
@@ -31,7 +31,7 @@ std::vector<StagesInFlight> moments_of(const std::vector<Action>& list, const Sc
         (kind == ActionKind::forward) - (kind == ActionKind::backward || kind == ActionKind::input_gradient);
     const bool falls = kind != ActionKind::forward;
     if (falls && has_risen) moments.insert(now);
-    has_risen = !falls || kind == ActionKind::input_gradient;  // which leaves what W needs
+    has_risen = !falls || kind == ActionKind::input_gradient;  // I leaves what W needs
     of_stage.before_backward += change * slice_tokens[action.slice.value_or(0)];
     of_stage.before_weights += (kind == ActionKind::input_gradient) - (kind == ActionKind::weight_gradient);
     if (action.slice && *action.slice == 0) of_stage.key_values += change;
@@ -40,7 +40,7 @@ std::vector<StagesInFlight> moments_of(const std::vector<Action>& list, const Sc
   return {moments.begin(), moments.end()};
 }
 
-/// Those with as much of everything as no other.
+/// Removes the moments that are dominated by another one.
 std::vector<StagesInFlight> most_of(const std::vector<StagesInFlight>& moments) {
   const auto is_at_most = [](const InFlight& a, const InFlight& b) {
     return a.before_backward <= b.before_backward && a.before_weights <= b.before_weights &&
@@ -56,8 +56,8 @@ std::vector<StagesInFlight> most_of(const std::vector<StagesInFlight>& moments) 
   return most;
 }
 
-/// All but those that start all forwards have their peak before or after their steady part, which more micro-batches
-/// only lengthen. A rank that runs those of others too is not looked at so closely.
+/// Only schedules that start all forwards first need every micro-batch: the others have their peak before or after the
+/// steady part, which more micro-batches only lengthen. Phases with vacant coordinates are not shortened.
 int enough_micro_batches(const Phase& phase) {
   if (!phase.layout.vacant.empty()) return phase.num_micro_batches;
   const int m = phase.num_micro_batches, p = phase.layout.pipeline_parallel_size;
@@ -74,7 +74,7 @@ std::vector<double> peak_in_flight(const Schedule& schedule, double weight_gradi
       stages_on[pipeline_rank] += lives_on(schedule, stage, pipeline_rank) ? 1 : 0;
   std::vector<double> peaks;
   for (int pipeline_rank = 0; pipeline_rank < num_pipeline_ranks(schedule); ++pipeline_rank) {
-    int before_backward = 0, before_weights = 0;  // in chunks
+    int before_backward = 0, before_weights = 0;  // in stages of this rank
     double peak = 0;
     for (const auto* part : {&schedule.prologue, &schedule.body, &schedule.epilogue}) {
       if (part->empty()) continue;
@@ -92,8 +92,8 @@ std::vector<double> peak_in_flight(const Schedule& schedule, double weight_gradi
 }
 
 std::vector<std::vector<StagesInFlight>> most_in_flight(const Phase& phase, int first_trainable_stage) {
-  // Messages keep nothing in flight: the schedule need not be lowered. Where iterations overlap one that begins takes
-  // the place of one that ends.
+  // Messages keep nothing in flight, so the schedule need not be lowered. Where iterations overlap, one that begins
+  // takes the place of one that ends.
   Schedule schedule =
       phase.schedule_rows.empty()
           ? flushed(build_schedule(phase.schedule, {.pipeline_parallel_size = phase.layout.pipeline_parallel_size,

@@ -18,7 +18,7 @@ struct Position {
   int index = 0;
 };
 
-/// Where every SEND and RECV stands.
+/// Finds the position of every SEND and RECV.
 class MessagePositions {
  public:
   explicit MessagePositions(const Schedule& lowered) {
@@ -45,8 +45,8 @@ class MessagePositions {
   std::vector<std::pair<Action, Position>> positions_;
 };
 
-/// Performs the lists as far as they go. In which order ranks take their turns makes no difference to how far that is,
-/// and a queue that posts more later is as good as one that did from the start.
+/// Runs the lists until no rank can go on. How far that is depends neither on the order in which ranks take their turns
+/// nor on whether a queue posts its receives at the start or later.
 class BlockingRun {
  public:
   BlockingRun(const Schedule& lowered, std::span<const ReceiveQueue> queues)
@@ -90,7 +90,7 @@ class BlockingRun {
     return true;
   }
 
-  /// Every queue that a sender is blocked on posts one receive more. Each has one sender.
+  /// Lets every queue that blocks a sender post one more receive. Each queue has one sender.
   void post_more() {
     bool posts_more = false;
     for (int rank = 0; rank < num_pipeline_ranks(lowered_); ++rank) {
@@ -103,7 +103,7 @@ class BlockingRun {
 
   const std::vector<ReceiveQueue>& queues() const { return queues_; }
 
-  /// Each rank that is not at its end waits for another such.
+  /// Describes a cycle: every rank that is not finished waits for another such rank.
   std::string cycle() const {
     int rank = 0;
     while (is_finished(rank)) ++rank;
@@ -130,7 +130,7 @@ class BlockingRun {
 
   const Action& action_at(Position position) const { return lowered_.body[position.pipeline_rank][position.index]; }
   Position partner(Position message) const { return partners_[message.pipeline_rank][message.index]; }
-  /// None for a receive that is posted where it stands.
+  /// None for a receive that is posted only when the rank reaches it.
   std::optional<QueuePlace> queue_place(Position receive) const {
     return in_queue_[receive.pipeline_rank][receive.index];
   }
@@ -158,7 +158,8 @@ class BlockingRun {
     ++performed_[position.pipeline_rank];
   }
 
-  /// What must be performed, or for a receive that is posted where it stands be reached, before a blocked action.
+  /// Returns the action that must be performed before a blocked one (or reached, for a receive that is posted only
+  /// then).
   Position awaited(Position blocked) const {
     const Action& action = action_at(blocked);
     if (action.kind == ActionKind::optimizer_step) return first_unreduced();
@@ -177,7 +178,7 @@ class BlockingRun {
     FROSTPIPE_CHECK(false, "an optimizer step is blocked by a reduction");
   }
 
-  /// The other end of a blocked message, or what a step waits for.
+  /// Returns the other end of a blocked message, or `otherwise` for an optimizer step.
   Position partner_or(Position otherwise, Position blocked) const {
     return action_at(blocked).kind == ActionKind::optimizer_step ? otherwise : partner(blocked);
   }
@@ -190,8 +191,8 @@ class BlockingRun {
   const Schedule& lowered_;
   MessagePositions positions_;
   std::vector<ReceiveQueue> queues_;
-  std::vector<int> performed_;                                    // [pipeline_rank]: actions
-  std::vector<int> taken_;                                        // [queue]: receives
+  std::vector<int> performed_;                                    // [pipeline_rank]: number of actions
+  std::vector<int> taken_;                                        // [queue]: number of receives
   std::vector<std::vector<Position>> partners_;                   // [pipeline_rank][index]
   std::vector<std::vector<std::optional<QueuePlace>>> in_queue_;  // [pipeline_rank][index]
   int unreduced_ = 0;
@@ -227,7 +228,7 @@ std::optional<std::string> blocking_cycle(const Schedule& lowered, std::span<con
 }
 
 std::optional<Action> received_out_of_order(const Schedule& lowered) {
-  std::map<std::tuple<int, int, ActionKind>, std::vector<Action>> sent;  // by receiver, sender and kind, as receives
+  std::map<std::tuple<int, int, ActionKind>, std::vector<Action>> sent;  // by receiver, sender and kind of the receive
   for (int rank = 0; rank < num_pipeline_ranks(lowered); ++rank) {
     for (const Action& action : lowered.body[rank]) {
       if (!is_send(action.kind)) continue;
@@ -247,14 +248,14 @@ Schedule with_receives_in_send_order(const Schedule& lowered) {
   Schedule placed = lowered;
   for (auto& list : placed.body) list.clear();
   const MessagePositions positions(lowered);
-  std::vector<std::vector<bool>> is_placed;  // [pipeline_rank][index], of receives
+  std::vector<std::vector<bool>> is_placed;  // [pipeline_rank][index], receives only
   for (const auto& list : lowered.body) is_placed.emplace_back(list.size());
   std::vector<std::size_t> next(lowered.body.size(), 0);
 
   const auto skip_placed_receives = [&](int rank) {
     while (next[rank] < lowered.body[rank].size() && is_placed[rank][next[rank]]) ++next[rank];
   };
-  // One compute action, or a pair that overlaps, and what it sends.
+  // Takes one compute action, or an overlapped pair, and its sends.
   const auto take_turn = [&](int rank) {
     const auto& list = lowered.body[rank];
     skip_placed_receives(rank);

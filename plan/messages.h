@@ -8,38 +8,39 @@
 
 namespace frostpipe {
 
-// Messages whose sends block until their receives are posted. Here a rank performs its list in order, a SEND ends once
-// its RECV is posted, and a RECV once its SEND has ended. A receive may be posted before the rank comes to it, else it
-// is posted where it stands. Schedules are valid (validate) and have only a body; what overlaps is unrolled.
+// The model of messages here: a rank performs its list in order. A SEND blocks until its RECV is posted, and a RECV
+// until its SEND has ended. A receive of a queue may be posted before the rank reaches it; any other is posted when the
+// rank reaches it. Schedules must be valid (validate) and have only a body; overlapping iterations must be unrolled.
 
-/// The receives of one kind that a rank gets from one other, in the order of its list.
+/// The receives of one kind that a rank gets from one other rank, in the order of its list.
 struct ReceiveQueue {
   int pipeline_rank = 0;
-  int from = 0;  // pipeline rank
+  int from = 0;  // pipeline rank of the sender
   ActionKind kind = ActionKind::recv_forward;
   std::vector<Action> receives;
-  /// So many are posted at any time: the first one that has not been performed, and those after it.
+  /// Number of receives that are posted at any time: the first one that has not been performed and those after it.
   int ahead = 0;
   bool operator==(const ReceiveQueue&) const = default;
 };
 
-/// Queues with which no rank waits forever, by receiver, sender and kind. Each posts `least_ahead` receives, or all if
-/// it has fewer, and more only where senders would wait for each other otherwise: whenever no rank can go on, each
-/// queue that a sender is blocked on posts one more. Where all are posted no send blocks, so this ends.
+/// Returns queues with which no rank waits forever, ordered by receiver, sender and kind. Each posts `least_ahead`
+/// receives, or all if it has fewer. It posts more only where senders would otherwise wait for each other: whenever no
+/// rank can go on, each queue that blocks a sender posts one more. This ends, since no send blocks once all receives
+/// are posted.
 std::vector<ReceiveQueue> receive_queues(const Schedule& lowered, int least_ahead = 2);
 
-/// The cycle of actions in which ranks wait for each other forever, or none. A receive of none of the queues is posted
-/// where it stands.
+/// Returns the cycle of actions in which ranks wait for each other forever, or none. Receives in none of the queues are
+/// posted when their rank reaches them.
 std::optional<std::string> blocking_cycle(const Schedule& lowered, std::span<const ReceiveQueue> queues);
 
-/// The first receive of a rank that stands before one of the same kind and sender whose message is sent earlier, or
-/// none. No builder has one; where messages match by their order alone, they would be mistaken for each other.
+/// Returns the first receive of a rank that precedes another one of the same kind and sender whose message is sent
+/// earlier, or none. If messages match by order alone, these two would be swapped. No builder makes such a schedule.
 std::optional<Action> received_out_of_order(const Schedule& lowered);
 
-/// The same order of compute and sends, with each receive where PyTorch places it: on its rank when the send is issued,
-/// if all ranks take turns. PyTorch posts a receive where it stands and matches messages of two ranks by their order
-/// alone, whatever their kind. All lists are parts of one order in which each SEND is followed by its RECV: so messages
-/// match, and blocking sends cannot deadlock.
+/// Keeps the order of compute and sends, and moves each receive to where PyTorch places it: on its rank when the send
+/// is issued, if all ranks take turns. PyTorch posts a receive when the rank reaches it and matches the messages of two
+/// ranks by order alone, whatever their kind. All lists are then parts of one order in which each SEND is followed by
+/// its RECV, so messages match and blocking sends cannot deadlock.
 Schedule with_receives_in_send_order(const Schedule& lowered);
 
 }  // namespace frostpipe

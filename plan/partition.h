@@ -12,7 +12,7 @@ struct LayerRange {
   bool operator==(const LayerRange&) const = default;
 };
 
-/// Layers to stages: contiguous, in order, complete, none empty.
+/// Assigns layers to stages. Stages are contiguous, in order, never empty, and together cover all layers.
 using Partition = std::vector<LayerRange>;
 
 /// Throws InvalidInput with `place` unless `partition` covers [0, num_layers) exactly once, in order, without empty
@@ -21,15 +21,15 @@ void validate(const Partition& partition, int num_layers, std::string_view place
 
 int stage_of_layer(const Partition& partition, int layer);
 
-/// First stage that holds a trainable layer: the stage of `first_trainable_layer`.
+/// Returns the stage of `first_trainable_layer`, the first one with a trainable layer.
 int first_trainable_stage(const Partition& partition, int first_trainable_layer);
 
-/// What cuts layers into stages.
+/// The algorithm that cuts layers into stages.
 enum class Partitioner {
-  exact,                   // the slowest stage as fast as possible
-  pipetransformer_greedy,  // as published, by parameters
+  exact,                   // makes the slowest stage as fast as possible; the default
+  pipetransformer_greedy,  // balances parameters, as in the published code of PipeTransformer
 };
-/// "pipetransformer-greedy", as in options and files.
+/// Returns the word of options and files, such as "pipetransformer-greedy".
 std::string_view to_string(Partitioner partitioner);
 /// Throws InvalidInput ("PLACE: must be exact or pipetransformer-greedy, is ...").
 void parse_text(std::string_view text, const std::string& place, Partitioner& partitioner);
@@ -37,7 +37,8 @@ void parse_text(std::string_view text, const std::string& place, Partitioner& pa
 /// "[0,5) [5,14)"
 std::string to_string(const Partition& partition);
 
-/// The same for people: of more than eight stages the first three and the last: "[0,5) [5,9) [9,14) ... [90,96)".
+/// The same for people: of more than eight stages it shows the first three and the last, "[0,5) [5,9) [9,14) ...
+/// [90,96)".
 std::string to_brief_string(const Partition& partition);
 
 }  // namespace frostpipe

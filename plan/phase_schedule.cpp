@@ -1,4 +1,4 @@
-// What a phase says of its schedule.
+// The schedule of a phase: functions of plan.h.
 #include "plan/plan.h"
 #include "plan/reroute.h"
 #include "plan/schedule_rows.h"
@@ -27,7 +27,7 @@ Schedule schedule_of(const Phase& phase) {
   Schedule schedule = phase.schedule_rows.empty() ? build_schedule(phase.schedule, shape_of(phase))
                                                   : compute_of_rows(phase, first_trainable_stage(phase));
   for (std::vector<Action>& list : schedule.body)
-    for (Action& action : list) action.overlaps_next = false;  // pairs run one after the other
+    for (Action& action : list) action.overlaps_next = false;  // overlapped pairs run one after the other
   if (phase.cache.on) {
     schedule.reads_cache = true;
     schedule.cache_write_stage = stage_of_layer(phase.partition, phase.first_trainable_layer - 1);

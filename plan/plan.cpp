@@ -23,7 +23,7 @@
 namespace frostpipe {
 
 template <class Archive>
-void fields(Archive& archive, json::Value<Archive, MeshCoordinate>& vacant) {  // of one tensor rank
+void fields(Archive& archive, json::Value<Archive, MeshCoordinate>& vacant) {  // without tensor rank
   archive("pipeline_rank", vacant.pipeline_rank, json::at_least(0));
   archive("replica", vacant.replica, json::at_least(0));
 }
@@ -105,7 +105,7 @@ void fields(Archive& archive, json::Value<Archive, TrainingPlan>& plan) {
 
 namespace {
 
-/// Checks one phase; `place` is "plan.json: phases[1]".
+/// Validates one phase; `place` is "plan.json: phases[1]".
 class PhaseValidator {
  public:
   PhaseValidator(const TrainingPlan& plan, const Phase& phase, const Model& model, std::string place)
@@ -169,7 +169,7 @@ class PhaseValidator {
   }
 
   void require_number_of_stages() const {
-    if (!phase_.schedule_rows.empty()) return;  // require_schedule_rows
+    if (!phase_.schedule_rows.empty()) return;  // checked by require_schedule_rows
     const int p = phase_.layout.pipeline_parallel_size, v = phase_.virtual_stages;
     if (v < 1) throw InvalidInput(at("virtual_stages"), "must be >= 1", std::to_string(v));
     const std::int64_t wanted = std::int64_t{p} * v;

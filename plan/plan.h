@@ -18,57 +18,57 @@
 
 namespace frostpipe {
 
-/// What the planner expects of a phase, by the simulator.
+/// The planner's predictions for a phase, made by the simulator.
 struct PhasePrediction {
   Nanoseconds iteration_ns = 0;
-  /// Of the change into this phase; 0 for the first.
+  /// Time of the reconfiguration into this phase; 0 for the first phase.
   Nanoseconds transformation_ns = 0;
   std::vector<Bytes> peak_memory_bytes;  // per rank of the world; 0 for idle ranks
   bool operator==(const PhasePrediction&) const = default;
 };
 
-/// A fraction of the samples whose cached activation is the input of `layer`.
+/// The fraction of samples for which the cache holds the input of `layer`.
 struct CacheFound {
   int layer = 0;
   double fraction = 0;
   bool operator==(const CacheFound&) const = default;
 };
 
-/// How a phase uses its node's activation cache, which keeps activations at the frozen boundary (the input of
-/// Phase::first_trainable_layer) by sample. An entry is used by stage 0 alone, and only where it was stored at or
-/// before the end of stage 0's layers; it is written by the stage that holds the layer before the boundary.
+/// How a phase uses its node's activation cache, which stores per sample the activations at the frozen boundary (the
+/// input of Phase::first_trainable_layer). The stage that holds the layer before the boundary writes entries. Only
+/// stage 0 reads them, and only those stored at or before the end of its layers.
 struct CacheUse {
   bool on = false;
-  /// What is expected to be found, by layer ascending: at the boundary (a hit) or at an earlier one, from which only
-  /// the layers between are computed (re-basing). Samples that are not found are computed from the start. Nothing
-  /// found: the fill part of a run; all found at the boundary: the hit part.
+  /// The fractions of samples that are expected to be found, by layer ascending: at the boundary (a hit), or at an
+  /// earlier boundary, from which only the layers between are computed (re-basing). All other samples are computed from
+  /// the start. Empty in the fill part of a run, 1 at the boundary in the hit part.
   std::vector<CacheFound> found;
   bool operator==(const CacheUse&) const = default;
 };
 
-/// A stretch of the run with one layout; valid from optimizer step `from_step` until the next phase.
+/// A stretch of the run with one layout, from optimizer step `from_step` until the next phase begins.
 struct Phase {
   int from_step = 0;
-  /// Layers before it are frozen. 0 = nothing frozen; the head always trains.
+  /// Layers before this one are frozen. 0 = nothing is frozen; the head always trains.
   int first_trainable_layer = 0;
   ParallelLayout layout;
   Partition partition;        // one range per stage; plan/stages.h says which rank a stage is on
   int num_micro_batches = 1;  // per replica
   std::string schedule = "1F1B";
-  /// Stages per pipeline rank, with rows the most of one; more than one where the schedule has it.
+  /// Stages per pipeline rank; with schedule_rows the most of any rank. Only some schedules allow more than one.
   int virtual_stages = 1;
-  /// Tokens of a sample in each token slice, in order, where the schedule has slices (TeraPipe, Seq1F1B); empty = whole
-  /// samples. plan/token_slices.h says what a slice has of a sample.
+  /// Tokens of a sample in each token slice, in order, for schedules with slices (TeraPipe, Seq1F1B). Empty = whole
+  /// samples. See plan/token_slices.h for samples of other lengths.
   std::vector<int> token_slices{};
-  /// A schedule that no builder makes, which then only has a name in `schedule`: plan/schedule_rows.h. Empty = by name.
+  /// A schedule that no builder makes (plan/schedule_rows.h); `schedule` is then only its name. Empty = built by name.
   std::vector<std::string> schedule_rows{};
-  /// Of the rows, set with them; empty without rows.
+  /// Pipeline rank of each stage; required with schedule_rows, empty otherwise.
   std::vector<int> pipeline_rank_of_stage{};
-  /// Mean tokens per sample that the prediction holds for: micro-batches are packed.
+  /// Mean tokens per sample for which the prediction holds: micro-batches are packed.
   int tokens = 0;
-  /// Tokens of the longest sample of the run; 0 = as `tokens`.
+  /// Tokens of the longest sample of the run; 0 = the same as `tokens`.
   int longest_tokens = 0;
-  /// Tokens of the largest micro-batch, which memory is planned for; 0 = as if all its samples were the longest.
+  /// Tokens of the largest micro-batch, for which memory is planned; 0 = all its samples may be the longest.
   std::int64_t largest_micro_batch_tokens = 0;
   CacheUse cache;
   Recompute recompute = std::nullopt;
@@ -76,65 +76,66 @@ struct Phase {
   bool operator==(const Phase&) const = default;
 };
 
-/// Where a plan comes from. Paths are relative to the plan's own folder where possible.
+/// The origin of a plan. Paths are relative to the plan's own folder where possible.
 struct Provenance {
   std::string model_name;
-  std::string model_fingerprint;  // structure only: fingerprint(Model)
+  std::string model_fingerprint;  // of the structure only: fingerprint(Model)
   std::string model_path;
   std::string profile_path;
   std::string profile_fingerprint;  // of the file's bytes
   std::string cluster_path;
   std::string cluster_fingerprint;
-  std::string version;  // of frostpipe
+  std::string version;  // version of frostpipe
   bool operator==(const Provenance&) const = default;
 };
 
-/// Of the samples found in a cache, those at `layer`.
+/// Returns the fraction found at `layer`; 0 if none.
 double fraction_at(const std::vector<CacheFound>& found, int layer);
 
-/// Of the samples, those whose frozen `layer` stage 0 computes if its layers end at `reach`.
+/// Returns the fraction of samples for which stage 0 computes its frozen `layer`, if its layers end at `reach`.
 double computed_fraction(const CacheUse& cache, int layer, int reach);
 
-/// Of a phase that starts to train at `boundary`: "-", "fill", "hit", or "57 % hits, 40 % from before".
+/// Describes the cache of a phase whose first trainable layer is `boundary`: "-", "fill", "hit", or "57 % hits, 40 %
+/// from before".
 std::string to_string(const CacheUse& cache, int boundary);
 
-/// What a node's activation cache may hold.
+/// The limits of a node's activation cache.
 struct CacheLimits {
-  DType dtype = DType::kFloat32;  // of the stored values; or bfloat16
+  DType dtype = DType::kFloat32;  // type of the stored values: float32 or bfloat16
   Bytes memory_bytes = 0;         // host memory, shared by the node's ranks
-  Bytes disk_bytes = 0;           // beyond that
+  Bytes disk_bytes = 0;           // used once memory is full
   bool operator==(const CacheLimits&) const = default;
 };
 
-/// What shall be done: a run as phases. One phase with nothing frozen is ordinary pipeline training.
+/// A training run as a sequence of phases. One phase with nothing frozen is ordinary pipeline training.
 struct TrainingPlan {
   PlanMethod method = PlanMethod::static_pipeline;
   int world_size = 1;
-  /// That each rank computes with, on CPUs.
+  /// Threads with which each rank computes on a CPU.
   int threads_per_rank = 1;
   int global_batch_size = 1;
-  /// Optimizer steps of the run, of all phases together.
+  /// Optimizer steps of the whole run.
   int num_steps = 0;
-  /// The number of epochs of the profile's data that num_steps was asked for as; 0 = it was given in steps, for any
-  /// data.
+  /// The number of epochs of the profile's data from which num_steps was computed; 0 = steps were given, and any data
+  /// may be used.
   int epochs = 0;
   Optimizer optimizer = Optimizer::kAdamW;
   DType dtype = DType::kFloat32;
-  /// That frozen layers compute in, as the profile measured them: bfloat16. None: as the others.
+  /// Type in which frozen layers compute, if the profile measured them in another one: bfloat16. None = `dtype`.
   std::optional<DType> frozen_dtype = std::nullopt;
-  /// It also cuts the layers where the run is planned again.
+  /// Cuts the layers, also when the run is re-planned.
   Partitioner partitioner = Partitioner::exact;
-  /// The cluster's memory limits hold (and are enforced by the executor).
+  /// Whether the cluster's memory limits hold. The executor then enforces them.
   bool memory_limited = true;
   CacheLimits cache;
-  /// The data that it was planned for, as the profile knows it.
+  /// The data that the plan was made for, as described by the profile.
   std::optional<Workload> workload = std::nullopt;
   std::vector<Phase> phases;
   Provenance provenance;
   bool operator==(const TrainingPlan&) const = default;
 };
 
-/// What all optimizer steps of a run have in common, and what costs and memory follow from beside the phase.
+/// The settings that all optimizer steps of a run share and that, together with the phase, determine costs and memory.
 struct StepSettings {
   int global_batch_size = 1;
   Optimizer optimizer = Optimizer::kAdamW;
@@ -142,37 +143,37 @@ struct StepSettings {
 };
 StepSettings step_settings(const TrainingPlan& plan);
 
-/// What a phase's schedule is built of.
+/// Returns the shape from which a phase's schedule is built.
 ScheduleShape shape_of(const Phase& phase);
 
-/// 1 where an iteration computes with the weights from before the last update (PipeDream-2BW), else 0. Iteration t of a
-/// phase that begins at t0 uses the weights W_max(t-1, t0), forward and backward on every stage. Its gradients, clipped
-/// by their own norm, update the newest weights: W_t+1 = update(W_t, g_t). So a change of phase begins with equal
+/// Returns 1 if an iteration computes with the weights from before the last update (PipeDream-2BW), else 0. Iteration t
+/// of a phase that begins at t0 uses the weights W_max(t-1, t0), forward and backward on every stage. Its gradients,
+/// clipped by their own norm, update the newest weights: W_t+1 = update(W_t, g_t). So a new phase begins with equal
 /// versions, unless keeps_weight_versions (reconfiguration.h).
 int weight_delay(const Phase& phase);
 
-/// The lowered schedule of a phase. Where coordinates of its layout are vacant, replicas are written out
-/// (plan/reroute.h).
+/// Returns the lowered schedule of a phase. With vacant coordinates, all replicas are written out (plan/reroute.h).
 Schedule schedule_of(const Phase& phase);
 
-/// Index of the phase that `step` belongs to.
+/// Returns the index of the phase that `step` belongs to.
 int phase_at(const TrainingPlan& plan, int step);
 
-/// Throws InvalidInput ("SOURCE: phases[1].partition: ...") unless phases start at 0 and ascend, frozen layers never
-/// shrink, partitions cover the model, layouts fit the world and schedules are known and can have the phase's shape.
+/// Throws InvalidInput ("SOURCE: phases[1].partition: ...") unless phases start at step 0 and ascend, frozen layers
+/// never shrink, partitions cover the model, layouts fit the world, and schedules are known and allow the phase's
+/// shape.
 void validate(const TrainingPlan& plan, const Model& model, std::string_view source);
 
-/// The same of a run as it was: where it was continued with another plan, frozen layers may train again.
+/// Validates the plan of a finished run, which was possibly continued with another plan: frozen layers may train again.
 void validate_executed(const TrainingPlan& plan, const Model& model, std::string_view source);
 
-/// Whether both cut the model and order its work alike, whatever is frozen or cached.
+/// Whether both phases have the same partition and the same order of work, whatever is frozen or cached.
 bool have_same_pipeline(const Phase& one, const Phase& other);
 
 /// Throws InvalidInput if the plan was made for another model structure.
 void require_same_model(const TrainingPlan& plan, const Model& model, std::string_view source);
 
-/// Envelope "frostpipe.plan", of version 2 where a phase has several stages per rank, token slices, rows of a schedule,
-/// sequence parallelism or vacant coordinates, which version 1 does not know, else of 1.
+/// Envelope "frostpipe.plan". The version is 2 if a phase has several stages per rank, token slices, schedule rows,
+/// sequence parallelism or vacant coordinates, which version 1 does not know, else 1.
 std::string to_json(const TrainingPlan& plan);
 TrainingPlan plan_from_json(std::string_view json, std::string_view source);
 

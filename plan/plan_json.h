@@ -1,5 +1,5 @@
 #pragma once
-// Implementation header: what plans of all kinds have in common in their files. Include it from .cpp files only.
+// Implementation header: the parts that plan files of all kinds share. Include it from .cpp files only.
 #include <string_view>
 
 #include "base/json_reader.h"
@@ -13,7 +13,7 @@ constexpr std::string_view kPlanFormat = "frostpipe.plan";
 constexpr int kNewestPlanVersion = 5;
 constexpr int kNewestTrainingVersion = 2;
 constexpr int kServingVersion = 3;
-constexpr int kSharedPrefixVersion = 5;  // of serving, where a model has several heads
+constexpr int kSharedPrefixVersion = 5;  // serving plans in which a model has several heads
 constexpr int kOperatorsVersion = 4;
 
 template <class Archive>
@@ -34,7 +34,7 @@ void fields(Archive& archive, json::Value<Archive, Provenance>& provenance) {
   archive("version", provenance.version);
 }
 
-/// A plan's file without its envelope and without its kind. Throws InvalidInput if it is of another kind.
+/// Returns a plan file's content without its envelope and its kind. Throws InvalidInput if it is of another kind.
 json::Content open_plan(std::string_view json, std::string_view source, PlanKind kind);
 
 }  // namespace frostpipe

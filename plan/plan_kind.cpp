@@ -14,7 +14,7 @@ namespace {
 constexpr EnumWords<PlanKind, 3> kKinds{
     {{PlanKind::training, "training"}, {PlanKind::serving, "serving"}, {PlanKind::operators, "operators"}}};
 
-/// Takes the field off.
+/// Removes the field "kind" and returns it; plans without it are training plans.
 PlanKind take_kind(json::Content& content, std::string_view source) {
   PlanKind kind = PlanKind::training;
   if (const auto found = content.json.find("kind"); found != content.json.end()) {

@@ -4,14 +4,14 @@
 
 namespace frostpipe {
 
-/// What a file of the envelope "frostpipe.plan" is a plan of.
+/// The kinds of plans with the envelope "frostpipe.plan".
 enum class PlanKind {
-  training,   // TrainingPlan (plan/plan.h); its files name no kind
+  training,   // TrainingPlan (plan/plan.h); its files have no field "kind"
   serving,    // ServingPlan (serving/plan/serving_plan.h)
   operators,  // OperatorPlan (operators/plan/operator_plan.h)
 };
 
-/// Throws InvalidInput if it is no plan, or of a kind that nobody knows.
+/// Throws InvalidInput if the file is no plan, or of an unknown kind.
 PlanKind kind_of_plan(std::string_view json, std::string_view source);
 
 std::string_view to_string(PlanKind kind);

@@ -6,9 +6,9 @@
 
 namespace frostpipe {
 
-/// How a plan is made; planner/make_plan.h says what each one does.
+/// The method by which a plan is made; planner/make_plan.h describes each.
 enum class PlanMethod {
-  automatic,  // "auto": of data_parallel and static_pipeline the faster one, which is then the plan's method
+  automatic,  // "auto": the faster of data_parallel and static_pipeline, which then becomes the plan's method
   data_parallel,
   static_pipeline,
   exact,
@@ -24,26 +24,26 @@ enum class PlanMethod {
   pipetransformer_without_replicas,
 };
 
-/// Those that a plan can name: all but automatic.
+/// Returns the methods that a plan can name: all but `automatic`.
 const std::vector<PlanMethod>& plan_methods();
 
-/// "data-parallel", as in options and files.
+/// Returns the word of options and files, such as "data-parallel".
 std::string_view to_string(PlanMethod method);
 
-/// The method of a word, which may be "auto".
+/// Returns the method of a word, which may be "auto"; none for an unknown word.
 std::optional<PlanMethod> find_plan_method(std::string_view word);
 
-/// Throws InvalidInput ("PLACE: must be one of ...") for other words than those of plan_methods().
+/// Throws InvalidInput ("PLACE: must be one of ...") for any word not among plan_methods().
 void parse_text(std::string_view text, const std::string& place, PlanMethod& method);
 
-/// Whether layers freeze during a run by this method's plan.
+/// Whether a plan of this method freezes layers during the run.
 bool freezes(PlanMethod method);
 
-/// Whether a run is planned again, by PipeTransformer's rules or ours, each time that a freeze rule has decided.
+/// Whether the run is re-planned, by PipeTransformer's rules or ours, after each decision of a freeze rule.
 bool replans(PlanMethod method);
 
-/// Name of the method's run in a comparison by its role: data_parallel, static_pipeline, elastic (pipetransformer),
-/// published, freeze_only, without_replicas; of other methods as they are called.
+/// Name of the method's run in a comparison, by its role: data_parallel, static_pipeline, elastic (pipetransformer),
+/// published, freeze_only, without_replicas. Other methods keep their own names.
 std::string run_name(PlanMethod method);
 
 }  // namespace frostpipe

@@ -10,15 +10,6 @@
 
 namespace frostpipe {
 
-int planned_value(std::string_view option, std::optional<int> given, std::optional<int> planned, int otherwise,
-                  std::string_view source) {
-  if (given && planned && *given != *planned) {
-    throw InvalidInput(fmt::format("{} {}: {} was made for {}; profile and plan again with {} {}, or leave it out",
-                                   option, *given, source, *planned, option, *given));
-  }
-  return planned.value_or(given.value_or(otherwise));
-}
-
 void require_planned_frozen_dtype(const TrainingPlan& plan, const Profile& profile, std::string_view profile_source,
                                   std::string_view plan_source) {
   if (plan.frozen_dtype == profile.frozen_dtype) return;

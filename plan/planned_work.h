@@ -1,6 +1,5 @@
 #pragma once
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -9,27 +8,21 @@
 
 namespace frostpipe {
 
-/// The value of an option that changes what a step computes: the one that the plan was made for, where it is known;
-/// else the one given, else `otherwise`. Throws InvalidInput, "--max-tokens 128: plan.json was made for 16; ...", if
-/// one is given that is not the plan's.
-int planned_value(std::string_view option, std::optional<int> given, std::optional<int> planned, int otherwise,
-                  std::string_view source);
-
-/// Throws InvalidInput that names both types if the profile measured frozen layers in another one than the plan's.
+/// Throws InvalidInput that names both types if the profile measured frozen layers in another type than the plan's.
 void require_planned_frozen_dtype(const TrainingPlan& plan, const Profile& profile, std::string_view profile_source,
                                   std::string_view plan_source);
 
-/// Tokens of the longest sample that the plan has memory for in every phase.
+/// Returns the tokens of the longest sample for which every phase of the plan has memory.
 int planned_longest_tokens(const TrainingPlan& plan);
 
-/// Throws InvalidInput that names both lengths if the longest sample to train on, of `longest_tokens`, is longer than
-/// that, in a plan that knows its data.
+/// Throws InvalidInput that names both lengths if the longest training sample, of `longest_tokens`, exceeds
+/// planned_longest_tokens. Does nothing if the plan does not know its data.
 void require_planned_lengths(const TrainingPlan& plan, int longest_tokens, std::string_view data,
                              std::string_view source);
 
-/// "plan.json: phase 0 has memory for micro-batches of 640 tokens, and this run makes one of 1280: ...": about the
-/// first phase whose largest micro-batch, of largest_tokens[phase], may need more than a rank's limit in `cluster`;
-/// empty if none may. A rank's memory is taken to grow with the tokens as a whole, which is the most it can.
+/// Returns "plan.json: phase 0 has memory for micro-batches of 640 tokens, and this run makes one of 1280: ..." about
+/// the first phase whose largest micro-batch, of largest_tokens[phase] tokens, may exceed a rank's memory limit in
+/// `cluster`; "" if none may. All of a rank's memory is assumed to grow with the tokens, which is an upper bound.
 std::string micro_batches_beyond_memory(const TrainingPlan& plan, const Cluster& cluster,
                                         std::span<const std::int64_t> largest_tokens, std::string_view source);
 

@@ -16,7 +16,7 @@ struct Holder {
   auto operator<=>(const Holder&) const = default;
 };
 
-/// Ranks that hold a part of `layer`, ascending.
+/// Returns the ranks that hold a part of `layer`, ascending.
 std::vector<Holder> holders_of(const Phase& phase, int layer) {
   const int pipeline_rank = pipeline_rank_of(phase, stage_of_layer(phase.partition, layer));
   std::vector<Holder> holders;
@@ -26,13 +26,13 @@ std::vector<Holder> holders_of(const Phase& phase, int layer) {
   return holders;
 }
 
-/// The groups depend on who sends to whom, and on who has a part in the gradient norm.
+/// Process groups depend on which ranks exchange messages and on which ranks contribute to the gradient norm.
 bool needs_other_groups(const Phase& before, const Phase& after) {
   return before.layout != after.layout || pipeline_ranks_of_stages(before) != pipeline_ranks_of_stages(after) ||
          trains(before) != trains(after);
 }
 
-/// The moves of one layer after the other, which take turns with the sources.
+/// Collects the moves layer by layer and spreads them over the sources.
 class LayerMoves {
  public:
   LayerMoves(const Phase& before, const Phase& after, const Model& model, Bytes value_bytes, int num_moments)
@@ -68,7 +68,7 @@ class LayerMoves {
   }
 
  private:
-  /// Of the holders with this tensor rank, which have sent the least so far, the lowest.
+  /// Returns the holder with this tensor rank that has sent the least so far; ties go to the lowest rank.
   int next_source(const std::vector<Holder>& holders, int tensor, Bytes bytes) {
     const Holder* source = nullptr;
     for (const Holder& holder : holders)

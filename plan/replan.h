@@ -3,18 +3,18 @@
 
 namespace frostpipe {
 
-/// A freeze rule has decided, and the rest of the run is to be re-planned.
+/// A request to re-plan the rest of the run, after a freeze rule has decided or ranks were lost.
 struct ReplanRequest {
   Phase current;
-  int first_trainable_layer = 0;  // from `from_step` on
+  int first_trainable_layer = 0;  // valid from `from_step`
   int from_step = 0;
   /// Median of the current phase so far; 0 = unknown.
   Nanoseconds measured_iteration_ns = 0;
-  /// Devices of the cluster that the ranks run on, by rank.
+  /// By rank, the device of the cluster on which it runs.
   std::vector<int> logical_ranks;
-  /// Ranks were lost: the current layout (in terms of the cluster's devices) cannot be kept; any other may be taken.
+  /// Ranks were lost, so the current layout (in terms of the cluster's devices) cannot be kept.
   bool layout_is_lost = false;
-  /// What the plan foresees to freeze after `from_step`; none: nobody knows.
+  /// The freezes after `from_step` that the plan forecasts; none = unknown.
   std::optional<std::vector<FreezeEvent>> forecast;
 };
 

@@ -17,7 +17,7 @@ namespace frostpipe {
 
 namespace {
 
-/// Empty where nothing but the layout can be in the way.
+/// Returns why a phase cannot be rerouted, apart from its layout; "" if nothing prevents it.
 std::string what_is_in_the_way(const Phase& phase) {
   if (phase.layout.tensor_parallel_size > 1) return "tensor ranks share its layers";
   if (phase.cache.on) return "the activation cache is in use";
@@ -26,7 +26,7 @@ std::string what_is_in_the_way(const Phase& phase) {
   return "";
 }
 
-/// Whether both ends of the model exchange tied gradients, replica by replica.
+/// Whether both ends of the model exchange tied gradients within each replica.
 bool exchanges_tied_gradients(const Phase& phase, const Model& model) {
   return model.tied_parameter_count > 0 && phase.first_trainable_layer == 0 &&
          pipeline_rank_of(phase, 0) != pipeline_rank_of(phase, num_stages(phase) - 1);
@@ -36,10 +36,10 @@ bool is_at_an_end(const Phase& phase, int pipeline_rank) {
   return pipeline_rank == pipeline_rank_of(phase, 0) || pipeline_rank == pipeline_rank_of(phase, num_stages(phase) - 1);
 }
 
-/// The actions of one replica that a list has, in their order.
+/// The actions of one replica that a list contains, in their order.
 struct Stream {
   struct Entry {
-    int place = 0;  // in the replica's list
+    int place = 0;  // index in the replica's list
     Action action;
   };
   std::vector<Entry> entries{};
@@ -66,7 +66,7 @@ class Merge {
   }
 
  private:
-  /// What is done next: ordered by when it begins, then as the replica's list has it.
+  /// The next action of a stream, ordered by its begin, then by its place in the replica's list.
   struct Turn {
     int begin = 0;
     int place = 0;
@@ -74,7 +74,7 @@ class Merge {
     auto operator<=>(const Turn&) const = default;
   };
 
-  /// Fills the streams; each list of the result has its actions in any order.
+  /// Fills the streams. The lists of the result hold their actions in arbitrary order.
   Schedule with_renamed_actions(const Schedule& of_a_replica, const ParallelLayout& layout) {
     const ParallelLayout lists = layout_of_lists(layout);
     const int d = layout.data_parallel_size, m = of_a_replica.num_micro_batches;
@@ -98,7 +98,7 @@ class Merge {
         for (int place = 0; place < static_cast<int>(list.size()); ++place) {
           Action action = list[place];
           action.micro_batch = replica * m + *action.micro_batch;
-          action.overlaps_next = false;  // pairs run one after the other
+          action.overlaps_next = false;  // overlapped pairs run one after the other
           const int to = pipeline_rank_of(schedule, action.stage, *action.micro_batch);
           streams_[to][replica].entries.push_back({place, action});
           schedule.body[to].push_back(action);
@@ -126,7 +126,7 @@ class Merge {
     return first;
   }
 
-  /// When all that it needs is there; none as long as nobody has begun some of it.
+  /// Returns the time at which all that the action needs has ended; none if some of it has not begun.
   std::optional<int> ready_at(const Action& action) const {
     int ready = 0;
     for (Action needed : dependencies_.of(action)) {

@@ -7,31 +7,31 @@
 
 namespace frostpipe {
 
-// A phase goes on without some of its ranks: the replicas that still hold their layers run their micro-batches beside
-// their own (ReCycle: Gandhi et al., SOSP 2024), until another layout begins. Samples, and their places in the global
-// mini-batch, stay; gradients are summed over the replicas that are left of each stage.
+// Rerouting: a phase continues without some of its ranks until another layout begins. The replicas that still hold the
+// layers of a lost rank run its micro-batches beside their own (ReCycle: Gandhi et al., SOSP 2024). Samples keep their
+// places in the global mini-batch, and gradients are summed over the remaining replicas of each stage.
 
-/// Why a phase cannot be rerouted: a sentence.
+/// The reason why a phase cannot be rerouted, as a sentence.
 struct CannotReroute {
   std::string reason;
 };
 
-/// `phase` with the coordinates vacant whose ranks are not among `left` (ascending). In the result a rank is called by
-/// its place in `left`, and nothing is predicted.
+/// Returns `phase` with those coordinates vacant whose ranks are not in `left` (ascending). Ranks of the result are
+/// indices into `left`. The result has no prediction.
 std::variant<Phase, CannotReroute> rerouted(const Phase& phase, std::span<const int> left, const Model& model);
 
-/// Throws InvalidInput ("PLACE.layout.vacant[0]: ...") unless the vacant coordinates are of the layout, ascend, leave a
-/// replica of each pipeline rank, and nothing of the phase is in the way.
+/// Throws InvalidInput ("PLACE.layout.vacant[0]: ...") unless the vacant coordinates belong to the layout, ascend and
+/// leave a replica of each pipeline rank, and the phase can be rerouted.
 void require_vacant(const Phase& phase, const std::string& place);
 
-/// The replicas of a layout with vacant coordinates written out as one, with the lists of layout_of_lists: micro-batch
-/// i of replica r is r m + i, on the list of its runner. `of_a_replica` has a body of compute actions only, and so has
-/// the result.
+/// Writes out the replicas of a layout with vacant coordinates as one, with the lists of layout_of_lists: micro-batch i
+/// of replica r becomes micro-batch r m + i, on the list of its runner. `of_a_replica` must have only a body of compute
+/// actions, and so has the result.
 ///
-/// On a rank each replica's actions keep their order, so that it holds no more of one at a time than its own rank
-/// would. Between replicas it takes what it can begin first, and of two what stands earlier in its replica's list, if
-/// F, I and W take one unit, B two, and messages none. So all lists are parts of one order in which nothing stands
-/// before what it needs: no rank waits forever.
+/// On each rank a replica's actions keep their order, so the rank holds no more of them at a time than the replica's
+/// own rank would. Between replicas it takes the action that can begin first, and on a tie the one that is earlier in
+/// its replica's list, with F, I and W taking one unit, B two, and messages none. All lists are thus parts of one order
+/// in which every action follows what it needs, so no rank waits forever.
 Schedule written_out(const Schedule& of_a_replica, const ParallelLayout& layout);
 
 }  // namespace frostpipe

@@ -14,19 +14,11 @@ int steps_per_epoch(int num_samples, int global_batch_size) {
       std::max<std::int64_t>(1, (std::int64_t{num_samples} + global_batch_size - 1) / global_batch_size));
 }
 
-void require_length(const TrainingPlan& plan, int num_samples, std::optional<int> epochs, std::string_view source) {
+void require_length(const TrainingPlan& plan, int num_samples, std::string_view source) {
   if (plan.num_steps < 1)
     throw InvalidInput(fmt::format("{}: num_steps", source), "must be >= 1 to train", std::to_string(plan.num_steps));
   const int per_epoch = steps_per_epoch(num_samples, plan.global_batch_size);
   const std::string data = fmt::format("this data ({} samples to train on, {} steps an epoch)", num_samples, per_epoch);
-  if (epochs) {
-    const std::int64_t asked = std::int64_t{*epochs} * per_epoch;
-    if (asked == plan.num_steps) return;
-    throw InvalidInput(
-        fmt::format("--epochs {}: is {} steps of {}, but {} is a plan of {}; plan again with --epochs {} or --steps "
-                    "{}, or leave --epochs out",
-                    *epochs, asked, data, source, plan.num_steps, *epochs, asked));
-  }
   const double passes = static_cast<double>(plan.num_steps) / per_epoch;
   if (plan.epochs == 0 || std::llround(passes) == plan.epochs) return;
   throw InvalidInput(fmt::format(

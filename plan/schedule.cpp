@@ -57,7 +57,7 @@ bool equal_ignoring_case(std::string_view a, std::string_view b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), [&](char x, char y) { return lower(x) == lower(y); });
 }
 
-/// Null: none of that name.
+/// Returns null if there is no builder of that name.
 const Builder* find_builder(std::string_view name) {
   const auto find = [](auto&& is_it) {
     const auto found = std::find_if(kBuilders.begin(), kBuilders.end(), is_it);

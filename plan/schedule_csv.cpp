@@ -12,14 +12,14 @@
 namespace frostpipe {
 namespace {
 
-constexpr int kMostStages = 65536, kMostMicroBatches = 1 << 20, kMostSlices = 65536;  // what the simulator can name
+constexpr int kMostStages = 65536, kMostMicroBatches = 1 << 20, kMostSlices = 65536;  // limits of the simulator
 constexpr std::string_view kJoin = "OVERLAP_F_B";
 
 bool pytorch_has(ActionKind kind) {
   return kind != ActionKind::optimizer_step && kind != ActionKind::cache_read && kind != ActionKind::cache_write;
 }
 
-/// "2F0", or "(0F7;7B0)OVERLAP_F_B".
+/// Parses "2F0" or "(0F7;7B0)OVERLAP_F_B".
 void read_field(std::string_view field, const std::string& place, std::vector<Action>& row) {
   if (!field.starts_with('(')) {
     row.push_back(parse_action(field, place));
@@ -35,7 +35,7 @@ void read_field(std::string_view field, const std::string& place, std::vector<Ac
   row.back().overlaps_next = false;
 }
 
-/// Counts what the actions name, and finds where each stage lives.
+/// Counts stages, micro-batches and slices of the actions, and finds the pipeline rank of each stage.
 class Census {
  public:
   void add(const Action& action, int pipeline_rank, const std::string& place) {

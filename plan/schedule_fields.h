@@ -7,7 +7,7 @@
 
 namespace frostpipe {
 
-/// Actions as PyTorch writes them: an overlapped pair is one field, "(0F7;7B0)OVERLAP_F_B".
+/// Returns the fields of PyTorch's CSV. An overlapped pair is one field, "(0F7;7B0)OVERLAP_F_B".
 std::vector<std::string> schedule_fields(const std::vector<Action>& actions);
 
 }  // namespace frostpipe

@@ -13,7 +13,7 @@
 namespace frostpipe {
 namespace {
 
-/// As `schedule --check` judges it: with its own messages, or with those that it needs.
+/// Validates as `schedule --check` does: with the schedule's own messages, or else with those of lower().
 void require_valid(const Schedule& read) { validate(has_messages(read) ? read : lower(compute_only(read))); }
 
 Schedule read_rows(const std::vector<std::string>& rows, std::string_view source) {
@@ -23,7 +23,7 @@ Schedule read_rows(const std::vector<std::string>& rows, std::string_view source
   return schedule_from_csv(fmt::format("{}", fmt::join(rows, "\n")), source);
 }
 
-/// By pipeline rank.
+/// Returns the number of stages by pipeline rank.
 std::vector<int> numbers_of_stages(const std::vector<int>& pipeline_rank_of_stage) {
   std::vector<int> numbers;
   for (const int rank : pipeline_rank_of_stage) {
@@ -48,7 +48,7 @@ std::string shape_text(const Schedule& schedule) {
                     schedule.num_slices);
 }
 
-/// The partition says how many stages there are: the phase may have another schedule now.
+/// Takes the number of stages from the partition, since the phase may have another schedule now.
 std::string shape_text(const Phase& phase) {
   return shape_text(phase.layout.pipeline_parallel_size, static_cast<int>(phase.partition.size()),
                     phase.num_micro_batches, num_slices(phase));

@@ -5,8 +5,8 @@
 
 namespace frostpipe {
 
-/// Throws InvalidInput, in the sentence of the schedule's builder, where it cannot have this shape. Builds a schedule
-/// of few micro-batches at most: `shape` may have a million.
+/// Throws InvalidInput, with the message of the schedule's builder, if the schedule cannot have this shape. Cheap even
+/// for a million micro-batches: it builds a schedule of only a few.
 void require_shape(std::string_view schedule, const ScheduleShape& shape);
 
 }  // namespace frostpipe

@@ -18,14 +18,14 @@ std::string lines_of(const std::vector<std::vector<Action>>& lists) {
   return text;
 }
 
-constexpr int kShownIterations = 3;  // where they overlap
+constexpr int kShownIterations = 3;  // shown of schedules whose iterations overlap
 
 struct Block {
   Action action;
   int begin = 0;
 };
 
-/// When every compute action runs if F, I and W take one unit, B two, and messages none.
+/// Returns when every compute action begins if F, I and W take one unit, B two, and messages none.
 std::vector<std::vector<Block>> unit_times(const Schedule& lowered) {
   const int pipeline_ranks = num_pipeline_ranks(lowered);
   const Dependencies dependencies(lowered);
@@ -38,7 +38,7 @@ std::vector<std::vector<Block>> unit_times(const Schedule& lowered) {
     if (next[pipeline_rank] == list.size()) return false;
     Action action = list[next[pipeline_rank]];
     action.overlaps_next = false;
-    // Only compute holds up a pipeline rank; a message is there when its sender is done.
+    // Only compute occupies a pipeline rank; a message is there when its sender is done.
     int begin = is_compute(action.kind) ? free_at[pipeline_rank] : 0;
     for (const auto& needed : dependencies.of(action)) {
       const auto found = end_of.find(needed);
@@ -66,7 +66,7 @@ std::vector<std::vector<Block>> unit_times(const Schedule& lowered) {
   return blocks;
 }
 
-/// "F3", or "2F3" where pipeline ranks hold several stages; a frozen forward is "f3".
+/// Returns "F3", or "2F3" if pipeline ranks hold several stages. A frozen forward is "f3".
 std::string label_of(const Schedule& schedule, const Action& action) {
   std::string_view letter = to_string(action.kind);
   if (action.kind == ActionKind::forward && action.stage < schedule.first_trainable_stage) letter = "f";
@@ -94,7 +94,7 @@ std::string legend(const Schedule& schedule) {
   return text + ", .. = idle; messages take no time";
 }
 
-/// "time    0              5              10": the number of every fifth unit.
+/// Returns "time    0              5              10": the number of every fifth unit.
 std::string time_axis(std::size_t margin, int makespan, std::size_t cell_width) {
   std::string line = fmt::format("{:<{}}", "time", margin);
   for (int unit = 0; unit < makespan; unit += 5) {
@@ -151,7 +151,7 @@ std::string to_grid(const Schedule& schedule) {
     };
     for (const auto& [action, begin] : blocks[pipeline_rank]) {
       idle_until(begin);
-      // An action of several units is one block: "B0---".
+      // An action of several units is drawn as one block: "B0---".
       const int units = units_of(action);
       const std::string label = label_of(compute_only, action);
       line += units == 1 ? fmt::format("{: <{}} ", label, cell_width - 1)

@@ -6,42 +6,43 @@
 
 namespace frostpipe {
 
-// The only place that says which rank a stage is on. A phase of p pipeline ranks with v stages each has p v stages;
-// where each is, the schedule's StageMap says (as schedule_of's pipeline_rank_of_stage), or the rows of a phase that
-// has them, which may put any number of stages on a rank.
+// The only place that says which rank a stage is on. A phase of p pipeline ranks with v stages each has p v stages,
+// placed by the schedule's StageMap (as schedule_of's pipeline_rank_of_stage). With schedule rows, the rows place the
+// stages, any number on a rank.
 
-/// The size of a validated phase's partition.
+/// The number of stages is the size of a validated phase's partition.
 int num_stages(const Phase& phase);
 int pipeline_rank_of(const Phase& phase, int stage);
-/// Of every stage: one look-up of the schedule for all of them.
+/// Returns the pipeline rank of every stage, with a single look-up of the schedule.
 std::vector<int> pipeline_ranks_of_stages(const Phase& phase);
-/// Ascending.
+/// Returns the stages of a pipeline rank, ascending.
 std::vector<int> stages_on(const Phase& phase, int pipeline_rank);
-/// stages_on of every pipeline rank.
+/// Returns stages_on for every pipeline rank.
 std::vector<std::vector<int>> stages_on_each(const Phase& phase);
-/// Those of stages_on, in this order.
+/// Returns the layer ranges of stages_on, in the same order.
 std::vector<LayerRange> layers_on(const Phase& phase, int pipeline_rank);
 
 int rank_of_stage(const Phase& phase, int stage, int replica);
-/// Ranks of all replicas, replica 0 first.
+/// Returns the ranks of all replicas, replica 0 first.
 std::vector<int> replicas_of_stage(const Phase& phase, int stage);
 std::vector<int> replicas_of_layer(const Phase& phase, int layer);
 
-/// The stage of the first trainable layer.
+/// Returns the stage of the first trainable layer.
 int first_trainable_stage(const Phase& phase);
-/// By pipeline rank: whether a stage of it has a layer that trains.
+/// By pipeline rank: whether one of its stages has a trainable layer.
 std::vector<bool> trains(const Phase& phase);
-/// By stage: whether it trains, and is the first of its pipeline rank that does.
+/// By stage: whether it is the first of its pipeline rank that trains.
 std::vector<bool> are_first_to_train(const Phase& phase);
 
-/// Stage s on pipeline rank s: a rank's stage has its number.
+/// Whether stage s is on pipeline rank s for all stages.
 bool has_one_stage_per_rank(const Phase& phase);
 /// Whether its schedule has I and W in place of some B.
 bool splits_backward(const Phase& phase);
 
-/// Whether the next stage is on the same rank and takes up every output before there is another, as at the turn of a V.
+/// Whether the next stage is on the same rank and consumes every output before the next one is produced, as at the turn
+/// of a V.
 bool hands_on_at_once(const Phase& phase, int stage);
-/// That of every stage.
+/// Returns hands_on_at_once for every stage.
 std::vector<bool> stages_that_hand_on_at_once(const Phase& phase);
 
 /// "1F1B", "Interleaved1F1B, 2 stages per rank", "Seq1F1B, 4 token slices".

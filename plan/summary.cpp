@@ -17,7 +17,7 @@ namespace frostpipe {
 
 namespace {
 
-/// Smallest interval that holds all that was added.
+/// The smallest interval that contains all added spans.
 struct Extent {
   Nanoseconds begin_ns = std::numeric_limits<Nanoseconds>::max();
   Nanoseconds end_ns = std::numeric_limits<Nanoseconds>::min();
@@ -28,7 +28,7 @@ struct Extent {
   Nanoseconds length_ns() const { return end_ns - begin_ns; }
 };
 
-/// Mean distance between the ends of the first and the last step; none for a trace of one step.
+/// Returns the mean distance between the ends of successive steps; none for a trace of one step.
 std::optional<Nanoseconds> period_of(const Trace& trace) {
   std::map<int, Extent> steps;
   for (const auto& span : trace.spans) steps[span.step].add(span);
@@ -49,7 +49,7 @@ IterationSummary summarize(const Trace& trace, int step, const Schedule& schedul
   IterationSummary summary;
   summary.busy_ns.assign(trace.num_ranks, 0);
   Extent whole;
-  std::map<int, std::optional<Extent>> compute_of_rank;  // of the ranks that take part
+  std::map<int, std::optional<Extent>> compute_of_rank;  // ranks that take part
   for (const auto& span : trace.spans) {
     if (span.step != step) continue;
     whole.add(span);

@@ -34,7 +34,7 @@ std::size_t term_of(ActionKind kind) {
   }
 }
 
-/// Mean per rank of each term, in an iteration of this length.
+/// Returns the mean of each term over the ranks, in an iteration of this length.
 std::array<double, kNames.size()> terms_of(const Trace& timeline, double iteration_ns, double scale) {
   std::array<double, kNames.size()> terms{};
   std::set<int> ranks;

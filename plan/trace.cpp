@@ -21,7 +21,7 @@ void check_element(const json::Place& place, const Element& element, int num_ran
                        fmt::format("must be >= {}, its begin_ns", element.begin_ns), std::to_string(element.end_ns));
 }
 
-/// Whoever shows a trace has a place for each rank: there may be no more of them than the file is long.
+/// Readers of a trace allocate something per rank, so a short file must not announce more ranks than this.
 constexpr std::size_t kMostRanksWithoutSpans = 256;
 
 /// Threads of a rank in the Chrome trace. Messages of the two directions overlap each other and compute.
@@ -69,23 +69,6 @@ Look look_of(ActionKind kind) {
   }
 }
 
-double microseconds(Nanoseconds duration) { return static_cast<double>(duration) / 1000.0; }
-
-json::Json complete_event(std::string name, const char* category, int rank, Thread thread, Nanoseconds begin,
-                          Nanoseconds end) {
-  return {{"name", std::move(name)},
-          {"cat", category},
-          {"ph", "X"},
-          {"ts", microseconds(begin)},
-          {"dur", microseconds(end - begin)},
-          {"pid", rank},
-          {"tid", static_cast<int>(thread)}};
-}
-
-json::Json metadata_event(const char* what, int rank, int thread, std::string name) {
-  return {{"name", what}, {"ph", "M"}, {"pid", rank}, {"tid", thread}, {"args", {{"name", std::move(name)}}}};
-}
-
 }  // namespace
 
 void check(const json::Place& place, const Trace& trace) {
@@ -123,28 +106,35 @@ Trace trace_from_json(std::string_view json, std::string_view source) {
   return json::read_envelope<Trace>(json, source, "frostpipe.trace");
 }
 
-std::string to_chrome_trace(const Trace& trace) {
-  json::Json events = json::Json::array();
+Timeline timeline_of(const Trace& trace) {
+  Timeline timeline;
   for (int rank = 0; rank < trace.num_ranks; ++rank) {
-    events.push_back(metadata_event("process_name", rank, 0, fmt::format("rank {}", rank)));
-    for (int thread = 0; thread < kNumThreads; ++thread)
-      events.push_back(metadata_event("thread_name", rank, thread, kThreadNames[thread]));
+    timeline.add_process(rank, fmt::format("rank {}", rank));
+    for (int thread = 0; thread < kNumThreads; ++thread) timeline.add_thread(rank, thread, kThreadNames[thread]);
   }
-  for (const auto& span : trace.spans) {
+  for (const Span& span : trace.spans) {
     const auto [category, color] = look_of(span.action.kind);
-    auto event = complete_event(to_string(span.action), category, span.rank, thread_of(span.action.kind), span.begin_ns,
-                                span.end_ns);
-    event["cname"] = color;
-    event["args"] = {{"step", span.step}, {"stage", span.action.stage}};
-    if (span.action.micro_batch) event["args"]["micro_batch"] = *span.action.micro_batch;
-    events.push_back(std::move(event));
+    TimelineSpan& shown =
+        timeline.spans.emplace_back(TimelineSpan{.name = to_string(span.action),
+                                                 .category = category,
+                                                 .process = span.rank,
+                                                 .thread = thread_of(span.action.kind),
+                                                 .begin_ns = span.begin_ns,
+                                                 .end_ns = span.end_ns,
+                                                 .color = color,
+                                                 .values = {{"step", span.step}, {"stage", span.action.stage}}});
+    if (span.action.micro_batch) shown.values.emplace_back("micro_batch", *span.action.micro_batch);
   }
-  for (const auto& event : trace.events)
-    events.push_back(complete_event(event.name, "run", event.rank, kRun, event.begin_ns, event.end_ns));
-  json::Json chrome = json::Json::object();
-  chrome["traceEvents"] = std::move(events);
-  chrome["displayTimeUnit"] = "ms";
-  return json::pretty_text(chrome);
+  for (const Event& event : trace.events)
+    timeline.spans.push_back({.name = event.name,
+                              .category = "run",
+                              .process = event.rank,
+                              .thread = kRun,
+                              .begin_ns = event.begin_ns,
+                              .end_ns = event.end_ns});
+  return timeline;
 }
+
+std::string to_chrome_trace(const Trace& trace) { return to_chrome_trace(timeline_of(trace)); }
 
 }  // namespace frostpipe

@@ -3,13 +3,14 @@
 #include <string_view>
 #include <vector>
 
+#include "base/timeline.h"
 #include "base/units.h"
 #include "plan/action.h"
 
 namespace frostpipe {
 
-/// One action from start to end. A SEND never blocks its rank: simulated, its span is the time on the link and until
-/// arrival; measured, the moment of its issue. A RECV is the wait at the point of use.
+/// One action from start to end. A SEND never blocks its rank: if simulated, its span is the time on the link until
+/// arrival; if measured, it is the moment of issue. A RECV spans the wait at the point of use.
 struct Span {
   int rank = 0;
   int step = 0;  // optimizer step of the run (iteration of the simulation)
@@ -19,7 +20,7 @@ struct Span {
   bool operator==(const Span&) const = default;
 };
 
-/// What happens outside the schedule: "transformation", "freeze decision", "evaluation".
+/// Something outside the schedule: "transformation", "freeze decision", "evaluation".
 struct Event {
   int rank = 0;
   std::string name;
@@ -28,7 +29,8 @@ struct Event {
   bool operator==(const Event&) const = default;
 };
 
-/// What was, predicted or measured: the common result of simulator and executor. Times count from the trace's start.
+/// The common result of simulator and executor: what happened, predicted or measured. Times count from the trace's
+/// start.
 struct Trace {
   int num_ranks = 0;
   std::vector<Span> spans;
@@ -36,14 +38,15 @@ struct Trace {
   bool operator==(const Trace&) const = default;
 };
 
-/// Spans of one step, shifted so that the earliest starts at 0.
+/// Returns the spans of one step, shifted so that the earliest starts at 0.
 Trace step_of(const Trace& trace, int step);
 
 /// Envelope "frostpipe.trace".
 std::string to_json(const Trace& trace);
 Trace trace_from_json(std::string_view json, std::string_view source);
 
-/// Chrome trace event format (opens in Perfetto): one process per rank, compute and communication as its threads.
+/// One process per rank, with compute and communication as its threads.
+Timeline timeline_of(const Trace& trace);
 std::string to_chrome_trace(const Trace& trace);
 
 }  // namespace frostpipe

@@ -17,7 +17,7 @@ void fields(Archive& archive, json::Value<Archive, Span>& span) {
   archive("action", span.action);
   archive("begin_ns", span.begin_ns, json::at_least(0));
   archive("end_ns", span.end_ns, json::at_least(0));
-  // The text of an action does not say it.
+  // The action's text does not contain this flag.
   std::optional<bool> joined;
   if (span.action.overlaps_next) joined = true;
   archive("joined_with_next", joined);
@@ -39,7 +39,8 @@ void fields(Archive& archive, json::Value<Archive, Trace>& trace) {
   archive("events", trace.events);
 }
 
-/// Every span and event is of one of the ranks and does not end before it begins; few ranks have neither.
+/// Throws InvalidInput unless every span and event belongs to one of the ranks and ends no earlier than it begins, and
+/// the number of ranks is plausible for the number of spans and events.
 void check(const json::Place& place, const Trace& trace);
 
 }  // namespace frostpipe

@@ -18,11 +18,11 @@ struct Spot {
   int index = 0;
 };
 
-/// "pipeline ranks wait for each other": vertices are actions, an edge leads from an action to what it waits for.
+/// A graph of which action waits for which: an edge leads from an action to one that it waits for.
 using WaitsFor = boost::adjacency_list<boost::vecS, boost::vecS, boost::directedS>;
 using Vertex = WaitsFor::vertex_descriptor;
 
-/// Remembers the first cycle that the search comes across.
+/// Keeps the first cycle that the search finds.
 struct CycleFinder : boost::default_dfs_visitor {
   CycleFinder(std::vector<Vertex>& parents, std::vector<Vertex>& cycle) : parents(parents), cycle(cycle) {}
   void tree_edge(WaitsFor::edge_descriptor edge, const WaitsFor& graph) {
@@ -115,13 +115,14 @@ class Validator {
            kind != ActionKind::reshard;
   }
 
-  /// The pipeline rank that an action belongs on; one of a whole stage may stand in `list` if the stage lives there.
+  /// Returns the pipeline rank that an action belongs on. An action of a whole stage may be on any `list` that has the
+  /// stage.
   int home_of(const Action& action, int list) const {
     if (action.micro_batch) return pipeline_rank_of(schedule_, action.stage, *action.micro_batch);
     return lives_on(schedule_, action.stage, list) ? list : schedule_.pipeline_rank_of_stage[action.stage];
   }
 
-  /// What `list` waits for; of a reduction, whose backwards each list has its own of, that of its own list.
+  /// Returns the actions that `list` waits for. A reduction waits only for the backwards of its own list.
   std::vector<Action> needed_by(const Action& action, int list) const {
     std::vector<Action> needed = dependencies_.of(action);
     if (action.kind == ActionKind::reduce_gradient)
@@ -135,7 +136,7 @@ class Validator {
   }
 
   bool contains(ActionKind kind, int stage, OptionalIndex micro_batch, OptionalIndex slice) const {
-    // Weight versions and iterations may differ: any of them counts.
+    // Any weight version and iteration counts.
     return present_.contains(Action{.kind = kind, .stage = stage, .micro_batch = micro_batch, .slice = slice});
   }
 
@@ -214,8 +215,8 @@ class Validator {
     fail(fmt::format("pipeline ranks wait for each other forever: {}", cycle_text(cycle, spots)));
   }
 
-  /// "0SEND_F1 (pipeline rank 0, after compute action 3) stands after 0RECV_B0 (pipeline rank 0, after compute action
-  /// 2), which waits for ...": of a stretch on one pipeline rank only the two ends.
+  /// Describes the cycle, "0SEND_F1 (pipeline rank 0, after compute action 3) stands after 0RECV_B0 (pipeline rank 0,
+  /// after compute action 2), which waits for ...". A stretch on one pipeline rank is shown by its two ends only.
   std::string cycle_text(const std::vector<Vertex>& cycle, const std::vector<Spot>& spots) const {
     const std::size_t n = cycle.size();
     const auto spot = [&](std::size_t i) { return spots[cycle[i % n]]; };

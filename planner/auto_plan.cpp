@@ -19,9 +19,9 @@ namespace {
 
 constexpr std::size_t kMostAlternatives = 5;
 constexpr std::size_t kMostReasons = 8;
-constexpr int kProofMicroBatches = 40'000;  // for a layout: some tens of milliseconds
+constexpr int kProofMicroBatches = 40'000;  // per layout; takes some tens of milliseconds
 
-/// Pairs (tensor-parallel size, pipeline length) that leave no device idle.
+/// Returns the pairs (tensor-parallel size, pipeline length) that leave no device idle.
 std::vector<std::pair<int, int>> layouts_of(const PlanningProblem& problem) {
   const auto& [profile, cluster, options] = problem;
   const int num_devices = devices_to_use(cluster, options);
@@ -38,7 +38,7 @@ std::vector<std::pair<int, int>> layouts_of(const PlanningProblem& problem) {
   return layouts;
 }
 
-/// Where layouts_of gives none.
+/// Returns why layouts_of is empty.
 std::string why_no_layout(const PlanningProblem& problem) {
   const auto& [profile, cluster, options] = problem;
   const int size = options.tensor_parallel_size, length = options.pipeline_parallel_size;
@@ -74,7 +74,7 @@ class AutoSearch {
       layout.placement = placement;
       const int places =
           placement.empty() ? devices_to_use(problem_.cluster, problem_.options) : static_cast<int>(placement.size());
-      const bool has_ranks = num_ranks(layout) <= places;  // else the search says so
+      const bool has_ranks = num_ranks(layout) <= places;  // otherwise the search reports it
       const std::string why = has_ranks ? why_tensor_ranks_are_apart(problem_.cluster, layout) : "";
       if (why.empty())
         add(tensor_ranks, length, std::move(placement));
@@ -96,7 +96,7 @@ class AutoSearch {
     layouts_.push_back(std::move(layout));
   }
 
-  /// Those first that may be the fastest, so that the others can be given up early.
+  /// Considers the layouts with the least bound first, so that others can be given up early.
   void run() {
     for (Layout& layout : layouts_)
       layout.bound_ns =
@@ -104,7 +104,7 @@ class AutoSearch {
     std::stable_sort(layouts_.begin(), layouts_.end(),
                      [](const Layout& a, const Layout& b) { return a.bound_ns < b.bound_ns; });
     for (const Layout& layout : layouts_) {
-      apart_.erase(layout.options.tensor_parallel_size);  // not in this order of the devices
+      apart_.erase(layout.options.tensor_parallel_size);  // not apart in this order of the devices
       consider(layout);
     }
   }
@@ -122,7 +122,7 @@ class AutoSearch {
     for (const auto& [tensor_ranks, reason] : apart_) reasons.push_back(reason);
     return reasons;
   }
-  /// Of a layout that does not fit.
+  /// Whether the first layout that does not fit lacks memory.
   bool lacks_memory() const { return !unfit_layouts_.empty() && unfit_layouts_.begin()->first < kNoLimit; }
   Nanoseconds lower_bound_ns() const { return lower_bound_ns_; }
 
@@ -163,7 +163,7 @@ class AutoSearch {
     });
   }
 
-  /// One phase for every length and tensor-parallel size: the best placement.
+  /// Keeps one phase for every length and tensor-parallel size, with the best placement.
   void keep(Phase phase) {
     const std::tuple key(phase.predicted.iteration_ns, phase.layout.pipeline_parallel_size,
                          phase.layout.tensor_parallel_size);
@@ -173,8 +173,8 @@ class AutoSearch {
     found_.emplace(key, std::move(phase));
   }
 
-  /// What is slower than the best and all its alternatives is of no use, nor what is slower than the same layout in
-  /// another placement.
+  /// Returns the time above which a layout is of no use: that of the same layout in another placement, or of the
+  /// slowest alternative if there are enough.
   Nanoseconds slowest_of_interest(int length, int tensor_ranks) {
     if (bound_only_) return lower_bound_ns_ == kNoLimit ? 0 : lower_bound_ns_;
     if (const auto same = found_with(length, tensor_ranks); same != found_.end()) return std::get<0>(same->first);
@@ -189,7 +189,7 @@ class AutoSearch {
   Nanoseconds lower_bound_ns_ = kNoLimit;
   std::set<std::pair<Bytes, std::string>> unfit_layouts_;              // with the missing bytes
   std::map<std::pair<int, std::string>, std::set<int>> not_measured_;  // lengths, by tensor-parallel size and reason
-  std::map<int, std::string> apart_;  // by tensor-parallel size, where its ranks are apart
+  std::map<int, std::string> apart_;  // by tensor-parallel size, why its ranks are apart
 };
 
 AutoSearch searched(const PlanningProblem& problem, bool bound_only) {
@@ -215,7 +215,7 @@ std::variant<AutoPlan, Infeasible> make_auto_plan(const PlanningProblem& problem
         fmt::format("{}{}", fmt::join(unfit_layouts, "; "), more > 0 ? fmt::format("; and {} layouts more", more) : ""),
         search.lacks_memory()};
   }
-  PlanOptions chosen = options;  // for what a plan holds beside its phases
+  PlanOptions chosen = options;  // for the plan's fields beside its phases
   chosen.method =
       found.front().layout.pipeline_parallel_size == 1 ? PlanMethod::data_parallel : PlanMethod::static_pipeline;
   AutoPlan result{.plan = plan_of({profile, cluster, chosen}, {found.front()}),

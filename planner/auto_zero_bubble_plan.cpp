@@ -13,7 +13,7 @@
 namespace frostpipe {
 namespace {
 
-/// Of the first micro-batch, on the first replica.
+/// Returns mean costs over the stages, for the first micro-batch on the first replica.
 UniformCosts mean_costs(const Phase& phase, const CostModel& costs) {
   const int stages = num_stages(phase), first = first_trainable_stage(phase);
   const auto mean = [&](int from, int to, const auto& cost_of) {
@@ -38,7 +38,7 @@ UniformCosts mean_costs(const Phase& phase, const CostModel& costs) {
           .occupancy_ns = message(&TransferCost::occupancy_ns)};
 }
 
-/// What W needs of what is kept until I, on the stage where that is most.
+/// Returns the fraction of the activations kept until I that W needs, on the stage where it is largest.
 double weight_gradient_share(const std::vector<RankMemory>& stages) {
   double share = 0;
   for (const RankMemory& stage : stages)

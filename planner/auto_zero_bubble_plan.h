@@ -3,12 +3,12 @@
 
 namespace frostpipe {
 
-/// A schedule of plans that no builder makes by its shape alone: it depends on costs.
+/// A schedule for plans that depends on costs, so that no builder makes it from its shape alone.
 inline constexpr const char* kAutoZeroBubble = "AutoZeroBubble";
 
-/// A phase by ZB-H1 with auto_zero_bubble's schedule for its mean costs as rows, made for as many stages that all
-/// train; the fastest that fits the memory, of several limits of micro-batches in flight. ZB-H1's own order where none
-/// is faster. `problem`: what the phase was planned for.
+/// Replaces the schedule of a ZB-H1 phase by that of auto_zero_bubble for its mean costs, stored as rows and made as if
+/// all stages trained. Of several limits of micro-batches in flight it takes the fastest that fits into memory, and
+/// keeps ZB-H1's own order if none is faster. `problem` is the one for which the phase was planned.
 Phase with_auto_zero_bubble(const Phase& phase, const PlanningProblem& problem);
 
 }  // namespace frostpipe

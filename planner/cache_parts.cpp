@@ -21,7 +21,7 @@ void add(std::vector<CacheFound>& found, int layer, double fraction) {
     found.insert(at, {layer, fraction});
 }
 
-/// Of all samples, those with an activation cached at `layer` or after it.
+/// Returns the fraction of all samples with an activation cached at `layer` or later.
 double cached_from(const std::vector<CacheFound>& found, int layer) {
   double sum = 0;
   for (const CacheFound& one : found)

@@ -5,21 +5,21 @@
 
 namespace frostpipe {
 
-/// What a node's activation cache holds at some step, if it had room for all samples; by layer ascending.
+/// The content of a node's activation cache at some step, assuming room for all samples; by layer ascending.
 struct CacheContent {
-  std::vector<CacheFound> waiting;  // of the samples that the running epoch has still to bring
-  std::vector<CacheFound> come;     // of all samples, those that it has brought; none of them comes again in it
+  std::vector<CacheFound> waiting;  // fractions of the samples that are still to come in the running epoch
+  std::vector<CacheFound> come;     // fractions of all samples, of those that have come in it and do not come again
   bool operator==(const CacheContent&) const = default;
 };
 
-/// The content after steps [from_step, to_step) in epochs of steps_per_epoch: every sample that comes has an entry at
-/// `boundary` then, or, if the cache is not used (boundary 0), what it had.
+/// Returns the content after steps [from_step, to_step) in epochs of steps_per_epoch. Every sample that comes then has
+/// an entry at `boundary`, or keeps its entry if the cache is not used (boundary 0).
 CacheContent advanced(CacheContent content, int boundary, int from_step, int to_step, int steps_per_epoch);
 
-/// Whether, for every layer, at least as many samples as in `other` have something cached at it or after it.
+/// Whether for every layer at least as many samples as in `other` have an activation cached at that layer or later.
 bool covers(const CacheContent& content, const CacheContent& other);
 
-/// A stretch of a run in which the cache is used in one way.
+/// A stretch of a run in which the use of the cache does not change.
 struct CachePart {
   int from_step = 0;
   int end_step = 0;
@@ -27,16 +27,16 @@ struct CachePart {
   bool operator==(const CachePart&) const = default;
 };
 
-/// The parts from the step of a freeze to `end_step`: until the end of the running epoch no sample is at the new
-/// boundary (fill); in the next epoch those are that came after the freeze; then all are (hit). The others start from
-/// what `content` holds. `capacity`: fraction of the samples that have a slot.
+/// Returns the parts from the step of a freeze to `end_step`. Until the end of the running epoch no sample is cached at
+/// the new boundary (fill); in the next epoch those are that came after the freeze; then all are (hit). The others
+/// start from what `content` has of them. `capacity` is the fraction of samples for which there is room.
 std::vector<CachePart> cache_parts(int first_trainable_layer, int from_step, int end_step, int steps_per_epoch,
                                    double capacity, CacheContent content);
 
-/// Whether any sample is found in any of them: a cache that is only filled costs and saves nothing.
+/// Whether samples are found in any part. A cache that is only filled costs time and saves nothing.
 bool find_something(const std::vector<CachePart>& parts);
 
-/// Fraction of the samples that fit: limits against samples x mean tokens x hidden size.
+/// Returns the fraction of samples that fit into the cache: its limits over samples x mean tokens x hidden size.
 double cache_capacity(const CacheLimits& limits, const Profile& profile);
 
 }  // namespace frostpipe

@@ -41,7 +41,7 @@ std::variant<DeadlinePlan, Infeasible> plan_for_deadline(const PlanningProblem& 
   const std::vector<FreezeEvent> events = forecast_of(profile.model, options);
   if (events.empty()) throw InvalidInput("deadline", "needs a forecast that freezes something", "none");
   const int first = events.front().from_step, steps = options.num_steps;
-  std::map<int, std::variant<DeadlinePlan, Infeasible>> known;  // by hundredths of the run before the first freeze
+  std::map<int, std::variant<DeadlinePlan, Infeasible>> known;  // key: the first freeze in hundredths of the run
   const auto at = [&](int hundredths) -> const std::variant<DeadlinePlan, Infeasible>& {
     const auto [entry, is_new] = known.try_emplace(hundredths);
     if (!is_new) return entry->second;
@@ -71,7 +71,7 @@ std::variant<DeadlinePlan, Infeasible> plan_for_deadline(const PlanningProblem& 
         fmt::format("with everything frozen as early as the forecast allows the run takes {}, more than {}",
                     format_duration(std::get<DeadlinePlan>(at(0)).predicted_ns), format_duration(deadline_ns))};
   }
-  int early = 0, late = kHundredths;  // in time, not in time
+  int early = 0, late = kHundredths;  // `early` meets the deadline, `late` does not
   while (late - early > 1) (in_time((early + late) / 2) ? early : late) = (early + late) / 2;
   return at(early);
 }

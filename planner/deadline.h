@@ -10,14 +10,15 @@ namespace frostpipe {
 struct DeadlinePlan {
   TrainingPlan plan;
   Nanoseconds predicted_ns = 0;
-  int delay_steps = 0;       // of every freeze of the forecast; the run's length = nothing freezes
-  double trained_share = 1;  // of all updates of blocks that a run without freezing makes
+  int delay_steps = 0;       // added to every freeze of the forecast; num_steps if nothing freezes
+  double trained_share = 1;  // fraction of all block updates of a run without freezing
 };
 
-/// The largest accuracy margin within a budget: the forecast (options.forecast, or the cap's) with all its freezes
-/// later, or earlier, by as many steps, of those plans by make_plan with the longest delay whose predicted time is at
-/// most `deadline_ns`. Delays are whole hundredths of the run; searched by bisection, as a run that freezes later is
-/// not shorter. Infeasible names the shortest time that the forecast reaches, or what does not fit.
+/// Finds the plan that trains as much as possible within a time budget: shifts all freezes of the forecast
+/// (options.forecast, or the cap's) by the same number of steps, later or earlier, and returns the plan of make_plan
+/// with the longest delay whose predicted time is at most `deadline_ns`. Delays are whole hundredths of the run, found
+/// by bisection, since a run that freezes later is not shorter. Infeasible names the shortest time that the forecast
+/// allows, or what does not fit.
 std::variant<DeadlinePlan, Infeasible> plan_for_deadline(const PlanningProblem& problem, Nanoseconds deadline_ns);
 
 }  // namespace frostpipe

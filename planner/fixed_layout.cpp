@@ -75,7 +75,7 @@ std::variant<Phase, Infeasible> least_bound_phase(const PlanningProblem& problem
       best = std::move(found.best);
     }
   }
-  if (best) return freeze_in_place(problem, *best, 0, 0);  // with its prediction
+  if (best) return freeze_in_place(problem, *best, 0, 0);  // adds its prediction
   return reasons;
 }
 

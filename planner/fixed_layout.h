@@ -7,28 +7,28 @@
 
 namespace frostpipe {
 
-/// Stages of a pipeline over all ranks: groups of tensor ranks.
+/// Returns the number of stages of a pipeline over all devices, each on one group of tensor ranks.
 int longest_pipeline(const Cluster& cluster, const PlanOptions& options);
 
-/// The best phase (best_phase) with nothing frozen and one stage. If options.pipeline_parallel_size is given, this and
-/// the two below plan that length alone. Infeasible says for every length why it does not fit.
+/// Returns the best phase (best_phase) with nothing frozen and one stage. If options.pipeline_parallel_size is given,
+/// this function and the next two plan only that length. Infeasible says for every length why it does not fit.
 std::variant<Phase, Infeasible> data_parallel_phase(const PlanningProblem& problem);
 
-/// The same over all lengths from 2 on that leave no rank idle; on one rank of length 1.
+/// As above, over all lengths from 2 that leave no rank idle; with a single rank, of length 1.
 std::variant<Phase, Infeasible> best_static_phase(const PlanningProblem& problem);
 
-/// The same with longest_pipeline() stages.
+/// As above, with longest_pipeline() stages.
 std::variant<Phase, Infeasible> longest_pipeline_phase(const PlanningProblem& problem);
 
-/// Method exact: of all pipeline lengths the phase with the least StageBound.
+/// The method exact: returns the phase with the least StageBound over all pipeline lengths.
 std::variant<Phase, Infeasible> least_bound_phase(const PlanningProblem& problem);
 
-/// What follows `current` when layers before `first_trainable_layer` freeze at `from_step`.
+/// Returns the phase that follows `current` when the layers before `first_trainable_layer` freeze at `from_step`.
 using NextPhase = std::function<std::variant<Phase, Infeasible>(const PlanningProblem& problem, const Phase& current,
                                                                 int first_trainable_layer, int from_step)>;
 
-/// Phase after phase along the forecast: `start`, unless layers are frozen from the first step on, then `next` at every
-/// freeze; `start` is what the first `next` is given.
+/// Returns the phases along the forecast: `start`, unless layers are frozen from the first step, then the result of
+/// `next` at every freeze. The first `next` is given `start`.
 std::variant<std::vector<Phase>, Infeasible> phases_by_rule(const PlanningProblem& problem, const Phase& start,
                                                             const NextPhase& next);
 

@@ -14,7 +14,7 @@
 namespace frostpipe {
 namespace {
 
-/// With predictions, if it fits.
+/// Returns the rerouted phase with its predictions, if it fits.
 std::variant<Phase, CannotReroute> priced(const PlanningProblem& problem, const ReplanRequest& request) {
   if (problem.options.method == PlanMethod::pipetransformer_published)
     return CannotReroute{"the published rule shortens whole pipelines"};
@@ -41,8 +41,9 @@ Nanoseconds change_ns(const PlanningProblem& problem, const Phase& before, const
                             problem.cluster);
 }
 
-/// Of phases that begin where the outlook does, up to where it ends and into what begins there. `held`: what the
-/// survivors hold; whatever they go on with, their groups are built anew, which is not counted.
+/// Returns the time of phases that begin at the outlook's from_step, up to until_step and including the reconfiguration
+/// there. `held` is the phase whose layers the survivors hold. Rebuilding the process groups is not counted, since
+/// every choice needs it.
 Nanoseconds time_until(int until_step, const std::vector<Phase>& phases, const Phase& held,
                        const PlanningProblem& problem) {
   Reconfiguration moves =

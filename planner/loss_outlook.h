@@ -9,36 +9,36 @@
 
 namespace frostpipe {
 
-/// What `train` does after a loss for which there is no spare.
+/// The reaction of `train` to a loss if there is no spare.
 enum class OnLoss {
-  replan,   // a new layout for the devices that are left
-  reroute,  // or the old one, rerouted until the next change of layout: whichever is expected to take less time
+  replan,   // plan a new layout for the remaining devices
+  reroute,  // or reroute the old one until the layout changes next, whichever is predicted to take less time
 };
 
-/// How a run can go on after ranks were lost.
+/// The ways to continue a run after ranks were lost.
 struct LossOutlook {
   int from_step = 0;
-  int until_step = 0;  // where layers are foreseen to freeze, so that the layout changes anyway; else the run's end
+  int until_step = 0;  // the next forecast freeze, at which the layout changes anyway, or the run's end
   std::variant<Phase, CannotReroute> rerouted;             // with predictions
-  std::vector<Phase> after_rerouting;                      // from until_step on, where the request has a forecast
+  std::vector<Phase> after_rerouting;                      // from until_step, if the request has a forecast
   std::variant<std::vector<Phase>, Infeasible> replanned;  // to the end
-  /// Until then, where both are possible (replanned_ns) and where rerouting is: iterations, and the changes of layout
-  /// that are known, from the layers as the survivors hold them.
+  /// Predicted time until until_step, with iterations and the known reconfigurations, beginning with the layers that
+  /// the survivors hold. Set if rerouting is possible (rerouted_ns) and if both are (replanned_ns).
   Nanoseconds rerouted_ns = 0, replanned_ns = 0;
 };
 
-/// The request is of a loss (layout_is_lost): its layout names devices as the cluster had them first, `logical_ranks`
-/// says which are left, and the problem's cluster has those alone. Rerouting that does not fit in memory cannot be.
+/// Requires a request with layout_is_lost: its layout refers to the cluster as it was, `logical_ranks` lists the
+/// remaining devices, and the problem's cluster has only those. Rerouting is impossible if it does not fit into memory.
 LossOutlook look_at_loss(const PlanningProblem& problem, const ReplanRequest& request);
 
-/// Whether rerouting is possible, and takes less time or is all that is possible.
+/// Whether to reroute: it is possible, and takes less time or is the only possibility.
 bool reroutes(const LossOutlook& outlook);
 
-/// The phases to go on with, as reroutes() says; or why there are none.
+/// Returns the phases to continue with, chosen by reroutes(), or why there are none.
 std::variant<std::vector<Phase>, Infeasible> phases_after(const LossOutlook& outlook);
 
-/// "rerouted until step 40: 28 steps of 410 ms, 11.5 s; a new layout, 3 x 1: 28 steps of 300 ms, 14.9 s": the first
-/// iteration, and all of the time until then.
+/// Returns "rerouted until step 40: 28 steps of 410 ms, 11.5 s; a new layout, 3 x 1: 28 steps of 300 ms, 14.9 s": the
+/// time of the first iteration, and the total until then.
 std::string to_string(const LossOutlook& outlook);
 
 }  // namespace frostpipe

@@ -12,34 +12,33 @@ namespace frostpipe {
 
 using PlanResult = std::variant<TrainingPlan, Infeasible>;
 
-/// Makes a plan by options.method, whose function method_table.h has. Every iteration time is the simulator's.
+/// Makes a plan by options.method (see method_table.h). Every iteration time is simulated.
 ///
 /// - data-parallel: p = 1, d = world.
-/// - static: the best of p x d = world, p >= 2 where the cluster has two ranks, nothing frozen; p = 1 is the
-/// data-parallel method's.
-/// - exact: over p x d = world, schedules, micro-batches and all partitions that fit, the one with the least
+/// - static: the best of p x d = world with nothing frozen; p >= 2 if the cluster has two ranks, since p = 1 is
+/// data-parallel.
+/// - exact: over p x d = world, schedules, micro-batches and all partitions that fit, the plan with the least
 /// StageBound; exact for that objective.
-/// - equal-split, pipedream, pipedream-2bw, ptd-p: published_layouts.h. timelyfreeze: the static plan, for
+/// - equal-split, pipedream, pipedream-2bw, ptd-p: see published_layouts.h. timelyfreeze: the static plan, as input for
 /// timely_freeze.h.
-/// - pipetransformer: the least predicted time of the whole run along the forecast of freezes (RunPlanner): with which
-/// layout to start, at which freeze to change it, to
-///   which (AutoPipe shortens pipelines, AutoDP makes freed ranks replicas), and where the activation cache pays; data
-///   parallelism throughout if that is fastest.
-/// - freeze-only: the static plan throughout, freezing as forecast.
-/// - pipetransformer-published: starts over all ranks; GPipe, the greedy partition with the frozen layers on the first
-/// device, the pipeline's length by parameters, no
-///   cache (paper_auto_pipe.h).
-/// - pipetransformer-without-replicas: as pipetransformer, but starts over all ranks, and those that are freed stay
-/// idle: what AutoPipe and AutoCache give alone.
+/// - pipetransformer: the least predicted time of the whole run along the forecast of freezes (RunPlanner). It chooses
+/// the initial layout, the freezes at which to change it and the new layouts (AutoPipe shortens pipelines, AutoDP turns
+/// freed ranks into replicas), and where to use the activation cache. The result is data parallelism throughout if that
+/// is fastest.
+/// - freeze-only: the static plan throughout, freezing along the forecast.
+/// - pipetransformer-published: starts over all ranks with GPipe and the greedy partition with the frozen layers on the
+/// first device; the pipeline's length follows from parameters; no cache (paper_auto_pipe.h).
+/// - pipetransformer-without-replicas: as pipetransformer, but starts over all ranks and leaves freed ranks idle: the
+/// gain of AutoPipe and AutoCache alone.
 ///
-/// Provenance holds model and version; paths and fingerprints of files are the caller's. Throws InvalidInput for
-/// options that mean nothing (method auto, no samples, no length, another schedule than the method's only one) and for
-/// costs that were not measured.
+/// Provenance has model and version; paths and fingerprints of files are left to the caller. Throws InvalidInput for
+/// meaningless options (method auto, no samples, no length, a schedule that the method does not have) and for costs
+/// that were not measured.
 ///
-/// `observe` is told what was considered at each freeze that replan() answered.
+/// `observe` is called with the alternatives at each freeze at which the method compares them.
 PlanResult make_plan(const PlanningProblem& problem, const ReplanObserver& observe = {});
 
-/// A plan of these phases: what it holds beside them is from `options`.
+/// Returns a plan of these phases, with its other fields from `options`.
 TrainingPlan plan_of(const PlanningProblem& problem, std::vector<Phase> phases);
 
 }  // namespace frostpipe

@@ -3,11 +3,11 @@
 
 namespace frostpipe {
 
-/// Share of every memory limit that plans leave free: predictions are right within a few per cent, and what exceeds a
-/// limit ends a run.
+/// Fraction of every memory limit that plans leave free. Predictions are accurate within a few per cent, and exceeding
+/// a limit ends a run.
 constexpr double kMemoryReserve = 0.02;
 
-/// The cluster with its limits smaller by that share, rounded down to whole bytes.
+/// Returns the cluster with its limits reduced by that fraction, rounded down to whole bytes.
 Cluster with_memory_reserve(Cluster cluster, double reserve);
 
 }  // namespace frostpipe

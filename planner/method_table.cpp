@@ -15,7 +15,7 @@ namespace {
 
 using OnePhaseFunction = std::variant<Phase, Infeasible> (*)(const PlanningProblem&);
 
-/// One phase throughout.
+/// Plans a single phase for the whole run.
 template <OnePhaseFunction function>
 PlannedPhases one_phase(const PlanningProblem& problem, const ReplanObserver& /*observe*/) {
   auto phase = function(problem);
@@ -25,7 +25,7 @@ PlannedPhases one_phase(const PlanningProblem& problem, const ReplanObserver& /*
 
 using NextPhaseFunction = std::variant<Phase, Infeasible> (*)(const PlanningProblem&, const Phase&, int, int);
 
-/// From a start on phase after phase along the forecast, by a rule that looks at nothing but the next freeze.
+/// Plans phase after phase along the forecast, with a rule that looks only at the next freeze.
 template <OnePhaseFunction start, NextPhaseFunction next>
 PlannedPhases by_rule(const PlanningProblem& problem, const ReplanObserver& /*observe*/) {
   auto phase = start(problem);
@@ -45,7 +45,7 @@ PlannedPhases pipetransformer_without_replicas(const PlanningProblem& problem, c
   return best_whole_run(problem, {length}, observe);
 }
 
-/// PipeTransformer as published is a method of partition and schedule too.
+/// The published method also fixes partition and schedule.
 PlanOptions as_published(PlanOptions options) {
   options.partitioner = Partitioner::pipetransformer_greedy;
   options.schedule = "GPipe";

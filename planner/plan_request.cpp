@@ -35,7 +35,7 @@ bool is_better(const PlannedRun& one, const PlannedRun& other) {
   return predicted_run_ns(plan->plan) < predicted_run_ns(other_plan->plan);
 }
 
-/// Before ZB-H1 takes its place.
+/// Checks the request before ZB-H1 replaces the schedule.
 void require_auto_zero_bubble(const Profile& profile, const PlanOptions& options) {
   if (options.partitioner != Partitioner::exact)
     throw InvalidInput("schedule AutoZeroBubble", "needs the exact partitioner",
@@ -48,7 +48,7 @@ void require_auto_zero_bubble(const Profile& profile, const PlanOptions& options
   require_split_backward(kAutoZeroBubble, profile);
 }
 
-/// Planned by ZB-H1, whose order each phase then changes for its own costs.
+/// Plans with ZB-H1, then changes the order of each phase for its own costs.
 PlannedRun plan_by_auto_zero_bubble(const Profile& profile, const Cluster& cluster, PlanRequest request) {
   require_auto_zero_bubble(profile, request.options);
   request.options.schedule = "ZB-H1";
@@ -56,7 +56,7 @@ PlannedRun plan_by_auto_zero_bubble(const Profile& profile, const Cluster& clust
   if (auto* const answer = std::get_if<AutoPlan>(&planned.answer)) {
     for (Phase& phase : answer->plan.phases)
       if (phase.schedule == "ZB-H1") phase = with_auto_zero_bubble(phase, {profile, cluster, request.options});
-    answer->lower_bound_ns = iteration_lower_bound_ns({profile, cluster, request.options});  // of any order
+    answer->lower_bound_ns = iteration_lower_bound_ns({profile, cluster, request.options});  // for any order
     if (planned.late) {
       planned.late->plan = answer->plan;
       planned.late->predicted_ns = predicted_run_ns(answer->plan);

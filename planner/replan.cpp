@@ -27,7 +27,7 @@ std::variant<ReplanResult, Infeasible> replan_along_forecast(const PlanningProbl
   if (auto* none = std::get_if<Infeasible>(&planned)) return std::move(*none);
   ReplanResult result;
   result.why_no_cache = planner.why_no_cache(windows.front());
-  std::set<std::tuple<int, bool, bool>> seen;  // pipeline length, the current partition, with the cache
+  std::set<std::tuple<int, bool, bool>> seen;  // pipeline length, whether the current partition, whether with the cache
   for (RunPath& path : std::get<std::vector<RunPath>>(planned)) {
     const Phase& first = path.phases.front().front();
     const bool is_current = have_same_pipeline(first, request.current);

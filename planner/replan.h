@@ -10,43 +10,43 @@
 
 namespace frostpipe {
 
-/// One way to go on after a freeze, with its predictions.
+/// One way to continue after a freeze, with its predictions.
 struct Continuation {
   std::vector<Phase> phases;     // from the request's step to the end, as if nothing more froze
-  std::vector<Phase> later;      // what is foreseen after further freezes
-  std::vector<CachePart> parts;  // how `phases` use the cache; empty = they do not
-  Nanoseconds predicted_ns = 0;  // of the rest of the run along the forecast: steps x iteration times + transformations
+  std::vector<Phase> later;      // phases after further forecast freezes
+  std::vector<CachePart> parts;  // how `phases` use the cache; empty = not at all
+  Nanoseconds predicted_ns = 0;  // rest of the run along the forecast: steps x iteration times + transformations
   bool operator==(const Continuation&) const = default;
 };
 
-/// What is executed where the forecast holds: `phases` until the first further freeze, then `later`. First steps
-/// increase strictly.
+/// Returns the phases of a run along the forecast: `phases` until the next freeze, then `later`. First steps increase
+/// strictly.
 std::vector<Phase> along_the_forecast(const Continuation& continuation);
 
-/// What replan() looked at.
+/// The alternatives that replan() compared.
 struct ReplanResult {
   Continuation chosen;
-  std::vector<Continuation> candidates;  // the best that begins with the current layout and with every pipeline length,
+  std::vector<Continuation> candidates;  // the best with the current layout and with every pipeline length, each
                                          // without and with the cache; the best first
-  std::string why_no_cache;              // empty if there was one to choose
+  std::string why_no_cache;              // empty if there was a cache to choose
 };
 
-/// Told what was considered at a freeze.
+/// Called with the alternatives at a freeze.
 using ReplanObserver = std::function<void(const ReplanRequest&, const ReplanResult&)>;
 
-/// The continuation with the smallest predicted time over the rest of the run, by RunPlanner along the forecast
-/// (options.forecast; the cap's by options.freeze where there is none) of what freezes after the request. `content`:
-/// what the cache holds at the request's step.
+/// Returns the continuation with the least predicted time over the rest of the run, by RunPlanner along the forecast of
+/// the freezes after the request (options.forecast; if none, the cap's by options.freeze). `content` is the content of
+/// the cache at the request's step.
 ///
-/// With request.measured_iteration_ns, all times of the profile are scaled by measured / predicted of the current phase
-/// first (at least 1/2, at most 2): the machine as it is. Infeasible if no layout has memory enough.
+/// With request.measured_iteration_ns, all times of the profile are first scaled by measured / predicted of the current
+/// phase (within 1/2 and 2), to match the machine as it is. Infeasible if no layout fits into memory.
 ///
-/// After the last step there is nothing left to plan, but ranks that were lost there leave the others to evaluate and
-/// to save with: they get the layout in which one more step would end first, without a cache.
+/// After the last step there is nothing left to plan, but if ranks are lost there, the others still have to evaluate
+/// and save: they get the layout in which one more step would end first, without a cache.
 std::variant<ReplanResult, Infeasible> replan(const PlanningProblem& problem, const ReplanRequest& request,
                                               const CacheContent& content);
 
-/// All compute, update and cache times of the profile multiplied by `factor`.
+/// Multiplies all compute, update and cache times of the profile by `factor`.
 Profile scaled_profile(Profile profile, double factor);
 
 }  // namespace frostpipe

@@ -16,7 +16,7 @@
 namespace frostpipe {
 namespace {
 
-constexpr std::size_t kMostLayouts = 10;  // of one window
+constexpr std::size_t kMostLayouts = 10;  // per window
 constexpr std::size_t kMostLastLayouts = 3;
 constexpr std::size_t kMostStates = 512;
 
@@ -24,7 +24,7 @@ CacheUse all_found(int layer, double capacity) { return {.on = true, .found = {{
 
 }  // namespace
 
-/// What one window adds to a state.
+/// The extension of a state by one window.
 struct RunPlanner::Step {
   Nanoseconds cost = 0;
   std::vector<std::pair<CachePart, int>> parts;  // with their layouts; one part without a cache if that is off
@@ -32,16 +32,16 @@ struct RunPlanner::Step {
 };
 
 struct RunPlanner::State {
-  std::optional<int> layout;  // none: the run begins
+  std::optional<int> layout;  // none: the run has not begun
   int first_trainable_layer = 0;
   CacheContent content;
   Nanoseconds cost = 0;
   int cached_windows = 0;
-  int first_choice = 0;                          // which of the first window's ways it began with
-  std::optional<int> before;                     // index into the states before the window; none: before the first
+  int first_choice = 0;                          // index of its choice in the first window
+  std::optional<int> before;                     // index into the states before the window; none before the first
   std::vector<std::pair<CachePart, int>> parts;  // of its window
 
-  /// The least is the best: a cache must save something.
+  /// The least is the best. On equal costs fewer windows with a cache are better: a cache must save something.
   std::pair<Nanoseconds, int> rank() const { return {cost, cached_windows}; }
 };
 

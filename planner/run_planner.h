@@ -14,40 +14,41 @@
 
 namespace frostpipe {
 
-/// Where the planning begins.
+/// The state in which planning begins.
 struct RunStart {
-  std::optional<Phase> current;  // what runs before the first window; none = the run begins, any layout may
-  CacheContent content;          // what the cache holds then
-  std::vector<int> lengths;      // pipeline lengths that the first window may have if there is no current; empty = all
+  std::optional<Phase> current;  // phase before the first window; none = the run begins, with any layout
+  CacheContent content;          // of the cache at that time
+  std::vector<int> lengths;      // allowed pipeline lengths of the first window if there is no `current`; empty = all
 };
 
-/// One way to go through all windows.
+/// One path through all windows.
 struct RunPath {
   std::vector<std::vector<Phase>> phases;  // by window, each with its predictions
-  std::vector<CachePart> parts;            // how the first window uses the cache; empty = it does not
+  std::vector<CachePart> parts;            // how the first window uses the cache; empty = not at all
   Nanoseconds predicted_ns = 0;            // steps x iteration times + transformations, over all windows
 };
 
 /// Plans a whole run along a forecast of freezes, by dynamic programming over its windows.
 ///
 /// Layouts: for every window the best phase (search_phase) of every pipeline length, without the cache and with all
-/// samples found in it; each of them may be kept in, or taken early for, another window, if it is among the fastest
-/// there. A window takes one layout without the cache, or one with it, or one while the cache fills and one of the
-/// three fastest after that; the next window's length divides the last's (pipelines shrink, never grow). State: the
-/// layout and what the cache holds. Of two states with one layout the one that costs more and has no activation cached
-/// after a later layer is dropped. The cache is used only where samples are found in it before the run ends, and of
-/// two ways that cost the same the one that uses it in fewer windows is taken. Exact over these layouts where no window
-/// has more than kMostLayouts of them that are worth a look and no state is dropped for want of room (kMostStates, the
-/// cheapest stay); transitions are priced by the simulator and its transformation costs.
+/// samples found in it. Each may also be used in other windows, kept from before or taken early, if it is among the
+/// fastest there. A window uses one layout without the cache, or one with it, or one while the cache fills and one of
+/// the three fastest after that. The next window's pipeline length divides the last one's (pipelines shrink, never
+/// grow). A state is the layout and the content of the cache. Of two states with the same layout, the one that costs
+/// more and has no activation cached at a later layer is dropped. The cache is used only where samples are found in it
+/// before the run ends, and on equal costs in fewer windows. Exact over these layouts if no window has more than
+/// kMostLayouts candidates that may be among the fastest and no state is dropped for lack of room (the cheapest
+/// kMostStates stay). Reconfigurations are priced by the simulator.
 class RunPlanner {
  public:
   RunPlanner(const PlanningProblem& problem, RunStart start);
 
-  /// The path with the least predicted time for every choice in the first window, the fastest first. With `only_best`
-  /// the first of these alone, which is quicker. Infeasible names the window's frozen blocks and what does not fit.
+  /// Returns for every choice in the first window the path with the least predicted time, the fastest first. With
+  /// `only_best` only the first of these, which is quicker. Infeasible names the window's frozen blocks and what does
+  /// not fit.
   std::variant<std::vector<RunPath>, Infeasible> plan(const std::vector<RunWindow>& windows, bool only_best);
 
-  /// Why nothing is cached in a first window like this; empty if something may be.
+  /// Returns why nothing is cached in such a first window; empty if something may be.
   std::string why_no_cache(const RunWindow& first) const;
 
  private:
@@ -55,19 +56,19 @@ class RunPlanner {
   struct Step;
   using Use = std::vector<std::pair<int, double>>;
 
-  /// The reasons that hold for every window.
+  /// Returns the reasons that hold for every window.
   std::string why_no_cache_at_all() const;
   int layout_index(Phase phase);
   std::vector<int> lengths() const;
   const std::vector<int>& layouts_for(int first_trainable_layer);
   std::vector<int> layouts_to_consider(const RunWindow& window, const std::vector<RunWindow>& windows,
                                        const std::vector<int>& kept);
-  /// Empty where nothing may be cached.
+  /// Empty if nothing may be cached.
   std::vector<int> fastest_with_all_found(const RunWindow& window, const std::vector<int>& layouts);
   Phase phase_of(int layout, int first_trainable_layer, const CacheUse& cache) const;
-  /// Of the phase's iteration, from below, without a simulation.
+  /// Returns a lower bound on the phase's iteration time, without a simulation.
   Nanoseconds bound_ns(int layout, int first_trainable_layer, const CacheUse& cache);
-  /// Nothing where a rank lacks memory or a size was not measured.
+  /// Returns none if a rank lacks memory or a size was not measured.
   std::optional<Nanoseconds> iteration_ns(int layout, int first_trainable_layer, const CacheUse& cache);
   Nanoseconds transition_ns(int layout, int first_trainable_layer, int next_layout, int next_first_trainable_layer);
   std::optional<Step> step(const RunWindow& window, const State& state, int layout, int last_layout, bool cached);
@@ -78,10 +79,10 @@ class RunPlanner {
   PlanningProblem problem_;
   RunStart start_;
   LayerCosts costs_;
-  double capacity_ = 0;                          // fraction of the samples that the cache has room for
+  double capacity_ = 0;                          // fraction of the samples that fit into the cache
   std::vector<Phase> layouts_;                   // without step, frozen layers, cache and prediction
   std::map<int, std::vector<int>> layouts_for_;  // by first trainable layer
-  std::map<int, Infeasible> reasons_;            // why lengths do not fit, by first trainable layer
+  std::map<int, Infeasible> reasons_;            // by first trainable layer, why lengths do not fit
   std::map<std::tuple<int, int, bool, Use>, std::optional<Nanoseconds>> iteration_ns_;
   std::map<std::tuple<int, int, int, int>, Nanoseconds> transition_ns_;
 };

@@ -8,21 +8,22 @@
 #include "planner/replan.h"
 #include "planner/search/plan_options.h"
 
-// Re-plans a run while it goes on: when its freeze rule has decided, or when it has lost ranks. The request says what
-// runs, `cluster` holds the devices that the ranks run on.
+// Re-plans a running training when its freeze rule has decided or when it has lost ranks. The request describes the
+// current phase; `cluster` has the devices that the ranks run on.
 
 namespace frostpipe {
 
-/// What a run that follows `plan` asks the planner for, the number of tokens left open. No forecast: the rule's cap.
+/// Returns the planner's options for a run that follows `plan`; the number of tokens is left open. There is no
+/// forecast, so the rule's cap is used.
 PlanOptions replan_options(const TrainingPlan& plan, const FreezeOptions& freeze, int steps_per_epoch);
 
-/// Answers the freeze decisions of one run, in the order of their steps: what the activation cache holds is kept from
-/// one to the next. Requires options.steps_per_epoch > 0.
+/// Answers the freeze decisions of one run, in the order of their steps, and tracks the content of the activation cache
+/// between them. Requires options.steps_per_epoch > 0.
 class RunReplanner {
  public:
   RunReplanner(Profile profile, PlanOptions options);
 
-  /// replan() at the request's tokens, with what the cache holds at its step.
+  /// Calls frostpipe::replan for the request's tokens, with the cache's content at its step.
   std::variant<ReplanResult, Infeasible> replan(const ReplanRequest& request, const Cluster& cluster);
 
  private:
@@ -32,12 +33,12 @@ class RunReplanner {
   int step_ = 0;
 };
 
-/// By the published rule (next_published_phase), whether or not it is faster, for a run that follows `plan`.
+/// Re-plans by the published rule (next_published_phase), even if it is not faster, for a run that follows `plan`.
 std::variant<Phase, Infeasible> replan_as_published(const TrainingPlan& plan, const ReplanRequest& request,
                                                     const Profile& profile, const Cluster& cluster);
 
-/// For the devices that a loss has left, with an empty cache. Where the request has a forecast the phases follow it to
-/// the end, else they hold as if nothing more froze.
+/// Re-plans for the devices that remain after a loss, with an empty cache. If the request has a forecast the phases
+/// follow it to the end, otherwise they assume that nothing more freezes.
 std::variant<std::vector<Phase>, Infeasible> replan_after_loss(const PlanningProblem& problem,
                                                                const ReplanRequest& request);
 

@@ -12,16 +12,16 @@ struct RunWindow {
   int first_trainable_layer = 0;
 };
 
-/// From the start to the first of `events` nothing is frozen; events that freeze no more than what is frozen already
-/// are left out.
+/// Returns the windows from `from_step` to the end. The first one keeps the current frozen layers until the first of
+/// `events`; events that do not freeze more are left out.
 std::vector<RunWindow> windows_of(const Model& model, int from_step, int first_trainable_layer,
                                   const std::vector<FreezeEvent>& events, int num_steps);
 
-/// options.forecast, or the cap's by options.freeze where there is none.
+/// Returns options.forecast, or if there is none the cap's by options.freeze.
 std::vector<FreezeEvent> forecast_of(const Model& model, const PlanOptions& options);
 
-/// Appends those of a window's phases that begin before the window's end: after it, the window has phases for a run in
-/// which nothing more freezes.
+/// Appends those of a window's phases that begin before the window's end. Later ones are for a run in which nothing
+/// more freezes.
 void append_until(std::vector<Phase>& phases, const std::vector<Phase>& of_window, int end_step);
 
 }  // namespace frostpipe

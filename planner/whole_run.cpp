@@ -10,14 +10,14 @@
 namespace frostpipe {
 namespace {
 
-/// The phases of a path from a window on, each until the next begins.
+/// Returns the phases of a path, beginning with window number `window`, each until the next begins.
 std::vector<Phase> phases_from(const RunPath& path, const std::vector<RunWindow>& windows, std::size_t window) {
   std::vector<Phase> phases;
   for (std::size_t i = window; i < windows.size(); ++i) append_until(phases, path.phases[i], windows[i].end_step);
   return phases;
 }
 
-/// How the path goes on at a window.
+/// Returns how the path continues at a window.
 Continuation continuation_of(const RunPath& path, const std::vector<RunWindow>& windows, std::size_t window,
                              int num_steps) {
   Continuation way{
@@ -34,8 +34,8 @@ Continuation continuation_of(const RunPath& path, const std::vector<RunWindow>& 
   return way;
 }
 
-/// What is considered at each freeze of a plan, and which of it the plan does: of equally fast ways replan() may prefer
-/// another.
+/// Reports to `observe` the alternatives at each freeze of a plan, with the plan's own choice: among equally fast ones
+/// replan() may prefer another.
 void explain(const PlanningProblem& problem, const RunPath& path, const std::vector<RunWindow>& windows,
              const ReplanObserver& observe) {
   const std::vector<Phase> phases = phases_from(path, windows, 0);

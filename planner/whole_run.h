@@ -7,8 +7,9 @@
 
 namespace frostpipe {
 
-/// The phases with the least predicted time of the whole run along the forecast of freezes (RunPlanner). `lengths`:
-/// pipeline lengths that it may start with; empty = all. `observe` is told what was considered at each freeze.
+/// Returns the phases with the least predicted time of the whole run along the forecast of freezes (RunPlanner).
+/// `lengths` are the pipeline lengths with which it may start; empty = all. `observe` is called with the alternatives
+/// at each freeze.
 std::variant<std::vector<Phase>, Infeasible> best_whole_run(const PlanningProblem& problem, std::vector<int> lengths,
                                                             const ReplanObserver& observe);
 

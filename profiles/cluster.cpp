@@ -110,7 +110,7 @@ void validate_devices(const Cluster& cluster, std::string_view source) {
   }
 }
 
-/// Sorts them.
+/// Validates the pairs and sorts them.
 void validate_node_pairs(Cluster& cluster, std::string_view source) {
   const std::set<int> nodes = nodes_of(cluster);
   std::set<std::pair<int, int>> known;

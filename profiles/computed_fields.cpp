@@ -17,8 +17,8 @@ using Json = nlohmann::json;
 struct ComputedField {
   std::vector<std::string_view> model_types;
   const char* name;
-  const char* value;   // the only one that is computed, as JSON
-  bool changes_count;  // another one has other operations or parameters, which counting does not know either
+  const char* value;   // the only supported value, as JSON
+  bool changes_count;  // other values change the operations or parameters, so counting does not support them either
 };
 
 using ModelTypes = std::vector<std::string_view>;
@@ -54,7 +54,7 @@ const ComputedField kComputedFields[] = {
     {kAll, "quantization_config", "null", true},
 };
 
-/// Of a family, another name that transformers takes for a field, and which then goes before it.
+/// An alternative name of a field that transformers accepts for a family and prefers.
 struct OtherName {
   std::string_view model_type;
   const char *name, *field;

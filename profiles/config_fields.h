@@ -8,26 +8,26 @@
 
 namespace frostpipe {
 
-/// A config.json under reading. What is missing or null has its default; all throw InvalidInput that names file, field,
-/// rule and value.
+/// Reads the fields of a config.json. A field that is missing or null takes its default. All functions throw
+/// InvalidInput that names file, field, rule and value.
 class ConfigFields {
  public:
-  /// Of the text of `file`, which must outlive this object. Fields that ask for another computation than is done here
-  /// are refused, see require_computed_fields.
+  /// Parses `text`, the content of `file`. The name `file` must outlive this object. Throws InvalidInput for fields
+  /// with unsupported values, see require_computed_fields.
   ConfigFields(const std::string& text, const std::string& file, ConfigUse use = ConfigUse::computing);
   const nlohmann::ordered_json& json() const { return json_; }
 
-  /// A whole number that must be given.
+  /// Reads a required positive integer.
   std::int64_t positive(const char* key) const;
   std::int64_t positive(const char* key, std::int64_t otherwise) const;
-  /// A whole number >= 0, such as a token's id.
+  /// Reads an integer >= 0, such as a token's id.
   std::int64_t whole(const char* key, std::int64_t otherwise) const;
   std::vector<int> positives(const char* key, const std::vector<int>& otherwise) const;
   double number(const char* key, double otherwise) const;
   bool flag(const char* key, bool otherwise) const;
-  /// "" where it is none.
+  /// Returns "" if the field is missing.
   std::string text(const char* key) const;
-  /// For messages.
+  /// Returns "FILE: KEY" for messages.
   std::string place(const char* key) const { return file_ + ": " + key; }
 
  private:

@@ -20,7 +20,7 @@ bool divides_every_node(const Cluster& cluster, int threads) {
   return std::all_of(devices.begin(), devices.end(), [&](const auto& node) { return node.second % threads == 0; });
 }
 
-/// Where `threads` divides the devices of every node.
+/// Requires that `threads` divides the devices of every node.
 bool has_groups_of_one_type(const Cluster& cluster, int threads) {
   const std::size_t size = static_cast<std::size_t>(threads);
   for (std::size_t i = 0; i < cluster.devices.size(); ++i) {

@@ -32,7 +32,7 @@ void fields(Archive& archive, json::Value<Archive, Hardware>& hardware) {
   archive("source", hardware.source);
 }
 
-/// By it times are divided.
+/// Times are divided by the efficiency.
 void check(const json::Place& place, const Hardware& hardware) {
   if (!(hardware.efficiency > 0))
     throw InvalidInput(json::Place(place, std::string_view("efficiency")).text(), "must be > 0",

@@ -7,13 +7,13 @@
 
 namespace frostpipe {
 
-/// A device by its makers' figures.
+/// A device as specified by its vendor.
 struct Hardware {
   std::string name;
-  double peak_flops = 0;        // a second, float32, without tensor cores
+  double peak_flops = 0;        // per second, float32 without tensor cores
   double bytes_per_second = 0;  // of its memory
   Bytes memory_bytes = 0;
-  /// Of the peak, reached by large matrix products.
+  /// Fraction of the peak that large matrix products reach.
   double efficiency = 0.7;
   std::string source;
   bool operator==(const Hardware&) const = default;
@@ -22,18 +22,19 @@ struct Hardware {
 /// Quadro RTX 5000, RTX 2080 Ti, V100, A100, GH200, H100, H200.
 const std::vector<Hardware>& known_hardware();
 
-/// By name in any case, or from a file (envelope "frostpipe.hardware"). Throws InvalidInput that lists the known names.
+/// Finds a device by name in any case, or reads it from a file (envelope "frostpipe.hardware"). Throws InvalidInput
+/// that lists the known names.
 Hardware find_hardware(const std::string& name_or_file);
 
 std::string to_json(const Hardware& hardware);
 Hardware hardware_from_json(std::string_view json, std::string_view source);
 
-/// A device by its sustained rates. Defaults: a Quadro RTX 5000 in fp32, whose peak of 11.2 TFLOP/s large matrix
-/// products reach to about 70 %.
+/// Sustained rates of a device. Defaults: a Quadro RTX 5000 in fp32, on which large matrix products reach about 70 % of
+/// the peak of 11.2 TFLOP/s.
 struct DeviceRates {
   double flops_per_second = 8e12;
   double bytes_per_second = 448e9;
-  /// Per layer and pass: starting its kernels.
+  /// Per layer and pass, for starting its kernels.
   Nanoseconds overhead_ns = 50'000;
 };
 

@@ -12,9 +12,9 @@ struct NamedProfile {
   Profile profile;
 };
 
-/// Measurements of one model on devices of different types as one profile, for a cluster that mixes them; what is said
-/// beside them is the first's. Requires at least one. Throws InvalidInput, with the file's name, where a profile is of
-/// another model, of another type of numbers, or measures a device type that one before it has measured.
+/// Joins measurements of one model on devices of different types into one profile, for a cluster that mixes them. All
+/// other fields are the first profile's. Requires at least one profile. Throws InvalidInput that names the file if a
+/// profile has another model or other dtypes, or measures a device type that an earlier one has measured.
 Profile join_profiles(std::vector<NamedProfile> profiles);
 
 }  // namespace frostpipe

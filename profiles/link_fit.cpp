@@ -11,10 +11,10 @@
 namespace frostpipe {
 namespace {
 
-/// The lower one where a share falls between two.
+/// If the share falls between two values, takes the lower one.
 double at_share(std::vector<double> values, double share) { return quantile(std::move(values), share, Between::lower); }
 
-/// Nanoseconds per byte of all transfers but the smallest.
+/// Nanoseconds per byte over all transfers but the smallest.
 double slope_of(const LinkRound& round) {
   std::vector<double> slopes;
   for (std::size_t i = 1; i < round.size(); ++i) {
@@ -54,7 +54,7 @@ Link fit_link(const std::vector<LinkRound>& rounds, std::string_view what) {
   const auto bandwidth = [](double nanoseconds_per_byte) {
     return static_cast<std::int64_t>(std::llround(std::min(1e9 / nanoseconds_per_byte, kMostBytesPerSecond)));
   };
-  // A round in which larger messages were the faster ones says only that the link may be as fast as any.
+  // A slope <= 0 (larger messages were faster) gives no upper bound on the bandwidth.
   const double fast = at_share(slopes, 0.25);
   return {.latency_ns = std::max<Nanoseconds>(0, std::llround(at_share(std::move(latencies), 0.5))),
           .bandwidth_bytes_per_second = bandwidth(slope),

@@ -6,31 +6,32 @@
 
 namespace frostpipe {
 
-/// How long a transfer of some number of bytes on the wire took.
+/// The measured time of a transfer of some number of bytes on the wire.
 struct TransferTime {
   Bytes bytes = 0;
   Nanoseconds time_ns = 0;
 };
 
-/// One transfer of every size, smallest first, all within a short time of each other.
+/// One transfer of every size, smallest first, measured within a short time.
 using LinkRound = std::vector<TransferTime>;
 
-/// The link that explains what was measured in several rounds of the same sizes. Latency: the median time of the
-/// smallest transfer. Bandwidth: in each round the median of the slopes between any two of the other sizes (Theil and
-/// Sen's line, which no single disturbed transfer can bend), and of the rounds the median; their quartiles are its
-/// spread. A cost that every large transfer has once is in neither. Throws RuntimeFailure that names `what` and says
-/// what to try if more than half of the rounds show no bandwidth, or one beyond kMostBytesPerSecond.
+/// Fits a link to several rounds of transfers of the same sizes. The latency is the median time of the smallest
+/// transfer. The bandwidth of a round is the median of the slopes between any two of the other sizes (Theil-Sen
+/// estimator, which a single disturbed transfer cannot distort); the link has the median over the rounds, with their
+/// quartiles as its spread. A fixed cost of every large transfer is part of neither. Throws RuntimeFailure that names
+/// `what` and says what to try if more than half of the rounds show no bandwidth, or one beyond kMostBytesPerSecond.
 Link fit_link(const std::vector<LinkRound>& rounds, std::string_view what);
 
-/// The link through two times, for prices near the larger one. Where the larger transfer takes no longer, or so little
-/// longer that kMostBytesPerSecond would not do, no bandwidth was measured, and none is made up: the larger one's time
-/// is all latency, and the bandwidth unlimited.
+/// Returns the link through two times, for predictions near the larger one. If the larger transfer takes no longer, or
+/// the bandwidth would exceed kMostBytesPerSecond, no bandwidth was measured: the latency is then the larger one's
+/// time, and the bandwidth is unlimited.
 Link link_through(const TransferTime& smaller, const TransferTime& larger);
 
-/// Beyond any link between two devices there is.
+/// Faster than any link between two devices.
 inline constexpr double kMostBytesPerSecond = 1e13;
 
-/// Whether the quartiles of its bandwidth lie more than a factor of 2 apart: a prediction made of it is worth little.
+/// Whether the quartiles of its bandwidth are more than a factor of 2 apart, so that predictions from it are
+/// unreliable.
 bool is_unsteady(const Link& link);
 
 /// "latency 41.20 us, bandwidth 3.10 GB/s (half of the measurements: 2.95 to 3.22)"

@@ -16,7 +16,7 @@ namespace {
 constexpr std::array kKinds{LayerKind::embedding, LayerKind::attention, LayerKind::mlp, LayerKind::head,
                             LayerKind::layer};
 
-/// What layer `index` of a chain of `num_layers` layers must be.
+/// Returns the required kind of layer `index` in a chain of `num_layers` layers.
 LayerKind expected_kind(std::size_t index, std::size_t num_layers, bool is_imported) {
   if (index == 0) return LayerKind::embedding;
   if (index + 1 == num_layers) return LayerKind::head;
@@ -168,7 +168,7 @@ void validate(const Model& model, std::string_view source) {
 std::string fingerprint(const Model& model) {
   std::string structure = fmt::format("hidden {}\n", model.hidden_size);
   for (const auto& layer : model.layers) {
-    // The head's size follows the data's labels: a plan holds for any number of them.
+    // The head's size is left out: it follows the number of labels, and a plan holds for any number of them.
     const std::int64_t count = layer.kind == LayerKind::head ? 0 : layer.parameter_count;
     structure += fmt::format("{} {} {} {}\n", layer.name, to_string(layer.kind), block_text(layer.block), count);
   }

@@ -10,8 +10,8 @@
 namespace frostpipe {
 
 /// The unit of partitioning: an embedding, half a Transformer block (attention or MLP, each with its residual and norm,
-/// so that exactly one activation [micro_batch, tokens, hidden] crosses any cut), or the task head. `layer`: any layer
-/// of an imported profile, a block of its own.
+/// so that exactly one activation [micro_batch, tokens, hidden] crosses any cut), or the task head. `layer` is any
+/// layer of an imported profile, and a block of its own.
 enum class LayerKind { embedding, attention, mlp, head, layer };
 
 struct Layer {
@@ -20,9 +20,11 @@ struct Layer {
   /// Transformer block that this layer belongs to; none for the embedding and the head.
   std::optional<int> block = std::nullopt;
   std::int64_t parameter_count = 0;
-  /// Of these, what all tensor ranks hold alike (norms, positions, small heads); they share out the others.
+  /// The part of parameter_count that every tensor rank holds whole (norms, positions, small heads); the rest is
+  /// sharded.
   std::int64_t whole_parameter_count = 0;
-  /// Of these, what experts have (mixtures of experts), which replicas share out by Model::expert_parallel_size.
+  /// The part of parameter_count that belongs to experts (mixtures of experts), which are distributed over
+  /// Model::expert_parallel_size replicas.
   std::int64_t expert_parameter_count = 0;
   bool operator==(const Layer&) const = default;
 };
@@ -34,58 +36,62 @@ struct Edge {
   bool operator==(const Edge&) const = default;
 };
 
-/// What is trained: layers in topological order and the edges between them (a chain: edges i -> i + 1).
+/// A model: layers in topological order and the edges between them (a chain has the edges i -> i + 1).
 struct Model {
   std::string name;
   int hidden_size = 0;
   std::vector<Layer> layers;
   std::vector<Edge> edges;
-  /// The number of the head's parameters that are the embedding's (GPT-2): both ends of a pipeline add their gradients
-  /// until something is frozen.
+  /// Number of the head's parameters that are also the embedding's (GPT-2's tied embeddings): both ends of a pipeline
+  /// add their gradients until something is frozen.
   std::int64_t tied_parameter_count = 0;
-  /// Rows of hidden_size parameters that the embedding looks up by token; 0: none, or not known. In a step only the
+  /// Rows of hidden_size parameters in which the embedding looks up tokens; 0 = none, or unknown. In a step only the
   /// rows of its tokens have gradients.
   std::int64_t vocab_size = 0;
-  /// What a token's loss is depends on it and the tokens before it alone (GPT-2 as a language model): samples may be
-  /// cut into token slices.
+  /// Whether a token's loss depends only on it and the tokens before it (GPT-2 as a language model), so that samples
+  /// may be cut into token slices.
   bool is_causal = false;
-  /// Neighbouring replicas that each hold a part of every layer's experts, and send tokens to each other.
+  /// Number of neighbouring replicas over which every layer's experts are distributed, and between which tokens are
+  /// sent.
   int expert_parallel_size = 1;
   bool operator==(const Model&) const = default;
 };
 
 std::string_view to_string(LayerKind kind);
 
-/// Number of Transformer blocks: the unit of freezing.
+/// Number of Transformer blocks, the unit of freezing.
 int num_blocks(const Model& model);
 
-/// First layer that trains when the first `frozen_blocks` blocks are frozen: 0 for none; the embedding is frozen
-/// together with the first block. The head is never frozen. Requires 0 <= frozen_blocks <= num_blocks.
+/// Returns the first layer that trains when the first `frozen_blocks` blocks are frozen, 0 for none. The embedding is
+/// frozen together with the first block; the head is never frozen. Requires 0 <= frozen_blocks <= num_blocks.
 int first_trainable_layer(const Model& model, int frozen_blocks);
 
-/// Whole blocks before `first_trainable_layer`: what is shown as "frozen blocks". The embedding alone counts 0.
+/// Returns the number of whole blocks before `first_trainable_layer`, shown as "frozen blocks". The embedding alone
+/// counts 0.
 int frozen_blocks(const Model& model, int first_trainable_layer);
 
-/// Parameters of a layer that may have a gradient in a step of `tokens` tokens, and that every replica holds.
+/// Number of a layer's parameters, of those that every replica holds, that may have a gradient in a step of `tokens`
+/// tokens.
 std::int64_t touched_parameter_count(const Model& model, int layer, std::int64_t tokens);
 
-/// Parameters of a layer that a replica holds: of experts its part.
+/// Number of a layer's parameters that one replica holds, with its share of the experts.
 std::int64_t held_parameter_count(const Model& model, int layer);
 
-/// Of `amount` bytes or nanoseconds of a layer, `whole` of which every tensor rank has: what each of them has.
+/// Returns each tensor rank's part of `amount` bytes or nanoseconds of a layer, of which `whole` is on every tensor
+/// rank.
 constexpr std::int64_t of_tensor_rank(std::int64_t amount, std::int64_t whole, int tensor_parallel_size) {
   return whole + (amount - whole) / tensor_parallel_size;
 }
 
-/// Time of each tensor rank to update its parameters of a layer, which takes one rank alone `update_ns`.
+/// Returns the time of each tensor rank to update its parameters of a layer, if one rank alone takes `update_ns`.
 Nanoseconds update_of_tensor_rank(const Layer& layer, Nanoseconds update_ns, int tensor_parallel_size);
 
-/// Throws InvalidInput unless layers and edges form the chain embedding, (attention, mlp) x blocks, head, or embedding,
-/// layers, head. `source` names the file in the message.
+/// Throws InvalidInput unless layers and edges form a chain of embedding, (attention, mlp) x blocks, head, or
+/// embedding, layers, head. `source` names the file in the message.
 void validate(const Model& model, std::string_view source);
 
-/// Identity of a model's structure, not of its weights: equal for equal layers, edges and sizes. The head's size is
-/// left out: it follows the number of labels in the data. So is what tensor ranks hold alike.
+/// Identifies a model's structure, not its weights: equal for equal layers, edges and sizes. The head's size, which
+/// follows the number of labels in the data, and whole_parameter_count are left out.
 std::string fingerprint(const Model& model);
 
 }  // namespace frostpipe

@@ -4,11 +4,11 @@
 
 namespace frostpipe {
 
-/// " (a model of the Hugging Face Hub is fetched with: ...)", to be put after a rule that the name of such a model
-/// breaks; nothing for what cannot be one.
+/// Returns " (a model of the Hugging Face Hub is fetched with: ...)", to append to an error about `name` if it could be
+/// the name of such a model; else "".
 std::string how_to_fetch(const std::filesystem::path& name);
 
-/// Throws InvalidInput unless `path` is a folder; says how the name of such a model becomes one.
+/// Throws InvalidInput unless `path` is a folder; the message says how to fetch a model of that name.
 void require_model_folder(const std::filesystem::path& path);
 
 }  // namespace frostpipe

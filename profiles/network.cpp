@@ -8,7 +8,7 @@
 namespace frostpipe {
 namespace {
 
-/// Far beyond any run, and still safe to add up.
+/// Longer than any run, and still safe to add up.
 constexpr Nanoseconds kNever = std::numeric_limits<Nanoseconds>::max() / 1024;
 
 /// ceil(amount * 1e9 / bandwidth) for amount = numerator * bytes / denominator.
@@ -20,7 +20,7 @@ Nanoseconds time_for(std::int64_t bandwidth_bytes_per_second, Bytes bytes, std::
   return time > kNever ? kNever : static_cast<Nanoseconds>(time);
 }
 
-/// The node's place among the nodes, in the order of their ranks.
+/// Returns the index of the rank's node, in the order of ranks.
 int ordinal_of_node(const Cluster& cluster, int rank) {
   int ordinal = 0;
   for (int before = 1; before <= rank; ++before)
@@ -28,7 +28,7 @@ int ordinal_of_node(const Cluster& cluster, int rank) {
   return ordinal;
 }
 
-/// One of these ranks for each of their nodes.
+/// Returns one of these ranks for each of their nodes.
 std::vector<int> one_of_each_node(const Cluster& cluster, const std::vector<int>& ranks) {
   std::map<int, int> first;
   for (const int rank : ranks) first.try_emplace(cluster.devices[rank].node, rank);
@@ -37,7 +37,7 @@ std::vector<int> one_of_each_node(const Cluster& cluster, const std::vector<int>
   return each;
 }
 
-/// What all the ranks' steps around a ring have to share: the slowest bandwidth, the longest latency. In which order it
+/// Returns the slowest bandwidth and longest latency that the steps around a ring may meet. The order in which the ring
 /// passes the nodes is not known.
 Link slowest_link_of_ring(const Cluster& cluster, const std::vector<int>& ranks, int side_by_side) {
   Link slowest;
@@ -91,12 +91,12 @@ Nanoseconds hierarchical_ns(const Cluster& cluster, const std::vector<int>& rank
          ring_ns(cluster, one_of_each, (bytes + inside - 1) / inside, side_by_side * inside);
 }
 
-/// 2 / d of the bytes from every rank to every other, over all links at the same time; what leaves a rank for other
-/// nodes, one after the other.
+/// Every rank sends 2 / d of the bytes to every other rank, over all links at the same time; sends of one node to other
+/// nodes over links of equal bandwidth follow each other.
 Nanoseconds direct_ns(const Cluster& cluster, const std::vector<int>& ranks, Bytes bytes, int side_by_side) {
   const auto d = static_cast<std::int64_t>(ranks.size());
   std::map<int, std::int64_t> in_node;
-  std::map<int, int> rank_of;  // by node, one of its ranks
+  std::map<int, int> rank_of;  // one rank of each node
   for (const int rank : ranks) {
     ++in_node[ordinal_of_node(cluster, rank)];
     rank_of.try_emplace(ordinal_of_node(cluster, rank), rank);
@@ -110,7 +110,7 @@ Nanoseconds direct_ns(const Cluster& cluster, const std::vector<int>& ranks, Byt
       latency = std::max(latency, cluster.intra_node.collective.latency_ns);
       carry(cluster.intra_node.collective.bandwidth_bytes_per_second, n - 1);
     }
-    std::map<std::int64_t, std::int64_t> others_at;  // by bandwidth, the ranks that are reached with it
+    std::map<std::int64_t, std::int64_t> others_at;  // number of ranks that are reached with this bandwidth
     for (const auto& [other, there] : in_node) {
       if (other == node) continue;
       const Link& link = link_between(cluster, rank_of[node], rank_of[other]).collective;
@@ -145,7 +145,7 @@ std::vector<SharedUse> shared_links_between(const Cluster& cluster, int from_ran
   if (cluster.shared_links.empty()) return uses;
   const int from = ordinal_of_node(cluster, from_rank), to = ordinal_of_node(cluster, to_rank);
   const int num_nodes = ordinal_of_node(cluster, static_cast<int>(cluster.devices.size()) - 1) + 1;
-  int first = 0;  // number of the level's first link
+  int first = 0;  // number of the first link of this level
   for (const SharedLink& level : cluster.shared_links) {
     const int out = from / level.nodes, in = to / level.nodes;
     if (out != in) {

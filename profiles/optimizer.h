@@ -5,17 +5,17 @@
 
 namespace frostpipe {
 
-/// Whose steps change the weights.
+/// The optimizers whose steps can be planned and run.
 enum class Optimizer { kAdamW, kSgd };
 
-/// "adamw", as in files.
+/// Returns the word of files, such as "adamw".
 std::string_view to_string(Optimizer optimizer);
-/// None if there is no such optimizer.
+/// Returns none if there is no such optimizer.
 std::optional<Optimizer> find_optimizer(std::string_view word);
 /// Throws InvalidInput ("PLACE: must be adamw or sgd, is ...").
 void parse_text(std::string_view text, const std::string& place, Optimizer& optimizer);
 
-/// Values of state that it keeps per parameter.
+/// Number of state values per parameter.
 int optimizer_moments(Optimizer optimizer);
 
 }  // namespace frostpipe

@@ -21,8 +21,8 @@ namespace {
 using Measurements = std::span<const Measurement>;
 using Weighted = std::pair<int, double>;  // grid line and its weight
 
-/// Those of one layer. Relies on ascending order of keys; mostly every layer has as many, and then they are where they
-/// would be.
+/// Returns the measurements of one layer. Relies on ascending order of keys. Usually every layer has equally many, and
+/// their position is then known without a search.
 Measurements of_layer(const Profile& profile, int layer) {
   const Measurements all = profile.measurements;
   const std::size_t layers = profile.model.layers.size();
@@ -37,7 +37,7 @@ Measurements of_layer(const Profile& profile, int layer) {
   return {found.begin(), found.end()};
 }
 
-/// Measurements of the key's layer, device type and dtype. Relies on ascending order of keys.
+/// Returns the measurements with the key's layer, device type and dtype. Relies on ascending order of keys.
 Measurements same_layer(const Profile& profile, const MeasurementKey& key) {
   const auto part = [](const MeasurementKey& k) { return std::tie(k.device_type, k.dtype); };
   const Measurements all = of_layer(profile, key.layer);
@@ -55,14 +55,15 @@ const Measurement* find(Measurements measurements, const MeasurementKey& key) {
   return found != measurements.end() && found->key == key ? &*found : nullptr;
 }
 
-/// "4..64", "8", or "none"
+/// Formats "4..64", "8", or "none".
 std::string range_text(const std::vector<int>& lines) {
   if (lines.empty()) return "none";
   if (lines.size() == 1) return std::to_string(lines.front());
   return fmt::format("{}..{}", lines.front(), lines.back());
 }
 
-/// The grid lines (ascending) that `value` is interpolated from; empty if the rule allows none.
+/// Returns the grid lines from which `value` is interpolated, with `lines` ascending. Empty if it is too far outside of
+/// them.
 std::vector<Weighted> weights_along(const std::vector<int>& lines, int value) {
   auto upper = std::lower_bound(lines.begin(), lines.end(), value);
   if (upper != lines.end() && *upper == value) return {{value, 1.0}};
@@ -75,12 +76,12 @@ std::vector<Weighted> weights_along(const std::vector<int>& lines, int value) {
   return {{low, 1 - share}, {high, share}};
 }
 
-/// Tensor ranks share the layer in the same way.
+/// Whether tensor ranks share the layer in the same way.
 bool share_alike(const MeasurementKey& one, const MeasurementKey& other) {
   return one.tensor_parallel_size == other.tensor_parallel_size && one.sequence_parallel == other.sequence_parallel;
 }
 
-/// Tokens before the measured ones, ascending.
+/// Returns the measured context lengths, ascending.
 std::vector<int> contexts_of(Measurements same_layer, const MeasurementKey& key) {
   std::set<int> contexts;
   for (const auto& m : same_layer)
@@ -88,8 +89,7 @@ std::vector<int> contexts_of(Measurements same_layer, const MeasurementKey& key)
   return {contexts.begin(), contexts.end()};
 }
 
-/// What was measured of one layer for one context, shared alike by tensor ranks, in ascending (micro-batch size,
-/// tokens) order.
+/// The measurements of one layer for one context and way of sharing, ascending by (micro-batch size, tokens).
 class Grid {
  public:
   Grid(Measurements same_layer, const MeasurementKey& key) {
@@ -104,7 +104,7 @@ class Grid {
     return sizes;
   }
 
-  /// Token counts that were measured on every one of the lines.
+  /// Returns the token counts that were measured for every one of these micro-batch sizes.
   std::vector<int> tokens_on(const std::vector<Weighted>& lines) const {
     std::vector<int> common;
     for (std::size_t i = 0; i < lines.size(); ++i) {
@@ -156,7 +156,7 @@ LayerCost mean_of(std::span<const WeightedCost> points) {
   return cost;
 }
 
-/// For a device type or a number of tensor ranks that the whole profile lacks.
+/// Returns advice for a device type or a tensor-parallel size that the whole profile lacks.
 std::string advice_on_missing(const Profile& profile, const MeasurementKey& key) {
   std::set<std::string> types;
   bool has_tensor_ranks = false;
@@ -266,7 +266,7 @@ Nanoseconds expected_frozen_forward_ns(const Profile& profile, MeasurementKey ke
 
 Nanoseconds update_cost_of(const Profile& profile, int layer, std::string_view device_type, DType dtype,
                            Optimizer optimizer) {
-  // Mostly they are listed layer by layer, so the search begins where that one would be.
+  // Updates are usually listed layer by layer, so the search begins at the position to be expected.
   const std::size_t count = profile.updates.size(), layers = std::max<std::size_t>(1, profile.model.layers.size());
   const std::size_t guess = layer < 0 ? 0 : count * static_cast<std::size_t>(layer) / layers;
   for (std::size_t i = 0; i < count; ++i) {

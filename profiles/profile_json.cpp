@@ -109,11 +109,11 @@ bool is_unknown_update(const json::Json& row) {
   return has_unknown_word(row, "dtype", find_dtype) || has_unknown_word(row, "optimizer", find_optimizer);
 }
 
-/// Of a list in a file, each with its number there.
+/// Rows of a list in a file, each with its index there.
 using Rows = std::vector<std::pair<std::size_t, json::Json>>;
 
-/// A profile may have rows in other types, or of other optimizers, beside those that a plan can ask for: they are
-/// passed over. Where all rows are such they stay, and reading them says what is wrong.
+/// Rows of unknown dtypes or optimizers are skipped: a profile may have more than a plan can ask for. If all rows are
+/// unknown they stay, and reading them reports what is wrong.
 Rows take_known_rows(json::Json& profile, const char* name, bool (*is_unknown)(const json::Json&)) {
   Rows known;
   const auto list = profile.find(name);

@@ -3,9 +3,9 @@
 
 namespace frostpipe {
 
-/// Lengths of token slices, ascending, that a causal model is profiled at beside whole samples of `longest` tokens:
-/// each as the first slice and after half of the sample. Attention is linear in the context, the other layers do not
-/// know it. None of samples too short to be cut so.
+/// Lengths of token slices, ascending, at which a causal model is profiled beside whole samples of `longest` tokens:
+/// each as the first slice and after half of the sample. Attention is linear in the context, and the other layers do
+/// not depend on it. Empty if samples are too short to be cut.
 inline std::vector<int> slice_lengths(int longest) {
   if (longest < 8) return {};
   return {longest / 8, longest / 4, longest / 2};

@@ -12,7 +12,7 @@ void fields(Archive& archive, json::Value<Archive, Workload>& workload) {
   archive("tokens", workload.tokens, json::between(1, json::kMostTokens));
   archive("tokens_deviation", workload.tokens_deviation, json::between(0, json::kMostTokens));
   archive("longest_tokens", workload.longest_tokens, json::between(1, json::kMostTokens));
-  int mean_rounded_up = 0;  // older files have it too; none is written
+  int mean_rounded_up = 0;  // read for older files; never written
   archive("mean_tokens", mean_rounded_up, json::MayBeMissing{json::between(0, json::kMostTokens)});
   archive("global_batch_size", workload.global_batch_size, json::between(1, json::kMostSamples));
   archive("max_tokens", workload.max_tokens, json::between(2, json::kMostTokens));

@@ -11,7 +11,8 @@
 namespace frostpipe {
 namespace {
 
-/// Of a layer in a file (json::kDuration): sums over layers stay within 64 bits, and no objective is as long.
+/// Limit of a layer's time in a file (json::kDuration): sums over layers stay within 64 bits, and no objective is as
+/// long.
 constexpr Nanoseconds kMostLayerNs = 1'000'000'000'000'000;
 
 std::set<std::string> device_types(const Profile& profile, DType dtype) {
@@ -21,7 +22,7 @@ std::set<std::string> device_types(const Profile& profile, DType dtype) {
   return types;
 }
 
-/// "1/2 L4": a half of an "L4"; any other type: a whole device of it.
+/// Splits "1/2 L4" into an L4 and the share 2; other types are whole devices.
 std::pair<std::string, int> type_and_share(const std::string& type) {
   int share = 0;
   if (type.starts_with("1/")) {
@@ -32,7 +33,7 @@ std::pair<std::string, int> type_and_share(const std::string& type) {
   return {type, 1};
 }
 
-/// Of one layer, for batches of 1, 2, ... as far as they are known.
+/// Adds one layer's times for batches of 1, 2, ... as far as they are known.
 void add_layer(const Profile& profile, MeasurementKey key, int most_requests, BlockTimes& times) {
   const bool frozen_like_this = profile.frozen_dtype.value_or(key.dtype) == key.dtype;
   auto& forward = times.forward_ns.emplace_back();
@@ -43,7 +44,7 @@ void add_layer(const Profile& profile, MeasurementKey key, int most_requests, Bl
       const LayerCost cost = cost_of(profile, key);
       forward.push_back(std::max<Nanoseconds>(1, frozen_like_this ? cost.frozen_forward_ns : cost.forward_ns));
       working.push_back(cost.output_activation_bytes + cost.workspace_bytes);
-    } catch (const InvalidInput&) {  // beyond what was measured
+    } catch (const InvalidInput&) {  // not measured for so many requests
       if (requests == 1) throw;
       break;
     }

@@ -39,7 +39,7 @@ bool Messages::scatters(int from_rank, int to_rank) const {
 }
 
 int reductions_side_by_side(const Cluster& cluster, const ParallelLayout& layout) {
-  std::map<int, std::set<int>> stages_on;  // by node, those whose replicas are elsewhere too
+  std::map<int, std::set<int>> stages_on;  // by node, the stages that have replicas on other nodes too
   for (int stage = 0; stage < layout.pipeline_parallel_size; ++stage) {
     const std::vector<int> ranks = replicas_of(layout, stage);
     if (std::none_of(ranks.begin(), ranks.end(),
@@ -68,7 +68,7 @@ Nanoseconds expert_reduction_ns(const Cluster& cluster, const Model& model, cons
     count += model.layers[layer].expert_parameter_count / (share * phase.layout.tensor_parallel_size);
   if (count == 0) return 0;
   const std::vector<int> replicas = replicas_of_stage(phase, stage);
-  std::vector<int> alike;  // those of the first
+  std::vector<int> alike;  // replicas with the same experts as the first
   for (std::size_t i = 0; i < replicas.size(); i += share) alike.push_back(replicas[i]);
   return all_reduce_ns(cluster, alike, count * kept_bytes_per_value(dtype),
                        share * reductions_side_by_side(cluster, phase.layout));

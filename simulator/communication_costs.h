@@ -7,21 +7,21 @@
 
 namespace frostpipe {
 
-/// Prices of an activation from the t tensor ranks of one mesh coordinate to those of another, which differ from
-/// `from_rank` and `to_rank` by the same offset.
+/// Costs of sending an activation from the t tensor ranks of one mesh coordinate to those of another. `from_rank` and
+/// `to_rank` are tensor rank 0 of the two.
 class Messages {
  public:
   Messages(const Cluster& cluster, const ParallelLayout& layout)
       : cluster_(cluster), t_(layout.tensor_parallel_size), splits_tokens_(layout.sequence_parallel) {}
 
-  /// `bytes`: of one tensor rank's activation, which with sequence parallelism has its tokens alone.
+  /// `bytes` is the size of one tensor rank's activation; with sequence parallelism this is only its own tokens.
   TransferCost cost(int from_rank, int to_rank, Bytes bytes) const;
-  /// What it occupies of the links that ranks share.
+  /// Returns how long the message occupies the links that ranks share.
   std::vector<SharedOccupancy> shared(int from_rank, int to_rank, Bytes bytes) const;
 
  private:
-  /// Between nodes each tensor rank sends a part, and the receivers gather them; with sequence parallelism each sends
-  /// and receives its own tokens anyway.
+  /// Whether each tensor rank sends a part to another node, where the parts are gathered. Not with sequence
+  /// parallelism, where each sends and receives its own tokens anyway.
   bool scatters(int from_rank, int to_rank) const;
 
   const Cluster& cluster_;
@@ -29,29 +29,29 @@ class Messages {
   bool splits_tokens_;
 };
 
-/// Most gradient reductions that leave one node at the same time: every stage there has one for each of its tensor
-/// ranks.
+/// Returns the maximum over nodes of the gradient reductions that leave a node at the same time. A node has one for
+/// each of its stages with replicas on other nodes and for each of their tensor ranks.
 int reductions_side_by_side(const Cluster& cluster, const ParallelLayout& layout);
 
-/// An all-reduce of these ranks.
+/// Returns the all-reduce of these ranks as a segment.
 Segment all_reduce_segment(const Cluster& cluster, std::vector<int> ranks, Bytes bytes, int side_by_side);
 
-/// All-reduce of the gradients of a stage's experts over the replicas that hold the same ones, every
-/// expert_parallel_size-th; 0 where replicas do not share experts out: they are among all gradients then.
+/// Time of the all-reduce of the gradients of a stage's experts over the replicas with the same experts, every
+/// expert_parallel_size-th one. 0 without expert parallelism: these gradients are then reduced with all others.
 Nanoseconds expert_reduction_ns(const Cluster& cluster, const Model& model, const Phase& phase, int stage, DType dtype);
 
-/// One trainable layer in the last backward.
+/// A trainable layer in the last backward.
 struct LayerGradient {
   Nanoseconds backward_ns = 0;
   Bytes bytes = 0;
 };
 
-/// The sum of 8 bytes for the gradient norm, of all ranks that have something to train; those meet that stand for their
-/// tensor ranks. No ranks where one meets its own tensor ranks alone, and no time where there is nobody else.
+/// The all-reduce of 8 bytes for the gradient norm over all ranks that train. collective_ranks holds tensor rank 0 of
+/// each mesh coordinate; it is empty if there is only one, and the time is 0 if no other rank trains.
 Segment gradient_norm_segment(const Cluster& cluster, const Phase& phase);
 
-/// What is left of a stage's reduction after its last backward where every layer's goes as soon as it can; layers in
-/// the order of the backward.
+/// Returns how long a stage's gradient reduction takes beyond its last backward, if each layer's gradient is reduced as
+/// soon as possible. `gradients` are in the order of the backward.
 Nanoseconds exposed_reduction_ns(const Cluster& cluster, std::vector<int> ranks,
                                  const std::vector<LayerGradient>& gradients, int side_by_side);
 

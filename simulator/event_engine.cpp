@@ -15,7 +15,7 @@ namespace {
 
 constexpr int kMaxNamedWaiters = 8;
 
-/// Ranks that meet in collectives, one at a time.
+/// The ranks of a collective; they run one collective at a time.
 struct Group {
   std::size_t size = 0;
   std::vector<int> arrived;  // indices of runners
@@ -26,8 +26,8 @@ enum class EventKind : std::uint8_t { advance, deliver, end_rendezvous, leave_to
 
 struct SimulationEvent {
   EventKind kind = EventKind::advance;
-  int index = 0;  // of a runner; leave_together: of a group
-  int slot = 0;   // deliver, end_rendezvous: the SEND's
+  int index = 0;  // of a runner; for leave_together of a group
+  int slot = 0;   // for deliver and end_rendezvous, the SEND's
 };
 
 class Simulation {
@@ -72,7 +72,7 @@ class Simulation {
                        .shared = {},
                        .started = std::vector<int>(program.slots.size()),
                        .finished = std::vector<int>(program.slots.size()),
-                       .link_free_at = std::vector<Nanoseconds>(program.link_pipeline_ranks.size()),
+                       .links = std::vector<LinkQueue>(program.link_pipeline_ranks.size()),
                        .next_span = 0};
     runner.costs.reserve(program.slots.size());
     for (const Slot& slot : program.slots) {
@@ -97,7 +97,7 @@ class Simulation {
     runners_.push_back(std::move(runner));
   }
 
-  /// Each rank writes its spans, one per action, to its own part of the trace; ranks ascend.
+  /// Gives each rank its own part of the trace, in which it writes one span per action; ranks ascend.
   void lay_out_trace() {
     std::vector<EventRunner*> by_rank;
     for (EventRunner& runner : runners_) by_rank.push_back(&runner);
@@ -118,7 +118,7 @@ class Simulation {
     return entry->second;
   }
 
-  /// Goes on with the list until the rank has to wait or is busy.
+  /// Runs actions of the list until the rank has to wait or is busy.
   void advance(int index) {
     EventRunner& runner = runners_[index];
     const std::size_t length = runner.length(iterations_);
@@ -152,7 +152,7 @@ class Simulation {
     }
   }
 
-  /// The n-th run of an action needs the n-th run of everything it depends on.
+  /// The n-th run of an action needs the n-th run of every action that it depends on.
   bool inputs_are_there(const EventRunner& runner, int slot_index) const {
     const Slot& slot = runner.program->slots[slot_index];
     const int needed = runner.started[slot_index] + 1;
@@ -165,7 +165,7 @@ class Simulation {
     return true;
   }
 
-  /// Starts what is left of the current action; true when nothing is left.
+  /// Starts the remaining work of the current action. Returns true if none is left.
   bool work_is_done(int index, int slot_index) {
     EventRunner& runner = runners_[index];
     while (*runner.next_work < runner.costs[slot_index].end_work) {
@@ -208,7 +208,7 @@ class Simulation {
     return runner.next < runner.length(iterations_) && runner.current(iterations_).first == slot_index;
   }
 
-  /// A rendezvous starts with whoever comes second.
+  /// A rendezvous starts when the second of its two ranks arrives.
   void meet_receiver(EventRunner& sender, int slot_index) {
     const Slot& slot = sender.program->slots[slot_index];
     EventRunner* const receiver = partner_of(sender, slot);
@@ -237,28 +237,26 @@ class Simulation {
     advance(sender_index);
   }
 
-  /// The link serves in issue order: occupied for bytes / bandwidth, the message arrives latency later.
   void issue(EventRunner& sender, int slot_index, int step) {
     const Slot& slot = sender.program->slots[slot_index];
     const TransferCost& cost = sender.costs[slot_index].transfer;
-    Nanoseconds& free_at = sender.link_free_at[*slot.link];
-    const auto [begin, end] = occupy(sender, slot_index, std::max(queue_.now(), free_at));
-    free_at = begin + cost.occupancy_ns;
-    const Nanoseconds arrival = std::max(free_at, end) + cost.latency_ns;
+    LinkQueue& link = sender.links[*slot.link];
+    const auto [begin, end] = occupy(sender, slot_index, std::max(queue_.now(), link.free_at()));
+    const Nanoseconds arrival = std::max(link.carry(begin, cost.occupancy_ns), end) + cost.latency_ns;
     trace_.spans[sender.next_span++] = {sender.rank, step, slot.action, begin, arrival};
     const int sender_index = sender.pipeline_rank * layout_.data_parallel_size + sender.replica;
     queue_.schedule(arrival, {.kind = EventKind::deliver, .index = sender_index, .slot = slot_index});
   }
 
-  /// Takes the shared links of a message from `earliest` on, as soon as all are free: when it begins, and when the last
-  /// of them is done.
+  /// Occupies the shared links of a message, beginning when all are free but not before `earliest`. Returns its begin,
+  /// and the end on the last of these links.
   std::pair<Nanoseconds, Nanoseconds> occupy(const EventRunner& sender, int slot_index, Nanoseconds earliest) {
     const SlotCost& cost = sender.costs[slot_index];
     const std::span uses(sender.shared.data() + cost.first_shared, sender.shared.data() + cost.end_shared);
     Nanoseconds begin = earliest;
-    for (const SharedOccupancy& use : uses) begin = std::max(begin, shared_free_at_[use.link]);
+    for (const SharedOccupancy& use : uses) begin = std::max(begin, shared_links_[use.link].free_at());
     Nanoseconds end = begin;
-    for (const SharedOccupancy& use : uses) end = std::max(end, shared_free_at_[use.link] = begin + use.occupancy_ns);
+    for (const SharedOccupancy& use : uses) end = std::max(end, shared_links_[use.link].carry(begin, use.occupancy_ns));
     return {begin, end};
   }
 
@@ -292,7 +290,7 @@ class Simulation {
   std::vector<EventRunner> runners_;  // [pipeline_rank * data_parallel_size + replica]
   std::vector<Group> groups_;
   std::map<std::vector<int>, int> group_index_;
-  std::map<int, Nanoseconds> shared_free_at_;  // by number of the link
+  std::map<int, LinkQueue> shared_links_;  // by the link's number
   EventQueue<SimulationEvent> queue_;
   Trace trace_;
 };

@@ -4,18 +4,19 @@
 #include <utility>
 #include <vector>
 
+#include "base/link_queue.h"
 #include "simulator/cost_model.h"
 #include "simulator/program.h"
 
 namespace frostpipe {
 
-/// A part of an action that is no message.
+/// A part of an action other than a message.
 struct Work {
   Nanoseconds duration_ns = 0;
-  std::optional<int> group = std::nullopt;  // of ranks that do it together, by number; none = compute
+  std::optional<int> group = std::nullopt;  // number of the group that performs a collective; none = compute
 };
 
-/// What a slot costs on one rank.
+/// The cost of a slot on one rank.
 struct SlotCost {
   int first_work = 0;
   int end_work = 0;
@@ -24,29 +25,29 @@ struct SlotCost {
   TransferCost transfer;
 };
 
-/// One rank on its way through its pipeline rank's list.
+/// The progress of one rank through its pipeline rank's list.
 struct EventRunner {
   int rank = 0;
   int pipeline_rank = 0;
   int replica = 0;
   const Program* program = nullptr;
   std::vector<SlotCost> costs;                  // per slot
-  std::vector<Work> work;                       // of all slots
-  std::vector<SharedOccupancy> shared;          // of all slots
-  std::vector<int> started, finished;           // per slot: how often; a SEND is finished on arrival
-  std::vector<Nanoseconds> link_free_at;        // per link of the program
+  std::vector<Work> work;                       // for all slots
+  std::vector<SharedOccupancy> shared;          // for all slots
+  std::vector<int> started, finished;           // number of times, per slot; a SEND is finished on arrival
+  std::vector<LinkQueue> links;                 // per link of the program
   std::size_t next = 0;                         // index into the whole run: prologue, body x iterations, epilogue
-  std::optional<int> next_work = std::nullopt;  // of the action that runs; none = it has not started
-  Nanoseconds reached_ns = 0;                   // when the rank came to the action
-  bool in_rendezvous = false;                   // its SEND is under way with the receiver
+  std::optional<int> next_work = std::nullopt;  // next work of the current action; none = it has not started
+  Nanoseconds reached_ns = 0;                   // time at which the rank reached the action
+  bool in_rendezvous = false;                   // its SEND is being transferred to the receiver
   std::size_t next_span = 0;                    // index into the trace's spans
 
-  /// Of the whole run.
+  /// Returns the length of the whole run, in actions.
   std::size_t length(int iterations) const {
     return program->prologue.size() + program->body.size() * iterations + program->epilogue.size();
   }
 
-  /// Slot and step of the action that the runner stands at.
+  /// Returns slot and step of the runner's current action.
   std::pair<int, int> current(int iterations) const {
     std::size_t index = next;
     if (index < program->prologue.size()) return {program->prologue[index], 0};

@@ -5,21 +5,22 @@
 #include <map>
 #include <utility>
 
+#include "base/link_queue.h"
 #include "simulator/pipeline_rank_program.h"
 
 namespace frostpipe {
 namespace {
 
-// The lists of many ranks are larger than a cache, and the processor does not guess an order that changes between them:
-// most of a pass was waiting for memory. So what a rank will read on its next turns is fetched while others run (beyond
-// the end of a list that does nothing).
+// The lists of many ranks exceed the cache, and the processor cannot predict the order in which ranks take turns, so
+// most of a pass was waiting for memory. Therefore the actions that a rank runs next are prefetched while others run.
+// Prefetching beyond the end of a list is harmless.
 constexpr int kAhead = 16;
 
-/// Where a message is.
+/// The state of a message.
 struct Message {
   enum class State : std::uint8_t { not_sent, receiver_waits, sender_waits, sent };
-  Nanoseconds arrives_ns = 0;  // of one that is sent
-  std::int32_t waiting = 0;    // the runner that waits
+  Nanoseconds arrives_ns = 0;  // of a sent message
+  std::int32_t waiting = 0;    // the waiting runner
   State state = State::not_sent;
 
   void wait(State who, int runner) {
@@ -32,24 +33,24 @@ struct Message {
   }
 };
 
-/// Ranks that meet in collectives, one at a time.
+/// The ranks of a collective; they run one collective at a time.
 struct Meeting {
   std::size_t size = 0;
   std::vector<int> arrived;
   Nanoseconds begin_ns = 0, duration_ns = 0;
 };
 
-/// One rank on its way through its list.
+/// The progress of one rank through its list.
 struct FastRunner {
   int rank = 0, pipeline_rank = 0, replica = 0;
   int iteration = 0;
   std::size_t next = 0;          // index into the list
-  std::size_t next_segment = 0;  // of the action that runs
+  std::size_t next_segment = 0;  // of the current action
   Nanoseconds now = 0, reached_ns = 0;
-  std::vector<Nanoseconds> link_free_at;
+  std::vector<LinkQueue> links;
 };
 
-/// Keeps a span for every action; ranks ascend.
+/// Records a span for every action; ranks ascend.
 class Spans {
  public:
   Spans(const Schedule& schedule, const std::vector<FastRunner>& runners, int iterations)
@@ -113,7 +114,7 @@ std::vector<FastRunner> runners_of(const std::vector<PipelineRankProgram>& progr
       runners.push_back({.rank = rank_of(layout, pipeline_rank, replica),
                          .pipeline_rank = pipeline_rank,
                          .replica = replica,
-                         .link_free_at = std::vector<Nanoseconds>(programs[pipeline_rank].num_links)});
+                         .links = std::vector<LinkQueue>(programs[pipeline_rank].num_links)});
     }
   }
   return runners;
@@ -136,7 +137,7 @@ class Pass {
     for (int index = 0; index < static_cast<int>(runners.size()); ++index) ready_.push_back(index);
   }
 
-  /// False if ranks wait forever.
+  /// Returns false if ranks wait forever.
   bool run() {
     while (!ready_.empty()) {
       const int index = ready_.back();
@@ -188,23 +189,23 @@ class Pass {
   }
 
   void send(int index, FastRunner& runner, const Step& step, const TransferCost& cost) {
-    Nanoseconds& free_at = runner.link_free_at[step.link];
-    const Nanoseconds begin = std::max(runner.now, free_at);
-    free_at = begin + cost.occupancy_ns;
-    const Nanoseconds arrives = free_at + cost.latency_ns;
+    LinkQueue& link = runner.links[step.link];
+    const Nanoseconds begin = std::max(runner.now, link.free_at());
+    const Nanoseconds arrives = link.carry(begin, cost.occupancy_ns) + cost.latency_ns;
     record_.add(index, runner, begin, arrives);
     Message& sent = message(runner, step);
     if (sent.state == Message::State::receiver_waits) ready_.push_back(sent.waiting);
     sent.send(arrives);
   }
 
-  /// The later of the two ends has come to a rendezvous: the other one goes on when the message is there.
+  /// Completes a rendezvous when the later of its two ends arrives; the other one continues when the message has
+  /// arrived.
   void transfer(Message& sent, const FastRunner& later, const TransferCost& cost) {
     sent.send(std::max(later.now, runners_[sent.waiting].now) + cost.occupancy_ns + cost.latency_ns);
     ready_.push_back(sent.waiting);
   }
 
-  /// The sender's side of a rendezvous; false where the receiver is not there yet.
+  /// The sender's side of a rendezvous. Returns false if the receiver is not there yet.
   bool meet(int index, FastRunner& runner, const Step& step, const TransferCost& cost) {
     Message& sent = message(runner, step);
     if (sent.state == Message::State::not_sent) {
@@ -228,7 +229,7 @@ class Pass {
     return true;
   }
 
-  /// Goes on with an action that is no compute; false where the rank has to wait for others.
+  /// Continues an action that is no compute. Returns false if the rank has to wait for others.
   bool run_segments(int index, FastRunner& runner, const Action& action) {
     const std::vector<Segment> segments = costs_.segments(action, runner.pipeline_rank, runner.replica);
     while (runner.next_segment < segments.size()) {
@@ -265,7 +266,7 @@ class Pass {
   int replicas_, iterations_;
   std::vector<FastRunner>& runners_;
   Record& record_;
-  std::size_t num_messages_;       // of one replica and iteration
+  std::size_t num_messages_;       // per replica and iteration
   std::vector<Message> messages_;  // [iteration][replica][message]
   std::map<std::vector<int>, Meeting> groups_;
   std::vector<int> ready_;

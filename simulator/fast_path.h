@@ -16,16 +16,16 @@ struct Timing {
     bool operator==(const Rank&) const = default;
   };
   std::vector<Rank> ranks;                    // ascending
-  std::vector<Nanoseconds> iteration_end_ns;  // per iteration: the last end of its actions, messages included
+  std::vector<Nanoseconds> iteration_end_ns;  // per iteration, the last end of its actions and messages
   bool operator==(const Timing&) const = default;
 };
 
-/// simulate() in one pass over the lists: what waits for something of its own rank stands after it in the list, so
-/// that only messages and collectives have to be waited for, and every link serves one rank's messages in the order of
-/// that rank's list. Equal to the event engine to the nanosecond.
+/// Implements simulate() in one pass over the lists. Every action stands after those of its own rank that it needs, so
+/// only messages and collectives have to be waited for, and every link serves one rank's messages in the order of its
+/// list. The result equals the event engine's to the nanosecond.
 ///
-/// Nothing where it does not apply: a prologue or an epilogue, an action that stands before what it needs, or ranks
-/// that wait forever.
+/// Returns none if the fast path does not apply: for a prologue or an epilogue, an action that stands before one that
+/// it needs, or ranks that wait forever.
 std::optional<Trace> simulate_on_fast_path(const Schedule& lowered, const ParallelLayout& layout,
                                            const CostModel& costs, int iterations);
 std::optional<Timing> time_on_fast_path(const Schedule& lowered, const ParallelLayout& layout, const CostModel& costs,

@@ -6,11 +6,11 @@
 namespace frostpipe {
 namespace {
 
-/// What may have happened to a unit (micro-batch, slice) of a stage.
+/// The actions that have been recorded for a unit (micro-batch, slice) of a stage.
 enum Fact : std::uint8_t {
   kForward = 1,
   kGradient = 2,  // I or B
-  kBackward = 4,  // B or W: the unit's weight gradient is there
+  kBackward = 4,  // B or W: the weight gradient is there
   kReceivedForward = 8,
   kReceivedBackward = 16,
   kCacheRead = 32,
@@ -66,7 +66,7 @@ class Compiler {
     return stage >= 0 && stage < stages_ && schedule_.pipeline_rank_of_stage[stage] == pipeline_rank;
   }
 
-  /// True if all that the action needs of its own pipeline rank has been entered; then enters it.
+  /// Records the action and returns true if all that it needs on its own pipeline rank has been recorded.
   bool enter(const Action& action, int pipeline_rank) {
     const int stage = action.stage, last = stages_ - 1;
     if (schedule_.pipeline_rank_of_stage[stage] != pipeline_rank) return false;
@@ -124,7 +124,7 @@ class Compiler {
     const bool sends = is_send(action.kind);
     if (!sends && !is_receive(action.kind)) return {.kind = StepKind::other};
     const bool forwards = action.kind == ActionKind::send_forward || action.kind == ActionKind::recv_forward;
-    // A message is named by the lower of its two stages and its direction.
+    // A message is identified by the lower of its two stages and its direction.
     const int lower = forwards == sends ? action.stage : action.stage - 1;
     const auto message = static_cast<std::uint32_t>(2 * unit_of(action, lower) + forwards);
     if (!sends) return {.kind = StepKind::receive, .message = message};

@@ -21,8 +21,9 @@ std::vector<Bytes> peak_memory_per_rank(const Phase& phase, const TrainingPlan& 
   return bytes;
 }
 
-/// Tokens per sample to predict a phase at. Those of the workload's rounded mean stand for the mean itself (Workload),
-/// which the phase's mini-batches had unless they are half a token away.
+/// Returns the tokens per sample for which a phase is predicted: the workload's rounded mean if the phase's
+/// mini-batches had that mean within half a token (measurements with the rounded mean stand for the mean, see
+/// Workload), else those of the phase.
 int tokens_of(const PhaseSummary& phase, const RunSummary& run, const std::optional<Workload>& workload) {
   double sum = 0;
   int count = 0;

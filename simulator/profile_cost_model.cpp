@@ -50,7 +50,7 @@ ProfileCostModel::ProfileCostModel(const Phase& phase, const StepSettings& setti
     reduce_gradient_.push_back(prices.reduce_gradient(stage, smaller_size_));
     const std::vector<int>& on_rank = stages_on[pipeline_ranks[stage]];
     exchanges_tied_.push_back(stage == on_rank.back() && (on_rank.front() == 0 || stage + 1 == stages));
-    std::vector<std::pair<Prices::Place, int>> known;  // with the places' costs
+    std::vector<std::pair<Prices::Place, int>> known;  // places with the index of their costs
     for (int index = 0; index < costs_per_stage_; ++index) {
       const Prices::Unit unit = replica_of_list_.empty()
                                     ? Prices::Unit{index}
@@ -113,7 +113,7 @@ std::vector<Segment> ProfileCostModel::segments(const Action& action, int pipeli
       return segments;
     }
     case ActionKind::optimizer_step: {
-      const int of_layout = replica_of(pipeline_rank, replica);  // which runs its own micro-batches
+      const int of_layout = replica_of(pipeline_rank, replica);  // its own micro-batches have its costs
       const Segment update = compute(rank_cost(action.stage, of_layout, of_layout * num_micro_batches_).update_ns);
       if (gradient_norm_ == Segment() || !meets_for_norm_.at(action.stage)) return {update};
       return {gradient_norm_, update};

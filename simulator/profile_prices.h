@@ -19,7 +19,7 @@
 
 namespace frostpipe {
 
-/// What a model is made of, each looked up in the profile and the cluster.
+/// Computes the parts of a ProfileCostModel from the profile and the cluster.
 class ProfileCostModel::Prices {
  public:
   Prices(const Phase& phase, const StepSettings& settings, const Profile& profile, const Cluster& cluster)
@@ -43,12 +43,12 @@ class ProfileCostModel::Prices {
     if (phase.cache.on) writing_stage_ = stage_of_layer(partition_, phase.first_trainable_layer - 1);
   }
 
-  /// A micro-batch of one replica, where it matters which.
+  /// A micro-batch of one replica; `micro_batch` matters with vacant coordinates only.
   struct Unit {
     int replica = 0, micro_batch = 0;
   };
 
-  /// Of a micro-batch on the rank that runs it, by slice.
+  /// Returns the costs of a micro-batch on the rank that runs it, by slice.
   std::vector<StageCost> stage_costs(int stage, Unit unit, int size) {
     std::vector<StageCost> costs;
     for (int slice = 0; slice < num_slices(phase_); ++slice) costs.push_back(stage_cost(stage, unit, size, slice));
@@ -70,7 +70,7 @@ class ProfileCostModel::Prices {
       cost.send_backward = messages_.cost(rank, to, cost.sent_backward_bytes);
       cost.shared_backward = messages_.shared(rank, to, cost.sent_backward_bytes);
     }
-    if (stage == 0 && slice == 0) {  // of whole samples
+    if (stage == 0 && slice == 0) {  // entries are of whole samples
       const double read_fraction = 1 - computed_fraction(phase_.cache, 0, cache_reach_);
       cost.cache_read_ns = entries_ns(speed_.read, size * read_fraction, entry_bytes_);
     }
@@ -81,7 +81,7 @@ class ProfileCostModel::Prices {
     return cost;
   }
 
-  /// What a stage's costs depend on where it is: ranks in like places cost the same.
+  /// The location-dependent inputs of a stage's costs: ranks with equal places have equal costs.
   struct Place {
     std::string_view device_type;
     const LinkClass *to_next = nullptr, *to_previous = nullptr;
@@ -95,7 +95,7 @@ class ProfileCostModel::Prices {
     return place;
   }
 
-  /// Of the optimizer on that rank.
+  /// Time of the optimizer on that rank.
   Nanoseconds update_ns(int stage, Unit unit) {
     const std::string& device_type = cluster_.devices[rank_of(stage, unit)].type;
     const auto [known, is_new] = updates_.try_emplace({stage, device_type}, 0);
@@ -108,8 +108,8 @@ class ProfileCostModel::Prices {
     return known->second;
   }
 
-  /// The reduction of a stage's gradients, and the wait for it; `smallest`: samples of the smallest micro-batch, beside
-  /// whose backward the first layers' are reduced where the cluster does that.
+  /// Returns the reduction of a stage's gradients, with the wait for it. `smallest` is the number of samples of the
+  /// smallest micro-batch, with whose backward reductions overlap if the cluster asks for that.
   Segment reduce_gradient(int stage, int smallest) const {
     Bytes bytes_of_all = 0;
     std::vector<LayerGradient> gradients;
@@ -118,7 +118,7 @@ class ProfileCostModel::Prices {
           reduced_gradient_bytes(phase_, profile_.model, layer, settings_.global_batch_size, settings_.dtype);
       bytes_of_all += bytes;
       if (!cluster_.communication.overlap_gradient_reduction || smallest == 0) continue;
-      const LayerCost cost = cost_of_slice(  // whose backward is the last
+      const LayerCost cost = cost_of_slice(  // the cost of slice 0, whose backward is the last
           profile_, phase_, key_of(layer, smallest, cluster_.devices[rank_of(stage, {})].type), 0);
       const bool has_input_gradient = layer > phase_.first_trainable_layer;
       const Nanoseconds whole = cost.weight_gradient_ns + (has_input_gradient ? cost.input_gradient_ns : 0);
@@ -132,7 +132,8 @@ class ProfileCostModel::Prices {
     return reduction;
   }
 
-  /// Of gradients of parameters that every tensor rank has whole, each from its own tokens: with sequence parallelism.
+  /// With sequence parallelism, the time to add the gradients of parameters that every tensor rank holds whole, which
+  /// each computes from its own tokens.
   Nanoseconds sum_over_tensor_ranks_ns(int stage) const {
     if (!layout_.sequence_parallel) return 0;
     std::int64_t count = 0;
@@ -143,7 +144,7 @@ class ProfileCostModel::Prices {
         .duration_ns;
   }
 
-  /// By replica; none where nothing is tied.
+  /// By replica; empty without tied parameters.
   std::vector<Segment> reduce_tied() const {
     std::vector<Segment> reductions;
     const Bytes bytes = tied_gradient_bytes(phase_, profile_.model, settings_.dtype);
@@ -155,7 +156,7 @@ class ProfileCostModel::Prices {
   }
 
  private:
-  /// Of `entries` cached samples of one size, which may be a mean.
+  /// Time for `entries` cached samples of one size; their number may be fractional.
   static Nanoseconds entries_ns(const Link& speed, double entries, Bytes bytes_each) {
     const auto one = static_cast<double>(speed.latency_ns + transfer_occupancy_ns(speed, bytes_each));
     return static_cast<Nanoseconds>(one * entries + 0.5);
@@ -175,7 +176,7 @@ class ProfileCostModel::Prices {
   }
   int first_trained(int stage) const { return std::max(partition_[stage].begin, phase_.first_trainable_layer); }
 
-  /// Of a sample of mean length.
+  /// Whether a sample of mean length has tokens in the slice.
   bool has_tokens(int slice) const {
     return num_slices(phase_) == 1 || tokens_of_slice(phase_, slice).of(phase_.tokens).count() > 0;
   }
@@ -190,7 +191,8 @@ class ProfileCostModel::Prices {
             .sequence_parallel = layout_.sequence_parallel};
   }
 
-  /// What does not depend on where a stage's neighbours are: the same for all replicas on one type of device.
+  /// Returns the part of a stage's cost that does not depend on its neighbours, equal for all replicas on one type of
+  /// device.
   const StageCost& computed(int stage, int size, int slice, const std::string& device_type) {
     const auto [known, is_new] = computed_.try_emplace({stage, size, slice, device_type});
     StageCost& cost = known->second;
@@ -236,10 +238,10 @@ class ProfileCostModel::Prices {
   int side_by_side_;
   bool splits_backward_;
   std::vector<int> pipeline_ranks_;  // by stage
-  std::vector<int> ranks_;           // by pipeline rank and replica; empty where some are vacant
-  int cache_reach_;                  // where stage 0's layers end
+  std::vector<int> ranks_;           // by pipeline rank and replica; empty with vacant coordinates
+  int cache_reach_;                  // end of stage 0's layers
   CacheSpeed speed_;
-  Bytes entry_bytes_ = 0;  // of a mean sample in the cache
+  Bytes entry_bytes_ = 0;  // bytes of a mean sample in the cache
   std::optional<int> writing_stage_;
   std::map<std::tuple<int, int, int, std::string>, StageCost> computed_;  // by stage, size, slice and device type
   std::map<std::pair<int, std::string>, Nanoseconds> updates_;            // by stage and device type

@@ -10,7 +10,7 @@
 namespace frostpipe {
 namespace {
 
-/// An action's name as one number: all of it but iteration_offset and overlaps_next.
+/// Encodes an action as one number, without iteration_offset and overlaps_next.
 std::uint64_t name_of(const Action& action) {
   const auto kind = static_cast<std::uint64_t>(action.kind), stage = static_cast<std::uint64_t>(action.stage);
   const auto micro_batch = static_cast<std::uint64_t>(action.micro_batch.value_or(-1) + 1),
@@ -26,19 +26,19 @@ const std::vector<Action>& list_of(const std::vector<std::vector<Action>>& part,
   return part.empty() ? kNone : part.at(pipeline_rank);
 }
 
-/// Distinct actions of one pipeline rank, numbered as they first appear in its lists.
+/// The distinct actions of one pipeline rank, numbered in the order of their first appearance.
 struct Names {
   std::vector<Action> actions;
   std::vector<std::pair<std::uint64_t, int>> numbers;  // ascending
-  std::vector<int> slots;  // of the lists' actions one after the other: prologue, body, epilogue
+  std::vector<int> slots;  // of all actions in the lists, in the order prologue, body, epilogue
   std::vector<std::pair<std::uint64_t, std::size_t>>
-      groups;  // kind and stage, and where their numbers begin; ascending
+      groups;  // kind and stage, and the index of their first number; ascending
 };
 
-constexpr int kGroupShift = 44;  // a name without micro-batch, slice and weight version
+constexpr int kGroupShift = 44;  // removes micro-batch, slice and weight version from a name
 
-/// None if the action stands in no list. Most schedules run every micro-batch of a stage: its number stands where
-/// counting says. Else it is searched for.
+/// Returns none if the action is in no list. Most schedules run every micro-batch of a stage, so the position of its
+/// number can be computed. Otherwise it is searched for.
 std::optional<int> slot_of(const Names& names, const Action& action, int num_slices) {
   const std::uint64_t name = name_of(action);
   const auto group =
@@ -61,7 +61,7 @@ Names names_of(const Schedule& schedule, int pipeline_rank) {
     }
   }
   std::sort(names.numbers.begin(), names.numbers.end());
-  std::vector<int> first(all.size());  // of the same name
+  std::vector<int> first(all.size());  // index of the first action with the same name
   std::size_t distinct = 0;
   for (const auto& [name, index] : names.numbers) {
     const bool is_new = distinct == 0 || names.numbers[distinct - 1].first != name;
@@ -86,7 +86,7 @@ Names names_of(const Schedule& schedule, int pipeline_rank) {
   return names;
 }
 
-/// Where an action stands that `list` waits for.
+/// Returns the pipeline rank of an action that `list` waits for.
 int holder_of(const Schedule& schedule, const Action& action, int list) {
   if (action.stage < 0 || action.stage >= num_stages(schedule)) {
     throw InvalidInput("schedule " + schedule.name, "must name stages below " + std::to_string(num_stages(schedule)),
@@ -125,11 +125,12 @@ std::vector<Program> resolve(const Schedule& lowered) {
       Slot slot{.action = action,
                 .kind = kind_of(action.kind),
                 .first_dependency = static_cast<int>(program.dependencies.size())};
-      // A SEND stands after what it sends, so that the order of the list is enough.
+      // A SEND follows what it sends, so the order of the list is enough.
       const auto waits_for = slot.kind == SlotKind::send ? std::vector<Action>{} : dependencies.of(action);
       for (const Action& dependency : waits_for) {
         const int holder = holder_of(lowered, dependency, pipeline_rank);
-        // A list reduces its own backwards: where a stage lives on several, they meet in the collective.
+        // A list reduces the gradients of its own backwards. If a stage is on several lists, they synchronize in the
+        // collective.
         if (slot.action.kind == ActionKind::reduce_gradient && holder != pipeline_rank) continue;
         const auto index = slot_of(names[holder], dependency, lowered.num_slices);
         program.dependencies.push_back(index ? std::optional(SlotAddress{holder, *index}) : std::nullopt);

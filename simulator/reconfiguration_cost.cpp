@@ -7,7 +7,7 @@
 namespace frostpipe {
 
 Nanoseconds reconfiguration_ns(const Reconfiguration& reconfiguration, const Cluster& cluster) {
-  std::map<int, Nanoseconds> rank_is_free, shared_is_free;  // since when; by number of the shared link
+  std::map<int, Nanoseconds> rank_is_free, shared_is_free;  // by rank, and by number of the shared link
   Nanoseconds end = 0;
   for (const TensorMove& move : reconfiguration.moves) {
     const Link& link = link_between(cluster, move.from_rank, move.to_rank).point_to_point;

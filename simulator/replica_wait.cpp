@@ -10,7 +10,7 @@
 namespace frostpipe {
 namespace {
 
-/// A part of the samples, and what a frozen forward takes of each.
+/// A fraction of the samples, and the frozen forward time of each.
 struct SampleCost {
   double fraction = 0;
   double ns = 0;
@@ -58,7 +58,7 @@ double normal_distribution(double x) { return std::erfc(-x / std::numbers::sqrt2
 }  // namespace
 
 double expected_largest_normal(int count) {
-  // The integral of x over the density of the largest: of so smooth a function the plain sum is exact to many digits.
+  // Integrates x over the density of the maximum. For so smooth a function a plain sum is exact to many digits.
   constexpr int kPoints = 201;
   constexpr double kFar = 10, kStep = 2 * kFar / (kPoints - 1);
   double sum = 0;

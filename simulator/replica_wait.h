@@ -6,20 +6,20 @@
 
 namespace frostpipe {
 
-/// What replicas of one stage wait on the average in an iteration for the slowest of them, since the cache has more of
-/// one's samples than of another's; on devices of `device_type`.
+/// Returns the mean time per iteration that the replicas of a stage wait for the slowest of them because the cache
+/// holds more samples of one replica than of another, on devices of `device_type`.
 ///
-/// Mini-batches are cut by tokens (plan/batch.h). So the time of a replica's frozen forwards is a sum over its
-/// n = batch / d samples, of cost c by the layer at which the cache has the sample, times the sample's length. Lengths
-/// do not depend on what is cached, and their sum is what the cut makes it: the variance is n (1 + v^2) Var(c), where v
-/// is the lengths' standard deviation over their mean. Such sums are nearly normal, and the last of d ends
-/// expected_largest_normal(d) standard deviations after the mean.
+/// Mini-batches are cut by tokens (plan/batch.h). The time of a replica's frozen forwards is a sum over its n = batch /
+/// d samples of the cost c, which depends on the layer at which the cache has the sample, times the sample's length.
+/// Lengths are independent of what is cached, and the cut fixes their sum, so the variance is n (1 + v^2) Var(c), where
+/// v is the standard deviation of lengths over their mean. Such sums are nearly normal, and the slowest of d is
+/// expected_largest_normal(d) standard deviations above the mean.
 ///
-/// 0 with one replica, where all samples are alike, and with several stages, which hide it at least in part.
+/// Returns 0 for one replica, for samples of equal cost, and for several stages, which hide at least a part of it.
 Nanoseconds replica_wait_ns(const Phase& phase, const StepSettings& settings, const Profile& profile,
                             const std::string& device_type);
 
-/// Expected largest of `count` independent standard normal numbers: 0, 0.564, 0.846 and 1.029 of 1 to 4.
+/// Expected maximum of `count` independent standard normal variables: 0, 0.564, 0.846 and 1.029 for 1 to 4.
 double expected_largest_normal(int count);
 
 }  // namespace frostpipe

@@ -12,61 +12,63 @@
 
 namespace frostpipe {
 
-/// Interprets a lowered schedule for `iterations` repetitions of its body on every rank of `layout`.
+/// Executes a lowered schedule on every rank of `layout`: each rank runs the prologue of its pipeline rank once, its
+/// body `iterations` times, and its epilogue once. Deterministic.
 ///
-/// Each rank runs its pipeline rank's prologue once, its body `iterations` times, its epilogue once. Deterministic.
-/// Each rank's compute and each direction of each pair of ranks is a resource. A SEND never blocks its rank; its link
-/// serves in issue order, and so do links that ranks share; the message arrives latency after the link is done. A RECV
-/// holds its rank until the message is there. A collective starts when all its ranks have arrived.
+/// Each rank's compute and each direction of each pair of ranks is a resource. A SEND never blocks its rank. A link
+/// serves messages in the order of their issue, and so do links that ranks share; a message arrives latency after the
+/// link is done. A RECV blocks its rank until the message is there. A collective starts when all its ranks have
+/// arrived.
 ///
-/// On the fast path where it applies, else (also where ranks share links) by events; to the nanosecond the same.
+/// Uses the fast path if it applies, else (also if ranks share links) events. Both give the same result to the
+/// nanosecond.
 ///
-/// Trace: a Span for every action, ranks ascending, each rank's in the order of its list; step = iteration. SEND spans
-/// cover occupancy and latency, RECV spans the wait (maybe none), spans of a collective the wait for the others too.
-/// Throws InvalidInput that names the waiting actions if the schedule cannot make progress.
+/// The trace has a Span for every action, ranks ascending, each rank's in the order of its list; step = iteration. SEND
+/// spans cover occupancy and latency, RECV spans the wait (possibly none), spans of a collective also the wait for the
+/// other ranks. Throws InvalidInput that names the waiting actions if the schedule cannot make progress.
 Trace simulate(const Schedule& lowered, const ParallelLayout& layout, const CostModel& costs, int iterations);
 
-/// The same by the event engine alone.
+/// As simulate(), always with the event engine.
 Trace simulate_by_events(const Schedule& lowered, const ParallelLayout& layout, const CostModel& costs, int iterations);
 
-/// simulate() without a span for every action: for searches and large pipelines.
+/// As simulate(), without a span for every action, for searches and large pipelines.
 Timing simulate_timing(const Schedule& lowered, const ParallelLayout& layout, const CostModel& costs, int iterations);
 
-/// Figures of the first iteration; iteration_ns is the distance of the last two iterations' ends, or the makespan where
-/// there is one.
+/// Summarizes the first iteration. iteration_ns is the distance between the ends of the last two iterations, or the
+/// makespan if there is only one.
 IterationSummary summarize(const Timing& timing, const Schedule& schedule);
 
-/// "fast path" or "event".
+/// Returns "fast path" or "event".
 std::string_view engine_of(const Schedule& lowered);
 
-/// A phase by its profile, on the ranks of layout_of_lists: where coordinates are vacant, micro-batches are numbered
-/// over all replicas.
+/// The simulation of a phase with its profile, on the ranks of layout_of_lists: with vacant coordinates micro-batches
+/// are numbered over all replicas.
 struct SimulatedPhase {
-  Trace timeline;  // one iteration alone: the first
-  IterationSummary
-      summary;  // of that, but iteration_ns from the steady state: distance of the last two iterations' ends
+  Trace timeline;  // the first iteration alone
+  /// Figures of that iteration, but iteration_ns is that of the steady state, between the ends of the last two.
+  IterationSummary summary;
 };
 SimulatedPhase simulate_phase(const Phase& phase, const StepSettings& settings, const Profile& profile,
                               const Cluster& cluster);
 
-/// summary.iteration_ns of simulate_phase alone, for searches.
+/// Returns only summary.iteration_ns of simulate_phase, for searches.
 Nanoseconds simulated_iteration_ns(const Phase& phase, const StepSettings& settings, const Profile& profile,
                                    const Cluster& cluster);
 
-/// The same with costs that are made of the profile's.
+/// The same with costs derived from the profile's.
 using WrapCosts = std::function<std::unique_ptr<CostModel>(const CostModel& of_profile)>;
 Nanoseconds iteration_ns_with(const Phase& phase, const StepSettings& settings, const Profile& profile,
                               const Cluster& cluster, const WrapCosts& wrap);
 
-/// What rebuilding the process groups is taken to cost. An estimate, not a measurement.
+/// Assumed time to rebuild the process groups. An estimate, not a measurement.
 constexpr Nanoseconds kRegroupNs = 50'000'000;
 
-/// Price of a change of layout: groups to build (kRegroupNs when regroup) plus the moves in their order, those into or
-/// out of one rank one after the other, and those over one shared link too, as CostModel::shared_occupancies says. What
-/// moves comes into new memory, which keeps both ends longer.
+/// Time of a change of layout: the process groups (kRegroupNs when regroup) plus the moves in their order. Moves into
+/// or out of one rank follow each other, and so do moves over one shared link (see CostModel::shared_occupancies).
+/// Moved layers are written to new memory, which occupies both ends longer.
 Nanoseconds reconfiguration_ns(const Reconfiguration& reconfiguration, const Cluster& cluster);
 
-/// Sum over phases of steps x iteration time plus transformations: the training loop's predicted length.
+/// Predicted duration of the training loop: the sum over phases of steps x iteration time, plus transformations.
 Nanoseconds predicted_run_ns(const TrainingPlan& plan);
 
 }  // namespace frostpipe

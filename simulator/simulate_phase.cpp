@@ -7,15 +7,15 @@
 namespace frostpipe {
 namespace {
 
-/// A flush schedule starts every iteration from the same state, namely after the meeting at the optimizer step: the
-/// second iteration's period is the period. Pipeline ranks that are frozen as a whole do not meet and run ahead, so
-/// that the first iterations are a transient.
-/// So are they where iterations overlap; the epilogue then counts as part of the last one.
+/// A flush schedule starts every iteration from the same state, after the synchronization at the optimizer step, so the
+/// second iteration has the steady period. Pipeline ranks that are wholly frozen do not synchronize and run ahead, so
+/// the first iterations are a transient. The same holds where iterations overlap; the epilogue then counts as part of
+/// the last one.
 int iterations_until_steady(const Schedule& schedule) {
   return schedule.first_trainable_stage == 0 && schedule.epilogue.empty() ? 2 : 5;
 }
 
-/// The last iteration that ends as all do.
+/// Returns the last iteration that is not lengthened by the epilogue.
 int last_whole_iteration(const Schedule& schedule, int iterations) {
   return schedule.epilogue.empty() ? iterations - 1 : iterations - 2;
 }
@@ -45,8 +45,8 @@ SeveralIterations simulate_until_steady(const Phase& phase, const StepSettings& 
   return result;
 }
 
-/// Replica 0 alone, of replicas that are alike: the others are where it is, so a reduction among them is a time and a
-/// meeting of all one of its own ranks.
+/// Simulates only replica 0 of replicas that are alike. The others behave in the same way, so a collective over
+/// replicas becomes a fixed time, and one over all ranks synchronizes only replica 0's ranks.
 class FirstReplica final : public CostModel {
  public:
   FirstReplica(const CostModel& all, const ParallelLayout& alone) : all_(all) {
@@ -57,7 +57,7 @@ class FirstReplica final : public CostModel {
   std::vector<Segment> segments(const Action& action, int pipeline_rank, int /*replica*/) const override {
     if (action.kind != ActionKind::reduce_gradient && action.kind != ActionKind::optimizer_step)
       return all_.segments(action, pipeline_rank, 0);
-    const auto [known, is_new] = meetings_.try_emplace({action.kind, action.stage});  // a thousand ranks may meet
+    const auto [known, is_new] = meetings_.try_emplace({action.kind, action.stage});  // a thousand ranks may be in it
     if (!is_new) return known->second;
     known->second = all_.segments(action, pipeline_rank, 0);
     for (Segment& segment : known->second) {

@@ -9,13 +9,13 @@
 namespace frostpipe {
 namespace {
 
-constexpr int kIterations = 4;  // the period is the distance of the last two
+constexpr int kIterations = 4;  // the period is the distance between the last two
 
 Timing simulated_timing(const Schedule& lowered, const CostModel& costs, int iterations) {
   return simulate_timing(lowered, {.pipeline_parallel_size = num_pipeline_ranks(lowered)}, costs, iterations);
 }
 
-/// What the last of several iterations adds, where they overlap.
+/// Returns the additional time of the last of several overlapping iterations.
 Nanoseconds overlapping_period_ns(const Schedule& compute, const CostModel& costs) {
   const auto makespan = [&](int iterations) {
     return simulated_timing(lower(unrolled(compute, iterations)), costs, 1).iteration_end_ns.front();

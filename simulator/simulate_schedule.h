@@ -7,7 +7,7 @@
 
 namespace frostpipe {
 
-/// How a schedule runs where every stage costs the same.
+/// The simulation of a schedule whose stages all cost the same.
 struct ScheduleSimulation {
   IterationSummary summary;           // of the first iteration; iteration_ns in the steady state
   double span_bubble_fraction = 0;    // idle share of the longest rank's span, for the busiest rank
@@ -15,8 +15,8 @@ struct ScheduleSimulation {
   std::string_view engine;
 };
 
-/// Of compute actions only, in any schedule, iterations that overlap too. `weight_gradient_share`: what a micro-batch
-/// keeps from I until W, of what it keeps from F on.
+/// Simulates a schedule of compute actions only; its iterations may overlap. `weight_gradient_share` is the part of a
+/// micro-batch's saved activations that stays from I until W.
 ScheduleSimulation simulate_schedule(const Schedule& compute, const UniformCosts& costs, double weight_gradient_share);
 
 }  // namespace frostpipe

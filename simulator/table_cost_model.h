@@ -5,9 +5,9 @@
 
 namespace frostpipe {
 
-/// Times of each stage on each replica as given, the same for every micro-batch: for measurements of others.
+/// Given times of each stage on each replica, the same for every micro-batch, for measurements of others.
 struct StageTimes {
-  Nanoseconds forward_ns = 0, backward_ns = 0;  // backward: I and W together; W alone costs nothing
+  Nanoseconds forward_ns = 0, backward_ns = 0;  // backward covers I and W; W alone costs nothing
   TransferCost send_forward, send_backward;
   Nanoseconds update_ns = 0;
 };

@@ -25,7 +25,7 @@ void for_each_link(Cluster& cluster, Edit edit) {
     for (Link* const link : {&links->point_to_point, &links->collective}) edit(*link);
 }
 
-/// Compute times that vary from run to run.
+/// Compute times with random variation.
 class JitteredCostModel final : public CostModel {
  public:
   JitteredCostModel(const CostModel& costs, double deviation, std::uint64_t seed)
@@ -50,7 +50,7 @@ class JitteredCostModel final : public CostModel {
   mutable std::mt19937_64 random_;
 };
 
-/// Iteration times of the phase.
+/// Returns the phase's iteration time for each draw.
 std::vector<Nanoseconds> jittered_iterations(const Phase& phase, const Scenario& scenario) {
   const TrainingPlan& plan = scenario.plan;
   std::vector<Nanoseconds> draws;

@@ -6,53 +6,54 @@
 #include "profiles/profile.h"
 #include "simulator/failures.h"
 
-// Changes to a plan and to what it is predicted from, and what they would bring.
+// Changes to a plan and to the inputs of its prediction, and their predicted effect.
 
 namespace frostpipe {
 
-/// A plan with all that decides how long it takes.
+/// A plan with everything that determines how long it takes.
 struct Scenario {
   TrainingPlan plan;
   Profile profile;
   Cluster cluster;
-  double jitter = 0;  // standard deviation of a compute time, as a share of it; seeded
+  double jitter = 0;  // standard deviation of a compute time relative to it; seeded
   Failures failures;
 };
 
-/// Of messages and collectives, within and between nodes; at least 1 byte/s. Unlimited ones stay unlimited.
+/// Scales the bandwidths of messages and collectives, within and between nodes. The result is at least 1 byte/s;
+/// unlimited bandwidths stay unlimited.
 void scale_bandwidths(Cluster& cluster, double factor);
 
-/// The same for all of them; at least 1 byte/s.
+/// Sets all of these bandwidths, at least to 1 byte/s.
 void set_bandwidths(Cluster& cluster, double bytes_per_second);
 
 void scale_latencies(Cluster& cluster, double factor);
 void set_latencies(Cluster& cluster, double latency_ns);
 
-/// The rank gets a device type of its own, `speed` times as fast. Requires speed > 0. Throws std::out_of_range for a
-/// rank that is not there.
+/// Gives the rank a device type of its own that is `speed` times as fast. Requires speed > 0. Throws std::out_of_range
+/// if there is no such rank.
 void change_speed(Scenario& scenario, int rank, double speed);
 
-/// Every freeze at `factor` times its step. Phases that would begin after the run are left out, and those that another
-/// phase replaces before their first step.
+/// Moves every freeze to `factor` times its step. Phases that would begin after the run, or be replaced before their
+/// first step, are removed.
 void move_freezes(TrainingPlan& plan, double factor);
 
-/// How iteration times spread over draws of the jitter.
+/// The spread of iteration times over draws of the jitter.
 struct IterationSpread {
   int from_step = 0;                                   // of the phase
-  Nanoseconds low_ns = 0, median_ns = 0, high_ns = 0;  // 5 %, 50 %, 95 % of the draws
+  Nanoseconds low_ns = 0, median_ns = 0, high_ns = 0;  // 5th, 50th and 95th percentile of the draws
 };
 
-/// What a scenario is predicted to take.
+/// The prediction for a scenario.
 struct Outcome {
-  double total_seconds = 0;  // of the training, with what failures cost
+  double total_seconds = 0;  // of the training, including the cost of failures
   double samples_per_second = 0;
-  Bytes peak_memory_bytes = 0;                // of the rank and phase that needs most
-  std::optional<IterationSpread> spread;      // with jitter: of the phase with most steps
-  std::optional<ExpectedTime> with_failures;  // of the training, if there are any
+  Bytes peak_memory_bytes = 0;                // of the rank and phase with the largest peak
+  std::optional<IterationSpread> spread;      // with jitter: the spread of the phase with the most steps
+  std::optional<ExpectedTime> with_failures;  // if there are any failures
 };
 
-/// By predict_phases. With jitter each phase's iteration takes the mean of 200 seeded draws. Throws as predict_phases
-/// does.
+/// Predicts the scenario with predict_phases. With jitter each phase's iteration takes the mean of 200 seeded draws.
+/// Throws as predict_phases does.
 Outcome evaluate(const Scenario& scenario);
 
 }  // namespace frostpipe

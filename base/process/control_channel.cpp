@@ -53,7 +53,7 @@ bool ControlChannel::send(const std::string& text, int descriptor) {
   while (!closed_) {
     if (sendmsg(socket_.number(), &message, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0) return true;
     if (errno == EINTR) continue;
-    // Too many references: descriptors that nobody has taken yet are on their way.
+    // ETOOMANYREFS: descriptors that the other end has not received yet are on their way.
     if (errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOBUFS || errno == ETOOMANYREFS) return false;
     closed_ = true;
   }
@@ -64,7 +64,7 @@ std::optional<ControlText> ControlChannel::receive(std::chrono::milliseconds wai
   if (closed_) return std::nullopt;
   pollfd entry{socket_.number(), POLLIN, 0};
   if (poll(&entry, 1, static_cast<int>(wait.count())) <= 0) return std::nullopt;
-  std::array<char, kLongestText> text;  // unset: most texts are short
+  std::array<char, kLongestText> text;  // uninitialized, since most texts are short
   iovec part{text.data(), text.size()};
   msghdr message{};
   message.msg_iov = &part;

@@ -9,17 +9,17 @@
 
 namespace frostpipe {
 
-/// What one end says to the other.
+/// A message from one end to the other.
 struct ControlText {
   std::string text;
-  Descriptor descriptor;  // that came with it, if one did; not inherited by programs that are started
+  Descriptor descriptor;  // came with the text, or none; not inherited by child programs
 };
 
-/// One end of the line between a launcher and one of its processes (a pair of UNIX sockets): short texts, each whole or
-/// not at all. One thread may send while another receives.
+/// One end of a channel between a launcher and one of its processes (a pair of UNIX sockets). It carries short texts,
+/// each delivered whole or not at all. One thread may send while another receives.
 class ControlChannel {
  public:
-  /// The launcher's end, which its processes do not inherit, and the process's end, which they do.
+  /// Returns the launcher's end, which child processes do not inherit, and the process's end, which they do.
   static std::pair<ControlChannel, ControlChannel> make_pair();
   /// Takes over an open descriptor.
   explicit ControlChannel(int descriptor) : socket_(descriptor) {}
@@ -27,10 +27,11 @@ class ControlChannel {
   ControlChannel& operator=(ControlChannel&& other) noexcept;
 
   int descriptor() const { return socket_.number(); }
-  /// Never blocks. False if the other end is gone, or has read so little that there is no room. `descriptor` goes
-  /// along if it is >= 0: the other end gets one of its own for the same thing.
+  /// Never blocks. Returns false if the other end is closed or its buffer is full. A `descriptor` >= 0 is sent along:
+  /// the other end receives a duplicate.
   bool send(const std::string& text, int descriptor = -1);
-  /// The next text, if one is there or comes in time; nothing either if the other end is gone, see closed().
+  /// Returns the next text, waiting at most `wait` for it. Returns none on time-out, or if the other end is closed: see
+  /// closed().
   std::optional<ControlText> receive(std::chrono::milliseconds wait);
   bool closed() const { return closed_; }
 

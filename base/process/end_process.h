@@ -2,9 +2,9 @@
 
 namespace frostpipe {
 
-/// For the end of main: ends the process once what has been printed is written. Static objects are not destroyed, since
-/// LibTorch's take 70 ms to give back memory that the system takes anyway; but where a sanitizer looks for what is
-/// left, as usual.
+/// Flushes standard output and ends the process, at the end of main. Static objects are not destroyed, since LibTorch's
+/// take 70 ms to free memory that the system reclaims anyway. Under a sanitizer the process exits normally, so that
+/// leaks are found.
 [[noreturn]] void end_process(int exit_code);
 
 }  // namespace frostpipe

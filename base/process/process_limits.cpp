@@ -13,18 +13,18 @@
 namespace frostpipe {
 namespace {
 
-// Measured on Linux with LibTorch's CPU build: a rank that trains, changes its layout and writes checkpoints has at
-// most 12 descriptors open with three other ranks, one of them for each, and maps 0.9 GiB beside its tensors.
+// Measured on Linux with LibTorch's CPU build: among four ranks, a rank that trains, changes its layout and writes
+// checkpoints has at most 12 descriptors open, one of them for each other rank, and maps 0.9 GiB beside its tensors.
 constexpr std::int64_t kOwnDescriptors = 32;
 constexpr Bytes kOwnAddressSpace = Bytes{5} << 28;
 
-constexpr Bytes kUsualStack = Bytes{8} << 20;  // what Linux gives where nothing is set
-constexpr Bytes kLeastStack = Bytes{1} << 20;  // the core's tests pass with an eighth
+constexpr Bytes kUsualStack = Bytes{8} << 20;  // Linux's default
+constexpr Bytes kLeastStack = Bytes{1} << 20;  // the core's tests pass with an eighth of this
 
-/// Of a rank, or of the launcher: both ends of each connection count as its own until the ranks have fetched them.
+/// Holds for a rank and for the launcher, which has both ends of every connection until the ranks have received them.
 std::int64_t descriptors_for(std::int64_t num_ranks) { return kOwnDescriptors + num_ranks * (num_ranks - 1); }
 
-/// The limit of the stack is also what a thread gets, but glibc has looked at it before main.
+/// RLIMIT_STACK is also the default stack of a thread, but glibc reads it before main, so that default is set too.
 void raise_stack() {
   rlimit limit{};
   if (getrlimit(RLIMIT_STACK, &limit) != 0 || limit.rlim_cur >= kUsualStack) return;
@@ -44,7 +44,7 @@ void make_most_of_limits() {
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
   limit.rlim_cur = limit.rlim_max;
-  setrlimit(RLIMIT_NOFILE, &limit);  // where it is refused, require_within says whether the old one is enough
+  setrlimit(RLIMIT_NOFILE, &limit);  // if this is refused, require_within checks the old limit
 }
 
 ProcessLimits process_limits() {

@@ -6,15 +6,15 @@
 
 namespace frostpipe {
 
-/// What a process that computes takes of what the system allows one process (ulimit).
+/// The resources that a computing process needs and that the system limits per process (ulimit).
 struct ProcessNeeds {
-  int num_ranks = 1;       // of the job: their connections take descriptors
-  Bytes memory_bytes = 0;  // weights and tensors, beside LibTorch and what it starts
-  Bytes file_bytes = 0;    // of the largest file that is written
-  std::string file;        // its name
+  int num_ranks = 1;       // ranks of the job; every connection takes descriptors
+  Bytes memory_bytes = 0;  // weights and tensors, beside LibTorch and its threads
+  Bytes file_bytes = 0;    // size of the largest file that is written
+  std::string file;        // name of that file
 };
 
-/// What the system allows; none: as much as there is.
+/// The limits of a process; none = unlimited.
 struct ProcessLimits {
   std::optional<std::int64_t> descriptors;
   std::optional<Bytes> address_space;
@@ -22,19 +22,19 @@ struct ProcessLimits {
   std::optional<Bytes> stack;
 };
 
-/// For the start of a process: as many descriptors as the system lets it have, a stack of the usual size for this
-/// thread and for those that it starts, and a file that grows beyond its limit is an error of the write (EFBIG), not
-/// the end of the process (SIGXFSZ). Processes that it starts inherit all three.
+/// Called at the start of a process: raises the limit of open files as far as allowed, gives this thread and those that
+/// it starts a stack of the usual size, and makes a file that grows beyond its limit an error of the write (EFBIG)
+/// rather than the end of the process (SIGXFSZ). Child processes inherit all three.
 void make_most_of_limits();
 
-/// Those of this process.
+/// Returns the limits of this process.
 ProcessLimits process_limits();
 
-/// Throws InvalidInput where a stack is too small for what any command does: a stack that overflows cannot say so.
+/// Throws InvalidInput if the stack is too small for any command. A stack overflow could not report itself.
 void require_stack(const ProcessLimits& limits);
 
-/// Throws InvalidInput that names the limit, what is needed and what there is. So that it is said before anything is
-/// started: found later, each of them looks like something else (a connection that breaks, a rank that is killed).
+/// Throws InvalidInput that names the limit, the need and the value. To be called before anything is started: later, a
+/// limit that is too low looks like another fault (a broken connection, a killed rank).
 void require_within(const ProcessLimits& limits, const ProcessNeeds& needs);
 
 }  // namespace frostpipe

@@ -42,7 +42,7 @@ std::optional<SharedMemory> SharedMemory::map(Descriptor file, std::size_t bytes
 std::optional<SharedMemory> SharedMemory::make(std::size_t bytes) {
   Descriptor file(memfd_create("frostpipe", MFD_CLOEXEC));
   if (!file.is_open()) return std::nullopt;
-  // Reserved now: memory that runs out when it is first written to would end the process by a signal.
+  // Reserve the memory now: if it ran out at the first write, a signal would end the process.
   int error = 0;
   do {
     error = posix_fallocate(file.number(), 0, static_cast<off_t>(bytes));
@@ -55,7 +55,7 @@ std::optional<SharedMemory> SharedMemory::open(Address address, std::size_t byte
   Descriptor file(
       ::open(fmt::format("/proc/{}/fd/{}", address.process, address.descriptor).c_str(), O_RDWR | O_CLOEXEC));
   struct stat status {};
-  // Processes that number each other differently (containers) may have found another file.
+  // Where process numbers differ (containers), the path may lead to another file.
   if (!file.is_open() || fstat(file.number(), &status) != 0 || static_cast<std::int64_t>(status.st_ino) != address.file)
     return std::nullopt;
   return open(std::move(file), bytes);

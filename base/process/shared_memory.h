@@ -8,15 +8,15 @@
 
 namespace frostpipe {
 
-/// Memory of one process that others of the same user and host map too. It has no name in any folder and ends with the
-/// last process that maps it, however that process ends.
+/// Memory of one process that other processes of the same user and host map too. It has no name in the file system and
+/// is freed when the last process that maps it ends, in whatever way.
 class SharedMemory {
  public:
-  /// By which another process finds the memory while the one that has made it keeps its file open.
+  /// Identifies the memory to another process, as long as the process that made it keeps the file open.
   struct Address {
     std::int64_t process = 0;
     std::int64_t descriptor = -1;
-    std::int64_t file = 0;  // its number, which no other memory of the host has
+    std::int64_t file = 0;  // inode number, unique on the host
   };
 
   SharedMemory() = default;
@@ -24,19 +24,19 @@ class SharedMemory {
   SharedMemory(SharedMemory&& other) noexcept;
   SharedMemory& operator=(SharedMemory&& other) noexcept;
 
-  /// New memory, all of it reserved. None where the system gives none: no room, or a limit of the process.
+  /// Makes new memory and reserves all of it. Returns none if the system refuses: no room, or a limit of the process.
   static std::optional<SharedMemory> make(std::size_t bytes);
-  /// That of another process, of at least `bytes`. None where the system does not let us: another user, or processes
-  /// that do not see each other.
+  /// Maps the memory of another process, which must have at least `bytes`. Returns none if the system refuses: another
+  /// user, or processes in different containers.
   static std::optional<SharedMemory> open(Address address, std::size_t bytes);
 
-  /// That behind a descriptor of it. None where it has fewer bytes.
+  /// Maps the memory behind one of its descriptors. Returns none if it has fewer bytes.
   static std::optional<SharedMemory> open(Descriptor file, std::size_t bytes);
 
   std::span<std::byte> bytes() const { return bytes_; }
-  /// Until close_file().
+  /// Valid until close_file().
   Address address() const;
-  /// Nobody else finds the memory any more; it stays mapped.
+  /// From now on no other process can open the memory; it stays mapped here.
   void close_file() { file_.close(); }
 
  private:

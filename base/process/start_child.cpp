@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 #include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <csignal>
 
 #include "base/error.h"
 #include "base/system_reason.h"
@@ -20,32 +20,49 @@ std::vector<char*> pointers_to(const std::vector<std::string>& texts) {
   return pointers;
 }
 
-}  // namespace
-
-pid_t start_child(const std::vector<std::string>& command, const std::map<std::string, std::string>& variables,
-                  const std::string& name) {
-  // Everything that allocates happens before fork: other threads may be running.
+/// Returns this process's environment, in which `variables` replace those of the same names.
+std::vector<std::string> environment_with(const std::map<std::string, std::string>& variables) {
   std::vector<std::string> environment;
   for (char** entry = environ; *entry; ++entry) {
     const std::string text = *entry;
     if (!variables.contains(text.substr(0, text.find('=')))) environment.push_back(text);
   }
-  for (const auto& [variable, value] : variables) environment.push_back(variable + "=" + value);
-  const std::vector<char*> argument_pointers = pointers_to(command), environment_pointers = pointers_to(environment);
+  for (const auto& [name, value] : variables) environment.push_back(name + "=" + value);
+  return environment;
+}
+
+}  // namespace
+
+pid_t start_child(const std::vector<std::string>& command, const ChildOptions& options, const std::string& name) {
+  // Allocate everything before fork, since other threads may be running.
+  const std::vector<std::string> environment = environment_with(options.variables);
+  const std::vector<char*> arguments = pointers_to(command), entries = pointers_to(environment);
+  const int streams[] = {options.input, options.output, options.errors};
 
   const pid_t parent = getpid();
   const pid_t pid = fork();
   if (pid < 0) throw RuntimeFailure(fmt::format("starting {}: {}", name, system_reason(errno)));
   if (pid == 0) {
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    // Ctrl-C, or whoever ends a whole group of processes, asks the parent: it says what its children do.
-    std::signal(SIGINT, SIG_IGN);
-    std::signal(SIGTERM, SIG_IGN);
-    if (getppid() != parent) _exit(1);  // the parent died before the line above
-    execve(argument_pointers[0], argument_pointers.data(), environment_pointers.data());
+    prctl(PR_SET_PDEATHSIG, options.signal_at_parents_death);
+    if (options.leaves_signals_to_parent) {
+      std::signal(SIGINT, SIG_IGN);
+      std::signal(SIGTERM, SIG_IGN);
+    }
+    if (getppid() != parent) _exit(1);  // the parent died before the child asked for the signal
+    for (int stream = 0; stream < 3; ++stream) {
+      if (streams[stream] >= 0) dup2(streams[stream], stream);
+    }
+    execvpe(arguments[0], arguments.data(), entries.data());
     _exit(127);
   }
   return pid;
+}
+
+int wait_for_child(pid_t child) {
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
 }  // namespace frostpipe

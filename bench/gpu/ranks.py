@@ -19,7 +19,7 @@ def quickstart(programs, check):
     """An elastic run on two ranks that share the device: freezing, another layout, cached activations."""
     job = programs.jobs["quickstart"]
     workflow.profile(programs, job, "quickstart", 2)
-    workflow.plan(programs, job, "quickstart", "--method", "pipetransformer", "--pp", 2, "--epochs", job.epochs)
+    workflow.plan(programs, job, "quickstart", "--method", "pipetransformer", "--fix", "pp=2", "--epochs", job.epochs)
     summary, _ = programs.train("quickstart.plan.json", job.data, "quickstart-run", "--freeze", "cap",
                                 "--learning-rate", job.learning_rate)
     run = programs.compared("quickstart.plan.json", "quickstart-run")
@@ -34,10 +34,10 @@ def gpt2(programs, check):
     """A static pipeline on two ranks that share the device."""
     job = programs.jobs["gpt2"]
     workflow.profile(programs, job, "gpt2-two", 2)
-    workflow.plan(programs, job, "gpt2-two", "--method", "static", "--pp", 2, "--schedule", "1F1B", "--fix",
+    workflow.plan(programs, job, "gpt2-two", "--method", "static", "--fix", "pp=2", "--schedule", "1F1B", "--fix",
                   "m=4", "--steps", job.steps)
     half = job.steps // 2
-    summary, _ = programs.train("gpt2-two.plan.json", job.data, "gpt2-two-run", "--checkpoint-steps", half)
+    summary, _ = programs.train("gpt2-two.plan.json", job.data, "gpt2-two-run", "--checkpoint-every", half)
     run = programs.compared("gpt2-two.plan.json", "gpt2-two-run")
     check.figures["iteration [ms]"] = run["phases"][0]["measured_iteration_ns"] / 1e6
     check.targets = [Target("gpt2 on two ranks: memory, off by", workflow.prediction_errors(run)[1][0],
@@ -102,7 +102,7 @@ def four_ranks(programs, check):
     """On one device, through host memory, and on the CPU."""
     job = programs.jobs["four_ranks"]
     workflow.profile(programs, job, "four", 4)
-    workflow.plan(programs, job, "four", "--method", "static", "--pp", 4, "--schedule", "1F1B", "--fix", "m=4",
+    workflow.plan(programs, job, "four", "--method", "static", "--fix", "pp=4", "--schedule", "1F1B", "--fix", "m=4",
                   "--steps", job.steps)
     programs.frostpipe("train", "four.plan.json", "--data", job.data, "-o", "four-cpu-run", "--overwrite",
                        "--device", "cpu")

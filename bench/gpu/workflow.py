@@ -30,7 +30,7 @@ def plan(programs, job, name, *words, output=None):
 
 def one_rank(programs, job, name, *words, output=None):
     """Plans the whole model on one rank, whole mini-batches at a time."""
-    plan(programs, job, name, "--pp", 1, "--fix", "m=1", *words, output=output)
+    plan(programs, job, name, "--fix", "pp=1", "--fix", "m=1", *words, output=output)
 
 
 def error(predicted, measured):

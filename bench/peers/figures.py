@@ -6,6 +6,16 @@ MOST_APART = 1e-4  # losses where rounding alone makes a difference
 LEFT_OUT_STEPS = 2  # of a timed run: the first ones set up memory
 
 
+def freezes(plan_or_run):
+    """[(step, layers)]: from each step on, that many layers are frozen."""
+    found, frozen = [], 0
+    for phase in plan_or_run["phases"]:
+        if phase["first_trainable_layer"] != frozen:
+            frozen = phase["first_trainable_layer"]
+            found.append((phase["from_step"], frozen))
+    return found
+
+
 def step_seconds(run):
     """Median time of a step, the first ones left out where others remain."""
     steps = run["step_seconds"]

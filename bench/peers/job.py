@@ -19,6 +19,7 @@ def parser(description):
     options.add_argument("--batch", type=int, default=64, help="samples per optimizer step [%(default)s]")
     options.add_argument("--steps", type=int, required=True, help="optimizer steps of the run")
     options.add_argument("--threads", type=int, required=True, help="threads of each process")
+    options.add_argument("--block-tokens", type=int, default=64, help="tokens of a block of plain text [%(default)s]")
     options.add_argument("--seed", type=int, default=1, help="decides the order of the data [%(default)s]")
     options.add_argument("--learning-rate", type=float, default=2e-4)
     options.add_argument("--group-by-length", type=int, default=1, metavar="N",

@@ -6,6 +6,8 @@ MiniLM's, and made-up data of the right shapes. frostpipe and its peers then sta
   bert-256/, bert-768/, pieces.tsv  BERT of four blocks with few tokens (what costs time is blocks), and random texts
   vit/, pictures.bin             a small ViT, and random pictures in CIFAR-10's format
   gpt2/, plain-text.txt          a small GPT-2 that reads bytes, with GPT-2's 50,257 tokens, and random letters
+  roberta/, modernbert/          encoders of MiniLM's size, with its tokenizer
+  smollm2, chat-blocks.txt       a link to SmolLM2-135M, where --smollm2 names it, and what is said in --chats
 """
 import argparse
 import json
@@ -58,6 +60,33 @@ def write_bert(hidden, labels, folder):
                                                   encoding="utf-8")
 
 
+def write_encoder(source, config, numbered, folder):
+    """Of MiniLM's size, with random weights and its tokenizer."""
+    config.update({"id2label": numbered, "label2id": {label: number for number, label in numbered.items()},
+                   "problem_type": "single_label_classification"})
+    transformers.AutoModelForSequenceClassification.from_config(config).save_pretrained(folder)
+    shutil.copyfile(source / "tokenizer.json", folder / "tokenizer.json")
+    (folder / "tokenizer_config.json").write_text('{"tokenizer_class": "PreTrainedTokenizerFast"}\n', encoding="utf-8")
+
+
+def write_encoders(source, labels, out):
+    size = {"vocab_size": 30522, "hidden_size": 384, "num_hidden_layers": 6, "num_attention_heads": 12,
+            "pad_token_id": 0}
+    numbered = dict(enumerate(labels))
+    write_encoder(source, transformers.RobertaConfig(
+        **size, intermediate_size=1536, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0,
+        max_position_embeddings=514, type_vocab_size=1, bos_token_id=101, eos_token_id=102), numbered, out / "roberta")
+    write_encoder(source, transformers.ModernBertConfig(
+        **size, intermediate_size=576, bos_token_id=101, eos_token_id=102, cls_token_id=101, sep_token_id=102),
+        numbered, out / "modernbert")
+
+
+def write_chat_blocks(chats, path):
+    with open(chats, encoding="utf-8") as file:
+        said = (message["content"] for line in file for message in json.loads(line)["messages"])
+        path.write_text("\n".join(said) + "\n", encoding="utf-8")
+
+
 def words_of(source):
     return [word for word in (source / "vocab.txt").read_text(encoding="utf-8").split("\n")
             if word.isascii() and word.isalpha() and len(word) > 2]
@@ -104,6 +133,8 @@ def main():
     parser.add_argument("--minilm", type=pathlib.Path, required=True, help="folder of MiniLM")
     parser.add_argument("--sections", required=True, help="texts and labels that the classifier is for")
     parser.add_argument("--samples", type=int, required=True, help="of made-up data that are trained on")
+    parser.add_argument("--smollm2", type=pathlib.Path, help="folder of SmolLM2-135M")
+    parser.add_argument("--chats", help="what SmolLM2 learns")
     parser.add_argument("--out", type=pathlib.Path, required=True)
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
@@ -118,6 +149,11 @@ def main():
     write_plain_text(count, options.out / "plain-text.txt")
     for hidden in (256, 768):
         write_bert(hidden, labels, options.out / f"bert-{hidden}")
+    write_encoders(options.minilm, labels, options.out)
+    if options.smollm2:
+        (options.out / "smollm2").unlink(missing_ok=True)
+        (options.out / "smollm2").symlink_to(options.smollm2)
+        write_chat_blocks(options.chats, options.out / "chat-blocks.txt")
 
 
 main()

@@ -44,6 +44,7 @@ class Job:
 # Arguments of `frostpipe profile`: the ranks that measure.
 PROFILES = {
     "two_ranks": ("--nproc-per-node", "2", "--memory-limit", "384MiB"),
+    "two_ranks_bfloat16": ("--nproc-per-node", "2", "--memory-limit", "384MiB", "--dtype", "bfloat16"),
 }
 
 TRAIN = ("--seed", "1", "--learning-rate", "2e-4")
@@ -58,6 +59,14 @@ ONE_PROCESS = Ours("one_process", "two_ranks", ("--method", "data-parallel", "--
 DATA_PARALLEL = Ours("data_parallel", "two_ranks", ("--method", "data-parallel", NO_LIMIT))
 STATIC = ("--method", "static", "--fix", "v=1")  # a stage per rank: PyTorch's 1F1B and GPipe have the same stages
 STEP_ROWS = (ONE_PROCESS, DATA_PARALLEL, Ours("static_pipeline", "two_ranks", (*STATIC, NO_LIMIT)))
+
+
+GROUPED = Peer("plain-grouped", "single_process.py", ("--group-by-length", "8"))
+AUTOCAST = Peer("plain-autocast", "single_process.py", ("--autocast",))
+# What the fastest plan is, found by `plan` itself.
+AUTO = Ours("auto", "two_ranks", ("--method", "auto", NO_LIMIT))
+BFLOAT16 = Ours("one_process_bfloat16", "two_ranks_bfloat16",
+                ("--method", "data-parallel", "--threads-per-rank", "2", NO_LIMIT), against="plain-autocast")
 
 
 def schedule_rows(name, stages_per_rank):
@@ -102,6 +111,15 @@ JOBS = (
     Job("plain-text", "A step: GPT-2 (4 blocks, hidden 128, 50,257 tokens) on blocks of 64 tokens", "plain-text",
         "gpt2", "plain-text.txt", 32, rows=(PLAIN, *STEP_ROWS), reference="plain",
         profile=("--max-tokens", "64")),
+    Job("chats", "A step, nothing frozen: SmolLM2-135M on chats of mixed lengths", "chats", "smollm2", "chats.jsonl",
+        16, rows=(PLAIN, GROUPED, AUTOCAST, ONE_PROCESS, DATA_PARALLEL, BFLOAT16, AUTO), reference="plain"),
+    Job("chat-blocks", "A step, nothing frozen: SmolLM2-135M on blocks of 128 tokens", "plain-text", "smollm2",
+        "chat-blocks.txt", 8, rows=(Peer("plain", "single_process.py", ("--block-tokens", "128")), ONE_PROCESS,
+                                    DATA_PARALLEL, AUTO), reference="plain", profile=("--max-tokens", "128")),
+    Job("roberta", "A step, nothing frozen: RoBERTa (6 blocks, hidden 384) on package descriptions", "texts", "roberta",
+        "sections.tsv", 64, rows=(PLAIN, GROUPED, ONE_PROCESS, DATA_PARALLEL), reference="plain"),
+    Job("modernbert", "A step, nothing frozen: ModernBERT (6 blocks, hidden 384) on package descriptions", "texts",
+        "modernbert", "sections.tsv", 64, rows=(PLAIN, GROUPED, ONE_PROCESS, DATA_PARALLEL), reference="plain"),
     schedules_job(256),
     schedules_job(768),
 )

@@ -47,15 +47,17 @@ def main():
     parser.add_argument("--freeze", type=job.freezing, default={}, metavar="STEP:LAYERS,...",
                         help="from each step on, that many layers are frozen (texts)")
     parser.add_argument("--cache", action="store_true", help="keep what the frozen layers give, per sample (texts)")
+    parser.add_argument("--autocast", action="store_true", help="compute in bfloat16 where PyTorch's autocast does")
     parser.add_argument("--no-evaluation", action="store_true")
     options = parser.parse_args()
     if (options.freeze or options.cache) and options.kind != "texts":
         parser.error("--freeze and --cache: are of --kind texts")
     torch.set_num_threads(options.threads)
-    workload = workloads.KINDS[options.kind](options.model, options.data, options.seed)
+    lengths = {"tokens": options.block_tokens} if options.kind == "plain-text" else {}
+    workload = workloads.KINDS[options.kind](options.model, options.data, options.seed, **lengths)
     model = workload.model().train()
     optimizer = job.optimizer_of(model.parameters())
-    bert = job.Bert(model) if options.kind == "texts" else None
+    bert = job.Bert(model) if options.freeze or options.cache else None
     cache = Cache(bert)
     steps = job.mini_batches(workload, options)
     frozen = 0
@@ -73,7 +75,8 @@ def main():
             logits = bert.run(frozen, len(bert.modules), hidden, batch["attention_mask"])
             loss = torch.nn.functional.cross_entropy(logits, batch["labels"])
         else:
-            loss = model(**batch).loss
+            with torch.autocast("cpu", torch.bfloat16, enabled=options.autocast):
+                loss = workload.loss(model, batch)
         loss.backward()
         torch.nn.utils.clip_grad_norm_((p for p in model.parameters() if p.grad is not None), job.MAX_GRADIENT_NORM)
         optimizer.step()

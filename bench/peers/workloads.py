@@ -1,8 +1,10 @@
 """What is trained: a model of transformers and samples, as batches of tensors.
 
 A workload has `train` and `test` (sample numbers), `length(sample)` in tokens, `batch(samples)` (the keyword arguments
-of the model's forward, padded to the longest of these samples), `model()` and `correct(logits, batch)`.
+of the model's forward, padded to the longest of these samples), `model()`, `loss(model, batch)` and
+`correct(logits, batch)`.
 """
+import json
 import pathlib
 
 import order
@@ -14,8 +16,13 @@ TEST_BATCH = 64
 IGNORED = -100  # what cross entropy leaves out
 
 
-class Texts:
-    """A table of texts and labels for BERT, tab-separated, with the header text, label."""
+class Workload:
+    def loss(self, model, batch):
+        return model(**batch).loss
+
+
+class Texts(Workload):
+    """A table of texts and labels for an encoder, tab-separated, with the header text, label."""
 
     def __init__(self, folder, data, seed, max_tokens=128):
         self.folder = folder
@@ -31,7 +38,7 @@ class Texts:
         self.train, self.test = order.hold_out(self.labels, HELD_OUT, seed)
 
     def model(self):
-        return transformers.BertForSequenceClassification.from_pretrained(self.folder)
+        return transformers.AutoModelForSequenceClassification.from_pretrained(self.folder)
 
     def length(self, sample):
         return len(self.ids[sample])
@@ -47,7 +54,7 @@ class Texts:
         return int((logits.argmax(-1) == batch["labels"]).sum()), len(batch["labels"])
 
 
-class Pictures:
+class Pictures(Workload):
     """CIFAR-10's binary records for ViT."""
 
     def __init__(self, folder, data, seed):
@@ -70,8 +77,8 @@ class Pictures:
     correct = Texts.correct
 
 
-class PlainText:
-    """Blocks of one text for GPT-2, which learns the next token; the text's end is held out."""
+class PlainText(Workload):
+    """Blocks of one text for a decoder, which learns the next token; the text's end is held out."""
 
     def __init__(self, folder, data, seed, tokens=64):
         self.folder = folder
@@ -82,7 +89,7 @@ class PlainText:
         self.train, self.test = list(range(first_test)), list(range(first_test, len(self.blocks)))
 
     def model(self):
-        return transformers.GPT2LMHeadModel.from_pretrained(self.folder)
+        return transformers.AutoModelForCausalLM.from_pretrained(self.folder, dtype=torch.float32)
 
     def length(self, sample):
         return self.blocks.shape[1]
@@ -95,6 +102,65 @@ class PlainText:
         return int((logits[:, :-1].argmax(-1) == batch["labels"][:, 1:]).sum()), batch["labels"][:, 1:].numel()
 
 
+class Chats(Workload):
+    """Chats of the ChatML kind in JSON Lines for a decoder, which learns what the assistant says and the token that
+    ends it."""
+
+    TURN, END = "<|im_start|>assistant\n", "<|im_end|>"
+
+    def __init__(self, folder, data, seed, max_tokens=128):
+        self.folder = folder
+        tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+        with open(data, encoding="utf-8") as file:
+            texts = [tokenizer.apply_chat_template(json.loads(line)["messages"], tokenize=False) for line in file]
+        encoded = tokenizer(texts, add_special_tokens=False, return_offsets_mapping=True)
+        self.ids, self.labels = [], []
+        for text, ids, places in zip(texts, encoded["input_ids"], encoded["offset_mapping"]):
+            learned = self.learned(text)
+            kept = [id if any(begin <= place[0] < end for begin, end in learned) else IGNORED
+                    for id, place in zip(ids, places)]
+            self.ids.append(ids[:max_tokens])
+            self.labels.append(kept[:max_tokens])
+        self.train, self.test = order.hold_out([0] * len(self.ids), HELD_OUT, seed)
+
+    def learned(self, text):
+        """Begin and end of each of the assistant's turns, with the token that ends it."""
+        found, end = [], 0
+        while (turn := text.find(self.TURN, end)) >= 0:
+            begin = turn + len(self.TURN)
+            end = text.index(self.END, begin) + len(self.END)
+            found.append((begin, end))
+        return found
+
+    def model(self):
+        return transformers.AutoModelForCausalLM.from_pretrained(self.folder, dtype=torch.float32)
+
+    def length(self, sample):
+        return len(self.ids[sample])
+
+    def batch(self, samples):
+        def padded(rows, value):
+            return torch.nn.utils.rnn.pad_sequence([torch.tensor(rows[sample]) for sample in samples],
+                                                   batch_first=True, padding_value=value)
+        lengths = torch.tensor([self.length(sample) for sample in samples])
+        ids = padded(self.ids, 0)
+        mask = (torch.arange(ids.shape[1]) < lengths[:, None]).long()
+        return {"input_ids": ids, "attention_mask": mask, "labels": padded(self.labels, IGNORED)}
+
+    def loss(self, model, batch):
+        """The mean over samples of the mean over what is learned of each, as `frostpipe train` has it."""
+        labels = batch["labels"][:, 1:]
+        logits = model(input_ids=batch["input_ids"], attention_mask=batch["attention_mask"]).logits[:, :-1]
+        losses = torch.nn.functional.cross_entropy(logits.flatten(0, 1).float(), labels.flatten(),
+                                                   ignore_index=IGNORED, reduction="none").view(labels.shape)
+        return (losses.sum(1) / (labels != IGNORED).sum(1)).mean()
+
+    def correct(self, logits, batch):
+        labels = batch["labels"][:, 1:]
+        learned = labels != IGNORED
+        return int((logits[:, :-1].argmax(-1) == labels)[learned].sum()), int(learned.sum())
+
+
 def test_batches(workload):
     """The held-out samples, those of similar length together."""
     by_length = sorted(workload.test, key=workload.length)
@@ -102,4 +168,4 @@ def test_batches(workload):
         yield workload.batch(by_length[begin:begin + TEST_BATCH])
 
 
-KINDS = {"texts": Texts, "pictures": Pictures, "plain-text": PlainText}
+KINDS = {"texts": Texts, "pictures": Pictures, "plain-text": PlainText, "chats": Chats}

@@ -103,19 +103,19 @@ std::vector<BenchConfiguration> pipetransformer_configurations(int epochs) {
 
 std::vector<BenchConfiguration> rehearsal_configurations(int epochs) {
   const std::string one_epoch = fmt::format("{:.6f}", 1.0 / epochs);
-  const Options rule = freeze_options("0.333333", one_epoch, one_epoch), eight_stages{"--pp", "8"},
-                cached{"--cache-memory", "64GiB"};
+  const Options rule = freeze_options("0.333333", one_epoch, one_epoch), eight_stages{"--fix", "pp=8"},
+                cached{"--cache", "64GiB"};
   const Options freeze = Options{"--freeze", "cap"} + rule;
   const auto method = [&](const std::string& name) { return Options{"--method", name} + eight_stages + rule; };
   return {
       {"data_parallel", "a replica per rank", {"--method", "data-parallel"}, {}},
       {"static_gpipe",
        "GPipe, 8 stages throughout, best partition and micro-batches",
-       {"--method", "static", "--schedule", "GPipe", "--pp", "8"},
+       {"--method", "static", "--schedule", "GPipe", "--fix", "pp=8"},
        {}},
       {"static_1f1b",
        "1F1B, 8 stages throughout, best partition and micro-batches",
-       {"--method", "static", "--schedule", "1F1B", "--pp", "8"},
+       {"--method", "static", "--schedule", "1F1B", "--fix", "pp=8"},
        {}},
       {"freeze_only", "8 stages throughout, freezing", method("freeze-only"), freeze, false, "0.95"},
       {"published", "PipeTransformer's rules as published", {"--method", "pipetransformer-published"}, freeze},

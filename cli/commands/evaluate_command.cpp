@@ -1,150 +1,30 @@
-#include <fmt/format.h>
-
 #include <CLI/CLI.hpp>
 #include <memory>
-#include <nlohmann/json.hpp>
 
-#include "base/error.h"
-#include "base/files.h"
 #include "cli/commands/commands.h"
 #include "cli/shared/common_options.h"
-#include "cli/shared/output.h"
-#include "cli/shared/progress.h"
-#include "cli/shared/table.h"
+#include "cli/shared/evaluation.h"
+#include "cli/shared/usage_error.h"
 #include "operators/execute_net.h"
 
 namespace frostpipe {
-namespace {
-
-struct EvaluateCommandOptions {
-  std::string model, data, predictions;
-  EvaluateOptions evaluate;
-  std::string format;
-};
-
-struct LabelScore {
-  int count = 0, predicted = 0, hits = 0;
-};
-
-std::vector<LabelScore> score_labels(const Evaluation& evaluation) {
-  std::vector<LabelScore> scores(evaluation.label_names.size());
-  for (const int predicted : evaluation.predictions) ++scores.at(predicted).predicted;
-  for (std::size_t i = 0; i < evaluation.labels.size(); ++i) {
-    ++scores.at(evaluation.labels[i]).count;
-    if (evaluation.labels[i] == evaluation.predictions[i]) ++scores[evaluation.labels[i]].hits;
-  }
-  return scores;
-}
-
-std::string percent(int part, int whole) { return whole > 0 ? fmt::format("{:.1f}", 100.0 * part / whole) : "-"; }
-
-std::string figures(const Evaluation& evaluation) {
-  if (evaluation.metric.empty())
-    return fmt::format("{} samples without labels to compare with, {:.1f} samples/s\n", evaluation.num_samples,
-                       evaluation.samples_per_second);
-  const std::string samples =
-      evaluation.num_questions > 0
-          ? fmt::format("{} questions in {} windows", evaluation.num_questions, evaluation.num_samples)
-          : fmt::format("{} samples", evaluation.num_samples);
-  std::string text = fmt::format("{}: {:.1f} % +- {:.1f} (standard error, {})", evaluation.metric,
-                                 100 * evaluation.value, 100 * evaluation.standard_error, samples);
-  for (const NamedValue& other : evaluation.others)
-    text += other.name == "exact match" ? fmt::format(", {} {:.1f} %", other.name, 100 * other.value)
-                                        : fmt::format(", {} {:.3f}", other.name, other.value);
-  return text + fmt::format(", {:.1f} samples/s\n", evaluation.samples_per_second);
-}
-
-std::string evaluation_text(const Evaluation& evaluation) {
-  if (evaluation.predictions.empty()) return figures(evaluation);
-  using enum Table::Align;
-  if (evaluation.labels.empty()) {
-    Table table({{"label", left}, {"predicted", right}});
-    const std::vector<LabelScore> scores = score_labels(evaluation);
-    for (std::size_t i = 0; i < scores.size(); ++i)
-      table.add_row({evaluation.label_names[i], std::to_string(scores[i].predicted)});
-    return figures(evaluation) + "\n" + table.to_string();
-  }
-  Table table({{"label", left}, {"count", right}, {"recall [%]", right}, {"precision [%]", right}});
-  const std::vector<LabelScore> scores = score_labels(evaluation);
-  for (std::size_t i = 0; i < scores.size(); ++i) {
-    table.add_row({evaluation.label_names[i], std::to_string(scores[i].count), percent(scores[i].hits, scores[i].count),
-                   percent(scores[i].hits, scores[i].predicted)});
-  }
-  return figures(evaluation) + "\n" + table.to_string();
-}
-
-std::string evaluation_json(const Evaluation& evaluation) {
-  nlohmann::ordered_json json = {
-      {"format", "frostpipe.evaluation"}, {"version", 1}, {"num_samples", evaluation.num_samples}};
-  if (evaluation.num_questions > 0) json["num_questions"] = evaluation.num_questions;
-  if (!evaluation.metric.empty()) {
-    json["metric"] = evaluation.metric;
-    json["value"] = evaluation.value;
-    json["standard_error"] = evaluation.standard_error;
-  }
-  for (const NamedValue& other : evaluation.others)
-    json[other.name == "exact match" ? "exact_match" : other.name] = other.value;
-  json["samples_per_second"] = evaluation.samples_per_second;
-  json["labels"] = nlohmann::ordered_json::array();
-  const std::vector<LabelScore> scores = score_labels(evaluation);
-  for (std::size_t i = 0; i < scores.size(); ++i) {
-    nlohmann::ordered_json label = {{"label", evaluation.label_names[i]}, {"predicted", scores[i].predicted}};
-    if (!evaluation.labels.empty()) {
-      label["count"] = scores[i].count;
-      label["hits"] = scores[i].hits;
-    }
-    json["labels"].push_back(label);
-  }
-  return json.dump(2) + "\n";
-}
-
-int run_evaluate(EvaluateCommandOptions& options) {
-  options.evaluate.model = options.model;
-  options.evaluate.data = options.data;
-  options.evaluate.predicts = !options.predictions.empty();
-  if (options.evaluate.predicts) require_writable(options.predictions);  // found out before the work, not after it
-  Evaluation evaluation;
-  {
-    ProgressDisplay display("evaluate");
-    const auto show = [&](double fraction, const std::string& line) { display.show(fraction, line); };
-    evaluation = is_net_folder(options.model) ? evaluate_net(options.evaluate, show) : evaluate(options.evaluate, show);
-  }
-  for (const std::string& note : evaluation.notes) print_note(note);
-  print_result(options.format == "json" ? evaluation_json(evaluation) : evaluation_text(evaluation));
-  if (!options.predictions.empty()) write_named_file(options.predictions, evaluation.predictions_file);
-  return 0;
-}
-
-}  // namespace
 
 Command add_evaluate_command(CLI::App& app) {
-  const auto options = std::make_shared<EvaluateCommandOptions>();
+  const auto options = std::make_shared<EvaluationOptions>();
   CLI::App* command = app.add_subcommand("evaluate", "Score a trained model on data that it has not seen");
-  command->add_option("--model", options->model, "Folder that train has written: RUN/model")
-      ->required()
-      ->type_name("FOLDER");
-  command
-      ->add_option("--data", options->data,
-                   "Texts, questions or pictures, as train takes them; texts may lack labels, and may be the lines of "
-                   "a .txt file")
-      ->required()
-      ->type_name("DATA");
-  command
-      ->add_option("--predictions", options->predictions,
-                   "Also write what the model says: of labels CSV (text, label, predicted, probability); of questions "
-                   "{\"id\": \"answer\"}, as SQuAD's own script reads them; of prompts JSON Lines (prompt, "
-                   "completion, expected), each completed by the most likely tokens")
-      ->type_name("FILE");
+  add_evaluation_options(*command, *options);
   add_count_option(*command, "--max-new-tokens", options->evaluate.max_new_tokens,
-                   "Tokens of a completion at most, if none that ends a text comes before");
-  add_count_option(*command, "--batch-size", options->evaluate.batch_size, "Samples at a time");
+                   "Largest number of tokens in a completion, which ends earlier at a token that ends a text");
   add_sample_options(*command, options->evaluate.samples);
   add_record_options(*command, options->evaluate.samples);
   add_device_option(*command, options->evaluate.device);
-  add_format_option(*command, options->format);
   command->footer(
       "Example:\n  frostpipe evaluate --model runs/elastic/model --data unseen.csv --predictions predicted.csv");
-  return {command, [options] { return run_evaluate(*options); }};
+  return {command, [options] {
+            if (is_net_folder(options->evaluate.model))
+              throw UsageError(options->evaluate.model.string() + ": is a net, which `frostpipe nets evaluate` scores");
+            return print_evaluation(*options, evaluate);
+          }};
 }
 
 }  // namespace frostpipe

@@ -5,16 +5,16 @@
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "base/error.h"
 #include "base/files.h"
 #include "cli/commands/commands.h"
-#include "cli/operators/operator_plan_text.h"
-#include "cli/serving/serving_plan_text.h"
 #include "cli/shared/common_options.h"
 #include "cli/shared/output.h"
 #include "cli/shared/report_words.h"
 #include "cli/shared/table.h"
+#include "cli/shared/usage_error.h"
 #include "executor/checkpoint/checkpoint.h"
 #include "operators/checkpoint/net_checkpoint.h"
 #include "plan/partition.h"
@@ -28,7 +28,7 @@ struct InspectOptions {
   std::string path, format;
 };
 
-/// What is wrong with a layer's file; empty if nothing is.
+/// Returns why a layer's file cannot be used; empty if it can.
 std::string fault_of(const Checkpoint& checkpoint, int layer) {
   try {
     open_layer(checkpoint, layer);
@@ -38,12 +38,12 @@ std::string fault_of(const Checkpoint& checkpoint, int layer) {
   }
 }
 
-/// The phase of the last step that is done.
+/// Returns the phase of the last step that is done.
 const Phase& phase_of(const Checkpoint& checkpoint) {
   return checkpoint.plan.phases[phase_at(checkpoint.plan, std::max(0, checkpoint.step - 1))];
 }
 
-/// What the checkpoint holds, and whether it is whole: `faults` gets what is not.
+/// Describes what the checkpoint holds. Appends a sentence to `faults` for each layer that is not whole.
 std::string checkpoint_text(const Checkpoint& checkpoint, std::vector<std::string>& faults) {
   const Phase& phase = phase_of(checkpoint);
   const RunSettings& settings = checkpoint.settings;
@@ -112,7 +112,7 @@ std::string checkpoint_json(const Checkpoint& checkpoint, std::vector<std::strin
   return json.dump(2) + "\n";
 }
 
-/// What is wrong with the layers' file; empty if nothing is.
+/// Returns why the file of all layers cannot be used; empty if it can.
 std::string fault_of(const NetCheckpoint& checkpoint) {
   try {
     open_state(checkpoint);
@@ -158,23 +158,22 @@ int inspect_net_checkpoint(const std::filesystem::path& folder, const std::strin
   return fault.empty() ? 0 : 1;
 }
 
-int inspect_plan(const InspectOptions& options) {
-  const std::string file = read_named_file(options.path);
-  if (kind_of_plan(file, options.path) == PlanKind::operators) {
-    const OperatorPlan plan = operator_plan_from_json(file, options.path);
-    print_result(options.format == "json"
-                     ? to_json(plan)
-                     : operator_plan_text(plan, options.path) + operator_explanation(plan, options.path));
-    return 0;
+/// Throws UsageError that names the command which shows the plan, if the file is one.
+void refuse_plan(const std::string& path) {
+  const std::string file = read_named_file(path);
+  std::optional<PlanKind> kind;
+  try {
+    kind = kind_of_plan(file, path);
+  } catch (const InvalidInput&) {
+    return;  // the caller says that the file is no checkpoint
   }
-  const ServingPlan plan = serving_plan_from_json(file, options.path);
-  print_result(options.format == "json" ? to_json(plan)
-                                        : serving_plan_text(plan, options.path) + serving_explanation(plan));
-  return 0;
+  constexpr std::string_view kCommands[] = {"simulate", "serving inspect", "nets simulate"};
+  throw UsageError(fmt::format("{}: is a plan of {}, which `frostpipe {}` shows; inspect shows checkpoints", path,
+                               to_string(*kind), kCommands[static_cast<std::size_t>(*kind)]));
 }
 
 int run_inspect(const InspectOptions& options) {
-  if (std::filesystem::is_regular_file(options.path)) return inspect_plan(options);
+  if (std::filesystem::is_regular_file(options.path)) refuse_plan(options.path);
   std::filesystem::path folder = options.path;
   if (std::filesystem::is_directory(folder / "checkpoints")) folder /= "checkpoints";
   if (!std::filesystem::exists(folder / "checkpoint.json")) {
@@ -201,16 +200,13 @@ int run_inspect(const InspectOptions& options) {
 
 Command add_inspect_command(CLI::App& app) {
   const auto options = std::make_shared<InspectOptions>();
-  CLI::App* command = app.add_subcommand(
-      "inspect", "Show what a checkpoint holds, and whether it is whole, or a plan for serving or of operators");
-  command
-      ->add_option("checkpoint", options->path,
-                   "RUN/checkpoints/step-..., or RUN: its newest; or a plan for serving or of operators")
+  CLI::App* command = app.add_subcommand("inspect", "Show what a checkpoint holds, and whether it is whole");
+  command->add_option("checkpoint", options->path, "Checkpoint, RUN/checkpoints/step-..., or RUN for its newest one")
       ->required()
       ->type_name("PATH");
   add_format_option(*command, options->format);
   command->footer(
-      "Exit code 1 if anything in it is not as it was written.\n\nExample:\n  frostpipe inspect runs/elastic");
+      "The exit code is 1 if anything in it is not as it was written.\n\nExample:\n  frostpipe inspect runs/elastic");
   return {command, [options] { return run_inspect(*options); }};
 }
 

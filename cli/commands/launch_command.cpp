@@ -19,12 +19,12 @@
 namespace frostpipe {
 namespace {
 
-/// What ranks on several hosts can be started by.
+/// A way to start ranks on several hosts.
 struct Launcher {
   const char *option, *help;
   std::string (*text)(const JobOnHosts&);
-  bool chooses_hosts = false;    // by itself, which must then be equal
-  bool counts_by_colon = false;  // "host:ranks", where no IPv6 address can stand
+  bool chooses_hosts = false;    // the launcher does, and hosts must have equally many ranks
+  bool counts_by_colon = false;  // it reads "host:ranks", so it takes no IPv6 addresses
 };
 constexpr std::array kLaunchers{
     Launcher{"--slurm", "A batch script for sbatch; as many ranks on every node", slurm_text, true},
@@ -41,7 +41,7 @@ struct LaunchCommandOptions {
   std::vector<std::string> of_train;
 };
 
-/// "" if the text may be the name or the address of a host, else why not.
+/// Returns "" if the text may be the name or the address of a host, else why not.
 std::string check_host_name(const std::string& text) {
   const auto is_of_name = [](unsigned char letter) {
     return std::isalnum(letter) || letter == '-' || letter == '.' || letter == ':';
@@ -62,7 +62,7 @@ const Launcher& chosen_launcher(const LaunchCommandOptions& options) {
   return kLaunchers[std::find(options.chosen.begin(), options.chosen.end(), true) - options.chosen.begin()];
 }
 
-/// They are read as `train` will read them: a slip is found before a job has waited for its hosts.
+/// Parses the options as `train` will parse them, so that a slip is found before a job has waited for its hosts.
 TrainCommandOptions parsed_train_options(const LaunchCommandOptions& options) {
   CLI::App train;
   train.set_help_flag();
@@ -70,18 +70,17 @@ TrainCommandOptions parsed_train_options(const LaunchCommandOptions& options) {
   add_train_options(train, parsed);
   std::vector<std::string> words = options.of_train;
   words.insert(words.begin(), options.plan);
-  std::reverse(words.begin(), words.end());  // as CLI11 takes them
+  std::reverse(words.begin(), words.end());  // CLI11 takes them in reverse
   try {
     train.parse(words);
   } catch (const CLI::ParseError& error) {
     throw UsageError(fmt::format("options of train (after --): {}", error.what()));
   }
-  require_used_options(parsed, train);
   require_consistent(parsed);
   return parsed;
 }
 
-/// By node, in the order of their ranks. Throws InvalidInput unless there are several.
+/// Returns the number of ranks on each node. Throws InvalidInput unless there are several nodes.
 std::vector<int> ranks_per_node(const Cluster& cluster, const std::string& plan) {
   std::vector<int> ranks;
   for (std::size_t rank = 0; rank < cluster.devices.size(); ++rank) {
@@ -95,7 +94,7 @@ std::vector<int> ranks_per_node(const Cluster& cluster, const std::string& plan)
       plan, plan));
 }
 
-/// Whichever node is lost, but the first, which has rank 0: every layer is still with some rank.
+/// Returns whether every layer is still on some rank, whichever node but the first (that of rank 0) is lost.
 bool outlives_lost_nodes(const TrainingPlan& plan, const Cluster& cluster) {
   const auto node_of = [&](int rank) { return cluster.devices[rank].node; };
   for (const Phase& phase : plan.phases) {
@@ -112,7 +111,7 @@ bool outlives_lost_nodes(const TrainingPlan& plan, const Cluster& cluster) {
   return true;
 }
 
-/// Throws InvalidInput where they are GPUs and the run's device is the CPU; a rehearsal needs none.
+/// Throws InvalidInput if the cluster has GPUs and the run's device is the CPU. A rehearsal needs no GPUs.
 void require_device_of(const Cluster& cluster, const TrainCommandOptions& train) {
   const std::string& type = cluster.devices.front().type;
   const bool is_cpu = type == device_type_with_threads("cpu", threads_of(type));
@@ -140,7 +139,7 @@ void require_hosts(const LaunchCommandOptions& options, const Launcher& launcher
       fmt::format("{}", fmt::join(ranks, ", ")));
 }
 
-/// Which torchrun's agents alone know how to do.
+/// Throws UsageError for --min-hosts with another launcher: only torchrun's agents can go on with fewer hosts.
 void require_min_hosts(const LaunchCommandOptions& options, const Launcher& launcher) {
   if (options.min_hosts == 0) return;
   if (launcher.text != torchrun_text) throw UsageError("--min-hosts: for --torchrun alone");
@@ -183,7 +182,7 @@ Command add_launch_command(CLI::App& app) {
                    "Names or addresses of the hosts, in the order of the cluster's nodes; the first has rank 0, and "
                    "all must reach it by this name. Not for --slurm")
       ->delimiter(',')
-      ->allow_extra_args(false)  // the plan comes behind
+      ->allow_extra_args(false)  // PLAN may follow
       ->check(CLI::Validator(check_host_name, ""))
       ->type_name("A,B");
   command

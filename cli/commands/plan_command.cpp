@@ -6,12 +6,10 @@
 #include <cmath>
 #include <filesystem>
 #include <memory>
-#include <set>
 
 #include "base/error.h"
 #include "base/files.h"
 #include "cli/commands/commands.h"
-#include "cli/operators/plan_operators.h"
 #include "cli/plans/link_text.h"
 #include "cli/plans/plan_answer.h"
 #include "cli/plans/plan_files.h"
@@ -19,18 +17,14 @@
 #include "cli/plans/plan_terms.h"
 #include "cli/plans/plan_text.h"
 #include "cli/plans/replan_text.h"
-#include "cli/serving/plan_for_serving.h"
 #include "cli/shared/common_options.h"
 #include "cli/shared/output.h"
 #include "cli/shared/report_words.h"
 #include "cli/shared/usage_error.h"
-#include "plan/plan_kind.h"
 #include "plan/run_length.h"
 #include "planner/auto_zero_bubble_plan.h"
 #include "planner/plan_request.h"
 #include "profiles/device_type.h"
-#include "profiles/estimates/estimate.h"
-#include "profiles/hardware.h"
 #include "profiles/join_profiles.h"
 #include "simulator/simulate.h"
 
@@ -58,7 +52,7 @@ int tokens_of(const PlanCommandOptions& options, const Profile& profile) {
   return static_cast<int>(std::lround(workload_for(options, profile, "--tokens").tokens));
 }
 
-/// 0 where the profile does not know its data: nothing can come again then.
+/// Returns 0 if the profile does not know its data: then no sample is known to come again, and the cache cannot pay.
 int steps_per_epoch_of(const PlanCommandOptions& options, const Profile& profile) {
   if (!profile.workload) return 0;
   return profile.workload->num_samples > 0
@@ -78,33 +72,6 @@ Provenance provenance_of(const PlanCommandOptions& options, const Profile& profi
           .version = FROSTPIPE_VERSION};
 }
 
-/// A profile from counted operations in place of a file; it is written beside the plan, which names it, when there is
-/// one.
-std::string estimated_profile(const PlanCommandOptions& options, const Cluster& cluster) {
-  const std::string& type = cluster.devices.front().type;
-  if (std::any_of(cluster.devices.begin(), cluster.devices.end(),
-                  [&](const Device& device) { return device.type != type; }))
-    throw InvalidInput(options.cluster + ": devices",
-                       "must be of one type for --model, which estimates one device; give a --profile",
-                       "several types");
-  EstimateOptions estimate_options{.ranks_per_node = static_cast<int>(cluster.devices.size()),
-                                   .global_batch_size = options.plan.global_batch_size,
-                                   .device_type = type};
-  const auto is_theirs = [&](const Hardware& hardware) { return hardware.name == type; };
-  const auto known = std::ranges::find_if(known_hardware(), is_theirs);
-  if (options.hardware.empty()) {
-    if (known != known_hardware().end()) estimate_options.rates = rates_of(*known);
-  } else {
-    const Hardware hardware = hardware_named(options.hardware);
-    if (known != known_hardware().end() && !is_theirs(hardware))
-      throw InvalidInput("--hardware",
-                         fmt::format("must be {}, what the devices of {} are, or be left out", type, options.cluster),
-                         options.hardware);
-    estimate_options.rates = rates_of(hardware);
-  }
-  return to_json(estimate(find_model(options.model, options.tokens), estimate_options).profile);
-}
-
 std::string advice_on_memory(double reserve) {
   return fmt::format(
       "{}Try more ranks or a higher memory limit, another --method, or see with --ignore-memory-limit what a larger "
@@ -112,7 +79,8 @@ std::string advice_on_memory(double reserve) {
       reserve > 0 ? fmt::format("{:g} % of every memory limit is kept free (--memory-reserve). ", 100 * reserve) : "");
 }
 
-/// Those asked for, if they were measured, else those that the planner wants to weigh.
+/// Returns the number of threads that is asked for, or the numbers among which the planner chooses. Throws InvalidInput
+/// if the profile has not measured the one asked for.
 std::vector<int> thread_counts(const PlanCommandOptions& options, const Profile& profile, const Cluster& cluster) {
   if (options.threads_per_rank == 0) return threads_to_weigh({profile, cluster, options.plan});
   const std::vector<int> measured = measured_threads(profile, cluster);
@@ -125,25 +93,25 @@ std::vector<int> thread_counts(const PlanCommandOptions& options, const Profile&
   return {options.threads_per_rank};
 }
 
-/// Of unequal devices, each in a file of its own; it is written beside the plan, which names it.
+/// Joins the profiles of unequal devices into one, which is written beside the plan that names it.
 std::string joined_profile(const std::vector<std::string>& paths) {
   std::vector<NamedProfile> profiles;
   for (const std::string& path : paths) profiles.push_back({path, profile_from_json(read_named_file(path), path)});
   return to_json(join_profiles(std::move(profiles)));
 }
 
-/// Whether the plan's profile is made here, and not read.
-bool makes_profile(const PlanCommandOptions& options) { return !options.model.empty() || options.profiles.size() > 1; }
+/// Returns whether the plan's profile is joined from several files, not read from one.
+bool makes_profile(const PlanCommandOptions& options) { return options.profiles.size() > 1; }
 
-/// What a plan is made from, as read, and the contents of the files.
+/// The files that a plan is made from.
 struct Inputs {
-  Cluster whole;    // with all of its memory
-  Cluster devices;  // without the reserve
+  Cluster whole;    // with full memory limits
+  Cluster devices;  // with memory limits less the reserve
   Profile profile;
   std::string profile_content, cluster_content;
 };
 
-/// Also finds out whether the plan can be written, which is better known before the planning than after it.
+/// Reads the files. Throws before the planning, not after it, if the plan cannot be written.
 Inputs read_inputs(PlanCommandOptions& options) {
   Inputs inputs;
   inputs.cluster_content = read_named_file(options.cluster);
@@ -151,15 +119,13 @@ Inputs read_inputs(PlanCommandOptions& options) {
   inputs.devices = with_memory_reserve(inputs.whole, options.memory_reserve);
   if (makes_profile(options)) {
     options.profile = std::filesystem::path(options.output).replace_extension(".profile.json").string();
-    std::error_code none;  // of what is not there nothing is lost
+    std::error_code none;  // a file that does not exist cannot be overwritten
     for (const std::string& read : options.profiles)
       if (std::filesystem::equivalent(read, options.profile, none))
         throw UsageError(fmt::format("--output {}: its {} is one of --profile's, and would be overwritten",
                                      options.output, options.profile));
   }
-  inputs.profile_content = !options.model.empty()        ? estimated_profile(options, inputs.devices)
-                           : options.profiles.size() > 1 ? joined_profile(options.profiles)
-                                                         : read_named_file(options.profile);
+  inputs.profile_content = makes_profile(options) ? joined_profile(options.profiles) : read_named_file(options.profile);
   inputs.profile = profile_from_json(inputs.profile_content, options.profile);
   if (!inputs.profile.measurements.empty()) options.plan.dtype = inputs.profile.measurements.front().key.dtype;
   require_writable(options.output);
@@ -167,15 +133,13 @@ Inputs read_inputs(PlanCommandOptions& options) {
   return inputs;
 }
 
-/// Fills in what follows from the profile and from the text of options.
+/// Fills in the planner's options from the profile and from options given as text.
 void complete(PlanCommandOptions& options, const Profile& profile) {
   PlanOptions& plan = options.plan;
   plan.method = find_plan_method(options.method).value();
-  parse_text(options.partitioner, "--partitioner", plan.partitioner);
   plan.num_steps = steps_of(options, profile);
   plan.tokens = tokens_of(options, profile);
   plan.steps_per_epoch = steps_per_epoch_of(options, profile);
-  plan.use_cache = options.cache == "auto";
   if (!options.recompute.empty()) plan.recompute = find_recompute(options.recompute);
   plan.pins = parse_pins(options.limits.pins, profile.model);
   apply_fixed(options.limits.fixed, plan);
@@ -192,7 +156,7 @@ PlanRequest request_of(const PlanCommandOptions& options) {
   return request;
 }
 
-/// What the ways to group the cores would take; empty for a single one.
+/// Lists the predicted time of each way to group the cores into ranks; empty if there is only one way.
 std::string groupings_text(const std::vector<GroupedRun>& runs) {
   if (runs.size() < 2) return "";
   std::string text = "predicted with the cores as\n";
@@ -204,7 +168,7 @@ std::string groupings_text(const std::vector<GroupedRun>& runs) {
   return text;
 }
 
-/// What the planner has to say beside the plan that it chose.
+/// Explains the plan: the deadline, the ways to go on after a freeze, the groupings of cores.
 std::string explanation_text(const PlanCommandOptions& options, const std::vector<GroupedRun>& runs,
                              const GroupedRun& best, const Profile& profile) {
   std::string text;
@@ -218,7 +182,7 @@ std::string explanation_text(const PlanCommandOptions& options, const std::vecto
   return text;
 }
 
-/// The planner's answer, completed by what the files and the options say.
+/// Completes the planner's answer with its bound, its workload and the files that it was made from.
 AutoPlan complete_answer(AutoPlan answer, const PlanCommandOptions& options, const Inputs& inputs,
                          const Cluster& cluster) {
   if (options.plan.method != PlanMethod::automatic && options.plan.schedule != kAutoZeroBubble)
@@ -229,64 +193,7 @@ AutoPlan complete_answer(AutoPlan answer, const PlanCommandOptions& options, con
   return answer;
 }
 
-/// What is said of a plan of another kind.
-void require_options_of(PlanKind kind, const CLI::App& command) {
-  static const std::set<std::string> of_all = {"--help",   "--profile", "--cluster", "--method",
-                                               "--output", "--explain", "--format"};
-  for (const CLI::Option* option : command.get_options()) {
-    const std::string name = option->get_name();
-    if (option->count() == 0 || of_all.contains(name)) continue;
-    if (name == "--tokens" && kind != PlanKind::operators) continue;
-    const bool is_serving = option->get_group() == kServingGroup, is_operators = option->get_group() == kOperatorsGroup;
-    if (is_operators && kind != PlanKind::operators)
-      throw UsageError(name + ": is for a plan of operators (--method mtrain)");
-    if (!is_operators && kind == PlanKind::operators)
-      throw UsageError(name + ": is for plans of other methods, and this one is of operators");
-    if (is_serving && kind == PlanKind::training)
-      throw UsageError(name + ": is for a plan of serving (--method ppipe), and this one is for training");
-    if (!is_serving && kind == PlanKind::serving)
-      throw UsageError(name + ": is for a plan of training, and this one is for serving");
-  }
-}
-
-/// Refuses a --fix of what an option of the same name fixes.
-void require_fixed_once(const CLI::App& command, const std::vector<std::string>& fixed) {
-  for (const std::string& text : fixed) {
-    const std::string name = "--" + text.substr(0, text.find('='));
-    const CLI::Option* option = command.get_option_no_throw(name);
-    if (option != nullptr && option->count() > 0)
-      throw UsageError(fmt::format("{} {} and --fix {}: fix the same, give one of them", name,
-                                   fmt::join(option->results(), " "), text));
-  }
-}
-
-int run_serving_plan(const PlanCommandOptions& options, const ServingOptions& serving, ServingMethod method) {
-  if (options.profiles.empty()) throw UsageError(fmt::format("plan: --method {} needs --profile FILE", options.method));
-  return plan_for_serving({.method = method,
-                           .profiles = options.profiles,
-                           .cluster = options.cluster,
-                           .output = options.output,
-                           .tokens = options.tokens,
-                           .options = serving,
-                           .explain = options.explain,
-                           .format = options.format});
-}
-
-int run_operator_plan(const PlanCommandOptions& options, int frozen_layers, OperatorMethod method) {
-  if (options.profiles.size() != 1)
-    throw UsageError(fmt::format("plan: --method {} needs one --profile FILE", options.method));
-  return plan_operators({.method = method,
-                         .profile = options.profiles.front(),
-                         .cluster = options.cluster,
-                         .output = options.output,
-                         .frozen_layers = frozen_layers,
-                         .explain = options.explain,
-                         .format = options.format});
-}
-
 int run_plan(PlanCommandOptions& options) {
-  if (options.profiles.empty() && options.model.empty()) throw UsageError("plan: needs --profile FILE or --model NAME");
-  if (options.plan.global_batch_size == 0) throw UsageError("plan: needs --global-batch N");
   if (options.profiles.size() == 1) options.profile = options.profiles.front();
   const Inputs inputs = read_inputs(options);
   const Profile& profile = inputs.profile;
@@ -308,7 +215,7 @@ int run_plan(PlanCommandOptions& options) {
     print_result(plan_answer_json(answer, json));
     return 0;
   }
-  const bool is_fastest = runs.size() > 1 && options.deadline.empty();  // a deadline asks for another
+  const bool is_fastest = runs.size() > 1 && options.deadline.empty();  // under a deadline another plan may be faster
   const Cluster grouped = with_threads_per_rank(inputs.whole, best.threads_per_rank);
   const Phase& first = answer.plan.phases.front();
   print_result(
@@ -323,24 +230,9 @@ int run_plan(PlanCommandOptions& options) {
 
 Command add_plan_command(CLI::App& app) {
   const auto options = std::make_shared<PlanCommandOptions>();
-  CLI::App* command =
-      app.add_subcommand("plan", "Choose a layout for each part of a run, from a profile and a cluster");
-  const auto serving = std::make_shared<ServingOptions>();
+  CLI::App* command = app.add_subcommand("plan", "Choose a layout for each part of a run");
   add_plan_options(*command, *options);
-  add_serving_options(*command, *serving);
-  const auto frozen_layers = std::make_shared<int>(0);
-  add_operator_options(*command, *frozen_layers);
-  return {command, [options, serving, frozen_layers, command] {
-            const auto method = find_serving_method(options->method);
-            const auto of_operators = find_operator_method(options->method);
-            require_options_of(method         ? PlanKind::serving
-                               : of_operators ? PlanKind::operators
-                                              : PlanKind::training,
-                               *command);
-            require_fixed_once(*command, options->limits.fixed);
-            if (of_operators) return run_operator_plan(*options, *frozen_layers, *of_operators);
-            return method ? run_serving_plan(*options, *serving, *method) : run_plan(*options);
-          }};
+  return {command, [options] { return run_plan(*options); }};
 }
 
 }  // namespace frostpipe

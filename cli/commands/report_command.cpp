@@ -30,7 +30,7 @@ Comparison load_comparison(const std::string& path) {
   return comparison_from_json(content, path);
 }
 
-/// One iteration of each phase, predicted and measured.
+/// Returns one iteration of each phase, as predicted and as measured.
 std::vector<NamedTrace> timelines(const Comparison& comparison) {
   std::vector<NamedTrace> traces;
   for (const RunSummary& run : comparison.runs) {

@@ -8,8 +8,10 @@
 #include "base/error.h"
 #include "cli/commands/commands.h"
 #include "cli/plans/schedule_choice.h"
+#include "cli/plans/schedule_times.h"
 #include "cli/report/schedule_svg.h"
 #include "cli/shared/common_options.h"
+#include "cli/shared/help_format.h"
 #include "cli/shared/output.h"
 #include "cli/shared/report_words.h"
 #include "cli/shared/usage_error.h"
@@ -20,39 +22,39 @@
 namespace frostpipe {
 namespace {
 
-constexpr Nanoseconds kOneUnit = 1000;
-constexpr UniformCosts kUnitCosts{
-    .forward_ns = kOneUnit, .input_gradient_ns = kOneUnit, .weight_gradient_ns = kOneUnit};
-constexpr int kShownIterations = 3;  // where they overlap
+constexpr Nanoseconds kUnit = 1'000'000;  // the time of F, I and W in pictures
+constexpr int kShownIterations = 3;       // of schedules whose iterations overlap
 
 struct ScheduleOptions {
   ScheduleChoice choice;
-  std::string to_check;  // a file, or a name
+  ScheduleTimes times;
+  std::string to_check;  // a file or a name
   bool blocking_sends = false;
   std::string actions = "compute_only";
   std::string format;
-  std::string shown_by;  // --format or --actions, where it is given
 };
 
 std::string in_format(const Schedule& compute, const ScheduleOptions& options) {
   if (options.format == "grid") return to_grid(compute);
+  if (options.format == "times" || options.format == "json")
+    return schedule_times_text(compute, options.times, weight_gradient_share_of(options.choice), options.format);
   const bool with_messages = options.actions == "compute_comms";
   if (options.format == "text" && !with_messages) return to_text(compute);
-  // Messages, PyTorch and pictures know no iterations: what overlaps is written out.
+  // Messages, CSV and pictures cannot show overlapping iterations, so some iterations are written out.
   const Schedule flat = compute.epilogue.empty() ? compute : unrolled(compute, kShownIterations);
   const Schedule shown = with_messages ? with_receives_in_send_order(lower(flat)) : flat;
   if (options.format == "text") return to_text(shown);
   if (options.format == "csv") return to_csv(shown);
-  const Trace trace =
-      simulate(lower(flat), {.pipeline_parallel_size = num_pipeline_ranks(flat)}, UniformCostModel(kUnitCosts), 1);
-  return schedule_svg(flat, trace, kOneUnit);
+  const Trace trace = simulate(lower(flat), {.pipeline_parallel_size = num_pipeline_ranks(flat)},
+                               UniformCostModel(costs_of(ScheduleTimes{})), 1);
+  return schedule_svg(flat, trace, kUnit);
 }
 
 Schedule checked(const ScheduleOptions& options) {
   ScheduleChoice choice = options.choice;
   choice.name = options.to_check;
   if (names_a_file(choice.name)) return checked_schedule(choice);
-  const Schedule compute = chosen_schedule(choice, kUnitCosts);
+  const Schedule compute = chosen_schedule(choice, costs_of(options.times));
   validate(lower(compute));
   return compute;
 }
@@ -67,8 +69,8 @@ std::string check_verdict(const std::string& name, const Schedule& checked) {
   return text + "\n";
 }
 
-/// Where PyTorch would give a message to another receive than the one of its name: the first such message, of a file
-/// with messages. Empty if there is none.
+/// Names the first message that PyTorch, which matches messages by their order, would give to another receive than the
+/// schedule means. Empty if there is none, or if the file has no messages.
 std::string order_verdict(const std::string& name, const Schedule& checked) {
   struct Messages {
     std::vector<Action> sends, receives;
@@ -99,8 +101,9 @@ std::string order_verdict(const std::string& name, const Schedule& checked) {
   return {};
 }
 
-/// A file with messages is judged as it stands; where there is compute alone, receives are posted as far ahead as they
-/// must be. Throws InvalidInput with the cycle of a deadlock.
+/// Says that blocking sends cannot deadlock. In a file with messages, receives stay where they stand; in a schedule of
+/// compute actions alone, they are posted as far ahead as they must be. Throws InvalidInput with the cycle of a
+/// deadlock.
 std::string blocking_verdict(const std::string& name, const Schedule& checked) {
   if (has_messages(checked)) {
     if (const auto cycle = blocking_cycle(checked, {}))
@@ -120,8 +123,6 @@ std::string blocking_verdict(const std::string& name, const Schedule& checked) {
 
 int run_check(const ScheduleOptions& options) {
   if (!options.choice.name.empty()) throw UsageError("--check FILE: takes no NAME beside it");
-  if (!options.shown_by.empty())
-    throw UsageError(fmt::format("{}: is for a schedule that is shown, not for --check", options.shown_by));
   const Schedule schedule = checked(options);
   std::string verdict = check_verdict(options.to_check, schedule) + order_verdict(options.to_check, schedule);
   if (options.blocking_sends) verdict += blocking_verdict(options.to_check, schedule);
@@ -131,14 +132,13 @@ int run_check(const ScheduleOptions& options) {
 
 int run_schedule(const ScheduleOptions& options) {
   if (!options.to_check.empty()) return run_check(options);
-  if (options.blocking_sends) throw UsageError("--blocking-sends: needs --check NAME or --check FILE");
   if (options.choice.name.empty())
     throw UsageError("schedule: needs a NAME (such as 1F1B), a CSV file, or --check FILE");
-  if ((options.format == "grid" || options.format == "svg") && options.actions != "compute_only") {
+  if (options.format != "csv" && options.format != "text" && options.actions != "compute_only") {
     throw UsageError(
         fmt::format("--format {}: shows compute only; use csv or text for --actions compute_comms", options.format));
   }
-  print_result(in_format(chosen_schedule(options.choice, kUnitCosts), options));
+  print_result(in_format(chosen_schedule(options.choice, costs_of(options.times)), options));
   return 0;
 }
 
@@ -146,36 +146,45 @@ int run_schedule(const ScheduleOptions& options) {
 
 Command add_schedule_command(CLI::App& app) {
   const auto options = std::make_shared<ScheduleOptions>();
-  CLI::App* command = app.add_subcommand("schedule", "Show what each rank of a pipeline does, and in which order");
+  CLI::App* command = app.add_subcommand(
+      "schedule", "Show what each rank of a pipeline does, and in which order, or how long it takes");
   command->add_option("NAME", options->choice.name, "Schedule: " + known_schedules() + "; or a CSV file")
       ->type_name("");
+  CLI::Option* const check = command
+                                 ->add_option("--check", options->to_check,
+                                              "Say whether a CSV file, or a schedule by name, can run, and if not why")
+                                 ->type_name("FILE");
   command
-      ->add_option("--check", options->to_check,
-                   "Say whether a CSV file (or a schedule by name) can run, and if not why")
-      ->type_name("FILE");
-  command->add_flag("--blocking-sends", options->blocking_sends,
-                    "With --check: prove that sends which block until they are received cannot deadlock, or show the "
-                    "cycle");
+      ->add_flag("--blocking-sends", options->blocking_sends,
+                 "Also prove that sends which block until they are received cannot deadlock, or show the cycle")
+      ->needs(check);
   add_shape_options(*command, options->choice);
   command
       ->add_option("--first-trainable-stage", options->choice.shape.first_trainable_stage,
-                   "Stages before it are frozen: forward only")
+                   "First stage that is not frozen; those before it run the forward pass only")
       ->check(CLI::Range(0, kLargestCount).description(""))
       ->type_name("N")
       ->capture_default_str();
-  command->add_option("--actions", options->actions, "compute_only, or compute_comms with what passes between ranks")
+  command
+      ->add_option("--actions", options->actions,
+                   "Actions to show: compute_only, or compute_comms for what passes between ranks too")
       ->check(CLI::IsMember({"compute_only", "compute_comms"}).description(""))
       ->type_name("ACTIONS")
-      ->capture_default_str();
-  add_format_option(*command, options->format, {"grid", "csv", "svg", "text"});
-  for (const std::string name : {"--format", "--actions"})
-    command->get_option(name)->each([options, name](const std::string&) { options->shown_by = name; });
+      ->capture_default_str()
+      ->excludes(check);
+  add_times_options(*command, options->times);
+  add_format_option(*command, options->format, {"grid", "csv", "svg", "text", "times", "json"});
+  command->get_option("--format")->excludes(check);
+  show_first(*command, {"--pp", "--micro-batches", "--virtual-stages", "--token-slices", "--actions", "--check",
+                        "--format", "--forward-ms", "--backward-input-ms", "--backward-weight-ms", "--latency-ms"});
   command->footer(
-      "grid and svg: every F, I and W takes one unit of time, a B two. csv: as torch.distributed.pipelining reads "
-      "it.\n\n"
-      "Example:\n  frostpipe schedule 1F1B --pp 4 --micro-batches 8 --format grid\n"
-      "  frostpipe schedule ZBVZeroBubble --actions compute_comms --format csv > zbv.csv\n  frostpipe schedule --check "
-      "zbv.csv --blocking-sends");
+      "In grid and svg every F, I and W takes one unit of time, and a B two. csv is what torch.distributed.pipelining "
+      "reads.\ntimes and json predict makespan, bubbles and micro-batches in flight from the times of F, I and W.\n\n"
+      "Examples:\n  frostpipe schedule 1F1B --pp 4 --micro-batches 8 --format grid\n"
+      "  frostpipe schedule ZBVZeroBubble --actions compute_comms --format csv > zbv.csv\n"
+      "  frostpipe schedule --check zbv.csv --blocking-sends\n"
+      "  frostpipe schedule ZB-H1 --pp 8 --micro-batches 24 --format times --forward-ms 18.522 --backward-input-ms "
+      "18.086 --backward-weight-ms 9.337 --latency-ms 0.601");
   return {command, [options] { return run_schedule(*options); }};
 }
 

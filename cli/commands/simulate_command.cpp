@@ -8,20 +8,15 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "cli/commands/commands.h"
-#include "cli/operators/simulate_operator_plan.h"
 #include "cli/plans/phase_timelines.h"
 #include "cli/plans/plan_files.h"
 #include "cli/plans/plan_loss.h"
 #include "cli/plans/plan_what_ifs.h"
-#include "cli/plans/schedule_what_if.h"
 #include "cli/report/memory_svg.h"
-#include "cli/serving/simulate_serving_plan.h"
 #include "cli/shared/common_options.h"
 #include "cli/shared/output.h"
 #include "cli/shared/shape_text.h"
 #include "cli/shared/table.h"
-#include "cli/shared/usage_error.h"
-#include "plan/plan_kind.h"
 #include "plan/stages.h"
 #include "plan/token_slices.h"
 #include "simulator/predict_phases.h"
@@ -33,12 +28,10 @@ namespace {
 struct SimulateOptions {
   std::string plan;
   std::string schedule_file;  // in place of the plan's schedules
-  ScheduleWhatIf what_if;
   SourceOverrides sources;
   std::string timeline, memory;
   std::vector<std::string> sets;
   std::optional<int> lost_rank;
-  SimulateServingOptions serving;
   std::string format;
 };
 
@@ -51,7 +44,7 @@ double run_samples_per_second(const TrainingPlan& plan) {
   return total > 0 ? 1e9 * plan.num_steps * plan.global_batch_size / static_cast<double>(total) : 0;
 }
 
-/// Of t tensor ranks the first one's, for all do the same.
+/// Shows the busy time of the first of t tensor ranks only, because all of them do the same.
 std::string busy_text(const std::vector<Nanoseconds>& busy_ns, const ParallelLayout& layout) {
   std::vector<std::string> cells;
   for (int rank = 0; rank < static_cast<int>(busy_ns.size()); ++rank) {
@@ -62,7 +55,7 @@ std::string busy_text(const std::vector<Nanoseconds>& busy_ns, const ParallelLay
   return side_by_side(cells);
 }
 
-/// Of all ranks, idle ones too.
+/// Counts the hours of all ranks, idle ones too.
 double device_hours(const TrainingPlan& plan) {
   return 1e-9 * static_cast<double>(predicted_run_ns(plan)) * plan.world_size / 3600;
 }
@@ -83,7 +76,8 @@ constexpr MemoryPart kMemoryParts[] = {{"weights", "weights_bytes", &RankMemory:
                                        {"cache", "cache_bytes", &RankMemory::cache},
                                        {"sent ahead", "sent_ahead_bytes", &RankMemory::sent_ahead}};
 
-/// Of every rank that is used, phase by phase. The simulator knows tensor rank 0, whose iteration is the others' too.
+/// Returns the memory curve of every rank that is used, phase by phase. The simulator knows tensor rank 0, and the
+/// other tensor ranks have the same iteration.
 std::vector<MemoryCurve> memory_curves(const TrainingPlan& plan, const std::vector<PredictedPhase>& phases,
                                        const Profile& profile, const Cluster& cluster) {
   std::vector<MemoryCurve> curves;
@@ -111,11 +105,11 @@ std::string memory_file(const std::string& path, const std::vector<MemoryCurve>&
   return path.ends_with(".csv") ? memory_csv(curves) : memory_svg(curves);
 }
 
-/// What the peak of each pipeline rank consists of.
+/// Shows the parts of the peak memory of each pipeline rank.
 std::string memory_text(const TrainingPlan& plan, const std::vector<PredictedPhase>& phases) {
   using enum Table::Align;
   std::vector<Table::Column> columns = {{"from step", right}, {"pipeline rank", right}};
-  // Few plans have these.
+  // Columns that few plans have are left out where they are 0.
   const auto is_left_out = [&](const MemoryPart& part) {
     const bool is_rare = part.bytes == &RankMemory::older_weights || part.bytes == &RankMemory::sent_ahead;
     return is_rare && std::ranges::none_of(phases, [&](const PredictedPhase& phase) {
@@ -228,52 +222,12 @@ std::string simulation_json(const TrainingPlan& plan, const std::vector<Predicte
   return json.dump(2) + "\n";
 }
 
-/// What is said of a plan of another kind.
-void require_options_of(PlanKind kind, const SimulateOptions& options) {
-  if (const std::string given = first_given(options.serving); kind != PlanKind::serving && !given.empty())
-    throw UsageError(fmt::format("{}: is for a serving plan, and this one is for {}", given, to_string(kind)));
-  const std::pair<const char*, bool> of_training[] = {{"--schedule-file", !options.schedule_file.empty()},
-                                                      {"--profile", !options.sources.profile.empty()},
-                                                      {"--cluster", !options.sources.cluster.empty()},
-                                                      {"--memory", !options.memory.empty()},
-                                                      {"--set", !options.sets.empty()},
-                                                      {"--lose", options.lost_rank.has_value()}};
-  for (const auto& [name, is_given] : of_training)
-    if (kind != PlanKind::training && is_given)
-      throw UsageError(fmt::format("{}: is for a training plan, and this one is for {}", name, to_string(kind)));
-}
-
-int run_simulate(const SimulateOptions& options, const CLI::App& command) {
-  if (options.plan.empty() == options.what_if.choice.name.empty())
-    throw UsageError("simulate: PLAN is required, or --schedule NAME instead of it");
-  if (options.plan.empty() && !options.schedule_file.empty())
-    throw UsageError("--schedule-file: is for a PLAN; --schedule takes a file too");
-  if (!options.what_if.choice.name.empty()) {
-    require_what_if_only(command);
-    print_result(simulate_what_if(options.what_if, options.format));
-    return 0;
-  }
-  const std::string file = read_named_file(options.plan);  // once: it may be a pipe
-  const PlanKind kind = kind_of_plan(file, options.plan);
-  require_options_of(kind, options);
-  if (kind == PlanKind::serving) {
-    const ServingPlan plan = serving_plan_from_json(file, options.plan);
-    print_result(simulate_serving_plan(plan, options.serving, options.format, options.timeline));
-    return 0;
-  }
-  if (kind == PlanKind::operators) {
-    const OperatorPlan plan = operator_plan_from_json(file, options.plan);
-    print_result(simulate_operator_plan(plan, options.plan, options.format, options.timeline));
-    return 0;
-  }
-  const TrainingPlan given = plan_by_file(file, options.plan, options.schedule_file);
+int run_simulate(const SimulateOptions& options) {
+  const TrainingPlan given = load_plan_by_file(options.plan, options.schedule_file);
   const Profile profile = load_profile_of(given, options.plan, options.sources);
   require_split_backward(given.phases, profile, given, options.plan, options.sources);
   const Cluster cluster = load_cluster_of(given, options.plan, options.sources);
   if (!options.sets.empty() || options.lost_rank) {
-    if (!options.timeline.empty() || !options.memory.empty())
-      throw UsageError("--timeline and --memory: are of the plan as it is, not of --set or --lose");
-    if (!options.sets.empty() && options.lost_rank) throw UsageError("--set and --lose: one at a time");
     print_result(options.lost_rank ? simulate_loss(given, profile, cluster, *options.lost_rank, options.format)
                                    : simulate_plan_what_ifs(given, profile, cluster, options.sets, options.format));
     return 0;
@@ -288,61 +242,64 @@ int run_simulate(const SimulateOptions& options, const CLI::App& command) {
   return 0;
 }
 
-}  // namespace
-
-Command add_simulate_command(CLI::App& app) {
-  const auto options = std::make_shared<SimulateOptions>();
-  CLI::App* command =
-      app.add_subcommand("simulate", "Predict how a plan will run: times, bubbles, memory; or how it serves requests");
-  command->add_option("PLAN", options->plan, "Plan to simulate")->type_name("");
+void add_simulate_options(CLI::App& command, SimulateOptions& options) {
+  command.add_option("PLAN", options.plan, "Plan to simulate")->required()->type_name("");
+  CLI::Option* const set =
+      command
+          .add_option(
+              "--set", options.sets,
+              "What if: bandwidth=x0.1 (or GB/s), latency=x10 (or ms), card=12.5 (GB/s that a node's ranks "
+              "share), switch=4x50 (that 4 nodes share), all-reduce=tree (ring, hierarchical, direct, fastest), "
+              "overlap-reduction=on, scatter-gather=off, compute=x2, rank3=x0.5 (speed), freeze=x0.5 "
+              "(earlier), cache=off, recompute=layers, jitter=0.05, failures=2 (a day; with checkpoint=30 where "
+              "writing a checkpoint takes 30 s and not 60). Join several with commas; each --set is a row "
+              "beside the plan as it is")
+          ->type_name("CHANGES")
+          ->take_all();
+  CLI::Option* const lose =
+      command
+          .add_option(
+              "--lose", options.lost_rank,
+              "What if this rank is lost without a spare at the beginning of each phase: its work goes to other "
+              "ranks, or the layout changes")
+          ->type_name("RANK")
+          ->excludes(set);
   command
-      ->add_option("--schedule-file", options->schedule_file,
-                   "As if the plan followed this CSV file, as with train --schedule-file")
-      ->type_name("FILE");
-  command->add_option("--profile", options->sources.profile, "Instead of the profile that the plan names")
-      ->type_name("FILE");
-  command->add_option("--cluster", options->sources.cluster, "Instead of the cluster that the plan names")
-      ->type_name("FILE");
+      .add_option("--timeline", options.timeline,
+                  "Also write one iteration of each phase as a Chrome trace (for Perfetto)")
+      ->type_name("FILE")
+      ->excludes(set)
+      ->excludes(lose);
   command
-      ->add_option(
-          "--timeline", options->timeline,
-          "Also write one iteration of each phase, or of a serving plan the whole run, as a Chrome trace (Perfetto)")
-      ->type_name("FILE");
-  command
-      ->add_option("--memory", options->memory,
-                   "Also write each rank's memory over one iteration of each phase: a picture (.svg) or a table (.csv)")
+      .add_option("--memory", options.memory,
+                  "Also write each rank's memory over one iteration of each phase: a picture (.svg) or a table (.csv)")
       ->check(CLI::Validator(
           [](const std::string& path) {
             return path.ends_with(".svg") || path.ends_with(".csv") ? "" : "must end in .svg or .csv";
           },
           ""))
+      ->type_name("FILE")
+      ->excludes(set)
+      ->excludes(lose);
+  command
+      .add_option("--schedule-file", options.schedule_file,
+                  "Simulate the plan with the schedule of this CSV file, as train --schedule-file does")
       ->type_name("FILE");
-  command
-      ->add_option(
-          "--set", options->sets,
-          "What if: bandwidth=x0.1 (or GB/s), latency=x10 (or ms), card=12.5 (GB/s that a node's ranks share), "
-          "switch=4x50 (that 4 nodes share), all-reduce=tree (ring, hierarchical, direct, fastest), "
-          "overlap-reduction=on, scatter-gather=off, compute=x2, rank3=x0.5 (speed), freeze=x0.5 (earlier), cache=off, "
-          "recompute=layers, jitter=0.05, failures=2 (a day; with checkpoint=30 where writing a checkpoint takes 30 s "
-          "and not 60); several with commas, each --set a row against the plan as it is")
-      ->type_name("CHANGES")
-      ->take_all();
-  command
-      ->add_option(
-          "--lose", options->lost_rank,
-          "What if this rank is lost without a spare, at the beginning of each phase: rerouted, and a new layout")
-      ->type_name("RANK");
-  add_what_if_options(*command, options->what_if);
-  add_simulate_serving_options(*command, options->serving);
-  add_format_option(*command, options->format);
+  add_source_options(command, options.sources);
+  add_format_option(command, options.format);
+}
+
+}  // namespace
+
+Command add_simulate_command(CLI::App& app) {
+  const auto options = std::make_shared<SimulateOptions>();
+  CLI::App* command = app.add_subcommand("simulate", "Predict how a plan will run: times, bubbles, memory");
+  add_simulate_options(*command, *options);
   command->footer(
-      "bubble_fraction: idle part of ranks x makespan; bubble_overhead: idle over busy time.\n\n"
-      "Example:\n  frostpipe simulate elastic.json --timeline elastic.trace.json\n"
-      "  frostpipe simulate elastic.json --set bandwidth=x0.1 --set rank1=x0.5 --set cache=off,freeze=x2\n"
-      "  frostpipe simulate --schedule ZB-H1 --pp 8 --micro-batches 24 --forward-ms 18.522 --backward-input-ms 18.086 "
-      "--backward-weight-ms 9.337 --latency-ms 0.601\n"
-      "  frostpipe simulate serving.json --load-factor 0.9");
-  return {command, [options, command] { return run_simulate(*options, *command); }};
+      "bubble_fraction is the idle part of ranks x makespan; bubble_overhead is idle over busy time.\n\n"
+      "Examples:\n  frostpipe simulate elastic.json --timeline elastic.trace.json\n"
+      "  frostpipe simulate elastic.json --set bandwidth=x0.1 --set rank1=x0.5 --set cache=off,freeze=x2");
+  return {command, [options] { return run_simulate(*options); }};
 }
 
 }  // namespace frostpipe

@@ -14,7 +14,6 @@
 #include "cli/shared/usage_error.h"
 #include "cli/training/replanning.h"
 #include "cli/training/train_display.h"
-#include "cli/training/train_operators.h"
 #include "cli/training/train_options.h"
 #include "executor/elastic/lost_hosts.h"
 #include "plan/messages.h"
@@ -26,7 +25,7 @@
 namespace frostpipe {
 namespace {
 
-/// What nobody has trained yet is for people to know.
+/// Notes which tensors start at random.
 void note_random_start(const TrainOptions& train, const std::vector<std::string>& tensors) {
   if (tensors.empty()) return;
   print_note(tensors.front() == "the whole model"
@@ -35,14 +34,14 @@ void note_random_start(const TrainOptions& train, const std::vector<std::string>
                                tensors.size() > 1 ? fmt::format(" and {} more", tensors.size() - 1) : ""));
 }
 
-/// What is not a whole number of epochs is for people to know, too.
+/// Notes a plan whose steps are not a whole number of epochs.
 void note_part_of_an_epoch(const TrainingPlan& plan, int per_epoch) {
   if (plan.num_steps % per_epoch == 0) return;
   print_note(fmt::format("the plan's {} steps are {} of this data", plan.num_steps,
                          epochs_text(static_cast<double>(plan.num_steps) / per_epoch)));
 }
 
-/// What the training asks of us.
+/// The inputs and the callbacks that training needs.
 struct Answers {
   InputsFound inputs;
   Replan replan, recover;
@@ -56,14 +55,15 @@ void train_rank(const TrainOptions& train_options, const Answers& answers, Membe
   train(membership, train_options, answers.inputs, callbacks);
 }
 
-/// Every rank reads them for itself, which a pipe cannot give twice.
+/// Throws InvalidInput for pipes: every rank reads the files for itself, and a pipe can be read once.
 void require_regular_files(const TrainCommandOptions& options) {
   for (const std::string& file :
        {options.plan, options.schedule_file, options.sources.profile, options.sources.cluster})
     if (!file.empty()) open_regular_file(file);
 }
 
-/// Full or read-only, it costs time and not the run: the cache says what it could not have there.
+/// Throws InvalidInput unless the folder is there or can be created. A folder that is full or read-only costs time and
+/// not the run: the cache then says what it could not store.
 void require_folder(const std::filesystem::path& folder) {
   std::error_code why;
   std::filesystem::create_directories(folder, why);
@@ -84,24 +84,22 @@ std::filesystem::path model_folder(const TrainCommandOptions& options) {
   return folder;
 }
 
-/// What a plan was made for is what is trained.
-void adopt_planned_samples(TrainCommandOptions& options) {
-  const Workload known = options.train.plan.workload.value_or(Workload());
-  SampleOptions& samples = options.train.samples;
-  samples.max_tokens =
-      planned_value("--max-tokens", options.samples.max_tokens, known.max_tokens, samples.max_tokens, options.plan);
-  samples.window_overlap = planned_value("--window-overlap", options.samples.window_overlap, known.window_overlap,
-                                         samples.window_overlap, options.plan);
+/// Makes samples as the profile made them, if the plan knows how.
+void adopt_planned_samples(TrainOptions& train) {
+  if (!train.plan.workload) return;
+  SampleOptions& samples = train.samples;
+  samples.max_tokens = train.plan.workload->max_tokens.value_or(samples.max_tokens);
+  samples.window_overlap = train.plan.workload->window_overlap.value_or(samples.window_overlap);
 }
 
-/// A plan that does not know its data has memory for what it was told.
+/// Notes samples that are longer than a plan without a workload has memory for.
 void note_lengths_beyond_the_plan(const TrainOptions& train, int longest_tokens) {
   if (train.plan.workload || longest_tokens <= planned_longest_tokens(train.plan)) return;
   print_note(fmt::format("{} has samples of {} tokens, but {} has memory for {} at most: more is used than predicted",
                          train.data.string(), longest_tokens, train.plan_source, planned_longest_tokens(train.plan)));
 }
 
-/// A plan has memory for the mini-batches of a random order; what this run makes is known.
+/// Notes micro-batches that may need more memory than the plan has for them: plans assume a random order of samples.
 void note_large_micro_batches(const TrainOptions& train, const InputsFound& found) {
   const auto is_limited = [](const Device& device) { return device.memory_limit_bytes.has_value(); };
   if (!train.plan.memory_limited || std::ranges::none_of(train.cluster->devices, is_limited)) return;
@@ -122,7 +120,7 @@ void note_all(const TrainOptions& train, const InputsFound& found, int steps_per
         fmt::format("--cache-dir: is not used, {} keeps nothing on a disk (plan --cache-disk)", train.plan_source));
 }
 
-/// A cache holds what the frozen layers say of a sample: it must say the same in every epoch.
+/// Throws UsageError if pictures change from epoch to epoch: a cache holds what frozen layers compute from a picture.
 void require_unchanging(const TrainOptions& train) {
   const bool decides_later =
       train.freeze.rule != FreezePolicy::Rule::plan && train.plan.cache.memory_bytes + train.plan.cache.disk_bytes > 0;
@@ -135,7 +133,7 @@ void require_unchanging(const TrainOptions& train) {
   }
 }
 
-/// NCCL matches messages of two ranks by their order alone.
+/// Throws InvalidInput if two ranks receive messages in another order than they are sent: NCCL matches them by order.
 void require_messages_in_order(const TrainingPlan& plan, const std::string& source) {
   for (std::size_t i = 0; i < plan.phases.size(); ++i) {
     const auto late = received_out_of_order(schedule_of(plan.phases[i]));
@@ -146,7 +144,8 @@ void require_messages_in_order(const TrainingPlan& plan, const std::string& sour
   }
 }
 
-/// Where updates are delayed by one, the step before which something is decided has begun with older weights.
+/// Throws InvalidInput for schedules that delay updates by a step, in a run that decides about freezing on the way:
+/// the step before which something is decided would have begun with older weights.
 void require_no_delay_with_decisions(const TrainingPlan& plan, const TrainCommandOptions& options) {
   const bool decides = options.train.freeze.rule != FreezePolicy::Rule::plan;
   if (!decides && options.accuracy_tolerance < 0) return;
@@ -167,35 +166,30 @@ TrainingPlan load_trainable_plan(const TrainCommandOptions& options) {
   return plan;
 }
 
-/// Everything that can be wrong with the input is found here, once, before any rank is started.
+/// Reads all inputs and finds everything that can be wrong with them, once, before any rank is started.
 Answers prepare(TrainCommandOptions& options) {
   TrainOptions& train = options.train;
   const bool is_rehearsal = train.device == "emulated";
   require_consistent(options);
   require_regular_files(options);
   train.plan = load_trainable_plan(options);
-  adopt_planned_samples(options);
+  adopt_planned_samples(train);
   if (train.name.empty()) train.name = run_name(train.plan.method);
   train.data = options.data;
   if (!is_rehearsal) train.model = model_folder(options);
-  train.output = options.output.empty() ? std::filesystem::path("runs") / std::filesystem::path(options.plan).stem()
-                                        : std::filesystem::path(options.output);
-  if (!is_rank()) require_writable(train.output / "summary.json");  // found out before the training, not after it
-  if (answers_for_job()) take_run_folder(options);
+  take_run_folder(options);
   if (train.plan.cache.disk_bytes > 0) {
     if (train.cache_folder.empty())
       throw InvalidInput(fmt::format("{}: cache.disk_bytes: needs a folder; give --cache-dir FOLDER", options.plan));
     require_folder(train.cache_folder);
   }
-  const int virtual_nodes = std::max(1, train.num_nodes);
-  options.num_ranks = options.ranks_per_node > 0 ? virtual_nodes * options.ranks_per_node : train.plan.world_size;
   train.plan_source = options.plan;
   if (is_rehearsal || train.num_nodes > 0 || train.plan.memory_limited || replans(train) ||
       lacks_hosts(environment_variables(), train.plan.world_size)) {
     train.cluster = load_cluster_of(train.plan, options.plan, options.sources);
     form_nodes(*train.cluster, train.num_nodes);
   }
-  if (is_rehearsal || !options.sources.profile.empty()) {  // one that is given must fit, needed later or not
+  if (is_rehearsal || !options.sources.profile.empty()) {  // a given one must fit even if it is not needed
     Profile profile = load_profile_of(train.plan, options.plan, options.sources);
     if (is_rehearsal) train.emulation = emulation_of(options.rehearsal, std::move(profile), train.plan);
   }
@@ -204,7 +198,7 @@ Answers prepare(TrainCommandOptions& options) {
   if (train.device == "cuda") require_messages_in_order(train.plan, options.plan);
   require_planned_lengths(train.plan, found.longest_tokens, is_rehearsal ? "the profile's workload" : options.data,
                           options.plan);
-  require_length(train.plan, found.num_training_samples, options.epochs, options.plan);
+  require_length(train.plan, found.num_training_samples, options.plan);
   const int per_epoch = steps_per_epoch(found.num_training_samples, train.plan.global_batch_size);
   if (!is_rank()) note_all(train, found, per_epoch);
   if (options.accuracy_tolerance >= 0) train.accuracy_tolerance = options.accuracy_tolerance / 100;
@@ -222,13 +216,13 @@ Answers prepare(TrainCommandOptions& options) {
                   .recover = make_recovery(train, options.on_loss, load_profile, load_cluster, per_epoch)};
   if (replans(train)) {
     Profile profile = load_profile();
-    require_split_backward(train.plan.phases, profile);  // replanning prices what is running
+    require_split_backward(train.plan.phases, profile);  // replanning needs the times of I and W
     answers.replan = make_replan(train, std::move(profile), *train.cluster, per_epoch);
   }
   return answers;
 }
 
-/// On a rank: what is wrong with its host's files ends all ranks, also those that have nothing to complain about.
+/// Prepares a rank. If the files of its host are wrong, ends the other ranks too.
 Answers prepare_with_others(TrainCommandOptions& options, const Membership& membership) {
   try {
     return prepare(options);
@@ -246,8 +240,8 @@ void print_run(const TrainCommandOptions& options) {
                                         : run_text(run_from_json(json, path.string()), options.train.output.string()));
 }
 
-/// What a rank takes: a stage's tensors as predicted and the weights' file mapped, on the way to a model of the same
-/// size.
+/// Returns what a rank needs: the predicted memory of its stage, and room for the mapped file of weights and for a
+/// model of the same size.
 ProcessNeeds needs_of(const TrainOptions& train, const InputsFound& found) {
   ProcessNeeds needs{.num_ranks = train.plan.world_size,
                      .memory_bytes = 0,
@@ -261,27 +255,10 @@ ProcessNeeds needs_of(const TrainOptions& train, const InputsFound& found) {
   return needs;
 }
 
-int run_train(TrainCommandOptions& options, const CLI::App& command) {
-  if (is_operator_plan(options.plan)) return train_operators(options, command);
-  require_used_options(options, command);
+int run_train(TrainCommandOptions& options) {
   ProcessNeeds needs;
-  if (!is_rank()) {
-    // What is wrong is said once, before any rank is started.
-    needs = needs_of(options.train, prepare(options).inputs);
-    const int world_size = options.train.plan.world_size, nodes = options.train.num_nodes;
-    if (options.num_ranks != world_size) {
-      throw InvalidInput(
-          "--nproc-per-node",
-          nodes > 0
-              ? fmt::format("must be {}: on {} nodes (--nodes) that makes {}, the world size of {}", world_size / nodes,
-                            nodes, world_size, options.plan)
-              : fmt::format(
-                    "must be {}, the world size of {} (several machines: start the ranks by torchrun, srun or mpirun)",
-                    world_size, options.plan),
-          std::to_string(options.ranks_per_node));
-    }
-  }
-  return run_on_ranks({.num_ranks = options.num_ranks,
+  if (!is_rank()) needs = needs_of(options.train, prepare(options).inputs);  // says what is wrong once, before any rank
+  return run_on_ranks({.num_ranks = options.train.plan.world_size,
                        .num_spares = options.num_spares,
                        .max_restarts = options.max_restarts,
                        .ends_with_checkpoint = true,
@@ -301,7 +278,7 @@ Command add_train_command(CLI::App& app) {
   const auto options = std::make_shared<TrainCommandOptions>();
   CLI::App* command = app.add_subcommand("train", "Train a model on your own data as a plan says");
   add_train_options(*command, *options);
-  return {command, [options, command] { return run_train(*options, *command); }};
+  return {command, [options] { return run_train(*options); }};
 }
 
 }  // namespace frostpipe

@@ -5,10 +5,10 @@
 #include <map>
 
 #include "base/error.h"
+#include "base/process/child_output.h"
 #include "base/process/process_limits.h"
 #include "cli/installation/diagnosis.h"
 #include "executor/execute.h"
-#include "executor/installation/child_output.h"
 
 namespace frostpipe {
 namespace {

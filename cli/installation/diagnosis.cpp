@@ -16,7 +16,7 @@ std::string_view last_line(std::string_view text) {
   return text.substr(text.rfind('\n') + 1);
 }
 
-/// "2.28.9" of 22809; 0 of what cannot be loaded.
+/// Returns "2.28.9" for 22809. NCCL that cannot be loaded has version 0.
 std::string nccl_version_text(int version) {
   return fmt::format("{}.{}.{}", version / 10000, version % 10000 / 100, version % 100);
 }
@@ -85,7 +85,7 @@ std::string machine_lines(const Machine& machine) {
          line("C library", machine.c_library);
 }
 
-/// Of an executor that ended without its facts: the limit, the loader's words, or a signal.
+/// Says why the executor ended without its facts: a limit, the loader's message, or a signal.
 Problem start_problem(const Diagnosis& diagnosis) {
   const ChildOutput& start = diagnosis.start;
   const std::string program = diagnosis.executor->file.string();
@@ -102,7 +102,7 @@ Problem start_problem(const Diagnosis& diagnosis) {
   return {fmt::format("{} cannot be started (exit code {})", program, start.exit_code), to_do};
 }
 
-/// Of a GPU that the driver has: why it cannot be used.
+/// Says why a GPU that the driver knows cannot be used.
 std::optional<Problem> gpu_problem(const Diagnosis& diagnosis) {
   if (diagnosis.driver.gpus.empty() || !diagnosis.libtorch || diagnosis.libtorch->cuda_fault.empty())
     return std::nullopt;

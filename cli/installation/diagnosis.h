@@ -5,33 +5,33 @@
 #include <string_view>
 #include <vector>
 
-#include "executor/installation/child_output.h"
+#include "base/process/child_output.h"
 #include "executor/installation/executor_program.h"
 #include "executor/installation/libtorch_facts.h"
 #include "executor/installation/machine.h"
 #include "executor/installation/nvidia_driver.h"
 
-// What `frostpipe doctor` finds, and what is to be made of it.
+// The findings of `frostpipe doctor`, and the problems that follow from them.
 
 namespace frostpipe {
 
-/// For the executor's start: CUDA's libraries have gigabytes, and may come from a network's file system.
+/// Limit for the executor's start: CUDA's libraries have gigabytes, and may come from a network file system.
 constexpr std::chrono::seconds kStartLimit{300};
 
 struct Diagnosis {
-  std::string version;           // of this program
-  std::string libtorch_version;  // that it was built with; empty: without
+  std::string version;           // this program's
+  std::string libtorch_version;  // that the program was built with; empty if without
   std::optional<ExecutorProgram> executor;
-  std::vector<std::string> looked_at;  // TorchSearch; an installed folder's alone
+  std::vector<std::string> looked_at;  // places where LibTorch was looked for, for an installed program
   std::optional<Torch> torch;
-  std::optional<LibTorchFacts> libtorch;  // none: the executor cannot be started
-  ChildOutput start;                      // what it said in place of them, and how it ended
-  std::string limits_fault;               // what this process may not have (ulimit)
+  std::optional<LibTorchFacts> libtorch;  // none if the executor cannot be started
+  ChildOutput start;                      // what the executor printed instead, and how it ended
+  std::string limits_fault;               // the limit of this process (ulimit) that is too low
   Machine machine;
   NvidiaDriver driver;
 };
 
-/// Looks at this machine and at the folder in which this program is, and starts the executor for LibTorch's facts.
+/// Looks at this machine and at the folder of this program, and starts the executor to ask it about LibTorch.
 Diagnosis diagnose(const std::string& version);
 
 struct Problem {
@@ -40,15 +40,17 @@ struct Problem {
   bool operator==(const Problem&) const = default;
 };
 
-/// What training takes and is not here. A machine without a GPU is whole; one with a GPU that cannot be used is not.
+/// Lists what training needs and does not find here. A machine without a GPU lacks nothing; a GPU that cannot be used
+/// is a problem.
 std::vector<Problem> problems_of(const Diagnosis& diagnosis);
 
 std::string diagnosis_text(const Diagnosis& diagnosis);
 std::string diagnosis_json(const Diagnosis& diagnosis);
 
-/// How the executor tells the tool its facts: on stdout, on the last line that is written there.
+/// Formats the facts as the last line that the executor writes to stdout.
 std::string libtorch_facts_json(const LibTorchFacts& facts);
-/// Of all that it wrote to stdout. Throws InvalidInput if the last line is something else.
+/// Parses them from everything that the executor wrote to stdout. Throws InvalidInput if the last line is something
+/// else.
 LibTorchFacts parse_libtorch_facts(std::string_view text);
 
 }  // namespace frostpipe

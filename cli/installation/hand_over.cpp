@@ -10,6 +10,7 @@
 #include <cstring>
 #include <filesystem>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <system_error>
 #include <vector>
@@ -23,7 +24,7 @@
 namespace frostpipe {
 namespace {
 
-/// The loader reads it when the executor starts; the ranks inherit it.
+/// Sets LD_LIBRARY_PATH, which the loader reads when the executor starts. The ranks inherit it.
 void lead_to_torch(const ExecutorProgram& executor) {
   const TorchPlaces places = torch_places(executor.prefix);
   const TorchSearch search = find_torch(places, FROSTPIPE_LIBTORCH_VERSION);
@@ -31,32 +32,47 @@ void lead_to_torch(const ExecutorProgram& executor) {
   setenv("LD_LIBRARY_PATH", library_path(executor, *search.found).c_str(), /*overwrite=*/1);
 }
 
-/// Not what only shows options or estimates from counted operations, which this program does as well.
+/// Whether the command needs LibTorch. A command that only shows its options, or estimates from counted operations,
+/// does not: this program does that as well.
 bool computes(const std::vector<std::string_view>& words) {
-  constexpr std::array<std::string_view, 4> kComputing{"profile", "train", "evaluate", "serve"};
-  constexpr std::array<std::string_view, 5> kNeedNoTensors{"-h", "--help", "--like", "--import", "--emulate"};
+  constexpr std::array<std::string_view, 8> kComputing{"profile",      "train",      "evaluate",      "serving run",
+                                                       "nets profile", "nets train", "nets rehearse", "nets evaluate"};
+  constexpr std::array<std::string_view, 6> kNeedNoTensors{"-h",     "--help",   "--help-all",
+                                                           "--like", "--import", "--emulate"};
+  if (words.empty()) return false;
+  const std::string member = words.size() > 1 ? fmt::format("{} {}", words[0], words[1]) : "";
+  const auto is_command = [&](std::string_view command) { return command == words[0] || command == member; };
   const auto needs_none = [&](std::string_view word) {
     return std::ranges::find(kNeedNoTensors, word.substr(0, word.find('='))) != kNeedNoTensors.end();
   };
-  return !words.empty() && std::ranges::find(kComputing, words.front()) != kComputing.end() &&
-         std::ranges::none_of(words, needs_none);
+  return std::ranges::any_of(kComputing, is_command) && std::ranges::none_of(words, needs_none);
+}
+
+[[noreturn]] void become(const std::filesystem::path& program, char** argv) {
+  execv(program.c_str(), argv);
+  throw RuntimeFailure(fmt::format("{}: cannot be started: {}", program.string(), std::strerror(errno)));
 }
 
 }  // namespace
 
-void hand_over_to_executor(int argc, char** argv) {
-  if (executor_is_linked() || argc < 2 || !computes({argv + 1, argv + argc})) return;
+void hand_over(int argc, char** argv) {
+  if (executor_is_linked() || argc < 2) return;
   std::error_code error;
   const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
   if (error) return;
-  // Below that LibTorch's libraries cannot even be loaded, and the loader says so in words of its own.
+  if (argv[1] == std::string_view("bench")) {
+    const std::filesystem::path bench = self.parent_path() / "frostpipe-bench";
+    if (std::filesystem::exists(bench, error)) become(bench, argv);
+    return;
+  }
+  if (!computes({argv + 1, argv + argc})) return;
+  // With lower limits the loader could not even load LibTorch, and would say so in its own words.
   require_within(process_limits(), {});
   const std::optional<ExecutorProgram> executor = find_executor(self);
   if (!executor) return;
   if (!executor->prefix.empty()) lead_to_torch(*executor);
-  end_with_torchruns_agent();  // loading LibTorch takes seconds
-  execv(executor->file.c_str(), argv);
-  throw RuntimeFailure(fmt::format("{}: cannot be started: {}", executor->file.string(), std::strerror(errno)));
+  end_with_torchruns_agent();  // loading LibTorch takes seconds, in which the agent may die
+  become(executor->file, argv);
 }
 
 }  // namespace frostpipe

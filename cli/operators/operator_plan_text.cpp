@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "base/files.h"
+#include "cli/plans/plan_files.h"
 #include "cli/shared/table.h"
 #include "operators/simulator/critical_path.h"
 
@@ -10,7 +12,7 @@ namespace {
 
 double percent(double part, double whole) { return whole > 0 ? 100 * part / whole : 0; }
 
-/// Of each device: what it computes of every group of operators, in percent.
+/// Shows which part of every group of operators each device computes, in percent.
 std::string shares_text(const OperatorPlan& plan) {
   using enum Table::Align;
   Table table({{"device", right},
@@ -43,6 +45,12 @@ std::string shares_text(const OperatorPlan& plan) {
 }
 
 }  // namespace
+
+OperatorPlan load_operator_plan(const std::string& path) {
+  const std::string json = read_named_file(path);
+  require_kind(PlanKind::operators, json, path);
+  return operator_plan_from_json(json, path);
+}
 
 std::string operator_plan_text(const OperatorPlan& plan, const std::string& path) {
   const auto predicted = static_cast<double>(plan.predicted_ns);

@@ -5,10 +5,13 @@
 
 namespace frostpipe {
 
-/// What the plan is and how long an iteration takes.
+/// Reads the plan's file. Throws UsageError that names the right command if the plan is of another subject.
+OperatorPlan load_operator_plan(const std::string& path);
+
+/// Describes the plan, its predicted iteration and its memory.
 std::string operator_plan_text(const OperatorPlan& plan, const std::string& path);
 
-/// What the critical path is made of, and where each kind of operator is computed.
+/// Shows the parts of the critical path, and where each kind of operator is computed.
 std::string operator_explanation(const OperatorPlan& plan, const std::string& path);
 
 }  // namespace frostpipe

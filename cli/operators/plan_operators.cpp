@@ -1,6 +1,7 @@
 #include "cli/operators/plan_operators.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -17,7 +18,7 @@
 namespace frostpipe {
 namespace {
 
-/// "data parallelism" and its like, with their times beside the plan's.
+/// Lists the baselines, such as data parallelism, with their times relative to the plan's.
 std::string baselines_text(const OperatorProblem& problem, Nanoseconds planned_ns) {
   std::string text = "\nbaselines in the same simulator:\n";
   for (const OperatorMethod baseline : kOperatorBaselines) {
@@ -30,11 +31,28 @@ std::string baselines_text(const OperatorProblem& problem, Nanoseconds planned_n
 
 }  // namespace
 
-void add_operator_options(CLI::App& command, int& frozen_layers) {
-  command.add_option("--freeze", frozen_layers, "Leading layers that are frozen, counted as in the profile")
+void add_operator_plan_options(CLI::App& command, OperatorRequest& request) {
+  command.add_option("--profile", request.profile, "Profile that `nets profile` has written")
+      ->required()
+      ->type_name("FILE");
+  command.add_option("--cluster", request.cluster, "Devices to place operators on")->required()->type_name("FILE");
+  std::vector<std::string> methods = {std::string(to_string(OperatorMethod::mtrain))};
+  for (const OperatorMethod baseline : kOperatorBaselines) methods.emplace_back(to_string(baseline));
+  command
+      .add_option("--method", request.method,
+                  fmt::format("mtrain searches for the fastest placement; the others are its baselines: {}",
+                              fmt::join(methods, ", ")))
+      ->check(CLI::IsMember(methods).description(""))
+      ->type_name("METHOD")
+      ->capture_default_str();
+  command
+      .add_option("--freeze", request.frozen_layers, "Number of leading layers that are frozen, as the profile counts")
       ->check(CLI::Range(0, kLargestCount).description(""))
       ->type_name("N")
-      ->group(kOperatorsGroup);
+      ->capture_default_str();
+  command.add_option("-o,--output", request.output, "Plan to write")->required()->type_name("PLAN");
+  command.add_flag("--explain", request.explain, "Also show the critical path and what the baselines would take");
+  add_format_option(command, request.format);
 }
 
 int plan_operators(const OperatorRequest& request) {
@@ -49,10 +67,11 @@ int plan_operators(const OperatorRequest& request) {
   require_links(problem.machine, request.cluster);
   require_times(problem.graph, problem.machine, request.profile);
   const auto num_devices = static_cast<int>(problem.machine.devices.size());
-  if (request.method == OperatorMethod::data_parallel && whole.batch < num_devices)
+  const OperatorMethod method = find_operator_method(request.method).value();
+  if (method == OperatorMethod::data_parallel && whole.batch < num_devices)
     throw InvalidInput(request.profile + ": batch", fmt::format("must be >= the {} devices that share it", num_devices),
                        std::to_string(whole.batch));
-  auto plan = make_operator_plan(problem, request.method);
+  auto plan = make_operator_plan(problem, method);
   plan.frozen_layers = request.frozen_layers;
   plan.provenance = {.model_name = whole.net,
                      .profile_path = path_for_plan(request.profile, request.output),

@@ -1,8 +1,5 @@
 #pragma once
 #include <string>
-#include <vector>
-
-#include "operators/plan/operator_plan.h"
 
 namespace CLI {
 class App;
@@ -10,22 +7,18 @@ class App;
 
 namespace frostpipe {
 
-/// Of options that only a plan of operators has.
-inline constexpr const char* kOperatorsGroup = "Operators on unequal devices (--method mtrain)";
-
-/// The files and options of a `frostpipe plan` that places operators.
+/// The options of `frostpipe nets plan`.
 struct OperatorRequest {
-  OperatorMethod method = OperatorMethod::mtrain;
+  std::string method = "mtrain";
   std::string profile, cluster, output;
   int frozen_layers = 0;
   bool explain = false;
   std::string format;
 };
 
-/// --freeze
-void add_operator_options(CLI::App& command, int& frozen_layers);
+void add_operator_plan_options(CLI::App& command, OperatorRequest& request);
 
-/// Plans, writes the plan and prints it; the exit code.
+/// Plans, writes the plan and prints it; returns the exit code.
 int plan_operators(const OperatorRequest& request);
 
 }  // namespace frostpipe

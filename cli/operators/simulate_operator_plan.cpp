@@ -2,10 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
+#include "base/timeline.h"
 #include "cli/operators/operator_plan_text.h"
+#include "cli/shared/common_options.h"
 #include "cli/shared/table.h"
 #include "operators/simulator/run_operators.h"
 
@@ -14,43 +17,32 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json span_of(const std::string& name, int process, int thread, Nanoseconds begin_ns, Nanoseconds end_ns) {
-  return {{"ph", "X"},
-          {"name", name},
-          {"pid", process},
-          {"tid", thread},
-          {"ts", 1e-3 * static_cast<double>(begin_ns)},
-          {"dur", 1e-3 * static_cast<double>(end_ns - begin_ns)}};
-}
-
-Json name_of(const char* what, int process, int thread, const std::string& name) {
-  return {{"ph", "M"}, {"name", what}, {"pid", process}, {"tid", thread}, {"args", {{"name", name}}}};
-}
-
-/// A process per device: thread 0 computes, thread 1 + d sends to device d.
-std::string chrome_trace(const OperatorPlan& plan, const OperatorTasks& tasks, const OperatorRun& run) {
-  Json events = Json::array();
+/// Shows each device as a process: its thread 0 computes, its thread 1 + d sends to device d.
+Timeline timeline_of(const OperatorPlan& plan, const OperatorTasks& tasks, const OperatorRun& run) {
+  Timeline timeline;
   const int num_devices = static_cast<int>(plan.machine.devices.size());
   for (int device = 0; device < num_devices; ++device) {
-    events.push_back(name_of("process_name", device, 0,
-                             fmt::format("device {}: {}", device, plan.machine.devices[device].device_class)));
-    events.push_back(name_of("thread_name", device, 0, "operators"));
+    timeline.add_process(device, fmt::format("device {}: {}", device, plan.machine.devices[device].device_class));
+    timeline.add_thread(device, 0, "operators");
     for (int other = 0; other < num_devices; ++other)
-      if (other != device)
-        events.push_back(name_of("thread_name", device, 1 + other, fmt::format("to device {}", other)));
+      if (other != device) timeline.add_thread(device, 1 + other, fmt::format("to device {}", other));
   }
   for (std::size_t i = 0; i < tasks.tasks.size(); ++i)
-    events.push_back(span_of(plan.graph.operators[tasks.tasks[i].op].name, tasks.tasks[i].device, 0,
-                             run.task_begin_ns[i], run.task_end_ns[i]));
+    timeline.spans.push_back({.name = plan.graph.operators[tasks.tasks[i].op].name,
+                              .process = tasks.tasks[i].device,
+                              .begin_ns = run.task_begin_ns[i],
+                              .end_ns = run.task_end_ns[i]});
   for (std::size_t i = 0; i < tasks.transfers.size(); ++i) {
     const TaskTransfer& transfer = tasks.transfers[i];
     const OperatorTask& task = tasks.tasks[transfer.task];
-    Json span = span_of(plan.graph.operators[task.op].name, task.device, 1 + transfer.to_device,
-                        run.transfer_begin_ns[i], run.transfer_end_ns[i]);
-    span["args"] = {{"bytes", transfer.bytes}};
-    events.push_back(std::move(span));
+    timeline.spans.push_back({.name = plan.graph.operators[task.op].name,
+                              .process = task.device,
+                              .thread = 1 + transfer.to_device,
+                              .begin_ns = run.transfer_begin_ns[i],
+                              .end_ns = run.transfer_end_ns[i],
+                              .values = {{"bytes", transfer.bytes}}});
   }
-  return Json{{"traceEvents", events}, {"displayTimeUnit", "ms"}}.dump() + "\n";
+  return timeline;
 }
 
 struct DeviceUse {
@@ -92,13 +84,24 @@ std::string simulation_text(const OperatorPlan& plan, const OperatorRun& run, co
 
 }  // namespace
 
-std::string simulate_operator_plan(const OperatorPlan& plan, const std::string& path, const std::string& format,
-                                   const std::string& timeline) {
+void add_simulate_operators_options(CLI::App& command, SimulateOperatorsOptions& options) {
+  command.add_option("PLAN", options.plan, "Plan to simulate")->required()->type_name("");
+  command
+      .add_option("--timeline", options.timeline,
+                  "Also write every operator and transfer of an iteration as a Chrome trace (for Perfetto)")
+      ->type_name("FILE");
+  add_format_option(command, options.format);
+}
+
+std::string simulate_operator_plan(const SimulateOperatorsOptions& options) {
+  const OperatorPlan plan = load_operator_plan(options.plan);
   const auto tasks = tasks_of(plan.graph, plan.machine, plan.placement);
-  const OperatorRun run = simulate_operators(plan, tasks, path);
-  if (!timeline.empty()) write_named_file(timeline, chrome_trace(plan, tasks, run));
+  const OperatorRun run = simulate_operators(plan, tasks, options.plan);
+  if (!options.timeline.empty()) write_named_file(options.timeline, to_chrome_trace(timeline_of(plan, tasks, run)));
   const auto use = use_of_devices(plan, tasks);
-  return format == "json" ? simulation_json(plan, run, use) : simulation_text(plan, run, use);
+  return options.format == "json" ? simulation_json(plan, run, use)
+                                  : operator_plan_text(plan, options.plan) + "\n" + simulation_text(plan, run, use) +
+                                        operator_explanation(plan, options.plan);
 }
 
 }  // namespace frostpipe

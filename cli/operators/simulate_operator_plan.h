@@ -1,13 +1,21 @@
 #pragma once
 #include <string>
 
-#include "operators/plan/operator_plan.h"
+namespace CLI {
+class App;
+}
 
 namespace frostpipe {
 
-/// An iteration of the plan, as a text or as JSON ("frostpipe.operator_simulation"). Where `timeline` names a file, it
-/// gets a Chrome trace of every operator and transfer.
-std::string simulate_operator_plan(const OperatorPlan& plan, const std::string& path, const std::string& format,
-                                   const std::string& timeline);
+/// The options of `frostpipe nets simulate`.
+struct SimulateOperatorsOptions {
+  std::string plan, timeline, format;
+};
+
+void add_simulate_operators_options(CLI::App& command, SimulateOperatorsOptions& options);
+
+/// Returns an iteration of the plan, with its critical path, as a text or as JSON ("frostpipe.operator_simulation").
+/// Where `options.timeline` names a file, writes a Chrome trace of every operator and transfer to it.
+std::string simulate_operator_plan(const SimulateOperatorsOptions& options);
 
 }  // namespace frostpipe

@@ -6,7 +6,7 @@
 
 namespace frostpipe {
 
-/// What freezing the embedding alone would have brought to the run of that name, in a sentence.
+/// Says in a sentence what freezing the embedding alone would have gained in the run of that name.
 WhatIf embedding_what_if(const std::string& run, const EmbeddingFreeze& found);
 
 }  // namespace frostpipe

@@ -12,7 +12,7 @@ namespace {
 
 constexpr Bytes kMebibyte = 1 << 20;
 
-/// The slowest replica's; "-" for the last pipeline rank.
+/// Shows the time of a message of the slowest replica; "-" for the last pipeline rank, which sends none.
 std::string message_cell(const ParallelLayout& layout, int pipeline_rank, const Cluster& cluster) {
   if (pipeline_rank + 1 == layout.pipeline_parallel_size) return "-";
   Nanoseconds slowest = 0;

@@ -6,8 +6,8 @@
 
 namespace frostpipe {
 
-/// On which nodes a phase's pipeline ranks are, and how well these are connected; empty where all nodes are connected
-/// alike.
+/// Shows on which nodes the pipeline ranks of a phase are, and how fast the links between these nodes are. Empty if all
+/// nodes are connected alike.
 std::string placement_text(const Phase& phase, const Cluster& cluster);
 
 }  // namespace frostpipe

@@ -19,7 +19,7 @@ Trace timelines_in_a_row(const TrainingPlan& plan, const std::vector<PredictedPh
       all.spans.push_back(span);
     }
     all.events.push_back({0, fmt::format("phase from step {}", plan.phases[i].from_step), offset, end});
-    offset = end + (end - offset) / 20;  // a gap, to tell them apart
+    offset = end + (end - offset) / 20;  // a gap between the phases
   }
   return all;
 }

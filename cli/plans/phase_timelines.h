@@ -7,7 +7,7 @@
 
 namespace frostpipe {
 
-/// One iteration of each phase, one after the other, each under an event that names the phase.
+/// Puts one iteration of each phase after the other, each below an event that names the phase.
 Trace timelines_in_a_row(const TrainingPlan& plan, const std::vector<PredictedPhase>& phases);
 
 }  // namespace frostpipe

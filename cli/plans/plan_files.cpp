@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 
 #include "base/error.h"
 #include "base/files.h"
+#include "cli/shared/usage_error.h"
 #include "plan/planned_work.h"
 #include "plan/schedule_rows.h"
 #include "planner/search/plan_options.h"
@@ -48,13 +50,35 @@ Source load_source(std::string_view what, const std::string& named, const std::s
 
 }  // namespace
 
-TrainingPlan load_plan(const std::string& plan_path) { return plan_from_json(read_named_file(plan_path), plan_path); }
+void add_source_options(CLI::App& command, SourceOverrides& sources) {
+  command.add_option("--profile", sources.profile, "Profile to use instead of the one that the plan names")
+      ->type_name("FILE");
+  command.add_option("--cluster", sources.cluster, "Cluster to use instead of the one that the plan names")
+      ->type_name("FILE");
+}
+
+void require_kind(PlanKind kind, std::string_view json, const std::string& path) {
+  PlanKind found = kind;
+  try {
+    found = kind_of_plan(json, path);
+  } catch (const InvalidInput&) {  // the caller reads the file and says what is wrong
+  }
+  if (found == kind) return;
+  constexpr std::string_view kCommands[] = {"`frostpipe simulate` and `frostpipe train`",
+                                            "`frostpipe serving simulate`, `serving run` and `serving inspect`",
+                                            "`frostpipe nets simulate` and `frostpipe nets train`"};
+  throw UsageError(fmt::format("{}: is a plan of {}, which {} take", path, to_string(found),
+                               kCommands[static_cast<std::size_t>(found)]));
+}
+
+TrainingPlan load_plan(const std::string& plan_path) { return load_plan_by_file(plan_path, ""); }
 
 TrainingPlan load_plan_by_file(const std::string& plan_path, const std::string& schedule_file) {
   return plan_by_file(read_named_file(plan_path), plan_path, schedule_file);
 }
 
 TrainingPlan plan_by_file(std::string_view plan_json, const std::string& plan_path, const std::string& schedule_file) {
+  require_kind(PlanKind::training, plan_json, plan_path);
   TrainingPlan plan = plan_from_json(plan_json, plan_path);
   if (schedule_file.empty()) return plan;
   return with_schedule_of_file(std::move(plan), read_named_file(schedule_file), schedule_file, plan_path);

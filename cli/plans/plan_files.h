@@ -5,44 +5,56 @@
 #include <vector>
 
 #include "plan/plan.h"
+#include "plan/plan_kind.h"
 #include "profiles/cluster.h"
 #include "profiles/profile.h"
 
 // A plan names the files that it was made from (Provenance); these functions find and check them.
 
+namespace CLI {
+class App;
+}
+
 namespace frostpipe {
 
-/// Files given on the command line in place of those that a plan names; empty = as the plan says.
+/// Files from the command line that replace those a plan names. An empty name keeps the plan's file.
 struct SourceOverrides {
   std::string profile;
   std::string cluster;
 };
 
+/// Adds --profile and --cluster, in place of the files that a plan names.
+void add_source_options(CLI::App& command, SourceOverrides& sources);
+
+/// Throws UsageError that names the commands for it if a file is a plan of another kind. Accepts files
+/// that are no plans: reading them will say what is wrong.
+void require_kind(PlanKind kind, std::string_view json, const std::string& path);
+
 TrainingPlan load_plan(const std::string& plan_path);
 
-/// The same, with the schedule of a CSV file in its phases; an empty path is none.
+/// Reads a plan and puts the schedule of a CSV file into its phases; an empty path leaves the plan as it is.
 TrainingPlan load_plan_by_file(const std::string& plan_path, const std::string& schedule_file);
 
-/// The same where the plan's file has been read.
+/// Does the same if the plan's file has been read.
 TrainingPlan plan_by_file(std::string_view plan_json, const std::string& plan_path, const std::string& schedule_file);
 
-/// The profile that the plan was made from, or the override. Checks that the file is still the one that the plan was
-/// made from (an override may be any), that plan and profile describe the same model, and that both mean the same type
-/// of frozen layers. Throws InvalidInput.
+/// Reads the profile that the plan was made from, or the override. Checks that the file is still the one that the plan
+/// was made from (an override may be any), that plan and profile describe the same model, and that both mean the same
+/// type of frozen layers. Throws InvalidInput.
 Profile load_profile_of(const TrainingPlan& plan, const std::string& plan_path, const SourceOverrides& overrides);
 
-/// The same for the cluster; its number of devices must be the plan's world size.
+/// Reads the cluster in the same way. Its number of devices must be the plan's world size.
 Cluster load_cluster_of(const TrainingPlan& plan, const std::string& plan_path, const SourceOverrides& overrides);
 
-/// Throws InvalidInput that names the profile's file where a phase's schedule splits the backward and nothing in the
-/// profile, as load_profile_of has found it, has times of I and W.
+/// Throws InvalidInput that names the profile's file if a phase's schedule splits the backward pass and the profile has
+/// no times of I and W.
 void require_split_backward(const std::vector<Phase>& phases, const Profile& profile, const TrainingPlan& plan,
                             const std::string& plan_path, const SourceOverrides& overrides);
 
-/// A path that a plan names: relative ones count from the plan's folder.
+/// Resolves a path that a plan names: relative paths start at the plan's folder.
 std::filesystem::path path_in_plan(const std::string& path, const std::string& plan_path);
 
-/// How a plan at `plan_path` should name `path`: relative to its own folder where possible.
+/// Returns the path by which a plan at `plan_path` should name `path`: relative to its own folder if possible.
 std::string path_for_plan(const std::filesystem::path& path, const std::string& plan_path);
 
 }  // namespace frostpipe

@@ -16,7 +16,7 @@
 namespace frostpipe {
 namespace {
 
-/// The number that a whole text is.
+/// Parses a text that is a number and nothing else.
 std::optional<int> number_of(std::string_view text) {
   int number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -47,7 +47,7 @@ struct Fixed {
   int number = 0;
 };
 
-/// None if the text is none that apply_fixed takes.
+/// Returns nothing if apply_fixed does not take the text.
 std::optional<Fixed> parse_fixed(const std::string& text) {
   static const std::map<std::string, int PlanOptions::*> settings = {
       {"pp", &PlanOptions::pipeline_parallel_size}, {"tp", &PlanOptions::tensor_parallel_size},

@@ -18,7 +18,7 @@ namespace frostpipe {
 namespace {
 
 struct LossInPhase {
-  Nanoseconds undisturbed_ns = 0;  // an iteration
+  Nanoseconds undisturbed_ns = 0;  // of an iteration without the loss
   LossOutlook outlook;
 };
 

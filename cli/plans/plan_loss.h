@@ -7,8 +7,8 @@
 
 namespace frostpipe {
 
-/// `simulate PLAN --lose RANK`: what a loss of this rank without a spare would cost at the beginning of each phase that
-/// uses it, rerouted and in a new layout. Throws UsageError if the plan has no such rank.
+/// Answers `simulate PLAN --lose RANK`: what the loss of this rank without a spare would cost at the beginning of each
+/// phase that uses it, rerouted and in a new layout. Throws UsageError if the plan has no such rank.
 std::string simulate_loss(const TrainingPlan& plan, const Profile& profile, const Cluster& cluster, int rank,
                           const std::string& format);
 

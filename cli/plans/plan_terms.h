@@ -5,8 +5,8 @@
 
 namespace frostpipe {
 
-/// What binds a phase, stage by stage: a table of the terms of StageBound and of the memory against its limit, and
-/// which stage sets the pace.
+/// Shows what binds each stage of a phase, in a table of the terms of StageBound and of the memory against its limit,
+/// and says which stage is the slowest.
 std::string stage_terms_text(const Phase& phase, const PlanningProblem& problem);
 
 }  // namespace frostpipe

@@ -29,7 +29,8 @@ bool has_several_types(const Cluster& cluster) {
                              [&](const Device& device) { return device.type != cluster.devices.front().type; });
 }
 
-/// "V100 / A100": of the pipeline ranks, in their order; "A100+V100" where replicas are of several types.
+/// Returns the device types of the pipeline ranks in their order, such as "V100 / A100"; "A100+V100" if the replicas of
+/// a rank are of several types.
 std::string device_types(const ParallelLayout& layout, const Cluster& cluster) {
   std::vector<std::string> of_ranks;
   for (int pipeline_rank = 0; pipeline_rank < layout.pipeline_parallel_size; ++pipeline_rank) {
@@ -55,7 +56,7 @@ std::string phases_text(const TrainingPlan& plan, const Profile& profile, const 
                                         {"memory per rank [MiB]", left},
                                         {"change [ms]", right}};
   const bool is_mixed = has_several_types(cluster);
-  constexpr int kDevices = 4;  // column, where devices are of several types
+  constexpr int kDevices = 4;  // the column for clusters of several types
   if (is_mixed) columns.insert(columns.begin() + kDevices, {"devices", left});
   Table table(columns);
   for (const Phase& phase : plan.phases) {

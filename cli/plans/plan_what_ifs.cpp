@@ -19,7 +19,7 @@ struct WhatIfRow {
   Outcome outcome;
 };
 
-/// Within the 292 years that Nanoseconds can hold.
+/// Returns whether the training ends within the 292 years that Nanoseconds can hold.
 bool ends(const Outcome& outcome) {
   return outcome.total_seconds * kNanosecondsPerSecond <= static_cast<double>(std::numeric_limits<Nanoseconds>::max());
 }

@@ -12,7 +12,7 @@
 namespace frostpipe {
 namespace {
 
-/// One way to go on, in a row.
+/// Describes one way to go on in a row of the table.
 std::vector<std::string> row_of(const Continuation& way, bool is_chosen) {
   const Phase& first = way.phases.front();
   std::string parts, iterations;
@@ -30,8 +30,8 @@ std::vector<std::string> row_of(const Continuation& way, bool is_chosen) {
           format_duration(way.predicted_ns)};
 }
 
-/// What filling costs and a hit saves in the layout that the cached way begins with, and after how many hit steps the
-/// fill has paid; empty where that layout was not considered without a cache.
+/// Says what filling the cache costs and a hit saves in the layout with which the cached way begins, and after how many
+/// steps of hits it has paid. Empty if that layout was not considered without a cache.
 std::string break_even_text(const Continuation& cached, const std::vector<Continuation>& ways) {
   const std::optional<CacheGain> gain = cache_gain(cached, ways);
   if (!gain) return {};
@@ -42,7 +42,7 @@ std::string break_even_text(const Continuation& cached, const std::vector<Contin
   return hit_steps ? costs + fmt::format(": paid back after {:.1f} hit steps", *hit_steps) : costs;
 }
 
-/// Whether the chosen way uses the cache, and why: what decides is the predicted time of all that is left.
+/// Says whether the chosen way uses the cache, and why. The predicted time of the rest of the run decides.
 std::string cache_text(const ReplanResult& result) {
   if (!result.why_no_cache.empty()) return "no cache: " + result.why_no_cache + "\n";
   const Continuation* const cached = best_with_cache(result);

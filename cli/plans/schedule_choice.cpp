@@ -19,7 +19,7 @@
 namespace frostpipe {
 namespace {
 
-constexpr int kLargestShape = 4096;  // ranks, micro-batches: more is no picture
+constexpr int kLargestShape = 4096;  // of ranks and micro-batches; more cannot be shown
 
 bool equal_ignoring_case(std::string a, std::string b) {
   return CLI::detail::to_lower(std::move(a)) == CLI::detail::to_lower(std::move(b));
@@ -29,30 +29,29 @@ bool equal_ignoring_case(std::string a, std::string b) {
 
 std::string known_schedules() { return fmt::format("{}, {}", fmt::join(schedule_names(), ", "), kAutoZeroBubble); }
 
-std::vector<CLI::Option*> add_shape_options(CLI::App& command, ScheduleChoice& choice) {
+void add_shape_options(CLI::App& command, ScheduleChoice& choice) {
   const auto add_size = [&](const std::string& name, int& value, const std::string& meaning) {
     return command.add_option(name, value, meaning)
         ->check(CLI::Range(1, kLargestShape).description(""))
         ->type_name("N");
   };
-  return {
-      add_size("--pp", choice.shape.pipeline_parallel_size, "Pipeline-parallel size: number of ranks in a row")
-          ->capture_default_str(),
-      add_size("--micro-batches", choice.shape.num_micro_batches, "Micro-batches per iteration")->capture_default_str(),
-      add_size("--virtual-stages", choice.shape.virtual_stages,
-               "Stages per rank; default: what the schedule needs, 2 where that is free"),
-      add_size("--token-slices", choice.shape.token_slices,
-               "Slices of each micro-batch (TeraPipe, Seq1F1B); default 4"),
-      add_size("--max-in-flight", choice.max_in_flight,
-               "AutoZeroBubble: micro-batches that a rank may keep; default: twice --pp"),
-      command
-          .add_option(
-              "--weight-gradient-share", choice.weight_gradient_share,
-              fmt::format(
-                  "What a micro-batch keeps from I until W, of what it keeps from F on; default 1, AutoZeroBubble {}",
-                  kWeightGradientShare))
-          ->check(finite_range(0.01, 1))
-          ->type_name("X")};
+  add_size("--pp", choice.shape.pipeline_parallel_size, "Pipeline-parallel size, the number of ranks in a row")
+      ->capture_default_str();
+  add_size("--micro-batches", choice.shape.num_micro_batches, "Number of micro-batches in an iteration")
+      ->capture_default_str();
+  add_size("--virtual-stages", choice.shape.virtual_stages,
+           "Number of stages per rank. Default: what the schedule needs, or 2 if that is free");
+  add_size("--token-slices", choice.shape.token_slices,
+           "Number of slices of each micro-batch (TeraPipe, Seq1F1B). Default: 4");
+  add_size("--max-in-flight", choice.max_in_flight,
+           "Largest number of micro-batches that a rank of AutoZeroBubble keeps. Default: twice --pp");
+  command
+      .add_option("--weight-gradient-share", choice.weight_gradient_share,
+                  fmt::format("Fraction of what a micro-batch keeps from F on that it still keeps from I until W. "
+                              "Default: 1, and {} for AutoZeroBubble",
+                              kWeightGradientShare))
+      ->check(finite_range(0.01, 1))
+      ->type_name("X");
 }
 
 bool names_a_file(const std::string& name) {

@@ -19,12 +19,12 @@ namespace {
 constexpr double kBytesPerGigabyte = 1e9;
 constexpr double kNanosecondsPerMillisecond = 1e6;
 
-/// "bandwidth=x0.1" in its parts.
+/// A change such as "bandwidth=x0.1" in its parts.
 struct Change {
   std::string text, name, value;
 };
 
-/// "x0.5" or "10".
+/// An amount such as "x0.5" or "10".
 struct Amount {
   bool is_factor = false;
   double value = 0;

@@ -5,7 +5,7 @@
 
 namespace frostpipe {
 
-/// Changes a scenario as `text` says, one or several of these joined by commas:
+/// Changes a scenario as `text` says. It has one or several of these, joined by commas:
 ///   bandwidth=x0.1 or bandwidth=10 (GB/s), latency=x10 or latency=0.5 (ms): of messages and collectives, within and
 ///   between nodes
 ///   card=12.5: every node's ranks share a network card of that many GB/s each way
@@ -18,7 +18,7 @@ namespace frostpipe {
 ///   jitter=0.05: every compute time varies by 5 % of itself (standard deviation; seeded)
 ///   failures=2 (a day, of the whole job): with checkpoints at the best distance, or none where that takes less time
 ///   checkpoint=30: with failures, the seconds that writing a checkpoint takes (60)
-/// Throws UsageError that names what is wrong.
+/// Throws UsageError that names the faulty change.
 void apply_changes(Scenario& scenario, const std::string& text);
 
 }  // namespace frostpipe

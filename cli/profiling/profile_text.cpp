@@ -12,7 +12,7 @@
 namespace frostpipe {
 namespace {
 
-/// Mean over the layers of one kind.
+/// The mean time of the layers of one kind.
 class MeanTime {
  public:
   void add(Nanoseconds time_ns) {
@@ -26,7 +26,8 @@ class MeanTime {
   int count_ = 0;
 };
 
-/// Rows: device, context, length, kind of layer, what it does; columns: micro-batch sizes.
+/// Shows a row for each device, length of context and sample, kind of layer and pass, with a column for each
+/// micro-batch size.
 std::string layers_text(const Profile& profile) {
   const std::string works[] = {
       "forward", "backward",

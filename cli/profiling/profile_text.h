@@ -7,8 +7,8 @@
 
 namespace frostpipe {
 
-/// A profile for people: mean times of its layers by kind, its updates, its data, the links. Without `cluster` nothing
-/// was kept of the links.
+/// Describes a profile: mean times of its layers by kind, its updates, its data, and the links. Without `cluster` the
+/// links were not kept.
 std::string profile_text(const Profile& profile, const std::optional<Cluster>& cluster);
 
 }  // namespace frostpipe

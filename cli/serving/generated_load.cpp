@@ -53,7 +53,7 @@ GeneratedLoad::GeneratedLoad(ServedModels& models, const ServingLoad& load)
       load_(load),
       thread_([this](const std::stop_token& stop) { run(stop); }) {}
 
-/// False where it was stopped.
+/// Returns false if it was stopped.
 bool GeneratedLoad::sleep_until(Nanoseconds at_ns, const std::stop_token& stop) {
   std::unique_lock lock(mutex_);
   stopped_.wait_until(lock, stop, begin_ + std::chrono::nanoseconds(at_ns), [] { return false; });

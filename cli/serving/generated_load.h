@@ -11,14 +11,14 @@
 
 namespace frostpipe {
 
-/// A thread that asks the models as a load says, from now on. What it asks is random: tokens of the vocabulary, as many
-/// as the model takes, or pixels; a few inputs in turn, for making them takes time that workers need. Asks no more once
-/// it is destroyed.
+/// A thread that sends requests to the models as a load says. Their inputs are random: tokens of the vocabulary, as
+/// many as the model takes, or pixels. It sends a few inputs in turn, because making new ones takes time that workers
+/// need. The destructor stops it.
 class GeneratedLoad {
  public:
-  /// Both outlive it. `load.arrivals` are of models.names().
+  /// Requires that both outlive it. `load.arrivals` is indexed like models.names().
   GeneratedLoad(ServedModels& models, const ServingLoad& load);
-  /// The last request has been asked, and the load's window is over.
+  /// Returns whether the last request has been sent and the load's window is over.
   bool has_ended() const { return has_ended_; }
 
  private:
@@ -26,11 +26,11 @@ class GeneratedLoad {
   bool sleep_until(Nanoseconds at_ns, const std::stop_token& stop);
 
   ServedModels& models_;
-  const std::vector<std::vector<RequestInput>> inputs_;  // by model, in the order of their names
+  const std::vector<std::vector<RequestInput>> inputs_;  // by model, in the order of models.names()
   const ServingLoad& load_;
   const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
   std::atomic<bool> has_ended_ = false;
-  std::mutex mutex_;  // of nothing: a stop ends the wait
+  std::mutex mutex_;  // for stopped_, which needs one; it guards no data
   std::condition_variable_any stopped_;
   std::jthread thread_;
 };

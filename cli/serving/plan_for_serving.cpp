@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
 
@@ -22,15 +23,15 @@
 namespace frostpipe {
 namespace {
 
-constexpr int kNumBlocks = 10;  // as PPipe chose
+constexpr int kNumBlocks = 10;  // as in PPipe
 
-/// Profiles of one model, and where the first of them stands.
+/// The profiles of one model, and the file of the first one.
 struct Measured {
   std::vector<Profile> profiles;
   std::string path, content;
 };
 
-/// By the models' names, in the order of the files.
+/// Groups the profiles by model, in the order of the files.
 std::vector<Measured> read_profiles(const std::vector<std::string>& paths) {
   std::vector<Measured> models;
   for (const auto& path : paths) {
@@ -66,16 +67,16 @@ Nanoseconds latency_objective(const std::string& text) {
   return objective_ns;
 }
 
-/// Types that the cluster does not have would have a say in the blocks.
+/// Drops device types that the cluster does not have: they would influence how the model is cut into blocks.
 void drop_foreign_types(const ServingProblem& problem, ServingProfile& layers) {
   const auto is_foreign = [&](const BlockTimes& times) {
     return std::ranges::find(problem.classes, times.device_type, &DeviceClass::name) == problem.classes.end();
   };
-  // Where there are no others, the planner says so, and names them.
+  // If no type is left, all stay: the planner then names them in its error.
   if (!std::ranges::all_of(layers.times, is_foreign)) std::erase_if(layers.times, is_foreign);
 }
 
-/// None where the model has one head.
+/// Returns nothing if the model has one head.
 std::optional<SharedPrefix> shared_prefix_of(const ServingOptions& options, const std::string& name, int num_layers) {
   const int heads = count_for(options.heads, name, 1, "--heads", 1, kMostHeads);
   const int layers = count_for(options.shared_layers, name, 0, "--shared-layers", 1, num_layers - 1);
@@ -94,7 +95,8 @@ ModelToServe model_to_serve(const ServingRequest& request, const Measured& measu
   const ServingOptions& options = request.options;
   const std::string& name = profile.model.name;
   const std::string objective = text_for(options.objectives, name);
-  if (objective.empty()) throw UsageError(fmt::format("plan: needs --slo TIME, the latency objective of {}", name));
+  if (objective.empty())
+    throw UsageError(fmt::format("serving plan: needs --slo TIME, the latency objective of {}", name));
   auto layers =
       serving_profile_of(measured.profiles, problem.dtype, tokens_of(request, profile), problem.most_requests);
   drop_foreign_types(problem, layers);
@@ -128,11 +130,9 @@ ServingProblem problem_of(const ServingRequest& request) {
                          .most_partitions = request.options.most_partitions};
   problem.memory_limit_bytes = memory_limits_of(cluster, problem.classes);
   problem.margins.objective_fraction = request.options.margin;
-  parse_text(request.options.goal, "--objective", problem.objective);
+  if (!request.options.required_rates.empty()) problem.objective = ServingObjective::cost;
   std::vector<std::string> names;
   for (const auto& model : measured) names.push_back(model.profiles.front().model.name);
-  if (problem.objective != ServingObjective::cost && !request.options.required_rates.empty())
-    throw UsageError("--required-rate: is for --objective cost");
   require_known(request.options.objectives, names, "--slo");
   require_known(request.options.weights, names, "--weight");
   require_known(request.options.required_rates, names, "--required-rate");
@@ -144,12 +144,38 @@ ServingProblem problem_of(const ServingRequest& request) {
 
 }  // namespace
 
+void add_serving_plan_options(CLI::App& command, ServingRequest& request) {
+  command
+      .add_option("--profile", request.profiles,
+                  "Profile of a model on one class of devices. Give it once for each model and class")
+      ->required()
+      ->type_name("FILE")
+      ->allow_extra_args(false);
+  command.add_option("--cluster", request.cluster, "Cluster whose devices serve")->required()->type_name("FILE");
+  command
+      .add_option("--method", request.method,
+                  "ppipe plans pipelines over pools of unequal devices. Its baselines are ppipe-np, which uses no "
+                  "pipelines, and ppipe-dart, which pairs devices")
+      ->check(CLI::IsMember({"ppipe", "ppipe-np", "ppipe-dart"}).description(""))
+      ->type_name("METHOD")
+      ->capture_default_str();
+  command.add_option("-o,--output", request.output, "Plan to write")->required()->type_name("PLAN");
+  command
+      .add_option("--tokens", request.tokens,
+                  "Number of tokens in every request. Default: the mean of the profile's data, or 1")
+      ->check(CLI::Range(1, kLargestCount).description(""))
+      ->type_name("N");
+  add_serving_options(command, request.options);
+  command.add_flag("--explain", request.explain, "Also say what binds each pipeline and which devices are unused");
+  add_format_option(command, request.format);
+}
+
 int plan_for_serving(const ServingRequest& request) {
   const ServingProblem problem = problem_of(request);
   require_writable(request.output);
-  const auto result = make_serving_plan(request.method, problem);
+  const auto result = make_serving_plan(find_serving_method(request.method).value(), problem);
   if (const auto* const none = std::get_if<Infeasible>(&result)) {
-    print_note(fmt::format("no {} plan fits: {}", to_string(request.method), none->reason));
+    print_note(fmt::format("no {} plan fits: {}", request.method, none->reason));
     return 1;
   }
   const auto& plan = std::get<ServingPlan>(result);

@@ -5,12 +5,16 @@
 #include "cli/serving/serving_options.h"
 #include "serving/plan/serving_plan.h"
 
+namespace CLI {
+class App;
+}
+
 namespace frostpipe {
 
-/// The files and options of a `frostpipe plan` that plans how models are served.
+/// The files and options of `frostpipe serving plan`.
 struct ServingRequest {
-  ServingMethod method = ServingMethod::ppipe;
-  std::vector<std::string> profiles;  // those of one model, on unequal devices, are put together
+  std::string method = "ppipe";
+  std::vector<std::string> profiles;  // several for one model are of unequal devices
   std::string cluster, output;
   int tokens = 0;  // of a request; 0 = the mean of the profile's data, or 1
   ServingOptions options;
@@ -18,7 +22,9 @@ struct ServingRequest {
   std::string format;
 };
 
-/// Plans, writes the plan and prints it; the exit code.
+void add_serving_plan_options(CLI::App& command, ServingRequest& request);
+
+/// Plans, writes the plan and prints it. Returns the exit code.
 int plan_for_serving(const ServingRequest& request);
 
 }  // namespace frostpipe

@@ -12,11 +12,11 @@
 #include "base/steady_clock.h"
 #include "cli/serving/generated_load.h"
 #include "cli/serving/served_folders.h"
+#include "cli/serving/serving_plan_text.h"
 #include "cli/serving/serving_report.h"
 #include "cli/serving/serving_run_text.h"
 #include "cli/shared/output.h"
 #include "cli/shared/table.h"
-#include "cli/shared/usage_error.h"
 #include "serving/plan/serving_plan.h"
 #include "serving/server/http/http_server.h"
 #include "serving/server/plan_server.h"
@@ -28,11 +28,9 @@ namespace {
 constexpr int kUsualPort = 8000;
 constexpr Nanoseconds kLookEveryNs = 50'000'000;
 
-ServingPlan read_plan(const std::string& path) { return serving_plan_from_json(read_named_file(path), path); }
-
-/// This program again; with --emulate it does not become the one with LibTorch.
+/// Returns the command that starts this program as a worker. With --emulate it does not need LibTorch.
 std::vector<std::string> worker_command(const ServeOptions& options) {
-  std::vector<std::string> command = {"/proc/self/exe", "serve", options.plan};
+  std::vector<std::string> command = {"/proc/self/exe", "serving", "run", options.plan};
   if (options.emulate) command.emplace_back("--emulate");
   return command;
 }
@@ -54,7 +52,7 @@ std::map<std::string, ServableModel> servable_models(const ServeOptions& options
   return models;
 }
 
-/// SIGINT, SIGTERM and SIGHUP wait for whoever asks for them; threads that are started inherit that.
+/// Blocks SIGINT, SIGTERM and SIGHUP, in threads that are started later too, so that next() can wait for them.
 class Signals {
  public:
   Signals() {
@@ -62,7 +60,7 @@ class Signals {
     for (const int number : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&set_, number);
     pthread_sigmask(SIG_BLOCK, &set_, nullptr);
   }
-  /// The next one, if one comes in time; else 0.
+  /// Returns the next signal, or 0 if none comes in time.
   int next(Nanoseconds wait_ns) const {
     const timespec limit{.tv_sec = 0, .tv_nsec = wait_ns};
     return std::max(0, sigtimedwait(&set_, nullptr, &limit));
@@ -74,7 +72,7 @@ class Signals {
 
 void replace_plan(PlanServer& server, const ServeOptions& options) {
   try {
-    server.replace(read_plan(options.plan));
+    server.replace(load_serving_plan(options.plan));
     print_note(fmt::format("{}: is read again; its workers load", options.plan));
   } catch (const std::exception& error) {
     print_note(fmt::format("the plan before goes on: {}", error.what()));
@@ -105,7 +103,7 @@ Nanoseconds serve_until_the_end(PlanServer& server, const ServeOptions& options,
   return steady_now_ns() - begin_ns;
 }
 
-/// What the simulator says of the same arrivals beside it.
+/// Simulates the same arrivals, to compare the results.
 std::vector<ServedAndSimulated> with_simulated(const ServingPlan& plan, std::vector<ServingRun> served) {
   std::vector<ServedAndSimulated> models;
   for (ServingRun& run : served) {
@@ -146,7 +144,7 @@ std::string served_json(Nanoseconds served_ns, const std::vector<ServedAndSimula
   return json.dump(2) + "\n";
 }
 
-/// The file's only line. Short keys could be found by trying.
+/// Reads the file's only line. Short keys are refused, because they could be guessed by trying.
 std::string read_api_key(const std::string& path) {
   constexpr std::size_t kLeast = 16, kMost = 1024;
   std::string key = read_named_file(path, 2 * kMost);
@@ -161,8 +159,6 @@ std::string read_api_key(const std::string& path) {
 }
 
 std::shared_ptr<const TlsIdentity> read_identity(const ServeOptions& options) {
-  if (options.ssl_certfile.empty() != options.ssl_keyfile.empty())
-    throw UsageError("--ssl-certfile, --ssl-keyfile: must be given together");
   if (options.ssl_certfile.empty()) return nullptr;
   return std::make_shared<TlsIdentity>(options.ssl_certfile, options.ssl_keyfile);
 }
@@ -184,18 +180,15 @@ void warn_of_strangers(const HttpServer& http, const ServeOptions& options) {
 }  // namespace
 
 std::string serve_plan(const ServeOptions& options, const OpenModel& open_model) {
-  if (options.emulate && !options.models.empty())
-    throw UsageError("--emulate: computes nothing, so it takes no --model");
-  if (options.emulate && !options.heads.empty()) throw UsageError("--emulate: computes nothing, so it takes no --head");
   const std::shared_ptr<const TlsIdentity> tls = read_identity(options);
-  const ServingPlan plan = read_plan(options.plan);
+  const ServingPlan plan = load_serving_plan(options.plan);
   const std::string api_key = options.api_key_file.empty() ? "" : read_api_key(options.api_key_file);
   if (!options.output.empty()) {
     std::filesystem::create_directories(options.output);
     for (const char* name : {"serving_run.json", "report.html"})
       require_writable(std::filesystem::path(options.output) / name);
   }
-  const bool is_generated = !first_given(options.load).empty();
+  const bool is_generated = is_given(options.load);
   const Signals signals;
   PlanServer server(plan,
                     {.worker_command = worker_command(options),

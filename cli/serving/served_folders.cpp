@@ -14,11 +14,11 @@ namespace {
 
 /// A folder that --model or --head names.
 struct GivenFolder {
-  std::string model;  // empty: for any
+  std::string model;  // empty for any model
   HeadFolder head;
 };
 
-/// MODEL of "MODEL=..." where the plan has such a model, of several the longest name; else empty.
+/// Returns MODEL of "MODEL=..." if the plan has such a model, the longest name if several fit; else an empty text.
 std::string model_in(const ServingPlan& plan, std::string_view value) {
   std::string found;
   for (const ServedModel& model : plan.models)
@@ -55,7 +55,7 @@ bool is_for(const GivenFolder& given, const ServedModel& planned) {
   return given.model.empty() || given.model == planned.name;
 }
 
-/// The last one for it by name, else the last one for any; empty if there is neither.
+/// Returns the last folder given for the model by name, else the last one for any model; empty if there is neither.
 std::filesystem::path folder_for(const ServedModel& planned, const std::vector<GivenFolder>& models) {
   const GivenFolder* found = nullptr;
   for (const GivenFolder& given : models)

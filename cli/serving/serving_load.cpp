@@ -20,15 +20,15 @@ namespace {
 
 constexpr int kMostMillions = 20;
 constexpr double kMostSeconds = 1e9;
-/// Where the rate changes each second or so: a change takes time even if nothing arrives.
+/// For processes whose rate changes every second or so. A change takes time to compute even if nothing arrives.
 constexpr double kMostSecondsOfChanges = 1e6;
 constexpr double kUsualSeconds = 30;
-/// Models' seeds lie so far apart that runs with neighbouring seeds share none.
+/// The distance between the seeds of two models. It is so large that runs with neighbouring seeds share no seed.
 constexpr std::uint64_t kSeedsOfAModel = 1'000'003;
 
 Nanoseconds window_of(double seconds) { return std::llround(1e9 * seconds); }
 
-/// Requests per second of each model; empty where no load is given.
+/// Returns the requests per second of each model; empty if no load is given.
 std::vector<double> rates_of(const ServingPlan& plan, const ServingLoadOptions& options) {
   double weights = 0;
   for (const ServedModel& model : plan.models) weights += model.weight;
@@ -102,35 +102,33 @@ void add_serving_load_options(CLI::App& command, ServingLoadOptions& options) {
                        const std::string& meaning) {
     return command.add_option(name, value, meaning)->check(finite_range(least, kMostSeconds))->type_name("X");
   };
-  CLI::Option* const rate = add("--rate", options.rate, 0, "Serving plan: requests per second of all models together");
+  CLI::Option* const rate = add("--rate", options.rate, 0, "Requests per second of all models together");
   add("--load-factor", options.load_factor, 0,
-      "Serving plan: each model's requests per second in parts of its planned throughput (1)")
+      "Requests per second of each model, as a multiple of its planned throughput. Default: 1")
       ->excludes(rate);
-  command
-      .add_option("--arrivals", options.arrivals,
-                  fmt::format("Serving plan: how requests arrive: {} (poisson), or a CSV file of times, which are "
-                              "stretched to --rate or --load-factor",
-                              known_arrival_processes()))
-      ->type_name("NAME|FILE");
+  CLI::Option* const arrivals =
+      command
+          .add_option("--arrivals", options.arrivals,
+                      fmt::format("How requests arrive: {}, or a CSV file of times, which are stretched to --rate or "
+                                  "--load-factor. Default: poisson",
+                                  known_arrival_processes()))
+          ->type_name("NAME|FILE");
   command
       .add_option("--arrivals-column", options.arrivals_column,
-                  "The file's column of times, where it has several and none is named TIMESTAMP")
-      ->type_name("NAME");
-  add("--seconds", options.seconds, 1e-3, "Serving plan: requests arrive for so long (30, or all of a file)");
-  command.add_option("--seed", options.seed, "Serving plan: of what is random in the arrivals (1)")
+                  "Column of the times in the file of --arrivals. Default: TIMESTAMP, or the only one")
+      ->type_name("NAME")
+      ->needs(arrivals);
+  add("--seconds", options.seconds, 1e-3, "How long requests arrive. Default: 30, or as long as the file");
+  command.add_option("--seed", options.seed, "Seed of random arrivals. Default: 1")
       ->check(CLI::Validator(
           [](const std::string& text) { return text.starts_with('-') ? "must be >= 0, is " + text : std::string(); },
           ""))
       ->type_name("N");
 }
 
-std::string first_given(const ServingLoadOptions& options) {
-  if (options.rate) return "--rate";
-  if (options.load_factor) return "--load-factor";
-  if (!options.arrivals.empty()) return "--arrivals";
-  if (!options.arrivals_column.empty()) return "--arrivals-column";
-  if (options.seconds) return "--seconds";
-  return options.seed ? "--seed" : "";
+bool is_given(const ServingLoadOptions& options) {
+  return options.rate || options.load_factor || !options.arrivals.empty() || !options.arrivals_column.empty() ||
+         options.seconds || options.seed;
 }
 
 ServingLoad serving_load(const ServingPlan& plan, const ServingLoadOptions& options) {

@@ -12,32 +12,31 @@ class App;
 
 namespace frostpipe {
 
-/// What `frostpipe simulate` and `serve` are told of the requests for a serving plan. What is empty was not given.
+/// The requests that `frostpipe serving simulate` and `run` generate. A field is empty where its option is not given.
 struct ServingLoadOptions {
   std::optional<double> rate, load_factor, seconds;
   std::string arrivals, arrivals_column;
   std::optional<std::uint64_t> seed;
 };
 
-/// --rate, --load-factor, --arrivals, --arrivals-column, --seconds, --seed.
+/// Adds --rate, --load-factor, --arrivals, --arrivals-column, --seconds and --seed.
 void add_serving_load_options(CLI::App& command, ServingLoadOptions& options);
 
-/// "--rate", the first of the options that was given; empty if none was.
-std::string first_given(const ServingLoadOptions& options);
+/// Returns whether any of the options is given.
+bool is_given(const ServingLoadOptions& options);
 
 /// The requests of a run.
 struct ServingLoad {
   std::string source;                              // "poisson arrivals" or the file's name
-  std::optional<std::uint64_t> seed;               // none where nothing is random
-  double requests_per_second = 0;                  // of all models, asked for or recorded
-  Nanoseconds window_ns = 0;                       // in which they arrive
+  std::optional<std::uint64_t> seed;               // none if nothing is random
+  double requests_per_second = 0;                  // of all models together, requested or recorded
+  Nanoseconds window_ns = 0;                       // the time in which requests arrive
   std::vector<std::vector<Nanoseconds>> arrivals;  // [model][request]
 };
 
-/// By a load factor (1 where nothing is said), each model gets so much of its planned throughput; by a rate, its part
-/// by weight. Named arrivals last for 30 s where nothing is said. Recorded ones are stretched to the load, or as they
-/// are where none is given, and dealt to the models at random. Throws InvalidInput; UsageError where options contradict
-/// each other.
+/// Makes the requests. A load factor, by default 1, is a multiple of each model's planned throughput; a rate is shared
+/// out by the models' weights. Named arrivals last for 30 s by default. Recorded arrivals are stretched to the load, if
+/// one is given, and dealt to the models at random. Throws InvalidInput and UsageError.
 ServingLoad serving_load(const ServingPlan& plan, const ServingLoadOptions& options);
 
 }  // namespace frostpipe

@@ -14,43 +14,35 @@
 namespace frostpipe {
 namespace {
 
-/// One value at a time, several times.
+/// Adds an option that takes one value and may be given several times.
 void add_values(CLI::App& command, const std::string& name, std::vector<std::string>& values, const std::string& type,
                 const std::string& meaning) {
-  command.add_option(name, values, meaning)->type_name(type)->allow_extra_args(false)->group(kServingGroup);
+  command.add_option(name, values, meaning)->type_name(type)->allow_extra_args(false);
 }
 
 }  // namespace
 
 void add_serving_options(CLI::App& command, ServingOptions& options) {
-  add_values(
-      command, "--slo", options.objectives, "[MODEL=]TIME",
-      "Latency objective (SLO) of requests, such as 100ms; for one model, MODEL=100ms; may be given several times");
-  add_values(command, "--weight", options.weights, "[MODEL=]X", "A model's part of the load beside the others'; 1");
+  add_values(command, "--slo", options.objectives, "[MODEL=]TIME",
+             "Latency objective (SLO) of requests, such as 100ms. Give MODEL=100ms once for each of several models");
+  add_values(command, "--weight", options.weights, "[MODEL=]X",
+             "Share of the load that a model gets, relative to the other models. Default: 1");
   add_values(command, "--required-rate", options.required_rates, "[MODEL=]X",
-             "With --objective cost: requests per second that a model must get");
+             "Requests per second that a model must get, on devices in use that cost as little per hour as possible. "
+             "Default: as many requests per second as possible");
   add_values(command, "--heads", options.heads, "[MODEL=]K",
-             "Fine-tuned models that share their first layers and all answer every request; 1");
+             "Number of fine-tuned models that share their first layers and all answer every request. Default: 1");
   add_values(command, "--shared-layers", options.shared_layers, "[MODEL=]N",
-             "With --heads: leading layers that they share, computed once: the embedding, and two for each block");
+             "Number of leading layers that the --heads share: one for the embedding and two for each block");
   command
-      .add_option("--objective", options.goal,
-                  "throughput: the least requests per second of a model per its weight, as many as possible; cost: the "
-                  "price per hour of the devices in use, as low as possible")
-      ->check(CLI::IsMember({"throughput", "cost"}).description(""))
-      ->type_name("GOAL")
-      ->capture_default_str()
-      ->group(kServingGroup);
-  command.add_option("--margin", options.margin, "Part of every latency objective that the plan leaves for queueing")
+      .add_option("--margin", options.margin, "Fraction of every latency objective that the plan leaves for queueing")
       ->check(finite_range(0, 0.95))
       ->type_name("X")
-      ->capture_default_str()
-      ->group(kServingGroup);
-  command.add_option("--max-partitions", options.most_partitions, "Pools of a pipeline at most")
+      ->capture_default_str();
+  command.add_option("--max-partitions", options.most_partitions, "Largest number of pools in a pipeline")
       ->check(CLI::Range(1, 4).description(""))
       ->type_name("N")
-      ->capture_default_str()
-      ->group(kServingGroup);
+      ->capture_default_str();
 }
 
 std::string text_for(const std::vector<std::string>& values, const std::string& name) {

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "base/files.h"
+#include "cli/plans/plan_files.h"
 #include "cli/shared/table.h"
 
 namespace frostpipe {
@@ -19,7 +21,7 @@ std::string classes_text(const ServingPlan& plan) {
   return text;
 }
 
-/// "none is more than 0.13 % better": what the bound says, or that there is none.
+/// Says how good the plan is by its bound, such as "none is more than 0.13 % better", or that there is no bound.
 std::string proof_text(const ServingPlan& plan) {
   const auto gap = optimality_gap(plan);
   if (!gap) return "a heuristic, without a bound";
@@ -98,7 +100,7 @@ std::string devices_text(const ServingPlan& plan) {
   return text + "\n";
 }
 
-/// What holds a pipeline back: its slowest pool, by computing or by its network card.
+/// Names the slowest pool of a pipeline, and whether its devices or its network card limit it.
 std::string binding_text(const ServingPipeline& pipeline) {
   const auto slowest = std::ranges::min_element(pipeline.partitions, {}, &ServingPartition::requests_per_second);
   const double computed =
@@ -111,7 +113,8 @@ std::string binding_text(const ServingPipeline& pipeline) {
   return text;
 }
 
-/// Which model the objective's value is of; of a cheap plan what each must get, and what its devices cost.
+/// Says which model has the objective's value. For the cheapest plan, says what each model must get and what the
+/// devices cost.
 std::string what_decides(const ServingPlan& plan) {
   if (plan.objective == ServingObjective::throughput) {
     const auto per_weight = [](const ServedModel& model) { return model.requests_per_second / model.weight; };
@@ -129,7 +132,7 @@ std::string what_decides(const ServingPlan& plan) {
   return text;
 }
 
-/// What the pools of a class hold: "blocks [0,4) of net, blocks [4,10) of net".
+/// Lists what the pools of a class hold, such as "blocks [0,4) of net, blocks [4,10) of net".
 std::string held_text(const ServingPlan& plan, const std::string& device_class) {
   std::vector<std::string> held;
   for (const auto& model : plan.models) {
@@ -172,6 +175,12 @@ std::string latency_text(const ServingPlan& plan, const ServedModel& model, cons
 }
 
 }  // namespace
+
+ServingPlan load_serving_plan(const std::string& path) {
+  const std::string json = read_named_file(path);
+  require_kind(PlanKind::serving, json, path);
+  return serving_plan_from_json(json, path);
+}
 
 std::string serving_plan_text(const ServingPlan& plan, const std::string& path) {
   return fmt::format("{}: {} plan for serving {} model{} on {}\n{}{}{}\n{}\n{}", path, to_string(plan.method),

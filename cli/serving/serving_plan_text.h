@@ -6,12 +6,14 @@
 
 namespace frostpipe {
 
-/// What the plan promises, its pools in a table, and the devices in use. `path` is where it stands.
+/// Reads the plan's file. Throws UsageError that names the right command if the plan is of another subject.
+ServingPlan load_serving_plan(const std::string& path);
+
+/// Describes the plan: its predicted throughput, a table of its pools, and the devices in use. `path` is its file.
 std::string serving_plan_text(const ServingPlan& plan, const std::string& path);
 
-/// Why no model gets more: the pool or card that binds each pipeline, how much of the objective its batches take, and
-/// a line for each class: what its devices hold, or where none is in use why not, as far as `why_unused` says it, by
-/// class.
+/// Explains why no model gets more: which pool or network card binds each pipeline, and how much of the objective its
+/// batches take. Adds a line for each class of devices: what they hold, or why none is in use (`why_unused`, by class).
 std::string serving_explanation(const ServingPlan& plan, const std::map<std::string, std::string>& why_unused = {});
 
 }  // namespace frostpipe

@@ -16,14 +16,14 @@
 namespace frostpipe {
 namespace {
 
-constexpr int kIntervals = 60;  // that a chart divides a run into
+constexpr int kIntervals = 60;  // of a run in a chart
 constexpr int kMostLanes = 24;  // of a timeline
 constexpr int kObjectivesInTimeline = 4;
 
 double milliseconds(Nanoseconds duration_ns) { return static_cast<double>(duration_ns) / 1e6; }
 double seconds(Nanoseconds duration_ns) { return static_cast<double>(duration_ns) / 1e9; }
 
-/// Latencies of the answers to requests of each interval; empty where none came.
+/// Returns the latencies of the requests that arrived in each interval.
 std::vector<std::vector<Nanoseconds>> latencies_by_interval(const ServingRun& run) {
   std::vector<std::vector<Nanoseconds>> intervals(kIntervals);
   for (const ServedRequest& request : run.requests) {
@@ -73,7 +73,7 @@ std::string charts(const ServedAndSimulated& model) {
   return "<div class=\"charts\">" + to_svg(latency) + to_svg(goodput) + "</div>\n";
 }
 
-/// A lane per virtual device, as far as there is room.
+/// The lanes of the timeline: one for each virtual device, up to kMostLanes.
 struct Lanes {
   std::vector<std::string> names;
   std::map<std::tuple<int, int, int>, int> numbers;  // by pipeline, partition, device
@@ -88,7 +88,8 @@ struct Lanes {
   }
 };
 
-/// Batches that begin in a stretch of the run. In the picture each is a forward of its number of requests.
+/// Returns the batches that begin in a stretch of the run. The picture shows each as a forward pass with its number of
+/// requests.
 Trace stretch_of(const ServingRun& run, const Lanes& lanes, Nanoseconds from_ns, Nanoseconds to_ns) {
   Trace trace{.num_ranks = static_cast<int>(lanes.names.size())};
   for (const ServingSpan& span : run.timeline) {
@@ -104,7 +105,7 @@ Trace stretch_of(const ServingRun& run, const Lanes& lanes, Nanoseconds from_ns,
   return trace;
 }
 
-/// In the middle of what the timelines have.
+/// Draws a stretch from the middle of the run.
 std::string timeline(const ServedAndSimulated& model) {
   Nanoseconds known_ns = 0;
   for (const ServingSpan& span : model.served.timeline) known_ns = std::max(known_ns, span.end_ns);

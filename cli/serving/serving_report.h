@@ -6,13 +6,13 @@
 
 namespace frostpipe {
 
-/// How a model was served, and how the simulator would have served the same arrivals; both with a timeline.
+/// How a model was served, and how the simulator would have served the same arrivals. Both have a timeline.
 struct ServedAndSimulated {
   ServingRun served, simulated;
 };
 
-/// One self-contained HTML page: what became of the requests, latency and goodput over time against the simulator's,
-/// and a piece of the timeline of every virtual device. `source`: the plan's file.
+/// Makes one self-contained HTML page: what became of the requests, latency and goodput over time beside the
+/// simulator's, and a piece of the timeline of every virtual device. `source` is the plan's file.
 std::string serving_report(const std::vector<ServedAndSimulated>& models, const std::string& source);
 
 }  // namespace frostpipe

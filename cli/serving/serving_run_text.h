@@ -5,21 +5,21 @@
 
 #include "serving/simulator/serving_run.h"
 
-// How models were served, simulated or for real, as text and as JSON.
+// Text and JSON about how models were served, simulated or for real.
 
 namespace frostpipe {
 
 struct ServedModelRun {
-  std::string name;  // in tables: the model's, and how it was served where that differs
+  std::string name;  // in tables: the model's name, and how it was served if that differs
   ServingRun run;
   ServingSummary summary;
 };
 
-/// Requests, throughput and latencies; a row for each.
+/// Shows requests, throughput and latencies in a row for each model.
 std::string models_table(const std::vector<ServedModelRun>& models);
-/// What each pool did.
+/// Shows how busy each pool was.
 std::string pools_table(const std::vector<ServedModelRun>& models);
-/// A line for each that lost requests.
+/// Returns a line for each model that lost requests.
 std::string losses_text(const std::vector<ServedModelRun>& models);
 
 nlohmann::ordered_json serving_run_json(const ServingRun& run, const ServingSummary& summary);

@@ -6,8 +6,9 @@
 
 namespace frostpipe {
 
-/// Chrome trace event format of runs with a timeline: each pool is a process "MODEL, pipeline P, partition K: CLASS",
-/// in order, each of its virtual devices two threads: what it computes, and what is sent to it. Opens in Perfetto.
+/// Writes runs with a timeline in the Chrome trace event format, which Perfetto opens. Each pool is a process named
+/// "MODEL, pipeline P, partition K: CLASS". Each of its virtual devices has two threads: its batches, and the messages
+/// that it receives.
 std::string serving_chrome_trace(const std::vector<ServingRun>& runs);
 
 }  // namespace frostpipe

@@ -6,8 +6,10 @@
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
+#include "cli/serving/serving_plan_text.h"
 #include "cli/serving/serving_run_text.h"
 #include "cli/serving/serving_trace.h"
+#include "cli/shared/common_options.h"
 #include "cli/shared/table.h"
 #include "serving/simulator/simulate_serving.h"
 
@@ -39,36 +41,37 @@ std::string simulation_json(const ServingLoad& load, DataPlane data_plane, const
 }  // namespace
 
 void add_simulate_serving_options(CLI::App& command, SimulateServingOptions& options) {
+  command.add_option("PLAN", options.plan, "Plan to simulate")->required()->type_name("");
   add_serving_load_options(command, options.load);
   command
       .add_option("--data-plane", options.data_plane,
-                  "Serving plan: reserved (PPipe's: a batch has all its devices and links reserved before it starts), "
-                  "or reactive (every pool by itself)")
+                  "reserved: a batch has all its devices and links reserved before it starts, as PPipe does; reactive: "
+                  "every pool decides by itself")
       ->check(CLI::IsMember({"reserved", "reactive"}).description(""))
-      ->type_name("NAME");
+      ->type_name("NAME")
+      ->capture_default_str();
+  command.add_option("--timeline", options.timeline, "Also write the whole run as a Chrome trace (for Perfetto)")
+      ->type_name("FILE");
+  add_format_option(command, options.format);
 }
 
-std::string first_given(const SimulateServingOptions& options) {
-  const std::string of_load = first_given(options.load);
-  return of_load.empty() && !options.data_plane.empty() ? "--data-plane" : of_load;
-}
-
-std::string simulate_serving_plan(const ServingPlan& plan, const SimulateServingOptions& options,
-                                  const std::string& format, const std::string& timeline) {
+std::string simulate_serving_plan(const SimulateServingOptions& options) {
+  const ServingPlan plan = load_serving_plan(options.plan);
   const DataPlane data_plane = options.data_plane == "reactive" ? DataPlane::reactive : DataPlane::reserved;
   const ServingLoad load = serving_load(plan, options.load);
   std::vector<ServedModelRun> models;
   for (std::size_t i = 0; i < plan.models.size(); ++i) {
     const ServingRun run = simulate_serving(plan, plan.models[i], load.arrivals[i], load.window_ns,
-                                            {.data_plane = data_plane, .timeline = !timeline.empty()});
+                                            {.data_plane = data_plane, .timeline = !options.timeline.empty()});
     models.push_back({.name = run.model, .run = run, .summary = summarize(run)});
   }
-  if (!timeline.empty()) {
+  if (!options.timeline.empty()) {
     std::vector<ServingRun> runs;
     for (const auto& model : models) runs.push_back(model.run);
-    write_named_file(timeline, serving_chrome_trace(runs));
+    write_named_file(options.timeline, serving_chrome_trace(runs));
   }
-  return format == "json" ? simulation_json(load, data_plane, models) : simulation_text(load, data_plane, models);
+  return options.format == "json" ? simulation_json(load, data_plane, models)
+                                  : simulation_text(load, data_plane, models);
 }
 
 }  // namespace frostpipe

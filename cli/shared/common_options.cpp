@@ -64,17 +64,6 @@ void add_sample_options(CLI::App& command, SampleOptions& samples) {
       ->capture_default_str();
 }
 
-void add_sample_options(CLI::App& command, GivenSampleOptions& given) {
-  command
-      .add_option("--max-tokens", given.max_tokens,
-                  "Only checked: samples are made as profile made them. Counts for a plan that does not know how [128]")
-      ->check(CLI::Range(2, 1 << 20).description(""))
-      ->type_name("N");
-  command.add_option("--window-overlap", given.window_overlap, "The same [32]")
-      ->check(CLI::Range(0, 1 << 20).description(""))
-      ->type_name("N");
-}
-
 CLI::Option* add_counts_option(CLI::App& command, const std::string& names, std::vector<int>& values,
                                const std::string& meaning) {
   return command.add_option(names, values, meaning)
@@ -132,7 +121,7 @@ Hardware hardware_named(const std::string& name_or_file) {
   try {
     return find_hardware(name_or_file);
   } catch (const InvalidInput& error) {
-    if (std::filesystem::exists(name_or_file)) throw;  // its content is wrong
+    if (std::filesystem::exists(name_or_file)) throw;  // the file is there, and its content is wrong
     throw UsageError(fmt::format("--{}", error.what()));
   }
 }
@@ -152,25 +141,6 @@ CLI::Option* add_dtype_option(CLI::App& command, const std::string& names, std::
                                        std::string(to_string(DType::kBFloat16))};
   const auto parse = [set = std::move(set)](const std::string& word) { set(find_dtype(word).value()); };
   return command.add_option_function<std::string>(names, parse, meaning)->check(CLI::IsMember(words).description(""));
-}
-
-void add_cache_options(CLI::App& command, CacheLimits& limits) {
-  const auto add_size = [&](const std::string& name, Bytes& bytes, const std::string& meaning) {
-    command
-        .add_option_function<std::string>(
-            name, [&bytes, name](const std::string& text) { bytes = parse_bytes(text, name); }, meaning)
-        ->check(CLI::Validator(check_bytes, ""))
-        ->type_name("SIZE");
-  };
-  add_size("--cache-memory", limits.memory_bytes,
-           fmt::format("Host memory per node for cached activations [{}]", format_bytes(limits.memory_bytes)));
-  add_size("--cache-disk", limits.disk_bytes,
-           "Disk per node for what memory does not hold [0]; needs train --cache-dir");
-  add_dtype_option(
-      command, "--cache-dtype", [&](DType dtype) { limits.dtype = dtype; },
-      "Type of cached values: float32 or bfloat16")
-      ->type_name("DTYPE")
-      ->default_str(std::string(to_string(limits.dtype)));
 }
 
 void add_seed_option(CLI::App& command, std::uint64_t& seed) {

@@ -25,7 +25,7 @@ bool is_output(const CLI::Option& option, const CLI::App& command) {
          (name == "--cluster" && command.get_name() == "profile");
 }
 
-/// The one file that the text names, however it does; none where it names what is there and no regular file.
+/// Resolves the text to the file that it names. Returns nothing for pipes, devices and folders.
 std::optional<fs::path> file_named(const std::string& text) {
   std::error_code why;
   const fs::path path = fs::weakly_canonical(text, why);

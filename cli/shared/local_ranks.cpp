@@ -12,7 +12,7 @@
 namespace frostpipe {
 namespace {
 
-/// This process's own command line, with the very file that runs now as the program.
+/// Returns the command line of this process, with the file that runs now as its program.
 std::vector<std::string> own_command_line() {
   std::ifstream file("/proc/self/cmdline", std::ios::binary);
   std::vector<std::string> command;

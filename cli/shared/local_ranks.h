@@ -13,17 +13,17 @@ struct RankedCommand {
   int num_spares = 0;  // LaunchOptions
   int max_restarts = 0;
   bool ends_with_checkpoint = false;
-  std::string interface;  // RankEnvironment, of ranks that somebody else has launched
-  ProcessNeeds needs;     // of a rank; looked at before any is started
-  /// The work of one process.
+  std::string interface;  // of ranks that another launcher has started (RankEnvironment)
+  ProcessNeeds needs;     // of a rank; checked before any is started
+  /// Does the work of one process.
   std::function<void(Membership& membership)> work;
   /// Prints the result from the files that the ranks have written.
   std::function<void()> print_result;
 };
 
-/// In a process that is a rank already (our launcher's, or that of torchrun, srun or mpirun): does the work. Otherwise
-/// starts this very command line once per local rank and waits for them. The result is printed once: by the launcher,
-/// or by rank 0 when somebody else launched. Returns the exit code.
+/// Does the work if this process is a rank already, started by our launcher, torchrun, srun or mpirun. Otherwise starts
+/// this command line once for each local rank and waits for the ranks. The result is printed once: by our launcher, or
+/// by rank 0 under another one. Returns the exit code.
 int run_on_ranks(const RankedCommand& command);
 
 }  // namespace frostpipe

@@ -10,7 +10,7 @@
 namespace frostpipe {
 namespace {
 
-/// Bytes of the UTF-8 character that `text` begins with; 0 if it begins with none.
+/// Returns the number of bytes of the UTF-8 character with which `text` begins; 0 if it begins with none.
 std::size_t length_of_character(std::string_view text) {
   const auto lead = static_cast<unsigned char>(text.front());
   if (lead < 0x80) return 1;
@@ -20,7 +20,7 @@ std::size_t length_of_character(std::string_view text) {
   return std::all_of(text.begin() + 1, text.begin() + length, continues) ? length : 0;
 }
 
-/// U+0000 to U+001F, U+007F, and U+0080 to U+009F, which take two bytes.
+/// Recognises U+0000 to U+001F, U+007F, and U+0080 to U+009F, which have two bytes.
 bool is_control(std::string_view character) {
   const auto first = static_cast<unsigned char>(character.front());
   if (character.size() == 1) return (first < 0x20 && first != '\n' && first != '\t') || first == 0x7F;
@@ -32,7 +32,7 @@ bool is_control(std::string_view character) {
 void open_closed_standard_streams() {
   int descriptor = 0;
   do {
-    descriptor = open("/dev/null", O_RDWR);  // gets the least number that is free
+    descriptor = open("/dev/null", O_RDWR);  // open() takes the least free number
   } while (descriptor >= 0 && descriptor <= STDERR_FILENO);
   if (descriptor > STDERR_FILENO) close(descriptor);
 }

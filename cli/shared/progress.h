@@ -5,18 +5,18 @@
 
 namespace frostpipe {
 
-/// Shows on stderr how far a job is: a bar on a terminal; lines when piped, at most one per 5 % and per 2 s, but one
-/// every 30 s. Used as a Progress callback (executor/execute.h).
+/// Shows the progress of a job on stderr: as a bar on a terminal, else in lines, at most one per 5 % and per 2 s, but
+/// at least one every 30 s. Used as a Progress callback (executor/execute.h).
 class ProgressDisplay {
  public:
   explicit ProgressDisplay(std::string job);
-  /// Leaves a clean line after a bar.
+  /// Ends the line of a bar.
   ~ProgressDisplay();
   ProgressDisplay(const ProgressDisplay&) = delete;
   ProgressDisplay& operator=(const ProgressDisplay&) = delete;
 
   void show(double fraction, const std::string& line);
-  /// Takes the bar away, so that something else can be written; it comes back with the next show().
+  /// Removes the bar, so that something else can be written. The next show() draws it again.
   void clear();
 
  private:

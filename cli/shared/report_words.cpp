@@ -14,7 +14,7 @@ std::string capitalised(std::string text) {
   return text;
 }
 
-/// "a", "a and b", "a, b and c".
+/// Returns "a", "a and b", "a, b and c".
 std::string joined(const std::vector<std::string>& parts) {
   std::string text;
   for (std::size_t i = 0; i < parts.size(); ++i) {
@@ -24,14 +24,14 @@ std::string joined(const std::vector<std::string>& parts) {
   return text;
 }
 
-/// The smallest difference that the paired items can tell from none at 95 %, in points: half the interval; where every
-/// item was right or wrong in both runs alike, the rule of three says so.
+/// Returns the smallest difference in points that the paired items can tell from none at 95 %: half the interval, or by
+/// the rule of three if every item was right in both runs or wrong in both.
 double smallest_seen(const PairedAccuracy& paired, std::size_t num_items) {
   const double half_width = 50 * (paired.high - paired.low);
   return half_width > 0 ? half_width : 300.0 / static_cast<double>(std::max<std::size_t>(1, num_items));
 }
 
-/// Its difference to each of the others with the interval: whether it is none is for the reader to see.
+/// Gives the difference to each of the others with its interval, and leaves it to the reader whether it is one.
 std::string accuracy_clause(const std::vector<PairedAccuracy>& accuracies) {
   if (accuracies.empty()) return "";
   std::vector<std::string> parts;

@@ -18,7 +18,7 @@ std::string measured_range(const PhaseSummary& phase) {
   return in_milliseconds(phase.measured_iteration_low_ns) + " - " + in_milliseconds(phase.measured_iteration_high_ns);
 }
 
-/// "-" without a cache; "20 % + 75 %": at the boundary, and at an earlier one.
+/// Shows the fraction of hits, such as "20 % + 75 %" (at the boundary, and at an earlier one); "-" without a cache.
 std::string cache_hits(const PhaseSummary& phase) {
   if (!phase.cache) return "-";
   const std::string hits = fmt::format("{:.0f} %", 100 * phase.cache_hit_fraction);

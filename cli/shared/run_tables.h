@@ -5,20 +5,20 @@
 #include "plan/comparison.h"
 #include "plan/plan.h"
 
-// Text for terminals about runs that took place.
+// Text about runs that took place.
 
 namespace frostpipe {
 
-/// What a run did: its phases, throughput and accuracy. `folder` is where it lies.
+/// Describes a run: its phases, throughput and accuracy. `folder` is the run's folder.
 std::string run_text(const RunSummary& run, const std::string& folder);
 
-/// Where a run went back to an earlier step, what it cost and in which parts; empty if it never did.
+/// Says where a run went back to an earlier step, and what each part of that cost; empty if it never did.
 std::string recoveries_text(const RunSummary& run);
 
-/// Predicted against measured, a row per phase of each run.
+/// Sets predictions against measurements, in a row for each phase of each run.
 std::string phases_text(const std::vector<RunSummary>& runs);
 
-/// The runs side by side, speedups and accuracy differences, what-ifs.
+/// Sets the runs side by side, with speedups, differences in accuracy, and what-ifs.
 std::string comparison_text(const Comparison& comparison);
 
 }  // namespace frostpipe

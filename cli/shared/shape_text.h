@@ -8,11 +8,11 @@
 
 namespace frostpipe {
 
-/// "2 x 3": stages x replicas; "2 x 3 x 4" where 4 tensor ranks share each stage's layers.
+/// Returns "2 x 3" for stages x replicas; "2 x 3 x 4" if 4 tensor ranks share the layers of each stage.
 std::string shape_text(const Phase& phase);
 std::string shape_text(const PhaseSummary& phase, std::string_view times = " x ");
 
-/// What stands above a column of such texts.
+/// Returns the heading of a column of such texts.
 std::string shape_heading(const std::vector<Phase>& phases);
 std::string shape_heading(const std::vector<RunSummary>& runs, std::string_view times = " x ");
 

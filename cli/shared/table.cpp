@@ -9,7 +9,7 @@
 namespace frostpipe {
 namespace {
 
-/// Characters, not bytes: labels may be in any language.
+/// Counts characters, not bytes: labels may be in any language.
 std::size_t width_of(const std::string& text) {
   return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; }));
 }

@@ -6,7 +6,7 @@
 
 namespace frostpipe {
 
-/// Text in aligned columns for a terminal. Units stand in the headers.
+/// A table of text in aligned columns. Units are in the headers.
 class Table {
  public:
   enum class Align { left, right };
@@ -19,7 +19,7 @@ class Table {
   /// Requires one cell per column.
   void add_row(std::vector<std::string> cells);
   bool empty() const { return rows_.empty(); }
-  /// Header, a rule, the rows; each line ends with a newline and has no trailing blanks.
+  /// Returns the header, a rule and the rows. Each line ends with a newline and has no trailing blanks.
   std::string to_string() const;
 
  private:
@@ -27,14 +27,14 @@ class Table {
   std::vector<std::vector<std::string>> rows_;
 };
 
-/// Numbers for cells, without units: "12.3", or "-" for nothing measured or predicted.
+/// Formats numbers for cells, without units: "12.3", or "-" if nothing was measured or predicted.
 std::string in_milliseconds(Nanoseconds duration);
 std::string in_mebibytes(Bytes bytes);
-/// "330 / 312": one number per rank, in MiB.
-/// "12 / 15 / 9 x6": cells side by side, three equal ones or more once with their number; "-" for none.
+/// Puts cells side by side, such as "12 / 15 / 9 x6": three or more equal cells stand there once, with their number.
+/// Returns "-" for no cells.
 std::string side_by_side(const std::vector<std::string>& cells);
 std::string in_mebibytes(const std::vector<Bytes>& bytes_per_rank);
-/// "+4.0": how far `predicted` is from `measured`, in percent of it; "-" if either is 0.
+/// Returns how far `predicted` is from `measured` in percent of it, such as "+4.0"; "-" if either is 0.
 std::string error_percent(Nanoseconds predicted, Nanoseconds measured);
 
 }  // namespace frostpipe

@@ -6,10 +6,10 @@
 
 namespace frostpipe {
 
-/// Options that are wrong or contradict each other, found after parsing; exit code 2.
+/// An error in the options that is found after parsing them. The exit code is 2.
 struct UsageError : std::runtime_error {
   using std::runtime_error::runtime_error;
-  /// Reads as InvalidInput does.
+  /// Makes a sentence of the same form as InvalidInput.
   UsageError(std::string_view option, std::string_view rule, std::string_view value)
       : std::runtime_error(InvalidInput(option, rule, value).what()) {}
 };

@@ -11,13 +11,13 @@
 namespace frostpipe {
 namespace {
 
-constexpr int kMasterPort = 29500;  // torchrun's own
+constexpr int kMasterPort = 29500;  // torchrun's default
 
 int world_size(const JobOnHosts& job) {
   return std::accumulate(job.ranks_per_host.begin(), job.ranks_per_host.end(), 0);
 }
 
-/// `text_of(host, first_rank)` for every host, below its name.
+/// Joins `text_of(host, first_rank)` of every host, each below the host's name.
 template <class Text>
 std::string for_each_host(const JobOnHosts& job, const Text& text_of) {
   std::string text;
@@ -29,9 +29,10 @@ std::string for_each_host(const JobOnHosts& job, const Text& text_of) {
   return text;
 }
 
-/// The agents number the hosts themselves, and again after a loss; every host may be started at any time.
+/// Returns commands for torchrun's elastic agents. They number the hosts themselves, and again after a loss, so that
+/// every host may be started at any time.
 std::string elastic_torchrun_text(const JobOnHosts& job) {
-  constexpr int kMaxRestarts = 3;  // as train's own
+  constexpr int kMaxRestarts = 3;  // the default of train
   return for_each_host(job, [&](std::size_t host, int) {
     return fmt::format(
         "torchrun --no-python --nnodes {}:{} --nproc-per-node {} --max-restarts {} --rdzv-backend c10d "
@@ -69,7 +70,7 @@ std::string slurm_text(const JobOnHosts& job) {
       job.ranks_per_host.size(), ranks_per_host);
   text +=
       job.on_gpus ? fmt::format("#SBATCH --gpus-per-node={}\n", ranks_per_host) : fmt::format("#SBATCH {}\n", cores);
-  // A job that is queued again goes on from its newest checkpoint, and its output too.
+  // A job that is queued again goes on from its newest checkpoint, and appends to its output.
   text += "#SBATCH --requeue\n#SBATCH --open-mode=append\n";
   if (job.outlives_losses) text += "#SBATCH --no-kill\n";
   // srun does not take over the script's --cpus-per-task (since Slurm 22.05).
@@ -93,7 +94,7 @@ std::string by_hand_text(const JobOnHosts& job) {
   return for_each_host(job, [&](std::size_t host, int first_rank) {
     const int num_ranks = job.ranks_per_host[host];
     if (num_ranks == 1) return fmt::format("RANK={} LOCAL_RANK=0 {}", first_rank, command);
-    // What runs in the background does not hear of Ctrl-C. The exit code is that of the last rank.
+    // Background processes do not get Ctrl-C. The exit code is that of the last rank.
     return fmt::format(
         "(trap 'kill $(jobs -p)' INT TERM; "
         "for i in {{0..{}}}; do RANK=$(({} + i)) LOCAL_RANK=$i {} & done; wait $(jobs -p))",
@@ -105,7 +106,7 @@ std::string mpirun_text(const JobOnHosts& job) {
   std::string hosts;
   for (std::size_t host = 0; host < job.hosts.size(); ++host)
     hosts += fmt::format("{}{}:{}", hosts.empty() ? "" : ",", job.hosts[host], job.ranks_per_host[host]);
-  // Ranks in the order of the hosts, and each on all the cores of its host: it has threads.
+  // Ranks are in the order of the hosts. Each may use all cores of its host, because it has threads.
   return fmt::format("mpirun --host {} --map-by slot --bind-to none -x MASTER_ADDR={} {}\n", hosts, job.hosts.front(),
                      shell_text(job.command));
 }

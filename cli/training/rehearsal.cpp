@@ -15,10 +15,10 @@
 namespace frostpipe {
 namespace {
 
-constexpr Bytes kMostBytes =
-    Bytes{256} << 20;  // well under 2 GiB: copying must not take longer than the sleeping that it goes with
+constexpr Bytes kMostBytes = Bytes{256} << 20;  // copies of more would take longer than the emulated computing
 
-/// What all ranks may hold: the plan's largest phase, or a whole model on each, as data parallelism has it.
+/// Returns the most that all ranks together may hold: the largest phase of the plan, or a whole model on each rank, as
+/// in data parallelism.
 Bytes largest_total(const Profile& profile, const TrainingPlan& plan) {
   Bytes largest = 0;
   for (const Phase& phase : plan.phases) {
@@ -36,24 +36,23 @@ Bytes largest_total(const Profile& profile, const TrainingPlan& plan) {
 void add_rehearsal_options(CLI::App& command, RehearsalOptions& options, TrainOptions& train) {
   command
       .add_option("--device", train.device,
-                  "What to compute on: cpu, cuda; emulated: a rehearsal with as many ranks as you like, in which "
-                  "everything is real "
-                  "but the arithmetic: it takes the profile's times asleep, on samples that mean nothing (no --data)")
+                  "Device to compute on: cpu or cuda. emulated is a rehearsal with as many ranks as you like, in which "
+                  "everything is real but the arithmetic: ranks sleep for the profile's times, and read no --data")
       ->check(CLI::IsMember({"cpu", "cuda", "emulated"}).description(""))
       ->type_name("DEVICE")
       ->capture_default_str();
   command
       .add_option("--emulated-shrink", options.shrink,
-                  "Emulated: divide tensors and bandwidths by this; reports give whole bytes. Default: all ranks "
-                  "together under 256 MiB")
+                  "Divisor of emulated tensors and bandwidths; reports give whole bytes. Default: the least with which "
+                  "all ranks together stay under 256 MiB")
       ->check(CLI::Range(1, kLargestCount).description(""))
       ->type_name("N");
   command.add_flag("--emulated-links", options.links,
-                   "Emulated: messages take the times of the cluster's links, else none");
+                   "Let emulated messages take the times of the cluster's links. Default: they take none");
   command
       .add_option("--nodes", train.num_nodes,
-                  "Group the ranks into N virtual nodes of equal size, each with its own cache and part of the "
-                  "data; default: one per host")
+                  "Number of virtual nodes of equal size, each with its own cache and part of the data. Default: one "
+                  "per host")
       ->check(CLI::Range(1, kLargestCount).description(""))
       ->type_name("N");
 }
@@ -84,7 +83,7 @@ void form_nodes(Cluster& cluster, int num_nodes) {
         fmt::format("--nodes: must divide the {} ranks into nodes of equal size, is {}", num_ranks, num_nodes));
   const std::vector<Device> measured = cluster.devices;
   for (int rank = 0; rank < num_ranks; ++rank) cluster.devices[rank].node = rank * num_nodes / num_ranks;
-  if (cluster.devices != measured) cluster.node_pairs.clear();  // of other nodes
+  if (cluster.devices != measured) cluster.node_pairs.clear();  // they were of other nodes
 }
 
 Emulation emulation_of(const RehearsalOptions& options, Profile profile, const TrainingPlan& plan) {

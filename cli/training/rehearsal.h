@@ -7,26 +7,26 @@ class App;
 
 namespace frostpipe {
 
-/// How a run on emulated devices is shrunk, and what its links take.
+/// Options of runs on emulated devices.
 struct RehearsalOptions {
-  int shrink = 0;  // 0 = chosen
+  int shrink = 0;  // divisor of tensors and bandwidths; 0 = chosen
   bool links = false;
 };
 
-/// --device (cpu, cuda, emulated), --emulated-shrink, --emulated-links, --nodes.
+/// Adds --device (cpu, cuda, emulated), --emulated-shrink, --emulated-links and --nodes.
 void add_rehearsal_options(CLI::App& command, RehearsalOptions& options, TrainOptions& train);
 
-/// Throws UsageError where options contradict each other: data and rules that look at gradients need real compute, and
-/// the other way round.
+/// Throws UsageError if options contradict each other: data, and freeze rules that look at gradients, need a real
+/// device, and a real device needs data.
 void require_consistent(const RehearsalOptions& options, const TrainOptions& train, bool has_data);
 
-/// Numbers the devices' nodes as `num_nodes` equal groups; 0 leaves them. Where they are not those of the cluster, all
-/// are connected by inter_node. Throws UsageError unless the groups are equal.
+/// Divides the devices into `num_nodes` nodes of equal size; 0 leaves the cluster's nodes. Other nodes than the
+/// cluster's are all connected by inter_node. Throws UsageError if the devices cannot be divided so.
 void form_nodes(Cluster& cluster, int num_nodes);
 
-/// Of a plan's profile. The chosen shrink factor is the smallest power of two with which the tensors of all ranks
-/// together stay under 256 MiB; at most the hidden size, so that activations shrink alike. Throws InvalidInput if the
-/// profile has no workload, UsageError for a factor beyond the hidden size.
+/// Returns the emulation by a plan's profile. The chosen shrink factor is the smallest power of two with which the
+/// tensors of all ranks together stay under 256 MiB; at most the hidden size, so that activations shrink alike. Throws
+/// InvalidInput if the profile has no workload, UsageError for a factor beyond the hidden size.
 Emulation emulation_of(const RehearsalOptions& options, Profile profile, const TrainingPlan& plan);
 
 }  // namespace frostpipe

@@ -20,19 +20,19 @@ PlanOptions options_of(const TrainOptions& train, int steps_per_epoch) {
   return options;
 }
 
-/// The devices that the ranks run on.
+/// Returns the devices that the ranks run on.
 Cluster devices_of(const ReplanRequest& request, const Cluster& cluster) {
   return request.logical_ranks.empty() ? cluster : remaining(cluster, request.logical_ranks);
 }
 
-/// What the run is told, and the user, where no other layout fits.
+/// Tells the user that no other layout fits, and the run to keep its layout.
 ReplanAnswer keep_the_layout(const ReplanRequest& request, const Infeasible& none) {
   print_note(fmt::format("step {}: the layout is kept: {}", request.from_step, none.reason));
   return {{}, "the layout is kept: " + none.reason};
 }
 
-/// AutoPipe, AutoDP and AutoCache when the freeze rule has decided: shorter pipelines, more replicas, cached
-/// activations, where that pays.
+/// Answers a decision of the freeze rule with shorter pipelines, more replicas and cached activations (AutoPipe, AutoDP
+/// and AutoCache), if they pay.
 Replan elastic_replan(const TrainOptions& train, const Profile& profile, Cluster cluster, int steps_per_epoch) {
   return [planner = RunReplanner(profile, options_of(train, steps_per_epoch)), model = profile.model,
           reserved = with_memory_reserve(std::move(cluster), kMemoryReserve)](
@@ -45,7 +45,7 @@ Replan elastic_replan(const TrainOptions& train, const Profile& profile, Cluster
   };
 }
 
-/// The published rule: whether or not it is faster.
+/// Answers by the published rule, whether or not its layout is faster.
 Replan published_replan(const TrainOptions& train, Profile profile, Cluster cluster) {
   return [plan = train.plan, profile = std::move(profile),
           cluster = std::move(cluster)](const ReplanRequest& request) -> ReplanAnswer {

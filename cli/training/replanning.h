@@ -4,16 +4,16 @@
 
 namespace frostpipe {
 
-/// Whether the freeze rule's decisions are answered by the planner: for pipetransformer's plans, where a rule decides
-/// at all.
+/// Returns whether the planner answers the freeze rule's decisions: for plans of pipetransformer, if a rule decides
+/// during the run.
 bool replans(const TrainOptions& train);
 
-/// What answers: AutoPipe, AutoDP and AutoCache where they pay over the steps that are left; for the published method
-/// its own rule, whether or not it is faster.
+/// Returns the callback that answers: by AutoPipe, AutoDP and AutoCache if they pay over the steps that are left; for
+/// the published method by its own rule, whether or not that is faster.
 Replan make_replan(const TrainOptions& train, Profile profile, Cluster cluster, int steps_per_epoch);
 
-/// What answers when ranks are lost for which there is no spare: the planner, for the devices that are left, or the
-/// same layout, rerouted. Profile and cluster are read when they are needed.
+/// Returns the callback that answers the loss of ranks without spares: by a new layout for the devices that are left,
+/// or by the same layout, rerouted. It reads profile and cluster when it needs them.
 Replan make_recovery(const TrainOptions& train, OnLoss on_loss, std::function<Profile()> load_profile,
                      std::function<Cluster()> load_cluster, int steps_per_epoch);
 

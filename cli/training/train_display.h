@@ -7,12 +7,12 @@
 
 namespace frostpipe {
 
-/// What a rank shows while it trains: progress where it is asked to, which is on rank 0, and sentences.
+/// Shows the progress of rank 0, and the notes of any rank, while it trains.
 class TrainDisplay {
  public:
-  /// `name`: of the run.
+  /// `name` is the name of the run.
   explicit TrainDisplay(std::string name);
-  /// With progress and note; they must not outlive this object.
+  /// Returns callbacks for progress and notes. They must not outlive this object.
   TrainCallbacks callbacks();
 
  private:

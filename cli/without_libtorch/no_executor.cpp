@@ -5,8 +5,8 @@
 #include "serving/server/servable_model.h"
 #include "serving/server/worker/partition_compute.h"
 
-// Stands in for the whole executor in the program without LibTorch: planning and simulating work, what needs tensors
-// says how to get them.
+// Replaces the executor in the program without LibTorch. Planning and simulating work; functions that need tensors say
+// how to get the executor.
 
 namespace frostpipe {
 namespace {

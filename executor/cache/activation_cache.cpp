@@ -24,14 +24,14 @@ std::span<std::byte> bytes_of(const at::Tensor& tensor) {
 
 }  // namespace
 
-/// The request that is being read, in a thread of its own.
+/// Reads one request ahead in a thread.
 class ActivationCache::Reader {
  public:
   void start(Request request, const ActivationCache& cache) {
     request_ = std::move(request);
     rows_ = std::async(std::launch::async, [this, &cache] { return cache.read(request_); });
   }
-  /// Its rows, if it is this request that was started.
+  /// Returns the rows if `request` is the one that was started.
   std::optional<CachedRows> take(const Request& request) {
     if (!rows_.valid()) return std::nullopt;
     CachedRows rows = rows_.get();
@@ -101,7 +101,7 @@ CachedRows ActivationCache::read(const Request& request) const {
     const at::Tensor entry = at::empty({tokens, hidden_size_}, stored_);
     const std::uint64_t found = store_->read(slot_of_sample_[sample], keys, bytes_of(entry));
     if (found == 0) continue;
-    // boundaries_ ascend, and so do the usable ones: keys[k] belongs to boundaries_[k]
+    // boundaries_ ascend, and so do the usable ones: keys[k] belongs to boundaries_[k].
     rows.layers[i] = boundaries_[std::find(keys.begin(), keys.end(), found) - keys.begin()].layer;
     if (!host.defined()) host = at::zeros({all_tokens, hidden_size_}, compute_.device(at::kCPU));
     host.narrow(0, begin, tokens).copy_(entry);

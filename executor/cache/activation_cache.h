@@ -12,63 +12,63 @@ namespace frostpipe {
 
 class ActivationStore;
 
-/// Where the frozen prefix ends, and everything else that decides what its output is.
+/// Identifies the output of the frozen prefix.
 struct CacheBoundary {
   int layer = 0;          // the first layer after the prefix
-  std::uint64_t key = 0;  // of the prefix's weights
+  std::uint64_t key = 0;  // hash of the prefix's weights
   bool operator==(const CacheBoundary&) const = default;
 };
 
-/// What a cache has to know of a sample.
+/// The properties of a sample that a cache needs.
 struct CacheableSample {
   std::int64_t tokens = 0;
-  std::uint64_t key = 0;  // changes with what the model is shown of the sample
+  std::uint64_t key = 0;  // changes with the model's input for the sample
 };
 
-/// Samples' activations as far as they were found.
+/// The activations of several samples, as far as the cache had them.
 struct CachedRows {
-  at::Tensor activations;   // packed, [tokens, hidden], 0 where not found; undefined if nothing was found
-  std::vector<int> layers;  // per sample: the layer that its row is the input of, 0 = not found
+  at::Tensor activations;   // packed, [tokens, hidden], 0 for missing samples; undefined if all are missing
+  std::vector<int> layers;  // per sample: the layer whose input its rows are; 0 = missing
 };
 
-/// Samples that a cache was asked for or given.
+/// Counts of the samples that were requested from a cache and written to it.
 struct CacheCounts {
-  std::map<int, std::int64_t> found;  // asked for, by the layer that the entry is the input of; 0 = not found
+  std::map<int, std::int64_t> found;  // requested samples, by the layer whose input the entry is; 0 = missing
   std::int64_t written = 0;
 };
 
-/// One rank's view of its node's activation cache: lists of samples, by number, in and out of the store, read ahead by
-/// a thread.
+/// One rank's view of its node's activation cache. Reads and writes lists of samples, which are identified by number; a
+/// thread reads ahead.
 ///
-/// An entry's key is made of the boundary and of the sample's own: there is no other way to change what the prefix
-/// gives. Not for data whose view of a sample changes between epochs.
+/// An entry's key is computed from the boundary and the sample's key, which determine the prefix's output. Do not use
+/// it for data with augmentation, where a sample's input changes between epochs.
 class ActivationCache {
  public:
-  /// `samples` are all that there are, by number. `store`: null if none has a slot; it must outlive the cache.
-  /// `slot_of_sample`: the sample's number in the store, -1 = has none.
+  /// `samples` are all samples, by number. `store` must outlive the cache; null if no sample has a slot.
+  /// `slot_of_sample` gives the sample's number in the store, -1 if it has no slot.
   ActivationCache(ActivationStore* store, std::vector<CacheableSample> samples, std::vector<int> slot_of_sample,
                   std::int64_t hidden_size, at::ScalarType stored, at::TensorOptions compute);
   ~ActivationCache();
 
-  /// Entries are written for this boundary from now on, and read from it or an earlier one.
+  /// Sets the boundary at which entries are written from now on. Entries are read from it and from earlier boundaries.
   void set_boundary(const CacheBoundary& boundary);
-  /// Nothing is found until the next boundary is set.
+  /// Makes all entries missing until the next boundary is set.
   void forget_boundaries();
 
-  /// Starts to read; entries stored after `deepest_layer` count as not found. A second call replaces what was not
-  /// taken.
+  /// Starts to read the samples in a thread. Entries stored for a layer after `deepest_layer` count as missing. A
+  /// second call replaces rows that have not been taken.
   void read_ahead(std::span<const int> samples, int deepest_layer);
-  /// The rows of these samples: as read ahead, or read now where others were.
+  /// Returns the rows of these samples: those that were read ahead if the arguments are equal, otherwise read now.
   CachedRows take(std::span<const int> samples, int deepest_layer);
-  /// For counts(), once it is certain which of the rows that were taken are used.
+  /// Adds to counts(). Call it once it is certain that the rows are used.
   void count_found(const CachedRows& rows);
-  /// Places in the list of the samples whose entry at the boundary is missing and has room in the store, ascending.
+  /// Returns the positions in `samples`, ascending, of those that have a slot but no entry at the boundary.
   std::vector<int> missing(std::span<const int> samples) const;
-  /// Stores the rows of those samples at the boundary; only they leave the device. `activations`: the packed rows of
-  /// all `samples`, [tokens, hidden].
+  /// Stores the rows of `samples` that are missing() at the boundary. Only these are copied from the device.
+  /// `activations` has the packed rows of all `samples`, [tokens, hidden].
   void write(std::span<const int> samples, const at::Tensor& activations);
 
-  /// Bytes that a sample of `tokens` tokens takes in a store.
+  /// Returns the bytes that the entry of a sample of `tokens` tokens takes.
   static std::int64_t entry_bytes(std::int64_t tokens, std::int64_t hidden_size, at::ScalarType stored);
 
   const CacheCounts& counts() const { return counts_; }
@@ -81,7 +81,7 @@ class ActivationCache {
   };
   class Reader;
   CachedRows read(const Request& request) const;
-  /// Of the samples at these places, from the packed rows of all.
+  /// Selects the rows of the samples at these positions from the packed rows of all.
   at::Tensor rows_at(const std::vector<int>& places, std::span<const int> samples, const at::Tensor& activations) const;
   std::uint64_t entry_key(const CacheBoundary& boundary, int sample) const;
 

@@ -5,11 +5,12 @@
 
 namespace frostpipe {
 
-/// A micro-batch's activations at the frozen boundary, which the cache keeps by whole samples: slices are put together.
+/// Collects a micro-batch's activations at the frozen boundary. The cache stores whole samples, so token slices are put
+/// together.
 struct BoundaryRows {
   at::Tensor rows;        // [tokens of the whole samples, hidden]
-  bool is_whole = false;  // all slices have come
-  /// Of the micro-batch, or of one of its token slices, of which `is_last` may be the last.
+  bool is_whole = false;  // all slices have been added
+  /// Adds the activation of the micro-batch, or of one of its token slices. `is_last` marks the last slice.
   void take(const at::Tensor& activation, const MicroBatch& batch, bool is_last);
 };
 

@@ -18,13 +18,14 @@ namespace {
 
 at::ScalarType stored_type(DType dtype) { return dtype == DType::kBFloat16 ? at::kBFloat16 : at::kFloat; }
 
-/// The same on all ranks, and no other job's.
+/// Returns a name that is the same on all ranks and differs from that of any other job.
 std::string name_of_job(Communicator& communicator) {
   const auto now = std::chrono::system_clock::now().time_since_epoch().count();
   return communicator.broadcast(fmt::format("frostpipe-{}-{:x}", getpid(), now), 0);
 }
 
-/// What the first rank of the node that has a store says of it; empty if none has.
+/// Returns the store's files as the first rank of the node that has a store reports them; empty if none has. Must be
+/// called by all ranks.
 ActivationStore::Files files_on_node(int node, const ActivationStore* store, Communicator& communicator) {
   const ActivationStore::Files own = store ? store->files() : ActivationStore::Files{};
   for (const std::string& text : communicator.gather(fmt::format("{} {} {}", node, own.shared, own.disk))) {
@@ -35,14 +36,14 @@ ActivationStore::Files files_on_node(int node, const ActivationStore* store, Com
   return {};
 }
 
-/// How a rank fared with its node's store.
+/// A rank's report on its node's store.
 struct NodeReport {
   int node = 0;
   std::string trouble;  // why this rank cannot use it; empty if it can
-  std::string note;     // what the store lacks
+  std::string note;     // the part of the limits that the store could not reserve
 };
 
-/// Of every rank, by rank.
+/// Returns the reports of all ranks, by rank.
 std::vector<NodeReport> gather_reports(const NodeReport& own, Communicator& communicator) {
   std::vector<NodeReport> reports;
   for (const std::string& text : communicator.gather(fmt::format("{}\n{}\n{}", own.node, own.trouble, own.note))) {
@@ -52,13 +53,14 @@ std::vector<NodeReport> gather_reports(const NodeReport& own, Communicator& comm
   return reports;
 }
 
-/// One rank of the node cannot use the store: then none does, so that what one rank writes is there for all that read.
+/// True if a rank of the node cannot use the store. Then none of them uses it, so that every rank can read what any of
+/// them writes.
 bool has_trouble(const std::vector<NodeReport>& reports, int node) {
   return std::any_of(reports.begin(), reports.end(),
                      [node](const NodeReport& report) { return report.node == node && !report.trouble.empty(); });
 }
 
-/// What all nodes' caches lack, in a sentence; the same on all ranks.
+/// Returns a sentence on the limits and troubles of all nodes' caches, the same on all ranks.
 std::string note_of(const std::vector<NodeReport>& reports) {
   std::set<int> nodes;
   for (const NodeReport& report : reports) nodes.insert(report.node);
@@ -115,7 +117,8 @@ NodeCache::NodeCache(const NodeCacheOptions& options, std::vector<CacheableSampl
   files = files_on_node(options.node, store_.get(), communicator);
   if (!store_ && !files.shared.empty()) attempt([&] { store_ = ActivationStore::open(store, files); });
   if (store_) own.note = store_->note();
-  // Every rank waits here for the others: the process whose store it is lives until they have opened it.
+  // Every rank waits here for the others: the store's files can be opened only while the process that made them holds
+  // them.
   const std::vector<NodeReport> reports = gather_reports(own, communicator);
   note_ = note_of(reports);
   if (has_trouble(reports, options.node)) {
@@ -130,14 +133,14 @@ NodeCache::~NodeCache() = default;
 
 void NodeCache::set_boundary(int first_trainable_layer, const std::map<int, LayerState>& layers,
                              const std::vector<std::vector<LayerPart>>& parts) {
-  // Halves of 32 bits pass through the sum of doubles unharmed.
+  // The hashes are summed as halves of 32 bits, which doubles hold exactly.
   const std::size_t known = layer_hashes_.size(), wanted = static_cast<std::size_t>(first_trainable_layer);
   std::vector<double> halves(2 * (wanted - std::min(known, wanted)), 0.0);
   for (std::size_t layer = known; layer < wanted; ++layer) {
     const auto held = layers.find(static_cast<int>(layer));
     if (held == layers.end()) continue;
     const LayerState& state = held->second;
-    const UncountedMemory outside_the_device;  // whole layers, of which this rank may have a part
+    const UncountedMemory outside_the_device;  // whole layers, of which this rank may hold a part only
     const at::Tensor weights = collect({.whole = state.whole,
                                         .parts = parts[layer],
                                         .to_rank = parts[layer].front().rank,

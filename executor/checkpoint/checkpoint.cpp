@@ -17,13 +17,13 @@ namespace frostpipe {
 namespace {
 
 constexpr std::string_view kFormat = "frostpipe.checkpoint";
-/// Names that only this program gives: checkpoint_path's, and those of the folders that become one
+/// Only this program gives such names: those of checkpoint_path(), and those of folders that become one
 /// (checkpoint/checkpoint_writer.cpp).
 const std::regex kWholeName("step-[0-9]{8,10}"), kUnfinishedName("step-[0-9]{8,10}\\.part-([0-9]+)-[0-9]+");
 
 constexpr std::string_view kPlan = "plan.json", kRun = "run.json";
 
-/// checkpoint.json.
+/// The content of checkpoint.json.
 struct Manifest {
   int step = 0;
   RunSettings settings;
@@ -34,7 +34,7 @@ struct Manifest {
   double watched_accuracy = 0;
   std::string attempt;
   std::vector<CheckpointFile> files;
-  std::string hash;  // of this text with an empty hash
+  std::string hash;  // hash of this text with an empty hash
 };
 
 template <class Archive>
@@ -55,11 +55,11 @@ void fields(Archive& archive, json::Value<Archive, Manifest>& manifest) {
 void remove_checkpoint(const std::filesystem::path& folder) {
   std::error_code ignored;
   if (std::filesystem::is_symlink(folder, ignored)) {
-    std::filesystem::remove(folder, ignored);  // what it leads to is somebody else's
+    std::filesystem::remove(folder, ignored);  // its target may belong to something else
     return;
   }
   std::filesystem::remove(folder / kCheckpointManifest,
-                          ignored);  // first: what is left of an interrupted removal is no checkpoint
+                          ignored);  // removed first: the rest of an interrupted removal is no checkpoint
   std::filesystem::remove_all(folder, ignored);
 }
 
@@ -79,7 +79,7 @@ std::map<std::string, std::string> values_by_name(const RunSettings& settings) {
 
 std::optional<ValueDifference> first_difference(const std::map<std::string, std::string>& one,
                                                 const std::map<std::string, std::string>& other) {
-  // A default need not be written: what only one of them names differs too.
+  // Defaults may be omitted, so a value that only one side has is a difference too.
   const auto value_of = [](const std::map<std::string, std::string>& values, const std::string& name) {
     const auto found = values.find(name);
     return found == values.end() ? "none" : found->second;
@@ -96,7 +96,8 @@ std::optional<ValueDifference> first_difference(const std::map<std::string, std:
 std::optional<std::string> first_difference(const RunSettings& saved, const RunSettings& now) {
   std::map<std::string, std::string> before = values_by_name(saved), after = values_by_name(now);
   auto difference = first_difference(before, after);
-  constexpr const char* kFollows = "data_fingerprint";  // from others too, such as the seed, which say more
+  constexpr const char* kFollows = "data_fingerprint";  // depends on other settings, such as the seed, which explain
+                                                        // more
   if (difference && difference->name == kFollows) {
     before.erase(kFollows);
     after.erase(kFollows);

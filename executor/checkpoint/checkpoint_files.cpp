@@ -53,7 +53,7 @@ void refuse_changed_file(const std::filesystem::path& path) {
 void synchronize_folder(const std::filesystem::path& folder) {
   const int descriptor = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (descriptor < 0) throw RuntimeFailure(fmt::format("{}: {}", folder.string(), system_reason(errno)));
-  const bool failed = fsync(descriptor) != 0 && errno != EINVAL;  // some file systems have no such thing
+  const bool failed = fsync(descriptor) != 0 && errno != EINVAL;  // EINVAL: the file system has no fsync for folders
   const int error = errno;
   close(descriptor);
   if (failed) throw RuntimeFailure(fmt::format("{}: {}", folder.string(), system_reason(error)));
@@ -61,7 +61,7 @@ void synchronize_folder(const std::filesystem::path& folder) {
 
 void publish_checkpoint(const std::filesystem::path& unfinished, const std::filesystem::path& whole) {
   synchronize_folder(unfinished);
-  std::filesystem::remove_all(whole);  // the same step once more, after a return to an earlier one
+  std::filesystem::remove_all(whole);  // exists if the run went back to an earlier step and has reached this one again
   std::filesystem::rename(unfinished, whole);
   synchronize_folder(whole.parent_path());
 }

@@ -36,7 +36,7 @@ void fields(Archive& archive, json::Value<Archive, CheckpointFile>& file) {
   archive("host", file.host, json::Otherwise<std::string>{""});
 }
 
-/// The envelope of a checkpoint's first file, whose field `hash` gets that of the text with an empty one.
+/// Writes a manifest in its envelope; its field `hash` becomes the hash of the text with an empty hash.
 template <class Manifest>
 std::string write_sealed(std::string_view format, Manifest manifest) {
   manifest.hash.clear();
@@ -44,7 +44,7 @@ std::string write_sealed(std::string_view format, Manifest manifest) {
   return json::write_envelope(format, manifest);
 }
 
-/// Reads it. Throws InvalidInput where it is not as it was written.
+/// Reads it back. Throws InvalidInput unless it is as it was written.
 template <class Manifest>
 Manifest read_sealed(std::string_view format, const std::string& text, const std::filesystem::path& path) {
   auto manifest = json::read_envelope<Manifest>(text, path.string(), format);

@@ -22,7 +22,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// "NAME BYTES HASH" by line: what a rank has written.
+/// Lists the files that a rank has written, as a line "NAME BYTES HASH" each.
 std::string listing_of(const std::vector<CheckpointFile>& files) {
   std::string text;
   for (const CheckpointFile& file : files) text += fmt::format("{} {} {}\n", file.name, file.bytes, file.hash);
@@ -54,7 +54,7 @@ struct CheckpointWriter::State {
     std::filesystem::path path;
     CheckpointFile file;
   };
-  std::map<int, Written> frozen;  // layers that no longer change
+  std::map<int, Written> frozen;  // files of frozen layers
 
   CheckpointFile write_layer(const LayerImage& image, const std::filesystem::path& folder, int step) {
     const std::string name = layer_file_name(image.layer);
@@ -77,7 +77,7 @@ struct CheckpointWriter::State {
     return file;
   }
 
-  /// All layers' files, as the ranks list them; nothing if they do not come.
+  /// Waits for the lists of all ranks and returns the layers' files; nothing if the checkpoint is given up.
   std::optional<std::vector<CheckpointFile>> wait_for_layers(const std::filesystem::path& folder,
                                                              int num_layers) const {
     std::map<std::string, CheckpointFile> files;
@@ -95,7 +95,7 @@ struct CheckpointWriter::State {
   }
 
   void write(CheckpointPart& part) {
-    if (part.layers.empty() && !part.manifest) return;  // nobody waits for it, so that what it wrote would stay behind
+    if (part.layers.empty() && !part.manifest) return;  // no rank waits for it, so its file would never be removed
     const std::filesystem::path whole = checkpoint_path(root, part.step),
                                 folder = whole.string() + ".part-" + part.attempt;
     std::filesystem::create_directories(folder);
@@ -121,7 +121,7 @@ struct CheckpointWriter::State {
     write_file_atomically(folder / "run.json", texts.run);
     write_file_atomically(folder / "checkpoint.json", texts.checkpoint);
     synchronize_folder(folder);
-    if (given_up) throw RuntimeFailure("a new rendezvous round begins");  // asked after what may take long
+    if (given_up) throw RuntimeFailure("a new rendezvous round begins");  // checked again after the slow part
     publish_checkpoint(folder, whole);
     completed = part.step;
     keep_newest_checkpoints(root, keep, {held, completed_everywhere});
@@ -170,7 +170,7 @@ void CheckpointWriter::start(CheckpointPart part) {
   try {
     state_->thread =
         std::thread([state = state_.get(), part = std::move(part)]() mutable { state->run(std::move(part)); });
-  } catch (const std::system_error& error) {  // no more threads
+  } catch (const std::system_error& error) {  // no more threads available
     state_->failed = true;
     state_->busy = false;
     const std::lock_guard lock(state_->mutex);

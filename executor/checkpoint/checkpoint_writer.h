@@ -11,73 +11,73 @@
 
 namespace frostpipe {
 
-/// A tensor to be written: flat.
+/// A flat tensor to be written.
 struct ImageTensor {
   std::string name;
   std::string dtype;  // safetensors' name
   std::int64_t count = 0;
   std::span<const std::byte> data;
-  std::shared_ptr<const void> owner;  // keeps the data, which does not change any more
+  std::shared_ptr<const void> owner;  // keeps the data alive, which must not change any more
 };
 
 struct LayerImage {
   int layer = 0;
-  bool frozen = false;               // its content is that of its last image, until forget()
-  std::vector<ImageTensor> tensors;  // none where the writer has it (has_frozen)
+  bool frozen = false;               // the content is that of the layer's previous image, until forget()
+  std::vector<ImageTensor> tensors;  // empty if the writer has the layer's file already (has_frozen)
 };
 
 /// A rank's part of a checkpoint.
 struct CheckpointPart {
   int step = 0;
-  std::string attempt;  // equal on all ranks, and no earlier attempt's
+  std::string attempt;  // equal on all ranks, and different from earlier attempts
   std::vector<LayerImage> layers;
-  /// On one rank of those that share the folder: what it completes the checkpoint with when all `num_layers` layers
-  /// that they write are there.
+  /// Set on one of the ranks that share the folder. It completes the checkpoint when all `num_layers` layers that these
+  /// ranks write are there.
   std::optional<Checkpoint> manifest;
   int num_layers = 0;
-  std::string host = {};                       // where hosts do not share the folder: this one
-  std::vector<CheckpointFile> elsewhere = {};  // layers that the others write
+  std::string host = {};                       // this host, if hosts do not share the folder
+  std::vector<CheckpointFile> elsewhere = {};  // layers that other hosts write
 };
 
-/// Writes checkpoints in a thread of its own, one at a time. The ranks that share the folder meet in it: each writes
-/// its layers, the one with the manifest waits for them, and renames the folder when all of it has reached the disk. A
-/// frozen layer's file is written once and then linked. Hosts that do not share it each have a part of the checkpoint
-/// (scattered_checkpoint.h), and do not wait for each other.
+/// Writes checkpoints in a thread, one at a time. Ranks that share the folder write into the same checkpoint: each
+/// writes its layers, and the one with the manifest waits for them and renames the folder when all of it is on disk. A
+/// frozen layer's file is written once and then hard-linked. Hosts that do not share the folder each write a share of
+/// the checkpoint (scattered_checkpoint.h) and do not wait for each other.
 ///
-/// What goes wrong (a full disk, a folder that vanished) costs this checkpoint and nothing else: take_note() says what
-/// it was.
+/// A failure (a full disk, a folder that vanished) loses this checkpoint only; take_note() describes it.
 class CheckpointWriter {
  public:
-  /// Of `keep` checkpoints the oldest go when a new one is whole.
+  /// Keeps the newest `keep` checkpoints; older ones are removed when a new one is complete.
   CheckpointWriter(std::filesystem::path root, int rank, int keep);
-  /// Gives up what is not written yet.
+  /// Abandons a checkpoint that is not complete.
   ~CheckpointWriter();
 
-  /// False once the last part is written, or given up.
+  /// Returns false once the last part has been written or abandoned.
   bool busy() const;
-  /// Must not be busy.
+  /// Starts to write a part. Must not be called while busy.
   void start(CheckpointPart part);
-  /// Waits until it is no longer busy, for others' layers at most `seconds`.
+  /// Waits until the writer is not busy, at most `seconds` for the layers of other ranks.
   void finish(int seconds);
-  /// This rank's part of the last checkpoint failed; asked by the one with the manifest, others' do not come any more.
+  /// True if this rank's part of the last checkpoint failed. The rank with the manifest should then give_up(), because
+  /// that part will not come.
   bool failed() const;
-  /// The others' layers will not come: the checkpoint is given up.
+  /// Abandons the checkpoint because other ranks' layers will not come.
   void give_up(const std::string& why);
-  /// The checkpoint of that step is not among those that go; for all but the rank with the manifest without effect.
+  /// Keeps the checkpoint of that step from being removed. Has an effect only on the rank with the manifest.
   void hold(std::optional<int> step);
   /// The step of the last checkpoint that this rank has completed; -1 = none.
   int completed() const;
-  /// Every place has completed that step's: it stays until there is a newer one of which that is known.
+  /// Says that all hosts have completed the checkpoint of that step. It is kept until the same is known of a newer one.
   void completed_everywhere(int step);
-  /// The newest of which that is known; -1 = none.
+  /// The step of the newest such checkpoint; -1 = none.
   int completed_everywhere() const;
-  /// The run goes on from that step's checkpoint, which every place has; later ones are gone.
+  /// Says that the run continues from that step's checkpoint, which all hosts have, and that later ones were removed.
   void went_back_to(int step);
-  /// A frozen layer's file is there: its next image needs no tensors. Must not be busy.
+  /// True if a frozen layer's file exists, so that its next image needs no tensors. Must not be called while busy.
   bool has_frozen(int layer) const;
-  /// A frozen layer may have changed.
+  /// Says that frozen layers may have changed.
   void forget();
-  /// A sentence on what went wrong, once.
+  /// Returns a sentence on the last failure, once.
   std::optional<std::string> take_note();
 
  private:

@@ -20,7 +20,7 @@ std::vector<int> to_numbers(const TensorSlice& slice) { return {slice.begin, sli
 
 TensorSlice slice_from(const nlohmann::json& json) { return {json.at(0), json.at(1), json.at(2)}; }
 
-/// Ranks with a part of a layer, lowest first.
+/// Returns the ranks with a part of the layer, the lowest first.
 std::vector<LayerPart> parts_of(const std::vector<RankInventory>& inventories, int layer) {
   std::vector<LayerPart> parts;
   for (int rank = 0; rank < static_cast<int>(inventories.size()); ++rank)
@@ -29,7 +29,7 @@ std::vector<LayerPart> parts_of(const std::vector<RankInventory>& inventories, i
   return parts;
 }
 
-/// The same of its moments, which are offloaded or with the layer.
+/// The same for the layer's moments, which are offloaded or with the layer.
 std::vector<LayerPart> moments_of(const std::vector<RankInventory>& inventories, int layer) {
   std::vector<LayerPart> parts;
   for (int rank = 0; rank < static_cast<int>(inventories.size()); ++rank) {
@@ -42,7 +42,7 @@ std::vector<LayerPart> moments_of(const std::vector<RankInventory>& inventories,
   return parts;
 }
 
-/// Ranks that the phase wants to have a part of the layer, lowest first.
+/// Returns the ranks that need a part of the layer in the phase, the lowest first.
 std::vector<LayerPart> takers_of(const Phase& phase, int layer) {
   const ParallelLayout& layout = phase.layout;
   const int pipeline_rank = find_coordinate(layout, replicas_of_layer(phase, layer).front())->pipeline_rank;
@@ -135,7 +135,7 @@ std::vector<TensorMove> moves_to_restore(const std::vector<RankInventory>& inven
     const std::vector<LayerPart> held = parts_of(inventories, layer);
     const std::vector<LayerPart> pieces = whole_from(held);
     FROSTPIPE_CHECK(!pieces.empty(), "every layer is with survivors");
-    std::map<int, std::size_t> turns;  // by where a piece begins
+    std::map<int, std::size_t> turns;  // index of the piece to use next, by where pieces begin
     for (const LayerPart& taker : takers_of(phase, layer)) {
       const auto own = std::ranges::find(held, taker.rank, &LayerPart::rank);
       bool with_whole = own == held.end();

@@ -28,7 +28,7 @@ std::size_t bytes_of(const std::string& dtype) {
   return found == sizes.end() ? 0 : found->second;
 }
 
-/// None where a file could not hold as many.
+/// Returns the bytes of a tensor; nothing if they overflow.
 std::optional<std::size_t> bytes_of(const std::string& dtype, const std::vector<std::int64_t>& shape) {
   std::size_t bytes = bytes_of(dtype);
   for (const std::int64_t extent : shape)
@@ -55,7 +55,7 @@ std::vector<std::int64_t> whole_numbers(const nlohmann::json& entry, const char*
   return numbers;
 }
 
-/// `data`: the file's bytes behind the header.
+/// `data` are the bytes of the file after the header.
 StoredTensor stored_tensor(const nlohmann::json& entry, std::span<const std::byte> data, const std::string& place) {
   if (!entry.is_object()) throw InvalidInput(place, "must be an object of dtype, shape and data_offsets", shown(entry));
   const nlohmann::json& dtype = field(entry, "dtype", place);
@@ -105,7 +105,7 @@ SafetensorsFile::SafetensorsFile(const std::filesystem::path& path) : path_(path
                        fmt::format("{} bytes long", size));
   std::uint64_t header_size = 0;
   std::memcpy(&header_size, mapping.get(), 8);
-  constexpr std::uint64_t kMostHeaderBytes = 100'000'000;  // as the safetensors library has it
+  constexpr std::uint64_t kMostHeaderBytes = 100'000'000;  // limit of the safetensors library
   if (header_size > kMostHeaderBytes)
     throw InvalidInput(path.string(), fmt::format("header length must be at most {}", kMostHeaderBytes),
                        std::to_string(header_size));
@@ -144,7 +144,7 @@ SafetensorsWriter::SafetensorsWriter(const std::filesystem::path& path, std::vec
     offset += sizes_.back();
   }
   std::string text = header.dump();
-  text.resize((text.size() + 7) / 8 * 8, ' ');  // aligns the data
+  text.resize((text.size() + 7) / 8 * 8, ' ');  // aligns the data to 8 bytes
   const std::uint64_t header_size = text.size();
   put(std::as_bytes(std::span(&header_size, 1)));
   put(std::as_bytes(std::span(text)));

@@ -18,19 +18,19 @@ namespace frostpipe {
 struct StoredTensor {
   std::string dtype;
   std::vector<std::int64_t> shape;
-  std::span<const std::byte> data;  // row-major, lives as long as the file object
+  std::span<const std::byte> data;  // row-major; valid as long as the file object
 };
 
-/// A safetensors file, mapped: 8 bytes little-endian header length, JSON header, raw data.
+/// A memory-mapped safetensors file: 8 bytes little-endian header length, JSON header, raw data.
 class SafetensorsFile {
  public:
-  /// Throws InvalidInput that names file, tensor, rule and value for a file that breaks the format: truncated, header
-  /// that is not JSON, offsets outside the data or that do not match shape and dtype.
+  /// Throws InvalidInput that names file, tensor, rule and value if the file breaks the format: it is truncated, the
+  /// header is not JSON, or offsets lie outside the data or do not match shape and dtype.
   explicit SafetensorsFile(const std::filesystem::path& path);
   const std::map<std::string, StoredTensor>& tensors() const { return tensors_; }
-  /// The file's bytes, all of them.
+  /// All bytes of the file.
   std::span<const std::byte> content() const { return content_; }
-  /// Throws InvalidInput naming the file if there is no such tensor, or its shape is another one.
+  /// Throws InvalidInput that names the file if it has no such tensor or the shape differs.
   const StoredTensor& tensor(const std::string& name, const std::vector<std::int64_t>& shape) const;
 
  private:
@@ -40,7 +40,7 @@ class SafetensorsFile {
   std::map<std::string, StoredTensor> tensors_;
 };
 
-/// Writes a file tensor by tensor; complete only after finish(), an AtomicFile.
+/// Writes a file tensor by tensor. The file appears only after finish() (AtomicFile).
 class SafetensorsWriter {
  public:
   struct Entry {
@@ -48,12 +48,12 @@ class SafetensorsWriter {
     std::string dtype;
     std::vector<std::int64_t> shape;
   };
-  /// The order of `entries` is the order in which write() is called.
+  /// write() must be called in the order of `entries`.
   SafetensorsWriter(const std::filesystem::path& path, std::vector<Entry> entries);
-  /// The next tensor's bytes. Throws RuntimeFailure (full disk) naming the path.
+  /// Writes the next tensor. Throws RuntimeFailure that names the path, for a full disk say.
   void write(std::span<const std::byte> data);
   void finish();
-  /// Of the whole file, after finish().
+  /// Size and hash of the whole file; valid after finish().
   Bytes bytes() const { return bytes_; }
   std::uint64_t hash() const { return hash_.value(); }
 

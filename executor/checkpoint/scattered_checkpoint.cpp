@@ -47,11 +47,11 @@ CheckpointShare share_of(const Checkpoint& checkpoint) {
   return share;
 }
 
-/// What all hosts together have of one checkpoint.
+/// The shares of one checkpoint that all hosts together have.
 struct Gathering {
   GatheredCheckpoint checkpoint;
   std::map<std::string, GatheredCheckpoint::Source> whole;  // by name
-  std::map<std::string, std::string> lost;                  // hosts by name
+  std::map<std::string, std::string> lost;                  // names of hosts by name of the file
 };
 
 Gathering gather(const std::vector<std::vector<CheckpointShare>>& shares, const CheckpointShare& like) {
@@ -97,7 +97,7 @@ std::vector<CheckpointShare> shares_in(const std::filesystem::path& root) {
   for (const std::filesystem::path& folder : is_checkpoint ? std::vector{root} : checkpoints_in(root)) {
     try {
       shares.push_back(share_of(read_checkpoint(folder)));
-    } catch (const InvalidInput&) {  // torn
+    } catch (const InvalidInput&) {  // damaged
     }
   }
   return shares;

@@ -8,43 +8,43 @@
 
 namespace frostpipe {
 
-// Hosts that do not share the run's folder have checkpoints in parts: each the layers that its ranks have written, and
-// the same JSON files, in which the others' layers are listed with the names of their hosts and no hash.
+// Hosts that do not share the run's folder each store a share of a checkpoint: the layers that their ranks have written
+// and the same JSON files, which list the other hosts' layers with the hosts' names and no hash.
 
-/// What one host has of a checkpoint.
+/// The share of a checkpoint that one host has.
 struct CheckpointShare {
   int step = 0;
-  std::string run;                    // equal for shares of one checkpoint: settings, plan and attempt
-  std::vector<CheckpointFile> whole;  // layers that are here, every byte as it was written
-  std::vector<CheckpointFile> lacks;  // those that are not, with the hosts that wrote them
+  std::string run;                    // equal for all shares of a checkpoint: settings, plan and attempt
+  std::vector<CheckpointFile> whole;  // layers of this host whose every byte is as it was written
+  std::vector<CheckpointFile> lacks;  // the other layers, with the hosts that wrote them
   bool operator==(const CheckpointShare&) const = default;
 };
 
-/// Of a host's folder of checkpoints, the newest first, or of the checkpoint alone that `root` is. One whose JSON files
-/// are damaged is none.
+/// Returns the shares in a host's folder of checkpoints, the newest first, or the single one if `root` is itself a
+/// checkpoint. Skips those with damaged JSON files.
 std::vector<CheckpointShare> shares_in(const std::filesystem::path& root);
 
 std::string to_text(const std::vector<CheckpointShare>& shares);
 std::vector<CheckpointShare> shares_from_text(const std::string& text);
 
-/// A checkpoint of which every layer is whole somewhere.
+/// A checkpoint whose layers are each intact on some host.
 struct GatheredCheckpoint {
   struct Source {
     CheckpointFile file;
-    int rank = 0;  // the lowest that has it
+    int rank = 0;  // the lowest rank that has it
   };
   int step = 0;
   std::string run;  // as CheckpointShare::run
   std::vector<Source> layers;
-  int manifest_rank = 0;  // the lowest that has the JSON files
+  int manifest_rank = 0;  // the lowest rank that has the JSON files
 };
 
-/// The newest such; nothing if no rank has any checkpoint. `shares` are by rank; a rank that looks at the same folder
-/// as a lower one has none. Throws InvalidInput if there are checkpoints and none is whole, which names the newest
-/// one's lost layers and the hosts that wrote them.
+/// Returns the newest such checkpoint; nothing if no rank has any checkpoint. `shares` is indexed by rank; a rank that
+/// uses the same folder as a lower one has no shares. Throws InvalidInput if there are checkpoints but none is intact;
+/// it names the lost layers of the newest one and the hosts that wrote them.
 std::optional<GatheredCheckpoint> newest_gathered(const std::vector<std::vector<CheckpointShare>>& shares);
 
-/// The checkpoint's folder with the layers that were just brought there: from now on it is like any other.
+/// Adds the layers that were copied into the folder to its manifest, which makes it an ordinary checkpoint.
 void complete_manifest(const std::filesystem::path& folder, const std::vector<CheckpointFile>& layers);
 
 }  // namespace frostpipe

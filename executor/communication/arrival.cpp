@@ -22,7 +22,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// Not this attempt's: whoever comes does not know it yet.
+/// Without the attempt, since the rank that asks does not know it yet.
 std::string hello_key(int rank) { return fmt::format("hello/{}", rank); }
 std::string welcome_key(const std::string& word) { return "welcome/" + word; }
 constexpr const char* kClosedKey = "closed";
@@ -36,7 +36,7 @@ void set(c10d::TCPStore& store, const std::string& key, const std::string& text)
   store.set(key, std::vector<std::uint8_t>(text.begin(), text.end()));
 }
 
-/// Looks until `is_there`, or `limit` is over. After 10 s says for whom this rank waits.
+/// Polls until `is_there()` or until `limit` is over. After 10 s prints a line that names whom this rank waits for.
 template <class IsThere, class Whom>
 void look_for(const RankEnvironment& self, std::chrono::milliseconds limit, const IsThere& is_there, const Whom& whom) {
   const auto began = std::chrono::steady_clock::now();
@@ -51,8 +51,8 @@ void look_for(const RankEnvironment& self, std::chrono::milliseconds limit, cons
   }
 }
 
-/// Until all ranks have arrived. Where it `welcomes`, rank 0 tells the attempt to those that ask for it: also to ranks
-/// of before a restart, which do not hear it any more.
+/// Waits until all ranks have registered. With `welcomes`, rank 0 meanwhile answers requests for the attempt. Requests
+/// of ranks from before a restart are answered too; nobody reads those answers.
 void wait_for_all(const RankEnvironment& self, c10d::TCPStore& store, bool welcomes, std::chrono::milliseconds limit) {
   std::map<int, std::string> welcomed;
   const auto missing = [&] {
@@ -134,7 +134,7 @@ void meet_in_trouble(const RankEnvironment& self, const std::string& trouble) {
     meet_at_store(in_attempt, *store, {.trouble = named}, 1min);
   } catch (const InvalidInput&) {
     throw;
-  } catch (const std::exception&) {  // there is nobody to tell
+  } catch (const std::exception&) {  // no other rank could be told
   }
   throw InvalidInput(named);
 }

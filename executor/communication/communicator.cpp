@@ -36,8 +36,8 @@
 namespace frostpipe {
 namespace {
 
-/// c10d warns line by line of every connection that breaks, and calls one that breaks while ranks connect an error;
-/// what broke it is for us to say, in one sentence. A user's own choice is kept.
+/// c10d prints a warning for every connection that breaks, and an error for one that breaks while ranks connect. The
+/// cause is reported by frostpipe in one sentence instead. A user's own choice of the level is kept.
 void keep_c10d_quiet() {
   setenv("TORCH_CPP_LOG_LEVEL", "FATAL", /*overwrite=*/0);
   c10::initLogging();
@@ -45,11 +45,11 @@ void keep_c10d_quiet() {
 
 using Pairs = std::set<std::pair<MeshCoordinate, MeshCoordinate>>;
 
-/// The longest that a rank waits for another one to make a NCCL communicator with it, which takes a second or two and
-/// may be the other's second or third. A rank that waits in vain after a loss still stops in time.
+/// The longest that a rank waits for another one to make a NCCL communicator with it. That takes a second or two, and
+/// the other rank may first have to make two others. After a loss, a rank that waits in vain still stops in time.
 constexpr std::chrono::seconds kMostConnecting{kStopLimitSeconds - 3};
 
-/// Coordinates that send each other activations and gradients, that of the lower pipeline rank first.
+/// Pairs of coordinates that exchange activations and gradients, the lower pipeline rank first.
 Pairs talking_pairs(const Phase& phase) {
   Pairs pairs;
   const ParallelLayout& layout = phase.layout;
@@ -67,14 +67,15 @@ Pairs talking_pairs(const Phase& phase) {
   return pairs;
 }
 
-/// In an order in which the pairs of a long pipeline connect two by two, rather than each after the one below it.
+/// Sorts even lower pipeline ranks first, so that the pairs of a long pipeline connect in two parallel rounds, rather
+/// than each after the one below it.
 std::vector<Pairs::value_type> in_two_rounds(const Pairs& pairs) {
   std::vector<Pairs::value_type> ordered(pairs.begin(), pairs.end());
   std::ranges::stable_partition(ordered, [](const auto& pair) { return pair.first.pipeline_rank % 2 == 0; });
   return ordered;
 }
 
-/// Both ends of the model, replica by replica, in that order too; none where they are on one pipeline rank.
+/// The first and last pipeline rank of each replica and tensor rank, in that order; empty if both are the same.
 Pairs ends_of(const Phase& phase) {
   const auto [lower, upper] = std::minmax({pipeline_rank_of(phase, 0), pipeline_rank_of(phase, num_stages(phase) - 1)});
   Pairs ends;
@@ -101,32 +102,32 @@ bool sends_activations_down(const Phase& phase) {
 struct Communicator::State {
   RankEnvironment self;
   ComputeDevice* device = nullptr;
-  std::shared_ptr<PeerConnections> peers;  // null where our launcher did not make them
-  std::string address;                     // of this rank's own sockets; "" where our launcher made them
-  c10::intrusive_ptr<c10d::Store> store;   // by which other groups find their ranks
-  StoreRendezvous* rendezvous = nullptr;   // null where our launcher made the connections
+  std::shared_ptr<PeerConnections> peers;  // null unless frostpipe's launcher made the connections
+  std::string address;                     // address of this rank's own sockets; "" if frostpipe's launcher made them
+  c10::intrusive_ptr<c10d::Store> store;   // through which process groups find their ranks
+  StoreRendezvous* rendezvous = nullptr;   // null if frostpipe's launcher made the connections
   std::unique_ptr<StoreRendezvous> own_rendezvous;
-  std::filesystem::path store_folder;  // of a store in a file; empty on all ranks but the first
+  std::filesystem::path store_folder;  // folder of a FileStore; empty on all ranks but the first
   bool host_staging = false;
   int num_groups = 0;
   Group control_group, weight_transfer_group;
-  std::string posted;                    // by this rank
-  std::unique_ptr<EmulatedLinks> links;  // of an emulated device
+  std::string posted;                    // last line that this rank has posted
+  std::unique_ptr<EmulatedLinks> links;  // set for an emulated device
   std::shared_ptr<ProcessGroups> process_groups =
       std::make_shared<ProcessGroups>();  // the thread of `peers` has it too
 
-  /// NCCL connects two ranks at their first message and blocks the host meanwhile: done here in an order that no
-  /// schedule can turn into a deadlock. Cheap elsewhere.
+  /// NCCL connects two ranks at their first message and blocks the host meanwhile. The connections are therefore made
+  /// here, in an order that cannot deadlock, whatever the schedule. This costs little with other backends.
   void connect_pairs(const Phase& phase, const MeshCoordinate& coordinate, ActiveGroups& groups) {
     const at::Tensor one = at::zeros({1}, at::TensorOptions().dtype(at::kFloat).device(device->torch_device()));
     const std::string what = "connecting pipeline neighbours";
     const auto pass_on = [&](Group& group, const MeshCoordinate& from, const MeshCoordinate& to) {
       if (group.ranks().empty()) return;
-      require_connections();  // NCCL would connect anew, and wait for who is gone
+      require_connections();  // NCCL would connect again, and wait for a lost rank
       if (coordinate == from) group.send(one, rank_at(phase.layout, to), 0, what).wait();
       if (coordinate == to) group.receive(one, rank_at(phase.layout, from), 0, what).wait();
     };
-    for (const auto& [lower, upper] : in_two_rounds(talking_pairs(phase))) {  // the same on all ranks
+    for (const auto& [lower, upper] : in_two_rounds(talking_pairs(phase))) {  // the same order on all ranks
       for (Group* group : {&groups.activations_up, &groups.gradients_up}) pass_on(*group, lower, upper);
       for (Group* group : {&groups.activations_down, &groups.gradients_down}) pass_on(*group, upper, lower);
     }
@@ -146,8 +147,8 @@ struct Communicator::State {
     if (!store_folder.empty()) std::filesystem::remove_all(store_folder, ignored);
   }
 
-  /// Every rank calls this in the same order, members or not, so that prefixes agree. All come at the same time: making
-  /// a group does not wait long for anybody.
+  /// Must be called by every rank in the same order, members or not, so that the prefixes agree. All ranks call it at
+  /// about the same time, so no rank waits long here.
   Group make_group(std::vector<int> ranks, bool host_memory) {
     const int number = num_groups++;
     const auto found = std::find(ranks.begin(), ranks.end(), self.rank);
@@ -225,7 +226,7 @@ std::unique_ptr<Communicator> Communicator::connect(const RankEnvironment& self,
 
 Communicator::~Communicator() = default;
 
-/// NCCL asks for a store: a file in a folder that nobody but this user can open.
+/// Makes the store that NCCL needs: a FileStore in a folder that only this user can open.
 void Communicator::open_store_in_file() {
   std::string folder;
   if (rank() == 0) {

@@ -13,61 +13,64 @@ namespace frostpipe {
 
 class StoreRendezvous;
 
-/// The groups of the ranks that train in a phase; rebuilt at each reconfiguration.
+/// The process groups of the ranks that train in one phase. They are rebuilt at each reconfiguration.
 struct ActiveGroups {
-  // Between pipeline ranks, to a higher or a lower one. Each kind and direction keeps its order in a group of its own;
-  // those without messages are empty.
+  // Messages between pipeline ranks, to a higher ("up") or a lower ("down") one. Each kind and direction has a process
+  // group of its own, which keeps its order; a group that would carry no messages is empty.
   Group activations_up, activations_down;
   Group gradients_up, gradients_down;
-  Group tied_up, tied_down;  // this replica's ends of the model; empty where they exchange nothing
-  Group replicas;            // of the ranks that hold the same of this rank's stages
-  Group tensor;              // of the tensor ranks that share them; empty where there is one
-  Group norm;                // all ranks that train: the global gradient norm
+  Group tied_up, tied_down;  // this replica's first and last stage, for tied parameters; may be empty
+  Group replicas;            // data-parallel ranks, which hold the same stages and tensor slices as this rank
+  Group tensor;              // tensor-parallel ranks of this rank's stages; empty if there is one
+  Group norm;                // all ranks that train, for the global gradient norm
 };
 
-/// Connection of this rank to the job. Ranks that our launcher has started talk over the sockets that it gave them
-/// (local_group.h) and, on GPUs of their own, by NCCL. Others find each other by a store at the master's address, watch
-/// each other by a heartbeat, and talk by Gloo or NCCL.
+/// The connection of this rank to the job. Ranks that frostpipe's own launcher has started use the sockets that it gave
+/// them (local_group.h), and NCCL if each has a GPU of its own. Other ranks find each other by a store at MASTER_ADDR,
+/// watch each other by a heartbeat, and use Gloo or NCCL.
 class Communicator {
  public:
-  /// Called by all ranks of a round. `rendezvous`: of ranks that others have launched, with their store; it outlives
-  /// this object. Where they pass none, there is one round, and the loss of a rank ends all.
+  /// Must be called by all ranks of a rendezvous round. `rendezvous` belongs to ranks that another launcher has started
+  /// and must outlive the communicator. If such ranks pass null, there is one round, and the loss of a rank ends the
+  /// job.
   static std::unique_ptr<Communicator> connect(const RankEnvironment& self, ComputeDevice& device,
                                                StoreRendezvous* rendezvous = nullptr);
-  /// The other ranks no longer expect this one's heartbeat; if it ends early, they see their connections to it close.
+  /// Other ranks that still use their connections to this rank see them close.
   ~Communicator();
 
   int rank() const;
   int world_size() const;
-  /// To which this rank's sockets are bound; "" where our launcher has connected the ranks.
+  /// The address to which this rank's sockets are bound; "" if frostpipe's launcher has connected the ranks.
   const std::string& address() const;
-  /// Some rank shares its device with another one: messages between devices are staged in host memory.
+  /// True if some rank shares its device with another one. Messages between devices are then staged in host memory.
   bool uses_host_staging() const;
-  /// All ranks, host memory: decisions and figures.
+  /// The group of all ranks for decisions and figures, in host memory.
   Group& control_group();
-  /// All ranks, device memory: weights that move.
+  /// The group of all ranks for weights that move between ranks, in device memory.
   Group& weight_transfer_group();
-  /// On emulated devices, from the next group on that is formed, and for moves at once: messages and reductions between
-  /// devices take the times of `cluster`'s links for `shrink` times their bytes. Until then they take none.
+  /// For emulated devices: messages and reductions between devices take the times of `cluster`'s links for `shrink`
+  /// times their bytes. This holds for groups formed later and, at once, for weight_transfer_group(). Without this call
+  /// they take no time.
   void emulate_links(const Cluster& cluster, int shrink);
-  /// Called by all ranks; those that the phase leaves idle get empty groups. Pipeline ranks that train nothing have no
-  /// part in the gradient norm. `ties_ends`: both ends of the model exchange gradients of tied parameters.
+  /// Forms the process groups of a phase. Must be called by all ranks; a rank that is idle in this phase gets empty
+  /// groups. Pipeline ranks without trainable parameters are left out of the gradient norm. `ties_ends`: the first and
+  /// the last stage exchange gradients of tied parameters.
   ActiveGroups form(const Phase& phase, bool ties_ends = false);
-  /// Text from `from_rank` to all.
+  /// Returns, on all ranks, the text that `from_rank` passes. Must be called by all ranks.
   std::string broadcast(const std::string& text, int from_rank);
-  /// A text of every rank, to all; by rank.
+  /// Returns the texts of all ranks, by rank. Must be called by all ranks.
   std::vector<std::string> gather(const std::string& text);
-  /// Sum over all ranks of equally long lists.
+  /// Returns the elementwise sum over all ranks of lists of the same length. Must be called by all ranks.
   std::vector<double> sum(std::vector<double> values);
-  /// A device waits for messages that others never send until its groups end: when this rank loses a connection, or
-  /// gives all up. Then it goes on, without them. Throws PeerLost if that has happened; to be called when the device
-  /// has been synchronized. Messages through host memory fail by themselves: then it does nothing.
+  /// Throws PeerLost if this rank has lost a connection or has given up its own. Call it when the device has been
+  /// synchronized: after such a loss, GPU kernels that wait for messages are aborted and the device goes on without
+  /// their data. Does nothing if messages go through host memory, since those fail by themselves.
   void require_whole() const;
-  /// Ends all connections to other ranks: whoever waits at one, here or at its other end, gets an error at once. After
-  /// a loss ranks would otherwise wait for each other in a ring that nobody breaks. Any thread may call it.
+  /// Ends all connections to other ranks. Every call that waits at one of them, on this rank or on the peer, fails at
+  /// once; after a loss, ranks would otherwise wait for each other in a cycle. Any thread may call it.
   void sever();
-  /// A line for whoever looks, without waiting for anybody: some rank writes it, and another reads what was written
-  /// last, "" before that.
+  /// Posts a line of progress that another rank can read without any rank waiting for another. posted() returns the
+  /// last line that any rank has posted, "" if none.
   void post(const std::string& line);
   std::string posted();
 

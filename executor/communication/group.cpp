@@ -23,18 +23,19 @@ namespace {
 
 using Work = c10::intrusive_ptr<c10d::Work>;
 
-/// A point of virtual time that goes with a message; no tensor of the rank's.
+/// A virtual time that is sent along with a message. Not counted as memory of the emulated device.
 at::Tensor moment(Nanoseconds time) {
   const UncountedMemory uncounted;
   return at::full({1}, time, at::kLong);
 }
 
-/// Page-locked for a GPU's tensor: copies are faster, and the host need not wait for those to the device.
+/// Allocates host memory for `tensor`, page-locked if it is on a GPU: copies are faster then, and the host need not
+/// wait for copies to the device.
 at::Tensor host_memory_for(const at::Tensor& tensor) {
   return at::empty(tensor.sizes(), tensor.options().device(at::kCPU).pinned_memory(tensor.is_cuda()));
 }
 
-/// There when this returns: a device copies one after the other, and the host waits for the last one.
+/// The copies are complete when this returns: the device copies in order, and the host waits for the last one.
 std::vector<at::Tensor> host_copies_of(const std::vector<at::Tensor>& tensors) {
   std::vector<at::Tensor> copies;
   const auto has_values = [](const at::Tensor& tensor) { return tensor.numel() > 0; };
@@ -47,14 +48,14 @@ std::vector<at::Tensor> host_copies_of(const std::vector<at::Tensor>& tensors) {
 }
 at::Tensor host_copy_of(const at::Tensor& tensor) { return host_copies_of({tensor}).front(); }
 
-/// The device may still copy when this returns, also after `from` has gone.
+/// The device may still be copying when this returns, and after `from` has been released.
 void copy_from_host(const at::Tensor& from, const at::Tensor& to) { to.copy_(from, /*non_blocking=*/true); }
 
 }  // namespace
 
 struct Group::Link {
   c10::intrusive_ptr<c10d::Backend> backend;
-  std::unique_ptr<StagedSends> staged;  // from the first send of a GPU's tensor through host memory on
+  std::unique_ptr<StagedSends> staged;  // made at the first send of a GPU tensor through host memory
   StagedSends& staged_of(const at::Tensor& tensor) {
     if (!staged) staged = std::make_unique<StagedSends>(tensor.device());
     return *staged;
@@ -63,15 +64,15 @@ struct Group::Link {
 
 struct Transfer::State {
   Work work;
-  std::future<Work> coming = {};  // until it is known, of a send by StagedSends
+  std::future<Work> coming = {};  // the future of a send by StagedSends, until `work` is known
   at::Tensor tensor;
   int self;
   std::string what;
-  at::Tensor received = {};  // in host memory, to be copied to `tensor`; undefined where there is nothing to copy
+  at::Tensor received = {};  // receive buffer in host memory, to be copied to `tensor`; undefined if there is none
   // In virtual time:
   Work time_work = {};
   at::Tensor time = {};
-  VirtualClock* clock = nullptr;  // of a receive
+  VirtualClock* clock = nullptr;  // set for a receive
 };
 
 void Transfer::wait() {
@@ -114,7 +115,7 @@ void Group::keep_virtual_time(VirtualClock* clock, EmulatedLinks* links) {
   links_ = links;
 }
 
-/// In virtual time a message comes after another with the same tag, which says when it arrives.
+/// In virtual time the time of arrival is sent first, with the same tag, and then the message.
 Transfer Group::send(const at::Tensor& tensor, int to_rank, int tag, std::string what) {
   what += fmt::format(" to rank {}", to_rank);
   Transfer transfer;
@@ -219,7 +220,8 @@ at::Tensor Group::reduce_scatter_sum(const at::Tensor& all, const std::vector<st
   });
 }
 
-/// In virtual time all leave when the last has come, and the links have carried that many bytes of each.
+/// In virtual time all ranks leave a collective together: when the last has entered it and the links have all-reduced
+/// `bytes`.
 void Group::meet(Bytes bytes) {
   const UncountedMemory uncounted;
   at::Tensor arrivals = at::zeros({static_cast<std::int64_t>(ranks_.size())}, at::kLong);

@@ -18,14 +18,14 @@ namespace frostpipe {
 class EmulatedLinks;
 class VirtualClock;
 
-/// A transfer on its way. Its tensor is kept alive until wait() has returned. In virtual time a receive ends when its
-/// message arrives, and a send takes none.
+/// A point-to-point transfer in progress. Its tensor is kept alive until wait() has returned. In virtual time a receive
+/// ends when its message arrives, and a send takes no time.
 class Transfer {
  public:
   Transfer() = default;
   /// Blocks until done. Throws RuntimeFailure "rank 0: 0SEND_F3 to rank 1: ..." when the peer is gone.
   void wait();
-  /// True where wait() would return at once; Gloo's messages are never known to be done before. Not of a receive in
+  /// True if wait() would return at once. With Gloo it becomes true only after wait(). Not valid for a receive in
   /// virtual time.
   bool is_done() const;
   const at::Tensor& tensor() const;
@@ -36,30 +36,34 @@ class Transfer {
   std::shared_ptr<State> state_;
 };
 
-/// Some ranks of the job that talk to each other. Ranks are numbered as in the whole job. A default-made group has no
-/// ranks; a group of one does nothing in its collectives.
+/// A process group: ranks of the job that exchange messages and run collectives. Rank numbers are those of the whole
+/// job. A default-constructed group has no ranks; collectives of a group of one return at once.
 class Group {
  public:
   Group() = default;
-  /// Of this rank, `self`, with the others in `ranks`. `backend`: theirs, in that order; null for a group of one.
-  /// `host_staging`: tensors of the device are copied to host memory and back.
+  /// Makes the group of `ranks`, of which this process is rank `self`. `backend` numbers its ranks in the order of
+  /// `ranks`; null for a group of one. With `host_staging`, tensors of the device are copied to host memory and back.
   Group(int self, std::vector<int> ranks, c10::intrusive_ptr<c10d::Backend> backend, bool host_staging);
-  /// From now on messages say when they arrive by the virtual clocks of their ranks, and whoever waits for others waits
-  /// until then. `links`: what that takes; null: no time. Both must outlive the group.
+  /// Switches to virtual time: messages carry the times at which they arrive, and a rank that waits for another
+  /// advances its `clock` to that time. `links` gives the transfer times; if null, transfers take no time. Both must
+  /// outlive the group.
   void keep_virtual_time(VirtualClock* clock, EmulatedLinks* links);
   bool keeps_virtual_time() const { return clock_ != nullptr; }
   const std::vector<int>& ranks() const { return ranks_; }
   /// This rank.
   int self() const { return self_; }
-  /// Messages between two ranks with one tag arrive in the order in which they were sent. Neither call blocks; until
-  /// the transfer is waited for, what is sent must not change.
+  /// Start a transfer and return at once. Messages between two ranks with the same tag arrive in the order in which
+  /// they were sent. The tensor must not change until the transfer has been waited for.
   Transfer send(const at::Tensor& tensor, int to_rank, int tag, std::string what);
   Transfer receive(at::Tensor into, int from_rank, int tag, std::string what);
-  /// In place, over all ranks; starts all of them before it waits for the first. Every rank gets the same bits.
+  /// Sums each tensor over all ranks, in place, and waits for the results, which are the same bits on every rank. All
+  /// reductions are started before the first is waited for.
   void all_reduce_sum(std::vector<at::Tensor> tensors, const std::string& what);
-  /// All ranks' rows, in the order of ranks, which have rows_of_each. Not in virtual time, as the next.
+  /// Returns the rows of all ranks, concatenated in the order of ranks; the i-th rank has `rows_of_each[i]` of them.
+  /// Not available in virtual time.
   at::Tensor all_gather(const at::Tensor& own, const std::vector<std::int64_t>& rows_of_each, const std::string& what);
-  /// This rank's rows of the sum over all ranks, the same bits that all_reduce_sum gives on CPUs.
+  /// Returns this rank's rows of the sum over all ranks, on CPUs with the same bits as all_reduce_sum(). Not available
+  /// in virtual time.
   at::Tensor reduce_scatter_sum(const at::Tensor& all, const std::vector<std::int64_t>& rows_of_each,
                                 const std::string& what);
   void broadcast(at::Tensor tensor, int from_rank, const std::string& what);
@@ -78,7 +82,7 @@ class Group {
   EmulatedLinks* links_ = nullptr;
 };
 
-/// While it lives, what the group does waits for others on the host alone. All its ranks make one at the same point.
+/// While it lives, the group's operations take no virtual time. All ranks of the group must make one at the same point.
 class WithoutVirtualTime {
  public:
   explicit WithoutVirtualTime(Group& group) : group_(group), clock_(std::exchange(group.clock_, nullptr)) {}

@@ -4,12 +4,12 @@
 
 namespace frostpipe {
 
-/// To be called where an exception is handled. This rank's own failures (RuntimeFailure, InvalidInput, InternalError,
-/// no memory, no threads) go on as they are. Of c10d's a lost peer is the reason: gives whoever watches the ranks time
-/// to name it, then throws PeerLost "rank 0: WHAT: ...".
+/// Rethrows the exception that is being handled. Failures of this rank itself (RuntimeFailure, InvalidInput,
+/// InternalError, no memory, no threads) are rethrown unchanged. For every other exception, which c10d throws because a
+/// peer is lost, it first gives the heartbeat time to name the lost rank and then throws PeerLost "rank 0: WHAT: ...".
 [[noreturn]] void rethrow_from_c10d(int self, const std::string& what);
 
-/// The result of `call`, which talks to other ranks by c10d. Throws as rethrow_from_c10d does.
+/// Returns the result of `call`, which communicates by c10d. Throws as rethrow_from_c10d() does.
 template <typename Call>
 auto guarded(int self, const std::string& what, Call call) {
   try {

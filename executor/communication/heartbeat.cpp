@@ -23,15 +23,15 @@ namespace frostpipe {
 namespace {
 using Clock = std::chrono::steady_clock;
 
-/// Once a connection is lost, a rank that is silent for this long is the reason.
+/// After a connection has been lost, a rank that is silent for this long is taken to be the cause.
 constexpr int kSilenceAfterLossSeconds = 3;
-/// From the end of the last collective to the end of the process.
+/// How long after the last collective a process may take to end.
 constexpr std::chrono::seconds kTimeToLeave(3);
-// Process-wide, as the heartbeat is.
+// These are process-wide because there is one heartbeat per process.
 std::atomic<bool> peer_was_lost{false};
 std::atomic<bool> someone_watches{false};
 
-/// Key of a rank's counter in the rendezvous store; counts up once a second, and ends with its last word.
+/// The key of a rank's counter in the rendezvous store. It counts up once a second and ends with the last word.
 std::string heartbeat_key(const RankEnvironment& self, int rank) {
   return store_key(self, fmt::format("heartbeat/{}", rank));
 }
@@ -69,12 +69,12 @@ c10::intrusive_ptr<c10d::TCPStore> connect_store(const RankEnvironment& self, bo
 }
 
 struct Heartbeat::State {
-  /// Of a rank.
+  /// The last word of a rank and when it changed.
   struct Seen {
     std::string word;
     Clock::time_point at = Clock::now();
   };
-  /// What watch_round() was told.
+  /// The arguments of watch_round().
   struct Round {
     std::string alarm;
     std::vector<int> ranks;
@@ -85,22 +85,22 @@ struct Heartbeat::State {
   RankEnvironment self;
   std::mutex mutex;
   std::condition_variable wake;
-  bool stopping = false, has_reported = false;  // the reporter is to end; it has
+  bool stopping = false, has_reported = false;  // the reporter should end; it has ended
   std::string last_word = kDone;
-  std::atomic<bool> is_over{false};            // finish()
-  std::atomic<Clock::rep> last_round{now()};   // when the store last answered everything
-  std::atomic<Clock::rep> giving_up_since{0};  // while on_loss is called; else 0
-  mutable std::mutex watching;                 // taken alone
+  std::atomic<bool> is_over{false};            // set by finish()
+  std::atomic<Clock::rep> last_round{now()};   // when the store last answered all requests
+  std::atomic<Clock::rep> giving_up_since{0};  // start of on_loss while it runs; else 0
+  mutable std::mutex watching;                 // never locked together with `mutex`
   std::condition_variable lost;
-  bool ends_process = true;  // when a rank is silent
+  bool ends_process = true;  // whether a silent rank ends this process
   std::optional<Round> round;
   std::vector<Seen> seen;                   // by rank
-  Clock::time_point looked = Clock::now();  // when all were seen
+  Clock::time_point looked = Clock::now();  // when `seen` was last updated
   std::thread reporter, guard;
-  std::thread closer;  // of the round: calls on_loss
+  std::thread closer;  // waits for the loss of a round's rank and calls on_loss
 
-  /// Also where the second thread could not be started. The guard ends after the reporter, which may wait for the
-  /// store.
+  /// Also runs if the second thread could not be started. The guard ends after the reporter, which may be waiting for
+  /// the store.
   ~State() {
     {
       const std::lock_guard lock(mutex);
@@ -125,7 +125,7 @@ struct Heartbeat::State {
     return self.store_is_external ? "the rendezvous store" : "rank 0, which hosts the rendezvous store,";
   }
 
-  /// False once the heartbeat is to end.
+  /// Returns false when the heartbeat should end.
   bool sleep(std::chrono::milliseconds duration) {
     std::unique_lock lock(mutex);
     return !wake.wait_for(lock, duration, [&] { return stopping; });
@@ -211,7 +211,8 @@ struct Heartbeat::State {
 
   void report() {
     try {
-      // This rank has been there already: who refuses now is gone, and at the end nobody is to wait for him.
+      // The store was reachable before: if it now refuses connections it is gone, and at the end of a run nobody should
+      // wait for it.
       const auto store = connect_store(self, /*may_host=*/false, {.refused = std::chrono::seconds(1)});
       for (long beat = 0;; ++beat) {
         const Clock::time_point began = Clock::now();
@@ -223,14 +224,14 @@ struct Heartbeat::State {
         last_round = now();
       }
     } catch (const std::exception& error) {
-      // At the end of a run rank 0 may be the first to leave.
+      // At the end of a run rank 0 may leave first.
       if (!sleep(kTimeToLeave) || is_over) return;
       const std::string text = error.what();
       give_up(host() + " is gone: " + text.substr(0, text.find('\n')));
     }
   }
 
-  /// The store's client may wait for an answer without end; this thread does not.
+  /// The store's client may wait for an answer forever; this thread bounds that wait.
   void guard_against_a_silent_store() {
     Clock::time_point before = Clock::now();
     std::unique_lock lock(mutex);
@@ -243,7 +244,7 @@ struct Heartbeat::State {
       if (Clock::duration(now() - last_round) <= std::chrono::seconds(kSilenceLimitSeconds)) continue;
       if (!is_over)
         give_up(fmt::format("{} has not answered for {} s: it is stopped or stuck", host(), kSilenceLimitSeconds));
-      if (stopping) {  // this rank would wait for it without end
+      if (stopping) {  // the reporter would wait for the store forever
         std::fflush(nullptr);
         _exit(0);
       }

@@ -16,45 +16,47 @@ class TCPStore;
 
 namespace frostpipe {
 
-/// Name of an entry in the job's store: this attempt's own.
+/// The key of an entry in the job's store, in the namespace of this attempt.
 std::string store_key(const RankEnvironment& self, const std::string& name);
 
-/// Connects to the job's rendezvous store, at store_address(); rank 0 hosts it, there alone, if nobody outside does and
-/// `may_host`. The others wait until it is there, as long as `limits` say.
+/// Connects to the job's rendezvous store at store_address(). Rank 0 hosts the store there if `may_host` is set and no
+/// external process (torchrun) hosts it. The other ranks wait for it as long as `limits` say.
 c10::intrusive_ptr<c10d::TCPStore> connect_store(const RankEnvironment& self, bool may_host,
                                                  const ConnectLimits& limits = {});
 
-/// What a rank's heartbeat has said last.
+/// The state of a rank's heartbeat, as this process has seen it last.
 struct Pulse {
-  std::string word;                 // a number that counts up, or what it said at its end; "" before the first
-  std::chrono::milliseconds age{};  // since it came, as this process has seen it
+  std::string word;                 // a number that counts up, or its last word; "" before the first beat
+  std::chrono::milliseconds age{};  // time since the last change of `word`, by this process's clock
 };
 
-/// For jobs that no launcher of ours watches (torchrun's, say). Reports this rank to the rendezvous store from a thread
-/// with a connection of its own, so that neither compute nor a blocked collective keeps it silent, watches the other
-/// ranks, and ends this process with a message when one is silent. Where the store is gone or silent it always does.
+/// The heartbeat of a rank that another launcher (torchrun, say) has started. A thread with a store connection of its
+/// own reports this rank once a second, so that neither computation nor a blocked collective delays it. The thread also
+/// watches the other ranks and ends this process with a message when one falls silent. It always does so when the store
+/// is gone or silent.
 class Heartbeat {
  public:
-  /// The last word of a rank that has ended well, and of one that has failed by itself.
+  /// The last words of a rank that has ended well, and of one that has failed by itself.
   static constexpr const char* kDone = "done";
   static constexpr const char* kFailed = "failed";
 
   explicit Heartbeat(const RankEnvironment& self);
-  /// Says the last word.
+  /// Reports the last word.
   ~Heartbeat();
-  /// kDone unless this says otherwise.
+  /// Sets the word that the destructor reports. Default: kDone.
   void set_last_word(const std::string& word);
-  /// This rank has done its part. Its last word is kDone, and a store that is gone or silent is no failure from now on.
+  /// Declares this rank's part of the run done: its last word is kDone, and the loss of the store is no failure from
+  /// now on.
   void finish();
 
-  /// From now on a silent rank ends no process. Until end_round() it raises the alarm instead, as does one that has
-  /// failed: all ranks of the round find the store's entry `alarm` within a second, and `on_loss` is called once, from
-  /// a thread of this object, while this rank goes on reporting. Where it throws, or takes longer than others wait for
-  /// a rank to stop, this process ends with a message. `ranks` are numbered as when the heartbeat began.
+  /// Changes the reaction to a silent or failed rank until end_round(): instead of ending the process, it raises an
+  /// alarm. All ranks of the round see the store's entry `alarm` within a second, and call `on_loss` once, from a
+  /// thread of this object, while the heartbeat goes on. If `on_loss` throws, or takes longer than kStopLimitSeconds,
+  /// the process ends with a message. `ranks` are numbered as when the heartbeat was constructed.
   void watch_round(const std::string& alarm, std::vector<int> ranks, std::function<void()> on_loss);
-  /// Returns when on_loss is not being called, and will not be.
+  /// Ends the round. When it returns, on_loss is not running and will not be called.
   void end_round();
-  /// Of every rank, by number.
+  /// The pulses of all ranks, by rank.
   std::vector<Pulse> pulses() const;
 
  private:
@@ -62,9 +64,9 @@ class Heartbeat {
   std::unique_ptr<State> state_;
 };
 
-/// Called where a connection to a peer has broken: gives the watch time to name the rank that fell silent, and to end
-/// this process with its message. Returns where the watch does not do that (our launcher does, or the survivors go on),
-/// and where no rank is silent (then the peer ended by an error of its own).
+/// Waits, after a connection to a peer has broken, until the heartbeat has had time to name the silent rank and to end
+/// this process with its message. Returns if no heartbeat may end the process (frostpipe's launcher watches the ranks,
+/// or survivors go on), or if no rank is silent (then the peer ended with an error of its own).
 void wait_for_failed_peer();
 
 }  // namespace frostpipe

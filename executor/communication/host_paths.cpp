@@ -16,13 +16,13 @@
 namespace frostpipe {
 namespace {
 
-/// Where a rank can be reached.
+/// The address at which a rank listens during the check.
 struct Door {
   std::string host, host_name, address;
   int port = 0;
 };
 
-/// By rank.
+/// Exchanges the addresses of all ranks and returns them, by rank.
 std::vector<Door> doors_of_all(const RankEnvironment& self, c10d::TCPStore& store, const Door& own) {
   const nlohmann::json json{own.host, own.host_name, own.address, own.port};
   put_text(self, store, "door", json.dump());
@@ -34,7 +34,7 @@ std::vector<Door> doors_of_all(const RankEnvironment& self, c10d::TCPStore& stor
   return doors;
 }
 
-/// Why this rank cannot reach the others' doors; "" if it can.
+/// Returns why this rank cannot reach the other hosts; "" if it can.
 std::string trouble_on_the_way(const RankEnvironment& self, const std::vector<Door>& doors) {
   constexpr std::chrono::seconds kLimit(10);
   const auto is_first = [&](int rank) {
@@ -69,7 +69,7 @@ void require_paths_between_hosts(const RankEnvironment& self, const std::string&
   const std::vector<Door> doors = doors_of_all(
       self, store,
       {.host = host_identity(address), .host_name = host_name(), .address = address, .port = port_of(door)});
-  // The door stays open until all have looked.
+  // Keep listening until all ranks have reported their result.
   put_text(self, store, "way", trouble_on_the_way(self, doors));
   for (const std::string& trouble : texts_of_all(self, store, "way")) {
     if (trouble.empty()) continue;

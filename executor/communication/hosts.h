@@ -5,7 +5,7 @@ namespace frostpipe {
 
 class Communicator;
 
-/// The hosts that the ranks run on, by rank, numbered from 0 without gaps. Called by all ranks.
+/// Returns the host of every rank, by rank, as numbers from 0 without gaps. Must be called by all ranks.
 std::vector<int> hosts_of_ranks(Communicator& communicator);
 
 }  // namespace frostpipe

@@ -20,11 +20,12 @@ namespace {
 
 using Milliseconds = std::chrono::milliseconds;
 
-/// Up to this size every rank sends all it has to every other and adds for itself; beyond, each adds one part.
+/// All-reduces up to this size send every tensor to every rank, and each rank adds all; larger ones give each rank a
+/// slice to add.
 constexpr std::int64_t kLargestWholeExchange = 16 << 10;
-/// From this size on parts go through shared memory, where there is some.
+/// All-reduces from this size on exchange slices through shared memory, if it is available.
 constexpr std::int64_t kSmallestShared = 256 << 10;
-/// Tags of collectives have this bit, those of messages have not.
+/// Set in the tags of collectives, not in those of messages.
 constexpr std::uint32_t kCollective = std::uint32_t{1} << 31;
 
 std::span<std::byte> bytes_of(const at::Tensor& tensor) {
@@ -80,7 +81,7 @@ class LocalGroup final : public c10d::Backend {
     return work_of(std::move(messages));
   }
 
-  /// Adds in the order of ranks, so that every rank has the same bits.
+  /// Adds in the order of ranks, so that every rank gets the same bits.
   c10::intrusive_ptr<c10d::Work> allreduce(std::vector<at::Tensor>& tensors,
                                            const c10d::AllreduceOptions& options) override {
     FROSTPIPE_CHECK(options.reduceOp == c10d::ReduceOp::SUM, "local groups sum");
@@ -90,7 +91,7 @@ class LocalGroup final : public c10d::Backend {
     if (bytes <= kLargestWholeExchange) return exchange_whole(flat);
     if (bytes < kSmallestShared || shares_no_memory_) return start_sum_by_slices(flat, next_exchange());
     return work_that([this, flat](Milliseconds limit) {
-      // One that was started before this may have found out that there is no memory.
+      // An earlier all-reduce may have found out meanwhile that there is no shared memory
       if (!shares_no_memory_ && make_room(flat, limit)) return sum_in_shared_memory(flat, limit);
       start_sum_by_slices(flat, next_exchange())->wait(limit);
     });
@@ -101,14 +102,14 @@ class LocalGroup final : public c10d::Backend {
     return start_gather(own.at(0), all.at(0), next_exchange());
   }
 
-  /// In the order of ranks too.
+  /// Adds in the order of ranks as well.
   c10::intrusive_ptr<c10d::Work> reduce_scatter(std::vector<at::Tensor>& own, std::vector<std::vector<at::Tensor>>& all,
                                                 const c10d::ReduceScatterOptions& options) override {
     FROSTPIPE_CHECK(options.reduceOp == c10d::ReduceOp::SUM, "local groups sum");
     return start_scatter_of_sums(own.at(0), all.at(0), next_exchange());
   }
 
-  /// Of dissemination: in round k everybody hears from who is 2^k before it.
+  /// A dissemination barrier: in round k each rank waits for the rank 2^k before it.
   c10::intrusive_ptr<c10d::Work> barrier(const c10d::BarrierOptions&) override {
     const std::uint32_t tag = next_collective();
     return work_that([this, tag](Milliseconds limit) {
@@ -146,7 +147,8 @@ class LocalGroup final : public c10d::Backend {
     for (int step = 1; step < size_; ++step) visit((rank_ + step) % size_);
   }
 
-  /// Scratch memory for what all others have of `own`, by index, with `own` among them; and the messages that fill it.
+  /// Starts to receive all other ranks' counterparts of `own` into scratch memory. Returns them by index, with `own`
+  /// among them, and adds the messages to `arriving`.
   std::vector<at::Tensor> start_to_collect(const at::Tensor& own, std::uint32_t tag, std::vector<Message>& arriving) {
     std::vector<at::Tensor> parts(static_cast<std::size_t>(size_), own);
     for_all_others([&](int other) {
@@ -181,7 +183,7 @@ class LocalGroup final : public c10d::Backend {
     return exchange;
   }
 
-  /// The sum of `row` over all ranks, which have one row each, by index.
+  /// Returns the rows of all ranks, stacked by index.
   at::Tensor table_of(const at::Tensor& row, Milliseconds limit) {
     const at::Tensor table = at::zeros({size_, row.numel()}, row.options());
     table.select(0, rank_).copy_(row);
@@ -189,8 +191,8 @@ class LocalGroup final : public c10d::Backend {
     return table;
   }
 
-  /// Every rank's memory has a slot for each rank's slice of `flat`. False, on all ranks, where one has none or cannot
-  /// see another's; nothing is tried again then.
+  /// Maps the shared memory of all ranks, with a slot for each rank's slice of `flat`. Returns false, on all ranks
+  /// alike, if a rank has none or cannot map another's; it is not tried again then.
   bool make_room(const at::Tensor& flat, Milliseconds limit) {
     const std::int64_t longest = (flat.numel() + size_ - 1) / size_ * static_cast<std::int64_t>(flat.itemsize());
     if (longest <= slot_bytes_) return true;
@@ -213,20 +215,20 @@ class LocalGroup final : public c10d::Backend {
     const at::Tensor have_all = table_of(at::tensor({is_whole ? 1 : 0}, at::kLong), limit);
     shares_no_memory_ = have_all.min().item<std::int64_t>() == 0;
     if (shares_no_memory_) memory_.clear();
-    for (SharedMemory& memory : memory_) memory.close_file();  // everybody has mapped it
+    for (SharedMemory& memory : memory_) memory.close_file();  // all ranks have mapped it
     slot_bytes_ = shares_no_memory_ ? 0 : slot_bytes;
     return !shares_no_memory_;
   }
 
-  /// In `owner`'s memory the slot of `slice`, which is that of rank `index`.
+  /// The slot for rank `index` in `owner`'s shared memory, as a tensor shaped like `slice`.
   at::Tensor slot(int owner, int index, const at::Tensor& slice) const {
     std::byte* const begin = memory_.at(static_cast<std::size_t>(owner)).bytes().data() + slot_bytes_ * index;
     return at::from_blob(begin, slice.sizes(), slice.options());
   }
 
-  /// As exchange_parts, through memory that all ranks map: a rank leaves the other ranks' slices in its memory's slots,
-  /// adds its own slice of all, and leaves the sum in its own slot. That one is written again only after everybody has
-  /// come to the next sum, and so has read it.
+  /// Does what exchange_parts() does through shared memory: a rank copies the other ranks' slices into the slots of its
+  /// own memory, adds its own slice of all ranks, and leaves the sum in its own slot. That slot is written again only
+  /// after all ranks have entered the next sum and so have read it.
   void sum_in_shared_memory(const at::Tensor& flat, Milliseconds limit) {
     const at::NoGradGuard no_grad;
     const std::vector<at::Tensor> slices = slices_of(flat, size_);
@@ -246,8 +248,8 @@ class LocalGroup final : public c10d::Backend {
   std::uint32_t group_;
   std::vector<int> ranks_;
   std::uint32_t num_collectives_ = 0;
-  std::vector<SharedMemory> memory_;  // of every rank, by index; made at the first large sum
-  std::int64_t slot_bytes_ = 0;       // of that memory
+  std::vector<SharedMemory> memory_;  // of every rank, by index; mapped at the first large sum
+  std::int64_t slot_bytes_ = 0;       // size of a slot in bytes
   bool shares_no_memory_ = false;
 };
 

@@ -13,9 +13,10 @@ class Backend;
 
 namespace frostpipe {
 
-/// A process group of ranks of one host, over the connections that the launcher gave them. Tensors are contiguous and
-/// in host memory; it sends, receives, broadcasts, sums and waits (barrier). Making one takes no messages. `group` is a
-/// number that no other group of these connections has; `ranks` are the job's, this one's is `ranks[index]`.
+/// Makes a process group for ranks of one host, over the sockets that the launcher gave them. It supports send,
+/// receive, broadcast, all-reduce (sum), all-gather, reduce-scatter and barrier of contiguous tensors in host memory.
+/// Making a group sends no messages. `group` must be unique among the groups of `connections`; `ranks` are ranks of the
+/// job, and this process is `ranks[index]`.
 c10::intrusive_ptr<c10d::Backend> make_local_group(std::shared_ptr<PeerConnections> connections, std::uint32_t group,
                                                    std::vector<int> ranks, int index);
 

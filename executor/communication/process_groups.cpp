@@ -20,7 +20,7 @@ void ProcessGroups::add(const c10::intrusive_ptr<c10d::Backend>& backend) {
 
 void ProcessGroups::begin_to_end() {
   const std::lock_guard lock(mutex_);
-  if (have_ended_.exchange(true)) return;  // known before any work goes on without its message
+  if (have_ended_.exchange(true)) return;  // set before any abort lets work continue without its message
   for (const auto& known : backends_)
     if (const auto backend = known.lock()) start_to_end(backend);
 }
@@ -39,7 +39,7 @@ void ProcessGroups::wait() {
   for (std::thread& one : ending) one.join();
 }
 
-/// Whoever waits for one that cannot be ended is ended by the launcher.
+/// A rank that waits for a group that cannot be aborted is ended by the launcher.
 void ProcessGroups::start_to_end(c10::intrusive_ptr<c10d::Backend> backend) {
   ending_.emplace_back([backend = std::move(backend)] {
     try {

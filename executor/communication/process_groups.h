@@ -12,19 +12,19 @@ class Backend;
 
 namespace frostpipe {
 
-/// c10d's groups of a rank, which end together. Any thread may call it.
+/// The c10d process groups of a rank, which are aborted together. Any thread may call it.
 class ProcessGroups {
  public:
   ProcessGroups();
-  /// Waits for those that are being ended.
+  /// Waits for the aborts in progress.
   ~ProcessGroups();
   bool have_ended() const { return have_ended_; }
-  /// A group that comes too late ends at once.
+  /// Adds a group. If the groups have been aborted already, this one is aborted at once.
   void add(const c10::intrusive_ptr<c10d::Backend>& backend);
-  /// Returns at once. All together: NCCL gives back the memory of a group that it has ended, for which CUDA waits for
-  /// the whole device, and so for the other groups' messages.
+  /// Starts to abort all groups and returns at once. They must be aborted in parallel: NCCL frees a group's memory when
+  /// it is aborted, for which CUDA waits for the whole device, and so for the messages of the other groups.
   void begin_to_end();
-  /// Returns when they have ended.
+  /// Aborts all groups and waits until that is done.
   void end();
 
  private:

@@ -16,8 +16,8 @@ namespace frostpipe {
 
 namespace {
 
-/// One for all sends of a process, which has one device: LibTorch has few streams and hands them out in turn, so that
-/// others could be a stream on which a graph is being captured.
+/// One stream for all sends of the process, which has one device: LibTorch hands out its few streams in turn, so
+/// another send could get a stream on which a graph is being captured.
 c10::Stream stream_of(const c10::impl::VirtualGuardImpl& gpu, const at::Device& device) {
   static const c10::Stream stream = gpu.getStreamFromGlobalPool(device);
   return stream;
@@ -54,7 +54,7 @@ struct StagedSends::State {
       lock.unlock();
       try {
         next.there.synchronize();
-        next.from = at::Tensor();  // before anybody can know that it is no longer needed
+        next.from = at::Tensor();  // before the caller can learn that it is no longer needed
         next.sent.set_value(next.send(next.copy));
       } catch (...) {
         next.sent.set_exception(std::current_exception());

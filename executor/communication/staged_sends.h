@@ -13,19 +13,19 @@ class Work;
 
 namespace frostpipe {
 
-/// Sends tensors of a GPU through host memory, beside what GPU and host do meanwhile: the GPU copies on a stream of its
-/// own, and a thread sends what has come, in the order of calls.
+/// Sends GPU tensors through host memory without blocking the GPU or the host: the GPU copies on a separate stream, and
+/// a thread sends the copies in the order of the calls.
 class StagedSends {
  public:
   using Work = c10::intrusive_ptr<c10d::Work>;
   explicit StagedSends(const at::Device& device);
-  /// Ends when everything has been handed on.
+  /// Waits until everything has been sent.
   ~StagedSends();
   StagedSends(const StagedSends&) = delete;
   StagedSends& operator=(const StagedSends&) = delete;
 
-  /// What `send` of the copy in host memory returns, or throws, when it has been called. Until then the tensor must not
-  /// change; it is what has been issued before on the current stream that makes it.
+  /// Copies `tensor` to host memory, after all work issued so far on the current stream, and calls `send` with the
+  /// copy. The future holds what `send` returns or throws. The tensor must not change until the future is ready.
   std::future<Work> send(const at::Tensor& tensor, std::function<Work(const at::Tensor& copy)> send);
 
  private:

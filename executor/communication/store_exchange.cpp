@@ -63,7 +63,7 @@ void leave_together(const RankEnvironment& self, c10d::Store& store) {
   if (self.rank != 0) return;
   try {
     texts_of_all(self, store, "left", std::chrono::seconds(10));
-  } catch (const std::exception&) {  // too late, or gone
+  } catch (const std::exception&) {  // too late, or the store is gone
   }
 }
 

@@ -11,24 +11,24 @@ class Store;
 
 namespace frostpipe {
 
-/// What one rank has put into the store for the others under `name`, which is new in this attempt.
+/// Stores `text` for the other ranks under `name`, which must be new in this attempt.
 void put_text(const RankEnvironment& self, c10d::Store& store, const std::string& name, const std::string& text);
 
 bool has_text(const RankEnvironment& self, c10d::Store& store, const std::string& name, int rank);
 
-/// What a rank has put there, which must be there.
+/// Returns the text that `rank` has stored; has_text() must be true.
 std::string text_of_rank(const RankEnvironment& self, c10d::Store& store, const std::string& name, int rank);
 
-/// Of those that have put nothing there within `limit`: who waited for whom, and what may be the reason.
+/// Returns a sentence for an error: this rank has waited `limit` for `ranks`, and the probable reason.
 std::string have_not_come(const RankEnvironment& self, const std::vector<int>& ranks, std::chrono::milliseconds limit);
 
-/// What all ranks have put there, by rank. Waits for them. Throws RuntimeFailure that names those who have put nothing
-/// within `limit`: nobody watches a rank that has not come yet.
+/// Waits for the texts of all ranks and returns them, by rank. Throws RuntimeFailure that names the ranks whose text is
+/// missing after `limit`; nothing else watches a rank that has not registered yet.
 std::vector<std::string> texts_of_all(const RankEnvironment& self, c10d::Store& store, const std::string& name,
                                       std::chrono::milliseconds limit = std::chrono::minutes(5));
 
-/// Called by all ranks before they leave for a reason that all have found in the store. Rank 0 may host it, and it ends
-/// with rank 0, which therefore waits for the others: 10 s at most, for who has not read by then has ended.
+/// Lets all ranks read why they stop before the store disappears. Must be called by all ranks. Rank 0 may host the
+/// store and so waits for the others, for at most 10 s.
 void leave_together(const RankEnvironment& self, c10d::Store& store);
 
 }  // namespace frostpipe

@@ -26,27 +26,27 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using namespace std::chrono_literals;
 
-/// Of a round in which a connection has broken: a rank that is silent for this long is lost.
+/// In a round in which a connection has broken, a rank that is silent for this long is lost.
 constexpr std::chrono::seconds kSilenceAfterLoss(5);
-/// Survivors come at the same time.
+/// How long survivors wait for each other; they arrive at about the same time.
 constexpr std::chrono::seconds kLongestMeeting(15);
-/// Rank 0 lets the others hear why all end before the store ends with it.
+/// How long rank 0, with which the store ends, waits for the others to read why all end.
 constexpr std::chrono::seconds kLongestFarewell(3);
-/// A store that is gone ends the process within this time, with a better sentence (Heartbeat).
+/// If the store is gone, the heartbeat ends the process within this time, with a better message.
 constexpr std::chrono::seconds kUntilHeartbeatEnds(5);
 
-// What ranks put into the store: at their beginning, and after a loss.
+// Names of the entries that ranks store at their start and after a loss.
 constexpr const char* kHost = "host";
 constexpr const char* kStopped = "stopped";
-constexpr const char* kVerdict = "verdict";  // rank 0's
-constexpr const char* kHeard = "heard";      // that all end
+constexpr const char* kVerdict = "verdict";  // stored by rank 0
+constexpr const char* kHeard = "heard";      // the rank has read that all end
 
-/// What rank 0 has found out after a loss; ranks as they were started.
+/// What rank 0 decides after a loss. Ranks are numbered as they were started.
 struct Verdict {
   std::vector<int> left;  // ascending
   std::string cause;      // "rank 3 on host b has sent no heartbeat for 10 s"
-  std::string end;        // why nobody goes on; "" where those that are left do
-  int attempt = 0;        // of the next round
+  std::string end;        // why all ranks end; "" if those in `left` go on
+  int attempt = 0;        // attempt of the next round
   Nanoseconds silence_ns = 0;
 };
 
@@ -73,7 +73,7 @@ std::string ranks_text(std::size_t count) { return fmt::format("{} rank{}", coun
 }  // namespace
 
 struct StoreRendezvous::State {
-  RankEnvironment first;  // as this rank was started, with the first round's attempt
+  RankEnvironment first;  // this rank as it was started, with the first round's attempt
   int max_restarts = 0;
   RendezvousInfo round;
   bool has_begun = false, has_met = false;
@@ -94,9 +94,10 @@ struct StoreRendezvous::State {
     return names;
   }
 
-  // ---- rank 0
+  // ---- on rank 0
 
-  /// Waits until every rank of the round has stopped or is silent; whoever has done neither for too long is stuck.
+  /// Waits until every rank of the round has stopped or is silent. A rank that has done neither within the limit is
+  /// stuck.
   Verdict judge() const {
     for (;; std::this_thread::sleep_for(20ms)) {
       const bool too_late = Clock::now() - stopped_at > std::chrono::seconds(kStopLimitSeconds);
@@ -152,12 +153,13 @@ struct StoreRendezvous::State {
     return "";
   }
 
-  // ---- the others
+  // ---- on the other ranks
 
-  /// Rank 0 may have much to do until it finds that the round is over; from then on it does not take long.
+  /// Waits for rank 0's verdict. Rank 0 may be busy until it finds that the round is over; the limit counts from then
+  /// on.
   Verdict wait_for_verdict() const {
     constexpr std::chrono::seconds kLimit(kStopLimitSeconds + 5);
-    std::optional<Clock::time_point> begin;  // of the limit
+    std::optional<Clock::time_point> begin;  // when the limit began to count
     while (!has_text(round.self, *store, kVerdict, 0)) {
       const bool is_busy =
           !has_text(round.self, *store, kStopped, 0) && heartbeat->pulses().front().age <= kSilenceAfterLoss;
@@ -170,9 +172,9 @@ struct StoreRendezvous::State {
     return verdict_from_text(text_of_rank(round.self, *store, kVerdict, 0));
   }
 
-  // ---- all
+  // ---- on all ranks
 
-  /// The verdict is that all end.
+  /// Ends the job as the verdict says.
   void part(const Verdict& verdict) const {
     put_text(round.self, *store, kHeard, "");
     const auto has_heard = [&](int rank) {
@@ -199,7 +201,7 @@ struct StoreRendezvous::State {
     round.lost_ns = round.noticed_ns - verdict.silence_ns;
   }
 
-  /// What is asked of the store. Where it is gone, the heartbeat says so.
+  /// Runs a request to the store. If the store is gone, waits for the heartbeat to report that.
   template <class Call>
   auto asking_store(const std::string& what, Call call) const {
     try {
@@ -284,7 +286,7 @@ void StoreRendezvous::watch(std::function<void()> give_up_connections) {
   if (state_->first.rank == 0 && !state_->has_met && !state_->first.store_is_external)
     guarded(state_->first.rank, "closing the arrivals", [&] { close_arrivals(*state_->store); });
   state_->has_met = true;
-  state_->store->setTimeout(kLongestMeeting);  // nobody is late from now on
+  state_->store->setTimeout(kLongestMeeting);  // no rank is late from now on
   state_->heartbeat->watch_round(state_->alarm_key(), state_->round.logical_ranks, std::move(give_up_connections));
 }
 

@@ -17,43 +17,44 @@ namespace frostpipe {
 
 class Heartbeat;
 
-/// The rendezvous rounds of ranks that somebody else has launched: at a store, by themselves. Store and heartbeat
-/// outlive the connections of a round.
+/// The rendezvous rounds of ranks that another launcher has started, without its help: they use a store. The store and
+/// the heartbeat outlive the connections of a round.
 ///
-/// Whoever loses a connection, or whose heartbeat finds a rank silent, raises an alarm; all ranks of the round hear it
-/// within a second, give up their connections (watch()) and stop(). Rank 0, which hosts the store, waits until every
-/// rank has stopped or is silent, and writes down who is left: those are the next round's ranks, in their old order.
-/// Whoever is not among them ends, as do all where rank 0 is lost, a rank has failed by itself, or no restart is left.
+/// A rank that loses a connection, or whose heartbeat finds a silent rank, raises an alarm. All ranks of the round hear
+/// it within a second, give up their connections (watch()) and stop(). Rank 0, which hosts the store, waits until every
+/// rank has stopped or is silent, and then stores the list of survivors, which are the ranks of the next round in their
+/// old order. All other ranks end. All ranks end if rank 0 is lost, a rank has failed by itself, or no restart is left.
 class StoreRendezvous final : public Rendezvous {
  public:
-  /// `first`: the first round. `max_restarts`: rounds that may follow it. Connects to nothing yet.
+  /// `first` is the first round; at most `max_restarts` rounds follow it. Does not connect yet.
   StoreRendezvous(RendezvousInfo first, int max_restarts);
-  /// Where there may be other rounds, the others hear that this rank has failed, unless finish() was called.
+  /// Tells the other ranks, if another round is possible, that this rank has failed, unless finish() was called.
   ~StoreRendezvous() override;
 
-  /// Waits for rank 0 while that is at work on the round, and 20 s once it has stopped. Throws RuntimeFailure, on all
-  /// ranks alike, with the reason why there is none; on a rank that the others go on without, with that.
+  /// Waits for rank 0's list of survivors: without limit while rank 0 still works on the round, and 20 s after it has
+  /// stopped. Throws RuntimeFailure with the reason on all ranks if there is no next round, and on a rank that is not
+  /// among the survivors.
   std::optional<RendezvousInfo> next_round() override;
-  /// From watch() on: a loss before all have met for the first time ends the job.
+  /// True from watch() on: a loss before all ranks have connected for the first time ends the job.
   bool may_rendezvous_again() const override;
   void stop(int generation) override;
-  /// This rank has done its part of the run.
+  /// Declares this rank's part of the run done.
   void finish();
 
-  // For Communicator.
+  // The rest is for Communicator.
 
-  /// Connects to the store and starts the heartbeat, which ends the process on a loss until watch(); in later rounds
-  /// both are there. The round as this rank sees it, with the attempt.
+  /// Connects to the store and starts the heartbeat if that has not been done in an earlier round. Until watch(), a
+  /// loss ends the process. Returns the environment of this round, with its attempt.
   RankEnvironment connect();
   c10::intrusive_ptr<c10d::TCPStore> store() const;
   bool is_first_round() const;
-  /// meet_at_store(), in later rounds meet_again_at_store(). Throws PeerLost where a rank that was left after a loss
-  /// does not come in time.
+  /// Calls meet_at_store() or, in later rounds, meet_again_at_store(). Throws PeerLost if a survivor does not register
+  /// in time.
   bool meet(const Arrival& own);
-  /// All ranks are connected. Where there may be another round, a loss from now on calls `give_up_connections`, from
-  /// another thread.
+  /// Call it when all ranks are connected. If another round is possible, a loss from now on calls `give_up_connections`
+  /// from another thread.
   void watch(std::function<void()> give_up_connections);
-  /// The round's connections are gone: give_up_connections is not being called, and will not be.
+  /// Ends watch(). When it returns, give_up_connections is not running and will not be called.
   void end_watch();
 
  private:

@@ -10,50 +10,52 @@ namespace frostpipe {
 
 class Group;
 
-/// The tensor ranks of a stage, as its layers see them. A holder, so that autograd can keep it.
+/// The tensor-parallel group of a stage, for its layers. It is a CustomClassHolder so that autograd can save it.
 struct TensorParallel : torch::CustomClassHolder {
   TensorParallel(Group& with_group, const TensorSlice& of_rank, const at::Device& on_device,
                  bool is_sequence_parallel = false)
       : group(with_group), slice(of_rank), device(on_device), sequence_parallel(is_sequence_parallel) {}
-  /// In place: the sum of all tensor ranks' tensors, to the bit the same on each. All of them call it at the same
-  /// place.
+  /// Sums `tensor` over all tensor ranks, in place, with the same bits on each. All of them must call it.
   void sum(at::Tensor tensor) const;
-  /// The same of figures on the host.
+  /// Returns the sum over all tensor ranks of figures on the host.
   std::vector<double> sum(std::vector<double> values) const;
-  /// Everybody's tensors, which are of one shape, by tensor rank; as a sum. [..] -> [tensor ranks, ..]
+  /// Returns the tensors of all tensor ranks, which must have one shape, stacked by tensor rank: [..] -> [tensor ranks,
+  /// ..]. It is implemented as a sum.
   at::Tensor gather(const at::Tensor& own) const;
 
-  Group& group;       // outlives this
-  TensorSlice slice;  // this rank's part of what they share
+  Group& group;       // must outlive this object
+  TensorSlice slice;  // the part of the layers that this rank has
   at::Device device;
-  bool sequence_parallel;  // between matrices each has some of the tokens; else all have all
+  bool sequence_parallel;  // outside of matrix products each rank has some of the tokens; otherwise all have all
 };
 
-/// Null: the rank has its layers alone.
+/// Null if the rank has whole layers.
 using TensorRanks = c10::intrusive_ptr<TensorParallel>;
 
 inline TensorSlice slice_of(const TensorRanks& ranks) { return ranks ? ranks->slice : TensorSlice{}; }
 
-/// Rows of a packed activation as tensor ranks have them: all have all, or, with sequence parallelism, each has some.
+/// How the rows of a packed activation are divided among tensor ranks: each has all rows or, with sequence parallelism,
+/// a contiguous part.
 struct RankRows {
-  TensorRanks ranks;                    // null: the rank has all rows alone
-  std::vector<std::int64_t> of_each{};  // by tensor rank, whose rows follow each other; empty: all have all
+  TensorRanks ranks;                    // null if this rank has all rows alone
+  std::vector<std::int64_t> of_each{};  // number of rows of each tensor rank, in order; empty if all have all rows
 
   bool are_split() const { return !of_each.empty(); }
-  /// Of the own rows, where they are split.
+  /// The range of this rank's rows, if they are divided.
   std::int64_t begin() const;
   std::int64_t count() const { return of_each[ranks->slice.begin]; }
-  /// All of them; `own`: how many this rank has.
+  /// The number of rows in total, where `own` is the number that this rank has.
   std::int64_t num_rows(std::int64_t own) const;
-  /// The own ones of all rows.
+  /// This rank's rows of `all`.
   at::Tensor own(const at::Tensor& all) const;
-  /// All rows, from everybody's own. Called by all tensor ranks, as is the next.
+  /// All-gathers the rows. Must be called by all tensor ranks.
   at::Tensor gathered(const at::Tensor& own) const;
-  /// The own rows of the sum of all tensor ranks' tensors, to the bit those of their sum.
+  /// Reduce-scatter: this rank's rows of the sum over all tensor ranks, with the same bits as sum(). Must be called by
+  /// all tensor ranks.
   at::Tensor scattered_sum(const at::Tensor& all) const;
 };
 
-/// Of `tokens` tokens, whose parts are cut as a TensorSlice.
+/// Divides `tokens` tokens among the tensor ranks if `ranks` uses sequence parallelism.
 RankRows rows_of_tokens(std::int64_t tokens, const TensorRanks& ranks);
 
 }  // namespace frostpipe

@@ -26,7 +26,8 @@ void group_by_length(std::vector<int>& order, const LengthGrouping& grouping, st
   const std::size_t all_batches = (order.size() + batch - 1) / batch;
   for (std::size_t first = 0; first < all_batches; first += static_cast<std::size_t>(num_mini_batches)) {
     const int count = static_cast<int>(std::min<std::size_t>(num_mini_batches, all_batches - first));
-    const std::vector<int> turns = epoch_order(count, seed + first, epoch);  // the k-th shortest is mini-batch turns[k]
+    const std::vector<int> turns = epoch_order(count, seed + first, epoch);  // the k-th shortest samples go to
+                                                                             // mini-batch turns[k]
     for (int shard = 0; shard < num_shards; ++shard) {
       const auto part_of = [&](int turn) {
         const std::size_t begin = (first + static_cast<std::size_t>(turn)) * batch;
@@ -62,7 +63,7 @@ void sort_by_length(std::vector<int>& order, int global_batch_size, int num_shar
 std::vector<int> sharded_epoch_order(const std::vector<std::vector<int>>& shards, int global_batch_size,
                                      std::uint64_t seed, int epoch) {
   const int num_shards = static_cast<int>(shards.size());
-  std::vector<std::vector<int>> waiting;  // by shard, the next sample last
+  std::vector<std::vector<int>> waiting;  // by shard; the next sample is last
   std::size_t total = 0;
   for (int shard = 0; shard < num_shards; ++shard) {
     std::vector<int> order =
@@ -77,7 +78,7 @@ std::vector<int> sharded_epoch_order(const std::vector<std::vector<int>>& shards
     const int size = static_cast<int>(std::min<std::size_t>(global_batch_size, total - order.size()));
     std::vector<int> shares;
     for (const SampleRange& range : split_evenly(size, num_shards)) shares.push_back(range.end - range.begin);
-    int missing = 0;  // what an exhausted shard cannot give, the others do
+    int missing = 0;  // samples that an exhausted shard lacks are taken from the others
     for (int shard = 0; shard < num_shards; ++shard) {
       const int given = std::min(shares[shard], static_cast<int>(waiting[shard].size()));
       missing += shares[shard] - given;

@@ -24,8 +24,8 @@ constexpr std::uint64_t kMostPixels = 64'000'000;
 using Bytes = std::span<const std::byte>;
 
 // ---- Errors of C libraries ----------------------------------------------------------------------
-// libjpeg and libpng report an error by calling a function that must not return, and an exception must not pass through
-// their code. So that function jumps back to the call of the library, and there the exception is thrown.
+// libjpeg and libpng report an error by calling a function that must not return, and exceptions must not pass through
+// their code. That function therefore jumps back to the caller of the library, which throws the exception.
 
 struct Escape {
   std::jmp_buf target;
@@ -33,7 +33,8 @@ struct Escape {
 };
 static_assert(sizeof(Escape::reason) > JMSG_LENGTH_MAX);
 
-/// Calls `steps`; false if a library left them by a jump. A jump runs no destructors, so the steps own nothing.
+/// Calls `steps`. Returns false if a library has left them by a jump. A jump runs no destructors, so the steps must not
+/// own anything.
 template <typename Steps>
 bool completes(Escape& escape, Steps steps) {
   static_assert(std::is_trivially_destructible_v<Steps>);
@@ -42,18 +43,18 @@ bool completes(Escape& escape, Steps steps) {
   return true;
 }
 
-/// Before memory is taken for the pixels that a header claims.
+/// Checks the size that a header claims before memory is allocated.
 void require_plausible_size(const std::string& place, std::uint64_t width, std::uint64_t height,
                             std::uint64_t most_pixels_in_file) {
   const auto size = [&] { return fmt::format("{} x {}", width, height); };
-  // Neither side has more than 31 bits.
+  // The product cannot overflow: both have at most 31 bits.
   if (width == 0 || height == 0 || width * height > kMostPixels)
     throw InvalidInput(place, fmt::format("an image must have 1 to {} pixels", kMostPixels), size());
   if (width * height > most_pixels_in_file)
     throw InvalidInput(place, fmt::format("its bytes can hold at most {} pixels", most_pixels_in_file), size());
 }
 
-/// `rows` is [height, width, channel].
+/// Converts `rows`, [height, width, channel], to planes.
 Image with_channels_apart(int height, int width, const std::vector<std::uint8_t>& rows) {
   const std::size_t num_pixels = rows.size() / 3;
   Image image{.height = height, .width = width, .pixels = std::vector<std::uint8_t>(rows.size())};
@@ -70,7 +71,7 @@ Image with_channels_apart(int height, int width, const std::vector<std::uint8_t>
 
 // ---- JPEG ---------------------------------------------------------------------------------------
 
-/// A decoder and what it needs while it runs; stays where it is, since its parts point to each other.
+/// The state of a decoder. It must not move, since its parts point to each other.
 struct JpegDecoder {
   jpeg_decompress_struct info = {};
   jpeg_error_mgr errors = {};
@@ -89,14 +90,14 @@ struct JpegDecoder {
   std::longjmp(escape.target, 1);
 }
 
-/// Level -1 is a warning, after which libjpeg would make pixels up; others are notes. Three warnings cost no pixels.
+/// Level -1 is a warning, after which libjpeg would invent pixels; other levels are notes. Three warnings are harmless.
 void judge_jpeg_message(j_common_ptr info, int level) {
   const int code = info->err->msg_code;
   const bool is_harmless = code == JWRN_EXTRANEOUS_DATA || code == JWRN_JFIF_MAJOR || code == JWRN_ADOBE_XFORM;
   if (level < 0 && !is_harmless) leave_jpeg(info);
 }
 
-/// A scan of few bytes can go over all pixels, so that a small file with many of them takes hours. Usual are about ten.
+/// A small scan can pass over all pixels, so a small file with many scans could take hours. About ten are usual.
 void limit_jpeg_scans(j_common_ptr info) {
   constexpr int kMostScans = 100;
   if (reinterpret_cast<j_decompress_ptr>(info)->input_scan_number <= kMostScans) return;
@@ -105,19 +106,19 @@ void limit_jpeg_scans(j_common_ptr info) {
   std::longjmp(escape.target, 1);
 }
 
-/// A Huffman code of at least one bit begins each of the blocks of 8 x 8, which are at least 1/8 as many as would cover
-/// the image (whatever the sampling). Arithmetic coding has no such limit.
+/// Every 8 x 8 block begins with a Huffman code of at least one bit, and there are at least 1/8 as many blocks as would
+/// cover the image (whatever the sampling). Arithmetic coding has no such limit.
 std::uint64_t most_pixels_of_jpeg(const jpeg_decompress_struct& info, Bytes bytes) {
   return info.arith_code ? kMostPixels : std::uint64_t{bytes.size()} * 8 * 64 * 8;
 }
 
-/// As Pillow converts CMYK to RGB. `inks` is [pixel, 4], 255 where none of an ink is printed: so Adobe stores them, and
-/// Pillow reads them, whether the file has Adobe's marker or not.
+/// Converts CMYK to RGB as Pillow does. `inks` is [pixel, 4], with 255 for no ink: so Adobe stores them, and Pillow
+/// reads them, whether the file has Adobe's marker or not.
 std::vector<std::uint8_t> colours_of_inks(const std::vector<std::uint8_t>& inks) {
   std::vector<std::uint8_t> colours(inks.size() / 4 * 3);
   for (std::size_t i = 0; i < colours.size(); ++i) {
     const int white = inks[i / 3 * 4 + 3], ink = 255 - inks[i / 3 * 4 + i % 3];
-    // Of ink * white / 255, which is rounded, not cut off.
+    // ink * white / 255, rounded to nearest
     const int product = ink * white + 128;
     colours[i] = static_cast<std::uint8_t>(white - (((product >> 8) + product) >> 8));
   }
@@ -187,7 +188,7 @@ struct PngDecoder {
   std::longjmp(escape.target, 1);
 }
 
-/// Of what costs no pixels: unusual chunks and the like.
+/// Warnings concern unusual chunks and the like, which are harmless.
 void ignore_png_warning(png_structp, png_const_charp) {}
 
 void read_png_bytes(png_structp png, png_bytep target, std::size_t count) {
@@ -219,7 +220,7 @@ Image decode_png(Bytes bytes, const std::string& place) {
   const png_infop info = decoder.info;
   run([&] {
     png_set_read_fn(png, &decoder, read_png_bytes);
-    // Our own limit follows. Chunks that hold no pixels, such as texts and profiles, are skipped.
+    // The limit of this file is checked below. Chunks without pixels, such as texts and profiles, are skipped.
     png_set_user_limits(png, PNG_UINT_31_MAX, PNG_UINT_31_MAX);
     png_set_keep_unknown_chunks(png, PNG_HANDLE_CHUNK_NEVER, nullptr, -1);
     png_read_info(png, info);

@@ -7,7 +7,7 @@
 
 namespace frostpipe {
 
-/// A colour picture of 8 bits per channel.
+/// An RGB image with 8 bits per channel.
 struct Image {
   int height = 0;
   int width = 0;
@@ -16,14 +16,14 @@ struct Image {
   bool operator==(const Image&) const = default;
 };
 
-/// The picture in a JPEG or PNG file; the first bytes tell which it is. `place` names the file in errors.
+/// Decodes a JPEG or PNG file, which are told apart by their first bytes. `place` names the file in errors.
 ///
-/// - Grey is widened to three equal channels, palettes are looked up, alpha is dropped, and of 16 bits the upper 8
-///   count. Colour profiles, gamma and the orientation in EXIF are ignored: pixels are as they are stored. JPEG in CMYK
-///   and YCCK becomes RGB as Pillow's convert("RGB") does it.
-/// - Throws InvalidInput that names the place and the reason: for damaged and truncated files, and for more than
-///   64,000,000 pixels or more than the file's bytes can hold, which is found before memory is taken.
-/// - Needless bytes between two parts of a JPEG file are no damage: they cost no pixels, and known data sets have some.
+/// - Grey becomes three equal channels, palettes are expanded, alpha is dropped, and 16 bits are cut to the upper 8.
+///   Colour profiles, gamma and the EXIF orientation are ignored: pixels are as stored. JPEG in CMYK and YCCK becomes
+///   RGB as by Pillow's convert("RGB").
+/// - Throws InvalidInput that names the place and the reason for damaged and truncated files, and for more than
+///   64,000,000 pixels or more than the file's bytes can hold, which is checked before memory is allocated.
+/// - Extra bytes between two parts of a JPEG file are accepted: they are harmless, and some known data sets have them.
 Image decode_image(std::span<const std::byte> bytes, const std::string& place);
 
 }  // namespace frostpipe

@@ -22,16 +22,17 @@ void require_whole(const Image& image) {
 
 // ---- Resizing -----------------------------------------------------------------------------------
 
-/// Weights are integers of this many binary places, so that sums are exact in any order: 255 x 2^22 fits 31 bits.
+/// Weights are fixed-point integers with this many fraction bits, so that sums are exact in any order: 255 x 2^22 fits
+/// 31 bits.
 constexpr int kPlaces = 22;
 
-/// The neighbouring pixels from which a new one is made.
+/// The pixels and weights from which a new pixel is computed.
 struct Blend {
   std::size_t first = 0;
   std::vector<std::int32_t> weights;
 };
 
-/// One per new pixel of a row or column.
+/// Returns one per new pixel of a row or column.
 std::vector<Blend> blends(int old_size, int new_size) {
   const double scale = static_cast<double>(old_size) / new_size;
   const double reach = std::max(scale, 1.0);
@@ -99,7 +100,7 @@ Image with_height(const Image& image, int height) {
 
 // ---- Chance -------------------------------------------------------------------------------------
 
-/// Each of 0 ... bound - 1 alike: the lowest 2^64 mod bound values, which would favour some, are mixed again.
+/// Returns a uniform number below `bound`: the lowest 2^64 mod bound values, which would favour some, are mixed again.
 std::int64_t uniform_below(std::uint64_t bound, std::uint64_t value) {
   const std::uint64_t num_rejected = (0 - bound) % bound;
   while (value < num_rejected) value = mixed(value);
@@ -118,7 +119,7 @@ Image augment(const Image& image, const Augmentation& augmentation, std::uint64_
   require_whole(image);
   FROSTPIPE_CHECK(augmentation.crop_padding >= 0 && epoch >= 0 && sample >= 0,
                   "callers validate the padding and count epochs and samples from zero");
-  // Each mixed in its turn, so that sample 1 of epoch 0 is not sample 0 of epoch 1.
+  // They are mixed one by one, so that sample 1 of epoch 0 differs from sample 0 of epoch 1.
   const std::uint64_t key =
       mixed(mixed(mixed(seed) + static_cast<std::uint64_t>(epoch)) + static_cast<std::uint64_t>(sample));
   const std::int64_t padding = augmentation.crop_padding;
@@ -127,7 +128,7 @@ Image augment(const Image& image, const Augmentation& augmentation, std::uint64_
   const std::int64_t top = uniform_below(num_offsets, mixed(key + 1)) - padding;
   const std::int64_t left = uniform_below(num_offsets, mixed(key + 2)) - padding;
 
-  // The columns [first, end) of a row of the window that lie inside the picture; the others stay zero.
+  // The columns [first, end) of the window that lie inside the picture; the others stay zero.
   const std::int64_t first = std::clamp<std::int64_t>(-left, 0, image.width);
   const std::int64_t end = std::clamp<std::int64_t>(image.width - left, first, image.width);
   Image result{.height = image.height, .width = image.width, .pixels = std::vector<std::uint8_t>(image.pixels.size())};

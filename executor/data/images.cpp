@@ -21,12 +21,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// What a path holds, with labels of its own.
+/// The content of a path, with its own labels.
 struct Opened {
   std::vector<int> labels;
   std::vector<std::string> label_names;
   std::function<Image(int)> load;
-  std::function<std::string(int)> place;  // of picture i
+  std::function<std::string(int)> place;  // place of picture i
   std::string fingerprint;
 };
 
@@ -43,14 +43,14 @@ struct Entry {
   bool is_file = false;
 };
 
-/// In order of their names' bytes, without hidden ones.
+/// Returns the entries in order of their names' bytes, without hidden ones.
 std::vector<Entry> entries_of(const fs::path& folder) {
   std::vector<Entry> entries;
   try {
     for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
       Entry found{.name = entry.path().filename().string()};
       if (found.name.starts_with('.')) continue;
-      std::error_code ignored;  // a link to nowhere is neither
+      std::error_code ignored;  // a dangling link is neither
       found.is_folder = entry.is_directory(ignored);
       found.is_file = entry.is_regular_file(ignored);
       entries.push_back(std::move(found));
@@ -96,7 +96,7 @@ Image decode_file(const fs::path& path) {
 Opened open_folder(const fs::path& root) {
   Opened opened;
   std::string contents;
-  auto paths = std::make_shared<std::vector<std::string>>();  // of the pictures, in the root
+  auto paths = std::make_shared<std::vector<std::string>>();  // paths of the pictures within the root
   for (Entry& entry : entries_of(root)) {
     if (is_picture(entry))
       throw InvalidInput((root / entry.name).string(), "an image must lie in the folder of its label", "beside those");
@@ -128,7 +128,7 @@ constexpr std::size_t kPixelBytes = 3 * kSide * kSide;
 
 struct CifarKind {
   std::size_t num_labels;
-  std::size_t label_bytes;  // in front of the pixels; the last one counts
+  std::size_t label_bytes;  // bytes before the pixels; the last one is the label
   const char* names_file;
 
   std::size_t record_bytes() const { return label_bytes + kPixelBytes; }
@@ -137,7 +137,7 @@ constexpr CifarKind kCifar10 = {.num_labels = 10, .label_bytes = 1, .names_file 
 constexpr CifarKind kCifar100 = {.num_labels = 100, .label_bytes = 2, .names_file = "fine_label_names.txt"};
 constexpr std::size_t kNumCoarseLabels = 20;
 
-/// Whether `number` stands in `name` with no digit beside it: 10 does so in "cifar-10-batches", not in "train_10000".
+/// True if `number` occurs in `name` without a digit beside it: 10 does in "cifar-10-batches" but not in "train_10000".
 bool names_number(std::string_view name, std::string_view number) {
   const auto is_digit = [&](std::size_t i) { return i < name.size() && name[i] >= '0' && name[i] <= '9'; };
   for (std::size_t at = name.find(number); at != std::string_view::npos; at = name.find(number, at + 1))
@@ -197,7 +197,7 @@ void require_label(const fs::path& path, std::size_t record, const char* which, 
 }
 
 Opened open_cifar(const fs::path& path) {
-  // Judged before the file is read.
+  // Check the size before reading the file.
   std::error_code error;
   const std::uintmax_t size = fs::file_size(path, error);
   if (error) throw InvalidInput(fmt::format("{}: cannot be read: {}", path.string(), error.message()));
@@ -226,7 +226,7 @@ Opened open_cifar(const fs::path& path) {
   return opened;
 }
 
-// ---- Either -------------------------------------------------------------------------------------
+// ---- Folders and CIFAR files --------------------------------------------------------------------
 
 Opened open_either(const fs::path& path) {
   std::error_code error;

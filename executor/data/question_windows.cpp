@@ -22,7 +22,7 @@ struct Part {
   std::size_t end;
 };
 
-/// Parts of `room` tokens, each beginning room - stride after the one before, until one reaches the end.
+/// Returns parts of `room` tokens, each beginning room - stride after the previous one, until one reaches the end.
 std::vector<Part> overlapping_parts(std::size_t num_tokens, std::size_t room, std::size_t stride) {
   std::vector<Part> parts;
   for (std::size_t begin = 0;; begin += room - stride) {
@@ -31,7 +31,7 @@ std::vector<Part> overlapping_parts(std::size_t num_tokens, std::size_t room, st
   }
 }
 
-/// Positions within the context's tokens of the window.
+/// Sets the window's positions. The arguments are code points of the context.
 void mark_answer(Window& window, int answer_begin, int answer_end) {
   const std::vector<TokenSpan>& spans = window.spans;
   if (spans.empty() || spans.front().begin > answer_begin || spans.back().end < answer_end) return;

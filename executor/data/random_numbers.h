@@ -3,8 +3,8 @@
 
 namespace frostpipe {
 
-/// splitmix64 (Steele, Lea, Flood 2014): one-to-one, and neighbouring values end far apart. The standard fixes what its
-/// engines yield, but not what its distributions make of it; this is the same everywhere.
+/// The splitmix64 mixing function (Steele, Lea, Flood 2014): a bijection that maps neighbouring values far apart. It is
+/// the same on all platforms, unlike the distributions of the standard library.
 constexpr std::uint64_t mixed(std::uint64_t x) {
   x += 0x9E3779B97F4A7C15;
   x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9;

@@ -25,7 +25,7 @@ std::string_view without_blanks_before(std::string_view text) {
   return begin == std::string_view::npos ? std::string_view() : text.substr(begin);
 }
 
-/// What is in the line if it is one whole value of JSON.
+/// Parses a line that is one JSON value; returns a discarded value otherwise.
 Json value_of(std::string_view line) { return Json::parse(line, nullptr, /*allow_exceptions=*/false); }
 
 void need_object(const Json& value, const std::string& place) {

@@ -13,9 +13,9 @@
 namespace frostpipe {
 namespace {
 
-// The standard fixes what std::mt19937_64 yields, but not what std::shuffle and the distributions make of it.
+// The standard specifies the output of std::mt19937_64, but not of std::shuffle and the distributions.
 
-/// Each of 0 ... bound - 1 alike: the lowest 2^64 mod bound values, which would favour some, are thrown again.
+/// Returns a uniform number below `bound`: the lowest 2^64 mod bound values, which would favour some, are redrawn.
 std::uint64_t uniform_below(std::uint64_t bound, std::mt19937_64& random) {
   const std::uint64_t num_rejected = (0 - bound) % bound;
   std::uint64_t value = random();
@@ -23,13 +23,13 @@ std::uint64_t uniform_below(std::uint64_t bound, std::mt19937_64& random) {
   return value % bound;
 }
 
-/// Fisher-Yates, from the back.
+/// Fisher-Yates shuffle, from the back.
 void shuffle(std::vector<int>& items, std::mt19937_64& random) {
   for (std::size_t i = items.size(); i > 1; --i)
     std::swap(items[i - 1], items[static_cast<std::size_t>(uniform_below(i, random))]);
 }
 
-/// How many samples of each label to set apart (the method of largest remainders), never all of a label.
+/// Returns how many samples of each label to hold out (method of largest remainders), never all of a label.
 std::vector<std::size_t> shares(const std::vector<std::vector<int>>& samples_of_label, double fraction) {
   std::size_t num_samples = 0;
   std::size_t most = 0;
@@ -98,7 +98,7 @@ std::vector<std::string> labels_of_one_sample(const std::vector<int>& labels,
 
 std::vector<int> epoch_order(int num_samples, std::uint64_t seed, int epoch) {
   FROSTPIPE_CHECK(num_samples >= 0 && epoch >= 0, "callers count samples and epochs from zero");
-  // Mixed twice, so that epoch 1 of seed 1 is not epoch 0 of seed 2.
+  // They are mixed one by one, so that epoch 1 of seed 1 differs from epoch 0 of seed 2.
   std::mt19937_64 random(mixed(mixed(seed) + static_cast<std::uint64_t>(epoch)));
   std::vector<int> order(static_cast<std::size_t>(num_samples));
   std::iota(order.begin(), order.end(), 0);

@@ -28,7 +28,7 @@ using json::Place;
 
 // ---- Reading ------------------------------------------------------------------------------------
 
-/// Lists and objects are named, never shown: they may be nested deeper than the stack bears.
+/// Lists and objects are only named, because printing deeply nested ones could overflow the stack.
 [[noreturn]] void refuse(const Place& place, std::string_view rule, const Json& value) {
   if (value.is_structured()) throw InvalidInput(place.text(), rule, value.is_array() ? "a list" : "an object");
   json::fail(place, rule, json::Json(value));
@@ -42,7 +42,7 @@ const Json& member(const Json& object, const Place& place, std::string_view name
   return *found;
 }
 
-/// Calls read(element, its place) for each element of the list that is the member `name`.
+/// Calls read(element, its place) for each element of the list `name`.
 void for_each_element(const Json& object, const Place& place, std::string_view name, auto read) {
   const Json& list = member(object, place, name);
   const Place list_place(place, name);
@@ -69,7 +69,7 @@ int answer_start_in(const Json& answer, const Place& place) {
   return static_cast<int>(json::read_integer(json::Json(start), start_place, 0, std::numeric_limits<int>::max()));
 }
 
-/// A context as it is looked up by code point.
+/// A context with an index of its code points.
 struct IndexedContext {
   const std::string& text;
   std::vector<std::size_t> starts;
@@ -92,10 +92,10 @@ void read_answer(const Json& answer, const Place& place, const IndexedContext& c
 
 // ---- Scores -------------------------------------------------------------------------------------
 
-/// Python's str.isspace: Unicode's spaces, and the four separators of ASCII.
+/// Python's str.isspace(): Unicode's spaces, and the four separators of ASCII.
 bool is_python_space(UChar32 c) { return u_isUWhiteSpace(c) || (c >= 0x1C && c <= 0x1F); }
 
-/// Python's \w without the underscore, which is gone with the punctuation: letters and all that has a numeric value.
+/// Python's \w without the underscore, which is removed as punctuation: letters and everything with a numeric value.
 bool is_word_character(UChar32 c) { return u_isalpha(c) || u_getIntPropertyValue(c, UCHAR_NUMERIC_TYPE) != U_NT_NONE; }
 
 bool is_ascii_punctuation(UChar32 c) {
@@ -104,13 +104,13 @@ bool is_ascii_punctuation(UChar32 c) {
 
 bool is_article(const icu::UnicodeString& run) { return run == u"a" || run == u"an" || run == u"the"; }
 
-/// The words that are compared, sorted by their code units: of interest is only which there are and how often.
+/// The words to be compared, also sorted by code units, which suffices to count common words.
 struct Words {
   std::vector<icu::UnicodeString> in_order;
   std::vector<icu::UnicodeString> sorted;
 };
 
-/// An article is a whole run of word characters; what stands beside it, without a space between, becomes two words.
+/// Articles are whole runs of word characters; the text on both sides of one becomes separate words.
 Words words_of(std::string_view text) {
   icu::UnicodeString lower =
       icu::UnicodeString::fromUTF8(icu::StringPiece(text.data(), static_cast<std::int32_t>(text.size())));

@@ -13,17 +13,17 @@ namespace frostpipe {
 struct Question {
   std::string id;
   std::string question;
-  /// An index into QuestionSet::contexts.
+  /// Index into QuestionSet::contexts.
   int context = 0;
   /// Every text that counts as right; training uses the first.
   std::vector<std::string> answers;
-  /// Where the first answer begins: code points of the context.
+  /// Begin of the first answer, in code points of the context.
   int answer_start = 0;
 
   bool operator==(const Question&) const = default;
 };
 
-/// Questions about texts, in the order of their file. Every answer is a piece of its question's context.
+/// Questions about contexts, in the order of the file. Every answer is a substring of its question's context.
 struct QuestionSet {
   std::vector<std::string> contexts;
   std::vector<Question> questions;
@@ -42,8 +42,8 @@ struct QuestionSet {
 /// - A question has an answer (so SQuAD 2.0, which has questions without, is refused), an answer is not empty, and it
 ///   stands in the context at its answer_start, counted in code points.
 ///
-/// Throws InvalidInput that names file, place (data[3].paragraphs[2].qas[0].answers[0].answer_start), rule and value;
-/// also for a file without a question.
+/// Throws InvalidInput that names file, place (data[3].paragraphs[2].qas[0].answers[0].answer_start), rule and value,
+/// also for a file without questions.
 QuestionSet read_squad(const std::filesystem::path& path);
 
 // ---- Answers ------------------------------------------------------------------------------------
@@ -51,7 +51,7 @@ QuestionSet read_squad(const std::filesystem::path& path);
 /// Answers by the id of their question.
 using Predictions = std::map<std::string, std::string>;
 
-/// {"id": "text", ...} as the official evaluation script reads it; ids ascend. Broken UTF-8 is written as U+FFFD.
+/// Returns {"id": "text", ...} as the official evaluation script reads it; ids ascend. Invalid UTF-8 becomes U+FFFD.
 std::string predictions_json(const Predictions& predictions);
 
 // ---- Scores -------------------------------------------------------------------------------------
@@ -71,13 +71,14 @@ struct QuestionScores {
   /// Means over the questions, in per cent.
   double exact_match = 0;
   double f1 = 0;
-  /// Number of questions, with a prediction or without.
+  /// Number of questions, with or without a prediction.
   int count = 0;
 
   bool operator==(const QuestionScores&) const = default;
 };
 
-/// A question without a prediction counts 0; predictions for other ids are ignored. All 0 for a set without questions.
+/// A question without a prediction scores 0; predictions for unknown ids are ignored. All values are 0 for an empty
+/// set.
 QuestionScores scores_of(const QuestionSet& set, const Predictions& predictions);
 
 }  // namespace frostpipe

@@ -162,7 +162,7 @@ std::vector<std::string> distinct_labels(const std::vector<Row>& rows) {
   names.erase(std::unique(names.begin(), names.end()), names.end());
   const bool all_integers =
       std::all_of(names.begin(), names.end(), [](const std::string& name) { return as_integer(name).has_value(); });
-  // Stable: "01" stays before "1".
+  // The sort is stable: "01" stays before "1".
   if (all_integers)
     std::stable_sort(names.begin(), names.end(),
                      [](const std::string& a, const std::string& b) { return as_integer(a) < as_integer(b); });

@@ -5,7 +5,7 @@
 
 namespace frostpipe {
 
-/// Texts for classification, in the order of their file.
+/// Texts for classification, in the order of the file.
 struct TextData {
   std::vector<std::string> texts;
   /// One per text, or none at all: an index into label_names.
@@ -17,12 +17,12 @@ struct TextData {
   bool operator==(const TextData&) const = default;
 };
 
-/// The columns of a table, or fields of JSON, that a user names; empty: the usual ones.
+/// Names of columns or JSON fields that the user chooses; "" = the usual names.
 struct ColumnNames {
   std::string text, label;
 };
 
-/// Reads UTF-8 text: a table (TSV, as GLUE's train.tsv, or CSV; see read_table), or records of JSON (for_each_record).
+/// Reads UTF-8 text: a table (TSV as GLUE's train.tsv, or CSV; see read_table) or JSON records (for_each_record).
 ///
 /// - A column is called `text` (or `sentence`) and one `label`, in any order, or as `columns` says; further columns are
 ///   ignored.
@@ -38,8 +38,8 @@ TextData read_texts(const std::filesystem::path& path, const ColumnNames& column
 TextData read_texts(const std::filesystem::path& path, const std::vector<std::string>& label_names,
                     const ColumnNames& columns = {});
 
-/// Texts that a model is to label: a table or JSON as above, which may lack the column of labels, or a text per line of
-/// a .txt file, empty lines at its end skipped. Labels are none then.
+/// Reads texts to be labelled by a model: a table or JSON as above, whose label column may be missing, or a .txt file
+/// with a text per line; empty lines at its end are skipped. Then there are no labels.
 TextData read_texts_to_label(const std::filesystem::path& path, const std::vector<std::string>& label_names,
                              const ColumnNames& columns = {});
 

@@ -27,7 +27,7 @@ bool is_utf8(std::string_view text) {
 
 bool has_nul(std::string_view text) { return text.find('\0') != std::string_view::npos; }
 
-/// Looks line by line only where something is wrong.
+/// Searches line by line only if the content as a whole is invalid.
 void require_no_line(const std::filesystem::path& path, std::string_view content, bool (*is_bad)(std::string_view),
                      const std::string& rule, const std::string& what) {
   const std::vector<std::string_view> lines = lines_of(content);

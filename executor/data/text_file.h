@@ -7,8 +7,8 @@
 
 namespace frostpipe {
 
-/// What read_named_file reads, if it is text, without a byte order mark. Throws InvalidInput that names the first line
-/// with bytes that are no UTF-8, or NUL, says how many lines have some, and what to try.
+/// Reads a file with read_named_file(); returns it without a byte order mark. Throws InvalidInput if it is not UTF-8 or
+/// has a NUL; the message names the first such line, the number of them, and what to try.
 std::string read_utf8_file(const std::filesystem::path& path, std::size_t most_bytes = kAnySize);
 
 }  // namespace frostpipe

@@ -3,11 +3,11 @@
 
 namespace frostpipe {
 
-/// libfrostpipe_cuda.so beside this program, whether it is there or not.
+/// Returns the path of libfrostpipe_cuda.so beside this program, even if the file does not exist.
 std::filesystem::path cuda_module();
 
-/// Loads it, and with it LibTorch's CUDA libraries: the handle for dlsym. Throws RuntimeFailure if it is not there (a
-/// build without CUDA), or if they are not complete.
+/// Loads that library, and with it LibTorch's CUDA libraries, and returns the handle for dlsym(). Throws RuntimeFailure
+/// if the file is missing (a build without CUDA) or if one of the CUDA libraries is.
 void* load_cuda_module();
 
 }  // namespace frostpipe

@@ -22,8 +22,9 @@
 namespace frostpipe {
 namespace {
 
-/// Tensors come and go in the same sizes step after step. Memory that is given back each time comes again page by page,
-/// zeroed: a fifth of a step where tensors have tens of megabytes (docs/measurements/models_and_data.md).
+/// Keeps freed memory in the process. Tensors of the same sizes come and go in every step; memory returned to the
+/// system would come back page by page and zeroed, which takes a fifth of a step where tensors have tens of megabytes
+/// (docs/measurements/models_and_data.md).
 void keep_freed_memory() {
   mallopt(M_MMAP_MAX, 0);
   mallopt(M_TRIM_THRESHOLD, -1);

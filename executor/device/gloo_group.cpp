@@ -23,12 +23,12 @@ namespace {
 using c10d::ProcessGroupGloo;
 using Work = c10::intrusive_ptr<c10d::Work>;
 
-/// Of a message. Gloo itself would end a wait without a limit after the time that ranks connect within, and close all
-/// connections with it.
+/// How long a message may take. Without a limit of its own, Gloo would end the wait after its connect timeout and close
+/// all connections.
 constexpr std::chrono::milliseconds kLongestWait = std::chrono::minutes(30);
 
-/// Messages on their way. Where Gloo closes a connection, who waits for a message that is half sent or half received
-/// goes on waiting: abort() ends each wait by itself.
+/// The messages in progress. When Gloo closes a connection, a wait for a half sent or half received message goes on, so
+/// abort() must end each wait by itself.
 class MessagesUnderway {
  public:
   void add(c10d::Work& message) {
@@ -52,7 +52,7 @@ class MessagesUnderway {
   std::atomic<bool> is_aborted_ = false;
 };
 
-/// A message of Gloo's that is noted as long as it lives.
+/// A Gloo message that is registered in MessagesUnderway while it lives.
 class NotedMessage final : public c10d::Work {
  public:
   NotedMessage(c10::intrusive_ptr<c10d::Work> message, std::shared_ptr<MessagesUnderway> underway)
@@ -71,8 +71,8 @@ class NotedMessage final : public c10d::Work {
   std::shared_ptr<MessagesUnderway> underway_;
 };
 
-/// Gloo's connections and messages. What it makes of them is not taken: its ring adds each part of a tensor in another
-/// order. Here it is that of the ranks, and each rank sends and receives as many bytes as in the ring.
+/// Uses Gloo's connections and messages but not its collectives: its ring adds each part of a tensor in another order.
+/// Here the order is that of the ranks, and each rank sends and receives as many bytes as in the ring.
 class GlooGroup final : public c10d::Backend {
  public:
   GlooGroup(int rank, int size, c10::intrusive_ptr<ProcessGroupGloo> gloo)
@@ -85,15 +85,15 @@ class GlooGroup final : public c10d::Backend {
     }
   }
 
-  /// Gloo has no call for it, but closes all connections of a group when one of its receives has waited for too long.
-  /// A receive from a peer that is gone already fails without that, so there is one from each.
+  /// Gloo cannot abort, but it closes all connections of a group when one of its receives times out. A receive from a
+  /// peer that is gone fails without closing them, so there is one receive from each peer.
   void abort() override {
     underway_->abort();
     const std::lock_guard lock(aborting_);
     for (const Work& work : never_) {
       try {
         work->wait(std::chrono::milliseconds(1));
-      } catch (const std::exception&) {  // as it is meant to
+      } catch (const std::exception&) {  // expected
       }
     }
     never_.clear();
@@ -135,7 +135,7 @@ class GlooGroup final : public c10d::Backend {
     return start_gather(own.at(0), all.at(0), next_exchange());
   }
 
-  /// In the order of ranks too.
+  /// Adds in the order of ranks as well.
   Work reduce_scatter(std::vector<at::Tensor>& own, std::vector<std::vector<at::Tensor>>& all,
                       const c10d::ReduceScatterOptions& options) override {
     FROSTPIPE_CHECK(options.reduceOp == c10d::ReduceOp::SUM, "ranks only sum");
@@ -163,15 +163,15 @@ class GlooGroup final : public c10d::Backend {
     return exchange;
   }
 
-  /// Beyond all tags of messages.
+  /// Tags of collectives are above those of messages.
   int next_tag() { return (3 << 29) + (num_sums_++ & ((1 << 28) - 1)); }
-  /// Beyond those of sums: nobody sends with it.
+  /// A tag above those of collectives, with which no rank sends.
   static constexpr int kNeverTag = (3 << 29) + (1 << 28);
 
   int num_sums_ = 0;
   std::shared_ptr<MessagesUnderway> underway_ = std::make_shared<MessagesUnderway>();
   std::mutex aborting_;
-  std::vector<Work> never_;  // receives, until abort()
+  std::vector<Work> never_;  // receives that never complete, one per peer, for abort()
   c10::intrusive_ptr<ProcessGroupGloo> gloo_;
 };
 
@@ -179,8 +179,8 @@ class GlooGroup final : public c10d::Backend {
 
 c10::intrusive_ptr<c10d::Backend> make_gloo_group(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
                                                   const std::string& address) {
-  // While ranks connect, Gloo waits for one that has died: this long for its address, five times as long for its
-  // connection. They come together, so this need not be long. Later, deaths are found by heartbeat and not by this.
+  // While ranks connect, Gloo waits this long for the address of a rank that has died, and five times as long for its
+  // connection. All ranks arrive at the same time, so it can be short. Later, dead ranks are found by heartbeat.
   auto options = ProcessGroupGloo::Options::create(std::chrono::seconds(2));
   options->devices.push_back(ProcessGroupGloo::createDeviceForHostname(address));
   auto gloo = c10::make_intrusive<ProcessGroupGloo>(store, rank, size, options);

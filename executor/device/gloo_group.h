@@ -10,13 +10,13 @@ class Store;
 
 namespace frostpipe {
 
-/// A Gloo group, for ranks that our launcher did not connect: the CPU device's, and the message group's on every
-/// device. Its sockets are bound to this rank's `address`, a number. It adds in the order of ranks, as a local group
-/// does (executor/communication/local_group.h): a run has the same bits under every launcher. Whoever waits without a
-/// limit waits for half an hour: deaths are found by heartbeat.
+/// Makes a Gloo group for ranks that frostpipe's launcher did not connect. It serves the CPU device, and control
+/// messages on every device. Its sockets are bound to this rank's numeric `address`. Sums are added in the order of
+/// ranks, as in a local group (executor/communication/local_group.h), so a run has the same bits under every launcher.
+/// A wait without a limit ends after half an hour; lost ranks are found by heartbeat.
 ///
-/// Its abort(), which any thread may call, closes its connections: whoever waits here or at their other ends gets an
-/// error at once, as does whoever asks for anything later.
+/// abort() may be called by any thread and closes all connections: waits on this rank and on its peers fail at once, as
+/// do later calls.
 c10::intrusive_ptr<c10d::Backend> make_gloo_group(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
                                                   const std::string& address);
 

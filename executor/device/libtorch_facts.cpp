@@ -14,7 +14,7 @@
 namespace frostpipe {
 namespace {
 
-/// Called for every library of the process: notes LibTorch's folder, and ends there.
+/// Callback for each library of the process: stores the folder of LibTorch and then stops the iteration.
 int note_folder(dl_phdr_info* library, std::size_t, void* folder) {
   const std::filesystem::path file = library->dlpi_name;
   if (file.filename() != "libtorch_cpu.so") return 0;
@@ -24,7 +24,8 @@ int note_folder(dl_phdr_info* library, std::size_t, void* folder) {
   return 1;
 }
 
-/// What int NAME(int*) gives, of the module or what it needs; 0 where there is no such function or it fails.
+/// Calls int NAME(int*) of the module or its dependencies and returns the number; 0 if there is no such function or it
+/// fails.
 int number_of(void* module, const char* name) {
   int number = 0;
   const auto function = reinterpret_cast<int (*)(int*)>(dlsym(module, name));

@@ -19,7 +19,7 @@
 namespace frostpipe {
 namespace {
 
-// Process-wide because LibTorch's allocator registry is.
+// These are process-wide because LibTorch's allocator registry is.
 std::atomic<Bytes> live{0};
 std::atomic<Bytes> peak{0};
 std::atomic<Bytes> limit{std::numeric_limits<Bytes>::max()};
@@ -28,7 +28,8 @@ std::mutex owner_mutex;
 std::string owner;
 thread_local int uncounted_depth = 0;
 
-/// Stands in front of every allocation, so that data and context are one pointer: oneDNN's kernels allocate raw.
+/// Precedes the data of every allocation, so that data and context are one pointer, which oneDNN's raw allocations
+/// need.
 struct Block {
   at::DataPtr inner;
   Bytes counted;
@@ -42,11 +43,11 @@ void release(void* data) {
   if (!data) return;
   Block* const block = block_before(data);
   live -= block->counted;
-  const at::DataPtr inner = std::move(block->inner);  // frees header and data when it goes
+  const at::DataPtr inner = std::move(block->inner);  // frees header and data at the end of its scope
   block->~Block();
 }
 
-/// Adds to the live bytes, or throws and leaves them.
+/// Adds to the live bytes. If that exceeds the limit, throws and leaves them unchanged.
 void count(Bytes bytes) {
   const Bytes now = live += bytes;
   if (now > limit) {
@@ -79,7 +80,7 @@ class CountingAllocator final : public c10::Allocator {
   void copy_data(void* to, const void* from, std::size_t size) const override { inner_->copy_data(to, from, size); }
 
  private:
-  /// LibTorch says it with the line of its source and no action.
+  /// LibTorch's own error names a line of its source but not the action.
   at::DataPtr allocate_or_say(std::size_t size, Bytes counted) {
     try {
       return inner_->allocate(size);
@@ -98,7 +99,8 @@ class CountingAllocator final : public c10::Allocator {
 
 void MemoryMeter::install() {
   static CountingAllocator* const allocator = [] {
-    auto* const made = new CountingAllocator(c10::GetCPUAllocator());  // lives as long as any tensor may
+    auto* const made = new CountingAllocator(c10::GetCPUAllocator());  // never freed, since tensors may live until the
+                                                                       // process ends
     c10::SetCPUAllocator(made, /*priority=*/1);
     return made;
   }();

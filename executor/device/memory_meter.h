@@ -10,29 +10,29 @@ class DataPtr;
 
 namespace frostpipe {
 
-/// Live bytes of tensor storage of this process on the CPU, counted by an allocator that wraps LibTorch's. "Does not
-/// fit" means the same here as on a GPU: the limit is on live tensors, not on the process' resident size.
+/// Counts the live bytes of this process's tensor storage on the CPU, by an allocator that wraps LibTorch's. A limit
+/// thus means the same as on a GPU: it holds for live tensors, not for the resident size of the process.
 class MemoryMeter {
  public:
   /// Installs the counting allocator (once per process). Later tensors are counted; earlier ones are not.
   static void install();
-  /// Allocations that would exceed the limit throw RuntimeFailure naming `who`, the current action and the bytes. None
-  /// = no limit.
+  /// Sets the limit. Allocations that would exceed it throw RuntimeFailure with `who`, the current action and the
+  /// number of bytes. No value means no limit.
   static void set_limit(std::optional<Bytes> limit, std::string who);
-  /// Text for errors: what the rank is doing. Must outlive the action.
+  /// Sets the text that errors give for what the rank is doing. `action` must stay valid until the next call.
   static void set_action(const char* action);
   static const char* action();
   static Bytes live_bytes();
   static Bytes peak_bytes();
-  /// From now on it is host memory that is not the device's, as what is allocated beside an UncountedMemory. What the
-  /// counting allocator has not made stays as it is.
+  /// Excludes a storage from the count from now on, as if it had been allocated under an UncountedMemory. Has no effect
+  /// on storage from another allocator.
   static void stop_counting(const c10::DataPtr& storage);
-  /// The peak starts again from what is live now.
+  /// Sets the peak to the live bytes.
   static void reset_peak();
 };
 
-/// While one lives, this thread's allocations are host memory that is not the device's: offloaded moments, files,
-/// evaluation results. They are neither counted nor limited.
+/// While one lives, allocations of this thread are neither counted nor limited. It is for host memory that would not be
+/// on the device: offloaded moments, files, evaluation results.
 class UncountedMemory {
  public:
   UncountedMemory();

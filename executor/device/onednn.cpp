@@ -8,9 +8,9 @@ namespace frostpipe {
 namespace {
 
 SingleGemm load_gemm() {
-#ifndef __SANITIZE_ADDRESS__  // which cannot have what is bound deeply
+#ifndef __SANITIZE_ADDRESS__  // which does not support RTLD_DEEPBIND
   for (const char* const library : std::array{"libdnnl.so.3", "libdnnl.so.2"}) {
-    // Bound deeply, or it would call functions of LibTorch's oneDNN, another version. Stays as long as the process.
+    // RTLD_DEEPBIND keeps it from calling functions of LibTorch's own copy of oneDNN, another version. Never unloaded.
     if (void* const handle = dlopen(library, RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND))
       return reinterpret_cast<SingleGemm>(dlsym(handle, "dnnl_sgemm"));
   }

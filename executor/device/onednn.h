@@ -2,26 +2,27 @@
 #include <cstdint>
 #include <string>
 
-// oneDNN's products of matrices. LibTorch has a copy of oneDNN in it and does not show this function of it; through
-// what it shows, oneDNN makes a kernel for each number of rows, and packed micro-batches have hundreds of them.
+// Access to oneDNN's matrix product. LibTorch includes oneDNN but does not expose this function; through the interface
+// that it exposes, oneDNN compiles a kernel for each number of rows, and packed micro-batches have hundreds of
+// different ones.
 
 namespace frostpipe {
 
-/// dnnl_sgemm: c = op(a) op(b) + beta c where alpha is 1, row by row in memory. op transposes with 'T', and does
-/// nothing with 'N'; op(a) is [m, k], op(b) [k, n]. A leading dimension is the distance of two rows. Runs on the
-/// caller's OpenMP threads; as many of them give the same bits. Returns 0, or oneDNN's status: 1 where there was no
-/// memory.
+/// The type of dnnl_sgemm: c = alpha op(a) op(b) + beta c for row-major matrices. op transposes for 'T' and does
+/// nothing for 'N'; op(a) is [m, k] and op(b) is [k, n]. A leading dimension is the distance between two rows. It runs
+/// on the caller's OpenMP threads; the same number of threads gives the same bits. Returns 0, or oneDNN's status (1:
+/// out of memory).
 using SingleGemm = int (*)(char transpose_a, char transpose_b, std::int64_t m, std::int64_t n, std::int64_t k,
                            float alpha, const float* a, std::int64_t leading_a, const float* b, std::int64_t leading_b,
                            float beta, float* c, std::int64_t leading_c);
 
-/// Whether it is faster than LibTorch's own products here: on AMD's processors, where MKL's kernels use no AVX-512.
+/// True if it is faster here than LibTorch's own products: on AMD's processors, where MKL's kernels do not use AVX-512.
 bool prefers_onednn();
 
-/// Null where it is not preferred, and where the system has no library of oneDNN's (Debian's libdnnl2 or libdnnl3).
+/// Returns null if it is not preferred, or if the system has no oneDNN library (Debian's libdnnl2 or libdnnl3).
 SingleGemm find_onednn_gemm();
 
-/// Of that library; empty where there is no such function.
+/// Returns the path of that library; "" if there is none.
 std::string onednn_file();
 
 }  // namespace frostpipe

@@ -34,7 +34,7 @@ void for_all_others(const Exchange& exchange, Visit visit) {
   for (int step = 1; step < exchange.size; ++step) visit((exchange.index + step) % exchange.size);
 }
 
-/// Tensors without values are not sent.
+/// Starts to exchange two tensors with another rank. Tensors without values are not sent.
 void swap(const Exchange& exchange, int other, const at::Tensor& sent, const at::Tensor& received,
           std::vector<Finish>& started) {
   if (received.numel() > 0) started.push_back(exchange.start_to_receive(received, other));

@@ -12,36 +12,38 @@ class Work;
 
 namespace frostpipe {
 
-/// What remains to be done of something that was started, by whoever waits for it, and within which time.
+/// The rest of an operation that has been started. The thread that waits for the operation runs it, with a time limit.
 using Finish = std::function<void(std::chrono::milliseconds)>;
 
-/// Finishes once, however often it is waited for.
+/// Returns a Work whose first wait() runs `finish`.
 c10::intrusive_ptr<c10d::Work> work_that(Finish finish);
 
-/// By what the ranks of a group exchange tensors, contiguous and in host memory; other ranks by index.
+/// The point-to-point operations of a group's ranks, for contiguous tensors in host memory. Other ranks are given by
+/// index.
 struct Exchange {
   int index = 0, size = 1;
   std::function<Finish(const at::Tensor&, int to)> start_to_send;
   std::function<Finish(const at::Tensor&, int from)> start_to_receive;
 };
 
-/// Adds `flat`, of one dimension, in place over all ranks and in their order, so that all have the same bits: each adds
-/// its slice of all and sends the sum to everybody. What others have of the slice is sent for at once.
+/// All-reduce (sum), in place, of a one-dimensional tensor. Adds in the order of ranks, so that all get the same bits:
+/// each rank adds its slice of all ranks and sends the result to all. The receives of the slices are started at once.
 c10::intrusive_ptr<c10d::Work> start_sum_by_slices(const at::Tensor& flat, const Exchange& exchange);
 
-/// Everybody's tensors into `all`, by index; they may differ in their number of values.
+/// All-gather into `all`, by index. The tensors may differ in their number of values.
 c10::intrusive_ptr<c10d::Work> start_gather(const at::Tensor& own, const std::vector<at::Tensor>& all,
                                             const Exchange& exchange);
-/// Into `own` the sum, in the order of ranks, of what each has for this rank; `all`: what this one has for each, by
-/// index.
+/// Reduce-scatter: `own` becomes the sum, in the order of ranks, of the tensors that each rank has for this rank. `all`
+/// are this rank's tensors for each rank, by index.
 c10::intrusive_ptr<c10d::Work> start_scatter_of_sums(const at::Tensor& own, const std::vector<at::Tensor>& all,
                                                      const Exchange& exchange);
 
-/// Of such a sum: what each rank adds, by index. Some are empty where there are more ranks than values.
+/// Returns the slices that the ranks add in start_sum_by_slices(), by index. Some are empty if there are more ranks
+/// than values.
 std::vector<at::Tensor> slices_of(const at::Tensor& flat, int size);
-/// One after the other, into `own`, which is one of them. Overwrites the first.
+/// Adds `parts` in order into `own`, which is one of them. Overwrites the first part.
 void add_up(const std::vector<at::Tensor>& parts, const at::Tensor& own);
-/// Host memory beside the tensors that a rank's memory is counted by, as a transport's own.
+/// Allocates host memory that is not counted as memory of the rank's tensors.
 at::Tensor scratch_like(const at::Tensor& tensor);
 
 }  // namespace frostpipe

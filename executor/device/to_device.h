@@ -6,19 +6,19 @@
 
 namespace frostpipe {
 
-/// A tensor of the host on the device, for which the host does not wait: through page-locked memory on CUDA; itself on
-/// the CPU.
+/// Copies a host tensor to the device without making the host wait, through page-locked memory on CUDA. Returns the
+/// tensor itself on the CPU.
 at::Tensor to_device(const at::Tensor& host, const at::Device& device);
 
-/// What to_device() has copied to a device in one pass through some work, for further passes with the same values.
+/// Keeps the results of to_device() from a first pass through some work, for further passes with the same values.
 class DeviceCopies {
  public:
-  /// The next pass is the first one.
+  /// Makes the next pass a first one.
   void clear() { *this = {}; }
-  /// The next pass is a further one, and copies nothing.
+  /// Makes the next pass a further one, which copies nothing.
   void rewind();
-  /// While it lives, and on this thread, to_device() keeps what it copies in a first pass, and returns that, in its
-  /// order, in a further one.
+  /// While one lives, to_device() on this thread records its results in a first pass, and returns the recorded tensors
+  /// in the same order in a further pass.
   class Pass {
    public:
     explicit Pass(DeviceCopies& copies);
@@ -35,7 +35,8 @@ class DeviceCopies {
   std::size_t next_ = 0;  // in a further pass
 };
 
-/// A copy of the device's tensor for the host, which is whole when the device has been synchronized; itself on the CPU.
+/// Starts a copy of the device's tensor to the host, which is complete once the device has been synchronized. Returns
+/// the tensor itself on the CPU.
 at::Tensor to_host_later(const at::Tensor& tensor);
 
 }  // namespace frostpipe

@@ -5,16 +5,16 @@
 
 namespace frostpipe {
 
-/// A host's clock, which never goes back, and how to sleep until a time of it.
+/// The clock of a host, which never goes back, and a way to sleep until a time on it.
 struct HostClock {
   std::function<Nanoseconds()> now;
   std::function<void(Nanoseconds)> sleep_until;
 };
 
-/// The time on an emulated rank, from 0 on: ranks may be on several hosts, whose clocks have nothing in common. It
-/// passes where the rank says so: with an action's duration, or when the rank waits for another one, whose messages say
-/// when they arrive there. However late the host wakes a rank, its times are the same. The rank sleeps until the host's
-/// clock is as far, and does not where that is ahead already.
+/// The time of an emulated rank, from 0 on; ranks may be on several hosts, whose clocks have nothing in common. It
+/// advances only when the rank says so: by an action's duration, or to the arrival time of a message that the rank
+/// waits for. Times are therefore the same however late the host runs a rank. The rank sleeps until the host's clock
+/// has reached the same time, and does not sleep if that is ahead already.
 class VirtualClock {
  public:
   /// On this host (steady_now_ns).
@@ -22,21 +22,21 @@ class VirtualClock {
   explicit VirtualClock(HostClock host);
 
   Nanoseconds now() const { return now_; }
-  /// Nothing where that is past.
+  /// Advances to `time`; does nothing if that is past.
   void wait_until(Nanoseconds time);
   void pass(Nanoseconds duration) { wait_until(now_ + duration); }
 
-  /// The rank does not make up for how late it is.
+  /// Forgets how late the rank is, so that it does not catch up.
   void be_on_time() { lag_ = host_.now() - now_; }
-  /// What a rank does between these two takes at least the time that it takes on the host; how late it was before does
-  /// not count. What has begun already goes on, and what has not does not end.
+  /// Between these two calls the clock advances at least as fast as the host's; earlier lateness does not count. A
+  /// second begin, or an end without a begin, has no effect.
   void begin_host_time();
   void end_host_time();
 
  private:
   HostClock host_;
   Nanoseconds now_ = 0;
-  Nanoseconds lag_;  // of this clock behind the host's, where the rank is on time
+  Nanoseconds lag_;  // how far this clock is behind the host's if the rank is on time
   bool takes_host_time_ = false;
 };
 

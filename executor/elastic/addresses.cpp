@@ -32,7 +32,7 @@ using namespace std::chrono_literals;
 
 constexpr const char* kLoopback = "127.0.0.1";
 
-/// IPv4 or IPv6, as the socket functions take it.
+/// An IPv4 or IPv6 address in the form of the socket functions.
 struct SocketAddress {
   sockaddr_storage storage{};
   socklen_t size = sizeof storage;
@@ -56,8 +56,8 @@ bool is_loopback(const SocketAddress& address) {
   return ntohl(v4.sin_addr.s_addr) >> 24 == 127;
 }
 
-/// Where a host is, or what the system says why it is not known. IPv4 first, and sorted: all ranks then take the same
-/// address of several, in whatever order a name server gives them.
+/// The addresses of a host, or the system's reason why the name does not resolve. They are sorted, IPv4 first, so that
+/// all ranks choose the same one, whatever the order of the name server.
 struct Resolved {
   std::vector<SocketAddress> addresses;
   std::string failure;
@@ -86,7 +86,7 @@ Resolved resolve(const std::string& host, int port, int flags = 0) {
   return resolved;
 }
 
-/// Waits for a name that is not known yet: that of a pod may come some seconds after it.
+/// Retries until the name resolves: that of a pod may appear some seconds after it.
 Resolved resolve_in_time(const std::string& host, int port, const ConnectLimits& limits) {
   const Clock::time_point until = Clock::now() + limits.unanswered;
   Resolved resolved = resolve(host, port);
@@ -97,7 +97,7 @@ Resolved resolve_in_time(const std::string& host, int port, const ConnectLimits&
   return resolved;
 }
 
-/// Name and address of every interface that is up.
+/// Returns name and address of every interface that is up.
 std::vector<std::pair<std::string, SocketAddress>> interface_addresses() {
   std::vector<std::pair<std::string, SocketAddress>> all;
   ifaddrs* found = nullptr;
@@ -115,7 +115,7 @@ std::vector<std::pair<std::string, SocketAddress>> interface_addresses() {
   return all;
 }
 
-/// The address that this host sends from on the way to there; "" if there is no way.
+/// Returns the local address of the route to `far_end`; "" if there is no route.
 std::string near_end_of_route(const SocketAddress& far_end) {
   if (is_loopback(far_end)) return in_numbers(far_end);
   const Descriptor socket(::socket(far_end.storage.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
@@ -126,7 +126,8 @@ std::string near_end_of_route(const SocketAddress& far_end) {
   return in_numbers(own);
 }
 
-/// Not of a name that this host's own files may give to itself, as "127.0.1.1 vm" of Debian's /etc/hosts does.
+/// True if the master's address is "localhost" or numeric. Other names may resolve to loopback only on their own host,
+/// as with "127.0.1.1 vm" in Debian's /etc/hosts.
 bool may_mean_loopback(const std::string& master_address) {
   return master_address == "localhost" || !resolve(master_address, 0, AI_NUMERICHOST).addresses.empty();
 }
@@ -138,14 +139,14 @@ bool may_mean_loopback(const std::string& master_address) {
       self.rank, host_name(), self.master_address, reason));
 }
 
-/// Has addresses.
+/// Resolves the master's address; the result has at least one address.
 Resolved known_master(const RankEnvironment& self, const ConnectLimits& limits) {
   Resolved master = resolve_in_time(self.master_address, self.master_port, limits);
   if (master.addresses.empty()) refuse_master(self, fmt::format("is not known here ({})", master.failure));
   return master;
 }
 
-/// Of a name: an address of the kind that the master has comes first.
+/// Returns the address of the requested interface. If it has several, one of the master's address family comes first.
 std::string address_of_interface(const RankEnvironment& self, const ConnectLimits& limits) {
   const std::string& interface = self.interface;
   const Resolved number = resolve(interface, 0, AI_NUMERICHOST);
@@ -169,7 +170,8 @@ std::string address_of_interface(const RankEnvironment& self, const ConnectLimit
                      interface);
 }
 
-/// The address at which hosts that know the master's address reach this one; of rank 0's host, that address itself.
+/// Returns the address at which other hosts reach this one, seen from the master's address. On rank 0's host it is that
+/// address itself.
 std::string address_towards_master(const RankEnvironment& self, const ConnectLimits& limits) {
   const Resolved master = known_master(self, limits);
   const bool any_will_do = may_mean_loopback(self.master_address);
@@ -186,11 +188,11 @@ std::string address_towards_master(const RankEnvironment& self, const ConnectLim
   refuse_master(self, reason);
 }
 
-/// What came of trying all addresses of a host once.
+/// The result of trying all addresses of a host once.
 struct Attempt {
-  std::string address;      // where somebody listens, in numbers; "" if there is none
-  std::string reason;       // why there is none
-  bool is_refused = false;  // the host has answered
+  std::string address;      // numeric address that accepts connections; "" if none does
+  std::string reason;       // why none does
+  bool is_refused = false;  // the host has answered with a refusal
 
   void add_error(int error) {
     is_refused = is_refused || error == ECONNREFUSED;
@@ -198,12 +200,13 @@ struct Attempt {
   }
 };
 
-/// All at the same time: one that is silent holds up no other. Once one is refused, the others get a second at most.
+/// Tries all addresses at the same time, so that a silent one does not hold up the others. After a refusal the others
+/// get one more second.
 Attempt try_once(const std::string& host, int port, Clock::time_point until) {
   const Resolved resolved = resolve(host, port);
   Attempt attempt{.reason = resolved.failure};
   std::vector<Descriptor> sockets;
-  std::vector<pollfd> waiting;  // by address; poll passes over negative numbers
+  std::vector<pollfd> waiting;  // by address; poll() skips negative numbers
   for (const SocketAddress& address : resolved.addresses) {
     Descriptor& socket =
         sockets.emplace_back(::socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));

@@ -7,50 +7,52 @@
 
 namespace frostpipe {
 
-/// How long a rank waits for a name that is to be known, and for a port that others are to open.
+/// How long a rank waits for a host name to resolve, and for a port to open.
 struct ConnectLimits {
-  std::chrono::milliseconds unanswered = std::chrono::seconds(10);  // no name, no answer, or no way leads there
-  std::chrono::milliseconds refused = std::chrono::minutes(5);  // the host is there, but who is to listen is not yet
+  std::chrono::milliseconds unanswered = std::chrono::seconds(10);  // the name does not resolve, or the host does not
+                                                                    // answer or has no route
+  std::chrono::milliseconds refused = std::chrono::minutes(5);  // the host is up, but nothing listens at the port yet
 };
 
-/// The address of this host, in numbers, to which a rank's sockets for messages are bound: that of the interface that
-/// was asked for; loopback in a job of one host; else the local end of the route to the master's address. Throws
-/// InvalidInput where the interface that was asked for is none of this host's, and RuntimeFailure where the master's
-/// address is not known within `limits.unanswered`, or is a name that stands for loopback here and for rank 0's host
-/// elsewhere.
+/// Returns the numeric address of this host to which a rank's sockets for messages are bound: that of
+/// RankEnvironment::interface if it is given; loopback if the job has one host; otherwise the local end of the route to
+/// the master's address. Throws InvalidInput if this host lacks the interface, and RuntimeFailure if the master's
+/// address does not resolve within `limits.unanswered`, or is a name that resolves to loopback here but may stand for
+/// rank 0's host elsewhere.
 std::string own_address(const RankEnvironment& self, const ConnectLimits& limits = {});
 
-/// Where rank 0 hosts the store (in numbers), and where the others look for it, whatever interface was asked for: at
-/// the master's address, of which rank 0 has the local end of the route; on loopback in a job of one host. A store that
-/// somebody else hosts is at the master's address. Throws RuntimeFailure as own_address() does.
+/// Returns the numeric address of the rendezvous store, at which rank 0 hosts it and the other ranks look for it,
+/// whatever the interface: loopback if the job has one host; otherwise the master's address, or for rank 0 the local
+/// end of the route to it. A store that an external process hosts is at the master's address. Throws RuntimeFailure as
+/// own_address() does.
 std::string store_address(const RankEnvironment& self);
 
-/// A socket bound to an address of this host (in numbers), which does not listen yet. Port 0: any that is free. Throws
-/// RuntimeFailure.
+/// Returns a socket that is bound to a numeric address of this host and does not listen yet. Port 0 lets the system
+/// choose. Throws RuntimeFailure.
 Descriptor bound_socket(const std::string& address, int port);
-/// Of a bound socket.
+/// Returns the port of a bound socket.
 int port_of(const Descriptor& socket);
 
 /// "10.0.0.7:29500", "[fd00::7]:29500".
 std::string with_port(const std::string& address, int port);
 
-/// A port of another host, or of this one, that somebody is to open.
+/// A port, of this host or another, that another process should open.
 struct Listener {
   std::string host;
   int port = 0;
   std::string what;        // "where rank 0 listens"
-  std::string if_refused;  // what to do then
+  std::string if_refused;  // what to do if the connection is refused
 };
 
-/// Waits until somebody listens at one of the host's addresses, and returns that address in numbers. Of a port that is
-/// refused for longer than `unanswered` a line on stderr says so. Throws RuntimeFailure after the limits; both
-/// sentences name this rank and host, the port, and what to do.
+/// Waits until a process listens at one of the host's addresses, and returns that address in numbers. If the connection
+/// is refused for longer than `unanswered`, a line on stderr says so. Throws RuntimeFailure after the limits. Both
+/// messages name this rank and host, the port, and what to do.
 std::string wait_for_listener(int rank, const Listener& listener, const ConnectLimits& limits = {});
 
-/// Two processes have the same where they share a host. `address` is own_address(): loopback addresses other than
-/// 127.0.0.1 stand for hosts of their own, which tests use.
+/// Returns a text that is equal for two processes if and only if they run on one host. `address` is own_address().
+/// Loopback addresses other than 127.0.0.1 count as separate hosts, which tests use.
 std::string host_identity(const std::string& address);
-/// "b", as the host calls itself.
+/// Returns the host's own name, such as "b".
 std::string host_name();
 
 }  // namespace frostpipe

@@ -20,9 +20,9 @@ namespace {
 
 constexpr const char* kMasterAddress = "MASTER_ADDR";
 constexpr const char* kMasterPort = "MASTER_PORT";
-constexpr const char* kOfTorchrunsAgent = "TORCHELASTIC_RUN_ID";  // of whoever it has started
+constexpr const char* kOfTorchrunsAgent = "TORCHELASTIC_RUN_ID";  // set in every process that torchrun starts
 
-/// The variables by which a launcher numbers its ranks.
+/// The environment variables by which a launcher numbers its ranks.
 struct RankVariables {
   const char *rank, *world_size, *local_rank;
 };
@@ -41,7 +41,7 @@ const std::string& text_of(const EnvironmentVariables& variables, const std::str
   return found->second;
 }
 
-/// One launcher's way to say who is who.
+/// Reads the variables of one launcher.
 class LaunchersView {
  public:
   LaunchersView(const EnvironmentVariables& variables, const RankVariables& names)
@@ -57,7 +57,7 @@ class LaunchersView {
   int number_or(const std::string& name, int otherwise) const { return find(name) ? number(name) : otherwise; }
 
   int world_size() const { return number(names_.world_size); }
-  /// Rank, size, and where the ranks meet if the variables say that.
+  /// Rank and world size, and the rendezvous address if the variables name it.
   RankEnvironment ranks() const {
     RankEnvironment self;
     self.rank = number(names_.rank);
@@ -80,8 +80,8 @@ class LaunchersView {
   RankVariables names_;
 };
 
-/// A port for a job that names none: the same for all its ranks, another one for the next job, and none of those that
-/// systems give out by themselves.
+/// Derives a port for a job that names none: the same for all its ranks, probably another one for the next job, and
+/// outside of the range from which systems choose ports by themselves.
 int port_of_job(std::uint64_t job) { return 20000 + static_cast<int>(job % 12000); }
 
 RankEnvironment by_torchrun(const LaunchersView& view) {
@@ -94,7 +94,7 @@ RankEnvironment by_torchrun(const LaunchersView& view) {
   return self;
 }
 
-/// mpirun says how many ranks are on this host, and no more.
+/// mpirun tells how many ranks are on this host, but not on which hosts the others are.
 void look_for_hosts(const LaunchersView& view, int local_size, RankEnvironment& self) {
   self.is_on_one_host = local_size == self.world_size;
   if (self.is_on_one_host || view.find(kMasterAddress)) return;
@@ -123,7 +123,7 @@ RankEnvironment by_pmi(const LaunchersView& view) {
 }
 
 RankEnvironment by_slurm(const LaunchersView& view) {
-  constexpr int kStepsApart = 1009;  // that a job's steps and those of the next jobs do not meet
+  constexpr int kStepsApart = 1009;  // keeps the ports of a job's steps apart from those of the next jobs
   RankEnvironment self = view.ranks();
   self.is_on_one_host = view.number("SLURM_STEP_NUM_NODES") == 1;
   if (!view.find(kMasterAddress) && !self.is_on_one_host)
@@ -177,9 +177,10 @@ std::optional<RankEnvironment> rank_environment(const EnvironmentVariables& vari
       slurm(variables, kSlurm);
   if (torchrun.is_given()) return by_torchrun(torchrun);
   if (open_mpi.is_given() && open_mpi.world_size() > 1) return by_open_mpi(open_mpi);
-  // In a shell of salloc or a script of sbatch there is SLURM_PROCID, but no step.
+  // A shell of salloc and a script of sbatch have SLURM_PROCID, but no step.
   const bool is_task = slurm.is_given() && variables.contains("SLURM_STEP_ID");
-  // srun --mpi=pmi2 sets both, for the same tasks; under mpirun there are srun's helpers, one per host.
+  // srun --mpi=pmi2 sets both for the same tasks; under mpirun the variables of srun are those of its helpers, one per
+  // host.
   const bool is_task_with_pmi = is_task && pmi.is_given() && pmi.world_size() == slurm.world_size();
   if (pmi.is_given() && pmi.world_size() > 1 && !is_task_with_pmi) return by_pmi(pmi);
   if (is_task && slurm.world_size() > 1 && !open_mpi.is_given()) return by_slurm(slurm);

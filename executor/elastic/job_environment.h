@@ -9,68 +9,71 @@
 
 namespace frostpipe {
 
-/// Who this process is among the ranks of a job.
+/// The place of this process among the ranks of a job.
 struct RankEnvironment {
   int rank = 0;
   int world_size = 1;
   int local_rank = 0;
   std::string master_address = "127.0.0.1";
   int master_port = 0;
-  /// All ranks are known to be on one host.
+  /// True if all ranks are known to be on one host.
   bool is_on_one_host = false;
-  /// What the ranks' sockets are bound to (own_address() in addresses.h): the name of an interface, an address, or ""
-  /// where nobody has asked for any.
+  /// The interface or address to which the ranks' sockets are bound (own_address() in addresses.h); "" if none was
+  /// requested.
   std::string interface;
-  /// Names what this job's ranks write to the store, once they have agreed on it (find_attempt()): a store that
-  /// somebody else hosts still holds what ranks before a restart wrote.
+  /// A namespace for the entries of this job's ranks in the store, once they have agreed on it (find_attempt()). A
+  /// store that an external process hosts still holds the entries of ranks before a restart.
   int attempt = 0;
-  /// The rendezvous store is hosted outside the ranks (our launcher, torchrun's agent); else rank 0 hosts it.
+  /// True if the rendezvous store is hosted outside the ranks (by frostpipe's launcher or torchrun's agent); otherwise
+  /// rank 0 hosts it.
   bool store_is_external = false;
-  /// Our launcher watches the ranks; else they watch each other.
+  /// True if frostpipe's launcher watches the ranks; otherwise they watch each other.
   bool watched_by_launcher = false;
-  /// torchrun's agent watches this host's ranks too, and ends all of them when one is lost.
+  /// True if torchrun's agent watches this host's ranks too, and ends all of them when one is lost.
   bool watched_by_agent = false;
-  /// By rank: sockets that our launcher has made and whose other ends these ranks have (PeerConnections takes them).
-  /// Null where somebody else has launched: the ranks then find each other by a store at the master's address.
+  /// Sockets to the other ranks, by rank, made by frostpipe's launcher; PeerConnections takes them. Null under another
+  /// launcher: the ranks then find each other by a store at the master's address.
   std::shared_ptr<std::vector<Descriptor>> peer_sockets;
 };
 
-/// A member's end of the line to our launcher: set in every rank that it starts.
+/// Environment variable that names the control channel to frostpipe's launcher, which sets it in every rank that it
+/// starts.
 inline constexpr const char* kControlVariable = "FROSTPIPE_CONTROL";
 
-/// By name.
+/// Environment variables by name.
 using EnvironmentVariables = std::map<std::string, std::string>;
 
-/// Those of this process.
+/// Returns the environment variables of this process.
 EnvironmentVariables environment_variables();
 
-/// A whole number >= 0. Throws InvalidInput naming the variable; `when` it must be set stands there: "when RANK is".
+/// Returns a variable that must be a whole number >= 0. Throws InvalidInput that names the variable; `when` says when
+/// it is required: "when RANK is".
 int number_of(const EnvironmentVariables& variables, const std::string& name, const std::string& when);
 
-/// Who this process is, as the launcher says that knows the ranks: torchrun (RANK), Open MPI's mpirun
-/// (OMPI_COMM_WORLD_RANK), MPICH's or Intel's (PMI_RANK), srun (SLURM_PROCID in a step), asked in this order: mpirun
-/// starts its own helpers by srun. None in a process that is no rank. A single task of srun or mpirun is none either:
-/// it starts ranks of its own.
+/// Reads this process's rank from the variables of its launcher: torchrun (RANK), Open MPI's mpirun
+/// (OMPI_COMM_WORLD_RANK), MPICH's or Intel's (PMI_RANK), srun (SLURM_PROCID in a step). They are tried in this order,
+/// because mpirun starts its own helpers by srun. Returns nothing if this process is not a rank. A single task of srun
+/// or mpirun is not a rank either: it starts ranks of its own.
 ///
-/// The ranks meet at MASTER_ADDR:MASTER_PORT. torchrun sets both. Under srun and Open MPI the port comes from the job's
-/// number, and the address is loopback on one host; of several hosts srun's first one is taken. GLOO_SOCKET_IFNAME
-/// names the interface, as for PyTorch.
+/// The rendezvous is at MASTER_ADDR:MASTER_PORT. torchrun sets both. Under srun and Open MPI the port is derived from
+/// the job's number; the address is loopback on one host, and srun's first host if there are several.
+/// GLOO_SOCKET_IFNAME names the interface, as for PyTorch.
 ///
-/// Throws InvalidInput naming the variable that is missing or not a number.
+/// Throws InvalidInput that names the variable that is missing or not a number.
 std::optional<RankEnvironment> rank_environment(const EnvironmentVariables& variables);
-/// By this process's variables.
+/// The same with this process's environment.
 std::optional<RankEnvironment> rank_environment();
 
 /// The first host of a Slurm node list: "n7" of "n[7-9,12],gpu[1-2]".
 std::string first_node_of(const std::string& node_list);
 
-/// This process is a rank, whoever has launched it.
+/// True if this process is a rank, whichever launcher has started it.
 bool is_rank();
-/// It speaks for its job: it is no rank, so that it launches them, or it is rank 0 and another launcher's.
+/// True if this process reports for the job: it is the launcher, or it is rank 0 under another launcher.
 bool answers_for_job();
 
-/// Where torchrun's agent has started this process: it is killed when the agent is gone, also after execve(). As ranks
-/// of our launcher are; an agent that is killed itself leaves its ranks behind.
+/// If torchrun's agent has started this process, arranges that it is killed when the agent is gone, also after
+/// execve(). Ranks of frostpipe's launcher die with it anyway; a killed agent would leave its ranks behind.
 void end_with_torchruns_agent();
 
 }  // namespace frostpipe

@@ -26,7 +26,7 @@ using namespace std::chrono_literals;
 
 Nanoseconds nanoseconds_of(Clock::time_point moment) { return moment.time_since_epoch() / std::chrono::nanoseconds(1); }
 
-/// Ranks that were asked to end may take this long beyond their longest step, to write a checkpoint.
+/// Ranks that were asked to end may take this long, beyond their longest step, to write a checkpoint.
 constexpr int kEndLimitSeconds = 120;
 
 volatile std::sig_atomic_t received_signal = 0, num_signals = 0;
@@ -44,7 +44,7 @@ class Launcher {
     num_signals = 0;
     std::signal(SIGINT, remember_signal);
     std::signal(SIGTERM, remember_signal);
-    std::signal(SIGPIPE, SIG_IGN);  // whoever reads what is printed may leave; the job goes on
+    std::signal(SIGPIPE, SIG_IGN);  // a closed stdout must not end the job
     for (int id = 0; id < options_.num_ranks + options_.num_spares; ++id) {
       processes_.push_back(start_rank_process(options_, id));
       if (id < options_.num_ranks) processes_.back().rank = processes_.back().logical_rank = id;
@@ -56,7 +56,7 @@ class Launcher {
         if (const std::optional<int> code = obey_signal()) return *code;
       }
       if (const std::optional<int> code = judge()) {
-        look();  // what they have said last
+        look();  // receive the last messages
         return *code == 0 && was_interrupted_ ? 128 + received_signal : *code;
       }
       std::this_thread::sleep_for(20ms);
@@ -64,15 +64,15 @@ class Launcher {
   }
 
  private:
-  /// To what SIGINT or SIGTERM asks for: the exit code if it is the end. Ranks that can end with a checkpoint do so,
-  /// all before the same step: each says how far it is and then waits to hear how far the furthest is. Until then, and
-  /// if one is lost meanwhile, the job goes on as ever.
+  /// Handles SIGINT or SIGTERM; returns the exit code if the job ends now. Ranks that can end with a checkpoint do so
+  /// before the same step: each reports its progress and then waits for the step at which all end. Until then, and if a
+  /// rank is lost meanwhile, the job goes on as usual.
   std::optional<int> obey_signal() {
     if (!asked_to_end_) {
       asked_to_end_ = Clock::now();
-      if (options_.ends_with_checkpoint && cause_.empty()) ask_to_end();  // else in the next round
+      if (options_.ends_with_checkpoint && cause_.empty()) ask_to_end();  // otherwise the next round asks
     }
-    // Some send a signal to a process and to its group at once.
+    // A signal may be sent to a process and to its process group at once.
     if (Clock::now() < *asked_to_end_ + 500ms) num_signals = 1;
     int furthest = 0;
     bool all_have_answered = true;
@@ -126,10 +126,10 @@ class Launcher {
     return fail(fmt::format("{} {}", name_of(process), how_it_ended(process)), bad_usage ? 2 : 1);
   }
 
-  /// What has happened since the last look.
+  /// Updates the state of all processes.
   void look() {
     if (Clock::now() > last_look_ + 3s) {
-      // This process itself was held up (Ctrl-Z, a busy machine): the others may have been too.
+      // This process itself was held up (Ctrl-Z, a busy machine); the others may have been too.
       for (RankProcess& process : processes_) process.last_beat = Clock::now();
     }
     look_before_ = std::exchange(last_look_, Clock::now());
@@ -142,7 +142,7 @@ class Launcher {
         if (const auto progress = messages::parse_progress(said->text)) process.progress = progress;
         if (messages::parse_stopped(said->text) == generation_) process.stopped = true;
       }
-      // Also one that has ended its work: it may be stopped on its way out.
+      // Applies also to a process that has finished its work: it may be stopped on its way out.
       if (process.running && !process.silent && Clock::now() - process.last_beat > process.silence_limit()) {
         process.silent = true;
         kill(process.pid, SIGKILL);
@@ -151,7 +151,7 @@ class Launcher {
     reap(processes_);
   }
 
-  /// The exit code, once there is one.
+  /// Returns the exit code once the job has ended.
   std::optional<int> judge() {
     forget_lost_spares();
     if (const RankProcess* const failed = failed_rank()) return fail(*failed);
@@ -181,7 +181,7 @@ class Launcher {
     return 0;
   }
 
-  /// A spare that is gone is no reason to do anything.
+  /// The loss of a spare has no consequences.
   void forget_lost_spares() {
     std::erase_if(processes_, [](const RankProcess& process) {
       if (process.rank >= 0 || process.running) return false;
@@ -191,14 +191,14 @@ class Launcher {
     });
   }
 
-  /// The first that is lost; null if none is.
+  /// Returns the first process that is lost; null if none is.
   RankProcess* lost_process() {
     const auto found =
         std::find_if(processes_.begin(), processes_.end(), [](const RankProcess& process) { return process.lost(); });
     return found == processes_.end() ? nullptr : &*found;
   }
 
-  /// The rank that failed by itself, if one has; else one that lost its peer; null if all is well so far.
+  /// Returns the rank that failed by itself, if there is one; otherwise one that lost its peer; null if none failed.
   const RankProcess* failed_rank() {
     const auto find = [&]() -> const RankProcess* {
       const RankProcess* found = nullptr;
@@ -207,7 +207,7 @@ class Launcher {
       }
       return found && found->lost_its_peer() && lost_process() ? lost_process() : found;
     };
-    // The rank at fault may still be on its way out, or stopped: its peers see the broken connection first.
+    // The rank at fault may still be exiting or stopped: its peers see the broken connection first.
     const auto until = Clock::now() + 1s;
     const RankProcess* failed = find();
     for (; failed && failed->lost_its_peer() && is_any_running(processes_) && Clock::now() < until; failed = find()) {
@@ -231,11 +231,11 @@ class Launcher {
     }
     noticed_at_ = Clock::now();
     ++num_restarts_;
-    // Whoever waits to hear where all end finds out that somebody is lost.
+    // Release the ranks that wait for the step at which all end, so that they find the loss.
     if (asked_to_end_) tell_ranks(messages::end_after(std::numeric_limits<int>::max()));
   }
 
-  /// Starts a new round once all that are left have stopped.
+  /// Starts a new round once all survivors have stopped.
   std::optional<int> wait_for_survivors() {
     const bool too_late = Clock::now() - noticed_at_ > std::chrono::seconds(kStopLimitSeconds);
     bool all_stopped = true;
@@ -278,11 +278,11 @@ class Launcher {
   const LaunchOptions& options_;
   std::vector<RankProcess> processes_;
   int generation_ = 0, num_restarts_ = 0;
-  std::string cause_;  // why a new round is under way; empty while none is
+  std::string cause_;  // why a new round begins; empty otherwise
   Clock::time_point lost_at_{}, noticed_at_{};
-  std::optional<Clock::time_point> first_stop_;    // of a survivor, in this round
-  std::optional<Clock::time_point> asked_to_end_;  // by a signal
-  bool end_is_settled_ = false;                    // the ranks of this round know before which step
+  std::optional<Clock::time_point> first_stop_;    // time of the first survivor's stop in this round
+  std::optional<Clock::time_point> asked_to_end_;  // time of the first signal
+  bool end_is_settled_ = false;                    // the ranks of this round know the step before which they end
   bool was_interrupted_ = false;                   // they have ended there
   Clock::time_point last_look_ = Clock::now(), look_before_ = Clock::now();
 };

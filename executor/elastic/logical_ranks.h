@@ -8,19 +8,19 @@
 
 namespace frostpipe {
 
-// A process's logical rank is the rank that it, or the process whose successor it is, had in the first rendezvous
-// round: it names the device of the cluster. As long as nobody is lost, rank and logical rank are equal; where fewer
-// ranks go on, they are renumbered, and their logical ranks stay. `logical_ranks` is by rank, ascending.
+// The logical rank of a process is the rank that it, or the process that it replaces, had in the first rendezvous
+// round. It identifies the device of the cluster. Rank and logical rank are equal until a rank is lost; then the
+// remaining ranks are renumbered, and their logical ranks stay. `logical_ranks` is indexed by rank and ascends.
 
-/// A phase whose layout names ranks, as one whose layout names logical ranks, of a world of `num_logical_ranks`: as it
-/// stands in reports and checkpoints.
+/// Converts a phase whose layout names ranks to one that names logical ranks out of `num_logical_ranks`. Reports and
+/// checkpoints have this form.
 Phase with_logical_ranks(Phase phase, std::span<const int> logical_ranks, int num_logical_ranks);
 
-/// The other way round; nothing if no process has a logical rank that it needs. Predictions of memory are dropped where
-/// ranks were renumbered.
+/// Converts a phase back to the current ranks. Returns nothing if no process has one of its logical ranks. Drops
+/// predictions of memory if ranks were renumbered.
 std::optional<Phase> with_current_ranks(Phase phase, std::span<const int> logical_ranks, int num_logical_ranks);
 
-/// The devices that are left.
+/// Returns the cluster with only the devices of `logical_ranks`.
 Cluster remaining(Cluster cluster, std::span<const int> logical_ranks);
 
 }  // namespace frostpipe

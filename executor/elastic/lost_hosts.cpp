@@ -20,7 +20,7 @@ std::vector<std::vector<int>> devices_by_node(const Cluster& cluster) {
   return nodes;
 }
 
-/// Devices and links to every third node, but for the nodes' numbers.
+/// True if two nodes have equal devices and equal links to every third node, apart from the nodes' numbers.
 bool are_alike(const Cluster& cluster, const std::vector<int>& one, const std::vector<int>& other) {
   const auto is_equal = [&](int a, int b) {
     Device first = cluster.devices[a];

@@ -22,7 +22,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Of a rank that our launcher has started.
+/// Reads a variable that frostpipe's launcher sets.
 int number_of_member(const char* name) { return number_of(environment_variables(), name, "by frostpipe's launcher"); }
 
 }  // namespace
@@ -79,19 +79,19 @@ std::optional<RendezvousInfo> parse_start_round(const std::string& text) {
 }  // namespace messages
 
 struct Membership::State {
-  std::optional<RankEnvironment> fixed;  // where somebody else launched: one round
-  int max_restarts = 0;                  // there
+  std::optional<RankEnvironment> fixed;  // set under another launcher, which gives one round
+  int max_restarts = 0;                  // under another launcher
   std::optional<ControlChannel> channel;
   bool may_rendezvous_again = false;
   std::mutex mutex;
   std::condition_variable changed;
   std::deque<RendezvousInfo> infos;
-  std::map<int, Descriptor> sockets;  // of the round to come, by rank
+  std::map<int, Descriptor> sockets;  // of the next round, by rank
   bool ended = false, leaving = false;
-  messages::Progress progress;  // of this round
+  messages::Progress progress;  // in this round
   std::optional<std::chrono::steady_clock::time_point> step_began;
   bool is_asked_to_end = false;
-  std::optional<int> end_after;  // steps of this round; known soon after it is asked
+  std::optional<int> end_after;  // number of steps of this round; known soon after the request
   std::thread thread;
 
   void serve() {
@@ -104,7 +104,7 @@ struct Membership::State {
       std::optional<ControlText> said = channel->receive(50ms);
       const std::lock_guard lock(mutex);
       if (leaving) return;
-      if (channel->closed()) _exit(1);  // the launcher is gone, and its ranks go with it
+      if (channel->closed()) _exit(1);  // the launcher is gone, and its ranks end with it
       if (!said) continue;
       if (said->text == messages::kEnd) ended = true;
       if (said->text == messages::kInterrupt) {
@@ -142,7 +142,7 @@ Membership::Membership() : state_(std::make_unique<State>()) {}
 
 std::unique_ptr<Membership> Membership::join(const std::string& interface, int max_restarts) {
   std::unique_ptr<Membership> membership(new Membership);
-  std::signal(SIGPIPE, SIG_IGN);  // a connection that broke is an error where it is used, not the end of the process
+  std::signal(SIGPIPE, SIG_IGN);  // a broken connection is an error where it is used, and must not end the process
   State& state = *membership->state_;
   if (std::getenv(kControlVariable)) {
     state.channel.emplace(number_of_member(kControlVariable));
@@ -164,7 +164,7 @@ Membership::~Membership() {
     const std::lock_guard lock(state_->mutex);
     state_->leaving = true;
   }
-  if (state_->thread.joinable()) state_->thread.join();  // else it could not be started
+  if (state_->thread.joinable()) state_->thread.join();  // not joinable if the thread could not be started
   state_->send_surely(messages::kDone);
 }
 
@@ -205,7 +205,7 @@ bool Membership::is_to_end() {
     progress.longest_step_ns =
         std::max<Nanoseconds>(progress.longest_step_ns, std::chrono::nanoseconds(now - *state_->step_began).count());
   state_->step_began = now;
-  // Whoever has answered stays within the step that it has named until it knows where all end.
+  // A rank that has reported its progress waits in that step until it knows where all ranks end.
   state_->changed.wait(lock, [&] { return !state_->is_asked_to_end || state_->end_after; });
   if (state_->end_after && progress.num_steps >= *state_->end_after) return true;
   ++progress.num_steps;

@@ -11,58 +11,60 @@ namespace frostpipe {
 
 /// A process that has been silent for this long is dead or stuck.
 inline constexpr int kSilenceLimitSeconds = 10;
-/// A survivor that has not stopped for this long after a loss is stuck.
+/// A survivor that has not stopped this long after a loss is stuck.
 inline constexpr int kStopLimitSeconds = 15;
-/// Exit code by which a rank tells our launcher that it only lost its peer: another rank is the one to name.
+/// The exit code of a rank that failed only because it lost a peer. The launcher then names the other rank.
 inline constexpr int kPeerLostExitCode = 3;
 
-/// Of a rendezvous round: who is who until somebody is lost.
+/// A rendezvous round: the ranks of all processes until the next loss.
 struct RendezvousInfo {
   int generation = 0;  // 0 = the first
   RankEnvironment self;
-  std::vector<int> logical_ranks;  // by rank: the rank in the first round; says which device of the cluster it is
+  std::vector<int> logical_ranks;  // by rank: the rank in the first round, which identifies the device of the cluster
   std::string cause;               // why there is a new round: "rank 1 was killed by signal 9"; empty for the first
-  Nanoseconds lost_ns = 0;         // on the machine's steady clock: when whoever was lost last showed a sign of life,
-  Nanoseconds noticed_ns = 0;      // and when the launcher knew
+  Nanoseconds lost_ns = 0;         // steady clock: last sign of life of the lost rank
+  Nanoseconds noticed_ns = 0;      // steady clock: when the launcher noticed the loss
 };
 
-/// A process's view of the rendezvous rounds of its job. Where our launcher has started the ranks, it says who is who
-/// (Membership); where another has, the ranks find it out at their store (executor/communication/store_rendezvous.h).
+/// A process's view of the rendezvous rounds of its job. If frostpipe's launcher has started the ranks, it assigns the
+/// ranks (Membership); if another launcher has, they agree through their store
+/// (executor/communication/store_rendezvous.h).
 class Rendezvous {
  public:
   virtual ~Rendezvous() = default;
-  /// The next round; waits for it. Nothing if this process is a spare that was not needed.
+  /// Waits for the next round and returns it. Returns nothing if this process is a spare that was not needed.
   virtual std::optional<RendezvousInfo> next_round() = 0;
-  /// After a loss there may be another round: the survivors call stop() and next_round().
+  /// True if another round may follow a loss: survivors then call stop() and next_round().
   virtual bool may_rendezvous_again() const = 0;
-  /// Says that this process has given up all its connections of that round.
+  /// Reports that this process has given up all its connections of that round.
   virtual void stop(int generation) = 0;
 };
 
-/// A process's side of a job: a heartbeat to the launcher every second, from a thread of its own, and who it is in each
-/// rendezvous round.
+/// A process's side of a job: it sends a heartbeat to the launcher every second, from a thread of its own, and receives
+/// its rank in each rendezvous round.
 class Membership final : public Rendezvous {
  public:
-  /// Null in a process that is no rank. Of ranks that others have started: `interface`, unless "", goes before the one
-  /// that the variables name; `max_restarts` is how many rounds may follow a loss, as LaunchOptions has it.
+  /// Returns null if this process is not a rank. The arguments are for ranks that another launcher has started:
+  /// `interface`, unless "", overrides the one that the environment names; `max_restarts` has the meaning of
+  /// LaunchOptions::max_restarts.
   static std::unique_ptr<Membership> join(const std::string& interface = "", int max_restarts = 0);
-  /// Says that all went well; the launcher no longer expects a heartbeat.
+  /// Reports success; the launcher then expects no further heartbeat.
   ~Membership() override;
-  /// Who this rank is, where another launcher than ours has started it. From here it has one round alone.
+  /// The place of this rank if another launcher than frostpipe's has started it. Membership then gives it one round.
   const std::optional<RankEnvironment>& started_by_others() const;
-  /// Of ranks that others have started: how many rounds they may arrange by themselves. None where torchrun's agent
-  /// ends all ranks when one is lost.
+  /// How many rounds ranks of another launcher may arrange by themselves: 0 if torchrun's agent ends all ranks when one
+  /// is lost.
   int max_restarts() const;
-  /// Number of this process on its machine: which GPU it takes.
+  /// The number of this process on its machine, which selects its GPU.
   int local_rank() const;
   std::optional<RendezvousInfo> next_round() override;
   bool may_rendezvous_again() const override;
   void stop(int generation) override;
-  /// To be asked before every step, on all ranks equally often: true where the launcher wants the run to end, at the
-  /// same step on all ranks. Waits for nobody as long as it does not, and then no longer than until the launcher knows
-  /// how far each rank is.
+  /// Returns true before the step at which the launcher wants all ranks to end the run. All ranks must ask before every
+  /// step. Does not wait until the launcher has asked the ranks to end; then waits until the launcher knows the
+  /// progress of every rank.
   bool is_to_end();
-  /// Tells the launcher that the run has ended because it wanted that.
+  /// Tells the launcher that the run has ended at its request.
   void interrupted();
 
  private:
@@ -71,35 +73,36 @@ class Membership final : public Rendezvous {
   std::unique_ptr<State> state_;
 };
 
-/// What launcher and members write to each other.
+/// The messages between launcher and members.
 namespace messages {
 inline constexpr const char* kBeat = "beat";
 inline constexpr const char* kDone = "done";
 inline constexpr const char* kEnd = "end";
-inline constexpr const char* kInterrupt = "interrupt";      // how far are you?
-inline constexpr const char* kInterrupted = "interrupted";  // the run has ended before that step
+inline constexpr const char* kInterrupt = "interrupt";      // asks for the rank's progress
+inline constexpr const char* kInterrupted = "interrupted";  // the run has ended before the step of end_after()
 std::string stopped(int generation);
-/// With a socket that leads to that rank, before the round that it is for.
+/// Comes with a socket to that rank, before the start of the round that uses it.
 std::string peer(int rank);
-/// The answer to kInterrupt: steps that the rank has begun in this round, and the longest of them.
+/// The answer to kInterrupt: the number of steps that the rank has begun in this round, and the longest duration of
+/// one.
 struct Progress {
   int num_steps = 0;
   Nanoseconds longest_step_ns = 0;
 };
 std::string progress(const Progress& progress);
 std::optional<Progress> parse_progress(const std::string& text);
-/// What a rank does then: no more than `num_steps` steps of this round.
+/// The reply to the ranks: run no more than `num_steps` steps of this round.
 std::string end_after(int num_steps);
 std::optional<int> parse_end_after(const std::string& text);
 std::string start_round(const RendezvousInfo& info);
-/// The generation of stopped(); -1 if the text is something else.
+/// Returns the generation of a stopped() message; -1 for any other text.
 int parse_stopped(const std::string& text);
-/// The rank of peer(); -1 if the text is something else.
+/// Returns the rank of a peer() message; -1 for any other text.
 int parse_peer(const std::string& text);
 std::optional<RendezvousInfo> parse_start_round(const std::string& text);
 }  // namespace messages
 
-/// Variable of a member's environment: the job may have another rendezvous round.
+/// Environment variable that is set if the job may have another rendezvous round.
 inline constexpr const char* kMayRendezvousAgainVariable = "FROSTPIPE_MAY_RENDEZVOUS_AGAIN";
 
 }  // namespace frostpipe

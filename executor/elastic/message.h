@@ -6,11 +6,11 @@ namespace frostpipe {
 
 struct MessageState;
 
-/// A message on its way, see PeerConnections.
+/// A message in progress, see PeerConnections.
 class Message {
  public:
-  /// Returns when a sent message has left this process, or a received one is here. Throws std::runtime_error when the
-  /// connection is lost, or when it takes longer than `limit` (0 = no limit).
+  /// Returns when a sent message has left this process, or a received one has arrived. Throws std::runtime_error when
+  /// the connection is lost, or after `limit` (0 = no limit).
   void wait(std::chrono::milliseconds limit = std::chrono::milliseconds(0)) const;
   bool is_done() const;
 

@@ -13,11 +13,11 @@
 
 #include "executor/elastic/peer_connections.h"
 
-// What PeerConnections keeps of each peer and of its messages; for its sources alone.
+// The state of a peer and of its messages, for the sources of PeerConnections only.
 
 namespace frostpipe {
 
-/// Messages report their end under one lock for all.
+/// One lock and condition variable for the completion of all messages.
 struct MessageMonitor {
   std::mutex mutex;
   std::condition_variable changed;
@@ -31,7 +31,7 @@ struct MessageState {
   bool is_done = false;
   std::string error;
 
-  /// The monitor is locked.
+  /// The monitor must be locked.
   void finish(std::string why_not = "") {
     is_done = true;
     error = std::move(why_not);
@@ -42,42 +42,42 @@ struct MessageState {
 
 enum class FrameKind : std::uint32_t { ready, data, line };
 
-/// In front of every frame. `ready`: the sender of it waits for a message of `bytes`; `data` and `line`: this many
-/// follow.
+/// Precedes every frame. For `ready`, `bytes` is the size of the message that the sender of the frame waits for; for
+/// `data` and `line`, the size of the content that follows.
 struct FrameHeader {
   FrameKind kind = FrameKind::ready;
   MessageChannel channel;
   std::uint64_t bytes = 0;
 };
 
-/// A frame that is being written, or waits for that.
+/// A frame that is being written or waits for it.
 struct OutgoingFrame {
   FrameHeader header;
-  std::shared_ptr<MessageState> message;  // of data
+  std::shared_ptr<MessageState> message;  // set for a data frame
   std::string line;
-  std::uint64_t written = 0;  // of header and content together
+  std::uint64_t written = 0;  // bytes of header and content written so far
 };
 
-/// What this rank has to do with one other.
+/// The state of the connection to one other rank.
 struct Peer {
   Descriptor socket;
-  std::string lost;                                                            // why; empty = it is there
-  std::map<MessageChannel, std::deque<std::shared_ptr<MessageState>>> wanted;  // receives, in the order of their calls
+  std::string lost;  // reason for the loss; empty while connected
+  std::map<MessageChannel, std::deque<std::shared_ptr<MessageState>>> wanted;  // receives, in the order of the calls
   std::map<MessageChannel, std::deque<std::shared_ptr<MessageState>>>
-      held_back;                                                  // sends that the other end has not asked for
-  std::map<MessageChannel, std::deque<std::uint64_t>> asked_for;  // sizes that the other end waits for
-  std::deque<OutgoingFrame> outbox;                               // only its writer removes
-  std::atomic<int> flushes = 0;                                   // flush() calls; the first one writes for all
-  std::mutex writing;                                             // taken before the monitor's
-  bool is_full = false;                                           // the socket takes no more; the monitor's
-  // Of the serving thread: what is being read.
+      held_back;                                                  // sends that the peer has not asked for yet
+  std::map<MessageChannel, std::deque<std::uint64_t>> asked_for;  // sizes of messages that the peer waits for
+  std::deque<OutgoingFrame> outbox;                               // only the writing thread removes frames
+  std::atomic<int> flushes = 0;                                   // pending flush() calls; the first one writes for all
+  std::mutex writing;                                             // locked before the monitor
+  bool is_full = false;                                           // the socket takes no more; guarded by the monitor
+  // The frame that is being read. Used by the serving thread only.
   FrameHeader header;
   std::uint64_t header_read = 0, content_read = 0;
   std::shared_ptr<MessageState> incoming;
   std::string incoming_line;
 };
 
-/// The first value of a channel's queue, taken from it; nothing if there is none.
+/// Removes and returns the first value of a channel's queue; nothing if there is none.
 template <class Value>
 std::optional<Value> take(std::map<MessageChannel, std::deque<Value>>& queues, MessageChannel channel) {
   const auto found = queues.find(channel);

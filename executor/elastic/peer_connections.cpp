@@ -19,7 +19,7 @@
 namespace frostpipe {
 namespace {
 
-/// A socket's buffer: larger ones save switches between threads; the kernel may grant less.
+/// Size of a socket's buffer. Larger buffers save switches between threads; the kernel may grant less.
 constexpr int kSocketBufferBytes = 4 << 20;
 constexpr std::uint64_t kLongestLine = 64 << 10;
 
@@ -32,7 +32,7 @@ struct PeerConnections::State {
   std::string posted;
   Descriptor wake_up{eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
   std::atomic<bool> ending = false;
-  std::function<void()> on_loss;  // empty when it has been called
+  std::function<void()> on_loss;  // empty after the call
   std::thread thread;
 
   explicit State(std::size_t num_ranks) : peers(num_ranks) {}
@@ -42,7 +42,8 @@ struct PeerConnections::State {
     [[maybe_unused]] const auto written = ::write(wake_up.number(), &one, sizeof one);
   }
 
-  /// Every message of this peer fails. For the serving thread, or when it has ended: what is being read is let go of.
+  /// Marks the peer as lost and fails all its messages. Only the serving thread, or a thread after it has ended, may
+  /// call this, since it releases the message that is being read.
   void lose(Peer& peer, const std::string& why) {
     const std::lock_guard writing(peer.writing);
     const std::lock_guard lock(monitor->mutex);
@@ -62,9 +63,9 @@ struct PeerConnections::State {
     if (peer.incoming) std::exchange(peer.incoming, nullptr)->finish(why);
   }
 
-  /// Writes what the socket takes now; what it does not take the serving thread writes later. Waits for nobody: who
-  /// comes while another thread writes leaves it to that one, which looks again. (Who tries until the other is through
-  /// keeps it from its core where they share one: 4 ms, until the kernel's next tick.)
+  /// Writes as much as the socket takes now; the serving thread writes the rest later. Never waits: while one thread
+  /// writes, another leaves its frames to that one, which looks again. (A thread that spun until the writer has
+  /// finished would keep it from a core that they share until the kernel's next tick, 4 ms.)
   void flush(Peer& peer) {
     if (peer.flushes.fetch_add(1) > 0) return;
     int answered = 1;
@@ -74,7 +75,7 @@ struct PeerConnections::State {
     } while (answered > 0);
   }
 
-  /// For flush().
+  /// Called by flush() only.
   void write(Peer& peer) {
     const std::lock_guard writing(peer.writing);
     for (;;) {
@@ -112,7 +113,7 @@ struct PeerConnections::State {
     }
   }
 
-  /// The monitor is locked. The other end is ready for this message.
+  /// Queues the data that the peer has asked for. The monitor must be locked.
   void enqueue_data(Peer& peer, MessageChannel channel, const std::shared_ptr<MessageState>& message,
                     std::uint64_t asked) {
     if (asked == message->size) {
@@ -123,7 +124,7 @@ struct PeerConnections::State {
     }
   }
 
-  /// A header is whole. False if it makes no sense.
+  /// Handles a complete header. Returns false if it is invalid.
   bool begin_frame(Peer& peer) {
     const FrameHeader& header = peer.header;
     if (header.kind == FrameKind::line) {
@@ -158,7 +159,7 @@ struct PeerConnections::State {
     if (is_ready) flush(peer);
   }
 
-  /// Reads what is there.
+  /// Reads all available bytes.
   void read(Peer& peer) {
     for (;;) {
       const bool in_header = peer.header_read < sizeof(FrameHeader);
@@ -171,7 +172,8 @@ struct PeerConnections::State {
       const ssize_t got = recv(peer.socket.number(), into, wanted, MSG_DONTWAIT);
       if (got < 0 && errno == EINTR) continue;
       if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return;
-      const bool is_closed = got == 0 || (got < 0 && errno == ECONNRESET);  // reset: what was sent to it was not read
+      const bool is_closed = got == 0 || (got < 0 && errno == ECONNRESET);  // a reset means that the peer closed
+                                                                            // without reading everything
       if (got <= 0) return lose(peer, is_closed ? "the other end has closed the connection" : system_reason(errno));
       (in_header ? peer.header_read : peer.content_read) += static_cast<std::uint64_t>(got);
       if (peer.header_read < sizeof(FrameHeader)) continue;
@@ -211,7 +213,7 @@ struct PeerConnections::State {
         }
         if ((events & (POLLIN | POLLHUP | POLLERR)) != 0) read(*polled[i]);
       }
-      const auto is_lost = [](const Peer* peer) { return !peer->lost.empty(); };  // which this thread alone decides
+      const auto is_lost = [](const Peer* peer) { return !peer->lost.empty(); };  // set by this thread only
       if (on_loss && std::ranges::any_of(polled, is_lost)) std::exchange(on_loss, nullptr)();
     }
   }
@@ -323,7 +325,7 @@ bool PeerConnections::are_open() const {
   std::vector<pollfd> entries;
   for (const Peer& peer : state_->peers)
     if (peer.socket.is_open()) entries.push_back({peer.socket.number(), POLLRDHUP, 0});
-  if (poll(entries.data(), entries.size(), /*timeout=*/0) < 0) return true;  // interrupted: the thread will tell
+  if (poll(entries.data(), entries.size(), /*timeout=*/0) < 0) return true;  // interrupted: the thread will find a loss
   return std::ranges::all_of(entries, [](const pollfd& entry) { return entry.revents == 0; });
 }
 

@@ -13,45 +13,46 @@
 
 namespace frostpipe {
 
-/// Which messages between two ranks belong together: those of one channel arrive in the order in which they were sent.
+/// A channel between two ranks. Messages of one channel arrive in the order in which they were sent.
 struct MessageChannel {
   std::uint32_t group = 0;
   std::uint32_t tag = 0;
   auto operator<=>(const MessageChannel&) const = default;
 };
 
-/// The connections of a rank to all others of its job, on one host: for each a UNIX stream socket whose other end only
-/// that rank has (the launcher makes the pairs and hands them out). Nothing listens and nothing has a name, so nobody
-/// else can connect.
+/// The connections of a rank to all other ranks of its job on one host. Each is a UNIX stream socket pair that the
+/// launcher made and gave to the two ranks. The sockets have no names and nothing listens, so no other process can
+/// connect.
 ///
-/// A message is sent when its receiver has asked for it: a receiver that falls behind holds its sender up, and nothing
-/// is stored on the way. A thread of this object moves the bytes. All functions may be called from any thread.
+/// A message is sent only when its receiver has asked for it, so a slow receiver holds up its sender and nothing is
+/// buffered in between. A thread of this object moves the bytes. All functions may be called from any thread.
 class PeerConnections {
  public:
-  /// `sockets`: by rank; none for `self`. A rank without one is lost from the beginning. `on_loss` is called once, by
-  /// the thread, when a connection has ended, for whatever reason.
+  /// `sockets` is indexed by rank and has none for `self`. A rank without a socket counts as lost from the beginning.
+  /// `on_loss` is called once, by the thread of this object, when any connection has ended.
   PeerConnections(int self, std::vector<Descriptor> sockets, std::function<void()> on_loss = {});
-  /// What is still on its way is lost.
+  /// Drops the messages in progress.
   ~PeerConnections();
   PeerConnections(const PeerConnections&) = delete;
   PeerConnections& operator=(const PeerConnections&) = delete;
 
-  /// Neither blocks. `owner` keeps the memory alive until the message is done; what is sent must not change before.
+  /// Start a message and return at once. `owner` keeps the memory alive until the message is done. The bytes to be sent
+  /// must not change before that.
   Message send(int to_rank, MessageChannel channel, std::span<const std::byte> bytes,
                std::shared_ptr<const void> owner);
-  /// `into` has the size of what is sent; else both ends' messages fail.
+  /// `into` must have the size of the message that is sent; otherwise the messages of both ends fail.
   Message receive(int from_rank, MessageChannel channel, std::span<std::byte> into, std::shared_ptr<const void> owner);
 
-  /// A line for whoever looks, to all other ranks; nobody waits for it.
+  /// Sends a line to all other ranks, without waiting for any of them.
   void post(const std::string& line);
-  /// What was posted last, by any rank; "" before that.
+  /// Returns the last line that any rank has posted, "" if none.
   std::string posted() const;
 
-  /// False where the other end has closed one of the connections that there were at first. Asks the sockets, not the
-  /// thread.
+  /// Returns false if any of the original connections has been closed by its peer. Asks the sockets directly rather
+  /// than the thread.
   bool are_open() const;
 
-  /// Ends all connections: whoever waits at one, here or at its other end, gets an error at once.
+  /// Ends all connections. Every wait for a message, on this rank or on a peer, fails at once.
   void sever();
 
  private:

@@ -37,7 +37,8 @@ RankProcess start_rank_process(const LaunchOptions& options, int id) {
                                                {"FROSTPIPE_LAUNCHER", std::to_string(getpid())},
                                                {kControlVariable, std::to_string(theirs.descriptor())}};
   if (options.max_restarts > 0) variables[kMayRendezvousAgainVariable] = "1";
-  return RankProcess{.pid = start_child(options.command, variables, fmt::format("rank {}", id)),
+  return RankProcess{.pid = start_child(options.command, {.variables = variables, .leaves_signals_to_parent = true},
+                                        fmt::format("rank {}", id)),
                      .channel = std::move(ours)};
 }
 
@@ -62,7 +63,7 @@ void reap(std::vector<RankProcess>& processes) {
     while (process.running && waitpid(process.pid, &status, WNOHANG | WUNTRACED | WCONTINUED) == process.pid) {
       if (WIFSTOPPED(status) || WIFCONTINUED(status)) {
         process.suspended = WIFSTOPPED(status);
-        process.last_beat = Clock::now();  // until then it was not
+        process.last_beat = Clock::now();  // the silence limit counts from now on
       } else {
         process.status = status;
         process.running = false;

@@ -18,7 +18,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using namespace std::chrono_literals;
 
-/// A rank that reads nothing for these five seconds is stuck, and is found to be so later.
+/// Sends a socket to a rank. A rank that reads nothing for 5 s is stuck, which is found later.
 void hand_over(RankProcess& process, int peer_rank, const Descriptor& socket) {
   for (const auto until = Clock::now() + 5s; !process.channel.send(messages::peer(peer_rank), socket.number()) &&
                                              !process.channel.closed() && Clock::now() < until;) {
@@ -26,7 +26,7 @@ void hand_over(RankProcess& process, int peer_rank, const Descriptor& socket) {
   }
 }
 
-/// A rank that dies closes its ends, also those that it had not taken yet.
+/// Makes the socket pairs. A rank that dies closes its ends, also those that it had not received yet.
 void connect_ranks(std::vector<RankProcess>& processes) {
   for (RankProcess& one : processes) {
     for (RankProcess& other : processes) {

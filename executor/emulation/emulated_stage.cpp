@@ -46,7 +46,7 @@ class EmulatedStage final : public StageCompute {
     if (!phase.cache.on) return;
     FROSTPIPE_CHECK(cache && profile.cache, "a phase with a cache has one, and a price for it");
     if (stage == 0) cached_share_ = CachedShare(cache, std::min(first_trainable_layer_, range_.end), ranks);
-    const bool is_first = slice_of(ranks).begin == 0;  // tensor ranks have the same activations
+    const bool is_first = slice_of(ranks).begin == 0;  // tensor ranks have the same activations, so one of them writes
     if (is_first && range_.begin < first_trainable_layer_ && first_trainable_layer_ <= range_.end) writes_ = cache;
   }
 
@@ -152,7 +152,7 @@ class EmulatedStage final : public StageCompute {
   int answer_size() const override { return 1; }
 
  private:
-  /// Some samples, or a token slice of them.
+  /// The amount of work: samples, and the token slice if there are several.
   struct Work {
     int size = 0, slice = 0;
   };
@@ -161,7 +161,7 @@ class EmulatedStage final : public StageCompute {
     at::Tensor input, kept;
   };
 
-  /// Of an activation, whose tokens tensor ranks may split; here none has fewer than another.
+  /// Returns the rows of an activation that this rank has. Tensor ranks may split them; here all have equally many.
   std::int64_t own_rows(std::int64_t tokens) const {
     const ParallelLayout& layout = phase_.layout;
     return layout.sequence_parallel ? (tokens + layout.tensor_parallel_size - 1) / layout.tensor_parallel_size : tokens;
@@ -171,7 +171,7 @@ class EmulatedStage final : public StageCompute {
     return at::zeros({rows, shrunk_hidden_size(profile_.model, shrink_)}, options_);
   }
 
-  /// The most that lives of what a backward computes again.
+  /// Returns a tensor of the largest recomputed activation.
   at::Tensor computed_again(const std::vector<LayerCost>& costs) const {
     Bytes most = 0;
     for (const RecomputeSegment& segment : segments_)
@@ -189,7 +189,7 @@ class EmulatedStage final : public StageCompute {
     return duration;
   }
 
-  /// Of the layers that train.
+  /// Visits the split backward of each layer that trains.
   template <class Visit>
   void for_each_split(const Work& work, Visit visit) {
     const std::vector<LayerCost>& costs = costs_of(work);
@@ -197,14 +197,14 @@ class EmulatedStage final : public StageCompute {
       visit(split_backward_of(costs[layer - range_.begin], layer > first_trainable_layer_));
   }
 
-  /// Made-up samples are equally long.
+  /// Synthetic samples all have one length.
   std::int64_t tokens_per_sample() const { return batch_->lengths.front(); }
 
   std::int64_t tokens_of(const Work& work) const {
     return work.size * tokens_of_slice(phase_, work.slice).of(tokens_per_sample()).count();
   }
 
-  /// A part of the saved activations, as a layer's output is, where it has room.
+  /// Returns a layer's output, which is a part of the saved activations if they are large enough.
   at::Tensor output_of(const at::Tensor& saved_activations, std::int64_t tokens) const {
     const std::int64_t hidden = shrunk_hidden_size(profile_.model, shrink_);
     const std::int64_t rows = own_rows(tokens),
@@ -222,7 +222,7 @@ class EmulatedStage final : public StageCompute {
 
   at::Tensor shrunk_bytes(Bytes bytes) const { return at::empty({bytes / shrink_}, options_.dtype(at::kByte)); }
 
-  /// Of the stage's layers.
+  /// Returns the costs of the stage's layers, which are kept.
   const std::vector<LayerCost>& costs_of(const Work& work) {
     const int tokens = static_cast<int>(tokens_per_sample());
     auto [found, is_new] = costs_.try_emplace({work.size, tokens, work.slice});
@@ -244,7 +244,7 @@ class EmulatedStage final : public StageCompute {
     return entries * (speed.latency_ns + transfer_occupancy_ns(speed, entry));
   }
 
-  /// A frozen layer costs the share of the samples that start at or before it.
+  /// A frozen layer costs the share of the samples whose cached activation lies at or before it.
   Nanoseconds forward_ns(int micro_batch, const Work& work) {
     const std::vector<LayerCost>& costs = costs_of(work);
     const auto found = found_.find(micro_batch);
@@ -272,7 +272,7 @@ class EmulatedStage final : public StageCompute {
     return static_cast<Nanoseconds>(duration);
   }
 
-  /// Of those that have tokens.
+  /// True for the last slice that has tokens.
   bool is_last_slice(int slice) const {
     return slice + 1 == num_slices(phase_) || tokens_of_slice(phase_, slice + 1).of(tokens_per_sample()).count() == 0;
   }
@@ -295,9 +295,9 @@ class EmulatedStage final : public StageCompute {
   const MiniBatch* batch_ = nullptr;
   std::map<std::array<int, 3>, std::vector<LayerCost>> costs_;  // by samples, tokens and slice
   std::map<int, CachedRows> found_;                             // by micro-batch, from CACHE_READ to its last F
-  std::set<int> unfinished_;                                    // micro-batches of which slices are to come
+  std::set<int> unfinished_;                                    // micro-batches with more slices to come
   std::map<int, std::int64_t>
-      rows_in_write_;  // by micro-batch, from F to CACHE_WRITE: samples that are at the boundary already
+      rows_in_write_;  // by micro-batch, from F to CACHE_WRITE: samples that the cache had at the boundary
   std::map<Part, InFlight> in_flight_;       // from F to B or I
   std::map<Part, InFlight> before_weights_;  // from I to W
 };

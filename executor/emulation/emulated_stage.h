@@ -11,7 +11,7 @@
 namespace frostpipe {
 
 struct EmulatedStageOptions {
-  // Whose times the profile has:
+  // Selects the measurements of the profile:
   std::string device_type;
   Optimizer optimizer = Optimizer::kAdamW;
   DType dtype = DType::kFloat32;
@@ -19,15 +19,16 @@ struct EmulatedStageOptions {
   at::TensorOptions tensors;
 };
 
-/// Stages that take a profile's times, asleep, whatever the host spends on them. Tensors are there, 1 / shrink of their
-/// size: weights, activations at the cuts, what a layer keeps from F to B, cache entries; so messages, moves and memory
-/// are real, and only the arithmetic is missing. Everything given must outlive it.
+/// Makes stages that take a profile's times in virtual time, whatever the host's speed. Their tensors exist with 1 /
+/// shrink of their size: weights, activations at stage boundaries, saved activations from F to B, cache entries.
+/// Messages, moves and memory are therefore real, and only the arithmetic is missing. All arguments must outlive the
+/// factory.
 class EmulatedStageFactory final : public StageFactory {
  public:
-  /// `cache` may be null: no phase may use one then.
+  /// If `cache` is null, no phase may use a cache.
   EmulatedStageFactory(const Profile& profile, EmulatedStageOptions options, VirtualClock& clock,
                        ActivationCache* cache);
-  /// Weights hold the layer's number, so that layers differ.
+  /// All weights have the layer's number as value, so that layers differ.
   LayerState make_layer(int layer, bool trains, const TensorSlice& slice) const override;
   std::unique_ptr<StageCompute> make_stage(const Phase& phase, int stage, std::map<int, LayerState>& layers,
                                            const TensorRanks& ranks) const override;

@@ -36,7 +36,7 @@ std::string hash_of_file(const fs::path& path) {
   }
 }
 
-/// Pictures are many: their names and sizes.
+/// Hashes names and sizes only, since a folder may have many pictures.
 std::string hash_of_folder(const fs::path& folder) {
   std::vector<std::string> entries;
   for (const auto& entry : fs::recursive_directory_iterator(folder)) {
@@ -67,7 +67,7 @@ void add_model(const fs::path& folder, RunInputs& inputs) {
   }
 }
 
-/// A freeze rule with all that it decides by.
+/// A freeze rule with all its parameters.
 std::string text_of(const FreezePolicy& policy) {
   const FreezeOptions& options = policy.options;
   return fmt::format("{}:{} alpha {} warm-up {} interval {} threshold {}", to_string(policy.rule),
@@ -91,8 +91,9 @@ void add_options(const TrainOptions& options, RunInputs& inputs) {
   inputs.values["--accuracy-guard"] =
       options.accuracy_tolerance ? fmt::format("{}", *options.accuracy_tolerance) : "none";
   add_samples(options.samples, options.held_out, inputs);
-  inputs.values["--checkpoint-steps"] = std::to_string(options.checkpoints.every_steps);
-  inputs.values["--checkpoint-minutes"] = fmt::format("{}", options.checkpoints.every_minutes);
+  inputs.values["--checkpoint-every"] = options.checkpoints.every_steps > 0
+                                            ? std::to_string(options.checkpoints.every_steps)
+                                            : fmt::format("{}min", options.checkpoints.every_minutes);
   inputs.values["--resume"] = options.resume;
 }
 
@@ -105,9 +106,9 @@ RunInputs inputs_from_text(const std::string& text) {
 
 RunInputs run_inputs(const TrainOptions& options, const RunSettings& settings) {
   RunInputs inputs{.host = host_name(), .values = values_by_name(settings), .paths = {}};
-  inputs.values.erase("model_fingerprint");  // follows from the files, which say more
+  inputs.values.erase("model_fingerprint");  // determined by the files, which give better messages
   inputs.values.erase("data_fingerprint");
-  inputs.values["the samples"] = settings.data_fingerprint;  // after all that they are made of
+  inputs.values["the samples"] = settings.data_fingerprint;  // sorts after the inputs from which the samples are made
   add_options(options, inputs);
   inputs.values["PLAN"] = fingerprint(to_json(options.plan));
   inputs.paths["PLAN"] = options.plan_source;

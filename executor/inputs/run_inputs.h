@@ -8,31 +8,32 @@
 
 namespace frostpipe {
 
-// What every rank has read for itself must be the same on all hosts: ranks that do not share their files may have other
-// ones, and would train another model or on other data without a word.
+// The inputs that every rank has read for itself must be the same on all hosts. Ranks that do not share a file system
+// may have other files, and would silently train another model or on other data.
 
-/// Everything that a run, or the measuring of a profile, reads or is told.
+/// Everything that a run, or the measurement of a profile, reads or is told.
 struct RunInputs {
   std::string host;
-  std::map<std::string, std::string> values;  // by what they are for: "--data", "--model, config.json", "seed"
-  std::map<std::string, std::string> paths;   // of those that are files; they may differ from host to host
+  std::map<std::string, std::string> values;  // by purpose: "--data", "--model, config.json", "seed"
+  std::map<std::string, std::string> paths;   // paths of those that are files; they may differ from host to host
 };
 
-/// The plan and its cluster, data and the model's files (JSON, Jinja, text, safetensors) by a hash of their contents, a
-/// data folder by one of its files' names and sizes and the samples that were made of it; settings and options that the
-/// result depends on as they are, and of a rehearsal its profile and what is emulated. The profile that rank 0 plans
-/// again by is its own affair: the others are told what it has chosen. Throws InvalidInput for a file that cannot be
-/// read.
+/// Collects the inputs: the plan and its cluster, the data and the model's files (JSON, Jinja, text, safetensors) by a
+/// hash of their contents; a data folder by a hash of its files' names and sizes and of the samples made from it;
+/// settings and options that affect the result by their values; for a rehearsal its profile and options. The profile by
+/// which rank 0 re-plans is not included, since the other ranks are told the result. Throws InvalidInput for a file
+/// that cannot be read.
 RunInputs run_inputs(const TrainOptions& options, const RunSettings& settings);
 
-/// The same of a profile that is to be measured: data, the model's files, and every option.
+/// The same for the measurement of a profile: data, the model's files, and every option.
 RunInputs run_inputs(const MeasureOptions& options);
 
-/// What a rank tells the others of its inputs.
+/// Serializes the inputs to send them to other ranks.
 std::string to_text(const RunInputs& inputs);
 
-/// `texts`: those of all ranks, by rank. Throws InvalidInput unless all have the values of rank 0, which names the
-/// lowest rank's host that has not, and what differs: "host b: my.tsv: must be the same as on host a (9f...), is 3c..."
+/// Compares the inputs of all ranks, which `texts` has by rank. Throws InvalidInput unless all equal rank 0's; it names
+/// the host of the lowest rank that differs and what differs: "host b: my.tsv: must be the same as on host a (9f...),
+/// is 3c..."
 void require_equal_inputs(const std::vector<std::string>& texts);
 
 }  // namespace frostpipe

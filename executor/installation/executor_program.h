@@ -8,27 +8,29 @@
 
 namespace frostpipe {
 
-/// The program with LibTorch.
+/// The executor, a program that is linked with LibTorch.
 struct ExecutorProgram {
   std::filesystem::path file;
-  /// Of the installed folder: the program is in PREFIX/lib/frostpipe, with the libraries that came along, and LibTorch
-  /// is to be found. Empty in a build folder, where the program knows the LibTorch that it was built with.
+  /// The installation prefix: the program is in PREFIX/lib/frostpipe, with bundled libraries, and LibTorch must be
+  /// found. Empty in a build folder, where the program knows the LibTorch that it was built with.
   std::filesystem::path prefix;
 };
 
-/// That of the tool `self`: beside it (a build folder), else where the installation has it.
+/// Returns the executor of the tool `self`: beside it (in a build folder), else where the installation puts it.
 std::optional<ExecutorProgram> find_executor(const std::filesystem::path& self);
 
-/// Where the system keeps its libraries.
+/// Returns the folders of the system's libraries.
 std::vector<std::filesystem::path> system_library_folders();
 
-/// LD_LIBRARY_PATH for an installed executor: LibTorch's libraries, what was there (`present`), and GCC's libraries
-/// that came along if the system has none. Its own are newer wherever those that came along, which ask for the C
-/// library that they were built with, can be loaded at all; and other libraries of the system may need them.
+/// Returns LD_LIBRARY_PATH for an installed executor: LibTorch's libraries, the value so far (`present`), and the
+/// bundled GCC libraries if the system has none. If the system has them, they are newer wherever the bundled ones,
+/// which need the C library that they were built with, could be loaded at all; and other libraries of the system may
+/// need them.
 std::string library_path(const ExecutorProgram& executor, const Torch& torch, const std::string& present,
                          const std::vector<std::filesystem::path>& system_folders);
 
-/// The same for an executor that this process starts or becomes: of its own LD_LIBRARY_PATH, and of this system.
+/// The same for an executor that this process starts or becomes, with its own LD_LIBRARY_PATH and this system's
+/// folders.
 std::string library_path(const ExecutorProgram& executor, const Torch& torch);
 
 }  // namespace frostpipe

@@ -8,14 +8,14 @@
 #include <system_error>
 
 #include "base/files.h"
-#include "executor/installation/child_output.h"
+#include "base/process/child_output.h"
 
 namespace frostpipe {
 namespace {
 
 namespace fs = std::filesystem;
 
-/// Finds the folder without importing it, which would take seconds. What lies in the current folder is no torch.
+/// Finds the folder without importing torch, which would take seconds. Ignores a torch in the current folder.
 constexpr const char* kFindInPython =
     "import importlib.util, os, sys\n"
     "sys.path[:] = filter(None, sys.path)\n"
@@ -34,7 +34,7 @@ bool is_there(const fs::path& file) {
   return fs::exists(file, unreadable);
 }
 
-/// Takes the folder, or says why not.
+/// Accepts the folder, or notes why not.
 void consider(const fs::path& folder, const std::string& named_by, std::string_view wanted, TorchSearch& search) {
   const std::string place = named_by == folder.string() ? named_by : fmt::format("{}, {}", named_by, folder.string());
   if (!is_there(library_in(folder))) {
@@ -54,7 +54,7 @@ void consider(const fs::path& folder, const std::string& named_by, std::string_v
 void consider_python(const TorchPlaces& places, std::string_view wanted, TorchSearch& search) {
   const std::string& python = places.python;
   const ChildOutput child = output_of({python, "-c", kFindInPython}, {}, places.python_limit);
-  std::string folder = child.output;  // its last line: what a start of Python prints besides comes before
+  std::string folder = child.output;  // the last line; Python may print other things at its start
   if (folder.ends_with('\n')) folder.pop_back();
   folder.erase(0, folder.rfind('\n') + 1);
   if (child.timed_out) {
@@ -71,7 +71,8 @@ void consider_python(const TorchPlaces& places, std::string_view wanted, TorchSe
   }
 }
 
-/// pip's --target has torch in a folder of its own, where it finds its neighbours; PyTorch's archive has lib itself.
+/// pip's --target puts torch into a folder of its own, which finds its libraries by relative paths; PyTorch's archive
+/// has lib itself.
 void consider_prefix(const fs::path& prefix, std::string_view wanted, TorchSearch& search) {
   const fs::path unpacked = prefix / "lib" / "torch";
   for (const fs::path& folder : {unpacked, prefix}) {

@@ -8,43 +8,43 @@
 
 namespace frostpipe {
 
-/// A LibTorch on this machine, as Python's wheel or PyTorch's archive unpacks it.
+/// A LibTorch on this machine, from a Python wheel or from PyTorch's archive.
 struct Torch {
-  std::filesystem::path folder;  // with lib/libtorch_cpu.so: .../site-packages/torch
-  std::string version;           // "2.11.0+cu130"; empty if the folder does not say
+  std::filesystem::path folder;  // contains lib/libtorch_cpu.so: .../site-packages/torch
+  std::string version;           // "2.11.0+cu130"; "" if unknown
   std::string named_by;          // "TORCH_ROOT", "python3", or the installed folder's lib
 };
 
-/// Where LibTorch is looked for, in this order.
+/// Where to look for LibTorch, in this order.
 struct TorchPlaces {
-  std::optional<std::string> torch_root;  // nothing else is looked at where it is given
-  std::string python = "python3";         // the torch that it imports
-  std::chrono::seconds python_limit{60};  // a network's file system may take long to start it from
-  std::filesystem::path prefix;           // of the installed folder: PREFIX/lib/torch, else PREFIX/lib
+  std::optional<std::string> torch_root;  // if given, the only place
+  std::string python = "python3";         // the interpreter whose torch is used
+  std::chrono::seconds python_limit{60};  // starting it from a network file system may be slow
+  std::filesystem::path prefix;           // installation prefix: PREFIX/lib/torch, else PREFIX/lib
 };
 
-/// Those of a folder installed at `prefix`, and of the environment's TORCH_ROOT.
+/// Returns the places for an installation at `prefix`, and TORCH_ROOT of the environment.
 TorchPlaces torch_places(const std::filesystem::path& prefix);
 
 struct TorchSearch {
   std::optional<Torch> found;
-  std::vector<std::string> looked_at;  // where it was not, and why: "TORCH_ROOT is not set"
+  std::vector<std::string> looked_at;  // places without success, and why: "TORCH_ROOT is not set"
 };
 
-/// The first LibTorch that fits programs built with `version`: it has the same major and minor version, the interface
-/// in C++ being another in any other. A LibTorch that does not say its version is taken.
+/// Returns the first LibTorch that fits programs built with `version`: it must have the same major and minor version,
+/// since the C++ interface changes between these. A LibTorch of unknown version is accepted.
 TorchSearch find_torch(const TorchPlaces& places, std::string_view version);
 
-/// As the folder says it: "2.11.0+cu130"; empty if it does not.
+/// Returns the version that the folder states: "2.11.0+cu130"; "" if it states none.
 std::string torch_version(const std::filesystem::path& folder);
 
-/// Without what it was built for, as pip wants it: "2.11.0" of "2.11.0+cu130".
+/// Returns the version without the build suffix, as pip needs it: "2.11.0" of "2.11.0+cu130".
 std::string_view torch_release(std::string_view version);
 
-/// What was looked at and what to try, in a sentence, of a search without success.
+/// Returns a sentence that lists where an unsuccessful search has looked and what to try.
 std::string not_found_text(const TorchSearch& search, const TorchPlaces& places, std::string_view version);
 
-/// What to do about a LibTorch that is missing or incomplete: "install torch==2.11.0 for python3, ..."
+/// Returns advice for a missing or incomplete LibTorch: "install torch==2.11.0 for python3, ..."
 std::string how_to_get_torch(const std::filesystem::path& prefix, std::string_view version);
 
 }  // namespace frostpipe

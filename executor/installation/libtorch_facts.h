@@ -3,22 +3,22 @@
 
 namespace frostpipe {
 
-/// What LibTorch says of itself where it is loaded.
+/// Properties of the LibTorch that this program has loaded.
 struct LibTorchFacts {
-  std::string folder;            // with lib/libtorch_cpu.so, from where it was loaded
-  std::string cpu_instructions;  // that its kernels use here: "AVX512"
-  bool prefers_onednn = false;   // to its own products of float32 matrices, on this processor
-  std::string onednn;            // the file of that library; empty: none is used
-  bool has_cuda_module = false;  // this frostpipe was built with CUDA
-  std::string cuda_fault;        // why there is no --device cuda here; empty: there is
-  int cuda_version = 0;          // of CUDA's runtime, 13000 is 13.0; 0: it cannot be loaded
+  std::string folder;            // the folder with lib/libtorch_cpu.so from which it was loaded
+  std::string cpu_instructions;  // instruction set of its kernels on this processor: "AVX512"
+  bool prefers_onednn = false;   // oneDNN is preferred to LibTorch's own float32 matrix products
+  std::string onednn;            // file of that library; "" if it is not used
+  bool has_cuda_module = false;  // this build has CUDA support
+  std::string cuda_fault;        // why --device cuda is not available; "" if it is
+  int cuda_version = 0;          // version of CUDA's runtime, 13000 is 13.0; 0: it cannot be loaded
   int nccl_version = 0;          // 22809 is 2.28.9; 0: it cannot be loaded
-  int num_gpus = 0;              // that the runtime can use
+  int num_gpus = 0;              // GPUs that the runtime can use
 
   bool operator==(const LibTorchFacts&) const = default;
 };
 
-/// Loads CUDA's libraries, if they are there. Throws RuntimeFailure in a program without LibTorch.
+/// Loads the CUDA libraries, if they exist. Throws RuntimeFailure in a program without LibTorch.
 LibTorchFacts libtorch_facts();
 
 }  // namespace frostpipe

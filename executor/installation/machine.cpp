@@ -21,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Of a line "MemTotal:  8123456 kB"; 0 without one.
+/// Parses a line "MemTotal:  8123456 kB"; returns 0 if there is none.
 Bytes memory_entry(const fs::path& root, const std::string& name) {
   std::ifstream file(root / "proc/meminfo");
   for (std::string line; std::getline(file, line);) {
@@ -33,7 +33,7 @@ Bytes memory_entry(const fs::path& root, const std::string& name) {
   return 0;
 }
 
-/// The number that a file holds; none without such a file, or where it says "max".
+/// Returns the number in a file; nothing if there is no such file or it says "max".
 std::optional<Bytes> number_in(const fs::path& path) {
   std::ifstream file(path);
   Bytes number = 0;
@@ -41,8 +41,8 @@ std::optional<Bytes> number_in(const fs::path& path) {
   return std::nullopt;
 }
 
-/// The smallest of the control groups that this process is in, outer ones included. (Version 2; of version 1 only what
-/// a container sees as its own.)
+/// Returns the smallest limit of this process's control groups, including outer ones. (Version 2; of version 1 only
+/// those that a container sees as its own.)
 std::optional<Bytes> memory_limit(const fs::path& root, Bytes memory) {
   const fs::path top = root / "sys/fs/cgroup";
   std::vector<fs::path> files{top / "memory.max", top / "memory/memory.limit_in_bytes"};
@@ -78,7 +78,7 @@ std::optional<int> speed_of(const fs::path& root, const std::string& interface) 
   return static_cast<int>(*speed);
 }
 
-/// Empty for an address of another kind.
+/// Returns "" for other address families.
 std::string address_text(const sockaddr* address) {
   std::array<char, INET6_ADDRSTRLEN> text{};
   if (!address) return "";

@@ -16,22 +16,22 @@ struct NetworkInterface {
   bool operator==(const NetworkInterface&) const = default;
 };
 
-/// What a machine has that ranks on its CPU use, and what connects them to others.
+/// The resources of a machine that ranks on its CPU use, and its network interfaces.
 struct Machine {
   std::string processor;
-  int cores = 0;         // that the system has, as many threads as they run
-  int usable_cores = 0;  // of them, by this process (taskset, a job's share)
+  int cores = 0;         // number of cores, counting each hardware thread
+  int usable_cores = 0;  // those that this process may use (taskset, a job's share)
   Bytes memory = 0, available_memory = 0;
-  std::optional<Bytes> memory_limit;         // of this process's control group (a container, a job)
-  std::optional<Bytes> shared_memory;        // free in /dev/shm; none: there is no such folder
-  std::vector<NetworkInterface> interfaces;  // that are up, by name
+  std::optional<Bytes> memory_limit;         // limit of this process's control group (a container, a job)
+  std::optional<Bytes> shared_memory;        // free bytes in /dev/shm; nothing if it does not exist
+  std::vector<NetworkInterface> interfaces;  // interfaces that are up, by name
   std::string c_library;                     // "glibc 2.36"
 };
 
-/// "unknown processor" where the system does not say.
+/// Returns "unknown processor" if the system does not tell.
 std::string processor_name(const std::filesystem::path& root = "/");
 
-/// This machine, whose /proc, /sys and /dev are those of `root`.
+/// Describes this machine from /proc, /sys and /dev under `root`.
 Machine this_machine(const std::filesystem::path& root = "/");
 
 }  // namespace frostpipe

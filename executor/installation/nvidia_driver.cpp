@@ -9,7 +9,7 @@
 namespace frostpipe {
 namespace {
 
-// From the driver's interface in C (cuda.h), whose names and numbers do not change.
+// Part of the driver's C interface (cuda.h), whose names and numbers do not change.
 constexpr int kSuccess = 0;
 constexpr int kComputeCapabilityMajor = 75, kComputeCapabilityMinor = 76;
 
@@ -58,7 +58,7 @@ Gpu gpu_at(const Driver& driver, int index) {
 }  // namespace
 
 NvidiaDriver nvidia_driver(const std::string& library) {
-  void* const handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);  // for as long as the process: it has threads
+  void* const handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);  // never unloaded, since it has threads
   if (!handle) return {.fault = dlerror(), .gpus = {}};
   Driver driver{};
   if (!load_all(handle, driver)) return {.fault = library + " lacks functions of CUDA's driver", .gpus = {}};

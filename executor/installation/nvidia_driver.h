@@ -14,17 +14,17 @@ struct Gpu {
   bool operator==(const Gpu&) const = default;
 };
 
-/// What NVIDIA's driver says, which is there without CUDA, NCCL and LibTorch.
+/// Information from NVIDIA's driver, which needs neither CUDA nor NCCL nor LibTorch.
 struct NvidiaDriver {
-  std::string fault;     // why it cannot be asked, or why it has no GPU for this process; empty: neither
-  int cuda_version = 0;  // the highest that it serves, 13000 is 13.0; 0: there is no driver
+  std::string fault;     // why the driver cannot be queried or has no GPU for this process; "" if neither
+  int cuda_version = 0;  // highest CUDA version that it supports, 13000 is 13.0; 0: there is no driver
   std::vector<Gpu> gpus;
 };
 
-/// Loads the driver's library, by name as the system has it.
+/// Loads the driver's library by name, as the system finds it.
 NvidiaDriver nvidia_driver(const std::string& library = "libcuda.so.1");
 
-/// "13.0" of 13000.
+/// Returns "13.0" for 13000.
 std::string cuda_version_text(int version);
 
 }  // namespace frostpipe

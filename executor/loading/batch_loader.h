@@ -7,25 +7,25 @@
 
 namespace frostpipe {
 
-/// A stage's samples, loaded by a thread while the mini-batch before is computed.
+/// Loads a stage's samples in a thread while the previous mini-batch is computed.
 class BatchLoader {
  public:
-  /// `in_place`: as long as the samples' lengths stay the same, in their order, what take() returns are the same
-  /// tensors. That is on a GPU.
+  /// With `in_place` (for GPUs), take() returns the same tensors as long as the samples' lengths and their order do not
+  /// change.
   BatchLoader(const Samples& data, at::ScalarType type, at::Device device, bool with_input, bool in_place = false)
       : data_(data), type_(type), device_(device), with_input_(with_input), in_place_(in_place) {}
   ~BatchLoader();
 
-  /// Takes `share` of `batch`, and starts to load `next_share` of the mini-batch after it, if there is one.
+  /// Takes `share` of `batch`, and starts to load `next_share` of the next mini-batch, if there is one.
   void begin_iteration(const MiniBatch& batch, SampleRange share, const MiniBatch* next, SampleRange next_share);
-  /// Samples `range` of the mini-batch, which lie in the share, on the stage's device.
+  /// Returns samples `range` of the mini-batch, which must lie in the share, on the stage's device.
   MicroBatch take(SampleRange range) const;
 
  private:
-  /// A share by value: the order that a mini-batch is a view of may be gone when the thread looks.
+  /// A share by value: a mini-batch is a view of an order that may be gone when the thread reads it.
   struct Request {
     std::vector<int> samples;
-    MiniBatch batch;  // its samples are not looked at
+    MiniBatch batch;  // without its samples
     bool operator==(const Request& other) const;
   };
   static Request request_for(const MiniBatch& batch, SampleRange share);
@@ -36,7 +36,7 @@ class BatchLoader {
   at::Device device_;
   bool with_input_;
   bool in_place_;
-  MicroBatch loaded_, placed_;  // the same on the device, where it is kept in place
+  MicroBatch loaded_, placed_;  // loaded_ on the device, if it is kept in place
   SampleRange share_{};
   Request requested_;
   std::future<MicroBatch> coming_;

@@ -159,7 +159,8 @@ Dataset questions(const DataSource& source, const SampleOptions& options, ModelF
   return dataset;
 }
 
-/// Blocks of the text, one after the other; a rest is left out, unless it is all there is. Returns their number.
+/// Adds consecutive blocks of the text. An incomplete last block is left out, unless it is the only one. Returns the
+/// number of blocks.
 int add_blocks(const std::filesystem::path& path, const Tokenizer& tokenizer, int size, EncodedData& encoded) {
   const std::vector<std::int32_t> ids = tokenizer.encode(read_utf8_file(path), {.add_special_tokens = false});
   if (ids.size() < 2)
@@ -180,7 +181,7 @@ Dataset plain_text(const DataSource& source, const SampleOptions& options, Model
   if (!source.test_data.empty()) {
     num_all += add_blocks(source.test_data, tokenizer, size, encoded);
   } else {
-    num_train -= static_cast<int>(std::lround(num_all * source.held_out));  // the end of the text
+    num_train -= static_cast<int>(std::lround(num_all * source.held_out));  // the end of the text is held out
     if (num_train == 0)
       throw InvalidInput(source.data.string(),
                          "must have enough text for a block to train on beside the part that is held out",
@@ -219,7 +220,7 @@ Dataset examples(const DataSource& source, const SampleOptions& options, ModelFo
   return dataset;
 }
 
-/// Of one source, or of one to train and one to test on.
+/// `parts` is one source, or one to train and one to test on.
 Dataset image_dataset(std::vector<ImageData> parts, const ImageInput& input) {
   Dataset dataset{.task = Task::image_classification, .label_names = parts.front().label_names()};
   for (const ImageData& part : parts) {
@@ -250,7 +251,7 @@ Task task_of(const std::filesystem::path& data, const ColumnNames& columns) {
   if (std::filesystem::is_directory(data) || extension == ".bin") return Task::image_classification;
   if (extension == ".txt") return Task::causal_language_modeling;
   if (extension == ".json" && !has_json_records(data)) return Task::question_answering;
-  // What is no regular file, a pipe, can be read only once.
+  // Anything but a regular file, such as a pipe, can be read only once.
   const bool can_look = std::filesystem::is_regular_file(data);
   return can_look && kind_of_records(data, columns) == RecordKind::examples ? Task::causal_language_modeling
                                                                             : Task::sequence_classification;

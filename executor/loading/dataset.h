@@ -14,7 +14,7 @@
 
 namespace frostpipe {
 
-/// What a run learns from and is tested on.
+/// The data that a run trains and tests on.
 struct Dataset {
   Task task = Task::sequence_classification;
   std::unique_ptr<Samples> samples;
@@ -34,8 +34,8 @@ struct Dataset {
 /// examples of what a causal model says (kind_of_records).
 Task task_of(const std::filesystem::path& data, const ColumnNames& columns = {});
 
-/// Reads the data, sets `folder`'s task and labels by it, and makes samples that the model can take.
-/// Test data's samples are numbered after the others. Throws InvalidInput that names the file; also where the folder's
+/// Reads the data, sets the task and labels of `folder` accordingly, and converts the samples to model inputs. Test
+/// samples are numbered after the training samples. Throws InvalidInput that names the file, also if the folder's
 /// vocabulary has more tokens than its config says.
 Dataset load_dataset(const DataSource& source, const SampleOptions& options, ModelFolder& folder);
 
@@ -44,15 +44,15 @@ Dataset load_dataset(const DataSource& source, const SampleOptions& options, Mod
 /// where the folder does not name its labels, or two alike.
 Dataset load_to_score(const std::filesystem::path& data, const SampleOptions& options, ModelFolder& folder);
 
-/// The same two for pictures, as `input` says; labels are in the order of `known_labels` where both have the same ones.
+/// The same two functions for pictures. Labels are in the order of `known_labels` if both have the same ones.
 Dataset load_pictures(const DataSource& source, const ImageInput& input, const std::vector<std::string>& known_labels);
 Dataset load_pictures_to_score(const std::filesystem::path& data, const ImageInput& input,
                                const std::vector<std::string>& labels);
 
-/// Tells whether a run goes on with the same data: what every sample gives, and which are for training and testing.
+/// Returns a hash of every sample's content and of the split, to check that a resumed run has the same data.
 std::string fingerprint(const Dataset& dataset);
 
-/// Throws InvalidInput unless a folder to be scored names its labels, each differently.
+/// Throws InvalidInput unless the folder names its labels, each differently.
 void require_different_labels(const std::filesystem::path& model_folder, const std::vector<std::string>& label_names);
 
 }  // namespace frostpipe

@@ -20,13 +20,14 @@ struct Sample {
   std::vector<TokenRange> learned;
 };
 
-/// Adds a token behind the last; ranges that touch become one.
+/// Adds a token after the last one; adjacent ranges are joined.
 void learn(std::int64_t token, std::vector<TokenRange>& learned) {
   if (learned.empty() || learned.back().end != token) learned.push_back({token, token});
   learned.back().end = token + 1;
 }
 
-/// The tokens that have a byte of what is said. `before`: tokens in front of those of the text.
+/// Returns the tokens with at least one byte of the ranges that have a loss. `before` is the number of tokens before
+/// the text's.
 std::vector<TokenRange> tokens_of(const RenderedText& rendered, const SpannedTokens& tokens, std::int64_t before) {
   const std::vector<std::size_t> starts = code_point_starts(rendered.text);
   const auto code_point = [&](std::size_t byte) {
@@ -35,7 +36,7 @@ std::vector<TokenRange> tokens_of(const RenderedText& rendered, const SpannedTok
   std::vector<TokenRange> learned;
   for (const TextRange& range : rendered.said) {
     const std::int32_t begin = code_point(range.begin), end = code_point(range.end);
-    // Neither begins nor ends of tokens ever descend.
+    // Begins and ends of tokens are non-decreasing.
     auto at = std::partition_point(tokens.spans.begin(), tokens.spans.end(),
                                    [&](const TokenSpan& span) { return span.end <= begin; });
     for (; at != tokens.spans.end() && at->begin < end; ++at) {
@@ -101,7 +102,7 @@ void cut(Sample& sample, std::int64_t most_tokens) {
   std::erase_if(sample.learned, [](const TokenRange& range) { return range.begin >= range.end; });
 }
 
-/// The first token of a sample is given, never predicted.
+/// The first token of a sample is never predicted.
 bool predicts_nothing(const Sample& sample) { return sample.learned.empty() || sample.learned.back().end < 2; }
 
 }  // namespace

@@ -10,18 +10,18 @@
 namespace frostpipe {
 
 struct ExampleOptions {
-  int most_tokens = 0;       // longer ones are cut
-  bool loss_on_all = false;  // also on prompts, and on what others than the assistant say
+  int most_tokens = 0;       // longer samples are truncated
+  bool loss_on_all = false;  // compute the loss on prompts and on messages of other roles too
 };
 
-/// Adds the examples of a file (read_examples), a sample each, as the folder's tokenizer and chat template make them.
-/// Chats are rendered by the template, and so are instructions where there is one; a completion and a text end in the
-/// token for that. The loss is on completions, with that token, and on what the assistant says (ChatTemplate::render);
-/// a token is learned where it has a byte of them. Those in which nothing is left to predict after the cut are left
-/// out. Returns how many were added; `notes` says what was cut and left out.
+/// Adds the examples of a file (read_examples), one sample each, using the folder's tokenizer and chat template. Chats
+/// are rendered by the template, as are instructions if there is one; completions and plain texts get the end-of-text
+/// token. The loss is on completions, including that token, and on the assistant's messages (ChatTemplate::render): on
+/// every token with at least one of their bytes. Samples without a predicted token after truncation are left out.
+/// Returns the number of added samples; `notes` reports what was truncated and left out.
 ///
-/// Throws InvalidInput that names file and line; also where the folder has no template for chats, and where nothing is
-/// left to learn.
+/// Throws InvalidInput that names file and line, also if the folder has no template for chats, and if nothing remains
+/// to train on.
 int add_examples(const std::filesystem::path& path, const ColumnNames& columns, const ModelFolder& folder,
                  const ExampleOptions& options, EncodedData& data, std::vector<std::string>& notes);
 

@@ -6,23 +6,23 @@
 
 namespace frostpipe {
 
-/// How pixels become a model's input.
+/// How pixels are converted to a model's input.
 struct ImageInput {
-  int size = 224;  // pictures of another size are resized
+  int size = 224;  // height and width; other pictures are resized
   int tokens = 197;
   Normalisation normalisation;
-  Augmentation augmentation;  // in training
+  Augmentation augmentation;  // for training
   std::uint64_t seed = 1;
 };
 
-/// Labelled pictures, the test's after those to train on.
+/// Labelled pictures; test pictures follow those to train on.
 class ImageSamples final : public Samples {
  public:
   ImageSamples(std::vector<ImageData> parts, ImageInput input);
   int size() const override { return static_cast<int>(place_.size()); }
   int tokens(int) const override { return input_.tokens; }
-  /// Of the sample's number and label: a run's pictures do not change. Not where they are changed at random: a cache
-  /// cannot hold them then.
+  /// A hash of the sample's number and label, which suffices because a run's pictures do not change. Not valid with
+  /// augmentation, where a cache cannot be used.
   std::uint64_t key(int sample) const override;
   std::vector<std::int64_t> distinct_tokens(std::span<const int>) const override { return {}; }
   std::uint64_t fingerprint() const override;

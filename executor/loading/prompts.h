@@ -9,16 +9,17 @@
 
 namespace frostpipe {
 
-/// What a causal model is to go on with.
+/// A prompt for a causal model.
 struct Prompt {
   std::string place;  // "data.jsonl:7"
-  std::string text;   // a chat as the template renders it, up to where the assistant is to speak
+  std::string text;   // a chat is rendered up to the assistant's turn
   std::vector<std::int32_t> ids;
-  std::string expected;  // the completion in the data; empty where it has none
+  std::string expected;  // the completion in the data; "" if there is none
 };
 
-/// Those of a file of examples (read_examples), as training has them: of a chat all before the assistant's last turn,
-/// if that is its end. Throws InvalidInput that names file and line; also for a text without a prompt.
+/// Returns the prompts of a file of examples (read_examples), as in training; for a chat everything before the
+/// assistant's last turn, if that ends the chat. Throws InvalidInput that names file and line, also for a text without
+/// a prompt.
 std::vector<Prompt> read_prompts(const std::filesystem::path& path, const ColumnNames& columns,
                                  const ModelFolder& folder);
 

@@ -12,69 +12,70 @@ namespace frostpipe {
 /// The samples of one optimizer step over all replicas, or of one step of an evaluation.
 struct MiniBatch {
   std::span<const int> samples;       // numbers of Samples
-  std::vector<std::int64_t> lengths;  // tokens of each
-  int num_shards = 1;                 // nodes whose own samples follow each other in it, equally many of each
-  int epoch = -1;                     // of training: how images are changed depends on it; -1: as they are
-  std::uint64_t dropout_seed = 0;     // of this step; 0: nothing is dropped
+  std::vector<std::int64_t> lengths;  // number of tokens of each sample
+  int num_shards = 1;                 // number of nodes; each has an equal, contiguous part of the samples
+  int epoch = -1;                     // training epoch, which determines image augmentation; -1: no augmentation
+  std::uint64_t dropout_seed = 0;     // for this step; 0: no dropout
 };
 
-/// What a run learns from, sample by sample. Loading is thread-safe.
+/// The samples of a run. Loading is thread-safe.
 class Samples {
  public:
   virtual ~Samples() = default;
   virtual int size() const = 0;
-  /// Tokens that the layers see of a sample.
+  /// Number of tokens of a sample in the layers.
   virtual int tokens(int sample) const = 0;
-  /// Changes with what the model is shown of a sample.
+  /// Changes with the model's input for the sample.
   virtual std::uint64_t key(int sample) const = 0;
   /// Tokens that the embedding looks up for these samples, ascending, each once; none where it looks up nothing.
   virtual std::vector<std::int64_t> distinct_tokens(std::span<const int> samples) const = 0;
   /// Changes with any sample or answer.
   virtual std::uint64_t fingerprint() const = 0;
-  /// Some samples of a mini-batch, packed, on the host. `type`: the model's; `with_input`: for a stage that begins with
-  /// the embedding.
+  /// Loads some samples of a mini-batch, packed, on the host. `type` is the model's dtype; `with_input` is for a stage
+  /// with the embedding.
   virtual MicroBatch load(const MiniBatch& batch, std::span<const int> samples, at::ScalarType type,
                           bool with_input) const = 0;
 };
 
-/// Numbers of the samples in a range of a mini-batch.
+/// Returns the sample numbers of a range of a mini-batch.
 inline std::span<const int> samples_of(const MiniBatch& batch, SampleRange range) {
   return batch.samples.subspan(range.begin, range.end - range.begin);
 }
 
-/// Mini-batch number `index` of an epoch: the index-th slice of `order`; the last may be short. Of one shard.
+/// Returns mini-batch `index` of an epoch: the index-th slice of `order`; the last one may be short. It has one shard.
 MiniBatch mini_batch(const Samples& data, std::span<const int> order, int global_batch_size, int index);
 
-/// Consecutive samples of `order`: each time as many as have at most most_tokens together, but at least one, and at
+/// Divides `order` into batches of consecutive samples: each has as many as fit into most_tokens, at least one and at
 /// most most_samples.
 std::vector<SampleRange> batches_of(const Samples& data, std::span<const int> order, int most_samples,
                                     std::int64_t most_tokens);
 
-/// Tokens per sample, rounded.
+/// Mean number of tokens per sample, rounded.
 int mean_length(const MiniBatch& batch);
 
-/// Of a causal model's tokens in these samples, the part that has a loss; at most the first 1,000 samples are looked
-/// at.
+/// Returns the fraction of a causal model's tokens that have a loss, from at most the first 1,000 samples.
 double learned_part(const Samples& data, std::span<const int> samples);
 
-/// Of these samples; 0 if there are none.
+/// Returns 0 if there are no samples.
 int longest_tokens(const Samples& data, std::span<const int> samples);
 
-/// All samples have as many tokens: pictures, blocks of text.
+/// True if all samples have one number of tokens: pictures, blocks of text.
 bool has_one_length(const Samples& data);
 
-/// Every replica's micro-batches, replica 0's first: pieces of nearly equal length (split_by_length). Where the
-/// replicas are a multiple of the batch's shards, a replica's samples are of its own node.
+/// Divides a mini-batch into the micro-batches of all replicas, those of replica 0 first, with nearly equal numbers of
+/// tokens (split_by_length). If the number of replicas is a multiple of the batch's shards, each replica gets samples
+/// of its own node.
 std::vector<SampleRange> cut(const MiniBatch& batch, int data_parallel_size, int num_micro_batches);
 
-/// Texts as token ids, special tokens included.
+/// Texts as token ids, including special tokens.
 struct EncodedData {
   std::vector<std::vector<std::int32_t>> token_ids;
   std::vector<int> labels;    // labels_per_sample of each sample in turn
   int labels_per_sample = 1;  // 1: a class; 2: first and last token of an answer; 0: the tokens are what is to be said
   /// Where labels_per_sample is 0: the tokens of each sample that have a loss, ascending; empty: all have.
   std::vector<std::vector<TokenRange>> learned{};
-  std::vector<int> first_segment_sizes{};  // tokens of type 0, the others are of type 1; empty: all are of type 0
+  std::vector<int> first_segment_sizes{};  // number of leading tokens of type 0, the others have type 1; empty if all
+                                           // have type 0
 };
 
 class TokenSamples final : public Samples {

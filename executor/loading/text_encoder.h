@@ -11,20 +11,20 @@
 
 namespace frostpipe {
 
-/// A model's tokenizer. Throws InvalidInput also where it has more tokens than config.json says.
+/// Reads a model's tokenizer. Throws InvalidInput also if it has more tokens than config.json says.
 Tokenizer tokenizer_of(const ModelFolder& folder);
 
-/// Tokens of a text as the folder's classifier or language model takes them: with what its tokenizer puts around a text
-/// ([CLS] and [SEP] of BERT's), an empty text without any as the end of one; at most `most_tokens`. Any thread may call
-/// it.
+/// Returns a thread-safe function that encodes a text for the folder's classifier or language model, with the
+/// tokenizer's special tokens ([CLS] and [SEP] for BERT), truncated to `most_tokens`. An empty text without special
+/// tokens becomes the end-of-text token.
 std::function<std::vector<std::int32_t>(std::string_view)> text_encoder(const ModelFolder& folder, int most_tokens);
 
 /// How the texts of a causal model become tokens.
 struct CausalEncoder {
-  /// Of a text in which special tokens are written out, as a chat template does it; nothing is added.
+  /// Encodes a text in which special tokens are written out, as by a chat template; adds no tokens.
   std::function<SpannedTokens(std::string_view)> written;
-  std::vector<std::int32_t> before_text;  // of a text that is no chat, such as <s>; GPT-2: nothing
-  std::int32_t end_of_text = 0;           // ends a text, and a completion
+  std::vector<std::int32_t> before_text;  // tokens before a text that is no chat, such as <s>; none for GPT-2
+  std::int32_t end_of_text = 0;           // at the end of a text or completion
   std::function<std::string(std::span<const std::int32_t>)> text_of;  // without special tokens
 };
 CausalEncoder causal_encoder(const ModelFolder& folder);

@@ -22,16 +22,16 @@
 namespace frostpipe {
 namespace {
 
-/// Of one group: [samples, heads, queries, size] -> [samples x queries, query values]
+/// Joins the heads of one group: [samples, heads, queries, size] -> [samples x queries, query values].
 at::Tensor joined(const at::Tensor& heads) {
   return heads.transpose(1, 2).reshape({-1, heads.size(1) * heads.size(3)});
 }
 
-/// What is dropped of attention's weights.
+/// The dropout of attention weights.
 struct AttentionDropout {
   int layer = 0;
   std::int64_t first_head = 0;
-  at::Tensor keys;  // of the batch's samples; undefined: nothing is dropped
+  at::Tensor keys;  // one per sample of the batch; undefined: no dropout
 };
 
 at::Tensor attend_group(const TransformerConfig& config, const AttentionRule& rule, const Heads& heads,
@@ -59,7 +59,7 @@ at::Tensor attend_group(const TransformerConfig& config, const AttentionRule& ru
   return at::matmul(weights, for_all_queries(heads.value, num_heads));
 }
 
-/// Some rows of a stacked matrix, or some values of a bias.
+/// Returns some rows of a stacked matrix, or some values of a bias.
 Parameter part_of(const Parameter& parameter, std::int64_t begin, std::int64_t count) {
   const auto narrowed = [&](const at::Tensor& tensor) {
     return tensor.defined() ? tensor.narrow(0, begin, count) : tensor;
@@ -67,7 +67,7 @@ Parameter part_of(const Parameter& parameter, std::int64_t begin, std::int64_t c
   return {narrowed(parameter.value), narrowed(parameter.gradient)};
 }
 
-/// Query, key and value as matrices give them: from one that stacks all three, or from two.
+/// The projections to query, key and value: one matrix that stacks all three, or two.
 class Projections {
  public:
   Projections(const LayerParameters& parameters, bool keys_are_shared)
@@ -89,7 +89,7 @@ class Projections {
     }
   }
 
-  /// Keys and values that all tensor ranks share are of the own rows.
+  /// Keys and values that all tensor ranks share are computed for the own rows only.
   AttentionInput of(const at::Tensor& x, const NeededTokens& needed) const {
     const RankRows& rows = needed.rows_of_all();
     if (needed.all() && is_one_) return {.query = project_columns(x, all_, all_bias_, rows)};
@@ -98,19 +98,19 @@ class Projections {
               .key_value = keys_are_shared_ ? project(x, others_, others_bias_)
                                             : project_columns(x, others_, others_bias_, rows),
               .has_one_query = !needed.all()};
-    const at::Tensor copied = copy_to(rows.ranks, x);  // once: one sum for both products
+    const at::Tensor copied = copy_to(rows.ranks, x);  // a single copy needs one all-reduce for both products
     return {.query = project(needed.of(copied), query_, query_bias_),
             .key_value = project(keys_are_shared_ ? x : copied, others_, others_bias_),
             .has_one_query = !needed.all()};
   }
 
  private:
-  bool is_one_, keys_are_shared_;  // one key head is on every tensor rank
+  bool is_one_, keys_are_shared_;  // a single key head is on every tensor rank
   Parameter all_, all_bias_, query_, query_bias_, others_, others_bias_;
 };
 
-/// Norms queries and keys. A weight that every tensor rank uses for its own heads gets the sum of their gradients; with
-/// sequence parallelism the gradients of whole parameters are summed anyway.
+/// Applies the norms of queries and keys. If every tensor rank uses the weight for its own heads, their gradients are
+/// summed; with sequence parallelism gradients of whole parameters are summed anyway.
 void norm_heads(const TransformerConfig& config, const LayerParameters& parameters, const RankRows& rows,
                 bool keys_are_shared, AttentionInput& input) {
   const auto normed = [&](const at::Tensor& x, const at::Tensor& weight) {
@@ -126,14 +126,14 @@ void norm_heads(const TransformerConfig& config, const LayerParameters& paramete
               1);
 }
 
-/// Places in their samples of the queries that are here: of the tokens that a class is told from. [samples] int64
+/// Returns the positions in their samples of the tokens that are classified. [samples] int64
 at::Tensor query_places(const TransformerConfig& config, const MicroBatch& batch, const at::Device& device) {
   std::vector<std::int64_t> places;
   for (const std::int64_t length : batch.lengths) places.push_back(config.is_causal ? length - 1 : 0);
   return to_device(at::tensor(places, at::kLong), device);
 }
 
-/// `key_rows`: the rows whose keys are here.
+/// Applies rotary positions. `key_rows` are the rows whose keys are present.
 void turn_heads(const TransformerConfig& config, int layer, const MicroBatch& batch, const RankRows& key_rows,
                 AttentionInput& input) {
   const AttentionPattern pattern = config.pattern_of(block_of_layer(layer));
@@ -225,7 +225,7 @@ at::Tensor attend_by_autograd(const TransformerConfig& config, int layer, const 
     tokens.push_back(group.tokens());
   }
   const AttentionDropout dropout{layer, input.first_head, batch.dropout_keys};
-  if (groups.size() == 1)  // split, its gradients would be copied together again
+  if (groups.size() == 1)  // splitting the input would copy its gradients together again
     return joined(attend_group(config, rule, heads_of(input, groups[0], rule), groups[0], dropout));
   const std::vector<at::Tensor> queries = input.query.split_with_sizes(input.has_one_query ? samples : tokens);
   const std::vector<at::Tensor> others =

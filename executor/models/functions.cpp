@@ -37,7 +37,7 @@ struct LinearFunction : Function<LinearFunction> {
                             const std::optional<at::Tensor>& bias, const at::Tensor& weight_gradient,
                             const std::optional<at::Tensor>& bias_gradient, const RankRows& rows) {
     context->save_for_backward({x, weight});
-    // Not among what is saved: they change from micro-batch to micro-batch, and autograd would complain.
+    // Not saved as variables: they change between micro-batches, which autograd would report as an error.
     context->saved_data["weight_gradient"] = weight_gradient;
     if (bias_gradient) context->saved_data["bias_gradient"] = *bias_gradient;
     if (rows.are_split()) save(*context, rows);
@@ -74,12 +74,12 @@ struct EmbeddingFunction : Function<EmbeddingFunction> {
   }
 };
 
-/// Values of a sample, the first of them number `first`.
+/// Some values of a sample, beginning with number `first`.
 struct SampleValues {
   std::int64_t first = 0, count = 0;
 };
 
-/// What is dropped at one place of a layer in one step.
+/// The dropout mask at one site of a layer in one step.
 class Draw {
  public:
   Draw(const TransformerConfig& config, int layer, DropoutSite site, const at::Tensor& keys)
@@ -87,11 +87,11 @@ class Draw {
         threshold_(static_cast<std::uint32_t>(config.dropout * 4294967296.0)),
         keys_(keys.data_ptr<std::int64_t>()) {}
 
-  /// 1 where a value of the sample stays, 0 where it is dropped; returns the end.
+  /// Writes 1 for values of the sample that are kept and 0 for dropped ones; returns the end.
   float* write(std::int64_t sample, const SampleValues& values, float* out) const {
     const std::uint64_t key = mixed(static_cast<std::uint64_t>(keys_[sample]) + place_);
     const std::int64_t end = values.first + values.count;
-    for (std::int64_t i = values.first / 2 * 2; i < end; i += 2) {  // two values of 32 bits from each number
+    for (std::int64_t i = values.first / 2 * 2; i < end; i += 2) {  // two values of 32 bits from each random number
       const std::uint64_t random = mixed(key + static_cast<std::uint64_t>(i));
       if (i >= values.first) *out++ = static_cast<std::uint32_t>(random) >= threshold_;
       if (i + 1 < end) *out++ = static_cast<std::uint32_t>(random >> 32) >= threshold_;
@@ -105,7 +105,7 @@ class Draw {
   const std::int64_t* keys_;
 };
 
-/// `x` holds values[i] of sample i, one sample after the other.
+/// `x` has values[i] of sample i, one sample after another.
 at::Tensor dropped(const TransformerConfig& config, int layer, DropoutSite site, const at::Tensor& x,
                    const at::Tensor& keys, std::span<const SampleValues> values) {
   const at::Tensor kept = at::empty(x.sizes(), at::kFloat);
@@ -116,7 +116,7 @@ at::Tensor dropped(const TransformerConfig& config, int layer, DropoutSite site,
   return x * (to_device(kept.to(x.scalar_type()), x.device()) / (1 - config.dropout));
 }
 
-/// Rows of the tokens that classes are told from.
+/// Returns the rows of the tokens that are classified.
 std::vector<std::int64_t> class_rows(const TransformerConfig& config, const MicroBatch& batch) {
   std::vector<std::int64_t> rows = batch.offsets();
   if (config.is_causal) {
@@ -128,7 +128,7 @@ std::vector<std::int64_t> class_rows(const TransformerConfig& config, const Micr
   return rows;
 }
 
-/// x W^T + b of all rows, of which x has the own ones.
+/// Returns x W^T + b for all rows; x has the own ones.
 at::Tensor product(const at::Tensor& x, const Parameter& weight, const Parameter& bias, const RankRows& rows) {
   const auto given = [](const at::Tensor& tensor) { return tensor.defined() ? std::optional(tensor) : std::nullopt; };
   if (at::GradMode::is_enabled() && weight.gradient.defined())
@@ -136,10 +136,10 @@ at::Tensor product(const at::Tensor& x, const Parameter& weight, const Parameter
   const auto converted = bias.value.defined() ? std::optional(bias.value.to(x.scalar_type())) : std::nullopt;
   if (!at::GradMode::is_enabled()) return times_transposed(rows.gathered(x), weight.value, converted);
   FROSTPIPE_CHECK(!rows.are_split(), "frozen layers that tensor ranks share run without a graph");
-  return at::linear(x, weight.value, converted);  // of frozen weights, whose input wants a gradient
+  return at::linear(x, weight.value, converted);  // frozen weights, whose input needs a gradient
 }
 
-/// Of each sample, its tokens among the own rows.
+/// Returns, for each sample, its tokens among the own rows.
 std::vector<TokenRange> own_tokens_of(const MicroBatch& batch, const RankRows& rows) {
   std::vector<TokenRange> own;
   std::int64_t row = 0;

@@ -19,7 +19,7 @@ ImageTensor image_tensor(const char* name, const at::Tensor& tensor, bool change
       name, stored_type(*host), host->numel(), {static_cast<const std::byte*>(host->data_ptr()), host->nbytes()}, host};
 }
 
-/// Of the stored values, on the host, what is held of the layer.
+/// Returns the part of the stored values, on the host, that this rank holds.
 at::Tensor stored(const SafetensorsFile& file, const std::string& place, const char* name, const LayerState& held) {
   const UncountedMemory outside_the_device;
   const StoredTensor& tensor = file.tensor(name, {count_of(held.whole, ShardOfLayer{})});

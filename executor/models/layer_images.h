@@ -7,7 +7,7 @@
 
 namespace frostpipe {
 
-/// What a checkpoint keeps of a layer, flat, by the names that it has there.
+/// The flat values of a layer that a checkpoint stores, with their names there.
 struct StoredValues {
   const char* name;
   at::Tensor values;
@@ -15,13 +15,13 @@ struct StoredValues {
 std::vector<StoredValues> stored_values(const LayerState& state);
 std::vector<StoredValues> stored_values(const OffloadedMoments& offloaded);
 
-/// A whole layer as a checkpoint keeps it. `frozen`: training changes it no more. `changes`: the values do, and are
-/// copied.
+/// Returns a whole layer in a checkpoint's form. `frozen` says that training no longer changes it; `changes` says that
+/// the values still change, so they are copied.
 LayerImage image_of(int layer, const std::vector<StoredValues>& whole, bool frozen, bool changes);
 
-/// Of a file, which has the whole layer, what the rank holds. Fills the layer's weights and, where it trains, its
-/// moments and the older weights that the file may have; moments that it does not use now are offloaded. `num_moments`:
-/// optimizer_moments. Throws InvalidInput if the file lacks a tensor or has it in another size or type.
+/// Reads the rank's part of a layer from a file, which has the whole layer. Fills the layer's weights and, if it
+/// trains, its moments and the older weights if the file has them. Moments that are not used now are offloaded.
+/// `num_moments` is optimizer_moments(). Throws InvalidInput if the file lacks a tensor, or its size or dtype differs.
 void restore_layer(const Checkpoint& checkpoint, int layer, int num_moments, LayerState& state,
                    std::map<int, OffloadedMoments>& offloaded);
 

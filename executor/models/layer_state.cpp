@@ -18,13 +18,13 @@
 namespace frostpipe {
 namespace {
 
-/// Of a parameter: its shape, and whether its value is a view of the rounded matrices.
+/// The shape of a parameter, and whether its value is a view of the rounded matrices.
 struct ParameterShape {
   std::vector<std::int64_t> sizes;
   bool is_rounded = false;
 };
 
-/// Uninitialised; undefined where nothing is to be rounded to `type`.
+/// Returns an uninitialized buffer; undefined if nothing is to be rounded to `type`.
 at::Tensor make_rounded(const at::Tensor& weights, const std::vector<ParameterSpec>& specs, at::ScalarType type) {
   std::int64_t num_projecting = 0;
   for (const ParameterSpec& spec : specs) num_projecting += spec.projects ? spec.count() : 0;
@@ -39,7 +39,7 @@ std::vector<ParameterShape> shapes_of(const std::vector<ParameterSpec>& specs, c
   return shapes;
 }
 
-/// Those of the layer's parameters.
+/// Returns the shapes of the layer's parameters.
 std::vector<ParameterShape> shapes_of(const LayerState& state) {
   std::vector<ParameterShape> shapes;
   for (const Parameter& parameter : state.parameters) {
@@ -49,7 +49,8 @@ std::vector<ParameterShape> shapes_of(const LayerState& state) {
   return shapes;
 }
 
-/// Views of one version's buffers; where `gradients` are defined the parameters train, and theirs are views of these.
+/// Makes views of one version's buffers. If `gradients` is defined, the parameters train, and their gradients are views
+/// of it.
 std::vector<Parameter> make_parameters(const at::Tensor& weights, const at::Tensor& rounded,
                                        const at::Tensor& gradients, const std::vector<ParameterShape>& shapes) {
   std::vector<Parameter> parameters;
@@ -72,7 +73,7 @@ std::vector<Parameter> make_parameters(const at::Tensor& weights, const at::Tens
   return parameters;
 }
 
-/// Makes the newest weights the older ones too, in the buffers that until now held those before them.
+/// Copies the newest weights to the older version, swapping the buffers of the two.
 void rotate_versions(LayerState& state) {
   WeightVersion& older = state.older;
   older.weights.copy_(state.weights);
@@ -95,7 +96,7 @@ void round_version(const at::Tensor& weights, const at::Tensor& rounded, const s
   }
 }
 
-/// Parts of layers' buffers, for one call of a kernel that takes many tensors.
+/// Parts of layers' buffers for one call of a multi-tensor kernel.
 struct FlatTensors {
   std::vector<at::Tensor> weights, gradients, first_moments, second_moments;
 
@@ -224,11 +225,12 @@ void update(const std::vector<LayerState*>& layers, const UpdateRule& rule) {
   const at::NoGradGuard no_grad;
   std::optional<at::Tensor> divisor;
   const bool is_one = rule.gradient_divisor.defined() && rule.gradient_divisor.is_cpu() &&
-                      rule.gradient_divisor.item<double>() == 1;  // known without waiting
+                      rule.gradient_divisor.item<double>() == 1;  // on the CPU the value is known without a
+                                                                  // synchronization
   if (rule.gradient_divisor.defined() && !is_one) divisor = rule.gradient_divisor;
   const bool is_sgd = rule.optimizer == Optimizer::kSgd;
   FROSTPIPE_CHECK(!is_sgd || !rule.rate_and_step.defined(), "SGD reads its learning rate on the host");
-  // AdamW's kernel divides on its way, but knows the divisor in single precision only.
+  // AdamW's kernel can divide, but takes the divisor in single precision only.
   const bool divides_first = divisor && !is_sgd && divisor->scalar_type() != at::kFloat;
   FlatTensors decayed, others;
   for (LayerState* const state : layers) {

@@ -11,9 +11,9 @@
 
 namespace frostpipe {
 
-/// Another version of a layer's weights, laid out as the layer's own.
+/// Another version of a layer's weights, in the same layout.
 struct WeightVersion {
-  at::Tensor weights;  // [n]; undefined where there is no such version
+  at::Tensor weights;  // [n]; undefined if there is none
   at::Tensor rounded;
   std::vector<Parameter> parameters;
 };
@@ -23,70 +23,70 @@ struct FlatRange {
   std::int64_t begin = 0, count = 0;
 };
 
-/// Everything a rank holds of one layer, each in one flat buffer so that a reduction, an update or a move to another
-/// rank is one operation. `parameters` are views of `weights` in parameters_of's shapes, or of `rounded` for matrices
-/// of projections where the layer computes in another type than its weights are kept in; while the layer trains, their
-/// gradients are views of `gradients`.
+/// Everything that a rank holds of one layer. Each kind of values is in one flat buffer, so that a reduction, an update
+/// or a transfer to another rank is one operation. `parameters` are views of `weights` with the shapes of
+/// parameters_of(), or of `rounded` for projection matrices if the layer computes in another dtype than that of its
+/// weights. While the layer trains, their gradients are views of `gradients`.
 struct LayerState {
   at::Tensor weights;                      // [n]
   at::Tensor gradients;                    // [n]; undefined while frozen
   at::Tensor first_moment, second_moment;  // [n]; undefined while frozen, and for SGD
-  std::int64_t num_decayed = 0;            // the leading values that get weight decay
-  at::Tensor rounded;  // projections' matrices in the compute type, see round_weights; undefined where that is the
-                       // weights' own
+  std::int64_t num_decayed = 0;            // number of leading values with weight decay
+  at::Tensor rounded;  // projection matrices in the compute dtype, see round_weights(); undefined if that is the
+                       // weights' dtype
   std::vector<Parameter> parameters;
-  /// Where updates are delayed by one: the version before the last update, which an iteration computes its gradients
-  /// with. They are views of the same `gradients`.
+  /// With updates delayed by one step: the version before the last update, with which an iteration computes gradients.
+  /// Its parameters' gradients are views of the same `gradients`.
   WeightVersion older;
-  std::vector<ParameterSpec> whole;  // the layer's parameters before tensor ranks share them
-  TensorSlice slice;                 // the part of what they share that is here, see shards.h
-  std::vector<FlatRange> shared;     // that part; all other values are the same on every tensor rank
+  std::vector<ParameterSpec> whole;  // the layer's whole parameters, before division among tensor ranks
+  TensorSlice slice;                 // the slice of the divided parameters that this rank has, see shards.h
+  std::vector<FlatRange> shared;     // ranges of that slice; all other values are the same on every tensor rank
   bool trains() const { return gradients.defined(); }
 };
 
-/// Moments of a layer that froze, and the weights that belong to them: kept in host memory, so that nothing is lost and
-/// the device's memory is free. On a CPU they are the layer's own tensors, of which the moments no longer count as the
-/// device's memory.
+/// The moments of a frozen layer and the weights that belong to them, kept in host memory so that device memory is free
+/// and nothing is lost. On a CPU they are the layer's own tensors, and the moments no longer count as device memory.
 struct OffloadedMoments {
   at::Tensor first_moment, second_moment;
   at::Tensor weights;
-  std::vector<ParameterSpec> whole;  // as the layer's
+  std::vector<ParameterSpec> whole;  // see LayerState
   TensorSlice slice;
 };
 
-/// Types of a layer's tensors.
+/// The dtypes of a layer's tensors.
 struct LayerTypes {
   at::ScalarType kept;               // weights, gradients, moments
-  at::ScalarType computed;           // what projections multiply with, and activations
-  at::ScalarType frozen = computed;  // the same within frozen layers that follow each other
+  at::ScalarType computed;           // of projection matrices and activations
+  at::ScalarType frozen = computed;  // the same in consecutive frozen layers
 };
 
-/// bfloat16 keeps weights in float32. `frozen_dtype`: of frozen layers; none: as the others.
+/// For bfloat16, weights are kept in float32. `frozen_dtype` is for frozen layers; if not set, they are like the
+/// others.
 LayerTypes layer_types_of(DType dtype, std::optional<DType> frozen_dtype = std::nullopt);
 
-/// Weights uninitialised, gradients and moments zero (moments only for AdamW). `whole`: the layer's parameters, of
-/// which the rank holds `slice`.
+/// Allocates a layer: weights are uninitialized, gradients and moments zero (moments only for AdamW). `whole` has the
+/// layer's parameters, of which the rank holds `slice`.
 LayerState make_layer_state(const std::vector<ParameterSpec>& whole, const LayerTypes& types, const at::Device& device,
                             bool trains, int num_moments, const TensorSlice& slice = {});
 
-/// From now on the projections of a frozen layer multiply in `type`, with matrices rounded now.
+/// Makes the projections of a frozen layer compute in `type` from now on, and rounds its matrices.
 void compute_in(LayerState& state, at::ScalarType type);
 
-/// From now on updates are delayed by one; both versions of the weights are equal at first.
+/// Delays updates by one step from now on; both versions of the weights are equal at first.
 void keep_older_weights(LayerState& state);
 
-/// Brings `rounded` of both versions up to date; whoever has changed weights calls it.
+/// Updates `rounded` of both versions. Must be called after weights have changed.
 void round_weights(LayerState& state);
 
-/// What an iteration computes with: the older weights where there are such.
+/// Returns the parameters for forward and backward: the older ones if they exist.
 inline const std::vector<Parameter>& used_parameters(const LayerState& state) {
   return state.older.weights.defined() ? state.older.parameters : state.parameters;
 }
 
-/// Parameters as they are kept, in the shapes of what is here of them.
+/// Returns the parameters in the dtype in which they are kept, with the shapes of this rank's part.
 std::vector<at::Tensor> kept_parameters(const LayerState& state);
 
-/// Drops gradients and the older weights, and returns the moments.
+/// Releases gradients and older weights, and returns the moments.
 OffloadedMoments freeze(LayerState& state);
 
 struct UpdateRule {
@@ -95,34 +95,34 @@ struct UpdateRule {
   double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
   double weight_decay = 0.01;
   std::int64_t step = 1;  // 1 for the first update
-  /// By which gradients are divided first: clipping. On their device, of the weights' type, with one value; undefined:
-  /// by nothing.
+  /// Divisor of the gradients, for clipping: one value on their device, of the weights' dtype; undefined: no division.
   at::Tensor gradient_divisor = {};
-  /// learning_rate and step, [2] float32 on their device, in place of the numbers above; undefined: these count. For
-  /// updates that are captured once and replayed with other values. AdamW alone.
+  /// learning_rate and step as [2] float32 on the device, in place of the numbers above, for updates that are captured
+  /// once and replayed with other values; undefined: the numbers are used. For AdamW only.
   at::Tensor rate_and_step = {};
 };
 
-/// One optimizer step of trainable layers of one type and device, from their newest weights; those they keep as the
-/// older ones where there are such. Gradients stay for the caller to clear (TouchedGradients). The host does not wait.
+/// Performs one optimizer step of trainable layers of one dtype and device, starting from their newest weights, which
+/// become the older ones if updates are delayed. Does not clear gradients (TouchedGradients does), and does not make
+/// the host wait.
 void update(const std::vector<LayerState*>& layers, const UpdateRule& rule);
 
-/// The values that are the same on every tensor rank: those that are not `shared`.
+/// Returns the ranges of values that are the same on every tensor rank: all but `shared`.
 std::vector<FlatRange> whole_ranges(const LayerState& state);
 
-/// Sum of squares of the gradients that only this tensor rank has. [] float64, on their device
+/// Returns the sum of squares of the gradients that only this tensor rank has. [] float64, on their device
 at::Tensor shared_square_sum(const LayerState& state);
 
-/// What of a layer's gradients may differ from zero: everything, or of its first parameter, a table, these rows alone.
+/// The gradients of a layer that may be nonzero: all, or only some rows of its first parameter, a table, and the rest.
 class TouchedGradients {
  public:
-  /// `rows`: int64, ascending, each once; undefined: everything. The rows are copied.
+  /// `rows` is int64, ascending and unique; undefined: all rows. The rows are copied.
   TouchedGradients(const LayerState& state, at::Tensor rows);
-  /// Contiguous, to be changed in place.
+  /// Contiguous tensors that may be changed in place.
   const std::vector<at::Tensor>& tensors() const { return tensors_; }
-  /// Writes the copied rows back.
+  /// Copies changed rows back.
   void put_back() const;
-  /// Sum of squares, accumulated in the gradients' own precision. [] float64, on their device
+  /// Returns the sum of squares, accumulated in the gradients' precision. [] float64, on their device
   at::Tensor square_sum() const;
   /// Sets them to zero in the layer.
   void clear() const;

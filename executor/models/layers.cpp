@@ -9,12 +9,12 @@
 #include "executor/models/norms.h"
 #include "profiles/transformer/families.h"
 
-// What each kind of layer computes, whatever the family: all that differs stands in the TransformerConfig.
+// The computation of each kind of layer, for all families: differences between families are in TransformerConfig.
 
 namespace frostpipe {
 namespace {
 
-/// One layer of a micro-batch on one rank.
+/// The call of one layer for a micro-batch on one rank.
 struct LayerCall {
   const TransformerConfig& config;
   int layer;
@@ -30,7 +30,7 @@ struct LayerCall {
   }
 };
 
-/// The class tokens and the patches of the own tokens, each in its place; `patches`: of all samples. [own tokens,
+/// Returns the class tokens and patches that are own tokens, in order. `patches` are those of all samples. [own tokens,
 /// hidden]
 at::Tensor own_patches(const LayerCall& call, const at::Tensor& patches, const at::Tensor& places,
                        const RankRows& rows) {
@@ -38,7 +38,7 @@ at::Tensor own_patches(const LayerCall& call, const at::Tensor& patches, const a
   const at::Tensor class_tokens = call.parameters[Role::class_token].value.to(patches.scalar_type());
   const std::vector<std::int64_t> place(places.data_ptr<std::int64_t>(),
                                         places.data_ptr<std::int64_t>() + places.numel());
-  std::vector<std::int64_t> from, own;  // rows of class tokens and the own patches; these among all patches
+  std::vector<std::int64_t> from, own;  // rows of class tokens and own patches; the own patches among all
   for (std::size_t i = 0; i < place.size(); ++i) {
     const std::int64_t sample = (rows.begin() + static_cast<std::int64_t>(i)) / (num_patches + num_class_tokens);
     if (place[i] >= num_class_tokens) own.push_back(sample * num_patches + place[i] - num_class_tokens);
@@ -58,7 +58,7 @@ at::Tensor embed_pictures(const LayerCall& call) {
   const MicroBatch& batch = call.batch;
   const LayerParameters& p = call.parameters;
   const std::int64_t samples = batch.input.size(0), side = c.image_size / c.patch_size, size = c.patch_size;
-  // [samples, channels, rows, size, columns, size] -> a row for each patch, as the convolution's weights go over it
+  // [samples, channels, rows, size, columns, size] -> a row per patch, in the order of the convolution's weights.
   const at::Tensor patches = batch.input.to(batch.type)
                                  .view({samples, c.num_channels, side, size, side, size})
                                  .permute({0, 2, 4, 1, 3, 5})
@@ -86,7 +86,7 @@ at::Tensor embed_texts(const LayerCall& call) {
   if (c.embedding_factor != 1) sum = sum * c.embedding_factor;
   if (p.has(Role::positions)) {
     const at::Tensor places = positions(batch, rows, batch.input.device());
-    // Not in place: what is captured for a GPU is replayed on the same places.
+    // Not in place, because CUDA graphs replay the same memory.
     sum = sum + look_up(p[Role::positions], c.position_offset > 0 ? places + c.position_offset : places);
   }
   if (p.has(Role::types))
@@ -99,7 +99,7 @@ at::Tensor embed_texts(const LayerCall& call) {
   return call.dropped(sum.to(batch.type), rows);
 }
 
-/// What a half of a block was given, and what it adds, of the needed tokens -> [own tokens, hidden]
+/// Adds the output of half a block, for the needed tokens, to its input -> [own tokens, hidden]
 at::Tensor joined_half(const LayerCall& call, const NeededTokens& needed, const at::Tensor& given, at::Tensor added) {
   if (call.parameters.has(Role::layer_scale))
     added = added * call.parameters[Role::layer_scale].value.to(added.scalar_type());
@@ -108,7 +108,7 @@ at::Tensor joined_half(const LayerCall& call, const NeededTokens& needed, const 
   return needed.spread(call.config.norm_place == NormPlace::after_sum ? call.normed(sum) : sum);
 }
 
-/// What a half of a block computes with.
+/// Returns the input of the computation in half a block.
 at::Tensor input_of_half(const LayerCall& call, const at::Tensor& x) {
   return call.config.norm_place == NormPlace::after_sum ? x : call.normed(x);
 }
@@ -135,7 +135,7 @@ at::Tensor mlp(const LayerCall& call, const at::Tensor& x) {
   return joined_half(call, needed, from, project_rows(inner, p[Role::output], p[Role::output_bias], rows));
 }
 
-/// From the class token beside the mean of the patches. [own tokens, hidden] -> [samples, labels]
+/// Classifies from the class token beside the mean of the patches. [own tokens, hidden] -> [samples, labels]
 at::Tensor classes_of_pictures(const LayerCall& call, const at::Tensor& x) {
   const TransformerConfig& c = call.config;
   const RankRows rows = rows_of(call.batch, call.ranks);
@@ -155,7 +155,7 @@ Logits head(const LayerCall& call, const at::Tensor& x) {
     return {call.normed(x), p[Role::classes], p[Role::classes_bias], c.logits_soft_cap,
             rows_of(call.batch, call.ranks)};
   const HeadNames& names = head_of(c);
-  /// Of tokens that the tensor ranks have as `rows` says.
+  /// `rows` says which tokens each tensor rank has.
   const auto said = [&](const at::Tensor& tokens, const RankRows& rows) {
     at::Tensor said = call.normed(tokens);
     if (names.dense) {

@@ -27,10 +27,10 @@ using torch::autograd::AutogradContext;
 using torch::autograd::Function;
 using torch::autograd::tensor_list;
 
-/// In at least single precision.
+/// Returns single precision at least.
 at::ScalarType precise(at::ScalarType type) { return type == at::kDouble ? at::kDouble : at::kFloat; }
 
-/// Parts of nearly equal size.
+/// Divides the tokens into parts of nearly equal size.
 std::vector<TokenRange> parts_of(const Logits& logits, std::int64_t tokens) {
   const std::int64_t num_parts = (tokens + logits.part_tokens - 1) / logits.part_tokens;
   std::vector<TokenRange> parts;
@@ -46,7 +46,7 @@ Targets part_of(const Targets& all, const TokenRange& tokens) {
   return {part_of(all.tokens, tokens), all.vocab_size, all.ignored};
 }
 
-/// Of rows of x. Without a graph.
+/// Computes the logits of some rows of x, without a graph.
 at::Tensor computed(const Logits& logits, const at::Tensor& x) {
   if (logits.are_there()) return x;
   const at::Tensor& bias = logits.bias.value;
@@ -55,7 +55,7 @@ at::Tensor computed(const Logits& logits, const at::Tensor& x) {
   return logits.soft_cap > 0 ? product.div_(logits.soft_cap).tanh_().mul_(logits.soft_cap) : product;
 }
 
-/// What cross_entropy_sum is called with, from its forward to its backward.
+/// The arguments of cross_entropy_sum(), kept from its forward to its backward.
 struct LossCall : torch::CustomClassHolder {
   LossCall(Logits of, Targets of_targets, at::Tensor of_tokens, double smoothing, TensorRanks of_ranks)
       : logits(std::move(of)),
@@ -64,8 +64,9 @@ struct LossCall : torch::CustomClassHolder {
         label_smoothing(smoothing),
         ranks(std::move(of_ranks)) {}
 
-  /// Of all rows of x; where `gradient`, that of the sum, is defined, also what comes of it: adds to those of the
-  /// parameters, and writes those of x into `of_x`, zeros, where this is defined. Tokens without a loss take no time.
+  /// Returns the sum for all rows of x. If `gradient`, that of the sum, is defined, also adds to the parameters'
+  /// gradients and writes x's gradient into `of_x`, which must be zero, if it is defined. Tokens without a loss take no
+  /// time.
   at::Tensor sum(const at::Tensor& x, const at::Tensor& gradient, const at::Tensor& of_x) const {
     const at::Tensor with_loss = tokens_with_loss();
     const at::Tensor losses = at::empty({with_loss.size(0)}, weights.options());
@@ -87,7 +88,7 @@ struct LossCall : torch::CustomClassHolder {
     return losses.sum();
   }
 
-  /// On a GPU all, as the host does not know which they are.
+  /// On a GPU returns all tokens, since the host does not know which have a loss.
   at::Tensor tokens_with_loss() const {
     const at::Tensor& tokens = targets.tokens;
     return tokens.is_cpu() ? tokens.ne(targets.ignored).nonzero().squeeze(1)

@@ -29,7 +29,7 @@ using torch::autograd::variable_list;
 
 at::ScalarType precise_type(const at::Tensor& x) { return x.scalar_type() == at::kDouble ? at::kDouble : at::kFloat; }
 
-/// Rows for a thread at a time: enough values to be worth it.
+/// Rows per thread and task, so that each has enough values to be worth a task.
 std::int64_t grain(std::int64_t size) { return std::max<std::int64_t>(1, 16384 / std::max<std::int64_t>(1, size)); }
 
 struct RmsNorm : Function<RmsNorm> {
@@ -122,7 +122,7 @@ struct RmsNorm : Function<RmsNorm> {
     });
   }
 
-  /// By 16 partial sums, which a compiler makes vectors of.
+  /// Uses 16 partial sums so that the compiler can vectorize it.
   template <class T>
   static T dot(const T* a, const T* b, std::int64_t size) {
     constexpr std::int64_t kParts = 16;

@@ -5,19 +5,19 @@
 
 namespace frostpipe {
 
-/// x / sqrt(mean(x^2) + eps) x weight, or x (1 + weight) with `adds_one`, over each `size` values that follow each
-/// other (Zhang and Sennrich 2019); computed in at least single precision. Kept for the backward: x and one number of
-/// these. [rows, n x size], [size] -> [rows, n x size]
+/// RMS norm (Zhang and Sennrich 2019): x / sqrt(mean(x^2) + eps) x weight, or x (1 + weight) with `adds_one`, over each
+/// `size` consecutive values; computed in single precision at least. Saves x and one number per group of values for the
+/// backward. [rows, n x size], [size] -> [rows, n x size]
 at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& weight, double eps, bool adds_one);
 
-/// The config's norm over the last dimension, with these weights; `bias` may hold no tensor.
+/// The config's norm over the last dimension, with these weights; `bias` may be empty.
 at::Tensor norm(const TransformerConfig& config, const at::Tensor& x, const Parameter& weight, const Parameter& bias);
 
-/// Of a gated MLP: activation(gate) x up of [tokens, 2 x width], which holds gate and up side by side. Kept for the
-/// backward: the input alone. -> [tokens, width]
+/// The activation of a gated MLP: activation(gate) x up for [tokens, 2 x width], which has gate and up side by side.
+/// Saves only the input for the backward. -> [tokens, width]
 at::Tensor gated(Activation activation, const at::Tensor& gate_and_up);
 
-/// Value by value.
+/// Applies the activation elementwise.
 at::Tensor activated(Activation activation, const at::Tensor& x);
 
 }  // namespace frostpipe

@@ -24,7 +24,7 @@ using torch::autograd::Function;
 using torch::autograd::tensor_list;
 using torch::autograd::variable_list;
 
-/// What of a packed input or output belongs to a group.
+/// Returns the rows of a packed input or output that belong to a group.
 AttentionInput rows_of(const AttentionInput& input, const EqualLengths& group) {
   const auto of_tokens = [&](const at::Tensor& all) { return all.narrow(0, group.first_token, group.tokens()); };
   return {
@@ -39,13 +39,14 @@ at::Tensor output_of(const at::Tensor& output, bool has_one_query, const EqualLe
   return rows.view({group.samples, -1, output.size(1) / head_size, head_size}).transpose(1, 2);
 }
 
-/// What is no tensor that autograd follows.
+/// The arguments that are not tensors for autograd.
 struct PackedSettings : torch::CustomClassHolder {
   AttentionRule rule;
   std::vector<std::int64_t> lengths;
   bool has_one_query = false;
 
-  /// What the fused attention adds to a group's scores; none where causality says it alone, or nothing is hidden.
+  /// Returns the mask that the fused attention adds to a group's scores; nothing if is_causal suffices or nothing is
+  /// masked.
   std::optional<at::Tensor> mask(const EqualLengths& group, const at::TensorOptions& options) const {
     if (!rule.hides(group.length)) return std::nullopt;
     return added_mask(rule, seen_by_all(rule, group.length, has_one_query), options);
@@ -135,8 +136,8 @@ at::Tensor for_all_queries(const at::Tensor& of_key_heads, std::int64_t num_head
 }
 
 Heads heads_of(const AttentionInput& rows, const EqualLengths& group, const AttentionRule& rule) {
-  // The backward of an unbind before the transposes writes all gradients into one tensor, laid out as the projection's
-  // output, which needs no further copy.
+  // Unbinding before the transposes makes the backward write all gradients into one tensor with the layout of the
+  // projection's output, without another copy.
   const auto by_head = [&](const at::Tensor& tensor, std::int64_t length, std::int64_t parts) {
     std::vector<at::Tensor> heads =
         tensor.view({group.samples, length, parts, tensor.size(1) / parts / rule.head_size, rule.head_size}).unbind(2);
@@ -164,8 +165,8 @@ at::Tensor attend_in_one(const AttentionInput& input, const std::vector<std::int
 bool has_kernel_for_packed(const AttentionInput& input, const AttentionRule& rule) {
   const std::int64_t size = rule.head_size;
   if (!input.query.is_cuda() || rule.num_heads(input) != rule.num_key_value_heads(input)) return false;
-  if (input.query.scalar_type() == at::kBFloat16) return size % 8 == 0 && size <= 256;  // flash attention's
-  return input.query.scalar_type() == at::kFloat && size % 4 == 0;                      // memory-efficient attention's
+  if (input.query.scalar_type() == at::kBFloat16) return size % 8 == 0 && size <= 256;  // conditions of flash attention
+  return input.query.scalar_type() == at::kFloat && size % 4 == 0;  // conditions of memory-efficient attention
 }
 
 at::Tensor attend_by_kernel(const AttentionInput& input, const MicroBatch& batch, const AttentionRule& rule) {
@@ -188,7 +189,7 @@ at::Tensor attend_by_kernel(const AttentionInput& input, const MicroBatch& batch
                                                       /*dropout_p=*/0.0, is_causal, /*return_debug_mask=*/false,
                                                       rule.scale));
   } else {
-    constexpr int kAll = 0, kCausal = 1;  // of CustomMaskType: from the first token on, of as many queries as keys
+    constexpr int kAll = 0, kCausal = 1;  // values of CustomMaskType
     const bool trains = at::GradMode::is_enabled() && query.requires_grad();
     output =
         std::get<0>(at::_efficient_attention_forward(query.unsqueeze(0), key.unsqueeze(0), value.unsqueeze(0),

@@ -1,5 +1,5 @@
 #pragma once
-// Implementation header: how attention goes through packed samples. Include it from .cpp files only.
+// Implementation header: attention over packed samples. Include it from .cpp files only.
 #include <ATen/Parallel.h>
 #include <ATen/core/grad_mode.h>
 
@@ -20,8 +20,8 @@ struct EqualLengths {
 
 std::vector<EqualLengths> groups_of(const std::vector<std::int64_t>& lengths);
 
-/// Calls visit(group number), without autograd: each thread has some of the groups, or, where those cannot be shared
-/// out evenly, all threads share each.
+/// Calls visit(group number), without autograd: each thread processes some of the groups or, if they cannot be divided
+/// evenly, all threads work on each.
 template <class Visit>
 void for_groups(const std::vector<EqualLengths>& groups, Visit visit) {
   constexpr double kEven = 1.25;
@@ -38,7 +38,7 @@ void for_groups(const std::vector<EqualLengths>& groups, Visit visit) {
     largest = std::max(largest, own);
   }
   const auto run = [&](std::int64_t first, std::int64_t end) {
-    const at::NoGradGuard no_grad;  // known to this thread alone
+    const at::NoGradGuard no_grad;  // is thread-local
     for (int group = parts[first].begin; group < parts[end - 1].end; ++group) visit(group);
   };
   const auto count = static_cast<std::int64_t>(parts.size());
@@ -49,28 +49,28 @@ void for_groups(const std::vector<EqualLengths>& groups, Visit visit) {
   }
 }
 
-/// Of one group, [samples, heads or key heads, queries or tokens, size]
+/// The heads of one group, [samples, heads or key heads, queries or tokens, size].
 struct Heads {
   at::Tensor query, key, value;
 };
 
-/// What each query's head looks at, where several share a key's. [samples, key heads, tokens, size] -> [samples, heads,
+/// Repeats key heads for all query heads that share them. [samples, key heads, tokens, size] -> [samples, heads,
 /// tokens, size]
 at::Tensor for_all_queries(const at::Tensor& of_key_heads, std::int64_t num_heads);
 
-/// Views of a group's rows of an AttentionInput.
+/// Returns views of a group's rows of an AttentionInput.
 Heads heads_of(const AttentionInput& rows, const EqualLengths& group, const AttentionRule& rule);
 
-/// attend() in one operation with its own backward, on the CPU, without dropout and soft caps: threads share the
-/// samples instead of each sample's heads, and gradients are written where they belong.
+/// attend() as one operation with its own backward, on the CPU, without dropout and soft caps. Threads divide the
+/// samples instead of each sample's heads, and gradients are written in place.
 at::Tensor attend_in_one(const AttentionInput& input, const std::vector<std::int64_t>& lengths,
                          const AttentionRule& rule);
 
-/// attend() in one call for samples of any lengths, on a GPU, without dropout and soft caps and where no window hides
-/// anything: by LibTorch's kernels that are told where each sample begins, of flash attention in bfloat16 and of
-/// memory-efficient attention in float32.
+/// attend() as one call for samples of any lengths, on a GPU, without dropout and soft caps and if no window masks
+/// anything. Uses LibTorch's variable-length kernels: flash attention in bfloat16 and memory-efficient attention in
+/// float32.
 at::Tensor attend_by_kernel(const AttentionInput& input, const MicroBatch& batch, const AttentionRule& rule);
-/// There is a kernel for this type, number and size of heads and device.
+/// True if there is a kernel for this dtype, number and size of heads, and device.
 bool has_kernel_for_packed(const AttentionInput& input, const AttentionRule& rule);
 
 }  // namespace frostpipe

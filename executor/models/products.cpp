@@ -10,7 +10,7 @@
 namespace frostpipe {
 namespace {
 
-/// Whether oneDNN multiplies these.
+/// True if oneDNN computes this product.
 bool is_for_onednn(const at::Tensor& a, const at::Tensor& b) {
   const auto is_matrix = [](const at::Tensor& tensor) {
     return tensor.is_cpu() && tensor.scalar_type() == at::kFloat && tensor.dim() == 2 && tensor.numel() > 0;
@@ -18,7 +18,7 @@ bool is_for_onednn(const at::Tensor& a, const at::Tensor& b) {
   return is_matrix(a) && is_matrix(b) && find_onednn_gemm();
 }
 
-/// A matrix whose rows lie in one piece each, as oneDNN reads them.
+/// A matrix with contiguous rows, as oneDNN needs it.
 struct Operand {
   explicit Operand(const at::Tensor& of, char letter = 'N')
       : tensor(of.stride(1) == 1 && of.stride(0) >= of.size(1) ? of : of.contiguous()),
@@ -33,7 +33,7 @@ struct Operand {
   std::int64_t leading;
 };
 
-/// product = a b + beta product
+/// Computes product = a b + beta product.
 void multiply(const Operand& a, const Operand& b, float beta, const at::Tensor& product) {
   const int status = find_onednn_gemm()(a.transposed, b.transposed, a.rows(), b.columns(), a.columns(), 1,
                                         a.tensor.const_data_ptr<float>(), a.leading, b.tensor.const_data_ptr<float>(),

@@ -5,9 +5,9 @@
 
 namespace frostpipe {
 
-// Matrix products as they are fastest here, without autograd: at::linear, at::mm and at::addmm, or oneDNN's for float32
-// (find_onednn_gemm), which take no memory of their own. Which one depends on the machine and on types alone, so a run
-// repeats to the bit.
+// The fastest matrix products on this machine, without autograd: at::linear, at::mm and at::addmm, or those of oneDNN
+// for float32 (find_onednn_gemm), which need no extra memory. The choice depends only on the machine and the dtypes, so
+// runs are bitwise reproducible.
 
 /// x W^T + b: [rows, in] x [out, in] -> [rows, out]
 at::Tensor times_transposed(const at::Tensor& x, const at::Tensor& weight, const std::optional<at::Tensor>& bias);

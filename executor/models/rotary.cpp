@@ -23,8 +23,8 @@ using torch::autograd::AutogradContext;
 using torch::autograd::Function;
 using torch::autograd::tensor_list;
 
-/// Grattafiori et al. 2024: waves longer than the first training saw are slowed down by the factor, short ones are
-/// kept, and those between are mixed.
+/// Grattafiori et al. 2024: wavelengths beyond the original training positions are slowed down by the factor, short
+/// ones are kept, and those in between are interpolated.
 at::Tensor llama3_frequencies(const at::Tensor& frequencies, const RotaryScaling& scaling) {
   const double positions = static_cast<double>(scaling.original_positions),
                longest = positions / scaling.low_frequency_factor, shortest = positions / scaling.high_frequency_factor;
@@ -35,7 +35,7 @@ at::Tensor llama3_frequencies(const at::Tensor& frequencies, const RotaryScaling
   return at::where(wave > longest, slowed, at::where(wave < shortest, frequencies, mixed));
 }
 
-/// Peng et al. 2023: a ramp over the pairs, by how often they turn within the first training's positions.
+/// Peng et al. 2023: a ramp over the pairs by the number of their turns within the original training positions.
 at::Tensor yarn_frequencies(const at::Tensor& frequencies, const Rotary& rotary, std::int64_t size) {
   const RotaryScaling& scaling = rotary.scaling;
   const auto pair_that_turns = [&](double times) {
@@ -56,7 +56,7 @@ at::Tensor yarn_frequencies(const at::Tensor& frequencies, const Rotary& rotary,
   return frequencies / scaling.factor * (1 - kept) + frequencies * kept;
 }
 
-/// Angles of places 0, 1, ..., and their cosines and sines.
+/// Cosines and sines of the angles at positions 0, 1, ...
 struct Table {
   Rotary rotary;
   std::int64_t head_size;
@@ -72,7 +72,7 @@ Table table_of(const Rotary& rotary, std::int64_t head_size, std::int64_t places
       frequencies_of(rotary, rotary.size(head_size), type == at::kDouble ? at::kDouble : at::kFloat);
   const at::Tensor angles =
       at::arange(places, frequencies.values.options()).unsqueeze(1) * frequencies.values.unsqueeze(0);
-  // Copied once and for all, and so not among the copies that each pass of an iteration makes (to_device).
+  // Copied only once, and therefore not by to_device(), whose copies belong to a pass.
   const auto kept = [&](const at::Tensor& values) { return (values * frequencies.factor).to(type).to(device); };
   return {rotary, head_size, device, type, kept(angles.cos()), kept(angles.sin())};
 }
@@ -99,7 +99,7 @@ void turn_rows(const at::Tensor& x, const Turns& turns, std::int64_t head_size, 
   });
 }
 
-/// In place.
+/// Changes x in place.
 void turn(const at::Tensor& x, const Turns& turns, std::int64_t head_size, std::int64_t num_heads, bool back) {
   const bool is_plain = x.is_cpu() && (x.scalar_type() == at::kFloat || x.scalar_type() == at::kDouble);
   if (is_plain && x.stride(1) == 1) {
@@ -149,14 +149,14 @@ Frequencies frequencies_of(const Rotary& rotary, std::int64_t size, at::ScalarTy
       return {llama3_frequencies(frequencies, rotary.scaling)};
     case Kind::yarn:
       return {yarn_frequencies(frequencies, rotary, size), rotary.scaling.attention_factor};
-    default:  // dynamic: samples are never longer than the positions from which on it changes anything
+    default:  // dynamic scaling: samples are never longer than the positions at which it takes effect
       return {frequencies};
   }
 }
 
 Turns turns_of(const Rotary& rotary, std::int64_t head_size, const at::Tensor& places, std::int64_t longest,
                at::ScalarType type) {
-  constexpr std::int64_t kFirst = 2048;  // places of a table at first
+  constexpr std::int64_t kFirst = 2048;  // initial number of positions in a table
   static std::mutex mutex;
   static std::vector<Table> tables;
   at::Tensor cosine, sine;

@@ -3,27 +3,27 @@
 
 #include "profiles/transformer/transformer_config.h"
 
-// Rotary positions (Su et al. 2021) as Hugging Face has them: value i of a head's first half and value i of its second
-// half are a pair, which turns by position x frequency i. Where only a part of a head turns, the halves are of that
-// part.
+// Rotary position embeddings (Su et al. 2021) in Hugging Face's layout: value i of a head's first half and value i of
+// its second half form a pair, which is rotated by position x frequency i. If only a part of a head is rotated, the
+// halves are those of that part.
 
 namespace frostpipe {
 
-/// Of each row, cosine and sine of each pair's angle. [rows, size / 2] each
+/// Cosine and sine of each pair's angle, for each row. [rows, size / 2] each
 struct Turns {
   at::Tensor cosine, sine;
 };
 
-/// For tokens at `places`, [rows] int64, all below `longest`. Angles are computed in single
-/// precision, as transformers does, in double precision for that, and kept from call to call.
+/// Returns the rotations for tokens at positions `places`, [rows] int64, all below `longest`. Angles are computed in
+/// single precision as in transformers (in double precision for double), and cached between calls.
 Turns turns_of(const Rotary& rotary, std::int64_t head_size, const at::Tensor& places, std::int64_t longest,
                at::ScalarType type);
 
-/// The rows of x with their first `num_heads` heads turned: x itself, changed in place, so that nothing is kept for the
-/// backward but the turns. [rows, heads x size, and what follows]
+/// Rotates the first `num_heads` heads of the rows of x, which is changed in place and returned; only the rotations are
+/// saved for the backward. [rows, heads x size, and further values]
 at::Tensor turned(const at::Tensor& x, const Turns& turns, std::int64_t head_size, std::int64_t num_heads);
 
-/// Frequencies of the pairs of `size` values, and by how much scaling multiplies cosine and sine. [size / 2]
+/// The frequencies of the pairs of `size` values, and the factor of cosine and sine due to scaling. [size / 2]
 struct Frequencies {
   at::Tensor values;
   double factor = 1;

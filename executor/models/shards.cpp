@@ -13,7 +13,8 @@ namespace {
 
 using Share = ParameterSpec::Share;
 
-/// A parameter as [outer, length, inner]: tensor ranks share the middle. Of what they do not share all is outer.
+/// A parameter as [outer, length, inner], of which tensor ranks divide the middle. If it is not divided, everything is
+/// outer.
 struct CutAxis {
   std::int64_t outer = 1, length = 1, inner = 1, unit = 1;
   bool is_shared = false;
@@ -36,7 +37,7 @@ CutAxis axis_of(const ParameterSpec& whole) {
           .is_shared = true};
 }
 
-/// Calls visit(view of `flat` where `part` is, the same values' range of the flat `part`) for each of its parameters.
+/// Calls visit(view of `flat` for `part`, the same values' range of the flat `part`) for each parameter.
 template <class Visit>
 void for_each_common(const std::vector<ParameterSpec>& layer, const at::Tensor& flat, const TensorSlice& held,
                      const ShardOfLayer& part, Visit visit) {
@@ -58,7 +59,7 @@ void for_each_common(const std::vector<ParameterSpec>& layer, const at::Tensor& 
   FROSTPIPE_CHECK(offset == flat.numel(), "a rank holds its part of every parameter of a layer");
 }
 
-/// What the part brings: all that it holds, if it is the first, else only what tensor ranks share.
+/// Returns the values that the part contributes: all that it holds if it is the first, else only divided parameters.
 ShardOfLayer brought_by(const LayerCollection& collection, std::size_t part) {
   return {.slice = collection.parts[part].slice, .with_whole = part == 0};
 }
@@ -120,7 +121,7 @@ at::Tensor collect(const LayerCollection& collection, const at::Tensor& own, at:
     whole = at::empty({count_of(collection.whole, ShardOfLayer{})}, at::TensorOptions().dtype(type));
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const ShardOfLayer part = brought_by(collection, i);
-    if (count_of(collection.whole, part) == 0) continue;  // tensor ranks share nothing of this layer
+    if (count_of(collection.whole, part) == 0) continue;  // no parameter of this layer is divided
     const int tag = collection.tag + static_cast<int>(i);
     at::Tensor values;
     if (parts[i].rank == self) values = taken(collection.whole, host, parts[i].slice, part);

@@ -8,49 +8,49 @@
 #include "executor/models/transformer.h"
 #include "plan/layout.h"
 
-// How a layer's parameters are shared by tensor ranks. Nothing else knows where a layer is cut.
+// The division of a layer's parameters among tensor ranks. No other file knows where a layer is divided.
 
 namespace frostpipe {
 
-/// What a rank with this slice holds of a whole parameter.
+/// Returns the part of a whole parameter that a rank with this slice holds.
 ParameterSpec cut(ParameterSpec whole, const TensorSlice& slice);
-/// Of all parameters of a layer.
+/// The same for all parameters of a layer.
 std::vector<ParameterSpec> cut(std::vector<ParameterSpec> whole, const TensorSlice& slice);
 
-/// Some of the values of a layer, flat in parameters_of's order: the parts of what tensor ranks share, and, if
-/// `with_whole`, all of what everybody has.
+/// Some values of a layer, flat in the order of parameters_of(): the slice of the divided parameters and, with
+/// `with_whole`, all undivided parameters.
 struct ShardOfLayer {
   TensorSlice slice;
   bool with_whole = true;
 };
 
-/// Values of `part`.
+/// Returns the number of values in `part`.
 std::int64_t count_of(const std::vector<ParameterSpec>& layer, const ShardOfLayer& part);
 
-/// Copies `wanted` out of the values of `held`, whole parameters included, which has it. `layer`: the whole
+/// Copies `wanted` from the values of `held` (including whole parameters), which must contain it. `layer` has the whole
 /// parameters. [values of held] -> [values of wanted]
 at::Tensor taken(const std::vector<ParameterSpec>& layer, const at::Tensor& flat, const TensorSlice& held,
                  const ShardOfLayer& wanted);
-/// The opposite: copies the values of `part` to where they are among those of `held`, whole parameters included.
+/// The inverse: copies the values of `part` to their positions among those of `held`, including whole parameters.
 void put(const std::vector<ParameterSpec>& layer, at::Tensor flat, const TensorSlice& held, const at::Tensor& values,
          const ShardOfLayer& part);
 
-// Whole layers from the parts that tensor ranks hold: what leaves the run, as checkpoints and saved models do, is the
-// same however many tensor ranks there are.
+// Assembles whole layers from the parts of tensor ranks: everything that leaves the run, such as checkpoints and saved
+// models, is independent of the number of tensor ranks.
 
-/// From where to where one layer's tensors go. Equal on all ranks that have a part in it.
+/// How one layer's tensors are collected on one rank. Must be equal on all ranks that take part.
 struct LayerCollection {
   const std::vector<ParameterSpec>& whole;
-  std::vector<LayerPart> parts;  // as whole_from() gives them
+  std::vector<LayerPart> parts;  // from whole_from()
   int to_rank = 0;
-  int tag = 0;       // of its messages; as many follow as there are parts
+  int tag = 0;       // tag of the first message; each part uses one tag
   std::string what;  // for errors: "collecting layer 7"
 };
 
-/// Called by `to_rank` and all ranks of the parts, in the same order where layers are several; others may call it and
-/// do nothing. `group`: in host memory. `own`: this rank's values, flat; may be undefined where it has no part. Returns
-/// the whole on to_rank, flat, in host memory: `own` itself where that is the whole, on the host already; nothing on
-/// other ranks.
+/// Must be called by `to_rank` and the ranks of the parts, in the same order for several layers; other ranks may call
+/// it and do nothing. `group` is in host memory. `own` has this rank's values, flat; it may be undefined if the rank
+/// has no part. Returns the whole layer on to_rank, flat and in host memory (`own` itself if that is whole and on the
+/// host already); an undefined tensor on other ranks.
 at::Tensor collect(const LayerCollection& collection, const at::Tensor& own, at::ScalarType type, Group& group);
 
 }  // namespace frostpipe

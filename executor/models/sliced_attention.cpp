@@ -25,28 +25,28 @@ using torch::autograd::Function;
 using torch::autograd::tensor_list;
 using torch::autograd::variable_list;
 
-/// What is no tensor of the slice itself.
+/// The arguments that are not tensors of the slice.
 struct SliceSettings : torch::CustomClassHolder {
   TransformerConfig config;
   AttentionRule rule;
   int layer = 0;
   std::int64_t first_head = 0;
   bool is_stacked = true;             // query, key and value are one tensor
-  std::vector<std::int64_t> lengths;  // of the whole samples
+  std::vector<std::int64_t> lengths;  // of whole samples
   TokenRange tokens;
-  at::Tensor dropout_keys;  // undefined: nothing is dropped
+  at::Tensor dropout_keys;  // undefined: no dropout
   c10::intrusive_ptr<KeyValues> key_values;
 };
 
-/// Samples of one length, with their rows of the slice.
+/// Samples of one length, and their rows of the slice.
 struct Group {
   EqualLengths samples;
   TokenRange tokens;           // of each sample
-  std::int64_t first_row = 0;  // of the slice
+  std::int64_t first_row = 0;  // within the slice
   std::int64_t rows() const { return samples.samples * tokens.count(); }
 };
 
-/// Of one group, [samples, heads or key heads, queries or tokens, size]
+/// The heads of one group, [samples, heads or key heads, queries or tokens, size].
 struct SliceHeads {
   at::Tensor query, key, value;
 };
@@ -70,12 +70,12 @@ class SliceView {
   }
   std::size_t size() const { return groups_.size(); }
 
-  /// Rows of the slice, `parts` values of hidden size in each -> [samples, tokens of the slice, parts, heads, size]
+  /// Views rows of the slice with `parts` hidden-size values each -> [samples, tokens of the slice, parts, heads, size]
   at::Tensor rows_of(const at::Tensor& all, const Group& group, std::int64_t parts) const {
     return all.narrow(0, group.first_row, group.rows())
         .view({group.samples.samples, group.tokens.count(), parts, all.size(1) / parts / head_size(), head_size()});
   }
-  /// Rows of whole samples, up to the slice's end -> [samples, tokens, 2, heads, size]
+  /// Views rows of whole samples up to the end of the slice -> [samples, tokens, 2, heads, size]
   at::Tensor pairs_of(const at::Tensor& all, const Group& group) const {
     return all.narrow(0, group.samples.first_token, group.samples.tokens())
         .view({group.samples.samples, group.samples.length, 2, all.size(1) / 2 / head_size(), head_size()})
@@ -99,17 +99,17 @@ SeenBy seen_by(const Group& group) {
   return {.length = group.samples.length, .queries = group.tokens, .num_keys = group.tokens.end};
 }
 
-/// What the CPU's fused attention adds to the scores; none where it knows by itself.
+/// Returns the mask that the CPU's fused attention adds to the scores; nothing if none is needed.
 std::optional<at::Tensor> slice_mask(const AttentionRule& rule, const Group& group, const at::Tensor& query) {
   if (group.tokens.begin == 0 && !rule.hides(group.tokens.end)) return std::nullopt;
   return added_mask(rule, seen_by(group), query.options());
 }
 
-/// softmax attention by its formula, for what the fused one cannot do: dropout, soft caps and other devices.
+/// Softmax attention by its formula, where the fused one does not work: dropout, soft caps and other devices.
 struct Written {
   at::Tensor weights;  // after the softmax
-  at::Tensor scale;    // of each weight by dropout; undefined: 1
-  at::Tensor slope;    // of each score by the soft cap; undefined: 1
+  at::Tensor scale;    // dropout's factor for each weight; undefined: 1
+  at::Tensor slope;    // the soft cap's derivative for each score; undefined: 1
   at::Tensor used() const { return scale.defined() ? weights * scale : weights; }
 };
 
@@ -139,7 +139,7 @@ Written written(const SliceSettings& settings, const Group& group, const SliceHe
   return result;
 }
 
-/// Gradients of query, key and value.
+/// Returns the gradients of query, key and value.
 SliceHeads written_backward(const Written& forward, double scale, const SliceHeads& heads, const at::Tensor& gradient) {
   const std::int64_t num_heads = heads.query.size(1), key_heads = heads.key.size(1);
   at::Tensor of_weights = at::matmul(gradient, for_all_queries(heads.value, num_heads).transpose(2, 3));
@@ -163,7 +163,7 @@ struct SlicedAttention : Function<SlicedAttention> {
     const AttentionRule& rule = settings->rule;
     const std::int64_t query_size = settings->is_stacked ? projected.size(1) / 3 : projected.size(1);
     const at::TensorOptions options = projected.options().requires_grad(false);
-    // Keys and values are kept once, in `rows`.
+    // Keys and values are stored once, in `rows`.
     const at::Tensor query = projected.narrow(1, 0, query_size).contiguous(),
                      pairs = settings->is_stacked ? projected.narrow(1, query_size, 2 * query_size) : *key_value;
     at::Tensor& rows = settings->key_values->rows;

@@ -21,19 +21,19 @@ namespace {
 
 constexpr std::int64_t kMostAnswerTokens = 30;
 
-/// In at least single precision.
+/// Converts to single precision at least.
 at::Tensor precise(const at::Tensor& logits) {
   return logits.scalar_type() == at::kDouble ? logits : logits.to(at::kFloat);
 }
 
-/// What the tokens of a text are to predict.
+/// The targets of the tokens of a text.
 struct CausalTargets {
-  Targets next;       // of each token the next one of its sample, which may be of the next slice; kIgnored after the
-                      // last, and where the batch says that there is no loss. [tokens]
-  at::Tensor counts;  // how many each whole sample predicts. [samples] int64
+  Targets next;       // for each token the next one of its sample, which may be in the next slice; kIgnored after the
+                      // last one and where the batch has no loss. [tokens]
+  at::Tensor counts;  // number of predicted tokens of each whole sample. [samples] int64
 };
 
-/// Labels move, not logits: those are large, and are not copied. What depends on labels stays on their device.
+/// Shifts labels rather than logits, which are large. Tensors that depend on labels stay on their device.
 CausalTargets causal_targets(const TransformerConfig& config, const MicroBatch& batch) {
   at::Tensor next = at::constant_pad_nd(batch.labels.narrow(0, 1, batch.labels.size(0) - 1), {0, 1}, kIgnored);
   const std::vector<std::int64_t>& lengths = batch.sliced ? batch.sliced->lengths : batch.lengths;
@@ -48,11 +48,11 @@ CausalTargets causal_targets(const TransformerConfig& config, const MicroBatch& 
   return {{.tokens = next, .vocab_size = config.vocab_size, .ignored = kIgnored}, counts};
 }
 
-/// Sum over the samples of the mean loss of their predicted tokens.
+/// Returns the sum over the samples of the mean loss of their predicted tokens.
 at::Tensor causal_loss_sum(const TransformerConfig& config, const Logits& logits, const MicroBatch& batch,
                            double label_smoothing, const TensorRanks& ranks) {
   const CausalTargets targets = causal_targets(config, batch);
-  std::vector<std::int64_t> samples;  // of each token
+  std::vector<std::int64_t> samples;  // sample of each token
   for (std::int64_t i = 0; i < batch.size(); ++i) samples.insert(samples.end(), batch.lengths[i], i);
   const at::Tensor weights = targets.counts.clamp_min(1).to(at::kDouble).reciprocal();
   return cross_entropy_sum(logits, targets.next,
@@ -60,7 +60,7 @@ at::Tensor causal_loss_sum(const TransformerConfig& config, const Logits& logits
                            label_smoothing, ranks);
 }
 
-/// Loss, tokens predicted, tokens predicted rightly.
+/// Returns loss, number of predicted tokens, and number of correct predictions.
 at::Tensor causal_answers(const TransformerConfig& config, const Logits& logits, const MicroBatch& batch,
                           const TensorRanks& ranks) {
   const auto [targets, counts] = causal_targets(config, batch);
@@ -83,7 +83,7 @@ at::Tensor causal_answers(const TransformerConfig& config, const Logits& logits,
   return answers;
 }
 
-/// The class of the highest logit, and its probability.
+/// Returns the class with the highest logit, and its probability.
 at::Tensor best_classes(const at::Tensor& logits) {
   const at::Tensor classes = logits.argmax(1, /*keepdim=*/true);
   const at::Tensor probabilities = at::softmax(precise(logits), 1).gather(1, classes);
@@ -109,7 +109,7 @@ at::Tensor end_losses(const at::Tensor& logits, const MicroBatch& batch) {
          2;
 }
 
-/// `is_closed`: the second segment ends with a token that is not of the context.
+/// `is_closed`: the second segment ends with a token that does not belong to the context.
 at::Tensor best_spans(const at::Tensor& logits, const MicroBatch& batch, bool is_closed) {
   const at::Tensor ends = precise(logits).to(at::kCPU, at::kDouble).contiguous(),
                    types = batch.token_types.to(at::kCPU);

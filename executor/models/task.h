@@ -6,15 +6,15 @@
 
 namespace frostpipe {
 
-/// The label of what has no loss.
+/// The label of targets without a loss.
 inline constexpr std::int64_t kIgnored = -100;
 
 /// Sum over the samples of their losses: the cross entropy of the class; half the sum of those of an answer's two ends;
 /// the mean over those tokens of a text but the first that have a loss (MicroBatch::labels). `label_smoothing`: the
 /// part of the target that is spread over all classes or tokens (not over an answer's ends).
 ///
-/// Here and below `logits` are the head's, of a vocabulary that `tensor_ranks` share the own ones; all ranks get the
-/// same. With a graph, a causal model's loss is computed in the backward (cross_entropy_sum).
+/// Here and below, `logits` are the head's; of a vocabulary that is divided among `tensor_ranks`, the own ones. All
+/// ranks get the same result. With a graph, a causal model's loss is computed in the backward (cross_entropy_sum).
 at::Tensor loss_sum(const TransformerConfig& config, const Logits& logits, const MicroBatch& batch,
                     double label_smoothing, const TensorRanks& tensor_ranks = {});
 
@@ -30,9 +30,9 @@ int answer_size(Task task);
 at::Tensor answers_of(const TransformerConfig& config, const Logits& logits, const MicroBatch& batch,
                       const TensorRanks& tensor_ranks = {});
 
-/// The most likely token after the last one that each text has in a causal model's batch, of equally likely ones the
-/// lowest: on the host, [texts] int64. `head`: the head's parameters; `input`: as forward_layer takes it for the whole
-/// batch, of which the head sees these tokens alone.
+/// Returns the most likely token after the last one of each text in a causal model's batch, the lowest among equals: on
+/// the host, [texts] int64. `head` has the head's parameters, and `input` is as for forward_layer() with the whole
+/// batch; the head computes only these tokens.
 at::Tensor next_tokens_of(const TransformerConfig& config, std::span<const Parameter> head, const at::Tensor& input,
                           const MicroBatch& batch, const TensorRanks& tensor_ranks = {});
 

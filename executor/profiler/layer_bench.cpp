@@ -49,14 +49,14 @@ LayerClass class_of(const TransformerConfig& config, const Model& model, int lay
 std::vector<std::int64_t> made_up_lengths(int samples, int tokens, std::span<const int> data_lengths,
                                           std::int64_t most) {
   if (data_lengths.empty()) return std::vector<std::int64_t>(samples, tokens);
-  std::vector<double> quantiles;  // the data's, in the middle of each sample's part of the distribution
+  std::vector<double> quantiles;  // the data's quantiles, in the middle of each sample's part of the distribution
   for (int i = 0; i < samples; ++i) {
     const double place = (i + 0.5) / samples * static_cast<double>(data_lengths.size());
     quantiles.push_back(data_lengths[std::min(data_lengths.size() - 1, static_cast<std::size_t>(place))]);
   }
   const double mean =
       std::accumulate(data_lengths.begin(), data_lengths.end(), 0.0) / static_cast<double>(data_lengths.size());
-  // The longest are cut at `most`, and the others scaled up for it: the mean stays.
+  // Lengths are cut at `most`, and the others are scaled up so that the mean stays.
   double sum = std::accumulate(quantiles.begin(), quantiles.end(), 0.0);
   double wanted = samples * (std::lround(mean) == tokens ? mean : tokens);
   for (std::size_t i = quantiles.size(); i > 1 && quantiles[i - 1] * wanted / sum > static_cast<double>(most); --i) {
@@ -65,7 +65,7 @@ std::vector<std::int64_t> made_up_lengths(int samples, int tokens, std::span<con
   }
   const double scale = wanted / sum;
   std::vector<std::int64_t> lengths;
-  double exact = 0;  // tokens of the samples so far
+  double exact = 0;  // unrounded tokens of the samples so far
   std::int64_t given = 0;
   for (const double quantile : quantiles) {
     exact += std::min(quantile * scale, static_cast<double>(most));
@@ -125,7 +125,7 @@ MicroBatch LayerBench::made_up_batch(std::vector<std::int64_t> lengths) const {
     default:
       batch.labels = at::zeros({samples}, numbers);
   }
-  return batch.with_begins(options_.device());  // once for all layers, as where it runs
+  return batch.with_begins(options_.device());  // once for all layers, as in training
 }
 
 void LayerBench::start_times() {
@@ -174,7 +174,7 @@ void LayerBench::measure(int micro_batch_size, int tokens, SamplesByClass& sampl
 void LayerBench::measure_slice(int micro_batch_size, int tokens, int context, SamplesByClass& samples) {
   const MicroBatch whole = made_up_batch(std::vector<std::int64_t>(micro_batch_size, context + tokens));
   const TokenRange range{context, context + tokens};
-  KeyValuesOfLayers left, left_frozen;  // by the tokens before
+  KeyValuesOfLayers left, left_frozen;  // keys and values of the earlier tokens
   const TensorSlice slice_of_heads = slice_of(tensor_ranks_);
   const std::int64_t all = config_.key_value_heads(),
                      heads = all == 1 ? 1 : slice_of_heads.end_in(all) - slice_of_heads.begin_in(all),
@@ -269,7 +269,7 @@ void LayerBench::measure_split(int layer, at::Tensor input, const MicroBatch& ba
       },
       {&kept.input});
   kept.kept_for_weight_bytes = later.bytes();
-  // As where it runs: the graph, and the gradient that came, are gone.
+  // As in training, the graph and the incoming gradient have been released.
   output = gradient = at::Tensor();
   time([&] { later.compute(); }, {&kept.weight});
   layers_.at(layer).gradients.zero_();
@@ -281,7 +281,7 @@ void LayerBench::measure_updates(Optimizer optimizer, UpdatesByKind& samples) {
   at::Tensor divisor;
   time([&] {
     for (auto& [layer, state] : layers_) {
-      // Few rows of a table of tokens have gradients, and tied embeddings give all of them one.
+      // In a token table few rows have gradients; tied embeddings give all rows gradients.
       const bool is_table = layer == 0 && model_.vocab_size > 0 && model_.tied_parameter_count == 0;
       const at::Tensor rows = is_table ? at::arange(1, state.weights.options().dtype(at::kLong)) : at::Tensor();
       const TouchedGradients& gradients = touched.emplace(layer, TouchedGradients(state, rows)).first->second;

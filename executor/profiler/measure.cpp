@@ -28,19 +28,20 @@
 namespace frostpipe {
 namespace {
 
-constexpr Optimizer kOptimizer = Optimizer::kAdamW;  // whose steps are timed
+constexpr Optimizer kOptimizer = Optimizer::kAdamW;  // the optimizer whose steps are timed
 
-/// What was measured on one type of device, of layers that so many ranks share.
+/// The measurements on one device type, for layers shared by a number of tensor ranks.
 struct Timings {
   std::map<Shape, SamplesByClass> layers;
   UpdatesByKind updates;
 };
 
-/// Sums each mean's terms over all ranks that took part: what a rank of the job takes, not what rank 0 takes.
+/// Sums each mean's terms over all ranks that took part, so that it holds for the ranks on average and not for rank 0
+/// only.
 void average_over_ranks(Communicator& communicator, const std::set<LayerClass>& classes, Timings& timings) {
   std::vector<Mean*> means;
   for (const LayerClass& one : classes) {
-    timings.updates[one.kind];  // also on a rank that took no part
+    timings.updates[one.kind];  // adds the entry on a rank that did not take part
     for (auto& [shape, samples] : timings.layers) {
       for (Mean* mean : samples[one].times()) means.push_back(mean);
     }
@@ -53,7 +54,8 @@ void average_over_ranks(Communicator& communicator, const std::set<LayerClass>& 
   for (std::size_t i = 0; i < means.size(); ++i) *means[i] = {terms[2 * i], terms[2 * i + 1]};
 }
 
-/// `key`: device, type of values and number of tensor ranks. Updates are those of whole layers.
+/// Adds the timings to the profile. `key` gives device type, dtype and number of tensor ranks. Updates are measured for
+/// whole layers only.
 void add_to(Profile& profile, const TransformerConfig& config, MeasurementKey key, const Timings& timings) {
   for (int layer = 0; layer < static_cast<int>(profile.model.layers.size()); ++layer) {
     const LayerKind kind = profile.model.layers[layer].kind;
@@ -69,10 +71,11 @@ void add_to(Profile& profile, const TransformerConfig& config, MeasurementKey ke
   }
 }
 
-/// Threads per rank, ascending; with several, that many ranks' cores are one rank's, on the node that they share.
+/// Returns the numbers of threads per rank to measure, ascending. A rank with several threads uses the cores of as many
+/// ranks of its node.
 std::vector<int> threads_to_measure(const MeasureOptions& options, const std::vector<int>& nodes) {
   if (options.threads_per_rank > 0) return {options.threads_per_rank};
-  int common = 0;  // divisor of all nodes' numbers of ranks
+  int common = 0;  // common divisor of all nodes' numbers of ranks
   for (const int node : nodes) common = std::gcd(common, static_cast<int>(std::ranges::count(nodes, node)));
   std::vector<int> counts;
   for (int threads = 1; threads <= (options.device == "cpu" ? common : 1); ++threads) {
@@ -81,7 +84,8 @@ std::vector<int> threads_to_measure(const MeasureOptions& options, const std::ve
   return counts;
 }
 
-/// As a cluster lists them. Throws InvalidInput unless they are numbered host by host.
+/// Returns the node of each rank. Throws InvalidInput unless the ranks are numbered host by host, as a cluster lists
+/// them.
 std::vector<int> nodes_of_ranks(Communicator& communicator) {
   std::vector<int> nodes = hosts_of_ranks(communicator);
   if (!std::is_sorted(nodes.begin(), nodes.end()))
@@ -96,10 +100,10 @@ struct Readied {
   std::unique_ptr<ComputeDevice> device;
 };
 
-/// Everything before a rank meets the others. What is wrong with its host's files ends them all.
+/// Does everything that precedes the rendezvous. If this host's files are wrong, all ranks end with that error.
 Readied made_ready(const RankEnvironment& self, const MeasureOptions& options) {
   try {
-    if (!self.watched_by_launcher) check_inputs(options, self.world_size);  // which our launcher has done
+    if (!self.watched_by_launcher) check_inputs(options, self.world_size);  // otherwise the launcher has checked them
     ModelFolder folder = open_model_folder(options.model);
     Shapes shapes = shapes_to_measure(options, folder);
     return {std::move(folder), std::move(shapes),
@@ -108,22 +112,22 @@ Readied made_ready(const RankEnvironment& self, const MeasureOptions& options) {
   } catch (const InvalidInput& error) {
     if (self.watched_by_launcher) throw;
     meet_in_trouble(self, error.what());
-  } catch (const RuntimeFailure& error) {  // a device that this host lacks
+  } catch (const RuntimeFailure& error) {  // this host lacks the device
     if (self.watched_by_launcher) throw;
     meet_in_trouble(self, error.what());
   }
 }
 
-/// Small micro-batches are quick to measure and most disturbed by what else the machine does.
+/// Small micro-batches are quick to measure and suffer most from other load on the machine.
 int passes_of(int micro_batch_size) { return std::clamp(16 / micro_batch_size, 1, 4); }
 
-/// How ranks share the layers that are measured.
+/// How the ranks share the layers that are measured.
 struct Sharing {
   int tensor_parallel_size = 1;
   bool sequence_parallel = false;
 };
 
-/// What measures, on each rank.
+/// The objects that a measuring rank uses.
 struct MeasuringRank {
   const MeasureOptions& options;
   ComputeDevice& device;
@@ -131,14 +135,14 @@ struct MeasuringRank {
   const Progress& progress;
 };
 
-/// The first ranks share all layers, then the next ones, and so on.
+/// Tensor groups of consecutive ranks; each group has all layers.
 Phase phase_of_tensor_ranks(int world_size, int tensor_parallel_size, int num_layers) {
   return {
       .layout = {.data_parallel_size = world_size / tensor_parallel_size, .tensor_parallel_size = tensor_parallel_size},
       .partition = {{0, num_layers}}};
 }
 
-/// All layers of the model, or this rank's part of them, as they train.
+/// Loads all layers of the model, or this rank's part of them, as trainable.
 std::map<int, LayerState> load_layers(const ModelFolder& folder, const LayerTypes& types, const MeasuringRank& rank,
                                       const TensorSlice& slice) {
   std::map<int, LayerState> layers;
@@ -153,7 +157,7 @@ std::map<int, LayerState> load_layers(const ModelFolder& folder, const LayerType
   return layers;
 }
 
-/// Timings by type of device; of this rank alone. Whole rounds, so that each figure is made of moments all over the
+/// Returns this rank's timings by device type. It measures in whole rounds, so that each figure averages over the whole
 /// measuring time: a machine's speed drifts.
 std::map<std::string, Timings> measure_rounds(LayerBench& bench, const Shapes& shapes, const Sharing& sharing,
                                               const MeasuringRank& rank) {
@@ -174,18 +178,18 @@ std::map<std::string, Timings> measure_rounds(LayerBench& bench, const Shapes& s
     else
       bench.measure(shape.samples, shape.tokens, samples);
   };
-  // Code is loaded and memory touched before anything counts, by the shape that needs most: on a virtual machine a new
-  // page can take 11 us, by which forwards took up to 1.7 times as long. The second pass's blocks lie elsewhere.
+  // Load code and touch memory before anything counts, with the largest shape: on a virtual machine a new page can take
+  // 11 us, which made forwards take up to 1.7 times as long. The second pass allocates its blocks elsewhere.
   Timings first_touch;
   bench.measure_updates(kOptimizer, first_touch.updates);
   for (int pass = 0; pass < 2; ++pass) measure(*std::ranges::max_element(all, {}, work_of), first_touch.layers[{}]);
-  if (!device.torch_device().is_cpu())  // loads, and makes, other kernels for other shapes
+  if (!device.torch_device().is_cpu())  // other shapes load, and compile, other kernels
     for (const Shape& shape : all) measure(shape, first_touch.layers[{}]);
   std::map<std::string, Timings> timings;
   const Nanoseconds begin = steady_now_ns();
   for (int round = 0; round < num_rounds; ++round) {
     for (const int threads : thread_counts) {
-      // The ranks between compute nothing: their cores are this one's.
+      // The ranks in between compute nothing; this rank uses their cores.
       const bool takes_part = communicator.rank() % (threads / thread_counts.front()) == 0;
       communicator.control_group().barrier();
       device.set_num_threads(threads);
@@ -211,7 +215,7 @@ std::map<std::string, Timings> measure_rounds(LayerBench& bench, const Shapes& s
   return timings;
 }
 
-/// Adds to the profile what layers take that ranks share so.
+/// Measures the layers with this sharing and adds the results to the profile.
 void measure_layers(const ModelFolder& folder, const Shapes& shapes, const Sharing& sharing, const MeasuringRank& rank,
                     Profile& profile) {
   const auto& [tensor_parallel_size, sequence_parallel] = sharing;
@@ -244,7 +248,7 @@ void measure_layers(const ModelFolder& folder, const Shapes& shapes, const Shari
   }
 }
 
-/// Ascending, 1 among them: updates are measured of whole layers.
+/// Returns the tensor-parallel sizes, ascending. 1 is among them because updates are measured for whole layers.
 std::set<int> sizes_to_measure(const MeasureOptions& options, int world_size) {
   std::set<int> sizes{1};
   for (const int size : options.tensor_parallel_sizes) {

@@ -21,7 +21,7 @@ using Clock = std::chrono::steady_clock;
 double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
 struct Seconds {
-  double read = 0, write = 0;  // per entry, median over the rounds, mean over the ranks
+  double read = 0, write = 0;  // seconds per entry: median over the rounds, mean over the ranks
 };
 
 std::optional<Seconds> time_per_entry(Communicator& communicator, std::int64_t hidden_size, int tokens,
@@ -45,7 +45,7 @@ std::optional<Seconds> time_per_entry(Communicator& communicator, std::int64_t h
   const at::Tensor activations = at::randn({std::int64_t{kSamplesPerRank} * tokens, hidden_size}, compute);
   std::vector<double> reads, writes;
   for (int round = 0; round < kRounds; ++round) {
-    cache.view().set_boundary({.layer = round + 1, .key = 1});  // a new boundary: every entry is written again
+    cache.view().set_boundary({.layer = round + 1, .key = 1});  // at a new boundary every entry is written again
     communicator.control_group().barrier();
     Clock::time_point begin = Clock::now();
     cache.view().write(own, activations);

@@ -4,10 +4,10 @@
 
 namespace frostpipe {
 
-/// Writes and reads back mini-batch shares of activations on all ranks at once, as a run does. `hidden_size` and
-/// `tokens` (of a sample) give the size of an entry; the price of one of that size is as measured, also where entries
-/// are too small to tell a bandwidth (it is unlimited then). The same result on all ranks. None where no host memory
-/// can be reserved.
+/// Measures the activation cache: all ranks write and read back their shares of a mini-batch at the same time, as a run
+/// does. `hidden_size` and the `tokens` of a sample give the size of an entry. The price of an entry of that size is as
+/// measured, even if entries are too small to tell the bandwidth (which is then unlimited). The result is the same on
+/// all ranks; nothing if no host memory can be reserved.
 std::optional<CacheSpeed> measure_cache(Communicator& communicator, std::int64_t hidden_size, int tokens,
                                         const at::TensorOptions& compute);
 

@@ -23,26 +23,26 @@ namespace {
 
 using RankPair = std::pair<int, int>;
 
-/// One of the things that links are used for, several at the same time: what moves between ranks, and how long that
-/// took on this rank.
+/// One use of several links at the same time: the names of the links, and the transfer, which returns its time on this
+/// rank.
 struct LinkUse {
-  std::vector<std::string> what;  // by link
-  std::vector<int> judges;        // by link: the rank whose figures count
-  std::vector<Bytes> sizes;       // ascending; of a brief measurement those after the third only where they are quick
-  double wire_share;              // of a tensor's bytes, those that pass a link
+  std::vector<std::string> what;  // name of each link
+  std::vector<int> judges;        // by link: the rank whose times count
+  std::vector<Bytes> sizes;       // ascending; a brief measurement takes those after the third only if they are quick
+  double wire_share;              // share of a tensor's bytes that pass a link
   std::function<Nanoseconds(const at::Tensor&)> transfer;
 };
 
-/// What links are measured with.
+/// The resources and options of a measurement.
 struct Bench {
   Communicator& communicator;
   ComputeDevice& device;
   const at::TensorOptions& options;
   bool quick;
-  bool brief = false;  // one of many measurements: slow links take no more sizes than they must
+  bool brief = false;  // one of many measurements: slow links take as few sizes as possible
 };
 
-/// Half the time of a round trip between the two ranks of this rank's pair; 0 on ranks without one.
+/// Returns half the round-trip time between the two ranks of this rank's pair; 0 on ranks without a pair.
 Nanoseconds time_message(const Bench& bench, const at::Tensor& tensor, const std::vector<RankPair>& pairs) {
   auto& [communicator, device, options, quick, brief] = bench;
   const int self = communicator.rank();
@@ -62,7 +62,7 @@ Nanoseconds time_message(const Bench& bench, const at::Tensor& tensor, const std
   return (device.now_ns() - begin) / 2;
 }
 
-/// Over the ranks of this rank's group; 0 on ranks without one.
+/// Returns the time of an all-reduce over this rank's group; 0 on ranks without a group.
 Nanoseconds time_all_reduce(const Bench& bench, Group& group, const at::Tensor& tensor) {
   bench.communicator.control_group().barrier();
   if (group.ranks().empty()) return 0;
@@ -72,7 +72,7 @@ Nanoseconds time_all_reduce(const Bench& bench, Group& group, const at::Tensor& 
   return bench.device.now_ns() - begin;
 }
 
-/// By link: what this rank's time is where it is the judge, on all ranks.
+/// Returns, on all ranks, the times of each link's judge.
 std::vector<double> of_judges(const Bench& bench, const LinkUse& use, Nanoseconds time) {
   std::vector<double> times;
   for (const int judge : use.judges)
@@ -80,19 +80,19 @@ std::vector<double> of_judges(const Bench& bench, const LinkUse& use, Nanosecond
   return bench.communicator.sum(std::move(times));
 }
 
-/// A tensor of some size, and how often it is sent in a round.
+/// A tensor of one of the sizes, and how often it is sent in a round.
 struct Parcel {
   at::Tensor tensor;
   int repetitions = 1;
 };
 
-/// Each takes some milliseconds of a round.
+/// Makes the tensors; each takes some milliseconds of a round.
 std::vector<Parcel> parcels_of(const Bench& bench, const LinkUse& use, double& round_ns) {
   constexpr double kNanosecondsPerSize = 5e6, kLong = 20e6;
   std::vector<Parcel> parcels;
   for (const Bytes bytes : use.sizes) {
     Parcel parcel{at::zeros({bytes / 4}, bench.options.dtype(at::kFloat))};
-    use.transfer(parcel.tensor);  // the first one connects, and touches memory
+    use.transfer(parcel.tensor);  // the first transfer connects, and touches memory
     const std::vector<double> times = of_judges(bench, use, use.transfer(parcel.tensor));
     const double slowest = std::max(1.0, *std::max_element(times.begin(), times.end()));
     parcel.repetitions = static_cast<int>(std::clamp(kNanosecondsPerSize / slowest, 1.0, 50.0));
@@ -103,9 +103,9 @@ std::vector<Parcel> parcels_of(const Bench& bench, const LinkUse& use, double& r
   return parcels;
 }
 
-/// Rounds over all sizes, so that each is made of moments all over the measuring time. The figures are the judges', on
-/// all ranks, by link. What makes no sense is measured again, twice at most. Slow links, which are steady beside what
-/// disturbs them, take fewer rounds.
+/// Measures in rounds over all sizes, so that each figure averages over the whole measuring time. Returns the judges'
+/// figures on all ranks, by link. Inconsistent figures are measured again, twice at most. Slow links, which vary less
+/// than the disturbances, take fewer rounds.
 std::vector<Link> measure(const Bench& bench, const LinkUse& use) {
   constexpr double kLongRound = 0.1e9;
   double round_ns = 0;
@@ -129,7 +129,7 @@ std::vector<Link> measure(const Bench& bench, const LinkUse& use) {
       std::vector<Link> links;
       for (std::size_t link = 0; link < num_links; ++link) links.push_back(fit_link(rounds[link], use.what[link]));
       return links;
-    } catch (const RuntimeFailure&) {  // on all ranks alike
+    } catch (const RuntimeFailure&) {  // thrown on all ranks alike
       if (attempt == kAttempts) throw;
     }
   }
@@ -137,7 +137,7 @@ std::vector<Link> measure(const Bench& bench, const LinkUse& use) {
 
 constexpr Bytes kSmall = 8, kMebibyte = 1 << 20;
 
-/// Between the two ranks of each pair, at the same time; no rank is in two.
+/// Measures messages between the two ranks of each pair, all pairs at the same time. No rank may be in two pairs.
 std::vector<Link> measure_messages(const Bench& bench, const std::vector<RankPair>& pairs) {
   LinkUse use{.what = {},
               .judges = {},
@@ -151,7 +151,8 @@ std::vector<Link> measure_messages(const Bench& bench, const std::vector<RankPai
   return measure(bench, use);
 }
 
-/// Over the ranks of each group, at least two, at the same time; groups are of one size, and no rank is in two.
+/// Measures all-reduces over the ranks of each group, all groups at the same time. Groups must have one size of at
+/// least two, and no rank may be in two of them.
 std::vector<Link> measure_all_reduces(const Bench& bench, const std::vector<std::vector<int>>& groups) {
   Phase phase;
   const std::size_t size = groups.front().size();
@@ -177,17 +178,18 @@ std::vector<Link> measure_all_reduces(const Bench& bench, const std::vector<std:
 
 Nanoseconds mebibyte_ns(const Link& link) { return link.latency_ns + transfer_occupancy_ns(link, kMebibyte); }
 
-/// Of every two nodes that are connected so much better than the two that are worst off that it cannot be chance, and
-/// of those two the messages.
+/// The node pairs that are connected better than the worst pair by more than chance, and the messages of the worst
+/// pair.
 struct MeasuredPairs {
   std::vector<NodePair> better;
   Link worst;
 };
 
-/// By messages of a mebibyte between the nodes' first ranks. Sums are measured over the better pairs alone.
+/// Measures the node pairs by messages of a mebibyte between the nodes' first ranks. All-reduces are measured over the
+/// better pairs only.
 MeasuredPairs measure_pairs(Bench bench, const std::vector<int>& first_ranks) {
   bench.brief = first_ranks.size() > 2;
-  constexpr double kBetter = 0.75;  // of the time
+  constexpr double kBetter = 0.75;  // share of the worst pair's time
   const auto rounds = rounds_of_pairs(static_cast<int>(first_ranks.size()));
   const auto ranks_of = [&](const RankPair& nodes) {
     return RankPair{first_ranks[nodes.first], first_ranks[nodes.second]};
@@ -221,10 +223,10 @@ MeasuredPairs measure_pairs(Bench bench, const std::vector<int>& first_ranks) {
   return result;
 }
 
-/// The card of a node, which its ranks share: what messages of several of them to another node's ranks have together.
-/// None where they do not slow each other down, or no two nodes have several ranks.
+/// Measures the network card that a node's ranks share: the bandwidth that several of them have together when they send
+/// to another node's ranks. Returns nothing if they do not slow each other down, or if no two nodes have several ranks.
 std::optional<SharedLink> measure_card(const Bench& bench, const std::vector<std::vector<int>>& ranks_of_nodes) {
-  constexpr double kUndisturbed = 0.75;  // of the bandwidth of one alone
+  constexpr double kUndisturbed = 0.75;  // share of the bandwidth of a single rank
   std::vector<std::vector<int>> nodes;
   for (const std::vector<int>& ranks : ranks_of_nodes)
     if (ranks.size() > 1) nodes.push_back(ranks);

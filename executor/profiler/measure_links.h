@@ -10,26 +10,28 @@
 
 namespace frostpipe {
 
-/// The ranks as a cluster, with the links between them as measured now. `nodes`: by rank, as hosts_of_ranks() numbers
-/// them. Called by all ranks; the same on all. `quick`: fewer rounds. Throws RuntimeFailure where the measured times
-/// make no sense.
+/// Measures the links between the ranks and returns the ranks as a cluster. `nodes` is indexed by rank, from
+/// hosts_of_ranks(). Must be called by all ranks; the result is the same on all. `quick` takes fewer rounds. Throws
+/// RuntimeFailure if the measured times are inconsistent.
 ///
-/// Within a node: messages between two ranks and all-reduces over all of the first node that has several. Between
-/// nodes: messages between the first ranks of every two, in rounds in which each node talks to one other; of these the
-/// slowest pair is what inter_node has, beside all-reduces over the first ranks of all. The pairs where a mebibyte
-/// takes less than three quarters of its time there become node_pairs, with all-reduces over the two. A class that no
-/// two ranks have is as the other one. Ranks of the first two nodes that have several send to each other at the same
-/// time: where that leaves them less than three quarters of their bandwidth, they share their node's card, a shared
-/// link. All-reduces between nodes are "direct" on CPUs.
+/// Within a node, it measures messages between two ranks and all-reduces over all ranks of the first node that has
+/// several. Between nodes, it measures messages between the first ranks of every two nodes, in rounds in which each
+/// node exchanges with one other. `inter_node` gets the slowest of these pairs, and all-reduces over the first ranks of
+/// all nodes. Pairs on which a mebibyte takes less than three quarters of the slowest pair's time become `node_pairs`,
+/// with all-reduces over the two. If no two ranks share a node, or all do, the missing class of links equals the other
+/// one. Ranks of the first two nodes that have several send to each other at the same time: if that leaves them less
+/// than three quarters of their bandwidth, they share their node's network card, a shared link. All-reduces between
+/// nodes are "direct" on CPUs.
 Cluster measure_links(Communicator& communicator, ComputeDevice& device, const at::TensorOptions& options,
                       const std::optional<Bytes>& memory_limit_bytes, bool quick, const std::vector<int>& nodes);
 
-/// Median time to build the groups of a pipeline over all ranks, and of replicas, as reconfigurations do. Called by all
-/// ranks; the same on all.
+/// Returns the median time to form the process groups of a pipeline over all ranks, and of replicas, as
+/// reconfigurations do. Must be called by all ranks; the result is the same on all.
 Nanoseconds measure_regrouping(Communicator& communicator, ComputeDevice& device);
 
-/// Cluster::new_memory_bytes_per_second, with all ranks at it at the same time: of the median of several tensors the
-/// slowest rank's; 0 where a second write is no faster. Called by all ranks; the same on all.
+/// Measures Cluster::new_memory_bytes_per_second while all ranks write at the same time: the slowest rank's median over
+/// several tensors; 0 if a second write to the same memory is no faster. Must be called by all ranks; the result is the
+/// same on all.
 std::int64_t measure_new_memory(Communicator& communicator, ComputeDevice& device);
 
 }  // namespace frostpipe

@@ -11,8 +11,8 @@
 namespace frostpipe {
 namespace {
 
-/// Micro-batch sizes between which the others are interpolated: powers of 2 up to the mini-batch, or of 8 where it must
-/// be quick.
+/// Returns the micro-batch sizes to measure; the others are interpolated: powers of 2 up to the mini-batch, or powers
+/// of 8 with `quick`.
 std::vector<int> suited_sizes(int global_batch_size, bool quick) {
   std::vector<int> sizes;
   for (int size = 1; size < global_batch_size; size *= quick ? 8 : 2) sizes.push_back(size);
@@ -20,7 +20,7 @@ std::vector<int> suited_sizes(int global_batch_size, bool quick) {
   return sizes;
 }
 
-/// Tokens of the samples to train on, ascending.
+/// Returns the tokens of the training samples, ascending.
 std::vector<int> lengths_of(const Dataset& dataset) {
   std::vector<int> lengths;
   for (const int sample : dataset.split.train) lengths.push_back(dataset.samples->tokens(sample));
@@ -28,11 +28,11 @@ std::vector<int> lengths_of(const Dataset& dataset) {
   return lengths;
 }
 
-/// What the data asks of a run; `lengths` of the samples to train on, ascending.
+/// Describes the data. `lengths` are the tokens of the training samples, ascending.
 Workload describe_data(const Dataset& dataset, const std::vector<int>& lengths, const MeasureOptions& options) {
   int longest = lengths.back();
   if (options.test_data.empty())
-    longest = std::max(longest, longest_tokens(*dataset.samples, dataset.split.test));  // which another seed trains on
+    longest = std::max(longest, longest_tokens(*dataset.samples, dataset.split.test));  // another seed trains on these
   const auto count = static_cast<double>(lengths.size());
   const double mean = std::accumulate(lengths.begin(), lengths.end(), 0.0) / count;
   double squares = 0;
@@ -48,8 +48,9 @@ Workload describe_data(const Dataset& dataset, const std::vector<int>& lengths, 
   return workload;
 }
 
-/// Tokens per sample to measure at: the data's mean, which times are predicted with, and one from which the longest
-/// sample, which memory is planned for, is not beyond twice; the model takes `most_tokens`.
+/// Returns the tokens per sample to measure at: the data's mean, which predictions of times use, and a larger length,
+/// at least half of the longest sample, from which predictions of memory extrapolate. The model supports at most
+/// `most_tokens`.
 std::vector<int> suited_tokens(const Workload& workload, int most_tokens) {
   const int mean = static_cast<int>(std::lround(workload.tokens)), longest = workload.longest_tokens;
   if (mean == longest) return {mean};  // pictures, or blocks of text

@@ -9,25 +9,26 @@
 
 namespace frostpipe {
 
-/// Of a micro-batch: tokens of each sample, as a token slice after `context` others where that is not 0.
+/// The shape of a micro-batch: samples, and tokens of each. If `context` is not 0, it is a token slice after `context`
+/// tokens.
 struct Shape {
   int samples = 1, tokens = 1, context = 0;
   auto operator<=>(const Shape&) const = default;
 };
 
-/// Shapes of the micro-batches to measure, and what the data asks of a run.
+/// The shapes of the micro-batches to measure, and the data's properties.
 struct Shapes {
-  std::vector<int> tokens;           // per sample
-  std::vector<int> sizes;            // samples
-  std::vector<int> data_lengths;     // tokens of the samples to train on, ascending; empty without data
-  double learned_part = 1;           // of a causal model's tokens, those that have a loss
-  bool has_one_length = false;       // of all samples; without data known of pictures alone
-  std::optional<Workload> workload;  // with data
-  std::vector<int> slices;           // lengths of token slices; empty where none are measured
+  std::vector<int> tokens;           // tokens per sample
+  std::vector<int> sizes;            // samples per micro-batch
+  std::vector<int> data_lengths;     // tokens of the training samples, ascending; empty without data
+  double learned_part = 1;           // share of a causal model's tokens that have a loss
+  bool has_one_length = false;       // all samples have one length; without data, true for pictures only
+  std::optional<Workload> workload;  // set if there is data
+  std::vector<int> slices;           // lengths of token slices; empty if none are measured
   std::vector<Shape> all() const;
 };
 
-/// Reads the data, which may give `folder` its task.
+/// Reads the data. It may determine the task of `folder`.
 Shapes shapes_to_measure(const MeasureOptions& options, ModelFolder& folder);
 
 }  // namespace frostpipe

@@ -4,8 +4,8 @@
 
 namespace frostpipe {
 
-/// Every two of n, each pair once with the smaller first, in rounds in which each of them is in one pair at most: n - 1
-/// rounds, n where n is odd.
+/// Returns every pair of n participants once, the smaller first, in rounds in which each is in one pair at most: n - 1
+/// rounds, or n if n is odd.
 std::vector<std::vector<std::pair<int, int>>> rounds_of_pairs(int n);
 
 }  // namespace frostpipe

@@ -48,7 +48,7 @@ FolderLock::FolderLock(const std::filesystem::path& folder) {
                                      folder.string(), owner));
   }
   const std::string owner = describe_this_process() + "\n";
-  // On a full disk whoever is refused reads less.
+  // On a full disk the owner's name may be incomplete.
   if (ftruncate(file_.number(), 0) != 0 || pwrite(file_.number(), owner.data(), owner.size(), 0) < 0) return;
 }
 

@@ -5,12 +5,12 @@
 
 namespace frostpipe {
 
-/// As long as it lives, no other process has one on the same folder. The kernel lets go of it when the process ends,
-/// however it ends, so nothing stale stays behind. Its file, FOLDER/.lock, says who has it. Processes that are started
-/// meanwhile do not inherit it. On a file system that knows no locks it holds nobody up.
+/// An exclusive lock on a folder: while it lives, no other process can have one. The kernel releases it when the
+/// process ends, however it ends, so it never becomes stale. The file FOLDER/.lock names the owner. Child processes do
+/// not inherit it. On a file system without locks it has no effect.
 class FolderLock {
  public:
-  /// Creates the folder. Throws RuntimeFailure that names the folder and the process that has it.
+  /// Creates the folder and locks it. Throws RuntimeFailure that names the folder and the process that has the lock.
   explicit FolderLock(const std::filesystem::path& folder);
 
  private:

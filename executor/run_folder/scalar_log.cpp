@@ -21,14 +21,14 @@ std::string bytes_of(Value value) {
   return {reinterpret_cast<const char*>(&value), sizeof value};
 }
 
-/// CRC-32C, turned and moved as TensorFlow's records have it.
+/// Returns the masked CRC-32C of TensorFlow's records.
 std::uint32_t masked_checksum(std::string_view data) {
   boost::crc_optimal<32, 0x1EDC6F41, 0xFFFFFFFF, 0xFFFFFFFF, true, true> checksum;
   checksum.process_bytes(data.data(), data.size());
   return std::rotr(static_cast<std::uint32_t>(checksum.checksum()), 15) + 0xA282EAD8u;
 }
 
-// Protocol buffers' wire format, for the few fields of tensorflow.Event that are needed.
+// Protocol buffers' wire format for the few fields of tensorflow.Event that are used.
 
 std::string varint(std::uint64_t value) {
   std::string text;
@@ -62,7 +62,7 @@ void append(const std::filesystem::path& path, const std::string& head, const st
   std::error_code none;
   std::filesystem::create_directories(path.parent_path(), none);
   const bool is_new = !std::filesystem::exists(path, none) || std::filesystem::file_size(path, none) == 0;
-  append_to_file(path, (is_new ? head : "") + content);  // in one piece
+  append_to_file(path, (is_new ? head : "") + content);  // one write
 }
 
 }  // namespace

@@ -15,7 +15,7 @@ bool StepLog::write(const std::vector<StepRecord>& steps) {
   const bool has_lines = std::filesystem::exists(path_, none) && std::filesystem::file_size(path_, none) > 0;
   std::string text = line_may_be_torn_ && has_lines ? "\n" : "";
   for (const StepRecord& step : steps) text += to_json_line(step) + "\n";
-  line_may_be_torn_ = !append_to_file(path_, text);  // in one piece
+  line_may_be_torn_ = !append_to_file(path_, text);  // one write
   if (line_may_be_torn_) return false;
   has_written_ = true;
   return true;

@@ -11,17 +11,18 @@
 
 namespace frostpipe {
 
-/// What pipeline rank 0 reads of the cache in one iteration: its replica's share of the mini-batch at once, handed out
-/// by micro-batch.
+/// The part of the cache that pipeline rank 0 reads in one iteration: its replica's share of the mini-batch, which is
+/// read at once and handed out by micro-batch.
 class CachedShare {
  public:
-  /// Reads nothing where `cache` is null. `deepest_layer`: entries from after the stage are of no use to it. `ranks`:
-  /// that share the stage's layers; together they compute a sample that not all of them have found at the same layer.
+  /// Reads nothing if `cache` is null. Entries for layers after `deepest_layer`, the end of the stage, are not used.
+  /// `ranks` are the tensor ranks of the stage, which compute a sample together unless all of them have found it at the
+  /// same layer.
   CachedShare(ActivationCache* cache, int deepest_layer, TensorRanks ranks = {})
       : cache_(cache), deepest_layer_(deepest_layer), ranks_(std::move(ranks)) {}
 
-  /// Takes the rows of `share` of `batch`, and starts to read those of `next_share` of the mini-batch after it, if
-  /// there is one.
+  /// Gets the rows of `share` of `batch`, and starts to read those of `next_share` of the next mini-batch, if there is
+  /// one.
   void begin_iteration(const MiniBatch& batch, SampleRange share, const MiniBatch* next, SampleRange next_share) {
     if (!cache_) return;
     share_ = share;
@@ -32,7 +33,7 @@ class CachedShare {
     if (next) cache_->read_ahead(samples_of(*next, next_share), deepest_layer_);
   }
 
-  /// Of samples `range` of the mini-batch, which lie in the share.
+  /// Returns the rows of samples `range` of the mini-batch, which must lie in the share.
   CachedRows rows(SampleRange range) const {
     const auto begin = lengths_.begin() + (range.begin - share_.begin), end = begin + (range.end - range.begin);
     const auto layers = rows_.layers.begin() + (range.begin - share_.begin);
@@ -44,8 +45,8 @@ class CachedShare {
   }
 
  private:
-  /// A rank may have come too early for an entry that another one finds. Layers are the same on all t ranks where
-  /// t times the sum of their squares is the square of their sum.
+  /// Treats entries as missing that only some tensor ranks have found, since one may read before an entry is written.
+  /// The layers on all t ranks are equal if and only if t times the sum of their squares is the square of their sum.
   void agree() {
     const auto t = static_cast<double>(ranks_->slice.of);
     std::vector<double> sums;
@@ -63,7 +64,7 @@ class CachedShare {
   int deepest_layer_;
   TensorRanks ranks_;
   SampleRange share_{};
-  std::vector<std::int64_t> lengths_;  // of the share's samples
+  std::vector<std::int64_t> lengths_;  // tokens of the share's samples
   CachedRows rows_;
 };
 

@@ -19,10 +19,10 @@
 namespace frostpipe {
 namespace {
 
-/// Of all gradients, by GradientStep's figures.
+/// Returns the norm of all gradients from GradientStep's figures.
 at::Tensor norm_of(const at::Tensor& figures) { return figures.narrow(0, 0, figures.numel() - 1).sum().sqrt(); }
 
-/// By which gradients of this norm are divided for one of `clip` at most: [] of `type`, from 1 on.
+/// Returns the divisor, at least 1, that clips gradients of this norm to `clip`: [] of `type`.
 at::Tensor divisor(const at::Tensor& norm, double clip, at::ScalarType type) {
   return (norm / clip).clamp_min(1).to(type);
 }
@@ -88,8 +88,8 @@ void GradientStep::reduce(int stage) {
   for (const auto& [layer, touched] : of_stage)
     gradients.insert(gradients.end(), touched.tensors().begin(), touched.tensors().end());
   const bool is_last = ++num_reduced_ == num_stages_;
-  // Without a pipeline and tensor ranks no other reduction follows: the loss, which every rank is to know, goes with
-  // the gradients.
+  // Without a pipeline and tensor ranks no other reduction follows, so the loss, which every rank needs, is reduced
+  // with the gradients.
   at::Tensor loss;
   const bool is_alone = phase_.layout.pipeline_parallel_size == 1 && phase_.layout.tensor_parallel_size == 1;
   if (is_last && is_alone && !gradients.empty()) {
@@ -106,21 +106,21 @@ void GradientStep::reduce(int stage) {
 
 at::Tensor GradientStep::tied_gradient(int layer) const {
   const LayerState& state = parts_.layers.at(layer);
-  return state.gradients.narrow(0, 0, state.shared.front().count);  // the table's rows
+  return state.gradients.narrow(0, 0, state.shared.front().count);  // rows of the table
 }
 
 void GradientStep::reduce_tied() {
   const int last_layer = static_cast<int>(parts_.model.layers.size()) - 1, last_stage = num_stages(phase_) - 1;
   const bool has_first = parts_.stages.contains(0), has_last = parts_.stages.contains(last_stage);
   if (parts_.tied_values == 0 || !(has_first || has_last)) return;
-  // The head's part has no rows of zeros.
+  // The head's gradients have no rows known to be zero.
   if (has_first) gradients_.at(0) = TouchedGradients(parts_.layers.at(0), at::Tensor());
   if (has_first && has_last) {
     tied_gradient(0).add_(tied_gradient(last_layer));
     tied_gradient(last_layer).copy_(tied_gradient(0));
     return;
   }
-  // Both add the same two numbers: sums are equal to the bit.
+  // Both ends add the same two numbers, so the sums are bitwise equal.
   const at::Tensor own = tied_gradient(has_first ? 0 : last_layer);
   const int other = pipeline_rank_of(phase_, has_first ? last_stage : 0);
   const int peer = rank_of(phase_.layout, other, coordinate_.replica, coordinate_.tensor);
@@ -130,14 +130,14 @@ void GradientStep::reduce_tied() {
   Transfer sending = (is_lower ? up : down).send(own, peer, /*tag=*/0, what);
   Transfer receiving = (is_lower ? down : up).receive(at::empty_like(own), peer, /*tag=*/0, what);
   receiving.wait();
-  sending.wait();  // the message is read from where the sum will stand
+  sending.wait();  // the message is read from where the sum is written
   own.add_(receiving.tensor());
 }
 
 at::Tensor GradientStep::square_sum(int layer, const TouchedGradients& touched) const {
   at::Tensor square_sum = coordinate_.tensor == 0 ? touched.square_sum() : shared_square_sum(parts_.layers.at(layer));
   if (parts_.tied_values > 0 && layer + 1 == static_cast<int>(parts_.model.layers.size()))
-    square_sum -= at::dot(tied_gradient(layer), tied_gradient(layer)).to(at::kDouble);  // counted in the embedding
+    square_sum -= at::dot(tied_gradient(layer), tied_gradient(layer)).to(at::kDouble);  // counted with the embedding
   return square_sum;
 }
 
@@ -151,7 +151,7 @@ at::Tensor GradientStep::own_figures() {
       places.push_back(parts_.model.layers[layer].block.value_or(blocks));
     }
   }
-  // Tensor ranks have the same.
+  // All tensor ranks have the same loss.
   const at::Tensor loss = reduced_loss_.defined()   ? reduced_loss_
                           : coordinate_.tensor == 0 ? this->loss()
                                                     : at::Tensor();
@@ -177,7 +177,7 @@ void GradientStep::agree_on_norm() {
   }
   if (!figures_.is_cpu()) return;
   bring_result();
-  result();  // to be judged before anything changes
+  result();  // throws for a norm that is not finite before anything changes
 }
 
 std::optional<InterruptedUpdate> GradientStep::interrupted() const {

@@ -17,32 +17,34 @@
 
 namespace frostpipe {
 
-/// Why forwards and backwards of a phase cannot be captured as CUDA graphs, in words for people; none where they can.
+/// Returns why forwards and backwards of a phase cannot be captured as CUDA graphs, for people; nothing if they can.
 std::optional<std::string> why_not_captured(const Phase& phase, double dropout);
 
-/// The reduction of gradients and the update can, too: no other rank has part in them, and it is AdamW's.
+/// True if the gradient reduction and the update can be captured too: they involve no other rank, and the optimizer is
+/// AdamW.
 bool captures_update(const Phase& phase, Optimizer optimizer);
 
-/// CUDA graphs of a rank's iterations, one for each action. The first iteration with samples of certain lengths runs
-/// eagerly; in the second, actions are captured, and replayed, as they are in all that follow until lengths change.
+/// The CUDA graphs of a rank's iterations, one per action. The first iteration with samples of certain lengths runs
+/// eagerly; in the second one actions are captured and replayed, and later ones replay them until the lengths change.
 class IterationGraphs {
  public:
-  /// Of a device that has graphs. Before the first iteration: cuBLAS's workspaces for captures are then allocated
-  /// before tensors are, and not among them.
+  /// The device must support graphs. Construct it before the first iteration, so that cuBLAS's workspaces for captures
+  /// are allocated before tensors and not between them.
   explicit IterationGraphs(ComputeDevice& device) : device_(device), graphs_(device.make_graphs()) {}
 
-  /// An iteration begins, with samples of these lengths in this order. False: others than before.
+  /// Begins an iteration with samples of these lengths in this order. Returns false if they differ from the last
+  /// iteration's.
   bool begin(const std::vector<std::int64_t>& lengths);
-  /// Gives up the graphs and their memory: the next iteration runs eagerly.
+  /// Releases the graphs and their memory; the next iteration runs eagerly.
   void reset();
-  /// The rule for an update that reads learning rate and step on the device. All else of rules is to be the same in all
-  /// iterations.
+  /// Returns a rule that reads learning rate and step from device memory. Everything else in the rules must be the same
+  /// in all iterations.
   UpdateRule on_device(const UpdateRule& rule);
-  /// The iteration's actions are captured.
+  /// True if the iteration's actions are being captured.
   bool captures() const { return mode_ == Mode::capture; }
-  /// They are replayed: what they made when they were captured is made again, in the same tensors.
+  /// True if they are replayed: results are written to the same tensors as at the capture.
   bool replays() const { return mode_ == Mode::replay; }
-  /// The iteration's next action that can be captured; `perform` issues it.
+  /// Runs the iteration's next action that can be captured; `perform` issues it.
   void run(const std::function<void()>& perform);
 
  private:

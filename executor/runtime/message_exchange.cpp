@@ -12,7 +12,7 @@ bool is_activation(const Action& message) {
   return message.kind == ActionKind::send_forward || message.kind == ActionKind::recv_forward;
 }
 
-/// Stage at the other end.
+/// Returns the stage at the other end.
 int other_stage(const Action& message) {
   const bool is_next = message.kind == ActionKind::send_forward || message.kind == ActionKind::recv_backward;
   return message.stage + (is_next ? 1 : -1);

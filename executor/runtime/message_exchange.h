@@ -14,52 +14,52 @@
 
 namespace frostpipe {
 
-/// What one pipeline rank of a lowered schedule sends and receives: the same in all iterations of a phase.
+/// The messages of one pipeline rank in a lowered schedule, which are the same in all iterations of a phase.
 struct RankMessages {
   int pipeline_rank = 0;
-  std::vector<int> ranks;  // by pipeline rank, of this rank's pipeline
-  /// By stage and micro-batch: the pipeline rank that runs it.
+  std::vector<int> ranks;  // ranks of this rank's pipeline, by pipeline rank
+  /// The pipeline rank that runs a stage for a micro-batch, by both.
   std::map<std::pair<int, int>, int> pipeline_ranks;
   int num_stages = 1, num_micro_batches = 1, num_slices = 1;
   int first_trainable_stage = 0;
   std::vector<ReceiveQueue> queues;
-  /// By receive: the sends that have arrived when it has, for its sender has received them before.
+  /// For each receive, the sends that must have arrived by then, because its sender received them before.
   std::map<Action, std::vector<Action>> arrived_before;
 };
 
-/// `lowered` has only a body. `ranks`: those of its pipeline ranks.
+/// `lowered` must have a body only. `ranks` are those of its pipeline ranks.
 RankMessages messages_of(const Schedule& lowered, int pipeline_rank, std::vector<int> ranks);
-/// Tags of an iteration's messages.
+/// The number of tags that an iteration's messages use.
 int num_tags(const RankMessages& messages);
 
 /// How many receives are posted before they are needed.
 enum class PostedReceives {
-  none,   // each when it is asked for: with NCCL an early one can hold up what it waits for
-  ahead,  // as many as the queues say
-  all,    // all of the iteration
+  none,   // post each one when it is needed: with NCCL an earlier one could block the work that it waits for
+  ahead,  // as many as the receive queues say
+  all,    // all receives of the iteration
 };
 
-/// The messages of a rank in one iteration. What is sent is kept until another message says that it has arrived, the
-/// last ones until the end. A send does not block, but for a frozen stage, which gets nothing back: its messages may
-/// outlast the iteration (SendsAhead). In virtual time the receiver asks for each of them, by a byte that it sends back
-/// where it posts the receive; the wait for it ends when that has come, so a link's latency after the receive was
-/// posted.
+/// The messages of a rank in one iteration. Sent tensors are kept until another message shows that they have arrived,
+/// the last ones until the end. Sends do not block, except those of frozen stages, to which nothing is sent back: their
+/// messages may outlast the iteration (SendsAhead). In virtual time the receiver requests each of these messages by a
+/// byte, which it sends when it posts the receive; the receive completes at least a link's latency after that.
 class MessageExchange {
  public:
-  /// How the iteration receives.
+  /// How an iteration receives.
   struct Receives {
     PostedReceives posted;
-    std::function<bool(const Action&)> is_left_out;         // messages that the iteration does without
-    std::function<at::Tensor(const Action& receive)> make;  // an uninitialised tensor
+    std::function<bool(const Action&)> is_left_out;         // messages that are skipped
+    std::function<at::Tensor(const Action& receive)> make;  // makes an uninitialized tensor
   };
-  /// `first_tag`: of num_tags, which no other iteration under way has. All that is given must outlive the exchange.
+  /// `first_tag` is the first of num_tags() tags, which no other iteration in progress may use. All arguments must
+  /// outlive the exchange.
   MessageExchange(const RankMessages& messages, int first_tag, ActiveGroups& groups, SendsAhead& ahead,
                   Receives receives);
 
   void send(const Action& action, const at::Tensor& tensor);
-  /// Receives of one kind from one rank come in the order of their queue.
+  /// Receives of one kind from one rank must be called in the order of their queue.
   at::Tensor receive(const Action& action);
-  /// Waits until all that stages which train have sent has arrived.
+  /// Waits until all sends of trainable stages have arrived.
   void finish();
 
  private:
@@ -70,11 +70,11 @@ class MessageExchange {
   };
 
   void post(Queue& queue, std::size_t up_to);
-  /// Waits for this send, if it is under way, and lets go of its tensor.
+  /// Waits for this send, if it is in progress, and releases its tensor.
   void finish_send(const Action& action);
-  /// A message that a frozen stage sends, in virtual time.
+  /// True for a message that a frozen stage sends in virtual time.
   bool says_when_asked_for(const Action& message) const;
-  /// Pipeline rank at the other end.
+  /// Returns the pipeline rank at the other end.
   int peer_of(const Action& message) const;
   Group& group_of(const Action& message) const;
   int tag_of(const Action& message) const;
@@ -85,8 +85,8 @@ class MessageExchange {
   SendsAhead& ahead_;
   std::function<at::Tensor(const Action&)> make_;
   std::map<std::pair<int, ActionKind>, Queue> queues_;  // by sender and kind
-  std::map<Action, Transfer> sends_;                    // of stages that train, until they are known to have arrived
-  std::vector<Transfer> asked_;                         // for messages of frozen stages
+  std::map<Action, Transfer> sends_;                    // of trainable stages, until they are known to have arrived
+  std::vector<Transfer> asked_;                         // requests for messages of frozen stages
 };
 
 }  // namespace frostpipe

@@ -12,19 +12,19 @@
 
 namespace frostpipe {
 
-/// What a rank runs its part of a phase with.
+/// The objects with which a rank runs its part of a phase.
 struct RankParts {
   const Model& model;
-  std::map<int, LayerState>& layers;                     // at least those of the stages
-  std::map<int, std::unique_ptr<StageCompute>>& stages;  // those of the rank
+  std::map<int, LayerState>& layers;                     // at least the layers of the stages
+  std::map<int, std::unique_ptr<StageCompute>>& stages;  // stages of this rank
   ActiveGroups& groups;
   ComputeDevice& device;
   std::int64_t tied_values = 0;  // see RankSession::tie_embeddings
-  /// The stages again for every other iteration, where iterations overlap; else null.
+  /// A second set of stages for every other iteration, if iterations overlap; else null.
   std::map<int, std::unique_ptr<StageCompute>>* other_stages = nullptr;
-  bool uses_graphs = false;  // StageFactory::can_capture
+  bool uses_graphs = false;  // see StageFactory::can_capture
   Optimizer optimizer = Optimizer::kAdamW;
-  const Communicator* communicator = nullptr;  // of the groups; null for a rank that is alone
+  const Communicator* communicator = nullptr;  // null for a single rank
 };
 
 }  // namespace frostpipe

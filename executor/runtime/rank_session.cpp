@@ -39,10 +39,10 @@ void RankSession::start_with(const Phase& phase, int step, HeldLayers held, cons
   layers_ = std::move(held.layers);
   offloaded_ = std::move(held.offloaded);
   for (auto& [layer, state] : layers_) {
-    if (state.trains()) state.gradients.zero_();  // of the iteration that was interrupted
-    state.older = {};                             // moves bring the newest weights alone
+    if (state.trains()) state.gradients.zero_();  // may be nonzero after an interrupted iteration
+    state.older = {};                             // moves bring the newest weights only
   }
-  // Their weights are those of the step at which the phase begins: what it freezes may have trained up to there.
+  // Their weights are those of the step at which the phase begins; layers that it freezes may have trained until then.
   freeze_before(phase.first_trainable_layer, layers_, offloaded_);
   carry_out(moves, phase, factory_, communicator_, layers_, offloaded_);
   finish_moves();
@@ -77,12 +77,12 @@ void RankSession::enter(const Phase& phase) {
   stages_.clear();
   other_stages_.clear();
   if (!keeps_weight_versions(phase_, phase))
-    for (auto& [layer, state] : layers_) state.older = {};  // delayed updates begin anew
+    for (auto& [layer, state] : layers_) state.older = {};  // delayed updates start afresh
   const Reconfiguration reconfiguration = diff(phase_, phase, model_, optimizer_, dtype_);
   reconfigure(reconfiguration, phase, factory_, communicator_, layers_, offloaded_);
   finish_moves();
   if (reconfiguration.regroup || !reconfiguration.moves.empty())
-    device_.release_kept_memory();  // other ranks, which may share the device, can need it now
+    device_.release_kept_memory();  // ranks that share the device may need it now
   phase_ = phase;
   from_step_ = phase.from_step;
   if (reconfiguration.regroup) form_groups();

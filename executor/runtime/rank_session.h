@@ -15,61 +15,61 @@
 
 namespace frostpipe {
 
-/// Layers that a rank holds, and moments that it has offloaded.
+/// The layers that a rank holds, and the moments that it has offloaded.
 struct HeldLayers {
   std::map<int, LayerState> layers;
   std::map<int, OffloadedMoments> offloaded;
-  std::optional<double> gradient_norm;           // of the last update, if this rank has it
+  std::optional<double> gradient_norm;           // of the last update, if this rank knows it
   std::optional<InterruptedUpdate> interrupted;  // the next update, if it can be completed
 };
 
-/// One rank's share of a job in its current phase: layers, groups and the interpreter. A phase change goes through
-/// enter(). Where a phase delays its updates, it begins with both versions of the weights equal, unless
-/// keeps_weight_versions; so does what goes on after a loss with what was held.
+/// One rank's part of a job in its current phase: layers, process groups and the schedule runner. enter() changes the
+/// phase. A phase with delayed updates begins with both versions of the weights equal, unless keeps_weight_versions();
+/// so does a session that continues after a loss.
 class RankSession {
  public:
-  /// Everything given must outlive the session.
+  /// All arguments must outlive the session.
   RankSession(const Model& model, const StageFactory& factory, Communicator& communicator, ComputeDevice& device,
               Optimizer optimizer, DType dtype);
-  /// Ties the first `values` values of the first and of the last layer: they get one gradient, the sum of both, in
-  /// every phase that freezes nothing, and so stay equal. 0: nothing is tied. To be called before the first phase.
+  /// Ties the first `values` values of the first and of the last layer: in every phase without frozen layers both get
+  /// the sum of their gradients, and so stay equal. 0: nothing is tied. Must be called before the first phase.
   void tie_embeddings(std::int64_t values) { tied_values_ = values; }
-  /// The first phase, from `step` on: makes this rank's layers; `fill` gives each its weights (and moments, also
-  /// offloaded ones, and older weights where delayed updates go on with both versions).
+  /// Begins the first phase, from `step` on. Makes this rank's layers; `fill` sets the weights of each (and moments,
+  /// offloaded moments, and older weights if delayed updates continue with both versions).
   void start(const Phase& phase, int step,
              const std::function<void(int layer, LayerState&, std::map<int, OffloadedMoments>& offloaded)>& fill);
-  /// The same with what ranks still hold after a loss: `moves` bring each its missing layers, and those that the phase
-  /// freezes and that trained until now are frozen.
+  /// Begins a phase with layers that ranks still hold after a loss: `moves` bring each rank its missing layers, and
+  /// trainable layers that the phase freezes are frozen.
   void start_with(const Phase& phase, int step, HeldLayers held, const std::vector<TensorMove>& moves);
-  /// Ends the session: what is left of it, whole; nothing if it was interrupted within a transformation, or after an
+  /// Ends the session and returns its layers; nothing if it was interrupted during a reconfiguration, or after an
   /// update that the host has not waited for.
   std::optional<HeldLayers> release();
-  /// Changes to another phase; called by all ranks at the same step.
+  /// Changes to another phase. Must be called by all ranks at the same step.
   void enter(const Phase& phase);
-  /// None on a rank that the phase leaves idle.
+  /// Null on a rank that is idle in this phase.
   ScheduleRunner* runner() { return runner_ ? &*runner_ : nullptr; }
   const Phase& phase() const { return phase_; }
-  /// Optimizer steps that this rank's layers have done.
+  /// Number of optimizer steps that this rank's layers have done.
   int num_updates() const { return runner_ ? runner_->updates().value_or(from_step_) : from_step_; }
   std::map<int, LayerState>& layers() { return layers_; }
   const std::map<int, OffloadedMoments>& offloaded() const { return offloaded_; }
   std::map<int, OffloadedMoments>& offloaded() { return offloaded_; }
   /// False before start().
   bool has_phase() const { return !phase_.partition.empty(); }
-  /// Ranks that hold a layer: the tensor ranks of one replica, in their order; of one that has lost its rank, those of
-  /// another.
+  /// Returns the ranks that hold a layer: the tensor ranks of a replica, in order; if the replica has lost its rank,
+  /// those of another one.
   std::vector<LayerPart> parts_of(int layer, int replica) const;
-  /// The same of each layer, of replica 0.
+  /// The same for each layer, for replica 0.
   std::vector<std::vector<LayerPart>> parts_of_layers() const;
-  /// True on the one rank that reports the gradients' figures: the first replica of the last stage, of tensor ranks the
-  /// first.
+  /// True on the one rank that reports the gradients' figures: the first tensor rank of the first replica of the last
+  /// stage.
   bool reports_figures() const;
 
  private:
-  /// What has moved is there.
+  /// Waits for the moves.
   void finish_moves();
   void form_groups();
-  /// Where updates are delayed, of each layer that trains: equal ones where there was one version.
+  /// With delayed updates, gives each trainable layer two equal versions of its weights unless it has two already.
   void keep_two_versions();
   void make_runner();
   const Model& model_;
@@ -82,7 +82,7 @@ class RankSession {
   int from_step_ = 0;
   bool whole_ = false;
   std::int64_t tied_values_ = 0;
-  /// In this phase.
+  /// The value for this phase.
   std::int64_t tied_values() const { return phase_.first_trainable_layer == 0 ? tied_values_ : 0; }
   std::map<int, LayerState> layers_;
   std::map<int, OffloadedMoments> offloaded_;

@@ -13,7 +13,7 @@
 namespace frostpipe {
 namespace {
 
-/// Values that are on their way into a layer's flat tensor.
+/// Received values to be copied into a layer's flat tensor.
 struct Arrival {
   const LayerState* state;
   at::Tensor flat, values;
@@ -35,7 +35,7 @@ at::Tensor held_values(const LayerState& state, const at::Tensor& flat, const Sh
   return is_all_of(part, state) ? flat : taken(state.whole, flat, state.slice, part);
 }
 
-/// Copies what both have of a layer.
+/// Copies the values that both have of a layer.
 void keep_common_part(const LayerState& held, const LayerState& into) {
   const ShardOfLayer part{.slice = common_part(held.slice, into.slice).value_or(TensorSlice{0, 0, 1})};
   const std::vector<at::Tensor> from = moved_tensors(held, into.trains()), to = moved_tensors(into, into.trains());
@@ -43,8 +43,8 @@ void keep_common_part(const LayerState& held, const LayerState& into) {
     put(into.whole, to[i], into.slice, taken(held.whole, from[i], held.slice, part), part);
 }
 
-/// Of the layers that the phase wants here, those that are not, with nothing in them, and those of which another part
-/// is wanted, with what stays of them.
+/// Returns empty layers that this rank needs in the phase and does not have, and layers of which it needs another part,
+/// with the values that stay.
 std::map<int, LayerState> layers_to_make(const Phase& after, const StageFactory& factory, int rank,
                                          const std::map<int, LayerState>& layers) {
   std::map<int, LayerState> made;
@@ -62,7 +62,7 @@ std::map<int, LayerState> layers_to_make(const Phase& after, const StageFactory&
   return made;
 }
 
-/// On a CPU offloaded weights are those of the frozen layer for as long as it is here, and count as its.
+/// On a CPU, offloaded weights are the frozen layer's tensor while this rank has the layer, and count as its memory.
 void stop_counting_weights_of_gone_layers(const std::map<int, LayerState>& layers,
                                           const std::map<int, OffloadedMoments>& offloaded) {
   for (const auto& [layer, moments] : offloaded) {
@@ -90,7 +90,7 @@ void carry_out(const std::vector<TensorMove>& moves, const Phase& after, const S
   const int self = communicator.rank();
   const std::optional<MeshCoordinate> coordinate = find_coordinate(after.layout, self);
   std::map<int, LayerState> arriving = layers_to_make(after, factory, self, layers);
-  // Every rank goes through the moves in the same order, so that both ends of each pair issue theirs alike.
+  // Every rank processes the moves in the same order, so that both ends of each pair issue theirs in the same order.
   std::vector<Transfer> transfers;
   std::vector<Arrival> arrivals;
   for (const TensorMove& move : moves) {

@@ -1,4 +1,4 @@
-// ScheduleRunner's evaluation: batches of samples go forward through the stages.
+// ScheduleRunner's evaluation: batches of samples pass forward through the stages.
 #include <algorithm>
 #include <functional>
 #include <numeric>
@@ -11,9 +11,9 @@
 namespace frostpipe {
 namespace {
 
-constexpr std::size_t kSendsAhead = 2;  // of a stage
+constexpr std::size_t kSendsAhead = 2;  // per stage
 
-/// Indices in `samples`; those of one length together: see attention.h.
+/// Returns indices in `samples`, with those of one length together: see attention.h.
 std::vector<int> sorted_by_length(const Samples& data, std::span<const int> samples) {
   std::vector<int> indices(samples.size());
   std::iota(indices.begin(), indices.end(), 0);
@@ -21,7 +21,7 @@ std::vector<int> sorted_by_length(const Samples& data, std::span<const int> samp
   return indices;
 }
 
-/// Of a phase: `batches` forwards of each replica, with the lists that its ranks train by.
+/// Returns a schedule of `batches` forwards of each replica, with the lists by which the phase's ranks train.
 Schedule forwards_of(const Phase& phase, int batches) {
   std::vector<int> pipeline_ranks;
   for (int stage = 0; stage < num_stages(phase); ++stage) pipeline_ranks.push_back(pipeline_rank_of(phase, stage));
@@ -31,25 +31,26 @@ Schedule forwards_of(const Phase& phase, int batches) {
 
 }  // namespace
 
-/// What goes forward through all stages, batch after batch; of replicas each takes some.
+/// A forward pass of batches through all stages; the replicas share the batches.
 struct ScheduleRunner::ForwardPass {
   int num_batches = 0;
-  std::function<std::int64_t(int batch)> tokens;  // none: the batch is left out
+  std::function<std::int64_t(int batch)> tokens;  // 0: the batch is skipped
   std::function<at::Tensor(StageCompute& stage, int batch, at::Tensor input)> compute;
-  std::function<void(int batch, const at::Tensor& output)> take;  // the last stage's; on the first tensor rank
+  std::function<void(int batch, const at::Tensor& output)> take;  // receives the last stage's output on the first
+                                                                  // tensor rank
 };
 
 void ScheduleRunner::pass_forward(const ForwardPass& pass) {
   FROSTPIPE_CHECK(!has_begun(), "an evaluation has the pipeline to itself");
   finish_sends();
-  reset_graphs();  // a memory limit holds in an evaluation too
+  reset_graphs();  // a memory limit holds during evaluation too
   const int replicas = phase_.layout.data_parallel_size;
   const int of_each = (pass.num_batches + replicas - 1) / replicas;
   const auto batch_of = [&](const Action& action) {
     const int number = place_.replica * of_each + *action.micro_batch;
     return number % of_each * replicas + number / of_each;
   };
-  // The last turn may not be everybody's.
+  // In the last turn some replicas may have no batch.
   const auto tokens_of = [&](const Action& action) {
     const int batch = batch_of(action);
     return batch < pass.num_batches ? pass.tokens(batch) : 0;
@@ -71,7 +72,7 @@ void ScheduleRunner::pass_forward(const ForwardPass& pass) {
     inputs.erase(place);
     if (action.stage + 1 < num_stages(schedule))
       (has_stage(action.stage + 1) ? inputs[{action.stage + 1, place.second}] : outputs[place]) = std::move(output);
-    else if (place_.tensor == 0)  // the others say the same
+    else if (place_.tensor == 0)  // other tensor ranks have the same output
       pass.take(batch_of(action), output);
   }
   ahead.finish();
@@ -109,7 +110,7 @@ std::vector<double> ScheduleRunner::answers(const Samples& data, std::span<const
 }
 
 std::vector<double> ScheduleRunner::next_tokens(std::span<const MicroBatch> slices) {
-  std::vector<std::int64_t> begins{0};  // of each slice's texts
+  std::vector<std::int64_t> begins{0};  // first text of each slice
   for (const MicroBatch& slice : slices) begins.push_back(begins.back() + slice.size());
   std::vector<double> found(begins.back(), 0.0);
   pass_forward({.num_batches = static_cast<int>(slices.size()),

@@ -32,7 +32,7 @@ void ScheduleRunner::issue_captured(Iteration& iteration, const Action& action) 
                &kept = is_forward ? graph_tensors_->outputs : graph_tensors_->input_gradients;
   if (graphs_->captures() && made.contains(key)) kept[key] = made.at(key);
   if (!graphs_->replays()) return;
-  (is_forward ? iteration.inputs : iteration.output_gradients).erase(key);  // read where it lies
+  (is_forward ? iteration.inputs : iteration.output_gradients).erase(key);  // read in place
   if (kept.contains(key)) made[key] = kept.at(key);
 }
 
@@ -46,7 +46,7 @@ at::Tensor ScheduleRunner::make_received(const Action& receive, std::int64_t tok
   if (!is_captured({.kind = taker, .stage = receive.stage})) return make_activation(tokens);
   at::Tensor& kept = graph_tensors_->received[receive];
   if (!kept.defined()) kept = make_activation(tokens);
-  return kept.detach();  // autograd adds to what it knows of a tensor
+  return kept.detach();  // detached, since autograd marks tensors that it uses
 }
 
 void ScheduleRunner::begin_gradient_step(Iteration& iteration, const IterationUpdate& update) {

@@ -12,10 +12,10 @@
 
 namespace frostpipe {
 
-/// Tensors by stage and what it has computed.
+/// Tensors by stage and part.
 using StageTensors = std::map<std::pair<int, Part>, at::Tensor>;
 
-/// What lives from the first action of an iteration to its last.
+/// The state of an iteration from its first action to its last.
 struct ScheduleRunner::Iteration {
   int step = 0;
   MiniBatch batch;
@@ -23,18 +23,18 @@ struct ScheduleRunner::Iteration {
   std::vector<SampleRange> micro_batches;
   std::optional<MessageExchange> exchange{};
   std::optional<GradientStep> gradient_step{};  // while its repetition of the body runs
-  StageTensors inputs{}, output_gradients{};    // of a stage, from RECV or the neighbour on this rank to its use
-  StageTensors outputs{}, input_gradients{};    // of a stage, until they are sent
+  StageTensors inputs{}, output_gradients{};    // by stage, from RECV or the previous stage on this rank to their use
+  StageTensors outputs{}, input_gradients{};    // by stage, until they are sent
 
   SampleRange range_of(const Action& action) const { return micro_batches[*action.micro_batch]; }
   StageCompute& compute(int stage) const { return *parts.stages.at(stage); }
 };
 
-/// Tensors that graphs read and make, and that others make and read.
+/// Tensors that are shared between captured and other actions.
 struct ScheduleRunner::GraphTensors {
   std::map<Action, at::Tensor> received{};  // by RECV
   StageTensors outputs{}, input_gradients{};
-  std::optional<GradientStep> gradient_step{};  // between iterations, where it is captured
+  std::optional<GradientStep> gradient_step{};  // kept between iterations if it is captured
 };
 
 }  // namespace frostpipe

@@ -12,7 +12,7 @@
 namespace frostpipe {
 namespace {
 
-/// Names the action in errors of the memory meter, for as long as this lives.
+/// Names the action in the memory meter's errors while it lives.
 class NamedAction {
  public:
   explicit NamedAction(const Action& action) : text_(to_string(action)) { MemoryMeter::set_action(text_.c_str()); }
@@ -24,13 +24,13 @@ class NamedAction {
   std::string text_;
 };
 
-/// Undefined where there is none: at the ends of the pipeline.
+/// Removes and returns a tensor; undefined if there is none, at the ends of the pipeline.
 at::Tensor take(StageTensors& tensors, int stage, Part part) {
   const auto found = tensors.extract({stage, part});
   return found.empty() ? at::Tensor() : found.mapped();
 }
 
-/// Of the iterations with the other stages.
+/// Returns the parts for iterations with the other set of stages.
 RankParts other(const RankParts& parts) {
   return {parts.model,  parts.layers, parts.other_stages ? *parts.other_stages : parts.stages,
           parts.groups, parts.device, parts.tied_values};
@@ -62,7 +62,7 @@ ScheduleRunner::ScheduleRunner(const Phase& phase, int rank, const RankParts& pa
     prologue_ = schedule.prologue[pipeline_rank];
     epilogue_ = schedule.epilogue[pipeline_rank];
   }
-  // An iteration's own actions have the same order whether another overlaps it or not.
+  // The order of an iteration's own actions does not depend on overlap with other iterations.
   const Schedule flat = flushed(schedule);
   std::set<int> runs;
   for (const Action& action : flat.body[pipeline_rank])
@@ -143,7 +143,7 @@ void ScheduleRunner::issue(Iteration& iteration, const Action& action) {
     case ActionKind::cache_write: {
       StageCompute& compute = iteration.compute(action.stage);
       const SampleRange range = iteration.range_of(action);
-      // Entries outlive what is lost. Nobody waits for the device where all are there.
+      // Cache entries outlive a loss, so they must not be made from missing data. Does not wait if no entry is missing.
       if (!parts().device.torch_device().is_cpu() && compute.has_to_write(*action.micro_batch, range)) require_whole();
       return compute.cache_write(*action.micro_batch, range);
     }
@@ -191,7 +191,7 @@ std::unique_ptr<ScheduleRunner::Iteration> ScheduleRunner::begin(const MiniBatch
   };
   const auto is_left_out = [&](const Action& action) { return action.micro_batch && tokens(action) == 0; };
   const auto make = [this, tokens](const Action& receive) { return make_received(receive, tokens(receive)); };
-  // The queues are known to suffice for all micro-batches and slices.
+  // The queues suffice only if no micro-batch or slice is left out.
   const bool is_whole = std::none_of(body_.begin(), body_.end(), is_left_out);
   const PostedReceives ahead = posted_receives();
   const PostedReceives posted = ahead == PostedReceives::none || is_whole ? ahead : PostedReceives::all;

@@ -9,22 +9,22 @@
 
 namespace frostpipe {
 
-/// The messages of wholly frozen stages that are under way. Nothing comes back that says that they have arrived, so a
-/// stage waits for its oldest one before it has more than `most` under way: with as many as an iteration has, it is a
-/// whole iteration ahead of its receiver at most.
+/// Messages of completely frozen stages that are in progress. No message comes back to show that they have arrived, so
+/// a stage waits for its oldest one before it has more than `most` in progress. If that is the number per iteration,
+/// the stage is at most one iteration ahead of its receiver.
 class SendsAhead {
  public:
   explicit SendsAhead(std::size_t most) : most_(most) {}
 
-  /// Before the stage sends another one.
+  /// Must be called before the stage sends another message.
   void make_room(int stage) {
     for (std::deque<Sent>& sent = of_stage_[stage]; sent.size() >= most_; sent.pop_front()) sent.front().wait();
   }
-  /// `asked`: a message by which the receiver says that it has asked for this one.
+  /// `asked` is the receiver's request for this message.
   void add(int stage, Transfer send, std::optional<Transfer> asked) {
     of_stage_[stage].push_back({std::move(send), std::move(asked)});
   }
-  /// Waits until all have arrived.
+  /// Waits until all messages have arrived.
   void finish() {
     for (auto& [stage, sent] : of_stage_)
       for (; !sent.empty(); sent.pop_front()) sent.front().wait();

@@ -17,56 +17,58 @@
 
 namespace frostpipe {
 
-/// What a compute action works on: a micro-batch, or a token slice of it.
+/// The object of a compute action: a micro-batch, or a token slice of it.
 struct Part {
   int micro_batch = 0;
   int slice = 0;
   auto operator<=>(const Part&) const = default;
 };
 
-/// Of an action that has a micro-batch.
+/// Returns the part of an action that has a micro-batch.
 inline Part part_of(const Action& action) { return {*action.micro_batch, action.slice.value_or(0)}; }
 
-/// What a stage computes on one rank, without messages: the inside of F, B, I, W, CACHE_READ, CACHE_WRITE and of the
-/// update.
+/// The computation of a stage on one rank, without messages: F, B, I, W, CACHE_READ, CACHE_WRITE and the update.
 /// ScheduleRunner calls it in the schedule's order.
 class StageCompute {
  public:
   virtual ~StageCompute() = default;
 
-  /// Uninitialised packed activation of `tokens` tokens, or of the own ones of these, as neighbours exchange it.
+  /// Makes an uninitialized packed activation for `tokens` tokens, or for the own ones of these, as exchanged between
+  /// stages.
   virtual at::Tensor make_activation(std::int64_t tokens) const = 0;
 
-  /// Before the first action of an iteration. `share`: this replica's samples of `batch`; `next_share`: those of the
-  /// mini-batch after it, to read ahead (none at the end of the run). Both outlive the iteration.
+  /// Called before the first action of an iteration. `share` is this replica's part of `batch`; `next_share` is that of
+  /// the next mini-batch, to read ahead (null at the end of the run). Both must outlive the iteration.
   virtual void begin_iteration(const MiniBatch& batch, SampleRange share, const MiniBatch* next,
                                SampleRange next_share) = 0;
-  /// After begin_iteration: another iteration is still under way, so the newest weights are those of this one, which
-  /// will be the older ones when that has ended.
+  /// Called after begin_iteration() if another iteration is in progress: this one uses the newest weights, which become
+  /// the older ones when the other ends.
   virtual void use_newest_weights() {}
 
-  /// Waits for what the cache has of the micro-batch; before each of its token slices, of which the first does it all.
+  /// Waits for the cached activations of the micro-batch. Called before each of its token slices; the first call does
+  /// everything.
   virtual void cache_read(int micro_batch, SampleRange range) = 0;
-  /// F of one micro-batch, samples `range` of the mini-batch, or of one of its token slices. `input` is undefined on
-  /// the first stage. Returns the activation to send; undefined on the last stage.
+  /// F of a micro-batch (samples `range` of the mini-batch) or of one of its token slices. `input` is undefined on the
+  /// first stage. Returns the activation to send; undefined on the last stage.
   virtual at::Tensor forward(Part part, SampleRange range, at::Tensor input) = 0;
-  /// Whether cache_write() has anything to store now, for which activations leave the device.
+  /// True if cache_write() would store anything, for which activations are copied from the device.
   virtual bool has_to_write(int /*micro_batch*/, SampleRange /*range*/) const { return true; }
-  /// Stores the micro-batch's activations at the frozen boundary; after each of its token slices, when all have come.
+  /// Stores the micro-batch's activations at the frozen boundary. Called after each of its token slices; acts after the
+  /// last.
   virtual void cache_write(int micro_batch, SampleRange range) = 0;
-  /// B. `gradient` of the output is undefined on the last stage, which adds the loss to loss(). Returns the input's
-  /// gradient; undefined unless the stage before trains.
+  /// B. `gradient`, of the output, is undefined on the last stage, which adds its loss to loss(). Returns the gradient
+  /// of the input; undefined unless the previous stage trains.
   virtual at::Tensor backward(Part part, at::Tensor gradient) = 0;
-  /// I, in place of B: the same, but for the gradients of weight matrices and tables.
+  /// I, in place of B: the same without the gradients of weight matrices and tables.
   virtual at::Tensor input_gradient(Part part, at::Tensor gradient) = 0;
-  /// W: those gradients, from what I has kept.
+  /// W: the gradients that I has left out, from the tensors that it has kept.
   virtual void weight_gradient(Part part) = 0;
-  /// Rows of the embedding's table that tokens of this iteration's mini-batch look up, over all replicas, by their
-  /// place among those that the rank has; the others have no gradients. [rows] int64, ascending, each once, on a tensor
-  /// rank perhaps none; undefined: there may be one anywhere.
+  /// Returns the rows of the embedding table that the tokens of this mini-batch look up, over all replicas, as indices
+  /// of the rank's own rows; all others have zero gradients. [rows] int64, ascending and unique; may be empty on a
+  /// tensor rank; undefined: any row may have a gradient.
   virtual at::Tensor looked_up_rows() const = 0;
 
-  /// One optimizer step of every layer of the stage that trains.
+  /// Performs one optimizer step of every trainable layer of the stage.
   virtual void update(const UpdateRule& rule) = 0;
 
   /// Sum over this iteration's backwards of the samples' losses divided by the mini-batch's size: [] float64, on the
@@ -84,16 +86,17 @@ class StageCompute {
   }
 };
 
-/// What a rank trains: how a layer's state and a stage's compute are made.
+/// Makes the layers and stages of a run.
 class StageFactory {
  public:
   virtual ~StageFactory() = default;
-  /// Weights uninitialised. `slice`: of what tensor ranks share of it.
+  /// Makes a layer with uninitialized weights. `slice` is this rank's part of the parameters that tensor ranks divide.
   virtual LayerState make_layer(int layer, bool trains, const TensorSlice& slice) const = 0;
-  /// Iterations of the phase may be captured as CUDA graphs: with samples of equal lengths, in the same order, its
-  /// stages then do the same work on the same tensors.
+  /// True if iterations of the phase may be captured as CUDA graphs: with samples of equal lengths in the same order,
+  /// its stages do the same work on the same tensors.
   virtual bool can_capture(const Phase&) const { return false; }
-  /// Stage `stage` of the phase; `layers` holds at least its layers and outlives it. `ranks`: that share the layers.
+  /// Makes stage `stage` of the phase. `layers` has at least its layers and must outlive it. `ranks` are the tensor
+  /// ranks.
   virtual std::unique_ptr<StageCompute> make_stage(const Phase& phase, int stage, std::map<int, LayerState>& layers,
                                                    const TensorRanks& ranks) const = 0;
 };

@@ -58,14 +58,14 @@ at::Tensor StageForward::run(int begin, int end, at::Tensor activation, const Mi
   return activation;
 }
 
-/// Activations come and go in the run's type, which holds every value of the frozen layers'.
+/// Activations enter and leave in the run's dtype, which represents all values of the frozen layers' dtype.
 at::Tensor StageForward::run_frozen(int begin, int end, at::Tensor activation, const MicroBatch& batch) const {
   if (begin >= end) return activation;
   if (activation.defined()) activation = activation.to(types_.frozen);
   return run(begin, end, std::move(activation), batch).to(types_.computed);
 }
 
-/// The batch as frozen layers see it: in evaluation mode, in their type.
+/// Returns the batch for frozen layers: in evaluation mode and in their dtype.
 MicroBatch StageForward::as_frozen(const MicroBatch& trained) const {
   MicroBatch batch = trained.without_dropout();
   batch.type = types_.frozen;

@@ -8,7 +8,7 @@
 
 namespace frostpipe {
 
-/// A Transformer stage's layers forward with the weights that they have, without a graph. What is referred to must
+/// Runs the layers of a Transformer stage forward with their current weights, without a graph. All references must
 /// outlive it.
 class StageForward {
  public:
@@ -21,14 +21,16 @@ class StageForward {
         range_(range),
         first_trainable_layer_(first_trainable_layer) {}
 
-  /// Where the stage's frozen layers end.
+  /// The end of the stage's frozen layers.
   int frozen_end() const;
-  /// All layers before `end`, in evaluation mode, frozen ones in their type. `input` is undefined on the first stage.
+  /// Runs all layers before `end` in evaluation mode, frozen ones in their dtype. `input` is undefined on the first
+  /// stage.
   at::Tensor up_to(int end, at::Tensor input, const MicroBatch& batch) const;
-  /// The frozen layers; `batch` is as a training step has it.
+  /// Runs the frozen layers; `batch` is that of a training step.
   at::Tensor frozen(at::Tensor input, const MicroBatch& batch) const;
-  /// The same, but for each sample from where its cached row stands: samples join on the way, so that a layer runs
-  /// once, for all that need it. `rows` are those of all tensor ranks, of a token slice of the slice alone.
+  /// Runs the frozen layers for each sample from the layer of its cached row on. Samples join on the way, so that a
+  /// layer runs once for all samples that need it. `rows` are those of all tensor ranks, and for a token slice those of
+  /// the slice only.
   at::Tensor frozen_from(const CachedRows& rows, const MicroBatch& batch) const;
 
  private:

@@ -28,7 +28,7 @@
 namespace frostpipe {
 namespace {
 
-/// Activations are cut at stage borders: a stage's input is a leaf whose gradient is sent back.
+/// Autograd graphs end at stage boundaries: a stage's input is a leaf, whose gradient is sent back.
 class TransformerStage final : public StageCompute {
  public:
   TransformerStage(const TransformerStageInputs& inputs, const Phase& phase, int stage,
@@ -65,7 +65,8 @@ class TransformerStage final : public StageCompute {
     FROSTPIPE_CHECK(inputs.cache, "a phase with a cache has one");
     if (stage == 0) cached_share_ = CachedShare(inputs.cache, std::min(first_trainable_layer_, range_.end), ranks);
     gathers_boundary_ = range_.begin < first_trainable_layer_ && first_trainable_layer_ <= range_.end;
-    if (slice_of(ranks).begin == 0 && gathers_boundary_) writes_ = inputs.cache;  // tensor ranks have the same
+    if (slice_of(ranks).begin == 0 && gathers_boundary_)
+      writes_ = inputs.cache;  // tensor ranks have the same rows, so one of them writes
   }
 
   at::Tensor make_activation(std::int64_t tokens) const override {
@@ -148,7 +149,7 @@ class TransformerStage final : public StageCompute {
   void weight_gradient(Part part) override { before_weights_.extract(part).mapped().compute(); }
 
   at::Tensor looked_up_rows() const override {
-    if (captures_update_) return {};  // their number changes
+    if (captures_update_) return {};  // the number of rows changes between iterations
     std::vector<std::int64_t> tokens = data_.distinct_tokens(batch_->samples);
     if (tokens.empty()) return {};
     const TensorSlice& slice = layers_.at(0).slice;
@@ -189,18 +190,18 @@ class TransformerStage final : public StageCompute {
   int answer_size() const override { return frostpipe::answer_size(config_.task); }
 
  private:
-  /// On the device: nobody waits for it here.
+  /// Stays on the device, so that the host does not wait.
   void add_loss(const at::Tensor& loss) {
     loss_ = uses_graphs_ ? loss_.add_(loss) : loss_.defined() ? loss_ + loss : loss;
   }
 
-  /// What has been computed, from F to B or I.
+  /// The saved tensors of a part, from F to B or I.
   struct InFlight {
     struct Segment {
-      at::Tensor input, output;  // no output where it is computed again
+      at::Tensor input, output;  // no output if it is recomputed
     };
     std::vector<Segment> segments{};
-    MicroBatch batch{};  // where something is computed again
+    MicroBatch batch{};  // set if a segment is recomputed
   };
 
   MicroBatch load(Part part, SampleRange range) {
@@ -208,14 +209,14 @@ class TransformerStage final : public StageCompute {
     return slices_.size() == 1 ? whole : whole.slice(slices_[part.slice], key_values_[part.micro_batch]);
   }
 
-  /// Of the slices that have tokens; what is not cut is the last, too.
+  /// True for the last slice that has tokens, and for a micro-batch without slices.
   static bool is_last(const MicroBatch& batch) {
     if (!batch.sliced) return true;
     const std::int64_t end = batch.sliced->tokens.end;
     return std::ranges::none_of(batch.sliced->lengths, [&](std::int64_t length) { return length > end; });
   }
 
-  /// What no backward will ask for.
+  /// Releases the keys and values that no backward needs.
   void drop_key_values(int micro_batch) {
     if (trains_)
       key_values_.at(micro_batch).drop_before(first_trainable_layer_);
@@ -223,7 +224,7 @@ class TransformerStage final : public StageCompute {
       key_values_.erase(micro_batch);
   }
 
-  /// Layers that train, with the weights that the iteration uses; of the head the loss.
+  /// Runs trainable layers with the weights of this iteration; the head's output is the loss.
   at::Tensor run_trained(LayerRange range, at::Tensor activation, const MicroBatch& batch) const {
     const int num_layers = static_cast<int>(model_.layers.size());
     for (int layer = range.begin; layer < std::min(range.end, num_layers - 1); ++layer)
@@ -253,7 +254,7 @@ class TransformerStage final : public StageCompute {
     return {whole.activations.index_select(0, rows), whole.layers};
   }
 
-  /// Without a graph where the backward will make it.
+  /// Runs without a graph if the segment is recomputed in the backward.
   at::Tensor run_segment(const RecomputeSegment& segment, const at::Tensor& input, const MicroBatch& batch) const {
     const at::AutoGradMode with_graph(!segment.recomputed);
     return run_trained(segment.range, input, batch);
@@ -270,22 +271,22 @@ class TransformerStage final : public StageCompute {
   LayerRange range_;
   int first_trainable_layer_;
   StageForward forward_;
-  std::vector<TokenRange> slices_;  // of every sample; one: all of it
+  std::vector<TokenRange> slices_;  // ranges in every sample; a single range if there are no slices
   bool last_, uses_graphs_, captures_update_;
   BatchLoader loader_;
-  std::vector<RecomputeSegment> segments_;  // of the layers that train
+  std::vector<RecomputeSegment> segments_;  // of the trainable layers
   bool recomputes_ = false;
-  bool trains_ = false;          // some layer of this stage trains
-  bool sends_backward_ = false;  // the stage before trains too
+  bool trains_ = false;          // some layer of this stage is trainable
+  bool sends_backward_ = false;  // the previous stage trains too
   CachedShare cached_share_{nullptr, 0};
-  bool gathers_boundary_ = false;  // with a cache: the last frozen layer is here
+  bool gathers_boundary_ = false;  // the last frozen layer is here (for the cache)
   ActivationCache* writes_ = nullptr;
 
   const MiniBatch* batch_ = nullptr;
-  std::map<int, std::vector<Parameter>> used_;      // of this iteration, by layer that trains
+  std::map<int, std::vector<Parameter>> used_;      // used in this iteration, by trainable layer
   std::map<int, CachedRows> found_;                 // by micro-batch, from CACHE_READ to its last F
   std::map<int, BoundaryRows> at_boundary_;         // by micro-batch, from F to CACHE_WRITE
-  std::map<int, KeyValuesOfLayers> key_values_;     // by micro-batch, where it is cut into slices
+  std::map<int, KeyValuesOfLayers> key_values_;     // by micro-batch, if it has token slices
   std::map<Part, InFlight> in_flight_;              // from F to B or I
   std::map<Part, WeightGradients> before_weights_;  // from I to W
   at::Tensor loss_;                                 // undefined before the first micro-batch

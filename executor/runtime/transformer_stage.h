@@ -8,20 +8,20 @@
 
 namespace frostpipe {
 
-/// What stages of a Transformer are made with, and for. What is referred to must outlive them.
+/// The arguments for stages of a Transformer. All references must outlive the stages.
 struct TransformerStageInputs {
   const TransformerConfig& config;
   const Model& model;
   const Samples& data;
   LayerTypes types;
   at::Device device;
-  int num_moments = 0;               // that the optimizer keeps
-  ActivationCache* cache = nullptr;  // null: no phase may use one
+  int num_moments = 0;               // number of the optimizer's moments
+  ActivationCache* cache = nullptr;  // if null, no phase may use a cache
   double label_smoothing = 0;
-  bool cuda_graphs = false;  // on CUDA: iterations are CUDA graphs where they can be
+  bool cuda_graphs = false;  // on CUDA: capture iterations as CUDA graphs if possible
 };
 
-/// Stages of a Transformer.
+/// Makes the stages of a Transformer.
 class TransformerStageFactory final : public StageFactory {
  public:
   explicit TransformerStageFactory(const TransformerStageInputs& inputs) : inputs_(inputs) {}

@@ -8,36 +8,37 @@
 
 namespace frostpipe {
 
-/// Brings the freeze rule its figures: the norms of every block's gradients, on all ranks alike.
+/// Provides the freeze rule with the norms of every block's gradients, the same on all ranks.
 class FreezeController {
  public:
   FreezeController(const FreezePolicy& policy, int num_blocks, int num_steps);
-  /// After every step, on every rank; `block_square_sums` is empty where nothing trains.
+  /// Call it after every step, on every rank; `block_square_sums` is empty on ranks without trainable layers.
   void record(const std::vector<double>& block_square_sums);
-  /// True before a step at which the rule is asked; the same on all ranks.
+  /// True before a step at which the rule decides; the same on all ranks.
   bool decides_before(int step, int frozen) const { return rule_->asks_before(step, frozen); }
-  /// Number of frozen blocks from `step` on (never fewer than `frozen`); called by all ranks, the same on all.
+  /// Returns the number of frozen blocks from `step` on, at least `frozen`. Must be called by all ranks; the result is
+  /// the same on all.
   int decide(int step, int frozen, Communicator& communicator);
 
-  /// A freeze has cost too much accuracy: nothing more freezes before `step`, and from then on half as much at once as
-  /// before.
+  /// Call it when a freeze has cost too much accuracy: nothing freezes before `step`, and from then on half as many
+  /// blocks at once as before.
   void slow_down(int step);
 
-  /// All that is remembered, for restore() of a controller of the same rule; as a rank that has trained since the last
-  /// decision has it.
+  /// Returns the state for restore() of a controller with the same rule. It is complete on a rank that has trained
+  /// since the last decision.
   std::vector<double> state() const;
-  /// Throws InvalidInput(`source`) if this is no state of such a controller.
+  /// Throws InvalidInput(`source`) if this is not a state of such a controller.
   void restore(const std::vector<double>& state, const std::string& source);
 
  private:
-  /// Sums and their number, from a rank that has recorded all steps.
+  /// Returns the sums and their number, from a rank that has recorded all steps.
   std::vector<double> agreed_sums(Communicator& communicator) const;
 
   std::unique_ptr<FreezeRule> rule_;
   std::vector<double> norm_sums_;  // per block, since the last decision
   double num_recorded_ = 0;
   int hold_until_ = 0;
-  int caution_ = 0;  // how often it was slowed down
+  int caution_ = 0;  // number of slow_down() calls
 };
 
 }  // namespace frostpipe

@@ -14,7 +14,7 @@ FreezeController controller_of(const RunContext& run) {
   return FreezeController(run.options.freeze, num_blocks(run.model), run.num_steps);
 }
 
-/// The same layout with more layers frozen; the cache holds what it held.
+/// Returns the same layout with more frozen layers; the cache keeps its contents.
 Phase with_more_frozen(Phase phase, int first_trainable_layer, int from_step) {
   phase.first_trainable_layer = first_trainable_layer;
   phase.from_step = from_step;
@@ -42,7 +42,7 @@ std::optional<Phase> PhaseSequence::next(int step, RendezvousRound& round, const
 
 bool PhaseSequence::changes_at(int step) const { return !upcoming_.empty() && upcoming_.front().from_step <= step; }
 
-/// What follows the current phase when the rule has frozen more; the same on all ranks.
+/// Returns the phases after the rule has frozen more layers; the same on all ranks.
 std::vector<Phase> PhaseSequence::decided(int first_trainable_layer, int step, RendezvousRound& round,
                                           const RunRecorder& recorder, std::vector<Decision>& decisions) const {
   const Nanoseconds measured_ns = recorder.median_iteration_ns();
@@ -67,7 +67,7 @@ std::vector<Phase> PhaseSequence::decided(int first_trainable_layer, int step, R
   return broadcast(std::move(phases), step, round);
 }
 
-/// Rank 0's, to all. They travel as a plan that starts with them: there is one format.
+/// Sends rank 0's phases to all ranks, as a plan that starts with them, so that there is one format.
 std::vector<Phase> PhaseSequence::broadcast(std::vector<Phase> phases, int from_step, RendezvousRound& round) const {
   TrainingPlan carrier = run_.options.plan;
   carrier.phases = std::move(phases);
@@ -111,18 +111,18 @@ std::vector<Phase> PhaseSequence::restored(const Checkpoint& snapshot, Rendezvou
   return result;
 }
 
-/// In the place of phases whose layouts need ranks that are lost.
+/// Returns phases in place of those whose layouts need lost ranks.
 std::vector<Phase> PhaseSequence::with_another_layout(const std::vector<Phase>& lost, int step,
                                                       RendezvousRound& round) {
   std::vector<Phase> phases;
-  std::string trouble;  // of rank 0, which all end with
+  std::string trouble;  // set on rank 0; all ranks fail with it
   if (round.is_first()) {
     ReplanRequest request{.current = lost.front(),
                           .first_trainable_layer = lost.front().first_trainable_layer,
                           .from_step = step,
                           .logical_ranks = round.logical_ranks(),
                           .layout_is_lost = true};
-    // Without a planner to ask again the layout stays whatever the rule freezes.
+    // Without a planner that can be asked again, the layout stays the same whatever the rule freezes.
     if (run_.options.freeze.rule == FreezePolicy::Rule::plan || !run_.callbacks.replan) {
       request.forecast.emplace();
       for (std::size_t i = 1; i < lost.size(); ++i)
@@ -143,7 +143,7 @@ std::vector<Phase> PhaseSequence::with_another_layout(const std::vector<Phase>& 
     const std::string sentence =
         fmt::format("no layout for the {} rank{} left: {}", count, count == 1 ? " that is" : "s that are", trouble);
     if (round.is_first() || !round.is_watched_by_launcher()) throw RuntimeFailure(sentence);
-    throw PeerLost(sentence);  // our launcher lets rank 0 alone say it
+    throw PeerLost(sentence);  // frostpipe's launcher lets only rank 0 report it
   }
   choice_after_loss_ = round.communicator().broadcast(choice_after_loss_, 0);
   return broadcast(std::move(phases), step, round);

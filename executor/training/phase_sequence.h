@@ -9,40 +9,40 @@
 
 namespace frostpipe {
 
-/// Knows which phases of the run are still to come. The plan says so, until the freeze rule decides or a loss takes
-/// away the layout of a phase: then rank 0 plans again, and all ranks take what it has found. So the sequence is the
-/// same on all ranks.
+/// Knows the remaining phases of the run. They are those of the plan until the freeze rule decides, or a loss removes
+/// ranks of a layout: then rank 0 re-plans and broadcasts the result. The sequence is the same on all ranks.
 class PhaseSequence {
  public:
   explicit PhaseSequence(const RunContext& run);
 
-  /// What a snapshot keeps of it.
+  /// The state that a snapshot keeps.
   struct State {
-    std::vector<double> freeze_rule;  // FreezeController::state
-    std::vector<Phase> upcoming;      // decided, not begun; layouts name ranks
-    std::optional<int> asked_before;  // the step before which the rule was asked last
+    std::vector<double> freeze_rule;  // FreezeController::state()
+    std::vector<Phase> upcoming;      // decided but not begun; layouts name ranks
+    std::optional<int> asked_before;  // the last step before which the rule was asked
   };
   State state() const { return {controller_.state(), upcoming_, asked_before_}; }
-  /// To what state() was earlier in this round.
+  /// Restores a state() of this round.
   void go_back(const State& state);
 
-  /// Goes on from a snapshot; called by all ranks. Returns the phase to go on with, from the snapshot's step on.
+  /// Restores the state from a snapshot and returns the phase to continue with, from the snapshot's step on. Must be
+  /// called by all ranks.
   Phase restore(const Checkpoint& snapshot, RendezvousRound& round);
-  /// What was weighed in the last restore(), where ranks of the snapshot's layouts were lost.
+  /// Describes the alternatives considered in the last restore(), if the snapshot's layouts have lost ranks.
   const std::string& choice_after_loss() const { return choice_after_loss_; }
 
-  /// After every step, on every rank: the squared norms of the blocks' gradients, which the freeze rule asks for.
+  /// Records the squared norms of the blocks' gradients for the freeze rule. Call it after every step, on every rank.
   void record(const std::vector<double>& block_square_sums) { controller_.record(block_square_sums); }
-  /// The phase to run from `step` on, if another one begins there; called by all ranks before every step. What the
-  /// freeze rule has decided is added to `decisions`.
+  /// Returns the phase that begins at `step`, if there is one. Must be called by all ranks before every step. Adds the
+  /// freeze rule's decisions to `decisions`.
   std::optional<Phase> next(int step, RendezvousRound& round, const RunRecorder& recorder,
                             std::vector<Decision>& decisions);
-  /// Whether a phase that is decided already begins at `step`. Where updates are delayed there are no others: the plan
-  /// alone freezes.
+  /// True if a phase that has been decided begins at `step`. With delayed updates there are no others, since only the
+  /// plan freezes.
   bool changes_at(int step) const;
-  /// The phase that next() has returned begins.
+  /// Removes the phase that next() has returned, when it begins.
   void begin_next() { upcoming_.erase(upcoming_.begin()); }
-  /// A freeze was taken back: FreezeController::slow_down.
+  /// Called when a freeze is undone: FreezeController::slow_down().
   void slow_down(int step) { controller_.slow_down(step); }
 
  private:

@@ -38,7 +38,7 @@ void RecoveryCoordinator::start(const ScalarLog& scalars) {
   restore_layers(state_.restore(snapshot, round_), snapshot,
                  {.checkpoint = folder.empty() ? nullptr : &snapshot, .inventories = {}});
   communicator.control_group().barrier();
-  // All ranks from one point in time on; what came before was not to be rehearsed.
+  // Virtual time starts at the same moment on all ranks; earlier delays are not part of the rehearsal.
   if (VirtualClock* const clock = run_.device->virtual_clock()) clock->be_on_time();
   if (!folder.empty()) {
     state_.summary.recoveries.push_back({.step = state_.step,
@@ -59,7 +59,7 @@ void RecoveryCoordinator::start(const ScalarLog& scalars) {
   state_.clock.begin_loop(run_.device->now_ns());
 }
 
-/// On rank 0. Returns the checkpoint to go on from, "" for none, and removes what is left of another run.
+/// On rank 0. Returns the checkpoint to resume from, "" for none, and removes the files of another run.
 std::string RecoveryCoordinator::prepare_run_folder(const ScalarLog& scalars) {
   const TrainOptions& options = run_.options;
   const std::optional<Checkpoint> found = checkpoint_to_resume(options, state_.settings, run_.callbacks.note);
@@ -69,14 +69,16 @@ std::string RecoveryCoordinator::prepare_run_folder(const ScalarLog& scalars) {
     found ? log.begin_with(std::filesystem::absolute(found->folder).parent_path().parent_path()) : log.begin_anew();
   }
   std::error_code none;
-  std::filesystem::remove(options.output / "summary.json", none);  // of the run before
+  std::filesystem::remove(options.output / "summary.json", none);  // of the previous run
   return found ? found->folder.string() : "";
 }
 
 void RecoveryCoordinator::recover(const RendezvousInfo& info) {
   const Nanoseconds connected = steady_now_ns();
   VirtualClock* const clock = run_.device->virtual_clock();
-  if (clock) clock->begin_host_time();  // of a spare, which has the others' time since it is connected
+  if (clock)
+    clock->begin_host_time();  // ends the recovery's host time; a spare has had the others' time only since it
+                               // is connected
   Communicator& communicator = round_.communicator();
   const std::vector<RankInventory> inventories = gather_inventories();
   const std::vector<SurvivorMemory> memories = memories_of(inventories);
@@ -84,8 +86,8 @@ void RecoveryCoordinator::recover(const RendezvousInfo& info) {
     return whole_memory(memories, stored, static_cast<int>(run_.model.layers.size()),
                         optimizer_moments(run_.options.plan.optimizer));
   };
-  // The newest checkpoint: where the memory of the survivors is not enough, and for offloaded moments that went with a
-  // rank. Hosts bring their parts of it together only if they must.
+  // The newest checkpoint is needed if the survivors' memory is incomplete, and for offloaded moments that a lost rank
+  // had. Hosts collect their shares of it only if necessary.
   std::optional<Checkpoint> stored;
   if (round_.is_watched_by_launcher() || !find_whole(std::nullopt)) stored = newest_stored();
   const SurvivorMemory* const whole = find_whole(stored);
@@ -110,7 +112,7 @@ void RecoveryCoordinator::recover(const RendezvousInfo& info) {
   LayerSource layers{.checkpoint = from_memory || !stored ? nullptr : &*stored, .inventories = {}};
   if (from_memory) {
     layers.inventories = whole->inventories;
-  } else {  // before layers are made again: both would not fit, and a further loss must not find old ones
+  } else {  // before layers are made again, since both would not fit, and a further loss must not find the old ones
     held_.reset();
     inventory_ = {};
   }
@@ -131,7 +133,7 @@ void RecoveryCoordinator::recover(const RendezvousInfo& info) {
   if (!recovery.choice.empty()) run_.callbacks.note(fmt::format("step {}: {}", recovery.step, recovery.choice));
 }
 
-/// By rank, when steps that a loss has interrupted at their end are done.
+/// Returns the inventories by rank, after completing steps that a loss has interrupted at their end.
 std::vector<RankInventory> RecoveryCoordinator::gather_inventories() {
   if (!held_) inventory_ = {};
   std::vector<RankInventory> inventories;
@@ -144,8 +146,8 @@ std::vector<RankInventory> RecoveryCoordinator::gather_inventories() {
   return inventories;
 }
 
-/// The newest whole checkpoint that rank 0 sees, where ranks may be on several hosts after it has got what the others
-/// have; nothing if there is none.
+/// Returns the newest intact checkpoint that rank 0 sees, after collecting the shares if ranks may be on several hosts;
+/// nothing if there is none.
 std::optional<Checkpoint> RecoveryCoordinator::newest_stored() {
   Communicator& communicator = round_.communicator();
   const std::filesystem::path root = checkpoints_folder(run_.options);
@@ -159,7 +161,7 @@ std::optional<Checkpoint> RecoveryCoordinator::newest_stored() {
   return folder.empty() ? std::nullopt : std::optional(read_checkpoint(folder));
 }
 
-/// What the run is, from ranks that know; to all.
+/// Gets the snapshots of the run from ranks that know it, on all ranks.
 std::vector<SurvivorMemory> RecoveryCoordinator::memories_of(const std::vector<RankInventory>& inventories) {
   Communicator& communicator = round_.communicator();
   std::vector<SurvivorMemory> memories;
@@ -172,7 +174,7 @@ std::vector<SurvivorMemory> RecoveryCoordinator::memories_of(const std::vector<R
   return memories;
 }
 
-/// Of all ranks: what one has spent on the steps from `step` on.
+/// Returns the maximum over all ranks of the time spent on the steps from `step` on.
 Nanoseconds RecoveryCoordinator::longest_time_since(int step) {
   Communicator& communicator = round_.communicator();
   std::vector<double> spent(communicator.world_size(), 0.0);
@@ -181,7 +183,7 @@ Nanoseconds RecoveryCoordinator::longest_time_since(int step) {
   return static_cast<Nanoseconds>(*std::max_element(spent.begin(), spent.end()));
 }
 
-/// Who has told of the run knows its own peak alone of the phase that the loss has ended.
+/// The rank that described the run knows only its own peak memory in the phase that the loss has ended.
 void RecoveryCoordinator::learn_peaks(RunSummary& run) {
   if (run.phases.empty()) return;
   PhaseSummary& last = run.phases.back();
@@ -192,7 +194,7 @@ void RecoveryCoordinator::learn_peaks(RunSummary& run) {
   }
 }
 
-/// Whoever survived knows of earlier recoveries that a checkpoint does not.
+/// Survivors know of earlier recoveries that a checkpoint may lack.
 void RecoveryCoordinator::learn_recoveries() {
   std::vector<Recovery>& recoveries = state_.summary.recoveries;
   for (const std::string& text : round_.communicator().gather(to_json(RunSummary{.recoveries = recoveries}))) {
@@ -215,7 +217,7 @@ void RecoveryCoordinator::take_back_freeze(const AccuracyGate::Baseline& baselin
   round_.checkpoints().went_back_to(baseline.step);
   round_.renew_session();
   const Phase phase = state_.restore(checkpoint, round_);
-  // With the figures, before layers are there: whoever goes on from them after a loss freezes with the same caution.
+  // After the figures and before the layers exist: a recovery from these figures then freezes with the same caution.
   state_.gate.close();
   state_.phases.slow_down(steps);
   restore_layers(phase, checkpoint, {.checkpoint = &checkpoint, .inventories = {}});
@@ -280,7 +282,7 @@ void RecoveryCoordinator::start_session(const Phase& phase, LayerSource source) 
   });
 }
 
-/// What this rank has kept, without layers of another step.
+/// Returns the layers that this rank has kept, without those of another step.
 HeldLayers RecoveryCoordinator::take_held(const RankInventory& fitting) {
   HeldLayers held = std::exchange(held_, std::nullopt).value_or(HeldLayers{});
   std::erase_if(held.layers, [&](const auto& layer) { return std::ranges::count(fitting.layers, layer.first) == 0; });
@@ -290,7 +292,7 @@ HeldLayers RecoveryCoordinator::take_held(const RankInventory& fitting) {
   return held;
 }
 
-/// Moments of frozen layers that no rank has any more.
+/// Adopts the checkpoint's moments of frozen layers that no rank has any more.
 void RecoveryCoordinator::adopt_offloaded(const Checkpoint& checkpoint) {
   RankSession& session = round_.session();
   const int first_trainable_layer =

@@ -11,31 +11,31 @@
 
 namespace frostpipe {
 
-/// Brings the run to the step that it goes on with: at its start, after a loss, and where a freeze is taken back. It
-/// chooses a snapshot and makes it the present: figures, phases, freeze rule and layers. All ranks call each function
-/// at the same point.
+/// Brings the run to the step from which it continues: at its start, after a loss, and when a freeze is undone. It
+/// chooses a snapshot and restores it: figures, phases, freeze rule and layers. All ranks must call each function at
+/// the same point.
 class RecoveryCoordinator {
  public:
   RecoveryCoordinator(const RunContext& run, RendezvousRound& round, TrainingState& state)
       : run_(run), round_(round), state_(state) {}
 
-  /// In the first round: goes on from the checkpoint that TrainOptions::resume names, or begins.
+  /// In the first round: resumes from the checkpoint that TrainOptions::resume names, or begins the run.
   void start(const ScalarLog& scalars);
-  /// In a later round: goes on from what the survivors have in memory, else from the newest whole checkpoint, else from
-  /// the beginning.
+  /// In later rounds: continues from the survivors' memory, else from the newest intact checkpoint, else from the
+  /// beginning.
   void recover(const RendezvousInfo& info);
-  /// Takes back the freeze after `baseline`, whose checkpoint is whole, because of `cause`. The checkpoint is written
-  /// again, with what was learned. Nothing else is being written.
+  /// Undoes the freeze after `baseline`, whose checkpoint must be intact, because of `cause`. Writes the checkpoint
+  /// again with the new caution. No other checkpoint may be in progress.
   void take_back_freeze(const AccuracyGate::Baseline& baseline, const std::string& cause);
 
-  /// When the round has ended: keeps what this rank has whole of its layers, for recover(). Called by survivors alone.
+  /// Called by survivors when a round has ended: keeps the layers that this rank has completely, for recover().
   void keep_layers();
 
  private:
-  /// Where layers come from: a checkpoint, else the ranks' memory (of this one held_), else the beginning.
+  /// The source of layers: a checkpoint, else the ranks' memory (for this rank held_), else the beginning.
   struct LayerSource {
     const Checkpoint* checkpoint = nullptr;
-    std::vector<RankInventory> inventories;  // of what the ranks have in memory, by rank; empty: nothing
+    std::vector<RankInventory> inventories;  // state of the ranks' memory, by rank; empty: none
   };
 
   std::string prepare_run_folder(const ScalarLog& scalars);
@@ -55,10 +55,10 @@ class RecoveryCoordinator {
   RendezvousRound& round_;
   TrainingState& state_;
 
-  // Of this rank, from the end of one round to the recovery in the next.
+  // State of this rank between the end of a round and the recovery in the next.
   std::optional<HeldLayers> held_;
   RankInventory inventory_;
-  std::vector<Phase> known_phases_;  // the running one, and those to come; layouts name logical ranks
+  std::vector<Phase> known_phases_;  // the current phase and later ones; layouts name logical ranks
 };
 
 }  // namespace frostpipe

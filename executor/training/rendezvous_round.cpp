@@ -37,7 +37,7 @@ void RendezvousRound::connect(const RendezvousInfo& info) {
                                                 : checkpoint_folder_of(root, *communicator_);
 }
 
-/// Of hosts that are lost only the cluster knows.
+/// Lost hosts are known from the cluster only.
 void RendezvousRound::find_nodes() {
   const TrainOptions& options = run_.options;
   if (options.num_nodes > 0) {
@@ -54,7 +54,7 @@ void RendezvousRound::find_nodes() {
     return;
   }
   if (info_.generation == 0) nodes_of_logical_ranks_ = nodes_;
-  // Hosts keep their numbers when others are lost. Whoever was not in the first round is on the one host there is.
+  // Hosts keep their numbers when others are lost. A process that was not in the first round is on the only host.
   for (std::size_t rank = 0; !nodes_of_logical_ranks_.empty() && rank < nodes_.size(); ++rank)
     nodes_[rank] = nodes_of_logical_ranks_[info_.logical_ranks[rank]];
   num_nodes_ = std::max(num_nodes_, *std::max_element(nodes_.begin(), nodes_.end()) + 1);

@@ -7,20 +7,20 @@
 
 namespace frostpipe {
 
-/// What does not change in this process while the run lasts. Equal on all ranks but for the device.
+/// The constants of a run in this process. They are equal on all ranks, except the device.
 struct RunContext {
-  /// `options` and `callbacks` must outlive it. `local_rank`: which GPU of its machine this process takes.
+  /// `options` and `callbacks` must outlive it. `local_rank` selects this process's GPU.
   RunContext(const TrainOptions& options, const TrainCallbacks& callbacks, const InputsFound& inputs, int local_rank);
 
   /// Part of the run that is done after this many steps.
   double fraction(int steps) const { return static_cast<double>(steps) / num_steps; }
-  /// Whether there is an evaluation then: where there is test data, after each epoch and at the run's end, which may be
-  /// in the middle of one.
+  /// True if there is an evaluation after this many steps: if there is test data, after each epoch and at the run's
+  /// end, which may be within an epoch.
   bool is_tested_after(int steps) const {
     return !dataset.test_by_length.empty() && (steps % steps_per_epoch == 0 || steps == num_steps);
   }
 
-  const Nanoseconds started_ns;  // when this process began with the run, on the steady clock
+  const Nanoseconds started_ns;  // start of the run in this process, on the steady clock
   const TrainOptions& options;
   const TrainCallbacks& callbacks;
   const std::shared_ptr<const TrainingTask> training_task;

@@ -20,7 +20,7 @@ std::vector<double> by_layer(const CacheCounts& counts, std::size_t num_layers) 
   return values;
 }
 
-/// Fractions of all samples asked for.
+/// Converts counts to fractions of all requested samples.
 std::vector<CacheFound> fractions(const std::vector<double>& found_by_layer) {
   const double all = std::accumulate(found_by_layer.begin(), found_by_layer.end(), 0.0);
   std::vector<CacheFound> found;
@@ -32,7 +32,7 @@ std::vector<CacheFound> fractions(const std::vector<double>& found_by_layer) {
 
 bool before_step(const StepRecord& record, int step) { return record.step < step; }
 
-/// Those of `steps`, which are in order, from `first` to before `end`.
+/// Returns the records of steps in [first, end) from `steps`, which must be in order.
 std::span<const StepRecord> between(const std::vector<StepRecord>& steps, int first, int end) {
   return {std::lower_bound(steps.begin(), steps.end(), first, before_step),
           std::lower_bound(steps.begin(), steps.end(), end, before_step)};
@@ -51,7 +51,7 @@ int typical_step(const PhaseSummary& phase, const std::vector<StepRecord>& steps
       ->step;
 }
 
-/// Shifts the trace's clock so that its earliest moment is 0.
+/// Shifts the trace so that its earliest time is 0.
 void start_at_zero(Trace& trace) {
   if (trace.spans.empty() && trace.events.empty()) return;
   Nanoseconds origin = trace.spans.empty() ? trace.events.front().begin_ns : trace.spans.front().begin_ns;
@@ -137,7 +137,7 @@ std::vector<StepRecord> RunRecorder::remembered_of(const PhaseRecord& record, in
   return steps;
 }
 
-/// Of a phase with at least one step, from what this rank knows of it.
+/// Summarizes a phase with at least one step from this rank's knowledge.
 RunRecorder::Past RunRecorder::close(const PhaseRecord& record, int end_step, const std::vector<double>& found_by_layer,
                                      const std::vector<double>& peaks) const {
   Past past{.phase = record.phase, .summary = {}};
@@ -172,8 +172,8 @@ std::vector<RunRecorder::Past> RunRecorder::past_and_running(int end_step, const
   return all;
 }
 
-/// By all ranks together: the figures of the rank that reported them, of the last step too, peaks and the cache's
-/// counts of all.
+/// Must be called by all ranks: combines the figures of the rank that reported them (including the last step), and the
+/// peaks and cache counts of all.
 std::vector<RunRecorder::Past> RunRecorder::agreed_past_and_running(const CacheCounts& cached) {
   const std::vector<double> found = communicator_->sum(found_in_running_phase(cached)),
                             peaks = communicator_->sum(own_peak());
@@ -258,8 +258,8 @@ Nanoseconds RunRecorder::time_since(int step) const {
   return num_known == 0 ? 0 : static_cast<Nanoseconds>(static_cast<double>(total) / num_known * (num_steps_ - step));
 }
 
-/// All steps of the run; elsewhere than on rank 0 nothing. Ranks whose folder is another one, on a host of their own,
-/// send what they have written.
+/// Returns all steps of the run on rank 0, and nothing elsewhere. Ranks on other hosts, which have folders of their
+/// own, send what they have written.
 std::vector<StepRecord> RunRecorder::steps_on_first_rank() const {
   const bool is_first = communicator_->rank() == 0;
   std::vector<StepRecord> steps = is_first ? log_.read(num_steps_) : std::vector<StepRecord>{};
@@ -281,7 +281,7 @@ std::vector<StepRecord> RunRecorder::steps_on_first_rank() const {
 void RunRecorder::finish(const CacheCounts& cached, RunSummary& run, TrainingPlan& executed, Trace& whole_run) {
   end_phase(cached);
   std::vector<StepRecord> steps = steps_on_first_rank();
-  // One trace on one clock: the earliest recorded moment of any rank is 0.
+  // All ranks share one clock, whose zero is the earliest time of any rank.
   whole_run = Trace{.num_ranks = num_logical_ranks_, .spans = {}, .events = {}};
   for (int rank = 0; rank < communicator_->world_size(); ++rank) {
     const Trace part =

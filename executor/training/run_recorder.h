@@ -12,12 +12,12 @@
 
 namespace frostpipe {
 
-/// Keeps what a run did while it runs, and makes the summary of it. All ranks call each function at the same point, but
-/// for record_*, trace() and history(). Phases and peaks name logical ranks (logical_ranks.h).
+/// Records a run in progress, and makes its summary. All ranks must call each function at the same point, except
+/// record_*, trace() and history(). Phases and peaks name logical ranks (logical_ranks.h).
 ///
-/// Figures of steps go to a file (step_log.h): what is kept in memory and in snapshots of the run does not grow with
-/// the steps. While a phase runs, its figures are those of its last kRememberedSteps steps; finish() computes all
-/// phases' from the file.
+/// Figures of steps are written to a file (step_log.h), so that memory and snapshots do not grow with the number of
+/// steps. While a phase runs, its figures are those of its last kRememberedSteps steps; finish() computes the figures
+/// of all phases from the file.
 class RunRecorder {
  public:
   static constexpr int kRememberedSteps = 1024;
@@ -26,15 +26,16 @@ class RunRecorder {
   RunRecorder(ComputeDevice& device, const Model& model, const TrainingPlan& plan, int num_logical_ranks,
               const std::filesystem::path& folder);
 
-  /// After a rendezvous: the ranks to communicate with from now on.
+  /// Sets the ranks to communicate with, after a rendezvous.
   void join(Communicator& communicator, std::vector<int> logical_ranks);
 
-  /// Before the first step of a phase. `transformation_ns` is what the change took, 0 for the first phase. `cached`:
-  /// this rank's counts so far.
+  /// Call it before the first step of a phase. `transformation_ns` is the duration of the change, 0 for the first
+  /// phase. `cached` has this rank's counts so far.
   void begin_phase(const Phase& phase, Nanoseconds transformation_ns, const CacheCounts& cached);
-  /// After the last step of a phase, before its layers move: the memory that moving takes is not the phase's.
+  /// Call it after the last step of a phase and before its layers move, so that memory for moving does not count for
+  /// the phase.
   void end_steps();
-  /// Median iteration time of the running phase as the rank whose figures count has it; 0 before its first step.
+  /// Median iteration time of the current phase on the rank that reports figures; 0 before its first step.
   Nanoseconds median_iteration_ns() const;
   /// `reports_figures`: this rank's figures count, and are written. Ranks of wholly frozen stages run ahead, so it is
   /// one of the last stage's. The loss is known to all that train. False if the figures cannot be written.
@@ -43,22 +44,23 @@ class RunRecorder {
   Trace& trace() { return trace_; }
   void record_event(const char* name, Nanoseconds begin_ns, Nanoseconds end_ns);
 
-  /// What was done so far, phases and the last step, into `run` and `executed`; on all ranks alike.
+  /// Sets `run` and `executed` to the state so far, phases and the last step, on all ranks alike.
   void so_far(const CacheCounts& cached, RunSummary& run, TrainingPlan& executed);
-  /// The same from what this rank knows, without asking the others: losses and steps as a rank that trains has them.
-  /// `num_steps`: up to there.
+  /// The same from this rank's knowledge up to step `num_steps`, without communication: losses and steps as on a rank
+  /// that trains.
   void history(int num_steps, const CacheCounts& cached, RunSummary& run, TrainingPlan& executed) const;
-  /// By logical rank: this rank's peak in the running phase, if it began at that step; all else is 0.
+  /// Returns this rank's peak in the current phase, by logical rank, if the phase began at that step; all other values
+  /// are 0.
   std::vector<double> own_peak_since(int from_step) const;
-  /// Goes on from so_far() or history(), before step `step`; what was recorded before is forgotten.
+  /// Restores the state of so_far() or history(), before step `step`; earlier records are dropped.
   void restore(const RunSummary& run, const TrainingPlan& executed, int step);
   int num_steps() const { return num_steps_; }
-  /// Time that the steps from `step` on took, as far as this rank knows: those that it no longer remembers at the mean
-  /// of the others.
+  /// Time that the steps from `step` on took, as far as this rank knows; steps that it no longer remembers count with
+  /// the mean of the others.
   Nanoseconds time_since(int step) const;
   StepLog& log() { return log_; }
 
-  /// After the last step: so_far(), and the timelines of all ranks. The result counts on rank 0.
+  /// After the last step: so_far(), and the timelines of all ranks. The result is complete on rank 0.
   void finish(const CacheCounts& cached, RunSummary& run, TrainingPlan& executed, Trace& whole_run);
 
  private:
@@ -66,11 +68,11 @@ class RunRecorder {
     Phase phase;
     Nanoseconds transformation_ns = 0;
     int first_step = 0;
-    std::vector<double> found_by_layer;  // CacheCounts::found before the phase, this rank's
+    std::vector<double> found_by_layer;  // this rank's CacheCounts::found before the phase
     bool reported_figures = false;       // this rank's figures of its steps count
-    std::optional<Bytes> peak;           // of its steps, once they are over
+    std::optional<Bytes> peak;           // of its steps, once they have ended
   };
-  /// A phase that is over.
+  /// A phase that has ended.
   struct Past {
     Phase phase;
     PhaseSummary summary;
@@ -96,11 +98,11 @@ class RunRecorder {
   std::vector<int> logical_ranks_;
   std::vector<Past> past_;
   std::optional<PhaseRecord> running_;
-  int num_steps_ = 0;            // that are done
-  std::deque<StepRecord> last_;  // of these the last ones, as this rank has them; in a snapshot of the run the very
-                                 // last one as all have it
+  int num_steps_ = 0;            // completed steps
+  std::deque<StepRecord> last_;  // the last ones of these on this rank; in a snapshot only the very last one, as all
+                                 // ranks have it
   StepLog log_;
-  Trace trace_;  // of the running phase
+  Trace trace_;  // of the current phase
   Trace whole_;  // of all phases
 };
 

@@ -6,7 +6,7 @@
 namespace frostpipe {
 namespace {
 
-/// What the run was, beside what the recorder knows of its steps.
+/// Completes the summary with everything that the recorder does not know.
 void describe(const RunContext& run, int world_size, double wall_seconds, TrainingState& state) {
   const TrainOptions& options = run.options;
   RunSummary& summary = state.summary;
@@ -39,7 +39,7 @@ void write_results(const RunContext& run, RendezvousRound& round, TrainingState&
   fit_world(executed);
   describe(run, executed.world_size, wall_seconds, state);
   const std::filesystem::path& folder = run.options.output;
-  if (round.is_first()) {  // what a first rank that was lost here has left
+  if (round.is_first()) {  // left by a first rank that was lost here
     for (const std::filesystem::path& part : {folder, folder / "model"}) remove_unfinished_files(part);
   }
   run.training_task->save(state.embeddings_are_tied, round.session().layers(), round.session().parts_of_layers(),

@@ -10,8 +10,9 @@ namespace frostpipe {
 
 class Communicator;
 
-/// write_model_folder on rank 0, which collects layer after layer from the ranks that hold them: it needs room for one
-/// layer only. `layers`: those of this rank; `parts`: by layer, the ranks that hold it. Called by all ranks.
+/// Calls write_model_folder() on rank 0, which collects one layer at a time from the ranks that hold it and so needs
+/// room for one layer only. `layers` are those of this rank; `parts` has, by layer, the ranks that hold it. Must be
+/// called by all ranks.
 void save_model_folder(const ModelFolder& source, bool embeddings_are_tied, const std::map<int, LayerState>& layers,
                        const std::vector<std::vector<LayerPart>>& parts, Communicator& communicator,
                        const std::filesystem::path& target, const SavedWeights& saved);

@@ -82,7 +82,7 @@ void train(Membership& membership, const TrainOptions& options, const InputsFoun
     trainer.emplace(membership, store_rendezvous ? &*store_rendezvous : nullptr, options, inputs, callbacks);
   } catch (const InvalidInput& error) {
     fail_on_all_ranks(membership, error.what());
-  } catch (const RuntimeFailure& error) {  // a device that this host lacks
+  } catch (const RuntimeFailure& error) {  // this host lacks the device
     fail_on_all_ranks(membership, error.what());
   }
   trainer->train();

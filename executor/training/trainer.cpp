@@ -45,7 +45,7 @@ void Trainer::run_round(const RendezvousInfo& info) {
   while (state_.step < run_.num_steps) {
     round_.checkpoints().report();
     const bool ends = membership_.is_to_end();
-    if (ends && !has_begun_) return end_early();  // else what has begun is finished first
+    if (ends && !has_begun_) return end_early();  // otherwise the step that has begun is finished first
     if (round_.checkpoints().is_due(state_.step)) write_checkpoint();
     change_phase_if_due();
     train_step(ends);
@@ -70,8 +70,8 @@ void Trainer::join(const RendezvousInfo& info) {
     run_.callbacks.note(fmt::format("activation cache: {}; what it does not hold is computed", lacks));
 }
 
-/// After a loss: gives up every connection of the round, and keeps what is whole. The recovery begins, which takes the
-/// host's time.
+/// After a loss: gives up every connection of the round, and keeps complete layers. From here on the recovery takes
+/// host time.
 void Trainer::leave() {
   if (VirtualClock* const clock = run_.device->virtual_clock()) clock->begin_host_time();
   has_begun_ = false;
@@ -126,8 +126,8 @@ void Trainer::enter(const Phase& phase) {
   state_.clock.restart_step(run_.device->now_ns());
 }
 
-/// Whether the next step may not begin in this one: nobody evaluates or changes the phase with half a step under way. A
-/// checkpoint may be written then: what has begun changes no weights.
+/// True if the next step must not begin within this one, because an evaluation or a change of phase cannot happen
+/// during a step. A checkpoint can: a step that has begun has not changed weights.
 bool Trainer::drains_pipeline(bool is_last) const {
   const int next = state_.step + 1;
   return is_last || next == run_.num_steps || run_.is_tested_after(next) || state_.phases.changes_at(next);
@@ -182,8 +182,8 @@ void Trainer::record_step(const StepRecord& step) {
                                  {"frozen_blocks", static_cast<double>(frozen)}});
 }
 
-/// The loss is known where layers train, and shown as it was posted last. Nobody waits for it, so that ranks of frozen
-/// stages go on running ahead.
+/// Ranks that train know the loss, and the line shows the one that was posted last. No rank waits for it, so that ranks
+/// of frozen stages can run ahead.
 void Trainer::report_progress() {
   const int done = state_.step + 1;
   if (round_.session().reports_figures() && !run_.options.emulation)
@@ -195,7 +195,7 @@ void Trainer::report_progress() {
                             fmt::format("step {}/{}{}", done, run_.num_steps, round_.communicator().posted()));
 }
 
-/// As whoever started the run wants it: with a checkpoint, for the next start to go on from.
+/// Ends early at the launcher's request, with a checkpoint from which the next start resumes.
 void Trainer::end_early() {
   round_.checkpoints().finish();
   write_checkpoint();
@@ -204,7 +204,7 @@ void Trainer::end_early() {
     const bool is_written = std::filesystem::exists(round_.checkpoints().path_of(state_.step) / kCheckpointManifest);
     run_.callbacks.note(stopped_early(run_.options, state_.step, run_.num_steps, is_written));
   }
-  round_.communicator().control_group().barrier();  // whoever is lost before it is lost to all
+  round_.communicator().control_group().barrier();  // a rank that is lost before this is lost to all ranks
   membership_.interrupted();
 }
 
@@ -213,17 +213,17 @@ void Trainer::finish() {
   const double wall_seconds = state_.clock.wall_seconds(run_.device->now_ns());
   round_.checkpoints().finish();
   write_results(run_, round_, state_, wall_seconds);
-  // Whoever is lost before it is lost to all, and the end is done again.
+  // A rank that is lost before this is lost to all ranks, and finish() is repeated.
   round_.communicator().control_group().barrier();
 }
 
-/// A loss in the middle of an evaluation has lost the evaluation.
+/// A loss during an evaluation discards the evaluation.
 bool Trainer::is_evaluated() const {
   const std::vector<EvaluationRecord>& evaluations = state_.summary.evaluations;
   return state_.step == 0 || (!evaluations.empty() && evaluations.back().step >= state_.step);
 }
 
-/// At the beginning of a round: what a loss has prevented of the evaluation at this step, or of the verdict after it.
+/// At the begin of a round: repeats the evaluation at this step, or the verdict after it, if a loss has prevented it.
 void Trainer::catch_up_on_evaluation() {
   if (!run_.is_tested_after(state_.step)) return;
   if (!is_evaluated()) return evaluate_and_judge();
@@ -241,7 +241,7 @@ void Trainer::evaluate_and_judge() {
   confirm_or_take_back_freeze(accuracy);
 }
 
-/// Fills the summary's figures of the last evaluation, and returns the accuracy.
+/// Sets the summary's last evaluation, and returns the accuracy.
 double Trainer::evaluate() {
   const Nanoseconds begin = run_.device->now_ns();
   const Score score =
@@ -259,7 +259,7 @@ double Trainer::evaluate() {
   return score.value;
 }
 
-/// Before a freeze: the snapshot to go back to, and the accuracy that the freeze must not cost. Who goes on from the
+/// Before a freeze: takes the snapshot to go back to and the accuracy to compare with. A run that resumes from the
 /// checkpoint decides again.
 void Trainer::take_baseline(const Phase& next) {
   const std::vector<EvaluationRecord>& evaluations = state_.summary.evaluations;
@@ -275,7 +275,7 @@ void Trainer::take_baseline(const Phase& next) {
   }
 }
 
-/// At the beginning of a round: of a freeze exactly at its first step, which nobody decides any more.
+/// At the begin of a round: takes the baseline of a freeze exactly at its first step, which is not decided again.
 void Trainer::catch_up_on_baseline() {
   const Phase& phase = round_.session().phase();
   if (!state_.lacks_baseline(phase)) return;
@@ -284,7 +284,7 @@ void Trainer::catch_up_on_baseline() {
   state_.end_decision();
 }
 
-/// At the first evaluation after a freeze.
+/// Called at the first evaluation after a freeze.
 void Trainer::confirm_or_take_back_freeze(double accuracy) {
   CheckpointManager& checkpoints = round_.checkpoints();
   switch (state_.gate.judge(accuracy)) {

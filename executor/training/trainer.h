@@ -12,15 +12,16 @@
 
 namespace frostpipe {
 
-/// The training loop of one process, through all rendezvous rounds of the job. A round begins with connections and with
-/// a snapshot of the run from which all ranks go on (RecoveryCoordinator); then it goes step by step to the end, or to
-/// the loss of a peer, after which the survivors meet again.
+/// The training loop of one process, over all rendezvous rounds of the job. A round begins with connections and a
+/// snapshot of the run from which all ranks continue (RecoveryCoordinator). Then it runs step by step until the end, or
+/// until a peer is lost, after which the survivors begin the next round.
 class Trainer {
  public:
-  /// `store_rendezvous`: of ranks that others have launched, which find out by themselves who is left; else null.
+  /// `store_rendezvous` is for ranks that another launcher has started, which find the survivors by themselves; else
+  /// null.
   Trainer(Membership& membership, StoreRendezvous* store_rendezvous, const TrainOptions& options,
           const InputsFound& inputs, const TrainCallbacks& callbacks);
-  /// Returns at the run's end, or, in a spare that was not needed, the job's.
+  /// Returns at the end of the run or, in a spare that was not needed, of the job.
   void train();
 
  private:
@@ -53,12 +54,12 @@ class Trainer {
   RendezvousRound round_;
   TrainingState state_;
   RecoveryCoordinator recovery_;
-  std::optional<TrainingBatches> batches_;  // from the first round on
+  std::optional<TrainingBatches> batches_;  // set from the first round on
 
   double recent_loss_ = 0;  // sum over the steps since the last report
   int recent_steps_ = 0;
   bool has_said_unrecorded_ = false;
-  bool has_begun_ = false;  // the next step, on the ranks of this round: iterations overlap
+  bool has_begun_ = false;  // the next step has begun on this round's ranks, since iterations overlap
 };
 
 }  // namespace frostpipe

@@ -15,9 +15,9 @@ class TrainingBatches {
   /// `options` and `dataset` must outlive it.
   TrainingBatches(const TrainOptions& options, const Dataset& dataset, int num_shards);
 
-  /// Valid until one of two epochs later is asked for.
+  /// Valid until the batch of an epoch at least two later is requested.
   MiniBatch at(int step);
-  /// Samples of each node's part of the data.
+  /// The samples of each node's part of the data.
   const std::vector<std::vector<int>>& shards() const { return shards_; }
   int num_shards() const { return static_cast<int>(shards_.size()); }
 

@@ -16,7 +16,7 @@ void add_baseline(const AccuracyGate& gate, Checkpoint& snapshot) {
   snapshot.watched_accuracy = gate.baseline()->accuracy;
 }
 
-/// Whether the last step of the snapshot was done in `phase`, so that delayed updates go on.
+/// True if the last step of the snapshot was done in `phase`, so that delayed updates continue.
 bool was_taken_within(const Phase& phase, const Checkpoint& snapshot, const RendezvousRound& round) {
   if (snapshot.step == 0) return false;
   const std::optional<Phase> before =
@@ -65,7 +65,7 @@ Checkpoint TrainingState::snapshot(RendezvousRound& round, const PhaseSequence::
   const WithoutVirtualTime on_the_host(round.communicator().control_group());
   Checkpoint snapshot = beginning();
   snapshot.step = step;
-  // What the rank that reports figures has: it has trained since the last decision.
+  // From the rank that reports figures, which has trained since the last decision.
   std::vector<double> freeze_state = to_come.freeze_rule;
   if (!round.session().reports_figures()) std::fill(freeze_state.begin(), freeze_state.end(), 0.0);
   snapshot.freeze_state = round.communicator().sum(std::move(freeze_state));
@@ -75,7 +75,7 @@ Checkpoint TrainingState::snapshot(RendezvousRound& round, const PhaseSequence::
   snapshot.run.wall_seconds = clock.wall_seconds(run.device->now_ns());
   snapshot.run.evaluation_seconds = clock.evaluation_seconds();
   recorder.so_far(round.cache_counts(), snapshot.run, snapshot.plan);
-  // Also the running phase if no step of it is done.
+  // Includes the current phase even if none of its steps is done.
   std::vector<Phase>& executed = snapshot.plan.phases;
   const Phase& running = round.session().phase();
   if (executed.empty() || executed.back().from_step < running.from_step)
@@ -113,7 +113,7 @@ void TrainingState::undo_decision() {
   if (!before_decision_) return;
   phases.go_back(before_decision_->phases);
   summary.decisions.resize(before_decision_->num_decisions);
-  gate = before_decision_->gate;  // also where the plan freezes: see lacks_baseline()
+  gate = before_decision_->gate;  // also if the plan freezes: see lacks_baseline()
   before_decision_.reset();
 }
 
@@ -122,11 +122,11 @@ Phase TrainingState::restore(const Checkpoint& snapshot, RendezvousRound& round)
   std::vector<Recovery> recoveries = std::move(summary.recoveries);
   summary = snapshot.run;
   if (recoveries.size() > summary.recoveries.size())
-    summary.recoveries = std::move(recoveries);  // what is undone has been done all the same
+    summary.recoveries = std::move(recoveries);  // recoveries really happened, even if their steps are undone
   if (round.cache() && !round.cache()->note().empty()) summary.cache_note = round.cache()->note();
   recorder.restore(snapshot.run, snapshot.plan, step);
-  // The last step, which whoever wrote the figures may have been lost in; of a checkpoint that older versions wrote,
-  // all steps.
+  // Write the last step, because the rank that wrote figures may have been lost during it; for checkpoints of older
+  // versions, all steps.
   if (round.is_first() && !snapshot.run.steps.empty()) recorder.log().write(snapshot.run.steps);
   summary.steps.clear();
   gate.close();

@@ -11,43 +11,43 @@
 
 namespace frostpipe {
 
-/// How far the run has come, as this rank knows it: all that a snapshot holds but for the layers. A snapshot is a
-/// Checkpoint, whether it goes to a file or to another rank.
+/// The state of the run on this rank: everything in a snapshot except the layers. A snapshot is a Checkpoint, whether
+/// it is written to a file or sent to another rank.
 struct TrainingState {
   explicit TrainingState(const RunContext& run);
 
-  /// The snapshot of a run that has done no step.
+  /// Returns the snapshot of a run that has done no step.
   Checkpoint beginning() const;
-  /// The present, by all ranks together.
+  /// Returns the current snapshot. Must be called by all ranks.
   Checkpoint snapshot(RendezvousRound& round) { return snapshot(round, phases.state()); }
-  /// The same, but for the phases and decisions, which are those of begin_decision(): whoever goes on from it decides
-  /// again.
+  /// The same with phases and decisions as of begin_decision(), so that a run that continues from it decides again.
   Checkpoint snapshot_before_decision(RendezvousRound& round);
-  /// The same as this rank alone knows it, at a step that was already passed. `known_phases`: the one of that step, and
-  /// those to come; layouts name logical ranks.
+  /// The same from this rank's knowledge, at an earlier step. `known_phases` are the phase of that step and later ones;
+  /// layouts name logical ranks.
   Checkpoint remembered(int at_step, const RendezvousRound& round, const std::vector<Phase>& known_phases) const;
-  /// Around what is decided before a step, up to the beginning of the phase that it leads to: after a loss in between
-  /// nothing was decided, and the run goes on with deciding.
+  /// Enclose the decisions before a step, until the phase that they lead to begins. After a loss in between, nothing
+  /// has been decided, and the run continues with deciding.
   void begin_decision() { before_decision_ = {phases.state(), gate, summary.decisions.size()}; }
   void end_decision() { before_decision_.reset(); }
-  /// After a loss.
+  /// Called after a loss.
   void undo_decision();
-  /// Goes back to a snapshot; called by all ranks. Returns the phase to go on with.
+  /// Restores a snapshot and returns the phase to continue with. Must be called by all ranks.
   Phase restore(const Checkpoint& snapshot, RendezvousRound& round);
-  /// After restore(), of the phase to go on with: whether it freezes layers that trained in the step before, and is not
-  /// watched though it should be.
+  /// After restore(): true if `phase` freezes layers that trained in the previous step, and its freeze is not watched
+  /// although it should be.
   bool lacks_baseline(const Phase& phase) const;
 
   const RunContext& run;
   RunSettings settings;  // known from the first round on
-  int step = 0;          // to be done next
+  int step = 0;          // the next step
   RunSummary summary;
   RunRecorder recorder;
   PhaseSequence phases;
-  AccuracyGate gate;  // without test data there is nothing to watch
+  AccuracyGate gate;  // watches nothing without test data
   RunClock clock;
-  bool keeps_older_weights = false;  // the snapshot's: it was taken within the phase that the run goes on with
-  bool embeddings_are_tied = true;  // the head's matrix to the embedding, if the model ties them: until a layer freezes
+  bool keeps_older_weights = false;  // the snapshot was taken within the phase that continues
+  bool embeddings_are_tied = true;   // the head's matrix is the embedding's, if the model ties them, until a layer
+                                     // freezes
 
  private:
   struct BeforeDecision {
@@ -60,7 +60,7 @@ struct TrainingState {
   std::optional<BeforeDecision> before_decision_;
 };
 
-/// `num_shards`: parts of the data that nodes have to themselves.
+/// `num_shards` is the number of parts into which the data is divided among nodes.
 RunSettings settings_of(const RunContext& run, int num_shards);
 
 }  // namespace frostpipe

@@ -102,7 +102,7 @@ class EmulatedTask final : public TrainingTask {
                              .tensors = compute},
         *device.virtual_clock(), cache);
   }
-  void fill(int, LayerState&) const override {}  // the factory has
+  void fill(int, LayerState&) const override {}  // the factory does this
   void save(bool, const std::map<int, LayerState>&, const std::vector<std::vector<LayerPart>>&, Communicator&,
             const std::filesystem::path&) const override {}
 

@@ -14,7 +14,7 @@ class ActivationCache;
 class Communicator;
 class ComputeDevice;
 
-/// What a run trains, and on what: equal on all ranks.
+/// The model and data of a run, equal on all ranks.
 class TrainingTask {
  public:
   virtual ~TrainingTask() = default;
@@ -38,8 +38,8 @@ class TrainingTask {
                     const std::filesystem::path& folder) const = 0;
 };
 
-/// The model of options.model on what options.data holds; or, with options.emulation, its profile's model on samples of
-/// its workload's number and length that mean nothing. Throws InvalidInput.
+/// Makes the model of options.model with the data of options.data; or, with options.emulation, the profile's model with
+/// dummy samples of the workload's number and length. Throws InvalidInput.
 std::unique_ptr<TrainingTask> make_training_task(const TrainOptions& options);
 
 }  // namespace frostpipe

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/event_queue.h"
+#include "base/link_queue.h"
 
 namespace frostpipe {
 namespace {
@@ -29,9 +30,9 @@ class Engine {
     ready_.resize(num_devices);
     busy_.resize(num_devices);
     run_.order.resize(num_devices);
-    way_free_.resize(num_devices * num_devices);
-    out_free_.resize(num_devices);
-    in_free_.resize(num_devices);
+    ways_.resize(num_devices * num_devices);
+    out_ports_.resize(num_devices);
+    in_ports_.resize(num_devices);
     run_.task_begin_ns.resize(tasks.tasks.size());
     run_.task_end_ns.resize(tasks.tasks.size());
     run_.transfer_begin_ns.resize(tasks.transfers.size());
@@ -79,10 +80,14 @@ class Engine {
     const TaskTransfer& transfer = tasks_.transfers[index];
     const int to = transfer.to_device;
     const Nanoseconds occupied_ns = message_occupancy_ns(machine_, from, to, transfer.bytes);
-    Nanoseconds& way = way_free_[from * busy_.size() + to];
-    Nanoseconds begin = std::max(events_.now(), way);
-    if (machine_.shared_ports) begin = std::max({begin, out_free_[from], in_free_[to]});
-    way = out_free_[from] = in_free_[to] = begin + occupied_ns;
+    LinkQueue& way = ways_[from * busy_.size() + to];
+    Nanoseconds begin = std::max(events_.now(), way.free_at());
+    if (machine_.shared_ports) {
+      begin = std::max({begin, out_ports_[from].free_at(), in_ports_[to].free_at()});
+      out_ports_[from].carry(begin, occupied_ns);
+      in_ports_[to].carry(begin, occupied_ns);
+    }
+    way.carry(begin, occupied_ns);
     run_.transfer_begin_ns[index] = begin;
     run_.transfer_end_ns[index] = begin + occupied_ns + link_between(machine_, from, to).latency_ns;
     events_.schedule(run_.transfer_end_ns[index], {.is_task = false, .index = index});
@@ -101,7 +106,7 @@ class Engine {
   std::vector<int> missing_;  // inputs of a task
   std::vector<ReadyTasks> ready_;
   std::vector<char> busy_;
-  std::vector<Nanoseconds> way_free_, out_free_, in_free_;
+  std::vector<LinkQueue> ways_, out_ports_, in_ports_;
   EventQueue<Event> events_;
   OperatorRun run_;
   std::size_t num_begun_ = 0;

@@ -5,14 +5,14 @@
 namespace frostpipe {
 namespace {
 
-/// What pipeline rank r does at one tick.
+/// The action of pipeline rank r at one tick.
 struct Tick {
   bool is_forward = false;
   std::optional<int> micro_batch;
 };
 
-/// Forwards and backwards take turns, neighbours opposite ones; micro-batch 0 comes down one pipeline rank per tick,
-/// and its backward comes up from tick p. All divisions are exact.
+/// Forwards and backwards alternate, in opposite phase on neighbouring ranks. Micro-batch 0 goes down one pipeline rank
+/// per tick, and its backward comes up from tick p. All divisions are exact.
 Tick tick_of(int tick, int r, const ScheduleShape& shape) {
   const bool is_forward = tick % 2 == r % 2;
   const int lag = is_forward ? r : 2 * shape.pipeline_parallel_size - 1 - r;
@@ -43,7 +43,7 @@ Schedule one_f_one_b_of_deepspeed(const ScheduleShape& shape) {
         if (now.micro_batch) add(ActionKind::backward, now);
       }
     }
-    // What the last tick made is sent after it.
+    // The result of the last tick is sent after it.
     const Tick last = tick_of(2 * (m + p - 1) - 1, r, shape);
     if (last.micro_batch && !last.is_forward && r > 0) add(ActionKind::send_backward, last);
     for (const auto kind : {ActionKind::reduce_gradient, ActionKind::optimizer_step})

@@ -14,9 +14,9 @@ Schedule forward_only(const std::vector<int>& pipeline_rank_of_stage, int num_mi
                     .prologue = {},
                     .body = std::vector<std::vector<Action>>(p),
                     .epilogue = {}};
-  std::vector<int> done(stages, 0);  // micro-batches
+  std::vector<int> done(stages, 0);  // micro-batches done, by stage
   while (done.back() < num_micro_batches) {
-    std::vector<int> chosen(p, -1);  // stage, by pipeline rank: of those whose input is there, the oldest micro-batch
+    std::vector<int> chosen(p, -1);  // by pipeline rank, the stage with the oldest micro-batch whose input is there
     for (int stage = 0; stage < stages; ++stage) {
       const int available = stage == 0 ? num_micro_batches : done[stage - 1];
       int& best = chosen[pipeline_rank_of_stage[stage]];

@@ -9,8 +9,8 @@ namespace {
 constexpr int kAnyNumber = std::numeric_limits<int>::max() / 4096;
 
 /// The family of 1F1B with v stages per rank. Micro-batches go through a rank's first stage in groups of m / rounds,
-/// then through its second, and so on; backwards in the opposite order of stages. With `split`, the backward is I, and
-/// W follows r micro-batches later on rank r.
+/// then through its second, and so on; backwards take the stages in the opposite order. With `split`, the backward is
+/// I, and W lags r micro-batches behind on rank r.
 class Interleaving {
  public:
   Interleaving(Schedule& schedule, int pipeline_rank, int virtual_stages, bool split)
@@ -38,7 +38,7 @@ class Interleaving {
     if (split_ && index >= pipeline_rank_) append(2, weights_++, true);
   }
 
-  /// The index-th F (0), B or I (1), or W (2) of this rank.
+  /// Appends the index-th F (what = 0), B or I (1), or W (2) of this rank.
   void append(int what, int index, bool from_last_stage) {
     const int group = std::max(1, m_ / std::max(1, m_ / p_));
     const int turn = index / group % v_;
@@ -53,7 +53,7 @@ class Interleaving {
   int p_, m_, v_, pipeline_rank_;
   bool split_;
   std::vector<Action>& actions_;
-  std::vector<int> next_;  // micro-batch, by kind and local stage
+  std::vector<int> next_;  // next micro-batch, by kind and local stage
   int weights_ = 0;
 };
 

@@ -17,7 +17,7 @@ Schedule pipedream_2bw(const ScheduleShape& shape) {
   schedule.prologue.resize(p);
   schedule.epilogue.resize(p);
   for (int r = 0; r < p; ++r) {
-    const int ahead = p - 1 - r;  // forwards of the next iteration that are already done when one ends
+    const int ahead = p - 1 - r;  // forwards of the next iteration that are done before this one ends
     for (int i = 0; i < ahead; ++i) schedule.prologue[r].push_back(forward(r, i));
     for (int i = 0; i < m; ++i) {
       Action next = forward(r, (i + ahead) % m);
@@ -43,7 +43,7 @@ Schedule flushed(Schedule schedule) {
   return schedule;
 }
 
-constexpr int kMostIterations = 255;  // weight versions are bytes
+constexpr int kMostIterations = 255;  // weight versions are stored in bytes
 
 Schedule unrolled(const Schedule& schedule, int iterations) {
   if (iterations > kMostIterations)

@@ -11,7 +11,7 @@ Schedule empty_sliced(const char* name, const ScheduleShape& shape) {
   return schedule;
 }
 
-/// The k-th unit in the order of forwards: micro-batch k / n, slice k mod n. A single slice is not named.
+/// The k-th unit in the order of forwards is slice k mod n of micro-batch k / n. A single slice is not numbered.
 Action of_unit(Action action, int num_slices, int slice) {
   if (num_slices > 1) action.slice = slice;
   return action;

@@ -29,19 +29,19 @@ Schedule zero_bubble_h2(const ScheduleShape& shape) {
 
 namespace {
 
-/// One rank's list, with the next micro-batch of each kind and chunk (0: going down, 1: coming up).
+/// One rank's list, with the next micro-batch of each kind and chunk (0 goes down the V, 1 comes up).
 class TwoChunks {
  public:
   TwoChunks(std::vector<Action>& actions, int down, int up) : actions_(actions), stage_{down, up} {}
   int forwards(int chunk) const { return forwards_[chunk]; }
   void f(int chunk) { actions_.push_back(forward(stage_[chunk], forwards_[chunk]++)); }
   void b(int chunk) { actions_.push_back(backward(stage_[chunk], backwards_[chunk]++)); }
-  /// I; its W waits in the queue.
+  /// Appends I and queues its W.
   void i(int chunk) {
     actions_.push_back(input_gradient(stage_[chunk], backwards_[chunk]));
     waiting_.push_back(weight_gradient(stage_[chunk], backwards_[chunk]++));
   }
-  /// The W that has waited longest; of `chunk` only where it is given.
+  /// Appends the W that has waited longest, optionally only among those of `chunk`.
   void w() { take(waiting_.begin()); }
   void w(int chunk) {
     take(std::find_if(waiting_.begin(), waiting_.end(),
@@ -51,7 +51,7 @@ class TwoChunks {
     return std::any_of(waiting_.begin(), waiting_.end(),
                        [&](const Action& action) { return action.stage == stage_[chunk]; });
   }
-  /// The last two actions run as one pair.
+  /// Makes the last two actions an overlapped pair.
   void overlap_last_pair() { actions_[actions_.size() - 2].overlaps_next = true; }
 
  private:
@@ -84,7 +84,7 @@ Schedule zero_bubble_v(const ScheduleShape& shape) {
     for (int k = 0; k < p - r; ++k) rank.i(0), rank.w(0);
     while (rank.waits(1)) rank.w(1);
     while (rank.waits(0)) rank.w(0);
-    // Made for at least 2 p - 1 micro-batches; those that there are not are left out.
+    // The order is made for at least 2 p - 1 micro-batches; remove those beyond the actual number.
     std::erase_if(schedule.body[r],
                   [&](const Action& action) { return *action.micro_batch >= shape.num_micro_batches; });
   }
@@ -103,7 +103,7 @@ Schedule dual_pipe_v(const ScheduleShape& shape) {
     for (int k = 0; k < m - 2 * p + r + 1; ++k) {
       rank.f(0), rank.b(1);
       if (k > 0 || r < p - 1)
-        rank.overlap_last_pair();  // the last rank's first backward is of the forward that it would overlap
+        rank.overlap_last_pair();  // the last rank's first backward belongs to the forward that it would overlap
       rank.f(1), rank.b(0), rank.overlap_last_pair();
     }
     for (int k = 0; k < p - r - 1; ++k) rank.b(1), rank.f(1), rank.b(0), rank.overlap_last_pair();

@@ -15,15 +15,16 @@ namespace {
 
 constexpr Nanoseconds kNever = std::numeric_limits<Nanoseconds>::max();
 
-/// How a rank chooses. I goes before F, F before W. Shares are of the duration of what is put off.
+/// The rule by which a rank chooses its next action. I has priority over F, and F over W. Fractions are of the duration
+/// of the postponed action.
 struct Rule {
-  double wait_for_first;  // F is put off where the rank's first I is known to come within this share: it opens the way
-                          // for all ranks before it
-  double wait_for_backward;  // F is put off where a later I is known to come within this share
-  double wait_for_input;     // W is put off where an I or F is known to come within this share
+  double wait_for_first;  // F is postponed if the rank's first I arrives within this fraction: all earlier ranks wait
+                          // for it
+  double wait_for_backward;  // F is postponed if a later I arrives within this fraction
+  double wait_for_input;     // W is postponed if an I or F arrives within this fraction
 };
 
-/// List scheduling in the order of time: whoever is free next chooses among what has arrived.
+/// List scheduling in order of time: the rank that is free next chooses among the actions whose inputs have arrived.
 class ListSchedule {
  public:
   ListSchedule(const ScheduleShape& shape, const UniformCosts& costs, int limit, double weight_gradient_share,
@@ -67,7 +68,7 @@ class ListSchedule {
     ranks_[rank].wakes_at = at;
     queue_.emplace(at, rank);
   }
-  /// News for a rank that may be asleep: it looks when the message is there.
+  /// Wakes a sleeping rank when the message arrives.
   void announce(int rank, Nanoseconds arrival) {
     const Nanoseconds at = std::max(arrival, ranks_[rank].free_at);
     if (at < ranks_[rank].wakes_at) wake(rank, at);
@@ -88,7 +89,7 @@ class ListSchedule {
     const bool put_off = within(gradient, patience, costs_.forward_ns);
     if (input <= now && has_room && !put_off) return run(r, now, ActionKind::forward);
     const Nanoseconds next = std::min(gradient, has_room && input > now ? input : kNever);
-    const bool blocked = input <= now && !has_room;  // room comes of W alone
+    const bool blocked = input <= now && !has_room;  // only W makes room
     if (waiting > 0 && (blocked || !within(next, rule_.wait_for_input, costs_.weight_gradient_ns)))
       return run(r, now, ActionKind::weight_gradient);
     if (next != kNever) wake(r, next);
@@ -162,7 +163,7 @@ Schedule auto_zero_bubble(const ScheduleShape& shape, const UniformCosts& costs,
     }
   }
   std::vector<Schedule> by_hand;
-  ScheduleShape trainable = shape;  // frozen backwards are taken out at the end
+  ScheduleShape trainable = shape;  // frozen backwards are removed at the end
   trainable.first_trainable_stage = 0;
   by_hand.push_back(zero_bubble_h1(trainable));
   if (shape.num_micro_batches >= 2 * p - 1) by_hand.push_back(zero_bubble_h2(trainable));

@@ -8,7 +8,7 @@
 
 namespace frostpipe {
 
-/// Over pipeline lengths that divide the devices.
+/// Calls `consider` with every pipeline length that divides the devices.
 template <class Consider>
 void for_each_length(const PlanningProblem& problem, Consider&& consider) {
   const auto& [profile, cluster, options] = problem;
@@ -17,7 +17,7 @@ void for_each_length(const PlanningProblem& problem, Consider&& consider) {
     if (groups % p == 0 && (options.pipeline_parallel_size == 0 || options.pipeline_parallel_size == p)) consider(p);
 }
 
-/// Keeps the best and, where there is none, the reasons.
+/// Keeps the best phase, or if there is none the reasons.
 class BestOfLengths {
  public:
   void add(std::variant<Phase, Infeasible> result, double objective) {

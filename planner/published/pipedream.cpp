@@ -9,13 +9,13 @@
 namespace frostpipe {
 namespace {
 
-/// Best times of layers [i, j) on 1..parts parts of one level, and how they are reached.
+/// The best times of layers [i, j) on 1..parts parts of one level, with the choices that lead to them.
 class Level {
  public:
   struct Choice {
     double time = std::numeric_limits<double>::infinity();
-    std::optional<int> cut = std::nullopt;  // the last stage's begin; none = one stage
-    int parts = 0;                          // of the last stage
+    std::optional<int> cut = std::nullopt;  // begin of the last stage; none = one stage
+    int parts = 0;                          // parts of the last stage
   };
 
   Level(int num_layers, int parts)
@@ -59,7 +59,7 @@ class Planner {
   }
 
  private:
-  /// Of one stage on `parts` parts of level k.
+  /// Returns the time of one stage on `parts` parts of level k.
   double stage_ns(std::size_t k, int begin, int end, int parts) const {
     const double inner =
         k == 0 ? compute_[end] - compute_[begin] : levels_[k - 1].at(begin, end, machine_[k - 1].parts).time;
@@ -78,7 +78,7 @@ class Planner {
     std::vector<double> message(n_);
     for (int s = 0; s < n_; ++s)
       message[s] = seconds_to_ns(2.0 * layers_[s].activation_bytes, machine_[k].bytes_per_second);
-    // stage[(begin, end, parts)] is asked for many times.
+    // stage[(begin, end, parts)] is used many times.
     Level stage(n_, level.parts());
     for (int begin = 0; begin < n_; ++begin)
       for (int end = begin + 1; end <= n_; ++end)
@@ -117,7 +117,7 @@ class Planner {
   int n_;
   std::span<const PipeDreamLayer> layers_;
   const std::vector<PipeDreamLevel>& machine_;
-  std::vector<double> compute_, parameters_;  // sums before each layer
+  std::vector<double> compute_, parameters_;  // prefix sums over layers
   std::vector<Level> levels_;
 };
 

@@ -16,7 +16,7 @@
 namespace frostpipe {
 namespace {
 
-/// The given partition with the best of what options leave open.
+/// Returns the best phase with this partition.
 std::variant<Phase, Infeasible> with_partition(const PlanningProblem& problem, Partition partition) {
   PlanOptions options = problem.options;
   options.partition = std::move(partition);
@@ -24,7 +24,8 @@ std::variant<Phase, Infeasible> with_partition(const PlanningProblem& problem, P
                     /*first_trainable_layer=*/0);
 }
 
-/// One micro-batch, forward and backward, through a stage; `layers`: costs at its size on the stage's device.
+/// Time of the forward and backward of one micro-batch through a stage. `layers` are the costs at its size on the
+/// stage's device.
 Nanoseconds stage_ns(const std::vector<LayerCost>& layers, const Model& model, LayerRange stage,
                      const Recompute& recompute) {
   Nanoseconds sum = 0;
@@ -120,7 +121,7 @@ std::variant<Phase, Infeasible> ptd_p_phase(const PlanningProblem& problem) {
   const Partition partition = std::get<Partition>(equal_split(profile.model, p));
   const int samples = std::max(1, options.global_batch_size / d);
   LayerCosts costs(profile, options.dtype, options.sequence_parallel);
-  std::vector<std::pair<double, int>> by_time;  // equation 1, number of micro-batches
+  std::vector<std::pair<double, int>> by_time;  // time of equation 1, number of micro-batches
   Infeasible why{"no micro-batch size was measured"};
   for (int b = 1; b <= samples; ++b) {
     if (samples % b != 0) continue;
@@ -136,7 +137,7 @@ std::variant<Phase, Infeasible> ptd_p_phase(const PlanningProblem& problem) {
     }
   }
   std::sort(by_time.begin(), by_time.end());
-  int smallest = 0;  // micro-batches of those that do not fit: that with the most is named
+  int smallest = 0;  // of those that do not fit, the one with the most micro-batches is reported
   for (const auto& [time, m] : by_time) {
     options.num_micro_batches = m;
     auto phase = with_partition({profile, cluster, options}, partition);
@@ -149,8 +150,8 @@ std::variant<Phase, Infeasible> ptd_p_phase(const PlanningProblem& problem) {
 
 namespace {
 
-/// 2BW's time of a micro-batch in its steady state: of the slowest stage, compute and messages or its gradients'
-/// reduction over m. Nothing where a rank cannot keep a second version of its weights.
+/// Returns 2BW's steady-state time of a micro-batch: for the slowest stage, compute and messages, or the reduction of
+/// its gradients over m. None if a rank has no memory for a second version of its weights.
 std::optional<Nanoseconds> steady_ns(const Candidate& candidate, const PlanningProblem& problem, LayerCosts& costs) {
   const auto& [profile, cluster, options] = problem;
   const Phase& phase = candidate.phase;

@@ -14,7 +14,7 @@
 namespace frostpipe {
 namespace {
 
-/// The phase with the least objective of those that fit.
+/// Returns the phase with the least objective among those that fit.
 std::variant<Phase, Infeasible> with_least_objective(const PlanningProblem& problem, const Partition& partition,
                                                      LayerCosts& costs) {
   const int p = static_cast<int>(partition.size());

@@ -14,8 +14,8 @@
 namespace frostpipe {
 namespace {
 
-/// Columns: the makespan, then each action's start, then each backward's ratio. All times in units of the whole work,
-/// so that they are near one.
+/// The linear program. Its columns are the makespan, then each action's start, then each backward's ratio. Times are
+/// scaled by the whole work, so that they are near one.
 class Programme {
  public:
   Programme(const Schedule& schedule, const std::vector<StageDurations>& stages, Nanoseconds message_ns)
@@ -82,7 +82,8 @@ class Programme {
     return 0;
   }
 
-  /// after starts no earlier than before ends, plus a delay; after = nullptr: the makespan.
+  /// Requires that `after` starts no earlier than `before` ends, plus a delay. `after` = nullptr stands for the
+  /// makespan.
   void add_follows(const Action* after, const Action& before, Nanoseconds delay_ns) {
     const int row = static_cast<int>(row_lower_.size());
     const auto put = [&](int column, double value) {

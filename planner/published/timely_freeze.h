@@ -7,30 +7,30 @@
 
 namespace frostpipe {
 
-/// One stage's micro-batch.
+/// Durations of one micro-batch on one stage.
 struct StageDurations {
   Nanoseconds forward_ns = 0;
-  Nanoseconds input_gradient_ns = 0;   // a backward that updates nothing
-  Nanoseconds weight_gradient_ns = 0;  // what a backward that updates everything takes beyond
+  Nanoseconds input_gradient_ns = 0;   // backward that updates nothing
+  Nanoseconds weight_gradient_ns = 0;  // additional time of a backward that updates everything
 };
 
-/// How much of each backward's weight gradients is left out.
+/// The fraction of each backward's weight gradients that is skipped.
 struct TimelyFreeze {
-  std::vector<std::vector<double>> ratio;  // by stage and micro-batch, 0 = all are computed, 1 = none
-  Nanoseconds makespan_ns = 0;             // of an iteration with these
+  std::vector<std::vector<double>> ratio;  // by stage and micro-batch; 0 = all are computed, 1 = none
+  Nanoseconds makespan_ns = 0;             // of an iteration with these ratios
 };
 
-/// TimelyFreeze's linear programme (arXiv 2602.05754): freeze where the pipeline waits, no more. Variables: the start
-/// of every action, and for every backward its duration between I and I + W; least makespan such that actions follow
-/// their order and what they depend on, and the mean ratio of a stage's micro-batches is at most `largest_mean_ratio`;
-/// of solutions with that makespan one that freezes least (a penalty of 1e-4 of the mean ratio, relative to the
-/// makespan). Messages take `message_ns`, links are never busy. Solved by COIN-OR's Clp; exact up to its tolerance.
-/// `schedule`: lowered, with one stage per pipeline rank and whole backwards (GPipe, 1F1B). Throws InvalidInput for a
-/// ratio outside [0, 1] or other schedules.
+/// TimelyFreeze's linear program (arXiv 2602.05754), which freezes only where the pipeline waits. Variables: the start
+/// of every action, and the duration of every backward between I and I + W. It minimizes the makespan such that actions
+/// follow their order and dependencies, and the mean ratio of a stage's micro-batches is at most `largest_mean_ratio`;
+/// among solutions with that makespan it prefers one that freezes least (a penalty of 1e-4 of the mean ratio, relative
+/// to the makespan). Messages take `message_ns` and do not compete for links. Solved by COIN-OR's Clp; exact up to its
+/// tolerance. `schedule` must be lowered, with one stage per pipeline rank and unsplit backwards (GPipe, 1F1B). Throws
+/// InvalidInput for a ratio outside [0, 1] or other schedules.
 TimelyFreeze timely_freeze(const Schedule& schedule, const std::vector<StageDurations>& stages, Nanoseconds message_ns,
                            double largest_mean_ratio);
 
-/// The same for a phase with nothing frozen: stages' times from the profile on replica 0, the longest message between
+/// The same for a phase with nothing frozen: durations from the profile on replica 0, and the longest message between
 /// neighbours.
 TimelyFreeze timely_freeze_of(const Phase& phase, const PlanningProblem& problem, double largest_mean_ratio);
 

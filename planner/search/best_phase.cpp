@@ -22,9 +22,9 @@ namespace frostpipe {
 namespace {
 
 constexpr std::size_t kShiftedCandidates = 2;
-constexpr int kShiftedMicroBatches = 2048;  // over all stages; beyond that the bound alone places the cuts
+constexpr int kShiftedMicroBatches = 2048;  // over all stages; beyond that only the bound places the cuts
 
-/// Why nothing fitted: the candidate that lacked the fewest bytes.
+/// The candidate that lacked the fewest bytes, if nothing fitted.
 struct ClosestMiss {
   Bytes missing_bytes = 0;
   std::string reason;
@@ -52,7 +52,8 @@ class Search {
 
   PhaseSearchResult run() {
     const std::vector<Choice> choices = all_choices();
-    // Those with several stages per rank last: their bound says less, and their partitions take longer to make.
+    // Choices with several stages per rank come last: their bounds are weaker, and their partitions take longer to
+    // make.
     for (const bool looped : {false, true}) {
       for (const Choice& choice : choices) {
         if (choice.bound_ns > limit_ns_) break;
@@ -95,10 +96,10 @@ class Search {
                                       choice.num_micro_batches);
   }
 
-  /// Of each way to recompute, with the smallest micro-batches, if none of them may fit.
+  /// Reports for each recompute mode what the smallest micro-batches lack, unless one of them may fit.
   void say_what_is_missing(const std::vector<Choice>& choices) {
     if (problem_.options.partitioner != Partitioner::exact || !problem_.options.partition.empty()) return;
-    std::map<std::size_t, Choice> smallest;  // by way
+    std::map<std::size_t, Choice> smallest;  // by recompute mode
     for (const Choice& choice : choices) {
       if (choice.schedule > 0) continue;
       Choice& known = smallest.try_emplace(choice.recompute, choice).first->second;
@@ -106,7 +107,7 @@ class Search {
     }
     for (const auto& [way, choice] : smallest) {
       const Candidate closest = maker_.closest_to_fitting(unpartitioned_phase_of(choice));
-      if (closest.missing_bytes == 0) {  // it fits and is too slow
+      if (closest.missing_bytes == 0) {  // it fits but is too slow
         closest_.reset();
         return;
       }
@@ -122,7 +123,7 @@ class Search {
   void consider(const Choice& choice) {
     Phase unpartitioned = unpartitioned_phase_of(choice);
     if (unpartitioned.virtual_stages > 1) return consider_looped(choice, unpartitioned);
-    // What did not fit does not with micro-batches of that size and as many of them in flight.
+    // A choice does not fit if one with micro-batches of that size and no more of them in flight did not.
     const MicroBatchSize largest = planned_micro_batch(unpartitioned, problem_.options.global_batch_size);
     const int in_flight = unpartitioned.schedule == "1F1B"
                               ? std::min(choice.num_micro_batches, search_.pipeline_parallel_size)
@@ -144,7 +145,7 @@ class Search {
     }
     const auto& candidate = std::get<std::optional<Candidate>>(made);
     if (!candidate || candidate->missing_bytes > 0) {
-      if (limit_ns_ != kNoLimit) return;  // it may be too slow only
+      if (limit_ns_ != kNoLimit) return;  // it may only be too slow
       too_many = in_flight;
       if (candidate) record_miss(*candidate);
       return;
@@ -163,7 +164,7 @@ class Search {
     keep_if_faster(std::move(phase), rank);
   }
 
-  /// A partition that may not be the best: what bounds the others is the bound of any.
+  /// The partition may not be the best, so the bound for any partition is used for all.
   void consider_looped(const Choice& choice, const Phase& unpartitioned) {
     if (!search_.bound_only) {
       const auto candidate = maker_.looped_partition(unpartitioned, limit_ns_);
@@ -194,8 +195,9 @@ class Search {
     best_rank_ = rank;
   }
 
-  /// Of the best few candidates, from their own cuts and from those of even work (the least bound lets early ranks work
-  /// longer than the late ones, which may be far from the best), with other token slices, too.
+  /// Shifts the cuts of the best few candidates, beginning with their own cuts and with those of even work (the least
+  /// bound lets early ranks work longer than late ones, which may be far from the best), and also tries other token
+  /// slices.
   void shift_cuts_of_best() {
     const auto shifted = [&](const Phase& phase) {
       return with_shifted_cuts(phase, problem_, maker_, [&](const Candidate& one) { return predicted(one); });
@@ -221,7 +223,7 @@ class Search {
     }
   }
 
-  /// Looks at every partition that may be faster than the best; false if that takes too long.
+  /// Looks at every partition that may be faster than the best. Returns false if that takes too long.
   bool prove(const std::vector<Choice>& choices) {
     Effort effort{.simulated = search_.proof_micro_batches, .visited = kProofVisits};
     for (const Choice& choice : choices) {
@@ -299,10 +301,10 @@ class Search {
   LayerCosts& costs_;
   std::vector<PlannedSchedule> schedules_;
   CandidateMaker maker_;
-  Nanoseconds limit_ns_ = kNoLimit;        // nothing slower is of interest
-  Nanoseconds lower_bound_ns_ = kNoLimit;  // over all that were not left out because of the limit
+  Nanoseconds limit_ns_ = kNoLimit;        // slower phases are of no interest
+  Nanoseconds lower_bound_ns_ = kNoLimit;  // over all that were not left out because of limit_ns_
   std::map<std::tuple<std::size_t, std::size_t, int, int>, int>
-      too_many_in_flight_;          // by recompute, schedule, samples and tokens: does not fit from this number on
+      too_many_in_flight_;          // by recompute, schedule, samples and tokens: the least number that does not fit
   std::map<Rank, Phase> feasible_;  // with their predictions
   std::optional<Phase> best_;
   Rank best_rank_;

@@ -48,7 +48,7 @@ std::vector<int> CandidateMaker::numbers_of_micro_batches() const {
   std::set<int> numbers;
   for (int m = 1; m <= std::min(samples, kEvery); ++m) numbers.insert(m);
   for (int size = 1; size <= samples / kEvery; ++size) numbers.insert((samples + size - 1) / size);
-  if (may_use_any_schedule(problem_.options)) {  // not every number suits them; a multiple of p does
+  if (may_use_any_schedule(problem_.options)) {  // not every number suits all of them; a multiple of p does
     const int p = unpartitioned_.layout.pipeline_parallel_size;
     for (const int m : std::vector<int>(numbers.begin(), numbers.end()))
       if (m > kEvery && (m + p - 1) / p * p <= samples) numbers.insert((m + p - 1) / p * p);
@@ -125,7 +125,7 @@ std::optional<Candidate> CandidateMaker::with_even_work(Phase phase) {
 }
 
 std::vector<CandidateMaker::Room> CandidateMaker::rooms_of(const Phase& unpartitioned) {
-  const auto& in_flight = this->in_flight(unpartitioned, 0);  // a frozen stage keeps nothing whatever is in flight
+  const auto& in_flight = this->in_flight(unpartitioned, 0);  // a frozen stage keeps nothing, whatever is in flight
   const std::int64_t parts = num_slices(unpartitioned) > 1 ? longest_sample(unpartitioned) : 1;
   std::vector<Room> rooms;
   for (int k = 0; k < unpartitioned.layout.pipeline_parallel_size; ++k) {
@@ -207,7 +207,7 @@ Candidate CandidateMaker::closest_to_fitting(const Phase& unpartitioned) {
     const Room& room = rooms[pipeline_rank];
     const Bytes limit = room.limit.value_or(std::numeric_limits<Bytes>::max());
     StageMemory::Growing stage(memory, room.layers, begin);
-    Bytes most = 0;  // a stage that needs a smaller workspace again is not worth looking at
+    Bytes most = 0;  // running maximum: longer stages that need less again are not worth a look
     for (int end = begin + 1, next = first; end <= n && next <= n; ++end) {
       stage.add();
       const RankMemory need = together(std::array{stage.memory()}, room.in_flight);
@@ -224,7 +224,7 @@ Candidate CandidateMaker::closest_to_fitting(const Phase& unpartitioned) {
 }
 
 std::variant<Partition, Infeasible> CandidateMaker::published_partition() const {
-  // Only what trains is shared out, by its parameters; the frozen prefix stays with the first stage.
+  // Only trainable layers are distributed, by their parameters; the frozen prefix stays on the first stage.
   const int num_stages = unpartitioned_.layout.pipeline_parallel_size;
   const int first = unpartitioned_.first_trainable_layer;
   std::vector<double> active;

@@ -16,15 +16,15 @@ struct ChainPartition {
   Nanoseconds largest = 0;
 };
 
-/// The value of a stage that a sweep (see cut_chain) may pass over, but not have.
+/// The value of a stage that is not allowed, though longer ones may be (see cut_chain).
 constexpr Nanoseconds kNotAllowed = std::numeric_limits<Nanoseconds>::max();
 
-/// In place of the next end that a sweep is to visit.
+/// Returned by `visit` in place of the next end, to end a sweep.
 constexpr int kNoLonger = std::numeric_limits<int>::max();
 
-/// The largest value of some partition that a sweep (see cut_chain) allows, within about a hundredth of what stages
-/// that each reach as far as they may can keep below; `limit` where none of those is found. Time O(num_layers) for each
-/// of some ten to twenty tries.
+/// Returns the largest value of some partition that a sweep (see cut_chain) allows. It is within about a hundredth of
+/// the least bound that can be kept by a partition whose stages each extend as far as the bound allows; `limit` if no
+/// such partition is found. Takes O(num_layers) time for each of ten to twenty tries.
 template <class Sweep>
 Nanoseconds reachable_largest(int num_layers, int num_pipeline_ranks, Sweep&& sweep, Nanoseconds limit) {
   const auto largest_within = [&](Nanoseconds bound) -> std::optional<Nanoseconds> {
@@ -57,8 +57,8 @@ Nanoseconds reachable_largest(int num_layers, int num_pipeline_ranks, Sweep&& sw
   return reached;
 }
 
-/// Of each pipeline rank, the last layer at which its stage can begin when no stage's floor exceeds `limit`; at the
-/// end, where the last one can end. A stage that begins earlier ends no later, so each rank is swept once.
+/// Returns for each pipeline rank the last layer at which its stage can begin if no stage's floor exceeds `limit`, and
+/// finally where the last stage can end. A stage that begins earlier ends no later, so one sweep per rank suffices.
 template <class Sweep>
 std::vector<int> last_begins(int num_layers, int num_pipeline_ranks, Sweep&& sweep, Nanoseconds limit) {
   std::vector<int> begins = {0};
@@ -75,33 +75,34 @@ std::vector<int> last_begins(int num_layers, int num_pipeline_ranks, Sweep&& swe
   return begins;
 }
 
-/// The best cuts of a chain's end, on a pipeline rank and later ones, by the layer that it begins with.
+/// The best cuts of a chain's end, on a pipeline rank and later ones, by the layer with which it begins.
 struct ChainEnds {
   struct Best {
     Nanoseconds largest = kNotAllowed;
     int end = 0;  // of the first stage
   };
   int first = 0;
-  std::vector<Best> best;          // from that layer on, ascending
-  std::vector<Nanoseconds> least;  // of those up to each
-  /// The first layer with at most as much.
+  std::vector<Best> best;          // for the begins from `first`, ascending
+  std::vector<Nanoseconds> least;  // minimum over the begins up to each
+  /// Returns the first begin whose largest value is at most `most`.
   int first_within(Nanoseconds most) const {
     return first + static_cast<int>(std::ranges::lower_bound(least, most, std::greater<>()) - least.begin());
   }
 };
 
 /// Cuts layers [0, num_layers) into one contiguous, non-empty stage per pipeline rank so that the largest stage value
-/// is smallest: exact, by a dynamic programme over suffixes of the chain.
+/// is smallest. Exact, by a dynamic program over suffixes of the chain.
 ///
-/// sweep(pipeline_rank, begin, first, visit) calls visit(end, value, floor) for stages [begin, end), the first of them
-/// [begin, first), until no longer stage is allowed; each call returns the end of the next. The value of a stage that
-/// is not allowed while longer ones are is kNotAllowed. floor is at most value. It must not fall, and a sweep not go
-/// on, as a stage grows at either end. None if no allowed partition stays at or below `limit`. What follows the first
-/// stage is again cut exactly; ties go to the earlier cut, the first cut first. A stage that alone exceeds the best
-/// known, or what reachable_largest reaches, is not looked at, nor are begins that the stages before cannot reach or
-/// from which those after cannot end: no partition with them is the best, so leaving them out changes no result. Time
-/// O(num_layers) for each try of reachable_largest and, where values are much like sums, about pipeline ranks times the
-/// square of the begins that are left of each; never more than O(num_layers^2) for each rank.
+/// sweep(pipeline_rank, begin, first, visit) calls visit(end, value, floor) for stages [begin, end), beginning with
+/// [begin, first), until no longer stage is allowed; each call returns the next end. A stage that is not allowed,
+/// though longer ones are, has the value kNotAllowed. floor is at most value. When a stage grows at either end, its
+/// floor must not fall, and a sweep that has ended for a stage must have ended for every stage that contains it.
+/// Returns none if no allowed partition stays at or below `limit`. The part after the first stage is again cut exactly;
+/// ties go to the earlier cut, the first cut first. Stages are skipped that alone exceed the best known value or that
+/// of reachable_largest, and so are begins that earlier stages cannot reach or from which later ones cannot end: no
+/// best partition contains them, so this changes no result. Takes O(num_layers) time for each try of reachable_largest
+/// and, if values are nearly sums, about pipeline ranks times the square of the remaining begins of each; at most
+/// O(num_layers^2) for each rank.
 template <class Sweep>
 std::optional<ChainPartition> cut_chain(int num_layers, int num_pipeline_ranks, Sweep&& sweep,
                                         Nanoseconds limit = std::numeric_limits<Nanoseconds>::max() - 1) {
@@ -109,7 +110,7 @@ std::optional<ChainPartition> cut_chain(int num_layers, int num_pipeline_ranks, 
   limit = reachable_largest(n, p, sweep, limit);
   const std::vector<int> last_begin = last_begins(n, p, sweep, limit);
   if (last_begin.back() < n) return std::nullopt;
-  std::vector<ChainEnds> of_rank(p + 1);  // those from which the later ranks can reach the end
+  std::vector<ChainEnds> of_rank(p + 1);  // begins from which the later ranks can reach the end
   of_rank[p] = {.first = n, .best = {{.largest = 0, .end = n}}, .least = {0}};
   for (int k = p - 1; k >= 0; --k) {
     const ChainEnds& next = of_rank[k + 1];
@@ -118,7 +119,7 @@ std::optional<ChainPartition> cut_chain(int num_layers, int num_pipeline_ranks, 
     std::vector<ChainEnds::Best> descending;
     int begin = last_begin[k];
     for (; begin >= k; --begin) {
-      Nanoseconds known = limit;  // with the end that is best from the begin behind this one
+      Nanoseconds known = limit;  // value with the best end of the begin behind this one
       if (!descending.empty() && descending.back().largest <= limit)
         sweep(k, begin, descending.back().end, [&](int cut, Nanoseconds value, Nanoseconds /*floor*/) {
           known = std::min(known, std::max(value, rest(cut)));

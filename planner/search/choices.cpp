@@ -47,7 +47,7 @@ Choices choices_of(const PlanningProblem& problem, const PhaseSearch& search,
   }
   for (std::size_t recompute = 0; recompute < search.recompute.size(); ++recompute) {
     for (const auto& [m, possible] : shapes) {
-      // By whether ranks have several stages or the backward is split, and token slices.
+      // Bounds depend only on whether ranks have several stages, whether the backward is split, and the token slices.
       std::map<std::tuple<bool, bool, int>, Nanoseconds> bounds;
       for (const std::size_t schedule : possible) {
         const Phase unpartitioned = maker.unpartitioned_phase(search.recompute[recompute], schedules[schedule], m);

@@ -10,22 +10,22 @@
 
 namespace frostpipe {
 
-/// One thing for search_phase to look at, in the order of preference where times are equal.
+/// One choice of search_phase. On equal bounds they are ordered by preference.
 struct Choice {
-  Nanoseconds bound_ns = 0;                 // of any partition
-  std::size_t recompute = 0, schedule = 0;  // indices into the search's ways and the schedules
+  Nanoseconds bound_ns = 0;                 // for any partition
+  std::size_t recompute = 0, schedule = 0;  // indices into the search's modes and the schedules
   int num_micro_batches = 1;
   auto operator<=>(const Choice&) const = default;
 };
 
-/// How much a simulation of the phase has to do: micro-batches over all stages, of one replica where all are alike.
+/// Returns the effort to simulate the phase: micro-batches over all stages, of one replica if all are alike.
 int simulated_micro_batches(const Phase& phase, const PlanOptions& options);
 
-/// All of them, and why there are no more.
+/// All choices, and the first reasons why others are left out.
 struct Choices {
-  std::vector<Choice> of_least_bound_first;   // those whose sizes were measured and whose schedules have such a shape
-  std::optional<InvalidInput> not_measured;   // the first that is left out for its size
-  std::optional<InvalidInput> not_scheduled;  // the first that is left out for its shape
+  std::vector<Choice> of_least_bound_first;   // whose sizes were measured and whose schedules allow the shape
+  std::optional<InvalidInput> not_measured;   // the first size that was not measured
+  std::optional<InvalidInput> not_scheduled;  // the first shape that a schedule does not allow
 };
 Choices choices_of(const PlanningProblem& problem, const PhaseSearch& search,
                    const std::vector<PlannedSchedule>& schedules, const CandidateMaker& maker, LayerCosts& costs);

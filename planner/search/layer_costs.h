@@ -13,22 +13,22 @@
 
 namespace frostpipe {
 
-/// The costs of all layers at one size, looked up once: a search asks for the same again and again.
+/// Caches the costs of all layers by size, since a search asks for the same ones repeatedly.
 class LayerCosts {
  public:
-  /// `sequence_parallel`: of tensor ranks that split tokens.
+  /// `sequence_parallel` applies to several tensor ranks.
   LayerCosts(const Profile& profile, DType dtype, bool sequence_parallel = false)
       : profile_(profile), dtype_(dtype), sequence_parallel_(sequence_parallel) {}
 
-  /// By layer; the same vector every time. Throws what cost_of throws, every time too.
+  /// Returns the costs by layer; the same vector every time. Throws what cost_of throws, every time too.
   const std::vector<LayerCost>& at(const std::string& device_type, int micro_batch_size, int tokens,
                                    int tensor_parallel_size);
 
-  /// The same of these tokens of every sample (cost_of_slice).
+  /// The same for these tokens of every sample (cost_of_slice).
   const std::vector<LayerCost>& of_slice(const std::string& device_type, int micro_batch_size, int tokens,
                                          int tensor_parallel_size, const TokenRange& slice);
 
-  /// The optimizer step of every layer.
+  /// Returns the optimizer step's time of every layer.
   const std::vector<Nanoseconds>& updates(const std::string& device_type, Optimizer optimizer);
 
  private:
@@ -45,7 +45,7 @@ class LayerCosts {
   DType dtype_;
   bool sequence_parallel_;
   std::map<Size, Known> known_;
-  std::map<std::tuple<Size, std::int64_t, std::int64_t>, Known> slices_;  // with the first token and the one after them
+  std::map<std::tuple<Size, std::int64_t, std::int64_t>, Known> slices_;  // with the slice's first token and its end
   std::map<std::pair<std::string, Optimizer>, std::vector<Nanoseconds>> updates_;
 };
 

@@ -10,19 +10,19 @@
 namespace frostpipe {
 namespace {
 
-using Assignment = std::vector<int>;  // by coordinate, pipeline rank by pipeline rank: which of the nodes
+using Assignment = std::vector<int>;  // the node of each coordinate, pipeline rank by pipeline rank
 using Times = std::vector<Nanoseconds>;
 using Kind = std::pair<std::string, std::optional<Bytes>>;
 
 constexpr Bytes kLargeBytes = 1 << 30;
 
-/// `wanted` neighbouring ranks each, on one node.
+/// The places of one node for groups of `wanted` neighbouring ranks each.
 struct NodePlaces {
   std::vector<int> first_ranks;
   Kind kind;
 };
 
-/// None where they do not fill every node, or devices of a node are unequal.
+/// Returns none if groups do not fill every node, or a node has unequal devices.
 std::optional<std::vector<NodePlaces>> places_of(const Cluster& cluster, int devices, int wanted) {
   std::vector<NodePlaces> nodes;
   for (int rank = 0, end = 0; rank < devices; rank = end) {
@@ -50,7 +50,7 @@ class LinkPlacements {
         t_(layout.tensor_parallel_size) {}
 
   std::vector<std::vector<int>> worth_a_search() {
-    // The first of those with the same devices and times; then by what their devices are.
+    // Keep the first of assignments with the same devices and times, then group them by device types.
     std::map<std::pair<std::vector<Kind>, Times>, Assignment> distinct;
     for (Assignment& one : assignments())
       if (std::vector<Kind> kinds = kinds_of(one); !kinds.empty())
@@ -87,7 +87,7 @@ class LinkPlacements {
     return all;
   }
 
-  /// False if there are too many.
+  /// Returns false if there are too many.
   bool add_all_from(Assignment& begun, std::vector<int>& left, std::vector<Assignment>& all) const {
     if (static_cast<int>(begun.size()) == p_ * d_) {
       all.push_back(begun);
@@ -135,7 +135,7 @@ class LinkPlacements {
     return all;
   }
 
-  /// What stands at every pipeline rank, ascending; empty if one would be of several types.
+  /// Returns the kinds of devices at every pipeline rank, ascending; empty if one would have several types.
   std::vector<Kind> kinds_of(const Assignment& assignment) const {
     std::vector<Kind> kinds;
     for (int k = 0; k < p_; ++k) {
@@ -166,7 +166,7 @@ class LinkPlacements {
     return all;
   }
 
-  /// A sum of few bytes and one of many.
+  /// Appends the times of an all-reduce of few bytes and of one of many.
   void add_sum(std::vector<int> nodes, Times& times) {
     std::sort(nodes.begin(), nodes.end());
     const auto [known, is_new] = sums_.try_emplace(nodes);
@@ -189,7 +189,7 @@ class LinkPlacements {
     return link.latency_ns + transfer_occupancy_ns(link, 1 << 20);
   }
 
-  /// Empty for the ranks' own order.
+  /// Returns an empty placement for the ranks' own order.
   std::vector<int> placement_of(const Assignment& assignment) const {
     std::vector<std::size_t> next(nodes_.size(), 0);
     std::vector<int> placement;

@@ -12,8 +12,8 @@
 
 namespace frostpipe {
 
-/// What a partition, and those that differ from it by a shift, lack and are bounded by: only ranks that have the stages
-/// which a shift changes are looked at again.
+/// Missing bytes and bound of a partition and of those that differ from it by a shift. Only ranks whose stages a shift
+/// changes are recomputed.
 class CandidateMaker::LoopedPrices {
  public:
   struct Price {
@@ -49,8 +49,8 @@ class CandidateMaker::LoopedPrices {
   const Price& price() const { return price_; }
   const Partition& partition() const { return partition_; }
 
-  /// The shift by `step` layers after which least is missing, or as little at the smallest bound; of equals the first.
-  /// None is better than the partition as it is.
+  /// Returns the shift by `step` layers with the fewest missing bytes, or equally few at the smallest bound; on a tie
+  /// the first. None if none is better than the partition as it is.
   std::optional<CutShift> best_shift(int step) {
     find_ranks_of_interest();
     std::optional<CutShift> best;
@@ -104,8 +104,8 @@ class CandidateMaker::LoopedPrices {
       price_.missing_bytes += ranks_[k].missing_bytes = missing_on(k, *in_flight_);
   }
 
-  /// A shift that leaves as they are those that lack bytes, the rank that has the largest bound, and what trains first,
-  /// makes nothing better.
+  /// A shift can only improve a partition if it changes a rank that lacks bytes, the rank with the largest bound, or
+  /// the first trainable stage.
   void find_ranks_of_interest() {
     bool has_largest = false;
     for (int k = 0; k < static_cast<int>(ranks_.size()); ++k) {
@@ -123,7 +123,7 @@ class CandidateMaker::LoopedPrices {
     return false;
   }
 
-  /// Remembers the last few: a round asks for what the rounds before have asked for, but where they have shifted.
+  /// Caches the last few ranges of each stage: a round mostly asks again for those of earlier rounds.
   const RankMemory& need_of(int stage) {
     constexpr std::size_t kMostKnown = 8;
     std::vector<std::pair<LayerRange, RankMemory>>& known = known_[stage];
@@ -135,7 +135,7 @@ class CandidateMaker::LoopedPrices {
     return known.back().second;
   }
 
-  /// Of the partition, which is shifted now.
+  /// Missing bytes of the partition, to which the shift has been applied.
   Bytes missing_with(const CutShift& one) {
     std::vector<RankMemory> before;
     for (int stage = one.first; stage <= one.last + 1; ++stage)
@@ -152,7 +152,7 @@ class CandidateMaker::LoopedPrices {
     return missing;
   }
 
-  /// Of `needs_`.
+  /// Missing bytes on pipeline rank k with `needs_`.
   Bytes missing_on(int k, const std::vector<std::vector<StagesInFlight>>& in_flight) {
     if (ranks_[k].limits.empty()) return 0;
     on_rank_.clear();
@@ -174,16 +174,16 @@ class CandidateMaker::LoopedPrices {
   std::vector<PipelineRank> ranks_;
   Price price_;
   std::vector<std::vector<std::pair<LayerRange, RankMemory>>> known_;  // needs, by stage
-  std::vector<RankMemory> needs_;                                      // the stages'
-  std::vector<RankMemory> on_rank_;                                    // of the stages that are looked at
+  std::vector<RankMemory> needs_;                                      // of all stages
+  std::vector<RankMemory> on_rank_;                                    // of the stages being summed
   int first_to_train_ = 0;                                             // stage
   const std::vector<std::vector<StagesInFlight>>* in_flight_ = nullptr;
 };
 
 namespace {
 
-/// Micro-batches of which a rank holds something of each of its stages, at least: at its fullest moment, or in the mean
-/// of its moments, which is no more than the fullest.
+/// Returns a lower bound on the micro-batches of which a rank holds something for each of its stages: at its fullest
+/// moment, or in the mean over its moments, which is no more than the fullest.
 double held_of_each_stage(const std::vector<StagesInFlight>& moments) {
   if (moments.empty()) return 0;
   std::int64_t most = 0;
@@ -195,13 +195,14 @@ double held_of_each_stage(const std::vector<StagesInFlight>& moments) {
   return std::max(static_cast<double>(most), std::ranges::min(sums) / static_cast<double>(moments.size()));
 }
 
-/// Of shifts that are halved down to one layer: of long stages, about a hundredth of one.
+/// Returns the first step of the shifts, which are halved down to one layer: for long stages, about a hundredth of a
+/// stage.
 int first_step(int num_layers, int num_stages) {
   constexpr unsigned kStepsOfAStage = 64;
   return static_cast<int>(std::bit_floor(std::max(1U, num_layers / (kStepsOfAStage * num_stages))));
 }
 
-/// Of each layer the least on any rank, and of all together.
+/// The least value of each layer over all ranks, and the sum over layers.
 struct LeastOfLayers {
   explicit LeastOfLayers(std::size_t num_layers) : of_layer(num_layers, std::numeric_limits<double>::max()) {}
   void take(std::size_t layer, double value) { of_layer[layer] = std::min(of_layer[layer], value); }
@@ -216,7 +217,7 @@ bool CandidateMaker::may_fit_looped(const Phase& unpartitioned, const StageBound
   const std::vector<Layer>& layers = problem_.profile.model.layers;
   const int p = unpartitioned.layout.pipeline_parallel_size, n = static_cast<int>(layers.size());
   LeastOfLayers lasting(n), kept(n), work(n);
-  const std::vector<LayerCost>* known = nullptr;  // of the rank before, which often has a device of the same type
+  const std::vector<LayerCost>* known = nullptr;  // of the previous rank, which often has a device of the same type
   for (int k = 0; k < p; ++k) {
     const std::vector<LayerCost>& costs = layers_on(unpartitioned, k);
     if (std::exchange(known, &costs) == &costs) continue;
@@ -229,7 +230,7 @@ bool CandidateMaker::may_fit_looped(const Phase& unpartitioned, const StageBound
   }
   const double all_lasting = lasting.all(), all_kept = kept.all(), all_work = work.all();
   const bool knows_in_flight = unpartitioned.first_trainable_layer == 0;
-  // Of nothing any rank has enough.
+  // If nothing is needed, every rank has enough.
   const auto share = [](double part, double whole) { return whole > 0 ? part / whole : 0; };
   const auto has_of = [](double room, double whole) {
     return whole > 0 ? room / whole : std::numeric_limits<double>::max();

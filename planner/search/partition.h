@@ -9,15 +9,15 @@ namespace frostpipe {
 
 /// Splits layers into `num_stages` contiguous, non-empty stages so that the largest stage sum of `cost` is smallest.
 ///
-/// Exact (dynamic programme over chains): O(num_stages * n^2) time, O(num_stages * n) space. What follows the first
-/// stage is again split exactly. Ties go to the earlier cut, the first cut first, so that equal input gives equal
-/// output. Throws InvalidInput if num_stages < 1 or exceeds the number of layers.
+/// Exact (dynamic program over chains): O(num_stages * n^2) time, O(num_stages * n) space. The part after the first
+/// stage is again split exactly. Ties go to the earlier cut, the first cut first, so equal input gives equal output.
+/// Throws InvalidInput if num_stages < 1 or exceeds the number of layers.
 Partition partition_exact(std::span<const Nanoseconds> cost, int num_stages);
 
-/// PipeTransformer's published greedy (He et al. 2021, Algorithm 1): by parameters in millions, a stage takes layers
-/// while its size stays below mean + variance / stages left, both of what is left (the published code's rule;
-/// population variance). Kept for comparison; may leave stages EMPTY (begin == end) and be far from balanced, as the
-/// original. [0, n) is always covered. Throws InvalidInput if num_stages < 1.
+/// PipeTransformer's published greedy (He et al. 2021, Algorithm 1): a stage takes layers while its size, in millions
+/// of parameters, stays below mean + variance / stages left, both over the remaining layers (the published code's rule;
+/// population variance). Kept for comparison: like the original it may leave stages EMPTY (begin == end) and be far
+/// from balanced. [0, n) is always covered. Throws InvalidInput if num_stages < 1.
 Partition partition_pipetransformer_greedy(std::span<const double> parameters_in_millions, int num_stages);
 
 }  // namespace frostpipe

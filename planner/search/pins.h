@@ -6,26 +6,26 @@
 
 namespace frostpipe {
 
-/// A layer that must be on a stage.
+/// Requires a layer to be on a stage.
 struct LayerPin {
   int layer = 0;
   int stage = 0;
   bool operator==(const LayerPin&) const = default;
 };
 
-/// True if some layer of `range` is pinned to another stage.
+/// Whether some layer of `range` is pinned to another stage.
 bool breaks_a_pin(const std::vector<LayerPin>& pins, int stage, LayerRange range);
 
-/// True if no layer outside `range` is pinned to `stage`.
+/// Whether no layer outside `range` is pinned to `stage`.
 bool holds_its_pins(const std::vector<LayerPin>& pins, int stage, LayerRange range);
 
-/// True if every pin is kept.
+/// Whether every pin is kept.
 bool keeps_pins(const std::vector<LayerPin>& pins, const Partition& partition);
 
-/// True if layers [0, num_layers) can be cut into `num_stages` stages with every pin kept.
+/// Whether layers [0, num_layers) can be cut into `num_stages` stages with every pin kept.
 bool can_keep_pins(const std::vector<LayerPin>& pins, int num_layers, int num_stages);
 
-/// A sweep for cut_chain over those stages of `sweep` that keep the pins.
+/// Restricts a sweep for cut_chain to the stages that keep the pins.
 template <class Sweep>
 auto keeping_pins(const std::vector<LayerPin>& pins, const Sweep& sweep) {
   return [&pins, &sweep](int stage, int begin, int first, auto&& visit) {

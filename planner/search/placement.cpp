@@ -15,7 +15,7 @@ namespace {
 
 using Kind = std::pair<std::string, std::optional<Bytes>>;
 
-/// Every order of the pipeline ranks' kinds, or none if there are too many.
+/// Returns every order of the pipeline ranks' kinds, or none if there are too many.
 std::vector<std::vector<int>> all_orders(std::vector<int> kinds) {
   std::sort(kinds.begin(), kinds.end());
   std::vector<std::vector<int>> orders;
@@ -26,14 +26,14 @@ std::vector<std::vector<int>> all_orders(std::vector<int> kinds) {
   return orders;
 }
 
-/// Whether every `size` neighbours of the first `devices` are of one type.
+/// Whether among the first `devices` every `size` neighbours are of one type.
 bool have_one_type(const Cluster& cluster, int size, int devices) {
   for (int rank = 0; rank < devices; ++rank)
     if (cluster.devices[rank].type != cluster.devices[rank - rank % size].type) return false;
   return true;
 }
 
-/// Tensor ranks that are apart.
+/// Returns what to try if tensor ranks are apart.
 std::string what_brings_together(const Cluster& cluster, int tensor_parallel_size) {
   std::map<std::pair<int, std::string>, int> alike;  // devices by node and type
   for (const Device& device : cluster.devices) ++alike[{device.node, device.type}];
@@ -61,7 +61,7 @@ std::vector<std::vector<int>> placements_of(const Cluster& cluster, const PlanOp
       per_pipeline_rank * pipeline_parallel_size != devices)
     return {options.placement};
   std::vector<std::vector<int>> ranks;        // by kind
-  std::vector<int> kinds, pipeline_ranks_of;  // of the pipeline ranks, in the kinds' order; how many each kind fills
+  std::vector<int> kinds, pipeline_ranks_of;  // kind of each pipeline rank, ascending; pipeline ranks of each kind
   for (auto& [kind, of_kind] : ranks_of) {
     if (of_kind.size() % per_pipeline_rank != 0) return {options.placement};
     pipeline_ranks_of.push_back(static_cast<int>(of_kind.size()) / per_pipeline_rank);

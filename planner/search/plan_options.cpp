@@ -44,13 +44,13 @@ int replicas_of_pipelines(const Cluster& cluster, const PlanOptions& options, in
 
 namespace {
 
-/// That leave schedule and partition open.
+/// The methods that leave schedule and partition open.
 std::set<PlanMethod> open_methods() {
   using enum PlanMethod;
   return {automatic, static_pipeline, pipetransformer, freeze_only, pipetransformer_without_replicas};
 }
 
-/// Of a schedule that may have any number of micro-batches from some number on; empty if it can have this shape.
+/// Returns why a schedule cannot have this shape, and from which number of micro-batches it can; empty if it can.
 std::string why_no_shape(const PlanOptions& options, const ScheduleShape& shape, int replicas) {
   const auto refusal = [&](int num_micro_batches) -> std::string {
     ScheduleShape other = shape;
@@ -76,7 +76,7 @@ std::string why_no_shape(const PlanOptions& options, const ScheduleShape& shape,
                      replicas > 1 ? fmt::format(" on each of {} replicas", replicas) : "", *enough * replicas);
 }
 
-/// Some choices are for methods that leave the partition open.
+/// Throws InvalidInput unless the method leaves the partition open, as `choice` requires.
 void require_open_method(const std::string& choice, const PlanOptions& options) {
   if (!open_methods().contains(options.method))
     throw InvalidInput(choice,
@@ -112,7 +112,8 @@ void require_slices(const PlanOptions& options, const Profile& profile) {
                        std::to_string(slices));
 }
 
-/// Several stages per rank are for schedules that have them, and for methods that leave the partition open.
+/// Throws InvalidInput if several stages per rank are asked for, but the schedule has none or the method does not leave
+/// the partition open.
 void require_open_partition_for_several_stages(const PlanOptions& options) {
   if (!asks_for_several_stages_per_rank(options)) return;
   const ScheduleTraits traits = schedule_traits(options.schedule);
@@ -193,8 +194,9 @@ bool asks_for_several_stages_per_rank(const PlanOptions& options) {
 
 namespace {
 
-/// Stages per rank that a schedule is tried with, at most `most`: what was asked for, else all that are its own. With
-/// one, those that can have more are another schedule: 1F1B, GPipe or ZB-H1.
+/// Returns the numbers of stages per rank, at most `most`, to try for a schedule: the number asked for, else all that
+/// it allows. With one stage per rank, a schedule that may have more is the same as 1F1B, GPipe or ZB-H1 and is left
+/// out.
 std::vector<int> stages_per_rank_of(const ScheduleTraits& traits, const PlanOptions& options, int most) {
   std::vector<int> numbers;
   for (int v = traits.least_virtual_stages; v <= std::min(most, traits.most_virtual_stages); ++v) {
@@ -202,14 +204,15 @@ std::vector<int> stages_per_rank_of(const ScheduleTraits& traits, const PlanOpti
     const bool is_another_schedule = v == 1 && traits.most_virtual_stages > 1;
     if (options.virtual_stages > 0 && !is_asked_for) continue;
     if (is_another_schedule && !(is_asked_for && !options.schedule.empty())) continue;
-    if (v > 1 && !options.partition.empty()) continue;  // which has one stage per rank
-    if (v > 1 && !options.pins.empty() && !is_asked_for && options.schedule.empty()) continue;  // as pins count them
+    if (v > 1 && !options.partition.empty()) continue;  // a given partition has one stage per rank
+    // Pins assume one stage per rank unless several are asked for.
+    if (v > 1 && !options.pins.empty() && !is_asked_for && options.schedule.empty()) continue;
     numbers.push_back(v);
   }
   return numbers;
 }
 
-/// Whether token slices can be priced and made, where nobody asks for them.
+/// Whether token slices can be priced and made if the options do not ask for them.
 bool may_be_sliced(const PlanningProblem& problem) {
   const Profile& profile = problem.profile;
   const int tokens =
@@ -224,7 +227,7 @@ std::vector<PlannedSchedule> schedules_for(const PlanningProblem& problem, int p
   const bool any = options.schedule.empty() && may_use_any_schedule(options);
   if (options.schedule.empty() && options.virtual_stages == 0 && pipeline_parallel_size == 1) return {{"1F1B"}};
   std::vector<std::string> names{options.schedule};
-  if (options.schedule.empty()) names = {"1F1B", "GPipe"};  // where both take equally long, 1F1B needs less memory
+  if (options.schedule.empty()) names = {"1F1B", "GPipe"};  // if both take equally long, 1F1B needs less memory
   if (any)
     for (const std::string& name : plan_schedule_names())
       if (name != "1F1B" && name != "GPipe" && schedule_traits(name).weight_delay == 0) names.push_back(name);
@@ -270,7 +273,7 @@ std::string why_no_pipeline(const PlanningProblem& problem, int pipeline_paralle
         num_layers, virtual_stages, num_layers / p);
   if (!options.partition.empty() && static_cast<int>(options.partition.size()) != p)
     return fmt::format("the partition has {} stages", options.partition.size());
-  // Of the looped schedules some number of micro-batches is always right; of the others the more the better.
+  // Looped schedules always have a possible number of micro-batches; for the others, more are better.
   if (!options.schedule.empty() && schedule_traits(options.schedule).most_virtual_stages <= 2) {
     const int most = options.num_micro_batches > 0 ? options.num_micro_batches : options.global_batch_size / replicas;
     const std::string why = why_no_shape(

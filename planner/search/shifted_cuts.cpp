@@ -10,7 +10,7 @@
 namespace frostpipe {
 namespace {
 
-constexpr int kFewCuts = 7;  // up to 8 stages neighbouring cuts are shifted together too
+constexpr int kFewCuts = 7;  // with up to 8 stages, neighbouring cuts are also shifted together
 
 }  // namespace
 

@@ -6,33 +6,33 @@
 
 namespace frostpipe {
 
-/// The cuts behind stages first to last of a partition, each moved by as many layers.
+/// The cuts after stages `first` to `last` of a partition, each moved by `by` layers.
 struct CutShift {
   int first = 0, last = 0;
   int by = 1;
   CutShift back() const { return {first, last, -by}; }
 };
 
-/// Every cut alone, and up to 8 stages every row of neighbouring ones too, by one layer to either side.
+/// Returns shifts by one layer of every single cut, and with up to 8 stages of every row of neighbouring cuts.
 std::vector<CutShift> cut_shifts(int num_stages);
 
-/// False, and the partition as it is, where a stage would become empty.
+/// Returns false and leaves the partition unchanged if a stage would become empty.
 bool shift(Partition& partition, const CutShift& one);
 
-/// The bounds of a partition's ranks, and of partitions that differ in few of them.
+/// The bounds of a partition's ranks, updated cheaply for partitions that differ in few of them.
 class RankBounds {
  public:
   RankBounds(const StageBound& bound, const Phase& unpartitioned);
-  /// From now on those of `partition`.
+  /// Computes the bounds for `partition`.
   void take(const Partition& partition);
-  /// The same, of a partition that is shifted from the last one that was taken.
+  /// Updates the bounds for a partition that is shifted from the last one taken.
   void take(const Partition& partition, const CutShift& one);
-  /// The StageBound of that partition, shifted.
+  /// Returns the StageBound of the last partition taken, after this shift.
   Nanoseconds with(const Partition& shifted, const CutShift& one);
-  /// The StageBound of the partition that was taken.
+  /// Returns the StageBound of the last partition taken.
   Nanoseconds largest() const;
   Nanoseconds of_rank(int pipeline_rank) const { return of_rank_[pipeline_rank]; }
-  /// Pipeline ranks that have a stage which the shift changes, each once.
+  /// Returns the pipeline ranks that have a stage which the shift changes, each once.
   const std::vector<int>& changed_by(const CutShift& one);
 
  private:
@@ -43,8 +43,8 @@ class RankBounds {
   std::vector<bool> is_changed_;
 };
 
-/// Shifts the cuts of a phase that has its prediction one layer at a time (neighbours) while that is faster by
-/// `predicted` and still fits.
+/// Shifts the cuts of a phase that has its prediction one layer at a time, while `predicted` gets faster and it still
+/// fits.
 Phase with_shifted_cuts(Phase current, const PlanningProblem& problem, CandidateMaker& maker,
                         const std::function<Phase(const Candidate&)>& predicted);
 

@@ -33,7 +33,7 @@ class Grid {
   std::vector<Nanoseconds> times_;
 };
 
-/// Lengths of the cut with the least sum among those without a slice above `bound`; none if there is none.
+/// Returns the lengths of the cut with the least sum among those without a slice above `bound`; empty if there is none.
 std::vector<int> least_sum(const Grid& grid, Nanoseconds bound) {
   std::vector<Nanoseconds> best(grid.size() + 1, kUnreached);
   std::vector<int> last(grid.size() + 1, 0);
@@ -72,10 +72,10 @@ LeastCut least_cut(const Grid& grid, Nanoseconds bound) {
   return cut;
 }
 
-/// Bounds on the longest slice that are worth a try, ascending: every time of a slice, of those less than `tolerance`
-/// apart only the highest, which allows what all of them do.
+/// A bound on the longest slice that is worth trying: any slice's time. Of times less than `tolerance` apart only the
+/// highest is used, which allows all cuts of the others.
 struct Bound {
-  Nanoseconds lowest = 0;  // of those that it stands for
+  Nanoseconds lowest = 0;  // of the times that it stands for
   Nanoseconds highest = 0;
 };
 
@@ -107,7 +107,7 @@ TokenSlices slice_tokens(int tokens, int step, int stages, int sequences, const 
   const Grid grid(tokens / step, step, time);
   TokenSlices best{.lengths = {}, .time_ns = kUnreached};
   for (const Bound& bound : bounds_of(grid, tolerance_ns)) {
-    // The sum holds the longest slice as well.
+    // The sum includes the longest slice.
     if (best.time_ns != kUnreached && (sequences + stages - 1) * bound.lowest >= best.time_ns) break;
     LeastCut cut = least_cut(grid, bound.highest);
     if (cut.lengths.empty()) continue;

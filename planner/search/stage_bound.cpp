@@ -12,9 +12,9 @@
 namespace frostpipe {
 namespace {
 
-/// One layer, one micro-batch.
+/// Time of one micro-batch on one layer.
 struct LayerTime {
-  Nanoseconds forward = 0, backward = 0, weights = 0;  // backward: of a split one, I
+  Nanoseconds forward = 0, backward = 0, weights = 0;  // backward is I if it is split
   Nanoseconds all() const { return forward + backward + weights; }
 };
 
@@ -30,7 +30,7 @@ LayerTime time_of(const Phase& unpartitioned, bool splits_backward, const Profil
   LayerTime time{.forward = cost.forward_ns};
   const Nanoseconds whole = cost.weight_gradient_ns + (has_input_gradient ? cost.input_gradient_ns : 0);
   if (splits_backward) {
-    const SplitBackward split = split_backward_of(cost, has_input_gradient);  // DualPipeV has whole ones as well
+    const SplitBackward split = split_backward_of(cost, has_input_gradient);  // DualPipeV has unsplit backwards as well
     time.backward = std::min(whole, split.input_ns);
     time.weights = std::min(whole, split.input_ns + split.weight_ns) - time.backward;
   } else {
@@ -40,7 +40,7 @@ LayerTime time_of(const Phase& unpartitioned, bool splits_backward, const Profil
   return time;
 }
 
-/// Of a message of some layer between two neighbouring pipeline ranks.
+/// Returns the least time of a message of at least `bytes` between two neighbouring pipeline ranks.
 Nanoseconds least_message_ns(const Phase& unpartitioned, const Cluster& cluster, int pipeline_rank, Bytes bytes) {
   Nanoseconds least = std::numeric_limits<Nanoseconds>::max();
   for (int replica = 0; replica < unpartitioned.layout.data_parallel_size; ++replica) {
@@ -53,24 +53,24 @@ Nanoseconds least_message_ns(const Phase& unpartitioned, const Cluster& cluster,
   return least;
 }
 
-/// Of replica 0, by layer.
+/// Work of replica 0, by layer.
 struct LayerWork {
   std::map<std::string, WorkByLayer> of_type;  // by device type
-  std::vector<Nanoseconds> least;              // the least of all its work
-  std::vector<Nanoseconds> forward, backward;  // of what trains: the smaller micro-batch, the fastest device
-  Bytes least_output = std::numeric_limits<Bytes>::max();  // of any layer
+  std::vector<Nanoseconds> least;              // minimum of all its work over device types
+  std::vector<Nanoseconds> forward, backward;  // of trainable layers: the smaller micro-batch, the fastest device
+  Bytes least_output = std::numeric_limits<Bytes>::max();  // over all layers
 };
 
-/// Of one micro-batch size on one device type.
+/// The micro-batches of one size on one device type.
 struct SizeWork {
-  int size = 0, count = 0;  // samples; micro-batches of that size
+  int size = 0, count = 0;  // samples per micro-batch; number of micro-batches
   bool is_smaller = false;
   bool splits_backward = false;
   const std::string& device_type;
 };
 
-/// Adds what the micro-batches' `slice` takes, which may be all of them; what passes through the pipeline at once is
-/// the least of it.
+/// Adds the time of slice number `slice` of the micro-batches, which may be all of them. Times through the pipeline use
+/// the shortest slice.
 void add_slice(LayerWork& work, const SizeWork& of, int slice, const Phase& phase, const PlanningProblem& problem,
                LayerCosts& costs) {
   const auto& [profile, cluster, options] = problem;
@@ -172,7 +172,7 @@ StageBound::StageBound(const Phase& unpartitioned, const PlanningProblem& proble
         (trains ? reduced_gradient_bytes(unpartitioned, profile.model, layer, options.global_batch_size, options.dtype)
                 : 0));
   }
-  // Where layers are frozen, messages may come from stages that run ahead.
+  // With frozen layers, messages may come from stages that have run ahead.
   messages_.assign(pipeline_ranks_, 0);
   if (first_trainable_layer_ == 0)
     for (int k = 0; k + 1 < pipeline_ranks_; ++k)
@@ -269,7 +269,7 @@ Nanoseconds bound_of_any_partition(const Phase& unpartitioned, const PlanningPro
   const bool splits = splits_backward(unpartitioned);
   if (unpartitioned.virtual_stages > 1 || splits) {
     const std::vector<Nanoseconds> forward = sums_before(work.forward), backward = sums_before(work.backward);
-    // Rank k's first stage has k layers before it or more. Beside their backward there may be W of the rank's own.
+    // At least k layers precede rank k's first stage. The rank's own W may overlap with their backward.
     for (int k = 0; k < p; ++k) sum += forward[k] + (splits ? 0 : backward[k]);
     return std::max({sum / p, largest_layer, forward.back() + backward.back()});
   }

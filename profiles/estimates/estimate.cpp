@@ -16,7 +16,7 @@ namespace {
 
 constexpr Bytes kValueBytes = 4;  // float32
 
-/// Sums of what is beyond any profile's bounds still fit into 64 bits.
+/// Rounds to an integer, bounded so that sums of values beyond any profile's bounds still fit into 64 bits.
 std::int64_t whole(double amount) { return static_cast<std::int64_t>(std::min(amount, 1e17)); }
 
 class Estimator {
@@ -45,7 +45,7 @@ class Estimator {
     return static_cast<double>(span.tokens) * profile_.model.hidden_size;
   }
 
-  /// In ascending order: of a causal model its token slices, and a whole sample.
+  /// Returns the measured spans in ascending order: the token slices of a causal model, and a whole sample.
   std::vector<PassTokens> spans() const {
     std::vector<PassTokens> spans;
     if (profile_.model.is_causal)
@@ -75,21 +75,21 @@ class Estimator {
                                 .update_ns = options_.rates.overhead_ns + whole(1e9 * update)});
   }
 
-  /// How many ranks share the layer, and whether they split what lies between matrices by tokens.
+  /// The number of ranks that share the layer, and whether they split the activations between matrices by tokens.
   struct Sharing {
     int ranks = 1;
     bool split_tokens = false;
   };
 
-  /// What exchanges of activations add to a layer's times.
+  /// Time that exchanges of activations add to a layer.
   struct Exchanges {
     Nanoseconds forward = 0;
-    Nanoseconds input_gradient = 0;   // of the backward, what only an input's gradient needs
-    Nanoseconds weight_gradient = 0;  // the rest of it
-    Nanoseconds read_again = 0;       // of the latter, what W does
+    Nanoseconds input_gradient = 0;   // part of the backward that only the input's gradient needs
+    Nanoseconds weight_gradient = 0;  // the rest of the backward
+    Nanoseconds read_again = 0;       // part of weight_gradient that belongs to W
   };
 
-  /// To the experts of a micro-batch's tokens, or back.
+  /// Time to send the tokens of a micro-batch to their experts, or back.
   Nanoseconds all_to_all_ns(int tensor_ranks, Bytes bytes) const {
     const int size = options_.expert_parallel_size;
     if (size == 1 || bytes == 0) return 0;
@@ -115,7 +115,7 @@ class Estimator {
     const auto bytes = [&](double on_each, double shared = 0) {
       return whole(size * (on_each + shared / n)) * kValueBytes;
     };
-    /// Of what lies between matrices.
+    /// Values per rank of an activation between matrices.
     const auto split = [&](double values) { return sharing.split_tokens ? values / n : values; };
     const bool is_last = profile_.model.layers[layer].kind == LayerKind::head;
     Exchanges exchanges = exchanges_of(work, sharing, bytes(activation_values(span)));
@@ -156,7 +156,7 @@ class Estimator {
 
   const EstimatedModel& model_;
   const EstimateOptions& options_;
-  Cluster node_;  // all tensor ranks in one
+  Cluster node_;  // one node with all tensor ranks
   Profile profile_;
 };
 

@@ -18,9 +18,9 @@ struct EstimateOptions {
   int num_samples = 6144;
   std::optional<Bytes> memory_limit_bytes;
   std::string device_type = "estimated";
-  std::vector<int> tensor_parallel_sizes = {1};  // ascending; a node's collectives are in the layers' times
-  bool sequence_parallel = false;                // tensor ranks also with sequence parallelism
-  int expert_parallel_size = 1;                  // replicas that share out experts, each a part of all
+  std::vector<int> tensor_parallel_sizes = {1};  // ascending; collectives within a node are part of the layers' times
+  bool sequence_parallel = false;                // also measure tensor ranks with sequence parallelism
+  int expert_parallel_size = 1;                  // replicas over which experts are distributed
 };
 
 struct Estimate {
@@ -28,29 +28,30 @@ struct Estimate {
   Cluster cluster;
 };
 
-/// A profile from counted operations, for a machine that is not here; nothing in it is measured. What layers do and
-/// keep says layer_work; each half of a backward does as much as a forward, and each pass has the overhead of one.
+/// Makes a profile from counted operations, for a machine that is not available; nothing in it is measured. layer_work
+/// counts the operations and saved values of layers. Each half of a backward takes as long as a forward, and each pass
+/// has the overhead of one.
 ///
-/// A causal language model also has the token slices that a measured one has (slice_lengths). Slices that make up a
-/// sample have the sample's operations.
+/// A causal language model also gets measurements of the token slices that a measured profile has (slice_lengths). The
+/// slices of a sample together have the sample's operations.
 ///
-/// Over n tensor ranks, as Megatron-LM cuts a model: each does 1 / n of the operations of attention, MLP and a language
-/// model's head, has 1 / n of their matrices and of the vocabulary's table, and keeps 1 / n of what is not
-/// [samples, tokens, hidden] around the layer (queries, keys, values, probabilities, the MLP's inner values, logits).
-/// Norms, biases behind a sum, positions, projections of images and other heads are whole on each. Attention and MLP
-/// each add an all-reduce of [samples, tokens, hidden] to forward and to input gradient, a table one to its forward, a
-/// language model's head one to its input gradient and, for the loss, three of [samples, tokens] to its forward: the
-/// maximum, the sum of exponentials and the target's logit.
+/// Over n tensor ranks, as Megatron-LM partitions a model: each does 1 / n of the operations of attention, MLP and a
+/// language model's head, has 1 / n of their matrices and of the vocabulary's table, and keeps 1 / n of the values
+/// around the layer that are not [samples, tokens, hidden] (queries, keys, values, probabilities, the MLP's inner
+/// values, logits). Norms, biases after a sum, positions, projections of images and other heads are whole on each rank.
+/// Attention and MLP each add an all-reduce of [samples, tokens, hidden] to the forward and to the input gradient; a
+/// table adds one to its forward; a language model's head adds one to its input gradient and, for the loss, three of
+/// [samples, tokens] to its forward: the maximum, the sum of exponentials and the target's logit.
 ///
-/// With sequence parallelism (Korthikanti et al. 2022) each also keeps 1 / n of the [samples, tokens, hidden] around
-/// the layer; of the halves of a backward, of what matrices have read. An all-gather and a reduce-scatter take the
-/// place of each all-reduce, one in front of the matrices and one behind, and the backward gathers once more what they
-/// have read.
+/// With sequence parallelism (Korthikanti et al. 2022) each rank also keeps only 1 / n of the [samples, tokens, hidden]
+/// values around the layer; between the halves of a split backward this holds for the inputs of matrices. Each
+/// all-reduce is replaced by an all-gather in front of the matrices and a reduce-scatter behind them, and the backward
+/// gathers the inputs of matrices once more.
 ///
-/// Where replicas share out experts, tokens go to those that have theirs and back: two all-to-alls in the forward of an
-/// MLP of experts and two in its backward, of [samples, tokens, hidden] for each expert that a token goes through; over
-/// the links of a node where such replicas fit on one, else over those between nodes. Each computes as many tokens as
-/// it has itself, which a router that keeps loads even is trained for.
+/// With expert parallelism tokens go to the replicas that have their experts and back: two all-to-alls in the forward
+/// of an MLP of experts and two in its backward, of [samples, tokens, hidden] for each expert that a token goes
+/// through. They use the links of a node if these replicas fit on one, else those between nodes. Each replica is
+/// assumed to compute as many tokens as it has itself: the router is trained to balance loads.
 ///
 /// Update: 28 bytes a parameter (AdamW reads and writes weight, gradient and moments). Links: PCIe 3.0 x16 within a
 /// node (10 us, 12 GB/s; collectives 10 GB/s), 40 Gbit/s InfiniBand between (20 us, 5 GB/s). Cache: 10 us an entry, 10
@@ -59,7 +60,7 @@ struct Estimate {
 /// Throws InvalidInput for an expert-parallel size that does not divide the model's experts.
 Estimate estimate(const EstimatedModel& model, const EstimateOptions& options);
 
-/// Its ranks and links alone.
+/// Returns only the cluster of an estimate, its ranks and links.
 Cluster estimated_cluster(const EstimateOptions& options, const std::string& device_type);
 
 }  // namespace frostpipe

@@ -8,10 +8,10 @@
 namespace frostpipe {
 namespace {
 
-// Figures of the config.json that each was published with on the Hugging Face Hub (openai-community/gpt2*,
-// google-bert/bert-*-uncased, FacebookAI/roberta-*, google/vit-*-patch16-224, meta-llama, Qwen, mistralai,
-// google/gemma-*, HuggingFaceTB/SmolLM2-135M, deepseek-ai, answerdotai/ModernBERT-base). Tests compare the parameters
-// that follow with the published numbers.
+// The values come from the config.json with which each model was published on the Hugging Face Hub
+// (openai-community/gpt2*, google-bert/bert-*-uncased, FacebookAI/roberta-*, google/vit-*-patch16-224, meta-llama,
+// Qwen, mistralai, google/gemma-*, HuggingFaceTB/SmolLM2-135M, deepseek-ai, answerdotai/ModernBERT-base). Tests compare
+// the resulting numbers of parameters with the published ones.
 constexpr KnownModel kModels[] = {
     {"gpt2", 0, R"({"model_type": "gpt2", "n_embd": 768, "n_layer": 12, "n_head": 12, "vocab_size": 50257})"},
     {"gpt2-medium", 0, R"({"model_type": "gpt2", "n_embd": 1024, "n_layer": 24, "n_head": 16, "vocab_size": 50257})"},

@@ -7,7 +7,7 @@
 namespace frostpipe {
 namespace {
 
-/// Parameters that every token, or every prediction of a head, is multiplied by.
+/// Number of parameters that every token, or every prediction of a head, is multiplied with.
 double product_parameters(const TransformerConfig& config, int layer) {
   double count = 0;
   for (const ParameterSpec& parameter : parameters_of(config, layer)) {
@@ -23,14 +23,14 @@ double product_parameters(const TransformerConfig& config, int layer) {
 /// 1 + 2 + ... + n, 0 for n < 1.
 double sum_up_to(double n) { return n > 0 ? n * (n + 1) / 2 : 0; }
 
-/// Pairs of a query and a key that it looks at.
+/// Number of (query, key) pairs that attention computes.
 double attended_pairs(const TransformerConfig& config, double window, const PassTokens& span) {
   const double l = span.tokens, c = span.context, w = window > 0 ? window : l + c;
   if (config.is_causal) return sum_up_to(c + l) - sum_up_to(c) - sum_up_to(c + l - w) + sum_up_to(c - w);
   return l * l - 2 * sum_up_to(l - w);
 }
 
-/// Keys that the probabilities of a query are kept for.
+/// Number of keys for which the probabilities of a query are kept.
 double kept_keys(const TransformerConfig& config, double window, const PassTokens& span) {
   const double all = span.context + span.tokens;
   return window > 0 ? std::min(all, config.is_causal ? window : 2 * window - 1) : all;

@@ -1,5 +1,5 @@
 #pragma once
-// Implementation header: JSON of others, whose keys are data. Include it from .cpp files only.
+// Implementation header: JSON of other tools, whose keys are data. Include it from .cpp files only.
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -10,14 +10,14 @@
 
 namespace frostpipe::foreign {
 
-/// A value and where it stands; every access that fails throws InvalidInput "FILE: path[3]: must be a number, is ...".
+/// A value and its place. Every failing access throws InvalidInput "FILE: path[3]: must be a number, is ...".
 class Value {
  public:
   Value(const nlohmann::json& json, std::string place) : json_(&json), place_(std::move(place)) {}
   Value operator[](std::string_view key) const;
   Value operator[](int index) const;
   bool has(std::string_view key) const { return json_->is_object() && json_->contains(std::string(key)); }
-  /// Keys ascend as text.
+  /// Keys are sorted as text.
   std::vector<std::pair<std::string, Value>> members() const;
   std::vector<Value> elements() const;
   double number() const;
@@ -32,7 +32,7 @@ class Value {
   std::string place_;
 };
 
-/// A file, parsed; a byte-order mark is skipped. Values must not outlive it.
+/// A parsed file; a byte-order mark is skipped. It must outlive its values.
 class File {
  public:
   explicit File(const std::filesystem::path& path);
@@ -44,7 +44,7 @@ class File {
   std::string place_;
 };
 
-/// A whole number from `least` to 2^24 that stands as a key. Throws InvalidInput.
+/// Parses a key that is an integer from `least` to 2^24. Throws InvalidInput.
 int number_in(std::string_view key, int least = 0);
 
 }  // namespace frostpipe::foreign

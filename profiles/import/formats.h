@@ -11,17 +11,18 @@ namespace frostpipe {
 /// {"micro-batch": {"tensor-parallel size": {"layer": [forward, backward, update]}}}
 Profile import_sailor(std::string_view text, std::string_view source, const ImportOptions& options);
 
-/// Numbers with commas between: a row per block, a column per batch size.
+/// Numbers separated by commas: a row per block, a column per batch size.
 Profile import_block_table(std::string_view text, std::string_view source, const ImportOptions& options);
 
-/// The same as nanoseconds by row and column, from whole microseconds. Throws InvalidInput that names the line.
+/// Reads such a table, in whole microseconds, as nanoseconds by row and column. Throws InvalidInput that names the
+/// line.
 std::vector<std::vector<Nanoseconds>> block_table_rows(std::string_view text, std::string_view source);
 
-/// The nearest whole number of nanoseconds, bytes or parameters. Throws InvalidInput where it is negative or more than
-/// a profile may hold.
+/// Rounds to a whole number of nanoseconds, bytes or parameters. Throws InvalidInput if the amount is negative or
+/// greater than `most`.
 std::int64_t rounded(double amount, std::string_view source, std::int64_t most = 1'000'000'000'000'000);
 
-/// Embedding, layers, head: the names of a chain that has no better ones.
+/// Returns a chain of embedding, layers and head with generic names.
 Model chain_of(std::string_view name, int num_layers);
 
 }  // namespace frostpipe

@@ -20,7 +20,7 @@ BoostGraph boost_graph(const LayerGraph& graph, bool descending) {
   return {edges.begin(), edges.end(), graph.output_bytes.size()};
 }
 
-/// Empty for a cycle.
+/// Returns an empty order if the graph has a cycle.
 std::vector<int> depth_first(const LayerGraph& graph, bool descending) {
   std::vector<int> order;
   try {

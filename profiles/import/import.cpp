@@ -19,16 +19,16 @@ namespace {
 
 struct Node {
   std::string name;
-  double forward_ns = 0, backward_ns = 0;  // of all measured samples
+  double forward_ns = 0, backward_ns = 0;  // for all measured samples
   double activation_bytes = 0, parameter_bytes = 0;
 };
 
 struct Graph {
-  std::map<int, Node> nodes;  // by number
+  std::map<int, Node> nodes;  // by the node's number
   std::set<std::pair<int, int>> edges;
 };
 
-/// PipeDream's and DAPPLE's text.
+/// Parses the text format of PipeDream and DAPPLE.
 class GraphText {
  public:
   GraphText(std::string_view text, std::string_view source) : text_(text), source_(source) {}
@@ -71,7 +71,7 @@ class GraphText {
     if (error != std::errc() || end != digits.data() + digits.size()) fail("must be a node such as node12", name);
     return number;
   }
-  /// A number, or the sum of "[a; b]".
+  /// Parses a number, or the sum of a list "[a; b]".
   double value_of(std::string_view line, std::string_view key) const {
     const std::size_t at = line.find(key);
     if (at == std::string_view::npos) fail(fmt::format("must have {}", key), line);
@@ -118,7 +118,7 @@ Graph read_piper(std::string_view text, std::string_view source) {
   return graph;
 }
 
-/// The graph with vertices counted from 0 in the order of the nodes' numbers, which `numbers` gives.
+/// Returns the graph with vertices counted from 0 in the order of the nodes' numbers, and these numbers in `numbers`.
 LayerGraph layer_graph(const Graph& graph, std::vector<int>& numbers, std::string_view source) {
   LayerGraph layers;
   std::map<int, int> vertex_of;

@@ -17,7 +17,7 @@ using foreign::Value;
 
 constexpr int kSailorTokens = 2048;
 
-/// MODEL of "MODEL_DEVICE_profile.json", as llm_info.json names it, and DEVICE.
+/// MODEL, as named in llm_info.json, and DEVICE of "MODEL_DEVICE_profile.json".
 struct SailorName {
   std::string model, device;
 };
@@ -47,7 +47,7 @@ TimesBySize times_in(const Value& root) {
   return times;
 }
 
-/// Layers 0, 1, ... of every size. How many.
+/// Returns the number of layers. Throws InvalidInput unless every size has layers 0, 1, ... up to it.
 int num_layers_in(const TimesBySize& times, std::string_view source) {
   const std::size_t num_layers =
       times.empty() || times.begin()->second.empty() ? 0 : times.begin()->second.begin()->second.size();
@@ -63,7 +63,7 @@ int num_layers_in(const TimesBySize& times, std::string_view source) {
   return static_cast<int>(num_layers);
 }
 
-/// "imported from ..., not measured here", and what of it was left out.
+/// Returns "imported from ..., not measured here", and which parts of the file were left out.
 std::string machine_of(const TimesBySize& times, const Value& sizes, std::string_view source) {
   std::string left_out;
   for (const auto& [tensor_ranks, layers] : times.begin()->second)
@@ -75,8 +75,8 @@ std::string machine_of(const TimesBySize& times, const Value& sizes, std::string
   return machine;
 }
 
-/// A layer's seconds, `which` of its row, by the times of that size and of larger ones: at small sizes the profile is
-/// launch-bound and noisy, and a layer never takes longer than with twice the samples.
+/// Returns entry `which` of a layer's row, in nanoseconds, as the minimum over this and larger micro-batch sizes: at
+/// small sizes the profile is launch-bound and noisy, and a layer never takes longer than with twice the samples.
 Nanoseconds cleaned_time(const TimesBySize& times, const MeasurementKey& key, int which) {
   const Value own = times.at(key.micro_batch_size).at(key.tensor_parallel_size).at(key.layer)[which];
   double best = own.number();
@@ -88,7 +88,7 @@ Nanoseconds cleaned_time(const TimesBySize& times, const MeasurementKey& key, in
   return rounded(1e9 * best, own.place());
 }
 
-/// `size`: the layer's row of llm_info.json.
+/// `size` is the layer's row of llm_info.json.
 Measurement measurement_of(const TimesBySize& times, const MeasurementKey& key, const Value& size) {
   const Nanoseconds forward = cleaned_time(times, key, 0), backward = cleaned_time(times, key, 1);
   const auto bytes = [&](const Value& of_a_sample) {
@@ -160,7 +160,7 @@ Profile import_sailor(std::string_view text, std::string_view source, const Impo
     throw InvalidInput(sizes.place(), "must have sizes of a tensor-parallel size that has times", "without");
   std::sort(profile.measurements.begin(), profile.measurements.end(),
             [](const Measurement& a, const Measurement& b) { return a.key < b.key; });
-  // The published update is the whole step's, the same for every layer.
+  // The published update time is that of the whole step and is repeated for every layer.
   const Value step_seconds = times.begin()->second.begin()->second.at(0)[2];
   const Nanoseconds step = rounded(1e9 * step_seconds.number(), step_seconds.place());
   for (int layer = 0; layer < num_layers; ++layer)

@@ -72,7 +72,7 @@ inline constexpr HeadNames kDecoderHeads[] = {
      .classes_has_bias = false},
     {.task = Task::question_answering, .class_suffix = "ForQuestionAnswering", .classes = "qa_outputs"}};
 
-/// As kDecoderHeads, but the base model under a head for questions has another prefix.
+/// As kDecoderHeads, but the base model under a question-answering head has another prefix.
 inline constexpr HeadNames kLlamaHeads[] = {kDecoderHeads[0],
                                             kDecoderHeads[1],
                                             {.task = Task::question_answering,

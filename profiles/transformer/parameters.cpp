@@ -13,13 +13,13 @@ namespace {
 using Share = ParameterSpec::Share;
 using Start = ParameterSpec::Start;
 
-/// Groups of heads that tensor ranks share out: key and value heads with their queries, or, where all queries share
-/// one, queries alone.
+/// Number of head groups that can be distributed over tensor ranks: key and value heads with their queries, or, if all
+/// queries share one of them, the queries alone.
 std::int64_t num_head_groups(const TransformerConfig& c) {
   return c.key_value_heads() > 1 ? c.key_value_heads() : c.num_attention_heads;
 }
 
-/// Query values of such a group.
+/// Number of query values in such a group.
 std::int64_t group_size(const TransformerConfig& c) { return c.query_size() / num_head_groups(c); }
 
 class SpecOfRole {
@@ -69,7 +69,7 @@ class SpecOfRole {
     return spec;
   }
 
-  /// Of modules of this block: their weights or biases, null ones left out.
+  /// Returns the names of weights or biases (`ending`) of modules of this block, without null ones.
   std::vector<std::string> of_block(std::initializer_list<const char*> modules, const char* ending) const {
     std::vector<std::string> names;
     for (const char* const module : modules)
@@ -81,7 +81,7 @@ class SpecOfRole {
     matrix.transposed = names_.matrices_are_transposed;
     return matrix;
   }
-  /// A matrix whose output is added to what the block was given.
+  /// A matrix whose output is added to the residual stream.
   ParameterSpec adding(ParameterSpec matrix) const {
     if (c_.scales_residual_start)
       matrix.deviation_factor = 1 / std::sqrt(2.0 * static_cast<double>(c_.num_hidden_layers));
@@ -126,7 +126,7 @@ class SpecOfRole {
     }
   }
 
-  /// Of attention that goes through latents, what is not a part of other attention.
+  /// Returns the parameters that latent attention has in addition to other attention.
   ParameterSpec latent(Role role) const {
     const std::int64_t h = c_.hidden_size, rank = c_.latent.key_value_rank, query_rank = c_.latent.query_rank;
     switch (role) {
@@ -150,7 +150,7 @@ class SpecOfRole {
   ParameterSpec attention(Role role) const {
     if (c_.latent.key_value_rank > 0 && role != Role::output && role != Role::norm) return latent(role);
     const std::int64_t h = c_.hidden_size, q = c_.query_size(), kv = c_.key_value_size(), size = c_.size_of_head();
-    /// Of a file that has query, key and value in one tensor.
+    /// Marks rows of a tensor of the file, if the file has query, key and value in one tensor.
     const auto stored_in = [&](ParameterSpec spec, std::int64_t begin, std::int64_t rows) {
       if (!names_.query_key_value) return spec;
       spec.stored_begin = begin;
@@ -191,7 +191,7 @@ class SpecOfRole {
     }
   }
 
-  /// Tensor ranks share each expert, and have the router whole.
+  /// Each expert is sharded over tensor ranks; the router is whole on each.
   ParameterSpec experts(Role role) const {
     const std::int64_t h = c_.hidden_size, count = c_.experts.count, f = c_.experts.intermediate_size,
                        shared = c_.experts.shared_size, stacked = c_.has_gate ? 2 : 1;

@@ -23,11 +23,11 @@ const FamilyRow& family_named(const std::string& type, const std::string& file, 
     if (fits(row)) known.emplace_back(row.model_type);
   throw InvalidInput(file + ": model_type",
                      fmt::format("must be one of {}{}", fmt::join(known, ", "),
-                                 found ? "; a " + type + " is estimated alone (profile --like, plan --model)" : ""),
+                                 found ? "; a " + type + " is estimated alone (profile --like)" : ""),
                      type.empty() ? "missing" : "\"" + type + "\"");
 }
 
-/// That of the class that the folder was saved from; the family's first where another or none is named.
+/// Returns the task of the class that saved the folder, or the family's first if none or an unknown one is named.
 Task task_named(const FamilyRow& row, const Json& architectures) {
   if (architectures.is_array() && !architectures.empty() && architectures[0].is_string())
     for (const HeadNames& head : row.heads)

@@ -7,15 +7,15 @@
 
 namespace frostpipe {
 
-/// A model's description from the text of its config.json. Throws InvalidInput naming `file`, field, rule and value;
-/// also for what this tool does not compute, or for ConfigUse::counting what it does not count.
+/// Reads a model's description from the text of its config.json. Throws InvalidInput that names `file`, field, rule and
+/// value, also for configurations that are not supported (for ConfigUse::counting, that cannot be counted).
 TransformerConfig config_from_json(const std::string& text, const std::string& file,
                                    ConfigUse use = ConfigUse::computing);
 
-/// Names of labels 0, 1, ... in id2label; empty where there are none.
+/// Returns the names of labels 0, 1, ... in id2label; empty if there are none.
 std::vector<std::string> label_names_from_json(const std::string& text, const std::string& file);
 
-/// transformers' name of the class: "BertForQuestionAnswering".
+/// Returns transformers' name of the class: "BertForQuestionAnswering".
 std::string architecture_of(const TransformerConfig& config);
 
 }  // namespace frostpipe

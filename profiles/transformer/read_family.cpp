@@ -24,13 +24,13 @@ Activation activation_named(const ConfigFields& fields, const char* key, const c
   throw InvalidInput(fields.place(key), fmt::format("must be one of {}", fmt::join(known, ", ")), name);
 }
 
-/// DINOv2 gives a ratio to the hidden size; with a gate two thirds of that, in multiples of 8.
+/// DINOv2 gives the ratio to the hidden size; with a gate, two thirds of that, rounded up to a multiple of 8.
 std::int64_t mlp_size(const ConfigFields& fields, const TransformerConfig& config) {
   const auto wide = static_cast<std::int64_t>(static_cast<double>(config.hidden_size) * fields.number("mlp_ratio", 4));
   return config.has_gate ? (static_cast<std::int64_t>(static_cast<double>(wide) * 2 / 3) + 7) / 8 * 8 : wide;
 }
 
-/// What differs by block is listed, so their number is bounded here.
+/// The number of blocks is bounded, since per-block differences are stored in a list.
 std::int64_t num_blocks(const ConfigFields& fields, const char* key) {
   constexpr std::int64_t kMost = 4096;
   const std::int64_t blocks = fields.positive(key);
@@ -57,7 +57,7 @@ void require_heads_that_divide(const ConfigFields& fields, const char* key, cons
                        std::to_string(config.num_attention_heads));
 }
 
-/// RoBERTa counts positions from its padding's id + 1 on, and has as many fewer.
+/// RoBERTa counts positions from its padding id + 1, so it has that many fewer.
 void read_positions(const ConfigFields& fields, TransformerConfig& config) {
   config.max_position_embeddings = fields.positive("max_position_embeddings");
   if (config.position_offset == 0) return;
@@ -70,7 +70,7 @@ void read_positions(const ConfigFields& fields, TransformerConfig& config) {
   config.max_position_embeddings -= config.position_offset;
 }
 
-/// Gemma's, and what transformers takes for its first version whatever hidden_act says.
+/// Gemma has its own field; for its first version transformers ignores hidden_act.
 Activation decoder_activation(const ConfigFields& fields, const TransformerConfig& config) {
   if (config.family == Family::gemma && fields.text("hidden_activation").empty()) return config.activation;
   const bool is_gemma = config.norm_adds_one;
@@ -153,7 +153,7 @@ void read_vit(const ConfigFields& fields, TransformerConfig& config) {
   config.has_qkv_bias = fields.flag("qkv_bias", true);
   config.layer_norm_eps = fields.number("layer_norm_eps", config.layer_norm_eps);
   config.activation =
-      config.has_gate ? Activation::silu : activation_named(fields, "hidden_act", "gelu");  // SwiGLU has its own
+      config.has_gate ? Activation::silu : activation_named(fields, "hidden_act", "gelu");  // SwiGLU uses silu
   if (config.image_size % config.patch_size != 0 || config.image_size > 8192)
     throw InvalidInput(fields.place("image_size"),
                        fmt::format("must be a multiple of patch_size ({}), at most 8192", config.patch_size),

@@ -2,28 +2,28 @@
 #include "profiles/config_fields.h"
 #include "profiles/transformer/transformer_config.h"
 
-// Implementation header: what config.json of each family says, as transformers 4 and 5 write it. Each function
-// completes the family's description, and throws InvalidInput naming file, field, rule and value.
+// Implementation header: reads config.json of each family, as transformers 4 and 5 write it. Each function completes
+// the family's description and throws InvalidInput that names file, field, rule and value.
 
 namespace frostpipe {
 
-/// BERT and those with its fields: RoBERTa, XLM-RoBERTa, CamemBERT and ELECTRA.
+/// BERT and families with its fields: RoBERTa, XLM-RoBERTa, CamemBERT and ELECTRA.
 void read_bert(const ConfigFields& fields, TransformerConfig& config);
 void read_distilbert(const ConfigFields& fields, TransformerConfig& config);
 void read_modernbert(const ConfigFields& fields, TransformerConfig& config);
 /// ViT, DeiT and DINOv2.
 void read_vit(const ConfigFields& fields, TransformerConfig& config);
 void read_gpt2(const ConfigFields& fields, TransformerConfig& config);
-/// Llama and those with its fields: Mistral, Qwen 2 and 3, Gemma 1 to 3, OLMo 2 and Phi 3.
+/// Llama and families with its fields: Mistral, Qwen 2 and 3, Gemma 1 to 3, OLMo 2 and Phi 3.
 void read_decoder(const ConfigFields& fields, TransformerConfig& config);
-/// Decoders of experts, which are only counted.
+/// Decoders with experts, which are only counted.
 void read_mixtral(const ConfigFields& fields, TransformerConfig& config);
 void read_qwen3_moe(const ConfigFields& fields, TransformerConfig& config);
 void read_olmoe(const ConfigFields& fields, TransformerConfig& config);
 void read_deepseek(const ConfigFields& fields, TransformerConfig& config);
 
-/// The rotary positions of config.json, into rotaries, and by layer_types, or what stands in its place, into patterns.
-/// `default_theta`: where none is given. Requires head size and number of blocks.
+/// Reads the rotary positions of config.json into `rotaries`, and those of each block, by layer_types or its older
+/// equivalents, into `patterns`. `default_theta` is used if none is given. Requires head size and number of blocks.
 void read_rotary_patterns(const ConfigFields& fields, double default_theta, TransformerConfig& config);
 
 }  // namespace frostpipe

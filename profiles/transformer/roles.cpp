@@ -6,12 +6,12 @@
 namespace frostpipe {
 namespace {
 
-/// Whether query, key and value are one matrix: as many heads of each, and none of them normed by itself.
+/// Whether query, key and value are one matrix: they have equally many heads and no norms of their own.
 bool is_stacked(const TransformerConfig& c) {
   return c.key_value_heads() == c.num_attention_heads && c.query_key_norm == QueryKeyNorm::none;
 }
 
-/// Roles in their order; those that a config lacks are left out.
+/// Collects roles in order, without those that a config lacks.
 class Roles {
  public:
   Roles& add(Role role, bool there = true) {

@@ -9,8 +9,8 @@
 #include "base/error.h"
 #include "profiles/transformer/read_family.h"
 
-// Rotary positions as transformers 5 writes them (rope_parameters, by kind of layer where there are two) and as
-// transformers 4 did (rope_theta and rope_scaling; for Gemma 3 and ModernBERT fields of their own).
+// Rotary positions as written by transformers 5 (rope_parameters, per kind of layer if there are two) and by
+// transformers 4 (rope_theta and rope_scaling; Gemma 3 and ModernBERT have fields of their own).
 
 namespace frostpipe {
 namespace {
@@ -45,7 +45,7 @@ Kind kind_named(const std::string& name, const std::string& place) {
                      "must be default, linear, dynamic, llama3 or yarn: no other is computed here", name);
 }
 
-/// The magnitude that yarn gives queries and keys.
+/// The factor by which yarn scales queries and keys.
 double yarn_attention_factor(const Json& object, double factor, const std::string& place) {
   const auto magnitude = [&](double by) { return factor <= 1 ? 1.0 : 0.1 * by * std::log(factor) + 1.0; };
   const double given = given_number(object, "attention_factor", 0, place);
@@ -131,9 +131,10 @@ class RotaryReader {
     }
   }
 
-  /// Places less than which a token sees, in blocks that do not see everything.
+  /// Returns the window of blocks with local attention: a token sees tokens less than this many places away. 0 =
+  /// unlimited.
   std::int64_t window() const {
-    // transformers lets a token of ModernBERT see half of local_attention on each side.
+    // In transformers a token of ModernBERT sees half of local_attention on each side.
     if (config_.family == Family::modernbert) return fields_.positive("local_attention", 128) / 2 + 1;
     const std::int64_t otherwise = config_.family == Family::mistral || config_.norm_adds_one ? 4096 : 0;
     if (const auto found = fields_.json().find("sliding_window"); found != fields_.json().end() && found->is_null())

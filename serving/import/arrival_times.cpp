@@ -16,7 +16,7 @@
 namespace frostpipe {
 namespace {
 
-constexpr double kMostSeconds = 9e9;  // 64 bits hold a little more in nanoseconds
+constexpr double kMostSeconds = 9e9;  // about the limit of 64 bits of nanoseconds
 constexpr std::string_view kUsualColumn = "TIMESTAMP";
 
 template <class Number>
@@ -27,7 +27,7 @@ std::optional<Number> number_in(std::string_view text) {
   return number;
 }
 
-/// "97996" behind the point of the seconds; digits beyond the ninth do not count.
+/// Parses the digits after the point of the seconds, "97996"; digits after the ninth are ignored.
 std::optional<Nanoseconds> fraction_of_second(std::string_view digits) {
   std::string nine(digits.substr(0, 9));
   if (!std::all_of(digits.begin(), digits.end(), [](char c) { return c >= '0' && c <= '9'; })) return std::nullopt;
@@ -35,7 +35,7 @@ std::optional<Nanoseconds> fraction_of_second(std::string_view digits) {
   return number_in<Nanoseconds>(nine);
 }
 
-/// "2023-11-16 18:17:03.97996"
+/// Parses a time such as "2023-11-16 18:17:03.97996".
 std::optional<Nanoseconds> time_of_date(std::string_view text) {
   namespace chrono = std::chrono;
   constexpr std::string_view kForm = "0000-00-00 00:00:00";
@@ -49,7 +49,7 @@ std::optional<Nanoseconds> time_of_date(std::string_view text) {
   const chrono::year_month_day date(chrono::year(field(0, 4)), chrono::month(field(5, 2)), chrono::day(field(8, 2)));
   const int hour = field(11, 2), minute = field(14, 2), second = field(17, 2);
   if (!date.ok() || hour > 23 || minute > 59 || second > 60) return std::nullopt;
-  // From 1970 on 64 bits of nanoseconds reach to 2262.
+  // Nanoseconds in 64 bits reach from 1970 to 2262.
   if (date.year() < chrono::year(1970) || date.year() > chrono::year(2200)) return std::nullopt;
   Nanoseconds fraction_ns = 0;
   if (const std::string_view rest = text.substr(kForm.size()); !rest.empty()) {
@@ -69,7 +69,7 @@ std::optional<Nanoseconds> time_in(std::string_view text) {
   return time_of_date(text);
 }
 
-/// The column's index among the names of the first line.
+/// Returns the column's index among the names of the first line.
 std::size_t column_index(const std::vector<std::string_view>& names, std::string_view source, std::string_view column) {
   if (column.empty() && names.size() == 1) return 0;
   const std::string_view wanted = column.empty() ? kUsualColumn : column;
@@ -83,7 +83,7 @@ std::size_t column_index(const std::vector<std::string_view>& names, std::string
 }  // namespace
 
 std::vector<Nanoseconds> import_arrival_times(std::string_view text, std::string_view source, std::string_view column) {
-  if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);  // a byte-order mark
+  if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);  // byte order mark
   const std::vector<std::string_view> lines = lines_of(text);
   const std::vector<std::string_view> first = lines.empty() ? std::vector<std::string_view>() : split(lines[0], ',');
   const bool is_one_bare_column = first.size() == 1 && column.empty() && time_in(trimmed(first[0]));

@@ -6,11 +6,11 @@
 
 namespace frostpipe {
 
-/// When requests arrived, from a CSV file with a request per line: seconds ("12.5"), or a date with a time of day
-/// ("2023-11-16 18:17:03.97996"; "T" may stand between them and "Z" at the end). The first line may name the columns;
-/// `column` is taken, or if it is empty the only one or that named TIMESTAMP, as in Azure's traces.
+/// Reads the arrival times of requests from a CSV file with a request per line, in seconds ("12.5") or as a date and
+/// time of day ("2023-11-16 18:17:03.97996"; a "T" may separate them and a "Z" may follow). The first line may name the
+/// columns. `column` selects one; if it is empty, the only column or the one named TIMESTAMP, as in Azure's traces.
 ///
-/// The times are sorted and count from the earliest. Throws InvalidInput that names the line, or the columns.
+/// Returns the times sorted and relative to the earliest. Throws InvalidInput that names the line, or the columns.
 std::vector<Nanoseconds> import_arrival_times(std::string_view text, std::string_view source, std::string_view column);
 
 }  // namespace frostpipe

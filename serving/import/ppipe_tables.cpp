@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Names of the files of a folder that begin and end so, ascending.
+/// Returns the names of the folder's files with this start and end, ascending.
 std::vector<std::string> files_named(const fs::path& folder, const std::string& start, const std::string& end) {
   if (!fs::is_directory(folder)) throw InvalidInput(fmt::format("{}: is not a folder", folder.string()));
   std::vector<std::string> names;
@@ -29,7 +29,8 @@ std::vector<std::string> files_named(const fs::path& folder, const std::string& 
   return names;
 }
 
-/// "L4-2" of "MODEL-L4-2.csv": type and share; none where it is another model's, whose name goes on.
+/// Parses "L4-2", type and share, in "MODEL-L4-2.csv"; nothing if the file belongs to another model whose name is
+/// longer.
 std::optional<BlockTimes> device_of(std::string_view name, std::size_t start) {
   const auto parts = split(name.substr(start, name.size() - start - 4), '-');
   if (parts.size() != 2 || parts[0].empty()) return std::nullopt;

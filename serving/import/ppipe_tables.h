@@ -6,10 +6,10 @@
 
 namespace frostpipe {
 
-/// A model of PPipe's artifact, from its folder: block-timing-tf32/MODEL-GPU-SHARE.csv (a row per block, a column per
-/// batch size 1, 2, ..., microseconds; GPUs and shares as found) and
-/// prepartition_mappings/MODEL/contraction_trans-size_*.csv (bytes of one request over each cut, a line each). Times
-/// are at least a microsecond, as there; weights are not known. Throws InvalidInput that names file and line.
+/// Imports a model of PPipe's artifact from its folder: block-timing-tf32/MODEL-GPU-SHARE.csv (a row per block, a
+/// column per batch size 1, 2, ..., in microseconds, for all GPUs and shares found) and
+/// prepartition_mappings/MODEL/contraction_trans-size_*.csv (a line per cut, bytes of one request over it). Times are
+/// at least a microsecond, as in the artifact; weights are unknown. Throws InvalidInput that names file and line.
 ServingProfile import_ppipe_model(const std::filesystem::path& folder, const std::string& model);
 
 }  // namespace frostpipe

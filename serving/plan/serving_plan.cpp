@@ -15,7 +15,7 @@
 namespace frostpipe {
 namespace {
 
-/// NaN is within no bounds. What validate asks beyond them it says itself.
+/// Bounds that the reader checks, which also rules out NaN; validate() checks the rest.
 constexpr json::Bounds kTime = json::between(0, kMostServingNs);
 constexpr json::Bounds kRate = json::between(0, static_cast<std::int64_t>(kMostServingRate));
 
@@ -99,7 +99,7 @@ constexpr EnumWords<ServingMethod, 3> kMethods{{{ServingMethod::ppipe, "ppipe"},
 constexpr EnumWords<ServingObjective, 2> kObjectives{
     {{ServingObjective::throughput, "throughput"}, {ServingObjective::cost, "cost"}}};
 
-/// The file: first its kind, then the plan.
+/// The plan's file: first the kind, then the plan.
 struct ServingPlanFile {
   PlanKind kind = PlanKind::serving;
   const ServingPlan& plan;
@@ -149,7 +149,7 @@ const DeviceClass& device_class_of(const ServingPlan& plan, const ServingPartiti
 }
 
 std::int64_t devices_in_use(const ServingPlan& plan, std::string_view device_class) {
-  std::int64_t parts = 1;  // of a device, in which every share is a whole number
+  std::int64_t parts = 1;  // parts into which a device is divided so that every share is a whole number of them
   for (const auto& model : plan.models)
     for (const auto& pipeline : model.pipelines)
       for (const auto& partition : pipeline.partitions) parts = std::lcm(parts, std::int64_t{partition.share});

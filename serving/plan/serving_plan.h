@@ -10,84 +10,85 @@
 #include "plan/plan.h"
 #include "profiles/dtype.h"
 
-// How a cluster of unequal devices serves models under latency objectives, as PPipe plans it (docs/papers.md). A model
-// is a chain of blocks. A pipeline cuts it into partitions, and each partition has a pool: virtual devices of one
-// class, any of which may run any batch. A virtual device is 1 / share of a device. All virtual devices of a pool hold
-// the same blocks.
+// A plan to serve models on a cluster of unequal devices under latency objectives, as in PPipe (docs/papers.md). A
+// model is a chain of blocks. A pipeline divides it into partitions, each of which has a pool: virtual devices of one
+// device class that hold the same blocks. Any of them may run any batch. A virtual device is 1 / share of a device.
 
 namespace frostpipe {
 
-/// Devices of one type, alike in speed and in their servers.
+/// Devices of one type, with equal speed and equal servers.
 struct DeviceClass {
   std::string name;  // Device::type of the cluster
   int count = 0;
   int devices_per_server = 1;
-  /// Of a server's network card, in and out each on its own, which its devices share; 0 = unlimited.
+  /// Bandwidth of a server's network card, separately for each direction, shared by the server's devices; 0 =
+  /// unlimited.
   std::int64_t bandwidth_bytes_per_second = 0;
-  /// Of one device; none where the cluster's file has no price.
+  /// Price of one device; not set if the cluster's file has none.
   std::optional<double> price_per_hour = std::nullopt;
   bool operator==(const DeviceClass&) const = default;
 };
 
-/// One pool and what its virtual devices do.
+/// A partition of a pipeline and its pool of virtual devices.
 struct ServingPartition {
   /// Blocks [first_block, end_block) of the model.
   int first_block = 0, end_block = 0;
   std::string device_class;
   int share = 1;
   int num_virtual_devices = 1;
-  /// Of a batch of 1, 2, ... up to the pipeline's batch size: [b - 1] for b requests, all blocks together.
+  /// Compute time of all blocks for a batch of b requests: element [b - 1], up to the pipeline's batch size.
   std::vector<Nanoseconds> compute_ns;
-  /// What one request brings over the network from the partition before; 0 for the first. A batch of b requests
-  /// brings b times as much.
+  /// Bytes that one request sends over the network from the previous partition; 0 for the first one. A batch of b
+  /// requests sends b times as many.
   Bytes input_bytes = 0;
-  /// That the bytes of one request occupy the sender's and the receiver's network card; a batch of b: b times as long.
+  /// How long one request's bytes occupy the network cards of sender and receiver; b times as long for a batch of b.
   Nanoseconds transfer_ns = 0;
-  /// Of a batch on its way, whatever its size; it occupies no card.
+  /// Latency of a batch in the network, for any batch size; it does not occupy the cards.
   Nanoseconds latency_ns = 0;
-  /// Of the pool at the planned batch size: computing, or its card where that is slower.
+  /// Throughput of the pool at the planned batch size: that of its computation or of its network card, whichever is
+  /// lower.
   double requests_per_second = 0;
   bool operator==(const ServingPartition&) const = default;
 };
 
 struct ServingPipeline {
-  int batch_size = 1;  // of every partition
+  int batch_size = 1;  // the same for every partition
   std::vector<ServingPartition> partitions;
-  /// How long the first request of a batch is expected to wait for the last one.
+  /// The time for which the first request of a batch is expected to wait for the last one.
   Nanoseconds batch_building_ns = 0;
-  /// Of its slowest pool.
+  /// Throughput of the slowest pool.
   double requests_per_second = 0;
   bool operator==(const ServingPipeline&) const = default;
 };
 
 /// Several fine-tuned models that begin with the same layers. Every request is answered by all of them: the shared
-/// layers are computed once, the others once per head, one head after the other on the same virtual device.
+/// layers are computed once, and the others once per head, one head after another on the same virtual device.
 struct SharedPrefix {
-  int layers = 1;  // leading ones of the model
+  int layers = 1;  // number of shared leading layers
   int heads = 2;
   bool operator==(const SharedPrefix&) const = default;
 };
 
-/// A model and its pipelines, which share its requests.
+/// A model and its pipelines, among which its requests are divided.
 struct ServedModel {
   std::string name;
-  /// Its part of the load: with weights 3 and 1, three requests for this model to one for the other.
+  /// Share of the load: with weights 3 and 1, there are three requests for this model to one for the other.
   double weight = 1;
-  /// A request must be answered within it.
+  /// The time within which a request must be answered.
   Nanoseconds objective_ns = 0;
-  /// Of every request; a sample of a Transformer. 1 for pictures.
+  /// Tokens of every request, a sample of a Transformer; 1 for pictures.
   int tokens = 1;
-  /// At least so many, where the cheapest plan is sought; 0 = any.
+  /// Required throughput, for objective `cost`; 0 = none.
   double required_requests_per_second = 0;
-  /// At which batches are expected to be built: what the model gets without pipelines, or where it cannot be served so,
-  /// with them; 0 = they are built in no time.
+  /// The rate at which batches are expected to be built: the model's throughput without pipelines or, if it cannot be
+  /// served so, with them; 0 = batches are built in no time.
   double building_requests_per_second = 0;
-  /// Block i is the layers blocks[i] of the model.
+  /// Block i consists of the layers blocks[i] of the model.
   Partition blocks;
-  /// None: one head. Else times and bytes of the pipelines are those of all heads together.
+  /// Not set if there is one head. Otherwise times and bytes of the pipelines are for all heads together.
   std::optional<SharedPrefix> shared_prefix = std::nullopt;
   std::vector<ServingPipeline> pipelines;
-  /// Of all its pipelines.
+  /// Throughput of all its pipelines.
   double requests_per_second = 0;
   Provenance provenance;
   bool operator==(const ServedModel&) const = default;
@@ -100,20 +101,20 @@ enum class ServingMethod {
 };
 
 enum class ServingObjective {
-  throughput,  // the least requests per second of a model per its weight, as many as possible
-  cost,        // the price per hour of the devices in use, as low as possible
+  throughput,  // maximize the smallest throughput per weight of any model
+  cost,        // minimize the price per hour of the devices in use
 };
 
-/// What a plan keeps free of a latency objective.
+/// The parts of a latency objective that a plan leaves free.
 struct ServingMargins {
-  /// For queueing and what else the plan does not know.
+  /// Fraction for queueing and other effects that the plan does not model.
   double objective_fraction = 0.4;
-  /// Batches of b take this many times (b - 1) / building_requests_per_second to build.
+  /// Building a batch of b takes this factor times (b - 1) / building_requests_per_second.
   double batch_building = 1.3;
   bool operator==(const ServingMargins&) const = default;
 };
 
-/// What shall serve: sibling of TrainingPlan.
+/// A serving plan, the counterpart of TrainingPlan.
 struct ServingPlan {
   ServingMethod method = ServingMethod::ppipe;
   ServingObjective objective = ServingObjective::throughput;
@@ -121,49 +122,49 @@ struct ServingPlan {
   ServingMargins margins;
   std::vector<DeviceClass> device_classes;
   std::vector<ServedModel> models;
-  /// Requests per second per weight, or price per hour.
+  /// Throughput per weight, or price per hour.
   double objective_value = 0;
-  /// Of the same rules no plan is beyond it (throughput), or below it (cost); none: the method proves nothing.
+  /// No plan under the same rules has a higher (throughput) or lower (cost) value. Not set for a heuristic method.
   std::optional<double> objective_bound = std::nullopt;
   bool operator==(const ServingPlan&) const = default;
 };
 
-/// Between value and bound, as a part of the value; none without a bound.
+/// Returns the distance between value and bound as a fraction of the value; nothing without a bound.
 std::optional<double> optimality_gap(const ServingPlan& plan);
 
-/// Whether the bound leaves nothing to be found but what the exact methods pass over: a part of 10^-5, and rounding.
+/// True if the bound proves the plan optimal, up to the tolerance of the exact methods, 10^-5, and rounding.
 bool is_proven_best(const ServingPlan& plan);
 
-/// Of a batch of `requests` <= the planned size from its first partition to its last where nothing is busy: compute,
-/// transfer and latency of every partition.
+/// Returns the latency of a batch of `requests` <= the planned size through an idle pipeline: compute, transfer and
+/// latency of every partition.
 Nanoseconds unloaded_latency_ns(const ServingPipeline& pipeline, int requests);
 
-/// Of objective_ns, what margins.objective_fraction leaves, rounded down.
+/// Returns objective_ns without margins.objective_fraction, rounded down.
 Nanoseconds latency_budget_ns(Nanoseconds objective_ns, const ServingMargins& margins);
 
-/// How long a batch is expected to be built: margins.batch_building x (requests - 1) / requests_per_second, rounded; 0
-/// where the rate is 0.
+/// Returns the expected time to build a batch: margins.batch_building x (requests - 1) / requests_per_second, rounded;
+/// 0 if the rate is 0.
 Nanoseconds batch_building_ns(int requests, double requests_per_second, const ServingMargins& margins);
 
-/// Requires that the plan has the class.
+/// Returns the partition's class; the plan must contain it.
 const DeviceClass& device_class_of(const ServingPlan& plan, const ServingPartition& partition);
 
-/// Whole devices of the class in use. Virtual devices share a device where they are of one model and stand at the same
-/// place of their pipelines: of these, the sum of 1 / share over the virtual devices, rounded up.
+/// Returns the number of whole devices of the class in use. Virtual devices can share a device if they belong to one
+/// model and to the same position in their pipelines: for these it is the sum of 1 / share, rounded up.
 std::int64_t devices_in_use(const ServingPlan& plan, std::string_view device_class);
 
 /// Throws InvalidInput ("SOURCE: models[1].pipelines[0].partitions: ...") unless names are unique and known, blocks and
-/// partitions are contiguous and complete, times are there for every batch size, pools fit the classes, throughputs are
-/// those of the slowest parts, every planned batch with its building meets the objective without load, the value is the
-/// one of the models or devices, the bound is not on its wrong side, and numbers are within serving/plan/limits.h.
+/// partitions are contiguous and complete, times are given for every batch size, pools fit the classes, throughputs are
+/// those of the slowest parts, every planned batch including its building meets the objective without load, the value
+/// is that of the models or devices, the bound is on its correct side, and numbers are within serving/plan/limits.h.
 void validate(const ServingPlan& plan, std::string_view source);
 
-/// Envelope "frostpipe.plan" of version 3, or 5 where a model has a shared prefix, of kind "serving"
-/// (plan/plan_kind.h). Reading validates.
+/// Writes envelope "frostpipe.plan" of version 3, or 5 if a model has a shared prefix, of kind "serving"
+/// (plan/plan_kind.h). Reading calls validate().
 std::string to_json(const ServingPlan& plan);
 ServingPlan serving_plan_from_json(std::string_view json, std::string_view source);
 
-/// "ppipe-np", "cost", as in options and files.
+/// Return names such as "ppipe-np" and "cost", as in options and files.
 std::string_view to_string(ServingMethod method);
 std::string_view to_string(ServingObjective objective);
 std::optional<ServingMethod> find_serving_method(std::string_view word);

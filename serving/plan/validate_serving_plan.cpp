@@ -14,7 +14,7 @@
 namespace frostpipe {
 namespace {
 
-/// Throughputs are sums and quotients of others in the file.
+/// Relative tolerance: throughputs are sums and quotients of other numbers in the file.
 constexpr double kRounding = 1e-6;
 bool are_equal(double one, double other) {
   return std::abs(one - other) <= kRounding * std::max({1.0, std::abs(one), std::abs(other)});
@@ -30,7 +30,7 @@ void require_time(Nanoseconds time_ns, const std::string& place) {
           time_ns);
 }
 
-/// Also of prices. NaN is refused.
+/// Also for prices. Rejects NaN.
 void require_rate(double rate, const std::string& place) {
   require(0 <= rate && rate <= kMostServingRate, place, fmt::format("must be >= 0 and <= {:g}", kMostServingRate),
           rate);
@@ -62,7 +62,7 @@ void require_device_classes(const ServingPlan& plan, std::string_view source) {
   }
 }
 
-/// Of one partition; `place` is "plan.json: models[0].pipelines[1].partitions[0]".
+/// Checks one partition; `place` is "plan.json: models[0].pipelines[1].partitions[0]".
 void require_partition(const ServingPlan& plan, const ServingPipeline& pipeline, std::size_t index,
                        const std::string& place) {
   const ServingPartition& partition = pipeline.partitions[index];
@@ -100,7 +100,7 @@ void require_partition(const ServingPlan& plan, const ServingPipeline& pipeline,
   require_rate(partition.requests_per_second, place + ".requests_per_second");
 }
 
-/// The building of a batch at the rate that the model says, to the nanosecond and its rounding.
+/// Checks the batch building time against the model's rate, to the nanosecond and within rounding.
 void require_building(const ServingPlan& plan, const ServedModel& model, const ServingPipeline& pipeline,
                       const std::string& place) {
   require_time(pipeline.batch_building_ns, place);
@@ -111,7 +111,7 @@ void require_building(const ServingPlan& plan, const ServedModel& model, const S
           pipeline.batch_building_ns);
 }
 
-/// Of one pipeline; `place` is "plan.json: models[0].pipelines[1]".
+/// Checks one pipeline; `place` is "plan.json: models[0].pipelines[1]".
 void require_pipeline(const ServingPlan& plan, const ServedModel& model, const ServingPipeline& pipeline,
                       const std::string& place) {
   require(1 <= pipeline.batch_size && pipeline.batch_size <= kMostBatch, place + ".batch_size",
@@ -169,7 +169,7 @@ void require_model(const ServingPlan& plan, const ServedModel& model, const std:
   require_rate(model.requests_per_second, place + ".requests_per_second");
 }
 
-/// What the objective says that the plan is worth.
+/// Returns the value of the plan under its objective.
 double value_of(const ServingPlan& plan) {
   double least = std::numeric_limits<double>::infinity(), price = 0;
   for (const auto& model : plan.models) least = std::min(least, model.requests_per_second / model.weight);

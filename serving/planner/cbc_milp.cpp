@@ -47,7 +47,7 @@ double objective_of(const Milp& milp, const std::vector<double>& values) {
   return sum;
 }
 
-/// What the columns' bounds alone allow.
+/// Returns the bound that follows from the columns' bounds alone.
 double bound_of_columns(const Milp& milp) {
   double sum = 0;
   for (const auto& column : milp.columns) {
@@ -100,7 +100,7 @@ std::optional<MilpSolution> solve(const Milp& milp, double gap, const MilpLimits
   }
   model.initialSolve();
   MilpSolution result{.values = milp.start};
-  // Where nothing is better than the start, or feasible at all, there is nothing to search.
+  // If no solution is better than the start, or none is feasible, there is nothing to search.
   bool is_proven = model.isInitialSolveProvenPrimalInfeasible() || model.solver()->isDualObjectiveLimitReached();
   if (model.isInitialSolveProvenOptimal()) {
     model.branchAndBound();
@@ -112,7 +112,7 @@ std::optional<MilpSolution> solve(const Milp& milp, double gap, const MilpLimits
   for (std::size_t i = 0; i < milp.columns.size(); ++i)
     if (milp.columns[i].is_integer) result.values[i] = std::round(result.values[i]);
   result.objective = objective_of(milp, result.values);
-  // What is closer is not looked for: to the best solution, and to the start.
+  // Solutions within the gap of the best one, and of the start, are not searched for.
   const double closed =
       gap * std::max(std::abs(result.objective), milp.start.empty() ? 0 : std::abs(objective_of(milp, milp.start)));
   result.bound = result.objective + (milp.maximize ? closed : -closed);

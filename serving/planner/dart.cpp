@@ -11,8 +11,8 @@
 namespace frostpipe {
 namespace {
 
-/// As few virtual devices as let all models through as much as the least of them: the optimum does not say how many
-/// more the others have.
+/// Removes virtual devices while every model keeps the throughput of the least one: the optimum leaves open how much
+/// more the others get.
 void shrink(SizedPlan& plain) {
   for (std::size_t n = 0; n < plain.pools.models.size(); ++n) {
     const auto& model = plain.pools.models[n];
@@ -28,7 +28,8 @@ void shrink(SizedPlan& plain) {
   }
 }
 
-/// [model][class]: devices that the models' plan without pipelines uses, and of what it leaves idle as many each.
+/// Returns the devices of each model, [model][class]: those that its plan without pipelines uses, and an equal share of
+/// those left over.
 std::vector<std::vector<int>> share_out(const ServingProblem& problem, const SizedPlan& plain) {
   const std::size_t num_models = problem.models.size();
   std::vector<std::vector<int>> devices(num_models, std::vector<int>(problem.classes.size(), 0));
@@ -43,7 +44,7 @@ std::vector<std::vector<int>> share_out(const ServingProblem& problem, const Siz
   return devices;
 }
 
-/// The problem of one model on so many devices of each class; classes without devices are left out.
+/// Returns the problem of one model on these devices of each class; classes without devices are left out.
 ServingProblem part_of(const ServingProblem& problem, std::size_t n, const std::vector<int>& devices) {
   ServingProblem part = problem;
   part.models = {problem.models[n]};
@@ -58,7 +59,7 @@ ServingProblem part_of(const ServingProblem& problem, std::size_t n, const std::
   return part;
 }
 
-/// `copies` of the sized pipelines, as pipelines of larger pools.
+/// Multiplies the pools of the model's pipelines by `copies`.
 ServedModel copied(ServedModel model, int copies) {
   for (auto& pipeline : model.pipelines) {
     for (auto& partition : pipeline.partitions) {
@@ -76,8 +77,8 @@ void append(ServedModel& model, const ServedModel& more) {
   model.requests_per_second += more.requests_per_second;
 }
 
-/// Of one model on its devices: copies of a group of one of each class while there are two classes or more, then whole
-/// models on what is left. Empty pipelines if nothing meets the objective.
+/// Plans one model on its devices: copies of a group of one device of each class while there are at least two classes,
+/// then whole models on the remaining devices. Pipelines are empty if nothing meets the objective.
 ServedModel pair_up(const ServingProblem& problem, double building, std::size_t n, std::vector<int> devices) {
   ServedModel model{.name = problem.models[n].name};
   const auto present = std::ranges::count_if(devices, [](int count) { return count > 0; });
@@ -114,7 +115,7 @@ ServedModel pair_up(const ServingProblem& problem, double building, std::size_t 
 
 ServingPlanResult dart_plan(const ServingProblem& problem) {
   if (problem.objective == ServingObjective::cost)
-    throw InvalidInput("--objective", "must be throughput with ppipe-dart, which seeks no cheapest plan", "cost");
+    throw InvalidInput("--required-rate: is not for ppipe-dart, which seeks no cheapest plan");
   const ServingProblem whole_models = without_pipelines(problem);
   const auto building = building_rates(whole_models);
   auto plain = size_plan(whole_models, building);

@@ -7,12 +7,12 @@
 
 namespace frostpipe {
 
-/// The cluster's devices by type, in the order in which the types first occur. Devices to a server: the most of the
-/// type on a node. A server's network card: the shared link out of one node where there is one, else the
-/// point-to-point link between nodes.
+/// Returns the cluster's devices by type, in the order of first occurrence. Devices per server are the maximum of the
+/// type on a node. The bandwidth of a server's network card is that of the node's shared link if there is one, else
+/// that of the point-to-point link between nodes.
 std::vector<DeviceClass> device_classes_of(const Cluster& cluster);
 
-/// Of a device of each of these classes: the least limit of the type's devices; none if no device has one.
+/// Returns the memory limit of each class: the least limit of the type's devices; nothing if no device has one.
 std::vector<std::optional<Bytes>> memory_limits_of(const Cluster& cluster, const std::vector<DeviceClass>& classes);
 
 }  // namespace frostpipe

@@ -16,7 +16,7 @@
 namespace frostpipe {
 namespace {
 
-/// A model is served by times of the cluster's classes, whole or in shares that pools may have.
+/// Checks that the model has times on one of the cluster's classes, for a whole device or a share that pools may have.
 void require_times(const ServingProblem& problem, const ModelToServe& model) {
   if (has_times(problem, model)) return;
   std::vector<std::string> classes, known;
@@ -75,7 +75,7 @@ void require_models(const ServingProblem& problem) {
   }
 }
 
-/// Why sizes could not be found although every model has candidates.
+/// Explains why no sizes were found although every model has candidates.
 Infeasible too_few_devices(const ServingProblem& problem) {
   std::string classes;
   for (const auto& device_class : problem.classes)
@@ -87,7 +87,7 @@ Infeasible too_few_devices(const ServingProblem& problem) {
                                 classes, problem.models.size())};
 }
 
-/// What the models without a rate get by a plan of the highest throughput for those that the problem can serve at all.
+/// Sets missing rates to the models' throughputs in a plan of the highest throughput for all models that can be served.
 void fill_in_rates(ServingProblem problem, std::vector<double>& rates) {
   if (std::ranges::all_of(rates, [](double rate) { return rate > 0; })) return;
   problem.objective = ServingObjective::throughput;

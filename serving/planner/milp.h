@@ -11,39 +11,39 @@ struct MilpColumn {
   bool is_integer = false;
 };
 
-/// lower <= sum of coefficient x column <= upper.
+/// A constraint: lower <= sum of coefficient x column <= upper.
 struct MilpRow {
   std::vector<std::pair<int, double>> terms;  // column, coefficient
   double lower = 0, upper = 0;
 };
 
-/// A mixed-integer linear programme.
+/// A mixed-integer linear program.
 struct Milp {
   bool maximize = true;
   std::vector<MilpColumn> columns;
   std::vector<MilpRow> rows;
-  /// A solution to start from, a value for each column; empty = none.
+  /// A feasible solution to start from, one value per column; empty = none.
   std::vector<double> start;
 };
 
 constexpr double kUnbounded = 1e30;
 
 struct MilpSolution {
-  std::vector<double> values;  // of the columns; of integers whole numbers
+  std::vector<double> values;  // one per column; whole numbers for integer columns
   double objective = 0;
-  /// No solution is beyond it.
+  /// No solution has a better objective.
   double bound = 0;
 };
 
-/// How much is searched before it is cut; no clock, so that equal input gives equal output.
+/// Limits of the search. They do not depend on time, so that equal input gives equal output.
 struct MilpLimits {
   int nodes = 0;
-  int iterations = 0;  // of the simplex method, all nodes together
+  int iterations = 0;  // simplex iterations of all nodes together
 };
 
-/// The best solution, to within `gap` of its objective; none if there is no solution at all. On one thread, and equal
-/// input gives equal output. At its limits the best so far, if any, with a bound that says how far it can be. COIN-OR's
-/// Cbc.
+/// Returns the best solution, within a relative `gap` of the optimum; nothing if there is no solution. Runs on one
+/// thread and is deterministic. If it reaches its limits, returns the best solution so far, if any, and its bound. Uses
+/// COIN-OR Cbc.
 std::optional<MilpSolution> solve(const Milp& milp, double gap, const MilpLimits& limits);
 
 }  // namespace frostpipe

@@ -12,10 +12,10 @@
 namespace frostpipe {
 namespace {
 
-/// With more pools to a pipeline, neighbouring ones are of different classes.
+/// Pipelines with more pools than this have different classes in adjacent pools.
 constexpr int kMostPartitionsOfAnyClasses = 2;
 
-/// Times of a model on a virtual device as sums over the blocks before: compute_ns(first, end, batch) in constant time.
+/// Prefix sums of a model's times on a virtual device: compute_ns(first, end, batch) takes constant time.
 class BlockSums {
  public:
   BlockSums(const ServingProfile& profile, const BlockTimes& times) : times_(times) {
@@ -40,7 +40,7 @@ class BlockSums {
   std::vector<std::vector<Nanoseconds>> sums_;
 };
 
-/// Walks over every pipeline, from its first pool on.
+/// Enumerates every pipeline, from its first pool on.
 class Enumeration {
  public:
   Enumeration(const ServingProblem& problem, const ModelToServe& model, double building)
@@ -91,7 +91,7 @@ class Enumeration {
     }
   }
 
-  /// Of a batch from the last pool to the next one, on class k.
+  /// Returns the time of a batch from the last pool to a next pool of class k.
   Nanoseconds hop_ns(const CandidatePipeline& front, int k) const {
     return front.pools.empty() ? 0 : problem_.latency_ns + front.batch_size * transfer_into(front, k);
   }
@@ -102,7 +102,7 @@ class Enumeration {
                        model_.profile.cut_bytes[last.end_block - 1]);
   }
 
-  /// What comes into the newest pool occupies its card, and that of the pool before.
+  /// The newest pool's input occupies its card and that of the previous pool.
   void limit_by_cards(CandidatePipeline& pipeline) const {
     if (pipeline.pools.size() < 2) return;
     CandidatePool &to = pipeline.pools.back(), &from = *(pipeline.pools.end() - 2);
@@ -124,8 +124,8 @@ class Enumeration {
     return needed * times.share() <= *limit;
   }
 
-  /// Neighbouring pools of one class are no better than one pool on the devices of both, which computes as much and
-  /// sends less: where there are many pipelines, those are left out unless memory needs them.
+  /// Two adjacent pools of one class are no better than one pool on the devices of both, which computes as much and
+  /// sends less. If there are many pipelines, they are left out unless memory requires them.
   bool would_be_one_pool(const CandidatePipeline& front, int k, const BlockSums& times, int end) const {
     if (problem_.most_partitions <= kMostPartitionsOfAnyClasses || front.pools.empty()) return false;
     const CandidatePool& last = front.pools.back();
@@ -150,7 +150,7 @@ class Enumeration {
   std::map<std::vector<int>, std::vector<CandidatePipeline>> kept_;
 };
 
-/// The same without any limit: least latency of single requests, and the largest share that memory allows.
+/// Returns the least latency of a single request without any limit on latency.
 Nanoseconds least_latency_ns(ServingProblem problem, ModelToServe model) {
   problem.margins.objective_fraction = 0;
   problem.most_requests = 1;

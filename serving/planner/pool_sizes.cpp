@@ -13,19 +13,20 @@ namespace frostpipe {
 namespace {
 
 constexpr double kGap = 1e-5;
-/// Enough to prove the plans of PPipe's artifact. An iteration takes as long as the programme has rows and columns, so
-/// large ones have fewer.
+/// Limits that suffice to prove the plans of PPipe's artifact optimal. An iteration's time grows with the number of
+/// rows and columns, so large programs get fewer iterations.
 constexpr int kMostNodes = 200'000;
-constexpr double kMostWork = 1e8;  // iterations x columns; some 50 s
+constexpr double kMostWork = 1e8;  // iterations x columns; about 50 s
 
-/// The columns of one candidate; a pipeline of one pool has no throughput column: it is rate x size.
+/// The columns of one candidate. A pipeline of one pool needs no throughput column, since its throughput is rate x
+/// size.
 struct CandidateColumns {
   int used = 0;
   std::vector<int> sizes;
   std::optional<int> throughput;
 };
 
-/// Throughputs are counted in `unit` x weight, so that all columns are near one.
+/// The linear program. Throughputs are scaled by `unit` x weight, so that all columns are of order one.
 class Programme {
  public:
   Programme(const PoolProblem& problem, const PoolSizes& start) : problem_(problem), start_(start) {
@@ -77,7 +78,7 @@ class Programme {
 
   double scale(std::size_t n) const { return problem_.models[n].weight * unit_; }
 
-  /// That a pipeline can let through, alone on all devices, in scaled units.
+  /// Returns the throughput of a pipeline with all devices to itself, in scaled units.
   double most_of(std::size_t n, const CandidatePipeline& candidate) const {
     double most = std::numeric_limits<double>::infinity();
     for (const auto& pool : candidate.pools)
@@ -125,7 +126,7 @@ class Programme {
     }
   }
 
-  /// Whole devices of the places' virtual ones.
+  /// Adds the number of whole devices that the virtual devices of a place use.
   void add_devices(const Place& place, MilpRow& row) {
     const double price = milp_.maximize ? 0 : problem_.prices[place.device_class];
     const int devices = add_column(0, problem_.num_devices[place.device_class], price, true);
@@ -186,7 +187,7 @@ class Programme {
   const PoolSizes& start_;
   double unit_ = 1;
   Milp milp_;
-  int most_ = -1;  // the objective's column
+  int most_ = -1;  // column of the objective
   std::vector<std::vector<CandidateColumns>> columns_;
   std::map<Place, int> devices_;
 };
@@ -205,7 +206,8 @@ double value_of(const PoolProblem& problem, const PoolSizes& sizes) {
   return problem.objective == ServingObjective::cost ? cost : least;
 }
 
-/// Pools are as large as the pipeline's slowest one, and the search does not say so: without what is not needed.
+/// Removes surplus virtual devices: a pool needs no more throughput than its pipeline's slowest pool, which the search
+/// does not enforce.
 void trim(const PoolProblem& problem, PoolSizes& sizes) {
   for (std::size_t n = 0; n < problem.models.size(); ++n) {
     for (auto& [index, of_pools] : sizes.pipelines[n]) {

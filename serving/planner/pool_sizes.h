@@ -7,47 +7,47 @@
 
 namespace frostpipe {
 
-/// How many devices of each class there are, and what is wanted of each model's candidates.
+/// The numbers of devices, and the models' candidates and requirements.
 struct PoolProblem {
   struct OfModel {
     double weight = 1;
-    double required_requests_per_second = 0;  // of the cheapest
+    double required_requests_per_second = 0;  // for objective `cost`
     std::vector<CandidatePipeline> candidates;
   };
   std::vector<int> num_devices;
-  std::vector<double> prices;  // per class; of the cheapest
+  std::vector<double> prices;  // per class; for objective `cost`
   ServingObjective objective = ServingObjective::throughput;
   int most_partitions = 2;
   std::vector<OfModel> models;
 };
 
-/// A candidate with sizes of its pools.
+/// A candidate with the sizes of its pools.
 struct SizedPipeline {
   int candidate = 0;
-  std::vector<int> sizes;  // virtual devices
+  std::vector<int> sizes;  // numbers of virtual devices
   bool operator==(const SizedPipeline&) const = default;
 };
 
 struct PoolSizes {
-  std::vector<std::vector<SizedPipeline>> pipelines;  // of each model
-  double value = 0;                                   // the objective
-  double bound = 0;                                   // no sizes are beyond it
+  std::vector<std::vector<SizedPipeline>> pipelines;  // per model
+  double value = 0;                                   // value of the objective
+  double bound = 0;                                   // no sizes have a better value
 };
 
-/// That the slowest of its pools lets through.
+/// Returns the throughput of the slowest pool.
 double requests_per_second(const CandidatePipeline& candidate, const std::vector<int>& sizes);
 
-/// Devices of the class that the pipelines of one model use: of those at each place together, rounded up.
+/// Returns the devices of a class that one model's pipelines use: the sum for each position, rounded up.
 int devices_of(const std::vector<SizedPipeline>& pipelines, const std::vector<CandidatePipeline>& candidates,
                int device_class);
 
-/// The best sizes, as a mixed-integer linear programme (PPipe, appendix A.2, enumerated): a model has at most one
-/// pipeline for each sequence of most_partitions classes, of which a shorter pipeline takes the place of any sequence
-/// that it begins. None if no sizes are good enough (cost), or a model has no candidate. Exact to within a part of
-/// 10^-5, or what the bound says where the search was cut at many nodes.
+/// Returns the best sizes, by a mixed-integer linear program (PPipe, appendix A.2, enumerated). A model has at most one
+/// pipeline for each sequence of most_partitions classes; a shorter pipeline can stand for any sequence that it begins.
+/// Returns nothing if no sizes meet the requirements (cost) or a model has no candidate. Exact to a relative 10^-5, or
+/// as the bound says if the search reached its limits.
 std::optional<PoolSizes> size_pools(const PoolProblem& problem);
 
-/// The best sizes where every model has one pipeline: where size_pools starts.
+/// Returns the best sizes if every model has one pipeline, from which size_pools() starts.
 std::optional<PoolSizes> size_single_pipelines(const PoolProblem& problem);
 
 }  // namespace frostpipe

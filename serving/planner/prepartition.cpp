@@ -10,7 +10,7 @@ namespace {
 
 constexpr Bytes kNever = std::numeric_limits<Bytes>::max();
 
-/// [type][layer]: time of one request on the layers before it.
+/// Returns the time of one request on all earlier layers, [type][layer].
 std::vector<std::vector<double>> times_before(const ServingProfile& layers) {
   std::vector<std::vector<double>> result;
   for (const auto& times : layers.times) {

@@ -13,29 +13,29 @@ struct ModelToServe {
   std::string name;
   double weight = 1;
   Nanoseconds objective_ns = 0;
-  double required_requests_per_second = 0;  // of the cheapest plan
-  ServingProfile profile;                   // with a shared prefix: with_heads
+  double required_requests_per_second = 0;  // for objective `cost`
+  ServingProfile profile;                   // with a shared prefix: of with_heads()
   std::optional<SharedPrefix> shared_prefix = std::nullopt;
-  /// At which its batches are built. None: what make_serving_plan finds out.
+  /// The rate at which its batches are built. If not set, make_serving_plan() determines it.
   std::optional<double> building_requests_per_second = std::nullopt;
   Provenance provenance;
 };
 
-/// What is to be decided upon. Classes have the names of the profiles' device types.
+/// The input of the planner. Classes have the names of the profiles' device types.
 struct ServingProblem {
   std::vector<DeviceClass> classes;
-  /// Of a device of each class; none = no limit.
+  /// Memory of a device of each class; not set = no limit.
   std::vector<std::optional<Bytes>> memory_limit_bytes;
-  /// Of a message between two servers; it occupies nothing.
+  /// Latency of a message between two servers; it occupies no network card.
   Nanoseconds latency_ns = 0;
   std::vector<ModelToServe> models;
   ServingObjective objective = ServingObjective::throughput;
   ServingMargins margins;
   DType dtype = DType::kFloat32;
   int most_partitions = 2;
-  /// Times of larger batches, and of smaller parts of a device, are not made use of.
+  /// Larger batches, and smaller shares of a device, are not used.
   int most_requests = 8;
-  int most_share = 4;  // virtual devices of a device
+  int most_share = 4;  // largest number of virtual devices per device
 };
 
 }  // namespace frostpipe

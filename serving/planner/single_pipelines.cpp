@@ -7,7 +7,7 @@
 namespace frostpipe {
 namespace {
 
-/// Devices of each class, and what uses them: of each model so far one pipeline.
+/// The devices that a choice uses, per class, and its pipelines: one per model considered so far.
 struct Choice {
   std::vector<int> devices;
   std::vector<SizedPipeline> pipelines;
@@ -17,7 +17,7 @@ bool is_no_more(const std::vector<int>& one, const std::vector<int>& other) {
   return std::ranges::equal(one, other, std::less_equal<>());
 }
 
-/// Keeps choices that no other one undercuts in every class.
+/// Adds a choice unless another uses no more devices of any class, and removes those for which the new one does so.
 void add(std::vector<Choice>& choices, Choice choice) {
   for (const auto& other : choices)
     if (is_no_more(other.devices, choice.devices)) return;
@@ -25,7 +25,7 @@ void add(std::vector<Choice>& choices, Choice choice) {
   choices.push_back(std::move(choice));
 }
 
-/// The smallest ways to let that many requests per second of one model through one pipeline.
+/// Returns the smallest choices in which one pipeline of one model reaches this throughput in requests per second.
 std::vector<Choice> choices_for(const PoolProblem& problem, const PoolProblem::OfModel& model, double throughput) {
   std::vector<Choice> choices;
   for (std::size_t c = 0; c < model.candidates.size(); ++c) {
@@ -45,7 +45,7 @@ std::vector<Choice> choices_for(const PoolProblem& problem, const PoolProblem::O
   return choices;
 }
 
-/// All models at `value` requests per second per weight, at least at what is required.
+/// Returns the choices for all models at throughput `value` per weight, or at the required throughputs.
 std::vector<Choice> choices_for_all(const PoolProblem& problem, double value) {
   std::vector<Choice> all{{.devices = std::vector<int>(problem.num_devices.size(), 0), .pipelines = {}}};
   for (const auto& model : problem.models) {
@@ -84,7 +84,7 @@ std::optional<PoolSizes> cheapest(const PoolProblem& problem) {
   return best;
 }
 
-/// The least throughput per weight of the choice's models.
+/// Returns the least throughput per weight of the choice's models.
 double value_of(const PoolProblem& problem, const Choice& choice) {
   double least = std::numeric_limits<double>::infinity();
   for (std::size_t n = 0; n < problem.models.size(); ++n) {
@@ -99,7 +99,7 @@ double value_of(const PoolProblem& problem, const Choice& choice) {
 
 std::optional<PoolSizes> size_single_pipelines(const PoolProblem& problem) {
   if (problem.objective == ServingObjective::cost) return cheapest(problem);
-  // Values that can be had are found by bisection: from one that a choice has to the next one that none has.
+  // Bisection between a value that a choice reaches and one that none reaches.
   auto choices = choices_for_all(problem, 0);
   if (choices.empty()) return std::nullopt;
   Choice best = choices.front();

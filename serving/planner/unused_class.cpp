@@ -9,7 +9,7 @@
 namespace frostpipe {
 namespace {
 
-/// Indices of the classes that any pipeline of the problem has a pool of.
+/// Returns the indices of the classes that occur in any pipeline of the problem.
 std::set<int> classes_in_pipelines(const ServingProblem& problem, const ServingPlan& plan) {
   std::set<int> classes;
   for (std::size_t n = 0; n < problem.models.size(); ++n)
@@ -19,7 +19,7 @@ std::set<int> classes_in_pipelines(const ServingProblem& problem, const ServingP
   return classes;
 }
 
-/// Of a class that pipelines could have a pool of.
+/// For a class that pipelines could use.
 std::string why_not_chosen(const ServingPlan& plan) {
   if (plan.method == ServingMethod::ppipe_dart) return "the heuristic gives it nothing";
   if (!is_proven_best(plan)) return "the search, which was cut, found no use for it";
@@ -27,7 +27,7 @@ std::string why_not_chosen(const ServingPlan& plan) {
                                                   : "it would not raise the least throughput per weight";
 }
 
-/// Of a class that no pipeline has a pool of, although one would have if memory had no limits.
+/// For a class that no pipeline can use, although one could without memory limits.
 std::string whose_memory_is_too_small(ServingProblem problem, const ServingPlan& plan, int device_class) {
   problem.memory_limit_bytes[device_class].reset();
   return classes_in_pipelines(problem, plan).contains(device_class)

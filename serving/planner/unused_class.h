@@ -6,8 +6,8 @@
 
 namespace frostpipe {
 
-/// Why `plan`, made of `problem`, uses no device of a class, by the class's name, for each class of which it uses none;
-/// a clause, "no pipeline with it answers in time".
+/// For each class of which `plan`, made from `problem`, uses no device, returns the reason by the class's name, as a
+/// clause: "no pipeline with it answers in time".
 std::map<std::string, std::string> why_unused(const ServingProblem& problem, const ServingPlan& plan);
 
 }  // namespace frostpipe

@@ -11,10 +11,10 @@ namespace frostpipe {
 namespace {
 
 constexpr std::int64_t kMostRemembered = 2'000'000;
-/// A run's timeline is of its first batches.
+/// The timeline of a run has only its first batches.
 constexpr std::size_t kMostSpans = 20'000;
-/// As much as the latest of so many batches was later than reserved is kept free of the objective for the next ones,
-/// but at least a 50th and at most a quarter.
+/// The largest lateness among this many batches is reserved from the objective for the next ones, but at least 1/50 and
+/// at most 1/4 of it.
 constexpr int kLatenessBatches = 200;
 constexpr int kLeastPartOfObjective = 50, kLargestPartOfObjective = 4;
 constexpr const char* kAllGone = "no worker of the pool is left";
@@ -44,7 +44,7 @@ int num_devices_of(const ServingPartition& partition) {
   return (partition.num_virtual_devices + partition.share - 1) / partition.share;
 }
 
-/// The pools of a plan have devices of their own, in its order.
+/// Returns the model's first device: each pool has devices of its own, in the plan's order.
 int first_device_of(const ServingPlan& plan, const ServedModel& served) {
   int first = 0;
   for (const ServedModel& model : plan.models) {
@@ -153,7 +153,7 @@ void ModelServer::sent(int pipeline, std::int64_t first_request, int requests, c
   try {
     batch.buffer = take_buffer(pipeline);
   } catch (const RuntimeFailure& error) {
-    return fail(number, error.what());  // the next batch finds the buffers of those that end
+    return fail(number, error.what());  // the next batch finds buffers of those that have ended
   }
   fill(batch, buffers_[pipeline].all[*batch.buffer]);
   order(number);
@@ -225,7 +225,7 @@ void ModelServer::take_report(WorkerPool& pool, int device, const BatchReport& r
   pass_on(report.batch);
 }
 
-/// To the next partition: emulated devices have emulated network cards, others share memory.
+/// Moves a batch to the next partition. Emulated devices have emulated network cards; others share memory.
 void ModelServer::pass_on(std::int64_t number) {
   Batch& batch = batches_.at(number);
   const RouteLeg& leg = batch.legs[++batch.partition];
@@ -270,7 +270,7 @@ void ModelServer::fail(std::int64_t number, const std::string& why) {
   if (batch.buffer) buffers_[batch.pipeline].free.push_back(*batch.buffer);
 }
 
-/// Workers that are faster than planned do not make up for a late timer: it must be in time by the plan.
+/// Fast workers do not compensate for a late timer, since the timer must be in time by the plan.
 void ModelServer::learn_lateness(Nanoseconds delay_ns, Nanoseconds late_ns) {
   largest_delay_ns_ = std::max(largest_delay_ns_, delay_ns);
   largest_lateness_ns_ = std::max(largest_lateness_ns_, late_ns);

@@ -15,33 +15,32 @@
 
 namespace frostpipe {
 
-/// One model of a plan while it is served: the reserved data plane of the simulator decides, on a clock that runs by
-/// itself, and workers compute. What they report corrects what is reserved. Of one thread. Times count from the begin
-/// of the plan's service.
+/// Serves one model of a plan: the simulator's reserved data plane decides in real time, and workers compute. Their
+/// reports correct the reservations. For use by one thread. Times are relative to the begin of the plan's service.
 ///
-/// A batch that a lost worker had is lost; one that was on its way to it goes to another of its pool. A lost worker is
-/// started again (WorkerPool).
+/// The batch that a lost worker computes is lost; a batch in transfer to it goes to another worker of its pool. A lost
+/// worker is restarted (WorkerPool).
 class ModelServer final : private ServingObserver {
  public:
-  /// Starts the workers. `plan` outlives it.
+  /// Starts the workers. `plan` must outlive the server.
   ModelServer(const ServingPlan& plan, const ServedModel& served, const ServableModel& model,
               const std::vector<std::string>& worker_command);
-  /// Requests that have no answer are told so.
+  /// Fails the requests that have no answer yet.
   ~ModelServer() override;
 
-  /// All workers have loaded. Throws RuntimeFailure or InvalidInput where one cannot.
+  /// True when all workers have loaded. Throws RuntimeFailure or InvalidInput if one cannot load.
   bool has_loaded() const;
-  /// Some pipeline has a worker for each of its partitions.
+  /// True if some pipeline has a worker for each of its partitions.
   bool can_answer() const;
-  /// The time of all that follows; what is due happens.
+  /// Sets the current time, and processes everything that is due.
   void advance_to(Nanoseconds now_ns);
-  /// When something is due next.
+  /// The time of the next event, if there is one.
   std::optional<Nanoseconds> next_ns() const;
-  /// A request that arrived at `at_ns`, which is not later than the time.
+  /// Adds a request, which arrived at `at_ns`, not later than the current time.
   void arrive(Nanoseconds at_ns, RequestInput input, std::promise<RequestAnswer> reply, ModelCounters& counters);
-  /// Takes what workers say, and notes who is gone. Returns sentences for people.
+  /// Processes the messages of workers and detects lost ones. Returns sentences for people.
   std::vector<std::string> look_after_workers();
-  /// No request waits or is computed.
+  /// True if no request waits or is being computed.
   bool is_idle() const { return pending_.empty(); }
 
   const std::string& name() const { return engine_.model.name; }
@@ -49,7 +48,7 @@ class ModelServer final : private ServingObserver {
   void add_workers(std::vector<WorkerState>& workers) const;
   std::int64_t num_waiting() const { return plane_.num_waiting(); }
   std::int64_t num_computing() const { return static_cast<std::int64_t>(pending_.size()) - plane_.num_waiting(); }
-  /// What has happened so far; the last kMostRemembered requests.
+  /// Returns the results so far, with the last kMostRemembered requests.
   ServingRun run(Nanoseconds window_ns) const;
 
  private:
@@ -58,18 +57,18 @@ class ModelServer final : private ServingObserver {
     std::promise<RequestAnswer> reply;
     ModelCounters* counters = nullptr;
   };
-  /// A batch on its way.
+  /// A batch in progress.
   struct Batch {
     int pipeline = 0;
     std::int64_t first_request = 0;
     std::vector<std::int64_t> lengths;  // tokens, by request
     std::vector<RouteLeg> legs;
-    Nanoseconds delay_ns = 0;   // of its timer
-    int partition = 0;          // where it is, or goes
-    std::optional<int> buffer;  // none: there was no room for one
+    Nanoseconds delay_ns = 0;   // lateness of its timer
+    int partition = 0;          // its current or next partition
+    std::optional<int> buffer;  // not set if there was no memory for one
     int num_requests() const { return static_cast<int>(lengths.size()); }
   };
-  /// Of a pipeline.
+  /// The batch buffers of a pipeline.
   struct Buffers {
     std::vector<BatchBuffer> all;
     std::vector<int> free;
@@ -97,9 +96,9 @@ class ModelServer final : private ServingObserver {
   std::vector<Buffers> buffers_;                // by pipeline
   std::unordered_map<std::int64_t, Pending> pending_;
   std::unordered_map<std::int64_t, Batch> batches_;
-  std::multimap<Nanoseconds, std::int64_t> arriving_;  // emulated transfers: batches by when they are there
+  std::multimap<Nanoseconds, std::int64_t> arriving_;  // emulated transfers: batches by their time of arrival
   std::int64_t num_batches_ = 0;
-  // Of the last batches: when they set out, and when they were answered, against what was reserved.
+  // Largest delays of the last batches: of sending, and of answering, relative to the reservations.
   Nanoseconds largest_delay_ns_ = 0, largest_lateness_ns_ = 0;
   int num_learnt_from_ = 0;
 };

@@ -15,7 +15,7 @@
 namespace frostpipe {
 namespace {
 
-/// Workers that say nothing are looked at so often: one may be stuck.
+/// Workers are checked at least this often, since a silent one may be stuck.
 constexpr Nanoseconds kLongestWaitNs = 1'000'000'000;
 
 timespec as_timespec(Nanoseconds duration_ns) {
@@ -34,7 +34,7 @@ std::string heads_text(const ServedModel& model) {
   return fmt::format("{} heads behind {} shared layers", model.shared_prefix->heads, model.shared_prefix->layers);
 }
 
-/// The part of a run from `begin_ns` on, which counts from there.
+/// Returns the part of a run from `begin_ns` on, relative to that time.
 ServingRun since(Nanoseconds begin_ns, ServingRun run) {
   std::erase_if(run.requests, [&](const ServedRequest& request) { return request.arrival_ns < begin_ns; });
   for (ServedRequest& request : run.requests) {
@@ -146,14 +146,14 @@ void PlanServer::require_replaceable(const ServingPlan& plan) const {
       throw InvalidInput(fmt::format("the new plan has {} of {}, not {}; it is not taken", heads_text(next), names_[i],
                                      heads_text(now)));
   }
-  // Answers differ, and buffers hold activations of one type.
+  // Answers would differ, and buffers hold activations of one dtype.
   if (plan.dtype != service_->plan.dtype)
     throw InvalidInput(fmt::format("the new plan computes in {}, not {}; it is not taken", to_string(plan.dtype),
                                    to_string(service_->plan.dtype)));
   if (wanted_ || next_) throw InvalidInput("another plan is being loaded; the new one is not taken");
 }
 
-/// Requests of one plan may come to the next, and HTTP forms its answers.
+/// Requests made for one plan may reach the next one, and HTTP formats its answers.
 void PlanServer::require_same_form(const std::map<std::string, ServableModel>& models) const {
   for (const auto& [name, model] : models)
     for (std::size_t i = 0; i < model.folder_bytes.size(); ++i)
@@ -170,7 +170,7 @@ void PlanServer::replace(ServingPlan plan) {
     const std::lock_guard lock(mutex_);
     require_replaceable(plan);
   }
-  std::map<std::string, ServableModel> models = options_.open_models(plan);  // takes its time
+  std::map<std::string, ServableModel> models = options_.open_models(plan);  // slow
   require_same_form(models);
   {
     const std::lock_guard lock(mutex_);
@@ -203,8 +203,8 @@ std::vector<ServingRun> PlanServer::finish_run(Nanoseconds window_ns) {
   return runs;
 }
 
-/// The thread's life. The first plan's trouble is thrown by wait_until_loaded(); a later one's is a note, as is what
-/// the system has no room for.
+/// The server's thread. Errors of the first plan are thrown by wait_until_loaded(); those of later plans, and lack of
+/// system resources, become notes.
 void PlanServer::run() {
   while (true) {
     try {
@@ -235,7 +235,7 @@ void PlanServer::step() {
   if (!service_) return;
   advance(*service_);
   for (Arrival& arrival : std::exchange(arrivals_, {})) {
-    // A plan may have taken over since it was asked.
+    // A new plan may have taken over since the request arrived.
     const Nanoseconds at_ns = std::max<Nanoseconds>(0, arrival.at_ns - service_->begin_ns);
     service_->models[arrival.model]->arrive(at_ns, std::move(arrival.input), std::move(arrival.reply),
                                             counters_[arrival.model]);
@@ -252,7 +252,7 @@ void PlanServer::advance(Service& service) {
   }
 }
 
-/// Starts the plan that is wanted; lets it take over once it has loaded.
+/// Starts the requested plan, and switches to it once it has loaded.
 void PlanServer::try_next() {
   try {
     if (wanted_) next_ = start_service(*std::exchange(wanted_, std::nullopt));
@@ -282,7 +282,7 @@ std::unique_ptr<PlanServer::Service> PlanServer::start_service(const Wanted& wan
   return service;
 }
 
-/// Until a request comes, a worker says something, or something is due.
+/// Waits until a request arrives, a worker sends a message, or an event is due.
 void PlanServer::wait() const {
   std::vector<pollfd> entries{{wake_up_.descriptor(), POLLIN, 0}};
   Nanoseconds wait_ns = kLongestWaitNs;

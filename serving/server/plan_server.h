@@ -16,27 +16,29 @@
 namespace frostpipe {
 
 struct PlanServerOptions {
-  /// How a worker is started: this program, which looks at is_serving_worker().
+  /// Command that starts a worker: this program, which checks is_serving_worker().
   std::vector<std::string> worker_command;
-  /// By name, as their folders are now. Of every plan again, so that another plan's workers may load other weights.
+  /// Opens a plan's models, by name, from the current contents of their folders. It is called for every plan, so that a
+  /// new plan's workers may load other weights.
   std::function<std::map<std::string, ServableModel>(const ServingPlan&)> open_models;
-  /// Sentences for people: a worker was lost, a plan was replaced. From the server's thread.
+  /// Receives sentences for people, on the server's thread: a worker was lost, a plan was replaced.
   std::function<void(const std::string&)> note;
 };
 
-/// Serves the models of a plan by worker processes of this machine, one per virtual device. A thread of its own waits
-/// for requests, reports and timers.
+/// Serves the models of a plan by worker processes on this machine, one per virtual device. A thread of this object
+/// waits for requests, reports and timers.
 class PlanServer final : public ServedModels {
  public:
   /// Starts the workers.
   PlanServer(ServingPlan plan, PlanServerOptions options);
-  /// Ends the workers at once.
+  /// Stops the workers at once.
   ~PlanServer() override;
   PlanServer(const PlanServer&) = delete;
   PlanServer& operator=(const PlanServer&) = delete;
 
-  /// Whether all workers of the first plan have loaded their weights, after at most `limit_ns`. Throws InvalidInput or
-  /// RuntimeFailure where one cannot. Nothing but this, names() and form_of() is asked before.
+  /// Waits for at most `limit_ns`; returns whether all workers of the first plan have loaded their weights. Throws
+  /// InvalidInput or RuntimeFailure if one cannot load. Before it returns true, only names() and form_of() may be
+  /// called.
   bool wait_until_loaded(Nanoseconds limit_ns);
 
   std::vector<std::string> names() const override;
@@ -46,19 +48,19 @@ class PlanServer final : public ServedModels {
   ModelCounters counters_of(std::string_view model) const override;
   std::vector<WorkerState> workers() const override;
 
-  /// Starts the workers of another plan for the same models, which requests go to once these have loaded; the workers
-  /// before them end when they have answered theirs. The models' folders may hold other weights than before. Throws
-  /// InvalidInput where it serves other models, or while another plan is being loaded. A plan whose workers cannot load
-  /// is given up, and a note says so.
+  /// Starts the workers of another plan for the same models. Once they have loaded, they get all requests, and the
+  /// earlier workers end when they have answered theirs. The models' folders may hold new weights. Throws InvalidInput
+  /// if the plan serves other models, or while another plan is being loaded. If its workers cannot load, the plan is
+  /// abandoned, and a note says so.
   void replace(ServingPlan plan);
-  /// The newest that has loaded.
+  /// The newest plan that has loaded.
   ServingPlan plan() const;
-  /// The newest plan has loaded and no older one has requests left.
+  /// True if the newest plan has loaded and no older one has requests left.
   bool is_settled() const;
-  /// Times of finish_run() count from now on.
+  /// Begins the time of finish_run().
   void begin_run();
-  /// What the newest plan's models have done with the requests since begin_run, in its order. Waits until all have
-  /// their answers.
+  /// Returns the results of the newest plan's models for the requests since begin_run(), in the plan's order. Waits
+  /// until all have been answered.
   std::vector<ServingRun> finish_run(Nanoseconds window_ns);
 
  private:
@@ -66,7 +68,7 @@ class PlanServer final : public ServedModels {
   struct Service {
     explicit Service(ServingPlan served) : plan(std::move(served)) {}
     ServingPlan plan;
-    Nanoseconds begin_ns = 0;  // of the steady clock
+    Nanoseconds begin_ns = 0;  // on the steady clock
     std::vector<std::unique_ptr<ModelServer>> models;
     bool has_loaded() const;
     bool is_idle() const;
@@ -77,7 +79,7 @@ class PlanServer final : public ServedModels {
   };
   struct Arrival {
     std::size_t model = 0;
-    Nanoseconds at_ns = 0;  // of the steady clock
+    Nanoseconds at_ns = 0;  // on the steady clock
     RequestInput input;
     std::promise<RequestAnswer> reply;
   };
@@ -95,18 +97,18 @@ class PlanServer final : public ServedModels {
 
   PlanServerOptions options_;
   std::vector<std::string> names_;
-  std::map<std::string, ServableModel> models_;  // of the first plan; the forms are those of all
+  std::map<std::string, ServableModel> models_;  // of the first plan; all plans have the same forms
   WakeUp wake_up_;
-  mutable std::mutex mutex_;  // of all below
+  mutable std::mutex mutex_;  // guards everything below
   std::vector<ModelCounters> counters_;
   std::vector<Arrival> arrivals_;
-  std::unique_ptr<Service> service_;           // requests go to it
-  std::optional<Wanted> wanted_;               // to be started by the thread
+  std::unique_ptr<Service> service_;           // receives new requests
+  std::optional<Wanted> wanted_;               // requested, to be started by the thread
   std::unique_ptr<Service> next_;              // is loading
-  std::vector<std::unique_ptr<Service>> old_;  // answer what they have
-  Nanoseconds run_begin_ns_ = 0;               // of the steady clock
+  std::vector<std::unique_ptr<Service>> old_;  // finish their remaining requests
+  Nanoseconds run_begin_ns_ = 0;               // on the steady clock
   bool ends_ = false;
-  std::exception_ptr trouble_;  // of the first plan
+  std::exception_ptr trouble_;  // error of the first plan
   std::condition_variable changed_;
   std::thread thread_;
 };

@@ -10,28 +10,28 @@
 
 namespace frostpipe {
 
-/// A Hugging Face folder that answers requests, and what its answers are called: nothing where it is the only one.
+/// A Hugging Face folder of one head, and the head's name in answers; "" if it is the only one.
 struct HeadFolder {
   std::string name;
   std::filesystem::path folder;
 };
 
-/// What a server knows of a model that it serves.
+/// The properties of a model to be served.
 struct ServableModel {
-  std::vector<std::string> folders;       // one per head; empty: emulated
-  std::vector<FolderBytes> folder_bytes;  // of each, before it was read
+  std::vector<std::string> folders;       // one per head; empty if emulated
+  std::vector<FolderBytes> folder_bytes;  // hashes of each folder, taken before it was read
   RequestForm form;
-  BatchShape shape;  // but for most_requests
+  BatchShape shape;  // without most_requests
   std::string device = "cpu";
-  int threads = 1;  // of a worker
+  int threads = 1;  // threads of a worker
 };
 
-/// Folders of a BERT or ViT classifier or a GPT-2 language model, to be served as planned: one, or as many heads as the
-/// plan has, which share its prefix. Throws InvalidInput where one is no such folder, lacks weights, has other layers
-/// than the plan, or does not share the prefix. In the program with LibTorch.
+/// Opens the folders of BERT or ViT classifiers or GPT-2 language models for a plan: as many as the plan has heads,
+/// which share its prefix. Throws InvalidInput if one is not such a folder, lacks weights, has other layers than the
+/// plan, or does not share the prefix. Only in the program with LibTorch.
 ServableModel open_servable_model(const std::vector<HeadFolder>& heads, const ServedModel& planned, DType dtype);
 
-/// Nothing is computed: requests, tokens with any numbers, take the plan's times.
+/// Makes an emulated model: its requests, arbitrary tokens, take the plan's times without computation.
 ServableModel emulated_model(const ServedModel& planned);
 
 }  // namespace frostpipe

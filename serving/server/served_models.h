@@ -10,63 +10,62 @@
 
 #include "base/units.h"
 
-// What stands between those who ask (HTTP, generated load) and those who compute: models by name, questions to them and
-// their answers.
+// The interface between clients (HTTP, generated load) and workers: models by name, requests and answers.
 
 namespace frostpipe {
 
-/// One request: of a text its tokens, special ones included; of a picture its pixels, [channels, height, width],
-/// normalised.
+/// The input of one request: the tokens of a text, with special tokens, or the normalized pixels of a picture,
+/// [channels, height, width].
 struct RequestInput {
   std::vector<std::int32_t> tokens;
-  /// None of a text. Shared: they are copied once, to where they are computed.
+  /// Null for a text. Shared, so that they are copied only once, to the batch buffer.
   std::shared_ptr<const std::vector<float>> pixels;
 };
 
-/// What became of a request.
+/// The result of a request.
 struct RequestAnswer {
   enum class Kind {
     answered,
-    dropped,  // it could not be answered in time: there is too much load
+    dropped,  // it could not be answered in time, because the load is too high
     failed,   // its worker was lost, or the computation failed
   };
   Kind kind = Kind::answered;
-  /// Answered: of a classifier the label's number and its probability; of a language model the mean loss of its
-  /// predicted tokens, their number, and how many of them it would have said itself; of several heads one after the
-  /// other. Empty of emulated devices.
+  /// If answered: for a classifier the label's number and its probability; for a language model the mean loss of the
+  /// predicted tokens, their number, and the number of correct predictions; for several heads one after another. Empty
+  /// for emulated devices.
   std::vector<double> values;
-  std::string why;  // dropped, failed
+  std::string why;  // reason for `dropped` or `failed`
 };
 
 enum class ServedTask { text_classification, image_classification, language_modeling };
 
-/// One of those that answer every request to a model.
+/// One of the heads, all of which answer every request to the model.
 struct HeadForm {
-  std::string name;                      // empty where it is the only one
+  std::string name;                      // "" if it is the only one
   std::vector<std::string> label_names;  // of classifiers
 };
 
-/// How requests to a model look, and their answers.
+/// The form of requests to a model, and of their answers.
 struct RequestForm {
   ServedTask task = ServedTask::text_classification;
   std::vector<HeadForm> heads = {HeadForm{}};
-  int most_tokens = 0;  // of a text: as many as the plan has room for
+  int most_tokens = 0;  // limit for a text: the number that the plan allows
   std::int64_t vocabulary_size = 0;
-  int image_size = 0;  // of a picture with 3 channels
-  /// A text as tokens, at most most_tokens; none where the model takes pictures, or its folder has no tokenizer. Any
-  /// thread may call it.
+  int image_size = 0;  // height and width of a picture with 3 channels
+  /// Tokenizes a text to at most most_tokens tokens. Empty if the model takes pictures or its folder has no tokenizer.
+  /// Thread-safe.
   std::function<std::vector<std::int32_t>(std::string_view)> tokens_of;
 };
 
-/// Since the server began, over all plans.
+/// Counts since the server began, over all plans.
 struct ModelCounters {
-  std::int64_t requests = 0;                    // that have come
+  std::int64_t requests = 0;                    // received
   std::int64_t in_time = 0, late = 0;           // answered
   std::map<std::string, std::int64_t> dropped;  // by reason
   std::int64_t failed = 0;
-  std::int64_t waiting = 0, computing = 0;  // now
+  std::int64_t waiting = 0, computing = 0;  // at present
   std::int64_t batches = 0, requests_in_batches = 0;
-  /// Of answers, latencies up to kLatencyBounds[i]; the last entry: all.
+  /// Cumulative histogram: answers with latency up to kLatencyBoundsSeconds[i]; the last entry counts all.
   std::vector<std::int64_t> latency_counts;
   Nanoseconds latency_sum_ns = 0;
 };
@@ -80,16 +79,17 @@ struct WorkerState {
   Nanoseconds busy_ns = 0;
 };
 
-/// Models that are served. Any thread may call any function.
+/// The served models. Thread-safe.
 class ServedModels {
  public:
   virtual ~ServedModels() = default;
   virtual std::vector<std::string> names() const = 0;
-  /// Requires one of names().
+  /// `model` must be one of names().
   virtual const RequestForm& form_of(std::string_view model) const = 0;
-  /// The request arrives now. Requires one of names() and an input of its form. The future is always fulfilled.
+  /// Submits a request, which arrives now. `model` must be one of names(), and the input must have its form. The future
+  /// always becomes ready.
   virtual std::future<RequestAnswer> ask(std::string_view model, RequestInput input) = 0;
-  /// All workers of its newest plan have loaded their weights, but for those that are started again after a loss.
+  /// True if all workers of its newest plan have loaded their weights, except those restarted after a loss.
   virtual bool is_ready(std::string_view model) const = 0;
   virtual ModelCounters counters_of(std::string_view model) const = 0;
   virtual std::vector<WorkerState> workers() const = 0;

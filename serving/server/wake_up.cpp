@@ -18,7 +18,8 @@ WakeUp::WakeUp() : event_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
 
 void WakeUp::wake() const {
   const std::uint64_t one = 1;
-  [[maybe_unused]] const ssize_t written = write(event_.number(), &one, sizeof one);  // fails only if it is awake
+  [[maybe_unused]] const ssize_t written =
+      write(event_.number(), &one, sizeof one);  // fails only if the counter is full, which wakes too
 }
 
 void WakeUp::clear() const {

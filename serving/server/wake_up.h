@@ -3,10 +3,10 @@
 
 namespace frostpipe {
 
-/// By which one thread ends another one's poll().
+/// Lets one thread end another thread's poll().
 class WakeUp {
  public:
-  /// Throws RuntimeFailure where the process has no descriptor left.
+  /// Throws RuntimeFailure if no descriptor is available.
   WakeUp();
   int descriptor() const { return event_.number(); }
   void wake() const;

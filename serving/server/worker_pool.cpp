@@ -12,9 +12,9 @@ namespace frostpipe {
 namespace {
 
 constexpr int kMostLosses = 3;
-/// Far enough that nothing is in time then, and that sums stay within 64 bits.
+/// So late that nothing is in time, and early enough for sums to stay within 64 bits.
 constexpr Nanoseconds kForEver = std::numeric_limits<Nanoseconds>::max() / 4;
-/// A worker that takes so many times as long as planned, and at least so long, is stuck.
+/// A worker that takes this many times the planned duration, and at least kLeastStuckNs, is stuck.
 constexpr int kStuckFactor = 20;
 constexpr Nanoseconds kLeastStuckNs = 10'000'000'000;
 constexpr Nanoseconds kStartAgainAfterNs = 1'000'000'000;
@@ -118,7 +118,7 @@ void WorkerPool::release(std::int64_t batch, Nanoseconds now_ns) {
   }
 }
 
-/// As if all that is left began no sooner than now, one after the other.
+/// Recomputes the reservation as if all remaining batches ran one after another, the first not before now.
 void WorkerPool::correct(int device, Nanoseconds now_ns) {
   Nanoseconds until_ns = now_ns;
   for (const Reservation& reservation : reservations_[device])
@@ -145,7 +145,7 @@ bool WorkerPool::order(BatchOrder order, const BatchBuffer& buffer) {
   order.ordered_ns = steady_now_ns();
   workers_[device]->orders.push_back(
       {.batch = order.batch, .ordered_ns = order.ordered_ns, .compute_ns = reservation.compute_ns});
-  workers_[device]->send(order, buffer);  // where it is gone, look() finds the batch among its orders
+  workers_[device]->send(order, buffer);  // if the worker is gone, look() finds the batch among its orders
   return true;
 }
 

@@ -9,30 +9,31 @@
 
 namespace frostpipe {
 
-/// The workers of one pool of virtual devices, and what they have left to do. A worker that is lost is started again,
-/// at most three times in a row without a batch computed in between. Where the system has no room for it (descriptors,
-/// processes), that is tried again every second, which does not count.
+/// The workers of one pool of virtual devices, with their outstanding batches. A lost worker is restarted, at most
+/// three times in a row without a computed batch in between. If the system lacks resources for that (descriptors,
+/// processes), it is retried every second, which does not count.
 class WorkerPool {
  public:
-  /// Starts them, on the devices from load.device_index on. `reserved` is what the data plane knows of the pool: a
-  /// device without a worker that has loaded is reserved for ever.
+  /// Starts the workers, on devices from load.device_index on. `reserved` is the data plane's state of the pool, in
+  /// which a device without a loaded worker is reserved forever.
   WorkerPool(Pool& reserved, std::vector<std::string> command, PartitionLoad load, std::string name);
 
-  /// What a look at the workers tells.
+  /// The results of look().
   struct News {
     std::vector<std::pair<int, BatchReport>> reports;  // by device
     std::vector<std::int64_t> lost_batches;
     std::vector<std::string> notes;  // sentences for people
   };
-  /// Throws RuntimeFailure where a worker cannot load its partition, unless it is one that was started again.
+  /// Processes the workers' messages and losses. Throws RuntimeFailure if a worker cannot load its partition, unless it
+  /// was restarted.
   News look(Nanoseconds now_ns);
 
-  /// The data plane has reserved a device for a batch.
+  /// Records that the data plane has reserved a device for a batch.
   void reserve(std::int64_t batch, const RouteLeg& leg);
-  /// Nothing of the batch is left to do here; corrects until when the devices are reserved.
+  /// Records that the batch has no work left in this pool, and corrects the reservations.
   void release(std::int64_t batch, Nanoseconds now_ns);
-  /// Gives the batch to the device that is reserved for it, or, where its worker is gone, to another one of the pool.
-  /// False: there is none.
+  /// Sends the batch to the device that is reserved for it or, if its worker is gone, to another one of the pool.
+  /// Returns false if there is none.
   bool order(BatchOrder order, const BatchBuffer& buffer);
 
   bool has_loaded() const;
@@ -59,10 +60,11 @@ class WorkerPool {
   std::vector<std::string> command_;
   PartitionLoad load_;
   std::string name_;
-  std::vector<std::unique_ptr<WorkerProcess>> workers_;     // by device; null: given up, or for now
-  std::vector<std::optional<Nanoseconds>> start_again_ns_;  // by device, of the steady clock: where it is null for now
+  std::vector<std::unique_ptr<WorkerProcess>> workers_;     // by device; null while there is no worker
+  std::vector<std::optional<Nanoseconds>> start_again_ns_;  // by device, on the steady clock: next try to start a
+                                                            // worker
   std::vector<std::vector<Reservation>> reservations_;      // by device, in the order of the data plane
-  std::vector<int> losses_;                                 // in a row, by device
+  std::vector<int> losses_;                                 // consecutive losses, by device
   std::vector<Nanoseconds> busy_ns_;
 };
 

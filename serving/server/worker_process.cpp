@@ -18,7 +18,10 @@ WorkerProcess::WorkerProcess(const std::vector<std::string>& command, const Part
                              const std::string& name)
     : pid_(0), channel_(-1) {
   auto [ours, theirs] = ControlChannel::make_pair();
-  pid_ = start_child(command, {{kServingWorkerVariable, std::to_string(theirs.descriptor())}}, name);
+  pid_ = start_child(
+      command,
+      {.variables = {{kServingWorkerVariable, std::to_string(theirs.descriptor())}}, .leaves_signals_to_parent = true},
+      name);
   channel_ = std::move(ours);
   channel_.send(to_text({.load = load}));
 }

@@ -11,28 +11,28 @@
 
 namespace frostpipe {
 
-/// A batch that a worker was given and has not reported.
+/// A batch that was sent to a worker and not reported yet.
 struct OrderedBatch {
   std::int64_t batch = 0;
-  Nanoseconds ordered_ns = 0;  // of the steady clock
-  Nanoseconds compute_ns = 0;  // as planned
+  Nanoseconds ordered_ns = 0;  // on the steady clock
+  Nanoseconds compute_ns = 0;  // planned duration
 };
 
-/// The process behind one virtual device, as its server sees it.
+/// The process of one virtual device, as seen by its server.
 class WorkerProcess {
  public:
-  /// Starts it, and lets it load its partition. The thread that calls this outlives the process.
+  /// Starts the process and lets it load its partition. The calling thread must outlive the process.
   WorkerProcess(const std::vector<std::string>& command, const PartitionLoad& load, const std::string& name);
-  /// Kills it.
+  /// Kills the process.
   ~WorkerProcess();
   WorkerProcess(const WorkerProcess&) = delete;
   WorkerProcess& operator=(const WorkerProcess&) = delete;
 
   pid_t pid() const { return pid_; }
   int descriptor() const { return channel_.descriptor(); }
-  /// False where the worker is gone, or has taken nothing for so long that there is no room.
+  /// Returns false if the worker is gone, or has read nothing for so long that the channel is full.
   bool send(const BatchOrder& order, const BatchBuffer& buffer);
-  /// The next text, if one is there; nothing either where the worker is gone.
+  /// Returns the next message, if there is one; nothing if the worker is gone.
   std::optional<FromWorker> receive();
   bool is_gone() const { return channel_.closed(); }
 

@@ -18,11 +18,11 @@ constexpr EnumWords<ArrivalProcess, 4> kProcesses = {{{ArrivalProcess::even, "ev
                                                       {ArrivalProcess::square, "square"},
                                                       {ArrivalProcess::mmpp, "mmpp"}}};
 
-/// The standard fixes the numbers of mt19937_64, but not what its distributions make of them.
+/// The standard specifies the numbers of mt19937_64, but not the output of its distributions.
 class RandomSource {
  public:
   explicit RandomSource(std::uint64_t seed) : bits_(seed) {}
-  /// In [0, 1).
+  /// Uniform in [0, 1).
   double uniform() { return static_cast<double>(bits_() >> 11) * 0x1p-53; }
   double exponential(double mean) { return -mean * std::log1p(-uniform()); }
 
@@ -30,14 +30,14 @@ class RandomSource {
   std::mt19937_64 bits_;
 };
 
-/// A time of constant rate.
+/// A period of constant rate.
 struct Stretch {
-  double factor = 1;  // of the mean rate
+  double factor = 1;  // multiple of the mean rate
   double seconds = 0;
 };
 
-/// The stretches of a process, one after the other. A run begins anywhere in them, so that every moment of it has the
-/// mean rate in the mean.
+/// The consecutive periods of a process. A run begins at a random point of them, so that the expected rate is the mean
+/// rate at every moment.
 class Stretches {
  public:
   Stretches(ArrivalProcess process, RandomSource& random) : process_(process), random_(random) {
@@ -46,7 +46,8 @@ class Stretches {
       is_burst_ = phase < 1;
       begun_ = is_burst_ ? phase : phase - 1;
     } else if (process == ArrivalProcess::mmpp) {
-      is_burst_ = random.uniform() < kBurstSeconds / (kBurstSeconds + kCalmSeconds);  // what is left has no memory
+      is_burst_ =
+          random.uniform() < kBurstSeconds / (kBurstSeconds + kCalmSeconds);  // the remaining time is memoryless
     }
   }
 
@@ -66,12 +67,12 @@ class Stretches {
   }
 
  private:
-  static constexpr double kBurstSeconds = 0.5, kCalmSeconds = 2;  // of mmpp, in the mean
+  static constexpr double kBurstSeconds = 0.5, kCalmSeconds = 2;  // mean durations for mmpp
 
   ArrivalProcess process_;
   RandomSource& random_;
   bool is_burst_ = true;
-  double begun_ = 0;  // seconds of the first stretch that are over
+  double begun_ = 0;  // elapsed seconds of the first period
 };
 
 std::vector<Nanoseconds> even_arrivals(double rate, Nanoseconds duration_ns) {
@@ -99,7 +100,7 @@ std::vector<Nanoseconds> arrivals_of(ArrivalProcess process, double requests_per
     const Stretch stretch = stretches.next();
     const double stretch_end = std::min(end, begin + stretch.seconds);
     const double mean_gap = 1 / (requests_per_second * stretch.factor);
-    // A Poisson process has no memory, so each stretch may begin anew.
+    // A Poisson process is memoryless, so each period can start afresh.
     for (double at = begin + random.exponential(mean_gap); at < stretch_end; at += random.exponential(mean_gap))
       times.push_back(std::min(duration_ns - 1, static_cast<Nanoseconds>(1e9 * at)));
     begin = stretch_end;

@@ -58,7 +58,7 @@ int ReactivePlane::next_pipeline() {
   return best;
 }
 
-/// Of the idle devices the one that has been idle for longest is first: so their servers take turns.
+/// Idle devices are used in the order in which they became idle, so that their servers take turns.
 void ReactivePlane::serve(int index) {
   const Queue& queue = queues_[index];
   ++queues_[index].round;
@@ -71,7 +71,7 @@ void ReactivePlane::serve(int index) {
   }
 }
 
-/// False if nothing waits, or what waits shall wait for more.
+/// Returns false if no request waits, or if it is better to wait for more.
 bool ReactivePlane::begin_batch(int index, int device) {
   Queue& queue = queues_[index];
   const Place& place = places_[queue.place];
@@ -109,7 +109,7 @@ bool ReactivePlane::begin_batch(int index, int device) {
   return false;
 }
 
-/// A batch that was computed is answered, or sent to the next pool; its device goes on.
+/// Handles a computed batch: answers it or sends it to the next pool; its device continues.
 void ReactivePlane::pass_on(int index) {
   Batch& batch = batches_[index];
   const Place& from = places_[batch.place];
@@ -126,10 +126,11 @@ void ReactivePlane::pass_on(int index) {
     Pool& receiver = pool_of(to);
     batch.device = receiver_in(to);
     queues_[queue_of(to, batch.device)].load += size;
-    const Nanoseconds begin_ns = receiver.transfer_ns(size) > 0
-                                     ? std::max({engine_.queue.now(), sender.uplink_until[sender.server_of(device)],
-                                                 receiver.downlink_until[receiver.server_of(batch.device)]})
-                                     : engine_.queue.now();
+    const Nanoseconds begin_ns =
+        receiver.transfer_ns(size) > 0
+            ? std::max({engine_.queue.now(), sender.uplinks[sender.server_of(device)].free_at(),
+                        receiver.downlinks[receiver.server_of(batch.device)].free_at()})
+            : engine_.queue.now();
     engine_.transfer(sender, device, receiver, batch.device, size, begin_ns);
     engine_.queue.schedule(begin_ns + receiver.transfer_ns(size) + receiver.partition->latency_ns,
                            {.kind = ServingEvent::Kind::received, .index = index});
@@ -149,7 +150,7 @@ int ReactivePlane::receiver_in(Place& place) const {
   const Pool& pool = engine_.pipelines[place.pipeline][place.partition];
   const int num_devices = static_cast<int>(pool.device_until.size());
   const auto key = [&](int device) {
-    return std::pair(queues_[queue_of(place, device)].load, pool.downlink_until[pool.server_of(device)]);
+    return std::pair(queues_[queue_of(place, device)].load, pool.downlinks[pool.server_of(device)].free_at());
   };
   int best = (place.last_receiver + 1) % num_devices;
   for (int i = 2; i <= num_devices; ++i) {

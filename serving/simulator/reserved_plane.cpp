@@ -7,25 +7,25 @@
 namespace frostpipe {
 namespace {
 
-/// A request that is looked at for the first time is dropped unless a batch of at least this part of the planned one is
-/// in time: PPipe's own figure.
+/// A request is dropped at first sight unless a batch of at least this fraction of the planned size is in time. The
+/// figure is PPipe's.
 constexpr double kPartOfPlannedBatch = 0.95;
 
-/// The device where the batch ends first, and its times. `from` is the pool before, none for the first.
+/// Returns the device on which the batch ends first, with its times. `from` is the previous pool, null for the first.
 RouteLeg best_leg(const Pool& pool, const Pool* from, int sender, int requests, Nanoseconds ready_ns, bool sends_on) {
   const Nanoseconds transfer_ns = pool.transfer_ns(requests), compute_ns = pool.compute_ns(requests);
   const Nanoseconds latency_ns = from ? pool.partition->latency_ns : 0;
-  const Nanoseconds sender_free_ns = from && transfer_ns > 0 ? from->uplink_until[from->server_of(sender)] : 0;
+  const Nanoseconds sender_free_ns = from && transfer_ns > 0 ? from->uplinks[from->server_of(sender)].free_at() : 0;
   const Nanoseconds earliest_ns = std::max(ready_ns, sender_free_ns);
-  // No device can be better than one that is free when the batch comes.
+  // A lower bound: the end on a device that is free when the batch arrives.
   const Nanoseconds best_possible_ns = (from ? earliest_ns + transfer_ns : ready_ns) + latency_ns + compute_ns;
   RouteLeg best;
   Nanoseconds best_ns = std::numeric_limits<Nanoseconds>::max();
   const int num_devices = static_cast<int>(pool.device_until.size());
   for (int server = 0, device = 0; device < num_devices; ++server) {
-    const Nanoseconds begin_ns = transfer_ns > 0 ? std::max(earliest_ns, pool.downlink_until[server]) : ready_ns;
+    const Nanoseconds begin_ns = transfer_ns > 0 ? std::max(earliest_ns, pool.downlinks[server].free_at()) : ready_ns;
     const Nanoseconds received_ns = begin_ns + transfer_ns + latency_ns;
-    const Nanoseconds uplink_ns = sends_on ? pool.uplink_until[server] : 0;
+    const Nanoseconds uplink_ns = sends_on ? pool.uplinks[server].free_at() : 0;
     for (const int end = std::min(num_devices, device + pool.devices_per_server); device < end; ++device) {
       const Nanoseconds compute_begin_ns = std::max(received_ns, pool.device_until[device]);
       const Nanoseconds end_ns = compute_begin_ns + compute_ns;
@@ -63,8 +63,8 @@ void ReservedPlane::handle(const ServingEvent& event) {
   const bool is_timer = event.kind == ServingEvent::Kind::timer;
   if (is_timer && event.round != timer_round_) return;
   ++timer_round_;
-  // A clock that runs by itself wakes us late. What was in time at the moment that was meant still sets out, at the
-  // cost of what is kept free for this.
+  // A real-time clock wakes this thread late. A batch that was in time at the intended moment is still sent, at the
+  // expense of the reserve for such delays.
   delay_ns_ = is_timer ? engine_.queue.now() - timer_due_ns_ : 0;
   const Nanoseconds borrowed_ns = std::min(delay_ns_, engine_.kept_free_ns);
   while (oldest_ < end_) {
@@ -93,7 +93,7 @@ ReservedPlane::Choice ReservedPlane::least_waiting_pipeline(Nanoseconds deadline
   for (int pipeline = 0; pipeline < static_cast<int>(engine_.pipelines.size()); ++pipeline) {
     const int planned = engine_.model.pipelines[pipeline].batch_size;
     Route route = probe(pipeline, planned);
-    // No smaller batch can help it.
+    // No smaller batch can be in time.
     const bool is_hopeless = planned == 1 && route.end_ns > deadline_ns;
     const Nanoseconds key_ns = route.wait_ns + (is_hopeless ? engine_.model.objective_ns : 0);
     if (key_ns >= best_ns) continue;
@@ -103,7 +103,8 @@ ReservedPlane::Choice ReservedPlane::least_waiting_pipeline(Nanoseconds deadline
   return best;
 }
 
-/// Whether a batch of at least `smallest` requests is in time; the largest such one.
+/// Shrinks the choice to the largest batch that is in time. Returns false if no batch of at least `smallest` requests
+/// is.
 bool ReservedPlane::shrink_to(Nanoseconds deadline_ns, int smallest, Choice& choice) {
   while (choice.route.end_ns > deadline_ns) {
     if (choice.requests <= smallest) return false;
@@ -114,7 +115,7 @@ bool ReservedPlane::shrink_to(Nanoseconds deadline_ns, int smallest, Choice& cho
 
 void ReservedPlane::wait_for_more(Nanoseconds deadline_ns, const Choice& choice) {
   looked_at_ = oldest_;
-  // One request more, as a rule; measured times do not always grow with the batch.
+  // Usually one more request; but measured times do not always grow with the batch.
   Route route = choice.route;
   for (int requests = end_ - oldest_ + 1; requests < choice.requests; ++requests) {
     Route smaller = probe(choice.pipeline, requests);
@@ -122,7 +123,7 @@ void ReservedPlane::wait_for_more(Nanoseconds deadline_ns, const Choice& choice)
     route = std::move(smaller);
     break;
   }
-  // A nanosecond later than the last instant: then that batch is too late, and a smaller one sets out.
+  // One nanosecond after the last possible instant: the larger batch is too late then, and a smaller one is sent.
   timer_due_ns_ = engine_.queue.now() + deadline_ns - route.end_ns + route.wait_ns + 1;
   engine_.queue.schedule(timer_due_ns_, {.kind = ServingEvent::Kind::timer, .index = 0, .round = timer_round_});
 }

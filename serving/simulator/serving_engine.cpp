@@ -12,8 +12,8 @@ Pool pool_of(const ServingPlan& plan, const ServingPartition& partition, int use
           .use = use,
           .devices_per_server = devices_per_server,
           .device_until = std::vector<Nanoseconds>(partition.num_virtual_devices),
-          .uplink_until = std::vector<Nanoseconds>(num_servers),
-          .downlink_until = std::vector<Nanoseconds>(num_servers)};
+          .uplinks = std::vector<LinkQueue>(num_servers),
+          .downlinks = std::vector<LinkQueue>(num_servers)};
 }
 
 }  // namespace
@@ -69,9 +69,9 @@ void ServingEngine::compute(Pool& pool, int device, int requests, Nanoseconds be
 }
 
 void ServingEngine::transfer(Pool& from, int sender, Pool& to, int receiver, int requests, Nanoseconds begin_ns) {
-  const Nanoseconds end_ns = begin_ns + to.transfer_ns(requests);
-  from.uplink_until[from.server_of(sender)] = end_ns;
-  to.downlink_until[to.server_of(receiver)] = end_ns;
+  const Nanoseconds occupancy_ns = to.transfer_ns(requests), end_ns = begin_ns + occupancy_ns;
+  from.uplinks[from.server_of(sender)].carry(begin_ns, occupancy_ns);
+  to.downlinks[to.server_of(receiver)].carry(begin_ns, occupancy_ns);
   if (!with_timeline_ || begin_ns == end_ns) return;
   const PoolUse& use = run.pools[to.use];
   run.timeline.push_back({.kind = ServingSpan::Kind::transfer,

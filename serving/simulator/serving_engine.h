@@ -1,9 +1,10 @@
 #pragma once
-// What both data planes stand on, in the simulator and where they decide for workers that compute (serving/server).
+// The common base of both data planes, in the simulator and in the server (serving/server), where workers compute.
 #include <cstdint>
 #include <vector>
 
 #include "base/event_queue.h"
+#include "base/link_queue.h"
 #include "serving/plan/serving_plan.h"
 #include "serving/simulator/serving_run.h"
 
@@ -11,46 +12,47 @@ namespace frostpipe {
 
 struct ServingEvent {
   enum class Kind : std::uint8_t {
-    arrival,   // of request `index`
-    timer,     // of queue `index`; void unless `round` is still the queue's
-    computed,  // batch `index` leaves its virtual device
-    received,  // batch `index` is at its next virtual device
+    arrival,   // request `index` arrives
+    timer,     // the timer of queue `index` expires; ignored unless `round` is the queue's current one
+    computed,  // batch `index` has been computed
+    received,  // batch `index` has arrived at its next virtual device
   };
   Kind kind = Kind::arrival;
   std::int64_t index = 0;
   int round = 0;
 };
 
-/// A pool of virtual devices and their servers' network cards.
+/// A pool of virtual devices, and the network cards of their servers.
 struct Pool {
   const ServingPartition* partition = nullptr;
-  /// What it did, as in ServingRun::pools.
+  /// Its statistics, an index into ServingRun::pools.
   int use = 0;
-  int devices_per_server = 1;                             // virtual ones
-  std::vector<Nanoseconds> device_until;                  // taken until then, by virtual device
-  std::vector<Nanoseconds> uplink_until, downlink_until;  // by server
+  int devices_per_server = 1;                 // virtual devices per server
+  std::vector<Nanoseconds> device_until;      // end of the reservation, by virtual device
+  std::vector<LinkQueue> uplinks, downlinks;  // by server
 
   int server_of(int device) const { return device / devices_per_server; }
   Nanoseconds compute_ns(int requests) const { return partition->compute_ns[requests - 1]; }
   Nanoseconds transfer_ns(int requests) const { return requests * partition->transfer_ns; }
 };
 
-/// Where and when a batch runs in one pool, as reserved.
+/// The device and the times of a batch in one pool, as reserved.
 struct RouteLeg {
   int device = 0;
   Nanoseconds transfer_begin_ns = 0, compute_begin_ns = 0, compute_end_ns = 0;
 };
 
-/// Is told what a data plane decides. A simulation needs none: the times of a plan come true in it.
+/// Receives the decisions of a data plane. A simulation needs none, since there batches take exactly the times of the
+/// plan.
 class ServingObserver {
  public:
   virtual ~ServingObserver() = default;
-  /// Requests [first_request, first_request + requests) set out now, one leg per partition.
+  /// Requests [first_request, first_request + requests) are sent now, with one leg per partition.
   virtual void sent(int pipeline, std::int64_t first_request, int requests, const std::vector<RouteLeg>& legs) = 0;
   virtual void dropped(std::int64_t request, DropReason reason) = 0;
 };
 
-/// The pools of one model, and the run as far as it has come. Requests are numbered by arrival, from 0.
+/// The pools of one model and the state of a run. Requests are numbered by arrival, from 0.
 class ServingEngine {
  public:
   ServingEngine(const ServingPlan& plan, const ServedModel& model, bool with_timeline);
@@ -61,22 +63,22 @@ class ServingEngine {
   ServingRun run;
   std::int64_t num_drops = 0;
   ServingObserver* observer = nullptr;
-  /// Of the objective, what answers may be later than planned.
+  /// Part of the objective reserved for answers that are later than planned.
   Nanoseconds kept_free_ns = 0;
 
-  /// The next request, which arrived at `at_ns` <= now; returns its number.
+  /// Adds the next request, which arrived at `at_ns` <= now; returns its number.
   std::int64_t arrive(Nanoseconds at_ns);
   std::int64_t num_requests() const { return num_forgotten_ + static_cast<std::int64_t>(run.requests.size()); }
   ServedRequest& request(std::int64_t number) { return run.requests[number - num_forgotten_]; }
-  /// Where a run has no end: requests before `number` are no longer in run.requests, and nobody asks for them.
+  /// For runs without end: removes the requests before `number` from run.requests. They must not be used any more.
   void forget_before(std::int64_t number);
   Nanoseconds deadline_ns(std::int64_t number) {
     return request(number).arrival_ns + model.objective_ns - kept_free_ns;
   }
   void drop(std::int64_t number, DropReason reason);
-  /// The device and, in the timeline, the span of a batch.
+  /// Reserves the device for a batch and adds its span to the timeline.
   void compute(Pool& pool, int device, int requests, Nanoseconds begin_ns);
-  /// Takes the uplink of the sender's server and the downlink of the receiver's.
+  /// Reserves the uplink of the sender's server and the downlink of the receiver's.
   void transfer(Pool& from, int sender, Pool& to, int receiver, int requests, Nanoseconds begin_ns);
 
  private:

@@ -12,7 +12,7 @@ namespace {
 constexpr EnumWords<DataPlane, 2> kDataPlanes = {
     {{DataPlane::reserved, "reserved"}, {DataPlane::reactive, "reactive"}}};
 
-/// Requests arrive one after the other: the queue of events holds the next one only.
+/// Schedules one arrival at a time, so that the event queue holds only the next one.
 template <class Plane>
 void run(ServingEngine& engine, std::span<const Nanoseconds> arrivals, std::optional<std::int64_t> most_drops) {
   Plane plane(engine);

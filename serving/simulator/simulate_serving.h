@@ -9,36 +9,37 @@
 
 namespace frostpipe {
 
-/// How requests find their way through the pools.
+/// How requests are routed through the pools.
 enum class DataPlane {
-  /// PPipe's (docs/papers.md): before a batch starts it has reserved a virtual device of every pool and the network
-  /// cards in between, and a request that no reservation answers in time is dropped at once.
+  /// PPipe's (docs/papers.md): before a batch starts, a virtual device of every pool and the network cards in between
+  /// are reserved for it. A request that no reservation can answer in time is dropped at once.
   reserved,
-  /// Every pool knows only its own queues: it builds batches as long as the plan's times for the pools after it allow.
+  /// Every pool knows only its own queues and builds batches as long as the plan's times for the later pools allow.
   reactive,
 };
 
 struct ServingSimulationOptions {
   DataPlane data_plane = DataPlane::reserved;
-  /// Fill ServingRun::timeline.
+  /// Fills ServingRun::timeline.
   bool timeline = false;
-  /// Where only the question is whether so many requests get no answer: nothing more arrives after that.
+  /// If set, requests stop arriving after more drops than this. It saves time if the only question is whether there are
+  /// so many.
   std::optional<std::int64_t> most_drops = std::nullopt;
 };
 
 /// Serves `arrivals`, sorted times in [0, window_ns), by the pipelines of one model of a valid plan, until the last
-/// request is answered or dropped.
+/// request has been answered or dropped.
 ///
-/// Resources: virtual devices, and of every server an uplink and a downlink. A batch computes on a virtual device for
-/// compute_ns; on the way to the next partition it occupies the sender's uplink and the receiver's downlink together,
-/// then is on its way for latency_ns. Virtual devices fill servers in order, a server has those of one pool only; so
-/// models and pools share nothing, and models are served one by one. Arrivals and answers cost nothing.
+/// The resources are virtual devices, and an uplink and a downlink per server. A batch computes on a virtual device for
+/// compute_ns. On the way to the next partition it occupies the sender's uplink and the receiver's downlink at the same
+/// time, then travels for latency_ns. Virtual devices fill servers in order, and a server has devices of one pool only;
+/// models and pools therefore share nothing, and models can be served one by one. Arrivals and answers cost nothing.
 ///
-/// Deterministic: events at one time run in the order in which they were scheduled, ties go to the first device.
+/// Deterministic: simultaneous events run in the order in which they were scheduled, and ties go to the first device.
 ServingRun simulate_serving(const ServingPlan& plan, const ServedModel& model, std::span<const Nanoseconds> arrivals,
                             Nanoseconds window_ns, const ServingSimulationOptions& options = {});
 
-/// "reserved", "reactive".
+/// Returns "reserved" or "reactive".
 std::string_view to_string(DataPlane data_plane);
 
 }  // namespace frostpipe

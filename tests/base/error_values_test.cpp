@@ -33,7 +33,7 @@ TEST(InvalidInput, IsASentenceHoweverLongWhatAFileSays) {
   EXPECT_THAT(said, EndsWith("xxx..."));
 }
 
-/// Words that a reader shows whole, and a field that nobody knows.
+/// The name of an unknown field is cut, but the rule after it is not.
 TEST(InvalidInput, NamesTheFieldHoweverLongItsName) {
   const std::string endless(100'000, 'x');
   try {

@@ -29,7 +29,7 @@ class Files : public testing::Test {
     fs::permissions(folder_, fs::perms::owner_all);
     fs::remove_all(folder_);
   }
-  /// No temporary file is left behind.
+  /// Names of the files in the folder, in which no temporary file may be left.
   std::vector<std::string> names() const {
     std::vector<std::string> found;
     for (const auto& entry : fs::directory_iterator(folder_)) found.push_back(entry.path().filename().string());
@@ -90,7 +90,7 @@ TEST_F(Files, APathThroughAFileIsAnError) {
 TEST_F(Files, AReadOnlyFolderKeepsTheOldFile) {
   write_file_atomically(folder_ / "x", "old");
   fs::permissions(folder_, static_cast<fs::perms>(0555));
-  const bool is_root = ::geteuid() == 0;  // who may write everywhere: be somebody else for a moment
+  const bool is_root = ::geteuid() == 0;  // root may write everywhere, so run as another user here
   if (is_root) {
     ASSERT_EQ(::seteuid(65534), 0);
   }
@@ -142,7 +142,7 @@ TEST_F(Files, ALinkToAFolderIsFollowed) {
 
 TEST_F(Files, APipeInAFilesPlaceIsReplaced) {
   ASSERT_EQ(::mkfifo((folder_ / "x").c_str(), 0600), 0);
-  write_file_atomically(folder_ / "x", "content");  // would wait for a reader forever
+  write_file_atomically(folder_ / "x", "content");  // opening the pipe itself would wait for a reader forever
   EXPECT_EQ(read_text_file(folder_ / "x"), "content");
 }
 
@@ -164,7 +164,7 @@ TEST_F(Files, AFileThatIsNotFinishedLeavesNothing) {
 }
 
 TEST_F(Files, LeftoversOfWritersAreRemovedAndNothingElse) {
-  // The name that a writer which is killed leaves.
+  // The name of a file left by a writer that was killed.
   std::string leftover;
   {
     AtomicFile file(folder_ / "x");
@@ -195,7 +195,7 @@ TEST_F(Files, WhatAUserNamesMayBeADeviceOrAPipe) {
 }
 
 TEST_F(Files, ADescriptorThatLeadsToAFileIsWrittenWhereItStands) {
-  // As `frostpipe ... -o /dev/stdout >> x`.
+  // As in `frostpipe ... -o /dev/stdout >> x`.
   write_file_atomically(folder_ / "x", "before, ");
   const Descriptor file(::open((folder_ / "x").c_str(), O_WRONLY | O_APPEND));
   write_named_file(fmt::format("/dev/fd/{}", file.number()), "behind");
@@ -214,7 +214,7 @@ TEST_F(Files, ADeviceThatIsFullIsAnErrorToo) {
 }
 
 TEST_F(Files, OnlyRegularFilesAreRead) {
-  // A pipe nobody writes to would be waited for, and a device of zeros has no end.
+  // Reading a pipe without a writer would block, and a device of zeros has no end.
   ASSERT_EQ(::mkfifo((folder_ / "pipe").c_str(), 0600), 0);
   fs::create_symlink("/dev/zero", folder_ / "vocab.txt");
   EXPECT_EQ(read_error(folder_ / "pipe"), (folder_ / "pipe").string() + ": must be a regular file, is a pipe");

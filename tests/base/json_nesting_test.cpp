@@ -1,4 +1,4 @@
-// Oracle: by hand. The end-to-end and fuzz tests send such files through every reader.
+// Oracle: worked by hand. The end-to-end and fuzz tests send such files through every reader.
 #include "base/json_nesting.h"
 
 #include <fmt/format.h>
@@ -28,7 +28,7 @@ TEST(JsonNesting, BracketsInTextsDoNotCount) {
   EXPECT_NO_THROW(require_shallow_json("{\"a\": \"" + brackets + "\"}", "x"));
   EXPECT_NO_THROW(require_shallow_json("{\"a\\\"" + brackets + "\": 1}", "x"));
   EXPECT_THROW(require_shallow_json("{\"a\\\\\": " + brackets, "x"),
-               InvalidInput);  // the backslash is escaped, the text ends
+               InvalidInput);  // the backslash is escaped, so the string ends
 }
 
 TEST(JsonNesting, DeepFilesAreRefusedWithTheirName) {
@@ -52,7 +52,8 @@ TEST(JsonNesting, DeepFilesAreRefusedWithTheirName) {
             "x.json: line 1, column 2: is not valid JSON: 1e999 is more than a double can hold");
 }
 
-// A hostile file of 10 MB would take hours: nlohmann's ordered_json compares each new key with all before it.
+// Without the bound a hostile file of 10 MB would take hours: nlohmann's ordered_json compares each new key with all
+// before it.
 TEST(JsonNesting, ObjectsThatKeepTheirOrderHaveABoundedNumberOfKeys) {
   const auto keys = [](int count) {
     std::string text = "{";
@@ -62,7 +63,8 @@ TEST(JsonNesting, ObjectsThatKeepTheirOrderHaveABoundedNumberOfKeys) {
   EXPECT_EQ(parse_json<nlohmann::ordered_json>(keys(20'000), "x.json").size(), 20'000u);
   EXPECT_THROW(parse_json<nlohmann::ordered_json>(keys(20'001), "x.json"), InvalidInput);
   EXPECT_EQ(parse_json<nlohmann::json>(keys(20'001), "x.json").size(), 20'001u);
-  // As many comparisons in all: of 8 objects with 7,072 keys each, and of any number with few.
+  // The bound is on all comparisons together: 8 objects with 7,072 keys each reach it, while any number of objects with
+  // few keys does not.
   const auto objects = [&](int count, int each) {
     std::string text = "[" + keys(each);
     for (int object = 1; object < count; ++object) text += "," + keys(each);

@@ -9,7 +9,7 @@ const std::vector<std::string> kKnown{"train", "trace", "plan", "profile", "eval
 
 TEST(NearestSpelling, IsTheNearestWordThatIsNearEnough) {
   EXPECT_EQ(nearest_spelling("tran", kKnown), "train");
-  EXPECT_EQ(nearest_spelling("evalaute", kKnown), "evaluate");  // two letters exchanged: distance 2
+  EXPECT_EQ(nearest_spelling("evalaute", kKnown), "evaluate");  // two letters are exchanged: distance 2
   EXPECT_EQ(nearest_spelling("plane", kKnown), "plan");
   EXPECT_EQ(nearest_spelling("fly", kKnown), std::nullopt);
   EXPECT_EQ(nearest_spelling("train", {}), std::nullopt);
@@ -18,7 +18,7 @@ TEST(NearestSpelling, IsTheNearestWordThatIsNearEnough) {
 TEST(NearestSpelling, IsWhatOneWordAloneBeginsWith) {
   EXPECT_EQ(nearest_spelling("eval", kKnown), "evaluate");
   EXPECT_EQ(nearest_spelling("pr", kKnown), "profile");
-  EXPECT_EQ(nearest_spelling("p", kKnown), std::nullopt);  // plan, profile
+  EXPECT_EQ(nearest_spelling("p", kKnown), std::nullopt);  // both plan and profile begin with it
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Oracle: by hand.
+// Oracle: worked by hand.
 #include "base/statistics.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ TEST(Quantile, OfFiveValuesInAnyOrder) {
   EXPECT_EQ(quantile(values, 0), 10);
   EXPECT_EQ(quantile(values, 0.25), 20);
   EXPECT_EQ(quantile(values, 0.5), 30);
-  EXPECT_EQ(quantile(values, 0.9), 50);  // 3.6 of 4: the nearest
+  EXPECT_EQ(quantile(values, 0.9), 50);  // position 3.6 of 4, rounded
   EXPECT_EQ(quantile(values, 0.9, Between::lower), 40);
   EXPECT_EQ(quantile(values, 0.9, Between::mean), 45);
   EXPECT_EQ(quantile(values, 1), 50);

@@ -1,4 +1,4 @@
-// Oracle: the system's own sentences (strerror), and limits that the test has set itself.
+// Oracle: the system's own sentences (strerror), and limits that the test sets.
 #include "base/system_reason.h"
 
 #include <gtest/gtest.h>

@@ -22,7 +22,16 @@ const std::vector<std::pair<Command (*)(CLI::App&), std::string>> kCommands{
     {add_profile_command, "profile"}, {add_plan_command, "plan"},         {add_simulate_command, "simulate"},
     {add_train_command, "train"},     {add_evaluate_command, "evaluate"}, {add_compare_command, "compare"},
     {add_report_command, "report"},   {add_schedule_command, "schedule"}, {add_inspect_command, "inspect"},
-    {add_bench_command, "bench"},     {add_launch_command, "launch"}};
+    {add_bench_command, "bench"},     {add_launch_command, "launch"},     {add_serving_commands, "serving"},
+    {add_nets_commands, "nets"}};
+
+TEST(Commands, AMemberOfAGroupIsRunByItsGroup) {
+  CLI::App app;
+  const Command group = add_serving_commands(app);
+  EXPECT_EQ(test::parse(app, "serving inspect no-plan.json"), "");
+  EXPECT_THAT([&] { group.run(); }, testing::Throws<InvalidInput>(
+                                        testing::Property(&InvalidInput::what, testing::HasSubstr("no-plan.json"))));
+}
 
 TEST(Commands, EachAddsOneWordToTheCommandLine) {
   for (const auto& [add, word] : kCommands) {

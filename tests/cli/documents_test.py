@@ -43,7 +43,7 @@ def would_compute(arguments):
     command = arguments[0]
     return (command in ("train", "evaluate", "bench", "inspect", "doctor")
             or (command == "profile" and "--like" not in arguments)
-            or (command == "serve" and "--seconds" not in arguments))
+            or (arguments[:2] == ["serving", "run"] and "--seconds" not in arguments))
 
 
 class DocumentsTest(CliTest):

@@ -36,13 +36,13 @@ PIPER = {"nodes": [{"id": i, "name": f"n{i}", "TMPCs": {"1": [{"timePerSample": 
 SAILOR_SIZES = {"OPT": {ranks: {layer: {"params_bytes": 400, "act_output_bytes": 8192, "act_mem_bytes": 100}
                                 for layer in "012"} for ranks in "12"}}
 SAILOR = {samples: {ranks: {layer: [0.002, 0.004, 0.01] for layer in "012"} for ranks in "12"} for samples in "124"}
-CONVOLUTIONS = ("profile", "--operators", "--like", "resnet-18", "--hardware", "A100,V100", "--global-batch", 16)
+CONVOLUTIONS = ("nets", "profile", "--like", "resnet-18", "--hardware", "A100,V100", "--global-batch", 16)
 PLAN = ("plan", "--global-batch", 64, "--profile", "profile.json", "--cluster", "cluster.json", "-o", "out/plan.json")
 SIMULATE = ("simulate", "plan.json", "--profile", "profile.json", "--cluster", "cluster.json", "--timeline",
             "out/trace.json", "--memory", "out/memory.svg")
-SERVE = ("plan", "--method", "ppipe", "--profile", "profile.json", "--cluster", "cluster.json", "--slo", "20ms", "-o",
+SERVE = ("serving", "plan", "--profile", "profile.json", "--cluster", "cluster.json", "--slo", "20ms", "-o",
          "out/plan.json")
-MTRAIN = ("plan", "--method", "mtrain", "--profile", "ops.json", "--cluster", "mixed.json", "-o", "out/plan.json")
+MTRAIN = ("nets", "plan", "--profile", "ops.json", "--cluster", "mixed.json", "-o", "out/plan.json")
 
 
 def like(file):
@@ -74,12 +74,12 @@ COMMANDS = [  # (the file that is hostile, the command)
     ("OPT_V100_profile.json", imported("OPT_V100_profile.json")),
     ("llm_info.json", imported("OPT_V100_profile.json")),
     *[(file, SERVE) for file in ("profile.json", "cluster.json")],
-    ("serving.json", ("simulate", "serving.json", "--seconds", 2, "--timeline", "out/trace.json")),
-    ("serving.json", ("inspect", "serving.json")),
-    ("serving.json", ("serve", "serving.json", "--emulate", "--load-factor", 0.2, "--seconds", 0.2, "-o", "out/run")),
+    ("serving.json", ("serving", "simulate", "serving.json", "--seconds", 2, "--timeline", "out/trace.json")),
+    ("serving.json", ("serving", "inspect", "serving.json")),
+    ("serving.json", ("serving", "run", "serving.json", "--emulate", "--load-factor", 0.2, "--seconds", 0.2, "-o",
+                      "out/run")),
     *[(file, MTRAIN) for file in ("ops.json", "mixed.json")],
-    ("mtrain.json", ("simulate", "mtrain.json", "--timeline", "out/trace.json")),
-    ("mtrain.json", ("inspect", "mtrain.json")),
+    ("mtrain.json", ("nets", "simulate", "mtrain.json", "--timeline", "out/trace.json")),
 ]
 
 

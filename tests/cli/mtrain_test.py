@@ -1,4 +1,4 @@
-"""Plans of operators: profile, plan, simulate and inspect, and what they refuse."""
+"""Plans of operators: profile, plan and simulate, and what they refuse."""
 
 import json
 import unittest
@@ -14,13 +14,12 @@ class MTrainTest(CliTest):
         for rank, device in enumerate(mixed["devices"]):
             device.update(node=rank, type="A100" if rank == 0 else "V100")
         self.write("mixed.json", mixed)
-        done = self.run_tool("profile", "--operators", "--like", "resnet-18", "--hardware", "A100,V100",
+        done = self.run_tool("nets", "profile", "--like", "resnet-18", "--hardware", "A100,V100",
                              "--global-batch", "16", "-o", "ops.json")
         self.assertIn("resnet-18, 23 layers, mini-batch 16", done.stdout)
 
     def arguments(self, *options):
-        return ("plan", "--method", "mtrain", "--profile", "ops.json", "--cluster", "mixed.json", "-o", "mtrain.json",
-                *options)
+        return ("nets", "plan", "--profile", "ops.json", "--cluster", "mixed.json", "-o", "mtrain.json", *options)
 
     def test_a_plan_is_written_explained_and_simulated(self):
         text = self.run_tool(*self.arguments("--explain")).stdout
@@ -28,13 +27,26 @@ class MTrainTest(CliTest):
             self.assertIn(words, text)
         plan = self.read("mtrain.json")
         self.assertEqual((plan["kind"], plan["version"]), ("operators", 4))
-        run = json.loads(self.run_tool("simulate", "mtrain.json", "--format", "json", "--timeline", "t.json").stdout)
+        run = json.loads(self.run_tool("nets", "simulate", "mtrain.json", "--format", "json", "--timeline",
+                                       "t.json").stdout)
         self.assertEqual(run["iteration_ns"], plan["predicted_ns"])
         self.assertGreater(len(self.read("t.json")["traceEvents"]), len(plan["graph"]["operators"]))
-        self.assertIn("critical path", self.run_tool("inspect", "mtrain.json").stdout)
+        self.assertIn("critical path", self.run_tool("nets", "simulate", "mtrain.json").stdout)
+
+    def test_old_spellings_name_the_new_command(self):
+        self.run_tool(*self.arguments())
+        for arguments, says in [
+            (["plan", "--method", "mtrain", "--profile", "ops.json", "--cluster", "mixed.json", "--global-batch", 16,
+              "-o", "p.json"], "`frostpipe nets plan` makes plans by mtrain"),
+            (["simulate", "mtrain.json"], "mtrain.json: is a plan of operators, which `frostpipe nets simulate` and"),
+            (["inspect", "mtrain.json"], "mtrain.json: is a plan of operators, which `frostpipe nets simulate` shows"),
+            (["serving", "inspect", "mtrain.json"], "which `frostpipe nets simulate` and `frostpipe nets train` take"),
+        ]:
+            with self.subTest(arguments):
+                self.assert_refused(*arguments, code=2, says=says)
 
     def test_a_known_net_takes_other_pictures_and_labels(self):
-        small = ("profile", "--operators", "--hardware", "A100", "-o", "small.json", "--picture-size", "32",
+        small = ("nets", "profile", "--hardware", "A100", "-o", "small.json", "--picture-size", "32",
                  "--num-classes", "10", "--like")
         self.run_tool(*small, "vgg-16-bn")
         operators = {one["name"]: one for one in self.read("small.json")["operators"]}
@@ -42,8 +54,10 @@ class MTrainTest(CliTest):
         self.assertEqual(operators["stage1.conv1"]["output_bytes"], 4 * 64 * 32 * 32 * self.read("small.json")["batch"])
         self.assert_refused(*small[:-5], "--picture-size", "31", "--like", "vgg-16-bn",
                             says="picture size: must be at least 32 for vgg-16-bn, is 31")
-        self.assert_refused("profile", "--like", "vit-b16", "--num-classes", "10", "-o", "small.json", code=2,
-                            says="--picture-size, --num-classes: are for --operators --like")
+        self.assert_refused("nets", "profile", "--model", "net", "--hardware", "cpu", "-o", "small.json",
+                            "--num-classes", "10", code=2, says="--num-classes requires --like")
+        self.assert_refused("nets", "profile", "--hardware", "cpu", "-o", "small.json", code=2,
+                            says="needs either --model FOLDER or --like NAME")
 
     def test_frozen_layers_make_an_iteration_shorter(self):
         self.run_tool(*self.arguments())
@@ -54,7 +68,7 @@ class MTrainTest(CliTest):
 
     def test_a_mini_batch_smaller_than_the_devices_is_not_shared_by_all(self):
         self.edit("ops.json", lambda ops: ops.update(batch=2))
-        self.assert_refused("plan", "--method", "mtrain-data-parallel", *self.arguments()[3:],
+        self.assert_refused(*self.arguments("--method", "mtrain-data-parallel"),
                             says="ops.json: batch: must be >= the 3 devices that share it, is 2")
         self.run_tool(*self.arguments())
 
@@ -64,7 +78,7 @@ class MTrainTest(CliTest):
                                                     'forward or weight_gradient, is "attention"')
 
     def test_bad_input_is_refused_in_a_sentence(self):
-        self.assert_refused(*self.arguments("--slo", "10ms"), code=2, says="--slo: is for plans of other methods")
+        self.assert_refused(*self.arguments("--slo", "10ms"), code=2, says="'frostpipe serving plan' has --slo")
         self.edit("mixed.json", lambda mixed: mixed["devices"][2].update(type="H100"))
         self.assert_refused(*self.arguments(), says='ops.json: must have times of every operator on "H100"')
         self.edit("ops.json", lambda ops: ops["edges"].append({"from": 5, "to": 0, "kind": "samples"}))

@@ -21,7 +21,7 @@ class PlanServingTest(CliTest):
         self.write("mixed.json", mixed)
 
     def arguments(self, *options):
-        return ("plan", "--method", "ppipe", "--profile", "profile.json", "--profile", "slow.json", "--cluster",
+        return ("serving", "plan", "--profile", "profile.json", "--profile", "slow.json", "--cluster",
                 "mixed.json", "-o", "serving.json", *options)
 
     def serve(self, *options):
@@ -46,8 +46,8 @@ class PlanServingTest(CliTest):
 
     def test_inspect_shows_the_plan_that_is_there(self):
         shown = self.serve("--explain")
-        self.assertEqual(self.run_tool("inspect", "serving.json").stdout, shown)
-        self.assertEqual(json.loads(self.run_tool("inspect", "serving.json", "--format", "json").stdout),
+        self.assertEqual(self.run_tool("serving", "inspect", "serving.json").stdout, shown)
+        self.assertEqual(json.loads(self.run_tool("serving", "inspect", "serving.json", "--format", "json").stdout),
                          self.read("serving.json"))
 
     def test_each_class_has_a_line_that_says_what_it_is_for_or_why_not(self):
@@ -57,9 +57,9 @@ class PlanServingTest(CliTest):
                                              for one in slow["measurements"]])
         too_slow = self.serve("--explain")
         self.assertIn("\n  none of 4 slow in use: no pipeline with it answers in time\n", too_slow)
-        self.assertEqual(self.run_tool("inspect", "serving.json").stdout,
+        self.assertEqual(self.run_tool("serving", "inspect", "serving.json").stdout,
                          too_slow.replace(": no pipeline with it answers in time", ""))
-        cheapest = self.serve("--objective", "cost", "--required-rate", 10, "--explain", "--weight", 1)
+        cheapest = self.serve("--required-rate", 10, "--explain", "--weight", 1)
         self.assertIn("\n  none of 4 slow in use: no pipeline with it answers in time\n", cheapest)
 
     def test_stdout_as_json_is_the_plan(self):
@@ -75,7 +75,7 @@ class PlanServingTest(CliTest):
         self.assertAlmostEqual(plan["objective_value"], model["requests_per_second"] / 2)
 
     def test_the_cheapest_plan_has_a_price(self):
-        text = self.serve("--objective", "cost", "--required-rate", 10, "--explain")
+        text = self.serve("--required-rate", 10, "--explain")
         self.assertIn("price of the devices in use: 0.50 per hour", text)
         self.assertNotIn("least throughput per weight", text)
         self.assertEqual(self.read("serving.json")["models"][0]["required_requests_per_second"], 10)
@@ -134,22 +134,25 @@ class PlanServingTest(CliTest):
         self.serve("--profile", "odd.json")
         self.assertEqual(self.read("serving.json"), without)
 
-    def test_options_of_training_are_refused(self):
-        for options in (["--global-batch", 64], ["--steps", 5], ["--pp", 2], ["--pin", "head=1"],
-                        ["--ignore-memory-limit"], ["--freeze-alpha", 0.5], ["--deadline", "90min"]):
-            self.refused("--slo", "20ms", *options, code=2,
-                         says=f"{options[0]}: is for a plan of training, and this one is for serving")
+    def test_an_option_of_the_other_subject_is_refused_with_the_command_that_has_it(self):
+        self.refused("--slo", "20ms", "--global-batch", 64, code=2, says="'frostpipe plan' has --global-batch")
+        self.assert_refused("plan", "--profile", "profile.json", "--cluster", "cluster.json", "--global-batch", 64,
+                            "-o", "plan.json", "--slo", "20ms", code=2, says="'frostpipe serving plan' has --slo")
 
-    def test_options_of_serving_are_refused_where_training_is_planned(self):
-        for options in (["--slo", "20ms"], ["--weight", 2], ["--objective", "cost"], ["--margin", 0.1],
-                        ["--max-partitions", 2], ["--required-rate", 5], ["--heads", 2], ["--shared-layers", 3]):
-            self.assert_refused("plan", "--profile", "profile.json", "--cluster", "cluster.json", "--global-batch", 64,
-                                "-o", "plan.json", *options, code=2,
-                                says=f"{options[0]}: is for a plan of serving (--method ppipe), and this one is for "
-                                     "training")
+    def test_old_spellings_name_the_new_command(self):
+        self.serve()
+        for arguments, says in [
+            (["plan", "--method", "ppipe", "--profile", "profile.json", "--cluster", "cluster.json", "--slo", "20ms",
+              "-o", "serving.json"], "`frostpipe serving plan` makes plans by ppipe"),
+            (["simulate", "serving.json"], "which `frostpipe serving simulate`, `serving run` and `serving inspect`"),
+            (["inspect", "serving.json"], "is a plan of serving, which `frostpipe serving inspect` shows"),
+            (["serve", "serving.json", "--emulate"], "there is no command 'serve'; use 'serving run'"),
+        ]:
+            with self.subTest(arguments):
+                self.assert_refused(*arguments, code=2, says=says)
 
     def test_bad_values_are_refused_with_the_option(self):
-        self.refused(code=2, says="plan: needs --slo TIME, the latency objective of synthetic")
+        self.refused(code=2, says="serving plan: needs --slo TIME, the latency objective of synthetic")
         for objective, says in (("2000s", 'must be > 0 and <= 16.7 min, is "2000s"'), ("0s", "must be a time"),
                                 ("100", 'must be a time such as 20ms or 0.5s, is "100"'),
                                 ("other=20ms", 'must name a model of the profiles: "synthetic", is "other"')):
@@ -157,8 +160,6 @@ class PlanServingTest(CliTest):
         for weight in ("1e13", "1e-11", "nan", "0", "-1", "x"):
             self.refused("--slo", "20ms", "--weight", weight, code=2,
                          says=f'--weight: must be a number >= 1e-06 and <= 1e+06, is "{weight}"')
-        self.refused("--slo", "20ms", "--required-rate", 5, code=2, says="--required-rate: is for --objective cost")
-        self.refused("--slo", "20ms", "--objective", "cost", says="required requests per second: must be > 0")
         for option, value in (("--margin", "nan"), ("--margin", 1), ("--margin", -1), ("--max-partitions", 9)):
             self.refused("--slo", "20ms", option, value, code=2, says=option)
         self.refused("--slo", "20ms", "--profile", "profile.json", says='must be of different device types, is "cpu"')
@@ -176,18 +177,18 @@ class PlanServingTest(CliTest):
         for slo in ("1ms", "20ms", "999s"):
             for weight in (1e-6, 1, 1e6):
                 self.run_tool(*self.arguments("--slo", slo, "--weight", weight, "--max-partitions", 1))
-                self.run_tool("inspect", "serving.json")
+                self.run_tool("serving", "inspect", "serving.json")
 
     def test_numbers_that_are_none_are_refused_everywhere(self):
         self.write("serving.json", synthetic_serving_plan())
         for option in ("--rate", "--load-factor", "--seconds"):
             for value in ("nan", "inf", "-1"):
-                self.assert_refused("simulate", "serving.json", option, value, code=2, says=option)
+                self.assert_refused("serving", "simulate", "serving.json", option, value, code=2, says=option)
         for option in ("--memory-reserve", "--freeze-alpha"):
             self.assert_refused("plan", "--profile", "profile.json", "--cluster", "cluster.json", "--global-batch", 64,
                                 "-o", "plan.json", option, "nan", code=2, says=option)
-        self.assert_refused("simulate", "--schedule", "1F1B", "--pp", 2, "--micro-batches", 4, "--forward-ms", "nan",
-                            code=2, says="--forward-ms")
+        self.assert_refused("schedule", "1F1B", "--format", "times", "--pp", 2, "--micro-batches", 4, "--forward-ms",
+                            "nan", code=2, says="--forward-ms")
 
 
 if __name__ == "__main__":

@@ -84,7 +84,6 @@ class PlanTest(CliTest):
                 ("static", ("--fix", "v=2", "--schedule", "1F1B"),
                  "stages per rank: must be 1 for the schedule 1F1B, is 2"),
                 ("exact", ("--fix", "v=2"), "several stages per rank: need the method auto, static, "),
-                ("static", ("--fix", "v=2", "--partitioner", "pipetransformer-greedy"), "need the exact partitioner"),
                 ("static", ("--fix", "v=1000"), "too few for 1000 stages per rank; ask for at most 7, or try a"),
                 ("static", ("--schedule", "Interleaved1F1B", "--fix", "m=5"),
                  "must be a multiple of the rounds, m / p rounded down, such as 4 or 6, is 5")]:
@@ -265,12 +264,8 @@ class MethodTest(CliTest):
         tensor_ranks = lambda: self.read("fixed.json")["phases"][0]["layout"]["tensor_parallel_size"]
         self.plan("fixed.json", "auto", "--ignore-memory-limit")
         self.assertEqual(tensor_ranks(), 2)  # free collectives
-        for options in (["--fix", "tp=1"], ["--tp", "1"]):
-            self.plan("fixed.json", "auto", "--ignore-memory-limit", *options)
-            self.assertEqual(tensor_ranks(), 1)
-        for name, option, fixed in (("--pp", "2", "pp=1"), ("--tp", "1", "tp=1")):
-            self.assertIn(f"{name} {option} and --fix {fixed}: fix the same, give one of them",
-                          self.plan("none.json", "auto", name, option, "--fix", fixed, code=2).stderr)
+        self.plan("fixed.json", "auto", "--ignore-memory-limit", "--fix", "tp=1")
+        self.assertEqual(tensor_ranks(), 1)
         self.assertIn("leaves partitions open", self.plan("none.json", "equal-split", "--pin", "3=0", code=1).stderr)
         self.assertIn("Megatron's rules", self.plan("none.json", "ptd-p", "--fix", "pp=2", code=1).stderr)
         self.assertIn("schedule: must be 1F1B for the method pipedream, or left open, is ZB-H1",

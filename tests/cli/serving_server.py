@@ -48,7 +48,7 @@ class ServerCase(CliTest):
 
         self.errors = self.folder / "errors"
         with open(self.errors, "w") as errors:
-            server = subprocess.Popen([FROSTPIPE, "serve", "serving.json", "--emulate", "--format", "json",
+            server = subprocess.Popen([FROSTPIPE, "serving", "run", "serving.json", "--emulate", "--format", "json",
                                        *map(str, options)], cwd=self.folder, text=True, stdout=subprocess.PIPE,
                                       stderr=errors, preexec_fn=limit)
         self.addCleanup(server.stdout.close)

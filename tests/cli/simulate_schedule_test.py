@@ -8,7 +8,7 @@ from support import CliTest
 
 class SimulateScheduleTest(CliTest):
     def simulate(self, *options):
-        return json.loads(self.run_tool("simulate", "--schedule", *options, "--format", "json").stdout)
+        return json.loads(self.run_tool("schedule", *options, "--format", "json").stdout)
 
     def test_zero_bubbles_published_rate(self):
         """Table 5 of Zero Bubble (Qi et al. 2023), 1.5B, p = 8, m = 24: ZB-H1 .1585, 1F1B .2431."""
@@ -31,13 +31,6 @@ class SimulateScheduleTest(CliTest):
                                        "--bandwidth-gbytes-per-second", 1)["makespan_ns"], 8_000_000)
         self.assertEqual(self.simulate(*two, "--activation-bytes", 1_000_000, "--latency-ms", 0.5)["makespan_ns"],
                          7_000_000)
-
-    def test_options_of_plans_are_refused(self):
-        for options in (("--timeline", "t.json"), ("--memory", "m.svg"), ("--cluster", "nosuch.json"),
-                        ("--profile", "nosuch.json"), ("--lose", 1), ("--set", "cache=off")):
-            with self.subTest(options):
-                self.assert_refused("simulate", "--schedule", "1F1B", *options, code=2,
-                                    says=f"{options[0]}: is not for simulate --schedule")
 
     def test_joined_pairs_may_be_split(self):
         whole = self.simulate("DualPipeV", "--pp", 4, "--micro-batches", 8)
@@ -79,14 +72,13 @@ class SimulateScheduleTest(CliTest):
         self.assertEqual(found["engine"], "fast path")
 
     def test_text_names_its_figures(self):
-        text = self.run_tool("simulate", "--schedule", "ZBVZeroBubble").stdout
+        text = self.run_tool("schedule", "ZBVZeroBubble", "--format", "times").stdout
         for word in ("makespan", "span_bubble_fraction", "peak in flight"):
             self.assertIn(word, text)
 
     def test_shapes_that_there_are_not_are_wrong_use(self):
-        self.assert_refused("simulate", "--schedule", "ZB-H2", "--pp", 8, "--micro-batches", 8, code=2,
+        self.assert_refused("schedule", "ZB-H2", "--pp", 8, "--micro-batches", 8, "--format", "times", code=2,
                             says="must be >= 2 p - 1")
-        self.assert_refused("simulate", "--pp", 8, "plan.json", code=2, says="--schedule")
 
 
 if __name__ == "__main__":

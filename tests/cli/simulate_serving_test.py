@@ -13,7 +13,7 @@ class SimulateServingTest(CliTest):
         self.write("serving.json", synthetic_serving_plan())
 
     def simulate(self, *options):
-        done = self.run_tool("simulate", "serving.json", *options, "--format", "json")
+        done = self.run_tool("serving", "simulate", "serving.json", *options, "--format", "json")
         self.assertEqual(done.stderr, "")
         return json.loads(done.stdout)
 
@@ -47,11 +47,11 @@ class SimulateServingTest(CliTest):
             self.assertLess(small["attainment"], 0.6)
             self.assertGreater(small["goodput_per_second"], 115)
             self.assertLessEqual(small["largest_latency_ns"], 20 * MS)
-        text = self.run_tool("simulate", "serving.json", "--load-factor", 2).stdout
+        text = self.run_tool("serving", "simulate", "serving.json", "--load-factor", 2).stdout
         self.assertRegex(text, r"small: \d+ of \d+ requests not answered in time: no device in time \d+\n")
 
     def test_text_names_the_load_and_has_units_in_its_headers(self):
-        text = self.run_tool("simulate", "serving.json", "--load-factor", 0.5, "--seconds", 2).stdout
+        text = self.run_tool("serving", "simulate", "serving.json", "--load-factor", 0.5, "--seconds", 2).stdout
         self.assertEqual(text.splitlines()[0],
                          "poisson arrivals (seed 1), 112.5 requests/s for 2.00 s, reserved data plane")
         for header in ("in time [%]", "99 % [ms]", "SLO [ms]", "computing [%]", "requests per batch"):
@@ -87,7 +87,7 @@ class SimulateServingTest(CliTest):
             self.assertEqual(sent, [1000] * (pool["batches"] if pool["partition"] == 1 else 0))
 
     def test_what_is_wrong_is_said(self):
-        refused = lambda *options, **how: self.assert_refused("simulate", "serving.json", *options, **how)
+        refused = lambda *options, **how: self.assert_refused("serving", "simulate", "serving.json", *options, **how)
         refused("--arrivals", "gamma", says='--arrivals: must be a file of times or one of even, poisson, square, mmpp')
         self.write("times.csv", "a,b\n1,2\n")
         refused("--arrivals", "times.csv", says="times.csv: line 1: names no column TIMESTAMP, but a, b")
@@ -99,16 +99,18 @@ class SimulateServingTest(CliTest):
         self.write("two.csv", "1\n2\n")
         refused("--arrivals", "two.csv", "--rate", 0, says="--rate: stretches the 2 requests of two.csv over more than")
         refused("--rate", 5, "--load-factor", 1, code=2, says="--rate")
-        refused("--arrivals-column", "b", code=2, says="--arrivals-column: is for a file of arrivals")
-        refused("--set", "bandwidth=x2", code=2, says="--set: is for a training plan, and this one is for serving")
+        refused("--arrivals-column", "b", code=2, says="--arrivals-column requires --arrivals")
+        refused("--arrivals", "even", "--arrivals-column", "b", code=2,
+                says="--arrivals-column: is for a file of arrivals")
         self.plan("training.json", "static")
-        self.assert_refused("simulate", "training.json", "--rate", 5, code=2,
-                            says="--rate: is for a serving plan, and this one is for training")
+        self.assert_refused("serving", "simulate", "training.json", code=2,
+                            says="training.json: is a plan of training, which `frostpipe simulate` and")
         broken = copy.deepcopy(synthetic_serving_plan())
         broken["models"][0]["pipelines"][0]["partitions"][1]["device_class"] = "huge"
         self.write("broken.json", broken)
-        self.assert_refused("simulate", "broken.json", says="broken.json: models[0].pipelines[0].partitions[1]"
-                                                            ".device_class: must be one of device_classes")
+        self.assert_refused("serving", "simulate", "broken.json",
+                            says="broken.json: models[0].pipelines[0].partitions[1].device_class: must be one of "
+                                 "device_classes")
 
 
 if __name__ == "__main__":

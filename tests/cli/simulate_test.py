@@ -104,7 +104,7 @@ class SimulateLossTest(CliTest):
 
     def test_both_ways_are_priced_and_the_cheaper_is_named(self):
         self.write("cluster.json", synthetic_cluster(4, 1000))
-        self.plan("replicas.json", "static", "--pp", 2, "--fix", "dp=2", "--fix", "m=4", "--schedule", "1F1B")
+        self.plan("replicas.json", "static", "--fix", "pp=2", "--fix", "dp=2", "--fix", "m=4", "--schedule", "1F1B")
         for rank in range(4):
             [loss] = self.loss_of("replicas.json", rank)
             # One rank has twice the micro-batches; on stage 0 the large gradients of the embedding stay on it.
@@ -118,7 +118,7 @@ class SimulateLossTest(CliTest):
 
     def test_what_cannot_be_rerouted_says_why(self):
         self.write("cluster.json", synthetic_cluster(2, 1000))
-        self.plan("static.json", "static", "--pp", 2, "--schedule", "1F1B")
+        self.plan("static.json", "static", "--fix", "pp=2", "--schedule", "1F1B")
         [loss] = self.loss_of("static.json", 1)
         self.assertNotIn("rerouted_ns", loss)
         self.assertRegex(loss["choice"], "^a new layout, 1 x 1; not rerouted: no replica is left of stage 1$")
@@ -162,7 +162,7 @@ class SimulateWhatIfsTest(CliTest):
                     "vocab_size": 100})
         self.run_tool("profile", "--like", "gpt.json", "--tensor-parallel", "1,2", "--nproc-per-node", 4,
                       "--cluster", "cluster.json", "-o", "profile.json")
-        self.plan("tp.json", "static", "--tp", 2, "--steps", 10)
+        self.plan("tp.json", "static", "--fix", "tp=2", "--steps", 10)
         layout = self.read("tp.json")["phases"][0]["layout"]
         self.assertEqual((layout["pipeline_parallel_size"], layout["tensor_parallel_size"]), (2, 2))
         self.assertEqual(len({bytes for bytes in self.read("tp.json")["phases"][0]["predicted"]["peak_memory_bytes"]}),
@@ -171,7 +171,7 @@ class SimulateWhatIfsTest(CliTest):
         ranks = {line.split(",")[1] for line in (self.folder / "memory.csv").read_text().splitlines()[1:]}
         self.assertEqual(ranks, {"0", "1", "2", "3"})
         self.assert_refused("plan", "--profile", "profile.json", "--cluster", "cluster.json", "--global-batch", 64,
-                            "--method", "static", "--tp", 3, "--steps", 10,
+                            "--method", "static", "--fix", "tp=3", "--steps", 10,
                             "-o", "x.json", says="tensor-parallel size: must divide the 4 ranks, is 3")
 
     def test_jitter_is_seeded_and_slows_down(self):

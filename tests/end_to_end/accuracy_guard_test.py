@@ -55,7 +55,7 @@ class GuardTest(GuardBase):
 
     def test_a_freeze_exactly_where_a_run_goes_on_is_watched(self):
         """From a checkpoint that ends before the step at which the plan freezes. No accuracy falls by 100 %."""
-        self.train("static.json", "run", "--checkpoint-steps", 30)
+        self.train("static.json", "run", "--checkpoint-every", 30)
         half = self.read("static.json")
         half["phases"].append({**half["phases"][0], "from_step": 30, "first_trainable_layer": 4})
         self.write("half.json", half)
@@ -67,7 +67,7 @@ class GuardTest(GuardBase):
 class GuardOnHostsTest(GuardBase):
     def test_a_freeze_is_taken_back_where_each_host_has_a_part_of_the_checkpoint(self):
         """Oracle: the same on one host."""
-        options, freezing, ours, _ = self.take_back_a_freeze("--nodes", 2, "--nproc-per-node", 1)
+        options, freezing, ours, _ = self.take_back_a_freeze("--nodes", 2)
         shutil.rmtree(self.folder / "run")
         hosts = hosts_for(self, 2)
         ranks = [self.start(*options, *freezing, "-o", self.folder / "run", name=f"rank{rank}", wrapper=host.wrapper,

@@ -252,13 +252,10 @@ class BadOptionsTest(BadInputTest):
             (["--freeze", "fixed:two"], ["--freeze", "fixed:two"]),
             (["--freeze", "fixed:1,"], ["--freeze", "fixed:1,"]),
             (["--device", "tpu"], ["--device", "tpu"]),
-            (["--epochs", 0], ["--epochs", "0"]),
             (["--learning-rate", "-1"], ["--learning-rate", "-1"]),
             (["--learning-rate", "fast"], ["--learning-rate", "fast"]),
             (["--held-out", 1.5], ["--held-out", "1.5"]),
-            (["--max-tokens", 1], ["--max-tokens", "1"]),
             (["--seed", "-1"], ["--seed", "-1"]),
-            (["--nproc-per-node", 0], ["--nproc-per-node", "0"]),
         ]:
             with self.subTest(options=options):
                 self.assert_train_refused(says, *options, code=2)
@@ -274,7 +271,6 @@ class BadOptionsTest(BadInputTest):
                 self.assert_train_refused([where, str(options[0])], *options)
 
     def test_a_world_of_another_size(self):
-        self.assert_train_refused(["--nproc-per-node", "must be 2", "static.json", "is 3"], "--nproc-per-node", 3)
         self.edit("cluster.json", lambda cluster: cluster["devices"].append(dict(cluster["devices"][0])))
         self.assert_train_refused(["cluster.json: devices", "must be 2", "static.json", "is 3"],
                                   "--cluster", "cluster.json")

@@ -24,9 +24,9 @@ class ChaosTest(ScheduleCase):
                               for i in range(10 * EPOCHS // 3)]
         changing["num_steps"] = 10 * EPOCHS
         self.write("changing.json", changing)
-        return [("static.json", "--checkpoint-steps", 25), ("data-parallel.json", "--checkpoint-steps", 100),
-                ("static.json", "--checkpoint-steps", 1),
-                ("changing.json", "--checkpoint-steps", 20), ("pipetransformer.json", "--checkpoint-steps", 10),
+        return [("static.json", "--checkpoint-every", 25), ("data-parallel.json", "--checkpoint-every", 100),
+                ("static.json", "--checkpoint-every", 1),
+                ("changing.json", "--checkpoint-every", 20), ("pipetransformer.json", "--checkpoint-every", 10),
                 *self.jobs_by_schedule()]
 
     def jobs_by_schedule(self):
@@ -36,7 +36,7 @@ class ChaosTest(ScheduleCase):
         phases = [self.read(plan)["phases"][0] for plan in plans] + self.read("static.json")["phases"]
         changing["phases"] = [{**phases[i % len(phases)], "from_step": 3 * i} for i in range(10 * EPOCHS // 3)]
         self.write("schedules.json", changing)
-        return [(plan, "--checkpoint-steps", 25) for plan in (*plans, "schedules.json")]
+        return [(plan, "--checkpoint-every", 25) for plan in (*plans, "schedules.json")]
 
     def four_ranks(self):
         """Pipelines with replicas, which lose half of their stages when layers freeze: most of what a rank holds is
@@ -53,8 +53,8 @@ class ChaosTest(ScheduleCase):
         plan.update(world_size=4, memory_limited=False, num_steps=10 * EPOCHS, phases=[halves, whole])
         self.write("four.json", plan)
         cluster = self.four_devices()
-        return [("four.json", "--checkpoint-steps", 40, "--cluster", cluster),
-                (self.planned("ZBVZeroBubble", "--fix", "dp=2", cluster=cluster), "--checkpoint-steps", 40)]
+        return [("four.json", "--checkpoint-every", 40, "--cluster", cluster),
+                (self.planned("ZBVZeroBubble", "--fix", "dp=2", cluster=cluster), "--checkpoint-every", 40)]
 
     def recoveries_of(self, launcher, plan, index, num_ranks):
         """Of a run that was hit, which must end as the one that was not."""
@@ -117,7 +117,7 @@ class ChaosTest(ScheduleCase):
 
     def test_20_kills_with_token_slices(self):
         self.use_gpt2()
-        jobs = [(self.planned_slices(schedule), "--checkpoint-steps", 20) for schedule in ("TeraPipe", "Seq1F1B")]
+        jobs = [(self.planned_slices(schedule), "--checkpoint-every", 20) for schedule in ("TeraPipe", "Seq1F1B")]
         self.run_chaos(int(os.environ.get("FROSTPIPE_KILLS", 20)), 4, signal.SIGKILL, jobs)
 
     def test_10_stops(self):

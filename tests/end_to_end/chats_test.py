@@ -59,7 +59,7 @@ class JsonLinesTest(EndToEndTest):
                       "--global-batch", 16, "--threads-per-rank", 1, "--micro-batch-sizes", "1,4,16",
                       "--cluster", "c.json", "-o", "p.json")
         self.run_tool("plan", "--profile", "p.json", "--cluster", "c.json", "--global-batch", 16, "--epochs", 6,
-                      "--method", "static", "--pp", 2, "-o", "chats.json")
+                      "--method", "static", "--fix", "pp=2", "-o", "chats.json")
         runs = {}
         for loss_on in ("completions", "all"):
             self.run_tool("train", "chats.json", "--data", "chats.jsonl", "--test-data", "unseen.jsonl",

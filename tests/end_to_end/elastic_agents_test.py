@@ -32,7 +32,7 @@ class ElasticAgentsTest(AgentsBase):
                     shutil.copy(self.folder / name, host.path(name))
 
     def arguments(self, job, output="run"):
-        return self.train_arguments(job, output, "--checkpoint-steps", 20, "--cluster", f"hosts-of-{job}")
+        return self.train_arguments(job, output, "--checkpoint-every", 20, "--cluster", f"hosts-of-{job}")
 
     def start_process(self, job, number):
         return self.start_agent(job, number, "--nnodes", "1:2", "--max-restarts", 3, "--rdzv-backend", "c10d",
@@ -52,7 +52,7 @@ class ElasticAgentsTest(AgentsBase):
         self.assertEqual(self.started[0].ended_within(HANG_SECONDS), 0, self.started[0].stderr)
         run = self.read(self.hosts[0].path("run/summary.json"))
         out = f"one-host-{Path(job).stem}"
-        self.run_tool(*self.arguments(job, out), "--nodes", 2, "--nproc-per-node", JOBS.get(job, 2))
+        self.run_tool(*self.arguments(job, out), "--nodes", 2)
         reference = self.read(f"{out}/summary.json")
         self.assert_same_account(run, reference)
         self.assertAlmostEqual(self.losses(run)[-1], self.losses(reference)[-1], delta=1e-4)

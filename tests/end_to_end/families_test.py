@@ -58,17 +58,16 @@ class FamiliesTest(EndToEndTest):
     def write_model(self, name, config, vocabulary):
         write_model(self.folder / name, config, vocabulary)
 
-    def train_family(self, model, data, *options, epochs=4, batch=16, plan_options=()):
+    def train_family(self, model, data, *options, epochs=4, batch=16, plan_options=(), samples=()):
         """Profile, plan and train on two ranks with half of the blocks frozen on the way; the run's summary."""
-        shape = [value for name in ("--max-tokens", "--window-overlap", "--test-data") if name in options
-                 for value in (name, options[options.index(name) + 1])]
+        shape = [*samples, *(("--test-data", options[options.index("--test-data") + 1]) if "--test-data" in options
+                             else ())]
         self.run_tool("profile", "--model", model, "--data", data, "--global-batch", batch, "--threads-per-rank", 1,
                       "--micro-batch-sizes", "1,4,16", *shape, "--cluster", "c.json", "-o", "p.json")
         self.run_tool("plan", "--profile", "p.json", "--cluster", "c.json", "--global-batch", batch, "--epochs", epochs,
-                      "--method", "pipetransformer", "--pp", 2, *plan_options, "-o",
+                      "--method", "pipetransformer", "--fix", "pp=2", *plan_options, "-o",
                       "family.json")
-        self.run_tool("train", "family.json", "--data", data, "-o", "run", "--learning-rate", 0.003, "--epochs", epochs,
-                      *options)
+        self.run_tool("train", "family.json", "--data", data, "-o", "run", "--learning-rate", 0.003, *options)
         run = self.read("run/summary.json")
         self.assertGreater(run["phases"][-1]["frozen_blocks"], 0)
         self.assertLess(run["steps"][-1]["loss"], run["steps"][0]["loss"])
@@ -120,11 +119,11 @@ class FamiliesTest(EndToEndTest):
         self.check_round_trip("pictures")
         # Pictures that change from epoch to epoch cannot be cached.
         self.run_tool("plan", "--profile", "p.json", "--cluster", "c.json", "--global-batch", 16, "--epochs", 4,
-                      "--method", "pipetransformer", "--pp", 2, "--cache", "off", "-o", "off.json")
+                      "--method", "pipetransformer", "--fix", "pp=2", "--cache", "off", "-o", "off.json")
         (self.folder / "vit/preprocessor_config.json").unlink()
         changing = ("train", self.of_length("off.json", 4), "--data", "pictures", "--flip", "--crop-padding", 1,
                     "--seed", 1)
-        self.run_tool(*changing, "-o", "changing", "--checkpoint-steps", 2)
+        self.run_tool(*changing, "-o", "changing", "--checkpoint-every", 2)
         self.assertEqual(self.read("changing/model/preprocessor_config.json"),
                          {**computed, "image_mean": [0.5] * 3, "image_std": [0.5] * 3})  # ViT's own
         self.check_other_pictures_are_not_resumed(changing)
@@ -159,7 +158,7 @@ class FamiliesTest(EndToEndTest):
         window = ("--max-tokens", max_tokens, "--window-overlap", 4)
         write_questions(self.folder / "questions.json", 160)
         write_questions(self.folder / "unseen.json", 40)
-        run = self.train_family(model, "questions.json", "--test-data", "unseen.json", *window, epochs=3)
+        run = self.train_family(model, "questions.json", "--test-data", "unseen.json", epochs=3, samples=window)
         self.assertEqual(run["test_metric"], "F1")
         self.assertEqual([other["name"] for other in run["test_others"]], ["exact match"])
         done = self.run_tool("evaluate", "--model", "run/model", "--data", "unseen.json", *window,
@@ -178,18 +177,18 @@ class FamiliesTest(EndToEndTest):
         self.assertAlmostEqual(found["exact_match"], hits / 40, delta=1e-12)
         self.assertEqual(self.read("run/model/config.json")["architectures"], [architecture])
         self.assertIn("qa_outputs.bias", self.saved_names())
-        self.check_round_trip("questions.json", *window)
+        self.check_round_trip("questions.json")
 
     def test_text_alone_with_gpt2_cuts_the_tie_when_layers_freeze(self):
         self.write_model("gpt2", {**GPT2, "problem_type": "regression"}, "bytes")
         self.write("text.txt", "the cab is at the lab and the crab is in the cab. " * 160)
-        run = self.train_family("gpt2", "text.txt", "--max-tokens", 32, epochs=3)
+        run = self.train_family("gpt2", "text.txt", epochs=3, samples=("--max-tokens", 32))
         self.assertEqual(run["test_metric"], "next-token accuracy")
         self.assertGreater(run["test_accuracy"], 0.2)
         self.assertFalse(self.read("run/model/config.json")["tie_word_embeddings"])
         self.assertNotIn("problem_type", self.read("run/model/config.json"))
         self.assertIn("lm_head.weight", self.saved_names())
-        self.check_round_trip("text.txt", "--max-tokens", 32)
+        self.check_round_trip("text.txt")
         # Names of labels mean nothing to text alone.
         self.edit("run/model/config.json", lambda config: config.update(id2label={"0": "same", "1": "same"}))
         found = json.loads(self.run_tool("evaluate", "--model", "run/model", "--data", "text.txt", "--max-tokens", 32,
@@ -200,8 +199,8 @@ class FamiliesTest(EndToEndTest):
         self.assertIn("--predictions: needs data with answers", refused)
         # Without freezing the embeddings stay tied to the end, and one matrix is saved.
         self.run_tool("plan", "--profile", "p.json", "--cluster", "c.json", "--global-batch", 16, "--epochs", 1,
-                      "--method", "static", "--pp", 2, "-o", "static2.json")
-        self.run_tool("train", "static2.json", "--data", "text.txt", "-o", "tied", "--max-tokens", 32, "--epochs", 1)
+                      "--method", "static", "--fix", "pp=2", "-o", "static2.json")
+        self.run_tool("train", "static2.json", "--data", "text.txt", "-o", "tied")
         self.assertTrue(self.read("tied/model/config.json")["tie_word_embeddings"])
         self.assertNotIn("lm_head.weight", tiny_model.read_safetensors(self.folder / "tied/model/model.safetensors"))
         self.check_token_slices()
@@ -215,8 +214,8 @@ class FamiliesTest(EndToEndTest):
                                       ("sliced", "static", ("--schedule", "Seq1F1B", "--fix", "slices=3")),
                                       ("terapipe", "terapipe", ("--fix", "m=2"))]:
             self.run_tool("plan", "--profile", "p.json", "--cluster", "c.json", "--global-batch", 16, "--epochs", 1,
-                          "--method", method, "--pp", 2, *options, "-o", f"{name}.json")
-            self.run_tool("train", f"{name}.json", "--data", "text.txt", "-o", name, "--max-tokens", 32, "--epochs", 1,
+                          "--method", method, "--fix", "pp=2", *options, "-o", f"{name}.json")
+            self.run_tool("train", f"{name}.json", "--data", "text.txt", "-o", name,
                           "--dropout", 0.1)
             losses[name] = [step["loss"] for step in self.read(f"{name}/summary.json")["steps"]]
         self.assertEqual(self.read("terapipe.json")["phases"][0]["schedule"], "TeraPipe")

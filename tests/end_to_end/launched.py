@@ -37,8 +37,7 @@ class LaunchedBase(FaultTest):
 
     def losses_on_one_host(self):
         """By our own launcher, with the same shards of the data."""
-        return self.losses(self.train("static.json", "one-host", "--cluster", "two.json", "--nodes", 2,
-                                      "--nproc-per-node", self.num_ranks // 2))
+        return self.losses(self.train("static.json", "one-host", "--cluster", "two.json", "--nodes", 2))
 
     def assert_ended_well(self, *started):
         for one in started:

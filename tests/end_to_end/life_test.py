@@ -156,8 +156,8 @@ class LifeTest(RecoveryCase):
                 phase["cache"] = {"on": True, "found": []}
             elastic.append((step, phase))
         self.write_plan("elastic.json", elastic)
-        every_step = ("--checkpoint-steps", 1)
-        return {"pipeline.json": every_step, "replicas.json": ("--checkpoint-steps", 20), "changing.json": every_step,
+        every_step = ("--checkpoint-every", 1)
+        return {"pipeline.json": every_step, "replicas.json": ("--checkpoint-every", 20), "changing.json": every_step,
                 "elastic.json": every_step}
 
     def begin(self, job, out, spares, name):

@@ -29,7 +29,7 @@ class LostGpuTest(RecoveryCase):
         for plan, victim in (("static.json", 0), ("data-parallel.json", 1)):
             with self.subTest(plan=plan):
                 reference, weights = self.reference(plan, *self.OPTIONS)
-                run = self.lose(victim, plan, "--checkpoint-steps", 20, "--spares", 1)
+                run = self.lose(victim, plan, "--checkpoint-every", 20, "--spares", 1)
                 self.assert_same_run(run, reference, weights)
                 shutil.rmtree(self.folder / "run")
 

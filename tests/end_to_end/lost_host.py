@@ -63,7 +63,7 @@ class LostHostBase(RecoveryCase):
 
     def arguments(self, job, output="run"):
         """A loss ends all: survivors_test.py has those that go on."""
-        return self.train_arguments(job, output, "--checkpoint-steps", 1, "--cluster", f"hosts-of-{job}",
+        return self.train_arguments(job, output, "--checkpoint-every", 1, "--cluster", f"hosts-of-{job}",
                                     "--max-restarts", 0)
 
     def start_process(self, job, number):
@@ -82,7 +82,7 @@ class LostHostBase(RecoveryCase):
         """Known to the bit from one host; how long it takes is known from two."""
         if job not in self.references:
             out = f"one-host-{Path(job).stem}"
-            self.run_tool(*self.arguments(job, out), "--nodes", 2, "--nproc-per-node", JOBS[job])
+            self.run_tool(*self.arguments(job, out), "--nodes", 2)
             run = self.read(f"{out}/summary.json")
             weights = (self.folder / out / "model/model.safetensors").read_bytes()
             self.tidy_up()

@@ -46,7 +46,7 @@ class LostInScheduleTest(ScheduleCase):
         reference, weights = self.reference(plan, "--epochs", self.epochs)
         for victim, moment in victims_and_moments:
             with self.subTest(plan=plan, victim=victim, moment=moment):
-                run = self.lose_in_step(victim, moment, plan, "--checkpoint-steps", 20, "--spares", 1, *options)
+                run = self.lose_in_step(victim, moment, plan, "--checkpoint-every", 20, "--spares", 1, *options)
                 self.assert_same_run(run, reference, weights)
                 self.assertEqual(run["phases"][-1]["schedule"], reference["phases"][-1]["schedule"])
 
@@ -77,7 +77,7 @@ class LongLostInScheduleTest(LostInScheduleTest):
             plan = self.planned(schedule)
             reference, weights = self.reference(plan, "--epochs", self.epochs)
             with self.subTest(schedule):
-                run = self.lose_in_step(1, 0.55, plan, "--checkpoint-steps", 20)
+                run = self.lose_in_step(1, 0.55, plan, "--checkpoint-every", 20)
                 self.assertEqual(run["phases"][-1]["stages"], 1)
                 self.assert_same_run(run, reference, weights, bits=False)
 
@@ -86,7 +86,7 @@ class LongLostInScheduleTest(LostInScheduleTest):
         plan = self.planned("ZBVZeroBubble", "--fix", "dp=2", cluster=self.four_devices())
         reference, weights = self.reference(plan, "--epochs", self.epochs)
         self.check_spare(plan, [(0, 0.55), (3, 0.55)])
-        run = self.lose_in_step(2, 0.55, plan, "--checkpoint-steps", 20)
+        run = self.lose_in_step(2, 0.55, plan, "--checkpoint-every", 20)
         self.assertEqual(run["recoveries"][0]["world_size"], 3)
         self.assert_same_run(run, reference, weights, bits=False)
 

@@ -31,7 +31,7 @@ class LostRankTest(RecoveryCase):
         reference, weights = self.reference("static.json", "--epochs", self.epochs)
         for victim in (0, 1):
             with self.subTest(victim=victim):
-                run, launcher = self.lose(victim, "static.json", "--checkpoint-steps", 20, "--spares", 1)
+                run, launcher = self.lose(victim, "static.json", "--checkpoint-every", 20, "--spares", 1)
                 self.assertRegex(launcher.stderr, rf"rank {victim} \(process \d+\) was killed by signal 9 .*a spare "
                                                   "takes the place")
                 self.assertRegex(run["recoveries"][0]["source"], "checkpoint step-|the beginning")
@@ -106,7 +106,7 @@ class LossInAnEvaluationTest(RecoveryCase):
         epoch = -(-DATA_SAMPLES // self.read("data-parallel.json")["global_batch_size"])
         plan = self.freezing_plan(epoch)
         reference, _ = self.reference(plan, *self.OPTIONS)
-        for options in ((), ("--checkpoint-steps", epoch // 2), ("--accuracy-guard", 100)):
+        for options in ((), ("--checkpoint-every", epoch // 2), ("--accuracy-guard", 100)):
             with self.subTest(options=options):
                 launcher = self.start_until(epoch, plan, *self.OPTIONS, *options)
                 os.kill(self.ranks_of(launcher)[1], signal.SIGKILL)
@@ -132,7 +132,7 @@ class LongLostRankTest(LostRankTest):
 
     def test_without_a_spare_fewer_ranks_go_on(self):
         reference, weights = self.reference("static.json", "--epochs", EPOCHS)
-        run, launcher = self.lose(1, "static.json", "--checkpoint-steps", 20)
+        run, launcher = self.lose(1, "static.json", "--checkpoint-every", 20)
         self.assertIn("1 rank goes on", launcher.stderr)
         self.assertEqual(run["phases"][-1]["stages"], 1)
         self.assert_same_run(run, reference, weights, bits=False)
@@ -142,7 +142,7 @@ class LongLostRankTest(LostRankTest):
     def test_losses_in_a_run_that_freezes_and_caches(self):
         plan = "pipetransformer.json"
         reference, weights = self.reference(plan, "--epochs", EPOCHS)
-        run, _ = self.lose(1, plan, "--checkpoint-steps", 30, "--spares", 1, steps=30)
+        run, _ = self.lose(1, plan, "--checkpoint-every", 30, "--spares", 1, steps=30)
         # What was cached, and what is computed again, differ by rounding: other samples beside them.
         self.assert_same_run(run, reference, weights, bits=False)
         self.assertEqual(run["phases"][-1]["frozen_blocks"], reference["phases"][-1]["frozen_blocks"])

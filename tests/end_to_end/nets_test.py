@@ -27,16 +27,16 @@ class NetsTest(EndToEndTest):
         self.write("net/config.json", json.dumps(CONFIG))
         self.write("net/preprocessor_config.json", json.dumps({"size": {"height": 16, "width": 16}}))
         write_pictures(self.folder / "pictures", 20)
-        self.run_tool("profile", "--operators", "--model", "net", "--hardware", "cpu,cpu / 2", "--global-batch", 12,
+        self.run_tool("nets", "profile", "--model", "net", "--hardware", "cpu,cpu / 2", "--global-batch", 12,
                       "--quick", "-o", "operators.json", "--cluster", "unequal.json")
 
     def plan(self, method):
-        self.run_tool("plan", "--method", method, "--profile", "operators.json", "--cluster", "unequal.json", "-o",
-                      f"{method}.json")
+        self.run_tool("nets", "plan", "--method", method, "--profile", "operators.json", "--cluster", "unequal.json",
+                      "-o", f"{method}.json")
         return f"{method}.json"
 
     def train_net(self, method, out, *options):
-        done = self.run_tool("train", self.plan(method), "--model", "net", "--data", "pictures", "-o", out,
+        done = self.run_tool("nets", "train", self.plan(method), "--model", "net", "--data", "pictures", "-o", out,
                              "--learning-rate", 0.02, "--epochs", 3, *options)
         return self.read(f"{out}/summary.json"), done
 
@@ -55,8 +55,8 @@ class NetsTest(EndToEndTest):
         alone, done = self.train_net("mtrain-single", "alone", "--freeze", "fixed:4,6")
         self.assertIn("the whole model starts at random", done.stderr)
         self.split_evenly("mtrain-single.json", "halves.json")
-        self.run_tool("train", "halves.json", "--model", "net", "--data", "pictures", "-o", "halves", "--learning-rate",
-                      0.02, "--epochs", 3)
+        self.run_tool("nets", "train", "halves.json", "--model", "net", "--data", "pictures", "-o", "halves",
+                      "--learning-rate", 0.02, "--epochs", 3)
         whole, _ = self.train_net("mtrain-single", "whole")
         halves = self.read("halves/summary.json")
         for run in (alone, whole, halves):
@@ -75,19 +75,19 @@ class NetsTest(EndToEndTest):
 
     def test_evaluate_says_what_the_run_said(self):
         run, _ = self.train_net("mtrain", "run", "--test-data", "pictures")
-        score = json.loads(self.run_tool("evaluate", "--model", "run/model", "--data", "pictures", "--predictions",
-                                         "said.csv", "--format", "json").stdout)
+        score = json.loads(self.run_tool("nets", "evaluate", "--model", "run/model", "--data", "pictures",
+                                         "--predictions", "said.csv", "--format", "json").stdout)
         self.assertEqual(score["value"], run["epochs"][-1]["test_accuracy"])
         self.assertEqual(len((self.folder / "said.csv").read_text().splitlines()), 1 + 60)
 
     def test_emulated_devices_take_what_is_predicted(self):
         for method in ("mtrain", "mtrain-data-parallel", "mtrain-pipeline"):
-            self.run_tool("train", self.plan(method), "--device", "emulated", "-o", method)
+            self.run_tool("nets", "rehearse", self.plan(method), "-o", method)
             epoch = self.read(f"{method}/summary.json")["epochs"][0]
             self.assertAlmostEqual(epoch["iteration_ns"] / epoch["predicted_iteration_ns"], 1, delta=0.02)
 
     def test_a_killed_rank_ends_the_run_and_is_named(self):
-        run = self.start("train", self.plan("mtrain-data-parallel"), "--model", "net", "--data", "pictures",
+        run = self.start("nets", "train", self.plan("mtrain-data-parallel"), "--model", "net", "--data", "pictures",
                          "-o", self.folder / "run", "--learning-rate", 0.02, "--epochs", 100_000)
         self.wait_until(lambda: re.search(r"epoch ([2-9]|\d\d)", run.stderr) or run.ended_within(0) is not None, 60,
                         lambda: run.stderr)
@@ -100,7 +100,7 @@ class NetsTest(EndToEndTest):
     def test_a_checkpoint_goes_on_to_the_bit_within_an_epoch_and_after_a_freeze(self):
         def weights(run):
             return (self.folder / run / "model/model.safetensors").read_bytes()
-        freeze, every = ("--freeze", "fixed:0,5"), ("--checkpoint-steps", 1, "--keep-checkpoints", 99)
+        freeze, every = ("--freeze", "fixed:0,5"), ("--checkpoint-every", 1, "--keep-checkpoints", 99)
         whole, _ = self.train_net("mtrain-data-parallel", "whole", *freeze, *every)  # 3 epochs of 4 steps
         self.assertEqual(sorted(os.listdir(self.folder / "whole/checkpoints")),
                          [f"step-{step:08}" for step in range(1, 12)])
@@ -126,20 +126,21 @@ class NetsTest(EndToEndTest):
         self.assertIn("a checkpoint is passed over: whole/checkpoints/step-00000011/state.safetensors: must be as it "
                       "was written", done.stderr)
         self.assertEqual(weights("whole-again"), weights("whole"))
-        self.assert_refused("train", "mtrain-data-parallel.json", "--model", "net", "--data", "pictures", "-o", "no",
+        self.assert_refused("nets", "train", "mtrain-data-parallel.json", "--model", "net", "--data", "pictures", "-o",
+                            "no",
                             "--learning-rate", 0.01, "--epochs", 3, "--resume", "whole/checkpoints",
                             says=["is of another run: learning_rate: 0.02 in the checkpoint, 0.01 now"])
 
     def test_a_checkpoint_that_cannot_be_written_costs_itself_alone(self):
         (self.folder / "run").mkdir()
         self.write("run/checkpoints", "a file in the folder's place")
-        run, done = self.train_net("mtrain-data-parallel", "run", "--checkpoint-steps", 5)
+        run, done = self.train_net("mtrain-data-parallel", "run", "--checkpoint-every", 5)
         self.assertEqual(len(run["epochs"]), 3)
         for step in (5, 10):
             self.assertRegex(done.stderr, f"the checkpoint of step {step} was not written: .*; training goes on")
 
     def test_an_interrupted_run_goes_on(self):
-        command = ("train", self.plan("mtrain-data-parallel"), "--model", "net", "--data", "pictures",
+        command = ("nets", "train", self.plan("mtrain-data-parallel"), "--model", "net", "--data", "pictures",
                    "--learning-rate", 0.02, "--epochs", 60)
         self.run_tool(*command, "-o", "whole")
         run = self.start(*command, "-o", self.folder / "run")
@@ -158,26 +159,27 @@ class NetsTest(EndToEndTest):
         self.assert_refused(*command, "-o", "run", says=["run: holds a run that has ended"])
 
     def test_diverging_ends_with_advice(self):
-        self.assert_refused("train", self.plan("mtrain-single"), "--model", "net", "--data", "pictures", "-o", "run",
-                            "--learning-rate", 1e6, "--epochs", 3, says=["training has diverged", "--learning-rate"])
+        self.assert_refused("nets", "train", self.plan("mtrain-single"), "--model", "net", "--data", "pictures", "-o",
+                            "run", "--learning-rate", 1e6, "--epochs", 3,
+                            says=["training has diverged", "--learning-rate"])
 
     def test_devices_that_wait_for_each_other_are_refused(self):
         plan = self.plan("mtrain-data-parallel")
         self.edit(plan, lambda plan: plan["order"][0].reverse())
-        for options in (("--model", "net", "--data", "pictures"), ("--device", "emulated")):
-            self.assert_refused("train", plan, *options, "-o", "refused",
+        for command in (("train", plan, "--model", "net", "--data", "pictures"), ("rehearse", plan)):
+            self.assert_refused("nets", *command, "-o", "refused",
                                 says=[f"{plan}: order: must let every operator begin"])
 
     def test_what_does_not_fit_is_refused_in_a_sentence(self):
         plan = self.plan("mtrain")
-        train = ("train", plan, "--model", "net", "--data", "pictures", "-o", "refused")
-        self.assert_refused(*train, "--spares", 1, code=2, says=["--spares: is not for train of a plan of operators"])
+        train = ("nets", "train", plan, "--model", "net", "--data", "pictures", "-o", "refused")
+        self.assert_refused(*train, "--spares", 1, code=2, says=["'frostpipe train' has --spares"])
         self.assert_refused(*train, prepare=limited(resource.RLIMIT_FSIZE, 20_000, 20_000),
                             says=["limit of a file's size (ulimit -f)", "a checkpoint in refused"])
         self.assert_refused(*train, "--freeze", "paper", code=2, says=["--freeze: must be plan or fixed:N,N,..."])
         self.assert_refused(*train, "--freeze", "fixed:99", says=["--freeze: must freeze at least the 0 layers"])
-        self.assert_refused("train", plan, "--data", "pictures", code=2, says=["--model: needed"])
-        self.assert_refused("train", plan, "--model", "net", "--data", "operators.json",
+        self.assert_refused("nets", "train", plan, "--data", "pictures", code=2, says=["--model is required"])
+        self.assert_refused("nets", "train", plan, "--model", "net", "--data", "operators.json",
                             says=["operators.json: must be pictures"])
         self.write("net/preprocessor_config.json", json.dumps({"size": {"height": 32, "width": 32}}))
         self.assert_refused(*train, says=[f"{plan}: graph.operators: must be those of net with pictures of 32 pixels"])
@@ -185,11 +187,10 @@ class NetsTest(EndToEndTest):
         text = (self.folder / self.plan("mtrain-data-parallel")).read_text()
         self.write(plan, text.replace("cpu / 2", "A100"))
         self.assert_refused(*train,
-                            says=[f"{plan}: machine.devices[1].device_class", "or train with --device emulated"])
-        for option, value in (("--dtype", "bfloat16"), ("--memory-limit", "1GiB"), ("--nproc-per-node", 2)):
-            self.assert_refused("profile", "--operators", "--model", "net", "--hardware", "cpu", "-o", "p.json", option,
-                                value, code=2, says=[f"{option}: is not for --operators --model, which takes"])
-        self.assert_refused("profile", "--operators", "--model", "net", "--hardware", "V100", "-o", "p.json",
+                            says=[f"{plan}: machine.devices[1].device_class", "frostpipe nets rehearse takes any"])
+        self.assert_refused("nets", "profile", "--model", "net", "--hardware", "cpu", "-o", "p.json", "--dtype",
+                            "bfloat16", code=2, says=["'frostpipe profile' has --dtype"])
+        self.assert_refused("nets", "profile", "--model", "net", "--hardware", "V100", "-o", "p.json",
                             says=["--hardware: must be CPUs to be measured"])
 
 
@@ -203,15 +204,16 @@ class NetFamiliesTest(EndToEndTest):
             with self.subTest(name):
                 (self.folder / name).mkdir()
                 self.write(f"{name}/config.json", json.dumps(config))
-                self.run_tool("profile", "--operators", "--model", name, "--hardware", "cpu,cpu / 2", "--global-batch",
+                self.run_tool("nets", "profile", "--model", name, "--hardware", "cpu,cpu / 2", "--global-batch",
                               12, "--quick", "-o", "operators.json", "--cluster", "unequal.json")
-                self.run_tool("plan", "--method", "mtrain-data-parallel", "--profile", "operators.json", "--cluster",
-                              "unequal.json", "-o", "plan.json")
-                done = self.run_tool("train", "plan.json", "--model", name, "--data", "pictures", "--test-data",
-                                     "pictures", "-o", f"{name}-run", "--learning-rate", 0.01, "--epochs", 2)
+                self.run_tool("nets", "plan", "--method", "mtrain-data-parallel", "--profile", "operators.json",
+                              "--cluster", "unequal.json", "-o", "plan.json")
+                done = self.run_tool("nets", "train", "plan.json", "--model", name, "--data", "pictures",
+                                     "--test-data", "pictures", "-o", f"{name}-run", "--learning-rate", 0.01,
+                                     "--epochs", 2)
                 self.assertEqual("nothing is dropped before its classifier" in done.stderr, is_noted)
-                score = json.loads(self.run_tool("evaluate", "--model", f"{name}-run/model", "--data", "pictures",
-                                                 "--format", "json").stdout)
+                score = json.loads(self.run_tool("nets", "evaluate", "--model", f"{name}-run/model", "--data",
+                                                 "pictures", "--format", "json").stdout)
                 epochs = self.read(f"{name}-run/summary.json")["epochs"]
                 self.assertEqual(score["value"], epochs[-1]["test_accuracy"])
                 self.assertTrue(all(epoch["loss"] > 0 for epoch in epochs))

@@ -128,7 +128,7 @@ class OutputFolderTest(EndToEndTest):
         for name in names:
             (self.folder / "run" / name).symlink_to(self.folder / "secret")
         leftover = self.write("run/model/frostpipe-0123456789abcdef.tmp", "of a run that was killed")
-        self.train("static.json", "run", "--epochs", 1, "--resume", "no", "--overwrite", "--checkpoint-steps", 5)
+        self.train("static.json", "run", "--epochs", 1, "--resume", "no", "--overwrite", "--checkpoint-every", 5)
         self.assertEqual((self.folder / "secret").read_text(), "somebody's")
         for name in names[:-1]:
             self.assertFalse((self.folder / "run" / name).is_symlink(), name)

@@ -22,13 +22,10 @@ class PlannedWorkTest(EndToEndTest):
         run = self.train("short.json", "run")
         self.assertEqual((run["num_steps"], len(run["steps"]), run["epochs"]), (2, 2, 0.2))
         self.assertEqual([evaluation["step"] for evaluation in run["evaluations"]], [2])  # as after an epoch
-        self.assert_refused(*self.train_arguments("short.json", "run")[:-2], "-o", self.folder / "other", "--epochs", 3,
-                            says=["--epochs 3: is 30 steps", "160 samples", "short.json is a plan of 2", "--steps 30"])
-        self.assertFalse((self.folder / "other/summary.json").exists())
 
     def test_a_split_backward_is_trained_as_planned(self):
         """Every step has I and W of each of four micro-batches on both ranks, and no B."""
-        self.plan("split.json", "--pp", 2, "--fix", "m=4", "--schedule", "ZB-H1", "--epochs", 1)
+        self.plan("split.json", "--fix", "pp=2", "--fix", "m=4", "--schedule", "ZB-H1", "--epochs", 1)
         run = self.train("split.json", "run")
         self.assertEqual([(phase["schedule"], phase["stages"]) for phase in run["phases"]], [("ZB-H1", 2)])
         computed = collections.Counter()
@@ -69,11 +66,11 @@ class PlannedWorkTest(EndToEndTest):
         for expected, found in zip(predicted, measured):
             self.assertLess(found, 1.25 * expected)
         self.assert_refused("train", "cut-plan.json", "--data", "data.tsv", "--max-tokens", 128,
-                            "-o", self.folder / "other", says=["--max-tokens 128: cut-plan.json was made for 6"])
+                            "-o", self.folder / "other", code=2, says=["--max-tokens; the plan says it"])
 
     def test_what_would_do_nothing_is_refused(self):
         train = ("train", "static.json", "--data", "data.tsv", "-o", self.folder / "other")
-        self.assert_refused(*train, "--freeze-warm-up", 0.9, code=2, says=["--freeze-warm-up: is for a rule"])
+        self.assert_refused(*train, "--freeze-warm-up", 0.9, code=2, says=["--freeze-warm-up requires --freeze"])
         self.assert_refused(*train, "--flip", says=["--crop-padding, --flip: are for pictures, and data.tsv is text"])
         self.assertIn("--cache-dir: is not used", self.run_tool(*train, "--cache-dir", "unused").stderr)
 
@@ -106,8 +103,8 @@ class PlannedWorkTest(EndToEndTest):
     def test_a_plan_that_does_not_know_its_data_says_what_it_has_memory_for(self):
         self.edit("static.json",
                   lambda plan: [plan.pop("workload"), plan["phases"][0].update(tokens=4, longest_tokens=0)])
-        done = self.run_tool(*self.train_arguments("static.json", "run", "--max-tokens", 8))
-        self.assertRegex(done.stderr, "data.tsv has samples of 8 tokens, but static.json has memory for 4 at most")
+        done = self.run_tool(*self.train_arguments("static.json", "run"))
+        self.assertRegex(done.stderr, r"data.tsv has samples of \d+ tokens, but static.json has memory for 4 at most")
 
     def test_another_split_by_another_seed_is_the_same_data(self):
         for seed in range(2, 5):

@@ -86,8 +86,8 @@ class ScheduleCase(RecoveryCase):
         fixed = "".join(f"-{option}" for option in options if option != "--fix")
         name = f"{schedule}{fixed}.json"
         self.run_tool("plan", "--profile", "profile.json", "--cluster", cluster, "--global-batch", GLOBAL_BATCH,
-                      "--method", "static", "--pp", 2, "--schedule", schedule, "--fix", "m=4", "--ignore-memory-limit",
-                      "--epochs", self.epochs, *options, "-o", name)
+                      "--method", "static", "--fix", "pp=2", "--schedule", schedule, "--fix", "m=4",
+                      "--ignore-memory-limit", "--epochs", self.epochs, *options, "-o", name)
         return name
 
     def four_devices(self):

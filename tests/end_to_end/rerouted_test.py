@@ -33,7 +33,7 @@ class ReroutedTest(ScheduleCase):
             cluster = self.read("four-ranks.json")
             cluster["intra_node"]["point_to_point"]["bandwidth_bytes_per_second"] = 1000
             self.write("slow.json", cluster)
-            run, launcher = self.lose(victim, plan, "--cluster", "slow.json", "--checkpoint-steps", 1)
+            run, launcher = self.lose(victim, plan, "--cluster", "slow.json", "--checkpoint-every", 1)
             recovery = run["recoveries"][0]
             self.assertRegex(recovery["choice"], r"^rerouted until step \d+: ")
             self.assertEqual(launcher.stderr.count(recovery["choice"]), 1)
@@ -51,7 +51,7 @@ class ReroutedTest(ScheduleCase):
 
     def test_what_cannot_be_rerouted_is_planned_anew(self):
         plan = "static.json"
-        run, _ = self.lose(1, plan, "--checkpoint-steps", 20)
+        run, _ = self.lose(1, plan, "--checkpoint-every", 20)
         self.assertRegex(run["recoveries"][0]["choice"],
                          "^a new layout, 1 x 1; not rerouted: no replica is left of stage 1$")
 
@@ -81,7 +81,7 @@ class ReroutedRehearsalTest(RehearsalCase):
         """What `simulate --lose` says of it, and the run that has lost the rank."""
         plan = f"{pp}.json"
         self.run_tool("plan", "--profile", "p8.json", "--cluster", "c8.json", "--global-batch", 64, "--method",
-                      "static", "--pp", pp, "--schedule", "1F1B", "--fix", f"dp={8 // pp}", "--fix", "m=8",
+                      "static", "--fix", f"pp={pp}", "--schedule", "1F1B", "--fix", f"dp={8 // pp}", "--fix", "m=8",
                       "--steps", 24, "-o", plan)
         [priced] = json.loads(self.run_tool("simulate", plan, "--lose", victim, "--format", "json").stdout)["phases"]
         out = self.folder / f"run-{pp}-{victim}"

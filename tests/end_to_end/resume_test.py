@@ -17,7 +17,7 @@ class InterruptedCase(RecoveryCase):
     def interrupt(self, plan, *options, steps=None):
         """Kills the launcher of a run with checkpoints, once there is one: all of it is gone at once."""
         launcher = self.start_until(steps or 8 * self.epochs // 3, plan, "--epochs", self.epochs,
-                                    "--checkpoint-steps", 10, *options, name="interrupted")
+                                    "--checkpoint-every", 10, *options, name="interrupted")
         checkpoints = self.folder / "run/checkpoints"
         self.wait_until(lambda: any(checkpoints.glob("step-????????")), HANG_SECONDS, lambda: launcher.stderr)
         os.kill(launcher.pid, signal.SIGKILL)
@@ -59,7 +59,7 @@ class ResumeTest(InterruptedCase):
             plan["phases"].append({**plan["phases"][0], "from_step": 20, "first_trainable_layer": 4})
 
         self.edit("static.json", freeze_half_at_step_20)
-        reference = self.train("static.json", "whole", "--epochs", 3, "--checkpoint-steps", 20)
+        reference = self.train("static.json", "whole", "--epochs", 3, "--checkpoint-every", 20)
         run = self.train("static.json", "run", "--epochs", 3, "--resume", "whole/checkpoints/step-00000020")
         self.assertEqual([phase["from_step"] for phase in run["phases"]], [0, 20])
         self.assert_same_run(run, reference, (self.folder / "whole/model/model.safetensors").read_bytes())
@@ -89,7 +89,7 @@ class ResumeTest(InterruptedCase):
             with self.subTest(plan):
                 reference, weights = self.reference(plan, "--epochs", self.epochs)
                 launcher = self.start_until(10 * self.epochs // 4, plan, "--epochs", self.epochs,
-                                            "--checkpoint-minutes", 0)
+                                            "--checkpoint-every", 0)
                 send(launcher.pid, number)
                 self.assertEqual(launcher.ended_within(LIMIT_SECONDS), 128 + number, launcher.stderr)
                 self.assertNotRegex(launcher.stderr, NOT_FOR_USERS)
@@ -113,7 +113,7 @@ class ResumeTest(InterruptedCase):
                 shutil.rmtree(self.folder / "run")
 
     def test_a_checkpoint_holds_no_figures_of_steps_but_the_last(self):
-        run = self.train("static.json", "run", "--epochs", 2, "--checkpoint-steps", 5)
+        run = self.train("static.json", "run", "--epochs", 2, "--checkpoint-every", 5)
         for checkpoint in (self.folder / "run/checkpoints").iterdir():
             snapshot = self.read(checkpoint / "run.json")
             done = int(checkpoint.name[5:])
@@ -143,12 +143,12 @@ class ResumeTest(InterruptedCase):
 
     def test_a_folder_that_takes_no_checkpoints_costs_only_them(self):
         self.write("run/checkpoints", "a file")
-        done = self.run_tool(*self.train_arguments("static.json", "run", "--epochs", 3, "--checkpoint-steps", 10))
+        done = self.run_tool(*self.train_arguments("static.json", "run", "--epochs", 3, "--checkpoint-every", 10))
         self.assertRegex(done.stderr, r"the checkpoint of step 10 was not written: .*; training goes on")
         self.assertTrue((self.folder / "run/summary.json").exists())
 
     def test_inspect_shows_what_is_there(self):
-        self.train("static.json", "run", "--epochs", 2, "--checkpoint-steps", 5)
+        self.train("static.json", "run", "--epochs", 2, "--checkpoint-every", 5)
         shown = self.run_tool("inspect", "run").stdout
         self.assertRegex(shown, r"step \d+ of 20, loss [\d.]+")
         self.assertEqual(shown.count("first_moment, second_moment, weights"), 10)
@@ -198,7 +198,7 @@ class LongResumeTest(InterruptedCase):
     def test_another_layout_schedule_or_world_goes_on(self):
         reference, weights = self.reference("static.json", "--epochs", EPOCHS)
         fixed = ["--global-batch", 16, "--epochs", 6, "--profile", "profile.json"]
-        self.run_tool("plan", *fixed, "--cluster", "cluster.json", "--method", "static", "--pp", 2,
+        self.run_tool("plan", *fixed, "--cluster", "cluster.json", "--method", "static", "--fix", "pp=2",
                       "--schedule", "GPipe", "--fix", "m=4", "-o", "gpipe.json")
         cluster = self.read("cluster.json")
         cluster["devices"] = cluster["devices"][:1]

@@ -77,15 +77,16 @@ class ServeHeadsTest(ServingCase):
 
     def refuse_what_is_not_shared(self):
         self.write("serving.json", plan_of_heads(7, shared_layers=7))
-        self.assert_refused("serve", "serving.json", *self.heads(),
+        self.assert_refused("serving", "run", "serving.json", *self.heads(),
                             says=["kind/model: must have the first 7 layers of ", "shares only the first 5; plan with "
                                   "--shared-layers 5"])
 
     def serve_as_planned(self):
-        self.run_tool("plan", "--method", "ppipe", "--profile", "profile.json", "--cluster", "cluster.json", "--slo",
+        self.run_tool("serving", "plan", "--profile", "profile.json", "--cluster", "cluster.json", "--slo",
                       "2s", "--tokens", TOKENS, "--heads", len(HEADS), "--shared-layers", SHARED_LAYERS, "-o",
                       "planned.json")
-        self.run_tool("serve", "planned.json", *self.heads(), "--rate", 4, "--seconds", 3, "-o", self.folder / "served")
+        self.run_tool("serving", "run", "planned.json", *self.heads(), "--rate", 4, "--seconds", 3, "-o",
+                      self.folder / "served")
         [model] = self.read("served/serving_run.json")["models"]
         self.assertGreater(model["in_time"] + model["late"], 0)
         self.assertEqual(model["drops"]["failed"], 0)

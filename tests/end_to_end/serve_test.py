@@ -42,7 +42,7 @@ def two_partitions(name, num_layers, tokens, cut=None):
 class ServingCase(EndToEndTest):
     def start_server(self, plan, *folders):
         self.write("serving.json", plan)
-        server = self.start("serve", "serving.json", *folders, "--port", 0, name="server")
+        server = self.start("serving", "run", "serving.json", *folders, "--port", 0, name="server")
         self.wait_until(lambda: "http://" in server.stderr or server.ended_within(0) is not None, HANG_SECONDS,
                         lambda: server.stderr)
         self.assertIn("http://", server.stderr)
@@ -179,7 +179,7 @@ class ServeTest(ServingCase):
                       "--quick", "--cluster", "c.json", "-o", "p.json")
         self.run_tool("plan", "--profile", "p.json", "--cluster", "c.json", "--global-batch", 16, "--epochs", 1,
                       "--method", "data-parallel", "-o", "gpt2.json")
-        self.run_tool("train", "gpt2.json", "--data", "text.txt", "--max-tokens", 32, "-o", "run")
+        self.run_tool("train", "gpt2.json", "--data", "text.txt", "-o", "run")
         line = "the crab is at the lab, "
         self.write("line.txt", line)
         self.serve(len(self.read("p.json")["model"]["layers"]), 32)
@@ -193,9 +193,9 @@ class ServeTest(ServingCase):
     def test_what_does_not_belong_together_is_said(self):
         shutil.copytree(self.folder / "model", self.folder / "run" / "model")
         self.write("serving.json", two_partitions("net", 6, 16))
-        self.assert_refused("serve", "serving.json", says=["--model net=FOLDER: is required"], code=2)
-        self.assert_refused("serve", "serving.json", "--model", "run/model", says=["run/model", "weights"])
-        self.assert_refused("serve", "serving.json", "--model", "other=run/model", says=["--model", "other"])
+        self.assert_refused("serving", "run", "serving.json", says=["--model net=FOLDER: is required"], code=2)
+        self.assert_refused("serving", "run", "serving.json", "--model", "run/model", says=["run/model", "weights"])
+        self.assert_refused("serving", "run", "serving.json", "--model", "other=run/model", says=["--model", "other"])
 
 
 class ZeroNoise(random.Random):

@@ -230,7 +230,7 @@ class StrangerTest(DoorTest):
     def test_ranks_on_two_hosts(self):
         """A third host knocks. Neither ends nor changes the run."""
         self.of_length("static.json", MANY_STEPS)
-        undisturbed = self.train("static.json", "undisturbed", "--nodes", 2, "--nproc-per-node", 1)
+        undisturbed = self.train("static.json", "undisturbed", "--nodes", 2)
         arguments = self.train_arguments("static.json", "run")
         *hosts, third = hosts_for(self, 3)
         ranks = [self.start(*arguments, name=f"rank{rank}", wrapper=host.wrapper, **rank_variables(hosts, rank))

@@ -83,7 +83,7 @@ class SurvivorsBase(RecoveryCase):
         self.assert_ended_well(left)
 
     def undisturbed(self):
-        return self.train("static.json", "one-host", "--cluster", "four.json", "--nodes", 2, "--nproc-per-node", 2)
+        return self.train("static.json", "one-host", "--cluster", "four.json", "--nodes", 2)
 
     def assert_same_as_undisturbed(self, num_ranks, reference, from_memory=True):
         run = self.read(self.results() / "run/summary.json")
@@ -102,7 +102,7 @@ class SurvivorsBase(RecoveryCase):
 
     def assert_same_layout_as_under_our_launcher(self, run, victims):
         """When it loses the same ranks."""
-        launcher = self.start(*self.arguments("launched", "--nodes", 2, "--nproc-per-node", 2), name="launcher")
+        launcher = self.start(*self.arguments("launched", "--nodes", 2), name="launcher")
         scalars = self.folder / "launched/scalars.jsonl"
         self.wait_until(lambda: has_done(scalars, 20), HANG_SECONDS, lambda: launcher.stderr)
         pids = {rank_of_process(pid): pid for pid in processes_naming(self.folder) if pid != launcher.pid}
@@ -137,7 +137,7 @@ class LoopbackSurvivorsTest(SurvivorsBase):
 
     def test_layers_of_the_lost_host_alone_come_from_the_checkpoint_that_all_see(self):
         self.part_stages()
-        self.start_job("--checkpoint-steps", 20)
+        self.start_job("--checkpoint-every", 20)
         self.wait_until(lambda: self.checkpoints() or self.ranks[0].ended_within(0) is not None, HANG_SECONDS,
                         lambda: self.ranks[0].stderr)
         began = time.monotonic()
@@ -227,7 +227,7 @@ class SurvivorsTest(SurvivorsBase):
     def test_layers_that_no_host_has_any_more_end_all(self):
         """The lost host had them alone, and its checkpoints."""
         self.part_stages()
-        self.start_job("--checkpoint-steps", 20)
+        self.start_job("--checkpoint-every", 20)
         self.wait_for_steps(50)
         self.hosts[1].lose_power()
         for rank in (0, 1):

@@ -71,7 +71,7 @@ class TensorParallelTest(TensorParallelCase):
     def test_the_number_of_tensor_ranks_changes_during_a_run_and_at_a_resume(self):
         phases = [(0, 0, 2, 1, 2), (6, 3, 1, 2, 2, SPLIT), (12, 5, 1, 4, 1), (16, 7, 2, 1, 2, SPLIT)]
         one = self.run_of("one", *[(*phase[:2], 1, 1, 1) for phase in phases])
-        run = self.run_of("live", *phases, more=("--checkpoint-steps", 3, "--keep-checkpoints", 9))
+        run = self.run_of("live", *phases, more=("--checkpoint-every", 3, "--keep-checkpoints", 9))
         self.assert_losses_equal(run, one, NUM_STEPS, ROUNDING)
         # None is written while a rank still writes the one before, so on a slow disk one may be missing.
         written = [step for step in (6, 9, 15) if (self.folder / f"live/checkpoints/step-{step:08}").exists()]
@@ -102,7 +102,7 @@ class TensorParallelTest(TensorParallelCase):
         measured times would choose it, and peaks of different micro-batches cannot be compared.
         """
         self.run_tool("plan", "--profile", "two-profile.json", "--cluster", "two.json", "--global-batch", 16,
-                      "--method", "static", "--tp", 2, "--fix", "m=4", *options, "--steps", NUM_STEPS,
+                      "--method", "static", "--fix", "tp=2", "--fix", "m=4", *options, "--steps", NUM_STEPS,
                       "-o", "two.plan.json")
         [planned] = self.read("two.plan.json")["phases"]
         self.assertEqual(planned["layout"].get("sequence_parallel", False), "--sequence-parallel" in options)
@@ -177,7 +177,7 @@ class LostTensorRankTest(TensorParallelCase):
 
     def test_a_part_that_is_lost_comes_from_a_checkpoint(self):
         run, reference = self.lose_a_rank("parts", (2, 1, 2), "checkpoint step-", "--spares", 1,
-                                          "--checkpoint-steps", 10)
+                                          "--checkpoint-every", 10)
         self.assertEqual(self.losses(run), self.losses(reference))
 
 

@@ -130,7 +130,7 @@ class LoopbackHostsTest(FaultTest):
 
     def test_replicas_on_two(self):
         self.of_length("data-parallel.json", 20)
-        ours = self.train("data-parallel.json", "ours", "--nodes", 2, "--nproc-per-node", 1)
+        ours = self.train("data-parallel.json", "ours", "--nodes", 2)
         losses = self.train_at("data-parallel.json", "127.0.0.2", [("--interface", "127.0.0.2"),
                                                                    ("--interface", "127.0.0.3")])
         self.assertEqual(losses, self.losses(ours))

@@ -30,7 +30,7 @@ class TwoHostsTest(TwoHostsBase):
 
     def assert_same_losses_as_on_one_host(self, plan):
         summary = self.summary()
-        on_one_host = self.train(plan, "one-host", "--nodes", 2, "--nproc-per-node", 1)  # the same shards of the data
+        on_one_host = self.train(plan, "one-host", "--nodes", 2)  # the same shards of the data
         self.assertEqual(self.losses(summary), self.losses(on_one_host))
         self.assertEqual(len(summary["steps"]), SOME_STEPS)
 
@@ -193,7 +193,7 @@ class OwnCheckpointsTest(TwoHostsBase):
     def interrupted(self, *options):
         """Hosts whose ranks were killed after some checkpoints; the arguments with which they were started."""
         self.of_length("static.json", self.STEPS)
-        arguments = self.train_arguments("static.json", "run", "--checkpoint-steps", 20, *options)
+        arguments = self.train_arguments("static.json", "run", "--checkpoint-every", 20, *options)
         self.hosts = hosts_for(self, 2)
         self.interrupt_when(lambda: all(self.newest_of(host) >= 40 for host in self.hosts),
                             self.start_every_rank(*arguments))
@@ -222,7 +222,7 @@ class OwnCheckpointsTest(TwoHostsBase):
             self.assertFalse(layers[0] & layers[1])
             self.assertTrue(all(layers))
         self.trained_on(*self.start_every_rank(*arguments))
-        on_one_host = self.train("static.json", "one-host", "--nodes", 2, "--nproc-per-node", 1)
+        on_one_host = self.train("static.json", "one-host", "--nodes", 2)
         self.assertEqual(self.losses(self.read(self.hosts[0].path("run/summary.json"))), self.losses(on_one_host))
 
     def test_another_run_goes_on_from_one_checkpoint_that_is_named(self):
@@ -232,7 +232,7 @@ class OwnCheckpointsTest(TwoHostsBase):
         arguments = self.train_arguments("static.json", "other", "--resume", f"run/checkpoints/step-{step:08}")
         self.hosts.reverse()
         self.trained_on(*self.start_every_rank(*arguments))
-        on_one_host = self.train("static.json", "one-host", "--nodes", 2, "--nproc-per-node", 1)
+        on_one_host = self.train("static.json", "one-host", "--nodes", 2)
         last = self.losses(self.read(self.hosts[0].path("other/summary.json")))[-1]
         self.assertEqual(last, self.losses(on_one_host)[-1])
 
@@ -240,8 +240,7 @@ class OwnCheckpointsTest(TwoHostsBase):
         arguments = self.interrupted(*options)
         self.hosts.reverse()
         self.trained_on(*self.start_every_rank(*arguments))
-        on_one_host = self.train("static.json", "one-host", "--nodes", 2, "--nproc-per-node", self.ranks_per_host,
-                                 *options)
+        on_one_host = self.train("static.json", "one-host", "--nodes", 2, *options)
         last = self.losses(self.read(self.hosts[0].path("run/summary.json")))[-1]
         self.assertEqual(last, self.losses(on_one_host)[-1])
 

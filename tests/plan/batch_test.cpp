@@ -103,7 +103,7 @@ TEST(LongestMiniBatch, IsTheMeanAndSixDeviationsOfASumOrAllOfTheLongest) {
 }
 
 TEST(LongestPiece, WorkedExamples) {
-  // 18 tokens in two pieces: at best 12 and 6 where the last two samples have 6, (18 + 6) / 2.
+  // Two pieces of 18 tokens have at best 12 and 6 if the last two samples have 6 each: (18 + 6) / 2.
   EXPECT_EQ(longest_piece_tokens(8, 18, 6, 2), 12);
   EXPECT_EQ(split_by_length(Lengths{1, 1, 1, 1, 1, 1, 6, 6}, 2), (std::vector<SampleRange>{{0, 7}, {7, 8}}));
   EXPECT_EQ(longest_piece_tokens(3, 30, 10, 2), 20);  // two of three samples
@@ -136,10 +136,10 @@ TEST(LongestPiece, IsNeverExceededByARealSplit) {
     EXPECT_LE(longest, bound);
     reached += longest == bound;
   }
-  EXPECT_GT(reached, 100);  // it is no higher than it must be
+  EXPECT_GT(reached, 100);  // the bound is tight
 }
 
-// Monte Carlo: exponential lengths, cut at 5 of their means, are as skewed as texts.
+// Monte Carlo: exponential lengths, limited to 5 times their mean, are as skewed as texts.
 TEST(LongestMiniBatch, IsLongerThanAnyOfManyRandomOnesAndNotByMuch) {
   std::mt19937 random(11);
   std::exponential_distribution<double> skewed(1.0 / 20);
@@ -159,7 +159,7 @@ TEST(LongestMiniBatch, IsLongerThanAnyOfManyRandomOnesAndNotByMuch) {
     std::shuffle(data.begin(), data.end(), random);
     for (int begin = 0; begin + kSamples <= 5000; begin += kSamples) {
       Lengths batch(data.begin() + begin, data.begin() + begin + kSamples);
-      std::sort(batch.begin(), batch.end());  // as a run does
+      std::sort(batch.begin(), batch.end());  // as a run sorts them
       longest = std::max(longest, length_of(batch, {0, kSamples}));
       for (const SampleRange& piece : split_by_length(batch, kParts))
         longest_piece = std::max(longest_piece, length_of(batch, piece));
@@ -167,10 +167,10 @@ TEST(LongestMiniBatch, IsLongerThanAnyOfManyRandomOnesAndNotByMuch) {
   }
   EXPECT_LE(longest, bound);
   EXPECT_LE(longest_piece, piece_bound);
-  // A normal sum of that many is 3.5 deviations above its mean at the most, where the bound is 6.
+  // A normal sum over that many batches exceeds its mean by at most about 3.5 deviations, and the bound has 6.
   const double mean = kSamples * lengths.mean;
   EXPECT_LT(static_cast<double>(bound) - mean, 2 * (static_cast<double>(longest) - mean));
-  EXPECT_LT(bound, kSamples * lengths.longest / 2);  // as if all were the longest
+  EXPECT_LT(bound, kSamples * lengths.longest / 2);  // far below the bound from the longest sample
 }
 
 TEST(MicroBatchSamples, ReplicaZeroHasTheFirstPieces) {

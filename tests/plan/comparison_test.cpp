@@ -53,7 +53,7 @@ TEST(Compare, BoundsHoldTheFactorAndAreTheSameEveryTime) {
 }
 
 TEST(Compare, PhasesThatDifferAreNotNoise) {
-  // 50 steps of 1000 ns, then 50 of 100 ns: drawn within its phase every sample is the run itself.
+  // The run has 50 steps of 1000 ns, then 50 of 100 ns: drawn within phases every resample equals the run.
   RunSummary elastic = run_of("elastic", 1, {});
   for (int i = 0; i < 100; ++i)
     elastic.steps.push_back({.step = i, .samples = 10, .iteration_ns = i < 50 ? 1000 : 100});
@@ -71,7 +71,7 @@ TEST(Compare, ReconfigurationsCountAsTime) {
   EXPECT_DOUBLE_EQ(speedup.low, 0.5);  // 20 samples in 400 ns against 20 in 200 ns
 }
 
-/// Predictions for 100 items of label 1, of which the first `correct` are right.
+/// Predictions for 100 items of label 1, of which `correct` are right, from index `first_correct`.
 RunSummary predicting(std::string name, int correct, int first_correct = 0) {
   RunSummary run = run_of(std::move(name), 1, {});
   for (int i = 0; i < 100; ++i) {
@@ -83,7 +83,8 @@ RunSummary predicting(std::string name, int correct, int first_correct = 0) {
 }
 
 TEST(Compare, AccuraciesArePaired) {
-  // 90 right against 85 of the same: d is 1 on 5 items, 0 on 95: mean 0.05, var 0.05 - 0.0025.
+  // 90 are right, of which the baseline has 85: d is 1 on 5 items and 0 on 95, with mean 0.05 and variance 0.05 -
+  // 0.0025.
   const auto accuracy = compare({predicting("a", 85), predicting("b", 90)}).accuracies.at(0);
   EXPECT_EQ(accuracy.run, "b");
   EXPECT_EQ(accuracy.baseline, "a");
@@ -91,7 +92,7 @@ TEST(Compare, AccuraciesArePaired) {
   const double half_width = 1.96 * std::sqrt(0.0475 / 100);
   EXPECT_NEAR(accuracy.low, 0.05 - half_width, 1e-12);
   EXPECT_NEAR(accuracy.high, 0.05 + half_width, 1e-12);
-  // Equal accuracy with other items right is less certain than with the same.
+  // Equal accuracy on different items is less certain than on the same items.
   EXPECT_EQ(compare({predicting("a", 90), predicting("b", 90)}).accuracies.at(0).high, 0);
   EXPECT_GT(compare({predicting("a", 90), predicting("b", 90, 10)}).accuracies.at(0).high, 0.05);
 }

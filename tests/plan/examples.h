@@ -12,7 +12,7 @@
 
 namespace frostpipe::examples {
 
-/// Embedding, (attention, mlp) x blocks, head. Parameters 1000, 400 and 800 per block, 30.
+/// Embedding, (attention, mlp) x blocks, head, with 1000 parameters, 400 and 800 per block, and 30.
 inline Model chain_model(int num_blocks) {
   Model model{.name = "example", .hidden_size = 8, .layers = {}, .edges = {}};
   const auto add = [&](std::string name, LayerKind kind, std::optional<int> block, std::int64_t parameters) {
@@ -36,7 +36,7 @@ inline MeasurementKey key_of(int layer, int micro_batch_size, int tokens) {
   return key;
 }
 
-/// Every layer measured at one point: 100 output bytes, 1000 saved, 10 of workspace, per layer.
+/// Every layer is measured at one point: 100 output bytes, 1000 saved, 10 of workspace.
 inline Profile flat_profile(const Model& model, int micro_batch_size, int tokens) {
   Profile profile;
   profile.model = model;
@@ -66,7 +66,7 @@ inline Cluster cluster_of(int num_ranks, std::optional<Bytes> memory_limit_bytes
   return cluster;
 }
 
-/// With every field set.
+/// A workload with every field set.
 inline Workload example_workload() {
   return {.name = "example.tsv",
           .num_samples = 1600,
@@ -86,7 +86,7 @@ inline TrainingPlan two_phase_plan() {
   first.num_micro_batches = 8;
   first.tokens = 32;
   first.longest_tokens = 48;
-  first.largest_micro_batch_tokens = 335;  // of 8 samples; tests/plan/memory_test.cpp has the sum
+  first.largest_micro_batch_tokens = 335;  // for 8 samples; tests/plan/memory_test.cpp derives it
   first.predicted = {.iteration_ns = 123456789012345, .transformation_ns = 0, .peak_memory_bytes = {1, 2, 3, 4}};
   Phase second = first;
   second.from_step = 40;
@@ -112,7 +112,7 @@ inline TrainingPlan two_phase_plan() {
   return plan;
 }
 
-/// The message of the Error that `run` throws; a failed test if it throws none.
+/// Returns the message of the Error that `run` throws. The test fails if it throws none.
 template <class Error = InvalidInput, class Run>
 std::string message_of(Run run) {
   try {
@@ -124,7 +124,7 @@ std::string message_of(Run run) {
   return "";
 }
 
-/// `text` with the first `from` replaced; a failed test if it does not occur.
+/// Returns `text` with the first `from` replaced. The test fails if it does not occur.
 inline std::string with(std::string text, const std::string& from, const std::string& to) {
   const auto at = text.find(from);
   if (at == std::string::npos) {
@@ -134,7 +134,7 @@ inline std::string with(std::string text, const std::string& from, const std::st
   return text.replace(at, from.size(), to);
 }
 
-/// A zig-zag: stages 0 1 2 3 on pipeline ranks 0 1 1 0, with I and W apart, one micro-batch.
+/// Stages 0 1 2 3 on pipeline ranks 0 1 1 0 with one micro-batch; stages 1 to 3 split the backward.
 inline Schedule zig_zag() {
   Schedule schedule{.name = "zig-zag",
                     .num_micro_batches = 1,

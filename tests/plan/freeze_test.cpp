@@ -18,7 +18,7 @@ std::vector<int> caps(int num_layers, double alpha, int count) {
 }
 
 TEST(CapRule, IsTheScheduleOfThePublishedCodeFor12Layers) {
-  // PipeTransformer, frozen layers at epochs 0..9.
+  // Frozen layers at epochs 0..9 in PipeTransformer.
   EXPECT_THAT(caps(12, 0.07, 10), ElementsAre(0, 1, 2, 3, 4, 4, 5, 5, 6, 6));
   EXPECT_THAT(caps(12, 1. / 5, 10), ElementsAre(0, 3, 5, 6, 8, 9, 9, 10, 10, 11));
   EXPECT_THAT(caps(12, 1. / 4, 10), ElementsAre(0, 3, 6, 7, 9, 10, 10, 11, 11, 12));
@@ -50,7 +50,7 @@ TEST(PaperRule, FreezesBelowTheSmallestNormButAtMostTheCap) {
   const std::vector<double> norms{5, 4, 3, 1, 2, 6};
   EXPECT_EQ(paper_rule(0, 6, 0.9, norms), 3);  // layer 3 has the smallest norm; the cap would be 6
   EXPECT_EQ(paper_rule(0, 6, 0.3, norms), 2);  // ceil(1.8)
-  EXPECT_EQ(paper_rule(4, 6, 0.5, norms), 4);  // of layers 4 and 5, 4 has the smaller: nothing more
+  EXPECT_EQ(paper_rule(4, 6, 0.5, norms), 4);  // of layers 4 and 5, 4 has the smaller norm: nothing more freezes
   EXPECT_EQ(paper_rule(3, 6, 0.5, norms), 3);
 }
 

@@ -58,7 +58,7 @@ TEST(Layout, PlaceAndRankAreInverseAndOtherRanksAreIdle) {
   EXPECT_FALSE(find_coordinate(layout_of(2, 1), -1));
 }
 
-/// Oracle: parts of a range of integers written out.
+/// Oracle: parts of a range of integers, written out.
 TEST(TensorSlice, CutsRoundDownAndNest) {
   EXPECT_EQ(slice_of(1, 3).begin_in(7), 2);
   EXPECT_EQ(slice_of(1, 3).end_in(7), 4);
@@ -73,7 +73,7 @@ TEST(TensorSlice, CutsRoundDownAndNest) {
         }
 }
 
-/// Oracle: the integers that are in both; the parts of one slice make it up whatever the number of the other's.
+/// Oracle: the integers in both ranges. The common parts with all slices of another size make up the whole slice.
 TEST(TensorSlice, TwoHaveInCommonWhatIsInBothRanges) {
   EXPECT_EQ(common_part(slice_of(0, 2), slice_of(1, 3)), (TensorSlice{2, 3, 6}));
   EXPECT_EQ(common_part(slice_of(2, 4), slice_of(1, 2)), slice_of(2, 4));
@@ -103,7 +103,7 @@ TEST(TensorSlice, TwoHaveInCommonWhatIsInBothRanges) {
         }
 }
 
-/// Oracle: covers written out.
+/// Oracle: expected covers, written out.
 TEST(WholeFrom, TakesTheFirstPartsThatMeet) {
   const LayerPart first{5, slice_of(0, 2)}, again{1, slice_of(0, 2)}, second{3, slice_of(1, 2)},
       quarter{4, slice_of(2, 4)}, last{2, slice_of(3, 4)};
@@ -115,7 +115,7 @@ TEST(WholeFrom, TakesTheFirstPartsThatMeet) {
   EXPECT_TRUE(whole_from({}).empty());
 }
 
-/// Oracle: covers written out.
+/// Oracle: expected covers, written out.
 TEST(WholeFrom, DoesNotEndWhereTheFirstPartLeadsNowhere) {
   const LayerPart half{0, slice_of(0, 2)}, whole{1, {}},
       thirds[] = {{2, slice_of(0, 3)}, {3, slice_of(1, 3)}, {4, slice_of(2, 3)}};
@@ -124,13 +124,13 @@ TEST(WholeFrom, DoesNotEndWhereTheFirstPartLeadsNowhere) {
             (std::vector<LayerPart>{thirds[0], thirds[1], thirds[2]}));
 }
 
-/// Oracle: the definition, by parts of what can be counted.
+/// Oracle: the definition, on a range that all slices divide.
 TEST(TensorSlice, IsWithinAnotherThatHasAllOfIt) {
   for (int t = 1; t <= 6; ++t)
     for (int k = 0; k < t; ++k)
       for (int other_t = 1; other_t <= 6; ++other_t)
         for (int j = 0; j < other_t; ++j) {
-          constexpr int kAll = 60;  // every slice's ends are whole
+          constexpr int kAll = 60;  // the ends of every slice are whole
           const TensorSlice one = slice_of(k, t), other = slice_of(j, other_t);
           EXPECT_EQ(is_within(one, other),
                     other.begin_in(kAll) <= one.begin_in(kAll) && one.end_in(kAll) <= other.end_in(kAll));

@@ -1,4 +1,4 @@
-// What micro-batches keep: split backwards, and several stages per rank.
+// Activations in flight with split backwards and with several stages per rank.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -31,7 +31,7 @@ std::vector<RankMemory> split_memory(const Phase& phase, Bytes kept) {
   return memory_of(phase, {.global_batch_size = 4 * phase.num_micro_batches}, split_profile(kept), cluster_of(2));
 }
 
-// ZB-H1 on two ranks. Rank 0: F0 F1 I0 W0 F2 I1 W1 ...; rank 1: F0 I0 F1 I1 W0 ..., whose W is one behind.
+// ZB-H1 on two ranks: rank 0 runs F0 F1 I0 W0 F2 I1 W1 ..., rank 1 F0 I0 F1 I1 W0 ... with W one micro-batch behind.
 TEST(Memory, OfASplitBackwardIsWhatEachMomentOfTheListHolds) {
   Phase phase = two_stages();
   phase.schedule = "ZB-H1";
@@ -48,7 +48,7 @@ TEST(Memory, OfASplitBackwardIsWhatEachMomentOfTheListHolds) {
   EXPECT_EQ(much[0].saved_activations, 3000 + 3 * 1200);   // after the first I
   EXPECT_EQ(much[1].saved_activations, 2 * 3 * 1200);      // after the second I
   EXPECT_EQ(little[1].workspace, 10 + 100);
-  EXPECT_EQ(much[1].workspace, 10 + 100 + 3 * 200);  // what I leaves more than it finds
+  EXPECT_EQ(much[1].workspace, 10 + 100 + 3 * 200);  // I leaves more than it finds
 }
 
 TEST(Memory, OfASplitBackwardThatComputesAgainHasBothInI) {
@@ -59,12 +59,12 @@ TEST(Memory, OfASplitBackwardThatComputesAgainHasBothInI) {
   const auto stages = memory_of_stages(phase, {.global_batch_size = 8}, split_profile(300), cluster_of(2));
   EXPECT_EQ(stages[0].until_backward, 100 + 100);
   EXPECT_EQ(stages[0].until_weights, 3 * 300);
-  // In the embedding's I: its activations again, and what the two layers after it leave, without the input that the
-  // last of them had.
+  // In the embedding's I: its recomputed activations, and what the two layers after it leave for W, without the last
+  // one's saved input.
   EXPECT_EQ(pipeline_ranks[0].workspace, 10 + 100 + 1000 + 2 * 300 - 100);
 }
 
-/// What `list` holds at its fullest moment if a micro-batch keeps `kept` from F and `weights` from I, of every stage.
+/// Returns what `list` holds at its peak if each stage keeps `kept` per micro-batch from F and `weights` from I.
 int most_held(const std::vector<Action>& list, int first_trainable_stage, int kept, int weights) {
   int held = 0, most = 0;
   for (const Action& action : list) {
@@ -78,8 +78,7 @@ int most_held(const std::vector<Action>& list, int first_trainable_stage, int ke
   return most;
 }
 
-// Oracle: the same schedules with all their micro-batches, counted action by action; three iterations where they
-// overlap.
+// Oracle: the same schedules with all micro-batches, counted action by action; three iterations where they overlap.
 TEST(Memory, MostInFlightIsThatOfTheWholeList) {
   for (const std::string& name : plan_schedule_names()) {
     for (int p = 1; p <= 6; ++p) {
@@ -120,7 +119,8 @@ TEST(Memory, MostInFlightIsThatOfTheWholeList) {
   }
 }
 
-// ZB-V on two ranks, stages 0 and 1 frozen: stage 0 sends to rank 1, stage 1 hands on to stage 2 beside it.
+// ZB-V on two ranks with stages 0 and 1 frozen: stage 0 sends to rank 1, stage 1 passes its output to stage 2 on the
+// same rank.
 TEST(Memory, OfAVHasNothingSentAheadWhereTheNextStageIsOnTheSameRank) {
   Phase phase = two_stages();
   phase.schedule = "ZBVZeroBubble";
@@ -133,7 +133,7 @@ TEST(Memory, OfAVHasNothingSentAheadWhereTheNextStageIsOnTheSameRank) {
   EXPECT_EQ(pipeline_ranks[1].sent_ahead, 0);
 }
 
-/// Of the outputs of `stage`, the most that the stage after it, on the same rank, has not taken up yet.
+/// Returns the maximal number of outputs of `stage` that the next stage, on the same rank, has not consumed yet.
 int most_waiting(const std::vector<Action>& list, int stage) {
   int waiting = 0, most = 0;
   for (const Action& action : list) {
@@ -175,7 +175,7 @@ TEST(Stages, ThatHandOnAtOnceNeverHaveTwoOutputsWaiting) {
               EXPECT_EQ(hands_on_at_once(phase, stage), most_waiting(schedule.body[rank], stage) == 1)
                   << name << " p " << p << " v " << v << " m " << m << " first " << first;
               (hands_on_at_once(phase, stage) ? at_once : later).insert(name);
-              if (first > 0) continue;  // the rows of a phase have all backwards
+              if (first > 0) continue;  // rows of a phase contain all backwards
               Phase by_rows = phase;
               set_schedule_rows(by_rows, "own", rows_of(to_csv(schedule)), "test");
               EXPECT_EQ(hands_on_at_once(by_rows, stage), hands_on_at_once(phase, stage))
@@ -205,8 +205,7 @@ TEST(Memory, OverTimeHoldsWhatWNeedsUntilItHasEnded) {
   EXPECT_EQ(after, (std::vector<Bytes>{1100, 1040, 1140, 1100, 1040, 1000}));
 }
 
-/// Equal layers of 100 B output and 1000 B saved, one per stage: a micro-batch keeps 1100 B of each, but 1000 of stage
-/// 0.
+/// Equal layers of 100 B output and 1000 B saved, one per stage: each keeps 1100 B per micro-batch, stage 0 only 1000.
 Phase looped(const std::string& schedule, int pipeline_ranks, int virtual_stages, int num_micro_batches) {
   Phase phase;
   phase.layout.pipeline_parallel_size = pipeline_ranks;
@@ -232,7 +231,7 @@ TEST(Memory, InterleavedKeepsItsWarmUpAndOneMoreAndLoopedBfsEveryMicroBatch) {
       const int m = 3 * p;
       const auto interleaved = memory_of_looped(looped("Interleaved1F1B", p, v, m));
       const auto breadth_first = memory_of_looped(looped("LoopedBFS", p, v, m));
-      for (int r = 1; r + 1 < p; ++r) {  // of equal stages
+      for (int r = 1; r + 1 < p; ++r) {  // ranks with equal stages
         EXPECT_EQ(interleaved[r].saved_activations, 1100 * ((v - 1) * p + 2 * (p - 1 - r) + 1)) << p << " " << v;
         EXPECT_EQ(breadth_first[r].saved_activations, 1100 * m * v);
         EXPECT_EQ(interleaved[r].workspace, breadth_first[r].workspace);
@@ -242,7 +241,7 @@ TEST(Memory, InterleavedKeepsItsWarmUpAndOneMoreAndLoopedBfsEveryMicroBatch) {
   }
 }
 
-// The stages' parts by themselves, and what is in flight counted action by action.
+// Oracle: the memory of single stages, and what is in flight counted action by action.
 TEST(Memory, OfSeveralStagesIsTheirSumAndTheMostThatTheyKeepTogether) {
   for (const char* schedule : {"Interleaved1F1B", "LoopedBFS"}) {
     for (const int frozen : {0, 1, 3, 5, 6}) {

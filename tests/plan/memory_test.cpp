@@ -55,7 +55,7 @@ TEST(Memory, TensorRanksShareOutWhatTheyDoNotHoldWhole) {
   EXPECT_EQ(weights(), (std::vector<Bytes>{(300 + 350 + 24 + 188 + 400) * 4, (24 + 188 + 400 + 30) * 4}));
 }
 
-/// By hand: of 80 rows of 8 at most 40 are looked up by 8 samples of 5 tokens, so 680 of 1000 have gradients.
+/// By hand: 8 samples of 5 tokens use at most 40 of 80 rows of 8, so 680 of 1000 parameters have gradients.
 TEST(Memory, ReplicasAddWholeParametersOnEveryTensorRank) {
   Model model = chain_model(2);
   model.hidden_size = 8;
@@ -76,7 +76,7 @@ TEST(Memory, ReplicasAddWholeParametersOnEveryTensorRank) {
 
 TEST(Memory, IsThatOfTheLargestMicroBatch) {
   Phase phase = two_stages();
-  phase.tokens = 5;  // not measured: only the 16 tokens per sample of the largest micro-batch may be asked for
+  phase.tokens = 5;  // not measured: only the 16 tokens per sample of the largest micro-batch are
   phase.longest_tokens = 40;
   phase.largest_micro_batch_tokens = 64;  // of 4 samples
   EXPECT_EQ(memory(phase), memory(two_stages()));
@@ -103,14 +103,14 @@ TEST(PlannedMicroBatch, HasItsTokensPerSampleRoundedUp) {
   EXPECT_EQ(tokens_with(60), 15);
   EXPECT_EQ(tokens_with(61), 16);
   EXPECT_EQ(tokens_with(64), 16);
-  EXPECT_EQ(tokens_with(0), 40);                      // all are the longest
-  EXPECT_EQ(tokens_with(4), 5);                       // what time is predicted with needs memory too
+  EXPECT_EQ(tokens_with(0), 40);                      // all samples may be the longest
+  EXPECT_EQ(tokens_with(4), 5);                       // the tokens for which time is predicted need memory too
   EXPECT_EQ(tokens_with(std::int64_t{1} << 48), 40);  // no sample is longer
 }
 
 TEST(LargestMicroBatch, IsTheLongestPieceOfTheLongestMiniBatch) {
-  // Samples of 31.75 +- 6.5, at most 48: 64 of them have 2032 + 6 x 52 = 2344 at most, a piece of 8 (2344 + 7 x 48)
-  // / 8.
+  // 64 samples of 31.75 +- 6.5 tokens, at most 48, have at most 2032 + 6 x 52 = 2344, and a piece of 8 has (2344 + 7 x
+  // 48) / 8.
   const Workload workload = examples::example_workload();
   EXPECT_EQ(largest_micro_batch_tokens({.pipeline_parallel_size = 4}, 8, 64, 1, workload), 335);
   EXPECT_EQ(largest_micro_batch_tokens({.data_parallel_size = 2}, 4, 64, 1, workload), 335);
@@ -119,7 +119,7 @@ TEST(LargestMicroBatch, IsTheLongestPieceOfTheLongestMiniBatch) {
 }
 
 TEST(LargestMicroBatch, IsOfANodesPartWhereReplicasHaveTheirOwnNodesSamples) {
-  // 16 of the 64 samples: 508 + 6 x 26 = 664 at most, in two pieces (664 + 48) / 2.
+  // 16 of the 64 samples have at most 508 + 6 x 26 = 664 tokens, and each of two pieces (664 + 48) / 2.
   const Workload workload = examples::example_workload();
   EXPECT_EQ(largest_micro_batch_tokens({.data_parallel_size = 4}, 2, 64, 4, workload), 356);
   EXPECT_EQ(largest_micro_batch_tokens({.data_parallel_size = 2}, 4, 64, 4, workload), 335);  // replicas of two nodes
@@ -140,7 +140,7 @@ TEST(Memory, TiedGradientsAreExchangedWhenNothingIsInFlight) {
     return memory_of(phase, {.global_batch_size = 8}, profile, cluster_of(2));
   };
   EXPECT_EQ(memory_with(750, 0)[1].exchange, 3000);
-  EXPECT_EQ(memory_with(750, 0)[1].total(), 4 * 1230 * 4 + 3100 + 110);  // takes the place of the saved activations
+  EXPECT_EQ(memory_with(750, 0)[1].total(), 4 * 1230 * 4 + 3100 + 110);  // replaces the saved activations
   const auto pipeline_ranks = memory_with(2000, 0);
   EXPECT_EQ(pipeline_ranks[0].total(), 4 * 2200 * 4 + 8000);
   EXPECT_EQ(pipeline_ranks[1].total(), 4 * 1230 * 4 + 8000);
@@ -166,7 +166,7 @@ TEST(Memory, TiedGradientsOfATableThatEveryTensorRankHasAreExchangedWhole) {
   };
   EXPECT_EQ(exchanged(0), 320 * 4);
   EXPECT_EQ(exchanged(360), 320 * 4);          // positions and norm alone
-  EXPECT_EQ(exchanged(460), (100 + 270) * 4);  // 100 of them are of the table
+  EXPECT_EQ(exchanged(460), (100 + 270) * 4);  // 100 of them belong to the table
   EXPECT_EQ(exchanged(1000), 640 * 4);
 }
 
@@ -176,7 +176,7 @@ TEST(Memory, FrozenLayersKeepWeightsOnly) {
   Phase phase = two_stages();
   phase.first_trainable_layer = 5;  // both blocks frozen, inside stage 1
   const auto pipeline_ranks = memory(phase);
-  // And, of a wholly frozen stage, what it has sent of two micro-batches.
+  // A wholly frozen stage also has the outputs sent for two micro-batches.
   EXPECT_EQ(pipeline_ranks[0], (RankMemory{.weights = 2200 * 4, .workspace = 10 + 100 + 100, .sent_ahead = 2 * 100}));
   EXPECT_EQ(pipeline_ranks[0].total(), 2200 * 4 + 210 + 200);
   EXPECT_EQ(pipeline_ranks[1], (RankMemory{.weights = 1230 * 4,
@@ -200,8 +200,8 @@ TEST(Memory, FrozenLayersInBfloat16KeepARoundedCopyBesideTheirWeights) {
   EXPECT_EQ(weights(5), std::pair(Bytes{2200 * 6}, Bytes{1230 * 4 + 1200 * 2}));  // all but the head
 }
 
-/// Layers of 1000 400 | 800 400 | 800 30 parameters on three ranks by PipeDream-2BW with AdamW in bfloat16: a version
-/// of a weight is 4 bytes and a rounded copy of 2; its gradient and each of two moments are 4.
+/// Layers of 1000 400 | 800 400 | 800 30 parameters on three ranks with PipeDream-2BW and AdamW in bfloat16: a version
+/// of a weight has 4 bytes and a rounded copy of 2; its gradient and each of two moments have 4.
 std::vector<RankMemory> memory_with_delayed_updates(int first_trainable_layer, std::int64_t tied_parameter_count) {
   Profile profile = flat_profile(chain_model(2), 4, 16);
   profile.model.tied_parameter_count = tied_parameter_count;
@@ -215,7 +215,7 @@ std::vector<RankMemory> memory_with_delayed_updates(int first_trainable_layer, s
   return memory_of(phase, {.global_batch_size = 12, .dtype = DType::kBFloat16}, profile, cluster_of(3));
 }
 
-// Each layer: 100 B output, 1000 B saved, 10 B workspace. Rank r has 3 - r micro-batches in flight in any iteration.
+// Each layer has 100 B output, 1000 B saved and 10 B workspace. Rank r has 3 - r micro-batches in flight.
 TEST(Memory, OfDelayedUpdatesHasASecondVersionAndTheNextForwardsBesideTheExchange) {
   const auto ranks = memory_with_delayed_updates(0, 600);
   EXPECT_EQ(ranks[0], (RankMemory{.weights = 1400 * 6,
@@ -245,7 +245,7 @@ TEST(Memory, OfDelayedUpdatesHasASecondVersionAndTheNextForwardsBesideTheExchang
 }
 
 TEST(Memory, OfDelayedUpdatesHasOneVersionOfFrozenLayers) {
-  const auto embedding = memory_with_delayed_updates(1, 600);  // and so the head is untied
+  const auto embedding = memory_with_delayed_updates(1, 600);  // so the head is untied
   EXPECT_EQ(embedding[0], (RankMemory{.weights = 1400 * 6,
                                       .older_weights = 400 * 6,
                                       .gradients = 400 * 4,
@@ -274,15 +274,16 @@ TEST(Memory, WhatDoesNotFitNamesStageRankAndParts) {
             "110 B), rank 0 has 40.0 KiB");
 }
 
-// [0,3) = embedding, attention, mlp; [3,6) = attention, mlp, head. Two in flight on stage 0, one on stage 1.
+// [0,3) = embedding, attention, mlp; [3,6) = attention, mlp, head. Two micro-batches are in flight on stage 0, one on
+// stage 1.
 TEST(Memory, RecomputingKeepsInputsAndHasOneSegmentMoreInABackward) {
   Phase phase = two_stages();
   phase.recompute = RecomputeMode::layers;
   auto pipeline_ranks = memory(phase);
   EXPECT_EQ(pipeline_ranks[0].saved_activations,
-            2 * (100 + 100));                               // inputs of attention and mlp; the embedding's are tokens
-  EXPECT_EQ(pipeline_ranks[0].workspace, 10 + 100 + 1000);  // one layer's activations
-  EXPECT_EQ(pipeline_ranks[1].saved_activations, 100 + 100 + 100 + 1000);  // three inputs, and what the head keeps
+            2 * (100 + 100));  // inputs of attention and mlp; that of the embedding are token ids
+  EXPECT_EQ(pipeline_ranks[0].workspace, 10 + 100 + 1000);                 // one layer's activations
+  EXPECT_EQ(pipeline_ranks[1].saved_activations, 100 + 100 + 100 + 1000);  // three inputs, and the head's activations
   phase.recompute = RecomputeMode::stage;
   pipeline_ranks = memory(phase);
   EXPECT_EQ(pipeline_ranks[0].saved_activations, 0);
@@ -305,7 +306,7 @@ TEST(Memory, FrozenLayersAreNeverComputedAgain) {
             (std::vector<RecomputeSegment>{{{2, 3}, false}, {{3, 4}, true}, {{4, 6}, false}}));
 }
 
-// Rank 0 of a 1F1B pipeline of two, F = B = 10: F0 F1 B0 B1, the first B at 30.
+// Rank 0 of a 1F1B pipeline of two with F = B = 10: F0 F1 B0 B1, the first B at 30.
 TEST(Memory, OverTimeStepsWithEveryMicroBatchAndPeaksAtTheWhole) {
   const RankMemory peak{.weights = 1000, .saved_activations = 200, .workspace = 7};
   const std::vector<RankMemory> stages = {{.until_backward = 100}};

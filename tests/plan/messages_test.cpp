@@ -12,9 +12,9 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr int kIterations = 3;  // where they overlap
+constexpr int kIterations = 3;  // for schedules whose iterations overlap
 
-/// Blocking sends played by hand: whether all ranks come to their end.
+/// Simulates blocking sends independently. Returns whether all ranks finish.
 bool comes_to_its_end(const Schedule& lowered, const std::vector<ReceiveQueue>& queues) {
   std::set<Action> done, reached;
   std::map<Action, Action> posted_after;
@@ -61,7 +61,7 @@ struct Limits {
   int micro_batches = 17;
 };
 
-/// Every builder with every shape that it has: several stages per rank, token slices, frozen stages.
+/// Visits every builder with every shape that it allows: several stages per rank, token slices, frozen stages.
 template <class Visitor>
 void for_each_shape(const Limits& limits, const Visitor& visit) {
   const auto try_shape = [&](const std::string& name, ScheduleShape shape) {
@@ -69,7 +69,7 @@ void for_each_shape(const Limits& limits, const Visitor& visit) {
       try {
         return build_schedule(name, shape);
       } catch (const InvalidInput&) {
-        return std::nullopt;  // too few micro-batches for it
+        return std::nullopt;  // too few micro-batches for this schedule
       }
     }();
     if (!whole) return;
@@ -175,7 +175,7 @@ TEST(BlockingCycle, IsThereWhereRanksDoNotComeToTheirEnd) {
     const Schedule lowered = i % 4 == 0 ? test::random_schedule(random) : test::random_order(random);
     std::vector<ReceiveQueue> queues = receive_queues(lowered, 0);
     for (ReceiveQueue& queue : queues) queue.ahead = static_cast<int>(random() % 4);
-    if (!queues.empty() && random() % 2 == 0) queues.pop_back();  // its receives are posted where they stand
+    if (!queues.empty() && random() % 2 == 0) queues.pop_back();  // its receives are posted late
     const auto cycle = blocking_cycle(lowered, queues);
     ASSERT_EQ(cycle.has_value(), !comes_to_its_end(lowered, queues)) << to_text(lowered);
     deadlocks += cycle ? 1 : 0;
@@ -200,7 +200,7 @@ TEST(BlockingCycle, NamesTheActionsOfAFile) {
 }
 
 TEST(BlockingCycle, SaysAfterWhatAReceiveIsPosted) {
-  // Rank 1 posts one receive at a time, and sends twice before it takes the first.
+  // Rank 1 posts one receive at a time, and sends twice before it reaches the first.
   const Schedule file = schedule_from_csv(
       "0F0,0SEND_F0,0F1,0SEND_F1,0F2,0SEND_F2,0RECV_B0,0B0,0RECV_B1,0B1,0RECV_B2,0B2\n"
       "1RECV_F0,1F0,1B0,1SEND_B0,1RECV_F1,1F1,1B1,1SEND_B1,1RECV_F2,1F2,1B2,1SEND_B2\n",
@@ -215,7 +215,7 @@ TEST(BlockingCycle, SaysAfterWhatAReceiveIsPosted) {
 }
 
 TEST(BlockingCycle, KnowsThatRanksMeetAtTheStep) {
-  // Rank 0 sends after its step, which waits for the reduction of rank 1, which comes after what rank 0 sends.
+  // Rank 0 sends after its step. The step waits for rank 1's reduction, which comes after what rank 0 sends.
   Schedule lowered = lower(gpipe({.pipeline_parallel_size = 2, .num_micro_batches = 1}));
   auto& list = lowered.body[0];
   std::stable_partition(list.begin(), list.end(), [](const Action& a) {
@@ -226,8 +226,8 @@ TEST(BlockingCycle, KnowsThatRanksMeetAtTheStep) {
   EXPECT_THAT(*cycle, HasSubstr("waits for 0REDUCE_GRAD (pipeline rank 0"));
 }
 
-/// What a rank gets from another, in the order of `list`: RECVs of the receiver, or those that match the sender's
-/// SENDs.
+/// Returns what a rank receives from another one, in the order of `list`: RECVs of the receiver, or those that match
+/// the sender's SENDs.
 std::vector<Action> messages_between(const Schedule& schedule, const std::vector<Action>& list, bool sent, int other) {
   std::vector<Action> messages;
   for (const Action& action : list) {
@@ -269,7 +269,7 @@ TEST(ReceivedOutOfOrder, IsNoBuildersButMayBeAList) {
 }
 
 TEST(ReceivesInSendOrder, StandWherePyTorchPutsThem) {
-  // What _add_send_recv of torch.distributed.pipelining 2.11 makes of the same compute actions.
+  // The result of _add_send_recv of torch.distributed.pipelining 2.11 for the same compute actions.
   const Schedule lowered = lower(zero_bubble_v({.pipeline_parallel_size = 2, .num_micro_batches = 3}));
   EXPECT_EQ(to_csv(with_receives_in_send_order(lowered)),
             "0F0,0SEND_F0,0F1,0SEND_F1,3RECV_F0,0F2,0SEND_F2,3F0,3RECV_F1,3I0,3SEND_B0,3W0,3F1,3I1,3SEND_B1,0RECV_B0,"

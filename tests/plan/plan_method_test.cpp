@@ -1,4 +1,4 @@
-// Oracle: the words of docs/file_formats.md.
+// Oracle: the words in docs/file_formats.md.
 #include "plan/plan_method.h"
 
 #include <gtest/gtest.h>

@@ -10,25 +10,6 @@ using examples::two_phase_plan;
 using testing::AllOf;
 using testing::HasSubstr;
 
-constexpr std::optional<int> kNone;
-
-TEST(PlannedWork, WhatThePlanWasMadeForCounts) {
-  EXPECT_EQ(planned_value("--max-tokens", kNone, 16, 128, "p.json"), 16);
-  EXPECT_EQ(planned_value("--max-tokens", 16, 16, 128, "p.json"), 16);
-}
-
-TEST(PlannedWork, APlanThatDoesNotKnowTakesWhatIsGiven) {
-  EXPECT_EQ(planned_value("--max-tokens", 64, kNone, 128, "p.json"), 64);
-  EXPECT_EQ(planned_value("--max-tokens", kNone, kNone, 128, "p.json"), 128);
-}
-
-TEST(PlannedWork, AnotherValueIsRefusedWithBothAndWhatToDo) {
-  EXPECT_EQ(message_of([] { planned_value("--max-tokens", 128, 16, 128, "p.json"); }),
-            "--max-tokens 128: p.json was made for 16; profile and plan again with --max-tokens 128, or leave it out");
-  EXPECT_THAT(message_of([] { planned_value("--window-overlap", 0, 32, 32, "p.json"); }),
-              HasSubstr("--window-overlap 0: p.json was made for 32"));
-}
-
 TEST(PlannedWork, AnotherTypeOfFrozenLayersIsRefusedWithBoth) {
   TrainingPlan plan = two_phase_plan();
   Profile profile;
@@ -57,8 +38,8 @@ TEST(PlannedWork, LongerSamplesThanThereIsMemoryForAreRefused) {
   EXPECT_NO_THROW(require_planned_lengths(plan, 49, "other.tsv", "p.json"));
 }
 
-// Both phases have memory for micro-batches of 8 samples with 335 tokens, 42 each: 336. Ranks 0 to 3 need 1 to 4 bytes
-// in the first; what they need in the second is not known.
+// Both phases have memory for micro-batches of 8 samples with 335 tokens, rounded up to 42 each: 336. In the first,
+// ranks 0 to 3 need 1 to 4 bytes; the second has no prediction.
 TEST(PlannedWork, MicroBatchesThatMayBreakALimitAreSaidWithBothSizes) {
   const TrainingPlan plan = two_phase_plan();
   const auto said = [&](std::vector<std::int64_t> largest, std::optional<Bytes> limit) {

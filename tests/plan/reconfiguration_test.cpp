@@ -30,20 +30,21 @@ TEST(Diff, OfAPhaseWithItselfIsNothing) {
 }
 
 TEST(Diff, PackingOntoHalfTheRanksMovesWhatTheyDoNotHoldYet) {
-  // Embedding and block 0 on rank 0, head on rank 1, block frozen; afterwards both hold everything.
+  // Embedding and block 0 are on rank 0, the head on rank 1; then everything before the head freezes and both ranks
+  // hold everything.
   const Reconfiguration change = diff(phase_of(2, 1, {{0, 3}, {3, 4}}, 0), phase_of(1, 2, {{0, 4}}, 3), chain_model(1),
                                       Optimizer::kAdamW, DType::kFloat32);
   EXPECT_EQ(change.first_trainable_before, 0);
   EXPECT_EQ(change.first_trainable_after, 3);
   EXPECT_THAT(change.newly_frozen, ElementsAre(0, 1, 2));
   EXPECT_TRUE(change.regroup);
-  // 1000, 400 and 800 frozen parameters of 4 bytes; the head's 30 with two moments.
+  // 1000, 400 and 800 frozen parameters of 4 bytes; 30 of the head with two moments.
   EXPECT_THAT(change.moves, ElementsAre(TensorMove{0, 0, 1, false, 4000}, TensorMove{1, 0, 1, false, 1600},
                                         TensorMove{2, 0, 1, false, 3200}, TensorMove{3, 1, 0, true, 30 * 4 * 3}));
 }
 
 TEST(Diff, OfStagesPerRankMovesWhatTheOtherRankHeld) {
-  // Layers 0 1 | 2 3 on two ranks, then 0 | 1 | 2 | 3 dealt out: rank 0 gets 2, rank 1 gets 1.
+  // Layers 0 1 | 2 3 on two ranks become 0 | 1 | 2 | 3, placed in a loop: rank 0 gets layer 2, rank 1 gets layer 1.
   const Phase before = phase_of(2, 1, {{0, 2}, {2, 4}}, 0);
   Phase after = phase_of(2, 1, {{0, 1}, {1, 2}, {2, 3}, {3, 4}}, 0);
   after.virtual_stages = 2;
@@ -53,7 +54,7 @@ TEST(Diff, OfStagesPerRankMovesWhatTheOtherRankHeld) {
   Phase frozen = after;
   frozen.first_trainable_layer = 1;  // both ranks still train
   EXPECT_FALSE(diff(after, frozen, chain_model(1), Optimizer::kSgd, DType::kFloat32).regroup);
-  frozen.first_trainable_layer = 3;  // rank 1 alone
+  frozen.first_trainable_layer = 3;  // only rank 1 trains
   EXPECT_TRUE(diff(after, frozen, chain_model(1), Optimizer::kSgd, DType::kFloat32).regroup);
 }
 
@@ -73,7 +74,7 @@ TEST(Diff, SgdHasNoMomentsToMoveAndDoublesAreTwiceAsLarge) {
 }
 
 TEST(Diff, SpreadsTheSourcesOverTheRanksThatHoldTheLayer) {
-  // 4 replicas -> 8: ranks 4..7 need all; each of 0..3 sends to one of them per layer in turn.
+  // 4 replicas become 8: ranks 4..7 need everything, and per layer each of 0..3 sends to one of them in turn.
   const Reconfiguration change = diff(phase_of(1, 4, {{0, 4}}, 0), phase_of(1, 8, {{0, 4}}, 0), chain_model(1),
                                       Optimizer::kAdamW, DType::kFloat32);
   std::map<int, Bytes> sent;
@@ -82,7 +83,7 @@ TEST(Diff, SpreadsTheSourcesOverTheRanksThatHoldTheLayer) {
   for (const auto& [rank, bytes] : sent) EXPECT_EQ(bytes, 2230 * 4 * 3) << rank;
 }
 
-/// Attention: 400 parameters, 40 of which are whole; all of the head's 30 are.
+/// 40 of the attention's 400 parameters are whole, and all 30 of the head.
 Model model_with_whole_parameters() {
   Model model = chain_model(1);
   model.layers[1].whole_parameter_count = 40;
@@ -101,8 +102,8 @@ std::vector<TensorMove> moves_between(const Phase& before, const Phase& after) {
   return diff(before, after, model_with_whole_parameters(), Optimizer::kAdamW, DType::kFloat32).moves;
 }
 
-/// One rank, then three tensor ranks: rank 0 keeps its third and sends each of the others a third of what is shared
-/// (333 or 334 of 1000, 120 of 360, 266 or 267 of 800 parameters) and all of what is whole.
+/// One rank becomes three tensor ranks. Rank 0 keeps its third and sends each of the others a third of the shared
+/// parameters (333 or 334 of 1000, 120 of 360, 266 or 267 of 800) and all whole ones.
 TEST(Diff, ToTensorRanksMovesTheirThirdsAndWhatIsWhole) {
   EXPECT_THAT(moves_between(phase_of_tensor_ranks(1, 1), phase_of_tensor_ranks(1, 3)),
               ElementsAre(TensorMove{0, 0, 1, false, 333 * 4, {1, 2, 3}, true},
@@ -116,7 +117,7 @@ TEST(Diff, ToTensorRanksMovesTheirThirdsAndWhatIsWhole) {
 }
 
 /// Tensor ranks 0 and 1 hold [0, 3) and [3, 6) sixths; then rank 1 is the first of three, 0 the second and 2 the last.
-/// Rank 0 has [2, 3) already, and rank 1 has nothing of [0, 2). Nobody but rank 2 lacks what is whole.
+/// Rank 0 already has [2, 3), and rank 1 has nothing of [0, 2). Only rank 2 lacks the whole parameters.
 TEST(Diff, FromTwoTensorRanksToThreeMovesSixths) {
   const std::vector<TensorMove> moves =
       moves_between(phase_of_tensor_ranks(1, 2), phase_of_tensor_ranks(1, 3, {1, 0, 2}));
@@ -127,7 +128,7 @@ TEST(Diff, FromTwoTensorRanksToThreeMovesSixths) {
   EXPECT_EQ(moves[9], (TensorMove{3, 1, 2, true, 30 * 4 * 3, {4, 6, 6}, true})) << "the head is whole on ranks 0 and 1";
 }
 
-/// A new replica of two tensor ranks: each gets its half from the rank with the same half.
+/// A new replica of two tensor ranks: each gets its half from the rank that has the same half.
 TEST(Diff, BetweenEqualNumbersOfTensorRanksMovesWholeSlices) {
   const std::vector<TensorMove> moves = moves_between(phase_of_tensor_ranks(1, 2), phase_of_tensor_ranks(2, 2));
   ASSERT_EQ(moves.size(), 4u * 2);
@@ -139,7 +140,7 @@ TEST(Diff, BetweenEqualNumbersOfTensorRanksMovesWholeSlices) {
   EXPECT_EQ(moves[2].bytes, (180 + 40) * 4);
 }
 
-/// p x d x t on at most 16 ranks in any order, of `num_layers` layers.
+/// A random phase of p x d x t ranks, at most 16, in any order, with `num_layers` layers.
 Phase random_phase(std::mt19937& random, int num_layers) {
   Phase phase;
   do {
@@ -158,7 +159,7 @@ Phase random_phase(std::mt19937& random, int num_layers) {
   return phase;
 }
 
-/// Units (layer, number) by rank; the first `num_whole` of a layer are whole.
+/// Units (layer, number) on a rank; the first `num_whole` of a layer are whole.
 using Units = std::set<std::pair<int, int>>;
 
 Units units_of(const Layer& layer, int number, const TensorSlice& slice, bool with_whole) {
@@ -183,7 +184,7 @@ std::vector<Units> holdings_of(const Phase& phase, const Model& model) {
   return held;
 }
 
-/// Oracle: brute force, every unit of every layer on every rank; numbers of units that no t divides.
+/// Oracle: brute force over every unit of every layer on every rank, with numbers of units that no t divides.
 TEST(Diff, AfterTheMovesEveryRankHoldsItsPartAndNothingCameTwice) {
   std::mt19937 random(9);
   Model model = chain_model(2);
@@ -214,7 +215,7 @@ TEST(Diff, AfterTheMovesEveryRankHoldsItsPartAndNothingCameTwice) {
   }
 }
 
-/// Oracle: each field by hand.
+/// Oracle: each field, by hand.
 TEST(KeepsWeightVersions, UnlessAnythingButCacheAndRecomputingChanges) {
   Phase phase = phase_of(2, 1, {{0, 2}, {2, 4}}, 2);
   phase.schedule = "PipeDream-2BW";

@@ -57,7 +57,7 @@ std::string reason_of(const Phase& phase, const Model& model, int lost) {
   return reason ? reason->reason : "none";
 }
 
-/// By hand: micro-batch 3 is replica 1's first, and on stage 0 both replicas' follow each other.
+/// By hand: micro-batch 3 is replica 1's first, and stage 0 runs both replicas' micro-batches in turn.
 TEST(Reroute, WritesOutBothReplicasOnTheRankThatIsLeft) {
   const Schedule schedule = compute_only(schedule_of(phase_of(with_vacant(2, 2, {{0, 1}}), 3)));
   EXPECT_EQ(to_text(schedule),
@@ -67,7 +67,7 @@ TEST(Reroute, WritesOutBothReplicasOnTheRankThatIsLeft) {
 }
 
 TEST(Reroute, DealsMicroBatchesEvenly) {
-  // 4 replicas of 4 micro-batches: 16 over the 3 that are left, or of the last pipeline rank over 2.
+  // 4 replicas of 4 micro-batches: 16 over the remaining 3, or on the last pipeline rank over 2.
   const Phase phase = phase_of(with_vacant(3, 4, {{1, 2}, {2, 0}, {2, 1}}), 4);
   const Schedule schedule = schedule_of(phase);
   std::vector<std::vector<int>> forwards;
@@ -82,9 +82,9 @@ TEST(Reroute, DealsMicroBatchesEvenly) {
   EXPECT_THAT(forwards[2], ElementsAre(8, 8));
 }
 
-/// Closed form for equal stages, d = 2, m >= p and backwards that take no less than forwards. All forwards first: those
-/// of the stage s that runs 2 m of them follow each other, p - 1 more fill and drain the pipeline; then backwards
-/// alike, which the first replica begins one forward earlier unless s is the last stage and has both.
+/// Closed form for equal stages, d = 2, m >= p and backwards that take no less than forwards. All forwards come first:
+/// stage s runs 2 m of them without a gap, and p - 1 more fill and drain the pipeline. Backwards are alike, but the
+/// first replica begins them one forward earlier unless s is the last stage and has both.
 TEST(Reroute, GPipeTakesWhatTheClosedFormSays) {
   for (const auto& [p, m] : {std::pair(2, 4), std::pair(4, 4), std::pair(4, 8), std::pair(3, 7)}) {
     for (const auto& [F, B] : {std::pair(1, 2), std::pair(3, 4), std::pair(2, 5)}) {
@@ -99,8 +99,8 @@ TEST(Reroute, GPipeTakesWhatTheClosedFormSays) {
   }
 }
 
-/// The stage begins after s forwards, has 2 m (F + B) to do and s backwards behind it. It waits once: p - s forwards of
-/// both replicas are done before the first backward is there, (p - 1 - s) (F + B) + F after it began.
+/// The stage begins after s forwards, has work of 2 m (F + B), and s backwards follow it. It waits once: after p - s
+/// forwards of both replicas it needs the first backward, which arrives (p - 1 - s) (F + B) + F after its begin.
 TEST(Reroute, OneFOneBTakesWhatTheClosedFormSays) {
   for (const auto& [p, m] : {std::pair(2, 4), std::pair(4, 4), std::pair(4, 8), std::pair(3, 7)}) {
     for (int s = 0; s < p; ++s) {
@@ -113,8 +113,8 @@ TEST(Reroute, OneFOneBTakesWhatTheClosedFormSays) {
   }
 }
 
-/// Whatever the schedule and whoever is lost: valid, with queues of receives that do not block, and on every rank at
-/// most as much in flight as both replicas have. Oracle: the validator, which knows no replicas.
+/// For every schedule and lost rank: the result is valid, has receive queues that do not block, and on every rank at
+/// most as much in flight as both replicas have. Oracle: the validator, which knows nothing of replicas.
 TEST(Reroute, NoRankWaitsForever) {
   for (const std::string& name : plan_schedule_names()) {
     const ScheduleTraits traits = schedule_traits(name);

@@ -12,7 +12,7 @@ using examples::two_phase_plan;
 using testing::AllOf;
 using testing::HasSubstr;
 
-/// Of mini-batches of 64.
+/// A plan with mini-batches of 64 samples.
 TrainingPlan plan_of(int num_steps, int epochs) {
   TrainingPlan plan = two_phase_plan();
   plan.num_steps = num_steps;
@@ -27,35 +27,18 @@ TEST(RunLength, AnEpochsLastMiniBatchMayBeShort) {
   EXPECT_EQ(steps_per_epoch(std::numeric_limits<int>::max(), 64), 1 << 25);
 }
 
-TEST(RunLength, EpochsThatAreThePlansStepsAreAccepted) {
-  EXPECT_NO_THROW(require_length(plan_of(30, 3), 640, 3, "p.json"));
-  EXPECT_NO_THROW(require_length(plan_of(30, 0), 640, 3, "p.json"));
-  EXPECT_NO_THROW(
-      require_length(plan_of(60, 6), 1280, 3, "p.json"));  // asked for by name, of other data than it was planned for
-}
-
-TEST(RunLength, OtherEpochsAreRefusedWithBothNumbersAndWhatToDo) {
-  EXPECT_THAT(message_of([] { require_length(plan_of(2, 0), 640, 3, "p.json"); }),
-              AllOf(HasSubstr("--epochs 3: is 30 steps"), HasSubstr("640 samples"), HasSubstr("p.json is a plan of 2"),
-                    HasSubstr("--epochs 3 or --steps 30")));
-  EXPECT_THAT(message_of([] { require_length(plan_of(30, 3), 640, 1'000'000, "p.json"); }),
-              HasSubstr("is 10000000 steps"));
-}
-
 TEST(RunLength, APlanByStepsIsForAnyData) {
   for (const int num_samples : {1, 640, 1'000'000})
-    EXPECT_NO_THROW(require_length(plan_of(2, 0), num_samples, std::nullopt, "p.json"));
+    EXPECT_NO_THROW(require_length(plan_of(2, 0), num_samples, "p.json"));
 }
 
 TEST(RunLength, APlanByEpochsIsForDataOfItsSize) {
-  // 30 steps are 3 epochs of 640 samples. Of a few more or less, as another split has them, they are still nearest
-  // to 3.
-  for (const int num_samples : {600, 640, 700})
-    EXPECT_NO_THROW(require_length(plan_of(30, 3), num_samples, std::nullopt, "p.json"));
-  EXPECT_THAT(message_of([] { require_length(plan_of(30, 3), 6400, std::nullopt, "p.json"); }),
+  // 30 steps are 3 epochs of 640 samples. With a few samples more or less, as in another split, 3 is still nearest.
+  for (const int num_samples : {600, 640, 700}) EXPECT_NO_THROW(require_length(plan_of(30, 3), num_samples, "p.json"));
+  EXPECT_THAT(message_of([] { require_length(plan_of(30, 3), 6400, "p.json"); }),
               AllOf(HasSubstr("p.json: is a plan of 3 epochs in 30 steps"),
                     HasSubstr("0.3 epochs of this data (6400 samples"), HasSubstr("--steps")));
-  EXPECT_THAT(message_of([] { require_length(plan_of(30, 3), 320, std::nullopt, "p.json"); }), HasSubstr("6 epochs"));
+  EXPECT_THAT(message_of([] { require_length(plan_of(30, 3), 320, "p.json"); }), HasSubstr("6 epochs"));
 }
 
 TEST(RunLength, AsText) {

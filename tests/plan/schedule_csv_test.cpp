@@ -1,4 +1,4 @@
-// Oracle: to_csv, whose format PyTorch reads; errors name row and field.
+// Oracle: to_csv, whose format PyTorch reads. Errors name row and field.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -31,7 +31,7 @@ TEST(ScheduleFromCsv, IsTheInverseOfToCsvForEverySchedule) {
     const Schedule lowered = lower(compute);
     read = schedule_from_csv(to_csv(lowered), "file");
     EXPECT_TRUE(has_messages(read));
-    EXPECT_EQ(read.body, lowered.body);  // OPTIMIZER_STEP, which the file leaves out, is back
+    EXPECT_EQ(read.body, lowered.body);  // OPTIMIZER_STEP, which the file lacks, is restored
     EXPECT_NO_THROW(validate(read));
     EXPECT_EQ(compute_only(read).body, compute.body);
   }
@@ -63,7 +63,8 @@ TEST(ScheduleFromCsv, NamesRowAndField) {
 }
 
 TEST(ScheduleFromCsv, ADeadlockIsReportedWithItsCycle) {
-  // Rank 0 wants micro-batch 0 back before it sends 1; rank 1 wants 1 before it starts on 0's backward.
+  // Rank 0 waits for micro-batch 0's gradient before it sends micro-batch 1, and rank 1 waits for 1 before 0's
+  // backward.
   const Schedule read = schedule_from_csv("0F0,0B0,0F1,0B1\n1F0,1F1,1B0,1B1\n", "hand.csv");
   EXPECT_THAT(message_of([&] { validate(lower(read)); }),
               AllOf(HasSubstr("pipeline ranks wait for each other forever"), HasSubstr("1RECV_F1"),

@@ -22,7 +22,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
 
-/// Two layers per stage, of a chain_model of as many blocks as stages but one.
+/// Two layers per stage, for a chain_model with one block fewer than stages.
 Phase phase_of(const std::string& schedule, int p, int v, int m) {
   Phase phase;
   phase.layout.pipeline_parallel_size = p;
@@ -35,8 +35,8 @@ Phase phase_of(const std::string& schedule, int p, int v, int m) {
   return phase;
 }
 
-/// Of every schedule of plans whose iterations do not overlap, 1 to 3 ranks, up to 3 stages per rank, numbers of
-/// micro-batches and frozen stages.
+/// Visits every schedule of plans whose iterations do not overlap, with 1 to 3 ranks, up to 3 stages per rank, and
+/// several numbers of micro-batches and frozen stages.
 template <class Check>
 void for_each_phase(Check check) {
   for (const std::string& name : plan_schedule_names()) {
@@ -61,7 +61,7 @@ void for_each_phase(Check check) {
   }
 }
 
-/// The phase with its builder's schedule as rows, of which every stage trains.
+/// Returns the phase with its builder's schedule as rows, in which every stage trains.
 Phase by_rows(const Phase& phase, bool with_messages) {
   const Schedule made = build_schedule(phase.schedule, {.pipeline_parallel_size = phase.layout.pipeline_parallel_size,
                                                         .num_micro_batches = phase.num_micro_batches,
@@ -121,7 +121,7 @@ TEST(ScheduleRows, OfAnyValidListRun) {
     EXPECT_EQ(schedule_of(phase).body, lowered.body);
     for (int stage = 0; stage < num_stages(lowered); ++stage)
       EXPECT_EQ(pipeline_rank_of(phase, stage), lowered.pipeline_rank_of_stage[stage]);
-    phase.first_trainable_layer = num_stages(lowered) - 1;  // frozen further
+    phase.first_trainable_layer = num_stages(lowered) - 1;  // more stages are frozen
     EXPECT_NO_THROW(validate(schedule_of(phase)));
   }
 }
@@ -146,7 +146,7 @@ TEST(ScheduleRows, LeaveOutWhatThePhaseDecides) {
   EXPECT_EQ(schedule_of(phase).body, schedule_of(phase_of("1F1B", 2, 1, 1)).body);
 }
 
-/// The second phase of the example, 2 ranks with 4 micro-batches and the second stage alone to train, by rows.
+/// The second phase of the example by rows: 2 ranks with 4 micro-batches, where only the second stage trains.
 TrainingPlan plan_by_rows(std::vector<std::string> rows = {"0F0,0F1,0F2,0F3", "1F0,1B0,1F1,1B1,1F2,1B2,1F3,1B3"}) {
   TrainingPlan plan = two_phase_plan();
   plan.phases[1].first_trainable_layer = 7;

@@ -35,7 +35,7 @@ std::string describe(const Case& c) {
          std::to_string(c.shape.num_micro_batches) + " first " + std::to_string(c.shape.first_trainable_stage);
 }
 
-/// The named action's index on its pipeline rank, -1 if it is not there.
+/// Returns the named action's index on its pipeline rank, -1 if it is missing.
 int index_of(const Schedule& schedule, int pipeline_rank, std::string_view text) {
   const auto& list = schedule.body.at(pipeline_rank);
   const auto found = std::find(list.begin(), list.end(), parse_action(text, "test"));
@@ -110,7 +110,7 @@ TEST(BuildSchedule, RefusesShapesThatNoScheduleHas) {
 }
 
 TEST(SplitsBackward, OfAListIsWhetherItHasW) {
-  EXPECT_TRUE(splits_backward(zig_zag()));  // beside a whole one, and of a name that no builder has
+  EXPECT_TRUE(splits_backward(zig_zag()));  // beside unsplit backwards, and under a name that no builder has
   EXPECT_FALSE(splits_backward(zig_zag().name));
   for (const std::string& name : plan_schedule_names()) {
     const Schedule schedule = build_schedule(name, {.pipeline_parallel_size = 2, .num_micro_batches = 8});
@@ -160,7 +160,7 @@ TEST(AnySchedule, HasTheClosedFormOfMicroBatchesInFlight) {
   }
 }
 
-/// What the schedule asks of its shape.
+/// Whether the schedule allows this shape.
 bool has_shape(const std::string& name, int p, int m) {
   if (name == "ZB-H2") return m >= 2 * p - 1;
   if (name == "DualPipeV") return m >= 2 * p;
@@ -225,7 +225,7 @@ TEST(AnySchedule, MissingAnyActionIsRejected) {
   }
 }
 
-/// Brute force: does every pipeline rank reach its end, when any that can go on does?
+/// Brute force: whether every pipeline rank finishes if any that can go on does.
 bool makes_progress(const Schedule& schedule) {
   std::map<Action, bool> done;
   std::vector<std::size_t> next(num_pipeline_ranks(schedule), 0);
@@ -277,8 +277,7 @@ TEST(AnySchedule, ShuffledOnesAreAcceptedExactlyWhenTheyMakeProgress) {
 }
 
 TEST(ValidateSchedule, PrintsTheCycleOfADeadlock) {
-  // Pipeline rank 0 keeps back the forward that pipeline rank 1 wants before it gives the gradient that pipeline rank 0
-  // waits for.
+  // Pipeline rank 0 keeps back the forward that rank 1 needs before it can send the gradient for which rank 0 waits.
   Schedule schedule = lower(gpipe({.pipeline_parallel_size = 2, .num_micro_batches = 2}));
   move_to(schedule, 0, "0SEND_F1", index_of(schedule, 0, "0B0"));
   const auto message = message_of([&] { validate(schedule); });

@@ -10,7 +10,7 @@ namespace {
 using testing::HasSubstr;
 
 TEST(ToCsv, IsTheFileThatPyTorchLoads) {
-  // Read back and validated by _validate_schedule and _simulate_comms_compute of torch 2.11 when this was written.
+  // When this was written, torch 2.11's _validate_schedule and _simulate_comms_compute accepted these files.
   const Schedule schedule = one_f_one_b({.pipeline_parallel_size = 2, .num_micro_batches = 3});
   EXPECT_EQ(to_csv(schedule),
             "0F0,0F1,0B0,0F2,0B1,0B2\n"

@@ -1,4 +1,4 @@
-// What token slices hold; oracle: counted by hand from the schedule's list.
+// Memory with token slices. Oracle: counted by hand from the schedule's list.
 #include "plan/memory.h"
 #include "plan/token_slices.h"
 #include "tests/plan/examples.h"
@@ -10,8 +10,8 @@ using examples::chain_model;
 using examples::cluster_of;
 using examples::flat_profile;
 
-/// Two blocks on two stages, [0,3) [3,6), an attention layer in each; 2 micro-batches of 4 samples of 16 tokens. Each
-/// layer of a whole micro-batch: 100 B output, 1000 B saved, 10 B workspace (examples.h).
+/// Two blocks on two stages, [0,3) [3,6), with an attention layer in each; 2 micro-batches of 4 samples of 16 tokens.
+/// Each layer has 100 B output, 1000 B saved and 10 B workspace per whole micro-batch (examples.h).
 Phase two_stages(const std::string& schedule) {
   Phase phase;
   phase.layout.pipeline_parallel_size = 2;
@@ -33,11 +33,11 @@ TEST(SliceMemory, IsTheTokensInFlightBesideWholeKeysAndValues) {
             "rank 0: 0F0s0 0F0s1 0F1s0 0B0s1 0F1s1 0B0s0 0B1s1 0B1s0\n"
             "rank 1: 1F0s0 1F0s1 1B0s1 1F1s0 1B0s0 1F1s1 1B1s1 1B1s0\n");
   const auto pipeline_ranks = memory(phase);
-  // Of 3000 B, 2 x 100 B are keys and values: 2800 / 16 a token, rounded up. Most: before 0B0s1 4 + 12 + 4 tokens, of
-  // both micro-batches; on rank 1, with 100 B of input, 16 of one.
+  // Keys and values are 2 x 100 of 3000 B, so a token has 2800 / 16 B, rounded up. The peak is before 0B0s1 with 4 + 12
+  // + 4 tokens of both micro-batches; on rank 1, with 100 B of input, 16 tokens of one.
   EXPECT_EQ(pipeline_ranks[0].saved_activations, 20 * 175 + 2 * 200);
   EXPECT_EQ(pipeline_ranks[1].saved_activations, 16 * 182 + 200);
-  // 12 of 16 tokens; and the gradients of keys and values.
+  // The workspace is that of 12 of 16 tokens, plus the gradients of keys and values.
   EXPECT_EQ(pipeline_ranks[0].workspace, 110 * 12 / 16 + 200);
   EXPECT_EQ(pipeline_ranks[0].weights, 2200 * 4);
 }
@@ -54,8 +54,8 @@ TEST(SliceMemory, OfFrozenLayersIsTheKeysAndValuesOfOneMicroBatch) {
   EXPECT_EQ(frozen.workspace, (10 + 100 + 100) * 12 / 16 + 200);
 }
 
-/// The first stage reads and writes: two micro-batches' rows for the one, a whole micro-batch's, of whose slices it is
-/// put together, for the other.
+/// The first stage reads and writes the cache: it reads ahead rows of two micro-batches, and to write it assembles a
+/// whole micro-batch from its slices.
 TEST(SliceMemory, OfACacheIsThatOfWholeSamples) {
   Phase phase = two_stages("Seq1F1B");
   phase.first_trainable_layer = 2;

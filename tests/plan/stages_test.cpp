@@ -1,4 +1,4 @@
-// Oracles: the builders, who place the stages, and each layer looked for on its own.
+// Oracles: the builders, which place the stages, and a search for each layer by itself.
 #include "plan/stages.h"
 
 #include <gmock/gmock.h>
@@ -74,7 +74,7 @@ TEST(Stages, AreNamedWithTheScheduleWhereARankHasSeveral) {
   EXPECT_EQ(schedule_text(phase_of(2, 3, 1)), "Interleaved1F1B, 3 stages per rank");
 }
 
-// What a builder says of the whole schedule.
+// Oracle: the builder's error for the whole schedule.
 TEST(ScheduleRules, AreThoseOfTheBuilders) {
   const auto message_of_throw = [](auto&& run) -> std::string {
     try {

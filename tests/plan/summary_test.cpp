@@ -18,7 +18,7 @@ Span span_of(int rank, int step, const char* action, Nanoseconds begin, Nanoseco
   return {.rank = rank, .step = step, .action = parse_action(action, ""), .begin_ns = begin, .end_ns = end};
 }
 
-/// One iteration of GPipe with p = 2, m = 2, F = 10, B = 20, messages free: (m + p - 1) (F + B) = 90.
+/// One iteration of GPipe with p = 2, m = 2, F = 10, B = 20 and free messages: (m + p - 1) (F + B) = 90.
 Trace gpipe_trace(int steps = 1) {
   Trace trace{.num_ranks = 2, .spans = {}, .events = {}};
   for (int step = 0; step < steps; ++step) {
@@ -102,13 +102,13 @@ RunSummary example_run() {
 TEST(NumStages, OfARunsPhaseAreAllOfThePipeline) {
   PhaseSummary phase;
   phase.stages = 2;
-  EXPECT_EQ(num_stages(phase), 2);  // not yet known
+  EXPECT_EQ(num_stages(phase), 2);  // the partition is not known yet
   phase.partition = "[0,2) [2,5) [5,8) [8,10)";
   EXPECT_EQ(num_stages(phase), 4);
 }
 
-// By hand: of 1 ... 11 ms the nearest ranks at 0.1, 0.5 and 0.9 are the 2nd, 6th and 10th; 8 samples in each of 11
-// steps of 66 ms in all.
+// By hand: the nearest ranks of 1 ... 11 ms at 0.1, 0.5 and 0.9 are the 2nd, 6th and 10th; 8 samples in each of 11
+// steps, which take 66 ms in all.
 TEST(Measure, HasQuantilesOfTheStepsAndSamplesOverTheirTime) {
   std::vector<StepRecord> steps;
   for (const int milliseconds : {3, 1, 2, 11, 10, 4, 6, 5, 9, 8, 7})
@@ -146,7 +146,7 @@ TEST(RunSummary, SurvivesItsFile) {
   EXPECT_EQ(run_from_json(to_json(RunSummary{}), "run.json"), RunSummary{});
 }
 
-/// The text of a run as version 1 has it, where frozen_blocks is called frozen_layers.
+/// Returns the text of a run in version 1, where frozen_blocks is called frozen_layers.
 std::string version_1_of(const RunSummary& run) {
   const std::string text = with(to_json(run), "\"version\": 2", "\"version\": 1");
   return std::regex_replace(text, std::regex("\"frozen_blocks\""), "\"frozen_layers\"");

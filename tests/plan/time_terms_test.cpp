@@ -16,7 +16,8 @@ Span span(int rank, const char* action, Nanoseconds begin_ms, Nanoseconds end_ms
           .end_ns = end_ms * kMs};
 }
 
-/// Two ranks: F 10 and 10 ms, B 20 and 20, rank 1 waits 10 ms; measured, F takes 16 ms on rank 0 and 10 on rank 1.
+/// Two ranks: F takes 10 ms and B 20 ms on each, and rank 1 waits 10 ms. Measured, F takes 16 ms on rank 0 and 10 on
+/// rank 1.
 PhaseSummary example() {
   PhaseSummary phase;
   phase.predicted_iteration_ns = 60 * kMs;
@@ -42,18 +43,18 @@ TEST(TimeTerms, AreMeansOverTheRanksAndWaitingIsTheRest) {
 
 TEST(TimeTerms, NamesTheOneThatIsOffMost) {
   PhaseSummary phase = example();
-  phase.measured_timeline.spans[4] = span(0, "0B0", 46, 76);  // B 10 ms longer than predicted, on one of two ranks
+  phase.measured_timeline.spans[4] = span(0, "0B0", 46, 76);  // B is 10 ms longer than predicted, on one of two ranks
   phase.measured_iteration_ns = 76 * kMs;
   EXPECT_EQ(term_that_is_off(phase), "backward +5.0 ms");
   phase.measured_timeline.spans[3] = span(1, "1B0", 26, 66);
-  phase.measured_timeline.spans[4] = span(0, "0B0", 66, 106);  // now both, by 20 ms
+  phase.measured_timeline.spans[4] = span(0, "0B0", 66, 106);  // now on both, by 20 ms
   phase.measured_iteration_ns = 106 * kMs;
   EXPECT_EQ(term_that_is_off(phase), "backward +20.0 ms");
 }
 
 TEST(TimeTerms, WaitingIsNamedWhereNothingElseExplainsIt) {
   PhaseSummary phase = example();
-  for (std::size_t i = 1; i < 5; ++i) {  // the message came 20 ms later, F of rank 0 as predicted
+  for (std::size_t i = 1; i < 5; ++i) {  // the message came 20 ms later; F of rank 0 is as predicted
     phase.measured_timeline.spans[i] = phase.predicted_timeline.spans[i];
     phase.measured_timeline.spans[i].end_ns += 20 * kMs;
     if (i > 1) phase.measured_timeline.spans[i].begin_ns += 20 * kMs;

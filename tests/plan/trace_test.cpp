@@ -54,10 +54,10 @@ TEST(Trace, BadSpansAreNamed) {
             "t.json: spans[1].end_ns: must be >= 2500, its begin_ns, is 2000");
   EXPECT_EQ(error_of(with(good, "\"num_ranks\": 2", "\"num_ranks\": 1")),
             "t.json: spans[2].rank: must be < 1, the number of ranks, is 1");
-  // A lane is drawn for each.
+  // Readers draw a lane for each rank.
   EXPECT_EQ(error_of(with(good, "\"num_ranks\": 2", "\"num_ranks\": 2147483647")),
             "t.json: num_ranks: must be <= 1048576, is 2147483647");
-  // A short file does not make a long picture.
+  // A short file must not make a long picture.
   EXPECT_THAT(error_of(with(good, "\"num_ranks\": 2", "\"num_ranks\": 1000")),
               testing::StartsWith("t.json: num_ranks: must be <= 2"));
 }

@@ -39,7 +39,7 @@ PlanOptions options_for(int batch) {
   options.global_batch_size = batch;
   options.num_steps = 10;
   options.tokens = test::kSyntheticTokens;
-  options.virtual_stages = 1;  // as the brute-forced answers have
+  options.virtual_stages = 1;  // as in the brute-forced answers
   return options;
 }
 
@@ -109,7 +109,7 @@ TEST(AutoPlan, IsTheBestOfAllWhereItIsSmallEnoughToBeProven) {
   EXPECT_EQ(proven, kRounds);
 }
 
-/// A profile of any size of tensor-parallel groups, each more than in proportion fast.
+/// A profile for several tensor-parallel sizes, with more than proportional speed-up.
 Profile tensor_profile(const std::vector<int>& sizes) {
   const std::vector<test::SyntheticLayer> layers(
       6, {.forward_ns = 80'000, .input_gradient_ns = 80'000, .weight_gradient_ns = 80'000, .parameter_count = 1000});
@@ -141,7 +141,7 @@ TEST(AutoPlan, KeepsTensorRanksWithinANode) {
   EXPECT_EQ(size({0, 0, 0, 0, 1, 1, 1, 1}), 4);
   EXPECT_EQ(size({0, 0, 1, 1, 2, 2, 3, 3}), 2);
   EXPECT_EQ(size({0, 0, 0, 0, 1, 1, 2, 2}), 2);
-  EXPECT_EQ(size({0, 0, 0, 1, 1, 1, 1, 1}), 1);  // 2 3 would be apart
+  EXPECT_EQ(size({0, 0, 0, 1, 1, 1, 1, 1}), 1);  // ranks 2 and 3 would be on different nodes
   const AutoPlan four = chosen({0, 0, 0, 0, 1, 1, 1, 1});
   EXPECT_THAT(four.unfit_layouts, testing::Contains(HasSubstr("t = 8: tensor ranks that share layers out would be on "
                                                               "different nodes (rank 0 on 0, rank 4 on 1)")));
@@ -160,11 +160,11 @@ TEST(AutoPlan, SaysWhereTheSizeThatIsAskedForSpansNodes) {
   EXPECT_FALSE(std::get<Infeasible>(made).lacks_memory);
   options.tensor_parallel_size = options.data_parallel_size = 2;
   cluster.devices.push_back({.node = 2});
-  cluster.devices.push_back({.node = 3});  // stay idle
+  cluster.devices.push_back({.node = 3});  // remain idle
   EXPECT_TRUE(std::holds_alternative<AutoPlan>(make_auto_plan({tensor_profile({1, 2, 4}), cluster, options})));
 }
 
-// Oracle: unequal devices that take turns; every order of kinds puts 0 2 and 1 3 together, the ranks' own 0 1 and 2 3.
+// Oracle: unequal devices alternate. Every order of kinds puts 0 2 and 1 3 together, the ranks' own order 0 1 and 2 3.
 TEST(AutoPlan, KeepsTensorRanksWithinANodeInEveryOrderOfUnequalDevices) {
   Cluster cluster = test::free_cluster(4);
   cluster.devices[1].memory_limit_bytes = cluster.devices[3].memory_limit_bytes = Bytes{1} << 40;
@@ -202,8 +202,8 @@ TEST(AutoPlan, ChoosesTheBestOfAllSchedules) {
     chosen.insert(best.schedule);
     EXPECT_LE(open.lower_bound_ns, best.predicted.iteration_ns) << round;
     for (const std::string& name : plan_schedule_names()) {
-      if (schedule_traits(name).has_slices) continue;        // planned only where they are asked for
-      if (schedule_traits(name).weight_delay > 0) continue;  // only when asked for, as the optimizer is another
+      if (schedule_traits(name).has_slices) continue;        // planned only if asked for
+      if (schedule_traits(name).weight_delay > 0) continue;  // only if asked for, since the optimizer differs
       options.schedule = name;
       const auto made = make_auto_plan({profile, cluster, options});
       if (!std::holds_alternative<AutoPlan>(made)) continue;
@@ -216,7 +216,7 @@ TEST(AutoPlan, ChoosesTheBestOfAllSchedules) {
 }
 
 TEST(AutoPlan, PutsUnequalDevicesInTheBestOrder) {
-  // Oracle: brute force over every order of the devices too. One kind is slower on every layer by a factor of its own.
+  // Oracle: brute force over every order of the devices too. One kind is slower, by another factor for each layer.
   std::mt19937 random(5);
   double worst = 1;
   int moved = 0;
@@ -293,7 +293,7 @@ TEST(IterationLowerBound, IsBelowThePlanOfEveryMethodByEveryScheduleThatItTakes)
           const Phase& first = std::get<TrainingPlan>(made).phases.front();
           EXPECT_GE(first.predicted.iteration_ns, iteration_lower_bound_ns(problem)) << to_string(method) << schedule;
           ++plans[first.schedule];
-        } catch (const InvalidInput&) {  // the method does not take this schedule
+        } catch (const InvalidInput&) {  // the method does not allow this schedule
         }
       }
     }
@@ -301,9 +301,9 @@ TEST(IterationLowerBound, IsBelowThePlanOfEveryMethodByEveryScheduleThatItTakes)
   for (const std::string& schedule : plan_schedule_names()) EXPECT_GE(plans[schedule], 6) << schedule;
 }
 
-// Two samples through two stages that one rank has no memory for: forwards of the next iteration fill the bubble.
+// One rank has no memory for both stages. With two samples, forwards of the next iteration fill the bubble.
 TEST(IterationLowerBound, IsOfTheScheduleThatIsAskedForToo) {
-  const Profile profile = test::synthetic_profile(  // 9600 bytes, 2BW's half 6000
+  const Profile profile = test::synthetic_profile(  // 9600 bytes, and 6000 for half of it with 2BW
       2, {{.forward_ns = 100, .input_gradient_ns = 1, .weight_gradient_ns = 1, .parameter_count = 100}});
   const Cluster cluster = test::free_cluster(2, 9000);
   PlanOptions options = options_for(2);
@@ -317,8 +317,8 @@ TEST(IterationLowerBound, IsOfTheScheduleThatIsAskedForToo) {
 }
 
 TEST(AutoPlan, OneDeviceReachesItsBound) {
-  // One layer's times in digits: forward 1, backward 110, nothing else: 4 samples x 4 layers; the first layer has no
-  // input gradient.
+  // One layer's times: forward 1, backward 110, nothing else. 4 samples x 4 layers; the first layer has no input
+  // gradient.
   const Profile profile = test::synthetic_profile(1, {{}});
   const auto made = make_auto_plan({profile, test::free_cluster(1), options_for(4)});
   const AutoPlan& plan = std::get<AutoPlan>(made);
@@ -329,7 +329,7 @@ TEST(AutoPlan, OneDeviceReachesItsBound) {
 }
 
 TEST(AutoPlan, RecomputesWhereNothingElseFitsAndSaysWhatDoesNotFit) {
-  // Every layer keeps 1000 bytes a sample and puts out 10; weights, gradients and moments are 16 bytes a parameter.
+  // Every layer keeps 1000 bytes per sample and outputs 10. Weights, gradients and moments are 16 bytes per parameter.
   const Profile profile = test::synthetic_profile(
       2, {{.output_activation_bytes = 10, .saved_activation_bytes = 1000, .parameter_count = 10}});
   PlanOptions options = options_for(64);

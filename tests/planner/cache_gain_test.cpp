@@ -13,7 +13,7 @@ Phase phase_that_takes(Nanoseconds iteration_ns, bool cached) {
   return phase;
 }
 
-/// Filled over 7 steps of 12 us, then hit in steps of 4 us.
+/// The cache is filled in 7 steps of 12 us, then hit in steps of 4 us.
 Continuation cached_way() {
   return {.phases = {phase_that_takes(12'000, true), phase_that_takes(4'000, true)},
           .later = {},

@@ -1,4 +1,4 @@
-// Oracle: a plan for every hundredth of the run, of which the latest within the budget is taken.
+// Oracle: a plan for every hundredth of the run; the latest one within the budget is expected.
 #include "planner/deadline.h"
 
 #include <gmock/gmock.h>
@@ -43,7 +43,7 @@ TEST(PlanForDeadline, TakesTheLatestOfAllHundredthsThatIsInTime) {
     for (int round = 0; round < 5; ++round) {
       const Profile profile = test::synthetic_profile(3, random_layers(random));
       const Cluster cluster = test::free_cluster(2);
-      std::vector<Nanoseconds> times;  // by hundredths before the first freeze
+      std::vector<Nanoseconds> times;  // index: hundredths before the first freeze
       for (int hundredths = 0; hundredths <= 100; ++hundredths) {
         PlanOptions options = deadline_options(method);
         options.forecast->clear();
@@ -73,8 +73,8 @@ TEST(PlanForDeadline, TakesTheLatestOfAllHundredthsThatIsInTime) {
 }
 
 TEST(PlanForDeadline, SaysHowMuchIsStillTrained) {
-  // 3 blocks, 200 steps; moved so that the first freezes after 100 steps and the other two after 130: (100 + 130 + 130)
-  // of 600.
+  // 3 blocks, 200 steps, shifted so that the first block freezes after 100 steps and the other two after 130: (100 +
+  // 130 + 130) of 600.
   std::mt19937 random(72);
   const Profile profile = test::synthetic_profile(3, random_layers(random));
   PlanOptions options = deadline_options(PlanMethod::freeze_only);

@@ -9,7 +9,8 @@ namespace frostpipe {
 namespace {
 
 TEST(EmbeddingFreeze, SavesTheEmbeddingsBackwardAndTheNextLayersInputGradient) {
-  // Of 8 samples: embedding frozen 8 x 500 ns; then 3 F, 2 I (the first that trains has none) and 3 W.
+  // With 8 samples: the frozen embedding takes 8 x 500 ns, then there are 3 F, 2 I (the first trainable layer has none)
+  // and 3 W.
   const EmbeddingFreeze found =
       freeze_embedding_alone(test::one_rank_plan(), 0, test::one_block_profile(), test::free_cluster(1));
   EXPECT_EQ(found.baseline_iteration_ns, test::kWholeNs);
@@ -26,13 +27,13 @@ TEST(EmbeddingFreeze, IsAtTheLengthThatIsGiven) {
 }
 
 TEST(EmbeddingFreeze, IsOnAsManyReplicasAsThePlan) {
-  // One of two ranks is idle.
+  // One of the two ranks is idle.
   EXPECT_EQ(freeze_embedding_alone(test::one_rank_plan(), 0, test::one_block_profile(), test::free_cluster(2)),
             freeze_embedding_alone(test::one_rank_plan(), 0, test::one_block_profile(), test::free_cluster(1)));
 }
 
 TEST(EmbeddingFreeze, NeverMakesASplitBackwardSlower) {
-  // Layers of 3 us whose I and W take as long as F: with the embedding frozen 1F1B is slower than ZB-H1 without.
+  // Layers of 3 us with equal F, I and W: with the embedding frozen 1F1B is slower than ZB-H1 without.
   const Profile profile = test::synthetic_profile(3, {{.forward_ns = 1000,
                                                        .input_gradient_ns = 1000,
                                                        .weight_gradient_ns = 1000,

@@ -1,4 +1,4 @@
-// Oracles: sizes by hand, and sentences.
+// Oracles: sizes by hand, and error messages.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@ namespace {
 
 using testing::HasSubstr;
 
-/// Of four experts with three matrices of 64 x 128, in each of four blocks.
+/// A model with four blocks of four experts, each with three matrices of 64 x 128.
 Estimate estimate_of_experts(int expert_parallel_size) {
   TransformerConfig config = described(Family::mixtral);
   config.hidden_size = 64;
@@ -43,7 +43,7 @@ TEST(PlanOfExperts, HasReplicasThatShareThemOut) {
   EXPECT_THAT(std::get<Infeasible>(pipeline).reason, HasSubstr("1 replica cannot share out experts by 2"));
 }
 
-/// Weight, gradient and two moments of half of every layer's experts.
+/// By hand: weight, gradient and two moments of half of every layer's experts.
 TEST(PlanOfExperts, HoldsAPartOfThemOnEachRank) {
   const auto peak = [](int expert_parallel_size) {
     const PlanResult result = planned(estimate_of_experts(expert_parallel_size), PlanMethod::data_parallel);

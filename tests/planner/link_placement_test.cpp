@@ -1,5 +1,5 @@
-// Oracle: brute force over every order of the ranks, layout, partition and number of micro-batches of random small
-// models on nodes that are unequally connected; placements worked out by hand.
+// Oracles: brute force over every order of the ranks, layout, partition and number of micro-batches of random small
+// models on unequally connected nodes; placements worked out by hand.
 #include "planner/search/link_placement.h"
 
 #include <gmock/gmock.h>
@@ -27,7 +27,7 @@ using testing::IsEmpty;
 constexpr LinkClass kSlow = {.point_to_point = {20'000, 100'000'000}, .collective = {20'000, 100'000'000}},
                     kFast = {.point_to_point = {2'000, 1'000'000'000}, .collective = {2'000, 1'000'000'000}};
 
-/// Ranks by node; all nodes connected slowly but for those pairs.
+/// `nodes` gives the node of each rank. All pairs of nodes are slow except those in `fast`.
 Cluster cluster_of(const std::vector<int>& nodes, const std::vector<std::pair<int, int>>& fast) {
   Cluster cluster = test::free_cluster(static_cast<int>(nodes.size()));
   for (std::size_t rank = 0; rank < nodes.size(); ++rank) cluster.devices[rank].node = nodes[rank];
@@ -122,7 +122,7 @@ void each_partition(int layers, int stages, Partition& begun, const std::functio
   }
 }
 
-/// The least time of all orders of the ranks, and of the ranks' own order.
+/// Returns the least time over all orders of the ranks, and that in the ranks' own order.
 std::pair<Nanoseconds, Nanoseconds> least_of_all_placements(const Profile& profile, const Cluster& cluster, int batch) {
   const int devices = static_cast<int>(cluster.devices.size()), layers = static_cast<int>(profile.model.layers.size());
   std::vector<int> order(devices);

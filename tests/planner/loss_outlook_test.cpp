@@ -15,7 +15,8 @@ namespace {
 using testing::HasSubstr;
 using testing::StartsWith;
 
-/// 2 x 2 on four devices, of which the last is lost: 3 blocks, 8 layers of equal cost, the last four on stage 1.
+/// A layout of 2 x 2 on four devices loses the last one. The model has 3 blocks, 8 layers of equal cost; the last four
+/// are on stage 1.
 class LossOfARank : public ::testing::Test {
  protected:
   LossOfARank()
@@ -29,7 +30,7 @@ class LossOfARank : public ::testing::Test {
                                              .parameter_count = 1000}})),
         cluster(test::free_cluster(3)) {
     cluster.intra_node.point_to_point.latency_ns = 0;
-    cluster.regroup_ns = 1'000'000'000;  // whichever way it goes on
+    cluster.regroup_ns = 1'000'000'000;  // the same for every choice
     plan.world_size = 4;
     plan.global_batch_size = 32;
     plan.num_steps = 100;
@@ -57,15 +58,15 @@ class LossOfARank : public ::testing::Test {
 
 TEST_F(LossOfARank, ReroutingTakesWhatTheStageThatIsLeftHasToDo) {
   const auto rerouted = std::get<Phase>(outlook(0).rerouted);
-  // 16 micro-batches of 2 samples, 4 layers of 3,000 ns a sample, after one forward and before one backward.
-  const Nanoseconds of_first_layer = 2 * 1000;  // has no input gradient: only the drain of stage 0 shows it
+  // 16 micro-batches of 2 samples with 4 layers of 3,000 ns per sample, after one forward and before one backward.
+  const Nanoseconds of_first_layer = 2 * 1000;  // it has no input gradient: this shows only in the drain of stage 0
   EXPECT_EQ(rerouted.predicted.iteration_ns, (16 + 1) * 2 * 4 * 3000 - of_first_layer);
-  // On three replicas of one rank, moves free: 11 samples, 8 layers of 3,000 ns, the first without its input gradient.
+  // Three replicas of one rank with free moves: 11 samples, 8 layers of 3,000 ns, the first without input gradient.
   EXPECT_EQ(to_string(outlook(90)),
             "a new layout, 1 x 3, until step 100: 10 steps of 253 us, 2.53 ms; rerouted: 10 steps of 406 us, 4.06 ms");
 }
 
-/// Moves cost once, iterations again and again. Oracle: the number of steps at which the two lines cross.
+/// Moves cost once, iterations every time. Oracle: the number of steps at which the two lines cross.
 TEST_F(LossOfARank, TheChoiceFlipsWhereTheTimesCross) {
   cluster.intra_node.point_to_point.bandwidth_bytes_per_second = 100'000'000;
   const LossOutlook early = outlook(0);
@@ -78,7 +79,7 @@ TEST_F(LossOfARank, TheChoiceFlipsWhereTheTimesCross) {
   ASSERT_GT(gain, 0);
   ASSERT_GT(moves, 2 * gain);
   ASSERT_LT(moves, 90 * gain);
-  const int crossing = plan.num_steps - static_cast<int>(moves / gain);  // with so many steps left they are worth it
+  const int crossing = plan.num_steps - static_cast<int>(moves / gain);  // with this many steps left, the moves pay off
   for (const int from_step : {0, crossing - 2, crossing + 1, plan.num_steps - 1}) {
     const LossOutlook now = outlook(from_step);
     EXPECT_EQ(reroutes(now), from_step >= crossing) << from_step;
@@ -91,7 +92,7 @@ TEST_F(LossOfARank, TheChoiceFlipsWhereTheTimesCross) {
 
 TEST_F(LossOfARank, OnlyUntilTheLayoutChangesAnyway) {
   cluster.intra_node.point_to_point.bandwidth_bytes_per_second = 100'000'000;
-  const LossOutlook now = outlook(40, {{50, 0}, {60, 1}});  // the first freezes nothing
+  const LossOutlook now = outlook(40, {{50, 0}, {60, 1}});  // the first event freezes nothing
   EXPECT_EQ(now.until_step, 60);
   ASSERT_FALSE(now.after_rerouting.empty());
   EXPECT_EQ(now.after_rerouting.front().from_step, 60);

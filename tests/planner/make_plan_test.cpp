@@ -49,9 +49,9 @@ TEST(MakePlan, DataParallelIsOneStageOnEveryRank) {
   EXPECT_EQ(plan.phases[0].predicted.iteration_ns, 2 * (6 * 101 + 5 * 10));
 }
 
-/// Eight equal layers on four ranks, each piece of a stage 2000: 33 units under 1F1B, 27 under both others, as
-/// `schedule` draws them; ZB-H2 saves nothing more where all ranks meet for the norm. The embedding has no input
-/// gradient.
+/// Eight equal layers on four ranks, with 2000 for each of a stage's F, I and W: 33 units with 1F1B, 27 with both
+/// others, as drawn by `schedule`. ZB-H2 saves nothing more since all ranks synchronize for the norm. The embedding has
+/// no input gradient.
 TEST(MakePlan, SplitsTheBackwardWhereItsScheduleIsAskedFor) {
   const Profile profile = synthetic_profile(3, {{.forward_ns = 1000,
                                                  .input_gradient_ns = 1000,
@@ -162,7 +162,7 @@ TEST(MakePlan, StaticOnOneRankIsOneStage) {
 }
 
 TEST(MakePlan, ThePipelineShrinksWhenTheFrozenModelFits) {
-  // One rank trains the model when 5 of 6 layers are frozen (3600 bytes), not with 3 (6000 of 5000 bytes).
+  // One rank can train the model when 5 of 6 layers are frozen (3600 bytes), but not with 3 (6000 of 5000 bytes).
   const Profile profile = two_blocks();
   const Cluster cluster = free_cluster(2, 5000);
   const PlanOptions options = options_for(PlanMethod::pipetransformer);
@@ -185,7 +185,8 @@ TEST(MakePlan, ThePipelineShrinksWhenTheFrozenModelFits) {
 }
 
 TEST(MakePlan, AKeptLengthIsPartitionedAnew) {
-  // Per sample: layers 0..2 frozen 1, layer 3 without input gradient 101, the last two 111: 215 | 111 beats 104 | 222.
+  // Per sample, frozen layers 0..2 take 1, layer 3 without input gradient 101, the last two 111: 215 | 111 beats 104 |
+  // 222.
   const auto result = make_plan({two_blocks(), free_cluster(2, 5000), options_for(PlanMethod::pipetransformer)});
   const TrainingPlan& plan = plan_of(result);
   EXPECT_EQ(plan.phases[0].partition, (Partition{{0, 3}, {3, 6}}));
@@ -242,7 +243,7 @@ TEST(MakePlan, RefusesWhatMeansNothing) {
   options.num_steps = 0;
   EXPECT_THROW(make_plan({profile, cluster, options}), InvalidInput);
   options = options_for(PlanMethod::static_pipeline);
-  options.tokens = 0;  // and the profile has no workload
+  options.tokens = 0;  // the profile has no workload either
   EXPECT_THROW(make_plan({profile, cluster, options}), InvalidInput);
 }
 
@@ -259,10 +260,11 @@ TEST(MakePlan, TakesTheLengthOfTheWorkloadWhereNoneIsGiven) {
   EXPECT_EQ(plan_of(result).phases[0].tokens, test::kSyntheticTokens);
 }
 
-// Samples of 8 +- 1 tokens, at most 16, 7 in a mini-batch: at most 56 + 6 sqrt(7) = 72 tokens, in m micro-batches at
-// most (72 + 16 (m - 1)) / m each. 2 samples are in the largest for m = 4, 5, 6, of 15, 14 and 13 tokens on average.
+// Samples have 8 +- 1 tokens, at most 16, and a mini-batch has 7: at most 56 + 6 sqrt(7) = 72 tokens, in m
+// micro-batches at most (72 + 16 (m - 1)) / m each. For m = 4, 5, 6 the largest has 2 samples of 15, 14 and 13 tokens
+// on average.
 TEST(MakePlan, MemoryIsThatOfTheLongestMiniBatchOfARandomOrder) {
-  SyntheticLayer layer;  // 6 of them: 9600 bytes of weights and moments, 60 bytes a token in a micro-batch
+  SyntheticLayer layer;  // six: 9600 bytes of weights and moments, and 60 bytes per token in a micro-batch
   layer.parameter_count = 100;
   layer.output_activation_bytes = 0;
   layer.saved_activation_bytes = 10 * test::kSyntheticTokens;
@@ -286,19 +288,19 @@ TEST(MakePlan, MemoryIsThatOfTheLongestMiniBatchOfARandomOrder) {
     return plan_of(make_plan({profile, free_cluster(1, limit), options})).phases[0];
   };
   Phase phase = planned(9600 + 60 * 2 * 14);
-  EXPECT_EQ(phase.num_micro_batches, 5);  // all take as long, 4 do not fit
+  EXPECT_EQ(phase.num_micro_batches, 5);  // all are equally fast, but 4 do not fit
   EXPECT_EQ(phase.largest_micro_batch_tokens, (72 + 16 * 4) / 5);
   EXPECT_EQ(phase.predicted.peak_memory_bytes, (std::vector<Bytes>{9600 + 60 * 2 * 14}));
   phase = planned(9600 + 60 * 2 * 13);
   EXPECT_EQ(phase.num_micro_batches, 6);
   EXPECT_EQ(phase.predicted.peak_memory_bytes, (std::vector<Bytes>{9600 + 60 * 2 * 13}));
-  profile.workload->tokens_deviation.reset();  // all may be the longest
+  profile.workload->tokens_deviation.reset();  // all samples may be the longest
   phase = planned(9600 + 60 * 2 * 14);
   EXPECT_EQ(phase.num_micro_batches, 7);
   EXPECT_EQ(phase.predicted.peak_memory_bytes, (std::vector<Bytes>{9600 + 60 * 1 * 16}));
 }
 
-// More ranks make more replicas of the same samples: only what lacks memory may be helped by them.
+// More ranks only add replicas of the same samples, so they help only if memory is lacking.
 TEST(MakePlan, SaysWhetherMemoryIsWhatLacks) {
   PlanOptions options = options_for(PlanMethod::data_parallel);
   options.global_batch_size = 4;
@@ -308,7 +310,7 @@ TEST(MakePlan, SaysWhetherMemoryIsWhatLacks) {
             "fewer replicas: fewer ranks or a longer pipeline)");
   EXPECT_FALSE(samples.lacks_memory);
   for (const PlanMethod method : plan_methods()) {
-    if (method == PlanMethod::ptd_p) continue;  // takes the limit for that of a whole GPU
+    if (method == PlanMethod::ptd_p) continue;  // its rule assumes the memory of a whole GPU
     const Profile profile = method == PlanMethod::terapipe ? test::with_slices(two_blocks(), {}) : two_blocks();
     const PlanResult made = make_plan({profile, free_cluster(2, 1000), options_for(method)});
     ASSERT_TRUE(std::holds_alternative<Infeasible>(made)) << to_string(method);

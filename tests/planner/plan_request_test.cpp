@@ -20,7 +20,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::StartsWith;
 
-/// As if a rank with two threads took this share of the time of one with a single thread.
+/// Adds measurements of ranks with two threads, which take `share` of the time of one with a single thread.
 Profile measured_with_two_threads(double share) {
   Profile profile = test::two_blocks();
   const auto scaled = [&](Nanoseconds time) { return static_cast<Nanoseconds>(share * static_cast<double>(time)); };
@@ -69,7 +69,7 @@ Profile three_blocks_that_split() {
                                       .split_backward = SplitBackward{1100, 700, 40}}});
 }
 
-/// Of stages that are alike but for the embedding, with slow messages: ZB-H1 waits for them.
+/// Stages are equal except for the embedding, and messages are slow, for which ZB-H1 waits.
 TEST(PlanRun, AutoZeroBubbleIsZbH1InAnOrderForItsCosts) {
   const Profile profile = three_blocks_that_split();
   PlanRequest request{.options = test::options_for(PlanMethod::static_pipeline)};
@@ -91,7 +91,7 @@ TEST(PlanRun, AutoZeroBubbleIsZbH1InAnOrderForItsCosts) {
   EXPECT_LT(phase.predicted.iteration_ns, by_hand.predicted.iteration_ns);
   EXPECT_EQ(phase.predicted.iteration_ns, simulated_iteration_ns(phase, step_settings(plan), profile, cluster));
   const Bytes most = *std::ranges::max_element(by_hand.predicted.peak_memory_bytes);
-  EXPECT_GT(*std::ranges::max_element(phase.predicted.peak_memory_bytes), most);  // the time is bought with memory
+  EXPECT_GT(*std::ranges::max_element(phase.predicted.peak_memory_bytes), most);  // more memory makes it faster
   for (Device& device : cluster.devices) device.memory_limit_bytes = most;
   EXPECT_LE(*std::ranges::max_element(planned(cluster, kAutoZeroBubble).phases[0].predicted.peak_memory_bytes), most);
 }
@@ -142,18 +142,18 @@ TEST(PlanRun, AutoZeroBubblesErrorsNameItAndNotWhatStandsInForIt) {
 }
 
 TEST(BestGrouping, IsTheOneThatEndsFirst) {
-  // Two ranks halve the time, for messages are free: two threads must take less than half of it.
+  // Two ranks halve the time, since messages are free, so two threads must take less than half of it.
   EXPECT_EQ(best_threads(measured_with_two_threads(0.4), test::free_cluster(2), PlanMethod::data_parallel), 2);
   EXPECT_EQ(best_threads(measured_with_two_threads(0.6), test::free_cluster(2), PlanMethod::data_parallel), 1);
 }
 
 TEST(BestGrouping, FitsWhereAnotherDoesNot) {
-  // A whole model takes 9600 bytes; two ranks of 5000 have room for it together only.
+  // A whole model takes 9600 bytes; only two ranks of 5000 together have room for it.
   EXPECT_EQ(best_threads(measured_with_two_threads(1), test::free_cluster(2, 5000), PlanMethod::data_parallel), 2);
 }
 
 TEST(BestGrouping, FreezesLatestWhereThereIsADeadline) {
-  // Both are in time without freezing anything; the slower one would freeze earlier at half its time.
+  // Both meet the deadline without freezing; the slower one would freeze earlier with half of its time.
   const Profile profile = measured_with_two_threads(0.4);
   const Cluster cluster = test::free_cluster(2);
   const PlanOptions options = test::options_for(PlanMethod::pipetransformer);

@@ -19,7 +19,7 @@ Phase recorded_phase(int step, int first_trainable_layer) {
 }
 
 TEST(RecordedForecast, FreezesAtTheSameFractions) {
-  // Blocks are layers 1-2, 3-4, ...; the phase from 60 on is another layout with as many frozen.
+  // Blocks are layers 1-2, 3-4, ... The phase at step 60 changes the layout but freezes nothing more.
   TrainingPlan recorded;
   recorded.num_steps = 100;
   recorded.phases = {recorded_phase(0, 0), recorded_phase(41, 3), recorded_phase(60, 3), recorded_phase(80, 5)};

@@ -26,8 +26,8 @@ MATCHER_P(IsContent, expected, "") {
 }
 
 TEST(CacheParts, FillThenPartThenHit) {
-  // Epochs of 10 steps, frozen before step 13: 7 of 10 steps are left of the epoch, then 70 % of the samples are found,
-  // then all.
+  // Epochs have 10 steps, and layers freeze before step 13: 7 of 10 steps of the epoch are left, so then 70 % of the
+  // samples are found, and after that all.
   EXPECT_THAT(cache_parts(5, 13, 100, 10, 1.0, {}),
               ElementsAre(part(13, 20, {}), part(20, 30, {{5, 0.7}}), part(30, 100, {{5, 1}})));
 }
@@ -41,14 +41,14 @@ TEST(CacheParts, EndsWithTheRunAndKnowsItsRoom) {
 }
 
 TEST(CacheParts, RebaseStartsFromWhatIsThere) {
-  // Everything is at layer 3, frozen before step 16: until the end of the epoch all start from there; in the next one
-  // the 40 % that came last are at layer 5, the others start from 3; from then on all are at 5.
+  // All samples are cached at layer 3, and layers freeze before step 16. Until the end of the epoch all start from
+  // layer 3; in the next one the 40 % that came last are at layer 5 and the others start from 3; then all are at 5.
   EXPECT_THAT(cache_parts(5, 16, 50, 10, 1.0, {.waiting = {{3, 1}}, .come = {{3, 0.6}}}),
               ElementsAre(part(16, 20, {{3, 1}}), part(20, 30, {{3, 0.6}, {5, 0.4}}), part(30, 50, {{5, 1}})));
 }
 
 TEST(CacheParts, ThreeFreezesInOneEpochLeaveThreeLayers) {
-  // Frozen before steps 10, 14 and 16 of epochs of 10. What the running epoch has brought does not come again in it:
+  // Layers freeze before steps 10, 14 and 16 of epochs of 10. Samples of the running epoch do not come again in it, so
   // nothing is found until its end. In the next one 40 % are at layer 3, 20 % at 5, 40 % at 7.
   const CacheContent content = advanced(advanced({}, 3, 10, 14, 10), 5, 14, 16, 10);
   EXPECT_THAT(content, IsContent(CacheContent{.waiting = {}, .come = {{3, 0.4}, {5, 0.2}}}));
@@ -57,11 +57,11 @@ TEST(CacheParts, ThreeFreezesInOneEpochLeaveThreeLayers) {
 }
 
 TEST(CacheContent, FollowsTheEpochs) {
-  // Used from step 13 on with epochs of 10.
+  // The cache is used from step 13, with epochs of 10.
   EXPECT_THAT(advanced({}, 5, 13, 17, 10), IsContent(CacheContent{.waiting = {}, .come = {{5, 0.4}}}));
   EXPECT_THAT(advanced({}, 5, 13, 25, 10), IsContent(CacheContent{.waiting = {{5, 0.7}}, .come = {{5, 0.5}}}));
   EXPECT_THAT(advanced({}, 5, 13, 40, 10), IsContent(CacheContent{.waiting = {{5, 1}}, .come = {}}));
-  // Not used, nothing changes but which samples have come.
+  // If it is not used, only the samples that have come change.
   EXPECT_THAT(advanced({.waiting = {{5, 0.8}}, .come = {}}, 0, 20, 25, 10),
               IsContent(CacheContent{.waiting = {{5, 0.8}}, .come = {{5, 0.4}}}));
   EXPECT_THAT(advanced({.waiting = {{5, 0.8}}, .come = {}}, 0, 20, 40, 10),
@@ -113,7 +113,7 @@ struct Example {
 };
 
 TEST(Replan, ChoosesTheLeastTimeOfAllThatItConsidered) {
-  // Oracle: the time of each candidate added up here from its own predictions.
+  // Oracle: the time of each candidate, summed here from its own predictions.
   const Example example;
   const ReplanResult result = example.run();
   ASSERT_GE(result.candidates.size(), 4U);
@@ -128,7 +128,7 @@ TEST(Replan, ChoosesTheLeastTimeOfAllThatItConsidered) {
     EXPECT_LE(result.chosen.predicted_ns, total);
   }
   EXPECT_EQ(result.chosen.phases.front().from_step, 10);
-  EXPECT_TRUE(result.chosen.phases.back().cache.on);  // reading costs 10 ns a sample, computing 5,000
+  EXPECT_TRUE(result.chosen.phases.back().cache.on);  // reading costs 10 ns per sample, computing 5,000
   EXPECT_EQ(result.chosen.phases.back().cache.found, (std::vector<CacheFound>{{5, 1}}));
 }
 
@@ -167,7 +167,7 @@ TEST(CacheParts, FindSomethingWhereASampleComesAgain) {
 }
 
 TEST(Replan, FillsNoCacheThatNobodyReads) {
-  // Frozen in the last epoch: entries could be written for nothing (writing takes no time here), and none would be
+  // Layers freeze in the last epoch: entries could be written for free (writing takes no time here), but none would be
   // found before the run ends.
   Example example;
   example.profile.cache = CacheSpeed{.read = {0, 0}, .write = {0, 0}};
@@ -181,7 +181,7 @@ TEST(Replan, FillsNoCacheThatNobodyReads) {
 }
 
 TEST(Replan, UsesNoCacheThatSavesNothing) {
-  // A frozen forward takes no time, and neither does the cache: with it and without it the run takes as long.
+  // A frozen forward takes no time, and neither does the cache, so the run takes equally long with and without it.
   Example example;
   for (Measurement& measurement : example.profile.measurements) measurement.cost.frozen_forward_ns = 0;
   example.profile.cache = CacheSpeed{.read = {0, 0}, .write = {0, 0}};
@@ -191,7 +191,7 @@ TEST(Replan, UsesNoCacheThatSavesNothing) {
 }
 
 TEST(Replan, AfterTheLastStepGivesTheOthersALayout) {
-  // Lost where nothing is left to train: the one that is left gets the only layout of one rank, without a cache.
+  // A rank is lost when nothing is left to train: the remaining one gets the only layout of one rank, without a cache.
   Example example;
   example.cluster = test::free_cluster(1);
   example.options.num_steps = 40;
@@ -206,7 +206,7 @@ TEST(Replan, AfterTheLastStepGivesTheOthersALayout) {
   EXPECT_EQ(num_ranks(phase.layout), 1);
   EXPECT_FALSE(phase.cache.on);
   EXPECT_THAT(result.chosen.later, ::testing::IsEmpty());
-  // Of several layouts it is the one with the fastest iteration.
+  // Among several layouts it is the one with the fastest iteration.
   example.cluster = test::free_cluster(2);
   const ReplanResult of_two = example.run();
   for (const Continuation& way : of_two.candidates)
@@ -214,8 +214,8 @@ TEST(Replan, AfterTheLastStepGivesTheOthersALayout) {
 }
 
 TEST(Replan, FreezesAtTheStepThatIsForeseen) {
-  // Foreseen within an epoch, at its end and in the next one, while the cache of the step now is still being filled:
-  // what the continuation would change there if nothing more froze is not done.
+  // The freeze is forecast within an epoch, at its end and in the next one, while the current cache is still being
+  // filled. Changes that the continuation would make later, if nothing more froze, are left out.
   Example example;
   for (const int step : {18, 20, 23}) {
     example.options.forecast = std::vector<FreezeEvent>{{.from_step = step, .frozen_blocks = 3}};
@@ -231,7 +231,7 @@ TEST(Replan, FreezesAtTheStepThatIsForeseen) {
 }
 
 TEST(Replan, TakesTheMachineAsItIs) {
-  // Measured at twice the prediction: every predicted iteration is twice as long (messages are free here).
+  // The measured time is twice the prediction, so every predicted iteration is twice as long (messages are free here).
   Example example;
   const ReplanResult before = example.run();
   example.request.measured_iteration_ns =

@@ -1,5 +1,5 @@
-// Oracle: every sequence of layouts, with and without the cache, priced here from the simulator, the reconfigurations'
-// costs and the cache's parts.
+// Oracle: every sequence of layouts, with and without the cache, priced here from the simulator, reconfiguration costs
+// and the parts of the cache.
 #include "planner/run_planner.h"
 
 #include <gtest/gtest.h>
@@ -57,7 +57,7 @@ RunCase random_run(std::mt19937& random, bool with_cache) {
   return made;
 }
 
-/// By recursion over the windows.
+/// Searches by recursion over the windows.
 class BruteForce {
  public:
   BruteForce(const RunCase& run, std::vector<RunWindow> windows) : run_(run), windows_(std::move(windows)) {
@@ -173,7 +173,7 @@ void expect_best_of_all(bool with_cache, int rounds) {
     RunPlanner planner({run.profile, run.cluster, run.options}, {});
     const auto made = planner.plan(windows, /*only_best=*/true);
     if (std::holds_alternative<Infeasible>(made)) continue;
-    if (brute.num_layouts() > 10) continue;  // the planner looks at ten
+    if (brute.num_layouts() > 10) continue;  // the planner looks at ten at most
     ++planned;
     const RunPath& path = std::get<std::vector<RunPath>>(made).front();
     EXPECT_EQ(path.predicted_ns, brute.best()) << round;
@@ -193,7 +193,7 @@ TEST(RunPlanner, IsTheBestOfAllSequencesOfLayouts) { expect_best_of_all(/*with_c
 
 TEST(RunPlanner, IsTheBestOfAllSequencesWithAndWithoutTheCache) { expect_best_of_all(/*with_cache=*/true, 30); }
 
-/// The second of two devices takes one to four times as long, each layer its own.
+/// The second of two devices takes one to four times as long, with a separate factor per layer.
 RunCase run_on_unequal_devices(std::mt19937& random) {
   RunCase made = random_run(random, /*with_cache=*/false);
   Cluster two = test::free_cluster(2, std::nullopt);
@@ -221,9 +221,9 @@ RunCase run_on_unequal_devices(std::mt19937& random) {
   return made;
 }
 
-// Oracle: the same devices listed the other way round, which makes the same two orders of a pipeline. A window and a
-// length have one layout each among the candidates, so that once in a while the change to another one costs more: that
-// is the rest of a per cent.
+// Oracle: the same devices in reverse order, which gives the same two orders of a pipeline. The candidates have only
+// one layout for each window and length, so occasionally the change to it costs more; the tolerance of one per cent
+// allows for that.
 TEST(RunPlanner, UnequalDevicesMayBeListedInAnyOrder) {
   std::mt19937 random(23);
   int placed = 0, equal = 0;

@@ -10,7 +10,7 @@
 namespace frostpipe {
 namespace {
 
-/// 4 blocks, 10 layers on two ranks; 640 samples in mini-batches of 64, so that an epoch has 10 steps. Reading a cached
+/// 4 blocks, 10 layers on two ranks; 640 samples in mini-batches of 64, so an epoch has 10 steps. Reading a cached
 /// activation takes 10 ns, computing it 5,000.
 class RunReplanning : public ::testing::Test {
  protected:
@@ -77,8 +77,8 @@ TEST_F(RunReplanning, AsksForWhatThePlanSays) {
 }
 
 TEST_F(RunReplanning, RemembersWhatTheCacheHolds) {
-  // Oracle: replan() with the content by hand. Nothing is cached before step 10. From there on every sample gets an
-  // entry at layer 5: half of them until step 15, which the running epoch does not bring again.
+  // Oracle: replan() with the content worked out by hand. Nothing is cached before step 10. From there every sample
+  // gets an entry at layer 5: by step 15 half of them, which do not come again in the running epoch.
   PlanOptions options = replan_options(plan, FreezeOptions{}, 10);
   RunReplanner planner(profile, options);
   options.tokens = test::kSyntheticTokens;
@@ -98,7 +98,7 @@ TEST_F(RunReplanning, RemembersWhatTheCacheHolds) {
 }
 
 TEST_F(RunReplanning, AsPublishedShortensThePipelineByParameters) {
-  // Half of the layers frozen: what still trains fits where the half was, with GPipe, whether or not it is faster.
+  // Half of the layers are frozen: the trainable part fits where that half was, with GPipe, even if it is not faster.
   PlanOptions options{.method = plan.method, .global_batch_size = 64, .tokens = test::kSyntheticTokens};
   options.schedule = "GPipe";
   const ReplanRequest request = request_at(10, 7);

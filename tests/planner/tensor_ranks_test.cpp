@@ -1,4 +1,4 @@
-// Tensor ranks: whose limits hold, and which devices they are.
+// Tensor ranks in plans: whose memory limits hold, and which devices they may be.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -22,14 +22,14 @@ using test::reason_of;
 using test::two_blocks;
 using testing::HasSubstr;
 
-/// Measured for two tensor ranks.
+/// The profile of two_blocks(), measured with two tensor ranks.
 Profile two_blocks_on_pairs() {
   Profile profile = two_blocks();
   for (Measurement& one : profile.measurements) one.key.tensor_parallel_size = 2;
   return profile;
 }
 
-/// A static plan for four equal devices of which two each share layers.
+/// A static plan on four equal devices, in pairs of tensor ranks.
 struct PairsOfTensorRanks {
   PairsOfTensorRanks() { options.tensor_parallel_size = 2; }
   std::string reason() const { return reason_of(make_plan({profile, cluster, options})); }
@@ -39,18 +39,18 @@ struct PairsOfTensorRanks {
   PlanOptions options = options_for(PlanMethod::static_pipeline);
 };
 
-// Of two devices with the same layers only tensor rank 1 has too little.
+// Tensor rank 1 has too little memory; rank 0 with the same layers has enough.
 TEST(MakePlan, FitsTheLimitOfEveryTensorRank) {
   PairsOfTensorRanks pairs;
   ASSERT_EQ(pairs.reason(), "feasible");
   pairs.cluster.devices[1].memory_limit_bytes = 1;
   EXPECT_THAT(pairs.reason(), HasSubstr("rank 1 has 1 B"));
   pairs.options.virtual_stages = 2;
-  pairs.options.schedule = "Interleaved1F1B";  // several stages per rank are cut by other code
+  pairs.options.schedule = "Interleaved1F1B";  // several stages per rank use another partitioner
   EXPECT_THAT(pairs.reason(), HasSubstr("rank 1 has 1 B"));
 }
 
-// What was measured with split tokens is planned with them, and nothing else.
+// Only measurements with split tokens are used for plans with split tokens.
 TEST(MakePlan, SplitsTokensWhereThatWasMeasuredAndAskedFor) {
   PairsOfTensorRanks pairs;
   pairs.options.sequence_parallel = true;
@@ -67,8 +67,8 @@ TEST(MakePlan, SplitsTokensWhereThatWasMeasuredAndAskedFor) {
   EXPECT_THROW(pairs.reason(), InvalidInput);
 }
 
-// Planners that choose the number of tensor ranks take one that was measured as asked: here 4 split tokens, and 2,
-// which would be faster and is Megatron's choice, do not.
+// Methods that choose the tensor-parallel size take one that was measured as asked: here 4 with split tokens. 2 would
+// be faster and is Megatron's choice, but was measured without.
 TEST(MakePlan, ChoosesAmongTheTensorRanksThatWereMeasuredAsAsked) {
   PairsOfTensorRanks pairs;
   std::vector<Measurement>& all = pairs.profile.measurements;
@@ -89,7 +89,7 @@ TEST(MakePlan, ChoosesAmongTheTensorRanksThatWereMeasuredAsAsked) {
   EXPECT_EQ(std::get<AutoPlan>(found).plan.phases.front().layout.tensor_parallel_size, 4);
 }
 
-// What was asked for and not measured is named, and what to do about it; of one pipeline length nothing was said.
+// The error names the sizes that were asked for but not measured, and what to do. No pipeline length was given.
 TEST(AutoPlan, SaysThatTheAskedTensorRanksWereNotMeasured) {
   PairsOfTensorRanks pairs;
   pairs.options.any_tensor_parallel_size = false;
@@ -106,7 +106,7 @@ TEST(AutoPlan, SaysThatTheAskedTensorRanksWereNotMeasured) {
   EXPECT_EQ(reason(), "no layout of 4 devices has what is asked for (tensor-parallel size 2, pipeline length 3)");
 }
 
-// What a plan is compared with has split tokens as well. Oracle: the same times without.
+// The plan that is compared has split tokens as well. Oracle: the same times without split tokens.
 TEST(FreezeEmbeddingAlone, KeepsTokensSplit) {
   PairsOfTensorRanks pairs;
   const TrainingPlan whole = std::get<TrainingPlan>(make_plan({pairs.profile, pairs.cluster, pairs.options}));
@@ -121,7 +121,7 @@ TEST(FreezeEmbeddingAlone, KeepsTokensSplit) {
             timely_freeze_of(without, {two_blocks_on_pairs(), pairs.cluster, pairs.options}, 0.5).makespan_ns);
 }
 
-// Oracle: nodes by hand. Ranks 0 1 | 2 3 share layers out, then 0 2 | 1 3.
+// Oracle: nodes by hand. Ranks 0 1 | 2 3 are tensor ranks, then 0 2 | 1 3.
 TEST(MakePlan, NamesTensorRanksThatAreOnDifferentNodes) {
   PairsOfTensorRanks pairs;
   pairs.cluster.devices[2].node = pairs.cluster.devices[3].node = 1;
@@ -135,7 +135,7 @@ TEST(MakePlan, NamesTensorRanksThatAreOnDifferentNodes) {
   EXPECT_THAT(pairs.reason(), HasSubstr("(rank 2 on 0, rank 3 on 1); try a size that divides the devices of every"));
 }
 
-/// The same figures for another type of device.
+/// Copies all measurements for another type of device.
 void measure_on(Profile& profile, const std::string& type) {
   const std::size_t measured = profile.measurements.size(), updated = profile.updates.size();
   for (std::size_t i = 0; i < measured; ++i) {
@@ -150,7 +150,7 @@ void measure_on(Profile& profile, const std::string& type) {
             [](const Measurement& a, const Measurement& b) { return a.key < b.key; });
 }
 
-// A group would be priced as its first device. Oracle: types by hand.
+// A group would be priced as its first device, so mixed types must be refused. Oracle: types by hand.
 TEST(MakePlan, NamesTensorRanksThatAreOfDifferentTypes) {
   PairsOfTensorRanks pairs;
   measure_on(pairs.profile, "other");
@@ -164,13 +164,13 @@ TEST(MakePlan, NamesTensorRanksThatAreOfDifferentTypes) {
   pairs.options.method = PlanMethod::automatic;
   pairs.options.any_tensor_parallel_size = false;
   pairs.cluster.devices[0].type = "cpu";
-  pairs.options.pipeline_parallel_size = 1;  // both types together are its one stage
+  pairs.options.pipeline_parallel_size = 1;  // both types together form its only stage
   const auto made = make_auto_plan({pairs.profile, pairs.cluster, pairs.options});
   ASSERT_TRUE(std::holds_alternative<Infeasible>(made));
   EXPECT_THAT(std::get<Infeasible>(made).reason, HasSubstr("(rank 0 on cpu, rank 1 on other)"));
 }
 
-// Oracle: two types that take turns, of which only 0 2 and 1 3 are alike; and nodes that set these apart.
+// Oracle: two alternating types, of which only 0 2 and 1 3 are alike; then nodes that separate these.
 TEST(AutoPlan, GivesTensorRanksDevicesOfOneType) {
   Profile profile = two_blocks();
   for (Measurement& one : profile.measurements) one.key.tensor_parallel_size = 2;

@@ -8,7 +8,7 @@
 
 namespace frostpipe::test {
 
-/// Two blocks, six layers of 100 parameters: 1600 bytes each while they train with AdamW, 400 when frozen; nothing else
+/// Two blocks, six layers of 100 parameters: 1600 bytes each in training with AdamW, 400 when frozen; nothing else
 /// needs memory. The whole model trains in 9600 bytes, half of it in 4800.
 inline Profile two_blocks() {
   SyntheticLayer layer;
@@ -24,11 +24,11 @@ inline PlanOptions options_for(PlanMethod method) {
   options.global_batch_size = 8;
   options.num_steps = 100;
   options.tokens = kSyntheticTokens;
-  options.virtual_stages = 1;  // as the hand-made and brute-forced answers have
+  options.virtual_stages = 1;  // as in the hand-made and brute-forced answers
   return options;
 }
 
-/// Why there is no plan; "feasible" where there is one.
+/// Returns why there is no plan, or "feasible" if there is one.
 inline std::string reason_of(const PlanResult& result) {
   const auto* none = std::get_if<Infeasible>(&result);
   return none ? none->reason : "feasible";

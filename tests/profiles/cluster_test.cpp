@@ -9,7 +9,7 @@ namespace {
 
 using examples::message_of;
 
-/// Ranks 0 1 on node 0, ranks 2 3 on node 1; 1 GB/s inside, 100 MB/s between, 5 us and 50 us.
+/// Ranks 0 and 1 on node 0, ranks 2 and 3 on node 1; 1 GB/s and 5 us within nodes, 100 MB/s and 50 us between.
 Cluster two_nodes() {
   Cluster cluster = examples::cluster_of(4, 1 << 20);
   cluster.devices[2].node = cluster.devices[3].node = 1;
@@ -37,7 +37,7 @@ TEST(Cluster, LinksAreOfTheClassOfTheirNodes) {
   EXPECT_EQ(link_between(cluster, 2, 3), cluster.intra_node);
 }
 
-/// One rank on each of four nodes: 0 1 and 2 3 are joined by 1 GB/s, all others by 100 MB/s.
+/// One rank on each of four nodes. The pairs 0 1 and 2 3 are connected with 1 GB/s, all others with 100 MB/s.
 Cluster two_islands() {
   Cluster cluster = two_nodes();
   for (int rank = 0; rank < 4; ++rank) cluster.devices[rank].node = rank;

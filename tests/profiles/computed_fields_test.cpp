@@ -1,4 +1,4 @@
-// Oracle: transformers 5's configurations of the families and what their models do with each field.
+// Oracle: transformers 5's configurations of the families, and how their models use each field.
 #include "profiles/computed_fields.h"
 
 #include <gtest/gtest.h>
@@ -53,7 +53,7 @@ TEST(ComputedFields, WhatChangesTheComputationIsRefusedByName) {
   }
 }
 
-// GPT-2's numbers have a second name each, which transformers puts before the first.
+// GPT-2's sizes have a second name each, which transformers prefers to the first.
 TEST(ComputedFields, ASecondNameMustSayTheSame) {
   EXPECT_EQ(refusal("gpt2", {{"n_embd", 16}, {"hidden_size", 32}}),
             "config.json: hidden_size: must be that of n_embd, which is read (16), is 32");

@@ -10,7 +10,7 @@ using examples::key_of;
 using examples::message_of;
 using testing::HasSubstr;
 
-/// Layer 1 in slices of 2, 4 and 8 tokens after 0 and 4 others: t = a0 + a1 l + a2 c + a3 l c, which linear in each is.
+/// Layer 1 in slices of 2, 4 and 8 tokens after 0 and 4 others: t = a0 + a1 l + a2 c + a3 l c, which is linear in each.
 Profile sliced_profile() {
   Profile profile;
   profile.model = chain_model(1);
@@ -49,7 +49,7 @@ TEST(CostOfSlice, IsTheCostAfterItsContextAndNeverOfLessThanHalfTheShortest) {
   };
   EXPECT_EQ(of(3, 2)->forward_ns, 4 * (1000 + 900 + 140 + 66));
   std::erase_if(profile.measurements, [](const Measurement& one) { return one.key.tokens == 2; });
-  EXPECT_EQ(of(1, 0)->forward_ns, 4 * (1000 + 600));  // as one of 2 tokens
+  EXPECT_EQ(of(1, 0)->forward_ns, 4 * (1000 + 600));  // costs as much as a slice of 2 tokens
   std::erase_if(profile.measurements, [](const Measurement& one) { return one.key.context_tokens > 0; });
   EXPECT_EQ(of(4, 0), std::nullopt);
 }

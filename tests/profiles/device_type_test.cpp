@@ -24,12 +24,12 @@ TEST(DeviceType, NamesItsThreads) {
   EXPECT_EQ(device_type_with_threads("cpu", 8), "cpu x 8");
   EXPECT_EQ(threads_of("cpu"), 1);
   EXPECT_EQ(threads_of("cpu x 8"), 8);
-  EXPECT_EQ(threads_of("GTX x "), 1);  // others may be named as they like
+  EXPECT_EQ(threads_of("GTX x "), 1);  // other types may have any name
   EXPECT_EQ(threads_of("a x b"), 1);
   EXPECT_EQ(threads_of("a x -2"), 1);
   EXPECT_EQ(threads_of("a x 99999999999"), 1);
   EXPECT_EQ(threads_of("a x 1024"), 1024);
-  EXPECT_EQ(threads_of("a x 1025"), 1);  // more than a plan may have
+  EXPECT_EQ(threads_of("a x 1025"), 1);  // exceeds kMostThreads
 }
 
 TEST(WithThreadsPerRank, NeighbouringDevicesOfANodeAreOneWithTheirMemoryTogether) {

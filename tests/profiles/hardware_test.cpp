@@ -35,7 +35,7 @@ TEST(Hardware, IsFoundByNameInAnyCaseAndSaysWhereItsFiguresComeFrom) {
   EXPECT_DOUBLE_EQ(rates_of(find_hardware("A100")).flops_per_second, 0.7 * 19.5e12);
 }
 
-/// Times are divided by it.
+/// Times are divided by the efficiency.
 TEST(Hardware, NeedsAnEfficiency) {
   Hardware hardware = known_hardware().front();
   for (const double efficiency : {0.0, -1.0, std::numeric_limits<double>::quiet_NaN()}) {

@@ -14,7 +14,7 @@ using testing::HasSubstr;
 
 constexpr Bytes kMiB = 1 << 20;
 
-/// Eight bytes and 1, 4 and 16 MiB over a link of that latency and speed, where whatever is large also waits for
+/// A round of 8 bytes and 1, 4 and 16 MiB over a link of that latency and speed, in which large transfers also wait for
 /// `once_ns`.
 LinkRound round_over(Nanoseconds latency_ns, double bytes_per_second, Nanoseconds once_ns = 0) {
   LinkRound round{{8, latency_ns}};
@@ -44,14 +44,14 @@ TEST(LinkFit, FindsTheLinkThatMadeTheTimes) {
 }
 
 TEST(LinkFit, WhatEveryLargeTransferWaitsForOnceIsNoBandwidth) {
-  // Through the small message, 1 MiB alone would say 1 MiB / (333 + 5000 us) = 0.2 GB/s.
+  // A line through the small message and 1 MiB alone would give 1 MiB / (333 + 5000 us) = 0.2 GB/s.
   const Link link = fit_link({round_over(40'000, 3e9, 5'000'000)}, "links");
   EXPECT_NEAR(static_cast<double>(link.bandwidth_bytes_per_second), 3e9, 3e4);
 }
 
 TEST(LinkFit, DisturbedTransfersDoNotBendIt) {
-  // In each of nine rounds the scheduler takes 8 ms from one transfer at random: no round has two, and a size is hit in
-  // at most a few.
+  // In four of nine rounds the scheduler takes 8 ms from one random transfer, so each size is disturbed in four at
+  // most.
   std::mt19937 random(3);
   for (int trial = 0; trial < 200; ++trial) {
     std::vector<LinkRound> rounds;
@@ -79,7 +79,7 @@ TEST(LinkFit, SaysTheMiddleHalfOfWhatWasMeasured) {
 }
 
 TEST(LinkFit, RefusesWhatNoLinkCanDo) {
-  // A megabyte in a nanosecond was 1048576.00 GB/s.
+  // A megabyte in a nanosecond would be 1048576.00 GB/s.
   EXPECT_THAT(failure_of({{{8, 50'000}, {kMiB, 50'001}, {2 * kMiB, 50'002}}}),
               AllOf(HasSubstr("messages between ranks"), HasSubstr("1.05e+06 GB/s"), HasSubstr("quiet")));
   EXPECT_THAT(failure_of({{{8, 50'000}, {kMiB, 900'000}, {4 * kMiB, 900'000}}}),
@@ -105,7 +105,7 @@ TEST(LinkThrough, GoesThroughBothTimes) {
 
 TEST(LinkThrough, MakesUpNoBandwidthWhereNoneWasMeasured) {
   const Link all_latency{.latency_ns = 650, .bandwidth_bytes_per_second = 0};
-  EXPECT_EQ(link_through({400, 700}, {1'400, 650}), all_latency);      // the larger one is the faster one
+  EXPECT_EQ(link_through({400, 700}, {1'400, 650}), all_latency);      // the larger transfer is faster
   EXPECT_EQ(link_through({400, 650}, {1'400, 650}), all_latency);      // no slope
   EXPECT_EQ(link_through({400, 649}, {1'000'400, 650}), all_latency);  // 1e15 bytes per second
 }

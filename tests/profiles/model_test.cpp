@@ -11,7 +11,7 @@ using examples::message_of;
 using examples::with;
 using testing::StartsWith;
 
-/// As a profile's file holds it.
+/// Writes the model into a profile's file and reads it again.
 Model written_and_read(const Model& model) {
   return profile_from_json(to_json(Profile{.model = model}), "p.json").model;
 }
@@ -32,12 +32,12 @@ TEST(Model, FrozenBlocksAndFirstTrainableLayerAreInverse) {
     EXPECT_EQ(frozen_blocks(model, first_trainable_layer(model, blocks)), blocks);
 }
 
-/// By hand: 10 rows of 4 and 3 parameters more; of 7 tokens at most 7 rows have gradients.
+/// By hand: 10 rows of 4, and 3 more parameters. At most 7 rows have gradients after 7 tokens.
 TEST(Model, RowsThatNoTokenLooksUpAreNotTouched) {
   Model model = chain_model(1);
   model.hidden_size = 4;
   model.layers.front().parameter_count = 43;
-  EXPECT_EQ(touched_parameter_count(model, 0, 7), 43);  // not known to be a table
+  EXPECT_EQ(touched_parameter_count(model, 0, 7), 43);  // without vocab_size it counts as no table
   model.vocab_size = 10;
   EXPECT_EQ(touched_parameter_count(model, 0, 7), 7 * 4 + 3);
   EXPECT_EQ(touched_parameter_count(model, 0, 11), 43);
@@ -63,7 +63,7 @@ TEST(Model, WhatTensorRanksHoldAlikeIsOptional) {
   }
 }
 
-/// By hand: of 80 ns the 2 of 5 parts that all have, and a third of the rest.
+/// By hand: of 80 ns, the 2 / 5 that every rank holds whole, and a third of the rest.
 TEST(Model, TensorRanksUpdateWhatTheyHold) {
   Layer layer{.parameter_count = 100, .whole_parameter_count = 40};
   EXPECT_EQ(update_of_tensor_rank(layer, 80, 3), 32 + 16);

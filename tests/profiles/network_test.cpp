@@ -28,7 +28,7 @@ TEST(Network, AMessagePassesTheSharedLinksOfEveryLevelThatItLeaves) {
   Cluster cluster = pairs(4);
   EXPECT_TRUE(links(cluster, 0, 7).empty());
   cluster.shared_links = {{"card", 1, 3 * kGigabyte}, {"switch", 2, 5 * kGigabyte}};
-  // Cards: node n has links 2 n (out) and 2 n + 1 (in); switches: 8 9 and 10 11.
+  // Card links: node n has 2 n (out) and 2 n + 1 (in). Switch links: 8 9 and 10 11.
   EXPECT_EQ(links(cluster, 0, 1), (std::vector<int>{}));
   EXPECT_EQ(links(cluster, 0, 2), (std::vector<int>{0, 3}));
   EXPECT_EQ(links(cluster, 3, 0), (std::vector<int>{2, 1}));
@@ -56,16 +56,16 @@ TEST(Network, AlgorithmsTakeTheirClosedForms) {
   EXPECT_EQ(all_reduce_ns(cluster, all, bytes), 10'000 * 3 / 7 + 16'000'000);
   EXPECT_EQ(all_reduce_ns(cluster, {0, 2}, bytes), 10'000 + 16'000'000);
   cluster.communication.all_reduce = "hierarchical";
-  // In each node 2 x 1/2 x 8 MB at 10 GB/s, twice 1 us; between them rings of 4 with 4 MB each: 2 x 3/4 x 4 MB at 1
-  // GB/s.
+  // Within each node 2 x 1/2 x 8 MB at 10 GB/s and twice 1 us; between them rings of 4 with 4 MB each, 2 x 3/4 x 4 MB
+  // at 1 GB/s.
   EXPECT_EQ(all_reduce_ns(cluster, all, bytes), 2 * (1'000 + 400'000) + 10'000 + 6'000'000);
-  EXPECT_EQ(all_reduce_ns(cluster, {0, 1, 2}, bytes), 10'000 + 10'666'667);  // two here, one there: a ring
+  EXPECT_EQ(all_reduce_ns(cluster, {0, 1, 2}, bytes), 10'000 + 10'666'667);  // nodes with two ranks and one: a ring
   cluster.communication.all_reduce = "fastest";
   EXPECT_EQ(all_reduce_ns(cluster, all, bytes), 6'812'000);
-  EXPECT_EQ(all_reduce_ns(cluster, {0, 2, 4, 6}, 8), 10'000 * 2 / 3 + 16);  // small: the tree
+  EXPECT_EQ(all_reduce_ns(cluster, {0, 2, 4, 6}, 8), 10'000 * 2 / 3 + 16);  // few bytes: the tree
 }
 
-/// Two fast islands, of nodes 10 11 and of nodes 12 13: 5 GB/s and 2 us.
+/// Two fast islands, nodes 10 11 and nodes 12 13, with 5 GB/s and 2 us inside.
 Cluster islands() {
   Cluster cluster = pairs(4);
   const LinkClass fast = {.point_to_point = {2'000, 5 * kGigabyte}, .collective = {2'000, 5 * kGigabyte}};
@@ -84,7 +84,7 @@ TEST(Network, ARingIsAsSlowAsTheSlowestPairOfItsNodes) {
       << "10 and 12 are no neighbours in the order of the ranks";
 }
 
-/// By hand: of 8 MB every one of four ranks sends 4 MB to each other: 0.8 ms in its island, 2 x 4 ms out of it.
+/// By hand: each of four ranks sends 4 MB of 8 MB to every other one: 0.8 ms within its island, 2 x 4 ms out of it.
 TEST(Network, ADirectAllReduceSendsOverTheLinkOfEveryPair) {
   Cluster cluster = islands();
   cluster.communication.all_reduce = "direct";
@@ -104,23 +104,24 @@ TEST(Network, PairsThatAreAsAllOthersChangeNothing) {
   }
 }
 
-/// By hand: every rank sends 2 x 8 MB / 8 to every other.
+/// By hand: every rank sends 2 x 8 MB / 8 to every other one.
 TEST(Network, ADirectAllReduceSendsFromEveryRankToEveryOther) {
   Cluster cluster = pairs(4);
   cluster.communication.all_reduce = "direct";
   const std::vector<int> all = {0, 1, 2, 3, 4, 5, 6, 7};
   const Bytes bytes = 8'000'000;
-  EXPECT_EQ(all_reduce_ns(cluster, all, bytes), 10'000 + 12'000'000);            // to 6 ranks elsewhere at 1 GB/s
-  EXPECT_EQ(all_reduce_ns(cluster, {0, 1}, bytes), 1'000 + 800'000);             // 8 MB at 10 GB/s, as a ring
-  EXPECT_EQ(all_reduce_ns(cluster, {0, 2, 4, 6}, bytes), 10'000 + 12'000'000);   // to 3 ranks 4 MB each, as a ring
-  EXPECT_EQ(all_reduce_ns(cluster, {0, 1, 2}, 9'000'000), 10'000 + 12'000'000);  // from the one there: 2 x 6 MB
+  EXPECT_EQ(all_reduce_ns(cluster, all, bytes), 10'000 + 12'000'000);           // to 6 ranks on other nodes at 1 GB/s
+  EXPECT_EQ(all_reduce_ns(cluster, {0, 1}, bytes), 1'000 + 800'000);            // 8 MB at 10 GB/s, as a ring
+  EXPECT_EQ(all_reduce_ns(cluster, {0, 2, 4, 6}, bytes), 10'000 + 12'000'000);  // to 3 ranks 4 MB each, as a ring
+  EXPECT_EQ(all_reduce_ns(cluster, {0, 1, 2}, 9'000'000),
+            10'000 + 12'000'000);  // from the other node's rank: 2 x 6 MB
   cluster.inter_node.collective.bandwidth_bytes_per_second = 100 * kGigabyte;
-  EXPECT_EQ(all_reduce_ns(cluster, all, bytes), 10'000 + 200'000);  // to the one beside it 2 MB at 10 GB/s
+  EXPECT_EQ(all_reduce_ns(cluster, all, bytes), 10'000 + 200'000);  // to the rank on the same node 2 MB at 10 GB/s
   EXPECT_EQ(all_reduce_ns(cluster, {3}, bytes), 0);
 }
 
-/// By hand: two ranks of each node send to six elsewhere, four of each switch to four: 24 and 32 MB pass a link, where
-/// a ring has 14 MB on it.
+/// By hand: two ranks of each node send to six on other nodes, four of each switch to four. So 24 and 32 MB pass a
+/// shared link, on which a ring has 14 MB.
 TEST(Network, ADirectAllReduceFillsSharedLinksWithAllItsRanks) {
   Cluster cluster = pairs(4);
   const std::vector<int> all = {0, 1, 2, 3, 4, 5, 6, 7};
@@ -135,7 +136,7 @@ TEST(Network, ADirectAllReduceFillsSharedLinksWithAllItsRanks) {
   EXPECT_EQ(all_reduce_ns(cluster, all, bytes), 10'000 + 16'000'000);
 }
 
-/// Oracle: every ordered pair of ranks, one by one, over the links that a message between them passes.
+/// Oracle: sums over every ordered pair of ranks and the links that a message between them passes.
 TEST(Network, ADirectAllReduceIsTheSumOfItsMessages) {
   Cluster cluster = pairs(4);
   cluster.communication.all_reduce = "direct";

@@ -15,8 +15,8 @@ using examples::with;
 using testing::EndsWith;
 using testing::HasSubstr;
 
-/// Layer 1 on the grid {2, 4, 8} x {16, 32} with forward_ns = 10 size x tokens + 3: linear in each, so bilinear is
-/// exact.
+/// Layer 1 on the grid {2, 4, 8} x {16, 32} with forward_ns = 10 size x tokens + 3, which is linear in each, so
+/// bilinear interpolation is exact.
 Nanoseconds plane(int size, int tokens) { return 10LL * size * tokens + 3; }
 
 Profile grid_profile() {
@@ -101,14 +101,15 @@ TEST(CostOf, DoesNotMixContextsOrTensorParallelSizes) {
     profile.measurements.push_back(measurement);
   }
   const auto text = to_json(profile);
-  const Profile sorted = profile_from_json(text, "p.json");  // reading brings them into order
+  const Profile sorted = profile_from_json(text, "p.json");  // reading sorts them
   auto key = key_of(1, 3, 24);
   EXPECT_EQ(cost_of(sorted, key).forward_ns, plane(3, 24));
   key.context_tokens = 64;
   EXPECT_EQ(cost_of(sorted, key).forward_ns, plane(3, 24) * 1000);
 }
 
-/// By hand: 1000 ns and 100 a sample. Measured from 4 on, so 2 samples are still on the line, and 1 costs half of 2.
+/// By hand: 1000 ns plus 100 per sample. Sizes are measured from 4, so 2 samples are still on the line, and 1 costs
+/// half of 2.
 TEST(ExpectedFrozenForward, IsOnTheMeasuredLineAndInProportionBelowIt) {
   Profile profile;
   profile.model = chain_model(1);
@@ -122,7 +123,7 @@ TEST(ExpectedFrozenForward, IsOnTheMeasuredLineAndInProportionBelowIt) {
   EXPECT_EQ(of(1), 600);
   EXPECT_EQ(of(0), 0);
   profile.measurements.resize(1);
-  EXPECT_EQ(expected_frozen_forward_ns(profile, key_of(1, 4, 8), 1), 350);  // no line: in proportion
+  EXPECT_EQ(expected_frozen_forward_ns(profile, key_of(1, 4, 8), 1), 350);  // no line, so in proportion
 }
 
 TEST(UpdateCostOf, IsMeasuredOrAnError) {
@@ -138,9 +139,9 @@ TEST(Profile, SurvivesItsFileWithEveryFieldSet) {
   profile.quick = true;
   profile.frozen_dtype = DType::kBFloat16;
   profile.workload = examples::example_workload();
-  profile.workload->window_overlap = 0;  // is not none
+  profile.workload->window_overlap = 0;  // differs from none
   profile.measurements[0].key.context_tokens = 1;
-  profile.measurements[3].cost.forward_ns = 1'000'000'000'000'000;  // the largest
+  profile.measurements[3].cost.forward_ns = 1'000'000'000'000'000;  // the largest allowed value
   EXPECT_EQ(profile_from_json(to_json(profile), "p.json"), profile);
   profile.workload.reset();
   EXPECT_EQ(profile_from_json(to_json(profile), "p.json"), profile);
@@ -171,7 +172,7 @@ TEST(Profile, RefusesATypeOfFrozenLayersThatIsNone) {
             "p.json: frozen_dtype: must be bfloat16, or left out: as the other layers, is \"int3\"");
 }
 
-/// Every row of it with `word` in the place of `known`.
+/// Returns the text with `word` in place of every `known`.
 std::string renamed(std::string text, const std::string& known, const std::string& word) {
   for (std::size_t at = text.find(known); at != std::string::npos; at = text.find(known, at + word.size()))
     text.replace(at, known.size(), word);
@@ -231,7 +232,7 @@ TEST(Profile, KnowsASplitBackwardWhereAllItsNeighboursDo) {
   const LayerCost cost = cost_of(profile, key_of(1, 3, 16));
   EXPECT_EQ(cost.split_backward, (SplitBackward{.input_ns = 30, .weight_ns = 30, .kept_bytes = 300}));
   EXPECT_EQ(split_backward_of(cost, /*with_input_gradient=*/true).input_ns, 30);
-  EXPECT_EQ(split_backward_of(cost, /*with_input_gradient=*/false).input_ns, 70);  // what is left of 100
+  EXPECT_EQ(split_backward_of(cost, /*with_input_gradient=*/false).input_ns, 70);  // the rest of 100
   profile.measurements[2].cost.split_backward.reset();
   EXPECT_TRUE(cost_of(profile, key_of(1, 3, 16)).split_backward);
   EXPECT_FALSE(cost_of(profile, key_of(1, 6, 16)).split_backward);

@@ -11,8 +11,8 @@ using examples::flat_profile;
 using examples::message_of;
 using examples::two_stages;
 
-/// By hand: of an MLP's 800 parameters 600 are experts', of which each of two replicas has half; gradients of the other
-/// 200 are added over all replicas.
+/// By hand: of an MLP's 800 parameters 600 belong to experts, of which each of two replicas has half. Gradients of the
+/// other 200 are reduced over all replicas.
 TEST(ExpertParallelism, EachReplicaHoldsItsPart) {
   Profile profile = flat_profile(chain_model(2), 4, 16);
   profile.model.expert_parallel_size = 2;
@@ -25,7 +25,8 @@ TEST(ExpertParallelism, EachReplicaHoldsItsPart) {
   EXPECT_EQ(reduced_gradient_bytes(phase, profile.model, 2, 8, DType::kFloat32), 200 * 4);
 }
 
-/// By hand: each of two replicas has half of 600 parameters; replicas 0 and 2 add 1200 bytes, at a byte a nanosecond.
+/// By hand: each of two replicas has half of 600 parameters; replicas 0 and 2 reduce 1200 bytes at a byte per
+/// nanosecond.
 TEST(ExpertParallelism, ReplicasWithTheSameExpertsAddTheirGradients) {
   Model model = chain_model(1);
   model.layers[2].expert_parameter_count = 600;
@@ -44,7 +45,7 @@ TEST(ExpertParallelism, ReplicasWithTheSameExpertsAddTheirGradients) {
   EXPECT_EQ(reduction(2, 0), 0) << "each has its own";
 }
 
-/// Oracle: the sentence.
+/// Oracle: the error message.
 TEST(ExpertParallelism, NeedsReplicasThatShareOutExpertsEvenly) {
   const TrainingPlan plan = examples::two_phase_plan();
   Model model = chain_model(4);

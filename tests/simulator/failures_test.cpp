@@ -7,8 +7,8 @@
 namespace frostpipe {
 namespace {
 
-/// A job played through, failure by failure: stretches of `stretch_seconds`; what fails starts again at the beginning
-/// of its stretch, which takes as long as writing a checkpoint and may fail too.
+/// Plays a job failure by failure, in stretches of `stretch_seconds`. After a failure the stretch starts again, which
+/// takes as long as writing a checkpoint and may fail too.
 double played_seconds(double stretch_seconds, const Failures& failures, int stretches) {
   std::mt19937_64 random(1);
   std::exponential_distribution<double> until_failure(failures.per_day / 86'400);
@@ -25,7 +25,7 @@ double played_seconds(double stretch_seconds, const Failures& failures, int stre
 }
 
 TEST(ExpectedTime, IsWhatAPlayedJobTakes) {
-  // Oracle: the mean of 200,000 stretches, at one failure in 100 s.
+  // Oracle: the mean of 200,000 stretches, with one failure in 100 s.
   const Failures failures{.per_day = 864, .checkpoint_seconds = 5};
   constexpr int kStretches = 200'000;
   const double distance = expected_time(1e6, failures).checkpoint_distance_seconds.value();
@@ -34,8 +34,8 @@ TEST(ExpectedTime, IsWhatAPlayedJobTakes) {
 }
 
 TEST(ExpectedTime, WithoutCheckpointsIsWhatAPlayedJobTakes) {
-  // Oracle: the mean of 200,000 jobs of 20 s, which lose less than the checkpoints of 20 s would cost, at one failure
-  // in 100 s.
+  // Oracle: the mean of 200,000 jobs of 20 s with one failure in 100 s. They lose less than checkpoints of 20 s would
+  // cost.
   const Failures failures{.per_day = 864, .checkpoint_seconds = 20};
   constexpr int kJobs = 200'000;
   const ExpectedTime expected = expected_time(20, failures);
@@ -56,8 +56,8 @@ TEST(ExpectedTime, OfAJobThatHardlyEverFailsIsItsWork) {
 }
 
 TEST(ExpectedTime, IsThatOfTheBetterWay) {
-  // Where r t is small, losing half of the work t at each failure costs r t^2 / 2, and checkpoints at Young's distance
-  // cost t sqrt(2 r c): they pay from t = sqrt(8 c / r) on, which are 1697 s for 10 s a checkpoint at one failure in
+  // If r t is small, losing half of the work t at each failure costs r t^2 / 2, and checkpoints at Young's distance
+  // cost t sqrt(2 r c). They pay off from t = sqrt(8 c / r), which is 1697 s for 10 s per checkpoint and one failure in
   // 10 hours.
   const Failures failures{.per_day = 2.4, .checkpoint_seconds = 10};
   EXPECT_FALSE(expected_time(1600, failures).checkpoint_distance_seconds);
@@ -65,7 +65,7 @@ TEST(ExpectedTime, IsThatOfTheBetterWay) {
 }
 
 TEST(ExpectedTime, WithoutCostOfACheckpointIsTheWork) {
-  // A millisecond of work is lost at most.
+  // At most a millisecond of work is lost.
   const ExpectedTime expected = expected_time(1000, {.per_day = 24, .checkpoint_seconds = 0});
   EXPECT_EQ(expected.checkpoint_distance_seconds, 1e-3);
   EXPECT_NEAR(expected.seconds, 1000, 1e-3);

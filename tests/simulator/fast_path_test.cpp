@@ -1,5 +1,5 @@
-// Oracles: the event engine, which the fast path must equal to the nanosecond; and what holds for any schedule, cost
-// and topology.
+// Oracles: the event engine, which the fast path must equal to the nanosecond, and properties of any schedule, cost and
+// topology.
 #include "simulator/fast_path.h"
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@
 namespace frostpipe {
 namespace {
 
-/// Places in any order.
+/// A layout with its ranks in random order.
 ParallelLayout random_layout(std::mt19937& random, int pipeline_ranks) {
   ParallelLayout layout{.pipeline_parallel_size = pipeline_ranks,
                         .data_parallel_size = static_cast<int>(random() % 3) + 1};
@@ -41,8 +41,8 @@ TEST(FastPath, EqualsTheEventEngineOnThousandsOfRandomRuns) {
 }
 
 TEST(FastPath, EqualsTheEventEngineWhereMessagesHoldBothEnds) {
-  // A rendezvous may make neighbours wait for each other forever: then neither engine finds a way. DeepSpeed's order
-  // never does.
+  // With rendezvous neighbours may wait for each other forever; then neither engine finds a solution. DeepSpeed's order
+  // never deadlocks.
   std::mt19937 random(5);
   int applied = 0, stuck = 0;
   for (int run = 0; run < 3000; ++run) {
@@ -70,7 +70,8 @@ TEST(FastPath, EqualsTheEventEngineWhereMessagesHoldBothEnds) {
 }
 
 TEST(FastPath, RefusesOrEqualsWhereListsAreOutOfOrder) {
-  // Two neighbours of one list change places: where the fast path still applies, it must agree, errors included.
+  // Two neighbouring actions of one list are swapped. Where the fast path still applies, it must agree, including
+  // errors.
   std::mt19937 random(2);
   int applied = 0, refused = 0, stuck = 0;
   for (int run = 0; run < 3000; ++run) {
@@ -117,7 +118,7 @@ TEST(SimulateTiming, IsTheTraceWithoutItsSpans) {
   }
 }
 
-/// The longest chain of inputs that ends with the action, as if every rank and link were free.
+/// Length of the longest chain of inputs that ends with the action, as if every rank and link were free.
 Nanoseconds critical_path(const Schedule& schedule, const Dependencies& dependencies,
                           const test::RandomCostModel& costs, const Action& action, int replica,
                           std::map<Action, Nanoseconds>& known) {
@@ -194,7 +195,7 @@ void expect_inputs_come_first(const RandomRun& run) {
   const std::map<std::pair<int, Action>, Span> span_of = run.span_of();
   std::vector<std::map<Action, Nanoseconds>> known(run.layout.data_parallel_size);
   for (const auto& [key, span] : span_of) {
-    const bool waits_within = is_receive(span.action.kind);  // its span is the wait: it ends no earlier
+    const bool waits_within = is_receive(span.action.kind);  // its span is the wait, so it ends no earlier
     for (const Action& needed : dependencies.of(key.second)) {
       const Span& input = span_of.at({key.first, needed});
       ASSERT_LE(input.end_ns, waits_within ? span.end_ns : span.begin_ns)
@@ -231,7 +232,7 @@ TEST(Simulate, KeepsItsInvariantsOnRandomInput) {
     ASSERT_NO_FATAL_FAILURE(expect_ranks_do_one_thing_at_a_time(run));
     ASSERT_NO_FATAL_FAILURE(expect_inputs_come_first(run));
     ASSERT_NO_FATAL_FAILURE(expect_every_forward_has_its_backward(schedule));
-    EXPECT_EQ(run.trace, simulate(schedule, layout, costs, 1));  // the same input, the same output
+    EXPECT_EQ(run.trace, simulate(schedule, layout, costs, 1));  // equal input gives equal output
   }
 }
 

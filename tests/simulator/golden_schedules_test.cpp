@@ -1,4 +1,4 @@
-// Oracles: published or derived makespans of every schedule at F = I = W = 1 without messages, and Zero Bubble's Table
+// Oracles: published or derived makespans of every schedule for F = I = W = 1 without messages, and Zero Bubble's Table
 // 5 (Qi et al. 2023), whose bubble rates follow from the times of its Table 9.
 #include <gtest/gtest.h>
 
@@ -15,7 +15,7 @@ using zero_bubble::costs_of;
 using zero_bubble::kTable5;
 using zero_bubble::Table5Row;
 
-constexpr Nanoseconds kUnit = 4;  // divides by the stages per rank
+constexpr Nanoseconds kUnit = 4;  // divisible by the stages per rank
 
 Schedule without_overlap(Schedule schedule) {
   for (auto& list : schedule.body) {
@@ -24,7 +24,7 @@ Schedule without_overlap(Schedule schedule) {
   return schedule;
 }
 
-/// One iteration; the work of a rank's stages together takes F, I and W of `costs`.
+/// Simulates one iteration. All stages of a rank together take F, I and W of `costs`.
 IterationSummary run(const Schedule& compute, UniformCosts costs) {
   const int p = num_pipeline_ranks(compute), v = num_stages(compute) / p;
   costs.forward_ns /= v;
@@ -94,9 +94,9 @@ TEST(GoldenSchedules, PipeDream2BWHasNoBubbleBetweenIterations) {
     for (const int m : {p, p + 1, 3 * p}) {
       const Schedule schedule = pipedream_2bw({.pipeline_parallel_size = p, .num_micro_batches = m});
       const double flush = makespan(unrolled(schedule, 1));
-      EXPECT_EQ(flush, 3 * (m + p - 1));  // alone it is 1F1B
+      EXPECT_EQ(flush, 3 * (m + p - 1));  // a single iteration is 1F1B
       for (int n = 2; n <= 4; ++n)
-        EXPECT_EQ(makespan(unrolled(schedule, n)), 3 * (n * m + p - 1));  // every further one costs its work alone
+        EXPECT_EQ(makespan(unrolled(schedule, n)), 3 * (n * m + p - 1));  // every further one costs only its work
       for (int r = 0; r < p; ++r) EXPECT_EQ(peak_in_flight(schedule)[r], p - r);
     }
   }
@@ -131,7 +131,7 @@ TEST(ZeroBubbleTable5, AllThirtySixRatesToFourDigits) {
 }
 
 TEST(ZeroBubbleTable5, InterleavedColumnWithoutOneSweepOfLatencies) {
-  // The paper's column leaves out one sweep of p hops.
+  // The paper's column leaves out one sweep over p hops.
   for (const zero_bubble::Table5Row& row : kTable5) {
     SCOPED_TRACE(::testing::Message() << "p " << row.p << " m " << row.m);
     const Schedule compute = interleaved_one_f_one_b({row.p, row.m, 0, row.v});

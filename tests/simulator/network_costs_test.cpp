@@ -24,7 +24,8 @@ Phase two_stage_phase(int replicas, int num_micro_batches) {
   return phase;
 }
 
-/// Every layer: forward 100, output 40 bytes, one sample per micro-batch; stage 0 on node 0, stage 1 on node 1.
+/// Every layer has a forward of 100 ns and 40 output bytes; one sample per micro-batch; stage 0 is on node 0, stage 1
+/// on node 1.
 Profile hundreds() {
   return synthetic_profile(
       1, {{.forward_ns = 100, .input_gradient_ns = 100, .weight_gradient_ns = 100, .output_activation_bytes = 40}});
@@ -71,7 +72,7 @@ TEST(SharedLinks, OutAndInDoNotDisturbEachOther) {
   EXPECT_EQ(trace_of(phase, cluster, 4), apart);  // one pair: forward and backward messages cross
 }
 
-/// A cost model whose messages pass links that are never busy.
+/// Adds to a cost model messages that pass shared links which are never busy.
 class FreeLinks final : public CostModel {
  public:
   explicit FreeLinks(const CostModel& costs) : costs_(costs) {}
@@ -96,7 +97,8 @@ TEST(SharedLinks, ThatAreNeverBusyChangeNothing) {
   }
 }
 
-/// Three stages on three nodes: 0 and 1 are 1 byte per ns and 7 ns apart, 1 and 2 a tenth of that and 70 ns.
+/// Three stages on three nodes: the link of 0 and 1 has 1 byte per ns and 7 ns, that of 1 and 2 a tenth of it and 70
+/// ns.
 Cluster three_nodes() {
   Cluster cluster = free_cluster(3);
   for (int rank = 0; rank < 3; ++rank) cluster.devices[rank].node = rank;
@@ -115,10 +117,12 @@ Nanoseconds three_stages_ns(const Cluster& cluster, int num_micro_batches) {
 }
 
 TEST(UnequalPairs, AMessageTakesTheLinkOfItsTwoNodes) {
-  // One micro-batch passes 100, 100 and 200 ns of forwards, 400, 200 and 100 of backwards, and every link twice.
+  // One micro-batch has forwards of 100, 100 and 200 ns, backwards of 400, 200 and 100, and passes every link twice.
   EXPECT_EQ(three_stages_ns(three_nodes(), 1), 1100 + 2 * (40 + 7) + 2 * (400 + 70));
-  // Of four, the first is on the slow link at 100 + 47 + 100 = 247. The last comes to stage 2 at 247 + 4 x 400 + 70
-  // and is through at 2117. The first is back on the link 400 later, the last leaves it 4 x 400 after that.
+  // With four micro-batches, the first reaches the slow link at 100 + 47 + 100 = 247. The last arrives at stage 2 at
+  // 247
+  // + 4 x 400 + 70 and is done there at 2117. Backwards, the first one starts on the link 400 later, and the last one
+  // leaves it 4 x 400 after that.
   EXPECT_EQ(three_stages_ns(three_nodes(), 4), 2117 + 400 + (4 * 400 + 70) + 200 + 47 + 100);
 }
 
@@ -136,8 +140,8 @@ TEST(UnequalPairs, ThatAreEqualChangeNothing) {
 }
 
 TEST(GradientReduction, BesideTheLastBackwardLeavesWhatIsLeft) {
-  // One stage, two replicas; backward layer by layer from the head: 200 200 200 100 ns (the first has no input
-  // gradient); one parameter = 4 bytes each.
+  // One stage, two replicas. The backward takes 200 200 200 100 ns layer by layer from the head (the first layer has no
+  // input gradient), and each layer has one parameter of 4 bytes.
   Phase phase = two_stage_phase(2, 1);
   phase.layout.pipeline_parallel_size = 1;
   phase.partition = {{0, 4}};
@@ -149,9 +153,9 @@ TEST(GradientReduction, BesideTheLastBackwardLeavesWhatIsLeft) {
   cluster.intra_node.collective = {.latency_ns = 30, .bandwidth_bytes_per_second = kByteEachNanosecond};
   EXPECT_EQ(reduction(), 30 + 16);
   cluster.communication.overlap_gradient_reduction = true;
-  EXPECT_EQ(reduction(), 34);  // the embedding's alone
+  EXPECT_EQ(reduction(), 34);  // only that of the embedding
   cluster.intra_node.collective.latency_ns = 296;
-  EXPECT_EQ(reduction(), 200 + 4 * 300 - 700);  // one after the other from the head's on
+  EXPECT_EQ(reduction(), 200 + 4 * 300 - 700);  // one after the other, beginning with the head's
 }
 
 TEST(TensorParallel, MessagesBetweenNodesAreScatteredAndGathered) {
@@ -166,7 +170,7 @@ TEST(TensorParallel, MessagesBetweenNodesAreScatteredAndGathered) {
   const auto costs = [&] { return ProfileCostModel(phase, {.global_batch_size = 1}, profile, cluster); };
   EXPECT_EQ(
       costs().transfer(send, 0),
-      (TransferCost{.occupancy_ns = 10, .latency_ns = 7 + 5 + 15}));  // 40 bytes / 4; gathered: 3/4 of 40 at 2 a ns
+      (TransferCost{.occupancy_ns = 10, .latency_ns = 7 + 5 + 15}));  // 40 bytes / 4; gathering 3/4 of 40 at 2 per ns
   EXPECT_THAT(costs().shared_occupancies(send, 0),
               testing::ElementsAre(SharedOccupancy{0, 40}, SharedOccupancy{3, 40}));
   for (Measurement& measurement : profile.measurements) measurement.key.sequence_parallel = true;
@@ -194,8 +198,8 @@ TEST(TensorParallel, GradientsAndUpdatesAreSharedOut) {
   EXPECT_EQ(costs.segments(parse_action("1OPTIMIZER_STEP", "test"), 1, 0).back().duration_ns, 80);
 }
 
-/// By hand: of every layer's 100 parameters 40 are on both ranks, and 30 of the rest. A stage has two layers, and with
-/// sequence parallelism its tensor ranks add up those 40 first.
+/// By hand: of every layer's 100 parameters each of two ranks holds 40 whole and 30 of the rest. A stage has two
+/// layers, and with sequence parallelism its tensor ranks first add the gradients of those 40.
 TEST(TensorParallel, WholeParametersAreReducedAndUpdatedByEveryRank) {
   Profile profile = synthetic_profile(1, {{.update_ns = 80, .parameter_count = 100}});
   for (Measurement& measurement : profile.measurements) measurement.key.tensor_parallel_size = 2;

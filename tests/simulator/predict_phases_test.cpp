@@ -15,7 +15,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-/// Two stages, then one, which leaves rank 1 idle.
+/// A phase with two stages, then one with a single stage, which leaves rank 1 idle.
 TrainingPlan shrinking_plan() {
   TrainingPlan plan = test::one_rank_plan_that_freezes();
   plan.world_size = 2;
@@ -69,7 +69,7 @@ RunSummary run_along(const TrainingPlan& plan) {
 }
 
 TEST(AddPredictions, AreForTheLengthOfTheRealMiniBatches) {
-  // The plan was made for a length that nobody has measured; the run had the measured one.
+  // The plan was made for a length that was not measured; the run had the measured one.
   TrainingPlan plan = test::one_rank_plan_that_freezes();
   for (Phase& phase : plan.phases) phase.tokens = 1000 * test::kSyntheticTokens;
   RunSummary run = run_along(plan);
@@ -82,8 +82,8 @@ TEST(AddPredictions, AreForTheLengthOfTheRealMiniBatches) {
   EXPECT_EQ(run.phases[0].predicted_timeline.num_ranks, 1);
 }
 
-/// The first phase's mini-batches have 8.5 tokens on average, where the workload has 8.4: as measured under 8. The
-/// second's have 16.
+/// The first phase's mini-batches have 8.5 tokens on average and the workload has 8.4, whose measurements are under 8.
+/// The second phase's have 16.
 TEST(AddPredictions, AreThoseOfTheWorkloadWhereMiniBatchesHaveItsMean) {
   constexpr int kTokens = test::kSyntheticTokens;
   Profile profile = test::one_block_profile();

@@ -19,8 +19,8 @@ using test::SyntheticLayer;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-/// Layers 0..3 are embedding, attention, MLP, head. Digits: forward 1, input gradient 10, weight gradient 100, frozen
-/// forward 1000, all times 1 + layer.
+/// Layers 0..3 are embedding, attention, MLP, head. The digits show what a time consists of: forward 1, input gradient
+/// 10, weight gradient 100, frozen forward 1000, all times 1 + layer.
 Profile digits() {
   std::vector<SyntheticLayer> layers;
   for (int layer = 0; layer < 4; ++layer) {
@@ -62,7 +62,7 @@ TEST(ProfileCostModel, SumsTheLayersOfAStage) {
   EXPECT_EQ(only_compute(costs, "1B0", 1), 2 * (30 + 40 + 300 + 400));
 }
 
-/// Measured apart: I takes 50 a layer and W 80 more than the layer's number.
+/// I and W are measured separately: I takes 50 per layer, W takes 80 plus the layer's number.
 TEST(ProfileCostModel, PricesIAndWAsMeasuredApart) {
   std::vector<SyntheticLayer> layers;
   for (int layer = 0; layer < 4; ++layer)
@@ -75,8 +75,8 @@ TEST(ProfileCostModel, PricesIAndWAsMeasuredApart) {
   phase.schedule = "ZB-H1";
   phase.recompute = RecomputeMode::attention;
   const ProfileCostModel costs(phase, {.global_batch_size = 4}, profile, free_cluster(2));
-  // Layer 1 is the first that trains: of its backward of 100 without an input gradient, 81 are W. Its forward is done
-  // again.
+  // Layer 1 is the first trainable layer: its backward of 100 has no input gradient, and 81 of it are W. Its forward is
+  // recomputed.
   EXPECT_EQ(only_compute(costs, "0I0", 0), 2 * (100 - 81 + 1000));
   EXPECT_EQ(only_compute(costs, "0W0", 0), 2 * 81);
   EXPECT_EQ(only_compute(costs, "1I1", 1), 2 * (50 + 50));
@@ -105,7 +105,7 @@ TEST(ProfileCostModel, FrozenLayersCostTheirFrozenForwardOnAnyStage) {
 }
 
 TEST(ProfileCostModel, MicroBatchSizesDifferByAtMostOne) {
-  // 7 samples over 2 replicas of 2 micro-batches: 2 2 | 2 1.
+  // 7 samples over 2 replicas with 2 micro-batches each: 2 2 | 2 1.
   const Profile profile = digits();
   const Cluster cluster = free_cluster(2);
   const ProfileCostModel costs(frozen_phase_of({{0, 4}}, 2, 2, 0), {.global_batch_size = 7}, profile, cluster);
@@ -148,7 +148,7 @@ TEST(ProfileCostModel, CrossesNodesByTheSlowerLink) {
 }
 
 TEST(ProfileCostModel, GradientsOfTrainableLayersAreReducedOverReplicas) {
-  // p = 2, d = 2: stage 1 lives on ranks 2 and 3 and trains layer 3 alone: 4 parameters = 16 bytes.
+  // p = 2, d = 2: stage 1 is on ranks 2 and 3 and trains only layer 3 with 4 parameters = 16 bytes.
   const Profile profile = digits();
   Cluster cluster = free_cluster(4);
   cluster.intra_node.collective = {.latency_ns = 7, .bandwidth_bytes_per_second = 1'000'000'000};
@@ -163,11 +163,11 @@ TEST(ProfileCostModel, OneReplicaReducesNothing) {
   const Cluster cluster = free_cluster(1);
   const ProfileCostModel costs(frozen_phase_of({{0, 4}}, 1, 1, 0), {.global_batch_size = 1}, profile, cluster);
   EXPECT_THAT(costs.segments(parse_action("0REDUCE_GRAD", "test"), 0, 0), IsEmpty());
-  EXPECT_EQ(only_compute(costs, "0OPTIMIZER_STEP", 0), 100000);  // nobody to meet
+  EXPECT_EQ(only_compute(costs, "0OPTIMIZER_STEP", 0), 100000);  // no other rank to synchronize with
 }
 
 TEST(ProfileCostModel, BothEndsAddTheGradientsOfTiedParametersUntilSomethingFreezes) {
-  // p = 3, d = 2: replica 1 has ranks 1, 3, 5; 1 tied parameter = 4 bytes.
+  // p = 3, d = 2: replica 1 has ranks 1, 3, 5. One tied parameter has 4 bytes.
   Profile profile = digits();
   profile.model.tied_parameter_count = 1;
   Cluster cluster = free_cluster(6);
@@ -191,7 +191,7 @@ TEST(ProfileCostModel, BothEndsAddTheGradientsOfTiedParametersUntilSomethingFree
 }
 
 TEST(ProfileCostModel, ReplicasAddTheRowsOfTheirTokensAlone) {
-  // 2 samples of 8 tokens: 16 rows of 4 parameters and 2 others; layer 1 has 2.
+  // 2 samples of 8 tokens use 16 rows of 4 parameters, and there are 2 others; layer 1 has 2.
   Profile profile = digits();
   profile.model.layers[0].parameter_count = 100 * 4 + 2;
   profile.model.vocab_size = 100;
@@ -210,13 +210,13 @@ TEST(ProfileCostModel, AllTrainingRanksMeetBeforeTheUpdate) {
   const ProfileCostModel costs(frozen_phase_of({{0, 2}, {2, 4}}, 2, 1, 0), {.global_batch_size = 2}, profile, cluster);
   EXPECT_THAT(costs.segments(parse_action("1OPTIMIZER_STEP", "test"), 1, 0),
               ElementsAre(Segment{all_reduce_ns(cluster, {0, 1, 2, 3}, 8), {0, 1, 2, 3}}, Segment{70000, {}}));
-  // Stage 0 frozen as a whole: its ranks have no optimizer step to meet at.
+  // Stage 0 is wholly frozen, so its ranks have no optimizer step at which to synchronize.
   const ProfileCostModel frozen(frozen_phase_of({{0, 2}, {2, 4}}, 2, 1, 3), {.global_batch_size = 2}, profile, cluster);
   EXPECT_THAT(frozen.segments(parse_action("1OPTIMIZER_STEP", "test"), 1, 0),
               ElementsAre(Segment{all_reduce_ns(cluster, {2, 3}, 8), {2, 3}}, Segment{40000, {}}));
 }
 
-// Tensor rank 0 stands for the others, whose sums are over all of them.
+// Tensor rank 0 stands for the others, but all-reduces are over all of them.
 TEST(ProfileCostModel, TensorRanksMeetForTheNormToo) {
   Profile profile = digits();
   for (Measurement& one : profile.measurements) one.key.tensor_parallel_size = 2;
@@ -230,14 +230,14 @@ TEST(ProfileCostModel, TensorRanksMeetForTheNormToo) {
     const ProfileCostModel costs(phase, {.global_batch_size = 2}, profile, cluster);
     return costs.segments(parse_action(fmt::format("{}OPTIMIZER_STEP", stage), "test"), stage, 0);
   };
-  // Updates are halves: of 100000 in all, and of 70000.
+  // Updates take half of 100000 in all, and half of 70000.
   const Nanoseconds within = all_reduce_ns(cluster, {0, 1}, 8), over_all = all_reduce_ns(cluster, {0, 1, 2, 3}, 8);
   EXPECT_THAT(step_of({{0, 4}}, 1, 0), ElementsAre(Segment{within, {}}, Segment{50000, {}}));
   EXPECT_THAT(step_of({{0, 4}}, 2, 0), ElementsAre(Segment{over_all, {0, 2}}, Segment{50000, {}}));
   EXPECT_THAT(step_of({{0, 2}, {2, 4}}, 1, 1), ElementsAre(Segment{over_all, {0, 2}}, Segment{35000, {}}));
 }
 
-// One layer per stage: stages 0 and 2 on rank 0, which is alone on node 0, and 1 and 3 on rank 1.
+// One layer per stage: stages 0 and 2 are on rank 0, alone on node 0, and stages 1 and 3 on rank 1.
 TEST(ProfileCostModel, SeveralStagesOfARankAreLayersOfItsDeviceAndMeetOnce) {
   const Profile profile = digits();
   Cluster cluster = free_cluster(2);
@@ -257,7 +257,7 @@ TEST(ProfileCostModel, SeveralStagesOfARankAreLayersOfItsDeviceAndMeetOnce) {
     EXPECT_THAT(costs.segments(parse_action("0OPTIMIZER_STEP", "test"), 0, 0), ElementsAre(norm, Segment{10000, {}}));
     EXPECT_THAT(costs.segments(parse_action("2OPTIMIZER_STEP", "test"), 0, 0), ElementsAre(Segment{30000, {}}));
   }
-  phase.first_trainable_layer = 1;  // rank 0 trains by stage 2 alone
+  phase.first_trainable_layer = 1;  // rank 0 trains only stage 2
   const ProfileCostModel costs(phase, {.global_batch_size = 2}, profile, cluster);
   EXPECT_THAT(costs.segments(parse_action("2OPTIMIZER_STEP", "test"), 0, 0), ElementsAre(norm, Segment{30000, {}}));
   EXPECT_THAT(costs.segments(parse_action("3OPTIMIZER_STEP", "test"), 1, 0), ElementsAre(Segment{40000, {}}));
@@ -293,8 +293,8 @@ TEST(ProfileCostModel, RefusesMoreRanksThanDevices) {
 }
 
 TEST(ProfileCostModel, CacheSavesWhatIsFoundAndCostsItsEntries) {
-  // Layers 0, 1 and 2 are frozen: forwards of 1000, 2000 and 3000 ns a sample. Micro-batches of 4 samples. Entries of 8
-  // tokens x 4 values x 4 bytes = 128 bytes: read in 10 + 128 ns, written in 20 + 64 ns.
+  // Layers 0, 1 and 2 are frozen, with forwards of 1000, 2000 and 3000 ns per sample. Micro-batches have 4 samples.
+  // Entries of 8 tokens x 4 values x 4 bytes = 128 bytes are read in 10 + 128 ns and written in 20 + 64 ns.
   Profile profile = digits();
   profile.cache = CacheSpeed{.read = {10, 1'000'000'000}, .write = {20, 2'000'000'000}};
   const Cluster cluster = free_cluster(2);
@@ -311,19 +311,21 @@ TEST(ProfileCostModel, CacheSavesWhatIsFoundAndCostsItsEntries) {
   EXPECT_EQ(only_compute(hit, "0F0", 0), 4 * 4);
   EXPECT_EQ(only_compute(hit, "0CACHE_READ0", 0), 4 * 138);
   EXPECT_EQ(only_compute(hit, "0CACHE_WRITE0", 0), 0);
-  // Two of four are at the boundary, one starts after layer 0: 1 sample computes layer 0, 2 compute layers 1 and 2.
+  // Two of four samples are found at the boundary and one after layer 0, so 1 sample computes layer 0, and 2 compute
+  // layers 1 and 2.
   const auto part = costs_of({{0, 4}}, {.on = true, .found = {{1, 0.25}, {3, 0.5}}});
   EXPECT_EQ(only_compute(part, "0F0", 0), 1 * 1000 + 2 * (2000 + 3000) + 4 * 4);
   EXPECT_EQ(only_compute(part, "0CACHE_READ0", 0), 3 * 138);
   EXPECT_EQ(only_compute(part, "0CACHE_WRITE0", 0), 2 * 84);
-  // A forward of 500 ns and 500 a sample costs one sample of four more than a quarter of it.
+  // With a forward of 500 ns plus 500 per sample, one sample of four costs more than a quarter.
   for (Measurement& measured : profile.measurements)
     if (measured.key.layer == 0) measured.cost.frozen_forward_ns = 500 + 500 * measured.key.micro_batch_size;
   const auto uneven = costs_of({{0, 4}}, {.on = true, .found = {{1, 0.75}, {3, 0}}});
   EXPECT_EQ(only_compute(uneven, "0F0", 0), 500 + 500 + 4 * (2000 + 3000) + 4 * 4);
   for (Measurement& measured : profile.measurements)
     if (measured.key.layer == 0) measured.cost.frozen_forward_ns = 1000 * measured.key.micro_batch_size;
-  // The prefix ends on the second stage: its entries are of no use to the first, those at layer 1 are.
+  // The prefix ends on the second stage, so its entries are useless to the first stage, but those at layer 1 are
+  // useful.
   const auto split = costs_of({{0, 2}, {2, 4}}, {.on = true, .found = {{1, 0.25}, {3, 0.5}}});
   EXPECT_EQ(only_compute(split, "0F0", 0), 3 * 1000 + 4 * 2000);
   EXPECT_EQ(only_compute(split, "1F0", 1), 4 * (3000 + 4));

@@ -17,7 +17,7 @@ namespace {
 
 using test::synthetic_profile;
 
-/// Oracle: closed forms of up to three, 1 / sqrt(pi) and 3 / (2 sqrt(pi)); tables of the largest of many.
+/// Oracle: the closed forms for two and three, 1 / sqrt(pi) and 3 / (2 sqrt(pi)), and tables for more.
 TEST(ExpectedLargestNormal, IsThatOfTables) {
   EXPECT_NEAR(expected_largest_normal(1), 0, 1e-9);
   EXPECT_NEAR(expected_largest_normal(2), 1 / std::sqrt(std::numbers::pi), 1e-9);
@@ -28,8 +28,8 @@ TEST(ExpectedLargestNormal, IsThatOfTables) {
 
 constexpr int kBatch = 64, kLongest = 15;
 
-/// Frozen up to the head: 4 blocks of 1,000 ns a half and a sample. Of the samples half are found behind two blocks, a
-/// quarter in front of the head, and the others nowhere. Lengths: 1 to 15 tokens, all as often.
+/// Frozen up to the head: 4 blocks, each half of which takes 1,000 ns per sample. Half of the samples are found after
+/// two blocks, a quarter in front of the head, the others not at all. Lengths are uniform from 1 to 15 tokens.
 struct MostlyCached {
   explicit MostlyCached(int replicas) : profile(synthetic_profile(4, {{.frozen_forward_ns = 1000}})) {
     profile.workload = Workload{.tokens = 8, .tokens_deviation = std::sqrt((kLongest * kLongest - 1) / 12.0)};
@@ -44,7 +44,7 @@ struct MostlyCached {
   Profile profile;
 };
 
-/// Oracle: many random mini-batches, sorted by length as a run does, cut by tokens and summed.
+/// Oracle: many random mini-batches, sorted by length as in a run, cut by tokens and summed.
 TEST(ReplicaWait, IsThatOfRandomMiniBatches) {
   std::mt19937 random(7);
   for (const int replicas : {2, 4}) {
@@ -59,7 +59,7 @@ TEST(ReplicaWait, IsThatOfRandomMiniBatches) {
         double took = 0;
         for (int sample = share.begin; sample < share.end; ++sample) {
           const unsigned where = random() % 4;
-          const int layers = where < 2 ? 4 : where == 2 ? 0 : 9;  // that are left to compute
+          const int layers = where < 2 ? 4 : where == 2 ? 0 : 9;  // layers left to compute
           took += 1000.0 * layers * static_cast<double>(lengths[sample]) / test::kSyntheticTokens;
         }
         sum += took;
@@ -90,7 +90,7 @@ TEST(ReplicaWait, IsNoneWhereAllAreAlikeOrNobodyWaits) {
   EXPECT_EQ(stages.wait(), 0);
 }
 
-/// The reduction is where it is waited for.
+/// The reduction is where replicas wait.
 TEST(ReplicaWait, IsInTheReductionsTime) {
   MostlyCached two(2);
   two.profile.cache = CacheSpeed{};

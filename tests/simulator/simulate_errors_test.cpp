@@ -14,11 +14,13 @@ using ::testing::HasSubstr;
 
 const UniformCostModel kCosts({.forward_ns = 1, .input_gradient_ns = 1, .weight_gradient_ns = 1});
 
-Schedule two_stages() { return lower(build_schedule("GPipe", {.pipeline_parallel_size = 2, .num_micro_batches = 1})); }
+Schedule two_stages_of_gpipe() {
+  return lower(build_schedule("GPipe", {.pipeline_parallel_size = 2, .num_micro_batches = 1}));
+}
 
 TEST(SimulateErrors, NamesWhoWaitsForWhatWhenNothingCanGoOn) {
-  Schedule schedule = two_stages();
-  // Stage 0 wants its gradient before it sends what the gradient is made from.
+  Schedule schedule = two_stages_of_gpipe();
+  // Stage 0 waits for its gradient before it sends the activation from which the gradient is computed.
   std::vector<Action>& list = schedule.body.at(0);
   const auto send = std::find(list.begin(), list.end(), parse_action("0SEND_F0", "test"));
   const auto receive = std::find(list.begin(), list.end(), parse_action("0RECV_B0", "test"));
@@ -34,7 +36,7 @@ TEST(SimulateErrors, NamesWhoWaitsForWhatWhenNothingCanGoOn) {
 }
 
 TEST(SimulateErrors, RefusesALayoutOfAnotherLengthAndNoIterations) {
-  const Schedule schedule = two_stages();
+  const Schedule schedule = two_stages_of_gpipe();
   EXPECT_THROW(simulate(schedule, ParallelLayout{.pipeline_parallel_size = 3}, kCosts, 1), InvalidInput);
   EXPECT_THROW(simulate(schedule, ParallelLayout{.pipeline_parallel_size = 2}, kCosts, 0), InvalidInput);
 }

@@ -38,8 +38,8 @@ Nanoseconds end_of_step(const Trace& trace, int step) {
 
 TEST(SimulatePhase, AddsPipelineAndUpdate) {
   // Two stages of two layers, two micro-batches of one sample. F = 2; stage 0: B = 10 + 200, stage 1: B = 20 + 200.
-  // rank 0: 0F0 0-2 0F1 2-4, rank 1: 1F0 2-4 1B0 4-224 1F1 224-226 1B1 226-446, rank 0: 0B0 224-434 0B1 446-656; update
-  // 100.
+  // rank 0: 0F0 0-2 0F1 2-4, rank 1: 1F0 2-4 1B0 4-224 1F1 224-226 1B1 226-446, rank 0: 0B0 224-434 0B1 446-656; the
+  // update takes 100.
   SyntheticLayer layer;
   layer.update_ns = 50;
   const Profile profile = synthetic_profile(1, {layer});
@@ -64,8 +64,8 @@ TEST(SimulatePhase, TheTimelineIsOneIterationAlone) {
 }
 
 TEST(SimulatePhase, AWhollyFrozenStageRunsAhead) {
-  // Stage 0 frozen: F = 2000. Stage 1 trains layer 3: F = 1000 + 1, B = 100. One micro-batch: the first iteration takes
-  // 2000 + 1101, after it the slower stage 0 alone sets the pace.
+  // Stage 0 is frozen with F = 2000. Stage 1 trains layer 3 with F = 1000 + 1, B = 100. With one micro-batch the first
+  // iteration takes 2000 + 1101; after that the slower stage 0 determines the period.
   const Profile profile = synthetic_profile(1, {SyntheticLayer{}});
   const Cluster cluster = free_cluster(2);
   const auto result = simulate_phase(phase_of({{0, 2}, {2, 4}}, 1, 1, 3), {1, kOptimizer, kDtype}, profile, cluster);
@@ -73,8 +73,8 @@ TEST(SimulatePhase, AWhollyFrozenStageRunsAhead) {
   EXPECT_EQ(result.summary.iteration_ns, 2000);
 }
 
-// F = 10, B = 20, no messages. A flush costs (p - 1)(F + B). Where iterations overlap, all ranks still meet for the
-// norm: rank 0's last backward ends (p - 1) B after that of rank p - 1.
+// F = 10, B = 20, no messages. A flush costs (p - 1)(F + B). Where iterations overlap, all ranks still synchronize for
+// the norm: rank 0's last backward ends (p - 1) B after that of rank p - 1.
 TEST(SimulatePhase, IterationsThatOverlapStillMeet) {
   const Profile profile =
       synthetic_profile(3, {{.forward_ns = 10, .input_gradient_ns = 0, .weight_gradient_ns = 20, .update_ns = 0}});
@@ -98,7 +98,7 @@ TEST(SimulatePhase, IterationsThatOverlapStillMeet) {
   }
 }
 
-/// Equal layers, one per stage, whose forward takes 12 / v and backward 24 / v of a micro-batch: 12 and 24 a rank.
+/// Equal layers, one per stage, with a forward of 12 / v and a backward of 24 / v per micro-batch: 12 and 24 per rank.
 Phase looped_phase(const std::string& schedule, int p, int v, int m) {
   Partition partition;
   for (int stage = 0; stage < p * v; ++stage) partition.push_back({stage, stage + 1});
@@ -109,8 +109,8 @@ Phase looped_phase(const std::string& schedule, int p, int v, int m) {
   return phase;
 }
 
-// Narayanan et al. 2021: the bubble of 1F1B divided by v; the figures of tests/simulator/golden_schedules_test.cpp, in
-// units of F = I = W, for phases.
+// Narayanan et al. 2021: the bubble of 1F1B divided by v. These are the figures of golden_schedules_test.cpp, in units
+// of F = I = W, for phases.
 TEST(SimulatePhase, SeveralStagesPerRankDivideTheBubble) {
   constexpr Nanoseconds kForward = 12, kUnit = 12;
   const auto iteration_of = [](const std::string& schedule, int p, int v, int m) {
@@ -130,7 +130,7 @@ TEST(SimulatePhase, SeveralStagesPerRankDivideTheBubble) {
   EXPECT_EQ(iteration_of("LoopedBFS", 8, 2, 24), 82.5 * kUnit);
 }
 
-// Forward through all p v stages and back again with every message between ranks and none within one.
+// One micro-batch passes all p v stages and back, with messages between ranks and none within a rank.
 TEST(SimulatePhase, StagesOfOneRankHandOverForNothing) {
   const SyntheticLayer layer{.forward_ns = 5, .input_gradient_ns = 0, .weight_gradient_ns = 7};
   for (const int p : {1, 2, 4}) {
@@ -190,12 +190,12 @@ TEST(ReconfigurationNs, MovesIntoOneRankFollowEachOther) {
   EXPECT_EQ(reconfiguration_ns(change, cluster), 32 + kRegroupNs);
   cluster.regroup_ns = 7000;  // measured
   EXPECT_EQ(reconfiguration_ns(change, cluster), 32 + 7000);
-  cluster.new_memory_bytes_per_second = 500'000'000;  // two more nanoseconds a byte: until 31, 92 and 47
+  cluster.new_memory_bytes_per_second = 500'000'000;  // two more nanoseconds per byte: until 31, 92 and 47
   EXPECT_EQ(reconfiguration_ns(change, cluster), 92 + 7000);
 }
 
-/// A new replica of two tensor ranks: 1115 parameters of 4 bytes in 4 layers go to each of its ranks, side by side.
-/// Then one rank sends both halves, one after the other.
+/// A new replica of two tensor ranks: 1115 parameters of 4 bytes in 4 layers go to each of its ranks, side by side. In
+/// the second case one rank sends both halves, one after the other.
 TEST(ReconfigurationNs, TensorRanksMoveTheirPartsSideBySide) {
   Cluster cluster = free_cluster(4);
   cluster.intra_node.point_to_point = {.latency_ns = 1, .bandwidth_bytes_per_second = 1'000'000'000};
@@ -213,8 +213,8 @@ TEST(ReconfigurationNs, TensorRanksMoveTheirPartsSideBySide) {
   EXPECT_EQ(price(whole, two), 4 * (1000 + 400 + 800 + 30) + 2 * 4);
 }
 
-/// Oracle: bytes over the card's bandwidth: two tensor ranks of a node send to another node at 1 byte a nanosecond
-/// each, and both pass a card of 1 byte a nanosecond, in order.
+/// Oracle: bytes over the card's bandwidth. Two tensor ranks of a node send to another node at 1 byte per nanosecond
+/// each, and both pass a card of 1 byte per nanosecond, in order.
 TEST(ReconfigurationNs, MovesOverASharedLinkFollowEachOther) {
   Cluster cluster = free_cluster(4);
   cluster.devices[2].node = cluster.devices[3].node = 1;

@@ -8,7 +8,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-/// F, I and W of 1 ms each: B = 2 ms.
+/// F, I and W take 1 ms each, so B = 2 ms.
 constexpr UniformCosts kOneMillisecondEach{
     .forward_ns = 1'000'000, .input_gradient_ns = 1'000'000, .weight_gradient_ns = 1'000'000};
 
@@ -19,7 +19,7 @@ ScheduleSimulation simulation_of(const std::string& name, int ranks, int micro_b
 }
 
 TEST(SimulateSchedule, GPipeHasItsClosedForms) {
-  // (m + p - 1)(F + B) = 11 x 3 ms; (p - 1) / (m + p - 1) of it idle.
+  // (m + p - 1)(F + B) = 11 x 3 ms, of which (p - 1) / (m + p - 1) is idle.
   const ScheduleSimulation found = simulation_of("GPipe", 4, 8);
   EXPECT_EQ(found.summary.makespan_ns, 33'000'000);
   EXPECT_DOUBLE_EQ(found.summary.bubble_fraction, 3.0 / 11);
@@ -29,7 +29,7 @@ TEST(SimulateSchedule, GPipeHasItsClosedForms) {
 }
 
 TEST(SimulateSchedule, DoubleBufferedWeightsLeaveNoBubbleBetweenIterations) {
-  // PipeDream-2BW: an iteration costs its work, m (F + B); alone it is 1F1B, (m + p - 1)(F + B).
+  // PipeDream-2BW: an iteration costs its work, m (F + B); a single one is 1F1B, (m + p - 1)(F + B).
   const ScheduleSimulation found = simulation_of("PipeDream-2BW", 4, 4);
   EXPECT_EQ(found.summary.makespan_ns, 21'000'000);
   EXPECT_EQ(found.summary.iteration_ns, 12'000'000);
@@ -47,7 +47,7 @@ TEST(SimulateSchedule, ASteadyBubbleIsWhatTheIterationHasBesideItsWork) {
 }
 
 TEST(SimulateSchedule, AWeightGradientKeepsItsShareInFlight) {
-  // ZB-H1 holds p micro-batches on the first rank; some of them wait for their W alone.
+  // ZB-H1 holds p micro-batches on every rank; on the last one some of them only wait for their W.
   EXPECT_LT(simulation_of("ZB-H1", 4, 8, 0.5).summary.peak_in_flight.back(),
             simulation_of("ZB-H1", 4, 8, 1).summary.peak_in_flight.back());
 }

@@ -33,7 +33,7 @@ Nanoseconds makespan(const Trace& trace) {
   return end;
 }
 
-/// Begin and end of each action of a rank, by its text.
+/// Begin and end of each action of a rank, keyed by its text.
 std::map<std::string, Interval> spans_of(const Trace& trace, int rank, int step = 0) {
   std::map<std::string, Interval> spans;
   for (const Span& span : trace.spans) {
@@ -42,7 +42,7 @@ std::map<std::string, Interval> spans_of(const Trace& trace, int rank, int step 
   return spans;
 }
 
-/// Costs that a test writes down by hand.
+/// Costs written down by a test.
 struct TableCostModel final : CostModel {
   std::vector<Nanoseconds> forward_ns, backward_ns;  // per stage
   TransferCost message;
@@ -82,7 +82,8 @@ TEST(Simulate, GPipeAnd1F1BTakeTheClosedForm) {
 }
 
 TEST(Simulate, GPipePaysLatencyOnceForEachCutAndDirection) {
-  // The last stage starts (p - 1)(F + c) late, stage 0's last backward starts (p - 1)(B + c) after the last stage's.
+  // The last stage starts (p - 1)(F + c) late, and stage 0's last backward starts (p - 1)(B + c) after the last
+  // stage's.
   for (int p = 1; p <= 5; ++p) {
     for (int m = 1; m <= 8; ++m) {
       UniformCosts costs = kUniform;
@@ -95,9 +96,8 @@ TEST(Simulate, GPipePaysLatencyOnceForEachCutAndDirection) {
 }
 
 TEST(Simulate, OneFOneBWaitsForEachRoundTrip) {
-  // rank 0: 0F0 0-1, 0F1 1-2, 0B0 when 1B0's gradient is there, 0F2 ...; latency 10.
-  // rank 1: 1F0 11-12, 1B0 12-14 (arrives 24), 1F1 14-15, 1B1 15-17 (27), 1F2 when 0F2 (26-27) is there: 37-38, 1B2
-  // 38-40 (50).
+  // rank 0: 0F0 0-1, 0F1 1-2, 0B0 when 1B0's gradient arrives, 0F2 ...; latency 10. rank 1: 1F0 11-12, 1B0 12-14
+  // (arrives 24), 1F1 14-15, 1B1 15-17 (27), 1F2 when 0F2 (26-27) arrives: 37-38, 1B2 38-40 (50).
   UniformCosts costs = kUniform;
   costs.latency_ns = 10;
   const Trace trace = simulate(lowered("1F1B", {.pipeline_parallel_size = 2, .num_micro_batches = 3}), pipeline(2),
@@ -112,7 +112,7 @@ TEST(Simulate, OneFOneBWaitsForEachRoundTrip) {
   EXPECT_EQ(rank0["0B2"], Interval(50, 52));
   auto rank1 = spans_of(trace, 1);
   EXPECT_EQ(rank1["1F0"], Interval(11, 12));
-  EXPECT_EQ(rank1["1RECV_F1"], Interval(14, 14));  // it was there already
+  EXPECT_EQ(rank1["1RECV_F1"], Interval(14, 14));  // the message was already there
   EXPECT_EQ(rank1["1F2"], Interval(37, 38));
   EXPECT_EQ(makespan(trace), 52);
 }
@@ -140,7 +140,7 @@ TEST(Simulate, TrainableStagesAfterAFrozenOneAlternate) {
   EXPECT_EQ(makespan(trace), 10);
 }
 
-/// GPipe's makespan by its recursion; shares nothing with the simulator.
+/// GPipe's makespan by its recursion, independent of the simulator.
 Nanoseconds gpipe_by_recursion(const std::vector<Nanoseconds>& forward, const std::vector<Nanoseconds>& backward, int m,
                                Nanoseconds latency) {
   const int p = static_cast<int>(forward.size());
@@ -186,7 +186,7 @@ TEST(Simulate, GPipeWithUnequalStagesEqualsItsRecursion) {
 }
 
 TEST(Simulate, ALinkServesInIssueOrderAndLatencyDoesNotOccupyIt) {
-  // Forwards end at 1, 2, 3. The link works 5 per message: 1-6, 6-11, 11-16; each arrives 2 later.
+  // Forwards end at 1, 2, 3. The link takes 5 per message: 1-6, 6-11, 11-16; each arrives 2 later.
   TableCostModel costs;
   costs.forward_ns = {1, 1};
   costs.backward_ns = {2, 2};
@@ -197,12 +197,12 @@ TEST(Simulate, ALinkServesInIssueOrderAndLatencyDoesNotOccupyIt) {
   EXPECT_EQ(rank0["0SEND_F0"], Interval(1, 8));
   EXPECT_EQ(rank0["0SEND_F1"], Interval(6, 13));
   EXPECT_EQ(rank0["0SEND_F2"], Interval(11, 18));
-  EXPECT_EQ(rank0["0F2"], Interval(2, 3));  // the rank itself goes on
+  EXPECT_EQ(rank0["0F2"], Interval(2, 3));  // the rank itself continues
   auto rank1 = spans_of(trace, 1);
   EXPECT_EQ(rank1["1F0"], Interval(8, 9));
   EXPECT_EQ(rank1["1F1"], Interval(13, 14));
   EXPECT_EQ(rank1["1F2"], Interval(18, 19));
-  EXPECT_EQ(rank1["1SEND_B0"], Interval(21, 28));  // the other direction is a link of its own
+  EXPECT_EQ(rank1["1SEND_B0"], Interval(21, 28));  // the other direction is a separate link
 }
 
 TEST(Simulate, EqualReplicasTakeEqualTimes) {
@@ -273,7 +273,7 @@ TEST(Simulate, EqualInputGivesEqualBytes) {
   std::mt19937 random(2);
   TableCostModel costs;
   for (int stage = 0; stage < 4; ++stage) {
-    costs.forward_ns.push_back(random() % 5);  // many events at one time
+    costs.forward_ns.push_back(random() % 5);  // many simultaneous events
     costs.backward_ns.push_back(random() % 5);
   }
   costs.message = {.occupancy_ns = 1, .latency_ns = 2};

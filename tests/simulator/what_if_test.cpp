@@ -26,7 +26,7 @@ TEST(WhatIf, TakesTheStepsOfThePlan) {
 }
 
 TEST(WhatIf, NeedsTheMemoryOfTheLargestRankInAnyPhase) {
-  // While all four layers train, they need more than while three of them are frozen.
+  // All four layers in training need more memory than one with three of them frozen.
   EXPECT_EQ(evaluate(scenario_of(test::one_rank_plan_that_freezes())).peak_memory_bytes,
             evaluate(scenario_of(test::one_rank_plan())).peak_memory_bytes);
 }
@@ -40,7 +40,7 @@ TEST(WhatIf, OfTwiceTheSpeedTakesHalfTheTime) {
 }
 
 TEST(WhatIf, WaitsForTheSlowestReplica) {
-  // Each of two ranks has half of the samples; one of them takes twice as long for it.
+  // Each of two ranks has half of the samples; one of them takes twice as long for its half.
   TrainingPlan plan = test::one_rank_plan();
   plan.world_size = 2;
   plan.phases.front().layout.data_parallel_size = 2;
@@ -85,7 +85,7 @@ TEST(WhatIf, FreezesMove) {
   move_freezes(plan, 0.5);
   ASSERT_EQ(plan.phases.size(), 2U);
   EXPECT_EQ(plan.phases[1].from_step, 20);
-  // 20 steps of all layers, 80 of the head.
+  // 20 steps of all layers, then 80 of the head only.
   EXPECT_DOUBLE_EQ(evaluate(scenario_of(plan)).total_seconds, 1e-9 * (20 * test::kWholeNs + 80 * test::kFrozenNs));
 }
 
@@ -104,8 +104,8 @@ TEST(WhatIf, FreezesAtTheStartReplaceWhatWasBefore) {
 }
 
 TEST(WhatIf, JitterSpreadsAsTheSumOfItsParts) {
-  // F takes 32 us and B 144 us, each with a deviation of a tenth: of the sum sqrt(3.2^2 + 14.4^2) = 14.75 us. The mean
-  // of 200 draws is within 5 standard errors, which are 5.2 us.
+  // F takes 32 us and B 144 us, each with a deviation of a tenth, so their sum has sqrt(3.2^2 + 14.4^2) = 14.75 us. The
+  // mean of 200 draws is within 5 standard errors, which are 5.2 us.
   Scenario scenario = scenario_of(test::one_rank_plan());
   scenario.jitter = 0.1;
   const Outcome outcome = evaluate(scenario);

@@ -128,7 +128,7 @@ class EndToEndTest(unittest.TestCase):
                  "--memory-limit", "64MiB", "--cluster", "cluster.json", "-o", "profile.json")
         for method in ("data-parallel", "static", "pipetransformer", "pipetransformer-published"):
             # Not data parallelism or another schedule, which a loaded machine may make the faster one.
-            start = {"pipetransformer": ["--pp", 2], "static": ["--schedule", "1F1B"]}.get(method, [])
+            start = {"pipetransformer": ["--fix", "pp=2"], "static": ["--schedule", "1F1B"]}.get(method, [])
             cls.call(folder, "plan", "--profile", "profile.json", "--cluster", "cluster.json",
                      "--global-batch", GLOBAL_BATCH,
                      "--method", method, *start, "--epochs", 6, "-o", f"{method}.json")
@@ -244,9 +244,12 @@ class EndToEndTest(unittest.TestCase):
         return plan
 
     def train_arguments(self, plan, output, *options, data=None):
-        """With --epochs N, the plan becomes one of that length: `train` takes no other."""
+        """With --epochs N, which `train` does not have, the plan becomes one of that length."""
         data = data or self.data
-        epochs = int(options[options.index("--epochs") + 1]) if "--epochs" in options else 0
+        epochs = 0
+        if "--epochs" in options:
+            at = options.index("--epochs")
+            epochs, options = int(options[at + 1]), (*options[:at], *options[at + 2:])
         if epochs > 0 and data == "data.tsv":
             training_samples = DATA_SAMPLES if "--test-data" in options else DATA_SAMPLES * 4 // 5
             num_steps = epochs * -(-training_samples // self.read(plan)["global_batch_size"])

@@ -26,13 +26,13 @@ Bytes aligned(Bytes bytes) { return (bytes + kAlignment - 1) / kAlignment * kAli
 
 }  // namespace
 
-/// What the creator could reserve: the others lay their slots out by it.
+/// The sizes that the creator could reserve, from which the other processes compute the positions of the slots.
 struct ActivationStore::Header {
   Bytes memory_bytes;
   Bytes disk_bytes;
 };
 
-/// `version` is odd while someone writes. A reader takes what it copied only if the version stood still and the
+/// `version` is odd while a process writes. A reader accepts its copy only if the version has not changed and the
 /// checksum is right.
 struct ActivationStore::Entry {
   std::atomic<std::uint64_t> version;
@@ -50,7 +50,7 @@ class ActivationStore::File {
   explicit File(int descriptor) : descriptor_(descriptor) {}
 
   int descriptor() const { return descriptor_.number(); }
-  /// 0, or why not.
+  /// Reserves space. Returns 0 or an errno value.
   int reserve(Bytes bytes) const {
     int error = 0;
     do {
@@ -105,7 +105,7 @@ void ActivationStore::make(const ActivationStoreOptions& options, const std::str
   }
   Header sizes{0, 0};
   memory_begin_ = table_bytes(options);
-  lay_out(options.entry_bytes, options.memory_bytes, 0);  // no more than the entries need
+  lay_out(options.entry_bytes, options.memory_bytes, 0);  // no more memory than the entries need
   for (int sample = 0; sample < slots_in_memory_; ++sample) sizes.memory_bytes += aligned(sizes_[sample]);
   shared_ = make_file(options.memory_folder / name, options.memory_folder.string(), memory_begin_, sizes.memory_bytes);
   if (!shared_) shared_ = make_table(name);
@@ -135,9 +135,9 @@ void ActivationStore::join(const ActivationStoreOptions& options, const Files& f
   map(memory_begin_ + sizes.memory_bytes);
 }
 
-/// A nameless file with room for `fixed` bytes and as many of the `wanted` ones as can be reserved, which `wanted` then
-/// says. Null, and 0, if there is not even room for the fixed ones, or none can be made. What could not be had is
-/// noted.
+/// Makes a file without a name, with `fixed` bytes and as many of the `wanted` bytes as can be reserved, and sets
+/// `wanted` to that number. Returns null and sets it to 0 if not even the fixed bytes fit or the file cannot be made.
+/// Adds what is missing to the note.
 std::unique_ptr<ActivationStore::File> ActivationStore::make_file(const std::filesystem::path& path,
                                                                   const std::string& place, Bytes fixed,
                                                                   Bytes& wanted) {
@@ -167,7 +167,7 @@ std::unique_ptr<ActivationStore::File> ActivationStore::make_file(const std::fil
   return file;
 }
 
-/// Memory that belongs to no folder: enough for the table alone, so that what lies on disk can be found.
+/// Makes anonymous memory for the table alone, which is enough to find the slots on disk.
 std::unique_ptr<ActivationStore::File> ActivationStore::make_table(const std::string& name) const {
   const int descriptor = memfd_create(name.c_str(), MFD_CLOEXEC);
   if (descriptor < 0)
@@ -206,7 +206,7 @@ void ActivationStore::lay_out(const std::vector<Bytes>& entry_bytes, Bytes memor
   Bytes used = 0;
   for (const Bytes bytes : entry_bytes) {
     const bool fits_in_memory = slots_on_disk_ == 0 && used + aligned(bytes) <= memory_bytes;
-    if (!fits_in_memory && slots_on_disk_ == 0) used = 0;  // from here on in the other file
+    if (!fits_in_memory && slots_on_disk_ == 0) used = 0;  // from here on in the disk file
     if (!fits_in_memory && used + aligned(bytes) > disk_bytes) return;
     ++(fits_in_memory ? slots_in_memory_ : slots_on_disk_);
     sizes_.push_back(bytes);
@@ -241,7 +241,8 @@ std::uint64_t ActivationStore::read(int sample, std::span<const std::uint64_t> k
   std::atomic_thread_fence(std::memory_order_acquire);
   if (entry.version.load(std::memory_order_relaxed) != version) return 0;
   if (hash_bytes(to) == checksum) return key;
-  entry.key.compare_exchange_strong(key, 0, std::memory_order_relaxed);  // damaged: to be written again
+  entry.key.compare_exchange_strong(key, 0, std::memory_order_relaxed);  // damaged: mark it missing, so that it is
+                                                                         // written again
   return 0;
 }
 
@@ -251,7 +252,7 @@ bool ActivationStore::write(int sample, std::uint64_t key, std::span<const std::
   FROSTPIPE_CHECK(static_cast<Bytes>(from.size()) == sizes_[sample], "an entry is written as a whole");
   Entry& entry = entry_of(sample);
   const std::uint64_t version =
-      entry.version.load(std::memory_order_relaxed) | 1;  // also where a writer died in the middle
+      entry.version.load(std::memory_order_relaxed) | 1;  // may be odd already if a writer died in the middle
   entry.version.store(version, std::memory_order_relaxed);
   entry.key.store(0, std::memory_order_relaxed);
   std::atomic_thread_fence(std::memory_order_release);

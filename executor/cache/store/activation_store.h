@@ -12,57 +12,57 @@
 namespace frostpipe {
 
 struct ActivationStoreOptions {
-  std::vector<Bytes> entry_bytes;  // per sample of the node
+  std::vector<Bytes> entry_bytes;  // one per sample of the node
   Bytes memory_bytes = 0;
   Bytes disk_bytes = 0;
   std::filesystem::path disk_folder;                 // must exist if disk_bytes > 0
-  std::filesystem::path memory_folder = "/dev/shm";  // a file system in memory
+  std::filesystem::path memory_folder = "/dev/shm";  // a file system in memory (tmpfs)
 };
 
-/// One entry per sample, shared by the processes of a node: in host memory as far as that goes, then on disk; samples
-/// beyond both have none.
+/// A store with one entry per sample, shared by the processes of a node. Entries are in host memory as far as it goes,
+/// then on disk; the remaining samples have no slot.
 ///
-/// Slots have fixed places and are written over when a sample's activation is replaced, so nothing is ever freed, and
-/// writing stays on pages that exist (the fastest way measured). Every sample is used once in an epoch, in random
-/// order: no rule of eviction does better than leaving the first ones where they are.
+/// Slots have fixed positions and are overwritten when a sample's activation is replaced, so nothing is freed and
+/// writes stay on pages that exist (the fastest way measured). Every sample is used once per epoch, in random order, so
+/// no eviction policy is better than keeping the first samples.
 ///
-/// Nobody waits for anybody: an entry is found whole under its key, or it is missing. A writer that dies in the middle,
-/// a flipped bit, a full disk make entries missing, nothing else. Memory is reserved when the store is made, so that a
-/// full /dev/shm cannot kill a process later. Where that folder takes nothing (full, read-only, not there), no slots
-/// are in memory, and those on disk are there all the same.
+/// No process waits for another: an entry is found complete under its key, or it is missing. A writer that dies in the
+/// middle, a flipped bit or a full disk only make entries missing. Memory is reserved when the store is made, so that a
+/// full /dev/shm cannot kill a process later. If `memory_folder` is full, read-only or missing, there are no slots in
+/// memory but still those on disk.
 class ActivationStore {
  public:
-  /// Where a store's files can be opened: they have no names, and go with the last process that has them, however it
-  /// ends.
+  /// The paths by which other processes open a store's files. The files have no names and disappear with the last
+  /// process that holds them, however it ends.
   struct Files {
     std::string shared, disk;
   };
 
-  /// By one process of the node. What cannot be reserved makes the store smaller, see note(), down to one without any
-  /// slot. Throws InvalidInput unless the disk folder is one, RuntimeFailure if there is no memory for its table (24
-  /// bytes per sample).
+  /// Creates the store; called by one process of the node. If not all space can be reserved the store is smaller,
+  /// possibly without any slot, see note(). Throws InvalidInput unless the disk folder is a folder, and RuntimeFailure
+  /// if there is no memory for the table (24 bytes per sample).
   static std::unique_ptr<ActivationStore> create(const ActivationStoreOptions& options, const std::string& name);
-  /// By the others, with the same options, while a process lives that has the store. Throws RuntimeFailure if there is
-  /// no such store, or no room to map it.
+  /// Opens the store in another process, with the same options, while at least one process holds it. Throws
+  /// RuntimeFailure if there is no such store, or no memory to map it.
   static std::unique_ptr<ActivationStore> open(const ActivationStoreOptions& options, const Files& files);
   ~ActivationStore();
 
   Files files() const;
 
-  /// Copies the sample's entry to `to` (its entry_bytes) if it is whole and has one of these keys: returns that key,
-  /// else 0. Keys are not 0.
+  /// Copies the sample's entry to `to`, which has its entry_bytes, if the entry is complete and has one of these keys.
+  /// Returns that key, else 0. Keys must not be 0.
   std::uint64_t read(int sample, std::span<const std::uint64_t> keys, std::span<std::byte> to) const;
-  /// The sample's entry has a place: there is room for the first ones alone.
+  /// Only the first samples have a slot.
   bool has_slot(int sample) const { return sample < slots_in_memory_ + slots_on_disk_; }
-  /// True if an entry under that key stands there, read or not.
+  /// True if the sample's entry has that key; its content is not checked.
   bool holds(int sample, std::uint64_t key) const;
-  /// False if the sample has no slot or the disk refused. Two processes must not write one sample at a time (the entry
-  /// would be missing).
+  /// Writes an entry. Returns false if the sample has no slot or the disk failed. If two processes write the same
+  /// sample at the same time, the entry is missing.
   bool write(int sample, std::uint64_t key, std::span<const std::byte> from);
 
   int slots_in_memory() const { return slots_in_memory_; }
   int slots_on_disk() const { return slots_on_disk_; }
-  /// What could not be reserved and why; empty if all could.
+  /// Describes what could not be reserved and why; "" if everything could.
   const std::string& note() const { return note_; }
 
  private:
@@ -82,10 +82,10 @@ class ActivationStore {
   Entry& entry_of(int sample) const;
   bool in_memory(int sample) const { return sample < slots_in_memory_; }
 
-  std::unique_ptr<File> shared_, disk_;  // header, entry words and slots in memory; slots on disk
-  std::vector<Bytes> sizes_, offsets_;   // per sample with a slot: in its file
+  std::unique_ptr<File> shared_, disk_;  // `shared_`: header, entries' keys and slots in memory; `disk_`: slots on disk
+  std::vector<Bytes> sizes_, offsets_;   // per sample with a slot; offsets within its file
   int slots_in_memory_ = 0, slots_on_disk_ = 0;
-  Bytes memory_begin_ = 0;  // of the slots in the shared file
+  Bytes memory_begin_ = 0;  // begin of the slots in the shared file
   std::byte* mapped_ = nullptr;
   Bytes mapped_bytes_ = 0;
   std::string note_;

@@ -32,7 +32,7 @@ auto naming(const std::string& place, Call call) {
   }
 }
 
-/// The end of the token in angle brackets that begins there; `begin` where none does.
+/// Returns the end of the token in angle brackets that begins at `begin`; `begin` if there is none.
 std::size_t end_of_token(const std::string& text, std::size_t begin) {
   if (begin >= text.size() || text[begin] != '<') return begin;
   std::size_t end = begin + 1;
@@ -59,7 +59,7 @@ Json object_in(const std::filesystem::path& path) {
   return object.is_object() ? object : Json::object();
 }
 
-/// Each a text, or an object with its content.
+/// Adds the special tokens; each is a string or an object with its content.
 void add_special_tokens(const Json& from, std::map<std::string, std::string>& tokens) {
   for (const auto& [name, value] : from.items()) {
     const Json* text = &value;
@@ -68,7 +68,7 @@ void add_special_tokens(const Json& from, std::map<std::string, std::string>& to
   }
 }
 
-/// The template in tokenizer_config.json: a text, or a list of those with names.
+/// Returns the template in tokenizer_config.json: a string, or one of a list of named templates.
 std::optional<std::string> template_in(const Json& config, const std::string& place) {
   const auto found = config.find("chat_template");
   if (found == config.end() || found->is_null()) return std::nullopt;
@@ -113,14 +113,14 @@ std::string ChatTemplate::prompt_of_assistant() const {
     const std::string without = bytes_of(written(one, false)), with = bytes_of(written(one, true));
     return with.starts_with(without) ? with.substr(without.size()) : std::string();
   } catch (const InvalidInput&) {
-    return {};  // it takes no such chat; what it says of others shows where they are rendered
+    return {};  // the template rejects this probe; errors of real chats are reported when they are rendered
   }
 }
 
 RenderedText ChatTemplate::render(const Conversation& conversation) const {
   const Text marked = naming(place_, [&] { return written(conversation.messages, false); });
   RenderedText rendered{.text = bytes_of(marked), .said = {}};
-  std::size_t prompt_before = std::string::npos;  // where the last turn's stands
+  std::size_t prompt_before = std::string::npos;  // position of the previous turn's prompt
   for (TextRange range : marked_ranges(marked)) {
     range.end = end_of_token(rendered.text, range.end);
     const std::size_t prompt = prompt_.empty() ? std::string::npos : rendered.text.rfind(prompt_, range.begin);

@@ -64,7 +64,7 @@ Conversation conversation_in(const Json& messages, const Place& place) {
   return conversation;
 }
 
-/// The field that is text alone or, where the user names it, may be a chat too.
+/// Returns the field that holds plain text or, if the user names it, possibly a chat.
 std::optional<std::string> text_field(const Json& record, const ColumnNames& columns) {
   if (!columns.text.empty()) return has(record, columns.text) ? std::optional(columns.text) : std::nullopt;
   for (const char* name : {"text", "sentence"})
@@ -101,7 +101,7 @@ Example example_in(const Json& record, const std::string& where, const ColumnNam
   return {where, Instruction{text("instruction"), has(record, "input") ? text("input") : "", text("output")}};
 }
 
-/// The columns of a table, as a record without values.
+/// Returns a table's columns as a record without values.
 Json header_of(const std::filesystem::path& path) {
   const std::string content = read_utf8_file(path);
   const std::string_view line = std::string_view(content).substr(0, content.find('\n'));

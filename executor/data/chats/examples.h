@@ -8,7 +8,7 @@
 
 namespace frostpipe {
 
-/// What a causal model learns from, as `datasets` and TRL have it.
+/// The training examples of a causal model, in the forms of `datasets` and TRL.
 
 struct ChatMessage {
   std::string role;  // system, user or assistant
@@ -17,21 +17,21 @@ struct ChatMessage {
   bool operator==(const ChatMessage&) const = default;
 };
 
-/// A chat; the model is to say what the assistant says in it.
+/// A chat. The model is trained on the assistant's messages.
 struct Conversation {
   std::vector<ChatMessage> messages;
 
   bool operator==(const Conversation&) const = default;
 };
 
-/// A text, and how it goes on; text alone has no prompt.
+/// A prompt and its completion. Plain text has an empty prompt.
 struct PromptCompletion {
   std::string prompt, completion;
 
   bool operator==(const PromptCompletion&) const = default;
 };
 
-/// A task in words, as in the data of Alpaca: a turn of a chat for a model that chats, else a prompt.
+/// An instruction in the form of the Alpaca data. It becomes a chat turn for a chat model, else a prompt.
 struct Instruction {
   std::string instruction, input, output;
 
@@ -52,16 +52,16 @@ enum class RecordKind { labelled_texts, examples };
 /// - examples: `messages`; `prompt` and `completion`; `instruction` and `output` (and `input`); of JSON also a text
 ///   without a label, or messages in the column that `columns` names.
 ///
-/// Throws InvalidInput for JSON that is none of them, with what is known.
+/// Throws InvalidInput that lists the known forms for JSON that is none of them.
 RecordKind kind_of_records(const std::filesystem::path& path, const ColumnNames& columns);
 
-/// Reads the examples of a file, each of any of these forms. Throws InvalidInput that names file, line, field, rule and
-/// value: also for a role that is not known, a chat in which no assistant speaks, and calls of tools.
+/// Reads the examples of a file; each may have any of these forms. Throws InvalidInput that names file, line, field,
+/// rule and value, also for an unknown role, a chat without an assistant's message, and tool calls.
 std::vector<Example> read_examples(const std::filesystem::path& path, const ColumnNames& columns);
 
-/// An instruction as a turn of a chat: the instruction, and behind an empty line its input.
+/// Returns an instruction as a chat turn: the instruction, an empty line and the input.
 Conversation as_conversation(const Instruction& instruction);
-/// And in the form of Alpaca.
+/// Returns an instruction as a prompt in Alpaca's format.
 PromptCompletion as_prompt(const Instruction& instruction);
 
 }  // namespace frostpipe

@@ -14,7 +14,7 @@ namespace {
   throw InvalidInput(what, fmt::format("must be one that is known here ({})", known), in_quotes(name));
 }
 
-/// Positional argument number `index`.
+/// Returns the positional argument `index`; null if there is none.
 const Value* argument(const Arguments& arguments, std::size_t index) {
   return index < arguments.values.size() ? &arguments.values[index] : nullptr;
 }
@@ -29,9 +29,9 @@ Text changed(Text text, int (*change)(int)) {
   return text;
 }
 
-/// Without these bytes at its ends; Python's white space where there are none.
+/// Strips the characters of `wanted` from the ends, or white space as Python defines it if `wanted` is null.
 Text stripped(const Text& text, const Value* wanted, bool left, bool right) {
-  // Of characters beyond ASCII Python strips some too: Unicode's spaces.
+  // Python also strips Unicode's spaces beyond ASCII.
   static const std::vector<Text> kSpaces = [] {
     std::vector<Text> spaces;
     for (const char* one :
@@ -145,7 +145,7 @@ Value joined(const Value& value, const Arguments& arguments) {
   return text;
 }
 
-/// The objects of a list whose member passes a test, or is true where none is named; or those that do not.
+/// Selects the objects of a list whose member passes a test, or is true if no test is named; or those that do not.
 Value selected(const Value& value, const Arguments& arguments, bool is_wanted) {
   const std::size_t count = arguments.values.size();
   if (count == 0) throw InvalidInput("selectattr", "must name a member", "without one");
@@ -161,7 +161,7 @@ Value selected(const Value& value, const Arguments& arguments, bool is_wanted) {
   return list_value(std::move(found));
 }
 
-/// Part of `all` by Python's rules.
+/// Returns a slice by Python's rules.
 template <class T>
 std::vector<T> part_of(const std::vector<T>& all, std::optional<std::int64_t> begin, std::optional<std::int64_t> end,
                        std::int64_t step) {

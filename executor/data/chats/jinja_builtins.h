@@ -6,20 +6,20 @@
 
 namespace frostpipe::jinja {
 
-// What Jinja has of its own, as far as chats without tools need it. All throw InvalidInput that names what is not known
-// here, and what is.
+// Jinja's built-ins, as far as chats without tools need them. All throw InvalidInput that names an unsupported feature
+// and lists the supported ones.
 
 /// value | name(arguments)
 Value filtered(const std::string& name, const Value& value, const Arguments& arguments);
 /// value is name(arguments)
 bool passes_test(const std::string& name, const Value& value, const Arguments& arguments);
-/// value.name: a member of an object, or a method as Python has it.
+/// value.name: a member of an object, or one of Python's methods
 Value attribute(const Value& value, const std::string& name);
 /// value[index]
 Value element(const Value& value, const Value& index);
-/// value[begin:end:step], as Python has it.
+/// value[begin:end:step] with Python's rules
 Value slice(const Value& value, std::optional<std::int64_t> begin, std::optional<std::int64_t> end, std::int64_t step);
-/// raise_exception, namespace, range.
+/// raise_exception, namespace, range; nothing for other names
 std::optional<Value> builtin_function(const std::string& name);
 
 }  // namespace frostpipe::jinja

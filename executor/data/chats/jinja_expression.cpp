@@ -50,7 +50,7 @@ class Parser {
   }
 
  private:
-  /// The parser calls itself for what is nested: not beyond what the stack bears.
+  /// Limits recursion, so that nested expressions cannot overflow the stack.
   struct Depth {
     explicit Depth(Parser& parser) : nesting(parser.nesting_) {
       if (++nesting > 4 * kMostNesting)
@@ -99,7 +99,7 @@ class Parser {
     }
   }
 
-  /// Operators of one rank, from left to right; `take` takes what stands between them.
+  /// Parses left-associative operators of one precedence; `take` parses the operands.
   Expression chain(std::initializer_list<const char*> signs, Expression (Parser::*take)()) {
     Expression value = (this->*take)();
     for (;;) {
@@ -215,7 +215,7 @@ class Parser {
     };
   }
 
-  /// Elements between the bracket that is taken and `closing`.
+  /// Parses elements up to `closing`; the opening bracket has been consumed.
   std::vector<Expression> elements(std::string_view closing) {
     std::vector<Expression> found;
     while (!tokens_.take_if(closing)) {

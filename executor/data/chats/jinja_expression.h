@@ -11,35 +11,35 @@
 
 namespace frostpipe::jinja {
 
-/// Names and what they stand for; a loop has a scope of its own.
+/// A scope of variables. Each loop has a scope of its own.
 class Scope {
  public:
   explicit Scope(Scope* outer = nullptr) : outer_(outer) {}
-  /// Undefined where no scope from here outward has it.
+  /// Looks in this scope and the outer ones; returns Undefined if the name is not set.
   Value get(const std::string& name) const;
   void set(const std::string& name, Value value) { names_[name] = std::move(value); }
-  /// Counts a step of the whole rendering. Throws InvalidInput after more than any chat needs.
+  /// Counts a step of the rendering. Throws InvalidInput after more steps than any chat needs.
   void step();
 
  private:
   Scope* outer_;
   std::map<std::string, Value> names_;
-  std::size_t steps_ = 0;  // of the outermost
+  std::size_t steps_ = 0;  // counted in the outermost scope only
 };
 
 using Expression = std::function<Value(Scope&)>;
 
-/// The words of a tag, taken one after another.
+/// The tokens of a tag, consumed from left to right.
 class Tokens {
  public:
   explicit Tokens(const std::vector<Token>& tokens) : tokens_(tokens) {}
   const Token& next() const { return tokens_[at_]; }
   Token take() { return at_ + 1 < tokens_.size() ? tokens_[at_++] : tokens_[at_]; }
-  /// Whether the next one is that name or sign, which is then taken.
+  /// Consumes the next token if it is that name or sign, and returns whether it was.
   bool take_if(std::string_view word);
   bool is_next(std::string_view word) const;
   bool is_at_end() const { return next().kind == Token::Kind::end; }
-  /// Throw InvalidInput for anything else.
+  /// Consume the expected token, or throw InvalidInput.
   void expect(std::string_view word);
   std::string expect_name();
   void expect_end() const;
@@ -49,11 +49,11 @@ class Tokens {
   std::size_t at_ = 0;
 };
 
-/// Takes an expression of Jinja: texts, whole numbers, lists, objects, names, `a.b`, `a[b]`, `a[b:c]`, calls, filters,
-/// tests, arithmetic, comparisons, `not`, `and`, `or`, `a if b else c`. Throws InvalidInput where there is none. What a
-/// name, filter or method means is looked up when it is evaluated: what is never reached need not be known.
+/// Parses an expression: strings, integers, lists, objects, names, `a.b`, `a[b]`, `a[b:c]`, calls, filters, tests,
+/// arithmetic, comparisons, `not`, `and`, `or`, `a if b else c`. Throws InvalidInput for a syntax error. Names, filters
+/// and methods are looked up at evaluation, so unsupported ones in parts that are never reached do no harm.
 Expression take_expression(Tokens& tokens);
-/// Without `a if b else c` at its end, as what a loop runs over.
+/// Parses an expression without `a if b else c` at its end, as the iterable of a loop.
 Expression take_or(Tokens& tokens);
 
 }  // namespace frostpipe::jinja

@@ -44,12 +44,12 @@ Value arithmetic(const std::string& sign, const Value& a, const Value& b) {
   if (sign == "+") return sum(a, b);
   if (sign == "~") return joined(printed(a), printed(b));
   const std::int64_t left = need_number(a, "before " + sign), right = need_number(b, "behind " + sign);
-  constexpr std::int64_t kMost = std::int64_t{1} << 31;  // so that nothing here overflows
+  constexpr std::int64_t kMost = std::int64_t{1} << 31;  // limit that rules out overflow
   if (std::abs(left) > kMost || std::abs(right) > kMost || (right == 0 && sign != "-" && sign != "*"))
     throw InvalidInput("numbers around " + sign, "must be below 2^31, a divisor not 0", fmt::format("{}", right));
   if (sign == "-") return left - right;
   if (sign == "*") return left * right;
-  const std::int64_t rest = ((left % right) + right) % right;  // as Python has it
+  const std::int64_t rest = ((left % right) + right) % right;  // Python's modulo
   if (sign == "%") return rest;
   if (sign == "//") return (left - rest) / right;
   throw InvalidInput("an operator", "must be one of + - * // % ~", in_quotes(sign));

@@ -5,9 +5,9 @@
 
 namespace frostpipe::jinja {
 
-// What stands between two values, as Jinja has it. All throw InvalidInput for values that it is not for.
+// Jinja's binary operators. All throw InvalidInput for unsupported operands.
 
-/// + - * // % of whole numbers, + of texts and of lists, ~ of what can be written.
+/// + - * // % of integers, + of strings and of lists, ~ (concatenation) of printable values
 Value arithmetic(const std::string& sign, const Value& a, const Value& b);
 /// == != < > <= >= in
 bool compare(const std::string& sign, const Value& a, const Value& b);

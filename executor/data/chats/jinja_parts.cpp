@@ -12,7 +12,7 @@
 namespace frostpipe::jinja {
 namespace {
 
-constexpr std::size_t kMostTokens = 2'000;  // each may be a call deep
+constexpr std::size_t kMostTokens = 2'000;  // limits the recursion depth
 
 bool is_space(char c) { return std::isspace(static_cast<unsigned char>(c)) != 0; }
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
@@ -49,7 +49,7 @@ class Cutter {
     return std::string_view::npos;
   }
 
-  /// What stands before the tag, without the blanks that the tag takes away.
+  /// Adds the text before the tag, without the white space that the tag strips.
   void add_text(std::size_t tag) {
     std::string_view text = source_.substr(at_, tag == std::string_view::npos ? tag : tag - at_);
     if (tag != std::string_view::npos) {
@@ -65,7 +65,7 @@ class Cutter {
     if (!text.empty()) parts_.push_back({.text = std::string(text), .tokens = {}, .line = line_of(at_)});
   }
 
-  /// A tag from its opening on; goes on behind it and the blanks that it takes away.
+  /// Parses a tag and moves behind it and the white space that it strips.
   void take_tag() {
     const std::size_t begin = at_;
     const char kind = source_[at_ + 1];
@@ -82,7 +82,7 @@ class Cutter {
               .tokens = {},
               .line = line_of(begin)};
     const std::string_view closing = kind == '{' ? "}}" : "%}";
-    std::vector<char> open;  // brackets: "}}" also ends an object in an object
+    std::vector<char> open;  // open brackets; "}}" also occurs in nested objects
     for (;;) {
       while (at_ < source_.size() && is_space(source_[at_])) ++at_;
       if (at_ >= source_.size()) refuse(fmt::format("a tag must end in {}", closing), "without it");
@@ -101,7 +101,7 @@ class Cutter {
     end_tag(source_[at_] == '-' || source_[at_] == '+' ? at_ + 1 : at_, kind == '%');
   }
 
-  /// `end`: where the closing sign stands, which may have a - or + before it.
+  /// Ends a tag. `end` is the position of the closing sign, which a - or + may precede.
   void end_tag(std::size_t end, bool trims_line_end) {
     const char sign = source_[end - 1];
     at_ = end + 2;

@@ -6,24 +6,24 @@
 
 namespace frostpipe::jinja {
 
-/// A word of the language inside a tag.
+/// A token of the language inside a tag.
 struct Token {
   enum class Kind { name, number, text, sign, end };
   Kind kind = Kind::end;
-  std::string text;  // of a text: what it stands for, escapes resolved
+  std::string text;  // for a string: its value, with escapes resolved
 };
 
-/// A stretch of a template: text that is written as it is, {{ an expression }}, or {% a statement %}.
+/// A part of a template: literal text, {{ an expression }}, or {% a statement %}.
 struct Part {
   enum class Kind { text, output, statement };
   Kind kind = Kind::text;
-  std::string text;           // of a text
-  std::vector<Token> tokens;  // of a tag
+  std::string text;           // for text
+  std::vector<Token> tokens;  // for tags
   std::size_t line = 1;
 };
 
-/// The parts of a template without its comments, as Jinja cuts it with trim_blocks and lstrip_blocks, which is how
-/// transformers reads chat templates: the line end after a statement and the blanks before it are not written.
+/// Splits a template into parts and removes its comments. trim_blocks and lstrip_blocks are on, as in transformers: the
+/// newline after a statement and the blanks before it are removed.
 /// Throws InvalidInput that names line and rule.
 std::vector<Part> parts_of(std::string_view source);
 

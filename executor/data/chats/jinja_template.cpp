@@ -12,14 +12,14 @@
 namespace frostpipe::jinja {
 namespace {
 
-/// What is wrong inside, with the line of the template.
+/// Adds the template's line to the errors of `call`.
 template <class Call>
 auto in_line(std::size_t line, Call call) {
   try {
     return call();
   } catch (const InvalidInput& error) {
     const std::string what = error.what();
-    if (what.starts_with("line ")) throw;  // an inner one's
+    if (what.starts_with("line ")) throw;  // already has an inner line
     throw InvalidInput(fmt::format("line {}: {}", line, what));
   }
 }
@@ -38,7 +38,7 @@ Members loop_at(const List& elements, std::size_t index) {
   return loop;
 }
 
-/// The names that a loop gives an element: one, or one for each of its elements.
+/// Sets a loop's names: one to the element, or several to its elements.
 void set_names(const std::vector<std::string>& names, const Value& element, Scope& scope) {
   if (names.size() == 1) return scope.set(names.front(), element);
   const List parts = elements_of(element);
@@ -60,7 +60,7 @@ class Template::Reader {
   }
 
  private:
-  /// Up to one of these statements, which is next then, or to the end.
+  /// Parses blocks up to one of these statements, which is not consumed, or to the end.
   Block blocks(const std::vector<std::string_view>& ends) {
     if (++nesting_ > kMostNesting)
       throw InvalidInput("a template", fmt::format("must nest at most {} deep", kMostNesting), "deeper");
@@ -110,7 +110,7 @@ class Template::Reader {
                        in_quotes(word));
   }
 
-  /// A block up to its last statement, which is taken.
+  /// Parses a block up to its last statement, which is consumed.
   Block inner(const std::vector<std::string_view>& ends) {
     Block block = blocks(ends);
     ++at_;
@@ -205,7 +205,7 @@ class Template::Reader {
     };
   }
 
-  /// Of the outermost level alone: its scope stands as long as the macro can be called.
+  /// Parses a macro. It must be at the outermost level, whose scope lives as long as the macro can be called.
   Block macro(Tokens& tokens) {
     const std::string name = tokens.expect_name();
     if (nesting_ != 1) throw InvalidInput("a macro", "must stand outside of loops and conditions", in_quotes(name));

@@ -10,16 +10,16 @@
 
 namespace frostpipe::jinja {
 
-/// A template of Jinja, as far as chat templates go: for (with if and else), if, set (also of a namespace's members and
-/// of a block), macro, generation, and the expressions of take_expression. Reading it checks its whole form; what a
-/// filter, test, method or function means is looked up where it is reached.
+/// A Jinja template, as far as chat templates need it: for (with if and else), if, set (also of namespace members and
+/// of blocks), macro, generation, and the expressions of take_expression(). The constructor checks the whole syntax;
+/// filters, tests, methods and functions are looked up when they are reached.
 class Template {
  public:
-  /// Throws InvalidInput that names the line, the rule and the value.
+  /// Throws InvalidInput that names line, rule and value.
   explicit Template(std::string_view source);
 
-  /// What it writes with these names set. Throws InvalidInput that names the line, also where the template itself
-  /// raises an exception. Ends, whatever the template says.
+  /// Renders the template with these variables. Throws InvalidInput that names the line, also if the template raises an
+  /// exception. Always terminates.
   Text render(const std::map<std::string, Value>& names) const;
 
  private:

@@ -64,7 +64,7 @@ void set_member(Members& members, const std::string& name, Value value) {
 }
 
 bool equal(const Value& a, const Value& b) {
-  // true is 1, as in Python.
+  // true equals 1, as in Python.
   const auto number = [](const Value& value) -> std::optional<std::int64_t> {
     if (const auto* truth = value.as<bool>()) return *truth;
     if (const auto* one = value.as<std::int64_t>()) return *one;

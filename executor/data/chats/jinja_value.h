@@ -11,12 +11,12 @@
 
 namespace frostpipe::jinja {
 
-/// What a template is held to, whoever wrote it.
+/// Limits for every template, since templates come from untrusted folders.
 inline constexpr std::size_t kMostTextBytes = std::size_t{1} << 26;
 inline constexpr int kMostNesting = 100;
 
-/// Bytes of UTF-8, each of which may carry a mark. Marks travel with their bytes through all that a template does with
-/// a text, and no comparison sees them.
+/// Traits of strings whose bytes (UTF-8) may each carry a mark. Marks survive all string operations of a template, and
+/// comparisons ignore them.
 struct MarkedBytes : std::char_traits<char16_t> {
   static constexpr char16_t kMark = 0x100;
   static constexpr char16_t byte(char16_t c) { return static_cast<char16_t>(c & 0xFF); }
@@ -32,7 +32,7 @@ std::string bytes_of(const Text& text);
 
 struct Value;
 using List = std::vector<Value>;
-/// In the order of their keys in the source; shared, so that what a namespace() holds can be set.
+/// In the order of the source; shared, so that members of a namespace() can be set.
 using Members = std::vector<std::pair<std::string, Value>>;
 
 struct Arguments {
@@ -41,13 +41,13 @@ struct Arguments {
 };
 using Function = std::function<Value(const Arguments&)>;
 
-/// A name that nobody has set.
+/// The value of a name that is not set.
 struct Undefined {
   std::string name;
 };
 struct None {};
 
-/// What an expression of a template is worth. Numbers are whole ones.
+/// The value of an expression. Numbers are integers.
 struct Value : std::variant<Undefined, None, bool, std::int64_t, Text, std::shared_ptr<List>, std::shared_ptr<Members>,
                             std::shared_ptr<Function>> {
   using variant::variant;
@@ -63,21 +63,21 @@ Value list_value(List items);
 Value members_value(Members members);
 Value function_value(Function function);
 
-/// Nothing where the object lacks it.
+/// Returns null if the object lacks the member.
 const Value* find_member(const Members& members, std::string_view name);
 void set_member(Members& members, const std::string& name, Value value);
 
 bool equal(const Value& a, const Value& b);
-/// What {{ value }} writes. Throws InvalidInput for lists and objects.
+/// Returns the output of {{ value }}. Throws InvalidInput for lists and objects.
 Text printed(const Value& value);
-/// "a text", "a list", ...
+/// Returns "a text", "a list", ...
 std::string kind_of(const Value& value);
-/// Characters of UTF-8, one after another.
+/// Splits a text into its UTF-8 characters.
 std::vector<Text> characters_of(const Text& text);
-/// What a loop runs over. Throws InvalidInput for what has no elements.
+/// Returns the elements that a loop iterates over. Throws InvalidInput for values without elements.
 List elements_of(const Value& value);
 
-/// The text that an argument or operand must be. Throws InvalidInput naming `whose`.
+/// Returns the value as text. Throws InvalidInput that names `whose` for other values.
 const Text& need_text(const Value& value, std::string_view whose);
 std::int64_t need_number(const Value& value, std::string_view whose);
 

@@ -8,7 +8,7 @@
 namespace frostpipe {
 namespace {
 
-/// The character that ends at `end`, where it begins.
+/// Returns the begin of the character that ends at `end`.
 std::size_t begin_of_last(std::string_view text, std::size_t end) {
   do --end;
   while ((static_cast<unsigned char>(text[end]) & 0xC0) == 0x80);
@@ -23,7 +23,7 @@ bool is_in_word(std::string_view text, Range range) {
   return goes_on_before || (range.end < text.size() && is_word_character(character_at(text, range.end)));
 }
 
-/// With the spaces that the token takes, but none before `earliest`.
+/// Extends the range by the spaces that the token takes, but not before `earliest`.
 Range with_spaces(std::string_view text, Range range, const AddedToken& token, std::size_t earliest) {
   while (token.lstrip && range.begin > earliest) {
     const std::size_t before = begin_of_last(text, range.begin);
@@ -50,7 +50,7 @@ AddedTokens::AddedTokens(const std::vector<AddedToken>& tokens) {
 
 std::vector<TextPiece> AddedTokens::split(std::string_view text) const {
   std::vector<TextPiece> pieces;
-  std::size_t begin = 0;  // of what has not been appended
+  std::size_t begin = 0;  // begin of the text that has not been appended
   for (std::size_t i = 0; i < text.size();) {
     const std::vector<AddedToken>& alike = by_first_byte_[static_cast<std::uint8_t>(text[i])];
     const auto token = std::find_if(alike.begin(), alike.end(),

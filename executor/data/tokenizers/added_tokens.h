@@ -10,23 +10,23 @@
 
 namespace frostpipe {
 
-/// A token that is found in the text by its spelling, before the text is cut into words.
+/// A token that is matched literally in the text, before the text is split into words.
 struct AddedToken {
   std::string content;  // not empty
   std::int32_t id = 0;
-  /// Not inside a word: where neither what is before it nor what is behind it is a word's character.
+  /// Matches only whole words: neither the character before nor the one after may be a word character.
   bool single_word = false;
-  /// Takes the spaces before it, or behind it.
+  /// Whether it includes the spaces before (lstrip) or after it (rstrip).
   bool lstrip = false;
   bool rstrip = false;
-  /// Looked for in the text as the normalizer makes it, in what is left between those that are not.
+  /// Matched in the normalized text, in what remains between the tokens that are not.
   bool normalized = false;
   bool special = false;
 
   bool operator==(const AddedToken&) const = default;
 };
 
-/// A stretch of a text: an added token, or what stands between them.
+/// A part of a text: an added token, or the text between two of them.
 struct TextPiece {
   Range range;
   std::optional<std::int32_t> id;
@@ -34,14 +34,15 @@ struct TextPiece {
   bool operator==(const TextPiece&) const = default;
 };
 
-/// Added tokens, and where they stand in a text, as the `tokenizers` library of Hugging Face finds them: from left to
-/// right, and the longest where several begin.
+/// Finds added tokens in a text like Hugging Face's `tokenizers` library: from left to right, and the longest of those
+/// that begin at one position.
 class AddedTokens {
  public:
-  /// Finds those whose content is not empty.
+  /// Tokens with empty content are ignored.
   explicit AddedTokens(const std::vector<AddedToken>& tokens);
 
-  /// `text`, valid UTF-8, in order, without empty pieces. One look at a table for a byte that begins no token.
+  /// Splits `text`, which must be valid UTF-8, into parts, in order and without empty ones. A byte that begins no token
+  /// costs one table look-up.
   std::vector<TextPiece> split(std::string_view text) const;
 
  private:

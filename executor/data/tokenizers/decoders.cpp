@@ -34,7 +34,7 @@ void decode_byte_level(std::vector<std::string>& tokens) {
   tokens = {std::move(text)};
 }
 
-/// Of "<0x41>".
+/// Returns the byte of a token such as "<0x41>".
 std::optional<char> byte_of(std::string_view token) {
   if (token.size() != 6 || !token.starts_with("<0x") || !token.ends_with('>')) return std::nullopt;
   std::uint8_t byte = 0;
@@ -43,7 +43,7 @@ std::optional<char> byte_of(std::string_view token) {
   return static_cast<char>(byte);
 }
 
-/// Bytes in a row are a text, or as many U+FFFD where they are none.
+/// Decodes runs of byte tokens as text, or each byte as U+FFFD if the run is not valid UTF-8.
 void decode_byte_fallback(std::vector<std::string>& tokens) {
   std::vector<std::string> result;
   std::string bytes;

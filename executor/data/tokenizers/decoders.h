@@ -7,11 +7,11 @@ namespace frostpipe {
 
 class PipelinePart;
 
-/// Changes tokens as the vocabulary spells them into stretches of text.
+/// Converts tokens, as the vocabulary spells them, to parts of the text.
 using Decoder = std::function<void(std::vector<std::string>& tokens)>;
 
-/// The object `decoder` of tokenizer.json: ByteFallback, ByteLevel, Fuse, Metaspace, Replace, Strip, WordPiece or a
-/// Sequence of them. Throws InvalidInput that names another.
+/// Reads the object `decoder` of tokenizer.json: ByteFallback, ByteLevel, Fuse, Metaspace, Replace, Strip, WordPiece or
+/// a Sequence of them. Throws InvalidInput that names any other type.
 Decoder read_decoder(const PipelinePart& part);
 
 }  // namespace frostpipe

@@ -9,7 +9,7 @@
 
 namespace frostpipe {
 
-/// One text on its way to tokens.
+/// The state of encoding one text.
 class Tokenizer::Pipeline::Run {
  public:
   Run(const Pipeline& pipeline, bool with_spans) : pipeline_(pipeline), with_spans_(with_spans) {}
@@ -40,7 +40,7 @@ class Tokenizer::Pipeline::Run {
     return text;
   }
 
-  /// Without tokens that are found as they are written.
+  /// Adds text between tokens that are matched literally.
   void add_text(Text text) {
     if (pipeline_.normalizer) pipeline_.normalizer(text);
     const std::vector<TextPiece> pieces = pipeline_.normalized.split(text.bytes);
@@ -90,8 +90,8 @@ class Tokenizer::Pipeline::Run {
     return {.begin = text.positions[range.begin], .end = text.positions[range.end - 1] + 1};
   }
 
-  /// The span of a token, without spaces at its ends if that is asked for; a single one at the very beginning stays
-  /// where it may have been added. A token of bytes may begin and end inside a character.
+  /// Returns the span of a token, without spaces at its ends if the post-processor trims them. A single leading space
+  /// of the text stays, since the tokenizer may have added it. A token of bytes may begin and end inside a character.
   TokenSpan trimmed(std::string_view token, TokenSpan span, bool is_bytes) const {
     if (!pipeline_.post_processor.trims_spans) return span;
     std::int32_t leading = 0, trailing = 0;
@@ -110,7 +110,7 @@ class Tokenizer::Pipeline::Run {
 
   const Pipeline& pipeline_;
   bool with_spans_;
-  std::int32_t character_ = 0;  // of the text as given: how many were passed; counted for spans alone
+  std::int32_t character_ = 0;  // code points of the original text so far; counted only for spans
   std::vector<TextToken> tokens_;
   SpannedTokens result_;
 };

@@ -17,17 +17,17 @@
 
 namespace frostpipe {
 
-/// What the files of a tokenizer were made into.
+/// The parts of a tokenizer, made from its files.
 struct Tokenizer::Pipeline {
-  /// Throws as Tokenizer's constructor.
+  /// Throws as Tokenizer's constructor does.
   explicit Pipeline(const std::filesystem::path& model_folder);
-  Pipeline(const Pipeline&) = delete;  // ids refers to tokens
+  Pipeline(const Pipeline&) = delete;  // `ids` refers to `tokens`
   Pipeline& operator=(const Pipeline&) = delete;
 
   std::vector<std::string> tokens;  // by id
   TokenIds ids;
   std::vector<bool> is_special;  // by id
-  /// Of added tokens that are found in normalized text, by id: their spelling there, which the library decodes them to.
+  /// Spellings in normalized text of added tokens that are found there, by id. The library decodes the ids to these.
   std::unordered_map<std::int32_t, std::string> normalized_spellings;
   AddedTokens as_written{{}};
   AddedTokens normalized{{}};
@@ -39,7 +39,7 @@ struct Tokenizer::Pipeline {
   SpecialIds special_ids;
   bool truncates_left = false;
 
-  /// Those of a text alone. Throws InvalidInput where it has 2^31 bytes or more.
+  /// Returns the tokens of a text without special tokens around it. Throws InvalidInput for 2^31 bytes or more.
   SpannedTokens tokens_of(std::string_view utf8, bool with_spans) const;
 
  private:

@@ -21,7 +21,7 @@ std::int32_t id_in(const std::string& place, const Json& id) {
   return id.get<std::int32_t>();
 }
 
-/// ["[CLS]", 101]
+/// Reads a pair such as ["[CLS]", 101].
 std::int32_t token_in(PipelinePart& part, const std::string& key) {
   const Json& token = part.take(key);
   if (!token.is_array() || token.size() != 2 || !token[0].is_string())
@@ -50,7 +50,7 @@ PostProcessor roberta_processing(PipelinePart& part) {
 
 // ---- Templates ----------------------------------------------------------------------------------
 
-/// The ids of each of the template's own tokens.
+/// The ids of the special tokens of a template.
 class TemplateTokens {
  public:
   explicit TemplateTokens(PipelinePart& part) : place_(part.place_of("special_tokens")) {
@@ -76,7 +76,7 @@ class TemplateTokens {
   std::map<std::string, Ids> ids_;
 };
 
-/// The tokens before, between and behind the texts `names`, which stand there once each in this order.
+/// Returns the tokens before, between and after the texts `names`, each of which must occur once, in this order.
 std::vector<Ids> frame_of(PipelinePart& part, const std::string& key, const std::vector<std::string>& names,
                           const TemplateTokens& tokens) {
   std::vector<Ids> frame(1);

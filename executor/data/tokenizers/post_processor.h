@@ -8,17 +8,18 @@ namespace frostpipe {
 
 class PipelinePart;
 
-/// What happens to the tokens of a text, or of two, in the end.
+/// The last step: the tokens put around one text or two, and the trimming of spans.
 struct PostProcessor {
-  /// Tokens around a single text.
+  /// Tokens put around a single text.
   std::vector<std::int32_t> before{}, after{};
   PairFrame pair{};
-  /// Spans leave out the spaces that a token begins or ends with, but for the first of all where it was `adds_space`.
+  /// Spans exclude spaces at the ends of a token, except the first of the text if `adds_space`.
   bool trims_spans = false, adds_space = false;
 };
 
-/// The object `post_processor` of tokenizer.json: BertProcessing, ByteLevel, RobertaProcessing, TemplateProcessing or a
-/// Sequence of them, of which one may add tokens. Throws InvalidInput that names another.
+/// Reads the object `post_processor` of tokenizer.json: BertProcessing, ByteLevel, RobertaProcessing,
+/// TemplateProcessing or a Sequence of them, of which one may add tokens. Throws InvalidInput that names any other
+/// type.
 PostProcessor read_post_processor(const PipelinePart& part);
 
 }  // namespace frostpipe

@@ -12,12 +12,12 @@
 namespace frostpipe {
 namespace {
 
-/// Those of the array `added_tokens`, of which one that the vocabulary lacks is given the next free id there.
+/// Reads the array `added_tokens`. A token that the vocabulary lacks gets the next free id.
 std::vector<AddedToken> read_added_tokens(PipelinePart& root, std::vector<std::string>& tokens) {
   std::vector<AddedToken> added;
   if (root.take("added_tokens").is_null()) return added;
   std::vector<PipelinePart> parts = root.parts("added_tokens");
-  tokens.reserve(tokens.size() + parts.size());  // what ids refers to stays where it is
+  tokens.reserve(tokens.size() + parts.size());  // keeps the tokens in place, to which ids refers
   TokenIds ids = ids_of(tokens);
   for (PipelinePart& part : parts) {
     AddedToken token{.content = part.text("content"),
@@ -52,7 +52,7 @@ std::vector<AddedToken> only(const std::vector<AddedToken>& all, bool normalized
   return result;
 }
 
-/// As it is found in a text that was normalized.
+/// Returns the tokens with their content normalized.
 std::vector<AddedToken> as_normalized(std::vector<AddedToken> tokens, const Normalizer& normalizer) {
   for (AddedToken& token : tokens) {
     Text text{.bytes = token.content, .positions = {}};
@@ -62,7 +62,7 @@ std::vector<AddedToken> as_normalized(std::vector<AddedToken> tokens, const Norm
   return tokens;
 }
 
-/// A part with a role, by the name of its setting and by its customary spellings.
+/// A role of a special token: the name of its setting and its usual spellings.
 struct Role {
   const char* name;
   std::optional<std::int32_t> SpecialIds::*id;
@@ -99,7 +99,7 @@ SpecialIds special_ids_of(const TokenizerFiles& files, const TokenIds& ids) {
   return result;
 }
 
-/// Every id that is put around texts must be a token's.
+/// Checks that all ids that are put around texts exist.
 void check_post_processor(const std::string& place, const PostProcessor& processor, std::size_t num_tokens) {
   for (const std::vector<std::int32_t>* ids :
        {&processor.before, &processor.after, &processor.pair.before, &processor.pair.between, &processor.pair.after})
@@ -114,7 +114,7 @@ void check_post_processor(const std::string& place, const PostProcessor& process
 Tokenizer::Pipeline::Pipeline(const std::filesystem::path& model_folder) {
   const TokenizerFiles files = read_tokenizer_files(model_folder);
   PipelinePart root(files.json, files.place, ": ");
-  for (const char* key : {"version", "truncation", "padding"}) root.take(key);  // the caller decides on lengths
+  for (const char* key : {"version", "truncation", "padding"}) root.take(key);  // the caller handles lengths
   if (!root.take("normalizer").is_null()) normalizer = read_normalizer(root.part("normalizer"));
   if (!root.take("pre_tokenizer").is_null()) pre_tokenizer = read_pre_tokenizer(root.part("pre_tokenizer"));
   ReadModel read = read_model(root.part("model"), {pre_tokenizer.is_byte_level, files.place_of_merge});

@@ -14,18 +14,19 @@
 namespace frostpipe {
 
 struct EncodeOptions {
-  /// What the post-processor puts around a text ([CLS] text [SEP], <s> text). Off for text that has them already, as a
-  /// rendered chat: special tokens written out in a text are always found there.
+  /// Adds the post-processor's tokens ([CLS] text [SEP], <s> text). Set it to false for text that has them already,
+  /// such as a rendered chat: special tokens written out in a text are always recognized. Default: true.
   bool add_special_tokens = true;
-  /// Of the result, with what is added. The text is cut on the side that the files say, the right if they do not.
+  /// Maximum length of the result, including added tokens. Text is truncated on the side that the files specify, by
+  /// default the right. Default: no limit.
   int max_tokens = std::numeric_limits<int>::max();
 };
 
-/// The ids of the tokens that have a part to play, by tokenizer_config.json or special_tokens_map.json; where neither
-/// names one, by its customary spelling ("[PAD]", "<s>", "</s>", "<|endoftext|>", ...). Absent: the model has none.
+/// Ids of special tokens from tokenizer_config.json or special_tokens_map.json; if neither names one, from its usual
+/// spelling ("[PAD]", "<s>", "</s>", "<|endoftext|>", ...). Not set if the model has none.
 struct SpecialIds {
   std::optional<std::int32_t> begin_of_text{};   // bos_token
-  std::optional<std::int32_t> end_of_text{};     // eos_token: ends a text, and a completion
+  std::optional<std::int32_t> end_of_text{};     // eos_token, at which generation stops
   std::optional<std::int32_t> unknown{};         // unk_token
   std::optional<std::int32_t> padding{};         // pad_token
   std::optional<std::int32_t> classification{};  // cls_token
@@ -35,52 +36,52 @@ struct SpecialIds {
   bool operator==(const SpecialIds&) const = default;
 };
 
-/// What stands around two texts that are one sequence: before FIRST between SECOND after.
+/// The tokens around two texts that form one sequence: before FIRST between SECOND after.
 struct PairFrame {
   std::vector<std::int32_t> before{}, between{}, after{};
 
   bool operator==(const PairFrame&) const = default;
 };
 
-/// Text to token ids and back, as the files of a Hugging Face folder say, id for id those of the `tokenizers` library:
+/// Converts text to token ids and back as the files of a Hugging Face folder specify, with the same ids as the
+/// `tokenizers` library:
 ///
 ///     text -> added tokens | rest -> normalizer -> pre-tokenizer: words -> model: tokens -> post-processor -> ids
 ///
-/// Characters that are no UTF-8 are read as U+FFFD, as Python's bytes.decode(errors="replace") does; the readers of
-/// data files refuse them before, with their line.
+/// Invalid UTF-8 is read as U+FFFD, as by Python's bytes.decode(errors="replace"); the readers of data files refuse it
+/// before, naming the line.
 ///
-/// Nothing that encode() and decode() do changes what they give: one object serves any number of threads. A copy is
-/// cheap, and shares what was read.
+/// Thread-safe: encode() and decode() do not change the object. Copies are cheap and share the tables.
 class Tokenizer {
  public:
-  /// `model_folder` holds tokenizer.json, taken where it is there, or vocab.txt (BERT's WordPiece), or vocab.json and
-  /// merges.txt (byte-level BPE of GPT-2's kind, or RoBERTa's where it has <s> and </s>). Settings beside them, in
-  /// tokenizer_config.json, special_tokens_map.json and added_tokens.json, are followed as transformers does.
+  /// `model_folder` holds tokenizer.json, which takes precedence, or vocab.txt (BERT's WordPiece), or vocab.json and
+  /// merges.txt (byte-level BPE as in GPT-2, or in RoBERTa if it has <s> and </s>). Settings in tokenizer_config.json,
+  /// special_tokens_map.json and added_tokens.json are applied as transformers does.
   ///
-  /// Throws InvalidInput that names the file, the field or line, the rule and the value; where a part or field of
-  /// tokenizer.json is not known, also the list of those that are.
+  /// Throws InvalidInput that names the file, the field or line, the rule and the value, and for an unknown part or
+  /// field of tokenizer.json the list of known ones.
   explicit Tokenizer(const std::filesystem::path& model_folder);
 
   std::vector<std::int32_t> encode(std::string_view utf8, const EncodeOptions& options = {}) const;
-  /// Two texts as one sequence. Where it is too long, the longer of the two is cut first.
+  /// Encodes two texts as one sequence. If it is too long, the longer text is truncated first.
   std::vector<std::int32_t> encode_pair(std::string_view first, std::string_view second,
                                         const EncodeOptions& options = {}) const;
 
-  /// The whole text's tokens without what the post-processor adds, and where they stand: the library's with
-  /// add_special_tokens=False, in code points of the text as given.
+  /// Returns the tokens of the whole text without those of the post-processor, and their ranges in code points of the
+  /// original text, as the library does with add_special_tokens=False.
   SpannedTokens encode_with_spans(std::string_view utf8) const;
-  /// What encode_pair() puts around the two.
+  /// The tokens that encode_pair() puts around the two texts.
   const PairFrame& pair_frame() const;
 
-  /// The text of tokens as the file's decoder makes it. Bytes that are no UTF-8, where `ids` begin or end inside a
-  /// character, become U+FFFD. Special tokens are written out unless `skip_special_tokens`.
-  /// Throws InvalidInput where an id is none of the vocabulary.
+  /// Converts ids to text with the decoder of the files. Invalid UTF-8, where `ids` begin or end inside a character,
+  /// becomes U+FFFD. Special tokens are written out unless `skip_special_tokens`. Throws InvalidInput if an id is not
+  /// in the vocabulary.
   std::string decode(std::span<const std::int32_t> ids, bool skip_special_tokens = false) const;
 
-  /// One more than the largest id, added tokens included.
+  /// The largest id plus 1, including added tokens.
   int vocabulary_size() const;
   const SpecialIds& special_ids() const;
-  /// Of a token as the files spell it.
+  /// Returns the id of a token as the files spell it.
   std::optional<std::int32_t> id_of(std::string_view token) const;
 
  private:

@@ -19,13 +19,13 @@ using Json = nlohmann::json;
 constexpr std::array<const char*, 7> kRoleNames = {"bos_token", "eos_token", "unk_token", "sep_token",
                                                    "pad_token", "cls_token", "mask_token"};
 
-/// False also where the system does not let us look; whoever needs the file says so.
+/// Also returns false if the path is not accessible; reading the file then reports that.
 bool file_exists(const std::filesystem::path& path) {
   std::error_code ignored;
   return std::filesystem::exists(path, ignored);
 }
 
-/// The member of an object, without a copy; null where it is missing.
+/// Returns a reference to the member of an object; null if it is missing.
 const Json& member(const Json& object, const char* key) {
   static const Json kNull;
   if (!object.is_object()) return kNull;
@@ -45,7 +45,7 @@ TokenizerFiles read_vocabulary_files(const std::filesystem::path& folder) {
 
 // ---- Settings of tokenizer_config.json that change the pipeline ---------------------------------
 
-/// The truth value at `key`, or null.
+/// Returns the boolean at `key`, or null.
 Json optional_bool(const std::string& place, const Json& object, const char* key) {
   const Json value = object.value(key, Json());
   if (!value.is_null() && !value.is_boolean())
@@ -53,7 +53,8 @@ Json optional_bool(const std::string& place, const Json& object, const char* key
   return value;
 }
 
-/// BERT's classes take these of their own settings, but for a class that says that tokenizer.json is used as it stands.
+/// Applies BERT's own settings to its normalizer, unless the tokenizer class says that tokenizer.json is used
+/// unchanged.
 void override_bert_normalizer(const std::string& place, const Json& config, TokenizerFiles& files) {
   const Json tokenizer_class = config.value("tokenizer_class", Json());
   const bool as_it_stands = tokenizer_class == "PreTrainedTokenizerFast" || tokenizer_class == "TokenizersBackend";
@@ -82,15 +83,15 @@ void read_truncation_side(const std::string& place, const Json& config, Tokenize
 
 // ---- Tokens of the settings ---------------------------------------------------------------------
 
-/// `token`, a text or an object with its text and how it is found, is among the added tokens from here on. One that is
-/// new must be in the vocabulary already, or have the next free id.
+/// Adds `token`, a string or an object with its content and matching options, to the added tokens. A new one must be in
+/// the vocabulary already, or have the next free id.
 std::string add_token(const std::string& place, const Json& token, bool is_special, TokenizerFiles& files) {
   const Json content = token.is_object() ? token.value("content", Json()) : token;
   if (!content.is_string() || content.get_ref<const std::string&>().empty())
     throw InvalidInput(place, "must be a token: a text that is not empty, or an object with \"content\"", shown(token));
   Json& added = files.json["added_tokens"];
   if (added.is_null()) added = Json::array();
-  if (!added.is_array()) return content;  // what reads it says so
+  if (!added.is_array()) return content;  // reading the array reports the error
   for (const Json& one : added)
     if (member(one, "content") == content) return content;
   Json one = token.is_object() ? token : Json{{"content", content}, {"special", is_special}};

@@ -9,29 +9,29 @@
 
 namespace frostpipe {
 
-/// A token that the settings give a part to play, and where they do.
+/// A special token with a role, and the location of the setting that names it.
 struct RoleToken {
   std::string content;
   std::string place;
 };
 
-/// What the files of a folder say of its tokenizer.
+/// The contents of a folder's tokenizer files.
 struct TokenizerFiles {
-  /// tokenizer.json's content; where there is none, what its would be.
+  /// Content of tokenizer.json; if there is none, an equivalent one.
   nlohmann::json json;
-  /// The file that `json` or its vocabulary is from, for errors.
+  /// The file of `json` or its vocabulary, for errors.
   std::string place;
-  /// Where the n-th merge stands, if not in `json`.
+  /// Returns the location of the n-th merge, if it is not in `json`.
   std::function<std::string(std::size_t)> place_of_merge{};
-  /// By the names of tokenizer_config.json: "bos_token", "eos_token", "unk_token", "sep_token", "pad_token",
-  /// "cls_token", "mask_token". All are among the added tokens of `json`, and so are the further ones of the settings.
+  /// Keys are those of tokenizer_config.json: "bos_token", "eos_token", "unk_token", "sep_token", "pad_token",
+  /// "cls_token", "mask_token". All are among the added tokens of `json`, as are further tokens of the settings.
   std::map<std::string, RoleToken> roles{};
   bool truncates_left = false;
 };
 
-/// Reads tokenizer.json, or vocab.txt, or vocab.json and merges.txt, and the settings beside them, and changes
-/// `json` as transformers lets the settings do. Throws InvalidInput as Tokenizer says, where it can be said without
-/// knowing what `json` means.
+/// Reads tokenizer.json, or vocab.txt, or vocab.json and merges.txt, and the settings beside them, and applies the
+/// settings to `json` as transformers does. Throws InvalidInput as Tokenizer's constructor does, for errors that can be
+/// found without interpreting `json`.
 TokenizerFiles read_tokenizer_files(const std::filesystem::path& folder);
 
 }  // namespace frostpipe

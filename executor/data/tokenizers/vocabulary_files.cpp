@@ -18,7 +18,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// Line numbers count from 1.
+/// Lines are counted from 1.
 std::string line_of(const std::filesystem::path& file, std::size_t line) {
   return fmt::format("{}:{}", file.string(), line);
 }
@@ -39,7 +39,7 @@ Json read_vocabulary_lines(const std::filesystem::path& path) {
   return vocabulary;
 }
 
-/// The role's token, if the vocabulary has it: found in texts, and in `files.roles`.
+/// Adds the token of a role, if the vocabulary has it, to the added tokens and to `files.roles`.
 void add_role(TokenizerFiles& files, const std::string& role, const std::string& token,
               bool takes_space_before = false) {
   const Json& vocabulary = files.json["model"]["vocab"];
@@ -61,7 +61,7 @@ Json id_of(const TokenizerFiles& files, const std::string& token) {
   return *found;
 }
 
-/// The `merges` of a merges.txt, and how many lines stand before them.
+/// Returns the `merges` of a merges.txt, and the number of lines before them.
 std::pair<Json, std::size_t> read_merge_lines(const std::filesystem::path& path) {
   const std::string content = read_text_file(path);
   std::vector<std::string_view> lines = lines_of(content);

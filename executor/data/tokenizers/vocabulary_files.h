@@ -6,15 +6,15 @@
 
 namespace frostpipe {
 
-/// What the tokenizer.json of a BERT model with this vocab.txt, whose line n (from 0) is token n, would say, with the
-/// roles of its special tokens. Throws InvalidInput that names file, line and rule where a line is empty or repeats
-/// another, or where [UNK], [CLS] or [SEP] is missing.
+/// Returns the equivalent of a tokenizer.json, and the special tokens' roles, for a BERT model with this vocab.txt,
+/// whose line n (from 0) is token n. Throws InvalidInput that names file, line and rule if a line is empty or a
+/// duplicate, or if [UNK], [CLS] or [SEP] is missing.
 TokenizerFiles bert_files(const std::filesystem::path& vocabulary);
 
-/// The same of a model with a vocab.json and merges.txt: RoBERTa's where the vocabulary has <s> and </s>, else GPT-2's.
+/// The same for a model with a vocab.json and merges.txt: RoBERTa's if the vocabulary has <s> and </s>, else GPT-2's.
 TokenizerFiles byte_level_files(const std::filesystem::path& vocabulary, const std::filesystem::path& merges);
 
-/// Throws InvalidInput that names the file where it is no JSON object or nests too deeply.
+/// Throws InvalidInput that names the file if it is not a JSON object or is nested too deeply.
 nlohmann::json read_json_object(const std::filesystem::path& path);
 
 }  // namespace frostpipe

@@ -42,14 +42,14 @@ std::string in_gib(std::size_t bytes) {
   return (tenths.size() > 1 ? tenths.substr(0, tenths.size() - 1) : "0") + "." + tenths.back() + " GiB";
 }
 
-/// What tensors have asked for. Pieces that a tensor gets of kept memory may be up to 1 MiB larger.
+/// The bytes that tensors have requested. Blocks taken from the cache may be up to 1 MiB larger.
 c10::CachingAllocator::Stat requested(c10::DeviceIndex device) {
   using c10::CachingAllocator::StatType;
   return allocator::getDeviceStats(device).requested_bytes[static_cast<std::size_t>(StatType::AGGREGATE)];
 }
 
-/// What LibTorch has asked the same allocator for on behalf of cuBLAS, once for each thread that computes, and keeps:
-/// no tensor of the run. Each of these pieces is rounded up to a multiple of `piece`.
+/// The workspaces that LibTorch allocates for cuBLAS, once per thread that computes, and never frees. Each of them is
+/// rounded up to a multiple of `piece`.
 Bytes bytes_for_cublas(std::size_t piece = 1) {
   const auto all = [piece](at::cuda::WorkspaceMapWithMutex& of_handles, std::size_t size) {
     const std::shared_lock lock(of_handles.mutex);
@@ -60,25 +60,25 @@ Bytes bytes_for_cublas(std::size_t piece = 1) {
       all(at::cuda::cublaslt_handle_stream_to_workspace(), at::cuda::getCUDABlasLtWorkspaceSize()));
 }
 
-/// NCCL's messages are kernels that wait on the device for the other rank. Work issued after one must get past it, so:
-/// no kernel may be loaded late (that waits for the whole device), and streams may not share a hardware queue (8 by
-/// default). The driver reads both when it starts; what the user has set stays. All kernels take some hundred megabytes
-/// of the GPU.
+/// NCCL's messages are kernels that wait on the device for the other rank, and work issued after one must be able to
+/// pass it. Therefore no kernel may be loaded lazily (loading waits for the whole device), and streams may not share a
+/// hardware queue (there are 8 by default). The driver reads both variables when it starts; values set by the user
+/// stay. Loading all kernels takes some hundred megabytes of GPU memory.
 void let_streams_pass_each_other() {
   setenv("CUDA_MODULE_LOADING", "EAGER", /*overwrite=*/0);
   setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", /*overwrite=*/0);
 }
 
-/// Losses are found and told by us, and groups ended then. LibTorch's watchdog would end the process over the same
-/// loss, after a minute in which it lets nobody use the group.
+/// Frostpipe finds lost ranks itself and ends the groups. LibTorch's watchdog would end the process on the same loss,
+/// after blocking the group for a minute.
 void leave_losses_to_us() {
   for (const char* const variable : {"TORCH_NCCL_ASYNC_ERROR_HANDLING", "TORCH_NCCL_DUMP_ON_TIMEOUT",
                                      "TORCH_NCCL_WAIT_TIMEOUT_DUMP_MILSEC", "TORCH_NCCL_ENABLE_MONITORING"})
     setenv(variable, "0", /*overwrite=*/0);
 }
 
-/// Ends in order, together with its peers: what is under way arrives. While an exception unwinds they may be gone, so
-/// then it just ends.
+/// Shuts down in order, together with its peers, so that messages in progress arrive. While an exception unwinds, the
+/// peers may be gone, so it does not wait then.
 class NcclGroup final : public c10d::ProcessGroupNCCL {
  public:
   using ProcessGroupNCCL::ProcessGroupNCCL;
@@ -92,13 +92,13 @@ class NcclGroup final : public c10d::ProcessGroupNCCL {
   }
 };
 
-/// Whose memory it is; process-wide, as LibTorch's allocator is.
+/// The rank to name in errors. It is process-wide because LibTorch's allocator is.
 std::string& owner() {
   static std::string who = "this rank";
   return who;
 }
 
-/// LibTorch's own error would name neither rank nor action.
+/// Throws an error that names rank and action, which LibTorch's own error does not.
 void explain_out_of_memory(const char* (*action)()) {
   static std::once_flag once;
   std::call_once(once, [action] {
@@ -121,7 +121,7 @@ class CudaDevice final : public ComputeDevice {
     leave_losses_to_us();
     int count = 0;
     if (const cudaError_t error = cudaGetDeviceCount(&count); error != cudaSuccess || count == 0) {
-      int driver = 0;  // stays 0 where none is installed: then CUDA's own reason ("insufficient") misleads
+      int driver = 0;  // stays 0 if no driver is installed; CUDA's own reason ("insufficient") misleads then
       cudaDriverGetVersion(&driver);
       const std::string reason =
           error == cudaSuccess || driver == 0 ? "" : std::string(" (") + cudaGetErrorString(error) + ")";
@@ -130,7 +130,7 @@ class CudaDevice final : public ComputeDevice {
     index_ = static_cast<c10::DeviceIndex>(local_rank % count);
     is_shared_ = local_rank >= count;
     at::set_num_threads(1);
-    at::globalContext().lazyInitDevice(at::kCUDA);  // LibTorch's allocator, for the calls below
+    at::globalContext().lazyInitDevice(at::kCUDA);  // initializes LibTorch's allocator for the calls below
     c10::cuda::set_device(index_);
     if (std::getenv("FROSTPIPE_CUDA_REPORT_WAITS"))
       c10::cuda::warning_state().set_sync_debug_mode(c10::cuda::SyncDebugMode::L_WARN);
@@ -149,18 +149,18 @@ class CudaDevice final : public ComputeDevice {
   at::Device torch_device() const override { return {at::kCUDA, index_}; }
   bool is_shared() const override { return is_shared_; }
 
-  /// Connects each pair of ranks, and all of them for collectives, at first use, and each of these has a stream of its
-  /// own: a stage's sends need not wait for its early receives. That first use blocks both ends.
+  /// NCCL connects each pair of ranks, and all of them for collectives, at first use, which blocks both ends. Each
+  /// connection has a stream of its own, so that a stage's sends need not wait for its early receives.
   c10::intrusive_ptr<c10d::Backend> make_group(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
                                                const std::string&) override {
     const auto options = c10d::ProcessGroupNCCL::Options::create();
-    options->timeout = std::chrono::minutes(30);  // deaths are found by heartbeat, not by this
+    options->timeout = std::chrono::minutes(30);  // lost ranks are found by heartbeat, not by this timeout
     auto group = c10::make_intrusive<NcclGroup>(store, rank, size, options);
     group->setBoundDeviceId(torch_device());
     return group;
   }
 
-  /// Of the compute stream only: the whole device would include receives that were posted early.
+  /// Synchronizes the compute stream only: the whole device would include receives that were posted early.
   void synchronize() override { at::cuda::getCurrentCUDAStream(index_).synchronize(); }
 
   void first_mark() override {
@@ -177,7 +177,8 @@ class CudaDevice final : public ComputeDevice {
     return times;
   }
 
-  /// On what LibTorch's allocator holds, live or cached, in pieces of 2 MiB and more, without what it has for cuBLAS.
+  /// The limit holds for the bytes that LibTorch's allocator holds, live or cached, in blocks of 2 MiB and more,
+  /// without those of cuBLAS.
   void set_memory_limit(std::optional<Bytes> limit, const std::string& who) override {
     owner() = who;
     limit_ = limit;
@@ -186,13 +187,13 @@ class CudaDevice final : public ComputeDevice {
   Bytes live_bytes() override { return requested(index_).current - bytes_for_cublas(); }
   Bytes peak_bytes() override { return requested(index_).peak - bytes_for_cublas(); }
   void reset_peak() override { allocator::resetPeakStats(index_); }
-  /// cuDNN's attention, which LibTorch prefers in bfloat16 on Hopper, builds a plan per thread and length.
+  /// LibTorch prefers cuDNN's attention in bfloat16 on Hopper; it builds a plan per thread and length.
   void expect_one_length(bool has_one_length) final { at::globalContext().setSDPUseCuDNN(has_one_length); }
   std::unique_ptr<DeviceGraphs> make_graphs() override {
     if (!graph_stream_) {
       graph_stream_ = c10::cuda::getStreamFromPool(/*isHighPriority=*/false, index_);
       const c10::cuda::CUDAStreamGuard on_stream(*graph_stream_);
-      allocator::setMemoryFraction(1.0, index_);  // while what no limit counts is allocated
+      allocator::setMemoryFraction(1.0, index_);  // no limit for the following allocations, which it does not count
       allocate_for_cublas();
       apply_limit();
     }
@@ -200,13 +201,12 @@ class CudaDevice final : public ComputeDevice {
   }
   void release_kept_memory() override {
     allocator::emptyCache();
-    at::getHostAllocator(at::kCUDA)->empty_cache();  // page-locked, for messages of other sizes
+    at::getHostAllocator(at::kCUDA)->empty_cache();  // page-locked buffers for messages of other sizes
   }
 
  private:
-  /// What LibTorch keeps for cuBLAS on the current stream, for this thread and for that of backwards. At their first
-  /// use in a run these pieces would lie within memory that tensors have left, and keep it; and a peak of before would
-  /// not have them.
+  /// Allocates the cuBLAS workspaces of the current stream, for this thread and for that of backward passes. At their
+  /// first use in a run they would fragment memory that tensors have freed, and would be missing in an earlier peak.
   void allocate_for_cublas() const {
     const at::TensorOptions options = at::TensorOptions().dtype(at::kFloat).device(torch_device());
     const at::Tensor x = at::ones({16, 16}, options).requires_grad_(true);
@@ -232,13 +232,13 @@ class CudaDevice final : public ComputeDevice {
 }  // namespace
 }  // namespace frostpipe
 
-/// The one entry: see load_cuda_device in executor/device/device.cpp. `is_alone`: no other rank will send it messages.
-/// `action` says what the rank is doing, for errors.
+/// The only entry point: see load_cuda_device() in executor/device/device.cpp. `is_alone` says that no other rank sends
+/// it messages. `action` returns what the rank is doing, for errors.
 extern "C" frostpipe::ComputeDevice* frostpipe_make_cuda_device(int local_rank, bool is_alone,
                                                                 const char* (*action)()) {
   try {
     return new frostpipe::CudaDevice(local_rank, is_alone, action);
-  } catch (const c10::Error& error) {  // a device that is there but cannot be used: busy, broken, exclusive
+  } catch (const c10::Error& error) {  // the device exists but cannot be used: busy, broken, exclusive
     const std::string text = error.what_without_backtrace();
     throw frostpipe::RuntimeFailure("device cuda: device " + std::to_string(local_rank) + ": " +
                                     text.substr(0, text.find('\n')));

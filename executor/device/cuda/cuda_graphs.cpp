@@ -14,7 +14,8 @@ class CudaGraphs final : public DeviceGraphs {
  public:
   explicit CudaGraphs(const c10::cuda::CUDAStream& stream) : stream_(stream) {}
 
-  /// Other threads go on as they like: the backward computes in one of LibTorch's, and NCCL watches from another.
+  /// Thread-local mode lets other threads go on: backward passes run in a thread of LibTorch, and NCCL's watchdog in
+  /// another.
   void capture(const std::function<void()>& work) override {
     auto graph = std::make_unique<at::cuda::CUDAGraph>();
     const c10::cuda::CUDAStreamGuard on_stream(stream_);
@@ -32,20 +33,20 @@ class CudaGraphs final : public DeviceGraphs {
   void replay(std::size_t graph) override { graphs_.at(graph)->replay(); }
 
  private:
-  /// Where a call that is not permitted has ended the capture, LibTorch leaves its allocators as if it went on: they
-  /// would never again give memory back.
+  /// If a call that is not permitted has invalidated the capture, LibTorch leaves its allocators in capture mode, in
+  /// which they never free memory. This ends that mode.
   void give_up(at::cuda::CUDAGraph& graph) const {
     try {
       graph.capture_end();
       return;
-    } catch (const c10::Error&) {  // what has ended the capture is the reason, and is thrown
+    } catch (const c10::Error&) {  // the caller throws the error that has invalidated the capture
     }
     try {
       c10::cuda::CUDACachingAllocator::endAllocateToPool(stream_.device_index(), pool_);
       c10::cuda::CUDACachingAllocator::releasePool(stream_.device_index(), pool_);
       at::getHostAllocator(at::kCUDA)->end_allocate_to_pool(pool_);
       at::getHostAllocator(at::kCUDA)->release_pool(pool_);
-    } catch (const c10::Error&) {  // they were not left so
+    } catch (const c10::Error&) {  // the allocators were not in capture mode
     }
   }
 

@@ -7,7 +7,7 @@
 
 namespace frostpipe {
 
-/// Captured on `stream`, which should be the same for all of a process: cuBLAS keeps a workspace for each.
+/// Makes graphs that are captured on `stream`. Use one stream per process: cuBLAS keeps a workspace for each.
 std::unique_ptr<DeviceGraphs> make_cuda_graphs(const c10::cuda::CUDAStream& stream);
 
 }  // namespace frostpipe

@@ -4,25 +4,25 @@
 
 #include "executor/communication/tensor_parallel.h"
 
-// What tensor ranks exchange within a layer, each with its gradient (Shoeybi et al. 2019; with sequence parallelism
-// Korthikanti et al. 2022). Where nothing is shared, all of them give back what they are given.
+// Collectives of tensor parallelism with their gradients (Shoeybi et al. 2019; with sequence parallelism Korthikanti et
+// al. 2022). Without tensor ranks, they return their argument.
 
 namespace frostpipe {
 
-/// x itself, with a gradient that is summed over the tensor ranks: where each computes something else with it.
+/// Returns x; the backward all-reduces the gradient. Used where each tensor rank computes something different with x.
 at::Tensor copy_to(const TensorRanks& ranks, const at::Tensor& x);
 
-/// The sum of all tensor ranks' `partial`, which is nobody else's: all of it, or, of rows that are split, the own ones.
+/// Sums `partial` over the tensor ranks: an all-reduce or, if rows are divided, a reduce-scatter to the own rows.
 at::Tensor sum_over(const RankRows& rows, const at::Tensor& partial);
 
-/// All rows of everybody's `own` ones, with which all tensor ranks compute the same: the gradient is that of the own
-/// rows.
+/// All-gathers rows with which all tensor ranks compute the same; the backward takes the own rows of the gradient.
 at::Tensor all_of(const RankRows& rows, const at::Tensor& own);
 
-/// The same, with which each computes something else: the gradient is summed over the tensor ranks.
+/// All-gathers rows with which each tensor rank computes something different; the backward reduce-scatters the
+/// gradient.
 at::Tensor shared_rows(const RankRows& rows, const at::Tensor& own);
 
-/// Keeps `rows` from a function's forward to its backward.
+/// Keep `rows` from a function's forward to its backward.
 void save(torch::autograd::AutogradContext& context, const RankRows& rows);
 RankRows saved_rows(torch::autograd::AutogradContext& context);
 

@@ -19,10 +19,10 @@ void require_single_label(const std::string& problem_type, const std::filesystem
 /// As transformers has them, in place of what `config` says of labels.
 void set_label_names(nlohmann::ordered_json& config, const std::vector<std::string>& label_names);
 
-/// _name_or_path; empty if there is none.
+/// Returns _name_or_path; "" if there is none.
 std::string name_or_path(const std::string& text);
 
-/// The source's config.json with the head that the model has now, as transformers reads it.
+/// Returns the source's config.json with the model's current head, for transformers.
 std::string config_with_head(const std::string& source, const TransformerConfig& config, bool embeddings_are_tied,
                              const std::vector<std::string>& label_names, SavedDType dtype);
 

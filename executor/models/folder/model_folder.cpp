@@ -21,7 +21,8 @@
 namespace frostpipe {
 namespace {
 
-/// "LayerNorm.weight" and "LayerNorm.bias" as files of before 2019 have them (bert-base-uncased): gamma and beta.
+/// Returns the name in files before 2019 (bert-base-uncased) for "LayerNorm.weight" and "LayerNorm.bias": gamma and
+/// beta.
 std::string old_name_of(const std::string& name) {
   for (const auto& [ending, old] : {std::pair<std::string, std::string>{"LayerNorm.weight", "LayerNorm.gamma"},
                                     {"LayerNorm.bias", "LayerNorm.beta"}})
@@ -29,8 +30,8 @@ std::string old_name_of(const std::string& name) {
   return name;
 }
 
-/// As the files call it: a base model alone has no prefix, and under some heads it has another one. Empty if they lack
-/// it.
+/// Returns a tensor's name in the files: a base model has no prefix, and some heads have another one. Returns "" if the
+/// tensor is missing.
 std::string name_in(const WeightFiles& files, const TransformerConfig& config, const std::string& name) {
   const std::string base = row_of(config.family).prefix;
   std::string bare = name;
@@ -43,7 +44,7 @@ std::string name_in(const WeightFiles& files, const TransformerConfig& config, c
 
 int num_layers_of(const TransformerConfig& config) { return static_cast<int>(2 * config.num_hidden_layers + 2); }
 
-/// The head's layer; a tensor of it may be missing.
+/// True for the head's layer; its tensors may be missing.
 bool is_head(const TransformerConfig& config, int layer) { return layer == num_layers_of(config) - 1; }
 
 /// What tells labels apart: its rows are theirs.
@@ -51,18 +52,18 @@ bool is_classifier(const TransformerConfig& config, const ParameterSpec& spec) {
   return config.tells_class() && (spec.role == Role::classes || spec.role == Role::classes_bias);
 }
 
-/// The final norm stands in the head's layer, but belongs to the base model; a pooler is there only after some heads.
+/// The final norm is in the head's layer but belongs to the base model; a pooler exists only with some heads.
 bool may_start_at_random(const TransformerConfig& config, int layer, const ParameterSpec& spec) {
   return is_head(config, layer) && spec.role != Role::norm && spec.role != Role::norm_bias;
 }
 
-/// The head's matrix is the input embedding's.
+/// True if the head's matrix is the input embedding's.
 bool is_tied(const TransformerConfig& config, const ParameterSpec& spec) {
   return spec.role == Role::classes && tied_parameter_count(config) > 0;
 }
 
-/// Whether the files have the spec's tensors. A head for other labels, or of another shape, counts as missing; anything
-/// else in another shape is an error.
+/// Returns whether the files have the spec's tensors. A head for other labels, or of another shape, counts as missing;
+/// any other tensor of another shape is an error.
 bool is_there(const ModelFolder& folder, const WeightFiles& files, int layer, const ParameterSpec& spec) {
   if (folder.classifies_other_labels && is_classifier(folder.config, spec)) return false;
   const std::vector<std::int64_t> shape = stored_shape(spec);
@@ -79,7 +80,7 @@ bool is_there(const ModelFolder& folder, const WeightFiles& files, int layer, co
 /// Uniform in [0, 1), the same on every platform.
 double uniform(std::mt19937_64& random) { return static_cast<double>(random() >> 11) * 0x1p-53; }
 
-/// Normal with deviation 1 (Box and Muller 1958), the same on every platform but for the last bits of its logarithm.
+/// Standard normal (Box and Muller 1958), the same on every platform except for the last bits of the logarithm.
 double normal(std::mt19937_64& random) {
   const double radius = std::sqrt(-2 * std::log(1 - uniform(random)));
   return radius * std::cos(2 * std::numbers::pi * uniform(random));

@@ -10,12 +10,12 @@
 
 namespace frostpipe {
 
-/// A Hugging Face folder of a model of any family (profiles/transformer/families.h): config.json; weights, unless the
-/// model starts at random; tokenizer files for text. Names of tensors may lack the base model's prefix ("bert."). The
-/// head may be missing, or another task's: it starts at random then.
+/// A Hugging Face model folder of any supported family (profiles/transformer/families.h): config.json; weights, unless
+/// the model starts at random; tokenizer files for text. Names of tensors may lack the base model's prefix ("bert.").
+/// If the head is missing or belongs to another task, it starts at random.
 struct ModelFolder {
   std::filesystem::path path;
-  TransformerConfig config;              // its task: that of the folder's head, else the family's first
+  TransformerConfig config;              // its task is that of the folder's head, else the family's first
   std::vector<std::string> label_names;  // empty if the folder names none
   bool classifies_other_labels =
       false;  // the folder's classifier was trained for others than label_names: it starts at random
@@ -23,15 +23,15 @@ struct ModelFolder {
   std::string name;                                          // for plans: config's _name_or_path, else the folder's
 };
 
-/// For plans, of the folder at `path` with this config.json: its _name_or_path, else the folder's name.
+/// Returns the name for plans of the folder at `path` with this config.json: its _name_or_path, else the folder's name.
 std::string model_name(const std::filesystem::path& path, const std::string& config);
 
 /// Whether a classifier for the folder's labels is of no use for the data's. It is where they are the same in the same
 /// order, or the folder's have no names (LABEL_0, ...) and the data's are numbers.
 bool are_other_labels(const std::vector<std::string>& of_folder, const std::vector<std::string>& of_data);
 
-/// Reads and checks config.json. Throws InvalidInput naming file, field, rule and value; also for another model_type,
-/// and for fields that ask for another computation than is done here (profiles/computed_fields.h).
+/// Reads and checks config.json. Throws InvalidInput that names file, field, rule and value, also for an unsupported
+/// model_type and for fields that select an unsupported computation (profiles/computed_fields.h).
 ModelFolder open_model_folder(const std::filesystem::path& path);
 
 /// The model with this task's head, for these labels in this order. A classifier in the folder counts unless
@@ -43,13 +43,14 @@ void set_task(ModelFolder& folder, Task task, const std::vector<std::string>& la
 /// dtype that it can read; also where a classifier in the folder counts that does not tell one of several labels.
 std::vector<std::string> check_weights(const ModelFolder& folder, const WeightFiles& files);
 
-/// Copies one layer's weights from the files into `state` (converted to its dtype). What they lack, the head or
-/// everything, starts as the paper of the family says: normal with initializer_range, biases 0, norms 1; from `seed`
-/// and the layer alone, the same in every layout.
+/// Copies one layer's weights from the files into `state`, converted to its dtype. Missing weights (the head's or all)
+/// are initialized as in the family's paper: normal with initializer_range, biases 0, norms 1. They depend only on
+/// `seed` and the layer, and are the same in every parallel layout.
 void load_layer(const ModelFolder& folder, const WeightFiles& files, int layer, std::uint64_t seed, LayerState& state);
 
-/// Writes a folder that open_model_folder and transformers read, with the source's tokenizer files. `weights_of`: as
-/// write_weights takes it. `embeddings_are_tied`: the head's matrix is the input embedding's, and is not written.
+/// Writes a folder that open_model_folder() and transformers can read, with the source's tokenizer files. `weights_of`
+/// is passed to write_weights(). With `embeddings_are_tied` the head's matrix is the input embedding's and is not
+/// written.
 void write_model_folder(const ModelFolder& source, bool embeddings_are_tied,
                         const std::function<at::Tensor(int layer)>& weights_of, const std::filesystem::path& target,
                         const SavedWeights& saved = {});

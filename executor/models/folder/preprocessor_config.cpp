@@ -11,7 +11,7 @@ namespace {
 
 constexpr const char* kPreprocessor = "preprocessor_config.json";
 
-/// Empty where the folder has none.
+/// Returns an empty object if the folder has none.
 nlohmann::json read_preprocessor(const std::filesystem::path& model_folder) {
   const std::filesystem::path path = model_folder / kPreprocessor;
   if (!std::filesystem::exists(path)) return nlohmann::json::object();

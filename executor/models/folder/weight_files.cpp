@@ -9,7 +9,7 @@
 namespace frostpipe {
 namespace {
 
-/// A folder without weights starts at random, which is not what somebody wants who has them in another form.
+/// A folder without weights starts at random, which is surely not intended if it has weights in another format.
 void refuse_other_weights(const std::filesystem::path& folder) {
   std::error_code ignored;
   for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {

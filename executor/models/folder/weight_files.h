@@ -9,19 +9,19 @@
 
 namespace frostpipe {
 
-/// The weights in a Hugging Face folder: model.safetensors, or the parts that model.safetensors.index.json lists. All
-/// are mapped, none is read before it is asked for, so that a rank needs memory for its own layers alone.
+/// The weights of a Hugging Face folder: model.safetensors, or the parts listed in model.safetensors.index.json. The
+/// files are mapped and read on demand, so a rank needs memory for its own layers only.
 class WeightFiles {
  public:
-  /// Empty for a folder without weights. Throws InvalidInput that names the file and, of the index, the tensor; also
-  /// where there are weights in another form only.
+  /// Empty for a folder without weights. Throws InvalidInput that names the file and, for the index, the tensor, also
+  /// if there are weights in another format only.
   explicit WeightFiles(const std::filesystem::path& folder);
   bool empty() const { return files_.empty(); }
-  /// Null if there is none of that name.
+  /// Returns null if there is no such tensor.
   const StoredTensor* find(const std::string& name) const;
-  /// Throws InvalidInput naming the file if there is no such tensor, or its shape is another one.
+  /// Throws InvalidInput that names the file if there is no such tensor, or its shape differs.
   const StoredTensor& tensor(const std::string& name, const std::vector<std::int64_t>& shape) const;
-  /// For messages: where the tensor is, or would be looked for.
+  /// For messages: the file that has the tensor, or should have it.
   std::string place_of(const std::string& name) const;
 
  private:

@@ -29,7 +29,7 @@ constexpr std::array<TypeNames, 3> kTypes{{{SavedDType::kFloat32, "float32", "F3
 
 const TypeNames& names_of(SavedDType dtype) { return kTypes[static_cast<std::size_t>(dtype)]; }
 
-/// One stacked part of a layer, as the file has it.
+/// Returns one of the tensors that are stacked in a parameter, in the file's layout.
 at::Tensor piece_of(const at::Tensor& weights, const ParameterSpec& spec, std::int64_t offset, std::size_t piece) {
   const std::int64_t count = spec.count() / static_cast<std::int64_t>(spec.names.size());
   const at::Tensor values = weights.narrow(0, offset + static_cast<std::int64_t>(piece) * count, count);
@@ -43,7 +43,7 @@ std::int64_t count_of(const std::vector<std::int64_t>& shape) {
   return count;
 }
 
-/// The files that take tensors one after the other.
+/// Distributes tensors over files, in order.
 class FilesOfWeights {
  public:
   FilesOfWeights(const std::filesystem::path& folder, const SavedWeights& saved) : folder_(folder), saved_(saved) {}
@@ -58,7 +58,7 @@ class FilesOfWeights {
     total_ += bytes;
     parts_.back().push_back({name, names_of(saved_.dtype).in_file, shape});
   }
-  /// In the order of plan().
+  /// Must be called in the order of plan().
   void write(const at::Tensor& values) {
     if (!writer_) writer_ = std::make_unique<SafetensorsWriter>(folder_ / file_name(part_), parts_[part_]);
     const at::Tensor converted = values.to(names_of(saved_.dtype).type).contiguous();
@@ -127,7 +127,7 @@ void write_weights(const TransformerConfig& config, bool embeddings_are_tied,
   for (int layer = 0; layer < num_layers; ++layer) {
     const at::Tensor weights = weights_of(layer);
     std::int64_t offset = 0;
-    std::vector<at::Tensor> rows;  // of a tensor that several parameters are rows of
+    std::vector<at::Tensor> rows;  // rows of a tensor that several parameters form
     for (const ParameterSpec& spec : parameters_of(config, layer)) {
       for (std::size_t i = 0; i < spec.names.size() && is_written(spec); ++i) {
         const at::Tensor piece = piece_of(weights, spec, offset, i);

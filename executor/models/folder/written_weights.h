@@ -12,23 +12,23 @@
 
 namespace frostpipe {
 
-/// Types that weights are written in.
+/// The dtypes in which weights can be written.
 enum class SavedDType { kFloat32, kBFloat16, kFloat16 };
-/// "float32", as in config.json.
+/// Returns names as in config.json, such as "float32".
 std::string_view to_string(SavedDType dtype);
 std::optional<SavedDType> find_saved_dtype(std::string_view word);
 
 struct SavedWeights {
   SavedDType dtype = SavedDType::kFloat32;
-  Bytes most_bytes_of_file = 5'000'000'000;  // more are several files with an index
+  Bytes most_bytes_of_file = 5'000'000'000;  // larger models are written to several files with an index
 };
 
-/// Shape in the file of one of the tensors that are stacked in `spec`.
+/// Returns the shape in the file of one of the tensors that are stacked in `spec`.
 std::vector<std::int64_t> stored_shape(const ParameterSpec& spec);
 
 /// Writes model.safetensors, or model-00001-of-00002.safetensors and so on with model.safetensors.index.json, as
-/// transformers does. `weights_of` gives a layer's parameters, [n] float32 on the host; it is called once for every
-/// layer, in their order, and one layer is held at a time. `embeddings_are_tied`: the head's matrix is not written.
+/// transformers does. `weights_of` returns a layer's parameters, [n] float32 on the host; it is called once per layer,
+/// in order, and one layer is held at a time. With `embeddings_are_tied` the head's matrix is not written.
 void write_weights(const TransformerConfig& config, bool embeddings_are_tied,
                    const std::function<at::Tensor(int layer)>& weights_of, const std::filesystem::path& target,
                    const SavedWeights& saved);

@@ -11,7 +11,7 @@
 namespace frostpipe {
 namespace {
 
-/// Every tensor rank's, by rank. [..] -> [tensor ranks, ..]
+/// Stacks the tensors of all tensor ranks. [..] -> [tensor ranks, ..]
 at::Tensor gathered(const at::Tensor& own, const TensorRanks& ranks) {
   return ranks ? ranks->gather(own) : own.unsqueeze(0);
 }
@@ -20,7 +20,7 @@ OwnTokens own_targets(const Targets& targets, const at::Tensor& logits, const Te
   return own_tokens(targets.tokens, first_own_row(targets.vocab_size, ranks), logits.size(1));
 }
 
-/// One of each token's logits. [tokens, own vocabulary], [tokens] -> [tokens]
+/// Selects one logit per token. [tokens, own vocabulary], [tokens] -> [tokens]
 at::Tensor at_rows(const at::Tensor& logits, const at::Tensor& rows) {
   return logits.gather(1, rows.unsqueeze(1)).squeeze(1);
 }
@@ -42,7 +42,7 @@ CrossEntropies cross_entropies(const at::Tensor& logits, const Targets& targets,
   const at::ScalarType type = logits.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
   const at::Tensor log_probabilities = at::log_softmax(logits, 1, type);
   const at::Tensor logit = at_rows(logits, own.rows).to(type);
-  const at::Tensor own_log_sum = logit - at_rows(log_probabilities, own.rows);  // by any of a token's logits
+  const at::Tensor own_log_sum = logit - at_rows(log_probabilities, own.rows);  // from any logit of the token
   const at::Tensor target = logit.masked_fill(own.elsewhere, 0);                // 0: another rank has it
   const at::Tensor sum = label_smoothing > 0 ? logits.sum(1, /*keepdim=*/false, type) : at::zeros_like(target);
   const at::Tensor all = gathered(at::stack({own_log_sum, target, sum}), ranks);  // [ranks, 3, tokens]
@@ -52,7 +52,7 @@ CrossEntropies cross_entropies(const at::Tensor& logits, const Targets& targets,
   found.losses = (log_sum - all.select(1, 1).sum(0) * (1 - label_smoothing) - all.select(1, 2).sum(0) * spread)
                      .masked_fill(ignored, 0);
   if (!weights.defined()) return found;
-  // Of a logit: its softmax less its part of the target.
+  // The gradient of a logit is its softmax minus its part of the target.
   if (ranks) log_probabilities.add_((own_log_sum - log_sum).unsqueeze(1));
   const at::Tensor gradient = log_probabilities.exp_();
   if (spread > 0) gradient.sub_(spread);
@@ -75,7 +75,7 @@ at::Tensor own_predictions(const at::Tensor& logits, const Targets& targets, con
 TokenPredictions all_predictions(const at::Tensor& own, const Targets& targets, const TensorRanks& ranks) {
   const at::Tensor all = gathered(own, ranks);  // [ranks, 4, tokens]
   const at::Tensor losses = all.select(1, 0).logsumexp(0) - all.select(1, 1).sum(0);
-  const at::Tensor first_highest = all.select(1, 2).argmax(0, /*keepdim=*/true);  // of ranks, as of their tokens
+  const at::Tensor first_highest = all.select(1, 2).argmax(0, /*keepdim=*/true);  // first among ranks, as among tokens
   return {.losses = losses.masked_fill(targets.tokens == targets.ignored, 0),
           .tokens = all.select(1, 3).gather(0, first_highest).squeeze(0).to(at::kLong)};
 }

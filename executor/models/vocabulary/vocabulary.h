@@ -3,48 +3,49 @@
 
 #include "executor/communication/tensor_parallel.h"
 
-// A vocabulary that tensor ranks share as Megatron-LM's do: each has some rows of its table, and of the logits their
-// columns; nobody ever has all. Ranks that are null have everything.
+// Vocabulary parallelism as in Megatron-LM: each tensor rank has some rows of the embedding table, and the
+// corresponding columns of the logits; no rank ever has all. If the ranks are null, this rank has everything.
 
 namespace frostpipe {
 
-/// The first row that this tensor rank has of `vocab_size` rows.
+/// Returns the first of the `vocab_size` rows that this tensor rank has.
 std::int64_t first_own_row(std::int64_t vocab_size, const TensorRanks& ranks);
 
-/// Tokens by the rows that this tensor rank has.
+/// Tokens as indices of this tensor rank's rows.
 struct OwnTokens {
-  at::Tensor rows;       // counted from the first own row; 0 where it is another rank's. [tokens] int64
-  at::Tensor elsewhere;  // that is so. [tokens] bool
+  at::Tensor rows;       // index from the first own row; 0 if another rank has it. [tokens] int64
+  at::Tensor elsewhere;  // true if another rank has it. [tokens] bool
 };
-/// Of `num_rows` own rows from row `first_row` on. What is no token at all is elsewhere, on every rank.
+/// Maps tokens to `num_rows` own rows from row `first_row` on. An invalid token is `elsewhere` on every rank.
 OwnTokens own_tokens(const at::Tensor& tokens, std::int64_t first_row, std::int64_t num_rows);
 
-/// What tokens are to predict.
+/// The targets of tokens.
 struct Targets {
-  at::Tensor tokens;  // [tokens] int64, of the whole vocabulary
+  at::Tensor tokens;  // [tokens] int64, in the whole vocabulary
   std::int64_t vocab_size = 0;
-  std::int64_t ignored = 0;  // a target that is no token: it has no loss
+  std::int64_t ignored = 0;  // target without a loss
 };
 
 struct CrossEntropies {
-  at::Tensor losses;    // [tokens] float32, or float64 where the logits are
-  at::Tensor gradient;  // of the logits, in their type; [tokens, own vocabulary]
+  at::Tensor losses;    // [tokens] float32, or float64 if the logits are
+  at::Tensor gradient;  // gradient of the logits, in their dtype; [tokens, own vocabulary]
 };
-/// The cross entropy of each token, on every rank, from its own logits, [tokens, own vocabulary], in one exchange.
-/// `label_smoothing`: the part of the target that is spread over all the vocabulary. With `weights`, [tokens] of the
-/// losses' type, also the gradient of the sum of losses times weights, which needs no messages of its own.
+/// Returns the cross entropy of each token, on every rank, from the own logits, [tokens, own vocabulary], with one
+/// exchange. `label_smoothing` is the part of the target that is distributed over the vocabulary. With `weights`,
+/// [tokens] of the losses' dtype, also returns the gradient of the sum of losses times weights, which needs no further
+/// messages.
 CrossEntropies cross_entropies(const at::Tensor& logits, const Targets& targets, double label_smoothing,
                                const at::Tensor& weights, const TensorRanks& ranks);
 
-/// What this rank's logits alone say of each token, as all_predictions takes it. [tokens, own vocabulary] float32 or
+/// Returns this rank's contribution to all_predictions() from its own logits. [tokens, own vocabulary] float32 or
 /// float64 -> [figures, tokens] float64
 at::Tensor own_predictions(const at::Tensor& logits, const Targets& targets, const TensorRanks& ranks);
 
 struct TokenPredictions {
   at::Tensor losses;  // cross entropies. [tokens] float64
-  at::Tensor tokens;  // the most likely ones; of equally likely ones the lowest. [tokens] int64
+  at::Tensor tokens;  // the most likely tokens, the lowest among equals. [tokens] int64
 };
-/// From the own predictions of all ranks, which call it together.
+/// Combines the contributions of all ranks, which must call it together.
 TokenPredictions all_predictions(const at::Tensor& own, const Targets& targets, const TensorRanks& ranks);
 
 }  // namespace frostpipe

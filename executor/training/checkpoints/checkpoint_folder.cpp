@@ -20,10 +20,11 @@
 namespace frostpipe {
 namespace {
 
-/// What the ranks know of each other's parts.
+/// What the ranks know about each other's shares of a checkpoint.
 struct Parts {
   GatheredCheckpoint checkpoint;
-  std::vector<std::optional<std::set<std::string>>> layers;  // by rank: names; none where the checkpoint is not there
+  std::vector<std::optional<std::set<std::string>>> layers;  // names by rank; not set if the rank's folder lacks the
+                                                             // checkpoint
 };
 
 std::optional<Parts> known_parts(const CheckpointFolder& folder, const std::filesystem::path& root,
@@ -46,7 +47,7 @@ std::optional<Parts> known_parts(const CheckpointFolder& folder, const std::file
   return parts;
 }
 
-/// A file of rank `from`, to those that take it, ascending. Others may call it, and do nothing.
+/// Copies a file of rank `from` to the ranks `takers`, which ascend. Other ranks may call it, and do nothing.
 void pass_on(const std::filesystem::path& file, Bytes bytes, int from, const std::vector<int>& takers,
              Communicator& communicator) {
   const int self = communicator.rank();
@@ -82,7 +83,7 @@ CheckpointFolder checkpoint_folder_of(const std::filesystem::path& root, Communi
   const bool marks = folder.is_first_of_its_place(self);
   try {
     if (marks) write_file_atomically(mark_of(hosts[self]), "");
-  } catch (const RuntimeFailure&) {  // no checkpoint will be written there, and a sentence then says why
+  } catch (const RuntimeFailure&) {  // no checkpoint will be written there, and a message then gives the reason
   }
   communicator.control_group().barrier();
   std::vector<double> places(hosts.size(), 0.0);
@@ -117,7 +118,7 @@ void bring_checkpoint_together(const CheckpointFolder& folder, const std::filesy
   const std::vector<int> without_any = takers_of("");
   const bool has_none = std::find(without_any.begin(), without_any.end(), self) != without_any.end();
   std::error_code ignored;
-  if (has_none) std::filesystem::remove_all(path, ignored);  // of another run
+  if (has_none) std::filesystem::remove_all(path, ignored);  // may be of another run
   for (const char* const name : {"plan.json", "run.json", "checkpoint.json"}) {
     if (without_any.empty()) break;
     const bool gives = self == checkpoint.manifest_rank;
@@ -134,7 +135,7 @@ void bring_checkpoint_together(const CheckpointFolder& folder, const std::filesy
     layers.push_back(source.file);
   }
   if (lacked_any) complete_manifest(path, layers);
-  communicator.control_group().barrier();  // others may read what the first of their place has written
+  communicator.control_group().barrier();  // others may read files that the first rank of their place has written
 }
 
 void follow_first_rank(const CheckpointFolder& folder, const Checkpoint& chosen, int rank) {

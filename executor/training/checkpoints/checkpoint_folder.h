@@ -9,35 +9,35 @@
 
 namespace frostpipe {
 
-/// The folder of a run's checkpoints as its ranks see it: one that all share, or one for each host, or for each of some
-/// groups of hosts. Each such place has its own part of every checkpoint (scattered_checkpoint.h).
+/// The folder of a run's checkpoints as its ranks see it: one that all share, or one per host or group of hosts. Each
+/// such place has a share of every checkpoint (scattered_checkpoint.h).
 struct CheckpointFolder {
   std::filesystem::path root;
-  std::vector<int> places;         // by rank: equal where ranks see the same folder
-  std::vector<std::string> hosts;  // by rank: their names; empty where all share it
-  std::string start;               // of the run, another one at each; equal on all ranks
+  std::vector<int> places;         // by rank: equal if ranks see the same folder
+  std::vector<std::string> hosts;  // names by rank; empty if all ranks share the folder
+  std::string start;               // identifies this start of the run; equal on all ranks
 
   bool is_shared() const { return hosts.empty(); }
-  /// That rank completes checkpoints there, and removes them.
+  /// True for the rank that completes and removes checkpoints of its place.
   bool is_first_of_its_place(int rank) const {
     return std::find(places.begin(), places.end(), places[rank]) - places.begin() == rank;
   }
 };
 
-/// Of ranks of one host, which our launcher has started.
+/// For ranks of one host that frostpipe's launcher has started.
 CheckpointFolder shared_checkpoint_folder(const std::filesystem::path& root, int world_size);
 
-/// Finds out, by files that are there for a moment, who shares `root`. Called by all ranks.
+/// Finds out by temporary files which ranks share `root`. Must be called by all ranks.
 CheckpointFolder checkpoint_folder_of(const std::filesystem::path& root, Communicator& communicator);
 
-/// Before a run goes on from `from`, a checkpoint or a folder of them: brings what the places have of it, or of the
-/// newest one there, to all of them, so that each has all of it. Called by all ranks. Throws InvalidInput, on all
-/// alike, if there are checkpoints and of none every layer is whole somewhere.
+/// Prepares a run that resumes from `from`, a checkpoint or a folder of them: copies the shares of that checkpoint, or
+/// of the newest one there, between the places, so that each has all of it. Must be called by all ranks. Throws
+/// InvalidInput, on all alike, if there are checkpoints but none has every layer intact somewhere.
 void bring_checkpoint_together(const CheckpointFolder& folder, const std::filesystem::path& from,
                                Communicator& communicator);
 
-/// After rank 0 has chosen what the run goes on from (without a folder: the beginning) and removed what came after it:
-/// does the same in the places that rank 0 does not see.
+/// Called after rank 0 has chosen the checkpoint to resume from (`chosen` without a folder: the beginning) and removed
+/// later ones. Does the same in the places that rank 0 does not see.
 void follow_first_rank(const CheckpointFolder& folder, const Checkpoint& chosen, int rank);
 
 }  // namespace frostpipe

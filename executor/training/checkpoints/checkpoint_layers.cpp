@@ -20,7 +20,7 @@ struct Source {
   bool is_offloaded = false;
 };
 
-/// Of the layer's offloaded moments: in each place that has them whole, else wherever their parts are.
+/// Returns the sources of the layer's offloaded moments: each place that has them whole, else wherever their parts are.
 std::vector<Source> offloaded_sources(int layer, const std::vector<LayerPart>& offloaded,
                                       const std::vector<int>& places) {
   std::map<int, std::vector<LayerPart>> by_place;
@@ -36,7 +36,7 @@ std::vector<Source> offloaded_sources(int layer, const std::vector<LayerPart>& o
   return sources;
 }
 
-/// Of each replica the tensor rank that would write the layer says in which place that is.
+/// The tensor rank of each replica that would write the layer determines its place.
 std::vector<Source> held_sources(int layer, const RankSession& session, const std::vector<int>& places) {
   const ParallelLayout& layout = session.phase().layout;
   std::map<int, std::vector<Source>> by_place;
@@ -59,7 +59,8 @@ std::vector<Source> sources_of(int layer, const RankSession& session, const std:
   return held_sources(layer, session, places);
 }
 
-/// For each source 1 if its writer has the frozen layer's file. Nobody is asked where no layer is in parts.
+/// Returns 1 for each source whose writer has the frozen layer's file already. Does not communicate if no layer is
+/// divided.
 std::vector<double> there_already(const std::vector<Source>& sources, const CheckpointWriter& writer,
                                   Communicator& communicator) {
   std::vector<double> there(sources.size(), 0.0);
@@ -69,7 +70,7 @@ std::vector<double> there_already(const std::vector<Source>& sources, const Chec
   return communicator.sum(std::move(there));
 }
 
-/// The layer's values go to its writer, which appends their image to `layers`.
+/// Collects the layer's values on its writer, which appends their image to `layers`.
 void bring_layer(const Source& source, RankSession& session, Communicator& communicator, LayersToWrite& layers) {
   const int layer = source.layer;
   const auto is_own = [&](const LayerPart& part) { return part.rank == communicator.rank(); };
@@ -96,7 +97,7 @@ void bring_layer(const Source& source, RankSession& session, Communicator& commu
 
 std::vector<std::vector<LayerPart>> offloaded_parts(const RankSession& session, int num_layers,
                                                     Communicator& communicator) {
-  constexpr std::size_t kNumbers = 3;  // of a slice
+  constexpr std::size_t kNumbers = 3;  // numbers per slice
   const auto layers = static_cast<std::size_t>(num_layers);
   const std::size_t ranks = static_cast<std::size_t>(communicator.world_size());
   std::vector<double> slices(ranks * layers * kNumbers, 0.0);

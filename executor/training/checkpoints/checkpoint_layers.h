@@ -7,14 +7,14 @@
 
 namespace frostpipe {
 
-/// Of each layer, the ranks that have offloaded its moments, lowest first. Called by all ranks.
+/// Returns, for each layer, the ranks that have offloaded its moments, lowest first. Must be called by all ranks.
 std::vector<std::vector<LayerPart>> offloaded_parts(const RankSession& session, int num_layers,
                                                     Communicator& communicator);
 
-/// What goes into a checkpoint, and by whom.
+/// The layers of a checkpoint, and the ranks that write them.
 struct LayersToWrite {
   std::vector<LayerImage> own;            // whole layers that this rank writes
-  std::vector<std::vector<int>> writers;  // ranks, by layer: one in each place that has the layer
+  std::vector<std::vector<int>> writers;  // ranks by layer: one in each place that has the layer
 };
 
 /// Whole layers: of tensor ranks one brings their parts together. `places`: by rank, equal where ranks see the same

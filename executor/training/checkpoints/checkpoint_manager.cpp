@@ -23,7 +23,7 @@ CheckpointManager::CheckpointManager(const CheckpointPolicy& policy, CheckpointF
       communicator_(communicator),
       note_(std::move(note)),
       schedule_(policy, steady_now_ns()),
-      // Hosts do not wait for each other: when one has the newest, another may still be at the one before.
+      // Hosts do not wait for each other: one may have the newest checkpoint while another still has the one before.
       writer_(std::make_unique<CheckpointWriter>(folder_.root, communicator.rank(),
                                                  folder_.is_shared() ? policy.keep : std::max(2, policy.keep))),
       is_clean_(round == 0) {
@@ -38,7 +38,7 @@ bool CheckpointManager::still_writes_for_earlier_rounds() const {
                      [](const auto& writer) { return writer->busy(); });
 }
 
-/// No rank still writes for them.
+/// Call it when no rank is writing for earlier rounds any more.
 void CheckpointManager::forget_earlier_rounds() {
   if (is_clean_) return;
   is_clean_ = true;
@@ -46,7 +46,7 @@ void CheckpointManager::forget_earlier_rounds() {
   if (folder_.is_first_of_its_place(communicator_.rank())) remove_attempts_before(folder_.root, round_);
 }
 
-/// Where a place cannot write its part, the others' newer checkpoints are of no use without it.
+/// If a place cannot write its share, newer checkpoints of the others are useless.
 void CheckpointManager::learn_what_is_complete() {
   std::vector<double> completed(folder_.places.size(), 0.0);
   completed[communicator_.rank()] = writer_->completed();
@@ -114,7 +114,7 @@ void CheckpointManager::finish() {
   if (communicator_.sum({writer_->failed() ? 1.0 : 0.0}).front() > 0)
     writer_->give_up("a rank could not write its part");
   if (completes) writer_->finish(kLongestWaitSeconds);
-  earlier_writers_.clear();  // each ends before it is gone
+  earlier_writers_.clear();  // each destructor waits for its writer
   communicator_.control_group().barrier();
   is_clean_ = true;
   if (completes) remove_attempts_before(folder_.root, round_ + 1);
@@ -150,7 +150,9 @@ void CheckpointManager::remove_after(int step) const {
 
 void CheckpointManager::went_back_to(int step) {
   remove_after(step);
-  if (!folder_.is_shared()) writer_->went_back_to(step);  // else whoever completes a newer one does so for all
+  if (!folder_.is_shared())
+    writer_->went_back_to(step);  // with a shared folder, the rank that completes a newer one
+                                  // does so for all
 }
 
 std::string CheckpointManager::own_defect_of(int step) const {

@@ -15,50 +15,50 @@
 
 namespace frostpipe {
 
-/// Decides when checkpoints are due and hands them to the writer, for one rendezvous round of the job. All ranks call
-/// each function at the same point, unless it says otherwise. In a rehearsal all of it takes no virtual time.
+/// Decides when checkpoints are due and passes them to the writer, for one rendezvous round of the job. All ranks must
+/// call each function at the same point, unless it says otherwise. In a rehearsal it takes no virtual time.
 class CheckpointManager {
  public:
-  /// `folder`: where checkpoints are. `round`: its number. `note` gets sentences for people, on any rank.
-  /// `before`: the manager of the round before, given up, or null. A slow disk may still hold up what it writes: nobody
-  /// waits for that, and what is left of it is removed once no rank writes any more.
+  /// `folder` has the checkpoints and `round` is the round's number. `note` gets sentences for people, on any rank.
+  /// `before` is the manager of the previous round after give_up(), or null. A slow disk may still delay its writes: no
+  /// rank waits for them, and their files are removed once no rank writes any more.
   CheckpointManager(const CheckpointPolicy& policy, CheckpointFolder folder, int round, Communicator& communicator,
                     std::function<void(const std::string&)> note, std::unique_ptr<CheckpointManager> before = nullptr);
 
-  /// Before step `step`: whether a checkpoint is to be written of the steps so far. Ranks wait for each other only at
-  /// the steps where it may be, at most every few seconds.
+  /// Returns whether a checkpoint must be written before step `step`. Ranks wait for each other only at steps where one
+  /// may be due, at most every few seconds.
   bool is_due(int step);
   /// Writes one, in the background. `snapshot`: rank 0's counts; its files are filled in.
   void write(const Checkpoint& snapshot, RankSession& session);
   /// Like write(), but waits for the one before; the checkpoint stays until release().
   void write_and_hold(const Checkpoint& snapshot, RankSession& session);
   void release() { writer_->hold(std::nullopt); }
-  /// Keeps one of an earlier round until release().
+  /// Keeps a checkpoint of an earlier round until release().
   void hold(int step) { writer_->hold(step); }
-  /// Waits for what is being written.
+  /// Waits for the checkpoint that is being written.
   void finish();
-  /// What is not whole yet stays undone; nobody waits for it.
+  /// Abandons an incomplete checkpoint without waiting.
   void give_up() { writer_->give_up("a new rendezvous round begins"); }
-  /// The run goes on from another snapshot: weights of frozen layers may have changed, and steps are counted from
-  /// there.
+  /// Called when the run continues from another snapshot: weights of frozen layers may have changed, and steps are
+  /// counted from there.
   void start_over();
-  /// Says what the writer has to say.
+  /// Reports the writer's notes.
   void report();
 
-  /// Before the run goes back to the checkpoint of that step: brings it together where hosts have parts of it. Why it
-  /// cannot be restored, on all ranks alike; empty if every byte is as it was written.
+  /// Called before the run goes back to the checkpoint of that step: collects it if hosts have shares of it. Returns
+  /// why it cannot be restored, the same on all ranks; "" if every byte is as it was written.
   std::string defect_of(int step) const;
-  /// The run has gone back to `step`: removes those after it.
+  /// Called when the run has gone back to `step`: removes later checkpoints.
   void remove_after(int step) const;
-  /// The run goes on from the checkpoint of that step, one of the folder's, which stays until there is a newer one
-  /// everywhere. Later ones go.
+  /// Called when the run continues from the checkpoint of that step, which is in the folder. It is kept until all
+  /// places have a newer one; later ones are removed.
   void went_back_to(int step);
 
-  /// Whoever wants to know asks alone.
+  /// Any rank may call this alone.
   std::filesystem::path path_of(int step) const { return checkpoint_path(folder_.root, step); }
 
  private:
-  /// Of what this rank sees.
+  /// The defect as far as this rank sees it.
   std::string own_defect_of(int step) const;
   bool still_writes_for_earlier_rounds() const;
   void forget_earlier_rounds();
@@ -70,8 +70,8 @@ class CheckpointManager {
   std::function<void(const std::string&)> note_;
   CheckpointSchedule schedule_;
   std::unique_ptr<CheckpointWriter> writer_;
-  std::vector<std::unique_ptr<CheckpointWriter>> earlier_writers_;  // given up
-  bool is_clean_;                                                   // of what they have left
+  std::vector<std::unique_ptr<CheckpointWriter>> earlier_writers_;  // after give_up()
+  bool is_clean_;                                                   // files of earlier rounds have been removed
   int num_written_ = 0;
 };
 

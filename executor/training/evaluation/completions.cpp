@@ -13,14 +13,14 @@
 namespace frostpipe {
 namespace {
 
-/// Tokens that a prompt and its completion may have.
+/// The largest number of tokens of a prompt and its completion.
 std::int64_t limit_of(const TokenIds& prompt, const CompletionOptions& options) {
   return std::min(static_cast<std::int64_t>(prompt.size()) + options.most_new_tokens, options.longest);
 }
 
-/// Texts that go on together, each from its prompt: in token slices, the first of which ends with the shortest prompt,
-/// and the others have a token each. All are taken to be equally long, so that attention computes them together; what
-/// one says after its end is not looked at.
+/// Texts that are continued together, each from its prompt, by token slices: the first one ends with the shortest
+/// prompt, and each later one has one token per text. All are treated as equally long, so that attention computes them
+/// together; tokens after a text's end are ignored.
 class OpenTexts {
  public:
   OpenTexts(std::vector<std::size_t> numbers, const std::vector<TokenIds>& prompts, const CompletionOptions& options)
@@ -45,7 +45,7 @@ class OpenTexts {
             .sliced = SlicedSamples{whole, slice_, key_values_.get()}};
   }
 
-  /// `next`: what the model says after each text's token of the slice.
+  /// `next` has the model's next token after each text's token of the slice.
   void go_on(std::span<const double> next) {
     is_over_ = true;
     for (std::size_t i = 0; i < texts_.size(); ++i) {
@@ -70,9 +70,9 @@ class OpenTexts {
  private:
   struct Text {
     TokenIds tokens;
-    std::size_t prompt;  // tokens of it
+    std::size_t prompt;  // number of its tokens
     std::int64_t limit;
-    std::int64_t end = 0;  // of the tokens that count, from when it has ended
+    std::int64_t end = 0;  // end of the completion's tokens, once it has ended
     bool has_ended = false;
 
     void add(std::int32_t token, const std::vector<std::int32_t>& end_tokens) {
@@ -92,7 +92,7 @@ class OpenTexts {
   bool is_over_ = false;
 };
 
-/// Numbers of prompts that go on together, shortest first.
+/// Groups the numbers of prompts that are continued together, shortest first.
 std::vector<std::vector<std::size_t>> batches_of(const std::vector<TokenIds>& prompts,
                                                  const CompletionOptions& options) {
   std::vector<std::size_t> order(prompts.size());

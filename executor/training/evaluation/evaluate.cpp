@@ -19,7 +19,7 @@ namespace frostpipe {
 
 namespace {
 
-/// Throws InvalidInput if the folder lacks weights.
+/// Throws InvalidInput if weights are missing.
 WeightFiles whole_weights(const ModelFolder& folder, const EvaluateOptions& options, Task task) {
   WeightFiles weights(folder.path);
   const std::vector<std::string> missing = check_weights(folder, weights);
@@ -30,8 +30,8 @@ WeightFiles whole_weights(const ModelFolder& folder, const EvaluateOptions& opti
   return weights;
 }
 
-/// To all samples, in their order. Shortest first: attention takes those of one length together. Chunks of several
-/// batches, so that there is progress to show.
+/// Returns the answers to all samples, in order. Computes the shortest first, since attention batches samples of one
+/// length, and in chunks of several batches, to report progress.
 std::vector<double> answers_to(const Samples& samples, WholeModel& model, int batch_size, const Progress& progress) {
   std::vector<int> order(samples.size());
   std::iota(order.begin(), order.end(), 0);
@@ -50,7 +50,7 @@ std::vector<double> answers_to(const Samples& samples, WholeModel& model, int ba
   return answers;
 }
 
-/// Prompts for a causal model; each has room for a completion.
+/// Reads prompts for a causal model; each leaves room for a completion.
 std::vector<Prompt> prompts_in(const EvaluateOptions& options, const ModelFolder& folder) {
   if (options.data.extension() == ".txt")
     throw InvalidInput("--predictions",
@@ -68,8 +68,8 @@ std::vector<Prompt> prompts_in(const EvaluateOptions& options, const ModelFolder
   return prompts;
 }
 
-/// What the model writes after each prompt, as JSON Lines. Keys and values are kept of no more tokens than a batch has
-/// that is scored.
+/// Returns the model's completions of the prompts as JSON Lines. Keys and values are kept for at most as many tokens as
+/// a scored batch has.
 std::string completed(const std::vector<Prompt>& prompts, const ModelFolder& folder, const EvaluateOptions& options,
                       WholeModel& model, const Progress& progress) {
   const CausalEncoder tokens = causal_encoder(folder);

@@ -7,7 +7,7 @@
 
 namespace frostpipe {
 
-/// How a model's answers fare.
+/// The score of a model's answers.
 struct Score {
   std::string metric;  // "accuracy", "F1", "next-token accuracy"; empty where there are no labels to compare with
   double value = 0;    // of it, in [0, 1]
@@ -20,18 +20,18 @@ struct Score {
 /// `answers`: answers_of of these samples, row after row.
 Score score_of(const Dataset& dataset, const std::vector<int>& samples, const std::vector<double>& answers);
 
-/// The best answer to each question of these samples, by its id.
+/// Returns the best answer to each question of these samples, by its id.
 Predictions predictions_of(const Dataset& dataset, const std::vector<int>& samples, const std::vector<double>& answers);
 
 /// Of data with `items`, what is said of each, as CSV: text or picture, label where there is one, predicted label, its
 /// probability. `score`: of all samples in their order.
 std::string predictions_csv(const Dataset& dataset, const Score& score);
 
-/// What a causal model wrote after a prompt, as texts.
+/// A causal model's completion of a prompt, as texts.
 struct Completed {
-  std::string prompt, completion, expected;  // none expected: empty
+  std::string prompt, completion, expected;  // `expected` is "" if unknown
 };
-/// A line of JSON Lines: prompt, completion, and what was expected where something was.
+/// Returns a line of JSON Lines with the prompt, the completion, and the expected one if known.
 std::string completion_line(const Completed& completed);
 
 }  // namespace frostpipe

@@ -8,11 +8,11 @@
 namespace frostpipe {
 namespace {
 
-constexpr int kMostSamples = 64;  // at a time
+constexpr int kMostSamples = 64;  // per batch
 
-/// Tokens at a time, forward only, so that a memory limit holds in an evaluation too: those of the largest micro-batch.
-/// What trains fits twice without its saved activations; frozen layers have none, and logits over a vocabulary are
-/// there in either case.
+/// Returns the number of tokens per batch, so that a memory limit holds during evaluation too: those of the largest
+/// micro-batch. Trainable layers fit twice as many, since activations are not saved; frozen layers save none anyway,
+/// and logits over a vocabulary exist in either case.
 std::int64_t tokens_at_a_time(const Phase& phase, int global_batch_size, Task task) {
   const bool twice = phase.first_trainable_layer == 0 && task != Task::causal_language_modeling;
   return (twice ? 2 : 1) * planned_micro_batch(phase, global_batch_size).all_tokens();

@@ -9,7 +9,7 @@ namespace frostpipe {
 /// memory than a training step with this global batch size, so that a memory limit holds here too.
 Score test_score(const Dataset& dataset, int global_batch_size, RankSession& session, Communicator& communicator);
 
-/// Makes the score the run's last evaluation, after `steps` steps.
+/// Records the score as the run's last evaluation, after `steps` steps.
 void record_evaluation(Score score, const Dataset& dataset, int steps, RunSummary& summary);
 
 }  // namespace frostpipe

@@ -5,29 +5,29 @@
 
 namespace frostpipe {
 
-/// Decides before which steps a checkpoint is written. The ranks' clocks differ, so they have to agree; each rank has
-/// such a schedule, all ask it for the same steps, and what the first rank proposes counts. They agree only at the
-/// steps where a checkpoint may be due, at most every few seconds. Every `now_ns` is a point on the steady clock.
+/// Decides before which steps a checkpoint is written. Because the ranks' clocks differ, they must agree: each rank has
+/// a schedule, all ask it about the same steps, and the proposal of the first rank counts. They only agree at steps
+/// where a checkpoint may be due, at most every few seconds. Every `now_ns` is a time on the steady clock.
 class CheckpointSchedule {
  public:
   CheckpointSchedule(const CheckpointPolicy& policy, Nanoseconds now_ns)
       : policy_(policy), last_written_ns_(now_ns), last_question_ns_(now_ns) {}
 
-  /// Before step `step`, of every step in turn: whether the ranks are to agree now; the same on all ranks. Never before
-  /// the first step that it is asked for: nothing is done since then.
+  /// Returns whether the ranks must agree before step `step`; the same on all ranks. Must be called for every step in
+  /// turn. Returns false for the first one, before which nothing has been done.
   bool asks_before(int step, Nanoseconds now_ns);
 
   struct Proposal {
     bool is_due = false;
-    int next_question = 0;  // step before which the ranks agree again
+    int next_question = 0;  // next step before which the ranks agree
   };
   Proposal propose(int step, Nanoseconds now_ns) const;
 
-  /// Takes what the first rank has proposed for `step`. True if a checkpoint is to be written now; where the last one
-  /// is still being written on any rank (`is_busy`), it is put off to the first step at which it no longer is.
+  /// Applies the first rank's proposal for `step`. Returns whether a checkpoint must be written now. If any rank is
+  /// still writing the last one (`is_busy`), it is postponed to the first step at which none is.
   bool decide(int step, const Proposal& agreed, bool is_busy, Nanoseconds now_ns);
 
-  /// The run has gone back: the step that it is asked for next is the first one again.
+  /// Called when the run has gone back: the next step counts as the first one again.
   void start_over();
 
   void record_written(Nanoseconds now_ns) { last_written_ns_ = now_ns; }
@@ -35,7 +35,7 @@ class CheckpointSchedule {
  private:
   CheckpointPolicy policy_;
   Nanoseconds last_written_ns_, last_question_ns_;
-  std::optional<int> next_question_;  // step; none before the first one is asked for
+  std::optional<int> next_question_;  // not set before the first step
   int last_question_step_ = 0;
   bool is_put_off_ = false;
 };

@@ -17,7 +17,7 @@ class NeverAsked final : public FreezeRule {
   int decide(int, int frozen, std::span<const double>) override { return frozen; }
 };
 
-/// Asked at steps that are known from the start.
+/// Decides at steps that are known in advance.
 class AtDecisionSteps : public FreezeRule {
  public:
   AtDecisionSteps(const FreezePolicy& policy, int num_blocks, int num_steps)
@@ -132,7 +132,7 @@ class AdaptiveRule final : public FreezeRule {
   static constexpr double kHorizonFraction = 0.04;
   FreezeOptions options_;
   int num_steps_;
-  double horizon_;  // steps
+  double horizon_;  // in steps
   std::vector<double> smoothed_, peak_;
   int observed_ = 0;
   double last_freeze_ = -1e18;

@@ -7,28 +7,28 @@
 
 namespace frostpipe {
 
-/// Decides how many blocks are frozen. Its figures are equal on all ranks, and so is what it makes of them.
+/// Decides how many blocks are frozen. Its inputs, and so its decisions, are the same on all ranks.
 class FreezeRule {
  public:
   virtual ~FreezeRule() = default;
-  /// True before a step at which it is asked, given the number of blocks that are frozen.
+  /// True before a step at which the rule decides, given the number of frozen blocks.
   virtual bool asks_before(int step, int frozen) const = 0;
-  /// Blocks to be frozen from `step` on. `norms`: per block the L2 norm of its reduced gradients before clipping,
-  /// averaged over the steps since it was last asked; 0 for frozen blocks. Fewer than `frozen` counts as `frozen`.
+  /// Returns the number of blocks frozen from `step` on; less than `frozen` counts as `frozen`. `norms` has, for each
+  /// block, the L2 norm of its reduced gradients before clipping, averaged over the steps since the last decision; 0
+  /// for frozen blocks.
   virtual int decide(int step, int frozen, std::span<const double> norms) = 0;
-  /// What it remembers between decisions, for restore() of a rule made alike.
+  /// The state between decisions, for restore() of an equal rule.
   virtual std::vector<double> state() const { return {}; }
-  /// False if this is no state of such a rule.
+  /// Returns false if this is not a state of such a rule.
   virtual bool restore(std::span<const double> state) { return state.empty(); }
 };
 
-/// - plan: never asked, the plan's phases decide.
-/// - paper, cap, fixed: asked at decision_steps(num_steps, options).
-/// - adaptive: asked before every step. A block's signal is its gradient norm, smoothed (exponential mean over 4 % of
-/// the run's steps) and
-///   divided by the largest that the smoothed norm has been: the share of its learning that is left. Blocks whose
-///   signal and that of every block below are under `options.threshold` freeze, at most a fraction alpha of the active
-///   ones at once, not before the warm-up is over and not within 4 % of the run after the last freeze.
+/// - plan: never decides; the plan's phases do.
+/// - paper, cap, fixed: decide at decision_steps(num_steps, options).
+/// - adaptive: decides before every step. A block's signal is its smoothed gradient norm (exponential mean over 4 % of
+///   the run's steps) divided by its maximum so far: the share of its learning that is left. Blocks freeze if their
+///   signal and those of all blocks below are under `options.threshold`, at most a fraction alpha of the active ones at
+///   once, not before the warm-up is over and not within 4 % of the run after the last freeze.
 /// Throws InvalidInput if the policy freezes more blocks than there are.
 std::unique_ptr<FreezeRule> make_freeze_rule(const FreezePolicy& policy, int num_blocks, int num_steps);
 

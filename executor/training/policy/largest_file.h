@@ -6,13 +6,13 @@
 namespace frostpipe {
 
 struct LargestFile {
-  std::filesystem::path path;  // of the file, or of the folder in which it will be
-  Bytes bytes = 0;             // without its header
+  std::filesystem::path path;  // of the file, or of the folder that will have it
+  Bytes bytes = 0;             // without the header
 };
 
-/// What training writes, as far as its size is known before. The saved model has all parameters once, in float32. A
-/// checkpoint has each layer in a file of its own: with the optimizer's moments, and once more where a phase that
-/// trains it delays its updates.
+/// Returns the largest file that training writes, as far as its size is known in advance. The saved model has all
+/// parameters once, in float32. A checkpoint has a file per layer, with the optimizer's moments, and with a second
+/// version of the weights if a phase trains the layer with delayed updates.
 LargestFile largest_file(const TrainOptions& options, const Model& model);
 
 }  // namespace frostpipe

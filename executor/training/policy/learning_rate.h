@@ -3,8 +3,8 @@
 
 namespace frostpipe {
 
-/// The learning rate of step `step` (from 0) of `num_steps`: linear warm-up over the first steps, then linear or cosine
-/// decay to 0 at the end. A function of the step alone, so that no change of layout and no restart begins it again.
+/// Returns the learning rate of step `step` (from 0) of `num_steps`: linear warm-up over the first steps, then linear
+/// or cosine decay to 0 at the end. It depends only on the step, so changes of layout and restarts do not affect it.
 double learning_rate_at(const TrainOptions& options, int step, int num_steps);
 
 }  // namespace frostpipe

@@ -14,7 +14,7 @@ const Phase& phase_of(const Checkpoint& snapshot) {
   return snapshot.plan.phases[phase_at(snapshot.plan, snapshot.step)];
 }
 
-/// Frozen layers whose moments nobody but the survivors has.
+/// Returns the frozen layers whose moments only survivors have.
 std::vector<int> layers_with_needed_moments(const Checkpoint& told, const std::optional<Checkpoint>& stored,
                                             int num_moments) {
   std::vector<int> layers;

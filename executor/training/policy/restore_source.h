@@ -9,49 +9,51 @@
 
 namespace frostpipe {
 
-/// Where a rendezvous round after a loss takes layers and figures from.
+/// The source of layers and figures for a rendezvous round after a loss.
 struct RestoreSource {
   enum class Kind {
-    survivors,   // their memory
-    checkpoint,  // the newest whole one
-    beginning,   // neither is there
+    survivors,   // the survivors' memory
+    checkpoint,  // the newest intact checkpoint
+    beginning,   // neither is available
   };
   Kind kind = Kind::beginning;
-  int lost_steps = 0;  // that a survivor has done after the step to go on with
+  int lost_steps = 0;  // steps after the restored one that a survivor has done
 };
 
-/// What survivors have in memory of one step.
+/// The survivors' state in memory at one step.
 struct SurvivorMemory {
-  Checkpoint told;                         // what the run is, from a rank that knows
-  std::vector<RankInventory> inventories;  // by rank, what fits to it
+  Checkpoint told;                         // the run's snapshot, from a rank that knows the run
+  std::vector<RankInventory> inventories;  // by rank: the parts that match the snapshot
 };
 
-/// Ranks that can tell the others what the run is, the first of each step and phase, the furthest first. `inventories`:
-/// what ranks have brought into the round, by rank.
+/// Returns ranks that can describe the run to the others: the first one for each step and phase, the furthest first.
+/// `inventories` has the ranks' states at the begin of the round, by rank.
 std::vector<int> ranks_that_know(const std::vector<RankInventory>& inventories);
 
-/// What `inventories` have of the step and phase of rank `teller`, which `told` it.
+/// Returns the parts of `inventories` that match the step and phase of rank `teller`, whose snapshot is `told`.
 SurvivorMemory memory_of(const std::vector<RankInventory>& inventories, int teller, Checkpoint told);
 
-/// The first of `memories` (as ranks_that_know has them) that has every layer, and, where the optimizer has moments,
-/// those of every layer that the run has frozen since its start (or that the checkpoint does not have offloaded).
-/// `stored`: the newest whole checkpoint, if there is one. `num_moments`: tensors of optimizer state that a weight has.
+/// Returns the first of `memories` (in the order of ranks_that_know()) that has every layer and, if the optimizer has
+/// moments, the moments of every layer that the run has frozen since its start (or that the checkpoint does not have
+/// offloaded); null if there is none. `stored` is the newest intact checkpoint, if there is one. `num_moments` is the
+/// number of optimizer tensors per weight.
 const SurvivorMemory* whole_memory(const std::vector<SurvivorMemory>& memories, const std::optional<Checkpoint>& stored,
                                    int num_layers, int num_moments);
 
-/// `whole`: as whole_memory found it, which is taken if it is there; else the checkpoint `stored`.
+/// Chooses `whole`, the result of whole_memory(), if it is not null; otherwise the checkpoint `stored`; otherwise the
+/// beginning.
 RestoreSource choose_restore_source(const std::vector<RankInventory>& inventories, const SurvivorMemory* whole,
                                     const std::optional<Checkpoint>& stored);
 
-/// "the survivors' memory", "checkpoint step-00000040", "the beginning". `stored`: as above.
+/// Returns "the survivors' memory", "checkpoint step-00000040" or "the beginning".
 std::string to_string(const RestoreSource& source, const std::optional<Checkpoint>& stored);
 
-/// The phase to go on with after `snapshot`, and those to come; layouts name logical ranks.
+/// Returns the phase to continue with after `snapshot`, and the later ones; layouts name logical ranks.
 ///
-/// Where the run was started with the same plan and freeze rule, and where the plan alone freezes, those that the
-/// snapshot or the plan has for its step: the plan, where the snapshot is of fewer ranks than `world_size`, for which
-/// another layout had to be found. Else the plan's first, with the layers frozen that are frozen in the
-/// snapshot: the rule decides what comes.
+/// If the run was started with the same plan and freeze rule, or if only the plan freezes, these are the phases of the
+/// snapshot or the plan at its step: those of the plan if the snapshot has fewer ranks than `world_size`, for which
+/// another layout had been chosen. Otherwise it is the plan's first phase with the snapshot's frozen layers, and the
+/// rule decides later ones.
 std::vector<Phase> phases_after(const Checkpoint& snapshot, const TrainOptions& options, int world_size);
 
 }  // namespace frostpipe

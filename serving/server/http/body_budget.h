@@ -4,19 +4,19 @@
 
 namespace frostpipe {
 
-/// The memory that the bodies of all requests together may take. Any thread may call any function.
+/// Limits the memory of the bodies of all requests together. Thread-safe.
 class BodyBudget {
  public:
   explicit BodyBudget(std::size_t bytes) : left_(bytes) {}
 
-  /// What one request has of it, which it gives back at its end.
+  /// The part that one request has taken; returned by the destructor.
   class Share {
    public:
     explicit Share(BodyBudget& budget) : budget_(budget) {}
     ~Share() { budget_.left_ += bytes_; }
     Share(const Share&) = delete;
     Share& operator=(const Share&) = delete;
-    /// False, and nothing more is taken, where so much is not left.
+    /// Takes more bytes. Returns false and takes nothing if fewer are left.
     bool add(std::size_t bytes) {
       std::size_t left = budget_.left_;
       do {

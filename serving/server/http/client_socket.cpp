@@ -69,14 +69,16 @@ bool ClientSocket::wait_for(short events, Clock::time_point deadline, bool may_e
     const auto most = std::min<std::chrono::milliseconds>(left, kSlice);
     const auto begin = Clock::now();
     const int found = poll(&asked, 1, static_cast<int>(most.count()));
-    waited_ += std::min<Clock::duration>(Clock::now() - begin, most);  // beyond that this thread has waited for a core
-    if (found > 0) return true;                                        // or it is broken, which the next call says
+    waited_ += std::min<Clock::duration>(Clock::now() - begin, most);  // any longer time was spent waiting for a core
+    if (found > 0)
+      return true;  // or the connection is broken, which the next
+                    // call reports
     if (found < 0 && errno != EINTR) return false;
   }
 }
 
-/// Calls what returns -1 where it would have to wait, until it returns something else, has failed or may wait no
-/// longer.
+/// Repeats `call`, which returns -1 if it would block, until it returns something else, has failed, or must not wait
+/// any longer.
 template <class Call>
 ssize_t ClientSocket::wait_and_do(short events, Clock::time_point deadline, bool may_end, const Call& call) {
   while (wait_for(events, deadline, may_end)) {
@@ -92,7 +94,7 @@ bool ClientSocket::shake_hands() {
   renew();
   has_shaken_hands_ = wait_and_do(POLLIN, deadline_, true, [this] {
                         has_begun_ = true;
-                        // A client may have gone while it waited for its turn, and a handshake takes much work.
+                        // The client may have left while it waited for a thread, and a handshake is expensive.
                         return has_left() ? 0 : tls_->accept();
                       }) > 0;
   return has_shaken_hands_;
@@ -131,14 +133,14 @@ ClientSocket::Head ClientSocket::receive_head() {
   if (is_new && !shake_hands()) return Head::none;
   buffer_.erase(0, std::exchange(begin_, 0));
   head_bytes_ = body_bytes_ = allowed_ = 0;
-  has_begun_ = is_new || !buffer_.empty();  // who has just shaken hands is about to ask
+  has_begun_ = is_new || !buffer_.empty();  // after a handshake a request is expected
   renew();
   if (!has_begun_ && !receive_more()) return Head::none;
   has_begun_ = true;
   renew();
   while (true) {
-    if (buffer_.starts_with("\r\n")) buffer_.erase(0, 2);  // some clients end a body by a line
-    const std::size_t end = buffer_.find("\n\r\n");        // the empty line as httplib finds it
+    if (buffer_.starts_with("\r\n")) buffer_.erase(0, 2);  // some clients end a body with a newline
+    const std::size_t end = buffer_.find("\n\r\n");        // the empty line, with httplib's criterion
     if (end != std::string::npos && end + 3 <= kMostHeadBytes) {
       if (!is_well_formed(std::string_view(buffer_).substr(0, end + 3))) return Head::malformed;
       const std::string head = without_field(std::string_view(buffer_).substr(0, end + 3), "Range");
@@ -194,11 +196,11 @@ ssize_t ClientSocket::write(const char* from, std::size_t size) {
 }
 
 void ClientSocket::finish() {
-  tls_.reset();  // what is thrown away need not be decrypted
+  tls_.reset();  // discarded data need not be decrypted
   if (shutdown(socket_.number(), SHUT_WR) != 0) return;
   deadline_ = Clock::now() + std::min<std::chrono::milliseconds>(patience_, 1s);
   until_renewal_ = 2 * kMostThrownAway;
-  waited_ = patience_;  // to must_end(): of all waiting this can end first
+  waited_ = patience_;  // passed to must_end(), so that this wait is the first to end
   std::array<char, 16 << 10> bytes{};
   for (std::size_t thrown_away = 0; thrown_away < kMostThrownAway;) {
     const ssize_t received = receive(bytes.data(), bytes.size());

@@ -17,27 +17,14 @@
 namespace frostpipe {
 namespace {
 
-/// Bytes of a request that is not kept back: few heads are shorter.
+/// A connection with this many received bytes counts as one with a complete request; few heads are shorter.
 constexpr int kEnough = 128;
 
-/// That nobody has read; kEnough at most: who sends more is no better for that.
+/// Returns the number of unread bytes, at most kEnough, so that sending more gives no advantage.
 int bytes_received(const Descriptor& connection) {
   int bytes = 0;
   if (ioctl(connection.number(), FIONREAD, &bytes) != 0) return 0;
   return std::min(bytes, kEnough);
-}
-
-/// Who is closed for a new one; the end: nobody.
-std::deque<Descriptor>::iterator dispensable(std::deque<Descriptor>& waiting) {
-  const auto fewest = [&](auto end) { return std::ranges::min_element(waiting.begin(), end, {}, bytes_received); };
-  const auto is_kept_back = [&](auto one) { return one != waiting.end() && bytes_received(*one) < kEnough; };
-  // The bytes of those that have come last may be on their way.
-  const auto older = fewest(waiting.end() - static_cast<std::ptrdiff_t>(waiting.size() / 4));
-  if (is_kept_back(older)) return older;
-  const auto left = std::ranges::find_if(waiting, has_left);
-  if (left != waiting.end()) return left;
-  const auto newer = fewest(waiting.end());
-  return is_kept_back(newer) ? newer : waiting.end();
 }
 
 }  // namespace
@@ -54,6 +41,15 @@ ConnectionThreads::ConnectionThreads(std::size_t most_connections, std::size_t m
                                      std::function<void(Descriptor)> serve)
     : most_(std::min(most, most_connections / 2)), most_waiting_(most_connections - most_), serve_(std::move(serve)) {}
 
+/// Returns the connection to close for a new one; the end if there is none.
+std::deque<ConnectionThreads::Waiting>::iterator ConnectionThreads::dispensable() {
+  const auto older = std::ranges::upper_bound(waiting_, Clock::now() - kGrace, {}, &Waiting::since);
+  const auto bytes = [](const Waiting& one) { return bytes_received(one.connection); };
+  const auto fewest = std::ranges::min_element(waiting_.begin(), older, {}, bytes);
+  if (fewest != older && bytes(*fewest) < kEnough) return fewest;
+  return std::ranges::find_if(waiting_, has_left, &Waiting::connection);
+}
+
 ConnectionThreads::~ConnectionThreads() {
   {
     const std::lock_guard lock(mutex_);
@@ -64,20 +60,24 @@ ConnectionThreads::~ConnectionThreads() {
 }
 
 void ConnectionThreads::add(Descriptor connection) {
-  const std::lock_guard lock(mutex_);
+  constexpr std::chrono::milliseconds kBetweenLooks{5};
+  std::unique_lock lock(mutex_);
   if (waiting_.size() >= num_idle_ && threads_.size() < most_) {
     try {
       threads_.emplace_back([this] { run(); });
-    } catch (const std::exception&) {  // no thread, or no memory, is left for now
-      if (threads_.empty()) return;    // else the threads that there are serve it
+    } catch (const std::exception&) {  // no thread or memory is available at present
+      if (threads_.empty()) return;    // otherwise the existing threads serve it
     }
   }
-  if (waiting_.size() >= num_idle_ + most_waiting_) {
-    const auto least = dispensable(waiting_);
-    if (least == waiting_.end()) return;
-    waiting_.erase(least);
+  while (waiting_.size() >= num_idle_ + most_waiting_) {
+    const auto least = dispensable();
+    if (least != waiting_.end()) {
+      waiting_.erase(least);
+    } else {
+      has_room_.wait_for(lock, kBetweenLooks);
+    }
   }
-  waiting_.push_back(std::move(connection));
+  waiting_.push_back({std::move(connection), Clock::now()});
   changed_.notify_one();
 }
 
@@ -93,9 +93,11 @@ void ConnectionThreads::run() {
     changed_.wait(lock, [this] { return is_ending_ || !waiting_.empty(); });
     --num_idle_;
     if (waiting_.empty()) return;
-    const auto next = std::ranges::max_element(waiting_, {}, bytes_received);
-    Descriptor connection = std::move(*next);
+    const auto next =
+        std::ranges::max_element(waiting_, {}, [](const Waiting& one) { return bytes_received(one.connection); });
+    Descriptor connection = std::move(next->connection);
     waiting_.erase(next);
+    has_room_.notify_one();
     lock.unlock();
     serve_(std::move(connection));
     lock.lock();

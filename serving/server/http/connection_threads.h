@@ -1,4 +1,5 @@
 #pragma once
+#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <deque>
@@ -11,40 +12,54 @@
 
 namespace frostpipe {
 
-/// Threads that serve connections, one at a time each. A thread is started when a connection comes and none is idle, as
-/// long as there are fewer than `most`; connections beyond that wait. Those are served first of which more bytes have
-/// come, up to those of a request's head; of equal ones the oldest. Where no more may wait, the one is closed of which
-/// the fewest have come, but for the newest quarter; where of all others a head may be there, one whose client has
-/// left, then one of the newest quarter, or else the new one.
+/// A pool of threads, each of which serves one connection at a time. A thread is started when a connection arrives and
+/// no thread is idle, as long as there are fewer than `most`; further connections wait. The connection with the most
+/// received bytes, counted up to the size of a request's head, is served first; among equals, the oldest.
+///
+/// When no more connections may wait, a new one replaces another: among those that have waited for kGrace, the one with
+/// the fewest bytes, if these are less than a head; else one whose client has left. If there is none, the new
+/// connection waits in add() until a thread takes another, and later ones wait in the listening socket's backlog.
+/// Clients with complete requests are therefore not cut off by earlier ones.
 class ConnectionThreads {
  public:
-  /// Half of `most_connections` may wait where that leaves fewer than `most` threads. `serve` throws nothing.
+  /// Time in which a client's first bytes may still be in transfer.
+  static constexpr std::chrono::milliseconds kGrace{100};
+
+  /// If that leaves fewer than `most` threads, half of `most_connections` may wait. `serve` must not throw.
   ConnectionThreads(std::size_t most_connections, std::size_t most, std::function<void(Descriptor)> serve);
-  /// Serves what waits, and returns.
+  /// Serves the waiting connections, and returns.
   ~ConnectionThreads();
   ConnectionThreads(const ConnectionThreads&) = delete;
   ConnectionThreads& operator=(const ConnectionThreads&) = delete;
 
-  /// Where no thread can be started for it, others serve it, or it is closed where there are none.
+  /// Must be called by one thread only. If no thread can be started, existing threads serve the connection; if there
+  /// are none, it is closed.
   void add(Descriptor connection);
-  /// There are as many threads as may be, and some connection waits for one. Any thread may ask.
+  /// True if the maximum number of threads is running and a connection waits for one. Thread-safe.
   bool are_all_busy() const;
 
  private:
+  using Clock = std::chrono::steady_clock;
+  struct Waiting {
+    Descriptor connection;
+    Clock::time_point since;
+  };
+
   void run();
+  std::deque<Waiting>::iterator dispensable();
 
   const std::size_t most_, most_waiting_;
   const std::function<void(Descriptor)> serve_;
   mutable std::mutex mutex_;
-  std::condition_variable changed_;
-  std::deque<Descriptor> waiting_;
+  std::condition_variable changed_, has_room_;
+  std::deque<Waiting> waiting_;
   std::size_t num_idle_ = 0;
   bool is_ending_ = false;
   std::vector<std::thread> threads_;
 };
 
-/// As many as the process has descriptors for, but at most `wished`. A quarter of those that are left is kept for all
-/// else that a server opens: workers that are started again, batches, files.
+/// Returns how many connections the process has descriptors for, at most `wished`. A quarter of the free descriptors is
+/// reserved for everything else that a server opens: restarted workers, batches, files.
 std::size_t most_connections(std::size_t wished);
 
 }  // namespace frostpipe

@@ -39,19 +39,19 @@ Json tensors_json(const std::vector<TensorForm>& tensors) {
   return list;
 }
 
-/// "NAME" of "NAME/infer".
+/// Returns "NAME" for "NAME/infer"; "" if the path does not have this ending.
 std::string_view before(std::string_view path, std::string_view ending) {
   return path.ends_with(ending) ? path.substr(0, path.size() - ending.size()) : std::string_view();
 }
 
-/// A request whose reading has ended early.
+/// Thrown to stop reading a request.
 struct NotRead {
   std::string why;
 };
 
 class Held {
  public:
-  /// Asks `look` ten times a second whether to wait on.
+  /// Acquires the semaphore. Calls `look` ten times a second while it waits; `look` may throw to stop.
   Held(std::counting_semaphore<>& semaphore, const std::function<void()>& look) : semaphore_(semaphore) {
     while (!semaphore_.try_acquire_for(std::chrono::milliseconds(100))) look();
   }
@@ -63,7 +63,7 @@ class Held {
   std::counting_semaphore<>& semaphore_;
 };
 
-/// Of the first row that has no answer; those that failed before those that were dropped.
+/// Describes the first row without an answer; failed rows precede dropped ones.
 HttpAnswer refusal(const std::vector<RequestAnswer>& answers) {
   const auto row_of = [&](RequestAnswer::Kind kind) {
     return std::find_if(answers.begin(), answers.end(), [&](const RequestAnswer& one) { return one.kind == kind; });

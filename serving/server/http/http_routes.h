@@ -18,27 +18,27 @@ struct HttpAnswer {
   std::map<std::string, std::string> headers;
 };
 
-/// {"error": "..."}
+/// Returns {"error": "..."}.
 HttpAnswer http_error(int status, std::string_view why);
-/// 503, to be tried again in a second.
+/// Returns 503 with a Retry-After of a second.
 HttpAnswer busy_answer(std::string_view why);
 
-/// What is behind each path, apart from the protocol that brings it. Any thread may call any function.
+/// The handlers of all paths, independent of the protocol. Thread-safe.
 class HttpRoutes {
  public:
   explicit HttpRoutes(ServedModels& models);
 
-  /// The model whose "/infer" this path is, if it is served; else empty.
+  /// Returns the model if the path is "/infer" of a served model; else "".
   std::string inferred_model(std::string_view path) const;
-  /// The answer to a request without a body: where a path is for other methods 405, and where there is none 404. A HEAD
-  /// is answered as a GET.
+  /// Answers a request without a body: 405 for a path that needs another method, and 404 for an unknown path. HEAD is
+  /// answered like GET.
   HttpAnswer answer(std::string_view method, std::string_view path) const;
-  /// Asks for all rows, and waits for their answers; the body is freed before. Requires a model that is served. While
-  /// the body is read, or waits for that, `is_wanted` is asked now and then: where it says no, and after
+  /// Submits all rows and waits for their answers; the body is freed before that. The model must be served. While the
+  /// body is parsed, or waits for that, `is_wanted` is called now and then: if it returns false, or after
   /// kLongestReading, the answer is 503.
   HttpAnswer infer(const std::string& model, std::string body, const std::function<bool()>& is_wanted);
   static constexpr std::chrono::seconds kLongestReading{5};
-  /// Bodies of up to so many bytes are read at once, without waiting for longer ones.
+  /// Bodies up to this size are parsed at once, without waiting for longer ones.
   static constexpr std::size_t kShortBody = 64 << 10;
 
  private:
@@ -47,7 +47,7 @@ class HttpRoutes {
   InferRequest read(std::string body, const RequestForm& form, const std::function<bool()>& is_wanted);
 
   ServedModels& models_;
-  /// The tree of a body takes several times its bytes, and making it a core: there are as many as there are cores.
+  /// The parsed form of a body takes several times its bytes and a core, so there are as many parsers as cores.
   std::counting_semaphore<> readers_;
 };
 

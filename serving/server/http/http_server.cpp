@@ -27,23 +27,23 @@
 namespace frostpipe {
 namespace {
 
-/// Requests wait in their threads for their answers: so many may wait at a time.
+/// The largest number of concurrent requests; each waits in its thread for its answer.
 constexpr std::size_t kMostThreads = 256;
-/// Connections that wait for a thread, where there are descriptors for them.
+/// The largest number of connections that wait for a thread, if there are descriptors for them.
 constexpr std::size_t kMostWaiting = 768;
-/// While connections wait, a client gets this instead of the patience; one that has not begun a request, the latter.
+/// While connections wait, these replace the patience; the second one if a client has not begun a request.
 constexpr std::chrono::milliseconds kPatienceUnderLoad{200}, kPatienceWithIdle{100};
-/// Of one connection.
+/// The largest number of requests per connection.
 constexpr int kMostRequests = 10'000;
-/// httplib finds a path by recursion.
+/// Longer paths are refused, since httplib matches them recursively.
 constexpr std::size_t kLongestPath = 1024;
-/// The sizes of a body's chunks, which are read beside it.
+/// The largest size of a body's chunk headers, which are read in addition to it.
 constexpr std::size_t kMostChunkSizes = 1 << 20;
 
-/// Of the request that this thread serves: httplib's handlers are not told.
+/// The connection that this thread serves; httplib does not pass it to handlers.
 thread_local const ClientSocket* current_socket = nullptr;
 
-/// httplib asks it for bytes one by one.
+/// Adapts a socket to httplib, which reads byte by byte.
 class ClientStream final : public httplib::Stream {
  public:
   explicit ClientStream(ClientSocket& socket) : socket_(socket) {}
@@ -53,7 +53,7 @@ class ClientStream final : public httplib::Stream {
   ssize_t write(const char* from, std::size_t size) override { return socket_.write(from, size); }
   void get_remote_ip_and_port(std::string& ip, int& port) const override { ip.clear(), port = 0; }
   void get_local_ip_and_port(std::string& ip, int& port) const override { ip.clear(), port = 0; }
-  /// Looked at only to refuse sockets of large numbers, which select() cannot wait for.
+  /// httplib only uses it to refuse large descriptors, for which select() does not work.
   socket_t socket() const override { return 0; }
 
  private:
@@ -74,9 +74,9 @@ struct sigaction sigpipe_action() {
 
 }  // namespace
 
-/// httplib reads requests and writes answers. It listens, too, but accepting and waiting is done here: its own sockets
-/// are inherited by child processes, wait by select(), and are held open for as long as a client sends a byte in time;
-/// and after an error it would take the rest of a body for the next request.
+/// Uses httplib to parse requests and write answers, and to open the listening socket. Accepting and waiting is done
+/// here, because httplib's sockets are inherited by child processes, use select(), and stay open as long as a client
+/// sends a byte in time, and because after an error it would read the rest of a body as the next request.
 class HttpServer::Implementation : private httplib::Server {
  public:
   Implementation(ServedModels& models, const HttpServerOptions& options)
@@ -101,7 +101,7 @@ class HttpServer::Implementation : private httplib::Server {
   }
 
  private:
-  /// httplib makes the process ignore SIGPIPE for good. Nothing here raises it, so it is left as it was.
+  /// Restores SIGPIPE, which httplib ignores for the whole process. This code never raises it.
   Implementation(ServedModels& models, const HttpServerOptions& options, const struct sigaction& sigpipe)
       : options_(options),
         routes_(models),
@@ -115,7 +115,7 @@ class HttpServer::Implementation : private httplib::Server {
   }
 
   void open() {
-    // httplib lets several servers share a port.
+    // Without SO_REUSEPORT, by which httplib lets several servers share a port.
     set_socket_options([](socket_t socket) {
       const int yes = 1;
       setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
@@ -134,7 +134,7 @@ class HttpServer::Implementation : private httplib::Server {
       throw InvalidInput(
           fmt::format("{}:{}: cannot be listened on: {}", options_.host, options_.port, system_reason(errno)));
     listener_ = Descriptor(svr_sock_.exchange(INVALID_SOCKET));
-    // More clients than httplib's five may come between two calls of accept().
+    // More clients than httplib's backlog of five may connect between two calls of accept().
     if (::listen(listener_.number(), SOMAXCONN) != 0 || fcntl(listener_.number(), F_SETFD, FD_CLOEXEC) != 0)
       throw InvalidInput(
           fmt::format("{}:{}: cannot be listened on: {}", options_.host, options_.port, system_reason(errno)));
@@ -172,7 +172,7 @@ class HttpServer::Implementation : private httplib::Server {
     });
   }
 
-  /// None where the request's body is what it depends on.
+  /// Returns the answer to a request that can be answered without its body; nothing for others.
   std::optional<HttpAnswer> answer_before_body(const httplib::Request& request) const {
     if (auto refusal = key_refusal(request, options_.api_key)) return refusal;
     if (request.path.size() > kLongestPath)
@@ -187,7 +187,7 @@ class HttpServer::Implementation : private httplib::Server {
   void infer(const httplib::Request& request, httplib::Response& response, const httplib::ContentReader& read,
              const ClientSocket& socket) {
     std::string body;
-    BodyBudget::Share share(budget_);  // until it is answered: its rows take memory, too
+    BodyBudget::Share share(budget_);  // held until the answer, since the rows take memory too
     bool is_too_long = false, is_too_much = false;
     const bool is_read = read([&](const char* bytes, std::size_t size) {
       is_too_long = body.size() + size > options_.most_body_bytes;
@@ -224,14 +224,14 @@ class HttpServer::Implementation : private httplib::Server {
         if (!answer_one(socket, i == kMostRequests || threads_.are_all_busy())) return;
       }
     } catch (const std::exception&) {
-      // There is no memory even for an answer of 500: the connection ends.
+      // There is no memory for an answer of 500: close the connection.
     }
   }
 
-  /// Whether the connection may be used again.
+  /// Returns whether the connection can be reused.
   bool answer_one(ClientSocket& socket, bool is_last) {
     bool must_close = is_last, is_last_wish = false;
-    std::optional<std::size_t> body_bytes;  // none: nobody knows where the body ends, or the head could not be read
+    std::optional<std::size_t> body_bytes;  // not set if the end of the body is unknown, or the head could not be read
     ClientStream stream(socket);
     current_socket = &socket;
     const bool is_answered = process_request(stream, is_last, is_last_wish, [&](httplib::Request& request) {
@@ -242,7 +242,7 @@ class HttpServer::Implementation : private httplib::Server {
       }
       must_close |= !body_bytes || (has_body(request) && answer_before_body(request).has_value());
       socket.allow(body_bytes.value_or(2 * options_.most_body_bytes + kMostChunkSizes));
-      request.headers.erase("Accept-Encoding");  // answers are small
+      request.headers.erase("Accept-Encoding");  // answers are too small to compress
       if (!must_close) return;
       request.headers.erase("Connection");
       request.headers.emplace("Connection", "close");
@@ -275,10 +275,10 @@ class HttpServer::Implementation : private httplib::Server {
         try {
           threads_.add(std::move(connection));
         } catch (const std::exception&) {
-          // there is no memory for it: it is closed
+          // no memory: close the connection
         }
       } else if (errno != EINTR && errno != ECONNABORTED) {
-        std::this_thread::sleep_for(std::chrono::milliseconds(10));  // no descriptors, or no memory, are left for now
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));  // no descriptors or memory at present
       }
     }
   }

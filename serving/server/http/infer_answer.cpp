@@ -13,8 +13,7 @@ using Json = nlohmann::ordered_json;
 
 std::size_t answer_size(ServedTask task) { return task == ServedTask::language_modeling ? 3 : 2; }
 
-/// The answer of a head to one row, as its output number `index`; what a loss over no tokens is, JSON has no number
-/// for.
+/// Returns output number `index` of a head's answer to one row. A loss over no tokens has no JSON number.
 Json value_of(std::size_t index, ServedTask task, const HeadForm& head, std::span<const double> values) {
   if (task == ServedTask::language_modeling)
     return index == 0 ? Json(values[index]) : Json(static_cast<std::int64_t>(values[index]));

@@ -24,13 +24,13 @@ using Shape = std::vector<std::size_t>;
 
 constexpr std::string_view kSource = "request";
 
-/// Lists included: nested as the shape says, the data of a row have fewer lists than these.
+/// Returns the largest number of JSON values, including lists: the nested data of a row has fewer lists than this.
 std::size_t most_values(const RequestForm& form) {
   const auto side = static_cast<std::size_t>(form.image_size), tokens = static_cast<std::size_t>(form.most_tokens);
   return kMostRows * (std::max(tokens, 3 * side * side) + 3 * side + 8) + 4 * kMostKeys;
 }
 
-/// Makes the tree while it is parsed, within bounds: every new key of an object is compared with those before it.
+/// Builds the JSON tree during parsing, with limits: each new key of an object is compared with the earlier ones.
 class BoundedTree : public nlohmann::detail::json_sax_dom_parser<Json> {
  public:
   BoundedTree(Json& root, std::size_t most_values, const std::function<void()>& look)
@@ -118,7 +118,7 @@ const std::string& name_among(const Json& object, const Place& place, const std:
   return name;
 }
 
-/// The tensors of one request; their rows are the request's.
+/// Reads the tensors of one request, whose rows become requests to the model.
 class TensorReader {
  public:
   TensorReader(const Json& tensor, const Place& place, const RequestForm& form)
@@ -177,7 +177,7 @@ class TensorReader {
     return rows;
   }
 
-  /// A language model predicts each token but the first.
+  /// A language model predicts each token except the first.
   std::size_t least_tokens() const { return form_.task == ServedTask::language_modeling ? 2 : 1; }
 
   void require_datatype(const std::vector<std::string>& known) const {
@@ -187,7 +187,7 @@ class TensorReader {
       throw InvalidInput(place.text(), fmt::format("must be {}", fmt::join(known, " or ")), in_quotes(datatype));
   }
 
-  /// `expected`: 0 where the dimension is free, within the bounds of rows or tokens.
+  /// `expected` is 0 for a free dimension, which is limited by the number of rows or tokens.
   Shape shape(std::string_view rule, const Shape& expected) const {
     const Place place(place_, "shape");
     const Json& given = tensor_["shape"];
@@ -207,7 +207,7 @@ class TensorReader {
     return sizes;
   }
 
-  /// Visits (element, place, index) in row-major order; the data are nested as the shape says, or flat.
+  /// Visits (element, place, index) in row-major order. The data may be nested as the shape or flat.
   template <class Visit>
   void each_element(const Shape& sizes, const Visit& visit) const {
     const Json& data = tensor_["data"];
@@ -216,7 +216,7 @@ class TensorReader {
     if (sizes.size() > 1 && data.is_array() && !data.empty() && data[0].is_array())
       return each_nested(data, place, sizes.data(), sizes.data() + sizes.size(), index, visit);
     std::size_t count = 1;
-    for (const std::size_t size : sizes) count *= size;  // the shape is bounded already
+    for (const std::size_t size : sizes) count *= size;  // cannot overflow, since the shape is bounded
     each_nested(data, place, &count, &count + 1, index, visit);
   }
 

@@ -5,7 +5,7 @@
 
 namespace frostpipe {
 
-/// The state of all models and workers in Prometheus' text format, version 0.0.4.
+/// Returns the state of all models and workers in Prometheus' text format, version 0.0.4.
 std::string metrics_text(const ServedModels& models);
 
 }  // namespace frostpipe

@@ -1,5 +1,5 @@
 #pragma once
-// Implementation header, of .cpp files alone: what is decided by a request's head, before its body comes.
+// Implementation header, for .cpp files only: decisions by a request's head, before its body is read.
 #include <httplib.h>
 
 #include <optional>
@@ -10,13 +10,13 @@
 namespace frostpipe {
 
 bool is_chunked(const httplib::Request& request);
-/// Bytes; none where the header is missing, given twice or no number.
+/// Returns nothing if the header is missing, repeated or not a number.
 std::optional<std::size_t> content_length(const httplib::Request& request);
 bool has_body(const httplib::Request& request);
-/// Why the body of a request to infer cannot be read; none: it can.
+/// Returns an error if the body of an inference request cannot be read; nothing otherwise.
 std::optional<HttpAnswer> body_refusal(const httplib::Request& request, std::size_t most_bytes);
-/// 401 where there is a key and the request does not have it. Probes of "/v2/health/" need none: they say nothing but
-/// whether the server and its models are ready.
+/// Returns 401 if a key is required and the request does not have it. Probes of "/v2/health/" need none, since they
+/// only tell whether the server and its models are ready.
 std::optional<HttpAnswer> key_refusal(const httplib::Request& request, const std::string& key);
 
 }  // namespace frostpipe

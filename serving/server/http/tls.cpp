@@ -18,9 +18,9 @@
 namespace frostpipe {
 namespace {
 
-/// Chains of certificates have some KiB.
+/// Certificate chains have a few KiB.
 constexpr std::size_t kMostPemBytes = 1 << 20;
-/// Of the socket, in one call of OpenSSL: a record takes two.
+/// Socket reads per call of OpenSSL; a record takes two.
 constexpr int kMostReads = 16;
 constexpr const char* kToMakeOne =
     "`openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=HOST -addext "
@@ -29,7 +29,7 @@ constexpr const char* kToMakeOne =
 template <class T>
 using Owned = std::unique_ptr<T, void (*)(T*)>;
 
-/// OpenSSL's own function asks at the terminal.
+/// Replaces OpenSSL's callback, which would ask at the terminal.
 int no_passphrase(char*, int, int, void* was_asked) {
   if (was_asked != nullptr) *static_cast<bool*>(was_asked) = true;
   return -1;
@@ -39,19 +39,19 @@ int no_passphrase(char*, int, int, void* was_asked) {
   throw InvalidInput(fmt::format("{}: {}; {}", file, rule, kToMakeOne));
 }
 
-/// Where OpenSSL has refused it: "... cannot be used: ee key too small".
+/// Throws with OpenSSL's reason: "... cannot be used: ee key too small".
 [[noreturn]] void refuse_unusable(const std::string& file, const std::string& what) {
   const char* reason = ERR_reason_error_string(ERR_peek_last_error());
   refuse(file, fmt::format("has {} that cannot be used: {}", what, reason != nullptr ? reason : "no reason is known"));
 }
 
-/// A file's text, for OpenSSL to read.
+/// The text of a PEM file, for OpenSSL.
 class Pem {
  public:
   explicit Pem(const std::string& file)
       : text_(read_named_file(file, kMostPemBytes)),
         bio_(BIO_new_mem_buf(text_.data(), static_cast<int>(text_.size())), BIO_free_all) {}
-  /// Null at the end of the file, and where it is damaged.
+  /// Returns null at the end of the file, and if it is damaged.
   Owned<X509> next_certificate() {
     ERR_clear_error();
     return {PEM_read_bio_X509(bio_.get(), nullptr, no_passphrase, nullptr), X509_free};
@@ -118,7 +118,7 @@ int at_most_int(std::size_t size) { return static_cast<int>(std::min<std::size_t
 
 long control_socket(BIO*, int command, long, void*) { return command == BIO_CTRL_FLUSH ? 1 : 0; }
 
-/// OpenSSL's own would raise SIGPIPE, and be read for as long as there is something.
+/// OpenSSL's own socket BIO would raise SIGPIPE, and would be read as long as data arrive.
 const BIO_METHOD* socket_method() {
   static const Owned<BIO_METHOD> method = [] {
     Owned<BIO_METHOD> made(BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "socket"), BIO_meth_free);
@@ -138,7 +138,7 @@ TlsIdentity::TlsIdentity(const std::string& certificate_file, const std::string&
   if (!context_) throw std::bad_alloc();
   SSL_CTX* context = context_.get();
   SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION);
-  // A client cannot ask for handshakes again and again, and what it is remembered by it keeps itself.
+  // Forbid renegotiation, which costs work; session state is kept by the clients.
   SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION);
   SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
   SSL_CTX_set_mode(context,
@@ -156,7 +156,7 @@ TlsConnection::TlsConnection(const TlsIdentity& identity, int socket)
   }
   BIO_set_data(bio, &socket_);
   BIO_set_init(bio, 1);
-  SSL_set_bio(session_.get(), bio, bio);  // owns it
+  SSL_set_bio(session_.get(), bio, bio);  // takes ownership
 }
 
 TlsConnection::~TlsConnection() {
@@ -167,7 +167,7 @@ bool TlsConnection::has_pending() const { return SSL_pending(session_.get()) > 0
 
 template <class Call>
 ssize_t TlsConnection::outcome(const Call& call) {
-  ERR_clear_error();  // of another connection of this thread
+  ERR_clear_error();  // from another connection of this thread
   socket_.reads_left = kMostReads;
   events_ = 0;
   const int result = call();

@@ -6,15 +6,15 @@
 #include <string>
 
 struct ssl_st;      // OpenSSL's SSL
-struct ssl_ctx_st;  // its SSL_CTX
+struct ssl_ctx_st;  // OpenSSL's SSL_CTX
 
 namespace frostpipe {
 
-/// A server's certificate and its private key, by which it speaks TLS 1.2 or 1.3.
+/// A server's certificate and private key for TLS 1.2 and 1.3.
 class TlsIdentity {
  public:
-  /// From PEM files, which may be one: the server's certificate, then those of the authorities between it and one that
-  /// clients trust, and the key, without a passphrase. Throws InvalidInput that names the file and what to try.
+  /// Reads PEM files, which may be the same file: the server's certificate followed by those of intermediate
+  /// authorities, and the key, without a passphrase. Throws InvalidInput that names the file and what to try.
   TlsIdentity(const std::string& certificate_file, const std::string& key_file);
 
  private:
@@ -22,30 +22,30 @@ class TlsIdentity {
   std::shared_ptr<ssl_ctx_st> context_;
 };
 
-/// What OpenSSL reads from and writes to.
+/// The socket under OpenSSL's BIO.
 struct TlsSocket {
   int number;
-  int reads_left = 0;  // in this call of OpenSSL
+  int reads_left = 0;  // in the current call of OpenSSL
 };
 
-/// The server's end of one connection, over a socket that is open for longer. Of one thread. Nothing waits: accept,
-/// receive and send return what recv and send would with MSG_DONTWAIT: bytes, 0 at the end, or -1.
+/// The server's end of one TLS connection, over a socket that must outlive it. For use by one thread. Nothing blocks:
+/// accept, receive and send return what recv and send return with MSG_DONTWAIT: bytes, 0 at the end, or -1.
 class TlsConnection {
  public:
   TlsConnection(const TlsIdentity& identity, int socket);
-  /// Tells the client that nothing more comes, where that can be told at once.
+  /// Sends close_notify if that is possible without blocking.
   ~TlsConnection();
   TlsConnection(const TlsConnection&) = delete;
   TlsConnection& operator=(const TlsConnection&) = delete;
 
-  /// The handshake, which comes before all else; 1 when it is over.
+  /// Performs the handshake, which must come first; returns 1 when it is complete.
   ssize_t accept();
   ssize_t receive(char* to, std::size_t size);
   ssize_t send(const char* from, std::size_t size);
-  /// After -1: what to poll the socket for before the same call is tried again; 0: the connection has failed. Also who
-  /// sends records without end that hold nothing for us is answered by -1 now and then.
+  /// After -1: the events to poll the socket for before the call is repeated; 0 if the connection has failed. A client
+  /// that sends records without payload forever also causes -1 now and then.
   short events() const { return events_; }
-  /// There are bytes to receive that the socket does not have any more.
+  /// True if received bytes are buffered here and no longer in the socket.
   bool has_pending() const;
 
  private:

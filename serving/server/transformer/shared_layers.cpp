@@ -17,7 +17,7 @@
 namespace frostpipe {
 namespace {
 
-/// As the files have them, in a type that holds every value of theirs.
+/// Returns a layer's weights from the files, in a dtype that represents all their values exactly.
 at::Tensor weights_of(const ModelFolder& folder, const WeightFiles& files, int layer) {
   LayerState state = make_layer_state(parameters_of(folder.config, layer), {at::kDouble, at::kDouble}, at::kCPU,
                                       /*trains=*/false, /*num_moments=*/0);
@@ -59,7 +59,7 @@ void require_same_shape(const ModelFolder& first, const ModelFolder& other) {
            fmt::format("{}", two.layer_norm_eps));
   if (one.has_qkv_bias != two.has_qkv_bias)
     refuse(first, other, "qkv_bias", fmt::format("{}", one.has_qkv_bias), fmt::format("{}", two.has_qkv_bias));
-  TransformerConfig with_head_of_one = two;  // heads may differ
+  TransformerConfig with_head_of_one = two;  // the number of labels may differ
   with_head_of_one.num_labels = one.num_labels;
   with_head_of_one.padding_id = one.padding_id;
   with_head_of_one.initializer_range = one.initializer_range;
@@ -84,7 +84,7 @@ void require_same_file(const ModelFolder& first, const ModelFolder& other, const
   refuse(first, other, name, "the tokenizer's file", "another one");
 }
 
-/// Tokens, or pixels, of a request are those of all heads.
+/// All heads get the same tokens or pixels, so they must agree on them.
 void require_same_inputs(const ModelFolder& first, const ModelFolder& other) {
   for (const char* name : {"vocab.txt", "vocab.json", "merges.txt", "tokenizer.json", "tokenizer_config.json"})
     require_same_file(first, other, name);
@@ -106,7 +106,7 @@ void require_shared_layers(const std::vector<ModelFolder>& folders, int shared_l
   const WeightFiles files_of_first(first.path);
   std::vector<WeightFiles> files;
   for (const ModelFolder& other : others) files.emplace_back(other.path);
-  // Layer by layer, so that the first difference found is that after the fewest layers, of all models.
+  // Compares layer by layer over all models, so that the first difference found is the one after the fewest layers.
   for (int layer = 0; layer < shared_layers; ++layer) {
     const at::Tensor weights = weights_of(first, files_of_first, layer);
     for (std::size_t i = 0; i < others.size(); ++i) {

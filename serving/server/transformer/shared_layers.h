@@ -5,9 +5,9 @@
 
 namespace frostpipe {
 
-/// Throws InvalidInput unless each model is of the first one's shape and task, has its tokenizer (of pictures: its
-/// normalisation), and shares at least its first `shared_layers` layers: the same weights, bit by bit. Labels may
-/// differ. Where they share fewer, it says how many all of them do.
+/// Throws InvalidInput unless all models have the shape, task and tokenizer (for pictures: normalisation) of the first
+/// one, and their first `shared_layers` layers have bitwise equal weights. Labels may differ. If fewer layers are
+/// equal, the message says how many.
 void require_shared_layers(const std::vector<ModelFolder>& folders, int shared_layers);
 
 }  // namespace frostpipe

@@ -1,5 +1,5 @@
-// The partition of a Transformer that a worker holds: stages of the executor, which evaluate(). Shared layers are one
-// stage, and the layers of each head behind them another.
+// The partition of a Transformer that a worker holds, as evaluation stages of the executor. Shared layers form one
+// stage, and the later layers of each head another.
 #include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
 
@@ -19,7 +19,7 @@
 namespace frostpipe {
 namespace {
 
-/// The requests of one batch, in its buffer.
+/// The requests of a batch, read from its buffer.
 class BatchSamples final : public Samples {
  public:
   explicit BatchSamples(Task task, std::int64_t image_size) : task_(task), image_size_(image_size) {}
@@ -61,19 +61,19 @@ class BatchSamples final : public Samples {
   std::span<const float> pixels_;
 };
 
-/// The pipeline's partitions; where shared layers end inside one, it is two stages.
+/// Returns the pipeline's partitions as stages; one in which the shared layers end becomes two.
 Phase phase_of(const PartitionLoad& load) {
   std::set<int> bounds(load.layers.begin(), load.layers.end());
   bounds.insert(load.shared_layers);
   Phase phase;
-  phase.first_trainable_layer = load.layers.back() - 1;  // as evaluate has it
+  phase.first_trainable_layer = load.layers.back() - 1;  // for evaluation
   for (auto bound = bounds.begin(); std::next(bound) != bounds.end(); ++bound)
     phase.partition.push_back({*bound, *std::next(bound)});
   phase.layout.pipeline_parallel_size = static_cast<int>(phase.partition.size());
   return phase;
 }
 
-/// Some layers of a folder, with their weights, as a stage.
+/// A range of a folder's layers, with their weights, as a stage.
 class FolderLayers {
  public:
   FolderLayers(const std::string& folder, const PartitionLoad& load, LayerRange range, const Samples& samples,
@@ -132,11 +132,11 @@ class TransformerPartition final : public PartitionCompute {
     std::iota(numbers_.begin(), numbers_.end(), 0);
     const MiniBatch batch{.samples = numbers_, .lengths = order.lengths};
     const bool is_behind_shared = begin_ > shared_layers_;
-    at::Tensor shared;  // what all heads go on from
+    at::Tensor shared;  // input of all heads' own layers
     if (!is_behind_shared) shared = activation(order, buffer, 0);
     if (shared_) shared = shared_->evaluate(batch, shared);
     if (own_.empty()) return put(shared, buffer.activation());
-    // The last head first: what all go on from may still lie in the buffer, at head 0's place.
+    // In reverse order, because the common input may still be in the buffer, in the place of head 0.
     for (int head = static_cast<int>(own_.size()) - 1; head >= 0; --head) {
       const at::Tensor input = is_behind_shared ? activation(order, buffer, head) : shared;
       const at::Tensor output = own_[head]->evaluate(batch, input);
@@ -148,7 +148,7 @@ class TransformerPartition final : public PartitionCompute {
   }
 
  private:
-  /// What the partition before gave; undefined for the first.
+  /// Returns the activation from the previous partition; undefined for the first one.
   at::Tensor activation(const BatchOrder& order, BatchBuffer& buffer, int head) const {
     if (begin_ == 0) return {};
     const std::int64_t tokens = std::accumulate(order.lengths.begin(), order.lengths.end(), std::int64_t{0});
@@ -162,7 +162,7 @@ class TransformerPartition final : public PartitionCompute {
     std::memmove(target.data(), output.data_ptr(), output.nbytes());
   }
 
-  /// `answers`: [requests, heads, size]
+  /// `answers` is [requests, heads, size].
   void put_answers(const at::Tensor& output, int head, std::span<double> answers) const {
     const auto heads = static_cast<std::int64_t>(own_.size());
     FROSTPIPE_CHECK(output.numel() * heads <= static_cast<std::int64_t>(answers.size()), "answers fit into the buffer");
@@ -174,7 +174,7 @@ class TransformerPartition final : public PartitionCompute {
   std::unique_ptr<ComputeDevice> device_;
   BatchSamples samples_;
   int shared_layers_, begin_;
-  std::unique_ptr<FolderLayers> shared_;            // null: this partition has none of the shared layers
+  std::unique_ptr<FolderLayers> shared_;            // null if this partition has no shared layers
   std::vector<std::unique_ptr<FolderLayers>> own_;  // by head
   std::vector<int> numbers_;
   bool is_last_ = false;

@@ -13,11 +13,11 @@ constexpr std::size_t kAlignment = 64;
 
 std::size_t aligned(std::size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
-/// Where each part begins, and all of it.
+/// The offset of each part, and the total size.
 struct Offsets {
   std::size_t pixels, activation, answers, end;
   std::size_t num_tokens, num_pixels, num_answers;
-  std::size_t activation_bytes;  // of one head
+  std::size_t activation_bytes;  // for one head
 
   explicit Offsets(const BatchShape& shape) {
     const auto requests = static_cast<std::size_t>(shape.most_requests);

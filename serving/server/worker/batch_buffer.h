@@ -9,33 +9,34 @@
 
 namespace frostpipe {
 
-/// What a batch on its way through a pipeline needs room for.
+/// The capacity of a batch's buffer.
 struct BatchShape {
   int most_requests = 1;
-  int most_tokens = 1;         // of a request
-  int pixels = 0;              // of a request: values of a picture; 0: requests are tokens
-  int heads = 1;               // that answer a request
-  Bytes activation_bytes = 0;  // of a token, for one head
-  int answer_size = 0;         // values of a request, from one head
+  int most_tokens = 1;         // per request
+  int pixels = 0;              // values of a picture per request; 0: requests are tokens
+  int heads = 1;               // number of heads that answer a request
+  Bytes activation_bytes = 0;  // per token and head
+  int answer_size = 0;         // values per request and head
   bool operator==(const BatchShape&) const = default;
 };
 
-/// The memory of one batch, which the server and the workers of its pipeline map: the server writes tokens or pixels,
-/// each partition takes its input from the activation and leaves its output there, the last one writes the answers.
+/// The memory of one batch, which is mapped by the server and the workers of its pipeline. The server writes tokens or
+/// pixels; each partition reads its input from the activation and writes its output there; the last one writes the
+/// answers.
 class BatchBuffer {
  public:
-  /// Throws RuntimeFailure where the system has no room.
+  /// Throws RuntimeFailure if there is no memory.
   static BatchBuffer make(const BatchShape& shape);
-  /// Maps what make() has made in another process, found by its descriptor.
+  /// Maps the memory that another process made by make(), from its descriptor.
   static BatchBuffer open(Descriptor file, const BatchShape& shape);
 
-  /// [requests' tokens, one request after the other]
+  /// Tokens of all requests, concatenated.
   std::span<std::int32_t> tokens();
-  /// [requests, pixels]
+  /// Shape: [requests, pixels].
   std::span<float> pixels();
-  /// [requests' tokens, activation_bytes]; what is of all heads alike is that of head 0
+  /// Shape: [tokens of all requests, activation_bytes]. An activation common to all heads is that of head 0.
   std::span<std::byte> activation(int head = 0);
-  /// [requests, heads, answer_size]
+  /// Shape: [requests, heads, answer_size].
   std::span<double> answers();
   int descriptor() const { return static_cast<int>(memory_.address().descriptor); }
 

@@ -27,7 +27,7 @@ bool are_weights(std::string_view name) {
   return name.ends_with(".safetensors") || name.ends_with(".safetensors.index.json");
 }
 
-/// Read and not mapped: a file that is cut short meanwhile ends a process that has it mapped.
+/// Reads the file instead of mapping it, since truncating a mapped file would kill the process.
 void add_file(const std::filesystem::path& path, StreamHash& hash) {
   constexpr std::size_t kPart = std::size_t{1} << 20;
   const Descriptor file = open_regular_file(path);

@@ -13,9 +13,9 @@
 namespace frostpipe {
 namespace {
 
-constexpr auto kWait = std::chrono::hours(1);  // a closed channel ends it
+constexpr auto kWait = std::chrono::hours(1);  // ends early if the channel is closed
 
-/// The next text; none once the server is gone.
+/// Returns the next message; nothing if the server is gone.
 std::optional<ControlText> next_text(ControlChannel& channel) {
   while (!channel.closed()) {
     if (auto text = channel.receive(kWait)) return text;
@@ -23,8 +23,8 @@ std::optional<ControlText> next_text(ControlChannel& channel) {
   return std::nullopt;
 }
 
-/// Once the partition is loaded: whatever it was loaded from before that is known then. A folder that was overwritten
-/// gives half of two models beside workers that have loaded before.
+/// Call it after loading, to detect any change made before. A worker that loads from an overwritten folder would
+/// compute with another model than the workers that have loaded before.
 void require_same_folders(const PartitionLoad& load) {
   for (std::size_t i = 0; i < load.folder_bytes.size(); ++i) {
     if (read_folder_bytes(load.folders[i]) != load.folder_bytes[i])

@@ -6,16 +6,16 @@
 
 namespace frostpipe {
 
-/// A worker's control channel, by its descriptor, is in this environment variable.
+/// Environment variable with the descriptor of a worker's control channel.
 inline constexpr const char* kServingWorkerVariable = "FROSTPIPE_SERVING_WORKER";
 
-/// Whether a server has started this process as one of its workers.
+/// True if a server has started this process as a worker.
 bool is_serving_worker();
 
-/// load_partition, of a program that has LibTorch or says that it has not.
+/// load_partition(), or a function that throws in a program without LibTorch.
 using LoadPartition = std::function<std::unique_ptr<PartitionCompute>(const PartitionLoad&)>;
 
-/// The life of a worker: takes a partition, then computes batches until the server is gone. Returns the exit code.
+/// Runs a worker: loads a partition, then computes batches until the server is gone. Returns the exit code.
 int run_serving_worker(const LoadPartition& load_partition);
 
 }  // namespace frostpipe

@@ -9,39 +9,40 @@
 #include "serving/server/worker/batch_buffer.h"
 #include "serving/server/worker/folder_bytes.h"
 
-// What a server and the worker of a virtual device say to each other, as short JSON texts over their ControlChannel.
-// Tensors are in batch buffers, which both map. Times are of the machine's steady clock.
+// Messages between a server and the worker of a virtual device, as short JSON texts over their ControlChannel. Tensors
+// are in batch buffers, which both map. Times are on the machine's steady clock.
 
 namespace frostpipe {
 
-/// What a worker is to hold.
+/// The partition that a worker must load.
 struct PartitionLoad {
-  /// Hugging Face folders, one per head; empty: an emulated device, which only takes its time.
+  /// Hugging Face folders, one per head; empty for an emulated device.
   std::vector<std::string> folders;
-  std::vector<FolderBytes> folder_bytes;  // what each of them must hold
-  int shared_layers = 0;    // of several heads: leading layers that are the first folder's for all, computed once
+  std::vector<FolderBytes> folder_bytes;  // expected hashes of the folders
+  int shared_layers = 0;    // with several heads: number of leading layers that are computed once, with the first
+                            // folder's weights
   std::vector<int> layers;  // partition i of the pipeline has layers [layers[i], layers[i + 1])
-  int partition = 0;        // of these
+  int partition = 0;        // index of the worker's partition
   DType dtype = DType::kFloat32;
   std::string device = "cpu";
-  int device_index = 0;  // of cuda: more than the machine has go round
+  int device_index = 0;  // for cuda: modulo the number of GPUs
   int threads = 1;
   BatchShape shape;
-  std::vector<Nanoseconds> compute_ns;  // emulated: of a batch of 1, 2, ...
+  std::vector<Nanoseconds> compute_ns;  // emulated: for a batch of 1, 2, ...
   bool operator==(const PartitionLoad&) const = default;
 };
 
-/// A batch for a worker; they are computed in the order in which they come. The first that names a buffer brings its
-/// descriptor along.
+/// A batch for a worker, which computes batches in order of arrival. The first message that mentions a buffer carries
+/// its descriptor.
 struct BatchOrder {
   std::int64_t batch = 0;
   int buffer = 0;
   Nanoseconds ordered_ns = 0;
-  std::vector<std::int64_t> lengths;  // tokens of each request
+  std::vector<std::int64_t> lengths;  // number of tokens of each request
   bool operator==(const BatchOrder&) const = default;
 };
 
-/// That a batch is computed, or what was wrong.
+/// The worker's report on a batch; `trouble` is "" if it was computed.
 struct BatchReport {
   std::int64_t batch = 0;
   Nanoseconds begin_ns = 0, end_ns = 0;
@@ -49,21 +50,21 @@ struct BatchReport {
   bool operator==(const BatchReport&) const = default;
 };
 
-/// A text from the server: one of these is there.
+/// A message from the server; one of these is set.
 struct ToWorker {
-  std::optional<PartitionLoad> load;  // the first text
+  std::optional<PartitionLoad> load;  // the first message
   std::optional<BatchOrder> order;
 };
 
-/// A text from a worker.
+/// A message from a worker; one of these is set.
 struct FromWorker {
-  std::optional<std::string> loaded;  // empty, or why the partition cannot be had: the worker then ends
+  std::optional<std::string> loaded;  // "" or why the partition cannot be loaded, after which the worker ends
   std::optional<BatchReport> report;
 };
 
 std::string to_text(const ToWorker& message);
 std::string to_text(const FromWorker& message);
-/// Throw InvalidInput for what is none.
+/// Throw InvalidInput for invalid texts.
 ToWorker to_worker_from_text(const std::string& text);
 FromWorker from_worker_from_text(const std::string& text);
 

@@ -36,7 +36,7 @@ TEST(ControlChannel, NeverBlocksAWriterWhomNobodyReads) {
   EXPECT_FALSE(ours.closed());
 }
 
-// Oracle: what is written into a pipe's end comes out of the other one, whoever wrote.
+// Oracle: text written into one end of a pipe comes out of the other end, whichever process wrote it.
 TEST(ControlChannel, ADescriptorThatGoesAlongIsTheSameThing) {
   auto [ours, theirs] = ControlChannel::make_pair();
   std::array<int, 2> ends{};

@@ -1,5 +1,5 @@
-// Oracle: the exit code, and what a process has printed into a file without flushing it; a static object would print
-// at its end as well.
+// Oracle: the exit code, and a file to which the process has printed without flushing. A destroyed static object would
+// print too.
 #include "base/process/end_process.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Oracle: the limits that the test names; in a child process where they must hold.
+// Oracle: limits that the test sets itself, in a child process where they must take effect.
 #include "base/process/process_limits.h"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// Oracle: what one mapping writes the other one reads.
+// Oracle: bytes written through one mapping are read through the other.
 #include "base/process/shared_memory.h"
 
 #include <gtest/gtest.h>

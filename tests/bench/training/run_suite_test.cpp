@@ -42,7 +42,7 @@ class RunSuiteTest : public test::ScratchFolderTest {
 
   BenchSuite suite_{.title = "a suite",
                     .epochs = 3,
-                    .configurations = {{.name = "fast", .plan = {"--pp", "1"}, .train = {"--freeze", "cap"}},
+                    .configurations = {{.name = "fast", .plan = {"--fix", "pp=1"}, .train = {"--freeze", "cap"}},
                                        {.name = "slow", .plan = {}, .train = {}}},
                     .data = {{.name = "texts", .profile = {"--model", "m"}, .plan = {"--tokens", "8"}, .train = {}}}};
   std::map<std::string, double> seconds_{{"fast", 10}, {"slow", 50}};  // of a configuration's training
@@ -78,7 +78,7 @@ TEST_F(RunSuiteTest, ARunIsAPlanAndATrainingOfAProfileThatIsTakenOnce) {
   EXPECT_EQ(text(0), "profile -o texts/profile.json --cluster texts/cluster.json --model m");
   EXPECT_EQ(text(1),
             "plan --profile texts/profile.json --cluster texts/cluster.json --epochs 3 -o texts/fast/plan.json "
-            "--tokens 8 --pp 1");
+            "--tokens 8 --fix pp=1");
   EXPECT_EQ(text(2), "train texts/fast/plan.json --seed 1 --name fast -o texts/fast/seed-1 --freeze cap");
   EXPECT_EQ(calls_[3][0], "plan");
   EXPECT_EQ(calls_[4][0], "train");

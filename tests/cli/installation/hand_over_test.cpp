@@ -33,7 +33,7 @@ constexpr int kCameBack = 40, kThrew = 41;
   int count = 0;
   for (std::size_t at = 0; at < own.size(); at = own.find('\0', at) + 1) arguments.at(count++) = own.data() + at;
   try {
-    hand_over_to_executor(count, arguments.data());
+    hand_over(count, arguments.data());
   } catch (const RuntimeFailure& error) {
     std::ofstream(error_file) << error.what();
     _exit(kThrew);
@@ -72,6 +72,13 @@ TEST_F(HandOver, WhatComputesBecomesTheProgramBesideWithItsArguments) {
     EXPECT_EQ(call(command, "--model=two words"), 7);
     EXPECT_EQ(read_text_file(folder_ / "called"), std::string(command) + " --model=two words\n");
   }
+}
+
+TEST_F(HandOver, AMemberOfAGroupIsKnownByBothWords) {
+  put_executor_beside(fs::perms::owner_all);
+  EXPECT_EQ(call("serving", "run"), 7);
+  EXPECT_EQ(call("serving", "plan"), kCameBack);
+  EXPECT_EQ(call("serving", "--help"), kCameBack);
 }
 
 TEST_F(HandOver, AllElseStays) {

@@ -37,19 +37,18 @@ TEST(PlanOptionsOfTheCommand, HaveTheirDefaults) {
 TEST(PlanOptionsOfTheCommand, AreRead) {
   const auto [options, fault] =
       parsed(kNeeded +
-             "--method pipetransformer --steps 100 --tokens 32 --pp 4 --recompute layers --cache off "
-             "--threads-per-rank 2 --pin 3=0 --pin 5=1 --fix m=4 --deadline 90min --explain "
+             "--method pipetransformer --steps 100 --tokens 32 --recompute layers --cache off "
+             "--threads-per-rank 2 --pin 3=0 --pin 5=1 --fix m=4 --fix pp=4 --deadline 90min --explain "
              "--memory-reserve 0.1 --ignore-memory-limit --freeze-alpha 0.25");
   EXPECT_EQ(fault, "");
   EXPECT_EQ(options.method, "pipetransformer");
   EXPECT_EQ(options.num_steps, 100);
   EXPECT_EQ(options.tokens, 32);
-  EXPECT_EQ(options.plan.pipeline_parallel_size, 4);
   EXPECT_EQ(options.recompute, "layers");
-  EXPECT_EQ(options.cache, "off");
+  EXPECT_FALSE(options.plan.use_cache);
   EXPECT_EQ(options.threads_per_rank, 2);
   EXPECT_THAT(options.limits.pins, ElementsAre("3=0", "5=1"));
-  EXPECT_THAT(options.limits.fixed, ElementsAre("m=4"));
+  EXPECT_THAT(options.limits.fixed, ElementsAre("m=4", "pp=4"));
   EXPECT_EQ(options.deadline, "90min");
   EXPECT_TRUE(options.explain);
   EXPECT_EQ(options.memory_reserve, 0.1);
@@ -57,16 +56,23 @@ TEST(PlanOptionsOfTheCommand, AreRead) {
   EXPECT_EQ(options.plan.freeze.alpha, 0.25);
 }
 
-TEST(PlanOptionsOfTheCommand, ATensorParallelSizeThatIsGivenStays) {
-  EXPECT_FALSE(parsed(kNeeded + "--tp 1").first.plan.any_tensor_parallel_size) << "1 is the default, but given";
-  EXPECT_EQ(parsed(kNeeded + "--tp 2").first.plan.tensor_parallel_size, 2);
+TEST(PlanOptionsOfTheCommand, TheCacheIsASizeOrOff) {
+  const auto [options, fault] = parsed(kNeeded + "--cache 2KiB --cache-disk 1MiB --cache-dtype bfloat16");
+  EXPECT_EQ(fault, "");
+  EXPECT_EQ(options.plan.cache.memory_bytes, 2048);
+  EXPECT_EQ(options.plan.cache.disk_bytes, 1 << 20);
+  EXPECT_EQ(options.plan.cache.dtype, DType::kBFloat16);
+  EXPECT_TRUE(options.plan.use_cache);
+  EXPECT_NE(parsed(kNeeded + "--cache much").second, "");
+  EXPECT_NE(parsed(kNeeded + "--cache-dtype float64").second, "");
 }
 
 TEST(PlanOptionsOfTheCommand, ThatContradictEachOtherAreRefused) {
   for (const auto& [words, says] :
        {std::pair<std::string, std::string>{"--profile p --global-batch 8 -o x", "--cluster"},
-        {kNeeded + "--model bert-large", "--profile"},
-        {kNeeded + "--hardware A100", "--model"},
+        {"--profile p --cluster c -o x", "--global-batch"},
+        {kNeeded + "--method ppipe", "`frostpipe serving plan` makes plans by ppipe"},
+        {kNeeded + "--method mtrain-single", "`frostpipe nets plan` makes plans by mtrain-single"},
         {kNeeded + "--epochs 2 --steps 10", "--steps"},
         {kNeeded + "--deadline 10s", "--method"},
         {kNeeded + "--method static --deadline soon", "must be a time"},

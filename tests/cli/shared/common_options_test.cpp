@@ -55,16 +55,6 @@ TEST(CommonOptions, SizesAndTimesAreChecked) {
   EXPECT_EQ(check_duration("soon"), "must be a time such as 90s, 12min or 1.5h, is soon");
 }
 
-TEST(CommonOptions, CacheLimitsAreSizes) {
-  CLI::App app;
-  CacheLimits limits;
-  add_cache_options(app, limits);
-  EXPECT_EQ(test::parse(app, "--cache-memory 2KiB --cache-disk 1MiB --cache-dtype bfloat16"), "");
-  EXPECT_EQ(limits, (CacheLimits{.dtype = DType::kBFloat16, .memory_bytes = 2048, .disk_bytes = 1 << 20}));
-  EXPECT_NE(test::parse(app, "--cache-memory much"), "");
-  EXPECT_NE(test::parse(app, "--cache-dtype float64"), "");
-}
-
 TEST(CommonOptions, SeedsAreNotNegative) {
   CLI::App app;
   std::uint64_t seed = 1;
@@ -74,13 +64,13 @@ TEST(CommonOptions, SeedsAreNotNegative) {
   EXPECT_THAT(test::parse(app, "--seed -1"), HasSubstr("must be >= 0, is -1"));
 }
 
-TEST(CommonOptions, SamplesThatAPlanKnowsAreGivenOrNot) {
+TEST(CommonOptions, SamplesOfTexts) {
   CLI::App app;
-  GivenSampleOptions given;
-  add_sample_options(app, given);
+  SampleOptions samples;
+  add_sample_options(app, samples);
   EXPECT_EQ(test::parse(app, "--max-tokens 48"), "");
-  EXPECT_EQ(given.max_tokens, 48);
-  EXPECT_EQ(given.window_overlap, std::nullopt);
+  EXPECT_EQ(samples.max_tokens, 48);
+  EXPECT_EQ(samples.window_overlap, 32);
   EXPECT_NE(test::parse(app, "--max-tokens 1"), "");
 }
 

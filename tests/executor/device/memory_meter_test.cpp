@@ -6,12 +6,13 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "tests/executor/device/mebibytes.h"
 
 namespace frostpipe {
 namespace {
 
-constexpr Bytes kMiB = 1 << 20;
-at::Tensor mebibytes(int count) { return at::empty({count * kMiB / 4}, at::kFloat); }
+using test::kMiB;
+using test::mebibytes;
 
 TEST(MemoryMeter, CountsLiveTensorsAndTheirPeak) {
   MemoryMeter::install();

@@ -107,7 +107,7 @@ TEST_F(RunInputsTest, OptionsCount) {
   EXPECT_THAT(said_with([](TrainOptions& other) { other.accuracy_tolerance = 0.5; }), names("--accuracy-guard"));
   EXPECT_THAT(said_with([](TrainOptions& other) { other.freeze.fixed_layers = {3, 5}; }), names("--freeze"));
   EXPECT_THAT(said_with([](TrainOptions& other) { other.freeze.options.alpha = 0.25; }), names("--freeze"));
-  EXPECT_THAT(said_with([](TrainOptions& other) { other.checkpoints.every_steps = 7; }), names("--checkpoint-steps"));
+  EXPECT_THAT(said_with([](TrainOptions& other) { other.checkpoints.every_steps = 7; }), names("--checkpoint-every"));
   EXPECT_THAT(said_with([](TrainOptions& other) { other.resume = "auto"; }), names("--resume"));
   EXPECT_THAT(said_with([](TrainOptions&) {}), names("the samples"));
 }

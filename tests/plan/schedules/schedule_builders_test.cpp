@@ -1,4 +1,4 @@
-// Oracles: the orders that the papers draw or state, worked for small shapes.
+// Oracles: the orders that the papers draw or state, worked out for small shapes.
 #include <algorithm>
 
 #include "plan/schedule.h"
@@ -10,7 +10,7 @@ namespace {
 using testing::HasSubstr;
 
 TEST(ZeroBubbleH1, IsTheFigureOfThePaper) {
-  // p = 2, m = 3 by the rule: 1 - r forwards ahead, W lags r micro-batches behind I.
+  // p = 2, m = 3 by the rule: 1 - r forwards ahead, and W lags r micro-batches behind I.
   EXPECT_EQ(to_text(zero_bubble_h1({.pipeline_parallel_size = 2, .num_micro_batches = 3})),
             "rank 0: 0F0 0F1 0I0 0W0 0F2 0I1 0W1 0I2 0W2\n"
             "rank 1: 1F0 1I0 1F1 1I1 1W0 1F2 1I2 1W1 1W2\n");

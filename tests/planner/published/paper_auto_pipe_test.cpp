@@ -10,14 +10,14 @@
 namespace frostpipe {
 namespace {
 
-/// Pipeline length for 0, 1, .. `blocks` frozen blocks, starting from 8.
+/// Pipeline lengths for 0, 1, .. `blocks` frozen blocks, starting from 8.
 std::vector<int> lengths(const std::vector<double>& sizes, int blocks) {
   std::vector<int> result;
   for (int frozen = 0; frozen <= blocks; ++frozen) result.push_back(paper_pipeline_length(sizes, frozen, 8));
   return result;
 }
 
-// Tables: largest number of frozen blocks that still needs 8, 4, 2 stages.
+// Expands a table that gives the largest number of frozen blocks that still needs 8, 4 and 2 stages.
 std::vector<int> table(int until_8, int until_4, int until_2, int blocks) {
   std::vector<int> result;
   for (int f = 0; f <= blocks; ++f) result.push_back(f <= until_8 ? 8 : f <= until_4 ? 4 : f <= until_2 ? 2 : 1);

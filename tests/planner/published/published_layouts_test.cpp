@@ -15,7 +15,7 @@
 namespace frostpipe {
 namespace {
 
-/// Every partition and number of replicas, recursively, as the definition has it; one level.
+/// Tries every partition and number of replicas recursively, as in the definition, for one level.
 double slowest_of_all(const std::vector<PipeDreamLayer>& layers, int begin, int end, int parts,
                       const std::function<double(int, int, int)>& stage, double bandwidth) {
   double best = stage(begin, end, parts);
@@ -77,8 +77,8 @@ TEST(PipeDream, FixedUsesMakeStagesOfEqualReplicas) {
   EXPECT_DOUBLE_EQ(plan.slowest_ns, 100);
 }
 
-// Oracle: by hand. A layer takes 222 ns; the gradients of layers 0 and 2 take 555 ns each to be added where they are
-// held whole, so that the first stage must not have both, and with half of them three layers a stage are best.
+// Oracle: by hand. A layer takes 222 ns, and reducing the gradients of layer 0 or 2 takes 555 ns if they are held
+// whole, so the first stage must not have both. With half of them, three layers per stage are best.
 TEST(PipeDream, CountsTheParametersOfOneTensorRank) {
   for (const bool are_whole : {false, true}) {
     Profile profile = test::synthetic_profile(2, {{.output_activation_bytes = 0, .parameter_count = 0}});
@@ -108,8 +108,8 @@ TEST(PipeDream, RefusesNothing) {
 }
 
 TEST(MegatronSizes, AreThoseOfTable1) {
-  // Narayanan et al. 2021, Table 1: parameters in billions, blocks, devices, t, p; A100s of 80 GB, 8 a node; 18 bytes a
-  // parameter.
+  // Narayanan et al. 2021, Table 1: billions of parameters, blocks, devices, t, p; A100s of 80 GB, 8 per node; 18 bytes
+  // per parameter.
   struct Row {
     double billions;
     int blocks, devices, t, p;
@@ -155,7 +155,7 @@ TEST(EqualSplit, SharesBlocksOut) {
 }
 
 TEST(MakePlan, EveryMethodByNameTrainsAllLayersOnTheWholeCluster) {
-  const Profile profile =  // which terapipe can cut
+  const Profile profile =  // with slices, for terapipe
       test::with_slices(test::synthetic_profile(3, {{.saved_activation_bytes = 10, .parameter_count = 100}}), {});
   for (const PlanMethod method : plan_methods()) {
     PlanOptions options;

@@ -1,4 +1,4 @@
-// Oracles: closed forms, the simulator where no ratio is free, and random ratios, none of which may be faster.
+// Oracles: closed forms, the simulator if no ratio is free, and random ratios, none of which may be faster.
 #include "planner/published/timely_freeze.h"
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ Schedule lowered(const std::string& name, int p, int m) {
   return lower(build_schedule(name, {.pipeline_parallel_size = p, .num_micro_batches = m}));
 }
 
-/// By ratios that are the same for all of a stage's micro-batches, or all 0.
+/// Simulates with ratios that are the same for all of a stage's micro-batches, or 0.
 Nanoseconds simulated(const Schedule& schedule, const std::vector<StageDurations>& stages,
                       const std::vector<double>& ratio) {
   std::vector<std::vector<StageTimes>> times;
@@ -42,8 +42,8 @@ TEST(TimelyFreeze, OneStageFreezesAsMuchAsItMay) {
 }
 
 TEST(TimelyFreeze, FreezesNothingWhereTheSlowerStageHidesIt) {
-  // Stage 1 takes ten times as long: stage 0 waits for it anyway, but for its last backward (and those that the last
-  // ones wait for).
+  // Stage 1 takes ten times as long, so stage 0 waits for it anyway, except for its last backward (and those for which
+  // the last ones wait).
   const TimelyFreeze made = timely_freeze(lowered("1F1B", 2, 8), {{1000, 1000, 1000}, {10000, 10000, 10000}}, 0, 0.5);
   EXPECT_LE(std::accumulate(made.ratio[0].begin(), made.ratio[0].end(), 0.0), 1.001);
   EXPECT_NEAR(std::accumulate(made.ratio[1].begin(), made.ratio[1].end(), 0.0), 4, 1e-2);
@@ -77,7 +77,7 @@ TEST(TimelyFreeze, RefusesOtherRatiosAndSchedules) {
   EXPECT_THROW(timely_freeze(lowered("1F1B", 2, 2), {{1, 1, 1}}, 0, 0.5), InvalidInput);
 }
 
-/// Of two stages that take equally long.
+/// For two stages that take equally long.
 std::string timely_freeze_refusal(const Schedule& schedule) {
   try {
     timely_freeze(schedule, {{10, 20, 30}, {10, 20, 30}}, 0, 0.5);
@@ -100,7 +100,7 @@ TEST(TimelyFreeze, RefusesSplitBackwardsAlsoOfAListWithANameOfItsOwn) {
   EXPECT_EQ(timely_freeze_refusal(schedule_of(phase)), rule + kAutoZeroBubble);
   EXPECT_EQ(timely_freeze_refusal(lowered("ZB-H1", 2, 4)), rule + "ZB-H1");
   set_schedule_rows(phase, "mine.csv", rows_of(to_csv(one_f_one_b(shape))), "a test");
-  EXPECT_EQ(timely_freeze_refusal(schedule_of(phase)), "");  // by rows, whole
+  EXPECT_EQ(timely_freeze_refusal(schedule_of(phase)), "");  // by rows with unsplit backwards
 }
 
 TEST(TimelyFreeze, RefusesIterationsThatOverlap) {

@@ -1,5 +1,4 @@
-// Oracles: every schedule and number of micro-batches, and every cut of two stages, by brute force; cuts worked out by
-// hand.
+// Oracles: brute force over every schedule, number of micro-batches and cut of two stages; cuts worked out by hand.
 #include "planner/search/best_phase.h"
 
 #include <gmock/gmock.h>
@@ -28,7 +27,7 @@ using test::two_blocks;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-/// Costs of one layer over an iteration, written down independently.
+/// Costs of each layer over an iteration, computed independently.
 std::vector<Nanoseconds> iteration_cost(const Profile& profile, int samples, int micro_batches, int first_trainable) {
   std::vector<Nanoseconds> cost;
   for (int layer = 0; layer < static_cast<int>(profile.model.layers.size()); ++layer) {
@@ -92,7 +91,7 @@ TEST(BestPhase, IsCloseToTheBestOfAllPartitions) {
                .frozen_forward_ns = 800 + static_cast<Nanoseconds>(random() % 200),
                .update_ns = static_cast<Nanoseconds>(random() % 3000)};
     }
-    layers.front().forward_ns /= 4;  // an embedding is light
+    layers.front().forward_ns /= 4;  // embeddings are cheap
     const Profile profile = synthetic_profile(4, layers);
     const Cluster cluster = free_cluster(2);
     PlanOptions options = options_for(PlanMethod::static_pipeline);
@@ -115,7 +114,7 @@ TEST(BestPhase, IsCloseToTheBestOfAllPartitions) {
   }
 }
 
-/// A phase for every cut of `layers` layers into as many stages as `phase` has.
+/// Visits the phase with every cut of `layers` layers into as many stages as it has.
 void for_each_partition(Phase phase, int layers, const std::function<void(const Phase&)>& visit) {
   const int begin = phase.partition.empty() ? 0 : phase.partition.back().end,
             left = num_stages(phase) - static_cast<int>(phase.partition.size());
@@ -150,14 +149,15 @@ LoopedCase looped_case(std::mt19937& random) {
   return made;
 }
 
-/// Least iteration of Interleaved1F1B and LoopedBFS with two stages per rank, any micro-batches and partition that fit.
+/// Returns the least iteration time of Interleaved1F1B and LoopedBFS with two stages per rank, over all numbers of
+/// micro-batches and partitions that fit.
 Nanoseconds best_of_all_looped(const LoopedCase& one, Phase phase) {
   Nanoseconds best = std::numeric_limits<Nanoseconds>::max();
   const StepSettings settings = step_settings(one.options);
   phase.partition.clear();
   for (const char* schedule : {"Interleaved1F1B", "LoopedBFS"}) {
     for (int m = 1; m <= one.options.global_batch_size; ++m) {
-      if (std::string_view(schedule) == "Interleaved1F1B" && m == 5) continue;  // two rounds
+      if (std::string_view(schedule) == "Interleaved1F1B" && m == 5) continue;  // not a multiple of its two rounds
       phase.schedule = schedule;
       phase.num_micro_batches = m;
       for_each_partition(phase, 8, [&](const Phase& cut) {
@@ -229,7 +229,7 @@ TEST(BestPhase, KeepsPinsWithSeveralStagesPerRank) {
 }
 
 TEST(BestPhase, TakesTheBestNumberOfStagesPerRankWhereThatIsOpen) {
-  // Equal layers and much to fill: the more stages, the smaller the bubble, as far as 10 layers on 2 ranks go.
+  // With equal layers and a large bubble more stages are better, as far as 10 layers on 2 ranks allow.
   PlanOptions options = options_for(PlanMethod::static_pipeline);
   options.schedule = "Interleaved1F1B";
   options.virtual_stages = 0;
@@ -237,7 +237,8 @@ TEST(BestPhase, TakesTheBestNumberOfStagesPerRankWhereThatIsOpen) {
   const Profile profile = synthetic_profile(3, {SyntheticLayer{.input_gradient_ns = 0}});
   const Phase phase = std::get<Phase>(best_phase({profile, free_cluster(2), options}, 2, 0));
   EXPECT_EQ(phase.virtual_stages, 4);
-  EXPECT_EQ(phase.predicted.iteration_ns, 2 * 4 * 4 * 101 + 4 * 101);  // 4 samples each, bubble (p - 1) / v of a rank's
+  EXPECT_EQ(phase.predicted.iteration_ns,
+            2 * 4 * 4 * 101 + 4 * 101);  // 4 samples; bubble: (p - 1) / v of a rank's work
 }
 
 TEST(BestPhase, SaysWhySeveralStagesPerRankAreNotPossible) {
@@ -258,7 +259,8 @@ TEST(BestPhase, SaysWhySeveralStagesPerRankAreNotPossible) {
 }
 
 TEST(BestPhase, GivesUpBalanceForMemory) {
-  // Equal times, but the embedding has ten times the parameters: 16000 bytes. Balanced in time is 3 + 3 (19200 bytes).
+  // Times are equal, but the embedding has ten times the parameters: 16000 bytes. Balanced in time would be 3 + 3
+  // (19200 bytes).
   std::vector<SyntheticLayer> layers(6);
   for (auto& layer : layers) {
     layer.parameter_count = 100;
@@ -279,7 +281,7 @@ TEST(BestPhase, GivesUpBalanceForMemory) {
 }
 
 TEST(BestPhase, SkipsMicroBatchesThatWereNotMeasured) {
-  // Measured up to 4 samples, so priced up to 8: one rank pair can only cut 64 samples into 8 or more.
+  // Sizes are measured up to 4 samples, so they can be priced up to 8: two ranks must cut 64 samples into 8 or more.
   Profile profile = two_blocks();
   std::erase_if(profile.measurements, [](const Measurement& m) { return m.key.micro_batch_size > 4; });
   PlanOptions options = options_for(PlanMethod::static_pipeline);
@@ -288,7 +290,7 @@ TEST(BestPhase, SkipsMicroBatchesThatWereNotMeasured) {
   EXPECT_GE(std::get<Phase>(result).num_micro_batches, 8);
   std::erase_if(profile.measurements,
                 [](const Measurement& m) { return m.key.micro_batch_size < 4; });  // one size is left
-  options.global_batch_size = 3;                                                   // never as many
+  options.global_batch_size = 3;                                                   // no micro-batch has that size
   EXPECT_THROW(best_phase({profile, free_cluster(2), options}, 2, 0), InvalidInput);
 }
 
@@ -300,7 +302,7 @@ TEST(BestPhase, SaysThatLayersOrRanksAreTooFew) {
 }
 
 TEST(BestPhase, ThePublishedPartitionerMayLeaveAStageEmpty) {
-  // The embedding dwarfs the rest: the greedy gives stage 0 nothing.
+  // The embedding dominates, so the greedy partitioner leaves stage 0 empty.
   std::vector<SyntheticLayer> layers(6);
   for (auto& layer : layers) layer.parameter_count = 1'000'000;
   layers[0].parameter_count = 30'000'000;
@@ -324,7 +326,7 @@ TEST(BestPhase, ThePublishedPartitionerKeepsFrozenLayersOnTheFirstStage) {
   PlanOptions options = options_for(PlanMethod::static_pipeline);
   options.partitioner = Partitioner::pipetransformer_greedy;
   const auto result = best_phase({profile, free_cluster(2), options}, 2, /*first_trainable_layer=*/3);
-  // Three equal layers left, mean 1.5: the first of them stays with the frozen ones.
+  // Three equal layers are left, with mean 1.5: the first of them joins the frozen ones.
   EXPECT_EQ(std::get<Phase>(result).partition, (Partition{{0, 4}, {4, 6}}));
 }
 

@@ -10,7 +10,7 @@
 namespace frostpipe {
 namespace {
 
-/// Stages whose value is not monotone, some of which are not allowed; floor is the part that rises.
+/// Stages whose value is not monotone, and some of which are not allowed. The floor is the rising part of the value.
 struct RandomStages {
   std::vector<Nanoseconds> work;
   std::vector<int> slowness;  // by rank
@@ -30,7 +30,7 @@ struct RandomStages {
   }
 };
 
-/// The least largest value of [begin, n) on ranks k and later, by trying every cut.
+/// Returns the least largest value for [begin, n) on ranks k and later, by trying every cut.
 Nanoseconds least_of_all(const RandomStages& stages, int k, int begin, int ranks) {
   const int n = static_cast<int>(stages.work.size());
   if (k == ranks) return begin == n ? 0 : kNotAllowed;

@@ -1,4 +1,4 @@
-// Oracles: memory and bound of each partition by itself, from nothing; all partitions of few layers.
+// Oracles: memory and bound of each partition, computed from scratch; all partitions of few layers.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -81,7 +81,7 @@ TEST(LoopedPartition, NoShiftLacksFewerBytesOrAsFewAtASmallerBound) {
   EXPECT_GT(lacks, 20);
 }
 
-/// From even work, each round by the best of all shifts, each priced from nothing.
+/// Starts from even work and applies the best of all shifts in each round, each priced from scratch.
 Phase by_all_shifts(CandidateMaker& maker, const Phase& unpartitioned, const StageBound& bound, int num_layers) {
   std::vector<Nanoseconds> work;
   for (int layer = 0; layer < num_layers; ++layer) work.push_back(bound.work_ns(0, {layer, layer + 1}));
@@ -105,7 +105,7 @@ Phase by_all_shifts(CandidateMaker& maker, const Phase& unpartitioned, const Sta
   return best;
 }
 
-/// With 4 and 12 stages, that is with few cuts, which are shifted together too, and with many.
+/// 4 and 12 stages: with few cuts, neighbouring cuts are also shifted together; with many they are not.
 TEST(LoopedPartition, IsWhatTheBestOfAllShiftsLeadsToFromEvenWork) {
   std::mt19937 random(5);
   int compared = 0;
@@ -126,7 +126,7 @@ TEST(LoopedPartition, IsWhatTheBestOfAllShiftsLeadsToFromEvenWork) {
   EXPECT_GT(compared, 30);
 }
 
-/// Stages of 300 layers are shifted by several layers first. Oracle: by one alone.
+/// Stages of 300 layers are first shifted by several layers. Oracle: shifts by single layers.
 TEST(LoopedPartition, OfLongStagesIsWithinHalfAPercentOfShiftsByOneLayer) {
   std::mt19937 random(5);
   for (int trial = 0; trial < 6; ++trial) {
@@ -156,7 +156,7 @@ TEST(LoopedPartition, OfLongStagesIsWithinHalfAPercentOfShiftsByOneLayer) {
   }
 }
 
-/// The least bound of those that fit, over all ways to cut the layers from the last stage of `phase` on.
+/// Returns the least bound among those that fit, over all cuts of the layers after the stages of `phase`.
 Nanoseconds least_that_fits(CandidateMaker& maker, const StageBound& bound, Phase& phase) {
   const int begin = phase.partition.empty() ? 0 : phase.partition.back().end;
   const int left = num_stages(phase) - static_cast<int>(phase.partition.size());
@@ -170,8 +170,8 @@ Nanoseconds least_that_fits(CandidateMaker& maker, const StageBound& bound, Phas
   return least;
 }
 
-/// Layers that take time or memory, both or neither. Where no rank has any room, what needs none fits, and at no time
-/// at all what takes none is within the limit.
+/// Layers that take time or memory, both or neither. If no rank has any room, layers that need none fit; with no time
+/// at all, layers that take none are within the limit.
 TEST(LoopedPartition, IsFoundWhereLayersCostNothingToo) {
   for (const auto& [time_ns, bytes] : {std::pair{0, 0}, {100, 0}, {0, 100}, {100, 100}}) {
     const SyntheticLayer layer{.forward_ns = time_ns,

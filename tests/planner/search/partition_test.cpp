@@ -32,7 +32,7 @@ std::vector<int> stage_lengths(const Partition& partition) {
   return lengths;
 }
 
-/// Every partition of [begin, n) into `stages`, cuts ascending.
+/// Appends every partition of [begin, n) into `stages`, cuts ascending.
 void all_partitions(int begin, int n, int stages, Partition& prefix, std::vector<Partition>& all) {
   if (stages == 1) {
     all.push_back(prefix);
@@ -46,7 +46,8 @@ void all_partitions(int begin, int n, int stages, Partition& prefix, std::vector
   }
 }
 
-/// What is compared first to last: slowest of all stages, first cut, slowest of the stages after it, second cut, ...
+/// The key by which partitions are compared: slowest of all stages, first cut, slowest of the stages after it, second
+/// cut, ...
 std::vector<Nanoseconds> rank_of(const std::vector<Nanoseconds>& cost, const Partition& partition) {
   const auto sums = stage_sums(cost, partition);
   std::vector<Nanoseconds> key;
@@ -73,7 +74,7 @@ TEST(PartitionExact, EqualsBruteForceOnRandomChains) {
   for (int round = 0; round < 4000; ++round) {
     const int n = 1 + static_cast<int>(random() % 10);
     const int stages = 1 + static_cast<int>(random() % std::min(n, 5));
-    const int spread = 1 + static_cast<int>(random() % 12);  // small spreads make ties
+    const int spread = 1 + static_cast<int>(random() % 12);  // small values make ties
     std::vector<Nanoseconds> cost(n);
     for (auto& one : cost) one = random() % spread;
     std::vector<Partition> all;

@@ -1,4 +1,4 @@
-// Oracle: even shares of equal blocks, by the simulator. The least bound lets early ranks work longer than late ones.
+// Oracle: even shares of equal blocks, by simulation. The least bound lets early ranks work longer than late ones.
 #include "planner/search/shifted_cuts.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Oracle: brute force over all ways to cut a sample of 8 tokens, by the simulator's prices.
+// Oracle: brute force over all cuts of a sample of 8 tokens, with the simulator's costs.
 #include "planner/search/slice_cut.h"
 
 #include <fmt/format.h>
@@ -28,7 +28,7 @@ using test::synthetic_profile;
 using test::with_slices;
 using testing::HasSubstr;
 
-/// Each bit says whether a slice ends behind that token.
+/// Each bit says whether a slice ends after that token.
 std::vector<std::vector<int>> all_cuts() {
   std::vector<std::vector<int>> cuts;
   for (int bits = 0; bits < 1 << (kSyntheticTokens - 1); ++bits) {
@@ -107,7 +107,7 @@ TEST(CutForSlowestStage, LeavesTheRestOfTheLongestSampleToTheLastSlice) {
   EXPECT_EQ(cut_for_slowest_stage(phase, {profile, cluster, options}, costs).lengths, lengths);
 }
 
-/// Equal stages: their time is TeraPipe's objective, and the least of all that the simulator finds.
+/// With equal stages the simulated time is TeraPipe's objective, and the cut must be the fastest of all by simulation.
 TEST(TeraPipeMethod, IsTheFastestOfAllCutsOnEqualStages) {
   std::mt19937 random(7);
   for (int round = 0; round < 30; ++round) {
@@ -180,7 +180,7 @@ TEST(TeraPipeMethod, SaysInASentenceWhatItNeeds) {
 }
 
 TEST(SearchOfSlices, TakesCutOnesWhereTheyAreFasterAndTheirNumberIsOpen) {
-  // Later slices look back at much more: equal ones are far from equally long.
+  // Later slices attend to much more, so equal lengths take very unequal times.
   const Profile profile = with_slices(synthetic_profile(2, {{.input_gradient_ns = 0}}), {.a0 = 4, .a1 = 1, .a3 = 4});
   const Cluster cluster = free_cluster(2);
   for (const std::string schedule : {"TeraPipe", "Seq1F1B"}) {
@@ -200,8 +200,9 @@ TEST(SearchOfSlices, TakesCutOnesWhereTheyAreFasterAndTheirNumberIsOpen) {
   }
 }
 
-/// Measured in samples of 16 tokens, so a slice may have up to 16 before it: of 17 tokens all cuts can be priced, of
-/// more only those whose last slice is longer. Later tokens look back at much more, so a cut that can be is taken.
+/// Samples of 16 tokens were measured, so a slice may have up to 16 context tokens: for 17 tokens all cuts can be
+/// priced, for more only those whose last slice is longer. Later tokens attend to much more, so unequal cuts are used
+/// where possible.
 Profile measured_to_16_tokens() {
   return with_slices(synthetic_profile(2, {{.input_gradient_ns = 0}}), {.a0 = 4, .a1 = 1, .a3 = 4}, 16);
 }
@@ -245,9 +246,10 @@ TEST(TeraPipeMethod, IsInfeasibleBeyondWhatWasMeasured) {
   }
 }
 
-/// 8 samples of 16 +- 1 tokens, at most 40: 128 + 6 x 1 x sqrt(8), or 145, together. A largest micro-batch of one
-/// sample may have 40 tokens, of two (145 + 3 x 40) / 4 = 66, 33 each; 32 were measured, twice 16. Of the others m = 2
-/// has the least objective: 8 sum + 4 longest, of all 8 samples together 8 sum + 8 longest, of three 9 sum + 3 longest.
+/// 8 samples of 16 +- 1 tokens, at most 40: 128 + 6 x 1 x sqrt(8), about 145, in all. The largest micro-batch of one
+/// sample may have 40 tokens, of two (145 + 3 x 40) / 4 = 66, or 33 each; up to 32 can be priced, twice 16. Of the
+/// others m = 2 has the least objective, 8 sum + 4 longest; all 8 samples together have 8 sum + 8 longest, three
+/// micro-batches 9 sum + 3 longest.
 TEST(TeraPipeMethod, PassesOverNumbersOfMicroBatchesWhoseLargestWasNotMeasured) {
   Profile profile = with_slices(synthetic_profile(2, {{}}), {.a0 = 1, .a1 = 10}, 16);
   profile.workload = Workload{.tokens = 16, .tokens_deviation = 1, .longest_tokens = 40};
@@ -267,8 +269,8 @@ TEST(TeraPipeMethod, PassesOverNumbersOfMicroBatchesWhoseLargestWasNotMeasured) 
   EXPECT_EQ(plan, std::get<TrainingPlan>(planned(2)));
 }
 
-/// With one micro-batch on two stages nothing else overlaps: by hand, n equal slices of time 1 / n each end a stage
-/// after the first in 1 + 1 / n.
+/// With one micro-batch on two stages nothing else overlaps. By hand: n equal slices of time 1 / n each finish the
+/// second stage after 1 + 1 / n.
 TEST(SearchOfSlices, IsPartOfTheSearchOfAllSchedulesForCausalModels) {
   Profile profile = with_slices(synthetic_profile(2, {{.input_gradient_ns = 0}}), {.a1 = 16});
   PlanOptions options = options_for(PlanMethod::static_pipeline);

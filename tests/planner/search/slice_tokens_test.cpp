@@ -1,4 +1,4 @@
-// Oracles: all 2^11 cuts of 12 tokens, and optima derived by hand for four made-up cost functions.
+// Oracles: all 2^11 cuts of 12 tokens, and optima derived by hand for four invented cost functions.
 #include "planner/search/slice_tokens.h"
 
 #include <gtest/gtest.h>
@@ -42,7 +42,7 @@ Nanoseconds brute_force(int stages, int sequences, const SliceTime& time) {
   return best;
 }
 
-// In hundredths.
+// Times are in hundredths.
 Nanoseconds triangle(int length, int context) { return 100 * (length * context + length * (length + 1) / 2); }
 Nanoseconds triangle_and_length(int length, int context) { return triangle(length, context) + 200 * length; }
 Nanoseconds with_start(int length, int context) { return 400 + 100 * length + 25 * length * context; }
@@ -91,8 +91,8 @@ TEST(SliceTokens, RefusesWhatDoesNotDivide) {
   EXPECT_THROW(slice_tokens(12, 1, 0, 1, triangle), InvalidInput);
 }
 
-// Bounds close together must not hide the longest slice: one slice of 12 takes 1200, one of 11 takes 1199 and leaves a
-// token that takes 600.
+// Bounds that are close together must not hide the longest slice: one slice of 12 takes 1200; one of 11 takes 1199 and
+// leaves a token that takes 600.
 TEST(SliceTokens, AToleranceCostsAtMostItselfForEveryFurtherStage) {
   const SliceTime nearly_flat = [](int length, int) {
     return Nanoseconds{length == 12 ? 1200 : length == 11 ? 1199 : 600 + 50 * length};

@@ -1,5 +1,5 @@
-// Oracles: the simulator on random phases for the bound, brute force over all partitions for the exact cut under
-// memory, all replicas for one of them.
+// Oracles: the simulator on random phases for the bound, brute force over all partitions for the exact cut under memory
+// limits, and all replicas for the use of a single one.
 #include "planner/search/stage_bound.h"
 
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ struct RandomCase {
   Phase phase;
 };
 
-/// One that the phase's pipeline ranks, stages and micro-batches allow.
+/// Returns a random schedule that allows the phase's pipeline ranks, stages and micro-batches.
 std::string any_schedule(const Phase& phase, const auto& below) {
   std::vector<std::string> possible;
   for (const std::string& name : plan_schedule_names()) {
@@ -40,7 +40,8 @@ std::string any_schedule(const Phase& phase, const auto& below) {
   return possible[below(static_cast<int>(possible.size()))];
 }
 
-/// The devices from somewhere on, tensor ranks together; half of the time over a card that each node's ranks share.
+/// Puts the last devices on a second node, keeping tensor ranks together; half of the time each node's ranks share a
+/// card.
 void put_on_two_nodes(Cluster& cluster, int tensor_ranks, const auto& below) {
   const int num_devices = static_cast<int>(cluster.devices.size());
   for (int rank = tensor_ranks * (1 + below(num_devices / tensor_ranks)); rank < num_devices; ++rank)
@@ -50,7 +51,7 @@ void put_on_two_nodes(Cluster& cluster, int tensor_ranks, const auto& below) {
   if (below(2) == 0) cluster.shared_links = {{.name = "card", .nodes = 1, .bandwidth_bytes_per_second = 200'000'000}};
 }
 
-/// With several stages per rank as far as the layers allow.
+/// With several stages per rank, as far as the number of layers allows.
 RandomCase random_case(std::mt19937& random, int virtual_stages = 1) {
   const auto below = [&](int limit) { return static_cast<int>(random() % limit); };
   RandomCase made;
@@ -148,7 +149,7 @@ TEST(StageBound, OfTokenSlicesIsNeverAboveTheSimulatedIteration) {
   for (int round = 0; round < 1000; ++round) {
     RandomCase one = random_case(random);
     one.phase.schedule = round % 2 == 0 ? "TeraPipe" : "Seq1F1B";
-    const int slices = 1 + static_cast<int>(random() % 5);  // unequal ones, of which some may be beyond the mean sample
+    const int slices = 1 + static_cast<int>(random() % 5);  // of unequal length; some may lie beyond the mean sample
     for (int slice = 0; slice < slices; ++slice) one.phase.token_slices.push_back(1 + static_cast<int>(random() % 4));
     if (round % 4 < 2)
       one.profile = test::with_slices(one.profile,
@@ -164,7 +165,8 @@ TEST(StageBound, OfTokenSlicesIsNeverAboveTheSimulatedIteration) {
 }
 
 TEST(StageBound, OfSeveralStagesPerRankIsTheWorkOfTheFullestRank) {
-  // 6 layers of 111 on 2 ranks, [0,1) [1,3) | [3,4) [4,6): rank 1 has 4 layers, one layer before it on either way.
+  // 6 layers of 111 on 2 ranks, [0,1) [1,3) | [3,4) [4,6): rank 1 has 4 layers, and one layer precedes it in both
+  // directions.
   const Profile profile = test::synthetic_profile(2, {{}});
   const Cluster cluster = test::free_cluster(2);
   PlanOptions options;
@@ -183,8 +185,8 @@ TEST(StageBound, OfSeveralStagesPerRankIsTheWorkOfTheFullestRank) {
 }
 
 TEST(StageBound, IsTheWholeIterationWhereLayersAreEqualAndMessagesFree) {
-  // 4 equal layers but for the first one's missing input gradient (10 of 111): p = 2, m = 4, the last stage sets the
-  // pace: (p - 1 + m) x 222 - 10.
+  // 4 equal layers except for the first one's missing input gradient (10 of 111), p = 2, m = 4. The last stage
+  // determines the pace: (p - 1 + m) x 222 - 10.
   const Profile profile = test::synthetic_profile(1, {{}});
   PlanOptions options;
   options.tokens = test::kSyntheticTokens;

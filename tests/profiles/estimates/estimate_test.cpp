@@ -11,7 +11,7 @@
 namespace frostpipe {
 namespace {
 
-/// In millions, embedding first, head last; the norms that the paper counts apart belong to our layers.
+/// In millions, from embedding to head. The norms that the paper counts separately belong to our layers.
 std::vector<double> sizes(const std::string& name) {
   std::vector<double> sizes;
   for (const Layer& layer : estimate(find_model(name, 0), {}).profile.model.layers)
@@ -64,7 +64,7 @@ TEST(Estimate, IsAProfileLikeAnyOther) {
   EXPECT_NEAR(static_cast<double>(forward(48)), static_cast<double>(forward(32) + forward(64)) / 2, 1);
 }
 
-/// One block of two heads and 8 values a token, a vocabulary of 100.
+/// One block with two heads, hidden size 8, and a vocabulary of 100.
 EstimatedModel small_gpt2(int tokens) {
   TransformerConfig config = described(Family::gpt2);
   config.hidden_size = 8;
@@ -90,7 +90,8 @@ LayerCost slice_cost(const Profile& profile, int layer, int tokens, int context)
       {.layer = layer, .device_type = "estimated", .micro_batch_size = 2, .tokens = tokens, .context_tokens = context});
 }
 
-/// Oracle: pairs of query and key counted one by one, 4 h operations each, beside 8 h^2 a token for the projections.
+/// Oracle: pairs of query and key counted one by one with 4 h operations each, plus 8 h^2 per token for the
+/// projections.
 TEST(Estimate, ATokenSliceLooksAtItselfAndWhatIsBeforeIt) {
   const Profile profile = causal_estimate();
   EXPECT_TRUE(profile.model.is_causal);
@@ -124,7 +125,7 @@ TEST(Estimate, SlicesOfASampleHaveItsOperations) {
     }
 }
 
-/// 1000 tokens of 8 values, of which each looks at all: an activation has 32,000 bytes.
+/// 1000 tokens of hidden size 8, each of which attends to all: an activation has 32,000 bytes.
 EstimatedModel small_model() {
   EstimatedModel model = small_gpt2(1000);
   model.config.is_causal = false;
@@ -142,8 +143,8 @@ Profile of_four_tensor_ranks(const EstimatedModel& model, bool sequence_parallel
   return estimate(model, options).profile;
 }
 
-/// Oracle: 10 us + 2 (4 - 1) / 4 x bytes / 10 GB/s for each sum, of an activation 14,800 ns, of a number a token
-/// 10,600.
+/// Oracle: each all-reduce takes 10 us + 2 (4 - 1) / 4 x bytes / 10 GB/s: 14,800 ns for an activation, 10,600 for a
+/// number per token.
 TEST(Estimate, TensorRanksSumWhatMegatronSums) {
   constexpr Nanoseconds kActivation = 10'000 + 4'800, kTokens = 10'000 + 600;
   const Profile profile = of_four_tensor_ranks(small_model());
@@ -164,8 +165,8 @@ TEST(Estimate, TensorRanksSumWhatMegatronSums) {
   }
 }
 
-/// Oracle, by hand: 10 us + (4 - 1) / 4 x 32,000 bytes / 10 GB/s for each all-gather and reduce-scatter; what is saved
-/// of [tokens, hidden] around a layer is a quarter.
+/// Oracle: by hand, each all-gather and reduce-scatter takes 10 us + (4 - 1) / 4 x 32,000 bytes / 10 GB/s, and of the
+/// [tokens, hidden] around a layer a quarter is saved.
 TEST(Estimate, SequenceParallelismSavesAPartAndGathersOnceMore) {
   constexpr Nanoseconds kHalf = 10'000 + 2'400, kTokens = 10'000 + 600;
   constexpr Bytes kActivation = 4 * 1000 * 8;
@@ -208,8 +209,8 @@ EstimatedModel small_experts() {
   return {"small", config, 1000};
 }
 
-/// Oracle, by hand: 1000 tokens of 8 values go to 2 experts each, half of them on another replica: 10 us + 32,000 bytes
-/// / 10 GB/s there and as long back; between nodes, 20 us and 5 GB/s.
+/// Oracle: by hand, 1000 tokens of 8 values go to 2 experts each, half of them on another replica. That takes 10 us +
+/// 32,000 bytes / 10 GB/s each way; between nodes 20 us and 5 GB/s.
 TEST(Estimate, TokensGoToExpertsOfOtherReplicasAndBack) {
   EstimateOptions options;
   options.rates = {.flops_per_second = 1e30, .bytes_per_second = 1e9, .overhead_ns = 0};
@@ -231,7 +232,7 @@ TEST(Estimate, TokensGoToExpertsOfOtherReplicasAndBack) {
   }
 }
 
-/// Oracle: the sentence.
+/// Oracle: the error message.
 TEST(Estimate, ExpertsAreSharedOutEvenly) {
   EstimateOptions options;
   options.expert_parallel_size = 3;
@@ -247,7 +248,7 @@ TEST(Estimate, ExpertsAreSharedOutEvenly) {
   EXPECT_EQ(refusal(small_model()), "--expert-parallel: must be 1: small has no experts, is 3");
 }
 
-/// Oracle: Megatron-LM's list of what is cut, counted by hand.
+/// Oracle: Megatron-LM's list of partitioned parameters, counted by hand.
 TEST(Estimate, TensorRanksHoldTheirPartsOfTablesHeadAndLogits) {
   const Profile profile = of_four_tensor_ranks(small_model());
   const auto& layers = profile.model.layers;
@@ -258,7 +259,7 @@ TEST(Estimate, TensorRanksHoldTheirPartsOfTablesHeadAndLogits) {
   EXPECT_EQ(profile.measurements[3].cost.saved_activation_bytes, 4 * (1000 * 8 + 1000 * 100 / 4));
 }
 
-/// Oracle: by hand; nothing of pictures and classes is cut, so nothing is summed.
+/// Oracle: by hand; nothing of image embeddings and small heads is partitioned, so nothing is all-reduced.
 TEST(Estimate, TensorRanksHaveProjectionsOfImagesAndSmallHeadsWhole) {
   TransformerConfig images = described(Family::vit);
   images.hidden_size = 8;

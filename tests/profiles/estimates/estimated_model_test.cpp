@@ -1,4 +1,4 @@
-// Oracles: the sizes that models are published with, and operations counted by hand.
+// Oracles: the published sizes of models, and operations counted by hand.
 #include "profiles/estimates/estimated_model.h"
 
 #include <gmock/gmock.h>
@@ -58,9 +58,9 @@ double forward_flops(const EstimatedModel& model) {
 // Published: the numbers of parameters that transformers counts in the weights of the Hub's models (gpt2, gpt2-medium,
 // gpt2-large, gpt2-xl; Llama-2-7b-hf; Meta-Llama-3-8B and -70B; Llama-3.2-1B; Qwen2.5-0.5B and -7B; Qwen3-0.6B and -8B;
 // Mistral-7B-v0.3; gemma-2-2b; gemma-3-1b-pt; SmolLM2-135M; Mixtral-8x7B; Qwen3-30B-A3B; DeepSeek-V3 without the part
-// that predicts a second token, 671 billion) and of torchvision's vit_b_16 and vit_l_16. Of the text
-// encoders transformers' base models without what this task does not use, plus their heads: BERT 109,482,240 and
-// 335,141,888 with a pooler, which answers to questions do not use; RoBERTa 124,055,040 and 354,310,144 without;
+// that predicts a second token, 671 billion) and of torchvision's vit_b_16 and vit_l_16. For the text encoders:
+// transformers' base models without the parts that the task does not use, plus their heads. BERT has 109,482,240 and
+// 335,141,888 with a pooler, which question answering does not use; RoBERTa 124,055,040 and 354,310,144 without one;
 // ModernBERT 149,014,272.
 TEST(KnownModels, HaveTheirPublishedParameters) {
   const std::map<std::string, std::int64_t> published{
@@ -97,31 +97,31 @@ TEST(KnownModels, HaveTheirPublishedParameters) {
   }
 }
 
-// Counted by hand: 2 FLOP a token and parameter of the matrices, 4 a pair of query and key and value of a query.
+// Counted by hand: 2 FLOP per token and parameter of the matrices, 4 per pair of query and key and value of a query.
 TEST(KnownModels, DoAsMuchAsIsCountedByHand) {
   const double gpt2 = 12 * (2.0 * 1024 * (4 * 768 * 768 + 2 * 768 * 3072) + 4.0 * (1024 * 1025 / 2) * 768) +
                       2.0 * 1024 * 768 * 50257 + 2.0 * 1024 * 768;
   EXPECT_EQ(forward_flops(find_model("gpt2", 0)), gpt2);
-  // 32 queries' heads of 128 values share 8 heads of keys and values; the MLP has three matrices.
+  // 32 query heads of 128 values share 8 heads of keys and values; the MLP has three matrices.
   const double llama = 32 * (2.0 * 8192 * (4096 * (4096 + 2 * 1024) + 4096 * 4096 + 3 * 4096 * 14336) +
                              4.0 * (8192.0 * 8193 / 2) * 4096) +
                        2.0 * 8192 * 4096 * 128256 + 2.0 * 8192 * 4096;
   EXPECT_EQ(forward_flops(find_model("llama-3-8b", 0)), llama);
-  // Heads of 256 values, 4 of queries and 1 of keys; 22 of 26 blocks see 512 tokens, those at the start fewer.
+  // Heads have 256 values, 4 for queries and 1 for keys. 22 of 26 blocks see 512 tokens, fewer at the start.
   const double gemma = 26 * 2.0 * 4096 * (1152 * (1024 + 2 * 256) + 1024 * 1152 + 3 * 1152 * 6912) +
                        4.0 * 1024 * (4 * (4096.0 * 4097 / 2) + 22 * (512.0 * 513 / 2 + 512.0 * (4096 - 512))) +
                        2.0 * 4096 * 1152 * 262144 + 2.0 * 4096 * 1152;
   EXPECT_EQ(forward_flops(find_model("gemma-3-1b", 4096)), gemma);
-  // 14 of 22 blocks see 64 tokens on each side, those at the ends fewer; the embedding has a norm, the head one token.
+  // 14 of 22 blocks see 64 tokens on each side, fewer at the ends. The embedding has a norm, the head reads one token.
   const double modernbert = 22 * 2.0 * 8192 * (4 * 768 * 768 + 3 * 768 * 1152) +
                             4.0 * 768 * (8 * 8192.0 * 8192 + 14 * (8192.0 * 129 - 64 * 65)) + 20.0 * 8192 * 768 +
                             2.0 * (768 * 768 + 2 * 768);
   EXPECT_EQ(forward_flops(find_model("modernbert-base", 0)), modernbert);
 }
 
-// Counted by hand, as above; of 8 experts a token goes through 2, of 256 through 8 and the shared one. Heads of
-// DeepSeek-V3 have 128 + 64 values of queries and keys and 128 of values, which come from 1536 and 512 (with 64 for the
-// positions of all heads' keys).
+// Counted by hand as above. A token goes through 2 of 8 experts, and in DeepSeek-V3 through 8 of 256 and the shared
+// one. Heads of DeepSeek-V3 have 128 + 64 values of queries and keys and 128 of values, from latents of 1536 and 512
+// (plus 64 for the positions of all heads' keys).
 TEST(KnownModels, GoThroughTheExpertsThatAreChosen) {
   const double pairs = 4096.0 * 4097 / 2;
   const double mixtral = 32 * (2.0 * 4096 * (4096 * (4096 + 2 * 1024) + 4096 * 4096 + 8 * 4096) +
@@ -158,10 +158,10 @@ TEST(ModelFromConfig, RefusesExpertsThatNoTokenCanHave) {
       HasSubstr("config.json: mlp_only_layers: must be []"));
 }
 
-/// Oracle: the sentence.
+/// Oracle: the error message.
 TEST(ConfigFromJson, SaysThatExpertsAreOnlyEstimated) {
   EXPECT_THAT(refusal_of([] { config_from_json(R"({"model_type": "mixtral"})", "config.json"); }),
-              HasSubstr("; a mixtral is estimated alone (profile --like, plan --model), is \"mixtral\""));
+              HasSubstr("; a mixtral is estimated alone (profile --like), is \"mixtral\""));
 }
 
 TEST(KnownModels, TakeAsManyTokensAsAreAskedFor) {
@@ -171,7 +171,7 @@ TEST(KnownModels, TakeAsManyTokensAsAreAskedFor) {
   EXPECT_EQ(find_model("bert-large", 512).tokens, 512);
 }
 
-// Such a profile would take gigabytes, and its products leave 64 bits.
+// Profiles of these sizes would take gigabytes, and products would exceed 64 bits.
 TEST(ModelFromConfig, RefusesSizesThatNoModelHas) {
   const auto refusal = [](std::string from, const std::string& field, const std::string& value, int tokens = 0) {
     const auto begin = from.find("\"" + field + "\": ");
@@ -200,7 +200,7 @@ TEST(ModelFromConfig, GivesTheKnownModels) {
   }
 }
 
-/// Oracle: the model that is trained.
+/// Oracle: the model that is trained ties these.
 TEST(ModelFromConfig, Gpt2SharesItsEmbeddingWithItsHead) {
   const Model model = estimate(model_from_config(kGpt2, "config.json", 0), {}).profile.model;
   EXPECT_EQ(model.tied_parameter_count, 50257 * 768);

@@ -13,12 +13,12 @@ namespace {
 double sum_of(const std::vector<double>& bytes) { return std::accumulate(bytes.begin(), bytes.end(), 0.0); }
 
 TEST(ChainOrder, FinishesABranchBeforeTheNext) {
-  // 0 -> 1 -> 3 -> 5 -> 7 and 0 -> 2 -> 4 -> 6 -> 7: by numbers both branches' outputs cross every cut between; branch
-  // by branch one branch's and 0's or the other's last.
+  // Edges 0 -> 1 -> 3 -> 5 -> 7 and 0 -> 2 -> 4 -> 6 -> 7. In the order of numbers the outputs of both branches cross
+  // every cut between; branch by branch only one branch's output and that of 0 or of the other branch's end do.
   const LayerGraph graph{.output_bytes = {1, 10, 10, 10, 10, 10, 1, 1},
                          .edges = {{0, 1}, {0, 2}, {1, 3}, {2, 4}, {3, 5}, {4, 6}, {5, 7}, {6, 7}}};
   const std::vector<int> order = chain_order(graph);
-  EXPECT_EQ(order, (std::vector<int>{0, 2, 4, 6, 1, 3, 5, 7}));  // the branch that ends small is done first
+  EXPECT_EQ(order, (std::vector<int>{0, 2, 4, 6, 1, 3, 5, 7}));  // the branch with the small end comes first
   EXPECT_EQ(cut_bytes(graph, order), (std::vector<double>{1, 11, 11, 2, 11, 11, 11, 1}));
   EXPECT_LT(sum_of(cut_bytes(graph, order)), sum_of(cut_bytes(graph, {0, 1, 2, 3, 4, 5, 6, 7})));
 }

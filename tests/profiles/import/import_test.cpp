@@ -44,7 +44,7 @@ std::string import_error(std::string_view text) {
 
 TEST(ImportProfile, AGraphBecomesAChainWithAllThatCrossesItsCuts) {
   const Profile profile = import_profile(kDiamond, "my/graph.txt", {.measured_samples = 10, .global_batch_size = 20});
-  EXPECT_EQ(profile.model.name, "my/graph.txt");  // nets lie in folders of their own, and their graphs are named alike
+  EXPECT_EQ(profile.model.name, "my/graph.txt");  // the path, since graphs of different nets have equal file names
   ASSERT_EQ(profile.model.layers.size(), 5);
   EXPECT_EQ(profile.model.layers[2].name, "node3 Conv2d(3, 4)");
   EXPECT_EQ(profile.model.layers[2].parameter_count, 20);
@@ -54,7 +54,8 @@ TEST(ImportProfile, AGraphBecomesAChainWithAllThatCrossesItsCuts) {
   std::vector<Bytes> crossing;
   for (int layer = 0; layer < 5; ++layer) crossing.push_back(cost(profile, layer, 10).output_activation_bytes);
   EXPECT_EQ(crossing, (std::vector<Bytes>{100, 300, 500, 400, 50}));
-  // 6 ms backward of a layer with parameters: half of it weight gradient; half the samples, half the time.
+  // 6 ms is the backward of a layer with parameters; half of it is weight gradient. Half the samples take half the
+  // time.
   EXPECT_EQ(cost(profile, 2, 20).input_gradient_ns, 6'000'000);
   EXPECT_EQ(cost(profile, 2, 5).weight_gradient_ns, 1'500'000);
   EXPECT_EQ(cost(profile, 1, 10).weight_gradient_ns, 0);
@@ -110,7 +111,7 @@ class ImportSailor : public testing::Test {
 };
 
 TEST_F(ImportSailor, ReadsLayersByTensorParallelSizeAndCleansThem) {
-  // Of one sample layer 0 is slower than of two: cleaned to the latter's 1 ms.
+  // Layer 0 is slower for one sample than for two: it is corrected to the latter's 1 ms.
   const char* const json =
       R"({"1": {"1": {"0": [0.002, 0.004, 0.01], "1": [0.003, 0.006, 0.01]}, "2": {"0": [0.001, 0.002, 0.01],
        "1": [0.001, 0.002, 0.01]}},
@@ -151,7 +152,7 @@ TEST_F(ImportSailor, SaysWhatIsMissing) {
   EXPECT_THAT(error(R"({"1": {"1": {}}})", "nowhere/OPT_x_profile.json"), HasSubstr("llm_info.json"));
 }
 
-/// None sample has no double, and a layer of any number is not one of so many.
+/// A micro-batch has at least one sample, and no number exceeds 2^24.
 TEST_F(ImportSailor, RefusesKeysThatNumberNothing) {
   const auto error = [&](const std::string& json) { return sailor_error(json, path()); };
   const std::string layers = R"({"0": [1, 2, 3], "1": [1, 2, 3]})";
@@ -187,7 +188,7 @@ TEST(ImportBlockTable, IsForwardTimesByBatchSize) {
   EXPECT_EQ(cost.forward_ns, 300'000);
   EXPECT_EQ(cost.input_gradient_ns + cost.weight_gradient_ns, 600'000);
   EXPECT_EQ(profile_from_json(to_json(profile), "again"), profile);
-  EXPECT_EQ(profile.model.name, "net-big");  // as of other devices, with which it is planned
+  EXPECT_EQ(profile.model.name, "net-big");  // the same as for other devices, so that profiles can be joined
   const Profile named_freely = import_profile("100\n200\n", "some/net.csv", {});
   EXPECT_EQ(named_freely.model.name, "some/net.csv");
   EXPECT_EQ(named_freely.measurements.front().key.device_type, "imported");

@@ -104,12 +104,12 @@ RouteLeg leg_by_trying_all(const std::vector<Pool>& pools, std::size_t i, int se
   for (int device = 0; device < static_cast<int>(to.device_until.size()); ++device) {
     Nanoseconds begin = ready;
     if (i > 0) {
-      begin = std::max(
-          {ready, pools[i - 1].uplink_until[pools[i - 1].server_of(sender)], to.downlink_until[to.server_of(device)]});
+      begin = std::max({ready, pools[i - 1].uplinks[pools[i - 1].server_of(sender)].free_at(),
+                        to.downlinks[to.server_of(device)].free_at()});
     }
     const Nanoseconds start = std::max(begin + to.transfer_ns(requests), to.device_until[device]);
     const Nanoseconds end = start + to.compute_ns(requests);
-    const Nanoseconds key = i + 1 < pools.size() ? std::max(end, to.uplink_until[to.server_of(device)]) : end;
+    const Nanoseconds key = i + 1 < pools.size() ? std::max(end, to.uplinks[to.server_of(device)].free_at()) : end;
     if (key < best_key) best_key = key, best = {device, begin, start, end};
   }
   return best;
@@ -123,8 +123,10 @@ TEST(ReservedPlane, ARouteTakesTheDeviceThatATrialOfAllTakes) {
                                static_cast<int>(1 + random() % 3));
     ServingEngine engine(plan, plan.models[0], false);
     for (Pool& one : engine.pipelines[0]) {
-      for (auto* times : {&one.device_until, &one.uplink_until, &one.downlink_until})
-        for (Nanoseconds& until : *times) until = static_cast<Nanoseconds>(random() % 12) * kMs;
+      const auto any_time = [&random] { return static_cast<Nanoseconds>(random() % 12) * kMs; };
+      for (Nanoseconds& until : one.device_until) until = any_time();
+      for (auto* links : {&one.uplinks, &one.downlinks})
+        for (LinkQueue& link : *links) link.carry(0, any_time());
     }
     const int requests = static_cast<int>(1 + random() % 2);
     const Nanoseconds now = static_cast<Nanoseconds>(random() % 6) * kMs;

@@ -19,8 +19,8 @@ namespace {
 
 constexpr std::string_view kMetaspace = "\xE2\x96\x81";  // the space of SentencePiece's vocabularies
 
-/// Whether no token has a space of SentencePiece after another character: nothing is merged across the beginning of a
-/// word then, and a text that is not cut into words may be cut there.
+/// True if no token has a SentencePiece space after another character. Then nothing is merged across the beginning of a
+/// word, and text that is not split into words may be split there.
 bool spaces_begin_tokens(const std::vector<std::string>& tokens) {
   return std::find(tokens.begin(), tokens.end(), kMetaspace) != tokens.end() &&
          std::all_of(tokens.begin(), tokens.end(), [](std::string_view token) {
@@ -38,7 +38,7 @@ class Bpe final : public TokenModel {
  private:
   class Encoder;
 
-  /// Of one unit of a word, a byte or a character.
+  /// Returns the id of one unit of a word, a byte or a character.
   std::int32_t id_of_unit(std::string_view unit) const {
     const auto first = static_cast<std::uint8_t>(unit[0]);
     if (unit.size() == 1) return id_of_single_byte_[first];
@@ -49,11 +49,11 @@ class Bpe final : public TokenModel {
 
   bool is_byte_level_, fuses_unknown_, cuts_at_spaces_;
   std::optional<std::int32_t> unknown_;
-  std::array<std::int32_t, 256> id_of_single_byte_{};  // of a token of one byte
-  std::array<std::int32_t, 256> id_of_fallback_{};     // of "<0x..>"
+  std::array<std::int32_t, 256> id_of_single_byte_{};  // for tokens of one byte
+  std::array<std::int32_t, 256> id_of_fallback_{};     // for "<0x..>"
   std::unordered_map<char32_t, std::int32_t> id_of_character_;
   FlatTable merges_;                                     // (left, right) -> (rank, id of both)
-  std::unordered_map<std::string, std::int32_t> whole_;  // words that are not looked at further
+  std::unordered_map<std::string, std::int32_t> whole_;  // words that are tokens and are not merged (ignore_merges)
 };
 
 /// One call of tokenize().
@@ -65,7 +65,7 @@ class Bpe::Encoder {
   void add_piece(Range piece) {
     if (!model_.cuts_at_spaces_) return add_word(piece);
     const std::string_view text = pieces_[piece];
-    std::size_t begin = 0;  // of the word
+    std::size_t begin = 0;  // begin of the word
     for (std::size_t space = text.find(kMetaspace); space != std::string_view::npos;) {
       if (space > begin) {
         add_word({piece.begin + begin, piece.begin + space});
@@ -81,22 +81,22 @@ class Bpe::Encoder {
   static constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
   static constexpr std::int32_t kMergedAway = -2;
 
-  /// A token of the word that is being merged, in a doubly linked list by index.
+  /// A token of the word during merging, in a doubly linked list by index.
   struct Symbol {
     std::int32_t id;
     Range range;  // bytes of the word
     std::uint32_t previous;
     std::uint32_t next;
   };
-  /// Two neighbours that may be merged: what stood at `position` and after it when this was noted. Out of date if
-  /// something else stands there now.
+  /// Two neighbours that may be merged: the ids at `position` and after it when this was added. It is stale if other
+  /// ids are there now.
   struct Candidate {
     FlatTable::Value merge;
     std::int32_t left;
     std::int32_t right;
     std::uint32_t position;
   };
-  /// For a heap with the lowest rank on top, and leftmost among equals.
+  /// Orders a heap with the lowest rank on top, and the leftmost among equals.
   static bool comes_later(const Candidate& a, const Candidate& b) {
     return a.merge.first != b.merge.first ? a.merge.first > b.merge.first : a.position > b.position;
   }
@@ -128,7 +128,7 @@ class Bpe::Encoder {
 
   void begin_with_units(std::string_view word) {
     symbols_.clear();
-    Range unknown;  // that is not pushed yet
+    Range unknown;  // range of unknown units not pushed yet
     const auto push_unknown = [&] {
       if (unknown.begin < unknown.end) push(*model_.unknown_, unknown);
       unknown = {};
@@ -168,8 +168,7 @@ class Bpe::Encoder {
       const Candidate best = candidates_.back();
       candidates_.pop_back();
       Symbol& symbol = symbols_[best.position];
-      if (symbol.id != best.left || symbol.next == kNone || symbols_[symbol.next].id != best.right)
-        continue;  // out of date
+      if (symbol.id != best.left || symbol.next == kNone || symbols_[symbol.next].id != best.right) continue;  // stale
       Symbol& absorbed = symbols_[symbol.next];
       symbol.id = best.merge.second;
       symbol.range.end = absorbed.range.end;
@@ -210,7 +209,7 @@ Bpe::Bpe(const BpeFile& file, const TokenIds& ids)
   for (std::size_t i = 0; i < file.tokens.size(); ++i) {
     const auto id = static_cast<std::int32_t>(i);
     const std::optional<std::string> bytes = file.is_byte_level ? bytes_of(file.tokens[i]) : file.tokens[i];
-    if (!bytes) continue;  // found by its spelling alone
+    if (!bytes) continue;  // can be found by its spelling only
     std::size_t position = 0;
     if (bytes->size() == 1)
       id_of_single_byte_[static_cast<std::uint8_t>(bytes->front())] = id;

@@ -3,10 +3,11 @@
 
 namespace frostpipe {
 
-/// Byte-pair encoding: of the neighbours in a word, the pair of the lowest rank becomes one token, the leftmost among
-/// equals, until no pair is left. What a word begins as are its bytes (of a byte-level vocabulary) or its characters;
-/// one that is no token becomes its bytes' tokens "<0x00>" to "<0xFF>" (`byte_fallback`), else `unk_token`, several in
-/// a row as one (`fuse_unk`), else nothing. With `ignore_merges` a word that is a token is that token.
+/// Reads byte-pair encoding. Of the neighbouring tokens of a word, the pair with the lowest rank is merged, the
+/// leftmost among equals, until no pair can be merged. A word starts as its bytes (byte-level vocabulary) or its
+/// characters; a unit that is no token becomes its bytes' tokens "<0x00>" to "<0xFF>" (`byte_fallback`), else
+/// `unk_token`, once for several in a row (`fuse_unk`), else nothing. With `ignore_merges` a word that is a token is
+/// not split.
 ReadModel read_bpe(PipelinePart& part, const ModelContext& context);
 
 }  // namespace frostpipe

@@ -14,7 +14,7 @@
 namespace frostpipe {
 namespace {
 
-/// "left right", divided by the only space.
+/// Parses "left right", which must have exactly one space.
 MergeRule merge_rule_of(std::string_view text, std::string place) {
   const std::size_t space = text.find(' ');
   if (space == std::string_view::npos || space != text.rfind(' ') || space == 0 || space + 1 == text.size())
@@ -22,7 +22,7 @@ MergeRule merge_rule_of(std::string_view text, std::string place) {
   return {std::string(text.substr(0, space)), std::string(text.substr(space + 1)), std::move(place)};
 }
 
-/// `merges` is an array of "left right" or (since 2024) of ["left", "right"].
+/// Reads `merges`, an array of "left right" or (since 2024) of ["left", "right"].
 std::vector<MergeRule> read_merges(PipelinePart& part, const ModelContext& context) {
   const PipelinePart::Json& merges = part.take("merges");
   if (!merges.is_array()) throw InvalidInput(part.place_of("merges"), "must be an array", shown(merges));

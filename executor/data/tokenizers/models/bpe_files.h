@@ -15,7 +15,7 @@ struct MergeRule {
   std::string place;  // for errors
 };
 
-/// What the files say of a BPE model, in their own spelling.
+/// The content of a BPE model's files.
 struct BpeFile {
   std::vector<std::string> tokens;  // by id
   std::vector<MergeRule> merges;    // by rank
@@ -23,7 +23,7 @@ struct BpeFile {
   bool is_byte_level = false, falls_back_to_bytes = false, fuses_unknown = false, ignores_merges = false;
 };
 
-/// Throws InvalidInput for all that can be said without looking merges up in the vocabulary.
+/// Throws InvalidInput for all errors except merges that the vocabulary lacks.
 BpeFile read_bpe_file(PipelinePart& part, const ModelContext& context);
 
 }  // namespace frostpipe

@@ -6,8 +6,8 @@
 
 namespace frostpipe {
 
-/// A map from pairs of numbers to pairs of numbers that only grows, with open addressing: what is looked up lies in one
-/// place of memory, where std::unordered_map goes through two or three.
+/// A hash map from pairs of numbers to pairs of numbers, without removal. It uses open addressing, so a look-up touches
+/// one place of memory where std::unordered_map touches two or three.
 class FlatTable {
  public:
   struct Value {
@@ -25,7 +25,8 @@ class FlatTable {
     }
   }
 
-  /// The value of the pair, and whether it is new: then `value`. Neither `a` nor `b` is negative.
+  /// Inserts `value` unless the pair is present. Returns the pair's value, and whether it is new. Neither `a` nor `b`
+  /// may be negative.
   std::pair<Value, bool> emplace(std::int32_t a, std::int32_t b, Value value) {
     if (2 * (size_ + 1) > entries_.size()) grow();
     const std::uint64_t key = key_of(a, b);

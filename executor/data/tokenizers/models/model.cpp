@@ -16,7 +16,7 @@ TokenIds ids_of(const std::vector<std::string>& tokens) {
 
 ReadModel read_model(const PipelinePart& model, const ModelContext& context) {
   PipelinePart part = model;
-  const std::string type = part.text("type", "BPE");  // missing in files of before 2021
+  const std::string type = part.text("type", "BPE");  // missing in files before 2021
   ReadModel result;
   if (type == "BPE")
     result = read_bpe(part, context);

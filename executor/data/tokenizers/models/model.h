@@ -14,46 +14,46 @@ namespace frostpipe {
 
 class PipelinePart;
 
-/// A token, and the bytes of the text that it was made of.
+/// A token, and the range of the text's bytes that it was made from.
 struct TextToken {
   std::int32_t id;
   std::uint32_t begin;
   std::uint32_t end;
 };
 
-/// Makes tokens of words.
+/// Converts words to tokens.
 class TokenModel {
  public:
   virtual ~TokenModel() = default;
-  /// Appends those of every piece.
+  /// Appends the tokens of every piece.
   virtual void tokenize(const Pieces& pieces, std::vector<TextToken>& tokens) const = 0;
 };
 
-/// The object `model` of tokenizer.json: what it makes, and its tokens by id.
+/// A model read from the object `model` of tokenizer.json, and its tokens by id.
 struct ReadModel {
   std::vector<std::string> tokens;
   std::shared_ptr<const TokenModel> model;
 };
 
-/// What of a model stands outside of its object.
+/// Properties of a model that are outside of its object.
 struct ModelContext {
   bool is_byte_level = false;
-  /// Of the n-th merge, where it does not stand in the object.
+  /// Returns the location of the n-th merge, if it is not in the object.
   std::function<std::string(std::size_t)> place_of_merge{};
 };
 
-/// BPE, Unigram or WordPiece. Throws InvalidInput that names another, or what is damaged.
+/// Reads BPE, Unigram or WordPiece. Throws InvalidInput that names any other type, or a damaged field.
 ReadModel read_model(const PipelinePart& part, const ModelContext& context);
 
 using TokenIds = std::unordered_map<std::string_view, std::int32_t>;
 
-/// By token; where several are equal, the last.
+/// Returns the ids by token; of equal tokens the last.
 TokenIds ids_of(const std::vector<std::string>& tokens);
 
-/// What became of the words of a text, for when they come again.
+/// Remembers the tokens of a text's words, for repeated words.
 class KnownWords {
  public:
-  /// Appends the tokens of a word that is known and stands at `begin`.
+  /// Appends the tokens of a word at `begin` if it is known; returns whether it is.
   bool repeat(std::string_view word, std::size_t begin, std::vector<TextToken>& tokens) const {
     if (word.size() > kLongest) return false;
     const auto found = words_.find(word);
@@ -68,7 +68,7 @@ class KnownWords {
     return true;
   }
 
-  /// The tokens from the `first_token`-th on are those of the word at `begin`.
+  /// Stores the tokens from index `first_token` on as those of the word at `begin`.
   void remember(std::string_view word, std::size_t begin, std::size_t first_token,
                 const std::vector<TextToken>& tokens) {
     if (word.size() <= kLongest)

@@ -10,7 +10,7 @@ namespace frostpipe {
 
 inline constexpr std::int32_t kNoToken = -1;
 
-/// Which tokens begin a text: a tree by bytes.
+/// Finds the tokens with which a text begins: a trie by bytes.
 class TokenTree {
  public:
   void add(std::string_view token, std::int32_t id) {
@@ -24,7 +24,7 @@ class TokenTree {
     ids_[static_cast<std::size_t>(node)] = id;
   }
 
-  /// Calls found(size in bytes, id) for each token that `text` begins with, the shortest first.
+  /// Calls found(size in bytes, id) for each token that is a prefix of `text`, the shortest first.
   template <typename Found>
   void for_each_prefix(std::string_view text, Found found) const {
     std::int32_t node = 0;

@@ -53,7 +53,7 @@ class Unigram final : public TokenModel {
   }
 
  private:
-  /// The best way to a place in a word: its sum, and the last token of it.
+  /// The best tokenization of a word up to some position: its score, and its last token.
   struct Node {
     double score = 0;
     std::uint32_t begin = kNowhere;
@@ -99,7 +99,7 @@ class Unigram final : public TokenModel {
     std::reverse(tokens.begin() + static_cast<std::ptrdiff_t>(first_token), tokens.end());
   }
 
-  /// The last byte first.
+  /// The last byte comes first, because tokens are appended in reverse order.
   void append_unknown(std::string_view text, std::size_t offset, std::vector<TextToken>& tokens) const {
     const auto begin = static_cast<std::uint32_t>(offset), end = static_cast<std::uint32_t>(offset + text.size());
     if (falls_back_ && !is_token(text)) {
@@ -113,7 +113,7 @@ class Unigram final : public TokenModel {
     }
   }
 
-  /// Such as unk_id's own spelling.
+  /// True if the text is a token, such as unk_id's own spelling.
   bool is_token(std::string_view text) const {
     bool found = false;
     tree_.for_each_prefix(text, [&](std::size_t size, std::int32_t) { found = found || size == text.size(); });

@@ -32,7 +32,7 @@ class WordPiece final : public TokenModel {
   }
 
  private:
-  /// False if the word is unknown; what was appended is then to be taken back.
+  /// Appends the pieces of a word. Returns false if the word is unknown; the caller then removes what was appended.
   bool add_pieces(std::string_view word, std::size_t offset, std::vector<TextToken>& tokens) const {
     if (word.size() > static_cast<std::size_t>(most_characters_)) {
       const auto is_continuation = [](char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; };
@@ -57,8 +57,8 @@ class WordPiece final : public TokenModel {
 
   std::int32_t unknown_;
   int most_characters_;
-  TokenTree first_;       // at the beginning of a word
-  TokenTree continuing_;  // further on, without the prefix
+  TokenTree first_;       // tokens at the beginning of a word
+  TokenTree continuing_;  // tokens further on, without the prefix
 };
 
 }  // namespace

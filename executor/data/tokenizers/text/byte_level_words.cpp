@@ -16,11 +16,11 @@ CharacterClass next_class(std::string_view text, std::size_t& position) {
 }
 
 struct Run {
-  std::size_t last = 0;  // where its last character begins
+  std::size_t last = 0;  // begin of its last character
   std::size_t end = 0;
 };
 
-/// The characters from `begin` on that are of the class of the first.
+/// Returns the run of characters from `begin` on that have one class.
 Run run_from(std::string_view text, std::size_t begin) {
   Run run{.last = begin, .end = begin};
   const CharacterClass character_class = next_class(text, run.end);
@@ -44,7 +44,7 @@ std::size_t size_of_first_word(std::string_view text) {
   const std::size_t begin = text.starts_with(' ') ? 1 : 0;
   if (begin < text.size() && !is_space_at(text, begin)) return run_from(text, begin).end;
   const Run spaces = run_from(text, 0);
-  // A single space before a word is one, too; a longer run leaves its last to what follows.
+  // Spaces before a word: a single one is a word; a longer run leaves its last space to the next word.
   return spaces.end == text.size() || spaces.last == 0 ? spaces.end : spaces.last;
 }
 

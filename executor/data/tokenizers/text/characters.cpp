@@ -13,9 +13,9 @@ namespace frostpipe {
 namespace {
 
 // ---- General categories of Unicode 8.0 ----------------------------------------------------------
-// Hugging Face takes the general category from the Rust crate unicode_categories, which is Unicode 8.0 forever:
-// younger characters are unassigned. ICU knows each character's age, so 8.0 is what it says of characters that old, but
-// for the few that were given another category since (WordPieceTest.ClassesOfAllCodePointsAreHuggingFaces).
+// Hugging Face takes general categories from the Rust crate unicode_categories, which stays at Unicode 8.0: newer
+// characters are unassigned. ICU knows the age of each character, so its data give Unicode 8.0, except for the few
+// characters whose category has changed since (WordPieceTest.ClassesOfAllCodePointsAreHuggingFaces).
 constexpr int kUnicodeOfCategories = 8;
 
 UCharCategory category_of(char32_t c) {
@@ -37,8 +37,8 @@ UCharCategory category_of(char32_t c) {
 }
 
 // ---- Character classes --------------------------------------------------------------------------
-// Hugging Face's regular expressions are those of a library with Unicode 16.0. What is younger is unassigned. Where ICU
-// is older (ICU 72: Unicode 15.0), the letters and numbers that came later stand in a table
+// Hugging Face's regular expressions use Unicode 16.0; newer characters are unassigned. For an older ICU (ICU 72:
+// Unicode 15.0), a table has the letters and numbers that were added later
 // (ByteLevelWordsTest.ClassesOfAllCodePointsAreHuggingFaces).
 constexpr int kUnicodeOfClasses = 16;
 
@@ -48,7 +48,7 @@ struct ClassRange {
   CharacterClass character_class;
 };
 
-/// Ascending. New in Unicode 15.1 and 16.0.
+/// Added in Unicode 15.1 and 16.0; ascending.
 constexpr ClassRange kYoungRanges[] = {
     {0x1C89, 0x1C8A, CharacterClass::kLetter},    // Cyrillic
     {0xA7CB, 0xA7CD, CharacterClass::kLetter},    // Latin
@@ -86,7 +86,7 @@ struct CodePointRange {
   char32_t last;
 };
 
-/// What is new in Unicode 15.1 and 16.0 and is a mark, or a letter that stands at one.
+/// Marks, and letters that combine like marks, added in Unicode 15.1 and 16.0.
 constexpr CodePointRange kYoungMarks[] = {
     {0x897, 0x897},     {0x10D69, 0x10D6D}, {0x10EFC, 0x10EFC}, {0x113B8, 0x113C0}, {0x113C2, 0x113C2},
     {0x113C5, 0x113C5}, {0x113C7, 0x113CA}, {0x113CC, 0x113D0}, {0x113D2, 0x113D2}, {0x113E1, 0x113E2},
@@ -97,7 +97,7 @@ bool is_young_mark(char32_t c) {
                      [c](const CodePointRange& range) { return c >= range.first && c <= range.last; });
 }
 
-// Lower case and numbers that no regular expression looks for are those of Rust: Unicode 17.0.
+// Lower case, and numbers outside of regular expressions, follow Rust: Unicode 17.0.
 constexpr CodePointRange kNumbersOfUnicode17[] = {{0x11DE0, 0x11DE9}, {0x16FF4, 0x16FF6}};
 
 struct CapitalRange {
@@ -106,7 +106,7 @@ struct CapitalRange {
   std::int32_t to_lower_case;
 };
 
-/// New in Unicode 16.0 and 17.0.
+/// Added in Unicode 16.0 and 17.0.
 constexpr CapitalRange kYoungCapitals[] = {
     {0x1C89, 0x1C89, 1},      {0xA7CB, 0xA7CB, 0x264 - 0xA7CB},
     {0xA7CC, 0xA7CC, 1},      {0xA7CE, 0xA7CE, 1},

@@ -2,29 +2,30 @@
 
 namespace frostpipe {
 
-/// Characters as Hugging Face's tokenizers see them, whatever the age of the ICU library: each of the libraries that
-/// they are built on has the tables of another Unicode version.
+/// Character properties as Hugging Face's tokenizers use them, independent of the ICU version. The libraries under
+/// these tokenizers have tables of different Unicode versions.
 
-/// White_Space.
+/// The property White_Space.
 bool is_whitespace(char32_t c);
 
 // ---- BERT's: general categories of Unicode 8.0 --------------------------------------------------
 
-/// Cc, Cf and Co, but not the three that count as spaces. Unassigned characters stay.
+/// Cc, Cf and Co, except the three that count as spaces. Unassigned characters are kept.
 bool is_dropped(char32_t c);
 bool is_punctuation(char32_t c);
 bool is_nonspacing_mark(char32_t c);
-/// The blocks that BERT's authors listed; not Hiragana, Katakana or Hangul, nor the first 256 of extension E.
+/// The blocks that BERT's authors listed, without Hiragana, Katakana and Hangul, and without the first 256 of extension
+/// E.
 bool is_chinese(char32_t c);
 
-// ---- Those of regular expressions: Unicode 16.0 -------------------------------------------------
+// ---- For regular expressions: Unicode 16.0 ------------------------------------------------------
 
 enum class CharacterClass { kLetter, kNumber, kSpace, kOther };
 
 CharacterClass class_of(char32_t c);
-/// What \w stands for.
+/// True for the characters of \w.
 bool is_word_character(char32_t c);
-/// For an expression of ICU, which may be older: a character that it knows of the same class.
+/// Returns a character of the same class that an older ICU knows, for its regular expressions.
 char32_t known_character_like(char32_t c);
 
 // ---- Others -------------------------------------------------------------------------------------
@@ -33,7 +34,7 @@ char32_t known_character_like(char32_t c);
 bool is_mark(char32_t c);
 /// Nd, Nl or No of Unicode 17.0.
 bool is_number(char32_t c);
-/// Of Unicode 17.0, where that is one character.
+/// The lower case of Unicode 17.0, if it is one character.
 char32_t lower_case_of(char32_t c);
 
 }  // namespace frostpipe

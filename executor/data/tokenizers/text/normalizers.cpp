@@ -16,7 +16,7 @@ namespace {
 
 constexpr char32_t kNothing = 0xFFFFFFFF;
 
-/// Each character as `change` has it, kNothing for one that vanishes.
+/// Replaces each character by `change` of it; kNothing removes it.
 template <typename Change>
 void change_each(Text& text, Change change) {
   Rewrite result(text);
@@ -47,7 +47,7 @@ void replace(Text& text, const Pattern& pattern, const std::string& content) {
   std::size_t end = 0;
   for (const Range& match : matches) {
     result.keep({end, match.begin});
-    std::size_t last = match.begin;  // character of the match
+    std::size_t last = match.begin;  // last character of the match
     for (std::size_t i = match.begin; i < match.end;) {
       last = i;
       next_character(text.bytes, i);
@@ -68,7 +68,7 @@ void prepend(Text& text, const std::string& prefix) {
 }
 
 void strip(Text& text, bool left, bool right) {
-  std::size_t begin = 0, end = 0;  // of what stays
+  std::size_t begin = 0, end = 0;  // range that stays
   bool seen = false;
   for (std::size_t i = 0; i < text.bytes.size();) {
     const std::size_t begin_of_character = i;

@@ -7,11 +7,11 @@ namespace frostpipe {
 
 class PipelinePart;
 
-/// Makes a text plain before it is cut into words.
+/// Normalizes a text before it is split into words.
 using Normalizer = std::function<void(Text&)>;
 
-/// An object of `normalizer` in tokenizer.json: NFC, NFD, NFKC, NFKD, Lowercase, Replace, Prepend, Strip, StripAccents,
-/// BertNormalizer, Nmt, Precompiled or a Sequence of them. Throws InvalidInput that names another.
+/// Reads a `normalizer` object of tokenizer.json: NFC, NFD, NFKC, NFKD, Lowercase, Replace, Prepend, Strip,
+/// StripAccents, BertNormalizer, Nmt, Precompiled or a Sequence of them. Throws InvalidInput that names any other type.
 Normalizer read_normalizer(const PipelinePart& part);
 
 }  // namespace frostpipe

@@ -10,26 +10,27 @@
 
 namespace frostpipe {
 
-/// An object of a tokenizer's files. Its fields are taken one by one, and finish() refuses by name what nobody took.
+/// An object of a tokenizer's files. Its fields are read one by one, and finish() rejects fields that were not read.
 class PipelinePart {
  public:
   using Json = nlohmann::json;
 
-  /// Throws InvalidInput where `json`, which outlives this, is no object.
-  /// A field of it stands at `place`, `separator`, its name.
+  /// Throws InvalidInput unless `json` is an object; it must outlive this. The place of a field is `place`, `separator`
+  /// and its name.
   PipelinePart(const Json& json, std::string place, std::string_view separator = ".");
 
   const std::string& place() const { return place_; }
   std::string place_of(std::string_view key) const { return place_ + separator_ + std::string(key); }
 
-  /// Null where the field is missing.
+  /// Returns null if the field is missing.
   const Json& take(const std::string& key);
-  /// These throw InvalidInput where the field is of another type, or missing (or null) and there is no other value.
+  /// These throw InvalidInput if the field has another type, or is missing or null and there is no default
+  /// (`otherwise`).
   bool flag(const std::string& key);
   bool flag(const std::string& key, bool otherwise);
   std::string text(const std::string& key);
   std::string text(const std::string& key, std::string_view otherwise);
-  /// Of 2^20 at most.
+  /// At most 2^20.
   int count(const std::string& key, int otherwise);
   PipelinePart part(const std::string& key);
   std::vector<PipelinePart> parts(const std::string& key);
@@ -44,7 +45,7 @@ class PipelinePart {
   std::set<std::string> taken_;
 };
 
-/// How one kind of a part is read.
+/// A type of part, and how it is read.
 template <typename Made>
 struct Kind {
   std::string_view name;
@@ -54,7 +55,7 @@ struct Kind {
 [[noreturn]] void refuse_kind(const PipelinePart& part, const std::string& name,
                               const std::vector<std::string_view>& known);
 
-/// What the kind that `type` names makes of the part, all of whose fields it must know.
+/// Reads the part according to its `type`; unknown fields are an error.
 template <typename Made>
 Made read_kind(PipelinePart part, std::span<const Kind<Made>> kinds) {
   const std::string name = part.text("type");

@@ -30,12 +30,12 @@ std::vector<Range> byte_level_matches(std::string_view text) {
 
 // ---- Regular expressions ------------------------------------------------------------------------
 
-constexpr std::int32_t kMostTimePerMatch = 10'000;  // ICU's unit, a millisecond or so
+constexpr std::int32_t kMostTimePerMatch = 10'000;  // in ICU's unit, about a millisecond
 
-/// A text as ICU's expressions take it, and the byte of each of its units.
+/// A text in UTF-16 for ICU's regular expressions, and the byte position of each unit.
 struct Utf16 {
   icu::UnicodeString units;
-  std::vector<std::uint32_t> bytes;  // one more than units; empty where each unit is a byte
+  std::vector<std::uint32_t> bytes;  // one more than units; empty if each unit is one byte
 };
 
 Utf16 utf16_of(std::string_view text) {
@@ -74,13 +74,14 @@ std::vector<Range> regex_matches(const icu::RegexPattern& expression, std::strin
   return matches;
 }
 
-/// As ICU reads what Hugging Face's library (Oniguruma) means: a word's character is no joiner, but outside of brackets
-/// the raised digits and fractions of Latin-1; \h is a hexadecimal digit; signs are punctuation.
+/// Rewrites an expression so that ICU reads it as Hugging Face's library (Oniguruma) does: \w excludes joiners but,
+/// outside of brackets, includes the superscript digits and fractions of Latin-1; \h is a hexadecimal digit; signs are
+/// punctuation.
 std::string as_icu_reads_it(std::string_view expression) {
   static constexpr std::string_view kWord = R"(\p{Alphabetic}\p{M}\p{Nd}\p{Pc})", kPunctuation = "[:punct:]";
   static constexpr std::string_view kWordOfLatin1 = R"(\u00B2\u00B3\u00B9\u00BC-\u00BE)";
   std::string result;
-  int depth = 0;  // of brackets
+  int depth = 0;  // depth of brackets
   for (std::size_t i = 0; i < expression.size();) {
     const std::string_view rest = expression.substr(i);
     const char escaped = rest[0] == '\\' && rest.size() > 1 ? rest[1] : '\0';
@@ -139,7 +140,7 @@ std::vector<Stretch> stretches_of(std::string_view text, const std::vector<Range
   return stretches;
 }
 
-/// Whether the stretch belongs to the piece that the one before it is in.
+/// True if the part belongs to the same piece as the part before it.
 bool goes_on(const Stretch& before, const Stretch& stretch, SplitBehavior behavior) {
   switch (behavior) {
     case SplitBehavior::kContiguous:

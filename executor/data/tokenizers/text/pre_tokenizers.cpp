@@ -19,10 +19,10 @@ namespace {
 
 // ---- By the kind of each character --------------------------------------------------------------
 
-/// Neighbours of one kind stay together, but what stands alone; what is between words is dropped.
+/// Adjacent characters of one kind form a word, except kAlone; kBetweenWords is dropped.
 enum class Place : std::uint8_t { kBetweenWords, kAlone, kWord, kOtherWord };
 
-/// `place_of` says it of any character; that of ASCII is noted.
+/// A function from characters to kinds, with a table for ASCII.
 class PlaceTable {
  public:
   explicit PlaceTable(Place (*place_of)(char32_t)) : place_of_(place_of) {
@@ -104,7 +104,7 @@ PreTokenizer split_by_pattern(PipelinePart& part) {
 
 // ---- With a changed text ------------------------------------------------------------------------
 
-/// Each piece as `change`(its range, what is written so far) writes it; it stays one piece.
+/// Replaces each piece by `change`(its range, size written so far); it stays one piece.
 template <typename Change>
 void change_pieces(Pieces& pieces, Change change) {
   Rewrite result(pieces.text);
@@ -124,7 +124,7 @@ void add_prefix_spaces(Pieces& pieces) {
 }
 
 PreTokenizer byte_level(PipelinePart& part) {
-  part.flag("trim_offsets", true);  // the post-processor's decides
+  part.flag("trim_offsets", true);  // the post-processor decides
   const bool adds_space = part.flag("add_prefix_space", true), uses_regex = part.flag("use_regex", true);
   return {.cut =
               [=](Pieces& pieces) {
@@ -150,7 +150,8 @@ struct MetaspaceOptions {
   bool splits;
 };
 
-/// As Hugging Face sees it: a text that was not cut is where it began, whatever was dropped there.
+/// As in Hugging Face, a text that was not split still begins where the original does, even if characters were dropped
+/// there.
 bool is_first(const Pieces& pieces, Range range) {
   return pieces.text.is_first && range.begin == 0 && (pieces.text.keeps_first || !pieces.is_cut);
 }
@@ -182,7 +183,7 @@ void cut_at_metaspaces(Pieces& pieces, const MetaspaceOptions& options) {
 
 PreTokenizer metaspace(PipelinePart& part) {
   MetaspaceOptions options{.replacement = part.text("replacement", "\xE2\x96\x81"), .prepend = {}, .splits = true};
-  part.take("str_rep");  // the replacement again, in files of before 2024
+  part.take("str_rep");  // repeats the replacement in files before 2024
   if (options.replacement.empty()) throw InvalidInput(part.place_of("replacement"), "must be a character", "\"\"");
   const std::string scheme = part.text("prepend_scheme", part.flag("add_prefix_space", true) ? "always" : "never");
   if (scheme != "always" && scheme != "first" && scheme != "never")

@@ -7,15 +7,15 @@ namespace frostpipe {
 
 class PipelinePart;
 
-/// Cuts a text into the words that the model makes tokens of.
+/// Splits a text into the words that the model tokenizes.
 struct PreTokenizer {
   std::function<void(Pieces&)> cut = [](Pieces&) {};
-  /// The model's vocabulary is one of bytes (bytes_of).
+  /// True if the model's vocabulary is byte-level (bytes_of).
   bool is_byte_level = false;
 };
 
-/// An object of `pre_tokenizer` in tokenizer.json: BertPreTokenizer, ByteLevel, Digits, Metaspace, Punctuation, Split,
-/// Whitespace, WhitespaceSplit or a Sequence of them. Throws InvalidInput that names another.
+/// Reads a `pre_tokenizer` object of tokenizer.json: BertPreTokenizer, ByteLevel, Digits, Metaspace, Punctuation,
+/// Split, Whitespace, WhitespaceSplit or a Sequence of them. Throws InvalidInput that names any other type.
 PreTokenizer read_pre_tokenizer(const PipelinePart& part);
 
 }  // namespace frostpipe

@@ -37,8 +37,8 @@ std::optional<std::string> from_base64(std::string_view text) {
   return bytes;
 }
 
-/// The bytes of the table: the size of a double array (Darts) in bytes, the array, then all replacements, each ended by
-/// a NUL. The array's values are where a replacement begins.
+/// The table of replacements: the size of a double array (Darts) in bytes, the array, then all replacements, each ended
+/// by a NUL. The values of the array are offsets of replacements.
 class Replacements {
  public:
   Replacements(const std::string& place, std::string_view bytes) {
@@ -54,7 +54,7 @@ class Replacements {
     if (valid_utf8(texts_, buffer).data() != texts_.data()) refuse(place);
   }
 
-  /// Of the shortest entry that `key` begins with.
+  /// Returns the replacement of the shortest entry that is a prefix of `key`.
   std::optional<std::string_view> find(std::string_view key) const {
     std::size_t at = offset_of(units_[0]);
     for (const char c : key) {
@@ -83,7 +83,7 @@ class Replacements {
   std::string texts_;
 };
 
-/// Where each character as people see it ends.
+/// Iterates over the ends of grapheme clusters.
 class Graphemes {
  public:
   explicit Graphemes(std::string_view utf8) {
@@ -107,7 +107,7 @@ class Graphemes {
   std::unique_ptr<icu::BreakIterator> iterator_;
 };
 
-/// The n-th character of the replacement stands for the n-th that it replaces, and what is left over for the last.
+/// The n-th character of the replacement stands for the n-th that it replaces, and surplus ones for the last.
 void put_replacement(Rewrite& result, std::string_view replacement, Range replaced, const std::string& old) {
   std::size_t source = replaced.begin;
   for (std::size_t i = 0; i < replacement.size();) {
@@ -120,7 +120,7 @@ void put_replacement(Rewrite& result, std::string_view replacement, Range replac
   }
 }
 
-constexpr std::size_t kLargestWhole = 5;  // bytes of a grapheme that is looked up as a whole
+constexpr std::size_t kLargestWhole = 5;  // largest grapheme in bytes that is looked up as a whole
 
 void normalize(Text& text, const Replacements& replacements) {
   const std::string_view bytes = text.bytes;

@@ -7,7 +7,7 @@
 
 namespace frostpipe {
 
-/// Bytes of a text, [begin, end).
+/// A range of bytes of a text, [begin, end).
 struct Range {
   std::size_t begin = 0;
   std::size_t end = 0;
@@ -15,18 +15,18 @@ struct Range {
   bool operator==(const Range&) const = default;
 };
 
-/// A text on its way from what was given to words: valid UTF-8, and where it came from.
+/// A text during normalization: valid UTF-8, and its origin in the original text.
 struct Text {
   std::string bytes;
-  /// By byte: the code point, of the text as given, that it stands for. Kept by `has_positions` alone, for spans.
+  /// By byte: its code point in the original text. Only kept if `has_positions`, for spans.
   std::vector<std::int32_t> positions;
   bool has_positions = false;
-  /// Whether it begins where the text as given does, and whether its first byte still stands for that beginning.
+  /// Whether it begins where the original text does, and whether its first byte still stands for that beginning.
   bool is_first = true;
   bool keeps_first = true;
 };
 
-/// A text, cut into the pieces that are left of it, in order and none empty.
+/// A text and the pieces into which it is split, in order and not empty.
 struct Pieces {
   Text text;
   std::vector<Range> ranges;
@@ -37,14 +37,14 @@ struct Pieces {
   }
 };
 
-/// The next version of a text: stretches of the old, and what takes the place of others.
+/// Builds a new version of a text from ranges of the old one and replacements.
 class Rewrite {
  public:
-  /// `old` outlives this.
+  /// `old` must outlive this.
   explicit Rewrite(const Text& old);
 
   void keep(Range range);
-  /// Writes `utf8`, which stands for what the old text's byte `source` stands for.
+  /// Appends `utf8` in place of the character at the old text's byte `source`.
   void put(std::string_view utf8, std::size_t source);
   void put(char32_t c, std::size_t source);
   std::size_t size() const { return new_.bytes.size(); }
@@ -59,9 +59,9 @@ class Rewrite {
 
 bool is_ascii(std::string_view text);
 void append_utf8(std::string& text, char32_t c);
-/// The code point at `position`, which moves behind it. Of valid UTF-8.
+/// Returns the code point at `position` and advances to the next. The text must be valid UTF-8.
 char32_t next_character(std::string_view utf8, std::size_t& position);
-/// Every broken sequence as U+FFFD, as Python reads it. Nothing is copied where there is none: `buffer` holds what is.
+/// Replaces each invalid sequence by U+FFFD, as Python does. Uses `buffer` for the result only if there is one.
 std::string_view valid_utf8(std::string_view bytes, std::string& buffer);
 
 }  // namespace frostpipe

@@ -6,8 +6,8 @@
 
 namespace frostpipe {
 
-/// Where a token stands in the text that it was cut from: code points of the text as given, [begin, end). Each broken
-/// sequence of UTF-8 counts as the one U+FFFD that Python reads for it.
+/// The range of a token in the original text, in code points, [begin, end). Each invalid UTF-8 sequence counts as the
+/// one U+FFFD by which Python replaces it.
 struct TokenSpan {
   std::int32_t begin = 0;
   std::int32_t end = 0;
@@ -15,7 +15,7 @@ struct TokenSpan {
   bool operator==(const TokenSpan&) const = default;
 };
 
-/// Tokens and where they stand: spans[i] is that of ids[i]. Neither begins nor ends ever descend.
+/// Tokens and their ranges: spans[i] belongs to ids[i]. Begins and ends are non-decreasing.
 struct SpannedTokens {
   std::vector<std::int32_t> ids;
   std::vector<TokenSpan> spans;
@@ -23,7 +23,7 @@ struct SpannedTokens {
   bool operator==(const SpannedTokens&) const = default;
 };
 
-/// The byte at which each code point begins, and the text's size after them.
+/// Returns the byte at which each code point begins, followed by the size of the text.
 std::vector<std::size_t> code_point_starts(std::string_view utf8);
 
 }  // namespace frostpipe

@@ -18,8 +18,8 @@
 namespace frostpipe {
 namespace {
 
-// Hugging Face's forms come from a crate with the data of Unicode 9.0: younger characters stay, and are no marks that
-// change places. ICU knows each character's age, and what a character decomposes into never changes.
+// Hugging Face's normalization uses the data of Unicode 9.0: newer characters are unchanged and do not count as marks
+// to be reordered. ICU knows the age of each character, and decompositions never change.
 static_assert(kUnicodeOfForms == 9);
 
 const icu::Normalizer2& instance_of(UnicodeForm form) {
@@ -38,13 +38,13 @@ int combining_class_of(char32_t c) {
   return value == 0 || unicode_version_of(c) > kUnicodeOfForms ? 0 : value;
 }
 
-/// A character of a decomposition: the first of those that one character gave, or a further one.
+/// A character of a decomposition: the first that a character gave, or a further one.
 struct DecomposedCharacter {
   char32_t value;
   bool is_first;
 };
 
-/// Sorts each run of combining characters by class, equal classes keeping their order (canonical ordering).
+/// Sorts each run of combining characters by class (stable): canonical ordering.
 void order_canonically(std::vector<DecomposedCharacter>& text) {
   const auto is_starter = [](const DecomposedCharacter& part) { return combining_class_of(part.value) == 0; };
   for (auto begin = text.begin(); begin != text.end();) {
@@ -57,13 +57,13 @@ void order_canonically(std::vector<DecomposedCharacter>& text) {
   }
 }
 
-/// A character on its way through decomposition, and the byte of the text that it stands for.
+/// A character during decomposition, and the byte of the text that it stands for.
 struct Character {
   char32_t value;
   std::size_t source;
 };
 
-/// Sources do not move with the marks that change places: as Hugging Face does it, the n-th first part of the result
+/// Decomposes the text. Sources do not move with reordered marks: as in Hugging Face, the n-th first part of the result
 /// takes the source of the text's n-th character, and a further part that of the part before it.
 std::vector<Character> decomposed(const std::vector<Character>& text, const icu::Normalizer2& form) {
   std::vector<DecomposedCharacter> parts;
@@ -91,7 +91,7 @@ std::vector<Character> decomposed(const std::vector<Character>& text, const icu:
   return result;
 }
 
-/// ASCII stays, and no mark moves across it.
+/// ASCII is unchanged, and no mark moves across it.
 void decompose(Text& text, const icu::Normalizer2& form) {
   Rewrite result(text);
   std::vector<Character> characters;
@@ -118,7 +118,8 @@ std::vector<std::size_t> character_starts(std::string_view utf8) {
   return starts;
 }
 
-/// The first new character stands for the first old, and the others for as many at the end, or the last old one.
+/// The first new character stands for the first old one, and the others for as many at the end, or for the last old
+/// one.
 void put_composed(Rewrite& result, std::string_view composed, Range replaced, std::string_view text) {
   const std::vector<std::size_t> old = character_starts(text.substr(replaced.begin, replaced.end - replaced.begin));
   std::vector<std::size_t> starts = character_starts(composed);

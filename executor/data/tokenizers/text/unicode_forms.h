@@ -3,12 +3,12 @@
 
 namespace frostpipe {
 
-/// The Unicode version whose data Hugging Face's forms have.
+/// The Unicode version of Hugging Face's normalization.
 inline constexpr int kUnicodeOfForms = 9;
 
 enum class UnicodeForm { kNfc, kNfd, kNfkc, kNfkd };
 
-/// Puts the text into one of Unicode's normalization forms.
+/// Converts the text to one of Unicode's normalization forms.
 void change_form(Text& text, UnicodeForm form);
 
 }  // namespace frostpipe

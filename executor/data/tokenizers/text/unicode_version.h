@@ -3,8 +3,8 @@
 
 namespace frostpipe {
 
-/// The first Unicode version (its major number) that has the character; 0 where ICU's own is older. ICU knows each
-/// character's age, so what an older Unicode says can be had from a younger ICU.
+/// Returns the major number of the first Unicode version that has the character; 0 if this ICU does not know it. With
+/// it, a newer ICU can answer for an older Unicode version.
 inline int unicode_version_of(char32_t c) {
   UVersionInfo age;
   u_charAge(static_cast<UChar32>(c), age);

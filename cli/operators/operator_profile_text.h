@@ -5,7 +5,7 @@
 
 namespace frostpipe {
 
-/// A profile of operators for people: by kind, how many there are and their time on each device class.
+/// Shows the number of operators of each kind, and their time on each device class.
 std::string operator_profile_text(const OperatorGraph& graph, const std::string& source);
 
 }  // namespace frostpipe

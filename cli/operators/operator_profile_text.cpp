@@ -1,4 +1,4 @@
-#include "cli/profiling/operator_profile_text.h"
+#include "cli/operators/operator_profile_text.h"
 
 #include <fmt/format.h>
 

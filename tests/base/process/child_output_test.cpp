@@ -1,5 +1,5 @@
-// Oracle: what the shell was told to write, and how it was told to end.
-#include "executor/installation/child_output.h"
+// Oracle: the output and the end that the shell script asks for.
+#include "base/process/child_output.h"
 
 #include <gtest/gtest.h>
 
@@ -43,7 +43,7 @@ TEST(ChildOutput, SaysHowAProgramEndedThatDidNotEndItself) {
 
 TEST(ChildOutput, WhatDoesNotEndIsKilled) {
   for (const char* const script : {"echo begun; exec sleep 1000",
-                                   "echo begun; exec >/dev/null 2>&1; exec sleep 1000"}) {  // its streams are closed
+                                   "echo begun; exec >/dev/null 2>&1; exec sleep 1000"}) {  // it closes both streams
     const ChildOutput child = output_of({"sh", "-c", script}, {}, seconds(1));
     EXPECT_TRUE(child.timed_out) << script;
     EXPECT_EQ(child.exit_code, 128 + 9);

@@ -1,0 +1,50 @@
+#pragma once
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/units.h"
+
+namespace frostpipe {
+
+/// A bar from its begin to its end, in the row `thread` of the group `process`.
+struct TimelineSpan {
+  std::string name;
+  std::string category = {};  // viewers show or hide all spans of a category; empty = none
+  int process = 0;
+  int thread = 0;
+  Nanoseconds begin_ns = 0;
+  Nanoseconds end_ns = 0;
+  std::string color = {};  // a reserved name of the trace viewer; empty = by name
+  std::vector<std::pair<std::string, std::int64_t>> values = {};  // shown when the bar is selected
+};
+
+/// The name of a row.
+struct TimelineThread {
+  int process = 0;
+  int thread = 0;
+  std::string name;
+};
+
+/// A group of rows: a rank, a device or a pool of devices.
+struct TimelineProcess {
+  int process = 0;
+  std::string name;
+};
+
+/// A run as bars in rows, independent of any file format. Simulators and recorders of all kinds make one.
+struct Timeline {
+  std::vector<TimelineProcess> processes;  // shown in the order of their numbers
+  std::vector<TimelineThread> threads;
+  std::vector<TimelineSpan> spans;
+
+  void add_process(int process, std::string name) { processes.push_back({process, std::move(name)}); }
+  void add_thread(int process, int thread, std::string name) { threads.push_back({process, thread, std::move(name)}); }
+};
+
+/// Returns the timeline in the Chrome trace event format, which Perfetto and chrome://tracing open. Times are in
+/// microseconds.
+std::string to_chrome_trace(const Timeline& timeline);
+
+}  // namespace frostpipe
