@@ -11,7 +11,7 @@ COMPUTE = {"forward", "backward", "input gradient", "weight gradient"}
 
 
 class Span(NamedTuple):
-    """Of one action of compute."""
+    """One compute action of a trace."""
 
     step: int
     rank: int
@@ -20,7 +20,7 @@ class Span(NamedTuple):
 
 
 class Fields(dict):
-    """A JSON object that says which field it lacks."""
+    """A JSON object whose error names a missing field."""
 
     source = ""
 
@@ -50,7 +50,7 @@ def read_json(path):
 
 
 def frostpipe(program, *words, wrapper=()):
-    """What the command prints, with the wrapper's words before it. Raises Trouble with its sentence where it fails."""
+    """Returns the command's output; `wrapper` is put before its words. Raises Trouble with its message if it fails."""
     try:
         done = subprocess.run([*wrapper, program, *map(str, words)], capture_output=True, text=True, check=False,
                               env=environment_without_job())
@@ -67,13 +67,13 @@ def simulate(program, plan):
 
 
 def rehearse(program, plan, run, *options):
-    """The run's summary, with the cluster's links in virtual time."""
+    """Trains with the cluster's links in virtual time and returns the run's summary."""
     frostpipe(program, "train", plan, "--device", "emulated", "--emulated-links", *options, "-o", run, "--overwrite")
     return read_json(run / "summary.json")
 
 
 def compute_spans(run, skipped_steps):
-    """Of the traced steps behind the first few, or of all where there are no others."""
+    """The compute spans of the traced steps after the first few, or of all steps if there are no others."""
     events = read_json(run / "trace.json")["traceEvents"]
     spans = [Span(event["args"]["step"], event["pid"], 1e3 * event["ts"], 1e3 * (event["ts"] + event["dur"]))
              for event in events if event["ph"] == "X" and event["cat"].replace("_", " ") in COMPUTE]
@@ -81,14 +81,14 @@ def compute_spans(run, skipped_steps):
 
 
 class Cases:
-    """Figures of the cases that were asked for, and the names of those that have none."""
+    """Figures of the requested cases, and the names of those that have none."""
 
     def __init__(self, program):
         self.version = frostpipe(program, "--version").strip().splitlines()
         self.figures, self.missing = [], []
 
     def measure(self, name, function, *arguments):
-        """The figures that the function returns, which are kept; None, with the reason printed, where it has none."""
+        """Stores and returns the figures that the function returns; if it fails, prints the reason and returns None."""
         try:
             figures = function(*arguments)
         except Trouble as trouble:
@@ -98,7 +98,8 @@ class Cases:
         return figures
 
     def begin(self, names, function, *arguments):
-        """Whether what these cases need first is done; they have no figures, and the reason is printed, where not."""
+        """Runs a preparation for these cases and returns whether it succeeded; if not, prints the reason, and the cases
+        have no figures."""
         try:
             function(*arguments)
         except Trouble as trouble:
@@ -111,13 +112,13 @@ class Cases:
         print(f"{', '.join(names)}: no figures: {trouble}", flush=True)
 
     def write(self, path):
-        """What there is so far."""
+        """Writes the figures so far."""
         path.parent.mkdir(parents=True, exist_ok=True)
         content = {"frostpipe": self.version, "missing": self.missing, "cases": self.figures}
         path.write_text(json.dumps(content, indent=1) + "\n")
 
     def exit_code(self):
-        """1, with a sentence on stderr, where a case is missing."""
+        """Returns 1, with a message on stderr, if a case is missing."""
         if not self.missing:
             return 0
         print(f"{Path(sys.argv[0]).name}: {len(self.missing)} of {len(self.missing) + len(self.figures)} cases have no "

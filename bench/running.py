@@ -1,18 +1,19 @@
-"""What the scripts of this folder, and tests, share that run programs. Needs Python alone."""
+"""Functions to run programs, shared by the scripts of this folder and by tests. It needs only Python."""
 import os
 
-# Of torchrun, srun, mpirun, mpiexec and our launcher; leave_job in scripts/steps has the same.
+# The variables of torchrun, srun, mpirun, mpiexec and our launcher; leave_job in scripts/steps has the same.
 OF_A_RANK = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT",
              "FROSTPIPE_LAUNCHER", "FROSTPIPE_CONTROL", "FROSTPIPE_MAY_RENDEZVOUS_AGAIN")
-OF_A_JOB = ("TORCHELASTIC_", "SLURM_", "OMPI_", "PMI_", "PMIX_", "MPI_LOCAL")  # what they begin with
+OF_A_JOB = ("TORCHELASTIC_", "SLURM_", "OMPI_", "PMI_", "PMIX_", "MPI_LOCAL")  # their prefixes
 
 
 class Trouble(Exception):
-    """Why something cannot be done or measured; its text is the sentence to show."""
+    """An error: something cannot be done or measured. Its text is the message to show."""
 
 
 def environment_without_job():
-    """This process's, without what makes frostpipe take itself for one rank of the job that the script is part of."""
+    """This process's environment without the variables by which frostpipe would take itself for a rank of the script's
+    own job."""
     return {name: value for name, value in os.environ.items()
             if name not in OF_A_RANK and not name.startswith(OF_A_JOB)}
 
@@ -23,6 +24,7 @@ def last_line(text):
 
 
 def sentence_of(stderr):
-    """Why frostpipe failed: the last line that begins with its name, which advice may follow; else the last line."""
+    """The reason why frostpipe failed: the last line that begins with its name (advice may follow it), else the last
+    line."""
     sentences = [line for line in stderr.splitlines() if line.startswith("frostpipe: ")]
     return sentences[-1] if sentences else last_line(stderr)

@@ -224,20 +224,25 @@ struct EvaluateOptions {
   std::string device = "cpu";
 };
 
+/// Of one label: samples that have it, that are said to have it, and both. Of entities their kind, of words their
+/// label.
+struct LabelCounts {
+  std::string label;
+  int count = 0, predicted = 0, hits = 0;
+};
+
 struct Evaluation {
   int num_samples = 0;    // questions: windows
   int num_questions = 0;  // in them
-  std::string metric;     // accuracy, F1, next-token accuracy; empty where the data have no labels
-  double value = 0;       // of it, in [0, 1]
+  std::string metric;     // accuracy, micro F1, Pearson correlation, ...; empty where the data have no labels
+  double value = 0;       // of it, at most 1
   double standard_error = 0;
   std::vector<NamedValue> others;
   double samples_per_second = 0;
-  std::vector<std::string> label_names;
-  std::vector<int> labels;         // of classification, in the data's order; none where the data have none
-  std::vector<int> predictions;    // of classification
-  std::string predictions_file;    // of questions {"id": "answer"}, as the official script reads it; of labels CSV; of
-                                   // prompts JSON Lines
-  std::vector<std::string> notes;  // as in InputsFound
+  std::vector<LabelCounts> labels;  // of classification: all of them; count and hits 0 where the data have no labels
+  std::string predictions_file;     // of questions {"id": "answer"}, as the official script reads it; of labels CSV; of
+                                    // prompts JSON Lines
+  std::vector<std::string> notes;   // as in InputsFound
 };
 
 /// Evaluates a saved model in this process, in float32.

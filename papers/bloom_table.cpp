@@ -15,7 +15,7 @@ namespace frostpipe {
 namespace {
 
 constexpr int kBloomTokens = 2048, kBloomVocabulary = 250'880;
-constexpr int kUsualHeads = 64;  // where the source does not say
+constexpr int kUsualHeads = 64;  // if the source does not state the number
 constexpr double kDeviceGib = 80;
 constexpr const char* kTuned = "2022-02-25";  // the day from which the hosts were faster
 constexpr const char* kEmbeddingCounts = "embedding counts as a layer";
@@ -29,14 +29,14 @@ struct BloomRun {
   std::string name, place, note;
 };
 
-// Fitted to the rows of the group "fitted on", by a search along each constant in turn; those of bloom_constants() that
-// say so, too.
-constexpr double kEarlyTime = 1.057;         // of an iteration before the hosts were tuned
+// These constants, and those of bloom_constants() marked as fitted, were fitted to the rows of the group "fitted on",
+// by a search along each constant in turn.
+constexpr double kEarlyTime = 1.057;         // factor of an iteration before the hosts were tuned
 constexpr double kContextGib = 7.1;          // driver, communication library, buckets of the sharded optimizer
-constexpr double kStoredActivations = 1.44;  // of the bytes counted
+constexpr double kStoredActivations = 1.44;  // factor of the counted bytes
 
-/// Links and memory by their makers: 300 GB/s of NVLink, and four links of 100 Gbit/s a node. Messages are too large,
-/// from 59 MB, for their latency to be seen.
+/// Links and memory have the manufacturers' values: 300 GB/s of NVLink, and four links of 100 Gbit/s per node. Messages
+/// have at least 59 MB, so their latency is negligible.
 MegatronConstants bloom_constants() {
   return {.memory_bytes_per_second = 2.04e12,
           .gemm_efficiency = 0.71,    // fitted
@@ -58,15 +58,16 @@ double predicted_seconds(const BloomRun& run) {
   }
 }
 
-/// fp16: weight and gradient. fp32: a gradient of 4 bytes beside that of 2. The optimizer has master weight, two
-/// moments and its gradient in fp32.
+/// In fp16 there are weight and gradient; with fp32 gradients there is one of 4 bytes beside that of 2. The optimizer
+/// has master weight, two moments and its gradient in fp32.
 double bytes_per_parameter(const BloomRun& run) {
   const double gradients = run.job.gradient_bytes > kHalfBytes ? run.job.gradient_bytes + kHalfBytes : kHalfBytes;
   return kHalfBytes + gradients + 16.0 / (run.shards_optimizer ? run.job.data_parallel_size : 1);
 }
 
-/// Of the fullest rank: its parameters, each layer's input for every micro-batch in flight, one layer's activations,
-/// which the backward computes again, and on the last rank the logits in fp16 and fp32, with their gradient.
+/// The largest memory of a rank: its parameters, each layer's input for every micro-batch in flight, one layer's
+/// activations, which the backward computes again, and on the last rank the logits in fp16 and fp32, with their
+/// gradient.
 double predicted_gib(const BloomRun& run) {
   const MegatronRun& job = run.job;
   const double h = job.hidden, t = job.tensor_parallel_size, a = job.heads, s = job.tokens, b = job.micro_batch_size;
@@ -116,7 +117,7 @@ BloomRun bloom_run(const CsvTable& file, std::size_t row) {
   return run;
 }
 
-/// Each measurement once: the source lists some again, beside others.
+/// Keeps each measurement once, since the source lists some of them twice.
 std::vector<BloomRun> bloom_runs(const std::filesystem::path& path) {
   const CsvTable file(path);
   std::vector<BloomRun> runs;
@@ -139,7 +140,7 @@ PublishedTable bloom_table(const std::string& folder) {
                        .source = "BLOOM's search for a layout (BigScience, 2022): Megatron-DeepSpeed on A100s of 80 GB",
                        .rows = {}};
   std::vector<PublishedRow> memory;
-  std::size_t timed = 0, weighed = 0;  // every second row of each kind was fitted on
+  std::size_t timed = 0, weighed = 0;  // every second row of each kind is a fitted one
   const auto group = [](std::size_t& index) { return index++ % 2 == 0 ? "fitted on" : "judged on"; };
   for (const BloomRun& run : bloom_runs(std::filesystem::path(folder) / "runs.csv")) {
     const bool has_run = run.seconds > 0;

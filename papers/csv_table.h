@@ -8,7 +8,7 @@
 
 namespace frostpipe {
 
-/// A table (read_table) whose first line names its columns. Everything throws InvalidInput that names file, line and
+/// A table (read_table) whose first line names its columns. All functions throw InvalidInput that names file, line and
 /// column.
 class CsvTable {
  public:
@@ -16,9 +16,9 @@ class CsvTable {
   std::size_t num_rows() const { return rows_.size() - 1; }
   const std::string& text(std::size_t row, std::string_view column) const;
   bool is_empty(std::size_t row, std::string_view column) const { return text(row, column).empty(); }
-  /// The text, one of these.
+  /// The text, which must be one of these.
   const std::string& word(std::size_t row, std::string_view column, const std::vector<std::string_view>& words) const;
-  /// At least `least`.
+  /// The number, which must be at least `least`.
   double number(std::size_t row, std::string_view column, double least = 0) const;
   int integer(std::size_t row, std::string_view column, int least = 0) const;
   /// "FILE:LINE: COLUMN", for errors.

@@ -14,13 +14,13 @@ namespace frostpipe {
 namespace {
 
 constexpr int kDevicesPerNode = 8;
-constexpr int kTile = 64;  // of a matrix product on tensor cores, in columns
+constexpr int kTile = 64;  // columns of a matrix product's tile on tensor cores
 
 class LayerTimes {
  public:
   LayerTimes(const MegatronRun& run, const MegatronConstants& constants) : run_(run), constants_(constants) {}
 
-  /// Of one layer and micro-batch on one tensor rank, without the launch floor and without tensor ranks' sums: forward.
+  /// The forward of one layer and micro-batch on one tensor rank, without the launch floor and the tensor ranks' sums.
   double computing_seconds() const {
     const double h = run_.hidden, s = run_.tokens, t = run_.tensor_parallel_size, rows = run_.micro_batch_size * s;
     const double products = product(rows, h, 3 * h / t) + product(rows, h / t, h) + product(rows, h, 4 * h / t) +
@@ -30,15 +30,15 @@ class LayerTimes {
 
   /// The two all-reduces of a layer and micro-batch in each pass. Attention and MLP each begin with a matrix cut by
   /// columns and end with one cut by rows. So a forward adds up the outputs of the two (Megatron's g), and a backward
-  /// the gradients of their inputs (its f); weight gradients need no sum. A recomputed forward is a forward again,
-  /// whose last sum Megatron does not leave out though nothing reads it. With everything recomputed a layer has 2 + 2 +
-  /// 2 = 6. (With sequence parallelism each would be an all-gather and a reduce-scatter of the same bytes together, and
-  /// the backward would gather twice more, what its weight gradients read: 6 reduce-scatters and 8 all-gathers.)
+  /// the gradients of their inputs (its f); weight gradients need no sum. A recomputed forward is a whole forward;
+  /// Megatron computes its last sum too, though nothing reads it. With everything recomputed a layer has 2 + 2 + 2 = 6.
+  /// (With sequence parallelism each would be an all-gather and a reduce-scatter of the same bytes together, and the
+  /// backward would gather twice more, the inputs of its weight gradients: 6 reduce-scatters and 8 all-gathers.)
   double sums_seconds() const {
     return 2 * all_reduce(kHalfBytes * run_.micro_batch_size * run_.tokens * static_cast<double>(run_.hidden));
   }
 
-  /// Vocabulary product and loss: forward.
+  /// The forward of the vocabulary product and the loss.
   double head_seconds() const {
     const double rows = static_cast<double>(run_.micro_batch_size) * run_.tokens,
                  columns = static_cast<double>(run_.vocabulary) / run_.tensor_parallel_size;
@@ -76,7 +76,7 @@ class LayerTimes {
                      (2 * 2 * values + 2 * 3.5 * values + 2 * 4 * values / t + 2 * 3 * values / t + 5.5 * scores));
   }
 
-  /// Bytes go around a ring; latency is that of a tree, there and back.
+  /// Bytes go around a ring; the latency is that of a tree, in both directions.
   double all_reduce(double bytes) const {
     const double t = run_.tensor_parallel_size;
     if (t < 2) return 0;
@@ -88,7 +88,7 @@ class LayerTimes {
   const MegatronConstants& constants_;
 };
 
-/// An activation from one stage to the next.
+/// The message with an activation from one stage to the next.
 double message_seconds(const MegatronRun& run, const MegatronConstants& constants, bool within_node) {
   const double bytes = kHalfBytes * run.micro_batch_size * run.tokens * run.hidden, t = run.tensor_parallel_size;
   if (within_node) return bytes / constants.nvlink_bytes_per_second;
@@ -103,7 +103,7 @@ void require_size(bool holds, const char* rule, int value) {
   if (!holds) throw InvalidInput("run", rule, std::to_string(value));
 }
 
-/// What is dealt out evenly to the stages.
+/// The number of layers to divide evenly over the stages.
 int units_of(const MegatronRun& run) { return run.layers + (run.embeddings_count_as_layers ? 2 : 0); }
 
 void check_run(const MegatronRun& run) {

@@ -6,14 +6,16 @@
 namespace frostpipe {
 
 constexpr double kHalfBytes = 2;  // fp16, bf16
-/// Gradient and weight in 16 bits; master weight and two moments in fp32; each read and written by an update.
+/// Bytes that an update moves per parameter: gradient and weight in 16 bits, master weight and two moments in fp32,
+/// each read and written.
 constexpr double kOptimizerBytesPerParameter = 30;
 constexpr Nanoseconds kMessageLatencyNs = 20'000;
 
-/// Stages times micro-batches that a published run may have: more is no run's, and would take long to simulate.
+/// The largest product of stages and micro-batches of a published run; larger ones do not occur and would take long to
+/// simulate.
 constexpr std::int64_t kMostStagePasses = 1'000'000;
 
-/// A GPT as Megatron-LM trains it: fp16 with fp32 Adam, 1F1B (interleaved where virtual_stages > 1), all activations
+/// A GPT as trained by Megatron-LM: fp16 with fp32 Adam, 1F1B (interleaved if virtual_stages > 1), all activations
 /// recomputed, tensor parallelism within a node of 8.
 struct MegatronRun {
   int hidden = 0, heads = 0, layers = 0, tokens = 2048, vocabulary = 51200;
@@ -21,21 +23,21 @@ struct MegatronRun {
   int global_batch_size = 1, micro_batch_size = 1;
   /// Between nodes each of the t tensor ranks sends 1 / t of an activation, which is gathered on arrival.
   bool scatter_gather = false;
-  /// The embedding and the head each take the place of a layer on their rank: layers + 2 divide by the ranks.
+  /// The embedding and the head each count as a layer on their rank, so that layers + 2 are divided by the ranks.
   bool embeddings_count_as_layers = false;
-  double gradient_bytes = 2;  // of a parameter, as replicas reduce it
+  double gradient_bytes = 2;  // per parameter, in the replicas' reduction
 };
 
-/// The device and what is fitted to measured runs: one constant for each named term.
+/// The device, and constants fitted to measured runs, one for each named term.
 struct MegatronConstants {
   double peak_flops = 312e12;                 // A100, 16 bit
   double memory_bytes_per_second = 1.555e12;  // A100 of 40 GB; 2.04e12 for 80 GB
-  // Fitted to every second row of the published runs of vTrain at hand, by random search; one node weighs four times as
-  // much as several, and its bases weigh alike.
-  double gemm_efficiency = 0.812;   // of a large matrix product; attention's products reach half of it
-  double gemm_half_flops = 0.03e9;  // a product of this size reaches half of that; hardly determined by the rows
+  // These are fitted to every second available row of vTrain's published runs, by random search; rows of one node weigh
+  // four times as much as those of several, and all its bases weigh the same.
+  double gemm_efficiency = 0.812;   // for a large matrix product; attention's products reach half of it
+  double gemm_half_flops = 0.03e9;  // a product of this size reaches half of that; the rows hardly determine it
   double memory_efficiency = 1;
-  double unaligned_efficiency = 1;  // of products where hidden / t is no multiple of 64, beside the others
+  double unaligned_efficiency = 1;  // factor for products in which hidden / t is not a multiple of 64
   Nanoseconds launch_ns =
       990'000;  // one layer's forward never takes less: kernels are launched one by one; its backward 1.6 times that
   double nvlink_bytes_per_second = 304e9;   // of the ring
@@ -47,8 +49,8 @@ struct MegatronConstants {
   Nanoseconds iteration_ns = 944'000;  // once per iteration
 };
 
-/// Time of one iteration. Gradients are reduced after the last backward; embedding and vocabulary products are the
-/// first and last stage's. Throws InvalidInput unless layers, batch and devices divide.
+/// Time of one iteration. Gradients are reduced after the last backward; embedding and vocabulary products are on the
+/// first and last stage. Throws InvalidInput unless layers, batch and devices divide.
 Nanoseconds predict_iteration_ns(const MegatronRun& run, const MegatronConstants& constants);
 
 /// 96 B s l h^2 (1 + s / (6 h) + V / (16 l h)): one iteration with everything recomputed (Narayanan et al. 2021,

@@ -12,7 +12,7 @@ double teraflops(const MegatronRun& run, const MegatronConstants& constants) {
   return iteration_flops(run) / seconds / devices / 1e12;
 }
 
-/// Narayanan et al. 2021 (SC), Table 2, its own rows: 300 billion tokens.
+/// Narayanan et al. 2021 (SC), Table 2, the rows of its own runs with 300 billion tokens.
 void add_table_2(PublishedTable& table, const MegatronConstants& constants) {
   struct Model {
     const char* name;
@@ -44,7 +44,8 @@ void add_table_2(PublishedTable& table, const MegatronConstants& constants) {
   }
 }
 
-/// Its figures, read off; of DGX A100 nodes, where every device has a card of 200 Gbit/s.
+/// Values read off the figures of that paper, for DGX A100 nodes, in which every device has a network card of 200
+/// Gbit/s.
 void add_figures(PublishedTable& table, MegatronConstants constants) {
   constants.card_bytes_per_second = 25e9;
   constants.network_bytes_per_second = 8 * constants.card_bytes_per_second;
@@ -101,7 +102,7 @@ void add_figures(PublishedTable& table, MegatronConstants constants) {
 }  // namespace
 
 PublishedTable megatron_table() {
-  // Micro-batch size and stages per rank are not published: the fastest of 1, 2, 4 and 8, and one stage.
+  // Micro-batch size and stages per rank are not published; the fastest size of 1, 2, 4 and 8 is used, with one stage.
   struct Row {
     const char* name;
     int heads, hidden, layers, t, p, devices, batch;
@@ -117,7 +118,7 @@ PublishedTable megatron_table() {
       .suite = "megatron", .source = "Narayanan et al., SC 2021: GPT on Selene (A100 80 GB)", .rows = {}};
   MegatronConstants constants;
   constants.memory_bytes_per_second = 2.04e12;
-  constants.gemm_efficiency = 0.74;  // fitted to this table alone: one factor for all rows
+  constants.gemm_efficiency = 0.74;  // fitted only to this table: one factor for all rows
   for (const Row& row : kTable1) {
     MegatronRun run{.hidden = row.hidden,
                     .heads = row.heads,

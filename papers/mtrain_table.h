@@ -10,15 +10,16 @@ namespace frostpipe {
 struct MTrainRow {
   std::string net;
   int num_devices = 0;
-  double speed_ratio = 1;  // of the fastest device to the slowest; between them in equal factors
+  double speed_ratio = 1;  // of the fastest device to the slowest; the others have equal factors in between
   double link_gigabytes_per_second = 0;
   Nanoseconds planned_ns = 0, lower_bound_ns = 0;
-  std::vector<Nanoseconds> baseline_ns;  // as kOperatorBaselines
+  std::vector<Nanoseconds> baseline_ns;  // in the order of kOperatorBaselines
   double speedup() const;                // over the best baseline
 };
 
 /// ResNet-18, -50, VGG-16-BN and MobileNet with 64 pictures on 2, 4 and 8 devices, the fastest of 8 TFLOP/s and 448
-/// GB/s, with speeds up to 1, 2, 4 and 8 times the slowest's, every pair joined by 1, 5, 15 and 60 GB/s and 10 us.
+/// GB/s, with speeds up to 1, 2, 4 and 8 times the slowest's, and links of 1, 5, 15 and 60 GB/s and 10 us for every
+/// pair.
 std::vector<MTrainRow> mtrain_rows();
 
 /// "text" or "json" ("frostpipe.mtrain_bench").

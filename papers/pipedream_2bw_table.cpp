@@ -8,8 +8,8 @@
 namespace frostpipe {
 namespace {
 
-// 8 servers of 8 V100s. Both from the paper's text and figures: 45 TFLOP/s on one device; its tensor-parallel runs
-// imply 1.7 GB/s of the 25 Gbit/s between servers.
+// The machine has 8 servers of 8 V100s. Two values are from the paper's text and figures: 45 TFLOP/s on one device, and
+// 1.7 GB/s of the 25 Gbit/s between servers, which its tensor-parallel runs imply.
 constexpr double kDeviceFlops = 45e12, kServerBytesPerSecond = 1.7e9, kDeviceMemoryBytesPerSecond = 900e9,
                  kUpdateBytesPerParameter = 30;
 constexpr int kSequence = 512, kVocabulary = 51200;
@@ -19,7 +19,7 @@ struct Gpt {
   double layers, hidden;
 
   double parameters() const { return 12 * layers * hidden * hidden + kVocabulary * hidden; }
-  /// Forward, backward and the forward again, of one sequence.
+  /// The forward, the backward and the recomputed forward of one sequence.
   double flops() const {
     return 96 * kSequence * layers * hidden * hidden *
            (1 + kSequence / (6 * hidden) + kVocabulary / (16 * layers * hidden));
@@ -31,7 +31,7 @@ struct Pipelines {
   int depth, width, micro_batch_size, global_batch_size;
 };
 
-/// Replicas of a stage stand in one server, so that all messages leave it through one card; a rank waits for its own.
+/// Replicas of a stage are in one server, so that all messages leave it through one card; a rank waits for its own.
 double sequences_per_second(const Gpt& gpt, const Pipelines& pipelines, bool flushes) {
   const auto& [d, w, b, batch] = pipelines;
   const double compute = b * gpt.flops() / d / kDeviceFlops,
@@ -44,13 +44,13 @@ double sequences_per_second(const Gpt& gpt, const Pipelines& pipelines, bool flu
     const Schedule schedule = lower(unrolled(flushes ? one_f_one_b(shape) : pipedream_2bw(shape), iterations));
     return simulate_timing(schedule, {.pipeline_parallel_size = d}, costs, 1).iteration_end_ns.front();
   };
-  const Nanoseconds period = flushes ? end(1) : end(4) - end(3);  // flushed, every iteration is alone
+  const Nanoseconds period = flushes ? end(1) : end(4) - end(3);  // with a flush, iterations do not overlap
   const double update = kUpdateBytesPerParameter * gpt.parameters() / d / kDeviceMemoryBytesPerSecond;
   return batch / (1e-9 * static_cast<double>(period) + update);
 }
 
-/// Megatron's of that time over `size` devices, which crosses servers: 12 reductions' worth of [sequence, hidden] per
-/// layer with recomputing.
+/// Megatron's tensor parallelism of that time over `size` devices, across servers: the bytes of 12 reductions of
+/// [sequence, hidden] per layer with recomputation.
 double tensor_parallel_sequences_per_second(const Gpt& gpt, int size, int devices) {
   const double exchanged = gpt.layers * 12 * (size - 1) / size * gpt.activation_bytes() / kServerBytesPerSecond;
   return devices / size / (exchanged + gpt.flops() / size / kDeviceFlops);

@@ -14,7 +14,7 @@ namespace {
 
 constexpr double kBytesPerSecond = 1e9;
 
-/// A profile as PipeDream's planner sees it.
+/// A profile in the form of PipeDream's planner.
 struct PipeDreamChain {
   std::vector<PipeDreamLayer> layers;
   double compute_ns = 0, parameter_bytes = 0;  // of all layers
@@ -36,7 +36,7 @@ PipeDreamChain read_chain(const std::filesystem::path& path) {
   return chain;
 }
 
-/// On a machine whose levels have this many parts each, the innermost first.
+/// Plans for a machine whose levels have these numbers of parts, the innermost level first.
 void add_row(Table& table, const std::string& name, const PipeDreamChain& chain, const std::vector<int>& parts) {
   std::vector<PipeDreamLevel> machine;
   int gpus = 1;

@@ -14,8 +14,8 @@
 namespace frostpipe {
 namespace {
 
-/// ViT-B/16 as the paper cuts it: embedding, (attention, MLP) x 12, norm, head. Millions of parameters, and GFLOP of a
-/// forward of one image.
+/// ViT-B/16 in the paper's units: embedding, (attention, MLP) x 12, norm, head, each with millions of parameters and
+/// the GFLOP of one image's forward.
 struct Unit {
   double millions, gigaflops;
 };
@@ -29,9 +29,9 @@ std::vector<Unit> vit_units() {
 
 constexpr int kGpusPerNode = 8, kNodes = 2, kBlocks = 12, kEpochs = 10, kFirstCachedBlocks = 3;
 
-// Two nodes of 8 Quadro RTX 5000. The first is from a log of the published code (2,313 ms for 320 images), the next two
-// are fitted to the table of micro-batches, the last two follow from the last epochs of the paper's Figure 9 (a), where
-// all blocks are frozen: 2,030 samples/s without a cache, 7,350 with.
+// The machine has two nodes of 8 Quadro RTX 5000. The first constant is from a log of the published code (2,313 ms for
+// 320 images), the next two are fitted to the table of micro-batches, and the last two follow from the last epochs of
+// the paper's Figure 9 (a), in which all blocks are frozen: 2,030 samples/s without a cache, 7,350 with it.
 constexpr double kFrozenForwardSeconds = 7.2e-3;  // one image through all blocks, before and outside the pipeline
 constexpr double kTrainedSeconds = 14.6e-3;       // one image forward and backward through the whole model
 constexpr double kLaunchSeconds =
@@ -39,7 +39,7 @@ constexpr double kLaunchSeconds =
 constexpr double kHostSeconds = 0.25 / 400;    // one image: loading and the optimizer step
 constexpr double kCacheReadSeconds = 1.55e-3;  // one image's activation, 605 KB
 
-/// One pipeline of the paper in one state.
+/// One pipeline of the paper with a given length and number of frozen blocks.
 struct PaperState {
   int length = kGpusPerNode;  // K
   int micro_batches = 16;
@@ -75,7 +75,7 @@ double pipeline_seconds(const PaperState& state) {
          kLaunchSeconds * state.micro_batches * static_cast<double>(units.size());
 }
 
-/// `cached_before`: blocks whose output is in the cache when the epoch begins; negative = no cache.
+/// `cached_before`: number of blocks whose output is in the cache when the epoch begins; negative = no cache.
 double paper_iteration_seconds(const PaperState& state, int cached_before) {
   const bool reads = cached_before >= kFirstCachedBlocks;
   const int computed = state.frozen - (reads ? cached_before : 0);
@@ -96,7 +96,7 @@ struct PaperResult {
   double seconds = 0, changes_seconds = 0;
 };
 
-/// What a change of layout took according to the logs: loading the model and rebuilding its groups.
+/// The time of a change of layout in the logs: loading the model and rebuilding its groups.
 double change_seconds(int length) { return length == 4 ? 9.2 + 23 : 3.8 + 12; }
 
 PaperResult run_as_published(const PaperRun& run) {
@@ -169,8 +169,8 @@ void add_components(PublishedTable& table) {
   component("all", 2.83, {.compresses = true, .replicates = true, .caches = true});
 }
 
-/// The published baseline takes 35 min 6 s, which its logged speed does not explain: training is scaled to it, changes
-/// of layout are not.
+/// The published baseline takes 35 min 6 s, which its logged speed does not explain. So training is scaled to it, but
+/// changes of layout are not.
 void add_alphas(PublishedTable& table) {
   constexpr double kBaselineSeconds = 2106;
   const double cifar = run_as_published({.alpha = 0, .images = 320, .epoch_images = 50'000}).seconds;

@@ -58,7 +58,7 @@ struct Workplace {
   int global_batch_size = 0;
 };
 
-/// Where and how a model is trained.
+/// The cluster and the options with which a model is trained.
 struct Job {
   std::string hardware;
   int ranks = 8, nodes = 1;
@@ -136,7 +136,7 @@ int changes_of_layout(const TrainingPlan& plan) {
   return changes;
 }
 
-/// One freeze an epoch by the cap with alpha 1/3.
+/// One freeze per epoch, by the cap with alpha 1/3.
 TitledTable whole_run_table(const Workplace& place, int epochs) {
   using enum Table::Align;
   const int per_epoch =

@@ -13,10 +13,10 @@ namespace {
 constexpr Nanoseconds kWindowNs = 30'000'000'000;
 constexpr double kAttainment = 0.99;
 constexpr int kStepsPerLoad = 20;
-/// One run of 30 s tells a load factor to a step or two, and the attainment to half a point.
+/// One run of 30 s determines a load factor to a step or two, and the attainment to half a point.
 constexpr std::uint64_t kSeeds = 5;
 
-/// What the paper prints for its four clusters of 25 + 75 devices.
+/// The paper's figures for its four clusters of 25 + 75 devices.
 struct ClusterFigures {
   const char *name, *cluster;
   double gain_over_np, gain_over_dart;  // percent
@@ -56,7 +56,7 @@ Nanoseconds busy_on(const std::string& device_class, const ServingRun& run) {
   return busy_ns;
 }
 
-/// From above, so that most of the runs are of too much load and end early.
+/// Tries loads from the largest down, since runs with too much load end early.
 PPipeLoad largest_load(const ServingPlan& plan, std::size_t model, const ServedModel& ppipe, std::uint64_t seed) {
   for (int step = kStepsPerLoad; step > 0; --step) {
     const double load_factor = static_cast<double>(step) / kStepsPerLoad;
@@ -78,7 +78,7 @@ double mean_of(const std::vector<double>& values) {
   return values.empty() ? 0 : sum / static_cast<double>(values.size());
 }
 
-/// In percent, the mean over the models: of gains, not the gain of the means.
+/// The mean of the models' gains (not the gain of the means), in percent.
 double mean_gain(const std::vector<PPipeLoads>& loads, PPipeLoad PPipeLoads::*over, const std::string& cluster) {
   std::vector<double> gains;
   for (const PPipeLoads& one : loads) {
@@ -118,7 +118,7 @@ void add_gains(const std::vector<PPipeLoads>& loads, std::vector<PublishedRow>& 
   add("mean", "PPipe's gain over DART-r [%]", &PPipeLoads::dart, "", 32.2);
 }
 
-/// A cluster's weak class serves three models at once; each of them at its own largest load.
+/// A cluster's weak class serves three models at once, each at its own largest load.
 void add_utilisation(const std::vector<PPipeLoads>& loads, std::vector<PublishedRow>& rows) {
   constexpr int kModelsOfACluster = 3;
   for (const SystemFigures& system : kSystems) {

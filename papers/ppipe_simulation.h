@@ -8,10 +8,10 @@
 
 namespace frostpipe {
 
-/// How much load a plan carries: load factor 1 is the throughput of PPipe's plan for that model.
+/// The load that a plan can carry; load factor 1 is the throughput of PPipe's plan for that model.
 struct PPipeLoad {
   double largest_load_factor = 0;  // 0: not even the least one
-  /// At that load, of all devices of the weaker class (the second one) the part that computes.
+  /// The utilisation of all devices of the weaker class (the second one) at that load.
   double weak_class_utilisation = 0;
 };
 
@@ -22,11 +22,12 @@ struct PPipeLoads {
 };
 
 /// The largest load factor, in steps of 0.05 up to 1, at which 99 % of the requests of 30 s of Poisson arrivals are
-/// answered in time: PPipe's experiment (its section 7.2) with the reserved data plane. In order of instances, models.
+/// answered in time, as in PPipe's experiment (its section 7.2) with the reserved data plane. Ordered by instance, then
+/// model.
 std::vector<PPipeLoads> largest_loads(const std::vector<PPipeInstance>& instances, std::uint64_t seed);
 
-/// The figures of PPipe's paper beside the simulator's, by these plans (ppipe_instances): load
-/// factors and gains of Figure 6, utilisation of Figure 8, attainment of Figure 7. Means over five seeds.
+/// Compares the figures of PPipe's paper with simulations of these plans (ppipe_instances): load factors and gains of
+/// Figure 6, utilisation of Figure 8, attainment of Figure 7. Simulated figures are means over five seeds.
 std::vector<PublishedRow> ppipe_simulated_rows(const std::vector<PPipeInstance>& instances);
 
 }  // namespace frostpipe

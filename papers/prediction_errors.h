@@ -12,7 +12,7 @@ struct PredictionErrors {
   int count = 0;
   double mean = 0, median = 0, largest = 0;  // of their absolute values
   double bias = 0;                           // their mean
-  double rank_correlation = 0;  // Spearman's, ties at their mean rank; 1 = the order is kept; 0 for fewer than two
+  double rank_correlation = 0;  // Spearman's, ties at their mean rank; 1 = same order; 0 for fewer than two
   bool operator==(const PredictionErrors&) const = default;
 };
 

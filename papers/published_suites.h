@@ -5,25 +5,25 @@
 
 namespace frostpipe {
 
-/// The simulator against training runs that others measured. Both throw InvalidInput if the folder does not hold their
-/// files.
+/// Comparisons of the simulator with training runs that others measured. They throw InvalidInput if the folder lacks
+/// their files.
 
-/// Sailor's: iteration times and peak memory on GH200 and on mixed GPUs.
+/// Sailor: iteration times and peak memory on GH200 and on mixed GPUs.
 PublishedTable sailor_table(const std::string& folder);
 
-/// vTrain's: iteration times of Megatron on A100s, several nodes (64 to 512 devices) and one.
+/// vTrain: iteration times of Megatron on A100s, on several nodes (64 to 512 devices) and on one.
 PublishedTable vtrain_table(const std::string& folder);
 
-/// PPipe's plans, made again from its tables: objective and planning time, in place of measured and predicted; and its
-/// Poisson figures, simulated by the plans that it ships.
+/// PPipe: objective and planning time of plans made from its tables, in place of measured and predicted times; and its
+/// Poisson figures, simulated with its own plans.
 PublishedTable ppipe_table(const std::string& folder);
 
 /// 1F1B on 8 A100s (Vocabulary Parallelism): iterations from the measured times of each rank, with equal layers and
-/// with layers moved off the last one; and what the planner gains over equal layers. FOLDER holds `runs.csv`.
+/// with layers moved off the last one; and the planner's gain over equal layers. FOLDER has `runs.csv`.
 PublishedTable vocabulary_pipeline_table(const std::string& folder);
 
-/// The search for BLOOM's layout on up to 384 A100s: iteration times and memory. FOLDER holds `runs.csv`. Every second
-/// row is of the group that the constants were fitted on, the others judge them.
+/// The search for BLOOM's layout on up to 384 A100s: iteration times and memory. FOLDER has `runs.csv`. The constants
+/// were fitted to every second row and are tested on the others.
 PublishedTable bloom_table(const std::string& folder);
 
 /// Table 1 of Narayanan et al. 2021: Megatron on up to 3,072 A100s; needs no files.

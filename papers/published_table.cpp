@@ -9,7 +9,7 @@
 namespace frostpipe {
 namespace {
 
-/// Rows of one base become one: their mean error.
+/// Replaces the rows of one base by one row with their mean error.
 PredictionErrors errors_of(const std::vector<const PublishedRow*>& rows) {
   std::map<std::string, std::vector<const PublishedRow*>> bases;
   for (std::size_t i = 0; i < rows.size(); ++i)

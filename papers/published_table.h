@@ -7,12 +7,12 @@
 
 namespace frostpipe {
 
-/// One published measurement and what the simulator says.
+/// One published measurement and its prediction.
 struct PublishedRow {
   std::string group, what;  // "OPT-350M on GH200", "time [s]"
   std::string run;
-  /// Rows of one base count as one in the means (rows that were generated from one measurement); empty = each for
-  /// itself.
+  /// Rows that were generated from one measurement have the same base and count as one in the means; empty = the row
+  /// counts by itself.
   std::string base;
   double measured = 0, predicted = 0;
   bool counts = true;  // false: the published figure cannot be right; `note` says why
@@ -24,15 +24,15 @@ struct PublishedTable {
   std::vector<PublishedRow> rows;
 };
 
-/// How well the rows of one group and quantity are predicted.
+/// The prediction errors of one group and quantity.
 struct PublishedGroup {
   std::string name, what;
   std::size_t num_rows = 0;  // with those that do not count
   PredictionErrors errors;   // of those that count
 };
 
-/// In the order in which groups and quantities first occur; if there are more of them than quantities, a group "all" of
-/// each quantity follows.
+/// The groups and quantities in the order of their first rows; if there are more of them than quantities, a group "all"
+/// follows for each quantity.
 std::vector<PublishedGroup> groups_of(const std::vector<PublishedRow>& rows);
 
 }  // namespace frostpipe

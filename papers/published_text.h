@@ -6,7 +6,8 @@
 namespace frostpipe {
 
 /// Every row with its error in percent, then per group and quantity the mean, median and largest error, the bias and
-/// whether the order is kept; groups of many rows show only their figures as text. `format`: text, json, csv or html.
+/// the rank correlation; in text output, groups of many rows show only these figures. `format`: text, json, csv or
+/// html.
 std::string published_text(const PublishedTable& table, const std::string& format);
 
 }  // namespace frostpipe

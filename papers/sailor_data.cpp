@@ -14,7 +14,7 @@ namespace {
 
 using foreign::Value;
 
-constexpr std::string_view kZone = "us-central1-a";  // all runs lie in it
+constexpr std::string_view kZone = "us-central1-a";  // all runs are in this zone
 
 std::string key(const std::string& a, const std::string& b, int pairs) { return fmt::format("{}/{}/{}", a, b, pairs); }
 
@@ -140,7 +140,7 @@ const SailorLayerSize& SailorData::layer_size(const std::string& model, int tens
 
 const SailorData::Curve* SailorData::curve_of(const std::string& from, const std::string& to, int pairs) const {
   for (const int known :
-       {pairs, 1, 8, 4}) {  // the nearest that was measured: hosts share one card, so the count matters little there
+       {pairs, 1, 8, 4}) {  // the nearest measured count; hosts share one card, so it matters little there
     const auto found = curves_.find(key(from, to, known));
     if (found != curves_.end()) return &found->second;
   }

@@ -32,31 +32,31 @@ struct SailorRun {
     std::vector<Replica> replicas;
   };
   std::string name, model;
-  std::vector<Stage> stages;  // of equally many replicas
+  std::vector<Stage> stages;  // all with the same number of replicas
   int micro_batch_size = 1, global_batch_size = 1;
   double iteration_seconds = 0;  // measured
   Bytes peak_memory_bytes = 0;   // measured
-  std::string repaired;          // what was wrong in the file and how it was read; "" if nothing
+  std::string repaired;          // an error in the file and how it was corrected; "" if none
 };
 
 class SailorData {
  public:
-  /// Reads llm_info.json and multizone_bandwidths_het.json; profiles when they are asked for. Throws InvalidInput that
+  /// Reads llm_info.json and multizone_bandwidths_het.json; profiles are read on request. Throws InvalidInput that
   /// names the file.
   explicit SailorData(std::filesystem::path folder);
 
-  /// Runs under validation/, by name.
+  /// The runs under validation/, by name.
   std::vector<SailorRun> runs() const;
 
-  /// Cleaned: a layer never takes longer than the same layer with twice the samples, for at small sizes the profile is
-  /// launch-bound and noisy.
+  /// The times are cleaned: a layer never takes longer than the same layer with twice the samples, since at small sizes
+  /// the profile is launch-bound and noisy.
   SailorLayerTime layer_time(const std::string& model, const std::string& device, int micro_batch_size,
                              int tensor_parallel_size, int layer);
   const SailorLayerSize& layer_size(const std::string& model, int tensor_parallel_size, int layer) const;
 
-  /// Between `pairs` devices on each side, for messages of this size: the published curve (GB/s quadratic in log2 of
-  /// MB), at most its plateau. Where the table differs by direction, the faster: it gives a 1 Gbit link for one
-  /// direction of a pair and 23 Gbit for the other.
+  /// Bandwidth between `pairs` devices on each side, for messages of this size: the published curve (GB/s quadratic in
+  /// log2 of MB), up to its plateau. If the directions differ in the table, the faster one is used, since it has a link
+  /// of 1 Gbit for one direction of a pair and 23 Gbit for the other.
   double link_bytes_per_second(const std::string& from, const std::string& to, int pairs, double bytes) const;
 
  private:

@@ -7,7 +7,7 @@
 namespace frostpipe {
 namespace {
 
-/// Points that cannot be right, by the end of the run's name.
+/// Measurements that cannot be right, by the end of the run's name.
 struct Fault {
   const char* run;
   bool time, memory;

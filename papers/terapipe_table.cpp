@@ -14,7 +14,7 @@ namespace {
 constexpr int kTokens = 2048, kStep = 8;
 constexpr Nanoseconds kTolerance = 100'000;  // the paper's
 
-/// A row of Figure 6: seconds for equal slices, and for those that the paper's dynamic programme found.
+/// A row of Figure 6: seconds with equal slices, and with those that the paper's dynamic programme found.
 struct Ablation {
   const char* name;
   int stages, sequences;  // of one pipeline
@@ -22,8 +22,8 @@ struct Ablation {
   double chosen_seconds;
 };
 
-/// One slice's time on one stage follows from a measured run of equal slices: T = (sequences x slices + stages - 1) t.
-/// Between them linear in the length.
+/// The time of one slice on one stage follows from a measured run of equal slices: T = (sequences x slices + stages -
+/// 1) t. Between measured lengths it is interpolated linearly.
 Nanoseconds stage_time(const Ablation& ablation, double length) {
   std::vector<std::pair<double, double>> points;  // length, seconds; ascending
   for (const auto& [slices, seconds] : ablation.seconds_by_slices)
@@ -50,19 +50,19 @@ double simulated_seconds(const Ablation& ablation, int slices) {
 }
 
 /// A row of Table 1: one pipeline of `stages` stages of `tensor_ranks` V100s each trains `sequences` of the batch;
-/// `replicas` pipelines side by side.
+/// there are `replicas` pipelines.
 struct Setting {
   const char* name;
   int hidden, layers, sequences, replicas, stages, tensor_ranks;
   double whole_seconds, sliced_seconds;
 };
 
-// A stage takes at least this long for a slice, and this long for starting and exchanging beside its work: from the
-// runs of 175B with equal slices.
+// The least time of a stage for a slice, and its overhead to start and exchange a slice beside its work. Both are from
+// the runs of 175B with equal slices.
 constexpr double kShortestSlice = 9.3e-3, kSliceOverhead = 6e-3;
 constexpr double kDeviceNetworkBytesPerSecond = 25e9 / 8 / 8;  // 25 Gbit/s for 8 devices
 
-/// Gradients of a device's weights, in fp16, over the replicas.
+/// The reduction of the gradients of a device's weights, in fp16, over the replicas.
 double reduction_seconds(const Setting& setting) {
   if (setting.replicas < 2) return 0;
   const double parameters =
@@ -70,15 +70,15 @@ double reduction_seconds(const Setting& setting) {
   return 2.0 * (setting.replicas - 1) / setting.replicas * 2 * parameters / kDeviceNetworkBytesPerSecond;
 }
 
-/// Work of a slice after `context` tokens, in that of a whole sequence: products grow with the length, attention with
-/// length and context.
+/// The work of a slice after `context` tokens, as a fraction of a whole sequence's: products grow with the length,
+/// attention with length and context.
 double share_of_work(const Setting& setting, double length, double context) {
   const double six_h = 6.0 * setting.hidden;
   return length * (1 + (length + 2 * context) / six_h) / (kTokens * (1 + kTokens / six_h));
 }
 
-/// The run without slices gives a whole sequence's time on a stage; slices follow from that, the shortest slice and the
-/// overhead.
+/// The run without slices gives a whole sequence's time on a stage; the times of slices follow from it, the shortest
+/// slice and the overhead.
 TokenSlices sliced(const Setting& setting) {
   const double whole = (setting.whole_seconds - reduction_seconds(setting)) / (setting.sequences + setting.stages - 1);
   return slice_tokens(

@@ -24,14 +24,14 @@
 namespace frostpipe {
 namespace {
 
-// Of an A100, by its maker.
+// The manufacturer's values for an A100.
 constexpr double kNvlinkBytesPerSecond = 300e9;
 
 constexpr int kMostLayers = 1'000;
 
 constexpr const char *kRankDevice = "A100", *kEqual = "base", *kMoved = "redis";
 
-/// A row: 1F1B with equal layers on every rank, or with some moved off the last.
+/// A row: 1F1B with equal layers on every rank, or with some moved off the last rank.
 struct RankedRun {
   std::string name, method, place;
   int vocabulary = 0, hidden = 0, ffn = 0, layers = 0, layers_on_last_stage = 0, micro_batches = 0, micro_batch = 0,
@@ -40,7 +40,7 @@ struct RankedRun {
   std::vector<StageTimes> stages;  // as measured on each rank
 };
 
-/// Microseconds with spaces between, one for each rank.
+/// Microseconds separated by spaces, one for each rank.
 std::vector<Nanoseconds> times_of_ranks(const CsvTable& file, std::size_t row, std::string_view column, int ranks) {
   std::vector<Nanoseconds> times;
   for (const std::string_view field : split(file.text(row, column), ' ')) {
@@ -93,7 +93,7 @@ std::vector<int> equal_layers(const RankedRun& run) {
   return std::vector<int>(ranks, run.layers / ranks);
 }
 
-/// The mean of the inner ranks, for one of a rank's equal layers.
+/// The mean time of one layer on the inner ranks.
 StageTimes layer_times(const RankedRun& equal) {
   const auto inner = static_cast<Nanoseconds>(equal.stages.size()) - 2;
   const Nanoseconds count = inner * (equal.layers / static_cast<Nanoseconds>(equal.stages.size()));
@@ -105,18 +105,18 @@ StageTimes layer_times(const RankedRun& equal) {
   return {.forward_ns = sum.forward_ns / count, .backward_ns = sum.backward_ns / count};
 }
 
-/// `sum` with `count` times `layer`; a stage takes no negative time.
+/// `sum` plus `count` times `layer`, but never a negative time.
 StageTimes with_layers(const StageTimes& sum, const StageTimes& layer, int count) {
   return {.forward_ns = std::max<Nanoseconds>(0, sum.forward_ns + count * layer.forward_ns),
           .backward_ns = std::max<Nanoseconds>(0, sum.backward_ns + count * layer.backward_ns)};
 }
 
-/// Embedding or head: what the first or the last rank takes beyond its layers.
+/// The time of embedding or head: that of the first or the last rank without its layers.
 StageTimes end_times(const RankedRun& equal, const StageTimes& rank) {
   return with_layers(rank, layer_times(equal), -equal.layers / static_cast<int>(equal.stages.size()));
 }
 
-/// Layers of each rank, by its forward.
+/// The number of layers of each rank, from its forward time.
 std::vector<int> layers_of(const RankedRun& moved, const RankedRun& equal) {
   const StageTimes layer = layer_times(equal);
   std::vector<int> layers;
@@ -134,7 +134,7 @@ std::vector<int> layers_of(const RankedRun& moved, const RankedRun& equal) {
   return layers;
 }
 
-/// Times of stages with these layers, from a run with equal ones.
+/// The times of stages with these layers, from a run with equal layers.
 std::vector<StageTimes> stages_with(const std::vector<int>& layers, const RankedRun& equal) {
   std::vector<StageTimes> stages;
   for (std::size_t rank = 0; rank < layers.size(); ++rank) {
@@ -146,7 +146,7 @@ std::vector<StageTimes> stages_with(const std::vector<int>& layers, const Ranked
   return stages;
 }
 
-/// 1F1B of these stages, whose every pass waits for a message, and the update.
+/// The time of 1F1B with these stages, in which every pass waits for a message, and of the update.
 double simulated_seconds(const RankedRun& run, const std::vector<StageTimes>& stages, const std::vector<int>& layers) {
   static const double memory = find_hardware("A100").bytes_per_second;
   const int p = static_cast<int>(stages.size());
@@ -184,7 +184,7 @@ Profile profile_of(const RankedRun& equal) {
   return profile;
 }
 
-/// Layers of each stage, without embedding and head, by the planner for 1F1B over as many ranks and micro-batches.
+/// The planner's layers of each stage, without embedding and head, for 1F1B with the same ranks and micro-batches.
 std::vector<int> planned_layers(const RankedRun& equal) {
   const Profile profile = profile_of(equal);
   const int ranks = static_cast<int>(equal.stages.size());
@@ -207,7 +207,7 @@ std::vector<int> planned_layers(const RankedRun& equal) {
   return layers;
 }
 
-/// Those of our schedules; the other methods split the vocabulary over the ranks.
+/// The rows with schedules that we have; the other methods split the vocabulary over the ranks.
 std::vector<RankedRun> ranked_runs(const std::filesystem::path& path) {
   const CsvTable file(path);
   std::vector<RankedRun> runs;
@@ -220,7 +220,7 @@ std::vector<RankedRun> ranked_runs(const std::filesystem::path& path) {
   return runs;
 }
 
-/// The run with equal layers of the same model on as many ranks.
+/// The run with equal layers of the same model on the same number of ranks.
 const RankedRun& equal_of(const RankedRun& moved, const std::vector<RankedRun>& runs) {
   const auto job = [](const RankedRun& run) {
     return std::tuple(run.vocabulary, run.layers, run.hidden, run.tokens, run.micro_batches, run.stages.size());
@@ -233,7 +233,8 @@ const RankedRun& equal_of(const RankedRun& moved, const std::vector<RankedRun>& 
   return *found;
 }
 
-/// What moving layers gained, beside what the run with equal layers says of the same layers and of the planner's.
+/// The measured gain of moving layers, with the gains predicted from the run with equal layers for the same layers and
+/// for the planner's.
 void add_gains(PublishedTable& table, const RankedRun& moved, const RankedRun& equal) {
   const std::vector<int> as_moved = layers_of(moved, equal), planned = planned_layers(equal);
   const double from = simulated_seconds(equal, equal.stages, equal_layers(equal));

@@ -21,7 +21,7 @@ constexpr std::string_view kMultiHeader =
     "parallelism,data parallelism,pipeline "
     "parallelism,iteration time (ms)";
 
-/// Rows of numbers under the header that is expected.
+/// Rows of numbers under the expected header.
 std::vector<std::vector<double>> numbers_in(const std::filesystem::path& path, std::string_view header) {
   std::string text = read_text_file(path);
   if (text.starts_with("\xEF\xBB\xBF")) text.erase(0, 3);
@@ -90,7 +90,7 @@ PublishedTable vtrain_table(const std::string& folder) {
   }
   for (const auto& row : numbers_in(std::filesystem::path(folder) / "ground_truth_single.csv", kSingleHeader)) {
     const MegatronRun run = run_of(row.data() + 1);
-    // The rows follow exactly from one measurement per micro-batch size, width and degrees: they count as one.
+    // The rows follow exactly from one measurement per micro-batch size, width and degrees, so these count as one.
     table.rows.push_back({.group = "one node",
                           .what = "time [s]",
                           .run = name_of(run),

@@ -1,9 +1,11 @@
 #pragma once
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/units.h"
+#include "profiles/dtype.h"
 
 namespace frostpipe {
 
@@ -15,6 +17,11 @@ struct Hardware {
   Bytes memory_bytes = 0;
   /// Fraction of the peak that large matrix products reach.
   double efficiency = 0.7;
+  /// Peak of matrix products of bfloat16 (of float16 on devices without it), dense; none = that of float32.
+  std::optional<double> bfloat16_flops = std::nullopt;
+  /// Bytes per second between two devices of a node, and of a device's share of the network, in each direction; none =
+  /// PCIe 3.0 x16 and 40 Gbit/s.
+  std::optional<double> node_bytes_per_second = std::nullopt, network_bytes_per_second = std::nullopt;
   std::string source;
   bool operator==(const Hardware&) const = default;
 };
@@ -38,6 +45,8 @@ struct DeviceRates {
   Nanoseconds overhead_ns = 50'000;
 };
 
-DeviceRates rates_of(const Hardware& hardware);
+/// Large matrix products of float32 reach `efficiency` of the peak. Of bfloat16's peak half is reached: Megatron-LM has
+/// 44 to 52 % on A100s (Narayanan et al. 2021, Table 1).
+DeviceRates rates_of(const Hardware& hardware, DType dtype = DType::kFloat32);
 
 }  // namespace frostpipe

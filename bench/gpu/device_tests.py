@@ -18,7 +18,7 @@ CORES_OF_A_TEST, MOST_AT_ONCE = 4, 4
 
 
 def names(programs, pattern):
-    """Of the tests, each with its suite. Trouble where the program does not list them, or has none of them."""
+    """The names of the tests, each with its suite. Raises Trouble if the program does not list them or has none."""
     done = programs.run([programs.options.tests, "--gtest_list_tests", f"--gtest_filter={pattern}"],
                         **programs.libraries)
     if done.returncode != 0:
@@ -36,12 +36,12 @@ def names(programs, pattern):
 
 
 def tests_of(report):
-    """Of --gtest_output=json."""
+    """Reads the file of --gtest_output=json."""
     return [test for suite in json.loads(report.read_text())["testsuites"] for test in suite["testsuite"]]
 
 
 def run_test(programs, name):
-    """Runs it in a process of its own. Returns the seconds that took."""
+    """Runs the test in a separate process and returns its seconds."""
     log = programs.next_log()
     report = log.with_suffix(".json")
     done = programs.run([programs.options.tests, f"--gtest_filter={name}", f"--gtest_output=json:{report}"],
@@ -51,14 +51,14 @@ def run_test(programs, name):
     tests = tests_of(report)
     failures = [failure["failure"] for test in tests for failure in test.get("failures", [])]
     if failures or done.returncode != 0:
-        # What a rank says of its failure stands on stderr, before what the launcher says.
+        # A rank's error message is on stderr, before the launcher's.
         of_ranks = [line for line in done.stderr.splitlines() if line.startswith("rank ")]
         raise Trouble(" / ".join([*of_ranks[:1], *failures[:1]]).replace("\n", " ") or
                       f"exit code {done.returncode}: {last_line(done.stderr)}")
     if not tests:
         raise Trouble(f"the test program has no test {name}")
     if all(test["result"] == "SKIPPED" for test in tests):
-        # The device is there, or nothing would be checked: it cannot be used.
+        # The device exists, or nothing would be checked, so it cannot be used.
         reasons = [line.strip() for line in done.stdout.splitlines() if line.startswith("device ")]
         raise Trouble(reasons[0] if reasons else "the test program skipped it")
     return done.seconds
@@ -82,7 +82,7 @@ def checks(programs):
 
 
 def checks_at_once(programs, wanted):
-    """Several tests at once where there are the cores: their ranks do little but start."""
+    """Runs several tests at once if there are enough cores, since their ranks spend most of the time starting."""
 
     def take(check, running):
         check.seconds = running.result()
@@ -98,7 +98,7 @@ def checks_at_once(programs, wanted):
 
 
 def wanted_names(programs):
-    """(of tests that have the device alone, of those with several ranks)"""
+    """(checks of tests that use the device alone, checks of tests with several ranks)"""
     alone = [name for pattern in ALONE for name in names(programs, f"{pattern}/{programs.device}")]
     with_ranks = names(programs, RANKS)
     wanted = [[name for name in some if re.search(programs.options.only_tests or "", name)]

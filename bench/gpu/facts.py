@@ -1,4 +1,4 @@
-"""What the machine is: asked of the driver itself, so that nothing need be installed."""
+"""Facts of the machine, from the driver itself, so that nothing need be installed."""
 import ctypes
 import json
 import os
@@ -12,7 +12,7 @@ MULTIPROCESSORS, MAJOR, MINOR = 16, 75, 76  # CUdevice_attribute
 
 
 def gpus():
-    """(GPUs, why there are none)"""
+    """(GPUs, reason if there are none)"""
     try:
         driver = ctypes.CDLL("libcuda.so.1")
     except OSError:
@@ -42,7 +42,7 @@ def gpus():
 
 
 def said_by(*command, seconds=60, codes=(0,)):
-    """Its output; empty where it cannot be had, or where the program ends with another exit code than these."""
+    """The program's output; empty if it cannot run, or ends with another exit code than these."""
     if not shutil.which(command[0]):
         return ""
     try:
@@ -64,7 +64,8 @@ def memory_bytes():
 
 
 def torch_of(python):
-    """Version and library folder of the torch that it imports, or why it has none. A first import may take minutes."""
+    """Version and library folder of the torch that this Python imports, or the reason why it has none. A first import
+    may take minutes."""
     code = ("import json, os, torch; print(json.dumps({'version': torch.__version__, 'cuda': torch.version.cuda,"
             "'sees_gpu': torch.cuda.is_available(), 'folder': os.path.dirname(torch.__file__)}))")
     try:
@@ -77,7 +78,8 @@ def torch_of(python):
 
 
 def diagnosis(frostpipe):
-    """What its doctor finds, or the words it says instead. It loads LibTorch, for the first time on this machine."""
+    """The findings of `frostpipe doctor`, or its error message. It loads LibTorch, for the first time on this
+    machine."""
     said = said_by(frostpipe, "doctor", "--format", "json", seconds=300, codes=(0, 1))  # 1: something is missing
     try:
         return json.loads(said)

@@ -1,5 +1,5 @@
-"""Models and data, made up from fixed seeds: nothing is fetched. Weights are the ones that `frostpipe train` starts
-from where a folder has none."""
+"""Synthetic models and data from fixed seeds: nothing is fetched. Weights are those with which `frostpipe train` starts
+if a folder has none."""
 import json
 import random
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ SHARE_TO_TRAIN = 0.8
 
 @dataclass(frozen=True)
 class Job:
-    """A model and what trains it. Texts have `tokens` tokens each, or up to that many where `varies`."""
+    """A model and its training. Texts have `tokens` tokens each, or up to that many if `varies`."""
 
     name: str
     config: dict
@@ -104,7 +104,7 @@ def write_data(path, job):
     rows = ["text\tlabel\n"]
     for i in range(num_samples):
         label, count = i % LABELS, draw.randint(3, job.tokens - 2) if job.varies else job.tokens
-        # Half of the words are of the label alone, so that there is something to learn.
+        # Half of the words occur with only one label, so that there is something to learn.
         words = [f"word{draw.randrange(10) * LABELS + label if draw.random() < 0.5 else 80 + draw.randrange(200)}"
                  for _ in range(count)]
         rows.append(f"{' '.join(words)}\tlabel{label}\n")
@@ -112,11 +112,11 @@ def write_data(path, job):
 
 
 def write_all(folder, jobs):
-    """A folder with each job's model, and its data beside it; those that are there already stay."""
+    """A folder with each job's model and data; existing ones are kept."""
     for job in jobs.values():
         if (folder / job.data).exists():
             continue
         write_model(folder / job.name, job)
         half = folder / f"{job.data}.half"
         write_data(half, job)
-        half.rename(folder / job.data)  # not before all of it is there
+        half.rename(folder / job.data)  # only when it is complete

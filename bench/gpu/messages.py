@@ -1,7 +1,7 @@
-"""How much of the messages of a pipeline hides behind compute, by the traces of `frostpipe train` and `simulate`."""
+"""How much of a pipeline's message time overlaps with compute, by the traces of `frostpipe train` and `simulate`."""
 import statistics
 
-MADE_BY = {"RECV_F": ("F", -1), "RECV_B": ("B", 1)}  # receive: the action that makes what it receives, stages away
+MADE_BY = {"RECV_F": ("F", -1), "RECV_B": ("B", 1)}  # receive: (action that computes its tensor, distance in stages)
 
 
 def spans_by_step(trace):
@@ -15,8 +15,7 @@ def spans_by_step(trace):
 
 
 def exposed(spans):
-    """{receive: time for which its rank waits although what it receives has been computed}: the part of a message that
-    nothing hides."""
+    """{receive: time for which its rank waits although the tensor has been computed}: the exposed part of a message."""
     times = {}
     for name, (begin, end) in spans.items():
         for receive, (kind, neighbour) in MADE_BY.items():
@@ -34,8 +33,8 @@ def median_exposed(trace, warm_up_steps):
 
 
 def hidden_share(message, simulated, measured):
-    """(of what the simulator hides of all messages, the share that is hidden indeed; what it hides). A message takes
-    `message`; `simulated` and `measured`: {receive: exposed time}."""
+    """(fraction of the message time hidden in the simulator that is also hidden in the run; the time hidden in the
+    simulator). A message takes `message`; `simulated` and `measured` are {receive: exposed time}."""
     can_hide = {name: max(0.0, message - time) for name, time in simulated.items()}
     hidden = sum(min(most, max(0.0, message - measured[name])) for name, most in can_hide.items())
     total = sum(can_hide.values())

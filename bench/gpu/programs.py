@@ -1,4 +1,4 @@
-"""Runs the programs of a check, each for as long as there is time, and keeps what they say in files."""
+"""Runs the programs of a check, each within the remaining time, and keeps their output in files."""
 import contextlib
 import itertools
 import json
@@ -11,16 +11,16 @@ from dataclasses import dataclass
 
 from running import Trouble, environment_without_job, sentence_of
 
-NOT_PASSED_ON = ("FROSTPIPE_TEST_DEVICE", "FROSTPIPE_CUDA_REPORT_WAITS")  # but where a check sets them
-LEAST_SECONDS = 5  # left for a program; with less none is started
+NOT_PASSED_ON = ("FROSTPIPE_TEST_DEVICE", "FROSTPIPE_CUDA_REPORT_WAITS")  # except if a check sets them
+LEAST_SECONDS = 5  # needed to start a program
 
 
 class NotDone(Exception):
-    """A check cannot be done here; its text says why."""
+    """A check is impossible here; the text says why."""
 
 
 class NoTime(Exception):
-    """A check is left out, or not finished, for want of time; its text says why."""
+    """A check is left out, or not finished, for lack of time; the text says why."""
 
 
 class TookTooLong(Trouble):
@@ -36,7 +36,7 @@ class Done:
 
 
 def kill(process):
-    """With all that it has started."""
+    """Kills a program and everything that it has started."""
     with contextlib.suppress(ProcessLookupError):  # it has just ended
         os.killpg(process.pid, signal.SIGKILL)
 
@@ -54,14 +54,14 @@ class Programs:
         self.end_of_section = now + share * (self.deadline - now)
 
     def next_log(self):
-        """What its files are named, but for their ending."""
+        """The path of the next program's files, without their extension."""
         return self.folder / "logs" / f"{next(self.numbers):03}"
 
     def environment(self, more):
         environment = {name: value for name, value in environment_without_job().items() if name not in NOT_PASSED_ON}
         visible = environment.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0]
         environment.update(CUDA_VISIBLE_DEVICES=visible)  # one GPU, which all ranks share
-        # Then no rank waits on the device for another one, and a program need not load all kernels that there are.
+        # With these, no rank waits on the device for another one, and a program loads only the kernels that it needs.
         environment.setdefault("CUDA_MODULE_LOADING", "LAZY")
         environment.update(NVIDIA_TF32_OVERRIDE="0")  # float32 is float32, for PyTorch as for frostpipe
         environment.update({name: str(value) for name, value in more.items()})
@@ -100,7 +100,7 @@ class Programs:
         return Done(process.returncode, *said, time.monotonic() - begin)
 
     def end(self):
-        """Kills what runs, and starts no more: other threads may wait for programs."""
+        """Kills running programs and starts no more, since other threads may wait for programs."""
         self.deadline = 0
         for process in list(self.running):
             kill(process)
@@ -117,7 +117,7 @@ class Programs:
         return ("--device", self.device)
 
     def train(self, plan, data, run, *words, keeps_model=False, **more):
-        """(the run's summary, what it said on stderr). Weights take gigabytes."""
+        """(the run's summary, its stderr). Weights take gigabytes."""
         done = self.frostpipe("train", plan, "--data", data, "-o", run, "--overwrite", *self.on_device(), *words,
                               **more)
         if not keeps_model:
@@ -125,7 +125,7 @@ class Programs:
         return self.read(f"{run}/summary.json"), done.stderr
 
     def compared(self, plan, run):
-        """The run of `compare`: its summary with predictions."""
+        """The run in the summary of `compare`, with predictions."""
         said = self.frostpipe("compare", plan, f"{run}/summary.json", "--format", "json").stdout
         return next(iter(json.loads(said)["runs"].values()))
 

@@ -1,4 +1,4 @@
-"""What was checked, and what came of it: kept as JSON and as text after each check."""
+"""The checks and their results, written as JSON and as text after each check."""
 import json
 import math
 from dataclasses import asdict, dataclass, field
@@ -8,7 +8,7 @@ PASSED, FAILED, SKIPPED, LEFT_OUT = "passed", "failed", "skipped", "left out"
 
 @dataclass
 class Target:
-    """A figure that is wanted: `value` at most `most`, or at least `least`."""
+    """A target: `value` must be at most `most`, or at least `least`."""
 
     what: str
     value: float
@@ -31,14 +31,14 @@ class Check:
     name: str
     status: str = PASSED
     seconds: float = 0.0
-    note: str = ""  # why it failed or was not done
+    note: str = ""  # why it failed or was left out
     figures: dict = field(default_factory=dict)
     targets: list = field(default_factory=list)
 
 
 class Results:
     def __init__(self, folder, about, judges):
-        """`judges`: targets count. They are of GPUs."""
+        """`judges`: whether targets count; they are meant for GPUs."""
         self.folder, self.about, self.judges, self.checks = folder, about, judges, []
         self.write()
 
@@ -58,7 +58,8 @@ class Results:
         return [target for check in self.checks for target in check.targets if not target.is_met]
 
     def is_good(self):
-        """What was left out is not known to be well; what there is not on this machine is skipped."""
+        """A check that was left out may be bad, so it counts as not passed; a check that this machine cannot do is
+        skipped."""
         return self.count(FAILED) == self.count(LEFT_OUT) == 0 and not (self.judges and self.missed())
 
     def as_json(self):

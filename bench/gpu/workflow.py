@@ -23,7 +23,7 @@ def profile(programs, job, name, ranks, *words, model=None):
 
 
 def plan(programs, job, name, *words, output=None):
-    """From the profile `name`."""
+    """Makes a plan from the profile `name`."""
     programs.frostpipe("plan", "--profile", f"{name}.profile.json", "--cluster", f"{name}.cluster.json",
                        "--global-batch", job.batch, *words, "-o", output or f"{name}.plan.json")
 
@@ -38,7 +38,8 @@ def error(predicted, measured):
 
 
 def prediction_errors(run):
-    """(of each phase's iteration, of the fullest rank's memory) by the phase's number; of short phases none."""
+    """(errors of each phase's iteration time, errors of the largest rank's memory) by the phase's number, without short
+    phases."""
     times, memory = {}, {}
     for number, phase in enumerate(run["phases"]):
         if phase["num_steps"] >= LEAST_STEPS:
@@ -48,13 +49,13 @@ def prediction_errors(run):
 
 
 def most_apart(ours, others):
-    """Of two runs' losses, in parts of the others'; NaN where one is no number."""
+    """The largest relative difference between two runs' losses; NaN if one is not a number."""
     apart = [abs(a - b) / b for a, b in zip(ours, others)]
     return max(apart) if all(map(math.isfinite, apart)) else math.nan
 
 
 def require_alike(ours, others, most, whose):
-    """How far the losses are apart. Trouble where that is more than `most`, or no number."""
+    """The difference of the losses. Raises Trouble if it is more than `most`, or not a number."""
     apart = most_apart(ours, others)
     if not apart <= most:
         raise Trouble(f"our losses and {whose} are apart by {apart:.1e} of their value: not the same job")
@@ -77,7 +78,7 @@ def require_learning(check, summary):
 
 
 def note_phases(check, run):
-    """Figures of a run that freezes."""
+    """Figures of a run that freezes layers."""
     phases = run["phases"]
     check.figures |= {"layouts": [f"{phase['stages']} x {phase['replicas']}" for phase in phases],
                       "frozen blocks": [phase["frozen_blocks"] for phase in phases],

@@ -105,8 +105,8 @@ BENCHMARK(partition_exactly)
     ->ArgsProduct({{100, 300, 1000}, {2, 8, 64}})
     ->Unit(benchmark::kMicrosecond);
 
-/// TeraPipe's for 2,048 tokens at step 8 and 96 stages, with the paper's tolerance of 0.1 ms and times like those of
-/// its 175 billion parameters.
+/// TeraPipe's dynamic programme for 2,048 tokens at step 8 and 96 stages, with the paper's tolerance of 0.1 ms and
+/// times like those of its model with 175 billion parameters.
 void slice_two_thousand_tokens(benchmark::State& state) {
   const auto time = [](int length, int context) {
     return std::max<Nanoseconds>(9'300'000, 6'000'000 + 47'000 * length * (1 + context / 70'000.0));

@@ -1,5 +1,6 @@
-// The same pipeline in SimGrid and here, in one run: 1F1B, every rank an actor, every neighbouring pair a link per
-// direction (latency, then bytes over bandwidth). Prints both makespans and the medians of both wall times, in turns.
+// Simulates the same 1F1B pipeline in SimGrid and in our simulator, in turns. In SimGrid every rank is an actor, and
+// every neighbouring pair has a link per direction (latency, then bytes over bandwidth). Prints both makespans and the
+// medians of both wall times.
 //
 //     frostpipe_simgrid_twin [RANKS MICRO_BATCHES]
 #include <sys/wait.h>
@@ -74,7 +75,7 @@ Result run_simgrid(int ranks, int micro_batches) {
   char name[] = "twin";
   char* argv[] = {name, nullptr};
   sg::Engine engine(&argc, argv);
-  // Bandwidth and latency as given: no TCP window, no share of the way back.
+  // Bandwidth and latency are used as given: there is no TCP window and no share for the reverse direction.
   sg::Engine::set_config("network/model:CM02");
   sg::Engine::set_config("network/TCP-gamma:0");
   sg::Engine::set_config("network/crosstraffic:0");

@@ -35,7 +35,7 @@ void sizes(benchmark::internal::Benchmark* bench) {
   bench->ArgNames({"ranks", "micro_batches"})->ArgsProduct({{8, 64}, {64, 512}})->Unit(benchmark::kMicrosecond);
 }
 
-/// The whole question: make the schedule, lower it, resolve it, time it.
+/// The whole simulation: make the schedule, lower it, resolve it, time it.
 void build_and_time_1f1b(benchmark::State& state) {
   std::int64_t actions = 0;
   for (auto _ : state) {
@@ -68,8 +68,8 @@ void events_1f1b(benchmark::State& state) {
 }
 BENCHMARK(events_1f1b)->Apply(sizes);
 
-/// A GPT of a trillion parameters on 3,072 devices (p = 64, t = 8, d = 6, m = 512, v = 2): every pipeline on its own,
-/// 48 side by side.
+/// A GPT of a trillion parameters on 3,072 devices (p = 64, t = 8, d = 6, m = 512, v = 2): each of the 48 pipelines is
+/// simulated separately.
 void trillion_parameters(benchmark::State& state) {
   const ParallelLayout layout{.pipeline_parallel_size = 64, .data_parallel_size = 48};
   std::int64_t actions = 0;

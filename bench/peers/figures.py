@@ -1,8 +1,8 @@
-"""From the figures of runs to tables: medians, ratios between runs of one round, and how far rounds are apart."""
+"""Makes tables from the figures of runs: medians, ratios between runs of one round, and the spread over rounds."""
 import statistics
 
-COMPARED_STEPS = 10  # after them rounding has grown into differences that mean nothing
-MOST_APART = 1e-4  # losses where rounding alone makes a difference
+COMPARED_STEPS = 10  # later, rounding has grown into meaningless differences
+MOST_APART = 1e-4  # largest difference of losses that only rounding makes
 LEFT_OUT_STEPS = 2  # of a timed run: the first ones set up memory
 
 
@@ -17,7 +17,7 @@ def freezes(plan_or_run):
 
 
 def step_seconds(run):
-    """Median time of a step, the first ones left out where others remain."""
+    """Median time of a step, without the first ones if others remain."""
     steps = run["step_seconds"]
     return statistics.median(steps[LEFT_OUT_STEPS:] or steps)
 
@@ -34,8 +34,8 @@ def with_spread(values, digits):
 
 
 def ratios(job, runs, row):
-    """By round: of a whole run, how many times as long it takes as the reference; of a step, how many times as fast
-    it is."""
+    """For each round: for a whole run, its time divided by the reference's; for a step, the reference's time divided by
+    its own."""
     found = []
     for number, run in sorted(runs.get(row.name, {}).items()):
         reference = runs.get(getattr(row, "against", "") or job.reference, {}).get(number)
@@ -46,20 +46,20 @@ def ratios(job, runs, row):
 
 
 def measure_of_losses(job, runs):
-    """The row whose losses the others should have: the first, one plain process mostly; where all are to have the same,
-    the first that has run."""
+    """The row with whose losses the others are compared: the first row, mostly one plain process; if all must have the
+    same losses, the first row that has run."""
     if job.same_losses:
         return next((row.name for row in job.rows if runs.get(row.name)), job.rows[0].name)
     return job.rows[0].name
 
 
 def compared_steps(runs):
-    """How many steps' losses are compared: a short run has fewer."""
+    """The number of steps whose losses are compared; a short run has fewer."""
     return min([COMPARED_STEPS, *(len(run["losses"]) for by_round in runs.values() for run in by_round.values())])
 
 
 def losses_apart(job, runs, name):
-    """Largest difference to the measure in the first steps; None without both."""
+    """The largest difference to the measure's losses in the first steps; None if either has not run."""
     first, own = ([*runs.get(row, {}).values()] for row in (measure_of_losses(job, runs), name))
     if not first or not own:
         return None
@@ -68,8 +68,8 @@ def losses_apart(job, runs, name):
 
 
 def difference(job, runs):
-    """A sentence where rows do not do the same: all must hold out the same samples (otherwise they do not train on the
-    same ones; a run on text without labels names none), and have the same losses where the job says so."""
+    """An error message if rows do not do the same: all must hold out the same samples (otherwise they train on
+    different ones; a run on text without labels names none), and have the same losses if the job requires it."""
     held_out = [(name, sorted(run["test_items"])) for name, by_round in runs.items() for run in by_round.values()
                 if run["test_items"]]
     for name, items in held_out:

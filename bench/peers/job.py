@@ -1,5 +1,5 @@
-"""The job that every run does, as `frostpipe train` defines it: options, mini-batches, learning rate, optimizer,
-freezing, what is measured and how it is told."""
+"""The job of every run, as `frostpipe train` defines it: options, mini-batches, learning rate, optimizer, freezing,
+measurements and their output."""
 import argparse
 import json
 import statistics
@@ -13,7 +13,7 @@ from optimizing import MAX_GRADIENT_NORM, learning_rate, optimizer_of
 
 def parser(description):
     options = argparse.ArgumentParser(description=description)
-    options.add_argument("--kind", choices=workloads.KINDS, required=True, help="what the data are")
+    options.add_argument("--kind", choices=workloads.KINDS, required=True, help="kind of the data")
     options.add_argument("--model", required=True, help="folder to start from")
     options.add_argument("--data", required=True)
     options.add_argument("--batch", type=int, default=64, help="samples per optimizer step [%(default)s]")
@@ -50,7 +50,7 @@ def freezing(text):
 
 
 class Bert:
-    """transformers' BERT classifier as a chain of layers that can be entered and left between any two of them."""
+    """transformers' BERT classifier as a chain of layers, any range of which can be computed."""
 
     def __init__(self, model):
         self.model = model
@@ -79,14 +79,14 @@ class Bert:
             for module in modules:
                 module.requires_grad_(False)
                 for parameter in module.parameters():
-                    parameter.grad = None  # AdamW passes over it from now on
+                    parameter.grad = None  # AdamW skips it from now on
 
     def parameters(self, first, end):
         return [p for modules in self.modules[first:end] for module in modules for p in module.parameters()]
 
 
 class Clock:
-    """Times steps, and prints what came of the run as one line of JSON."""
+    """Times steps, and prints the results of the run as one line of JSON."""
 
     def __init__(self):
         self.losses, self.seconds = [], []

@@ -1,11 +1,11 @@
-"""How far a run of frostpipe is from the limit of its machine: phase by phase, the time that the blocks' matrix
-products alone take (on the tokens that are computed, with all cores), as a share of the measured step.
+"""Shows how near a run of frostpipe is to the limit of its machine: for each phase, the time of the blocks' matrix
+products alone (on the computed tokens, with all cores), as a fraction of the measured step.
 
   .deps/peers/bin/python bench/peers/limit.py runs/quickstart/elastic .deps/minilm --threads 2
 
-Products are timed here, now, with PyTorch, in the shapes of the phase's median mini-batch. Of a frozen layer the
-forward counts, for the samples that the cache did not have; of the last block of a classifier one token of each sample
-but for keys and values. Embedding, head and the products inside attention are left out.
+This program times the products with PyTorch, in the shapes of the phase's median mini-batch. A frozen layer counts its
+forward, for the samples that the cache did not have; the last block of a classifier counts one token of each sample,
+except for keys and values. Embedding, head and the products inside attention are left out.
 """
 import argparse
 import dataclasses
@@ -51,7 +51,7 @@ def backward_seconds(product):
 
 
 def products_of(config, layer, tokens, samples, is_classifier):
-    """Of an attention or feed-forward half; layers count as in plans, the embedding is 0."""
+    """The products of an attention or feed-forward half; layers are numbered as in plans, with the embedding 0."""
     hidden = config["hidden_size"]
     inner = config.get("intermediate_size", 4 * hidden)
     is_last = is_classifier and layer > 2 * (config["num_hidden_layers"] - 1)
@@ -64,7 +64,8 @@ def products_of(config, layer, tokens, samples, is_classifier):
 
 
 def limit_seconds(config, phase, tokens, samples, boundary_before, is_classifier):
-    """Of a step. `boundary_before`: first layer that trained in the phase before, where older cache entries stand."""
+    """The products of a step. `boundary_before`: the first trainable layer of the previous phase, where older cache
+    entries are."""
     found, found_before = ((phase["cache_hit_fraction"], phase["cache_base_fraction"]) if phase["cache"] else (0, 0))
     seconds = 0
     for layer in range(1, 2 * config["num_hidden_layers"] + 1):

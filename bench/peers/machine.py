@@ -1,4 +1,4 @@
-"""What figures depend on besides the programs: the processor, its cores, and what else is at work."""
+"""Other things on which figures depend: the processor, its cores, and other running processes."""
 import os
 import pathlib
 import platform
@@ -13,7 +13,8 @@ def processor():
 
 
 def processes_at_work():
-    """Threads that run or could run, this one left out: the smallest of three counts, so that moments do not show."""
+    """The number of runnable threads besides this one: the smallest of three counts, so that short peaks do not
+    matter."""
     counts = []
     for _ in range(3):
         time.sleep(0.1)
@@ -23,5 +24,5 @@ def processes_at_work():
 
 
 def use_cores(count):
-    """Every run from now on has these cores and no others, so that all compete with the same means."""
+    """Restricts every run from now on to these cores, so that all have the same resources."""
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:count])

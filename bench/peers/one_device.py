@@ -66,7 +66,7 @@ def on_device(value, device):
 
 
 class Clock:
-    """Ends of steps: events on CUDA, which nobody waits for before the last."""
+    """Ends of steps: on CUDA events, for which the host waits only after the last step."""
 
     def __init__(self, is_cuda):
         self.is_cuda, self.ends = is_cuda, []
@@ -92,12 +92,12 @@ def parse_arguments():
     parser.add_argument("--row", choices=("eager", "compiled", "unpadded"), default="eager")
     parser.add_argument("--tokens", type=int, required=True, help="of a sample, at most")
     parser.add_argument("--batch", type=int, required=True)
-    parser.add_argument("--steps", type=int, required=True, help="within one epoch")
+    parser.add_argument("--steps", type=int, required=True, help="number of steps, within one epoch")
     parser.add_argument("--learning-rate", type=float, default=1e-4)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--dtype", choices=("float32", "bfloat16"), default="float32")
-    parser.add_argument("--threads", type=int, default=1, help="on the CPU")
+    parser.add_argument("--threads", type=int, default=1, help="threads on the CPU")
     return parser.parse_args()
 
 

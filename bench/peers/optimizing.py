@@ -16,7 +16,7 @@ def learning_rate(step, options):
 
 
 def optimizer_of(parameters):
-    """AdamW; matrices decay. Fused, which is PyTorch's fastest on the CPU."""
+    """AdamW with weight decay for matrices only; the fused version is PyTorch's fastest on the CPU."""
     parameters = list(parameters)
     return torch.optim.AdamW([
         {"params": [p for p in parameters if p.dim() > 1], "weight_decay": 0.01},

@@ -1,7 +1,7 @@
-"""Which samples train and test, and in which order: the rules of executor/data/split.h, in Python.
+"""The training and test samples and their order: the rules of executor/data/split.h, in Python.
 
-Both are functions of the seed alone, so a peer sees the mini-batches that `frostpipe train` sees. scripts/bench-peers
-checks that: the held-out samples of both must be the same ones.
+Both depend only on the seed, so a peer has the same mini-batches as `frostpipe train`. scripts/bench-peers checks that
+the held-out samples of both are the same.
 """
 
 WORD = 2**64 - 1
@@ -15,7 +15,7 @@ def splitmix64(value):
 
 
 def mersenne_twister_64(seed):
-    """Yields what std::mt19937_64 yields; names of the constants as in [rand.eng.mers] of the C++ standard."""
+    """Yields the numbers of std::mt19937_64; the constants are named as in [rand.eng.mers] of the C++ standard."""
     n, m, r, a = 312, 156, 31, 0xB5026F5AA96619E9
     tempering = ((29, 0x5555555555555555), (-17, 0x71D67FFFEDA60000), (-37, 0xFFF7EEE000000000), (43, WORD))
     low = (1 << r) - 1
@@ -34,7 +34,7 @@ def mersenne_twister_64(seed):
 
 
 def uniform_below(bound, words):
-    """Words below 2^64 mod bound are thrown again, so that no remainder is favoured."""
+    """Words below 2^64 mod bound are drawn again, so that all remainders are equally likely."""
     lowest = (1 << 64) % bound
     return next(word for word in words if word >= lowest) % bound
 

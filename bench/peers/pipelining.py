@@ -38,8 +38,8 @@ def rank_of(stage, num_stages, schedule):
 
 
 class Pipeline:
-    """Schedules of this process's stages, one for each shape of a micro-batch, which PyTorch fixes at the start.
-    `parts` are this process's, by stage."""
+    """Schedules of this process's stages, one for each shape of a micro-batch, since PyTorch fixes the shape at the
+    start. `parts` are this process's layers by stage."""
 
     def __init__(self, parts, options, num_stages, sizes):
         self.parts, self.num_stages, self.num = parts, num_stages, options.micro_batches
@@ -55,8 +55,8 @@ class Pipeline:
         given = logits if number == self.num_stages - 1 else hidden
         stage = pipelining.PipelineStage(self.parts[number], number, self.num_stages, torch.device("cpu"),
                                          input_args=(taken,), output_args=(given,))
-        # Before the first iteration a rank would greet the ranks of its neighbour stages: itself where the V turns,
-        # which Gloo refuses. Only NCCL needs that.
+        # Before the first iteration PyTorch exchanges a message with the ranks of neighbouring stages. Where the V
+        # turns, that is the rank itself, which Gloo refuses. Only NCCL needs these messages.
         stage._get_init_p2p_neighbors_ops = list
         return stage
 
@@ -72,8 +72,8 @@ class Pipeline:
                                                  reduction="sum") / self.num_samples
 
     def step(self, batch):
-        """Forward and backward of a mini-batch; returns its loss where the last stage is. A mini-batch that the number
-        of micro-batches does not divide is filled up with rows that do not count."""
+        """Forward and backward of a mini-batch; returns its loss on the process with the last stage. If the number of
+        micro-batches does not divide the mini-batch, it is filled up with rows that do not count."""
         self.num_samples = len(batch["labels"])
         missing = -self.num_samples % self.num
         pad = torch.nn.functional.pad
@@ -91,7 +91,7 @@ class Pipeline:
 
 
 def clip(parameters):
-    """To the norm over both processes."""
+    """Clips to the norm over both processes."""
     gradients = [p.grad for p in parameters if p.grad is not None]
     square = torch.stack(torch._foreach_norm(gradients)).square().sum()
     dist.all_reduce(square)
@@ -101,7 +101,7 @@ def clip(parameters):
 
 
 def evaluated(parts, ranks, rank, workload, hidden_size):
-    """(correct answers, all answers) where the last stage is; `ranks` are those of the stages."""
+    """(correct answers, all answers) on the process with the last stage; `ranks` are those of the stages."""
     correct = total = 0
     for batch in workloads.test_batches(workload):
         hidden, mask = batch["input_ids"], batch["attention_mask"]
@@ -160,7 +160,7 @@ def run_rank(rank, port, options):
 
 
 def run_both(options):
-    """As copies of this process, since importing PyTorch takes seconds; ends the other where one fails."""
+    """Starts copies of this process, since importing PyTorch takes seconds; if one fails, ends the other."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -177,7 +177,7 @@ def run_both(options):
 
 
 def check_cuts(parser, options):
-    """A cut fewer than the schedule has stages on these processes."""
+    """The number of cuts must be one less than the schedule's stages on these processes."""
     stages, schedule = len(options.cuts) + 1, options.schedule
     if schedule in ONE_STAGE:
         fits, wanted = stages == RANKS, f"{RANKS - 1}"

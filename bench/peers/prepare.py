@@ -1,5 +1,5 @@
-"""Writes what the runs start from into a folder: models, with weights drawn from a fixed seed where they are not
-MiniLM's, and made-up data of the right shapes. frostpipe and its peers then start from the same weights.
+"""Writes the inputs of the runs into a folder: models, with random weights from a fixed seed except MiniLM's, and
+synthetic data of the right shapes. frostpipe and its peers then start from the same weights.
 
   minilm/          MiniLM with a classifier for the labels of the sections
   long-texts.tsv   random words, more than fit into 128 tokens
@@ -23,7 +23,7 @@ sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent))
 from byte_alphabet import symbols_of_bytes  # noqa: E402
 
 TOKENIZER_FILES = ("vocab.txt", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json")
-WORDS_PER_TEXT = 140  # each at least a token
+WORDS_PER_TEXT = 140  # each has at least one token
 TOKENS_PER_BLOCK = 64
 WORDS = [f"word{i}" for i in range(1000)]  # of the small BERTs
 SHARE_TO_TRAIN = 0.8
@@ -131,8 +131,8 @@ def write_plain_text(num_blocks, path):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minilm", type=pathlib.Path, required=True, help="folder of MiniLM")
-    parser.add_argument("--sections", required=True, help="texts and labels that the classifier is for")
-    parser.add_argument("--samples", type=int, required=True, help="of made-up data that are trained on")
+    parser.add_argument("--sections", required=True, help="texts and labels for the classifier")
+    parser.add_argument("--samples", type=int, required=True, help="number of synthetic training samples")
     parser.add_argument("--smollm2", type=pathlib.Path, help="folder of SmolLM2-135M")
     parser.add_argument("--chats", help="what SmolLM2 learns")
     parser.add_argument("--out", type=pathlib.Path, required=True)

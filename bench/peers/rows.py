@@ -1,8 +1,8 @@
-"""What is compared: the jobs, and the rows of each. A new row is a new entry here and nothing else.
+"""The jobs of the comparison, and the rows of each. To add a row, add an entry here.
 
-A peer's row names a program of this folder and its arguments. With `like`, it does what this plan of ours says: a
-single process freezes as the plan does, a pipeline has its stages and its number of micro-batches.
-One of frostpipe's rows says how its plan is made and trained; `profile` names one of PROFILES.
+A peer's row names a program of this folder and its arguments. With `like`, it follows that plan of frostpipe: a single
+process freezes as the plan does, a pipeline has its stages and its number of micro-batches. A row of frostpipe says how
+its plan is made and trained; `profile` names one of PROFILES.
 """
 from dataclasses import dataclass
 
@@ -63,14 +63,14 @@ STEP_ROWS = (ONE_PROCESS, DATA_PARALLEL, Ours("static_pipeline", "two_ranks", (*
 
 GROUPED = Peer("plain-grouped", "single_process.py", ("--group-by-length", "8"))
 AUTOCAST = Peer("plain-autocast", "single_process.py", ("--autocast",))
-# What the fastest plan is, found by `plan` itself.
+# The fastest plan, chosen by `plan` itself.
 AUTO = Ours("auto", "two_ranks", ("--method", "auto", NO_LIMIT))
 BFLOAT16 = Ours("one_process_bfloat16", "two_ranks_bfloat16",
                 ("--method", "data-parallel", "--threads-per-rank", "2", NO_LIMIT), against="plain-autocast")
 
 
 def schedule_rows(name, stages_per_rank):
-    """Ours and PyTorch's, with the same stages and four micro-batches."""
+    """A row of frostpipe and one of PyTorch, with the same stages and four micro-batches."""
     plan = ("--method", "static", "--schedule", name, "--fix", "m=4", "--fix", f"v={stages_per_rank}", NO_LIMIT)
     return (Peer(f"pytorch-{name}", "pipelining.py", ("--schedule", name), like=name),
             Ours(name, "two_ranks", plan, against=f"pytorch-{name}"))

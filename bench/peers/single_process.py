@@ -5,13 +5,14 @@ import workloads
 
 
 class Cache:
-    """A dictionary with what the frozen layers gave for each sample's own tokens: {sample: (layers, activation)}."""
+    """A dictionary with the output of the frozen layers for each sample's own tokens: {sample: (layers,
+    activation)}."""
 
     def __init__(self, bert):
         self.bert, self.known = bert, {}
 
     def frozen(self, samples, batch, layers):
-        """Input of layer number `layers`; a sample whose input is known starts from it."""
+        """The input of layer number `layers`; a sample with a cached activation starts from it."""
         ids, mask = batch["input_ids"], batch["attention_mask"]
         rows_at = {}
         for row, sample in enumerate(samples):

@@ -1,4 +1,4 @@
-"""What is trained: a model of transformers and samples, as batches of tensors.
+"""Workloads: a model of transformers, and samples as batches of tensors.
 
 A workload has `train` and `test` (sample numbers), `length(sample)` in tokens, `batch(samples)` (the keyword arguments
 of the model's forward, padded to the longest of these samples), `model()`, `loss(model, batch)` and
@@ -13,7 +13,7 @@ import transformers
 
 HELD_OUT = 0.2
 TEST_BATCH = 64
-IGNORED = -100  # what cross entropy leaves out
+IGNORED = -100  # the label that cross entropy ignores
 
 
 class Workload:
@@ -162,7 +162,7 @@ class Chats(Workload):
 
 
 def test_batches(workload):
-    """The held-out samples, those of similar length together."""
+    """Batches of the held-out samples, grouped by similar length."""
     by_length = sorted(workload.test, key=workload.length)
     for begin in range(0, len(by_length), TEST_BATCH):
         yield workload.batch(by_length[begin:begin + TEST_BATCH])

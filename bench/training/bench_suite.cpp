@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Cores that the honest table is measured on: ranks that its profile is taken with, and threads of one process.
+/// The cores for the table: the number of ranks in its profile, and of threads of one process.
 constexpr int kHonestTableCores = 2;
 constexpr int kSst2Phrases = 8000;
 
@@ -31,7 +31,7 @@ Options freeze_options(const std::string& alpha, const std::string& warm_up, con
   return {"--freeze-alpha", alpha, "--freeze-warm-up", warm_up, "--freeze-interval", interval};
 }
 
-/// A header and the same random lines whenever it is asked.
+/// The header and a random choice of lines, which is the same in every call.
 std::string random_lines(const std::string& text, int count) {
   std::vector<std::string_view> lines = split(text, '\n');
   const std::string_view header = lines.front();
@@ -61,7 +61,7 @@ std::vector<BenchConfiguration> pipetransformer_configurations(int epochs) {
     return Options{"--freeze", name, "--freeze-warm-up", warm_up, "--freeze-interval", interval};
   };
   const Options by_steps =
-      rule("fixed:3,3,5,6", "0.25", "0.15");  // the lower half of a pretrained encoder early, the rest late
+      rule("fixed:3,3,5,6", "0.25", "0.15");  // freezes the lower half of a pretrained encoder early, the rest late
   return {
       {"data_parallel",
        "a replica per rank, without the memory limit",
@@ -151,7 +151,7 @@ BenchSuite pipetransformer_suite(int epochs, std::vector<BenchData> data) {
 }
 
 BenchData sections_data(const std::string& model, const fs::path& sections) {
-  read_text_file(sections);  // an unreadable one is found now
+  read_text_file(sections);  // reports an unreadable file now
   return honest_data("sections", model, {"--data", fs::absolute(sections).string()});
 }
 

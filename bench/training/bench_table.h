@@ -18,7 +18,7 @@ struct BenchRun {
   int world_size = 1;
   int threads_per_rank = 1;
   bool freezes = false;
-  /// Right or wrong per test item, in the order of the items: what two runs of one dataset and seed are paired by.
+  /// Whether each test item was predicted correctly, in the order of the items, to pair runs of one dataset and seed.
   std::vector<bool> right;
   bool operator==(const BenchRun&) const = default;
 };

@@ -44,14 +44,14 @@ Table table_of(const std::vector<BenchRow>& rows) {
   return table;
 }
 
-/// For rows that freeze on one rank, as the planner may choose for any of ours.
+/// A remark for rows that freeze on one rank, which the planner may choose for any of our plans.
 std::string one_process_note(const std::vector<BenchRow>& rows) {
   const bool any =
       std::any_of(rows.begin(), rows.end(), [](const BenchRow& row) { return row.world_size == 1 && row.freezes; });
   return any ? "on 1 rank: freezing, and the cache where it is on, without a pipeline\n" : "";
 }
 
-/// As Figure 9 of the paper.
+/// The shares of the parts, as in Figure 9 of the paper.
 std::string breakdown(const BenchSuite& suite, const std::vector<BenchRow>& rows) {
   std::string text;
   for (const BenchRow& row : rows) {

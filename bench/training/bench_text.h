@@ -5,8 +5,8 @@
 
 namespace frostpipe {
 
-/// The suite's table for people: a row per configuration and dataset, what its columns mean, the shares of its parts
-/// where the paper has them, and which runs are missing.
+/// The suite's table as text: a row per configuration and dataset, the meaning of the columns, the shares of the parts
+/// for which the paper has them, and the missing runs.
 std::string bench_text(const BenchSuite& suite, const BenchResult& result);
 
 }  // namespace frostpipe

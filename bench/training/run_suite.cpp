@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// One run of a table: what, on which data, with which seed.
+/// One run of a table: its configuration, data and seed.
 struct BenchJob {
   const BenchData& data;
   const BenchConfiguration& configuration;
@@ -38,7 +38,7 @@ std::vector<BenchJob> jobs_of(const BenchSuite& suite, int num_seeds) {
   return jobs;
 }
 
-/// What runs are expected to take.
+/// The expected duration of runs.
 class Durations {
  public:
   void add(const BenchJob& job, double seconds) {
@@ -104,7 +104,7 @@ class SuiteRunner {
                         run_from_json(read_text_file(summary), summary.string()));
   }
 
-  /// Throws RuntimeFailure with the last line that the command wrote.
+  /// Throws RuntimeFailure with the last line of the command's output.
   void call(std::vector<std::string> arguments, const std::vector<std::vector<std::string>>& more,
             const fs::path& log) const {
     for (const std::vector<std::string>& part : more) arguments.insert(arguments.end(), part.begin(), part.end());

@@ -10,15 +10,15 @@
 
 namespace frostpipe {
 
-/// What a suite needs of the program that runs it.
+/// The functions that a suite needs from the program that runs it.
 struct BenchTool {
   /// Runs frostpipe with these arguments, its output in `log`, and returns its exit code.
   std::function<int(const std::vector<std::string>& arguments, const std::filesystem::path& log)> run;
-  /// Seconds since any fixed moment.
+  /// Seconds since a fixed point in time.
   std::function<double()> clock;
-  /// Told before every run: which fraction of them is done, and which one starts.
+  /// Called before every run with the fraction of finished runs, and the one that starts.
   std::function<void(double fraction, const std::string& line)> show;
-  /// Told of every run that failed, and why.
+  /// Called for every failed run, with the reason.
   std::function<void(const std::string& failure)> note;
 };
 
@@ -35,12 +35,12 @@ struct BenchResult {
 };
 
 /// Trains every configuration on all data with every seed, each as `profile` (once for all on the same data), `plan`
-/// and `train` in FOLDER/DATA/CONFIGURATION/seed-N; a run whose summary.json is there already is not repeated, and one
-/// that fails does not stop the others.
-///
-/// Seeds are outermost, so that a change of the machine's speed meets all configurations alike and a short budget gives
-/// one whole table; the other freeze speeds come after everything else. No run starts that should end after the budget:
-/// it should take as long as the same configuration took on the same data; else the mean of all runs so far.
+/// and `train` in FOLDER/DATA/CONFIGURATION/seed-N. A run whose summary.json exists is not repeated, and a failed run
+/// does not stop the others.
+/// Seeds are the outermost loop, so that a change of the machine's speed affects all configurations alike and a short
+/// budget gives one whole table; the other freeze speeds come after everything else. A run does not start if it is
+/// expected to end after the budget. Its expected duration is that of the same configuration on the same data, else the
+/// mean of all runs so far.
 BenchResult run_suite(const BenchSuite& suite, const BenchOrder& order, const BenchTool& tool);
 
 }  // namespace frostpipe

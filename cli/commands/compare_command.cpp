@@ -76,7 +76,7 @@ std::string freezing_of(const TrainingPlan& plan, const Model& model) {
   return fmt::format("{}; {} steps", text, plan.num_steps);
 }
 
-/// How the plan's forecast of freezing differs from what happened; the prediction errors above do not contain it.
+/// Says how the plan's forecast of freezing differs from what happened. The prediction errors do not include this.
 std::string forecast_text(const std::vector<ComparedRun>& pairs) {
   std::string text;
   for (const ComparedRun& pair : pairs) {
@@ -140,14 +140,11 @@ Command add_compare_command(CLI::App& app) {
       app.add_subcommand("compare", "Set predictions against measurements, and runs against each other");
   command
       ->add_option("PLAN SUMMARY", options->files,
-                   "Pairs of a plan and its run's summary.json; the last run is compared with each other")
+                   "Pairs of a plan and the summary.json of its run. The last run is compared with each of the others")
       ->required()
       ->type_name("");
-  command->add_option("-o,--output", options->output, "Summary of all runs to write")->type_name("FILE");
-  command->add_option("--profile", options->sources.profile, "Instead of the profile that the plans name")
-      ->type_name("FILE");
-  command->add_option("--cluster", options->sources.cluster, "Instead of the cluster that the plans name")
-      ->type_name("FILE");
+  command->add_option("-o,--output", options->output, "Summary of all runs to write, for report")->type_name("FILE");
+  add_source_options(*command, options->sources);
   add_format_option(*command, options->format);
   command->footer(
       "Predictions are for the layouts that a run really used (executed_plan.json beside its summary), from the "

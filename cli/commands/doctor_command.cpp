@@ -34,7 +34,7 @@ Command add_doctor_command(CLI::App& app) {
       app.add_subcommand("doctor", "Say what training finds on this machine, what is missing, and what to do");
   command->add_flag("--libtorch-facts", options->libtorch_facts)->group("");  // what the tool asks its executor
   add_format_option(*command, options->format);
-  command->footer("Exit code 1 if anything is missing.\n\nExample:\n  frostpipe doctor --format json");
+  command->footer("The exit code is 1 if anything is missing.\n\nExample:\n  frostpipe doctor --format json");
   return {command, [options] { return run_doctor(*options); }};
 }
 

@@ -27,10 +27,10 @@ struct Launcher {
   bool counts_by_colon = false;  // it reads "host:ranks", so it takes no IPv6 addresses
 };
 constexpr std::array kLaunchers{
-    Launcher{"--slurm", "A batch script for sbatch; as many ranks on every node", slurm_text, true},
-    Launcher{"--torchrun", "A command of torchrun for each host", torchrun_text},
-    Launcher{"--mpirun", "One command of Open MPI's mpirun", mpirun_text, false, true},
-    Launcher{"--by-hand", "A command for each host, which needs nothing but bash there", by_hand_text},
+    Launcher{"--slurm", "Print a batch script for sbatch, with equally many ranks on every node", slurm_text, true},
+    Launcher{"--torchrun", "Print a command of torchrun for each host", torchrun_text},
+    Launcher{"--mpirun", "Print one command of Open MPI's mpirun", mpirun_text, false, true},
+    Launcher{"--by-hand", "Print a command for each host, which needs nothing but bash there", by_hand_text},
 };
 
 struct LaunchCommandOptions {
@@ -179,19 +179,19 @@ Command add_launch_command(CLI::App& app) {
     command->add_flag(kLaunchers[i].option, options->chosen[i], kLaunchers[i].help);
   command
       ->add_option("--hosts", options->hosts,
-                   "Names or addresses of the hosts, in the order of the cluster's nodes; the first has rank 0, and "
-                   "all must reach it by this name. Not for --slurm")
+                   "Names or addresses of the hosts, in the order of the cluster's nodes. The first has rank 0, and "
+                   "all must reach it by this name. --slurm takes none")
       ->delimiter(',')
       ->allow_extra_args(false)  // PLAN may follow
       ->check(CLI::Validator(check_host_name, ""))
       ->type_name("A,B");
   command
       ->add_option("--min-hosts", options->min_hosts,
-                   "With --torchrun: go on with so few hosts where others are lost, in a layout that is planned for "
-                   "them, and with more where they come back")
+                   "With --torchrun, the least number of hosts with which to go on after others are lost, in a layout "
+                   "that is planned for them. Default: all hosts")
       ->check(CLI::Range(1, kLargestCount).description(""))
       ->type_name("N");
-  command->add_option("PLAN", options->plan, "Plan to follow; its cluster says which ranks share a node")
+  command->add_option("PLAN", options->plan, "Plan to train by. Its cluster says which ranks share a node")
       ->required()
       ->type_name("");
   command->add_option("OPTIONS", options->of_train, "Options of train, after --")->type_name("");

@@ -65,9 +65,9 @@ Provenance provenance_of(const PlanCommandOptions& options, const Profile& profi
   return {.model_name = profile.model.name,
           .model_fingerprint = fingerprint(profile.model),
           .model_path = profile.model_path.empty() ? "" : path_for_plan(profile.model_path, options.output),
-          .profile_path = path_for_plan(options.profile, options.output),
+          .profile_path = options.output.empty() ? "" : path_for_plan(options.profile, options.output),
           .profile_fingerprint = fingerprint(profile_content),
-          .cluster_path = path_for_plan(options.cluster, options.output),
+          .cluster_path = options.output.empty() ? "" : path_for_plan(options.cluster, options.output),
           .cluster_fingerprint = fingerprint(cluster_content),
           .version = FROSTPIPE_VERSION};
 }
@@ -100,8 +100,25 @@ std::string joined_profile(const std::vector<std::string>& paths) {
   return to_json(join_profiles(std::move(profiles)));
 }
 
-/// Returns whether the plan's profile is joined from several files, not read from one.
-bool makes_profile(const PlanCommandOptions& options) { return options.profiles.size() > 1; }
+constexpr int kEstimatedBatch = 128;  // samples, unless --global-batch says so
+
+bool is_estimated(const PlanCommandOptions& options) { return !options.estimated.model.empty(); }
+
+/// Returns whether the plan's profile is estimated or joined from several files, not read from one.
+bool makes_profile(const PlanCommandOptions& options) { return is_estimated(options) || options.profiles.size() > 1; }
+
+std::string beside(const std::string& plan, const char* extension) {
+  return plan.empty() ? "" : std::filesystem::path(plan).replace_extension(extension).string();
+}
+
+/// Names the files that the command writes.
+std::vector<std::string> written_files(const PlanCommandOptions& options) {
+  if (options.output.empty()) return {};
+  std::vector<std::string> files{options.output};
+  if (makes_profile(options)) files.push_back(options.profile);
+  if (is_estimated(options)) files.push_back(options.cluster);
+  return files;
+}
 
 /// The files that a plan is made from.
 struct Inputs {
@@ -114,22 +131,30 @@ struct Inputs {
 /// Reads the files. Throws before the planning, not after it, if the plan cannot be written.
 Inputs read_inputs(PlanCommandOptions& options) {
   Inputs inputs;
-  inputs.cluster_content = read_named_file(options.cluster);
+  if (makes_profile(options)) options.profile = beside(options.output, ".profile.json");
+  if (is_estimated(options)) {
+    const Estimate made = estimate_of(options.estimated, options.tokens, options.plan.global_batch_size);
+    options.cluster = beside(options.output, ".cluster.json");
+    inputs.cluster_content = to_json(made.cluster);
+    inputs.profile_content = to_json(made.profile);
+  } else {
+    inputs.cluster_content = read_named_file(options.cluster);
+  }
   inputs.whole = cluster_from_json(inputs.cluster_content, options.cluster);
   inputs.devices = with_memory_reserve(inputs.whole, options.memory_reserve);
-  if (makes_profile(options)) {
-    options.profile = std::filesystem::path(options.output).replace_extension(".profile.json").string();
+  if (options.profiles.size() > 1) {
     std::error_code none;  // a file that does not exist cannot be overwritten
     for (const std::string& read : options.profiles)
       if (std::filesystem::equivalent(read, options.profile, none))
         throw UsageError(fmt::format("--output {}: its {} is one of --profile's, and would be overwritten",
                                      options.output, options.profile));
   }
-  inputs.profile_content = makes_profile(options) ? joined_profile(options.profiles) : read_named_file(options.profile);
+  if (!is_estimated(options))
+    inputs.profile_content =
+        makes_profile(options) ? joined_profile(options.profiles) : read_named_file(options.profile);
   inputs.profile = profile_from_json(inputs.profile_content, options.profile);
   if (!inputs.profile.measurements.empty()) options.plan.dtype = inputs.profile.measurements.front().key.dtype;
-  require_writable(options.output);
-  if (makes_profile(options)) require_writable(options.profile);
+  for (const std::string& file : written_files(options)) require_writable(file);
   return inputs;
 }
 
@@ -194,6 +219,11 @@ AutoPlan complete_answer(AutoPlan answer, const PlanCommandOptions& options, con
 }
 
 int run_plan(PlanCommandOptions& options) {
+  if (!is_estimated(options) && (options.profiles.empty() || options.cluster.empty()))
+    throw UsageError("plan: needs --profile FILE and --cluster FILE, or --model NAME");
+  if (options.plan.global_batch_size == 0 && !is_estimated(options))
+    throw UsageError("--global-batch is required with --profile");
+  if (options.plan.global_batch_size == 0) options.plan.global_batch_size = kEstimatedBatch;
   if (options.profiles.size() == 1) options.profile = options.profiles.front();
   const Inputs inputs = read_inputs(options);
   const Profile& profile = inputs.profile;
@@ -209,8 +239,11 @@ int run_plan(PlanCommandOptions& options) {
   const std::string explanation = explanation_text(options, runs, best, profile);
   const AutoPlan answer = complete_answer(std::get<AutoPlan>(best.planned.answer), options, inputs, best.cluster);
   const std::string json = to_json(answer.plan);
-  if (makes_profile(options)) write_named_file(options.profile, inputs.profile_content);
-  write_named_file(options.output, json);
+  if (!options.output.empty()) {
+    if (makes_profile(options)) write_named_file(options.profile, inputs.profile_content);
+    if (is_estimated(options)) write_named_file(options.cluster, inputs.cluster_content);
+    write_named_file(options.output, json);
+  }
   if (options.format == "json") {
     print_result(plan_answer_json(answer, json));
     return 0;
@@ -218,11 +251,12 @@ int run_plan(PlanCommandOptions& options) {
   const bool is_fastest = runs.size() > 1 && options.deadline.empty();  // under a deadline another plan may be faster
   const Cluster grouped = with_threads_per_rank(inputs.whole, best.threads_per_rank);
   const Phase& first = answer.plan.phases.front();
-  print_result(
-      plan_text(answer.plan, profile, grouped, options.output, is_fastest) + plan_answer_text(answer) + explanation +
-      (options.explain
-           ? stage_terms_text(first, {profile, best.cluster, options.plan}) + placement_text(first, best.cluster)
-           : ""));
+  print_result(plan_text(answer.plan, profile, grouped, options.output.empty() ? profile.model.name : options.output,
+                         is_fastest) +
+               plan_answer_text(answer) + explanation +
+               (options.explain ? stage_terms_text(first, {profile, best.cluster, options.plan}) +
+                                      placement_text(first, best.cluster)
+                                : ""));
   return 0;
 }
 

@@ -75,12 +75,8 @@ void spread_over_nodes(ProfileOptions& options) {
 int run_estimate(ProfileOptions& options) {
   const EstimatedModel model =
       find_model(options.like, options.measure.tokens.empty() ? 0 : options.measure.tokens.front());
-  if (!options.hardware.empty()) {
-    const Hardware hardware = hardware_named(options.hardware);
-    options.estimate.rates = rates_of(hardware);
-    if (!hardware.name.empty()) options.estimate.device_type = hardware.name;
-    options.estimate.memory_limit_bytes = hardware.memory_bytes;
-  }
+  options.estimate.dtype = options.measure.dtype;
+  if (!options.hardware.empty()) apply(hardware_named(options.hardware), options.estimate);
   if (!options.memory_limit.empty())
     options.estimate.memory_limit_bytes = parse_bytes(options.memory_limit, "--memory-limit");
   spread_over_nodes(options);

@@ -68,13 +68,13 @@ Command add_report_command(CLI::App& app) {
   const auto options = std::make_shared<ReportOptions>();
   CLI::App* command =
       app.add_subcommand("report", "Make one self-contained HTML page of what was predicted and measured");
-  command->add_option("SUMMARY", options->summary, "File that compare has written, or a run's summary.json")
+  command->add_option("SUMMARY", options->summary, "File that compare has written, or the summary.json of a run")
       ->required()
       ->type_name("");
   command->add_option("-o,--output", options->output, "HTML page to write")->required()->type_name("FILE");
-  command->add_option("--trace", options->trace, "Also write the timelines as a Chrome trace (Perfetto)")
+  command->add_option("--trace", options->trace, "Also write the timelines as a Chrome trace (for Perfetto)")
       ->type_name("FILE");
-  command->add_option("--cluster", options->cluster, "Show the ranks' memory limits")->type_name("FILE");
+  command->add_option("--cluster", options->cluster, "Cluster whose memory limits the page shows")->type_name("FILE");
   add_format_option(*command, options->format);
   command->footer("Example:\n  frostpipe report summary.json -o report.html --trace trace.json --cluster cluster.json");
   return {command, [options] { return run_report(*options); }};

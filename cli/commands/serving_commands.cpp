@@ -23,7 +23,7 @@ Command add_serving_plan(CLI::App& group) {
   CLI::App* command = group.add_subcommand("plan", "Choose pipelines over pools of devices that answer in time");
   add_serving_plan_options(*command, *request);
   command->footer(
-      "Exit code 1 if no plan fits.\n\n"
+      "The exit code is 1 if no plan fits.\n\n"
       "Example:\n  frostpipe serving plan --profile a100.json --profile v100.json --cluster mixed.json --slo 100ms "
       "-o serving.json");
   return {command, [request] { return plan_for_serving(*request); }};

@@ -32,8 +32,8 @@ void lead_to_torch(const ExecutorProgram& executor) {
   setenv("LD_LIBRARY_PATH", library_path(executor, *search.found).c_str(), /*overwrite=*/1);
 }
 
-/// Whether the command needs LibTorch. A command that only shows its options, or estimates from counted operations,
-/// does not: this program does that as well.
+/// Returns whether the command needs LibTorch. A command that only shows its options, or estimates from counted
+/// operations, does not: this program does that as well.
 bool computes(const std::vector<std::string_view>& words) {
   constexpr std::array<std::string_view, 8> kComputing{"profile",      "train",      "evaluate",      "serving run",
                                                        "nets profile", "nets train", "nets rehearse", "nets evaluate"};

@@ -25,14 +25,16 @@ void add_sources(CLI::App& command, PlanCommandOptions& options) {
   command
       .add_option("--profile", options.profiles,
                   "Profile of the model. For unequal devices, give it once for each type")
-      ->required()
       ->type_name("FILE")
       ->allow_extra_args(false);
-  command.add_option("--cluster", options.cluster, "Devices to run on, and their links")->required()->type_name("FILE");
+  command.add_option("--cluster", options.cluster, "Devices to run on, and their links")->type_name("FILE");
+  add_estimated_source(command, options.estimated)
+      ->excludes(command.get_option("--profile"))
+      ->excludes(command.get_option("--cluster"));
   options.plan.global_batch_size = 0;
   command
-      .add_option("--global-batch", options.plan.global_batch_size, "Number of samples in a mini-batch, over all ranks")
-      ->required()
+      .add_option("--global-batch", options.plan.global_batch_size,
+                  "Number of samples in a mini-batch, over all ranks. Default: 128 with --model, else required")
       ->check(CLI::Range(1, kLargestCount).description(""))
       ->type_name("N");
 }
@@ -189,7 +191,10 @@ void add_plan_options(CLI::App& command, PlanCommandOptions& options) {
   options.plan.cache.memory_bytes = Bytes{1} << 30;
   add_sources(command, options);
   CLI::Option* const method = add_method(command, options);
-  command.add_option("-o,--output", options.output, "Plan to write")->required()->type_name("PLAN");
+  command
+      .add_option("-o,--output", options.output,
+                  "Plan to write; an estimated profile and cluster go beside it. Default: the plan is only shown")
+      ->type_name("PLAN");
   add_length(command, options);
   add_layout(command, options);
   add_cache(command, options);
@@ -199,12 +204,14 @@ void add_plan_options(CLI::App& command, PlanCommandOptions& options) {
                    "Also say what binds each stage, what each way to go on after a freeze would take, and when the "
                    "cache pays");
   add_format_option(command, options.format);
-  show_first(command, {"--method", "--epochs", "--schedule", "--fix", "--recompute", "--max-devices", "--explain",
-                       "--ignore-memory-limit", "--format"});
+  show_first(command,
+             {"--global-batch", "--profile", "--cluster", "--model", "--hardware", "--nodes", "--output", "--method",
+              "--epochs", "--schedule", "--fix", "--explain", "--ignore-memory-limit", "--format"});
   command.footer(
-      "Exit code 1 if no plan fits.\n\n"
-      "Example:\n  frostpipe plan --profile profile.json --cluster cluster.json --global-batch 64 --method "
-      "pipetransformer -o elastic.json");
+      "The exit code is 1 if no plan fits.\n\n"
+      "Examples:\n  frostpipe plan --profile profile.json --cluster cluster.json --global-batch 64 --method "
+      "pipetransformer -o elastic.json\n"
+      "  frostpipe plan --model llama-3-8b --hardware H100 --nodes 2 --global-batch 128");
 }
 
 }  // namespace frostpipe

@@ -2,6 +2,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/plans/estimated_source.h"
 #include "cli/plans/plan_limits.h"
 #include "planner/memory_reserve.h"
 #include "planner/search/plan_options.h"
@@ -14,8 +15,9 @@ namespace frostpipe {
 
 /// The options of `frostpipe plan`.
 struct PlanCommandOptions {
-  std::vector<std::string> profiles;  // several for unequal devices
-  std::string profile, cluster, output;
+  std::vector<std::string> profiles;     // several for unequal devices
+  std::string profile, cluster, output;  // output: empty = the plan is only shown
+  EstimatedSource estimated;             // in place of profiles and cluster
   int epochs = 3;
   int num_steps = 0;         // 0 = as many as `epochs` has
   int tokens = 0;            // 0 = the mean of the profile's workload

@@ -55,8 +55,8 @@ void add_estimate_options(CLI::App& command, ProfileOptions& options, const Sour
   command
       .add_option(
           "--hardware", options.hardware,
-          "Devices to estimate for: RTX5000, RTX2080Ti, V100, A100, GH200, H100, H200 or a file. Links are PCIe "
-          "and 40 Gbit/s. Default: GPUs of 8 TFLOP/s")
+          "Devices to estimate for: RTX5000, RTX2080Ti, V100, A100, GH200, H100, H200 or a file, with the links that "
+          "they have in servers. Default: GPUs of 8 TFLOP/s, PCIe and 40 Gbit/s")
       ->type_name("NAME")
       ->needs(from.like);
   add_count_option(command, "--samples", options.estimate.num_samples, "Number of training samples to estimate for")
@@ -135,7 +135,7 @@ void add_sizes(CLI::App& command, ProfileOptions& options, const Sources& from) 
       "follow")
       ->type_name("TYPE")
       ->default_str(std::string(to_string(options.measure.dtype)))
-      ->needs(from.model);
+      ->excludes(from.import);
   add_dtype_option(
       command, "--frozen-dtype", [&](DType dtype) { options.measure.frozen_dtype = dtype; },
       "Type that frozen layers compute in: bfloat16 rounds their weights when they freeze. Default: that of --dtype")

@@ -15,8 +15,6 @@ constexpr FormerOption kFormerOptions[] = {
     {"profile", "--operators", "use 'frostpipe nets profile'"},
     {"plan", "--pp", "use --fix pp=P"},
     {"plan", "--tp", "use --fix tp=T"},
-    {"plan", "--model", "use --profile with what 'frostpipe profile --like' writes"},
-    {"plan", "--hardware", "use --profile with what 'frostpipe profile --like' writes"},
     {"plan", "--cache-memory", "use --cache SIZE"},
     {"plan", "--partitioner", "use --method pipetransformer-published"},
     {"plan", "--objective", "use 'frostpipe serving plan --required-rate'"},

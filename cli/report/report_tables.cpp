@@ -214,7 +214,7 @@ std::string what_ifs_table(const Comparison& comparison) {
 }
 
 std::string labels_table(const Comparison& comparison) {
-  if (comparison.runs.empty() || comparison.runs.back().label_names.empty()) return "";
+  if (comparison.runs.empty() || comparison.runs.back().test_labels.empty()) return "";
   const std::size_t n = comparison.runs.size();
   const std::vector<std::string>& names = comparison.runs.back().label_names;
   std::vector<std::vector<LabelCount>> counts;

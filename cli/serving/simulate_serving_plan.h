@@ -14,7 +14,7 @@ struct SimulateServingOptions {
 
 void add_simulate_serving_options(CLI::App& command, SimulateServingOptions& options);
 
-/// Returns how the plan serves the load, as a text or as JSON ("frostpipe.serving_simulation"). Where
+/// Returns how the plan serves the load, as a text or as JSON ("frostpipe.serving_simulation"). If
 /// `options.timeline` names a file, writes a Chrome trace of every batch to it.
 std::string simulate_serving_plan(const SimulateServingOptions& options);
 

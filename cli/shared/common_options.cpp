@@ -41,24 +41,30 @@ CLI::Validator finite_range(double least, double most) {
 void add_record_options(CLI::App& command, SampleOptions& samples) {
   command
       .add_option("--text-column", samples.text_column,
-                  "Column of a table, or field of JSON, with the text (or messages), if not text or sentence")
+                  "Column of a table, or field of JSON, that has the text (or messages). Default: text or sentence")
       ->type_name("NAME");
-  command.add_option("--label-column", samples.label_column, "The same with the label, if not label")
+  command
+      .add_option("--label-column", samples.label_column,
+                  "Column of a table, or field of JSON, that has the label. Default: label")
       ->type_name("NAME");
   command
       .add_option_function<std::string>(
           "--loss-on", [&samples](const std::string& what) { samples.loss_on_all = what == "all"; },
-          "What to learn of prompts and chats: completions (and what the assistant says) or all")
+          "What to learn in prompts and chats: completions (and what the assistant says), or all")
       ->check(CLI::IsMember({"completions", "all"}).description(""))
       ->type_name("WHAT")
       ->default_str("completions");
 }
 
 void add_sample_options(CLI::App& command, SampleOptions& samples) {
-  add_count_option(command, "--max-tokens", samples.max_tokens,
-                   "Longer texts are cut; contexts of questions come in windows, text without labels in blocks of N")
+  add_count_option(
+      command, "--max-tokens", samples.max_tokens,
+      "Largest number of tokens in a sample: longer texts are cut, contexts of questions are cut into windows, and "
+      "text without labels into blocks")
       ->check(CLI::Range(2, 1 << 20).description(""));
-  command.add_option("--window-overlap", samples.window_overlap, "Tokens of a context that neighbouring windows share")
+  command
+      .add_option("--window-overlap", samples.window_overlap,
+                  "Number of tokens of a context that neighbouring windows share")
       ->check(CLI::Range(0, 1 << 20).description(""))
       ->type_name("N")
       ->capture_default_str();
@@ -92,18 +98,20 @@ void add_freeze_options(CLI::App& command, FreezeOptions& options) {
       ->type_name("X")
       ->capture_default_str();
   command
-      .add_option("--freeze-interval", options.interval_fraction, "Fraction of the run between two freeze decisions")
+      .add_option("--freeze-interval", options.interval_fraction, "Fraction of the run between two decisions to freeze")
       ->check(between(0, false, 1, true))
       ->type_name("X")
       ->capture_default_str();
-  command.add_option("--freeze-alpha", options.alpha, "Fraction of the active layers that one decision may freeze")
+  command
+      .add_option("--freeze-alpha", options.alpha, "Largest fraction of the active layers that one decision may freeze")
       ->check(between(0, false, 1, false))
       ->type_name("X")
       ->capture_default_str();
   command
       .add_option(
           "--freeze-threshold", options.threshold,
-          "adaptive rule: a layer has converged when its smoothed gradient norm is below this share of its largest")
+          "For the adaptive rule: a layer has converged when its smoothed gradient norm is below this fraction of its "
+          "largest")
       ->check(between(0, false, 1, true))
       ->type_name("X")
       ->capture_default_str();
@@ -144,7 +152,7 @@ CLI::Option* add_dtype_option(CLI::App& command, const std::string& names, std::
 }
 
 void add_seed_option(CLI::App& command, std::uint64_t& seed) {
-  command.add_option("--seed", seed, "Decides the order of the data and every random number")
+  command.add_option("--seed", seed, "Seed of the order of the data and of every random number")
       ->check(CLI::Validator(
           [](const std::string& text) { return text.starts_with('-') ? "must be >= 0, is " + text : std::string(); },
           ""))
@@ -153,7 +161,7 @@ void add_seed_option(CLI::App& command, std::uint64_t& seed) {
 }
 
 void add_device_option(CLI::App& command, std::string& device) {
-  command.add_option("--device", device, "What to compute on: cpu, cuda")
+  command.add_option("--device", device, "Device to compute on: cpu or cuda")
       ->check(CLI::IsMember({"cpu", "cuda"}).description(""))
       ->type_name("DEVICE")
       ->capture_default_str();
@@ -161,9 +169,10 @@ void add_device_option(CLI::App& command, std::string& device) {
 
 void add_interface_option(CLI::App& command, std::string& interface) {
   command
-      .add_option("--interface", interface,
-                  "Network interface, or address of this host, that ranks of another launcher's job use; without it "
-                  "GLOO_SOCKET_IFNAME's, else the one on the way to rank 0's host")
+      .add_option(
+          "--interface", interface,
+          "Network interface, or address of this host, for the messages of ranks that another launcher has started. "
+          "Default: GLOO_SOCKET_IFNAME, else the one on the way to rank 0's host")
       ->type_name("NAME");
 }
 

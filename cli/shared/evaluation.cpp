@@ -3,30 +3,18 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
 #include "cli/shared/common_options.h"
 #include "cli/shared/output.h"
 #include "cli/shared/progress.h"
+#include "cli/shared/run_tables.h"
 #include "cli/shared/table.h"
 
 namespace frostpipe {
 namespace {
-
-struct LabelScore {
-  int count = 0, predicted = 0, hits = 0;
-};
-
-std::vector<LabelScore> score_labels(const Evaluation& evaluation) {
-  std::vector<LabelScore> scores(evaluation.label_names.size());
-  for (const int predicted : evaluation.predictions) ++scores.at(predicted).predicted;
-  for (std::size_t i = 0; i < evaluation.labels.size(); ++i) {
-    ++scores.at(evaluation.labels[i]).count;
-    if (evaluation.labels[i] == evaluation.predictions[i]) ++scores[evaluation.labels[i]].hits;
-  }
-  return scores;
-}
 
 std::string percent(int part, int whole) { return whole > 0 ? fmt::format("{:.1f}", 100.0 * part / whole) : "-"; }
 
@@ -40,28 +28,22 @@ std::string figures(const Evaluation& evaluation) {
           : fmt::format("{} samples", evaluation.num_samples);
   std::string text = fmt::format("{}: {:.1f} % +- {:.1f} (standard error, {})", evaluation.metric,
                                  100 * evaluation.value, 100 * evaluation.standard_error, samples);
-  for (const NamedValue& other : evaluation.others)
-    text += other.name == "exact match" ? fmt::format(", {} {:.1f} %", other.name, 100 * other.value)
-                                        : fmt::format(", {} {:.3f}", other.name, other.value);
+  for (const NamedValue& other : evaluation.others) text += ", " + measure_text(other);
   return text + fmt::format(", {:.1f} samples/s\n", evaluation.samples_per_second);
 }
 
 std::string evaluation_text(const Evaluation& evaluation) {
-  if (evaluation.predictions.empty()) return figures(evaluation);
+  if (evaluation.labels.empty()) return figures(evaluation);
   using enum Table::Align;
-  if (evaluation.labels.empty()) {
+  if (evaluation.metric.empty()) {
     Table table({{"label", left}, {"predicted", right}});
-    const std::vector<LabelScore> scores = score_labels(evaluation);
-    for (std::size_t i = 0; i < scores.size(); ++i)
-      table.add_row({evaluation.label_names[i], std::to_string(scores[i].predicted)});
+    for (const LabelCounts& one : evaluation.labels) table.add_row({one.label, std::to_string(one.predicted)});
     return figures(evaluation) + "\n" + table.to_string();
   }
   Table table({{"label", left}, {"count", right}, {"recall [%]", right}, {"precision [%]", right}});
-  const std::vector<LabelScore> scores = score_labels(evaluation);
-  for (std::size_t i = 0; i < scores.size(); ++i) {
-    table.add_row({evaluation.label_names[i], std::to_string(scores[i].count), percent(scores[i].hits, scores[i].count),
-                   percent(scores[i].hits, scores[i].predicted)});
-  }
+  for (const LabelCounts& one : evaluation.labels)
+    table.add_row(
+        {one.label, std::to_string(one.count), percent(one.hits, one.count), percent(one.hits, one.predicted)});
   return figures(evaluation) + "\n" + table.to_string();
 }
 
@@ -74,16 +56,18 @@ std::string evaluation_json(const Evaluation& evaluation) {
     json["value"] = evaluation.value;
     json["standard_error"] = evaluation.standard_error;
   }
-  for (const NamedValue& other : evaluation.others)
-    json[other.name == "exact match" ? "exact_match" : other.name] = other.value;
+  for (const NamedValue& other : evaluation.others) {
+    std::string key = other.name;
+    std::ranges::replace(key, ' ', '_');
+    json[key] = other.value;
+  }
   json["samples_per_second"] = evaluation.samples_per_second;
   json["labels"] = nlohmann::ordered_json::array();
-  const std::vector<LabelScore> scores = score_labels(evaluation);
-  for (std::size_t i = 0; i < scores.size(); ++i) {
-    nlohmann::ordered_json label = {{"label", evaluation.label_names[i]}, {"predicted", scores[i].predicted}};
-    if (!evaluation.labels.empty()) {
-      label["count"] = scores[i].count;
-      label["hits"] = scores[i].hits;
+  for (const LabelCounts& one : evaluation.labels) {
+    nlohmann::ordered_json label = {{"label", one.label}, {"predicted", one.predicted}};
+    if (!evaluation.metric.empty()) {
+      label["count"] = one.count;
+      label["hits"] = one.hits;
     }
     json["labels"].push_back(label);
   }
@@ -103,10 +87,12 @@ void add_evaluation_options(CLI::App& command, EvaluationOptions& options) {
       ->required()
       ->type_name("DATA");
   command
-      .add_option("--predictions", options.predictions,
-                  "Also write each prediction to this file: labels as CSV (text, label, predicted, probability), "
-                  "answers to questions as SQuAD's script reads them ({\"id\": \"answer\"}), completions of prompts "
-                  "as JSON Lines (prompt, completion, expected)")
+      .add_option(
+          "--predictions", options.predictions,
+          "Also write each prediction to this file: labels as CSV (text, label, predicted, probability; several "
+          "labels as lists in JSON, numbers without a probability), words with their labels as columns, "
+          "answers to questions as SQuAD's script reads them ({\"id\": \"answer\"}), completions of prompts "
+          "as JSON Lines (prompt, completion, expected)")
       ->type_name("FILE");
   add_count_option(command, "--batch-size", options.evaluate.batch_size, "Number of samples to compute at a time");
   add_format_option(command, options.format);

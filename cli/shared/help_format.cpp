@@ -68,8 +68,9 @@ class HelpFormat : public CLI::Formatter {
 
   /// Wraps sentences, and leaves indented lines, which are examples, as they are.
   std::string make_footer(const CLI::App* app) const override {
+    const std::string footer = app->get_footer();
     std::string result;
-    for (const std::string_view line : lines_of(app->get_footer()))
+    for (const std::string_view line : lines_of(footer))
       result += line.starts_with(' ') ? std::string(line) + "\n" : wrapped("", std::string(line), 0);
     return result;
   }

@@ -76,14 +76,18 @@ std::string runs_text(const std::vector<RunSummary>& runs) {
 std::string accuracy_line(const RunSummary& run) {
   if (run.num_test_samples == 0) return {};
   std::string others;
-  for (const NamedValue& other : run.test_others)
-    others += other.value <= 1 && other.name != "loss" ? fmt::format("; {} {:.1f} %", other.name, 100 * other.value)
-                                                       : fmt::format("; {} {:.3f}", other.name, other.value);
+  for (const NamedValue& other : run.test_others) others += "; " + measure_text(other);
   return fmt::format("{}: {:.1f} % +- {:.1f} (standard error, {} test samples){}\n", run.test_metric,
                      100 * run.test_accuracy, 100 * run.test_accuracy_standard_error, run.num_test_samples, others);
 }
 
 }  // namespace
+
+std::string measure_text(const NamedValue& measure) {
+  const bool is_share = measure.name != "loss" && measure.name != "perplexity" && measure.name != "mean squared error";
+  return is_share ? fmt::format("{} {:.1f} %", measure.name, 100 * measure.value)
+                  : fmt::format("{} {:.3f}", measure.name, measure.value);
+}
 
 std::string recoveries_text(const RunSummary& run) {
   std::string text;

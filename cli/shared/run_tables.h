@@ -12,6 +12,9 @@ namespace frostpipe {
 /// Describes a run: its phases, throughput and accuracy. `folder` is the run's folder.
 std::string run_text(const RunSummary& run, const std::string& folder);
 
+/// Formats "exact match 71.2 %", "loss 0.523".
+std::string measure_text(const NamedValue& measure);
+
 /// Says where a run went back to an earlier step, and what each part of that cost; empty if it never did.
 std::string recoveries_text(const RunSummary& run);
 

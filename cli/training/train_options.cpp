@@ -17,9 +17,9 @@ void add_inputs(CLI::App& command, TrainCommandOptions& options) {
       .add_option(
           "--data", options.data,
           "Data to train and test on. Texts with labels: TSV, CSV or JSON Lines with the columns text and label. "
-          "Questions: SQuAD 1.1's .json. For a causal model: chats (messages), prompts (prompt and completion, "
-          "or instruction, input and output) or text alone (text; .txt). Pictures: CIFAR's .bin, or a folder "
-          "with a sub-folder of JPEG and PNG files for each label")
+          "Words with labels: .conll, or tokens and ner_tags. Questions: SQuAD's .json. Chats: "
+          "messages. Prompts: prompt and completion, or instruction, input and output. Text alone: text, or .txt. "
+          "Pictures: CIFAR's .bin, or a folder of files for each label")
       ->type_name("DATA");
   command
       .add_option("--model", options.model,

@@ -131,14 +131,24 @@ std::string answer_text(const QuestionSet& set, const Window& window, int start_
   return std::string(answer.substr(first_letter, answer.find_last_not_of(kSpaces) + 1 - first_letter));
 }
 
-Predictions predictions_of(const QuestionSet& set, const std::vector<Window>& windows,
-                           std::span<const SpanScore> spans) {
+Predictions predictions_of(const QuestionSet& set, const std::vector<Window>& windows, std::span<const SpanScore> spans,
+                           std::span<const NullScore> nulls) {
+  std::map<int, double> null_of_question;
+  for (const NullScore& null : nulls) {
+    const int question = windows.at(static_cast<std::size_t>(null.window)).question;
+    const auto found = null_of_question.emplace(question, null.score).first;
+    found->second = std::min(found->second, null.score);
+  }
   std::map<int, std::vector<SpanScore>> of_question;
   for (const SpanScore& span : spans)
     of_question[windows.at(static_cast<std::size_t>(span.window)).question].push_back(span);
   Predictions predictions;
+  for (const auto& [question, score] : null_of_question)
+    predictions[set.questions.at(static_cast<std::size_t>(question)).id] = "";
   for (const auto& [question, candidates] : of_question) {
     const SpanScore best = best_span(candidates);
+    const auto null = null_of_question.find(question);
+    if (null != null_of_question.end() && null->second > best.score) continue;
     predictions[set.questions.at(static_cast<std::size_t>(question)).id] =
         answer_text(set, windows[static_cast<std::size_t>(best.window)], best.start, best.end);
   }

@@ -76,9 +76,16 @@ SpanScore best_span(std::span<const SpanScore> spans);
 /// spaces (tokens of a byte-level tokenizer begin with one).
 std::string answer_text(const QuestionSet& set, const Window& window, int start_token, int end_token);
 
+/// The score of a window's first token, which stands for no answer.
+struct NullScore {
+  int window = 0;
+  double score = 0;
+};
+
 /// The text of each question's best span, `spans` holding those of all windows (any number of each). A question without
-/// a span is left out.
-Predictions predictions_of(const QuestionSet& set, const std::vector<Window>& windows,
-                           std::span<const SpanScore> spans);
+/// a span is left out. Where `nulls` has scores of its windows, the lowest of them, if it is higher than the span's,
+/// makes the text empty: as transformers' run_qa decides on SQuAD 2.0, with a threshold of 0.
+Predictions predictions_of(const QuestionSet& set, const std::vector<Window>& windows, std::span<const SpanScore> spans,
+                           std::span<const NullScore> nulls = {});
 
 }  // namespace frostpipe

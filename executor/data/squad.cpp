@@ -148,6 +148,9 @@ Words words_of(std::string_view text) {
   return words;
 }
 
+/// A question without an answer is right without a word.
+bool is_empty(const Words& words) { return words.in_order.empty(); }
+
 double f1_of(const Words& prediction, const Words& answer) {
   std::vector<icu::UnicodeString> shared;
   std::set_intersection(prediction.sorted.begin(), prediction.sorted.end(), answer.sorted.begin(), answer.sorted.end(),
@@ -160,6 +163,10 @@ double f1_of(const Words& prediction, const Words& answer) {
 }
 
 }  // namespace
+
+bool QuestionSet::has_unanswerable() const {
+  return std::ranges::any_of(questions, [](const Question& question) { return question.answers.empty(); });
+}
 
 QuestionSet read_squad(const std::filesystem::path& path) {
   const std::string source = path.string();
@@ -177,9 +184,13 @@ QuestionSet read_squad(const std::filesystem::path& path) {
     for_each_element(json, place, "answers", [&](const Json& answer, const Place& answer_place) {
       read_answer(answer, answer_place, context, question);
     });
-    if (question.answers.empty())
+    const auto impossible = json.find("is_impossible");
+    const bool is_impossible = impossible != json.end() && *impossible == true;
+    if (question.answers.empty() != is_impossible)
       throw InvalidInput(Place(place, std::string_view("answers")).text(),
-                         "must have an answer (a question without one is SQuAD 2.0's)", "empty");
+                         is_impossible ? "must have none where is_impossible is true"
+                                       : "must have an answer, or \"is_impossible\": true beside it",
+                         is_impossible ? std::to_string(question.answers.size()) : "empty");
     set.questions.push_back(std::move(question));
   };
   for_each_element(root, Place(source), "data", [&](const Json& article, const Place& article_place) {
@@ -202,11 +213,12 @@ std::string predictions_json(const Predictions& predictions) {
 double exact_match(std::string_view prediction, const std::vector<std::string>& answers) {
   const Words words = words_of(prediction);
   const auto same = [&](const std::string& answer) { return words_of(answer).in_order == words.in_order; };
-  return std::any_of(answers.begin(), answers.end(), same) ? 1 : 0;
+  return (answers.empty() ? is_empty(words) : std::any_of(answers.begin(), answers.end(), same)) ? 1 : 0;
 }
 
 double f1_score(std::string_view prediction, const std::vector<std::string>& answers) {
   const Words words = words_of(prediction);
+  if (answers.empty()) return is_empty(words) ? 1 : 0;
   double best = 0;
   for (const std::string& answer : answers) best = std::max(best, f1_of(words, words_of(answer)));
   return best;

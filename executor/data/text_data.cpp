@@ -5,8 +5,8 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <cstddef>
-#include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -15,10 +15,9 @@
 
 #include "base/error.h"
 #include "base/error_values.h"
-#include "base/read_table.h"
 #include "base/separated_values.h"
-#include "executor/data/records_json.h"
 #include "executor/data/text_file.h"
+#include "executor/data/text_rows.h"
 
 namespace frostpipe {
 namespace {
@@ -29,123 +28,67 @@ bool is_blank_character(char c) { return c == ' ' || c == '\t' || c == '\r' || c
 
 bool is_blank(const std::string& text) { return std::all_of(text.begin(), text.end(), is_blank_character); }
 
-bool contains(const std::vector<std::string>& names, const std::string& name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
-
-struct Columns {
-  std::size_t text = 0;
-  std::optional<std::size_t> label;
-};
-
-/// The names that a column of texts may have, for a rule and as they are compared.
-struct Wanted {
-  std::vector<std::string> names;
-  std::string rule;  // "text" (or "sentence")
-};
-
-Wanted wanted_text(const ColumnNames& columns) {
-  if (!columns.text.empty()) return {{columns.text}, in_quotes(columns.text)};
-  return {{"text", "sentence"}, "\"text\" (or \"sentence\")"};
-}
-
-std::string wanted_label(const ColumnNames& columns) { return columns.label.empty() ? "label" : columns.label; }
-
-Columns read_header(const std::string& place, const TableRow& header, const ColumnNames& names, bool needs_labels) {
-  const auto column = [&](const std::string& wanted, bool is_needed, auto is_wanted) -> std::optional<std::size_t> {
-    const auto count = std::count_if(header.fields.begin(), header.fields.end(), is_wanted);
-    if (count > 1 || (count == 0 && is_needed))
-      throw InvalidInput(place, fmt::format("the header must name one column {}, between tabs or commas", wanted),
-                         in_quotes(header.text));
-    if (count == 0) return std::nullopt;
-    return std::find_if(header.fields.begin(), header.fields.end(), is_wanted) - header.fields.begin();
-  };
-  const Wanted text = wanted_text(names);
-  const std::string label = wanted_label(names);
-  return {.text = *column(text.rule, true, [&](const std::string& name) { return contains(text.names, name); }),
-          .label = column(in_quotes(label), needs_labels, [&](const std::string& name) { return name == label; })};
-}
-
-struct Row {
-  RecordPlace place;
-  std::string text;
-  std::optional<std::string> label;
-};
-
-/// Throws InvalidInput for none, or too many; of the labels, where one is blank.
-std::vector<Row> checked(const std::filesystem::path& path, std::vector<Row> rows) {
-  for (const Row& row : rows) {
-    if (row.label && is_blank(*row.label))
-      throw InvalidInput(row.place.in(path), "the label must not be empty", in_quotes(*row.label));
-  }
-  if (rows.empty()) throw InvalidInput(path.string(), "must have a row after the header", "without one");
-  if (rows.size() > static_cast<std::size_t>(std::numeric_limits<int>::max()))
-    throw InvalidInput(path.string(), "must have fewer than 2^31 rows", std::to_string(rows.size()));
-  return rows;
-}
-
-/// Of a table; all have a label, or none.
-std::vector<Row> rows_of_table(const std::filesystem::path& path, const ColumnNames& names, bool needs_labels) {
-  const std::string content = read_utf8_file(path);
-  std::vector<TableRow> table = read_table(path, content);
-  const Columns columns =
-      read_header(RecordPlace{.number = 1}.in(path), table.empty() ? TableRow() : table.front(), names, needs_labels);
-  std::vector<Row> rows;
-  for (std::size_t i = 1; i < table.size(); ++i) {
-    Row row{.place = {.number = table[i].line}, .text = std::move(table[i].fields[columns.text]), .label = {}};
-    if (columns.label) row.label = std::move(table[i].fields[*columns.label]);
-    rows.push_back(std::move(row));
-  }
-  return rows;
-}
-
-const Json* member(const Json& record, const std::string& name) {
-  const auto found = record.find(name);
-  return found == record.end() || found->is_null() ? nullptr : &*found;
-}
-
-std::string text_of_record(const Json& record, const std::string& place, const Wanted& wanted) {
-  std::vector<std::string> found;
-  for (const std::string& name : wanted.names)
-    if (member(record, name)) found.push_back(name);
-  if (found.size() != 1)
-    throw InvalidInput(place, fmt::format("must have one field {} (--text-column names another)", wanted.rule),
-                       "an object with " + shown_fields(record));
-  const Json& text = record.at(found.front());
-  if (!text.is_string()) throw InvalidInput(place + ": " + found.front(), "must be a text", shown(text));
-  return text;
-}
-
-std::string label_of_record(const Json& label, const std::string& place) {
-  if (label.is_string()) return label;
+/// What `label`, or an element of it, calls a label.
+std::string name_of(const Json& label, const TextRow& row, const std::filesystem::path& path) {
   if (label.is_number_integer() || label.is_boolean()) return label.dump();
-  throw InvalidInput(place, "must be a text, a whole number, true or false", shown(label));
+  if (!label.is_string())
+    throw InvalidInput(row.label_place(path), "must be a text, a whole number, true or false", shown(label));
+  if (is_blank(label))
+    throw InvalidInput(row.place.in(path), "the label must not be empty",
+                       in_quotes(label.get_ref<const std::string&>()));
+  return label;
 }
 
-/// Of JSON; all have a label, or none.
-std::vector<Row> rows_of_json(const std::filesystem::path& path, const ColumnNames& names, bool needs_labels) {
-  const Wanted wanted = wanted_text(names);
-  const std::string label = wanted_label(names);
-  std::vector<Row> rows;
-  for_each_record(path, [&](const Json& record, const RecordPlace& at) {
-    const std::string place = at.in(path);
-    Row row{.place = at, .text = text_of_record(record, place, wanted), .label = {}};
-    if (const Json* found = member(record, label)) row.label = label_of_record(*found, place + ": " + label);
-    const bool must_have = needs_labels || (!rows.empty() && rows.front().label);
-    if (must_have && !row.label)
-      throw InvalidInput(place, fmt::format("must have the field {} (--label-column names another)", in_quotes(label)),
-                         "an object with " + shown_fields(record));
-    if (!must_have && !rows.empty() && row.label)
-      throw InvalidInput(place + ": " + label, "must be there in all lines or in none", "not in the first");
-    rows.push_back(std::move(row));
-    return true;
-  });
-  return rows;
+/// Of a text with any number of labels.
+std::vector<std::string> names_of(const TextRow& row, const std::filesystem::path& path) {
+  Json label = *row.label;
+  if (label.is_string() && is_blank(label)) return {};
+  if (label.is_string() && trimmed(label.get_ref<const std::string&>()).starts_with('[')) {
+    label = Json::parse(label.get_ref<const std::string&>(), nullptr, /*allow_exceptions=*/false);
+    if (!label.is_array())
+      throw InvalidInput(row.label_place(path),
+                         "the labels must be a list of JSON, such as [\"a\", \"b\"], or one name", shown(*row.label));
+  }
+  std::vector<std::string> names;
+  if (label.is_array())
+    for (const Json& one : label) names.push_back(name_of(one, row, path));
+  else
+    names.push_back(name_of(label, row, path));
+  return names;
 }
 
-std::vector<Row> read_rows(const std::filesystem::path& path, const ColumnNames& names, bool needs_labels) {
-  return checked(
-      path, is_json_file(path) ? rows_of_json(path, names, needs_labels) : rows_of_table(path, names, needs_labels));
+double number_of(const TextRow& row, const std::filesystem::path& path) {
+  const Json& label = *row.label;
+  if (label.is_number()) return label;
+  double number = 0;
+  if (label.is_string()) {
+    const std::string_view text = trimmed(label.get_ref<const std::string&>());
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (error == std::errc() && end == text.data() + text.size() && std::isfinite(number)) return number;
+  }
+  throw InvalidInput(
+      row.label_place(path),
+      "the label must be a number, as config.json asks for regression (by its problem_type or a single label)",
+      shown(label));
+}
+
+/// What the labels are by their form, else `otherwise`.
+ProblemType problem_type_of(const std::vector<TextRow>& rows, ProblemType otherwise) {
+  for (const TextRow& row : rows) {
+    if (row.label->is_array()) return ProblemType::multi_label;
+    if (row.label->is_number_float()) return ProblemType::regression;
+  }
+  return otherwise;
+}
+
+/// Of each row, which has a label or labels.
+std::vector<std::vector<std::string>> names_of_all(const std::vector<TextRow>& rows, ProblemType problem_type,
+                                                   const std::filesystem::path& path) {
+  std::vector<std::vector<std::string>> names;
+  for (const TextRow& row : rows)
+    names.push_back(problem_type == ProblemType::multi_label ? names_of(row, path)
+                                                             : std::vector{name_of(*row.label, row, path)});
+  return names;
 }
 
 std::optional<std::int64_t> as_integer(std::string_view text) {
@@ -155,9 +98,9 @@ std::optional<std::int64_t> as_integer(std::string_view text) {
   return value;
 }
 
-std::vector<std::string> distinct_labels(const std::vector<Row>& rows) {
+std::vector<std::string> distinct_labels(const std::vector<std::vector<std::string>>& labels) {
   std::vector<std::string> names;
-  for (const Row& row : rows) names.push_back(*row.label);
+  for (const std::vector<std::string>& of_row : labels) names.insert(names.end(), of_row.begin(), of_row.end());
   std::sort(names.begin(), names.end());
   names.erase(std::unique(names.begin(), names.end()), names.end());
   const bool all_integers =
@@ -175,9 +118,10 @@ std::string without_blanks(std::string text) {
 }
 
 /// How many texts are empty, and which labels differ by blanks alone.
-std::vector<std::string> notes_on(const std::filesystem::path& path, const std::vector<Row>& rows) {
+std::vector<std::string> notes_on(const std::filesystem::path& path, const std::vector<TextRow>& rows,
+                                  const std::vector<std::vector<std::string>>& labels) {
   std::vector<std::string> notes;
-  const auto is_empty = [](const Row& row) { return is_blank(row.text); };
+  const auto is_empty = [](const TextRow& row) { return is_blank(row.text); };
   if (const auto first = std::find_if(rows.begin(), rows.end(), is_empty); first != rows.end()) {
     const auto count = std::count_if(rows.begin(), rows.end(), is_empty);
     notes.push_back(count == 1
@@ -185,8 +129,8 @@ std::vector<std::string> notes_on(const std::filesystem::path& path, const std::
                         : fmt::format("{}: {} texts are empty, this being the first", first->place.in(path), count));
   }
   std::map<std::string, std::map<std::string, int>> counts;  // of each spelling, by what is left without blanks
-  for (const Row& row : rows)
-    if (row.label) ++counts[without_blanks(*row.label)][*row.label];
+  for (const std::vector<std::string>& of_row : labels)
+    for (const std::string& label : of_row) ++counts[without_blanks(label)][label];
   for (const auto& [label, spellings] : counts) {
     if (spellings.size() < 2) continue;
     std::vector<std::string> counted;
@@ -198,30 +142,64 @@ std::vector<std::string> notes_on(const std::filesystem::path& path, const std::
   return notes;
 }
 
-/// Labels, where there are any, are among `label_names`.
-TextData with_labels_numbered(const std::filesystem::path& path, std::vector<Row> rows,
-                              const std::vector<std::string>& label_names) {
-  std::map<std::string_view, int> number_of;
-  for (const std::string& name : label_names) number_of.emplace(name, static_cast<int>(number_of.size()));
-  FROSTPIPE_CHECK(number_of.size() == label_names.size(), "label names differ from each other");
-  TextData data{.texts = {}, .labels = {}, .label_names = label_names, .notes = notes_on(path, rows)};
-  for (Row& row : rows) {
-    data.texts.push_back(std::move(row.text));
-    if (!row.label) continue;
-    const auto found = number_of.find(*row.label);
-    if (found == number_of.end())
-      throw InvalidInput(row.place.in(path),
+/// `labels`: none, or of each row, among `label_names`.
+TextData numbered(const std::filesystem::path& path, std::vector<TextRow> rows,
+                  const std::vector<std::vector<std::string>>& labels, const std::vector<std::string>& label_names,
+                  ProblemType problem_type) {
+  std::map<std::string_view, int> number_of_name;
+  for (const std::string& name : label_names) number_of_name.emplace(name, static_cast<int>(number_of_name.size()));
+  FROSTPIPE_CHECK(number_of_name.size() == label_names.size(), "label names differ from each other");
+  TextData data{.texts = {},
+                .problem_type = problem_type,
+                .labels = {},
+                .label_names = label_names,
+                .notes = notes_on(path, rows, labels)};
+  const auto number = [&](std::size_t row, const std::string& name) {
+    const auto found = number_of_name.find(name);
+    if (found == number_of_name.end())
+      throw InvalidInput(rows[row].place.in(path),
                          "the label must be one that the model knows (" + in_quotes(label_names) + ")",
-                         in_quotes(*row.label));
-    data.labels.push_back(found->second);
+                         in_quotes(name));
+    return found->second;
+  };
+  for (std::size_t row = 0; row < labels.size(); ++row) {
+    if (problem_type == ProblemType::single_label) {
+      data.labels.push_back(number(row, labels[row].front()));
+      continue;
+    }
+    std::vector<double>& targets = data.targets.emplace_back(label_names.size(), 0.0);
+    for (const std::string& name : labels[row]) targets[number(row, name)] = 1;
+  }
+  for (TextRow& row : rows) data.texts.push_back(std::move(row.text));
+  return data;
+}
+
+TextData with_numbers(const std::filesystem::path& path, std::vector<TextRow> rows) {
+  TextData data{.texts = {},
+                .problem_type = ProblemType::regression,
+                .labels = {},
+                .label_names = {"LABEL_0"},
+                .notes = notes_on(path, rows, {})};
+  for (TextRow& row : rows) {
+    if (row.label) data.targets.push_back({number_of(row, path)});
+    data.texts.push_back(std::move(row.text));
   }
   return data;
 }
 
+/// Labels, where there are any, are among `label_names`.
+TextData with_known_labels(const std::filesystem::path& path, std::vector<TextRow> rows,
+                           const std::vector<std::string>& label_names, ProblemType problem_type) {
+  if (problem_type == ProblemType::regression) return with_numbers(path, std::move(rows));
+  std::vector<std::vector<std::string>> labels;
+  if (rows.front().label) labels = names_of_all(rows, problem_type, path);
+  return numbered(path, std::move(rows), labels, label_names, problem_type);
+}
+
 /// A text per line.
-std::vector<Row> read_lines(const std::filesystem::path& path) {
+std::vector<TextRow> read_lines(const std::filesystem::path& path) {
   const std::string content = read_utf8_file(path);
-  std::vector<Row> rows;
+  std::vector<TextRow> rows;
   for (const std::string_view line : lines_of(content))
     rows.push_back({.place = {.number = rows.size() + 1}, .text = std::string(line), .label = {}});
   while (!rows.empty() && rows.back().text.empty()) rows.pop_back();
@@ -229,27 +207,42 @@ std::vector<Row> read_lines(const std::filesystem::path& path) {
   return rows;
 }
 
+WantedRows wanted_rows(const ColumnNames& columns, bool needs_labels, const std::vector<std::string>& label_names,
+                       ProblemType problem_type) {
+  const bool is_several = problem_type == ProblemType::multi_label;
+  return {.columns = columns,
+          .needs_labels = needs_labels,
+          .takes_flags = is_several && columns.label.empty(),
+          .flag_names = is_several ? label_names : std::vector<std::string>()};
+}
+
 }  // namespace
 
-TextData read_texts(const std::filesystem::path& path, const ColumnNames& columns) {
-  std::vector<Row> rows = read_rows(path, columns, /*needs_labels=*/true);
-  const std::vector<std::string> label_names = distinct_labels(rows);
-  if (label_names.size() < 2)
-    throw InvalidInput(path.string(), "must have at least two different labels",
-                       "all " + in_quotes(label_names.front()));
-  return with_labels_numbered(path, std::move(rows), label_names);
+TextData read_texts(const std::filesystem::path& path, const ColumnNames& columns, ProblemType otherwise) {
+  TextRows read = read_text_rows(path, {.columns = columns, .takes_flags = columns.label.empty()});
+  const ProblemType problem_type = problem_type_of(read.rows, otherwise);
+  if (problem_type == ProblemType::regression) return with_numbers(path, std::move(read.rows));
+  const std::vector<std::vector<std::string>> labels = names_of_all(read.rows, problem_type, path);
+  const std::vector<std::string> names = read.flag_names.empty() ? distinct_labels(labels) : read.flag_names;
+  if (problem_type == ProblemType::single_label && names.size() < 2)
+    throw InvalidInput(path.string(), "must have at least two different labels", "all " + in_quotes(names.front()));
+  if (names.empty()) throw InvalidInput(path.string(), "must have a text with a label", "without one");
+  return numbered(path, std::move(read.rows), labels, names, problem_type);
 }
 
 TextData read_texts(const std::filesystem::path& path, const std::vector<std::string>& label_names,
-                    const ColumnNames& columns) {
-  return with_labels_numbered(path, read_rows(path, columns, /*needs_labels=*/true), label_names);
+                    const ColumnNames& columns, ProblemType problem_type) {
+  TextRows read = read_text_rows(path, wanted_rows(columns, /*needs_labels=*/true, label_names, problem_type));
+  return with_known_labels(path, std::move(read.rows), label_names, problem_type);
 }
 
 TextData read_texts_to_label(const std::filesystem::path& path, const std::vector<std::string>& label_names,
-                             const ColumnNames& columns) {
-  return with_labels_numbered(
-      path, path.extension() == ".txt" ? read_lines(path) : read_rows(path, columns, /*needs_labels=*/false),
-      label_names);
+                             const ColumnNames& columns, ProblemType problem_type) {
+  std::vector<TextRow> rows =
+      path.extension() == ".txt"
+          ? read_lines(path)
+          : read_text_rows(path, wanted_rows(columns, /*needs_labels=*/false, label_names, problem_type)).rows;
+  return with_known_labels(path, std::move(rows), label_names, problem_type);
 }
 
 }  // namespace frostpipe

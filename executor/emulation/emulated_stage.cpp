@@ -149,7 +149,7 @@ class EmulatedStage final : public StageCompute {
   at::Tensor evaluate(const MiniBatch&, at::Tensor) override {
     FROSTPIPE_CHECK(false, "an emulated model has nothing to evaluate");
   }
-  int answer_size() const override { return 1; }
+  AnswerShape answer_shape() const override { return {.of_sample = 1}; }
 
  private:
   /// The amount of work: samples, and the token slice if there are several.

@@ -15,124 +15,13 @@
 #include "executor/data/records_json.h"
 #include "executor/data/text_file.h"
 #include "executor/loading/example_samples.h"
+#include "executor/loading/held_out.h"
+#include "executor/loading/labelled_texts.h"
+#include "executor/loading/tagged_samples.h"
 #include "executor/loading/text_encoder.h"
 
 namespace frostpipe {
 namespace {
-
-template <typename Call>
-auto naming(const std::filesystem::path& file, Call call) {
-  try {
-    return call();
-  } catch (const InvalidInput& error) {
-    throw InvalidInput(file.string() + ": " + error.what());
-  }
-}
-
-std::vector<int> numbers(int begin, int end) {
-  std::vector<int> result(end - begin);
-  std::iota(result.begin(), result.end(), begin);
-  return result;
-}
-
-/// Tests on everything from `num_train` on, if there is a file to test on; else on a part of each label.
-void split_by_label(const DataSource& source, int num_train, Dataset& dataset) {
-  const int size = static_cast<int>(dataset.labels.size());
-  if (!source.test_data.empty() || source.held_out == 0) {
-    dataset.split = {.train = numbers(0, num_train), .test = numbers(num_train, size)};
-    return;
-  }
-  const std::vector<std::string> single = labels_of_one_sample(dataset.labels, dataset.label_names);
-  if (static_cast<int>(single.size()) == size)
-    throw InvalidInput(source.data.string(),
-                       "must have at least two samples of a label, one to train on and one to test on (or give "
-                       "--test-data FILE, or --held-out 0 to test on nothing)",
-                       fmt::format("with one of each of its {} labels: {}", size, in_quotes(single)));
-  if (!single.empty())
-    dataset.notes.push_back(fmt::format(
-        "{}: {} of {} labels ha{} a single sample, which is trained on and never tested on: {}", source.data.string(),
-        single.size(), dataset.label_names.size(), single.size() == 1 ? "s" : "ve", in_quotes(single)));
-  dataset.split = naming(source.data, [&] {
-    return hold_out(dataset.labels, static_cast<int>(dataset.label_names.size()), source.held_out, source.seed);
-  });
-}
-
-int longest(const SampleOptions& options, const ModelFolder& folder) {
-  return std::min<int>(options.max_tokens, static_cast<int>(folder.config.max_position_embeddings));
-}
-
-ColumnNames columns_of(const SampleOptions& options) { return {options.text_column, options.label_column}; }
-
-/// The data's labels in the folder's order where both have the same ones: its classifier is of use then.
-std::vector<std::string> in_order_of(const std::vector<std::string>& labels_of_folder,
-                                     const std::vector<std::string>& labels_of_data) {
-  return std::ranges::is_permutation(labels_of_folder, labels_of_data) ? labels_of_folder : labels_of_data;
-}
-
-/// Texts as the model's tokens. `text` keeps nothing but its texts.
-Dataset encoded(TextData text, const SampleOptions& options, ModelFolder& folder) {
-  set_task(folder, Task::sequence_classification, text.label_names);
-  Dataset dataset{.task = Task::sequence_classification,
-                  .label_names = std::move(text.label_names),
-                  .labels = std::move(text.labels),
-                  .notes = std::move(text.notes)};
-  EncodedData encoded{.token_ids = {}, .labels = dataset.labels};
-  encoded.labels.resize(text.texts.size());  // where there are none, what is computed does not depend on them
-  const auto tokens_of = text_encoder(folder, longest(options, folder));
-  for (const std::string& one : text.texts) encoded.token_ids.push_back(tokens_of(one));
-  if (folder.config.is_causal) {
-    const SpecialIds ids = tokenizer_of(folder).special_ids();
-    if (const auto padding = ids.padding ? ids.padding : ids.end_of_text) folder.config.padding_id = *padding;
-  }
-  dataset.samples = std::make_unique<TokenSamples>(std::move(encoded));
-  return dataset;
-}
-
-Dataset labelled_texts(const DataSource& source, const SampleOptions& options, ModelFolder& folder) {
-  TextData text = read_texts(source.data, columns_of(options));
-  if (const std::vector<std::string> ordered = in_order_of(folder.label_names, text.label_names);
-      ordered != text.label_names)
-    text = read_texts(source.data, ordered, columns_of(options));
-  const int num_train = static_cast<int>(text.texts.size());
-  if (!source.test_data.empty()) {
-    TextData test = read_texts(source.test_data, text.label_names, columns_of(options));
-    std::move(test.texts.begin(), test.texts.end(), std::back_inserter(text.texts));
-    text.labels.insert(text.labels.end(), test.labels.begin(), test.labels.end());
-    text.notes.insert(text.notes.end(), test.notes.begin(), test.notes.end());
-  }
-  Dataset dataset = encoded(std::move(text), options, folder);
-  split_by_label(source, num_train, dataset);
-  return dataset;
-}
-
-/// Held out are whole contexts, so that no text is both learned from and tested on.
-Split split_by_context(const DataSource& source, const Dataset& dataset, int num_train_questions) {
-  std::vector<int> asked_about;  // contexts that have questions
-  for (const Question& question : dataset.questions.questions) asked_about.push_back(question.context);
-  std::sort(asked_about.begin(), asked_about.end());
-  asked_about.erase(std::unique(asked_about.begin(), asked_about.end()), asked_about.end());
-  std::vector<int> held_out;
-  if (source.test_data.empty()) {
-    if (asked_about.size() < 2 && source.held_out > 0)
-      throw InvalidInput(source.data.string(),
-                         "must have questions about at least two texts, one to train on and one to test on (or give "
-                         "--test-data FILE, or --held-out 0 to test on nothing)",
-                         fmt::format("with those about {}", asked_about.size()));
-    const Split contexts = naming(source.data, [&] {
-      return hold_out(std::vector<int>(asked_about.size(), 0), 1, source.held_out, source.seed);
-    });
-    for (const int index : contexts.test) held_out.push_back(asked_about[index]);
-  }
-  Split split;
-  for (int i = 0; i < static_cast<int>(dataset.windows.size()); ++i) {
-    const int question = dataset.windows[i].question;
-    const bool tests = source.test_data.empty() ? std::binary_search(held_out.begin(), held_out.end(),
-                                                                     dataset.questions.questions[question].context)
-                                                : question >= num_train_questions;
-    (tests ? split.test : split.train).push_back(i);
-  }
-  return split;
-}
 
 Dataset questions(const DataSource& source, const SampleOptions& options, ModelFolder& folder) {
   Dataset dataset{.task = Task::question_answering};
@@ -148,7 +37,7 @@ Dataset questions(const DataSource& source, const SampleOptions& options, ModelF
   }
   const PairTokenizer tokenizer = pair_tokenizer(tokenizer_of(folder));
   dataset.windows = windows_of(dataset.questions, tokenizer, longest(options, folder), options.window_overlap);
-  dataset.split = split_by_context(source, dataset, num_train);
+  hold_out_by_context(source, num_train, dataset);
   EncodedData encoded{.token_ids = {}, .labels = {}, .labels_per_sample = 2};
   for (const Window& window : dataset.windows) {
     encoded.token_ids.push_back(window.ids);
@@ -202,21 +91,9 @@ Dataset examples(const DataSource& source, const SampleOptions& options, ModelFo
                         dataset.notes);
   };
   const int num_train = add(source.data);
-  if (!source.test_data.empty() || source.held_out == 0) {
-    if (!source.test_data.empty()) add(source.test_data);
-    dataset.split = {.train = numbers(0, num_train),
-                     .test = numbers(num_train, static_cast<int>(encoded.token_ids.size()))};
-  } else {
-    if (num_train < 2)
-      throw InvalidInput(source.data.string(),
-                         "must have at least two samples, one to train on and one to test on (or give --test-data "
-                         "FILE, or --held-out 0 to test on nothing)",
-                         "with one");
-    dataset.split = naming(source.data, [&] {
-      return hold_out(std::vector<int>(encoded.token_ids.size(), 0), 1, source.held_out, source.seed);
-    });
-  }
+  if (!source.test_data.empty()) add(source.test_data);
   dataset.samples = std::make_unique<TokenSamples>(std::move(encoded));
+  hold_out_of_all(source, num_train, dataset);
   return dataset;
 }
 
@@ -238,23 +115,24 @@ ImageInput image_input(const SampleOptions& options, std::uint64_t seed, const M
           .seed = seed};
 }
 
-/// Labels of the folder that data can be compared with.
-const std::vector<std::string>& labels_to_score(const ModelFolder& folder) {
-  require_different_labels(folder.path, folder.label_names);
-  return folder.label_names;
-}
-
 }  // namespace
 
 Task task_of(const std::filesystem::path& data, const ColumnNames& columns) {
   const std::filesystem::path extension = data.extension();
   if (std::filesystem::is_directory(data) || extension == ".bin") return Task::image_classification;
+  if (has_conll_columns(data)) return Task::token_classification;
   if (extension == ".txt") return Task::causal_language_modeling;
   if (extension == ".json" && !has_json_records(data)) return Task::question_answering;
   // Anything but a regular file, such as a pipe, can be read only once.
   const bool can_look = std::filesystem::is_regular_file(data);
-  return can_look && kind_of_records(data, columns) == RecordKind::examples ? Task::causal_language_modeling
-                                                                            : Task::sequence_classification;
+  switch (can_look ? kind_of_records(data, columns) : RecordKind::labelled_texts) {
+    case RecordKind::examples:
+      return Task::causal_language_modeling;
+    case RecordKind::tagged_words:
+      return Task::token_classification;
+    default:
+      return Task::sequence_classification;
+  }
 }
 
 void require_different_labels(const std::filesystem::path& model_folder, const std::vector<std::string>& label_names) {
@@ -275,7 +153,7 @@ Dataset load_pictures(const DataSource& source, const ImageInput& input, const s
   const int num_train = parts.front().size();
   if (!source.test_data.empty()) parts.push_back(open_images(source.test_data, parts.front().label_names()));
   Dataset dataset = image_dataset(std::move(parts), input);
-  split_by_label(source, num_train, dataset);
+  hold_out_by_label(source, num_train, dataset);
   return dataset;
 }
 
@@ -297,6 +175,9 @@ Dataset load_dataset(const DataSource& source, const SampleOptions& options, Mod
     case Task::sequence_classification:
       dataset = labelled_texts(source, options, folder);
       break;
+    case Task::token_classification:
+      dataset = tagged_sentences(source, options, folder);
+      break;
     case Task::question_answering:
       dataset = questions(source, options, folder);
       break;
@@ -309,6 +190,7 @@ Dataset load_dataset(const DataSource& source, const SampleOptions& options, Mod
       set_task(folder, dataset.task, dataset.label_names);
       break;
   }
+  dataset.answer_shape = answer_shape(folder.config);
   dataset.test_by_length = dataset.split.test;
   const auto length = [&](int sample) { return dataset.samples->tokens(sample); };
   std::stable_sort(dataset.test_by_length.begin(), dataset.test_by_length.end(),
@@ -317,20 +199,22 @@ Dataset load_dataset(const DataSource& source, const SampleOptions& options, Mod
 }
 
 Dataset load_to_score(const std::filesystem::path& data, const SampleOptions& options, ModelFolder& folder) {
-  const Task task = task_of(data, columns_of(options));
-  const bool has_lines = task == Task::causal_language_modeling && folder.config.task == Task::sequence_classification;
+  Task task = task_of(data, columns_of(options));
+  const bool labels_texts = folder.config.task == Task::sequence_classification,
+             labels_lines = folder.config.task == Task::token_classification && data.extension() == ".txt";
+  if (task == Task::causal_language_modeling && (labels_texts || labels_lines)) task = folder.config.task;
   Dataset dataset;
-  if (task == Task::sequence_classification || has_lines) {
-    TextData text = read_texts_to_label(data, labels_to_score(folder), columns_of(options));
-    std::vector<std::string> texts = text.texts;
-    dataset = encoded(std::move(text), options, folder);
-    dataset.items = std::move(texts);
+  if (task == Task::sequence_classification) {
+    dataset = texts_to_score(data, options, folder);
+  } else if (task == Task::token_classification) {
+    dataset = sentences_to_score(data, options, folder);
   } else if (task == Task::image_classification) {
     dataset = load_pictures_to_score(data, image_input(options, /*seed=*/0, folder), labels_to_score(folder));
     set_task(folder, dataset.task, dataset.label_names);
   } else {
     return load_dataset({.data = data, .test_data = {}, .held_out = 0}, options, folder);
   }
+  dataset.answer_shape = answer_shape(folder.config);
   dataset.split.train = numbers(0, dataset.samples->size());
   return dataset;
 }

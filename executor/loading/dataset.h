@@ -6,6 +6,7 @@
 
 #include "executor/data/question_windows.h"
 #include "executor/data/split.h"
+#include "executor/data/tagged_words.h"
 #include "executor/data/text_data.h"
 #include "executor/execute.h"
 #include "executor/loading/image_samples.h"
@@ -17,21 +18,28 @@ namespace frostpipe {
 /// The data that a run trains and tests on.
 struct Dataset {
   Task task = Task::sequence_classification;
+  ProblemType problem_type = ProblemType::single_label;
+  AnswerShape answer_shape{};  // of the model's answers
   std::unique_ptr<Samples> samples;
   Split split;
-  std::vector<std::string> label_names;  // of classification
-  std::vector<int> labels;               // of classification, by sample; none where a model is to say them
-  QuestionSet questions;                 // of question answering
-  std::vector<Window> windows;           // a sample each
-  std::vector<int> test_by_length;       // split.test, shortest first: attention takes those of one length together
-  std::vector<std::string>
-      items;  // of classification, where the data are to be scored: each text, or where each picture stands
+  std::vector<std::string> label_names;      // of classification
+  std::vector<int> labels;                   // of classification, by sample; none where a model is to say them
+  std::vector<std::vector<double>> targets;  // likewise of several labels and of regression, as TextData has them
+  QuestionSet questions;                     // of question answering
+  std::vector<Window> windows;               // a sample each
+  TaggedWords words;                         // of token classification; a sample for each sentence
+  /// Of each sentence: where its words' first tokens are in the sample; -1 where a word is cut off, or has none.
+  std::vector<std::vector<int>> first_tokens;
+  std::vector<int> test_by_length;  // split.test, shortest first: attention takes those of one length together
+  /// Of classification, where the data are to be scored: each text, or where each picture stands.
+  std::vector<std::string> items;
   std::vector<std::string> notes;  // what may be a slip in the data: sentences for people
 };
 
-/// What the data is: a folder or a CIFAR file (.bin) holds pictures, .txt text without labels, .json questions or
-/// records, .jsonl and .ndjson records; anything else is a table. Records and tables hold texts with labels, or
-/// examples of what a causal model says (kind_of_records).
+/// What the data is: a folder or a CIFAR file (.bin) holds pictures, .conll and .bio words with labels, .txt text
+/// without labels (or words, if it begins with -DOCSTART-), .json questions or records, .jsonl and .ndjson records;
+/// anything else is a table. Records and tables hold texts with labels, words with labels, or examples of what a causal
+/// model says (kind_of_records).
 Task task_of(const std::filesystem::path& data, const ColumnNames& columns = {});
 
 /// Reads the data, sets the task and labels of `folder` accordingly, and converts the samples to model inputs. Test
@@ -40,8 +48,8 @@ Task task_of(const std::filesystem::path& data, const ColumnNames& columns = {})
 Dataset load_dataset(const DataSource& source, const SampleOptions& options, ModelFolder& folder);
 
 /// The same of data to be scored by the folder's model as it is: all of it in split.train, labels among the folder's.
-/// Texts need no labels then, and of a classifier of texts those of a .txt file are its lines. Throws InvalidInput also
-/// where the folder does not name its labels, or two alike.
+/// Texts and words need no labels then, and of a classifier those of a .txt file are its lines. Throws InvalidInput
+/// also where the folder does not name its labels, or two alike.
 Dataset load_to_score(const std::filesystem::path& data, const SampleOptions& options, ModelFolder& folder);
 
 /// The same two functions for pictures. Labels are in the order of `known_labels` if both have the same ones.

@@ -3,6 +3,7 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/full_like.h>
+#include <ATen/ops/tensor.h>
 
 #include <algorithm>
 #include <array>
@@ -10,7 +11,6 @@
 #include <numeric>
 
 #include "base/hash.h"
-#include "executor/models/task.h"
 
 namespace frostpipe {
 
@@ -74,6 +74,13 @@ int mean_length(const MiniBatch& batch) {
   return static_cast<int>(std::lround(static_cast<double>(sum) / static_cast<double>(batch.lengths.size())));
 }
 
+std::vector<std::size_t> answer_begins(const Samples& data, std::span<const int> samples, const AnswerShape& shape) {
+  std::vector<std::size_t> begins{0};
+  for (const int sample : samples)
+    begins.push_back(begins.back() + static_cast<std::size_t>(shape.size(data.tokens(sample))));
+  return begins;
+}
+
 at::Tensor dropout_keys(const MiniBatch& batch, std::span<const int> samples) {
   if (batch.dropout_seed == 0) return {};
   at::Tensor keys = at::empty({static_cast<std::int64_t>(samples.size())}, at::kLong);
@@ -107,6 +114,8 @@ std::uint64_t TokenSamples::fingerprint() const {
     hash.add(std::as_bytes(std::span(&own, 1)));
   }
   hash.add(std::as_bytes(std::span(data_.labels)));
+  for (const std::vector<double>& of_sample : data_.targets) hash.add(std::as_bytes(std::span(of_sample)));
+  for (const std::vector<int>& of_sample : data_.token_labels) hash.add(std::as_bytes(std::span(of_sample)));
   for (const std::vector<TokenRange>& of_sample : data_.learned) {
     for (const TokenRange& range : of_sample) {
       const std::array<std::int64_t, 2> ends{range.begin, range.end};
@@ -130,15 +139,45 @@ at::Tensor TokenSamples::learned_of(std::span<const int> samples, const at::Tens
   return labels;
 }
 
+std::int64_t TokenSamples::loss_terms(std::span<const int> samples) const {
+  if (data_.token_labels.empty()) return Samples::loss_terms(samples);
+  std::int64_t labelled = 0;
+  for (const int sample : samples)
+    for (const int label : data_.token_labels[sample]) labelled += label != kIgnored;
+  return labelled;
+}
+
+at::Tensor TokenSamples::labels_of(std::span<const int> samples, const at::Tensor& ids) const {
+  const auto count = static_cast<std::int64_t>(samples.size());
+  if (!data_.targets.empty()) {
+    const auto outputs = static_cast<std::int64_t>(data_.targets.front().size());
+    at::Tensor targets = at::empty({count, outputs}, at::kDouble);
+    double* next = targets.data_ptr<double>();
+    for (const int sample : samples) next = std::ranges::copy(data_.targets[sample], next).out;
+    return targets;
+  }
+  if (!data_.token_labels.empty()) {
+    std::vector<std::int64_t> labels;
+    for (const int sample : samples)
+      labels.insert(labels.end(), data_.token_labels[sample].begin(), data_.token_labels[sample].end());
+    return at::tensor(labels, at::kLong);
+  }
+  const int per_sample = data_.labels_per_sample;
+  if (per_sample == 0) return learned_of(samples, ids);
+  at::Tensor labels = at::empty({count, per_sample}, at::kLong);
+  std::int64_t* label = labels.data_ptr<std::int64_t>();
+  for (const int sample : samples) label = std::copy_n(data_.labels.begin() + sample * per_sample, per_sample, label);
+  return per_sample == 1 ? labels.squeeze(1) : labels;
+}
+
 MicroBatch TokenSamples::load(const MiniBatch& batch, std::span<const int> samples, at::ScalarType type,
                               bool with_input) const {
   MicroBatch loaded;
   loaded.type = type;
   loaded.dropout_keys = dropout_keys(batch, samples);
   for (const int sample : samples) loaded.lengths.push_back(tokens(sample));
-  const std::int64_t num_tokens = loaded.num_tokens(), count = loaded.size();
-  const int per_sample = data_.labels_per_sample;
-  at::Tensor ids = at::empty({with_input || per_sample == 0 ? num_tokens : 0}, at::kLong);
+  const std::int64_t num_tokens = loaded.num_tokens();
+  at::Tensor ids = at::empty({with_input || data_.labels_per_sample == 0 ? num_tokens : 0}, at::kLong);
   if (ids.numel() > 0) {
     std::int64_t* next = ids.data_ptr<std::int64_t>();
     for (const int sample : samples)
@@ -154,14 +193,7 @@ MicroBatch TokenSamples::load(const MiniBatch& batch, std::span<const int> sampl
       next = std::fill_n(next, tokens(sample) - first, std::int64_t{1});
     }
   }
-  if (per_sample == 0) {
-    loaded.labels = learned_of(samples, ids);
-    return loaded;
-  }
-  loaded.labels = at::empty({count, per_sample}, at::kLong);
-  std::int64_t* label = loaded.labels.data_ptr<std::int64_t>();
-  for (const int sample : samples) label = std::copy_n(data_.labels.begin() + sample * per_sample, per_sample, label);
-  if (per_sample == 1) loaded.labels = loaded.labels.squeeze(1);
+  loaded.labels = labels_of(samples, ids);
   return loaded;
 }
 

@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "executor/models/transformer.h"
+#include "executor/models/task.h"
 #include "plan/batch.h"
 
 namespace frostpipe {
@@ -29,6 +29,11 @@ class Samples {
   virtual std::uint64_t key(int sample) const = 0;
   /// Tokens that the embedding looks up for these samples, ascending, each once; none where it looks up nothing.
   virtual std::vector<std::int64_t> distinct_tokens(std::span<const int> samples) const = 0;
+  /// What a mini-batch's sum of losses is divided by: the number of its samples; where tokens have labels, of labelled
+  /// tokens.
+  virtual std::int64_t loss_terms(std::span<const int> samples) const {
+    return static_cast<std::int64_t>(samples.size());
+  }
   /// Changes with any sample or answer.
   virtual std::uint64_t fingerprint() const = 0;
   /// Loads some samples of a mini-batch, packed, on the host. `type` is the model's dtype; `with_input` is for a stage
@@ -72,6 +77,10 @@ struct EncodedData {
   std::vector<std::vector<std::int32_t>> token_ids;
   std::vector<int> labels;    // labels_per_sample of each sample in turn
   int labels_per_sample = 1;  // 1: a class; 2: first and last token of an answer; 0: the tokens are what is to be said
+  /// In place of labels: of each sample 0 or 1 for each label, or a number; or a label for each of its tokens, kIgnored
+  /// where it has none.
+  std::vector<std::vector<double>> targets{};
+  std::vector<std::vector<int>> token_labels{};
   /// Where labels_per_sample is 0: the tokens of each sample that have a loss, ascending; empty: all have.
   std::vector<std::vector<TokenRange>> learned{};
   std::vector<int> first_segment_sizes{};  // number of leading tokens of type 0, the others have type 1; empty if all
@@ -85,16 +94,21 @@ class TokenSamples final : public Samples {
   int tokens(int sample) const override { return static_cast<int>(data_.token_ids[sample].size()); }
   std::uint64_t key(int sample) const override;
   std::vector<std::int64_t> distinct_tokens(std::span<const int> samples) const override;
+  std::int64_t loss_terms(std::span<const int> samples) const override;
   std::uint64_t fingerprint() const override;
   MicroBatch load(const MiniBatch& batch, std::span<const int> samples, at::ScalarType type,
                   bool with_input) const override;
 
  private:
+  at::Tensor labels_of(std::span<const int> samples, const at::Tensor& ids) const;
   /// The tokens, kIgnored where there is no loss.
   at::Tensor learned_of(std::span<const int> samples, const at::Tensor& ids) const;
 
   EncodedData data_;
 };
+
+/// Where the answers to samples, one after the other, begin in a list of their values; one more entry: its length.
+std::vector<std::size_t> answer_begins(const Samples& data, std::span<const int> samples, const AnswerShape& shape);
 
 /// One key for each sample of this step.
 at::Tensor dropout_keys(const MiniBatch& batch, std::span<const int> samples);

@@ -28,14 +28,32 @@ std::function<std::vector<std::int32_t>(std::string_view)> text_encoder(const Mo
 
 namespace {
 
-/// What the tokenizer puts before a text.
-std::vector<std::int32_t> before_text(const Tokenizer& tokenizer) {
+struct Frame {
+  std::vector<std::int32_t> before, after;
+};
+
+/// What the tokenizer puts around a text.
+Frame frame_of(const Tokenizer& tokenizer) {
   const std::vector<std::int32_t> framed = tokenizer.encode("a"),
                                   plain = tokenizer.encode("a", {.add_special_tokens = false});
-  return {framed.begin(), std::ranges::search(framed, plain).begin()};
+  const auto text = std::ranges::search(framed, plain);
+  return {{framed.begin(), text.begin()}, {text.end(), framed.end()}};
 }
 
 }  // namespace
+
+WordEncoder word_encoder(const ModelFolder& folder) {
+  const Tokenizer tokenizer = tokenizer_of(folder);
+  Frame frame = frame_of(tokenizer);
+  const std::vector<std::int32_t> first = tokenizer.encode("a", {.add_special_tokens = false});
+  const auto tokens_of = [tokenizer, first](std::string_view word) {
+    const std::vector<std::int32_t> both = tokenizer.encode("a " + std::string(word), {.add_special_tokens = false});
+    return both.size() >= first.size() && std::equal(first.begin(), first.end(), both.begin())
+               ? std::vector<std::int32_t>(both.begin() + static_cast<std::ptrdiff_t>(first.size()), both.end())
+               : tokenizer.encode(word, {.add_special_tokens = false});
+  };
+  return {std::move(frame.before), std::move(frame.after), tokens_of};
+}
 
 CausalEncoder causal_encoder(const ModelFolder& folder) {
   const Tokenizer tokenizer = tokenizer_of(folder);
@@ -43,7 +61,7 @@ CausalEncoder causal_encoder(const ModelFolder& folder) {
     throw InvalidInput((folder.path / "tokenizer_config.json").string() + ": eos_token",
                        "must name the token that ends a text and a completion", "missing");
   return {.written = [tokenizer](std::string_view text) { return tokenizer.encode_with_spans(text); },
-          .before_text = before_text(tokenizer),
+          .before_text = frame_of(tokenizer).before,
           .end_of_text = *tokenizer.special_ids().end_of_text,
           .text_of =
               [tokenizer](std::span<const std::int32_t> ids) {

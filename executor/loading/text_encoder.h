@@ -19,6 +19,15 @@ Tokenizer tokenizer_of(const ModelFolder& folder);
 /// tokens becomes the end-of-text token.
 std::function<std::vector<std::int32_t>(std::string_view)> text_encoder(const ModelFolder& folder, int most_tokens);
 
+/// How words that are given one by one become a text's tokens.
+struct WordEncoder {
+  std::vector<std::int32_t> before, after;  // what the tokenizer puts around a text
+  /// Of a word as it stands in a text, after a blank: what transformers gives with is_split_into_words (and, of a
+  /// byte-level tokenizer, add_prefix_space). Perhaps none.
+  std::function<std::vector<std::int32_t>(std::string_view)> tokens_of;
+};
+WordEncoder word_encoder(const ModelFolder& folder);
+
 /// How the texts of a causal model become tokens.
 struct CausalEncoder {
   /// Encodes a text in which special tokens are written out, as by a chat template; adds no tokens.

@@ -161,8 +161,8 @@ Logits head(const LayerCall& call, const at::Tensor& x) {
     if (names.dense) {
       said = activated(names.dense_activation, project(said, p[Role::dense], p[Role::dense_bias]));
       said = call.normed(said, Role::dense_norm, Role::dense_norm_bias);
-      said = call.dropped(said, rows);
     }
+    if (names.dense || c.task == Task::token_classification) said = call.dropped(said, rows);
     return all_of(rows, project(said, p[Role::classes], p[Role::classes_bias]));
   };
   if (c.pools_patches) return classes_of_pictures(call, x);

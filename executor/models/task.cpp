@@ -1,11 +1,13 @@
 #include "executor/models/task.h"
 
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/binary_cross_entropy_with_logits.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/constant_pad_nd.h>
 #include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
+#include <ATen/ops/mse_loss.h>
 #include <ATen/ops/softmax.h>
 #include <ATen/ops/tensor.h>
 
@@ -90,6 +92,27 @@ at::Tensor best_classes(const at::Tensor& logits) {
   return at::cat({classes.to(at::kDouble), probabilities.to(at::kDouble)}, 1).to(at::kCPU);
 }
 
+/// `targets`: as MicroBatch has labels of classes, or numbers.
+at::Tensor class_loss_sum(ProblemType problem_type, const at::Tensor& logits, const at::Tensor& targets,
+                          double label_smoothing) {
+  switch (problem_type) {
+    case ProblemType::multi_label:
+      return at::binary_cross_entropy_with_logits(logits, targets.to(logits.scalar_type()), {}, {}, at::Reduction::None)
+          .mean(1)
+          .sum();
+    case ProblemType::regression:
+      return at::mse_loss(logits, targets.to(logits.scalar_type()), at::Reduction::None).mean(1).sum();
+    default:
+      return at::cross_entropy_loss(logits, targets, {}, at::Reduction::Sum, kIgnored, label_smoothing);
+  }
+}
+
+at::Tensor class_answers(ProblemType problem_type, const at::Tensor& logits) {
+  if (problem_type == ProblemType::single_label) return best_classes(logits);
+  const at::Tensor said = problem_type == ProblemType::multi_label ? precise(logits).sigmoid() : logits;
+  return said.to(at::kDouble).to(at::kCPU).contiguous();
+}
+
 /// [samples, tokens of the longest, 2]: the lowest finite value where a sample has no token.
 at::Tensor padded_ends(const at::Tensor& logits, const MicroBatch& batch) {
   const std::int64_t longest = *std::max_element(batch.lengths.begin(), batch.lengths.end());
@@ -115,16 +138,17 @@ at::Tensor best_spans(const at::Tensor& logits, const MicroBatch& batch, bool is
                    types = batch.token_types.to(at::kCPU);
   const std::vector<std::int64_t> offsets = batch.offsets();
   const std::int64_t samples = batch.size();
-  at::Tensor best = at::empty({samples, 3}, at::kDouble);
+  at::Tensor best = at::empty({samples, 4}, at::kDouble);
   for (std::int64_t sample = 0; sample < samples; ++sample) {
     const std::int64_t tokens = batch.lengths[sample];
     const double* const logit = ends.data_ptr<double>() + offsets[sample] * 2;
     const std::int64_t* const type = types.data_ptr<std::int64_t>() + offsets[sample];
     const std::int64_t begin = std::find(type, type + tokens, 1) - type;
     const std::int64_t end = std::find(type + begin, type + tokens, 0) - type - (is_closed ? 1 : 0);
-    double* const answer = best.data_ptr<double>() + sample * 3;
+    double* const answer = best.data_ptr<double>() + sample * 4;
     answer[0] = answer[1] = -1;
     answer[2] = -std::numeric_limits<double>::infinity();
+    answer[3] = logit[0] + logit[1];
     for (std::int64_t first = begin; first < end; ++first) {
       for (std::int64_t last = first; last < std::min(end, first + kMostAnswerTokens); ++last) {
         const double score = logit[2 * first] + logit[2 * last + 1];
@@ -148,13 +172,21 @@ at::Tensor loss_sum(const TransformerConfig& config, const Logits& logits, const
     case Task::causal_language_modeling:
       return causal_loss_sum(config, logits, batch, label_smoothing, tensor_ranks);
     default:
-      return at::cross_entropy_loss(precise(logits.all()), batch.labels, {}, at::Reduction::Sum, kIgnored,
-                                    label_smoothing);
+      return class_loss_sum(config.problem_type, precise(logits.all()), batch.labels, label_smoothing);
   }
 }
 
-int answer_size(Task task) {
-  return task == Task::question_answering || task == Task::causal_language_modeling ? 3 : 2;
+AnswerShape answer_shape(const TransformerConfig& config) {
+  switch (config.task) {
+    case Task::question_answering:
+      return {.of_sample = 4};
+    case Task::causal_language_modeling:
+      return {.of_sample = 3};
+    case Task::token_classification:
+      return {.of_sample = 0, .of_token = 2};
+    default:
+      return {.of_sample = config.problem_type == ProblemType::single_label ? 2 : num_outputs(config)};
+  }
 }
 
 at::Tensor answers_of(const TransformerConfig& config, const Logits& logits, const MicroBatch& batch,
@@ -165,7 +197,7 @@ at::Tensor answers_of(const TransformerConfig& config, const Logits& logits, con
     case Task::causal_language_modeling:
       return causal_answers(config, logits, batch, tensor_ranks);
     default:
-      return best_classes(logits.all());
+      return class_answers(config.problem_type, logits.all());
   }
 }
 

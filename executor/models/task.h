@@ -9,23 +9,31 @@ namespace frostpipe {
 /// The label of targets without a loss.
 inline constexpr std::int64_t kIgnored = -100;
 
-/// Sum over the samples of their losses: the cross entropy of the class; half the sum of those of an answer's two ends;
-/// the mean over those tokens of a text but the first that have a loss (MicroBatch::labels). `label_smoothing`: the
-/// part of the target that is spread over all classes or tokens (not over an answer's ends).
+/// Sum over the samples of their losses, by ProblemType and Task: the cross entropy of the class; the mean of the
+/// labels' binary cross entropies; the squared error; half the sum of the cross entropies of an answer's two ends; of a
+/// causal model the mean over those tokens of a text but the first that have a loss (MicroBatch::labels); of labels of
+/// tokens the sum over the labelled ones (Samples::loss_terms). `label_smoothing`: the part of the target that is
+/// spread over all classes or tokens (not over an answer's ends, nor where a sample has several labels or a number).
 ///
 /// Here and below, `logits` are the head's; of a vocabulary that is divided among `tensor_ranks`, the own ones. All
 /// ranks get the same result. With a graph, a causal model's loss is computed in the backward (cross_entropy_sum).
 at::Tensor loss_sum(const TransformerConfig& config, const Logits& logits, const MicroBatch& batch,
                     double label_smoothing, const TensorRanks& tensor_ranks = {});
 
-/// Values that an answer consists of.
-int answer_size(Task task);
+/// Of how many values the answer to a sample consists.
+struct AnswerShape {
+  std::int64_t of_sample = 2;
+  std::int64_t of_token = 0;  // and so many for each of its tokens
+  std::int64_t size(std::int64_t tokens) const { return of_sample + of_token * tokens; }
+};
+AnswerShape answer_shape(const TransformerConfig& config);
 
-/// What a model says to each sample, on the host, [samples, answer_size] float64:
+/// What a model says to each sample, one after the other as answer_shape says, on the host, float64:
 ///
-/// - Classification: the class, and its probability (softmax of the logits).
-/// - Questions: first and last token of the best span of the second segment with at most 30 tokens, and its score (sum
-///   of both logits); -1, -1, -inf without one.
+/// - Classification: the class, and its probability (softmax of the logits); of tokens for each of them; of several
+///   labels the probability of each (sigmoid of its logit); of regression the number.
+/// - Questions: first and last token of the best span of the second segment with at most 30 tokens, its score (sum of
+///   both logits), and the score of the first token alone, which stands for no answer; -1, -1, -inf without a span.
 /// - Causal: the loss of the text, the number of predicted tokens, and how many of them are right.
 at::Tensor answers_of(const TransformerConfig& config, const Logits& logits, const MicroBatch& batch,
                       const TensorRanks& tensor_ranks = {});

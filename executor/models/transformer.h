@@ -28,8 +28,9 @@ struct MicroBatch {
   std::vector<std::int64_t> lengths;  // number of tokens of each sample
   at::Tensor input;         // token ids [tokens] int64, or pixels [samples, channels, height, width] of any type
   at::Tensor token_types;   // [tokens] int64; undefined: all 0
-  at::Tensor labels;        // int64; classes [samples], first and last token of the answer (counted in the sample)
-                            // [samples, 2], or the tokens themselves [tokens]
+  at::Tensor labels;        // int64; classes [samples] or [tokens], first and last token of the answer (counted in the
+                            // sample) [samples, 2], or the tokens themselves [tokens]; or float64 [samples, outputs]: 0
+                            // or 1 for each label, or a number
   at::Tensor dropout_keys;  // [samples] int64, on the host: of this sample in this step; undefined: nothing is dropped
   at::ScalarType type = at::kFloat;  // compute dtype of layers, and dtype of the embedding's output
   /// Set for a token slice. `lengths` then has the slice's tokens of each sample, which may be 0, and labels are those
@@ -78,8 +79,8 @@ struct Parameter {
 };
 
 /// Runs layer number `layer`. `input` is the activation of the layer before, [tokens, hidden]; undefined for the
-/// embedding. Returns [tokens, hidden], or the head's logits: classes [samples, labels], start and end of the answer
-/// [tokens, 2], the vocabulary [tokens, vocabulary].
+/// embedding. Returns [tokens, hidden], or the head's logits: classes [samples, labels] or [tokens, labels], start
+/// and end of the answer [tokens, 2], the vocabulary [tokens, vocabulary].
 ///
 /// Activations use autograd as usual. Gradients of matrices are added directly into their buffers, without temporaries
 /// of a weight's size, and for the embedding without one of the vocabulary's size.

@@ -122,8 +122,13 @@ MicroBatch LayerBench::made_up_batch(std::vector<std::int64_t> lengths) const {
         batch.labels.narrow(0, offset, length - learned).fill_(kIgnored);
       }
       break;
+    case Task::token_classification:
+      batch.labels = at::zeros({batch.num_tokens()}, numbers);
+      break;
     default:
-      batch.labels = at::zeros({samples}, numbers);
+      batch.labels = config_.problem_type == ProblemType::single_label
+                         ? at::zeros({samples}, numbers)
+                         : at::zeros({samples, num_outputs(config_)}, numbers.dtype(at::kDouble));
   }
   return batch.with_begins(options_.device());  // once for all layers, as in training
 }

@@ -81,8 +81,8 @@ void ScheduleRunner::pass_forward(const ForwardPass& pass) {
 
 std::vector<double> ScheduleRunner::answers(const Samples& data, std::span<const int> samples, int most_samples,
                                             std::int64_t most_tokens) {
-  const auto size = static_cast<std::size_t>(parts().stages.begin()->second->answer_size());
-  std::vector<double> answers(samples.size() * size, 0.0);
+  const std::vector<std::size_t> begins = answer_begins(data, samples, parts().stages.begin()->second->answer_shape());
+  std::vector<double> answers(begins.back(), 0.0);
   const std::vector<int> by_length = sorted_by_length(data, samples);
   std::vector<int> sorted;
   for (const int index : by_length) sorted.push_back(samples[index]);
@@ -103,8 +103,11 @@ std::vector<double> ScheduleRunner::answers(const Samples& data, std::span<const
                 .take =
                     [&](int batch, const at::Tensor& output) {
                       const double* found = output.data_ptr<double>();
-                      for (int i = batches[batch].begin; i < batches[batch].end; ++i, found += size)
-                        std::copy_n(found, size, answers.begin() + static_cast<std::ptrdiff_t>(by_length[i] * size));
+                      for (int i = batches[batch].begin; i < batches[batch].end; ++i) {
+                        const std::size_t begin = begins[by_length[i]], size = begins[by_length[i] + 1] - begin;
+                        std::copy_n(found, size, answers.begin() + static_cast<std::ptrdiff_t>(begin));
+                        found += size;
+                      }
                     }});
   return answers;
 }

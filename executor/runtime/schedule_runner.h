@@ -50,8 +50,9 @@ class ScheduleRunner {
   /// The next update, if it was interrupted and can be completed.
   const std::optional<InterruptedUpdate>& interrupted_update() const { return interrupted_update_; }
 
-  /// Forward only, in evaluation mode: answers to `samples`, answer_size values each; known on the ranks of the last
-  /// stage, for the samples of their own replica, 0 elsewhere. `most_samples`, `most_tokens`: at a time (batches_of).
+  /// Forward only, in evaluation mode: answers to `samples`, as answer_shape says, one after the other; known on the
+  /// ranks of the last stage, for the samples of their own replica, 0 elsewhere. `most_samples`, `most_tokens`: at a
+  /// time (batches_of).
   std::vector<double> answers(const Samples& data, std::span<const int> samples, int most_samples,
                               std::int64_t most_tokens = std::numeric_limits<std::int64_t>::max());
 

@@ -11,6 +11,7 @@
 #include "executor/communication/tensor_parallel.h"
 #include "executor/loading/samples.h"
 #include "executor/models/layer_state.h"
+#include "executor/models/task.h"
 #include "plan/action.h"
 #include "plan/batch.h"
 #include "plan/plan.h"
@@ -71,14 +72,14 @@ class StageCompute {
   /// Performs one optimizer step of every trainable layer of the stage.
   virtual void update(const UpdateRule& rule) = 0;
 
-  /// Sum over this iteration's backwards of the samples' losses divided by the mini-batch's size: [] float64, on the
-  /// device. Undefined but on the last stage, and there where no backward has run.
+  /// Sum over this iteration's backwards of the samples' losses divided by the mini-batch's loss_terms: [] float64, on
+  /// the device. Undefined but on the last stage, and there where no backward has run.
   virtual at::Tensor loss() const = 0;
 
   /// Forward only, in evaluation mode, of a batch of samples, frozen layers as in forward(); `input` is undefined on
-  /// the first stage. The last stage returns the model's answers on the host, [samples, answer_size()] float64.
+  /// the first stage. The last stage returns the model's answers on the host, as answers_of does.
   virtual at::Tensor evaluate(const MiniBatch& batch, at::Tensor input) = 0;
-  virtual int answer_size() const = 0;
+  virtual AnswerShape answer_shape() const = 0;
   /// The same of a token slice on the host, whose texts all have tokens in it. The last stage of a causal model returns
   /// the most likely token after each text's last one, on the host, [texts] int64.
   virtual at::Tensor next_tokens(const MicroBatch& /*slice*/, at::Tensor /*input*/) {

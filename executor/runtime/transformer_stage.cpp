@@ -59,7 +59,9 @@ class TransformerStage final : public StageCompute {
     segments_ = recompute_segments(phase.recompute, model_, range_, first_trainable_layer_);
     recomputes_ = std::ranges::any_of(segments_, &RecomputeSegment::recomputed);
     trains_ = stage >= first_trainable_stage;
-    if (uses_graphs_ && last_) captured_loss_ = at::zeros({}, at::TensorOptions().dtype(at::kDouble).device(device_));
+    const at::TensorOptions scalar = at::TensorOptions().dtype(at::kDouble).device(device_);
+    if (last_) loss_terms_ = at::ones({}, scalar);
+    if (uses_graphs_ && last_) captured_loss_ = at::zeros({}, scalar);
     sends_backward_ = stage > first_trainable_stage;
     if (!phase.cache.on) return;
     FROSTPIPE_CHECK(inputs.cache, "a phase with a cache has one");
@@ -79,6 +81,7 @@ class TransformerStage final : public StageCompute {
                        SampleRange next_share) override {
     batch_ = &batch;
     loss_ = uses_graphs_ && last_ ? captured_loss_.zero_() : at::Tensor();
+    if (last_) loss_terms_.fill_(static_cast<double>(std::max<std::int64_t>(1, data_.loss_terms(batch.samples))));
     used_.clear();
     for (int layer = forward_.frozen_end(); layer < range_.end; ++layer)
       used_[layer] = used_parameters(layers_.at(layer));
@@ -128,15 +131,14 @@ class TransformerStage final : public StageCompute {
   at::Tensor backward(Part part, at::Tensor gradient) override {
     InFlight flight = std::move(in_flight_.extract(part).mapped());
     const at::Tensor sum = last_ ? flight.segments.back().output.detach() : at::Tensor();  // of the samples' losses
-    const auto samples = static_cast<double>(batch_->samples.size());
-    if (last_) gradient = at::full({}, 1 / samples, sum.options());
+    if (last_) gradient = loss_terms_.reciprocal().to(sum.scalar_type());
     for (std::size_t i = segments_.size(); i-- > 0;) {
       InFlight::Segment now = std::move(flight.segments[i]);
       if (segments_[i].recomputed) now.output = run_trained(segments_[i].range, now.input, flight.batch);
       torch::autograd::backward({now.output}, {std::move(gradient)});
       gradient = now.input.defined() ? now.input.grad() : at::Tensor();
     }
-    if (last_) add_loss(sum.to(at::kDouble) / samples);
+    if (last_) add_loss(sum.to(at::kDouble) / loss_terms_);
     if (part.slice == 0) key_values_.erase(part.micro_batch);
     return sends_backward_ ? gradient : at::Tensor();
   }
@@ -187,7 +189,7 @@ class TransformerStage final : public StageCompute {
     return next_tokens_of(config_, layers_.at(head).parameters, said, slice, tensor_ranks_);
   }
 
-  int answer_size() const override { return frostpipe::answer_size(config_.task); }
+  AnswerShape answer_shape() const override { return frostpipe::answer_shape(config_); }
 
  private:
   /// Stays on the device, so that the host does not wait.
@@ -290,6 +292,7 @@ class TransformerStage final : public StageCompute {
   std::map<Part, InFlight> in_flight_;              // from F to B or I
   std::map<Part, WeightGradients> before_weights_;  // from I to W
   at::Tensor loss_;                                 // undefined before the first micro-batch
+  at::Tensor loss_terms_;     // of the mini-batch: Samples::loss_terms, on the device; of the last stage
   at::Tensor captured_loss_;  // in place of it with graphs: the same tensor in each iteration, 0 before the first
 };
 

@@ -6,6 +6,7 @@
 #include "executor/models/folder/weight_files.h"
 #include "operators/nets/net_families.h"
 #include "operators/nets/net_state.h"
+#include "profiles/transformer/transformer_config.h"
 
 namespace frostpipe {
 
@@ -15,10 +16,10 @@ struct NetFolder {
   std::filesystem::path path;
   const NetFamily* family = nullptr;
   NetShape net;
-  std::vector<std::string> label_names;                      // empty if the folder names none
-  bool classifies_other_labels = false;                      // as ModelFolder's
-  std::string problem_type = "single_label_classification";  // as ModelFolder's
-  std::string name;                                          // as ModelFolder's
+  std::vector<std::string> label_names;                  // empty if the folder names none
+  bool classifies_other_labels = false;                  // the folder's classifier is for others: it starts at random
+  ProblemType problem_type = ProblemType::single_label;  // of the folder's classifier
+  std::string name;                                      // as ModelFolder's
   Normalisation normalisation;
   double dropout = 0;  // as NetConfig's; nothing is dropped here
 };

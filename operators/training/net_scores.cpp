@@ -22,8 +22,10 @@ ImageInput image_input(const NetFolder& folder, const SampleOptions& options, st
           .seed = seed};
 }
 
-Score score_net(const NetShape& net, const NetState& state, const Dataset& dataset, const std::vector<int>& samples,
-                int batch_size, const Progress& progress) {
+namespace {
+
+std::vector<double> answers_to(const NetShape& net, const NetState& state, const Dataset& dataset,
+                               const std::vector<int>& samples, int batch_size, const Progress& progress) {
   const at::NoGradGuard no_grad;
   std::vector<double> answers;  // class and probability, as answers_of has them
   for (std::size_t begin = 0; begin < samples.size(); begin += batch_size) {
@@ -40,7 +42,14 @@ Score score_net(const NetShape& net, const NetState& state, const Dataset& datas
     if (progress)
       progress(static_cast<double>(end) / static_cast<double>(samples.size()), fmt::format("{} samples", end));
   }
-  return score_of(dataset, samples, answers);
+  return answers;
+}
+
+}  // namespace
+
+Score score_net(const NetShape& net, const NetState& state, const Dataset& dataset, const std::vector<int>& samples,
+                int batch_size, const Progress& progress) {
+  return score_of(dataset, samples, answers_to(net, state, dataset, samples, batch_size, progress));
 }
 
 Evaluation evaluate_net(const EvaluateOptions& options, const Progress& progress) {
@@ -59,7 +68,9 @@ Evaluation evaluate_net(const EvaluateOptions& options, const Progress& progress
       load_pictures_to_score(options.data, image_input(folder, options.samples, 0), folder.label_names);
   const NetState state = load_state(folder, weights, /*seed=*/0);
   const Nanoseconds begin_ns = steady_now_ns();
-  const Score score = score_net(folder.net, state, data, data.split.train, options.batch_size, progress);
+  const std::vector<double> answers =
+      answers_to(folder.net, state, data, data.split.train, options.batch_size, progress);
+  const Score score = score_of(data, data.split.train, answers);
   const double seconds = 1e-9 * static_cast<double>(steady_now_ns() - begin_ns);
   return {.num_samples = data.samples->size(),
           .metric = score.metric,
@@ -67,10 +78,8 @@ Evaluation evaluate_net(const EvaluateOptions& options, const Progress& progress
           .standard_error = score.standard_error,
           .others = score.others,
           .samples_per_second = data.samples->size() / seconds,
-          .label_names = data.label_names,
-          .labels = score.labels,
-          .predictions = score.predictions,
-          .predictions_file = options.predicts ? predictions_csv(data, score) : "",
+          .labels = score.of_labels,
+          .predictions_file = options.predicts ? predictions_file(data, answers) : "",
           .notes = data.notes};
 }
 

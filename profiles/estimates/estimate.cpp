@@ -14,8 +14,6 @@
 namespace frostpipe {
 namespace {
 
-constexpr Bytes kValueBytes = 4;  // float32
-
 /// Rounds to an integer, bounded so that sums of values beyond any profile's bounds still fit into 64 bits.
 std::int64_t whole(double amount) { return static_cast<std::int64_t>(std::min(amount, 1e17)); }
 
@@ -23,7 +21,10 @@ class Estimator {
  public:
   Estimator(const EstimatedModel& model, const EstimateOptions& options) : model_(model), options_(options) {
     const int largest = *std::max_element(options.tensor_parallel_sizes.begin(), options.tensor_parallel_sizes.end());
-    node_ = estimated_cluster({.ranks_per_node = largest}, options.device_type);
+    EstimateOptions of_one_node = options;
+    of_one_node.num_nodes = 1;
+    of_one_node.ranks_per_node = largest;
+    node_ = estimated_cluster(of_one_node, options.device_type);
   }
 
   Estimate run() {
@@ -67,10 +68,12 @@ class Estimator {
         }
       if (size == options_.global_batch_size) break;
     }
-    const double update =
-        28.0 * static_cast<double>(held_parameter_count(profile_.model, layer)) / options_.rates.bytes_per_second;
+    const double update_bytes = options_.dtype == DType::kFloat32 ? 28 : 30;
+    const double update = update_bytes * static_cast<double>(held_parameter_count(profile_.model, layer)) /
+                          options_.rates.bytes_per_second;
     profile_.updates.push_back({.layer = layer,
                                 .device_type = options_.device_type,
+                                .dtype = options_.dtype,
                                 .optimizer = Optimizer::kAdamW,
                                 .update_ns = options_.rates.overhead_ns + whole(1e9 * update)});
   }
@@ -113,7 +116,7 @@ class Estimator {
     const double flops = size * work.flops / (work.is_shared ? n : 1);
     const auto pass = options_.rates.overhead_ns + whole(1e9 * flops / options_.rates.flops_per_second);
     const auto bytes = [&](double on_each, double shared = 0) {
-      return whole(size * (on_each + shared / n)) * kValueBytes;
+      return whole(size * (on_each + shared / n)) * bytes_per_value(options_.dtype);
     };
     /// Values per rank of an activation between matrices.
     const auto split = [&](double values) { return sharing.split_tokens ? values / n : values; };
@@ -129,6 +132,7 @@ class Estimator {
     profile_.measurements.push_back(
         {.key = {.layer = layer,
                  .device_type = options_.device_type,
+                 .dtype = options_.dtype,
                  .micro_batch_size = size,
                  .tokens = span.tokens,
                  .context_tokens = span.context,
@@ -172,12 +176,26 @@ Estimate estimate(const EstimatedModel& model, const EstimateOptions& options) {
   return Estimator(model, options).run();
 }
 
+void apply(const Hardware& hardware, EstimateOptions& options) {
+  constexpr double kReached = 0.8;
+  const auto set = [](LinkClass& speed, const std::optional<double>& peak) {
+    if (!peak) return;
+    speed.point_to_point.bandwidth_bytes_per_second = speed.collective.bandwidth_bytes_per_second =
+        static_cast<std::int64_t>(kReached * *peak);
+  };
+  options.rates = rates_of(hardware, options.dtype);
+  if (!hardware.name.empty()) options.device_type = hardware.name;
+  options.memory_limit_bytes = hardware.memory_bytes;
+  set(options.intra_node, hardware.node_bytes_per_second);
+  set(options.inter_node, hardware.network_bytes_per_second);
+}
+
 Cluster estimated_cluster(const EstimateOptions& options, const std::string& device_type) {
   const int num_ranks = options.num_nodes * options.ranks_per_node;
   Cluster cluster{.name = std::to_string(num_ranks) + " estimated devices",
                   .devices = {},
-                  .intra_node = {.point_to_point = {10'000, 12'000'000'000}, .collective = {10'000, 10'000'000'000}},
-                  .inter_node = {.point_to_point = {20'000, 5'000'000'000}, .collective = {20'000, 5'000'000'000}}};
+                  .intra_node = options.intra_node,
+                  .inter_node = options.inter_node};
   for (int rank = 0; rank < num_ranks; ++rank) {
     cluster.devices.push_back(
         {.type = device_type, .node = rank / options.ranks_per_node, .memory_limit_bytes = options.memory_limit_bytes});

@@ -21,7 +21,13 @@ struct EstimateOptions {
   std::vector<int> tensor_parallel_sizes = {1};  // ascending; collectives within a node are part of the layers' times
   bool sequence_parallel = false;                // also measure tensor ranks with sequence parallelism
   int expert_parallel_size = 1;                  // replicas over which experts are distributed
+  DType dtype = DType::kFloat32;                 // of activations and gradients; weights are kept in float32
+  LinkClass intra_node = {.point_to_point = {10'000, 12'000'000'000}, .collective = {10'000, 10'000'000'000}};
+  LinkClass inter_node = {.point_to_point = {20'000, 5'000'000'000}, .collective = {20'000, 5'000'000'000}};
 };
+
+/// Takes the rates for options.dtype, memory, type and links from the hardware. Links carry 80 % of their peaks.
+void apply(const Hardware& hardware, EstimateOptions& options);
 
 struct Estimate {
   Profile profile;
@@ -53,9 +59,9 @@ struct Estimate {
 /// through. They use the links of a node if these replicas fit on one, else those between nodes. Each replica is
 /// assumed to compute as many tokens as it has itself: the router is trained to balance loads.
 ///
-/// Update: 28 bytes a parameter (AdamW reads and writes weight, gradient and moments). Links: PCIe 3.0 x16 within a
-/// node (10 us, 12 GB/s; collectives 10 GB/s), 40 Gbit/s InfiniBand between (20 us, 5 GB/s). Cache: 10 us an entry, 10
-/// GB/s read, 5 GB/s written.
+/// Update: 28 bytes a parameter (AdamW reads and writes weight, gradient and moments), and the copy of a weight in
+/// bfloat16. Links are PCIe 3.0 x16 within a node (10 us, 12 GB/s; collectives 10 GB/s) and 40 Gbit/s InfiniBand
+/// between (20 us, 5 GB/s) unless the options say otherwise. Cache: 10 us an entry, 10 GB/s read, 5 GB/s written.
 ///
 /// Throws InvalidInput for an expert-parallel size that does not divide the model's experts.
 Estimate estimate(const EstimatedModel& model, const EstimateOptions& options);

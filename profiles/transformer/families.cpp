@@ -136,11 +136,11 @@ const FamilyRow kFamilies[] = {
     {Family::mistral, "mistral", "Mistral", "model.", kLlamaNames, kDecoderHeads, llama, read_decoder},
     {Family::qwen2, "qwen2", "Qwen2", "model.", kLlamaNames, kLlamaHeads, qwen2, read_decoder},
     {Family::qwen3, "qwen3", "Qwen3", "model.", kLlamaNames, kLlamaHeads, qwen3, read_decoder},
-    {Family::gemma, "gemma", "Gemma", "model.", kLlamaNames, std::span(kDecoderHeads, 2), gemma, read_decoder},
-    {Family::gemma2, "gemma2", "Gemma2", "model.", kGemma2Names, std::span(kDecoderHeads, 2), gemma2, read_decoder},
+    {Family::gemma, "gemma", "Gemma", "model.", kLlamaNames, std::span(kDecoderHeads, 3), gemma, read_decoder},
+    {Family::gemma2, "gemma2", "Gemma2", "model.", kGemma2Names, std::span(kDecoderHeads, 3), gemma2, read_decoder},
     {Family::gemma3_text, "gemma3_text", "Gemma3", "model.", kGemma2Names, kGemma3Heads, gemma3, read_decoder},
     {Family::olmo2, "olmo2", "Olmo2", "model.", kLlamaNames, std::span(kDecoderHeads, 2), olmo2, read_decoder},
-    {Family::phi3, "phi3", "Phi3", "model.", kPhi3Names, std::span(kDecoderHeads, 2), llama, read_decoder},
+    {Family::phi3, "phi3", "Phi3", "model.", kPhi3Names, std::span(kDecoderHeads, 3), llama, read_decoder},
     {Family::deit, "deit", "DeiT", "deit.", kVitNames, kVitHeads, deit, read_vit},
     {Family::dinov2, "dinov2", "Dinov2", "dinov2.", kDinov2Names, kVitHeads, dinov2, read_vit},
     {Family::mixtral, "mixtral", "Mixtral", "model.", kLlamaNames, std::span(kDecoderHeads, 1), llama, read_mixtral,
@@ -158,8 +158,13 @@ const char* to_string(Family family) { return row_of(family).model_type; }
 
 const char* to_string(Task task) {
   static constexpr const char* kNames[] = {"sequence classification", "question answering", "image classification",
-                                           "causal language modeling"};
+                                           "causal language modeling", "token classification"};
   return kNames[static_cast<int>(task)];
+}
+
+const char* to_string(ProblemType problem_type) {
+  static constexpr const char* kNames[] = {"single_label_classification", "multi_label_classification", "regression"};
+  return kNames[static_cast<int>(problem_type)];
 }
 
 std::span<const FamilyRow> family_rows() { return kFamilies; }

@@ -9,6 +9,7 @@ inline constexpr HeadNames kBertHeads[] = {
      .class_suffix = "ForSequenceClassification",
      .classes = "classifier",
      .dense = "bert.pooler.dense"},
+    {.task = Task::token_classification, .class_suffix = "ForTokenClassification", .classes = "classifier"},
     {.task = Task::question_answering, .class_suffix = "ForQuestionAnswering", .classes = "qa_outputs"}};
 
 inline constexpr HeadNames kRobertaHeads[] = {
@@ -16,6 +17,7 @@ inline constexpr HeadNames kRobertaHeads[] = {
      .class_suffix = "ForSequenceClassification",
      .classes = "classifier.out_proj",
      .dense = "classifier.dense"},
+    {.task = Task::token_classification, .class_suffix = "ForTokenClassification", .classes = "classifier"},
     {.task = Task::question_answering, .class_suffix = "ForQuestionAnswering", .classes = "qa_outputs"}};
 
 inline constexpr HeadNames kElectraHeads[] = {
@@ -24,6 +26,7 @@ inline constexpr HeadNames kElectraHeads[] = {
      .classes = "classifier.out_proj",
      .dense = "classifier.dense",
      .dense_activation = Activation::gelu},
+    {.task = Task::token_classification, .class_suffix = "ForTokenClassification", .classes = "classifier"},
     {.task = Task::question_answering, .class_suffix = "ForQuestionAnswering", .classes = "qa_outputs"}};
 
 inline constexpr HeadNames kDistilbertHeads[] = {
@@ -32,10 +35,17 @@ inline constexpr HeadNames kDistilbertHeads[] = {
      .classes = "classifier",
      .dense = "pre_classifier",
      .dense_activation = Activation::relu},
+    {.task = Task::token_classification, .class_suffix = "ForTokenClassification", .classes = "classifier"},
     {.task = Task::question_answering, .class_suffix = "ForQuestionAnswering", .classes = "qa_outputs"}};
 
 inline constexpr HeadNames kModernbertHeads[] = {{.task = Task::sequence_classification,
                                                   .class_suffix = "ForSequenceClassification",
+                                                  .classes = "classifier",
+                                                  .dense = "head.dense",
+                                                  .dense_activation = Activation::gelu,
+                                                  .dense_norm = "head.norm"},
+                                                 {.task = Task::token_classification,
+                                                  .class_suffix = "ForTokenClassification",
                                                   .classes = "classifier",
                                                   .dense = "head.dense",
                                                   .dense_activation = Activation::gelu,
@@ -59,6 +69,7 @@ inline constexpr HeadNames kGpt2Heads[] = {
      .class_suffix = "ForSequenceClassification",
      .classes = "score",
      .classes_has_bias = false},
+    {.task = Task::token_classification, .class_suffix = "ForTokenClassification", .classes = "classifier"},
     {.task = Task::question_answering, .class_suffix = "ForQuestionAnswering", .classes = "qa_outputs"}};
 
 inline constexpr HeadNames kDecoderHeads[] = {
@@ -70,11 +81,13 @@ inline constexpr HeadNames kDecoderHeads[] = {
      .class_suffix = "ForSequenceClassification",
      .classes = "score",
      .classes_has_bias = false},
+    {.task = Task::token_classification, .class_suffix = "ForTokenClassification", .classes = "score"},
     {.task = Task::question_answering, .class_suffix = "ForQuestionAnswering", .classes = "qa_outputs"}};
 
 /// As kDecoderHeads, but the base model under a question-answering head has another prefix.
 inline constexpr HeadNames kLlamaHeads[] = {kDecoderHeads[0],
                                             kDecoderHeads[1],
+                                            kDecoderHeads[2],
                                             {.task = Task::question_answering,
                                              .class_suffix = "ForQuestionAnswering",
                                              .classes = "qa_outputs",

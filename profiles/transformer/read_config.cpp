@@ -50,7 +50,22 @@ TransformerConfig config_from_json(const std::string& text, const std::string& f
   config.task = task_named(row, fields.json().value("architectures", Json()));
   const std::vector<std::string> labels = label_names_from_json(text, file);
   config.num_labels = labels.empty() ? fields.positive("num_labels", 2) : static_cast<std::int64_t>(labels.size());
+  config.problem_type = problem_type_from_json(text, file, config.num_labels);
   return config;
+}
+
+ProblemType problem_type_from_json(const std::string& text, const std::string& file, std::int64_t num_labels) {
+  const Json json = parse_json<Json>(text, file);
+  const Json given = json.is_object() ? json.value("problem_type", Json()) : Json();
+  if (given.is_null()) return num_labels == 1 ? ProblemType::regression : ProblemType::single_label;
+  constexpr ProblemType kAll[] = {ProblemType::single_label, ProblemType::multi_label, ProblemType::regression};
+  std::vector<std::string> names;
+  for (const ProblemType type : kAll) {
+    if (given == to_string(type)) return type;
+    names.emplace_back(to_string(type));
+  }
+  throw InvalidInput(file + ": problem_type", fmt::format("must be one of {}, or missing", fmt::join(names, ", ")),
+                     given.dump());
 }
 
 std::vector<std::string> label_names_from_json(const std::string& text, const std::string& file) {

@@ -34,10 +34,24 @@ enum class Family {
 };
 
 /// The training task. It determines the head, the loss and how answers are scored.
-enum class Task { sequence_classification, question_answering, image_classification, causal_language_modeling };
+enum class Task {
+  sequence_classification,
+  question_answering,
+  image_classification,
+  causal_language_modeling,
+  token_classification,
+};
+
+/// What a classifier predicts for a text, and by which loss it learns that: transformers' problem_type.
+enum class ProblemType {
+  single_label,  // one of the labels; cross entropy
+  multi_label,   // any number of the labels; binary cross entropy of each
+  regression,    // a number; squared error
+};
 
 const char* to_string(Family family);
 const char* to_string(Task task);
+const char* to_string(ProblemType problem_type);  // as in config.json
 
 /// A layer norm subtracts the mean and divides by the standard deviation; an RMS norm only divides by the root mean
 /// square.
@@ -124,8 +138,9 @@ struct TransformerConfig {
   bool has_qkv_bias = true;
   bool ties_embeddings = false;  // causal models: the head's matrix is the input embedding, see RankSession
   std::int64_t num_labels = 2;   // classification
-  std::int64_t padding_id = 0;   // transformers finds by it the last token, if the class is read from that
-  double dropout = 0;            // after each half of a block, the embedding, and attention's weights
+  ProblemType problem_type = ProblemType::single_label;  // sequence classification
+  std::int64_t padding_id = 0;  // transformers finds by it the last token, if the class is read from that
+  double dropout = 0;           // after each half of a block, the embedding, and attention's weights
 
   // Properties of the family, which config.json may change.
   bool reads_pictures = false;        // else texts

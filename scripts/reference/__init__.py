@@ -1,2 +1,2 @@
-"""What scripts/record-reference records: one module per file of tests/data/. Each imports transformers, torch or Pillow
-within its functions, so that --gpt2 needs no torch."""
+"""The recordings of scripts/record-reference: one module per file of tests/data/. Each imports transformers, torch or
+Pillow inside its functions, so that --gpt2 needs no torch."""

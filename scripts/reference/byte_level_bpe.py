@@ -7,7 +7,7 @@ import tempfile
 from reference.files import digest, fingerprint, ranges, write_lines
 from reference.texts import BROKEN, TEXTS
 
-# What the small byte-level vocabulary is trained on. A changed letter changes all ids of the reference.
+# The text on which the small byte-level vocabulary is trained. A changed letter changes all ids of the reference.
 SMALL_TRAINING_TEXT = """\
 The pipeline trains the model, and the model's layers converge: first those near the input, then the others.
 It's what we've seen, isn't it? I'd say they're frozen, I'll show you, and you'll see that I'm right. We don't, \
@@ -76,7 +76,7 @@ BYTE_LEVEL_TEXTS = [
     ("dialogue", "First Citizen:\nBefore we proceed any further, hear me speak.\n\nAll:\nSpeak, speak.\n"),
     ("wikitext", " = Robert <unk> = \n \n In 2006 , he 's @-@ starred ; 1 @,@ 000 km ( 620 mi ) . \n"),
 ]
-# name, text, how often: long ones, of which the number of ids and their fingerprint are recorded.
+# name, text, repetitions: long texts, for which the number of ids and their fingerprint are recorded.
 REPEATED = [
     ("a word of 10,000 characters", "abcde", 2000),
     ("a word of one letter", "a", 10000),
@@ -104,7 +104,7 @@ BYTE_LEVEL_BROKEN = [
 
 
 def byte_level_classes_of_code_points(pre_tokenizers):
-    """The class of a code point is that of the character which makes one word with it, before and behind."""
+    """The class of a code point is that of the character which forms one word with it, before and after it."""
     pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     neighbours = {"letter": "a", "number": "1", "other": "!", "space": "\n"}
     found = {name: [] for name in neighbours}
@@ -154,7 +154,7 @@ def record_byte_level_bpe(gpt2_folder, texts, path):
         small.save_pretrained(name)
         tokenizer_json = json.loads((pathlib.Path(name) / "tokenizer.json").read_text(encoding="utf-8"))
     gpt2 = transformers.GPT2TokenizerFast.from_pretrained(gpt2_folder)
-    # The test puts vocabulary and merges back, to have the file as transformers writes it.
+    # The test puts vocabulary and merges back, to restore the file as transformers writes it.
     del tokenizer_json["model"]["vocab"], tokenizer_json["model"]["merges"]
 
     def ids(text):

@@ -1,5 +1,4 @@
-"""Small models as cases: what transformers computes for one, in float32 and in float64, and how a file of them is
-written."""
+"""Small models as test cases: computes each with transformers, in float32 and in float64, and writes them to a file."""
 import contextlib
 import copy
 import json
@@ -33,7 +32,7 @@ EXPLANATION = {
 
 
 class Case(typing.NamedTuple):
-    """A model that is made again for every precision."""
+    """A model that is built again for every precision."""
     name: str
     architecture: str
     config: object
@@ -45,7 +44,7 @@ class Case(typing.NamedTuple):
 
 
 def classes(case):
-    """One label of three for each text, or as `problem_type` says."""
+    """One label of three for each text, or labels for `problem_type`."""
     kind = case.config.problem_type
     if kind == "regression":
         return {"labels": [0.5, -1.25, 2.0]}, PADDED
@@ -74,7 +73,7 @@ def thinned(values, count, digits):
 
 @contextlib.contextmanager
 def float64_by_every_name():
-    """Here transformers computes in float64 also where it asks for float32 by name."""
+    """Makes transformers compute in float64 even where its code asks for float32."""
     import torch
     default = torch.get_default_dtype()
     with contextlib.ExitStack() as stack:
@@ -87,7 +86,7 @@ def float64_by_every_name():
 
 
 def inputs_of(case, mask):
-    """Arguments of the model's forward function; what the mask hides is the padding token."""
+    """Arguments of the model's forward function; masked tokens are padding tokens."""
     import torch
     if mask is None:
         return {"pixel_values": torch.sin(0.9 * torch.arange(3 * 3 * 6 * 6, dtype=torch.float64))
@@ -134,7 +133,7 @@ def computed(case, with_steps):
 
 
 def config_of_version_4(case):
-    """The config that this transformers makes of the one that transformers 4 wrote."""
+    """The config that this version of transformers reads from one written by transformers 4."""
     return type(case.config).from_dict(dict(case.config_v4), attn_implementation="eager")
 
 
@@ -143,7 +142,7 @@ def thinned_all(tensors, count, digits):
 
 
 def record(case):
-    """A case as it stands in the file."""
+    """A case as it is written to the file."""
     single = computed(case, case.steps)
     with float64_by_every_name():
         double = computed(case, case.steps)
@@ -172,7 +171,7 @@ def record(case):
 
 
 def record_cases(path, cases):
-    """One case a line, so that a change of a case is a change of a line."""
+    """Writes one case per line, so that a change of a case is a change of a line."""
     import torch
     import transformers
     head = {"transformers": transformers.__version__, "torch": torch.__version__, "explanation": EXPLANATION}

@@ -1,7 +1,7 @@
 """Chat templates in the forms that models come with."""
 
-# Each as models of that name have it, without their branches for tools but for one that is short. What the assistant
-# says stands between GENERATION and END, which are {% generation %} for the oracle and nothing in what is recorded.
+# Templates of the models of these names, without their branches for tools, except one short branch. The assistant's
+# text is between GENERATION and END, which become {% generation %} for the oracle and nothing in the recorded template.
 CHATML = """\
 {% for message in messages %}\
 {% if message['role'] == 'assistant' %}{{ '<|im_start|>assistant\\n' }}\

@@ -61,11 +61,11 @@ CHATS = [
     [{"role": "user", "content": "  Two spaces, a tab\tand 12345 - na\u00efve caf\u00e9 \u4e16\u754c \U0001f642  "}],
 ]
 PROMPTS, TOLD, WITH_LOGITS, TOP = 50, 20, 5, 8
-MARGIN = 2e-3  # between the best and the second token of a recorded step; below it rounding could choose
+MARGIN = 2e-3  # between the best and the second token of a recorded step; below it rounding could decide
 
 
 def prompts_of(tokenizer):
-    """Chats as the template renders them, and texts as they stand."""
+    """Chats as rendered by the template, and texts unchanged."""
     chats = CHATS + [[{"role": "user", "content": question}] for question in QUESTIONS]
     rendered = [tokenizer.apply_chat_template(chat, tokenize=False, add_generation_prompt=True) for chat in chats]
     return [{"messages": chat, "prompt": text} for chat, text in zip(chats, rendered)] + [
@@ -73,7 +73,7 @@ def prompts_of(tokenizer):
 
 
 def completed(model, tokenizer, prompt):
-    """Adds ids, the greedy completion and by how much its closest choice was made."""
+    """Adds ids, the greedy completion and the smallest margin of its choices."""
     import torch
     ids = tokenizer(prompt["prompt"], return_tensors="pt")
     answer = model.generate(**ids, max_new_tokens=TOLD, do_sample=False, return_dict_in_generate=True,

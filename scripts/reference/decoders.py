@@ -1,4 +1,4 @@
-"""decoders_reference.json: models of the kinds of Llama, Mistral and Qwen; rotary_reference.json: of every scaling of
+"""decoders_reference.json: models like Llama, Mistral and Qwen; rotary_reference.json: models with every scaling of
 rotary positions."""
 from reference.cases import Case, record_cases
 
@@ -30,7 +30,7 @@ def version_4(config, **changes):
 
 
 def case(name, kind, head="causal", saved_by_4=None, steps=False, sizes=None, **changes):
-    """`saved_by_4`: what the config.json of transformers 4 has otherwise, none if it is not recorded."""
+    """`saved_by_4`: the differing fields in the config.json of transformers 4; None if it is not recorded."""
     import transformers
     labels = {"num_labels": 3} if head in ("classes", "tokens") else {}
     config = getattr(transformers, kind + "Config")(**{**(sizes or SIZES), **labels, **changes})
@@ -52,7 +52,7 @@ def llamas():
 
 
 def scalings():
-    """Bases and lengths are so that slow, fast and mixed frequencies are among the four of a head."""
+    """Bases and lengths are chosen such that the four frequencies of a head include slow, fast and mixed ones."""
     def scaled(name, kind, theta=100.0, max_position_embeddings=32, **values):
         return case(name, "Llama", saved_by_4={}, num_key_value_heads=2, head_dim=8,
                     max_position_embeddings=max_position_embeddings,

@@ -1,4 +1,4 @@
-"""encoders_reference.json: models of the kinds of BERT, RoBERTa, DistilBERT, ELECTRA and ModernBERT."""
+"""encoders_reference.json: models like BERT, RoBERTa, DistilBERT, ELECTRA and ModernBERT."""
 from reference.cases import Case, record_cases
 
 SIZES = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 24,
@@ -21,8 +21,8 @@ def berts():
 
     return [
         bert("bert, tokens", "some tokens", double=True),
-        bert("bert, several labels", "classes", problem_type="multi_label_classification"),
-        bert("bert, regression", "classes", problem_type="regression", num_labels=1),
+        bert("bert, several labels", "classes", problem_type="multi_label_classification", double=True),
+        bert("bert, regression", "classes", problem_type="regression", num_labels=1, double=True),
         bert("bert, relu", "classes", hidden_act="relu", layer_norm_eps=1e-5),
     ]
 
@@ -58,7 +58,7 @@ def distilberts_and_electras():
 
 
 def modernbert_version_4(config, architectures):
-    """A config.json of transformers 4: a window for every so many layers, and two bases of rotary positions."""
+    """A config.json of transformers 4, with a window in every n-th layer and two bases of rotary positions."""
     fields = {key: value for key, value in config.to_diff_dict().items()
               if key not in ("rope_parameters", "dtype", "transformers_version", "layer_types")}
     return {**fields, "global_rope_theta": config.rope_parameters["full_attention"]["rope_theta"],

@@ -1,4 +1,4 @@
-"""How the reference files are written, and the short forms in them."""
+"""Writes the reference files, and the short forms in them."""
 import json
 
 

@@ -65,8 +65,8 @@ def jpeg_files(colour):
 
 
 def jpeg_files_of_inks(colour):
-    """Names and contents of those of four channels. Pillow writes CMYK with Adobe's marker; its last byte says whether
-    the file is read as CMYK (0) or YCCK (2)."""
+    """Names and contents of the files with four channels. Pillow writes CMYK with Adobe's marker, whose last byte says
+    whether the file is read as CMYK (0) or YCCK (2)."""
     cmyk = Image.fromarray(numpy.dstack([smooth(13, 17), smooth(13, 17)[::-1, :, 1] // 2]), "CMYK")
     marked = saved(cmyk, "JPEG", quality=90, optimize=True)
     begin = marked.index(b"\xff\xee")
@@ -154,7 +154,7 @@ def resized(old, new):
 
 
 def record_images(path):
-    """What Pillow decodes from tiny files of every kind, and how it resizes. Pixels are [channel, height, width] in
+    """The pixels that Pillow decodes from tiny files of every kind, and resizes. Pixels are [channel, height, width] in
     hexadecimal."""
     colour = Image.fromarray(smooth(13, 17))
     kinds = (jpeg_files(colour) + jpeg_files_of_inks(colour) + png_files(colour) + png_files_of_other_depths()

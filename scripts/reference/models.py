@@ -4,7 +4,7 @@ import pathlib
 
 
 def stored_parameters(model):
-    """The parameters that each tensor of a saved file consists of, from its first row to its last; most are one."""
+    """The parameters that form each tensor of a saved file, from its first row to its last; mostly it is one."""
     import safetensors.torch
     import tempfile
     import torch
@@ -20,8 +20,8 @@ def stored_parameters(model):
 
 
 def set_by_formula(model):
-    """Weights that a test can make again: tensor number n (by its name in the file) has 0.3 sin(0.7 i + n) at place i,
-    norms' scales 1 more. Returns the parameters of each tensor by its name in the file."""
+    """Sets weights that a test can compute too: tensor number n (by its name in the file) has 0.3 sin(0.7 i + n) at
+    index i, and scales of norms have 1 more. Returns the parameters of each tensor by its name in the file."""
     import numpy
     import torch
     stored = stored_parameters(model)

@@ -1,5 +1,5 @@
-"""gemma_reference.json: models of Gemma's three kinds; more_decoders_reference.json: those of Phi-3, OLMo 2, GPT-NeoX
-and GPT-2."""
+"""gemma_reference.json: models like the three versions of Gemma; more_decoders_reference.json: models like Phi-3, OLMo
+2, GPT-NeoX and GPT-2."""
 from reference.cases import record_cases
 from reference.decoders import SIZES, case
 

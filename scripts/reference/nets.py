@@ -1,10 +1,10 @@
-"""nets_reference.json: scores that transformers and torchvision give for small convolutional nets in evaluation."""
+"""nets_reference.json: scores of small convolutional nets in evaluation mode, by transformers and torchvision."""
 import json
 
 
 def set_by_formula(model):
-    """Tensors that a test can make again: number n (by its name) has sin(0.7 i + n) at place i, times 2 / sqrt(inputs)
-    where it is a kernel or matrix, else times 0.3, and 1 more where it is a scale or a variance."""
+    """Tensors that a test can compute too: number n (by its name) has sin(0.7 i + n) at index i, times 2 / sqrt(inputs)
+    if it is a kernel or matrix, else times 0.3, and 1 more if it is a scale or a variance."""
     import numpy
     import torch
     stored = {name: tensor for name, tensor in model.state_dict().items() if not name.endswith("num_batches_tracked")}

@@ -1,4 +1,4 @@
-"""pictures_reference.json: models of the kinds of DeiT and DINOv2."""
+"""pictures_reference.json: models like DeiT and DINOv2."""
 from reference.cases import Case, record_cases
 
 SIZES = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "image_size": 6, "patch_size": 2,

@@ -6,7 +6,7 @@ from reference.byte_level_bpe import BYTE_LEVEL_BROKEN, BYTE_LEVEL_TEXTS, small_
 from reference.files import write_lines
 from reference.texts import BROKEN, TEXTS
 
-# context, [(question, answers)]: of each answer its first place in the context counts.
+# context, [(question, answers)]: each answer is used at its first position in the context.
 ARTICLES = [
     ("In deep networks the layers near the input settle first. A controller watches how far the gradients of each "
      "layer move (their norm, summed over an interval of 50 iterations), and freezes the layers whose change is the "
@@ -52,7 +52,8 @@ SCORED = [
 
 
 def answer_positions(spans, first, start, end):
-    """Those of run_qa: the last token that begins by `start` and the first that ends at `end` or later, or [CLS]."""
+    """The positions of run_qa: the last token that begins at or before `start` and the first that ends at or after
+    `end`, or [CLS]."""
     if not spans or spans[0][0] > start or spans[-1][1] < end:
         return [0, 0]
     return [first + max(i for i, span in enumerate(spans) if span[0] <= start),

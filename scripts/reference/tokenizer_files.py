@@ -1,5 +1,5 @@
-"""tokenizers_reference.json: tokenizer.json files of all kinds, with small vocabularies trained for them, and what the
-`tokenizers` library makes of hard strings with each: ids, where the tokens stand, and the text of the ids."""
+"""tokenizers_reference.json: tokenizer.json files of all kinds, with small vocabularies trained for them, and the
+results of the `tokenizers` library for hard strings with each: ids, positions of the tokens, and decoded text."""
 import json
 import pathlib
 import tempfile
@@ -40,7 +40,7 @@ def small_table():
 
 
 def charsmap_of(model):
-    """Field 2 of field 3 of SentencePiece's message, so that protobuf need not be there."""
+    """Reads field 2 of field 3 of SentencePiece's message, without protobuf."""
     def length_delimited(message, wanted):
         i = 0
 

@@ -20,7 +20,7 @@ VARIED = ["Crème Brûlée İstanbul ΟΔΥΣΣΕΥΣ Straße", "e\u0301 E\u0301
 
 
 def classes_of_code_points(normalizers, pre_tokenizers):
-    """What becomes of a code point between "a" and "b", marks stripped and ideographs set apart, case kept."""
+    """The tokens of a code point between "a" and "b", with marks stripped and ideographs separated, and case kept."""
     normalizer = normalizers.BertNormalizer(clean_text=True, handle_chinese_chars=True, strip_accents=True,
                                             lowercase=False)
     pre_tokenizer = pre_tokenizers.BertPreTokenizer()

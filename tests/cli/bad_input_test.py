@@ -40,7 +40,7 @@ class OutputTest(CliTest):
                                  before)
         self.run_tool("simulate", "plan.json", "--timeline", "/dev/null", "--memory", "m.svg")
         self.run_tool("plan", "--profile", "profile.json", "--cluster", "cluster.json", "--global-batch", 64,
-                      "--method", "static", "-o", "static")  # a word that is no file
+                      "--method", "static", "-o", "static")  # a word that is not a file name
 
     def test_a_joined_profile_overwrites_none_that_it_is_made_of(self):
         self.write("a.profile.json", self.read("profile.json"))
@@ -51,7 +51,7 @@ class OutputTest(CliTest):
         self.assertEqual((self.folder / "a.profile.json").read_bytes(), before)
 
     def test_outputs_are_tried_before_the_work(self):
-        """Which would end otherwise: with another error, or after runs."""
+        """Without the check these commands would end with another error, or only after runs."""
         self.write("occupied", "a file")
         self.edit("profile.json", lambda profile: profile.pop("workload"))
         for command in (("plan", "--profile", "profile.json", "--cluster", "cluster.json", "--global-batch", 64,
@@ -121,7 +121,7 @@ class BadProfileTest(CliTest):
         self.assert_refused(*plan, "--global-batch", 64, "--fix", "pp=32", says=["the model has 14 layers"])
         self.assert_refused(*plan, "--global-batch", 64, "--fix", "pp=2", "--fix", "m=5",
                             says=["64 samples are too few for 5 micro-batches on each of 16 replicas"])
-        # More ranks would make it worse.
+        # More ranks would need even more.
         stderr = self.assert_refused(*plan[:-4], "--method", "data-parallel", "-o", "new.json", "--global-batch", 4,
                                      says=["4 samples are too few for 1 micro-batch on each of 32 replicas",
                                            "a global batch of 32"])

@@ -33,7 +33,7 @@ class BenchTest(CliTest):
 
 
 class BenchTableTest(CliTest):
-    """Of runs that are there already: nothing is trained."""
+    """A table of existing runs: nothing is trained."""
 
     PLANS = {"data_parallel": ("data-parallel", "--ignore-memory-limit"),
              "one_process": ("data-parallel", "--threads-per-rank", 2),
@@ -57,7 +57,7 @@ class BenchTableTest(CliTest):
     def test_every_row_is_compared_with_the_best_that_freezes_nothing(self):
         rows = {row["configuration"]: row for row in json.loads(self.bench(*self.PLANS, format="json"))["rows"]}
         speed = {name: row["samples_per_second"] for name, row in rows.items()}
-        # Half the time a sample each, and no gradients to reduce.
+        # Each takes half the time per sample, and there are no gradients to reduce.
         self.assertGreater(speed["one_process"], speed["data_parallel"])
         for name, row in rows.items():
             self.assertAlmostEqual(row["speed_to_best_unfrozen"]["geometric_mean"], speed[name] / speed["one_process"])
@@ -68,7 +68,7 @@ class BenchTableTest(CliTest):
                              (1, 2) if name.startswith("one_process") else (2, 1))
 
     def test_one_process_is_planned_with_all_cores_and_frozen_as_elastic_is(self):
-        """With a profile that is there; the training fails, for there is no model."""
+        """The profile exists; training fails, since there is no model."""
         shutil.rmtree(self.folder / "out")
         for name in ("profile.json", "cluster.json"):
             self.write(f"out/sections/{name}", self.read(name))
@@ -94,7 +94,7 @@ class BenchTableTest(CliTest):
 
 
 class PublishedBenchTest(CliTest):
-    """The simulator against what others measured; tests/papers looks at the figures."""
+    """The comparison of the simulator with published measurements; tests/papers checks the figures."""
 
     def test_megatrons_table_in_every_format(self):
         table = json.loads(self.run_tool("bench", "megatron", "--format", "json").stdout)

@@ -4,7 +4,7 @@
 
 namespace frostpipe::test {
 
-/// Parses the words after the program's name; what the parser says of them, empty if nothing is wrong.
+/// Parses the words after the program's name and returns the parser's error message, or "" if there is none.
 inline std::string parse(CLI::App& app, const std::string& words) {
   try {
     app.parse(words);

@@ -1,4 +1,4 @@
-// Oracle: words and files that the test names, and a schedule by hand.
+// Oracle: command lines and files of the test, and a schedule made by hand.
 #include "cli/commands/commands.h"
 
 #include <gmock/gmock.h>
@@ -17,7 +17,7 @@ namespace {
 
 using testing::ElementsAre;
 
-/// Each function and the word that a user writes.
+/// Each function and the name of its command.
 const std::vector<std::pair<Command (*)(CLI::App&), std::string>> kCommands{
     {add_profile_command, "profile"}, {add_plan_command, "plan"},         {add_simulate_command, "simulate"},
     {add_train_command, "train"},     {add_evaluate_command, "evaluate"}, {add_compare_command, "compare"},
@@ -43,7 +43,7 @@ TEST(Commands, EachAddsOneWordToTheCommandLine) {
   }
 }
 
-/// A word and options that it takes, of files that are not there: parsing does not look for them.
+/// A command and options for it; their files do not exist, since parsing does not look for them.
 TEST(Commands, ParsingDoesNoWork) {
   struct Line {
     Command (*add)(CLI::App&);

@@ -9,7 +9,7 @@ VOID = {"meta", "input", "br", "link", "img", "hr"}
 
 
 class WellFormed(HTMLParser):
-    """Fails on tags that do not match; collects what the page refers to."""
+    """Fails on tags that do not match, and collects the page's references."""
 
     def __init__(self):
         super().__init__()
@@ -120,7 +120,7 @@ class CompareAndReportTest(CliTest):
 
     def test_compare_reports_the_forecasts_error_apart(self):
         pairs = self.make_runs()
-        self.edit("elastic.json", lambda plan: plan["phases"].pop())  # as if the last freeze had not been foreseen
+        self.edit("elastic.json", lambda plan: plan["phases"].pop())  # as if the last freeze had not been planned
         text = self.run_tool("compare", *pairs).stdout
         planned, executed = [line for line in text.splitlines() if line.startswith(("  planned ", "  executed "))]
         self.assertNotIn("6 frozen", planned)
@@ -160,7 +160,7 @@ class CompareAndReportTest(CliTest):
         self.assertIn("report.html", done.stdout)
         text = self.check_page("report.html")
         self.assertRegex(text, r"The elastic run trained \d\.\d\d× as fast as")
-        # Right and wrong on the same items: by the rule of three 3 of 100 could be otherwise.
+        # All predictions are the same: by the rule of three, 3 of 100 could differ.
         self.assertRegex(text, r"its accuracy differs by 0\.0 points from data parallelism alone \(95 % interval 0\.0 "
                                r"to 0\.0\) and by")
         self.assertIn("At 95 % the smallest difference that they can show is 3.0 points from data parallelism alone",
@@ -188,8 +188,8 @@ class CompareAndReportTest(CliTest):
         self.assertAlmostEqual(two, 2 * one, delta=0.01 * two)  # three digits are shown
 
     def test_headline_gives_the_interval_and_what_could_be_seen(self):
-        """Of 100 items 4 are lost and 2 won: -2 points, variance 0.06 - 0.0004, 1.96 sqrt(0.0596 / 100) = 4.8 points to
-        either side."""
+        """4 of 100 items become wrong and 2 right: -2 points, variance 0.06 - 0.0004, and an interval of 1.96
+        sqrt(0.0596 / 100) = 4.8 points to either side."""
         pairs = self.make_runs()
         def change(run):
             for item in (1, 2, 3, 4, 10, 20):  # every tenth is wrong
@@ -228,7 +228,7 @@ class CompareAndReportTest(CliTest):
             self.assertTrue(widths and all(0 < width <= 100 for width in widths), widths)
 
     def test_every_cell_of_a_table_names_its_column(self):
-        """Where the page is narrow the header is not shown."""
+        """On a narrow page the header is hidden."""
         self.run_tool("compare", *self.make_runs(), "-o", "summary.json")
         self.run_tool("report", "summary.json", "-o", "report.html")
         html = (self.folder / "report.html").read_text()
@@ -236,8 +236,8 @@ class CompareAndReportTest(CliTest):
         self.assertIn('data-label="measured, ms, median"', html)
 
     def test_table_of_phases_fits_a_page_1400_pixels_wide(self):
-        """A card has 1114 pixels for it. Oracle: what may not be broken, with 8.5 pixels for a character (7.5 in a
-        header), 14 around a cell and 100 for a bar; a browser says 1114."""
+        """A card has 1114 pixels for the table. Oracle: the width of unbreakable text, with 8.5 pixels for a character
+        (7.5 in a header), 14 around a cell and 100 for a bar; a browser gives 1114."""
         self.run_tool("compare", *self.make_runs(), "-o", "summary.json")
         def change(summary):
             for phase in (phase for run in summary["runs"].values() for phase in run["phases"]):
@@ -263,7 +263,7 @@ class CompareAndReportTest(CliTest):
         self.assertLessEqual(sum(widths), 1114, widths)
 
     def test_chart_of_accuracies_fits_a_page_400_pixels_wide(self):
-        """Of which margins leave 346: the line at zero is in the middle, and every label is whole."""
+        """The margins leave 346 pixels: the line at zero is in the middle, and every label is complete."""
         self.run_tool("compare", *self.make_runs(), "-o", "summary.json")
         self.run_tool("report", "summary.json", "-o", "report.html")
         charts = re.findall(r'<svg class="chart interval" viewBox="0 0 (\d+) .*?</svg>',

@@ -16,7 +16,7 @@ FACTS = {"folder": "/opt/torch", "cpu_instructions": "AVX512", "prefers_onednn":
 
 
 def built_with():
-    """The version of LibTorch, without what it was built for."""
+    """The version of LibTorch, without the suffix for its build."""
     version = subprocess.run([FROSTPIPE, "--version"], stdout=subprocess.PIPE, text=True, check=True,
                              timeout=HANG_SECONDS).stdout
     found = re.search(r"^LibTorch (\d+\.\d+\.\d+)", version, re.MULTILINE)
@@ -24,7 +24,7 @@ def built_with():
 
 
 class DoctorTest(CliTest):
-    """Oracle: the system, by Python."""
+    """Oracle: Python's facts of the system."""
 
     def test_it_says_what_the_machine_has(self):
         done = subprocess.run([FROSTPIPE, "doctor", "--format", "json"], stdout=subprocess.PIPE, text=True,
@@ -68,7 +68,7 @@ class DoctorTest(CliTest):
 
 
 class InstalledDoctorTest(CliTest):
-    """An installed folder whose executor is a script. Oracle: what the script says, and where LibTorch was put."""
+    """An installed folder whose executor is a script. Oracle: the script's output, and the folder of LibTorch."""
 
     def setUp(self):
         super().setUp()
@@ -83,7 +83,7 @@ class InstalledDoctorTest(CliTest):
         return executor
 
     def doctor(self, code, **variables):
-        """With an environment of nothing else."""
+        """Runs with only these environment variables."""
         done = subprocess.run([self.folder / "bin/frostpipe", "doctor", "--format", "json"], stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE, text=True, timeout=HANG_SECONDS, env=variables)
         self.assertEqual((done.returncode, done.stderr), (code, ""), done.stdout)

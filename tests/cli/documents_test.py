@@ -1,4 +1,4 @@
-"""The examples of the documents run as they stand; where they would train, their options are at least known."""
+"""The examples of the documents run unchanged; for those that would train, the test checks that their options exist."""
 
 import re
 import shlex
@@ -39,7 +39,8 @@ def examples(page):
 
 
 def would_compute(arguments):
-    """Whether a command trains, measures on ranks, needs data that tests do not have, or serves without an end."""
+    """Tells whether a command trains, measures on ranks, needs data that tests do not have, or serves without an
+    end."""
     command = arguments[0]
     return (command in ("train", "evaluate", "bench", "inspect", "doctor")
             or (command == "profile" and "--like" not in arguments)
@@ -48,7 +49,7 @@ def would_compute(arguments):
 
 class DocumentsTest(CliTest):
     def prepare(self):
-        """What the pages take as given: a profile, a cluster, plans, runs that did what these say, a configuration."""
+        """The files that the pages assume: a profile, a cluster, plans, runs that followed them, a configuration."""
         self.write("my/profile.json", synthetic_profile())
         self.write("my/cluster.json", synthetic_cluster())
         self.write("my/four.json", synthetic_cluster(4))
@@ -88,7 +89,7 @@ class DocumentsTest(CliTest):
                                       if '"format": "frostpipe.cluster"' in block))
 
     def make_up_run(self, arguments):
-        """Of `train`, one that did what its plan says, for what the page does with it."""
+        """A run that followed its plan, in place of `train`, for the following commands of the page."""
         plan, folder = arguments[1], arguments[arguments.index("-o") + 1] if "-o" in arguments else ""
         if not folder or not (self.folder / plan).exists() or (self.folder / folder / "summary.json").exists():
             return
@@ -97,7 +98,7 @@ class DocumentsTest(CliTest):
         self.write(f"{folder}/executed_plan.json", self.read(plan))
 
     def check_usage(self, arguments):
-        """Every option is one that the command has: of an unknown one beside them, and of no other, it complains."""
+        """The command has every option: with an unknown one added, it complains only about that one."""
         done = subprocess.run([FROSTPIPE, *arguments, UNKNOWN], cwd=self.folder, text=True, stdout=subprocess.DEVNULL,
                               stderr=subprocess.PIPE, timeout=HANG_SECONDS)
         self.assertEqual(done.returncode, 2, done.stderr)

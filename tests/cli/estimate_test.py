@@ -1,4 +1,4 @@
-"""A profile without the machine: from a config and a device's figures, through plan and simulate."""
+"""A profile without measurements: from a config and a device's figures, through plan and simulate."""
 
 import json
 import unittest
@@ -42,6 +42,31 @@ class EstimateTest(CliTest):
         self.assert_refused(*common, "--profile", "b.json", "--method", "terapipe", "-o", "none.json",
                             says="must be of a causal language model")
 
+    def test_plan_estimates_a_model_by_itself(self):
+        """As `profile --like` with the same figures does."""
+        self.write("config.json", self.CONFIG)
+        before = set(self.folder.iterdir())
+        shown = self.run_tool("plan", "--model", "config.json", "--hardware", "A100", "--nproc-per-node", 4).stdout
+        self.assertIn("4 ranks", shown)
+        self.assertEqual(set(self.folder.iterdir()), before)
+        self.run_tool("plan", "--model", "config.json", "--hardware", "A100", "--nproc-per-node", 4, "-o", "own.json")
+        self.run_tool("profile", "--like", "config.json", "--hardware", "A100", "--nproc-per-node", 4, "--dtype",
+                      "bfloat16", "--tensor-parallel", "2,4", "--global-batch", 128, "--cluster", "c.json", "-o",
+                      "p.json")
+        self.run_tool("plan", "--profile", "p.json", "--cluster", "c.json", "--global-batch", 128, "-o", "other.json")
+        self.assertEqual(self.read("own.json")["phases"], self.read("other.json")["phases"])
+        self.assertEqual(self.read("own.cluster.json"), self.read("c.json"))
+        self.run_tool("simulate", "own.json")
+
+    def test_plan_takes_files_or_a_model(self):
+        for arguments, says in ((("--model", "bert-large", "--cluster", "c"), "--cluster excludes --model"),
+                                (("--model", "bert-large", "--profile", "p"), "--profile excludes --model"),
+                                (("--cluster", "c"), "needs --profile FILE and --cluster FILE, or --model NAME"),
+                                (("--profile", "p", "--cluster", "c"), "--global-batch is required with --profile"),
+                                (("--nodes", 2), "--nodes requires --model")):
+            with self.subTest(arguments):
+                self.assert_refused("plan", *arguments, code=2, says=says)
+
     def test_nodes_times_devices_per_node_as_torchrun_counts(self):
         self.write("config.json", self.CONFIG)
         for nodes, per_node in ((4, 4), (4, 6), (1, 3)):
@@ -62,7 +87,7 @@ class EstimateTest(CliTest):
 
     def test_what_would_do_nothing_is_refused(self):
         self.write("config.json", self.CONFIG)
-        for options, says in ((("--dtype", "bfloat16"), "--dtype requires --model"),
+        for options, says in ((("--frozen-dtype", "bfloat16"), "--frozen-dtype requires --model"),
                               (("--data", "nosuch.tsv"), "--data requires --model"),
                               (("--micro-batch-sizes", "1,2"), "--micro-batch-sizes requires --model"),
                               (("--seed", 3), "--seed requires --model"),
@@ -78,7 +103,8 @@ class EstimateTest(CliTest):
                             says="--model excludes --samples")
 
     def test_replicas_share_out_experts(self):
-        """Oracle: by hand, half of each layer's 4 experts of 3 matrices of 64 x 128 on each of two replicas."""
+        """Oracle, computed by hand: each of two replicas has half of each layer's 4 experts, of 3 matrices of 64 x
+        128."""
         self.write("moe.json", {"model_type": "mixtral", "hidden_size": 64, "num_hidden_layers": 4, "vocab_size": 100,
                                 "num_attention_heads": 4, "intermediate_size": 128, "num_local_experts": 4})
         profile = ("profile", "--like", "moe.json", "--nproc-per-node", 4, "--global-batch", 16, "--tokens", 64,

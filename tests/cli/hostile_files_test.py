@@ -1,5 +1,6 @@
-"""Commands on files in which any field is hostile: an answer, or one sentence of our own, in bounded time and memory,
-and a command that fails leaves no file. Each command gets FROSTPIPE_HOSTILE_FILES mutants (40), always the same."""
+"""Commands read files in which any field may be hostile: they give an answer, or one error message of ours, in bounded
+time and memory, and a failed command leaves no file. Each command gets FROSTPIPE_HOSTILE_FILES mutants (default 40),
+always the same."""
 
 import json
 import os
@@ -14,7 +15,7 @@ from hostile_values import mutant
 from support import FROSTPIPE, HANG_SECONDS, CliTest, synthetic_cluster, synthetic_run, synthetic_serving_plan
 
 NUM_MUTANTS = int(os.environ.get("FROSTPIPE_HOSTILE_FILES", 40))
-MOST_SECONDS = 5  # of a core
+MOST_SECONDS = 5  # of processor time
 MOST_BYTES = 2 << 30
 MOST_LETTERS = 4000  # of an error
 FOREIGN = ["[json.exception", "std::", "basic_string", "vector::", "stoi", "stod", "terminate", "what():", "bug",
@@ -85,7 +86,7 @@ COMMANDS = [  # (the file that is hostile, the command)
 
 class HostileFilesTest(CliTest):
     def make_files(self):
-        """The files as they ought to be, and what the commands write of them."""
+        """The valid files, and the files that commands write from them."""
         self.plan("plan.json", "static")
         self.plan("elastic.json", "pipetransformer")
         for name, plan in (("one", "plan.json"), ("two", "elastic.json")):

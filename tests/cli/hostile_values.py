@@ -1,7 +1,7 @@
-"""JSON documents in which any field is what no program of ours would write there.
+"""JSON documents in which any field has a value that frostpipe would not write.
 
-Whatever Python would not write - numbers that no double holds, text that is no JSON, keys that come twice - is a Raw
-value, which stands in the file as it is."""
+Values that Python would not write - numbers beyond doubles, text that is not JSON, duplicate keys - are Raw values,
+which are written to the file unchanged."""
 
 import json
 import re
@@ -24,7 +24,7 @@ CONTAINERS = [[], {}, [[]], [{}], [None], [0], [-1], [1, 2], ["x"], [1.5], {"": 
 
 
 def places_of(value, path=()):
-    """Every path of the document, that of the document itself too."""
+    """Every path in the document, including that of the document itself."""
     yield path
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, element in items:
@@ -32,7 +32,7 @@ def places_of(value, path=()):
 
 
 def kinds_of_places(document):
-    """Lists of paths that differ by indices of lists alone."""
+    """Groups of paths that differ only in indices of lists."""
     kinds = {}
     for path in places_of(document):
         kinds.setdefault(tuple("*" if isinstance(key, int) else key for key in path), []).append(path)
@@ -40,7 +40,8 @@ def kinds_of_places(document):
 
 
 def change(document, path, random):
-    """Changes the place in any way; returns the document. An earlier change may have taken the place away."""
+    """Changes the value at a path in a random way and returns the document. An earlier change may have removed the
+    path."""
     value = random.choice(random.choice((WORDS, NUMBERS, NUMBERS, RAW, CONTAINERS)))
     if not path:
         return value
@@ -55,7 +56,7 @@ def change(document, path, random):
             isinstance(parent, list) and isinstance(key, int) and key < len(parent)):
         return document
     way = random.random()
-    if way < 0.5 and type(parent[key]) in (int, float):  # what a reader may take
+    if way < 0.5 and type(parent[key]) in (int, float):  # a reader may accept this
         parent[key] = type(parent[key])(parent[key] * random.choice((0, 0.001, 0.1, 2, 3, 10, 100, 1000, 10**6, 10**9)))
     elif way < 0.8:
         parent[key] = value
@@ -67,7 +68,7 @@ def change(document, path, random):
         parent.extend(parent[key] for _ in range(random.choice((1, 100, 20_000))))
     elif way < 0.95:
         parent[random.choice((key + "s", key + "\u0000", "", "0", "-1", "7", "2000000000"))] = parent.pop(key)
-    else:  # a second time, which JSON's readers take differently
+    else:  # a duplicate key, which JSON readers treat differently
         parent[key] = Raw(text_of(value) + f", {json.dumps(key)}: " + text_of(parent[key]))
     return document
 
@@ -88,7 +89,7 @@ def text_of(document):
 
 
 def mutant(text, random):
-    """The document with one to three changes, each of one place or of all of its kind at once."""
+    """The document with one to three changes, each at one path or at all paths of its group at once."""
     document = json.loads(text)
     kinds = kinds_of_places(document)
     for _ in range(random.choice((1, 1, 1, 2, 3))):

@@ -1,5 +1,5 @@
-"""`launch` prints commands. Oracle: bash reads them, and a stand-in for the tool writes down what each rank is told:
-the ranks of the plan, by the nodes of its cluster, with the words that were given."""
+"""`launch` prints commands. Oracle: bash runs them with a script in place of the tool, which records the variables and
+arguments of each rank. They must be the ranks of the plan, by the nodes of its cluster, with the given arguments."""
 
 import os
 import re
@@ -15,7 +15,7 @@ HOSTS = ("--hosts", "127.0.0.1,127.0.0.2")
 DATA = ("--", "--data", "d")
 WORDS = ("--data", "my data.tsv", "--name", "it's $HOME")
 
-# Instead of the tool: who it is, and its words.
+# Replaces the tool: records its rank and its arguments.
 STAND_IN = """#!/bin/sh
 { echo "$RANK $LOCAL_RANK $WORLD_SIZE $MASTER_ADDR $MASTER_PORT"; printf '%s\\n' "$@"; } > "$TOLD/$RANK"
 """
@@ -50,7 +50,7 @@ class LaunchTest(CliTest):
         return {**os.environ, "PATH": f"{tools}:{os.environ['PATH']}"}
 
     def run_lines(self, lines):
-        """Each by a bash of its own; what the ranks were told, by rank."""
+        """Runs each command in its own bash, and returns the records by rank."""
         told = self.folder / "told"
         told.mkdir()
         environment = {**self.with_tool(STAND_IN), "TOLD": str(told)}
@@ -104,7 +104,7 @@ class LaunchTest(CliTest):
         self.assertTrue(script.startswith("#!/bin/bash\n"))
 
     def test_ranks_that_outlive_any_host_but_the_first_are_left_alone(self):
-        """Which data-parallel ones do. A pipeline's second stage is on the second host alone, and its first on the
+        """Data-parallel ranks can. A pipeline's second stage is only on the second host, and its first only on the
         first."""
         self.edit("plan.json", lambda plan: plan["phases"][0]["layout"].update(placement=[3, 1, 2, 0]))
         pipeline = self.read("plan.json")

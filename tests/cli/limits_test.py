@@ -1,4 +1,4 @@
-"""Stacks that are too small (ulimit -s): a sentence and exit code 1, not a segmentation fault."""
+"""A stack that is too small (ulimit -s) gives an error message and exit code 1, not a segmentation fault."""
 
 import resource
 import subprocess

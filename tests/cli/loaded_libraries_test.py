@@ -1,6 +1,6 @@
-"""Which libraries a program loads does not depend on the folder where it is started.
+"""The libraries that a program loads do not depend on the folder in which it is started.
 
-Looks at all programs and libraries of the build folder, and at the installed ones. Oracle: readelf, and the loader."""
+Checks all programs and libraries of the build folder, and the installed ones. Oracle: readelf, and the loader."""
 
 import os
 import re
@@ -17,7 +17,7 @@ BUILD = Path(FROSTPIPE).resolve().parent
 
 
 def output_of(*command, folder=None):
-    """(exit code, output) with the loader's own places alone."""
+    """(exit code, output) with only the loader's default folders."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("LD_")}
     done = subprocess.run([*map(str, command)], cwd=folder, env=environment, stdin=subprocess.DEVNULL,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=HANG_SECONDS)
@@ -25,7 +25,7 @@ def output_of(*command, folder=None):
 
 
 def linked_files(folder):
-    """Programs and libraries; not what is still to be linked, nor what CMake tries the compiler with."""
+    """Programs and libraries, without object files and CMake's compiler checks."""
     for parent, folders, names in os.walk(folder):
         folders[:] = [name for name in folders if name != "CMakeFiles"]
         for file in (Path(parent) / name for name in names if not name.endswith((".o", ".a"))):

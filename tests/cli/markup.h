@@ -8,9 +8,9 @@
 
 namespace frostpipe::test {
 
-/// What is wrong with a piece of XML or HTML: a tag that is not closed or closed too often, an attribute without
-/// quotes, a < or & that stands for itself. Empty if nothing is. Knows no comments and no scripts; text inside <style>
-/// is skipped.
+/// The first error in a piece of XML or HTML: a tag that is not closed or closed too often, an attribute without
+/// quotes, an unescaped < or &. Returns "" if there is none. Comments and scripts are not supported; text inside
+/// <style> is skipped.
 inline std::string fault_of(std::string_view markup) {
   static const std::set<std::string> kNeverClosed = {"meta", "input", "br"};
   static const std::regex kTag(R"(</?[A-Za-z][A-Za-z0-9]*(\s+[A-Za-z][A-Za-z0-9-]*(="[^"<]*")?)*\s*/?>)");
@@ -51,7 +51,7 @@ inline std::string fault_of(std::string_view markup) {
   return open.empty() ? "" : "never closes " + open.back();
 }
 
-/// How often `part` stands in `text`.
+/// The number of occurrences of `part` in `text`.
 inline int count_of(std::string_view part, std::string_view text) {
   int count = 0;
   for (std::size_t at = text.find(part); at != std::string_view::npos; at = text.find(part, at + part.size())) ++count;

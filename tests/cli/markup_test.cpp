@@ -6,7 +6,7 @@ namespace frostpipe {
 namespace {
 
 TEST(Markup, FaultsAreFound) {
-  // The oracle of the tests of pictures and pages must itself be able to fail.
+  // These tests check that the oracle for pictures and pages can fail.
   EXPECT_EQ(test::fault_of("<!DOCTYPE html>\n<p class=\"a b\">1 &lt; 2 &amp; 3<br></p><rect x=\"1\"/>"), "");
   EXPECT_EQ(test::fault_of("<style>a < b</style>"), "");
   for (const char* const wrong : {"<p>", "</p>", "<p><b></p></b>", "<p>a & b</p>", "<p>1 < 2</p>", "<p class=a>x</p>",

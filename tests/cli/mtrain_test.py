@@ -1,4 +1,4 @@
-"""Plans of operators: profile, plan and simulate, and what they refuse."""
+"""Operator plans: profile, plan and simulate, and the input that they refuse."""
 
 import json
 import unittest
@@ -8,7 +8,7 @@ from support import CliTest, synthetic_cluster
 
 class MTrainTest(CliTest):
     def setUp(self):
-        """Three unequal devices on nodes of their own."""
+        """Three unequal devices, each on its own node."""
         super().setUp()
         mixed = synthetic_cluster(3)
         for rank, device in enumerate(mixed["devices"]):
@@ -39,6 +39,7 @@ class MTrainTest(CliTest):
             (["plan", "--method", "mtrain", "--profile", "ops.json", "--cluster", "mixed.json", "--global-batch", 16,
               "-o", "p.json"], "`frostpipe nets plan` makes plans by mtrain"),
             (["simulate", "mtrain.json"], "mtrain.json: is a plan of operators, which `frostpipe nets simulate` and"),
+            (["train", "mtrain.json", "--data", "d"], "`frostpipe nets simulate` and `frostpipe nets train` take"),
             (["inspect", "mtrain.json"], "mtrain.json: is a plan of operators, which `frostpipe nets simulate` shows"),
             (["serving", "inspect", "mtrain.json"], "which `frostpipe nets simulate` and `frostpipe nets train` take"),
         ]:

@@ -1,4 +1,4 @@
-"""Plans whose layers freeze: when the layout changes, and what the cache is used for."""
+"""Plans with freezing: when the layout changes, and when the cache is used."""
 
 import re
 import shutil
@@ -116,7 +116,7 @@ class CacheTest(CliTest):
         self.assertFalse(any(phase["cache"]["on"] for phase in self.read("slow.json")["phases"]))
 
     def explained(self, *options):
-        """The sentences of --explain on the cache, and whether phases of the plan use it; a cache that takes no
+        """The sentences of --explain about the cache, and whether phases of the plan use it, for a cache that takes no
         time."""
         self.edit("profile.json",
                   lambda profile: profile.update(cache={way: {"latency_ns": 0, "bandwidth_bytes_per_second": 0}

@@ -1,4 +1,4 @@
-"""How plan decides how models are served: its options, what it prints, and what it refuses."""
+"""Serving plans: the options of plan, its output, and the input that it refuses."""
 
 import json
 import unittest
@@ -51,7 +51,8 @@ class PlanServingTest(CliTest):
                          self.read("serving.json"))
 
     def test_each_class_has_a_line_that_says_what_it_is_for_or_why_not(self):
-        """What a request takes on "slow" beside what the margin leaves of the objective decides."""
+        """The plan depends on whether a request's time on "slow" fits into the part of the objective that the margin
+        leaves."""
         self.assertRegex(self.serve("--explain"), r"\n  2 of 2 cpu in use, for blocks \[\d+,\d+\) of synthetic")
         self.edit("slow.json", lambda slow: [one["cost"].update(frozen_forward_ns=10 ** 9)
                                              for one in slow["measurements"]])
@@ -146,7 +147,7 @@ class PlanServingTest(CliTest):
               "-o", "serving.json"], "`frostpipe serving plan` makes plans by ppipe"),
             (["simulate", "serving.json"], "which `frostpipe serving simulate`, `serving run` and `serving inspect`"),
             (["inspect", "serving.json"], "is a plan of serving, which `frostpipe serving inspect` shows"),
-            (["serve", "serving.json", "--emulate"], "there is no command 'serve'; use 'serving run'"),
+            (["serve", "serving.json", "--emulate"], "there is no command 'serve'; use 'frostpipe serving run'"),
         ]:
             with self.subTest(arguments):
                 self.assert_refused(*arguments, code=2, says=says)

@@ -1,4 +1,4 @@
-"""A plan of one phase: its file, its length, what it takes from the profile, and methods by name."""
+"""A plan of one phase: its file, its length, the values from the profile, and the methods."""
 
 import json
 import re
@@ -200,7 +200,7 @@ class MethodTest(CliTest):
                             for one in answer["alternatives"]))
         for method in ("static", "data-parallel"):
             done = json.loads(self.plan("other.json", method, "--ignore-memory-limit", "--format", "json").stdout)
-            self.assertLessEqual(done["lower_bound_ns"], answer["lower_bound_ns"])  # which may be proven to be the best
+            self.assertLessEqual(done["lower_bound_ns"], answer["lower_bound_ns"])  # it may be proven to be the best
         self.edit("cluster.json",
                   lambda cluster: [device.update(memory_limit_bytes=int(320 * 2**20)) for device in cluster["devices"]])
         self.assertIn("above", self.plan("auto.json", "auto").stdout)
@@ -276,7 +276,8 @@ class MethodTest(CliTest):
 
 class OneProcessTest(CliTest):
     def test_threads_per_rank_are_chosen_by_time(self):
-        """Two threads that take half the time do what two ranks do, without their messages; that take as long, not."""
+        """If two threads halve the time, they replace two ranks and save their messages; if they do not, they are not
+        used."""
         self.edit("profile.json", lambda profile: measure_with_two_threads(profile, 0.5))
         text = self.plan("elastic.json", "pipetransformer").stdout
         self.assertIn("on 1 rank with 2 threads,", text)
@@ -307,7 +308,8 @@ class OneProcessTest(CliTest):
         cached = "this run freezes and caches, without a pipeline."
         self.assertEqual(self.one_process_line("pipetransformer", "--epochs", 300, "--explain"),
                          [f"One process with 2 threads is fastest here: {cached}"])
-        # Where nothing else was looked at, or the latest freezes were wanted, nobody knows that it is the fastest.
+        # If no other layout was considered, or the latest freezes were requested, the plan is not known to be the
+        # fastest.
         self.assertEqual(self.one_process_line("pipetransformer", "--epochs", 300, "--threads-per-rank", 2),
                          [f"One process with 2 threads: {cached}"])
         self.assertEqual(self.one_process_line("pipetransformer", "--epochs", 300, "--deadline", "100h")[0][:27],

@@ -62,7 +62,8 @@ class ScheduleTest(CliTest):
             self.assert_refused(*arguments, code=2, says=["must be one of GPipe, 1F1B", "AutoZeroBubble", "\"1F1X\""])
 
     def test_a_check_compares_the_order_of_messages(self):
-        # Rank 1 takes its second activation first. By name each message finds its receive, by order none does.
+        # Rank 1 receives its second activation first. Matched by name each message finds its receive, by order none
+        # does.
         (self.folder / "crossed.csv").write_text(
             "0F0,0SEND_F0,0F1,0SEND_F1,0RECV_B0,0B0,0RECV_B1,0B1\n"
             "1RECV_F1,1RECV_F0,1F0,1B0,1SEND_B0,1F1,1B1,1SEND_B1\n")

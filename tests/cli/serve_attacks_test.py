@@ -1,7 +1,7 @@
-"""`serve` over HTTP while it is attacked, beside honest requests: each of these has an answer, 200 or 503, and the
-server ends within seconds of being told to. Figures are printed; only what must not be by any measure fails the test.
+"""`serve` over HTTP under attack: each honest request gets an answer, 200 or 503, and the server ends within seconds of
+the signal. Figures are printed; the test fails only on results that are wrong on any machine.
 
-    FROSTPIPE_ATTACK_SECONDS=60   so long for each attack, instead of 600
+    FROSTPIPE_ATTACK_SECONDS=60   duration of each attack, instead of 600
 """
 
 import http.client
@@ -110,12 +110,12 @@ def handshakes_and_no_requests(port):
 
 
 def keep_attacking(attack, port):
-    warnings.simplefilter("ignore", ResourceWarning)  # what is left open at the door is closed with its list
+    warnings.simplefilter("ignore", ResourceWarning)  # connections that are left open are closed with their list
     while True:
         try:
             attack(port)
         except OSError:
-            time.sleep(0.02)  # it was shown the door
+            time.sleep(0.02)  # the server closed the connection
 
 
 class AttacksTest(ServerCase):
@@ -123,7 +123,7 @@ class AttacksTest(ServerCase):
 
     def setUp(self):
         super().setUp()
-        rate = 1000 / 20  # in batches of one, which wait for no others
+        rate = 1000 / 20  # in batches of one request
         net = served_model("net", 1, OBJECTIVE_MS, 1, [serving_pool(0, 1, "slow", 1, [20], rate)], rate)
         self.write("serving.json", {**synthetic_serving_plan(), "models": [net], "objective_value": rate})
 

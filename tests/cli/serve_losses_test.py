@@ -1,7 +1,7 @@
-"""`serve` over HTTP when workers are killed or stuck, and when far more is asked than it can answer. Times are printed;
-only what must not take long by any measure fails the test.
+"""`serve` over HTTP when workers are killed or stuck, and under far too much load. Times are printed; the test fails
+only on times that are too long on any machine.
 
-    FROSTPIPE_OVERLOAD_SECONDS=600   so long, instead of 20
+    FROSTPIPE_OVERLOAD_SECONDS=600   duration, instead of 20
 """
 
 import http.client
@@ -21,7 +21,7 @@ COMPUTE_MS = 40
 
 
 def plan_of(compute_ms, batch_size):
-    """An emulated device that takes as long for every batch; the objective is three times that."""
+    """An emulated device that takes the same time for every batch; the objective is three times that."""
     rate = 1000 * batch_size / compute_ms
     model = served_model("net", 1, 3 * compute_ms, 1,
                          [serving_pool(0, 1, "slow", 1, [compute_ms] * batch_size, rate)], rate)
@@ -54,7 +54,7 @@ class HttpServerCase(ServerCase):
 
 class LossesTest(HttpServerCase):
     def asked_while(self, disturb):
-        """A request that is being computed when its worker is disturbed: status, and how long after that."""
+        """Disturbs a worker that computes a request; returns the request's status and the seconds until the answer."""
         answers = []
         asking = threading.Thread(target=lambda: answers.append((self.ask(self.connection()), time.monotonic())))
         asking.start()

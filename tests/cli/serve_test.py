@@ -1,6 +1,5 @@
-"""`serve` on emulated devices, as a user meets it: what becomes of requests, workers that are lost, plans that are
-replaced, how it ends. Nothing here depends on how fast the machine is: every request has an end, and none a shorter
-one than planned."""
+"""`serve` on emulated devices, as seen by a user: results of requests, lost workers, replaced plans, and its end. No
+test depends on the speed of the machine: every request ends, and none sooner than planned."""
 
 import http.client
 import json
@@ -24,7 +23,7 @@ class ServeTest(ServerCase):
         self.assertEqual((answer["format"], answer["version"], answer["window_ns"]),
                          ("frostpipe.serving_run", 1, 2000 * MS))
         large, small = answer["models"]
-        # As many as `simulate` has of this load.
+        # The number that `simulate` has for this load.
         self.assertEqual((large["requests"], small["requests"]), (99, 124))
         for model, least_ms in (large, 26), (small, 8):
             self.assert_all_have_an_end(model)
@@ -58,9 +57,9 @@ class ServeTest(ServerCase):
         self.assertEqual(small["drops"]["failed"], 0)
 
     def test_a_worker_that_is_lost_again_and_again_is_given_up(self):
-        server = self.start("--rate", 0, "--seconds", 600)  # a batch in between would be a new chance
+        server = self.start("--rate", 0, "--seconds", 600)  # a computed batch in between would reset the count
         known = set(children_of(server.pid))
-        os.kill(max(known), signal.SIGKILL)  # small's only one
+        os.kill(max(known), signal.SIGKILL)  # the only worker of "small"
         for _ in range(3):
             self.wait_until(lambda: set(children_of(server.pid)) - known, "another worker")
             new = set(children_of(server.pid)) - known
@@ -119,9 +118,9 @@ class ServeTest(ServerCase):
         silent = [socket.create_connection(("127.0.0.1", port)) for _ in range(150)]
         for one in silent:
             self.addCleanup(one.close)
-        os.kill(max(children_of(server.pid)), signal.SIGKILL)  # small's only one
+        os.kill(max(children_of(server.pid)), signal.SIGKILL)  # the only worker of "small"
         self.wait_until(lambda: len(children_of(server.pid)) == 4, "another worker")
-        for model in "small", "large":  # 503 where the machine is too slow for the objective
+        for model in "small", "large":  # 503 if the machine is too slow for the objective
             self.wait_until(lambda: self.ask(port, model) == 200, "an answer")
         server.send_signal(signal.SIGTERM)
         self.result(server)
@@ -154,7 +153,7 @@ class ServeTest(ServerCase):
                       self.errors.read_text())
         with socket.create_connection(("127.0.0.1", port), timeout=30) as stalled, \
                 socket.create_connection(("127.0.0.1", port), timeout=30) as plain:
-            stalled.send(b"\x16\x03\x01\x02\x00\x01")  # a record of 512 bytes, of which the others never come
+            stalled.send(b"\x16\x03\x01\x02\x00\x01")  # the start of a record of 512 bytes; the rest never comes
             plain.send(b"GET /v2/health/live HTTP/1.1\r\nHost: h\r\n\r\n")
             self.assert_is_closed(plain)
             self.assertIn(self.ask(port, "small"), (200, 503))
@@ -163,7 +162,7 @@ class ServeTest(ServerCase):
         health.request("GET", "/v2/health/ready")
         self.assertEqual(health.getresponse().status, 200)
         health.close()
-        self.tls = ssl.create_default_context()  # trusts others
+        self.tls = ssl.create_default_context()  # trusts other authorities
         with self.assertRaises(ssl.SSLCertVerificationError):
             self.ask(port, "small")
         server.send_signal(signal.SIGTERM)

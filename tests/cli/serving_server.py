@@ -29,10 +29,10 @@ class ServerCase(CliTest):
     def setUp(self):
         super().setUp()
         self.write("serving.json", synthetic_serving_plan())
-        self.tls = None  # else of ask()
+        self.tls = None  # the TLS context of ask(), if any
 
     def with_certificate(self):
-        """Options of a server that speaks TLS; ask() trusts its certificate alone."""
+        """Options of a server with TLS; ask() trusts only its certificate."""
         if not shutil.which("openssl"):
             self.skipTest("there is no `openssl` to make a certificate, so TLS is NOT tested")
         made = "-newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=h -addext subjectAltName=IP:127.0.0.1"

@@ -21,7 +21,7 @@ class SimulateScheduleTest(CliTest):
         self.assertAlmostEqual(self.simulate("1f1b", *times)["span_bubble_fraction"], 0.2431, delta=0.00005)
 
     def test_closed_forms(self):
-        """GPipe: (m + p - 1)(F + I + W); messages that occupy their link: a hop costs bytes / bandwidth more."""
+        """GPipe takes (m + p - 1)(F + I + W); if messages occupy their link, a hop adds bytes / bandwidth."""
         found = self.simulate("GPipe", "--pp", 4, "--micro-batches", 8)
         self.assertEqual(found["makespan_ns"], 33_000_000)
         self.assertAlmostEqual(found["bubble_overhead"], 3 / 8)
@@ -39,13 +39,14 @@ class SimulateScheduleTest(CliTest):
         self.assertEqual((whole["makespan_ns"], split["makespan_ns"]), (54_000_000, 51_000_000))
 
     def test_token_slices_shrink_the_bubble(self):
-        """(m n + p - 1) (F + B), times of one slice."""
+        """(m n + p - 1) (F + B), with the times of one slice."""
         for name in ("TeraPipe", "Seq1F1B"):
             found = self.simulate(name, "--pp", 4, "--micro-batches", 2, "--token-slices", 4)
             self.assertEqual(found["makespan_ns"], (2 * 4 + 3) * 3_000_000)
 
     def test_double_buffered_weights_leave_no_bubble(self):
-        """PipeDream-2BW: an iteration costs its work, m (F + B); alone it is 1F1B."""
+        """PipeDream-2BW: an iteration takes the time of its work, m (F + B); a single iteration takes as long as
+        1F1B."""
         found = self.simulate("PipeDream-2BW", "--pp", 4, "--micro-batches", 4)
         self.assertEqual((found["makespan_ns"], found["iteration_ns"]), (21_000_000, 12_000_000))
         self.assertEqual(found["steady_bubble_fraction"], 0)

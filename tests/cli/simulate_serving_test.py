@@ -1,4 +1,4 @@
-"""How simulate serves requests by a serving plan: loads, data planes, files of arrivals, and what it refuses."""
+"""Simulated serving: loads, data planes, files of arrivals, and the input that simulate refuses."""
 
 import copy
 import json
@@ -23,7 +23,7 @@ class SimulateServingTest(CliTest):
         large, small = answer["models"]
         self.assertEqual((large["requests"], small["requests"]), (499, 624))  # of 10 s at 50 and 62.5
         self.assertEqual((large["attainment"], small["attainment"]), (1, 1))
-        self.assertEqual(large["largest_latency_ns"], 26 * MS)  # nothing waits: 20 + 1 + 5
+        self.assertEqual(large["largest_latency_ns"], 26 * MS)  # no request waits: 20 + 1 + 5
         self.assertEqual(small["median_latency_ns"], 8 * MS)
         self.assertAlmostEqual(small["pools"][0]["utilisation"], 0.5, 2)
 
@@ -93,7 +93,7 @@ class SimulateServingTest(CliTest):
         refused("--arrivals", "times.csv", says="times.csv: line 1: names no column TIMESTAMP, but a, b")
         refused("--arrivals", "times.csv", "--arrivals-column", "b", "--rate", 5, says="all requests come at one time")
         refused("--rate", 1e9, says="are more than 20 million requests; ask for fewer --seconds")
-        for process in ("square", "mmpp"):  # a change of the rate each second takes time even where nothing arrives
+        for process in ("square", "mmpp"):  # each change of the rate takes computing time, even if nothing arrives
             refused("--arrivals", process, "--rate", 1e-6, "--seconds", 1e9,
                     says=f"--seconds: must be <= 1e+06 with --arrivals {process}, is 1e+09")
         self.write("two.csv", "1\n2\n")

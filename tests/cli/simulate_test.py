@@ -1,4 +1,4 @@
-"""What simulate says of a plan: times, memory, and what-ifs against the plan as it is."""
+"""The output of simulate for a plan: times, memory, and what-ifs compared with the unchanged plan."""
 
 import json
 import math
@@ -22,7 +22,7 @@ class SimulateTest(CliTest):
         total = sum(p["num_steps"] * p["iteration_ns"] + p["transformation_ns"] for p in simulated["phases"])
         self.assertEqual(simulated["predicted_run_ns"], total)
         self.assertAlmostEqual(simulated["device_hours"], 2 * total / 3.6e12)
-        for phase in simulated["phases"]:  # the parts are the peak
+        for phase in simulated["phases"]:  # the parts add up to the peak
             self.assertIn(sum(phase["memory_of_positions"][0].values()), phase["peak_memory_bytes"])
 
     def test_text_has_units_in_its_headers(self):
@@ -97,7 +97,7 @@ class MemoryTest(CliTest):
 
 
 class SimulateLossTest(CliTest):
-    """A rank that is lost without a spare."""
+    """A rank is lost without a spare."""
 
     def loss_of(self, plan, rank):
         return json.loads(self.run_tool("simulate", plan, "--lose", rank, "--format", "json").stdout)["phases"]
@@ -126,7 +126,7 @@ class SimulateLossTest(CliTest):
 
 
 class SimulateWhatIfsTest(CliTest):
-    """Changes to a plan, against the plan as it is."""
+    """Changes to a plan, compared with the unchanged plan."""
 
     def rows(self, *sets):
         arguments = [part for one in sets for part in ("--set", one)]
@@ -138,7 +138,7 @@ class SimulateWhatIfsTest(CliTest):
         self.assertEqual(base["times_base"], 1)
         self.assertLess(faster["training_seconds"], base["training_seconds"])
         self.assertGreater(slow["training_seconds"], 1.2 * base["training_seconds"])
-        self.assertAlmostEqual(both["times_base"], 0.5, delta=0.02)  # nothing but compute is left, and that is halved
+        self.assertAlmostEqual(both["times_base"], 0.5, delta=0.02)  # only compute is left, and it is halved
         self.assertLessEqual(both["training_seconds"], faster["training_seconds"])
 
     def test_networks(self):
@@ -178,11 +178,11 @@ class SimulateWhatIfsTest(CliTest):
         self.plan("static.json", "static")
         once = self.rows("jitter=0.2")[1]
         self.assertEqual(once, self.rows("jitter=0.2")[1])
-        self.assertGreater(once["times_base"], 1)  # the slowest rank of each meeting counts
+        self.assertGreater(once["times_base"], 1)  # the slowest rank at each synchronisation determines the time
         self.assertIn("95 %", once["note"])
 
     def test_failures_cost_checkpoints_and_lost_work(self):
-        """Daly 2006 with Young's distance, and without checkpoints where they cost more than they save."""
+        """Daly 2006 with Young's interval, and without checkpoints if they cost more than they save."""
         self.plan("static.json", "static")
         for per_day, cost, note in ((24, 10, "no checkpoint pays"), (864000, 0.001, "checkpoint every 14.1 ms")):
             with self.subTest(note):

@@ -1,4 +1,4 @@
-"""Runs the tool in a folder of its own, on a synthetic model whose costs are round numbers."""
+"""Runs the tool in a separate folder, on a synthetic model whose costs are round numbers."""
 
 import json
 import os
@@ -9,7 +9,7 @@ from pathlib import Path
 
 FROSTPIPE = os.environ.get("FROSTPIPE", "frostpipe")
 NO_EXECUTOR = "the LibTorch executor, frostpipe-executor, is not beside this program"
-HANG_SECONDS = 120  # what has not come by then never will; less than ctest gives a test
+HANG_SECONDS = 120  # after this a command counts as hanging; less than ctest's limit for a test
 NUM_BLOCKS = 6
 MIB = 1 << 20
 MS = 1_000_000
@@ -31,8 +31,8 @@ def synthetic_model():
 
 
 def synthetic_profile():
-    """Forward 10 us per sample and 16 tokens in each half block, backward twice that; the embedding's update is
-    dear."""
+    """The forward takes 10 us per sample of 16 tokens in each half block, the backward twice that; the embedding's
+    update is expensive."""
     model = synthetic_model()
     measurements, updates = [], []
     for index, layer in enumerate(model["layers"]):
@@ -56,8 +56,8 @@ def synthetic_profile():
 
 
 def measure_slices(profile):
-    """As if slices of 4 and 8 of 16 tokens had been measured: a 20th of the whole dearer than their share, which is
-    1.2 times as dear after 8."""
+    """As if slices of 4 and 8 of 16 tokens had been measured: they take a 20th of the whole longer than their share,
+    and the share after 8 tokens is 1.2 times as long."""
     profile["model"].update(is_causal=True)
     for one in [one for one in profile["measurements"] if one["key"]["tokens"] == 16]:
         for tokens in (4, 8):
@@ -70,7 +70,7 @@ def measure_slices(profile):
 
 
 def measure_with_two_threads(profile, share):
-    """As if a rank with two threads took this share of the time of one with a single thread."""
+    """As if a rank with two threads took this fraction of the time of one with a single thread."""
     for kind in ("measurements", "updates"):
         place = (lambda one: one["key"]) if kind == "measurements" else (lambda one: one)
         profile[kind] = [one for one in profile[kind] if place(one)["device_type"] == "cpu"]
@@ -102,7 +102,7 @@ def timeline(num_ranks, milliseconds):
 
 
 def synthetic_run(plan, simulated, slower=1.05, name=None):
-    """A run that did what the plan says, `slower` than predicted; every tenth test item is wrong."""
+    """A run that followed the plan, `slower` than predicted; every tenth test item is wrong."""
     no_timeline = {"num_ranks": 0, "spans": [], "events": []}
     phases, steps = [], []
     for phase, predicted in zip(plan["phases"], simulated["phases"]):
@@ -161,7 +161,8 @@ def served_model(name, weight, objective_ms, blocks, pools, rate):
 
 
 def synthetic_serving_plan():
-    """"large": 2 slow devices of 20 ms, then 1 fast one of 5 ms behind 1 ms: 100 requests/s. "small": 125."""
+    """"large" has 2 slow devices of 20 ms, and after a transfer of 1 ms 1 fast one of 5 ms: 100 requests/s. "small" has
+    125."""
     device = {"devices_per_server": 1, "bandwidth_bytes_per_second": 0, "price_per_hour": None}
     return {"format": "frostpipe.plan", "version": 3, "kind": "serving", "method": "ppipe", "objective": "throughput",
             "dtype": "float32", "margins": {"objective_fraction": 0.4, "batch_building": 1.3},
@@ -204,7 +205,7 @@ class CliTest(unittest.TestCase):
         return done
 
     def assert_refused(self, *arguments, code=1, says=()):
-        """The command fails with this code, says all of this on stderr and nothing on stdout."""
+        """The command fails with this code, prints all of this on stderr and nothing on stdout."""
         done = self.run_tool(*arguments, code=code)
         self.assertEqual(done.stdout, "")
         self.assertTrue(done.stderr.startswith("frostpipe: "), done.stderr)

@@ -15,7 +15,7 @@ COMMANDS = ["profile", "plan", "simulate", "train", "evaluate", "compare", "repo
 
 
 def libraries_of(program):
-    """What the loader brings in for it."""
+    """The libraries that the loader loads for a program."""
     return subprocess.run(["ldd", program], stdout=subprocess.PIPE, text=True, check=True, timeout=HANG_SECONDS).stdout
 
 
@@ -56,7 +56,6 @@ class UsageTest(CliTest):
             (["profile", "--operators", "--like", "resnet-18", "-o", "p"], "use 'frostpipe nets profile'"),
             (["simulate", "--schedule", "1F1B"], "use 'frostpipe schedule NAME --format times'"),
             (["plan", "--profile", "p", "--pp", 2], "use --fix pp=P"),
-            (["plan", "--model", "bert-large", "--cluster", "c"], "use --profile with what 'frostpipe profile --like'"),
             (["train", "plan.json", "--nproc-per-node", 2], "the plan says it"),
             (["train", "plan.json", "--checkpoint-steps", 2], "use --checkpoint-every N"),
         ]:
@@ -64,7 +63,7 @@ class UsageTest(CliTest):
                 self.assert_refused(*arguments, code=2, says=f"; {says}")
 
     def test_version_says_what_was_built(self):
-        """Oracle: git, and what LibTorch, where there is one, says of itself."""
+        """Oracle: git, and LibTorch's own version if there is one."""
         version, commit, libtorch, libraries, compiler = self.run_tool("--version").stdout.splitlines()
         self.assertRegex(version, r"^frostpipe \d+\.\d+\.\d+$")
         self.assertRegex(commit, r"^commit ([0-9a-f]{12}(\+dirty)?|unknown)$")
@@ -77,7 +76,7 @@ class UsageTest(CliTest):
         self.assertRegex(compiler, r"^\w+ [\d.]+, \w+$")
 
     def test_the_commit_follows_the_checkout(self):
-        """Oracle: git. Of a tree that is none, or lies in another's, nothing is known."""
+        """Oracle: git. For a folder that is not a git tree, or is inside another one, no commit is known."""
         script = Path(__file__).parents[2] / "cmake" / "Commit.cmake"
         header, git = self.folder / "commit.h", shutil.which("git")
         if not git:
@@ -118,7 +117,7 @@ class UsageTest(CliTest):
             self.assertNotIn("did you mean", self.run_tool(*arguments, code=2).stderr)
 
     def assert_limit_is_said(self, kind, value, says):
-        """By the first program, which is small: the other one could not even load its libraries."""
+        """The first, small program reports this; the other one could not even load its libraries."""
         for command in (["train", "plan.json", "--data", "d"], ["profile", "--model", "m", "-o", "p"],
                         ["evaluate", "--model", "m", "--data", "d"]):
             with self.subTest(command=command[0]):
@@ -140,7 +139,7 @@ class UsageTest(CliTest):
                                   "is 900 MiB$")
 
     def test_the_tool_without_its_executor_does_all_but_compute(self):
-        """Alone, by a link, and without LibTorch."""
+        """The tool runs alone, by a link, and without LibTorch."""
         alone = shutil.copy(FROSTPIPE, self.folder / "alone")
         (self.folder / "link").symlink_to(alone)
         libraries = libraries_of(alone)
@@ -164,7 +163,7 @@ class UsageTest(CliTest):
         for arguments, says in [
             ([], "subcommand is required"),
             (["fly"], "there is no command 'fly'"),
-            (["plan"], "--profile is required"),
+            (["plan"], "needs --profile FILE and --cluster FILE, or --model NAME"),
             (["simulate"], "PLAN is required"),
             (["simulate", "a.json", "--fast"], "--fast"),
             (["schedule", "Zigzag"], "Zigzag"),
@@ -207,8 +206,7 @@ class UsageTest(CliTest):
         self.assertIn("stdout", done.stderr)
 
     def test_closed_standard_streams_are_the_null_device(self):
-        """As a user closes them: `>&-`, `2>&-`, `<&-`. What is written to a file is whole, and nothing else gets into
-        it."""
+        """Streams closed by `>&-`, `2>&-`, `<&-`. Files are written completely, and no other output gets into them."""
         expected = self.plan("expected.json", "static")
         for closed in ((1,), (2,), (0, 1, 2)):
             with self.subTest(closed):
@@ -243,7 +241,8 @@ class UsageTest(CliTest):
         self.assertTrue(Path("/dev/stdout").is_symlink())
 
     def test_no_name_commands_the_terminal(self):
-        """Control characters, of one byte and of two, and what is no UTF-8 become U+FFFD; everything else stays."""
+        """Control characters, of one byte and of two, and bytes that are not UTF-8 become U+FFFD; everything else is
+        unchanged."""
         for name, shown in [("a\x1b]0;b\x07c", "a\ufffd]0;b\ufffdc"), ("a\x9b31mb\x7f", "a\ufffd31mb\ufffd"),
                             (b"a\xffb\xc3", "a\ufffdb\ufffd"),
                             ("gr\u00fc\u00dfe \u2192 \u754c \U0001f600", "gr\u00fc\u00dfe \u2192 \u754c \U0001f600")]:

@@ -1,4 +1,4 @@
-"""The guard of the accuracy (`--accuracy-guard`): a freeze that costs too much is taken back."""
+"""The accuracy guard (`--accuracy-guard`): a freeze that costs too much accuracy is undone."""
 
 import random
 import shutil
@@ -16,10 +16,10 @@ TAKEN_BACK = "the freeze is taken back, nothing freezes before step"
 
 class GuardBase(RecoveryCase):
     def take_back_a_freeze(self, *more):
-        """Trains in run/, and returns the options of that, those by which it freezes, its summary and the recoveries.
+        """Trains in run/, and returns its options, the freezing options, its summary and the recoveries.
 
-        Labels that mean nothing: what the test accuracy does is chance, and with a tolerance of 0 one freeze or
-        another is followed by a fall."""
+        The labels are random, so the test accuracy varies by chance, and with a tolerance of 0 some freeze is followed
+        by a fall."""
         header, *rows = (self.folder / "data.tsv").read_text().splitlines()
         labels = [row.split("\t")[1] for row in rows]
         random.Random(1).shuffle(labels)
@@ -44,7 +44,7 @@ class GuardBase(RecoveryCase):
 
 class GuardTest(GuardBase):
     def test_a_freeze_that_costs_accuracy_is_taken_back(self):
-        """The steps done again are, to the bit, those of a run that never froze."""
+        """The repeated steps are bitwise equal to those of a run that never froze."""
         options, _, run, taken_back = self.take_back_a_freeze()
         self.run_tool(*options, "-o", self.folder / "never")
         never = self.read("never/summary.json")
@@ -54,7 +54,7 @@ class GuardTest(GuardBase):
                          [step["loss"] for step in never["steps"][:frozen_from]])
 
     def test_a_freeze_exactly_where_a_run_goes_on_is_watched(self):
-        """From a checkpoint that ends before the step at which the plan freezes. No accuracy falls by 100 %."""
+        """Resumes from a checkpoint just before the step at which the plan freezes. No accuracy falls by 100 %."""
         self.train("static.json", "run", "--checkpoint-every", 30)
         half = self.read("static.json")
         half["phases"].append({**half["phases"][0], "from_step": 30, "first_trainable_layer": 4})

@@ -17,7 +17,7 @@ WEIGHTS = "model/model.safetensors"
 
 class BadInputTest(EndToEndTest):
     def assert_train_refused(self, says, *options, plan="static.json", data="data.tsv", code=1):
-        """... and an earlier run in the same folder stays as it is."""
+        """... and an earlier run in the same folder is unchanged."""
         shutil.rmtree(self.folder / "run", ignore_errors=True)
         for name in ("summary.json", "executed_plan.json", "trace.json", "model/config.json", WEIGHTS):
             self.write(f"run/{name}", f"keep this {name}")
@@ -25,11 +25,11 @@ class BadInputTest(EndToEndTest):
         before = self.contents("run")
         arguments = self.train_arguments(plan, "run", "--overwrite", *options, data=data)
         stderr = self.assert_refused(*arguments, says=says, code=code)
-        self.assertEqual({**self.contents("run"), ".lock": b""}, before)  # it names who held it last
+        self.assertEqual({**self.contents("run"), ".lock": b""}, before)  # it names its last holder
         return stderr
 
     def edit_header(self, change):
-        """Changes the JSON header of the weights; the data stay."""
+        """Changes the JSON header of the weights, but not the data."""
         content = (self.folder / WEIGHTS).read_bytes()
         (length,) = struct.unpack("<Q", content[:8])
         header = json.loads(content[8 : 8 + length])
@@ -97,7 +97,7 @@ class BadWeightsTest(BadInputTest):
                             says=["done/model/model.safetensors", "data_offsets", "truncated"])
 
     def test_they_are_said_once(self):
-        """Every rank reads the file; the user reads one sentence."""
+        """Every rank reads the file, but the user sees one message."""
         (self.folder / WEIGHTS).write_bytes((self.folder / WEIGHTS).read_bytes()[:-1000])
         stderr = self.assert_train_refused([WEIGHTS, "data_offsets"])
         self.assertEqual(stderr.count("data_offsets"), 1, stderr)
@@ -166,7 +166,7 @@ class BadModelFolderTest(BadInputTest):
         self.assert_train_refused(["model", "vocab.txt"])
 
     def test_files_without_end(self):
-        """A device of zeros, and a pipe that nobody writes to: refused, not read forever."""
+        """A device of zeros, and a pipe without a writer, are refused and not read forever."""
         (self.folder / "model/vocab.txt").unlink()
         (self.folder / "model/vocab.txt").symlink_to("/dev/zero")
         self.assert_train_refused(["model/vocab.txt: must be a regular file, is a device"])
@@ -230,7 +230,7 @@ class BadTextTest(BadInputTest):
         self.write("own.tsv", "text\tlabel\na\tfood\nb\tfurniture\n")
         self.assert_refused("evaluate", "--model", "done/model", "--data", "own.tsv",
                             says=["own.tsv:3", "furniture", "food"])
-        # Two labels of one name: an item of it would count for one of them only.
+        # Two labels have one name, so an item with this label would count only for one of them.
         self.edit("done/model/config.json", lambda config: config["id2label"].update({"3": config["id2label"]["1"]}))
         self.assert_refused("evaluate", "--model", "done/model", "--data", "data.tsv",
                             says=["done/model/config.json: id2label", "differently", "3 names for 4 labels"])
@@ -324,7 +324,7 @@ class BadPlanTest(BadInputTest):
                 self.assert_train_refused([*file, *says], plan="plan.json")
 
     def test_a_pipe(self):
-        """Which gives its content once, and not to every rank; nobody writes to it here."""
+        """A pipe gives its content once, and not to every rank; this one has no writer."""
         os.mkfifo(self.folder / "pipe")
         self.assert_train_refused(["pipe: must be a regular file, is a pipe"], plan="pipe")
         self.assert_train_refused(["pipe: must be a regular file, is a pipe"], "--profile", "pipe")

@@ -14,8 +14,8 @@ from recovery import EPOCHS, LIMIT_SECONDS, ScheduleCase
 
 
 class ChaosTest(ScheduleCase):
-    """Signals at random moments, to ranks at random, of jobs that do little else than what is to be hit: computing,
-    sending and reducing; writing checkpoints; changing their layout; filling the cache."""
+    """Signals at random moments to random ranks of jobs that spend most of their time in the tested operations:
+    computing, sending and reducing; writing checkpoints; changing their layout; filling the cache."""
 
     def jobs(self):
         changing = self.read("static.json")
@@ -30,7 +30,7 @@ class ChaosTest(ScheduleCase):
                 *self.jobs_by_schedule()]
 
     def jobs_by_schedule(self):
-        """Several stages per rank, weight gradients that wait, and from one to the other every three steps."""
+        """Schedules with several stages per rank and with delayed weight gradients, changing every three steps."""
         plans = [self.planned(schedule) for schedule in ("Interleaved1F1B", "InterleavedZeroBubble", "ZBVZeroBubble")]
         changing = self.read(plans[0])
         phases = [self.read(plan)["phases"][0] for plan in plans] + self.read("static.json")["phases"]
@@ -39,8 +39,8 @@ class ChaosTest(ScheduleCase):
         return [(plan, "--checkpoint-every", 25) for plan in (*plans, "schedules.json")]
 
     def four_ranks(self):
-        """Pipelines with replicas, which lose half of their stages when layers freeze: most of what a rank holds is
-        with another one too."""
+        """Pipelines with replicas, which lose half of their stages when layers freeze, so that another rank holds most
+        of a rank's layers too."""
         plan = self.read("static.json")
         phase = {**plan["phases"][0], "predicted": {**plan["phases"][0]["predicted"], "peak_memory_bytes": []}}
         halves = {**phase, "partition": [{"begin": 0, "end": 5}, {"begin": 5, "end": 10}], "num_micro_batches": 2,
@@ -57,9 +57,9 @@ class ChaosTest(ScheduleCase):
                 (self.planned("ZBVZeroBubble", "--fix", "dp=2", cluster=cluster), "--checkpoint-every", 40)]
 
     def recoveries_of(self, launcher, plan, index, num_ranks):
-        """Of a run that was hit, which must end as the one that was not."""
+        """Checks a disturbed run, which must end as the undisturbed one."""
         code = launcher.ended_within(LIMIT_SECONDS + 30)
-        # Hit while the others were ending, the run ends with a sentence, and the next start finishes it.
+        # If the signal came while the others were ending, the run ends with a message, and the next start finishes it.
         if code == 1 and "while the others were ending" in launcher.stderr:
             launcher = self.start(*self.train_arguments(plan, "run", "--epochs", EPOCHS, "--overwrite"),
                                   name=f"again-{index}")
@@ -78,7 +78,7 @@ class ChaosTest(ScheduleCase):
         for index in range(count):
             plan, *options = jobs[index % len(jobs)]
             spares = numbers.choice(spares_to_have)
-            undisturbed, _ = self.reference(plan, "--epochs", EPOCHS)  # before the machine has another run to do
+            undisturbed, _ = self.reference(plan, "--epochs", EPOCHS)  # before another run keeps the machine busy
             launcher = self.start_until(1, plan, "--epochs", EPOCHS, *options, "--spares", spares,
                                         name=f"launcher-{index}")
             time.sleep(numbers.uniform(0, undisturbed["wall_seconds"]))
@@ -95,7 +95,7 @@ class ChaosTest(ScheduleCase):
             with self.subTest(what):
                 try:
                     recoveries = self.recoveries_of(launcher, plan, index, num_ranks)
-                except Exception as error:  # said at once: hours of others may follow, or be interrupted
+                except Exception as error:  # printed at once, since hours of other runs may follow, or be interrupted
                     print(f"\n{what}: FAILED\n{str(error)[:2000]}\n{launcher.stderr}", file=sys.stderr, flush=True)
                     self.end_every_process()
                     raise

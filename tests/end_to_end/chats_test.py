@@ -1,5 +1,5 @@
-"""A user's way with data in JSON Lines. Oracle: records train the model that the same table trains; evaluate says of a
-run's test chats what the run said of them."""
+"""A user's workflow with data in JSON Lines. Oracles: records train the same model as the same data in a table;
+evaluate gives the run's results for its test chats."""
 
 import json
 import sys
@@ -24,7 +24,7 @@ def json_lines(records):
 
 
 def chats(count):
-    """The assistant says the user's word again."""
+    """Chats in which the assistant repeats the user's word."""
     words = ["cab", "lab", "crab", "ebb"]
     return [{"messages": [{"role": "user", "content": words[i % 4] + " " * (i % 3)},
                           {"role": "assistant", "content": words[i % 4]}]} for i in range(count)]

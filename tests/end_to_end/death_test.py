@@ -1,5 +1,5 @@
-"""Ranks and launchers that die in mid-run (SIGKILL, SIGTERM, SIGINT) or fall silent (SIGSTOP): every process ends in
-time and says why."""
+"""Ranks and launchers are killed during a run (SIGKILL, SIGTERM, SIGINT) or fall silent (SIGSTOP): every process ends
+in time and says why."""
 
 import os
 import signal
@@ -61,7 +61,7 @@ class DeathTest(FaultTest):
                 self.assert_no_process_within(1)
 
     def test_interrupt_from_the_terminal_reaches_all(self):
-        """Ctrl-C is sent to the ranks too; the launcher still says what happened, not that a rank was killed."""
+        """Ctrl-C is sent to the ranks too; the launcher still reports the interruption, not that a rank was killed."""
         launcher, _ = self.start_training()
         os.killpg(launcher.pid, signal.SIGINT)
         self.assertEqual(launcher.ended_within(LIMIT_SECONDS), 128 + signal.SIGINT, launcher.stderr)
@@ -71,7 +71,7 @@ class DeathTest(FaultTest):
 
 
 class SilenceTest(FaultTest):
-    """SIGSTOP: a rank that is there and says nothing."""
+    """SIGSTOP: a rank exists but is silent."""
 
     def test_stop_rank_1(self):
         self.stop_rank(1)
@@ -84,7 +84,7 @@ class LongSilenceTest(SilenceTest):
         self.stop_rank(0)
 
     def test_a_suspended_job_goes_on(self):
-        """Ctrl-Z, coffee, fg: all processes were silent, none is dead."""
+        """Ctrl-Z, a pause, fg: all processes were silent, but none is lost."""
         launcher, ranks = self.start_training()
         everyone = [launcher.pid, *ranks.values()]
         for pid in everyone:

@@ -1,5 +1,5 @@
-"""Hosts that are lost under torchrun's elastic agents. Oracle: the run on one host that nothing has disturbed, within
-1e-4, since another layout has trained."""
+"""Hosts are lost under torchrun's elastic agents. Oracle: the undisturbed run on one host, within 1e-4, since another
+layout has trained."""
 
 import shutil
 import sys
@@ -16,7 +16,7 @@ SOME_STEPS = 400
 
 
 class ElasticAgentsTest(AgentsBase):
-    # Less than torchrun takes by itself, and enough for agents on a busy machine.
+    # Less than torchrun's default, and enough for agents on a busy machine.
     IN_TIME = ("--rdzv-conf", "last_call_timeout=10,keep_alive_interval=2,keep_alive_max_attempt=5")
 
     def setUp(self):
@@ -24,7 +24,7 @@ class ElasticAgentsTest(AgentsBase):
         pipeline, replicas = (self.read(job)["phases"][0] for job in FAULTY_JOBS[:2])
         phases = {"pipeline.json": pipeline, "replicas.json": replicas, "apart.json": two_by_two(pipeline),
                   "tensors.json": in_layout(replicas, 1, 2, 2)}  # each host has a replica of two tensor ranks
-        introduce(self.hosts)  # torch asks for them
+        introduce(self.hosts)  # torch looks up their names
         for job, phase in phases.items():
             self.write_job(job, phase, SOME_STEPS)
             for host in self.hosts:
@@ -40,7 +40,7 @@ class ElasticAgentsTest(AgentsBase):
                                 *self.IN_TIME)
 
     def has_done_on_any(self, steps):
-        """The last stage writes them."""
+        """The last stage writes the figures of steps."""
         return any(has_done(host.path("run/scalars.jsonl"), steps) for host in self.hosts)
 
     def wait_for(self, condition, what):

@@ -1,6 +1,6 @@
-"""A user's way with every family: a config alone, plan, two ranks, freezing, the trained folder scored by another
-process. Oracle: evaluate says what the run said of its own test samples; a saved folder holds exactly its family's
-tensors; a run through the cache and a change of layout ends where the undisturbed one does."""
+"""A user's workflow with every family: a config without weights, a plan, two ranks, freezing, and the trained folder
+scored by another process. Oracles: evaluate gives the run's results for its test samples; a saved folder has exactly
+its family's tensors; a run with the cache and a change of layout ends as the undisturbed one."""
 
 import csv
 import json
@@ -14,14 +14,13 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
 import tiny_model
-from end_to_end import EndToEndTest
-from families import BERT, GPT2, VIT, write_model
+from families import BERT, GPT2, VIT, FamilyTest
 
 COLOURS = {"blue": (30, 40, 200), "green": (40, 190, 50), "red": (210, 30, 40)}
 
 
 def write_png(path, side, colour, noise):
-    """One colour with some noise."""
+    """A picture of one colour with some noise."""
     rows = b"".join(b"\0" + bytes(min(255, max(0, value + noise.randrange(-20, 21))) for _ in range(side)
                                   for value in colour) for _ in range(side))
     chunks = [(b"IHDR", struct.pack(">IIBBBBB", side, side, 8, 2, 0, 0, 0)), (b"IDAT", zlib.compress(rows)),
@@ -40,7 +39,7 @@ def write_pictures(folder, per_label):
 
 
 def write_questions(path, count):
-    """The answer is the one word of the context that the question names after "the"."""
+    """The answer is the word of the context that the question names after "the"."""
     words = [word for label in range(4) for word in tiny_model.words_of(label)][:12]
     numbers = random.Random(5)
     paragraphs = []
@@ -54,38 +53,7 @@ def write_questions(path, count):
     path.write_text(json.dumps({"version": "1.1", "data": [{"title": "made up", "paragraphs": paragraphs}]}))
 
 
-class FamiliesTest(EndToEndTest):
-    def write_model(self, name, config, vocabulary):
-        write_model(self.folder / name, config, vocabulary)
-
-    def train_family(self, model, data, *options, epochs=4, batch=16, plan_options=(), samples=()):
-        """Profile, plan and train on two ranks with half of the blocks frozen on the way; the run's summary."""
-        shape = [*samples, *(("--test-data", options[options.index("--test-data") + 1]) if "--test-data" in options
-                             else ())]
-        self.run_tool("profile", "--model", model, "--data", data, "--global-batch", batch, "--threads-per-rank", 1,
-                      "--micro-batch-sizes", "1,4,16", *shape, "--cluster", "c.json", "-o", "p.json")
-        self.run_tool("plan", "--profile", "p.json", "--cluster", "c.json", "--global-batch", batch, "--epochs", epochs,
-                      "--method", "pipetransformer", "--fix", "pp=2", *plan_options, "-o",
-                      "family.json")
-        self.run_tool("train", "family.json", "--data", data, "-o", "run", "--learning-rate", 0.003, *options)
-        run = self.read("run/summary.json")
-        self.assertGreater(run["phases"][-1]["frozen_blocks"], 0)
-        self.assertLess(run["steps"][-1]["loss"], run["steps"][0]["loss"])
-        return run
-
-    def check_round_trip(self, data, *options):
-        """A folder that comes in and goes out untrained is the same folder: every bit of every tensor, and the
-        config."""
-        self.run_tool("train", self.of_length("family.json", 4), "--model", "run/model", "--data", data, "-o", "again",
-                      "--learning-rate", 0, *options)
-        before, after = self.contents("run/model"), self.contents("again/model")
-        self.assertEqual(set(before), set(after))
-        for name in before:
-            self.assertEqual(before[name], after[name], name)
-
-    def saved_names(self):
-        return set(tiny_model.read_safetensors(self.folder / "run/model/model.safetensors"))
-
+class FamiliesTest(FamilyTest):
     def test_pictures_with_vit(self):
         self.write_model("vit", VIT, None)
         own = {"image_mean": [0.5, 0.25, 0.5], "image_std": [0.5, 0.5, 0.25], "somebody's": "own"}
@@ -110,8 +78,8 @@ class FamiliesTest(EndToEndTest):
         self.assertAlmostEqual(found["value"], sum(row["label"] == row["predicted"] for row in said) / len(said))
         self.assertEqual(self.read("run/model/config.json")["architectures"], ["ViTForImageClassification"])
         self.assertIn("vit.encoder.layer.1.attention.attention.query.weight", self.saved_names())
-        # Oracle: what docs/file_formats.md says is computed, in transformers' words; mean, deviation and what else
-        # there is are the folder's own.
+        # Oracle: the operations in docs/file_formats.md, with transformers' field names; mean, deviation and all other
+        # fields are the folder's own.
         computed = {"image_processor_type": "ViTImageProcessor", "do_resize": True, "do_rescale": True,
                     "do_normalize": True, "size": {"height": 8, "width": 8},
                     "resample": 2, "rescale_factor": 1 / 255}
@@ -132,7 +100,7 @@ class FamiliesTest(EndToEndTest):
                                                    "--flip", code=2).stderr)
 
     def check_other_pictures_are_not_resumed(self, changing):
-        """Oracle: with the same pictures, changed in the same way, the same checkpoint is taken."""
+        """Oracle: with the same pictures, changed in the same way, the same checkpoint is used."""
         resume = ("--resume", "changing/checkpoints", "-o", "resumed")
         shutil.copytree(self.folder / "pictures", self.folder / "others")
         # Same name, label and number of pictures.
@@ -167,7 +135,7 @@ class FamiliesTest(EndToEndTest):
         self.assertEqual(found["num_questions"], 40)
         self.assertGreaterEqual(found["num_samples"], 40, "windows")
         self.assertAlmostEqual(found["value"], run["test_accuracy"], delta=0.05)
-        # Every question is answered, by words of its context; the score is worked out again.
+        # Every question is answered by words of its context; the score is computed again.
         answers, hits = self.read("answers.json"), 0
         for paragraph in self.read("unseen.json")["data"][0]["paragraphs"]:
             for question in paragraph["qas"]:
@@ -189,7 +157,7 @@ class FamiliesTest(EndToEndTest):
         self.assertNotIn("problem_type", self.read("run/model/config.json"))
         self.assertIn("lm_head.weight", self.saved_names())
         self.check_round_trip("text.txt")
-        # Names of labels mean nothing to text alone.
+        # Names of labels have no meaning for plain text.
         self.edit("run/model/config.json", lambda config: config.update(id2label={"0": "same", "1": "same"}))
         found = json.loads(self.run_tool("evaluate", "--model", "run/model", "--data", "text.txt", "--max-tokens", 32,
                                          "--format", "json").stdout)
@@ -197,7 +165,7 @@ class FamiliesTest(EndToEndTest):
         refused = self.run_tool("evaluate", "--model", "run/model", "--data", "text.txt", "--predictions", "said.csv",
                                 code=1).stderr
         self.assertIn("--predictions: needs data with answers", refused)
-        # Without freezing the embeddings stay tied to the end, and one matrix is saved.
+        # Without freezing the embeddings remain tied until the end, and one matrix is saved.
         self.run_tool("plan", "--profile", "p.json", "--cluster", "c.json", "--global-batch", 16, "--epochs", 1,
                       "--method", "static", "--fix", "pp=2", "-o", "static2.json")
         self.run_tool("train", "static2.json", "--data", "text.txt", "-o", "tied")
@@ -206,7 +174,7 @@ class FamiliesTest(EndToEndTest):
         self.check_token_slices()
 
     def check_token_slices(self):
-        """Every step has the loss of whole samples, which drop the same."""
+        """Every step has the loss of whole samples with the same dropout."""
         losses = {}
         contexts = {measurement["key"]["context_tokens"] for measurement in self.read("p.json")["measurements"]}
         self.assertEqual(contexts, {0, 16})
@@ -225,10 +193,9 @@ class FamiliesTest(EndToEndTest):
                 self.assertAlmostEqual(whole, sliced, delta=1e-3)
 
     def test_labelled_text_with_gpt2_and_dropout(self):
-        # More rows than tokens: <|endoftext|>, which texts are padded with, is not the last one.
+        # There are more rows than tokens, so that the padding token <|endoftext|> is not the last row.
         self.write_model("gpt2",
-                         {**GPT2, "n_positions": 128, "vocab_size": 264, "problem_type": "multi_label_classification"},
-                         "bytes")
+                         {**GPT2, "n_positions": 128, "vocab_size": 264}, "bytes")
         run = self.train_family("gpt2", "data.tsv", "--dropout", 0.1)
         self.assertEqual(run["label_names"], tiny_model.LABELS)
         self.assertEqual(self.read("run/model/config.json")["pad_token_id"],
@@ -238,8 +205,8 @@ class FamiliesTest(EndToEndTest):
 
     def test_no_length_beyond_the_models_positions_is_measured(self):
         """Ten texts that are cut to the model's 24 positions and a short one, each a mini-batch: the 10th and the 90th
-        percentile of their lengths are one, and a second length must lie below. Without data, 16 and 32 would be
-        measured."""
+        percentile of their lengths are equal, so a second, smaller length must be measured. Without data, 16 and 32
+        would be measured."""
         self.write_model("gpt2", {**GPT2, "n_positions": 24}, "bytes")
         self.write("long.tsv", "text\tlabel\nshort\ta\n" + "".join(f"{'word ' * 20}\t{label}\n" for label in "ab" * 5))
         for data in (("--data", "long.tsv", "--test-data", "long.tsv", "--global-batch", 1), ()):
@@ -250,7 +217,7 @@ class FamiliesTest(EndToEndTest):
                 lengths = {measurement["key"]["tokens"] for measurement in profile["measurements"]}
                 if data:
                     self.assertEqual((len(lengths), max(lengths)), (2, 24))
-                else:  # of a causal model token slices are measured, too
+                else:  # for a causal model, token slices are measured too
                     self.assertEqual(lengths, {3, 6, 12, 24})
                 self.assertEqual(profile["workload"]["longest_tokens"] if data else 24, 24)
 

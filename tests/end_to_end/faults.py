@@ -1,4 +1,4 @@
-"""Runs in which ranks and launchers die or fall silent: every process ends in time and says why."""
+"""Runs in which ranks and launchers are killed or fall silent: every process ends in time and says why."""
 
 import os
 import shutil
@@ -25,7 +25,7 @@ class FaultTest(EndToEndTest):
         return "train " in started.stderr
 
     def start_training(self, plan="static.json", *options):
-        """The launcher, and the process of each rank, in mid-run."""
+        """The launcher, and the process of each rank, during the run."""
         launcher = self.start(*self.train_arguments(plan, "run", *LONG, *options), name="launcher")
         self.wait_until(lambda: self.is_training(launcher) or launcher.ended_within(0) is not None, HANG_SECONDS,
                         lambda: "first progress:\n" + launcher.stderr)
@@ -35,7 +35,7 @@ class FaultTest(EndToEndTest):
         return launcher, ranks
 
     def start_ranks(self, plan="static.json", *options):
-        """Two ranks as torchrun starts them, in mid-run; rank 0 hosts the store."""
+        """Two ranks as started by torchrun, during the run; rank 0 hosts the store."""
         port = free_port()
         arguments = self.train_arguments(plan, "run", *(options or LONG))
         ranks = [self.start(*arguments, name=f"rank{rank}", RANK=rank, LOCAL_RANK=rank, WORLD_SIZE=2,
@@ -49,7 +49,7 @@ class FaultTest(EndToEndTest):
         return ranks
 
     def stop_rank(self, victim, plan="static.json"):
-        """SIGSTOP: a rank that is there and says nothing. The others name it and end in time."""
+        """SIGSTOP: a rank exists but is silent. The others name it and end in time."""
         shutil.rmtree(self.folder / "run", ignore_errors=True)
         launcher, ranks = self.start_training(plan)
         os.kill(ranks[victim], signal.SIGSTOP)

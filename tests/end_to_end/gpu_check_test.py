@@ -1,6 +1,6 @@
-"""scripts/gpu-check as on a machine with a GPU, with small models: every step is really made, on a fake GPU and on the
-CPU. Oracle: nothing fails, and only what there is not on such a machine is skipped; steps beside PyTorch where
-scripts/setup-peers has been."""
+"""scripts/gpu-check as on a machine with a GPU, with small models: every step really runs, on a fake GPU and on the
+CPU. Oracle: nothing fails, and only checks that such a machine cannot do are skipped. Steps are compared with PyTorch
+if scripts/setup-peers has installed it."""
 
 import json
 import os
@@ -15,12 +15,12 @@ PYTHON_WITH_TORCH = ROOT / ".deps/peers/bin/python"
 SOME_TESTS = r"^On/|RanksOnDevice\.(EveryHead|Bfloat16|CheckpointAndResume)"  # the others are unit tests, too
 NOT_WITHOUT_A_GPU = {"compute-sanitizer memcheck"}
 OF_CUDA = {"waits of the host within a step"}
-MAY_NOT_SHOW = {"messages behind compute"}  # where the simulator hides none
+MAY_NOT_SHOW = {"messages behind compute"}  # if the simulator hides none
 
 
 class OnSmallModels(unittest.TestCase):
     def results_of(self, tool, device, *options, **more):
-        """gpu-check's results, after it has said that all is well, and the status of each check by its name."""
+        """Checks that gpu-check reports success; returns its results, and the status of each check by its name."""
         with tempfile.TemporaryDirectory(prefix="frostpipe-gpu-check-") as folder:
             done = subprocess.run([sys.executable, "-B", ROOT / "scripts/gpu-check", "--frostpipe", tool, "--device",
                                    device, "--size", "small", "--minutes", "28", "-o", folder, *options],
@@ -43,7 +43,7 @@ class OnSmallModels(unittest.TestCase):
 
 @unittest.skipUnless("FROSTPIPE" in os.environ, "FROSTPIPE must name the tool")
 class FakeGpuTest(OnSmallModels):
-    """tests/executor/fake_gpu in CUDA's place, and a fake driver. The executor's tests run on it by themselves."""
+    """tests/executor/fake_gpu replaces CUDA, with a fake driver. The executor's tests run on it separately."""
 
     def test_all_but_the_executors_tests_is_made(self):
         build = Path(os.environ["FROSTPIPE"]).parent

@@ -1,4 +1,4 @@
-"""The installed folder, moved and run without anything of the build's environment."""
+"""The installed folder is moved and run without the build's environment."""
 
 import json
 import os
@@ -14,12 +14,12 @@ from end_to_end import FROSTPIPE, HANG_SECONDS, EndToEndTest
 
 MOST_ARCHIVE_BYTES = 40_000_000
 
-# What every Linux has: glibc, the loader and the kernel's page.
+# Libraries that every Linux has: glibc, the loader and the kernel's page.
 OF_THE_SYSTEM = re.compile(r"(ld-linux[^/]*|linux-vdso|lib(c|m|mvec|dl|rt|pthread|util|resolv))\.so\S*$")
 
 
 class InstalledTest(EndToEndTest):
-    """Oracle: the build's own program, ldd, and that nothing else can be found."""
+    """Oracle: the program of the build folder, ldd, and that nothing else can be found."""
 
     @classmethod
     def setUpClass(cls):
@@ -38,7 +38,7 @@ class InstalledTest(EndToEndTest):
         self.torch = json.loads(build_doctor.stdout)["libtorch"]["folder"]
 
     def run_installed(self, *arguments, code=0, **variables):
-        """With an environment of nothing else: no PATH, so no python3."""
+        """Runs with only these environment variables: there is no PATH, so no python3."""
         done = subprocess.run([self.prefix / "bin/frostpipe", *map(str, arguments)], cwd=self.folder, text=True,
                               env={"PATH": "/nowhere", **variables}, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                               timeout=HANG_SECONDS)
@@ -46,7 +46,7 @@ class InstalledTest(EndToEndTest):
         return done
 
     def libraries_of(self, program, **variables):
-        """{name: file} of what the loader brings in."""
+        """{name: file} of the libraries that the loader loads."""
         ldd = subprocess.run(["ldd", program], env={"PATH": os.environ["PATH"], **variables}, stdout=subprocess.PIPE,
                              text=True, check=True, timeout=HANG_SECONDS).stdout
         return dict(re.findall(r"^\s*(\S+) => (.*?)(?: \(0x[0-9a-f]+\))?$", ldd, re.MULTILINE))

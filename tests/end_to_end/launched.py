@@ -1,4 +1,4 @@
-"""Ranks started by what `launch` prints."""
+"""Ranks started by the commands that `launch` prints."""
 
 import os
 import sys
@@ -15,28 +15,28 @@ class LaunchedBase(FaultTest):
     num_ranks = 2
 
     def write_plan(self, num_steps):
-        """With as many ranks on each of two hosts, for which there is two.json."""
+        """The same number of ranks on each of two hosts, with the cluster two.json."""
         self.of_length("static.json", num_steps)
         nodes = [rank * 2 // self.num_ranks for rank in range(self.num_ranks)]
         self.write("two.json", on_nodes(self.read("cluster.json"), nodes))
 
     def launched(self, launcher, *hosts, options=()):
-        """What it prints for the plan."""
+        """The output of `launch` for the plan."""
         _, plan, *words = self.train_arguments("static.json", "run", "--cluster", "two.json", *options)
         which = ["--hosts", ",".join(hosts)] if hosts else []
         return self.run_tool("launch", launcher, *which, plan, "--", *words).stdout
 
     @staticmethod
     def path_of_tool():
-        """PATH of a user who has the tool there."""
+        """The PATH of a user who has the tool in that folder."""
         return f"{os.path.dirname(FROSTPIPE)}:{PYTHON_WITH_TORCHRUN.parent}:{os.environ['PATH']}"
 
     def start_line(self, line, name, wrapper=(), **variables):
-        """As a user in a shell of that host."""
+        """Runs a command as a user in a shell of that host."""
         return self.start(name=name, wrapper=[*wrapper, "bash", "-c", line], PATH=self.path_of_tool(), **variables)
 
     def losses_on_one_host(self):
-        """By our own launcher, with the same shards of the data."""
+        """Trains with our own launcher, with the same shards of the data."""
         return self.losses(self.train("static.json", "one-host", "--cluster", "two.json", "--nodes", 2))
 
     def assert_ended_well(self, *started):

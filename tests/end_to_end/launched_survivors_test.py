@@ -1,5 +1,5 @@
-"""The job that `launch` prints for Slurm goes on when it has lost a host. Oracle: the same plan on one host, without a
-break, within 1e-4, since another layout adds in another order."""
+"""The job that `launch` prints for Slurm goes on when it has lost a host. Oracle: the same plan on one host without
+interruption, within 1e-4, since another layout adds in another order."""
 
 import sys
 import unittest

@@ -1,4 +1,4 @@
-"""What `launch` prints starts the ranks on two hosts. Oracle: the same plan on one host."""
+"""The output of `launch` starts the ranks on two hosts. Oracle: the same plan on one host."""
 
 import shutil
 import sys
@@ -18,7 +18,7 @@ MPICH = "mpiexec.mpich"  # Debian's name beside Open MPI's
 
 class LaunchedByHandTest(LaunchedBase):
     def test_on_loopback_addresses(self):
-        """Which stand for hosts."""
+        """Loopback addresses emulate hosts."""
         hosts = ("127.0.0.2", "127.0.0.3")
         self.write_plan(SOME_STEPS)
         lines = self.launched("--by-hand", *hosts).replace("29500", str(free_port())).splitlines()[1::2]
@@ -44,7 +44,7 @@ class EveryLauncherTest(TwoByTwoBase):
                             OMPI_ALLOW_RUN_AS_ROOT=1, OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1)
 
     def mpiexec(self):
-        """As docs/several_hosts.md has it, with the words after mpirun's."""
+        """The command of docs/several_hosts.md, with the options of mpirun's command."""
         words = self.launched("--mpirun", "a", "b").partition("frostpipe train")[2]
         self.start_on_first(f"{MPICH} -hosts a,b -ppn 2 -genv MASTER_ADDR a -genv MASTER_PORT 29500 frostpipe train"
                             f"{words}", HYDRA_LAUNCHER="rsh", HYDRA_LAUNCHER_EXEC=self.write_agent())
@@ -53,7 +53,7 @@ class EveryLauncherTest(TwoByTwoBase):
         self.assert_ended_well(self.start_line(line, "mpi", self.hosts[0].wrapper, **variables))
 
     def write_agent(self):
-        """A command in place of ssh: AGENT HOST WORDS."""
+        """A command that replaces ssh: AGENT HOST WORDS."""
         for host in self.hosts:
             agent = host.path("enter")
             agent.write_text("#!/bin/sh\ncase $1 in\n" + "".join(
@@ -63,7 +63,7 @@ class EveryLauncherTest(TwoByTwoBase):
         return self.folder / "enter"
 
     def srun(self):
-        """The script as it is printed, sent by sbatch."""
+        """Submits the unchanged script by sbatch."""
         self.hosts[0].path("job.sh").write_text(self.launched("--slurm"))
         slurm = SlurmCluster(self, self.hosts, PATH=self.path_of_tool())
         said = slurm.said_by("sbatch", "--wait", "job.sh")
@@ -72,7 +72,7 @@ class EveryLauncherTest(TwoByTwoBase):
         self.assertEqual(slurm.job(said.split()[-1])["JobState"], "COMPLETED", job.read_text())
 
     def missing(self, launcher):
-        """Names of what it needs and is not here."""
+        """The names of missing programs."""
         return {"torchrun": programs_missing_for_torchrun(),
                 "mpirun": [] if shutil.which("mpirun.openmpi") else ["mpirun (apt-get install openmpi-bin)"],
                 "mpiexec": [] if shutil.which(MPICH) else [f"{MPICH} (apt-get install mpich)"],

@@ -1,13 +1,13 @@
-"""Random faults over the whole life of a run: its start, training, changes of layout, checkpoints, the evaluation
-after the last step, the final save.
+"""Random faults at any time of a run: its start, training, changes of layout, checkpoints, the evaluation after the
+last step, the final save.
 
-Oracle: the run that nothing has disturbed. A disturbed one ends as it did, to the bit where the layout is the same, or
-ends with exit code 1 and one sentence; then the same command line once more ends as it did. Nothing hangs, no process
-is left, nobody dies of anything but our signals, and nothing lies in the run's folder that the undisturbed run does
-not leave there.
+Oracle: the undisturbed run. A disturbed run ends as that one, bitwise equal if the layout is the same, or ends with
+exit code 1 and one message; then the same command line, run again, ends as the undisturbed run. Nothing hangs, no
+process is left, no process dies except by our signals, and the run's folder has only files that the undisturbed run
+leaves too.
 
-    FROSTPIPE_FAULTS=20 FROSTPIPE_SEED=7     20 runs, other ones
-    FROSTPIPE_SEED=7 FROSTPIPE_FAULT=13      number 13 of them alone: seed and number say what is hit, and when
+    FROSTPIPE_FAULTS=20 FROSTPIPE_SEED=7     20 other runs
+    FROSTPIPE_SEED=7 FROSTPIPE_FAULT=13      only number 13 of them: seed and number determine the fault and its time
 """
 
 import collections
@@ -49,7 +49,7 @@ class Fault:
 
     victim: int
     number: signal.Signals
-    moment: float  # in parts of the run's whole time, or of that after its last step
+    moment: float  # as a fraction of the run's whole time, or of the time after its last step
 
     def __str__(self):
         return f"{self.number.name} to {'the launcher' if self.victim == LAUNCHER else f'process {self.victim}'}"
@@ -62,7 +62,7 @@ class Disturbance:
     spares: int
     fault: Fault
     is_behind_last_step: bool
-    second: Fault | None  # in the recovery from the first: its moment is in seconds
+    second: Fault | None  # during the recovery from the first: its moment is in seconds
 
     @staticmethod
     def draw(index, jobs):
@@ -74,7 +74,7 @@ class Disturbance:
             stops = victim != LAUNCHER and numbers.random() < 0.1
             return Fault(victim, signal.SIGSTOP if stops else signal.SIGKILL, moment)
 
-        is_behind_last_step = numbers.random() < 0.25  # a small part of the time, and much happens in it
+        is_behind_last_step = numbers.random() < 0.25  # a small part of the time in which much happens
         first = fault(numbers.random(), *([LAUNCHER] if numbers.random() < 0.3 else []))
         has_second = first.victim != LAUNCHER and numbers.random() < 0.15
         second = fault(numbers.uniform(0, 0.5)) if has_second else None
@@ -96,7 +96,7 @@ class Undisturbed:
     seconds_behind_last_step: float
 
     def learn(self, seconds, seconds_behind_last_step):
-        """Of a run that was over before it was hit: the machine is less busy than it was."""
+        """A run ended before its fault, since the machine is less busy than before."""
         self.seconds = min(self.seconds, seconds)
         self.seconds_behind_last_step = min(self.seconds_behind_last_step, seconds_behind_last_step)
 
@@ -114,7 +114,7 @@ def recovery_seconds(recovery):
 
 
 class Clock:
-    """Of a run: when it began, and when its last step was done."""
+    """The start of a run, and the time of its last step."""
 
     def __init__(self):
         self.began = self.last_step = time.monotonic()
@@ -125,20 +125,20 @@ class Clock:
         self.last_step = time.monotonic()
 
     def read(self):
-        """Seconds of the whole, and after the last step."""
+        """Seconds of the whole run, and after its last step."""
         return time.monotonic() - self.began, time.monotonic() - self.last_step
 
 
 class LifeTest(RecoveryCase):
     def write_plan(self, name, phases):
-        """Phases with their first steps; the plan's length is the run's."""
-        plan = self.read("pipetransformer.json")  # which has room for a cache
+        """Writes a plan with phases at these first steps and with the run's length."""
+        plan = self.read("pipetransformer.json")  # this plan has room for a cache
         plan["phases"] = [{**phase, "from_step": step} for step, phase in phases]
         self.write(name, plan)
         self.of_length(name, NUM_STEPS)
 
     def jobs(self):
-        """{plan: options}: what is to be hit is most of what each of them does."""
+        """{plan: options}: runs that spend most of their time in the tested operations."""
         tiny_model.write_data(self.folder / "life.tsv", NUM_TRAINING_SAMPLES)
         tiny_model.write_data(self.folder / "life-test.tsv", NUM_TEST_SAMPLES, seed=2)
         pipeline, replicas = (self.read(f"{name}.json")["phases"][0] for name in ("static", "data-parallel"))
@@ -146,7 +146,7 @@ class LifeTest(RecoveryCase):
         self.write_plan("replicas.json", [(0, replicas)])
         steps = range(0, NUM_STEPS, 3)
         self.write_plan("changing.json", [(step, (pipeline, replicas)[step // 3 % 2]) for step in steps])
-        # A quarter of the steps each with nothing, two, three and four blocks frozen; another layout every 5 steps.
+        # A quarter of the steps each have no, two, three and four blocks frozen; the layout changes every 5 steps.
         elastic = []
         for step in range(0, NUM_STEPS, 5):
             first_trainable, is_odd = (0, 5, 7, 9)[4 * step // NUM_STEPS], step // 5 % 2
@@ -168,7 +168,7 @@ class LifeTest(RecoveryCase):
         return processes_naming(self.folder / out)
 
     def files(self, out):
-        """Names of what a run leaves; checkpoints are all alike."""
+        """The names of the files that a run leaves; all checkpoints have one name."""
         root = self.folder / out
         return {re.sub(r"step-\d{8}", "step-N", str(path.relative_to(root))) for path in root.rglob("*")}
 
@@ -182,9 +182,9 @@ class LifeTest(RecoveryCase):
         return Undisturbed(self.read(f"{out}/summary.json"), weights, self.files(out), *clock.read())
 
     def hit(self, fault, launcher, out):
-        """As soon as the victim is there; whether it was."""
+        """Waits until the victim exists; returns whether it did."""
         while launcher.ended_within(0) is None:
-            is_last_look = last_step_is_done(launcher)  # whoever is not there now has been lost, or has ended
+            is_last_look = last_step_is_done(launcher)  # a process that does not exist now has been lost, or has ended
             found = {rank_of_process(pid): pid for pid in self.processes(out) if pid != launcher.pid}
             found[LAUNCHER] = launcher.pid
             try:
@@ -198,7 +198,7 @@ class LifeTest(RecoveryCase):
         return False
 
     def disturb(self, what, undisturbed, launcher, clock, out):
-        """Sends the signals; whether the first of them met somebody."""
+        """Sends the signals; returns whether the first of them hit a process."""
         if what.is_behind_last_step:
             clock.wait_for_last_step(launcher)
             launcher.ended_within(what.fault.moment * undisturbed.seconds_behind_last_step)
@@ -211,7 +211,7 @@ class LifeTest(RecoveryCase):
         return has_hit
 
     def end_of(self, launcher, out):
-        """The exit code; nothing may be alive after it."""
+        """The exit code; no process may be left."""
         code = launcher.ended_within(LONGEST_SECONDS)
         if code is None:
             states = {pid: Path(f"/proc/{pid}/stat").read_text().split()[2] for pid in self.processes(out)}
@@ -223,7 +223,7 @@ class LifeTest(RecoveryCase):
         return code
 
     def assert_ended_as(self, undisturbed, launcher, out, job):
-        """The recoveries that the run tells of."""
+        """The recoveries that the run reports."""
         run = self.read(f"{out}/summary.json")
         recoveries = run.get("recoveries", [])
         same_layout = all(recovery["world_size"] == NUM_RANKS for recovery in recoveries)
@@ -236,7 +236,7 @@ class LifeTest(RecoveryCase):
         return recoveries
 
     def one_run(self, what):
-        """How it ended, in a word or by its sentence, and the recoveries that it tells of."""
+        """How the run ended, as a word or its message, and the recoveries that it reports."""
         undisturbed = self.references[what.job]
         out = f"life-{what.index:04}"
         clock = Clock()
@@ -255,18 +255,18 @@ class LifeTest(RecoveryCase):
         else:
             self.assertEqual((code, len(said), has_hit), (1, 1, True), launcher.stderr)
             ending = re.sub(r"\b(rank|process) \d+", r"\1 N", said[0])
-        if code != 0 and not (self.folder / out / "summary.json").exists():  # what a finished run writes last
+        if code != 0 and not (self.folder / out / "summary.json").exists():  # a finished run writes it last
             launcher = self.begin(what.job, out, 0, f"{out}-again")
             self.assertEqual(self.end_of(launcher, out), 0, launcher.stderr)
         recoveries = self.assert_ended_as(undisturbed, launcher, out, what.job)
         return "recovered" if code == 0 and recoveries else ending, recoveries
 
     def report(self, what):
-        """one_run, whose failure stops no other."""
+        """one_run; if it fails, the other runs go on."""
         out = f"life-{what.index:04}"
         try:
             return (what, *self.one_run(what), None)
-        except Exception as error:  # also of a test's own: it is told, and fails the test
+        except Exception as error:  # also an error of the test itself: it is printed, and fails the test
             print(f"\n{what}\n{error}", file=sys.stderr, flush=True)
             return what, "FAILED", [], error
         finally:

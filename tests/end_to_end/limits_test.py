@@ -1,5 +1,4 @@
-"""Memory, disks, descriptors and shared memory that are too small: the run ends in time and says why, or does
-without."""
+"""Too little memory, disk space, descriptors or shared memory: the run ends in time and says why, or does without."""
 
 import json
 import os
@@ -17,8 +16,8 @@ from faults import LONG, FaultTest
 
 class TooSmallTest(FaultTest):
     def test_a_memory_limit_that_the_run_does_not_keep(self):
-        """The planner was told of 64 MiB; the rank that really has half of what it needs says where it ran out, and by
-        how much."""
+        """The planner was given 64 MiB; the rank, which has half of the memory it needs, reports where it ran out, and
+        by how much."""
         peaks = self.train("static.json", "free", "--epochs", 1)["phases"][0]["measured_peak_memory_bytes"]
         for victim in (0, 1):
             with self.subTest(victim=victim):
@@ -52,8 +51,8 @@ class TooSmallTest(FaultTest):
         self.assert_no_process_within(2)
 
     def test_files_that_cannot_grow(self):
-        """As a full disk, without being root. How much the weights take (180 kB) is known before; their file's header
-        is not."""
+        """Emulates a full disk, without root. The size of the weights (180 kB) is known before; that of their file's
+        header is not."""
         for limit in (20_000, 120_000):
             with self.subTest(limit=limit):
                 self.assert_refused(*self.train_arguments("static.json", f"run-{limit}", *LONG),
@@ -71,7 +70,7 @@ class TooSmallTest(FaultTest):
     def test_a_full_disk(self):
         mount = self.folder / "tiny"
         mount.mkdir()
-        for size in (40_960, 204_800):  # too small for the weights; for what follows them
+        for size in (40_960, 204_800):  # too small for the weights; too small for the files after them
             with self.subTest(size=size):
                 made = None
                 if os.geteuid() == 0 and shutil.which("mount"):
@@ -89,7 +88,7 @@ class TooSmallTest(FaultTest):
                     subprocess.run(["umount", str(mount)], check=True)
 
     def test_a_folder_that_cannot_be_made_is_found_before_training(self):
-        """Not after hours of it."""
+        """The error comes before training, not after hours of it."""
         self.write("occupied", "a file")
         done = self.run_tool(*self.train_arguments("static.json", "occupied/run", *LONG), code=1)
         self.assertNotIn("train ", done.stderr)
@@ -102,8 +101,8 @@ def limited(resource_kind, soft, hard):
 
 
 class LimitsTest(FaultTest):
-    """What the system allows a process (ulimit): said before anything starts where it can be known, and else by the
-    rank that met it. No restart: it would end the same way."""
+    """The system's limits for a process (ulimit): if they can be checked, the error comes before anything starts, else
+    from the rank that hit the limit. There is no restart, since it would end the same way."""
 
     def test_too_few_descriptors_for_the_ranks(self):
         self.assert_refused(*self.train_arguments("static.json", "run", *LONG),
@@ -114,7 +113,7 @@ class LimitsTest(FaultTest):
         self.train("static.json", "run", "--epochs", 1, prepare=limited(resource.RLIMIT_NOFILE, 20, 1000))
 
     def end_with_limit(self, resource_kind, value, says):
-        """Rank 0 meets the limit in mid-run; the run is short enough to end."""
+        """Rank 0 hits the limit during the run; the run is short enough to end."""
         launcher = self.start(*self.train_arguments("static.json", "run", "--epochs", 60, "--max-restarts", 3),
                               name="launcher")
         self.wait_until(lambda: self.is_training(launcher), HANG_SECONDS, lambda: launcher.stderr)
@@ -136,7 +135,7 @@ class LimitsTest(FaultTest):
                                                          r"file may have 4.00 KiB: ulimit -f\)")
 
     def test_a_disk_that_becomes_read_only(self):
-        """Another one, mounted over the run's folder: the run's own is busy with its lock."""
+        """Another disk, mounted over the run's folder, since the run's own is busy with its lock."""
         launcher = self.start(*self.train_arguments("static.json", "run", "--epochs", 60), name="launcher")
         self.wait_until(lambda: self.is_training(launcher), HANG_SECONDS, lambda: launcher.stderr)
         mount = self.folder / "run"
@@ -158,11 +157,11 @@ class LimitsTest(FaultTest):
 
 
 class NoCacheTest(FaultTest):
-    """A place for cached activations that takes nothing: the run goes on without it, as it would with a cache that
-    never finds anything, and says so once."""
+    """A full place for cached activations: the run goes on without it, as with a cache that never finds an entry, and
+    says so once."""
 
     def train_inside(self, mount, plan, output, *options):
-        """In a mount namespace of its own, made by the shell command."""
+        """Runs in a separate mount namespace, made by the shell command."""
         command = ["unshare", "--mount", "sh", "-c", f'{mount} && exec "$@"', "sh"]
         tried = subprocess.run([*command, "true"], cwd=self.folder, capture_output=True,
                                text=True) if os.geteuid() == 0 and shutil.which("unshare") else None

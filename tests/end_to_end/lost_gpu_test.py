@@ -1,6 +1,6 @@
-"""Ranks with a GPU each that are lost in mid-run, on the fake GPU (tests/executor/fake_gpu): as with NCCL, a GPU that
-waits for a lost rank does so until its own rank ends the wait, and then has whatever was there. Oracle: the run that
-nothing disturbs."""
+"""Ranks with one GPU each are lost during a run, on the fake GPU (tests/executor/fake_gpu): as with NCCL, a GPU that
+waits for a lost rank does so until its own rank ends the wait, and then has undefined data. Oracle: the undisturbed
+run."""
 
 import os
 import shutil

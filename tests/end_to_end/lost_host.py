@@ -1,5 +1,5 @@
-"""Two hosts that train a tiny model, and lose something at a random moment. Oracle: the run that nothing has disturbed;
-see lost_host_test.py."""
+"""Two hosts train a tiny model, and a fault comes at a random moment. Oracle: the undisturbed run; see
+lost_host_test.py."""
 
 import collections
 import contextlib
@@ -41,7 +41,7 @@ def sentences_of_the_end(started):
 class Undisturbed:
     run: dict
     weights: bytes
-    seconds: float  # as long as it takes on two hosts
+    seconds: float  # duration on two hosts
 
 
 class LostHostBase(RecoveryCase):
@@ -54,7 +54,7 @@ class LostHostBase(RecoveryCase):
         self.hosts = hosts_for(self, 2)
 
     def write_job(self, job, phase, num_steps):
-        """A plan of that phase alone, and the cluster of its ranks."""
+        """A plan with only that phase, and the cluster of its ranks."""
         nodes = [node for node in (0, 1) for _ in range(JOBS[job])]
         self.write(f"hosts-of-{job}", on_nodes(self.read("cluster.json"), nodes))
         self.write(job, {**self.read("static.json"), "phases": [phase], "memory_limited": False,
@@ -62,12 +62,12 @@ class LostHostBase(RecoveryCase):
         self.of_length(job, num_steps)
 
     def arguments(self, job, output="run"):
-        """A loss ends all: survivors_test.py has those that go on."""
+        """A loss ends all ranks; survivors_test.py tests runs that go on."""
         return self.train_arguments(job, output, "--checkpoint-every", 1, "--cluster", f"hosts-of-{job}",
                                     "--max-restarts", 0)
 
     def start_process(self, job, number):
-        """A rank, as somebody starts it by hand."""
+        """A rank that is started by hand."""
         per_host = JOBS[job]
         return self.start(*self.arguments(job), name=f"rank{number}", wrapper=self.hosts[number // per_host].wrapper,
                           **rank_variables(self.hosts, number, per_host))
@@ -79,7 +79,7 @@ class LostHostBase(RecoveryCase):
         self.started = [self.start_process(job, number) for number in range(self.num_processes(job))]
 
     def undisturbed(self, job):
-        """Known to the bit from one host; how long it takes is known from two."""
+        """The results are known exactly from a run on one host, its duration from one on two hosts."""
         if job not in self.references:
             out = f"one-host-{Path(job).stem}"
             self.run_tool(*self.arguments(job, out), "--nodes", 2)
@@ -99,7 +99,8 @@ class LostHostBase(RecoveryCase):
             host.run("sh", "-c", "mountpoint -q run && umount run; rm -rf run")
 
     def assert_same_as(self, undisturbed, said=""):
-        """To the bit; but figures of steps may be missing from the first on that could not be written, as was said."""
+        """Results are bitwise equal; but figures of steps may be missing from the first step that could not be written
+        and was reported."""
         run = self.read(self.hosts[0].path("run/summary.json"))
         losses, expected = ({step["step"]: step["loss"] for step in one["steps"]} for one in (run, undisturbed.run))
         if missing := expected.keys() - losses.keys():
@@ -111,7 +112,8 @@ class LostHostBase(RecoveryCase):
     # ---- one fault
 
     def settle(self):
-        """Every process has ended within the limit, or says for whom it waits. Those that wait."""
+        """Checks that every process has ended within the limit, or says for which rank it waits; returns those that
+        wait."""
         until = time.monotonic() + LIMIT_SECONDS
         for started in self.started:
             while started.ended_within(0.05) is None and time.monotonic() < until:
@@ -141,8 +143,8 @@ class LostHostBase(RecoveryCase):
         return self.hosts[0].path("run/summary.json").exists()
 
     def go_on(self, job):
-        """The same command again: by those that have ended, where others wait for them. Where nobody waits, and all
-        have left no results, by all."""
+        """Runs the same command again: for the ranks that have ended, if others wait for them; for all ranks, if none
+        waits and there are no results."""
         waiting = self.settle()
         self.assert_all_said_one_sentence()
         is_over = not waiting and self.has_results()
@@ -240,8 +242,8 @@ class AgentsBase(LostHostBase):
         return self.start(*self.arguments(job), name=f"agent{number}", wrapper=[*self.hosts[number].wrapper, *agent])
 
     def settle(self):
-        """Its ranks end in time. An agent that has started none yet waits for the other agents as long as torchrun
-        likes, and is ended."""
+        """The ranks end in time. An agent that has started none yet waits for the other agents until torchrun's
+        timeout, and is ended."""
         until = time.monotonic() + LIMIT_SECONDS
         while any(started.ended_within(0.1) is None for started in self.started) and time.monotonic() < until:
             pass
@@ -253,7 +255,7 @@ class AgentsBase(LostHostBase):
         return []
 
     def assert_all_said_one_sentence(self):
-        """Of its ranks; the agent says much."""
+        """The messages of its ranks, without the agent's."""
         for started in self.started:
             said = sentences_of_the_end(started)
             self.assertLessEqual(len(said), max(JOBS.values()))

@@ -1,11 +1,11 @@
-"""A rank, a host, its cable or its disk is lost at a random moment of a run on two hosts that nobody of ours watches.
+"""A rank, a host, its cable or its disk is lost at a random moment of a run on two hosts without our launcher.
 
-Oracle: the run that nothing has disturbed. Every process ends within LIMIT_SECONDS, with the results of that run or
-with one sentence; or, where nobody has come yet whom it could miss, it says within that time for whom it waits. Then
-the same command, on what is whole again, ends as the undisturbed run, to the bit. Nothing is left behind.
+Oracle: the undisturbed run. Every process ends within LIMIT_SECONDS, with the results of that run or with one message;
+or, if the ranks have not connected yet, it says within that time for which rank it waits. Then the same command, after
+the fault is repaired, ends bitwise equal to the undisturbed run. No process or file is left behind.
 
-    FROSTPIPE_HOST_FAULTS=20 FROSTPIPE_SEED=7     20 of each kind, other ones
-    FROSTPIPE_SEED=7 FROSTPIPE_FAULT=13           number 13 of each kind alone
+    FROSTPIPE_HOST_FAULTS=20 FROSTPIPE_SEED=7     20 other faults of each kind
+    FROSTPIPE_SEED=7 FROSTPIPE_FAULT=13           only number 13 of each kind
 """
 
 import sys
@@ -26,7 +26,7 @@ class LostHostTest(LostHostBase):
         self.run_faults(inflict)
 
     def test_a_host_is_lost(self):
-        """Its processes end, and nothing closes a connection."""
+        """Its processes are killed, and no connection is closed."""
         self.run_faults(lambda host, _: host.lose_power(), lambda host: host.switch_on())
 
     def test_a_cable_is_pulled(self):
@@ -39,7 +39,7 @@ class KilledAgentTest(AgentsBase):
                                 self.hosts[0].address, "--master-port", MASTER_PORT)
 
     def test_an_agent_is_killed(self):
-        """Its ranks go with it."""
+        """The agent's ranks end too."""
         def inflict(host, _):
             agent = self.started[self.hosts.index(host)]
             self.kill([agent.pid])
@@ -62,7 +62,7 @@ class FullDiskTest(LostHostBase):
         self.run_faults(lambda host, _: host.fill_disk("run"), empty)
 
     def settle_disk(self):
-        """A full disk ends nobody before the run's end."""
+        """A full disk ends no process before the run's end."""
         for started in self.started:
             self.assertIsNotNone(started.ended_within(HANG_SECONDS), "it hangs")
 

@@ -1,5 +1,5 @@
-"""Ranks that are killed or fall silent in the middle of a step, in schedules with several stages per rank, with a
-backward in two pieces and with token slices. Oracle: the run that nothing disturbs."""
+"""Ranks are killed or fall silent in the middle of a step, in schedules with several stages per rank, with a backward
+in two pieces and with token slices. Oracle: the undisturbed run."""
 
 import os
 import shutil
@@ -15,7 +15,8 @@ from end_to_end import HANG_SECONDS
 from faults import LONG, FaultTest
 from recovery import FEWER_EPOCHS, ScheduleCase
 
-# Moments of a step, as shares of its time: forwards, and twice a backward before the last weight gradients.
+# Moments of a step, as fractions of its time: during forwards, and twice during backwards before the last weight
+# gradients.
 MOMENTS = (0.2, 0.55, 0.8)
 
 
@@ -23,7 +24,7 @@ class LostInScheduleTest(ScheduleCase):
     epochs = FEWER_EPOCHS
 
     def lose_in_step(self, victim, moment, plan, *options):
-        """Kills a rank in a step after a quarter of them, at that share of the step's time."""
+        """Kills a rank in a step after a quarter of the steps, at that fraction of the step's time."""
         options = ("--epochs", self.epochs, *options)
         reference, _ = self.reference(plan, "--epochs", self.epochs)
         step_seconds = statistics.median(step["iteration_ns"] for step in reference["steps"]) / 1e9
@@ -42,7 +43,7 @@ class LostInScheduleTest(ScheduleCase):
         return run
 
     def check_spare(self, plan, victims_and_moments, *options):
-        """A spare makes the layout whole again: the run ends as the undisturbed one, to the bit."""
+        """A spare completes the layout again, and the run ends bitwise equal to the undisturbed one."""
         reference, weights = self.reference(plan, "--epochs", self.epochs)
         for victim, moment in victims_and_moments:
             with self.subTest(plan=plan, victim=victim, moment=moment):
@@ -64,7 +65,7 @@ class LongLostInScheduleTest(LostInScheduleTest):
             self.check_spare(self.planned(schedule), [(victim, moment) for victim in (0, 1) for moment in MOMENTS])
 
     def test_a_spare_with_frozen_layers(self):
-        """Whose stages have no weight gradients, and whose messages back are not sent."""
+        """Frozen stages have no weight gradients, and nothing is sent back to them."""
         for schedule in ("Interleaved1F1B", "ZBVZeroBubble"):
             plan = self.planned(schedule)
             value = self.read(plan)
@@ -82,7 +83,8 @@ class LongLostInScheduleTest(LostInScheduleTest):
                 self.assert_same_run(run, reference, weights, bits=False)
 
     def test_replicas_of_both_stages_of_a_rank(self):
-        """Four ranks: a replica gives what was lost, or a checkpoint does, and three go on where there is no spare."""
+        """Four ranks: the lost layers come from a replica or a checkpoint, and three ranks go on if there is no
+        spare."""
         plan = self.planned("ZBVZeroBubble", "--fix", "dp=2", cluster=self.four_devices())
         reference, weights = self.reference(plan, "--epochs", self.epochs)
         self.check_spare(plan, [(0, 0.55), (3, 0.55)])
@@ -97,7 +99,7 @@ class LongLostInScheduleTest(LostInScheduleTest):
 
 
 class StuckInScheduleTest(ScheduleCase, FaultTest):
-    """SIGSTOP: a rank that is there and says nothing."""
+    """SIGSTOP: a rank exists but is silent."""
 
     epochs = LONG[1]
 

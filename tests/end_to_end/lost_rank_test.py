@@ -1,4 +1,4 @@
-"""Ranks that are lost in mid-run: the others go on, with a spare, a replica or fewer."""
+"""Ranks are lost during a run: the others go on, with a spare, with a replica, or with fewer ranks."""
 
 import json
 import os
@@ -41,13 +41,13 @@ class LostRankTest(RecoveryCase):
     def test_a_replica_gives_what_was_lost_and_no_step_is_done_again(self):
         reference, weights = self.reference("data-parallel.json", "--epochs", self.epochs)
         run, _ = self.lose(0, "data-parallel.json", "--spares", 1)
-        # Where the loss hit one rank before and the other after its update, the layers are of different steps.
+        # If the loss hit one rank before and the other after its update, their layers are from different steps.
         if run["recoveries"][0]["source"] == "the survivors' memory":
             self.assertEqual(run["recoveries"][0]["lost_steps"], 0)
         self.assert_same_run(run, reference, weights)
 
     def test_a_rank_is_lost_before_the_others_have_joined(self):
-        """The others lose their connection to it, and come to the next round."""
+        """The others lose their connection to the rank, and join the next round."""
         started = self.start(*self.train_arguments("static.json", "run", "--epochs", 1, "--spares", 1))
         self.wait_until(lambda: 1 in self.ranks_of(started), HANG_SECONDS, "rank 1 was not started")
         os.kill(self.ranks_of(started)[1], signal.SIGKILL)
@@ -63,11 +63,11 @@ class LostRankTest(RecoveryCase):
 
 
 class LossInAnEvaluationTest(RecoveryCase):
-    OPTIONS = ("--epochs", 2, "--test-data", "many.tsv")  # whose evaluations take long enough to be hit
+    OPTIONS = ("--epochs", 2, "--test-data", "many.tsv")  # its evaluations take long enough to be hit
 
     def freezing_plan(self, from_step, caches=True):
-        """Name of a plan of replicas throughout, which freeze and may cache: whoever is left has the whole model, and
-        no step is done again."""
+        """The name of a plan that only has replicas, with freezing and perhaps a cache: each remaining rank has the
+        whole model, and no step is repeated."""
         tiny_model.write_data(self.folder / "many.tsv", 30000)
         plan = self.read("data-parallel.json")
         limits = {"dtype": "float32", "memory_bytes": 1 << 20, "disk_bytes": 0}
@@ -79,9 +79,9 @@ class LossInAnEvaluationTest(RecoveryCase):
         return name
 
     def test_the_one_that_is_left_evaluates_and_saves(self):
-        """After the last step nothing computes with gradients any more: steps and weights equal the undisturbed run's
-        to the bit. Not so with a cache: whether a sample that comes again in the very next step is found already is a
-        matter of time, and what is read has been computed among other samples."""
+        """After the last step gradients are not computed any more, so steps and weights are bitwise equal to the
+        undisturbed run's. With a cache they are not: it depends on timing whether a sample that comes again in the very
+        next step is already found, and cached activations were computed in a batch with other samples."""
         plan = self.freezing_plan(5, caches=False)
         reference, weights = self.reference(plan, *self.OPTIONS)
         for victim in (0, 1):
@@ -100,9 +100,9 @@ class LossInAnEvaluationTest(RecoveryCase):
                 shutil.rmtree(self.folder / "run")
 
     def test_a_loss_exactly_before_a_freeze_undoes_no_step(self):
-        """In the evaluation of the first epoch, after which the plan freezes. Oracle: the steps at which blocks are
-        frozen; the losses but for the order in which one rank adds gradients. The freeze is watched where it should
-        be."""
+        """The loss comes in the evaluation of the first epoch, after which the plan freezes. Oracle: the steps at which
+        blocks are frozen, and the losses except for the order in which one rank adds gradients. The accuracy guard
+        watches the freeze at the right step."""
         epoch = -(-DATA_SAMPLES // self.read("data-parallel.json")["global_batch_size"])
         plan = self.freezing_plan(epoch)
         reference, _ = self.reference(plan, *self.OPTIONS)
@@ -143,15 +143,15 @@ class LongLostRankTest(LostRankTest):
         plan = "pipetransformer.json"
         reference, weights = self.reference(plan, "--epochs", EPOCHS)
         run, _ = self.lose(1, plan, "--checkpoint-every", 30, "--spares", 1, steps=30)
-        # What was cached, and what is computed again, differ by rounding: other samples beside them.
+        # Cached and recomputed activations differ by rounding, since they were computed with different other samples.
         self.assert_same_run(run, reference, weights, bits=False)
         self.assertEqual(run["phases"][-1]["frozen_blocks"], reference["phases"][-1]["frozen_blocks"])
 
 
     def test_fewer_ranks_freeze_at_the_step_of_the_plan(self):
-        """What the cache would hold if nothing more froze changes at every epoch's end, and so after the next freeze
-        too. Oracle: how many blocks are frozen at each step; and the losses, as long as training has not amplified that
-        one rank adds gradients in another order than two (1e-7 then, 2e-6 after 30 more steps, 1e-3 after 100)."""
+        """The expected content of the cache changes at every epoch's end, also after the next freeze. Oracle: the
+        number of frozen blocks at each step, and the losses, as long as training has not amplified the different order
+        in which one rank and two ranks add gradients (1e-7 then, 2e-6 after 30 more steps, 1e-3 after 100)."""
         tiny_model.write_data(self.folder / "long.tsv", 3200)  # 160 steps an epoch
         plan = self.read("pipetransformer.json")
         phase = self.read("data-parallel.json")["phases"][0]

@@ -1,6 +1,6 @@
-"""A user's way with a convolutional net: a config alone, operators measured on unequal CPUs, plans, training, freezing,
-scoring. Oracles: every plan gives what a single device gives; evaluate says what the run said; emulated devices take
-what the plan predicts."""
+"""A user's workflow with a convolutional net: a config without weights, operators measured on unequal CPUs, plans,
+training, freezing, scoring. Oracles: every plan gives the results of a single device; evaluate gives the run's results;
+emulated devices take the predicted times."""
 
 import json
 import os
@@ -41,7 +41,8 @@ class NetsTest(EndToEndTest):
         return self.read(f"{out}/summary.json"), done
 
     def split_evenly(self, source, target):
-        """The same plan with every operator in two halves: the planner would leave so small a net on one device."""
+        """The same plan with every operator in two halves, since the planner would put such a small net on one
+        device."""
         def edit(plan):
             half = plan["graph"]["batch"] // 2
             plan["placement"] = [[{"device": 0, "begin": 0, "end": half},
@@ -113,7 +114,7 @@ class NetsTest(EndToEndTest):
                 for one, other in zip(run["epochs"], whole["epochs"], strict=True):
                     self.assertAlmostEqual(one["loss"], other["loss"], delta=1e-12)
                     self.assertEqual(one["test_accuracy"], other["test_accuracy"])
-        # Another plan may go on: what one device computes is what two do, up to rounding.
+        # Another plan can resume: one device gives the same results as two, up to rounding.
         run, _ = self.train_net("mtrain-single", "other", *freeze, "--resume", "whole/checkpoints")
         self.assertAlmostEqual(run["epochs"][-1]["loss"], whole["epochs"][-1]["loss"], delta=1e-3)
         inspected = json.loads(self.run_tool("inspect", "whole", "--format", "json").stdout)

@@ -1,4 +1,4 @@
-"""What a run promises about its losses: the same samples form the same mini-batches, whatever the layout."""
+"""The same samples form the same mini-batches in every layout, so losses agree."""
 
 import json
 import sys
@@ -15,7 +15,7 @@ CHANCE = 1 / len(tiny_model.LABELS)
 
 class OrderOfDataTest(EndToEndTest):
     def test_the_same_seed_gives_the_same_run(self):
-        """With the plan's own phases: re-planning looks at the clock."""
+        """Trains with the plan's own phases, since re-planning depends on measured times."""
         first = self.train("pipetransformer.json", "first", "--seed", 7, "--freeze", "plan")
         second = self.train("pipetransformer.json", "second", "--seed", 7, "--freeze", "plan")
         self.assertEqual(self.losses(first), self.losses(second))
@@ -67,7 +67,8 @@ class OrderOfDataTest(EndToEndTest):
 
 
 class FourRanksTest(EndToEndTest):
-    """Plans by hand: four ranks, more layouts than the planner chooses, equal to one process."""
+    """Plans made by hand for four ranks, with more layouts than the planner chooses, give the results of one
+    process."""
 
     def plan_by_hand(self, name, world_size, phases, optimizer="adamw"):
         """phases: (from_step, first_trainable_layer, partition, replicas, micro-batches, placement)"""
@@ -103,7 +104,7 @@ class FourRanksTest(EndToEndTest):
                          [(4, 1, 0), (2, 2, 2), (1, 4, 3)])
         self.assertEqual(four["num_steps"], 42)
         self.assert_losses_equal(one, four, 15, 1e-4)   # up to the first freeze
-        self.assert_losses_equal(one, four, 42, 2e-3)   # and after it: moments, learning rate and head are carried over
+        self.assert_losses_equal(one, four, 42, 2e-3)   # and after it: moments, learning rate and head are kept
         self.assertGreater(four["test_accuracy"], 2 * CHANCE)
         self.assertEqual(len(four["phases"][0]["measured_peak_memory_bytes"]), 4)
         saved = tiny_model.read_safetensors(self.folder / "four/model/model.safetensors")

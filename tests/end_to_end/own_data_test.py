@@ -20,7 +20,7 @@ class OwnDataTest(EndToEndTest):
         self.write("own.tsv", "text\tlabel\r\n" + "".join(f"{text}\t{label}\r\n" for text, label in rows))
         run = self.train(self.of_length("static.json", 30), "run", data="own.tsv")
         self.assertEqual(sorted(run["label_names"]), sorted(labels))
-        self.assertEqual(run["num_train_samples"] + run["num_test_samples"], 100)  # no quote has swallowed a line
+        self.assertEqual(run["num_train_samples"] + run["num_test_samples"], 100)  # no quote has joined two lines
         self.assertGreater(run["test_accuracy"], 0.4)
         config = self.read("run/model/config.json")
         self.assertEqual([config["id2label"][str(i)] for i in range(len(labels))], run["label_names"])
@@ -29,8 +29,8 @@ class OwnDataTest(EndToEndTest):
         self.assertEqual({entry["label"]: entry["count"] for entry in found["labels"]}, {label: 25 for label in labels})
 
     def test_csv_and_predictions(self):
-        """The same table as CSV, as Python's csv module writes it, trains the same model; what evaluate says of each
-        text agrees with its own figures and, without labels, with itself."""
+        """The same table as CSV, written by Python's csv module, trains the same model. The predictions of evaluate for
+        each text agree with its figures and with those without labels."""
         rows = [(text + ', "so"' if i % 3 == 0 else text, label)
                 for i, (text, label) in enumerate(tiny_model.samples(100))]
         self.write("own.tsv", "text\tlabel\n" + "".join(f"{text}\t{label}\n" for text, label in rows))
@@ -74,7 +74,7 @@ class OwnDataTest(EndToEndTest):
             self.assertEqual(stderr.count(note), 1, stderr)
 
     def test_any_number_of_labels(self):
-        """The plan was made from a profile with four labels; it is the user's text that decides."""
+        """The plan was made from a profile with four labels, but the user's text determines the labels."""
         for labels in (["no", "yes"], ["a", "b", "c", "d", "e", "f"]):
             with self.subTest(labels):
                 self.write("own.tsv", "text\tlabel\n"
@@ -114,8 +114,8 @@ class OwnDataTest(EndToEndTest):
 
 class OutputFolderTest(EndToEndTest):
     def test_links_are_replaced_and_what_they_lead_to_is_untouched(self):
-        """A link in a file's place is nobody's way out of the folder; a link to a folder is how people use another
-        disk."""
+        """A link with a file's name does not lead out of the folder; links to folders, often to another disk, are
+        followed."""
         self.write("secret", "somebody's")
         names = ["executed_plan.json", "trace.json", "summary.json", "scalars.jsonl", "steps.jsonl",
                  "model/config.json", "model/vocab.txt", "model/model.safetensors",

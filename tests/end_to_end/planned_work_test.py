@@ -1,5 +1,4 @@
-"""What a profile and a plan were made for is what `train` does: steps, lengths of samples. And outputs are tried before
-the work."""
+"""`train` follows the profile and the plan: steps, lengths of samples. Outputs are tried before the work starts."""
 
 import collections
 import re
@@ -43,7 +42,7 @@ class PlannedWorkTest(EndToEndTest):
                          "--freeze-interval", 0.5)
         self.assertEqual([phase["from_step"] for phase in run["phases"]], [0, 12])
         self.assertEqual([evaluation["step"] for evaluation in run["evaluations"]], [10, 20, 25])
-        # Two steps up, then 25 - 2 down to 0.
+        # The rate rises for two steps, then falls to 0 over 25 - 2.
         self.assertAlmostEqual(run["steps"][-1]["learning_rate"], LEARNING_RATE / 23)
 
     def test_epochs_of_much_more_data_are_another_plan(self):
@@ -114,7 +113,7 @@ class PlannedWorkTest(EndToEndTest):
 
 class ProfileTest(EndToEndTest):
     def test_a_quick_profile_says_so(self):
-        """A part of the sizes, once each; oracle: the sizes in the file, and the marks that profile and plan make."""
+        """Measures a part of the sizes, once each. Oracle: the sizes in the file, and the marks in profile and plan."""
         arguments = ("profile", "--model", "model", "--data", "data.tsv", "--global-batch", 16,
                      "--cluster", "quick-cluster.json", "-o", "quick.json")
         done = self.run_tool(*arguments, "--quick")

@@ -1,5 +1,5 @@
-"""Runs that are disturbed. Oracle: the run that nothing has disturbed: the same
-losses and weights, to the bit where the layout is the same, and every step of the epoch account once."""
+"""Disturbed runs. Oracle: the undisturbed run has the same losses and weights, bitwise equal if the layout is the same,
+and every sample is used once per epoch."""
 
 import re
 import shutil
@@ -13,23 +13,23 @@ from end_to_end import (GLOBAL_BATCH, HANG_SECONDS, NOT_FOR_USERS, EndToEndTest,
 
 LIMIT_SECONDS = 30  # for a recovery or a clear end
 EPOCHS = 30  # 300 steps, some 3 seconds on two cores
-FEWER_EPOCHS = 12  # of the unit tests: a signal after a quarter of the steps still comes long before the end
+FEWER_EPOCHS = 12  # for unit tests: a signal after a quarter of the steps still comes long before the end
 
-# What a run says while it goes on; any other line of its own says how it ended.
+# Messages of a run that goes on; any other line of its own says how it ended.
 SAID_WHILE_GOING_ON = re.compile(
     r"^train |: started at random$|; going on without it$|\(restart \d+ of \d+\)$|; training goes on$"
     r"|^frostpipe: the plan's \d+ steps are |^frostpipe: goes on with step |^frostpipe: a checkpoint is passed over: ")
-# After a loss, where the survivors have everything.
+# After a loss, if the remaining ranks have everything.
 FROM_MEMORY = re.compile(r"frostpipe: goes on with step \d+ on \d ranks? \(.*?\), from the survivors' memory: no step "
                          "lost")
 
 
 class RecoveryCase(EndToEndTest):
     epochs = EPOCHS
-    references = {}  # of all tests of the process; a plan's name may mean another plan in another test
+    references = {}  # of all tests in this process; a plan's name may mean another plan in another test
 
     def reference(self, plan, *options):
-        """The summary and the weights of the run that nothing disturbs."""
+        """The summary and the weights of the undisturbed run."""
         self.train_arguments(plan, "run", *options)  # gives the plan its length
         key = ((self.folder / plan).read_text(), self.data, *options)
         if key not in self.references:
@@ -45,8 +45,8 @@ class RecoveryCase(EndToEndTest):
         return {rank_of_process(pid): pid for pid in processes_naming(self.folder) if pid != launcher.pid}
 
     def start_until(self, steps, plan, *options, name="launcher"):
-        """The launcher, once enough steps are done: told by steps, the moment comes before the end on a fast machine,
-        and after the first checkpoints on a slow one."""
+        """The launcher, once enough steps are done. Since the moment is given in steps, it comes before the end on a
+        fast machine, and after the first checkpoints on a slow one."""
         launcher = self.start(*self.train_arguments(plan, "run", *options), name=name)
         scalars = self.folder / "run/scalars.jsonl"
         self.wait_until(lambda: has_done(scalars, steps) or launcher.ended_within(0) is not None, HANG_SECONDS,
@@ -78,11 +78,10 @@ class RecoveryCase(EndToEndTest):
 
 
 class ScheduleCase(RecoveryCase):
-    """Plans by any schedule, of two stages for each rank where it has several; and of a small GPT-2 for token
-    slices."""
+    """Plans with any schedule, with two stages per rank if it has several, and with a small GPT-2 for token slices."""
 
     def planned(self, schedule, *options, cluster="cluster.json"):
-        """Name of a plan of pipelines of two ranks with four micro-batches."""
+        """The name of a plan with pipelines of two ranks and four micro-batches."""
         fixed = "".join(f"-{option}" for option in options if option != "--fix")
         name = f"{schedule}{fixed}.json"
         self.run_tool("plan", "--profile", "profile.json", "--cluster", cluster, "--global-batch", GLOBAL_BATCH,
@@ -91,14 +90,14 @@ class ScheduleCase(RecoveryCase):
         return name
 
     def four_devices(self):
-        """Name of a cluster with twice as many."""
+        """The name of a cluster with twice as many ranks."""
         cluster = self.read("cluster.json")
         cluster["devices"] = cluster["devices"] * 2
         self.write("four-ranks.json", cluster)
         return "four-ranks.json"
 
     def use_gpt2(self):
-        """For all that follows: it takes BERT's place, and text alone that of labelled text."""
+        """Replaces BERT for all that follows, and labelled text by plain text."""
         shutil.rmtree(self.folder / "model")
         families.write_model(self.folder / "model", {**families.GPT2, "n_layer": 4}, "bytes")
         self.data = "text.txt"

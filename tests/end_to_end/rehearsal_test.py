@@ -22,15 +22,15 @@ class RehearsalTest(RehearsalCase):
         self.assertFalse((self.folder / "run/model").exists())
         phase = run["phases"][0]
         predicted = self.read("static.json")["phases"][0]["predicted"]
-        # Asleep never shorter than asked: the prediction's critical path is a lower bound but for messages that
-        # overlap.
+        # Ranks never sleep too short, so the prediction's critical path is a lower bound except for overlapping
+        # messages.
         self.assertGreater(phase["measured_iteration_ns"], 0.95 * predicted["iteration_ns"])
         for measured, expected in zip(phase["measured_peak_memory_bytes"], predicted["peak_memory_bytes"]):
             self.assertLess(abs(measured - expected), 0.1 * expected)
 
     def test_iterations_and_bubbles_are_the_simulators(self):
-        """On clocks of their own, whatever else the machine does: every iteration within 1 %, the bubble within 1
-        point. Oracle: the simulator, which knows the same profile and links but no rank."""
+        """With virtual clocks, whatever else the machine does, every iteration is within 1 % and the bubble within 1
+        point. Oracle: the simulator, which uses the same profile and links but no ranks."""
         for schedule in ("GPipe", "1F1B", "Interleaved1F1B", "ZB-H1", "ZBVZeroBubble"):
             with self.subTest(schedule=schedule):
                 self.run_tool("plan", "--profile", "profile.json", "--cluster", "cluster.json", "--global-batch", 32,
@@ -51,7 +51,7 @@ class RehearsalTest(RehearsalCase):
 
     def test_hosts_that_are_connected_unequally(self):
         """Nodes 0 and 2, and 1 and 3, have links ten times as fast as the others. A pipeline goes through one island
-        and then the other, and as fast as is simulated. Oracle: the simulator, within 5 %."""
+        and then the other, as fast as simulated. Oracle: the simulator, within 5 %."""
         cluster = self.read("cluster.json")
         slow, fast = ({use: {"latency_ns": 50_000, "bandwidth_bytes_per_second": rate, "measured_bandwidth": None}
                        for use in ("point_to_point", "collective")} for rate in (100_000_000, 1_000_000_000))
@@ -73,8 +73,8 @@ class RehearsalTest(RehearsalCase):
                 self.assertLess(abs(step["iteration_ns"] / predicted["phases"][0]["iteration_ns"] - 1), 0.05)
 
     def test_checkpoints_change_no_time(self):
-        """Where a stage is frozen, ranks are apart at a step's end, and whatever they agree on would hold up the first.
-        Oracle: the same rehearsal without checkpoints."""
+        """With a frozen stage, ranks reach a step's end at different times, and any agreement would delay the first
+        one. Oracle: the same rehearsal without checkpoints."""
         self.run_tool("plan", "--profile", "profile.json", "--cluster", "cluster.json", "--global-batch", 32,
                       "--method", "freeze-only", "--schedule", "1F1B", "--fix", "m=4", "--freeze-warm-up", 0.25,
                       "--freeze-interval", 0.25, "--epochs", 3, "-o", "frozen.json")
@@ -85,8 +85,8 @@ class RehearsalTest(RehearsalCase):
         self.assertEqual(*times)
 
     def test_delayed_updates_fill_the_bubble_across_epochs(self):
-        """Where nothing is tested the pipeline drains at the end alone. Oracle: the simulator's iteration, in which the
-        next one begins; but for the first and the last, within 1 %."""
+        """Without tests the pipeline drains only at the end. Oracle: the simulator's overlapping iteration, within 1 %
+        except for the first and the last one."""
         self.run_tool("plan", "--profile", "profile.json", "--cluster", "cluster.json", "--global-batch", 32,
                       "--method", "static", "--fix", "pp=4", "--schedule", "PipeDream-2BW", "--fix", "m=4",
                       "--epochs", 3, "-o", "delayed.json")
@@ -97,8 +97,8 @@ class RehearsalTest(RehearsalCase):
             self.assertLess(abs(step["iteration_ns"] / predicted["iteration_ns"] - 1), 0.01, step["step"])
 
     def test_what_has_been_sent_is_let_go_of(self):
-        """Beyond the plan's bytes a stage holds receives posted ahead and gradients on their way, not every message of
-        the iteration."""
+        """In addition to the plan's bytes a stage holds receives posted ahead and gradients being sent, but not every
+        message of the iteration."""
         self.run_tool("plan", "--profile", "profile.json", "--cluster", "cluster.json", "--global-batch", 32,
                       "--method", "static", "--schedule", "1F1B", "--fix", "m=16", "--epochs", 1, "-o", "many.json")
         _, run = self.rehearse("many.json", "run")
@@ -116,13 +116,14 @@ class RehearsalTest(RehearsalCase):
         _, run = self.rehearse("pipetransformer.json", "ours", "--freeze", "cap", "--freeze-warm-up", 0.25,
                                "--freeze-interval", 0.25)
         self.assertTrue(run["phases"][-1]["cache"])
-        # Frozen at each epoch's begin: what the epoch before has written is the earlier boundary's.
+        # Layers freeze at the start of each epoch, so the previous epoch's entries are for the earlier boundary.
         self.assertGreater(max(phase["cache_hit_fraction"] + phase["cache_base_fraction"] for phase in run["phases"]),
                            0.99)
 
     def test_a_phases_memory_is_not_that_of_the_change_after_it(self):
-        """All blocks frozen, in four stages and then in four replicas: each rank's quarter of the weights is less than
-        the whole model, which arrives after the last step. Oracle: the simulator's bytes of each phase, within 10 %."""
+        """All blocks are frozen, in four stages and then in four replicas: each rank's quarter of the weights is less
+        than the whole model, which arrives after the last step. Oracle: the simulator's bytes of each phase, within 10
+        %."""
         plan = self.read("pipetransformer-published.json")
         first, last = plan["phases"][0], plan["phases"][-1]
         self.assertEqual(last["layout"]["data_parallel_size"], 4)
@@ -139,7 +140,7 @@ class RehearsalTest(RehearsalCase):
                 self.assertLess(abs(measured - simulated), 0.1 * simulated)
 
     def test_virtual_nodes_have_caches_of_their_own(self):
-        """Each node keeps its shard: all samples are still found where replicas train alone on theirs."""
+        """Each node keeps its shard, so all samples are found when its replicas train on their own samples."""
         _, run = self.rehearse("pipetransformer.json", "run", "--nodes", 2, "--freeze", "cap", "--freeze-warm-up", 0.25,
                                "--freeze-interval", 0.25)
         self.assertEqual(run["num_steps"], 16)
@@ -157,9 +158,9 @@ class RehearsalTest(RehearsalCase):
         self.assertIn("rank 2", started.stderr)
 
     def test_a_recovery_does_not_count_how_late_ranks_were_before(self):
-        """The host stops a rank for 4 s, and then another is lost. Oracle: what the run says that its steps, the lost
-        work and the recovery took, from the last sign of life on; of the stop, nothing. Steps are virtual time, and
-        those that are interrupted last no longer than others: a rank may have begun the one after."""
+        """The host stops a rank for 4 s, and then another one is lost. Oracle: the reported times of steps, lost work
+        and recovery, from the last sign of life on, do not include the stop. Steps take virtual time, and interrupted
+        steps last no longer than others, since a rank may have begun the next one."""
         started = self.start("train", self.of_length("static.json", 24), "--device", "emulated", "--spares", 1,
                              "--checkpoint-every", 5, "-o", self.folder / "run")
         self.wait_until(lambda: any((self.folder / "run/checkpoints").glob("step-????????")), HANG_SECONDS,
@@ -178,9 +179,9 @@ class RehearsalTest(RehearsalCase):
         self.assertLessEqual(1e9 * run["wall_seconds"], sum(steps) + lost + 2 * max(steps))
 
     def test_a_measured_model_with_tied_embeddings(self):
-        """Both ends of the pipeline keep a copy of the matrix, shrunk by what divides none of its sizes. Oracle: layout
-        and bytes of the plan; after a loss, every step once."""
-        # The first stage needs most for the exchange.
+        """Both ends of the pipeline keep a copy of the matrix, shrunk by a number that divides none of its sizes.
+        Oracle: layout and bytes of the plan; after a loss, every step is done once."""
+        # The first stage needs the most memory for the exchange.
         families.write_model(self.folder / "gpt2", {**families.GPT2, "vocab_size": 4096}, "bytes")
         self.write("text.txt", "the cab is at the lab and the crab is in the cab. " * 160)
         self.run_tool("profile", "--model", "gpt2", "--data", "text.txt", "--max-tokens", 32, "--global-batch", 16,
@@ -243,8 +244,8 @@ class RehearsalTest(RehearsalCase):
 
 class LongRehearsalTest(RehearsalCase):
     def test_memory_does_not_grow_with_the_steps(self):
-        """Oracle: the private memory of each process after a tenth of the steps, and the size of a checkpoint's
-        figures."""
+        """Oracle: the private memory of each process, and the size of a checkpoint's figures, after a tenth of the
+        steps."""
         self.run_tool("profile", "--like", "vit-b16", "--nproc-per-node", 2, "--global-batch", 8, "--samples", 80,
                       "--memory-limit", "4GiB", "--cluster", "c.json", "-o", "p.json")
 

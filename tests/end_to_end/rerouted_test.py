@@ -1,4 +1,4 @@
-"""Ranks that are lost without a spare, whose micro-batches the other replicas run: train --on-loss reroute."""
+"""Ranks are lost without a spare, and the other replicas run their micro-batches: train --on-loss reroute."""
 
 import json
 import os
@@ -15,8 +15,8 @@ from recovery import ScheduleCase
 
 
 class ReroutedTest(ScheduleCase):
-    """2 x 2 ranks of the tiny model. Oracle: the run that nothing disturbs: every loss but for the order in which
-    gradients are added, every sample of every epoch once."""
+    """2 x 2 ranks of the tiny model. Oracle: the undisturbed run has equal losses except for the order in which
+    gradients are added, and uses every sample of every epoch once."""
     epochs = 4  # few enough steps that no move over a slow link is worth it
 
     def lose(self, victim, plan, *options):
@@ -67,9 +67,9 @@ class LongReroutedTest(ReroutedTest):
 
 
 class ReroutedRehearsalTest(RehearsalCase):
-    """2 x 4 emulated ranks, on clocks of their own. Oracle: the simulator, which knows the same profile but no rank."""
+    """2 x 4 emulated ranks with virtual clocks. Oracle: the simulator, which uses the same profile but no ranks."""
 
-    # The first and the last rank, of the first and the last stage; and one whose replicas have other neighbours.
+    # The first and the last rank, of the first and the last stage; and one whose replicas have different neighbours.
     LOSSES = ((4, 0), (4, 7), (2, 0), (2, 7), (2, 1))
 
     def setUp(self):
@@ -78,7 +78,7 @@ class ReroutedRehearsalTest(RehearsalCase):
                       "--cluster", "c8.json", "-o", "p8.json")
 
     def lose(self, pp, victim):
-        """What `simulate --lose` says of it, and the run that has lost the rank."""
+        """The prediction of `simulate --lose`, and the run that has lost the rank."""
         plan = f"{pp}.json"
         self.run_tool("plan", "--profile", "p8.json", "--cluster", "c8.json", "--global-batch", 64, "--method",
                       "static", "--fix", f"pp={pp}", "--schedule", "1F1B", "--fix", f"dp={8 // pp}", "--fix", "m=8",

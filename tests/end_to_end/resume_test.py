@@ -1,4 +1,4 @@
-"""Runs that are interrupted, and checkpoints that are damaged: the next start goes on."""
+"""Runs are interrupted, and checkpoints are damaged: the next start goes on."""
 
 import json
 import os
@@ -15,7 +15,7 @@ from recovery import EPOCHS, FEWER_EPOCHS, LIMIT_SECONDS, RecoveryCase
 
 class InterruptedCase(RecoveryCase):
     def interrupt(self, plan, *options, steps=None):
-        """Kills the launcher of a run with checkpoints, once there is one: all of it is gone at once."""
+        """Kills the launcher of a run once it has a checkpoint; all its processes end at once."""
         launcher = self.start_until(steps or 8 * self.epochs // 3, plan, "--epochs", self.epochs,
                                     "--checkpoint-every", 10, *options, name="interrupted")
         checkpoints = self.folder / "run/checkpoints"
@@ -51,8 +51,8 @@ class ResumeTest(InterruptedCase):
         self.go_on_to_the_bit("delayed.json")
 
     def test_delayed_updates_begin_anew_where_the_checkpoint_ends_with_a_phase(self):
-        """Resumed exactly where a freeze begins: the older weights in the checkpoint are of the phase that is over.
-        Oracle, to the bit: the run that nothing interrupted."""
+        """The run resumes exactly where a freeze begins: the older weights in the checkpoint are those of the finished
+        phase. Oracle: the uninterrupted run, bitwise."""
 
         def freeze_half_at_step_20(plan):
             plan["phases"][0].update(schedule="PipeDream-2BW", num_micro_batches=2)
@@ -65,7 +65,8 @@ class ResumeTest(InterruptedCase):
         self.assert_same_run(run, reference, (self.folder / "whole/model/model.safetensors").read_bytes())
 
     def test_one_run_at_a_time_writes_into_a_folder(self):
-        """The second start is told who is there, and the first goes on. Killed, it holds nobody up."""
+        """The second start is told which process uses the folder, and the first goes on. A killed run blocks no
+        other."""
         long = ("--epochs", 100 * EPOCHS)
         launcher = self.start_until(5, "static.json", *long)
         for options in ((), ("--overwrite", "--resume", "no")):
@@ -82,8 +83,8 @@ class ResumeTest(InterruptedCase):
         self.assertIsNone(again.ended_within(0), again.stderr)
 
     def test_a_signal_ends_the_run_with_a_checkpoint(self):
-        """Exit code 128 + signal, nothing of the work is lost, and the next start ends to the bit as the run that
-        nobody ended. Ranks that the terminal interrupts too do not mind."""
+        """The exit code is 128 + signal, no work is lost, and the next start ends bitwise equal to the uninterrupted
+        run. Ranks ignore the terminal's interrupt."""
         for plan, number, send in (("static.json", signal.SIGINT, os.killpg),
                                    ("data-parallel.json", signal.SIGTERM, os.kill)):
             with self.subTest(plan):
@@ -101,7 +102,7 @@ class ResumeTest(InterruptedCase):
                 step = int(last.split()[-1])
                 self.assertEqual([path.name for path in (self.folder / "run/checkpoints").iterdir()],
                                  [f"step-{step:08}"])
-                # All that was done: no step has figures and is not in the checkpoint.
+                # The checkpoint has all finished steps: no step has figures and is not in the checkpoint.
                 self.assertEqual(max(json.loads(line)["step"]
                                      for line in (self.folder / "run/steps.jsonl").read_text().splitlines()), step - 1)
                 again = self.run_tool(*self.train_arguments(plan, "run", "--epochs", self.epochs))
@@ -215,7 +216,7 @@ class LongResumeTest(InterruptedCase):
                                 "another run's checkpoints stay")
 
     def test_layers_freeze_and_train_again_with_their_moments(self):
-        """A run that froze half its layers goes on with nothing frozen, and the other way round."""
+        """A run with half its layers frozen resumes without frozen layers, and the other way round."""
         half = self.read("static.json")
         half["phases"].append({**half["phases"][0], "from_step": 30, "first_trainable_layer": 4})
         self.write("half.json", half)

@@ -16,7 +16,7 @@ class OwnFileTest(ScheduleFileTest):
         self.assertEqual([phase["schedule"] for phase in run["phases"]], ["mine.csv"] * 2)
         executed = self.read("by_file/executed_plan.json")
         self.assertEqual([phase["schedule_rows"] for phase in executed["phases"]], [rows] * 2)
-        # What was run is a plan like any other.
+        # The executed plan is a plan like any other.
         again = self.train("by_file/executed_plan.json", "again", "--model", "model", "--epochs", 2)
         self.assert_losses_equal(run, again, 14, 1e-6)
 

@@ -1,5 +1,5 @@
 """`serve` with several fine-tuned models whose first layers were frozen from the first step. Oracle: each of them
-served alone, to the last bit, and `evaluate`."""
+served alone, bitwise equal, and `evaluate`."""
 
 import csv
 import signal

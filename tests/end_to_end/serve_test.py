@@ -1,5 +1,5 @@
-"""`serve` with real models in two partitions, over HTTP. Oracle: `evaluate` says the same of the same samples, whose
-batches are the same: labels, probabilities as far as its file has them, a text's loss to the last bit."""
+"""`serve` with real models in two partitions, over HTTP. Oracle: `evaluate` gives the same results for the same samples
+in the same batches: labels, probabilities to the digits in its file, a text's loss bitwise."""
 
 import csv
 import http.client
@@ -20,11 +20,12 @@ from families_test import COLOURS, write_png, write_pictures
 from support import MS, served_model, serving_pool
 
 BATCH = 4
-LATE_MS = 100_000  # no test waits for it
+LATE_MS = 100_000  # no test waits that long
 
 
 def two_partitions(name, num_layers, tokens, cut=None):
-    """Of one pipeline, a device each, that takes BATCH requests at a time; half the layers each, or cut elsewhere."""
+    """A plan with one pipeline of two pools with a device each, for batches of BATCH requests; each has half the
+    layers, or another cut."""
     times = [1 + i for i in range(BATCH)]
     rate = 1000 * BATCH / times[-1]
     model = served_model(name, 1, LATE_MS, 2, [serving_pool(0, 1, "cpu", 1, times, rate),
@@ -82,7 +83,7 @@ class ServeTest(ServingCase):
         self.train(self.of_length("static.json", 12), "run")
         with open(self.folder / "data.tsv", newline="") as file:
             texts = [row["text"] for row in csv.DictReader(file, delimiter="\t")][:3 * BATCH]
-        texts.sort(key=lambda text: len(text.split()))  # batches are then those of evaluate
+        texts.sort(key=lambda text: len(text.split()))  # then the batches are those of evaluate
         self.write("texts.txt", "\n".join(texts) + "\n")
         rows = self.evaluated("texts.txt")
         num_layers = len(json.loads((self.folder / "profile.json").read_text())["model"]["layers"])
@@ -133,7 +134,7 @@ class ServeTest(ServingCase):
         os.kill(children[0], signal.SIGKILL)
 
     def lose_a_worker(self, server, texts, rows):
-        """Once it has been started again, the same answers come."""
+        """After the worker has been started again, the answers are the same."""
         self.kill_a_worker(server)
         self.wait_until(lambda: "it is started again" in server.stderr, HANG_SECONDS, lambda: server.stderr)
 
@@ -161,7 +162,7 @@ class ServeTest(ServingCase):
         self.run_tool("plan", "--profile", "p.json", "--cluster", "c.json", "--global-batch", 16, "--epochs", 1,
                       "--method", "data-parallel", "-o", "vit.json")
         self.run_tool("train", "vit.json", "--data", "pictures", "-o", "run", "--learning-rate", 0.003)
-        # A picture of one colour per label: its pixels are known without an image decoder.
+        # One picture of one colour per label, so that its pixels are known without an image decoder.
         for label, colour in COLOURS.items():
             write_png(self.folder / "unseen" / label / "0.png", 8, colour, ZeroNoise())
         rows = self.evaluated("unseen")

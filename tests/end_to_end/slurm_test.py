@@ -1,4 +1,5 @@
-"""A real Slurm on two hosts queues a job again, which goes on. Oracle: the same plan on one host, without a break."""
+"""A real Slurm on two hosts queues a job again, which resumes. Oracle: the same plan on one host without
+interruption."""
 
 import sys
 import unittest
@@ -15,7 +16,7 @@ STEPS = 300
 
 class SlurmTest(LaunchedBase):
     def submit(self):
-        """A job that has written a checkpoint by the script as it is printed."""
+        """A job, started by the unchanged script, that has written a checkpoint."""
         if missing := programs_missing_for_slurm():
             print(f"\nSKIPPED LOUDLY: there is no {', '.join(missing)}", file=sys.stderr)
             self.skipTest("no Slurm")
@@ -32,13 +33,13 @@ class SlurmTest(LaunchedBase):
         return self.slurm.job(self.job).get("JobState")
 
     def said(self):
-        """By the job, on the first host, where its script runs."""
+        """The files that the job wrote on the first host, where its script runs."""
         path = self.hosts[0].path(f"slurm-{self.job}.out")
         return path.read_text() if path.exists() else ""
 
     def goes_on_to_the_end(self):
         self.wait_until(lambda: self.state() == "PENDING", HANG_SECONDS, lambda: f"{self.state()}: {self.said()}")
-        # Slurm gives the nodes two minutes to forget the job; begun sooner, it is ended as what it was before.
+        # Slurm gives the nodes two minutes to forget the job; if it begins sooner, it is ended as its previous run.
         self.wait_until(lambda: self.state() in ("COMPLETED", "FAILED"), HANG_SECONDS, self.said)
         self.assertEqual(self.state(), "COMPLETED", self.said())
         self.assertRegex(self.said(), rf"goes on with step \d+ of {STEPS}, from ")

@@ -1,8 +1,8 @@
-"""A stranger on the host, who knocks at every door of a running job. Oracle: the run that nobody has disturbed.
+"""A foreign process on the host connects to every port of a running job. Oracle: the undisturbed run.
 
-The ranks that `train` starts itself talk over sockets that they were born with: there is no door. Ranks that somebody
-else starts (RANK, MASTER_ADDR, ...) meet at a port, of this host only if that is where they are told to meet; what
-comes in there may end the run, in one sentence, and nothing worse."""
+Ranks that `train` starts itself communicate over inherited sockets, so there is no port. Ranks under another launcher
+(RANK, MASTER_ADDR, ...) meet at a port, which is open only to this host if they are told to meet there; foreign data at
+this port may end the run with one message, but do nothing worse."""
 
 import collections
 import contextlib
@@ -26,11 +26,11 @@ from listening_sockets import listening_sockets
 NUM_ATTEMPTS = int(os.environ.get("FROSTPIPE_ATTEMPTS", 1000))
 SEED = int(os.environ.get("FROSTPIPE_SEED", 1))
 HELD_AT_ONCE = 3000
-LIMIT_SECONDS = 60  # from the stranger to the end of the run
+LIMIT_SECONDS = 60  # from the foreign connections to the end of the run
 SOME_STEPS = 200
-MANY_STEPS = 1000  # longer than the stranger needs
+MANY_STEPS = 1000  # longer than the foreign process needs
 
-# As in many a login: fewer files than a stranger can open connections.
+# As in many logins, the limit of open files is lower than the number of connections that a foreign process can open.
 USUAL_LIMITS = ("sh", "-c", 'ulimit -Sn 1024; exec "$@"', "sh")
 
 STORE_MAGIC = struct.pack("<BI", 0, 0x3C85F7CE)  # the query VALIDATE of a c10d store and what it expects
@@ -39,13 +39,13 @@ NUMBER_OF_KEYS = 7  # a query without a key, which is answered
 
 
 def reset(connection):
-    """Ends it without goodbye."""
+    """Resets the connection."""
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     connection.close()
 
 
 class Stranger:
-    """Knocks; what is open at the end is closed."""
+    """Connects to the ports; connections that are open at the end are closed."""
 
     def __init__(self, seed):
         self.numbers = random.Random(seed)
@@ -64,7 +64,7 @@ class Stranger:
         reset(connection)
 
     def questions_without_waiting(self, connection):
-        """What answers finds nobody: SIGPIPE, to whoever has not thought of it."""
+        """Closes before the answer, which gives SIGPIPE to a program that does not handle it."""
         connection.sendall(STORE_MAGIC + bytes([NUMBER_OF_KEYS]) * 20_000)
         reset(connection)
 
@@ -76,7 +76,7 @@ class Stranger:
         self.held.append(connection)
 
     def knock(self, door):
-        """What was done, or why it was not."""
+        """Tells what was done, or why it was not."""
         kind = self.numbers.choice(self.kinds)
         try:
             kind(door.connect(seconds=1))
@@ -85,7 +85,7 @@ class Stranger:
         return kind.__name__
 
     def hold_many(self, doors, count):
-        """So many connections at once, all doors in turn."""
+        """This number of connections at once, to all ports in turn."""
         for i in range(count):
             with contextlib.suppress(OSError):
                 self.held.append(doors[i % len(doors)].connect(seconds=0.05))
@@ -104,7 +104,7 @@ class DoorTest(FaultTest):
                         lambda: started.stderr)
 
     def doors_until_the_end(self, started):
-        """All that were ever seen."""
+        """All ports that were ever seen."""
         seen = set()
         until = time.monotonic() + HANG_SECONDS
         while started.ended_within(0.02) is None:
@@ -116,14 +116,14 @@ class DoorTest(FaultTest):
 
 class NothingListensTest(DoorTest):
     def test_whoever_listens_is_found(self):
-        """Else the others would find nothing wherever they look."""
+        """Without this check the other tests might find no ports because they look in the wrong place."""
         places = [(socket.AF_INET, ("127.0.0.1", 0)), (socket.AF_INET6, ("::", 0)),
                   (socket.AF_UNIX, f"{self.folder}/a door"), (socket.AF_UNIX, b"\0" + os.fsencode(self.folder.name))]
         with contextlib.ExitStack() as stack:
             opened = [stack.enter_context(socket.socket(family)) for family, _ in places]
             for door, (_, address) in zip(opened, places):
                 door.bind(address)
-            self.assertEqual(listening_sockets([os.getpid()]), [])  # none of them listens yet
+            self.assertEqual(listening_sockets([os.getpid()]), [])  # no socket listens yet
             for door in opened:
                 door.listen()
             found = listening_sockets([os.getpid()])
@@ -169,8 +169,8 @@ class StrangerTest(DoorTest):
         self.addCleanup(self.stranger.leave)
 
     def disturb(self, host=None):
-        """1,000 attempts at all doors, then as many open connections as a stranger can have; from that host, else from
-        this machine."""
+        """Makes 1,000 attempts at all ports, then as many open connections as a foreign process can have; from that
+        host, else from this machine."""
         with host.network() if host else contextlib.nullcontext():
             return self.knock_at_all()
 
@@ -179,7 +179,7 @@ class StrangerTest(DoorTest):
         places = set()
         for attempt in range(NUM_ATTEMPTS):
             if attempt % 50 == 0:
-                doors = self.doors()  # a change of layout opens others
+                doors = self.doors()  # a change of layout opens other ports
                 places.update(doors)
             if not doors:
                 break
@@ -194,7 +194,7 @@ class StrangerTest(DoorTest):
         return places
 
     def assert_clean(self, started):
-        """A stranger can make a process say much."""
+        """A foreign process can cause many messages."""
         found = NOT_FOR_USERS.search(started.stderr)
         self.assertIsNone(found, found and started.stderr[max(0, found.start() - 500) : found.start() + 1000])
         super().assert_clean(started)
@@ -221,14 +221,14 @@ class StrangerTest(DoorTest):
         codes = [rank.ended_within(LIMIT_SECONDS) for rank in ranks]
         print(f"they ended with {codes}: {[rank.stderr[-500:] for rank in ranks]}", file=sys.stderr)
         for rank, code in zip(ranks, codes):
-            self.assertIn(code, (0, 1), rank.stderr[-1000:])  # not by a signal, and not never
+            self.assertIn(code, (0, 1), rank.stderr[-1000:])  # it ended, and not by a signal
             self.assert_clean(rank)
         if codes == [0, 0]:
             self.assertEqual(self.losses(self.read("run/summary.json")), self.losses(undisturbed))
         self.assertEqual([place for place in places if not place.is_on_this_host_only()], [])
 
     def test_ranks_on_two_hosts(self):
-        """A third host knocks. Neither ends nor changes the run."""
+        """A third host connects. This neither ends nor changes the run."""
         self.of_length("static.json", MANY_STEPS)
         undisturbed = self.train("static.json", "undisturbed", "--nodes", 2)
         arguments = self.train_arguments("static.json", "run")

@@ -1,7 +1,6 @@
-"""Ranks that others have started, on two hosts, of which some are lost: those that are left go on in memory. Oracle:
-the run on one host that nothing has disturbed, to the bit up to the loss, and within 1e-4 after it, since another
-layout adds in another order; and our launcher's ranks on one host, which take the same layout when the same ranks are
-lost."""
+"""Ranks under another launcher on two hosts, of which some are lost: the others go on from memory. Oracles: the
+undisturbed run on one host, bitwise up to the loss, and within 1e-4 after it, since another layout adds in another
+order; and our launcher's ranks on one host, which take the same layout when the same ranks are lost."""
 
 import os
 import re
@@ -20,12 +19,12 @@ from hosts import hosts_for, rank_variables
 from layouts import on_nodes, two_by_two
 from recovery import FROM_MEMORY, RecoveryCase
 
-LIMIT_SECONDS = 20  # from a loss to the step that the others go on with, or to the end
+LIMIT_SECONDS = 20  # from a loss to the step with which the others go on, or to the end
 SOME_STEPS = 400
 
 
 class SurvivorsBase(RecoveryCase):
-    """Two stages with two replicas, for two hosts with two ranks each: both have all layers."""
+    """Two stages with two replicas, for two hosts with two ranks each; both hosts have all layers."""
 
     def setUp(self):
         super().setUp()
@@ -35,7 +34,7 @@ class SurvivorsBase(RecoveryCase):
         self.of_length("static.json", SOME_STEPS)
 
     def part_stages(self):
-        """Each host has a stage, and nobody else has its layers."""
+        """Each host has a stage, whose layers no other host has."""
         def change(plan):
             for phase in plan["phases"]:
                 phase["layout"]["placement"] = []
@@ -49,14 +48,14 @@ class SurvivorsBase(RecoveryCase):
                           **{**rank_variables(hosts, rank, per_host=2), **variables})
 
     def folders(self):
-        """Of each host, rank 0's first."""
+        """The processes of each host, rank 0's first."""
         return [self.folder]
 
     def results(self):
         return self.folders()[0]
 
     def wait_for_steps(self, count):
-        """Until those that write the figures have done so many."""
+        """Waits until the ranks that write the figures have done this number of steps."""
         def is_there():
             return any(has_done(folder / "run/scalars.jsonl", count) for folder in self.folders())
         self.wait_until(lambda: is_there() or self.ranks[0].ended_within(0) is not None, HANG_SECONDS,
@@ -78,7 +77,7 @@ class SurvivorsBase(RecoveryCase):
         self.assert_no_process_within(LIMIT_SECONDS)
 
     def assert_survived(self, left, since, losses=1):
-        """They go on in time, and end well."""
+        """The others go on in time, and finish."""
         self.assert_goes_on(since, losses=losses)
         self.assert_ended_well(left)
 
@@ -101,7 +100,7 @@ class SurvivorsBase(RecoveryCase):
         return run
 
     def assert_same_layout_as_under_our_launcher(self, run, victims):
-        """When it loses the same ranks."""
+        """Our launcher's run after the loss of the same ranks."""
         launcher = self.start(*self.arguments("launched", "--nodes", 2), name="launcher")
         scalars = self.folder / "launched/scalars.jsonl"
         self.wait_until(lambda: has_done(scalars, 20), HANG_SECONDS, lambda: launcher.stderr)
@@ -116,7 +115,7 @@ class SurvivorsBase(RecoveryCase):
 
 
 class LoopbackSurvivorsTest(SurvivorsBase):
-    """Loopback addresses stand for hosts, which share their files."""
+    """Loopback addresses emulate hosts, which share their files."""
 
     def start_job(self, *options):
         port = free_port()
@@ -159,7 +158,7 @@ class SurvivorsTest(SurvivorsBase):
         return [host.path("") for host in self.hosts]
 
     def start_job(self, *options):
-        for host in self.hosts:  # it may have changed since they got theirs
+        for host in self.hosts:  # the plan may have changed since they got it
             shutil.copy(self.folder / "static.json", host.path("static.json"))
         self.ranks = [self.start_rank(rank, self.hosts, *options, wrapper=self.hosts[rank // 2].wrapper)
                       for rank in range(4)]
@@ -174,7 +173,7 @@ class SurvivorsTest(SurvivorsBase):
         self.assert_same_layout_as_under_our_launcher(run, [2, 3])
 
     def test_a_cable_is_pulled(self):
-        """Those that are cut off end, with a sentence."""
+        """The ranks that are cut off end with a message."""
         self.start_job()
         began = time.monotonic()
         self.hosts[1].pull_the_cable()
@@ -186,7 +185,8 @@ class SurvivorsTest(SurvivorsBase):
         self.assert_same_as_undisturbed(2, self.undisturbed())
 
     def test_a_rank_is_killed_and_then_another(self):
-        """Nobody else has the layers of the second one where the first loss has left a layout without replicas."""
+        """If the first loss has left a layout without replicas, no other rank has the layers of the second lost
+        rank."""
         self.start_job()
         began = time.monotonic()
         self.kill(3)
@@ -202,7 +202,7 @@ class SurvivorsTest(SurvivorsBase):
             self.assertEqual(run["recoveries"][1]["source"], "the beginning")
 
     def test_rank_0_is_killed(self):
-        """It hosts the store."""
+        """Rank 0 hosts the store."""
         self.start_job()
         self.kill(0)
         for rank in (1, 2, 3):
@@ -212,7 +212,7 @@ class SurvivorsTest(SurvivorsBase):
             self.assertRegex(said[0], rf"rank {rank}: rank 0, which hosts the rendezvous store, is gone")
 
     def test_a_rank_falls_silent_and_comes_back(self):
-        """Too late: the others have gone on without it."""
+        """The rank comes too late: the others have gone on without it."""
         self.start_job()
         began = time.monotonic()
         os.kill(self.ranks[3].pid, signal.SIGSTOP)
@@ -225,7 +225,7 @@ class SurvivorsTest(SurvivorsBase):
         self.assert_same_as_undisturbed(3, self.undisturbed())
 
     def test_layers_that_no_host_has_any_more_end_all(self):
-        """The lost host had them alone, and its checkpoints."""
+        """Only the lost host had the layers and their checkpoints."""
         self.part_stages()
         self.start_job("--checkpoint-every", 20)
         self.wait_for_steps(50)

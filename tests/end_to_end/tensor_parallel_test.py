@@ -1,5 +1,5 @@
-"""Layers shared by tensor ranks. Oracles: the run of one process without tensor ranks (losses within what float32
-rounds), and, to the bit, the run of the same layouts that nothing has interrupted."""
+"""Layers split over tensor ranks. Oracles: the run of one process without tensor ranks (losses within float32
+rounding), and the uninterrupted run of the same layouts, bitwise."""
 
 import json
 import os
@@ -17,13 +17,13 @@ from layouts import in_layout
 
 NUM_STEPS = 20
 SPLIT = "sequence parallelism"
-ROUNDING = 1e-5  # relative, of losses over NUM_STEPS steps
-AFTER_A_LOSS = 1e-3  # over ten times as many
+ROUNDING = 1e-5  # relative error of losses over NUM_STEPS steps
+AFTER_A_LOSS = 1e-3  # the same over ten times as many steps
 
 
 class TensorParallelCase(recovery.RecoveryCase):
     def plan(self, name, *phases, num_steps=NUM_STEPS, cache=False):
-        """`phases`: (from step, first trainable layer, p, d, t), and SPLIT where tokens are split; all use the same
+        """`phases`: (from step, first trainable layer, p, d, t), and SPLIT for sequence parallelism; all use the same
         ranks. Returns train's options."""
         plan = self.read(self.of_length("static.json", num_steps))
         only = plan["phases"][0]
@@ -73,7 +73,7 @@ class TensorParallelTest(TensorParallelCase):
         one = self.run_of("one", *[(*phase[:2], 1, 1, 1) for phase in phases])
         run = self.run_of("live", *phases, more=("--checkpoint-every", 3, "--keep-checkpoints", 9))
         self.assert_losses_equal(run, one, NUM_STEPS, ROUNDING)
-        # None is written while a rank still writes the one before, so on a slow disk one may be missing.
+        # A checkpoint is skipped while a rank still writes the previous one, so on a slow disk one may be missing.
         written = [step for step in (6, 9, 15) if (self.folder / f"live/checkpoints/step-{step:08}").exists()]
         self.assertTrue(written)
         for step in written:
@@ -85,7 +85,7 @@ class TensorParallelTest(TensorParallelCase):
             self.assert_losses_equal(other, one, NUM_STEPS, ROUNDING)
 
     def test_under_another_launcher_the_bits_are_the_same(self):
-        """Four ranks, whose sums differ from order to order, as whole activations and with split tokens."""
+        """Four ranks, whose sums depend on the order, with whole activations and with sequence parallelism."""
         options = self.plan("four.json", (0, 0, 1, 2, 2), (10, 0, 1, 2, 2, SPLIT))
         ours = self.train("four.json", "ours", *options)
         port = free_port()
@@ -127,7 +127,7 @@ class TensorParallelTest(TensorParallelCase):
         whole, split = self.peaks(), self.peaks("--sequence-parallel")
         for (peak, expected), (split_peak, split_expected) in zip(whole, split, strict=True):
             self.assertAlmostEqual(split_peak / peak, split_expected / expected, delta=0.03)
-            for ratio in (peak / expected, split_peak / split_expected):  # planned for the largest of all micro-batches
+            for ratio in (peak / expected, split_peak / split_expected):  # planned for the largest micro-batch
                 self.assertTrue(0.75 <= ratio <= 1.05, ratio)
         too_many = "at most 2, the model's attention heads"
         for wrong, says in ((3, "must divide the 2 ranks"), (4, "must divide")):
@@ -149,8 +149,8 @@ class TensorParallelTest(TensorParallelCase):
 
 class LostTensorRankTest(TensorParallelCase):
     def lose_a_rank(self, name, layout, source, *options, victim=3):
-        """The run that went on from `source`, and the one that nobody has disturbed. A loss that hits one rank before
-        and another after its update may leave no step whole in memory: it is brought about again."""
+        """The run that went on from `source`, and the undisturbed one. If a loss hits one rank before and another after
+        its update, memory may have no whole step; then the test causes another loss."""
         options = [*self.plan(f"{name}.json", (0, 0, *layout), num_steps=200), *options]
         reference = self.train(f"{name}.json", f"{name}-reference", *options)
         for attempt in range(5):

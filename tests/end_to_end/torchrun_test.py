@@ -1,4 +1,4 @@
-"""Ranks that somebody else has started, as torchrun does."""
+"""Ranks under another launcher, started as by torchrun."""
 
 import os
 import shutil
@@ -16,7 +16,7 @@ from listening_sockets import listening_sockets
 
 
 class TorchrunTest(FaultTest):
-    """Ranks that somebody else has started."""
+    """Ranks under another launcher."""
 
     def test_trains_to_the_end(self):
         ranks = self.start_ranks("pipetransformer.json", "--epochs", 6)
@@ -72,7 +72,7 @@ class TorchrunTest(FaultTest):
 
 
 class OtherLaunchersTest(FaultTest):
-    """Two ranks with the variables of srun and of mpirun. Oracle: the losses of those that `train` starts itself."""
+    """Two ranks with the variables of srun and of mpirun. Oracle: the losses of ranks that `train` starts itself."""
 
     STEPS = 20
 
@@ -91,7 +91,7 @@ class OtherLaunchersTest(FaultTest):
         for launcher, more in (("srun", {}), ("srun", {"GLOO_SOCKET_IFNAME": "127.0.0.3"}), ("mpirun", {}),
                                ("mpiexec", {})):
             with self.subTest(launcher=launcher, more=more):
-                job = free_port()  # that no two runs meet
+                job = free_port()  # so that no two runs meet
                 run = "-".join([launcher, *more])
                 ranks = [self.start(*self.train_arguments("static.json", run), name=f"{run}{rank}",
                                     **self.variables(launcher, rank, job), **more) for rank in (0, 1)]
@@ -111,10 +111,10 @@ class OtherLaunchersTest(FaultTest):
 
 
 class LoopbackHostsTest(FaultTest):
-    """Loopback addresses stand for hosts. Oracle: our launcher, with as many virtual nodes."""
+    """Loopback addresses emulate hosts. Oracle: our launcher with the same number of virtual nodes."""
 
     def train_at(self, plan, master_address, options_of_ranks):
-        """Its losses; the ports that were open are at the expected addresses alone."""
+        """The run's losses; checks that its ports were open only at the expected addresses."""
         port = free_port()
         ranks = [self.start(*self.train_arguments(plan, "run", *options), name=f"rank{rank}", RANK=rank, LOCAL_RANK=0,
                             WORLD_SIZE=2, MASTER_ADDR=master_address, MASTER_PORT=port)
@@ -161,8 +161,8 @@ class LongTorchrunTest(FaultTest):
 
 class NameServerTest(FaultTest):
     def test_a_name_server_that_does_not_answer(self):
-        """As behind a firewall: ranks of one machine need no names, and a job that waits for them looks as if it
-        hung."""
+        """As behind a firewall: ranks of one machine need no host names, and a job that waits for a name lookup seems
+        to hang."""
         self.write("resolv.conf", "nameserver 127.0.0.2\n")
         inside = 'mount --bind "$0" /etc/resolv.conf && exec "$@"'
         command = ["unshare", "--mount", "sh", "-c", inside, str(self.folder / "resolv.conf")]

@@ -1,4 +1,4 @@
-"""From a model folder to a report, and what freezes on the way."""
+"""From a model folder to a report, with freezing during the run."""
 
 import collections
 import json
@@ -81,7 +81,7 @@ class RoadTest(EndToEndTest):
             self.assertTrue(all(value == value and abs(value) < 100 for value in values), name)
 
     def check_scalars(self, folder, run):
-        """Written as the run went, by whichever rank knew the figures."""
+        """Figures are written during the run, by the rank that has them."""
         lines = [json.loads(line) for line in (self.folder / folder / "scalars.jsonl").read_text().splitlines()]
         steps = [line for line in lines if "loss" in line]
         self.assertEqual([line["step"] for line in steps], list(range(1, 61)))
@@ -93,7 +93,7 @@ class RoadTest(EndToEndTest):
                            60 * 100)
 
     def check_evaluation(self, folder, run):
-        """The saved model, alone in a process, predicts the run's test items as the run did."""
+        """The saved model, evaluated by one process, predicts the run's test items as the run did."""
         rows = (self.folder / "data.tsv").read_text().splitlines()[1:]
         items = [rows[index] for index in run["test_items"]]
         labels = [tiny_model.LABELS.index(item.split("\t")[1]) for item in items]
@@ -102,13 +102,13 @@ class RoadTest(EndToEndTest):
         found = json.loads(self.run_tool("evaluate", "--model", f"{folder}/model", "--data", "test.tsv",
                                          "--format", "json").stdout)
         self.assertEqual(found["num_samples"], run["num_test_samples"])
-        # Other batches, other roundings: they may turn one item that stands on the edge.
+        # Other batches give other rounding, which may change one borderline item.
         self.assertAlmostEqual(found["value"], run["test_accuracy"], delta=1.5 / len(items))
         self.assertEqual({entry["label"]: entry["count"] for entry in found["labels"]},
                          dict(collections.Counter(item.split("\t")[1] for item in items)))
 
     def check_trace(self, name, num_ranks):
-        """What Perfetto needs: complete events with a place, a begin and a length, that do not overlap on one track."""
+        """Perfetto needs complete events with a track, a begin and a duration that do not overlap on one track."""
         events = self.read(name)["traceEvents"]
         complete = [event for event in events if event["ph"] == "X"]
         self.assertTrue(complete)
@@ -136,7 +136,7 @@ class RoadTest(EndToEndTest):
     def check_report(self, html):
         self.assertTrue(html.lstrip().lower().startswith("<!doctype html>"))
         self.assertIn("</html>", html)
-        # A name of a language ("xmlns") is no link.
+        # The name of a namespace ("xmlns") is not a link.
         links = re.findall(r"https?://[^\s\"'<>)]+", re.sub(r"xmlns(:\w+)?=[\"'][^\"']*[\"']", "", html))
         self.assertEqual(links, [])
         self.assertEqual(re.findall(r"(?:src|href)\s*=\s*[\"'](?!#|data:)[^\"']*", html), [])
@@ -147,8 +147,7 @@ class RoadTest(EndToEndTest):
 
 class FreezeRuleTest(EndToEndTest):
     def frozen(self, run):
-        """What the rule decided; a decision may be followed by several phases, which use the cache in different
-        ways."""
+        """The rule's decisions; a decision may be followed by several phases, which use the cache in different ways."""
         layers = [phase["frozen_blocks"] for phase in run["phases"]]
         return [now for before, now in zip([None, *layers], layers) if now != before]
 

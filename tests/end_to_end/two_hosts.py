@@ -1,4 +1,4 @@
-"""Ranks on hosts that share nothing but cables."""
+"""Ranks on hosts that share only network links."""
 
 import sys
 from pathlib import Path
@@ -12,8 +12,8 @@ class TwoHostsBase(FaultTest):
     ranks_per_host = 1
 
     def start_on_hosts(self, plan, *options):
-        """All ranks, as torchrun starts them."""
-        arguments = self.train_arguments(plan, "run", *options)  # may change the plan, of which the hosts get copies
+        """All ranks, started as by torchrun."""
+        arguments = self.train_arguments(plan, "run", *options)  # may change the plan, which the hosts copy
         self.hosts = hosts_for(self, 2)
         return self.start_every_rank(*arguments)
 

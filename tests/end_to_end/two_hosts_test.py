@@ -1,4 +1,4 @@
-"""Ranks on two hosts that share nothing but a cable. Oracle: the same plan on one host."""
+"""Ranks on two hosts that share only a network link. Oracle: the same plan on one host."""
 
 import json
 import os
@@ -23,7 +23,7 @@ SOME_STEPS = 40
 
 class TwoHostsTest(TwoHostsBase):
     def summary(self):
-        """Rank 0's, on its host."""
+        """Rank 0's file, on its host."""
         self.assertFalse((self.folder / "run").exists(), "a host's folder is seen outside")
         self.assertFalse(self.hosts[1].path("run/summary.json").exists(), "the hosts share a folder")
         return self.read(self.hosts[0].path("run/summary.json"))
@@ -108,10 +108,11 @@ class TwoHostsTest(TwoHostsBase):
 
 
 class OwnFilesTest(TwoHostsBase):
-    """What a host lacks or has otherwise ends all ranks in time, with the same sentence. Oracle: the test's change."""
+    """A missing or different file on a host ends all ranks in time, with the same message. Oracle: the test's
+    change."""
 
     def start_with(self, change, options_of_second=(), arguments=()):
-        """Both ranks, on hosts whose files `change` has been at."""
+        """Starts both ranks on hosts after `change` has changed their files."""
         arguments = arguments or self.train_arguments("static.json", "run", *LONG)
         self.hosts = hosts_for(self, 2)
         change(*self.hosts)
@@ -180,18 +181,18 @@ class OwnFilesTest(TwoHostsBase):
 
 
 class OwnCheckpointsTest(TwoHostsBase):
-    """Each host keeps what its ranks have written. Oracle: the same plan on one host, without a break."""
+    """Each host keeps the files of its ranks. Oracle: the same plan on one host without interruption."""
 
     STEPS = 600
 
     def files_of(self, host):
-        """{step: names} of its checkpoints."""
+        """{step: file names} of the host's checkpoints."""
         folder = host.path("run/checkpoints")
         return {int(path.name[5:]): {file.name for file in path.iterdir()} for path in sorted(folder.glob("step-*"))
                 if re.fullmatch(r"step-\d+", path.name)}
 
     def interrupted(self, *options):
-        """Hosts whose ranks were killed after some checkpoints; the arguments with which they were started."""
+        """Hosts whose ranks were killed after some checkpoints, and the arguments with which they were started."""
         self.of_length("static.json", self.STEPS)
         arguments = self.train_arguments("static.json", "run", "--checkpoint-every", 20, *options)
         self.hosts = hosts_for(self, 2)
@@ -226,7 +227,7 @@ class OwnCheckpointsTest(TwoHostsBase):
         self.assertEqual(self.losses(self.read(self.hosts[0].path("run/summary.json"))), self.losses(on_one_host))
 
     def test_another_run_goes_on_from_one_checkpoint_that_is_named(self):
-        """Its ranks have changed hosts, so that each lacks what it is to hold."""
+        """The ranks have changed hosts, so that each host lacks the layers that it needs."""
         self.interrupted()
         step = min(max(self.files_of(host)) for host in self.hosts)
         arguments = self.train_arguments("static.json", "other", "--resume", f"run/checkpoints/step-{step:08}")
@@ -245,7 +246,7 @@ class OwnCheckpointsTest(TwoHostsBase):
         self.assertEqual(last, self.losses(on_one_host)[-1])
 
     def test_the_one_that_the_run_went_on_from_stays_until_all_hosts_have_a_newer_one(self):
-        """The disk of one of them is full from then on."""
+        """The disk of one host is full from then on."""
         arguments = self.interrupted()
         self.hosts[1].small_disk("run")
         ranks = self.start_every_rank(*arguments)
@@ -261,7 +262,7 @@ class OwnCheckpointsTest(TwoHostsBase):
         self.change_hosts()
 
     def test_tensor_ranks_that_split_tokens_may_change_hosts(self):
-        """Two on each, of a stage."""
+        """Two ranks on each host, of one stage."""
         self.ranks_per_host = 2
         self.write("cluster.json", on_nodes(self.read("cluster.json"), (0, 0, 1, 1)))
         self.edit("static.json", lambda plan: plan.update(
@@ -281,13 +282,13 @@ class OwnCheckpointsTest(TwoHostsBase):
 
 
 class SlowCableTest(TwoHostsBase):
-    """Oracle: the rate that the hosts' cards are held to. Where compilers are at work beside it collectives have been
-    measured at 0.81 of it."""
+    """Oracle: the rate to which the hosts' cards are limited. Beside running compilers, collectives have been measured
+    at 0.81 of it."""
 
     MEGABITS = 100
 
     def profiled_cluster(self):
-        """As ranks on all hosts have measured it."""
+        """The cluster as measured by ranks on all hosts."""
         arguments = ("profile", "--model", "model", "--data", "data.tsv", "--global-batch", 16, "--micro-batch-sizes",
                      4, "--quick", "--cluster", "measured.json", "-o", self.folder / "measured-profile.json")
         ranks = self.start_every_rank(*arguments)
@@ -312,7 +313,7 @@ class SlowCableTest(TwoHostsBase):
         self.assertNotIn("node_pairs", cluster)
 
     def test_profile_finds_the_card_that_ranks_of_a_host_share(self):
-        """A sum over the first ranks has the card for itself, messages of all ranks at once share it."""
+        """A sum over the first ranks uses the whole card; messages of all ranks at once share it."""
         self.ranks_per_host = 2
         self.hosts = hosts_for(self, 2)
         for host in self.hosts:
@@ -325,7 +326,7 @@ class SlowCableTest(TwoHostsBase):
         self.assertEqual(cluster["communication"]["all_reduce"], "direct")
 
     def test_profile_tells_a_slow_cable_from_the_others(self):
-        """Of three hosts the last one's is slow: nodes 0 and 1 are the pair that is connected better."""
+        """The link of the last of three hosts is slow, so nodes 0 and 1 are the better connected pair."""
         self.hosts = hosts_for(self, 3)
         self.hosts[2].slow_down_cable(self.MEGABITS)
         cluster = self.profiled_cluster()

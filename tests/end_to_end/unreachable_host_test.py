@@ -1,4 +1,4 @@
-"""Ranks whose hosts cannot reach each other: a sentence in time says why. Oracle: what the test has closed."""
+"""If ranks' hosts cannot reach each other, a message in time says why. Oracle: the ports that the test has closed."""
 
 import sys
 import unittest
@@ -11,7 +11,7 @@ from two_hosts import TwoHostsBase
 
 
 class UnreachableTest(TwoHostsBase):
-    """Rank 1 cannot reach rank 0: a sentence in time says which port, and of whom."""
+    """Rank 1 cannot reach rank 0: a message in time names the port and the host."""
 
     def start_alone(self, *options, **variables):
         arguments = self.train_arguments("static.json", "run", *options)
@@ -45,7 +45,7 @@ class UnreachableTest(TwoHostsBase):
                         "no answer for 10 s. Does a firewall drop it?")
 
     def test_ports_between_ranks_that_are_blocked(self):
-        """The store's is not."""
+        """The store's port is open, but others are closed."""
         arguments = self.train_arguments("static.json", "run")
         self.hosts = hosts_for(self, 2)
         self.hosts[1].block_high_ports()

@@ -6,13 +6,13 @@
 
 namespace frostpipe::test {
 
-/// For the destructor of what a test's ranks share: who loses a connection within an iteration does not trust what a
-/// GPU has received in it, so that nobody ends before the others have all that they wait for.
+/// For destructors of objects of a test's ranks: a rank that loses a connection within an iteration discards what its
+/// GPU has received, so no rank may end before the others have everything they wait for.
 inline void end_together(Communicator& communicator) {
   if (std::uncaught_exceptions() > 0) return;
   try {
     communicator.control_group().barrier();
-  } catch (const RuntimeFailure&) {  // of another rank, which says so
+  } catch (const RuntimeFailure&) {  // another rank failed, and reports it
   }
 }
 

@@ -18,7 +18,7 @@
 namespace frostpipe::test {
 namespace {
 
-/// Longer than any rank test takes under a sanitizer. Ranks that wait for each other send heartbeats all the same.
+/// Longer than any rank test takes under a sanitizer. Ranks that wait for each other still send heartbeats.
 constexpr unsigned kLongestSeconds = 300;
 
 std::map<std::string, RankTest>& registered() {

@@ -19,7 +19,7 @@ inline at::Tensor padded(const at::Tensor& packed, const std::vector<std::int64_
   return result;
 }
 
-/// A micro-batch as it is padded elsewhere: what packed results are compared with.
+/// A micro-batch with padding, as in other libraries, for comparison with packed results.
 struct PaddedBatch {
   explicit PaddedBatch(const MicroBatch& batch) : input(batch.input), labels(batch.labels) {
     mask = padded(at::ones({batch.num_tokens()}, at::TensorOptions().dtype(batch.type)), batch.lengths);

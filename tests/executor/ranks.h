@@ -8,22 +8,22 @@
 
 namespace frostpipe::test {
 
-/// A distributed test: every rank calls it; a false CHECK_RANK or an exception fails the test.
+/// The body of a distributed test, which every rank calls; a false CHECK_RANK or an exception fails the test.
 using RankTest = std::function<void(const RankEnvironment&)>;
 
-/// Registers a body under a name, RANK_TEST's "Suite.Name"; the test program started with RANK set runs the one that
-/// FROSTPIPE_RANK_TEST names.
+/// Registers a body under a name, RANK_TEST's "Suite.Name"; if the test program is started with RANK set, it runs the
+/// body that FROSTPIPE_RANK_TEST names.
 struct RegisterRankTest {
   RegisterRankTest(std::string name, RankTest body);
 };
 
-/// A body has been registered under this name.
+/// Whether a body has been registered under this name.
 bool is_rank_test(const std::string& name);
 
 /// Starts `num_ranks` processes of this program that run `name`; true if all of them passed.
 bool passes_on_ranks(const std::string& name, int num_ranks);
 
-/// Throws with place and text; the rank then ends with a message.
+/// Throws an error with place and text; the rank then ends with a message.
 void fail_rank(const char* file, int line, const std::string& text);
 
 }  // namespace frostpipe::test

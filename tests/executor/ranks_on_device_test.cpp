@@ -1,6 +1,6 @@
-// Rank tests of other files once more with every rank on CUDA (or on FROSTPIPE_TEST_DEVICE), by their own oracles: one
-// process on the CPU, or the run that nothing disturbs. Where there are fewer GPUs than ranks they share them, so that
-// messages go through host memory.
+// Repeats rank tests of other files with every rank on CUDA (or on FROSTPIPE_TEST_DEVICE), with their own oracles: one
+// process on the CPU, or the undisturbed run. If there are fewer GPUs than ranks, ranks share them, and messages go
+// through host memory.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -26,7 +26,7 @@ void pass_on_device(const std::vector<OnRanks>& tests) {
   if (!is_given) setenv("FROSTPIPE_TEST_DEVICE", "cuda", 1);
   const auto reason = reason_without_device(std::getenv("FROSTPIPE_TEST_DEVICE"));
   if (!reason) {
-    setenv("CUDA_MODULE_LOADING", "LAZY", 1);  // each rank is a program of its own, and uses few kernels
+    setenv("CUDA_MODULE_LOADING", "LAZY", 1);  // each rank is a separate program and uses few kernels
     for (const OnRanks& test : tests) EXPECT_TRUE(passes_on_ranks(test.name, test.num_ranks)) << test.name;
   }
   if (!is_given) unsetenv("FROSTPIPE_TEST_DEVICE");
@@ -42,13 +42,13 @@ TEST(RanksOnDevice, EveryHead) {
 
 TEST(RanksOnDevice, Bfloat16) { pass_on_device({{"BFloat16.TrainsCloseToFloat32AndKeepsSmallSteps", 2}}); }
 
-/// Recomputing, and dropout, which is the CPU's.
+/// Recomputation, and dropout, whose random numbers the CPU generates.
 TEST(RanksOnDevice, RecomputingAndDropout) {
   pass_on_device(
       {{"Exactness.GradientsWithRecomputingEqualOneProcess", 2}, {"Exactness.DropoutIsTheSameInEveryLayout", 2}});
 }
 
-/// With those below, every schedule of plans.
+/// These and the ones below cover every schedule.
 TEST(RanksOnDevice, SchedulesOfOneStagePerRank) {
   pass_on_device({{"Exactness.GradientsOf4StagesX1ReplicasEqualOneProcess", 4},
                   {"Exactness.SplitBackwardsOf2StagesX1ReplicasEqualOneProcess", 2},
@@ -56,7 +56,7 @@ TEST(RanksOnDevice, SchedulesOfOneStagePerRank) {
                   {"WeightDelay.AChangeBeginsWithEqualVersions", 4}});
 }
 
-/// As CUDA graphs.
+/// Iterations as CUDA graphs.
 TEST(RanksOnDevice, CudaGraphs) {
   pass_on_device({{"IterationGraphs.GradientsOnOneRankEqualOneProcess", 1},
                   {"IterationGraphs.GradientsOnTwoRanksEqualOneProcess", 2},
@@ -67,7 +67,7 @@ TEST(RanksOnDevice, CudaGraphs) {
                   {"IterationGraphs.StepsOfAVWithReplicasAreThoseWithout", 4}});
 }
 
-/// Where iterations overlap.
+/// Schedules with overlapping iterations.
 TEST(RanksOnDevice, TiedEmbeddings) { pass_on_device({{"WeightDelay.FourStepsOfEveryHeadEqualOneProcess", 2}}); }
 
 TEST(RanksOnDevice, SchedulesOfSeveralStagesPerRank) {
@@ -82,7 +82,7 @@ TEST(RanksOnDevice, TokenSlices) {
                   {"Exactness.RunThroughTokenSlicesEqualsOneProcess", 2}});
 }
 
-/// Embedding, loss and answers of tensor ranks.
+/// Embedding, loss and answers with tensor ranks.
 TEST(RanksOnDevice, SharedVocabulary) {
   pass_on_device({{"Vocabulary.AloneLossesAndGradientsAreLibTorchs", 1},
                   {"Vocabulary.LossesAndTheirGradientsAreThoseOfTheWholeLogits", 2},
@@ -91,14 +91,14 @@ TEST(RanksOnDevice, SharedVocabulary) {
                   {"VocabularyParallel.AnswersOf2StagesEqualOneProcess", 4}});
 }
 
-/// Clipped by a norm that tensor ranks agree on, with all tokens on each and with tokens split.
+/// Gradients are clipped by a norm on which tensor ranks agree, with and without sequence parallelism.
 TEST(RanksOnDevice, TensorRanks) {
   pass_on_device({{"TensorExactness.ClippedStepsOf2StagesEqualOneProcess", 4},
                   {"TensorExactness.ClippedStepsOfSplitTokensOf2StagesEqualOneProcess", 4},
                   {"TensorExactness.DelayedStepsOf2StagesEqualOneProcess", 4}});
 }
 
-/// By the allocator's live bytes.
+/// Measured by the allocator's live bytes.
 TEST(RanksOnDevice, NothingOfAnIterationIsLeft) {
   pass_on_device({{"Schedules.NothingOfAnIterationIsLeftOnTwoRanks", 2}, {"Slices.NothingOfAnIterationIsLeft", 2}});
 }

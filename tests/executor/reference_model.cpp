@@ -103,7 +103,8 @@ at::Tensor ReferenceModel::normed(const at::Tensor& x, int layer, Role scale, Ro
   return value(layer, scale).defined() ? scaled(x, value(layer, scale), value(layer, bias)) : x;
 }
 
-/// By complex numbers, with plain frequencies and angles in the weights' precision. [samples, heads, tokens, size]
+/// Rotary positions by complex numbers, with plain frequencies, and angles in the weights' precision. [samples, heads,
+/// tokens, size]
 at::Tensor ReferenceModel::turned(const at::Tensor& x, int layer) const {
   const AttentionPattern pattern = config_.pattern_of(block_of_layer(layer));
   if (pattern.rotary < 0) return x;
@@ -249,6 +250,14 @@ double ReferenceModel::loss_and_gradients(const MicroBatch& packed, int first_tr
                        static_cast<double>(std::max<std::int64_t>(1, with_loss.size(0))));
     }
     loss = at::stack(losses).mean();
+  } else if (config_.task == Task::token_classification) {
+    const at::Tensor labelled = batch.labels.ne(kIgnored) * batch.mask;
+    loss = (cross_entropy(said, batch.labels.clamp_min(0)) * labelled).sum() / labelled.sum();
+  } else if (config_.problem_type == ProblemType::multi_label) {
+    const at::Tensor p = at::sigmoid(said);
+    loss = -(batch.labels * at::log(p) + (1 - batch.labels) * at::log(1 - p)).mean();
+  } else if (config_.problem_type == ProblemType::regression) {
+    loss = (said - batch.labels).pow(2).mean();
   } else {
     loss = cross_entropy(said, batch.labels).mean();
   }

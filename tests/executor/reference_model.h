@@ -9,24 +9,25 @@
 
 namespace frostpipe::test {
 
-/// One process that knows no stages: the models' formulas written out with plain tensor functions and autograd, softmax
-/// attention without fused kernels, and SGD or AdamW by the papers' formulas. A tied matrix is one tensor.
+/// A model in one process without stages: the models' formulas written out with plain tensor functions and autograd,
+/// softmax attention without fused kernels, and SGD or AdamW by the papers' formulas. A tied matrix is one tensor.
 class ReferenceModel {
  public:
-  /// Weights as randomise_layer draws them.
+  /// Initialises the weights by randomise_layer.
   ReferenceModel(const TransformerConfig& config, std::uint64_t seed, at::ScalarType dtype);
 
   /// Mean of the samples' losses; gradients of all layers from `first_trainable_layer` on are left in place.
   double loss_and_gradients(const MicroBatch& packed, int first_trainable_layer);
-  /// Flat, in parameters_of's order; zeros where there is none. The tied matrix's whole gradient stands at both ends.
+  /// The gradients as a flat tensor, in the order of parameters_of, with zeros where there is none. Both ends have the
+  /// whole gradient of a tied matrix.
   at::Tensor gradient(int layer) const;
   at::Tensor weights(int layer) const;
   void step(Optimizer optimizer, double learning_rate, double weight_decay, double clip, int first_trainable_layer);
-  /// The head's matrix goes its own way from now on.
+  /// From now on the head's matrix is separate from the embedding's.
   void cut_tie();
-  /// From now on gradients are those at the weights from before the last step, of which there is none yet.
+  /// From now on gradients are computed with the weights from before the last step; there has been no step yet.
   void delay_updates();
-  /// Gradients are those at the newest weights again.
+  /// Gradients are computed with the newest weights again.
   void delay_no_updates() { delays_updates_ = false; }
 
  private:
@@ -36,10 +37,10 @@ class ReferenceModel {
     Role role;
   };
   void swap_versions();
-  /// The version that the gradients are of.
+  /// The version with which gradients are computed.
   const at::Tensor& used(const Tensor& tensor) const { return delays_updates_ ? tensor.older : tensor.value; }
   at::Tensor logits(const PaddedBatch& batch, int first_trainable_layer);
-  /// Undefined where the layer has none.
+  /// Undefined if the layer has none.
   const at::Tensor& value(int layer, Role role) const;
   at::Tensor product(const at::Tensor& x, int layer, Role weight, Role bias) const;
   at::Tensor scaled(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias) const;

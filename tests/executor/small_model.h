@@ -1,4 +1,6 @@
 #pragma once
+#include <fmt/format.h>
+
 #include <memory>
 
 #include "executor/loading/image_samples.h"
@@ -10,7 +12,8 @@
 namespace frostpipe::test {
 
 /// 3 blocks, so 8 layers: enough for 4 stages and for frozen prefixes in the middle of one.
-inline TransformerConfig small_config(Family family = Family::bert, Task task = Task::sequence_classification) {
+inline TransformerConfig small_config(Family family = Family::bert, Task task = Task::sequence_classification,
+                                      ProblemType problem_type = ProblemType::single_label) {
   TransformerConfig config = described(family);
   config.task = task;
   config.hidden_size = 16;
@@ -22,7 +25,8 @@ inline TransformerConfig small_config(Family family = Family::bert, Task task = 
   config.image_size = 6;
   config.patch_size = 2;
   config.ties_embeddings = task == Task::causal_language_modeling;
-  config.num_labels = 3;
+  config.problem_type = problem_type;
+  config.num_labels = problem_type == ProblemType::regression ? 1 : 3;
   return config;
 }
 
@@ -42,7 +46,7 @@ inline TransformerConfig small_decoder(Task task = Task::causal_language_modelin
   return config;
 }
 
-/// As Llama: nothing but rotary positions, RMS norms, a gate, and keys that all queries share.
+/// Like Llama: only rotary positions, RMS norms, a gate, and one key head for all queries.
 inline TransformerConfig small_llama(Task task = Task::causal_language_modeling) {
   TransformerConfig config = small_config(Family::llama, task);
   config.num_key_value_heads = 1;
@@ -52,7 +56,7 @@ inline TransformerConfig small_llama(Task task = Task::causal_language_modeling)
   return config;
 }
 
-/// As ModernBERT: windows to both sides, norms without biases, none in front of the first block.
+/// Like ModernBERT: windows to both sides, norms without biases, and no norm before the first block.
 inline TransformerConfig small_modernbert(Task task = Task::sequence_classification) {
   TransformerConfig config = small_config(Family::modernbert, task);
   config.rotaries = {{.theta = 1000}, {.theta = 100}};
@@ -69,6 +73,9 @@ inline std::vector<TransformerConfig> small_configs() {
           small_config(Family::gpt2, Task::sequence_classification),
           small_config(Family::gpt2, Task::question_answering),
           small_config(Family::roberta),
+          small_config(Family::roberta, Task::sequence_classification, ProblemType::multi_label),
+          small_config(Family::distilbert, Task::sequence_classification, ProblemType::regression),
+          small_config(Family::bert, Task::token_classification),
           small_modernbert(),
           small_llama(),
           small_decoder(),
@@ -76,10 +83,10 @@ inline std::vector<TransformerConfig> small_configs() {
 }
 
 inline std::string name_of(const TransformerConfig& config) {
-  return std::string(to_string(config.family)) + " " + to_string(config.task);
+  return fmt::format("{} {} {}", to_string(config.family), to_string(config.task), to_string(config.problem_type));
 }
 
-/// With as many heads, and key heads where they are several.
+/// The config with this number of heads, and of key heads if there are several.
 inline void set_heads(TransformerConfig& config, std::int64_t heads) {
   config.num_attention_heads = heads;
   if (config.num_key_value_heads > 1) config.num_key_value_heads = heads;
@@ -111,10 +118,17 @@ inline std::unique_ptr<Samples> small_samples(const TransformerConfig& config, i
     if (config.task == Task::question_answering) {
       data.first_segment_sizes.push_back(1 + i % 2);
       data.labels.insert(data.labels.end(), {length / 2, length - 1});
+    } else if (config.problem_type == ProblemType::multi_label) {
+      data.targets.push_back({double(i % 2), double(i % 3 == 0), 1.0});
+    } else if (config.problem_type == ProblemType::regression) {
+      data.targets.push_back({0.75 * i - 2});
     } else if (config.task == Task::sequence_classification) {
       data.labels.push_back(i * 2 % 3);
+    } else if (config.task == Task::token_classification) {
+      std::vector<int>& labels = data.token_labels.emplace_back();
+      for (int t = 0; t < length; ++t) labels.push_back(t == 0 || (i + t) % 3 == 2 ? -100 : (i * 5 + t) % 3);
     } else {
-      // Whole texts, texts with a loss on some tokens, and ones without any.
+      // Texts with a loss on all tokens, on some tokens, and on none.
       const std::vector<std::vector<TokenRange>> learned{
           {{0, length}}, {{1, 2}, {3, length}}, {{length - 1, length}}, {}};
       data.learned.push_back(learned[i % 5 % 4]);

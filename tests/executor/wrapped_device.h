@@ -6,7 +6,7 @@
 
 namespace frostpipe::test {
 
-/// Does everything as the device that it has does, for tests that change one thing.
+/// Forwards everything to another device, for tests that change one function.
 class WrappedDevice : public ComputeDevice {
  public:
   explicit WrappedDevice(std::unique_ptr<ComputeDevice> device) : device_(std::move(device)) {}
@@ -35,7 +35,7 @@ class WrappedDevice : public ComputeDevice {
   std::unique_ptr<ComputeDevice> device_;
 };
 
-/// That device, which says that another rank computes on it too.
+/// A device that claims to be shared with another rank.
 std::unique_ptr<ComputeDevice> shared(std::unique_ptr<ComputeDevice> device);
 
 }  // namespace frostpipe::test

@@ -1,4 +1,4 @@
-// Every allocation of the program has a limit: a small input that asks for more has been believed.
+// Limits every allocation of the program: if a small input causes a larger one, a reader trusted its sizes.
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>

@@ -1,4 +1,4 @@
-// What others have written: configurations of models, layer graphs, figures of devices.
+// Files of other programs: configurations of models, layer graphs, figures of devices.
 #include <gtest/gtest.h>
 
 #include <cstddef>
@@ -16,7 +16,7 @@ namespace {
 using test::fuzz;
 using test::ScratchFolder;
 
-/// As `profile` does, which writes nothing that it would not read.
+/// Checks like `profile`, which writes only files that it can read.
 void write_and_read(const Profile& profile) { profile_from_json(to_json(profile), "profile.json"); }
 
 void fuzz_config(const std::string& valid) {

@@ -15,11 +15,11 @@ std::string repeated(std::string_view text, std::size_t count) {
   return all;
 }
 
-/// As they stand in the file; not all of them are JSON.
+/// Values as text in the file; not all of them are JSON.
 const std::vector<std::string>& hostile_texts() {
   static const std::vector<std::string> texts = [] {
     std::vector<std::string> all = {
-        // Numbers: small, at the bounds of the readers and of the types, and beyond them.
+        // Numbers: small, at the limits of the readers and of the types, and beyond them.
         "0", "1", "-1", "2", "3", "64", "0.5", "-0.5", "-0", "-0.0", "1e-300", "5e-324", "1e15", "1e18", "1e308",
         "-1e308", "1e400", "-1e999", "32768", "1048576", "16777216", "1000000000000000", "2147483647", "2147483648",
         "-2147483648", "17592186044416", "1125899906842624", "9007199254740993", "4611686018427387904",
@@ -35,7 +35,7 @@ const std::vector<std::string>& hostile_texts() {
         "[[]" + repeated(",[]", 2'000) + "]", repeated("[", 90) + repeated("]", 90),
         repeated("[", 200) + repeated("]", 200), std::string(100'000, '['),
         repeated("{\"a\":", 80) + "1" + repeated("}", 80),
-        // No JSON.
+        // Text that is not JSON.
         "NaN", "Infinity", "01", "0x10", "1.", "+1", "'x'", "\"\\ud800\"", "\"\\u12\"", "\"\t\"", "\"\xff\xfe\"",
         "\"\xed\xa0\x80\"", "", "tru", "[1,]", "{,}", "/* 1 */ 1", std::string(1, '\0')};
     std::string many_keys = "{\"key\":0";
@@ -46,20 +46,20 @@ const std::vector<std::string>& hostile_texts() {
   return texts;
 }
 
-/// Keys that a field gets: of a neighbour, and where keys are data.
+/// Keys that a field gets: a neighbour's, and others if keys are data.
 constexpr const char* kNames[] = {"x", "", "0", "-1", "7", "2000000000", "99999999999999999999", "\xe2\x80\xae"};
 
-/// What else becomes of a field, after the texts and the names above.
+/// Other changes of a field, besides the texts and names above.
 enum Way : std::size_t { removed, in_a_list, many_times, doubled, scaled_up, scaled_down, num_ways };
 
 std::size_t num_changes() { return hostile_texts().size() + std::size(kNames) + num_ways; }
 
-/// Stands for a text that is put in when the rest of the document is written.
+/// A placeholder for a text that is inserted when the rest of the document is written.
 std::string stand_in(std::size_t text) { return '\x01' + std::to_string(text) + '\x01'; }
-/// Ends a key that is to be there twice; it is taken away then.
+/// The suffix of a key that is duplicated; it is removed when the document is written.
 constexpr char kAgain = '\x02';
 
-/// Nothing where the document becomes so long that no bound on allocations could tell it from what is made of it.
+/// No document, if it becomes so long that a limit on allocations could not tell it from a reader's own memory.
 std::optional<std::string> with_texts(std::string_view document) {
   static constexpr std::string_view kMark = "\\u0001", kAgainMark = "\\u0002\":";
   static constexpr std::size_t kLongest = 2 << 20;
@@ -105,7 +105,7 @@ void HostileJson::collect(const Json& json, const Pointer& place, const std::str
 }
 
 void HostileJson::change_at(Json& document, const Pointer& place, std::size_t way) const {
-  if (!document.contains(place)) return;  // an earlier change has taken it away
+  if (!document.contains(place)) return;  // an earlier change has removed it
   Json& value = document[place];
   if (way < hostile_texts().size()) {
     value = stand_in(way);

@@ -10,16 +10,16 @@
 
 namespace frostpipe::test {
 
-/// Documents of JSON in which any field is what no program of ours would write there: of another type, out of range,
-/// no JSON at all, nested or long, missing, there twice. The same in every run.
+/// JSON documents in which any field has a value that frostpipe would not write: of another type, out of range, not
+/// JSON, deeply nested or long, missing, or duplicated. They are the same in every run.
 class HostileJson {
  public:
   /// `valid`: an object or a list as text.
   HostileJson(std::string_view valid, std::uint64_t seed);
 
-  /// First those with a single change: for each kind of place - places that differ by indices of lists alone are of one
-  /// kind - each of the changes once, in any order. Then those with two to four, each of one place or of all of its
-  /// kind.
+  /// First come documents with a single change: each change once for each kind of path, in any order; paths that differ
+  /// only in indices of lists are of one kind. Then come documents with two to four changes, each at one path or at all
+  /// paths of its kind.
   std::string next();
 
  private:

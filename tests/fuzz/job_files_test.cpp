@@ -83,7 +83,7 @@ TEST(Fuzz, Checkpoints) {
   }
 }
 
-/// With the hash that belongs to it, where it can have one: as somebody would write it who knows how.
+/// Sets the correct hash, if the file has one, as an attacker who knows the format would.
 std::string sealed(const std::string& text) {
   json::Json manifest = json::Json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!manifest.is_object() || !manifest.contains("hash")) return text;

@@ -60,7 +60,7 @@ const std::string kPieces[] = {"0",
 
 const std::string* text_that_is_read = nullptr;
 
-/// Of functions that a signal's handler may call.
+/// Uses only functions that a signal handler may call.
 void write_failure(const std::string& text) {
   const int file = open("fuzz-failure", O_WRONLY | O_CREAT | O_TRUNC, 0666);
   [[maybe_unused]] const ssize_t written = write(file, text.data(), text.size());
@@ -126,11 +126,11 @@ void Mutator::change(std::string& text) {
 
 namespace {
 
-/// Words of libraries, which tell a user nothing.
+/// Words of libraries, which are meaningless to users.
 constexpr const char* kForeignWords[] = {"[json.exception", "std::",   "basic_string",
                                          "vector::_M",      "map::at", "filesystem error"};
 
-/// Nothing where it is a sentence of our own of bounded length.
+/// The fault of an error message, or nothing if it is one of ours and of bounded length.
 std::string what_is_wrong_with(std::string_view message) {
   for (const char* const word : kForeignWords)
     if (message.find(word) != std::string_view::npos) return fmt::format("the message says {}", word);
@@ -138,7 +138,7 @@ std::string what_is_wrong_with(std::string_view message) {
   return message.size() > kLongestMessage ? fmt::format("a message of {} bytes", message.size()) : "";
 }
 
-/// While it lives, a text is read whose time on a core is bounded: beyond it the program ends.
+/// Limits the processor time of reading a text while this object exists: beyond it the program ends.
 class TimeLimit {
  public:
   explicit TimeLimit(const std::string& text) {
@@ -153,7 +153,7 @@ class TimeLimit {
   static void set(const itimerval& value) { setitimer(ITIMER_VIRTUAL, &value, nullptr); }
 };
 
-/// What is said where it is refused.
+/// The error message if it is refused.
 std::optional<std::string> refusal_of(const std::string& text, const std::function<void(const std::string&)>& read) {
   const TimeLimit limit(text);
   try {

@@ -1,8 +1,8 @@
 #pragma once
-// Oracle: a reader either throws InvalidInput, in our own words and few of them, or gives a value that it writes and
-// reads again as the same. Everything else fails the program: other exceptions, signals (sanitizers, where built with
-// them), 5 s of a core for one case, and any allocation beyond that of allocation_limit.cpp. Cases are mutations of
-// valid input, the same in every run.
+// Oracle: a reader either throws InvalidInput with a short message of ours, or returns a value that can be written and
+// read back unchanged. Everything else fails the program: other exceptions, signals (and sanitizers, if built with
+// them), 5 s of processor time for one case, and any allocation beyond the limit of allocation_limit.cpp. Cases are
+// mutations of valid input, the same in every run.
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -12,7 +12,7 @@
 
 namespace frostpipe::test {
 
-/// FROSTPIPE_FUZZ_CASES, or as many as a unit test has time for.
+/// FROSTPIPE_FUZZ_CASES, or a number that suits a unit test.
 int num_cases();
 
 /// Changes a valid input in one to four places.
@@ -30,12 +30,12 @@ class Mutator {
   std::mt19937_64 random_;
 };
 
-/// Reads num_cases() mutations of `valid`, of which the first is `valid` itself, and where it is JSON as many with
-/// hostile values (hostile_json.h). `read` may throw InvalidInput, though not of the first, and nothing else; another
-/// exception's input is written to the file fuzz-failure.
+/// Reads num_cases() mutations of `valid`, the first of which is `valid` itself; if it is JSON, also the same number
+/// with hostile values (hostile_json.h). `read` may throw only InvalidInput, and nothing for the first; the input of
+/// another exception is written to the file fuzz-failure.
 void fuzz(const std::string& valid, const std::function<void(const std::string&)>& read);
 
-/// A folder in memory, whose files are written again for every case. One at a time in a process.
+/// A folder in memory whose files are written again for every case. A process has one at a time.
 class ScratchFolder {
  public:
   ScratchFolder();

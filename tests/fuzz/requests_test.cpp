@@ -1,4 +1,4 @@
-// What anybody sends to a server.
+// Requests that any client may send to a server.
 #include <gtest/gtest.h>
 
 #include <stdexcept>

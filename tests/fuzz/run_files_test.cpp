@@ -1,4 +1,4 @@
-// What runs leave, and what is shown of it.
+// Files that runs leave, and reports of them.
 #include <gtest/gtest.h>
 
 #include <stdexcept>
@@ -44,7 +44,7 @@ RunSummary shown_run(const std::string& name) {
   return run;
 }
 
-/// As `report` does.
+/// Makes a page like `report`.
 void report(const Comparison& comparison) {
   html_report({.comparison = comparison, .source = "summary.json", .cluster = {}});
   for (const RunSummary& run : comparison.runs)
@@ -80,7 +80,7 @@ TEST(Fuzz, Traces) {
   });
 }
 
-/// Nothing in it ends a run: a line that is no step is passed over.
+/// No content ends a run: a line that is not a step is ignored.
 TEST(Fuzz, LogsOfSteps) {
   const ScratchFolder folder;
   const std::vector<StepRecord> steps = {{.step = 0, .loss = 0.5}, {.step = 1, .loss = 0.25}};

@@ -1,5 +1,5 @@
 #pragma once
-// A valid plan, a valid run and the operators of a small net, to be changed.
+// A valid plan, a valid run and the operators of a small net, which tests change.
 #include <string>
 
 #include "operators/graph/operator_graph.h"

@@ -128,7 +128,7 @@ TEST(Fuzz, UnigramTokenizerFiles) {
        });
 }
 
-/// Every window fits, and where it marks the answer it holds the answer.
+/// Every window fits, and if it marks the answer, it contains the answer.
 TEST(Fuzz, WindowsOfAnyText) {
   const ScratchFolder folder, word_pieces;
   folder.write("vocab.json", byte_level_vocabulary());

@@ -1,4 +1,4 @@
-// One iteration of a small BERT by each of the schedules that are named, for interop_test.py to compare with PyTorch:
+// One iteration of a small BERT by each of the given schedules, for interop_test.py to compare with PyTorch:
 //   frostpipe_interop_gradients FOLDER RANKS NAME/STAGES_PER_RANK/MICRO_BATCHES[/CSV]...
 // With a CSV file the schedule is that of its rows, and NAME is one that no builder has. Every rank writes the weights
 // and the gradients of its layers to FOLDER/NAME-STAGES_PER_RANK/RANK.safetensors, each tensor by layer, place in the

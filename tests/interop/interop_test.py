@@ -10,20 +10,20 @@ import small_bert
 import torch
 
 FROSTPIPE, GRADIENTS = os.environ["FROSTPIPE"], os.environ["GRADIENTS"]
-BOUND = 1e-5  # of a tensor's gradient, relative
+BOUND = 1e-5  # relative difference of a tensor's gradient
 
-# By name, and how many stages a rank has: at most eight in all, as many as the model has layers. The first seven are
-# those that PyTorch knows by name; of the others it knows the actions.
+# Schedules by name, with their stages per rank: at most eight in all, the model's number of layers. PyTorch has the
+# first seven by name; of the others it only has the actions.
 TWO_RANKS = {"GPipe": [1], "1F1B": [1], "Interleaved1F1B": [2, 3, 4], "LoopedBFS": [2, 4],
              "InterleavedZeroBubble": [2, 3, 4], "ZBVZeroBubble": [2], "DualPipeV": [2],
              "ZB-H1": [1], "ZB-H2": [1], "AutoZeroBubble": [1]}
 FOUR_RANKS = {name: stages[:1] for name, stages in TWO_RANKS.items()}
 
-BY_FILE = ("AutoZeroBubble",)  # which no shape alone makes: our executor takes the rows that PyTorch gets
+BY_FILE = ("AutoZeroBubble",)  # it depends on costs: our executor uses the same rows as PyTorch
 
 
 class Comparison:
-    """Of one number of ranks; twice as many micro-batches, so that every schedule allows them."""
+    """Tests with one number of ranks, and twice as many micro-batches, which every schedule allows."""
 
     @classmethod
     def setUpClass(cls):
@@ -53,7 +53,7 @@ class Comparison:
         return folder
 
     def largest_error(self, expected, found):
-        """Of the tensors' relative ones, with the tensor's name."""
+        """The largest relative difference of the tensors, with the tensor's name."""
         self.assertEqual(found.keys(), expected.keys())
         return max((((found[name] - gradient).norm() / gradient.norm()).item(), name)
                    for name, gradient in expected.items())

@@ -1,4 +1,4 @@
-"""An iteration of the small BERT by PyTorch's pipelining: its loader takes the schedule, its runtime runs it."""
+"""An iteration of the small BERT by PyTorch's pipelining, whose loader reads the schedule and whose runtime runs it."""
 import contextlib
 import datetime
 import multiprocessing
@@ -20,7 +20,7 @@ class Failed(Exception):
 
 
 def stages_by_rank(schedule_file):
-    """Numbers of the stages whose forwards each row has."""
+    """The numbers of the stages whose forwards are in each row."""
     return [sorted({int(stage) for stage in re.findall(r"(\d+)F\d", row)})
             for row in schedule_file.read_text().splitlines()]
 
@@ -33,8 +33,8 @@ def train(rank, schedule_file, actions, num_micro_batches, ours):
     stages = [PipelineStage(module, stage, num_stages, torch.device("cpu"))
               for stage, module in zip(numbers, modules)]
     for stage in stages:
-        # Before the first iteration a rank would greet the ranks of its neighbour stages: itself where the V turns,
-        # which Gloo refuses. Only NCCL needs that.
+        # Before the first iteration PyTorch exchanges a message with the ranks of neighbouring stages. Where the V
+        # turns, that is the rank itself, which Gloo refuses. Only NCCL needs these messages.
         stage._get_init_p2p_neighbors_ops = list
     schedule = _PipelineScheduleRuntime(stages, num_micro_batches, loss_fn=torch.nn.functional.cross_entropy)
     schedule._load_csv(str(schedule_file), format=actions)
@@ -56,8 +56,8 @@ def run_rank(rank, num_ranks, folder, arguments):
 
 
 def gradients(num_ranks, folder, *arguments):
-    """As train(), of all ranks together: processes that begin as copies of this one, since importing PyTorch takes
-    seconds. Throws Failed where a rank fails or does not end."""
+    """train() on all ranks: processes that begin as copies of this one, since importing PyTorch takes seconds. Raises
+    Failed if a rank fails or does not end."""
     context = multiprocessing.get_context("fork")
     ranks = [context.Process(target=run_rank, args=(rank, num_ranks, folder, arguments)) for rank in range(num_ranks)]
     for process in ranks:

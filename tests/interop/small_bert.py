@@ -1,4 +1,4 @@
-"""The small BERT of gradients.cpp in PyTorch's own functions, layer by layer as frostpipe divides it, and its files."""
+"""The small BERT of gradients.cpp in PyTorch's functions, with frostpipe's layers, and its files."""
 import json
 import math
 import struct
@@ -6,7 +6,7 @@ import struct
 import torch
 from torch.nn import functional
 
-NUM_LAYERS, NUM_HEADS, EPSILON = 8, 2, 1e-12  # of small_config() in tests/executor/small_model.h
+NUM_LAYERS, NUM_HEADS, EPSILON = 8, 2, 1e-12  # as small_config() in tests/executor/small_model.h
 TYPES = {"F32": torch.float32, "I64": torch.int64}
 
 
@@ -62,12 +62,12 @@ def layer_class(layer):
 
 
 def names_of(tensors, layer):
-    """Of the layer's tensors in their order; a name begins with the layer and the place in it."""
+    """The names of the layer's tensors in their order; a name begins with the layer and the index in it."""
     return sorted(name for name in tensors if name.startswith(f"{layer}."))
 
 
 def layers_of_stage(stage, num_stages):
-    """As small_phase() in small_model.h divides them."""
+    """The layers of each stage, as in small_phase() of small_model.h."""
     return range(NUM_LAYERS * stage // num_stages, NUM_LAYERS * (stage + 1) // num_stages)
 
 
@@ -98,7 +98,8 @@ def read_safetensors(path):
 
 
 class Results:
-    """What all ranks of gradients.cpp have written to a folder: `weights` and `gradients` by name, and the batch."""
+    """The files that all ranks of gradients.cpp have written to a folder: `weights` and `gradients` by name, and the
+    batch."""
 
     def __init__(self, folder):
         tensors = {}

@@ -1,4 +1,4 @@
-// Oracles: what one column changes, counted by hand; the measured runs, where they are given.
+// Oracles: the effect of each column, computed by hand; the measured runs, if they are given.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -52,9 +52,9 @@ TEST_F(Bloom, IterationsTookLongerBeforeTheHostsWereTuned) {
 }
 
 TEST_F(Bloom, MemoryIsCounted) {
-  // The first rank has 6 layers of 12 h^2 and the embedding. Unsharded, its optimizer has 3/4 of 16 bytes more of each;
-  // gradients in fp32 are 4 bytes more; where embeddings count there are 5 layers (of 70), without the inputs of the
-  // sixth for 12 micro-batches, which are stored 1.44 times as large.
+  // The first rank has 6 layers of 12 h^2 and the embedding. If the optimizer is not sharded, it has 3/4 of 16 bytes
+  // more for each parameter; gradients in fp32 have 4 bytes more. If embeddings count as layers there are 5 layers (of
+  // 70), without the inputs of the sixth for 12 micro-batches, which are stored 1.44 times as large.
   const PublishedTable table =
       table_of({{},
                 {.zero = "0", .seconds = "121"},

@@ -8,7 +8,7 @@
 namespace frostpipe {
 namespace {
 
-/// Everything but launches is free.
+/// Everything except launches takes no time.
 MegatronConstants launches_alone() {
   return {.peak_flops = 1e30,
           .memory_bytes_per_second = 1e30,
@@ -41,7 +41,7 @@ TEST(PredictIterationNs, ASmallModelIsBoundByItsLaunches) {
 
 TEST(PredictIterationNs, PipelinesHaveTheirBubble) {
   // (m + p - 1) (F + B), and over v stages per rank m (F + B) + (p - 1) (F + B) / v; messages take 20 us of latency,
-  // which hides behind nothing here.
+  // which does not overlap with compute here.
   MegatronRun run{
       .hidden = 64, .heads = 1, .layers = 8, .tokens = 16, .pipeline_parallel_size = 2, .global_batch_size = 4};
   const Nanoseconds stage = 4 * 3'600'000, once = predict_iteration_ns(run, launches_alone());
@@ -54,7 +54,7 @@ TEST(PredictIterationNs, PipelinesHaveTheirBubble) {
 }
 
 TEST(PredictIterationNs, EmbeddingsTakeTheirLayersPlaces) {
-  // 10 layers on 3 ranks are 3, 4 and 3: the middle rank works throughout, between the first one's forward and
+  // 10 layers on 3 ranks are 3, 4 and 3: the middle rank works without a break between the first one's forward and
   // backward.
   MegatronRun run{.hidden = 64,
                   .heads = 1,
@@ -106,7 +106,7 @@ TEST(PredictIterationNs, ReplicasReduceOverTheNetworkAndTensorRanksOverTheNode) 
 }
 
 /// Oracle: Megatron's scheme (Shoeybi et al. 2019, Figure 3; Narayanan et al. 2021, 3.3): two all-reduces in each of
-/// forward, recomputed forward and backward; a tree's latency is 2 log2(t) steps. Nothing but steps takes time.
+/// forward, recomputed forward and backward; a tree's latency is 2 log2(t) steps. Only steps take time.
 TEST(PredictIterationNs, ARecomputedLayerHasSixAllReducesWhoseLatencyGrowsWithLog2OfTheGroup) {
   MegatronConstants constants = launches_alone();
   constants.launch_ns = 0;
@@ -131,7 +131,7 @@ TEST(PredictIterationNs, RefusesWhatDoesNotDivide) {
                    {.hidden = 64, .heads = 1, .layers = 4, .data_parallel_size = 3, .global_batch_size = 4}, {}),
                InvalidInput);
   EXPECT_THROW(predict_iteration_ns({.hidden = 64, .heads = 1, .layers = 4, .global_batch_size = 1'000'000'000}, {}),
-               InvalidInput);  // and what would take minutes to simulate
+               InvalidInput);  // and a run that would take minutes to simulate
   EXPECT_THROW(predict_iteration_ns({.hidden = 0, .heads = 1, .layers = 4, .global_batch_size = 4}, {}), InvalidInput);
 }
 

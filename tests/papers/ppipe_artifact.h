@@ -1,5 +1,5 @@
 #pragma once
-// A made-up folder of PPipe's artifact, for tests of what reads it.
+// A made-up folder in the form of PPipe's artifact, for tests of its readers.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -20,7 +20,7 @@ class PPipeArtifactFolder : public ScratchFolderTest {
   void write(const std::string& file, const std::string& content) { write_file_atomically(folder_ / file, content); }
   void remove(const std::string& file) { std::filesystem::remove_all(folder_ / file); }
 
-  /// Anew, and nothing else.
+  /// Writes the folder again, with nothing else in it.
   void write_all() {
     for (const char* const part : {"plans", "block-timing-tf32", "prepartition_mappings"}) remove(part);
     write("block-timing-tf32/net-L4-1.csv", "1000,1500\n3000,4500\n");

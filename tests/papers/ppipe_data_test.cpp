@@ -12,7 +12,7 @@
 namespace frostpipe {
 namespace {
 
-/// The artifact's folder (bench ppipe --data), which the project does not bring along.
+/// The artifact's folder (bench ppipe --data), which is not part of the project.
 std::string artifact_folder() {
   const char* const folder = std::getenv("FROSTPIPE_PPIPE_DATA");
   return folder != nullptr ? folder : "";
@@ -38,7 +38,7 @@ TEST_F(PPipeArtifactFolder, HasAProblemInEachPlan) {
   EXPECT_EQ(plan.problem.classes[0].bandwidth_bytes_per_second, 750'000'000);
 }
 
-// The artifact has folders of other plans beside, whose names say less.
+// The artifact also has folders of other plans, whose names have fewer parts.
 TEST_F(PPipeArtifactFolder, OnlyItsPlansForMaf19AreRead) {
   write("plans/ablation/net_v4.json", "[]");
   EXPECT_EQ(load_ppipe_plans(folder_).size(), 3U);

@@ -1,4 +1,5 @@
-// Oracles: a made-up artifact of one device, by hand; the figures of PPipe's paper, where its artifact is at hand.
+// Oracles: a made-up artifact of one device, computed by hand; the figures of PPipe's paper, if its artifact is
+// available.
 #include "papers/ppipe_simulation.h"
 
 #include <gmock/gmock.h>
@@ -50,7 +51,7 @@ TEST(PPipeSimulation, GivesTheFiguresOfThePaper) {
     GTEST_SKIP() << "PPipe's figures are NOT tested: set FROSTPIPE_PPIPE_DATA to a folder with its artifact's "
                     "plans/maf19, block-timing-tf32 and prepartition_mappings";
   for (const PublishedRow& row : ppipe_simulated_rows(ppipe_instances(load_ppipe_plans(folder)))) {
-    // Load factors to 0.02, gains to 3 points, attainment to 1 point; which load Figure 8 is of is not said.
+    // Load factors to 0.02, gains to 3 points, attainment to 1 point; the paper does not state the load of Figure 8.
     if (row.what.starts_with("utilisation")) continue;
     const double tolerance = row.what.starts_with("largest") ? 0.02 : row.what.starts_with("attainment") ? 1 : 3;
     EXPECT_NEAR(row.predicted, row.measured, tolerance) << row.what << ", " << row.run;

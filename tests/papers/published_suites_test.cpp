@@ -1,4 +1,4 @@
-// Oracles: the published figures, each within what the simulator is known to miss them by.
+// Oracles: the published figures, each within the simulator's known error.
 #include "papers/published_suites.h"
 
 #include <gtest/gtest.h>
@@ -24,9 +24,9 @@ double predicted(const PublishedTable& table, const std::string& group, const st
 double error_of(const PublishedRow& row) { return std::abs(row.predicted / row.measured - 1); }
 
 TEST(TerapipeTable, SlicesTakeWhatTheyTook) {
-  // Equal slices are what the stage times were taken from; the chosen ones follow from them. Of the 44B model only four
-  // points are known, and those for 8 and 16 slices are out of line: the prediction for its chosen slices stays 9 %
-  // high.
+  // The stage times come from the runs with equal slices; the chosen slices follow from them. Only four points are
+  // known for the 44B model, and those for 8 and 16 slices are inconsistent: the prediction for its chosen slices is 9
+  // % too high.
   const PublishedTable table = terapipe_table();
   EXPECT_LT(errors_of(table, "equal slices").largest, 0.01);
   int chosen = 0;
@@ -46,8 +46,8 @@ TEST(MegatronTable, DaysAndFiguresAreThePapers) {
 }
 
 TEST(ZeroBubbleTable, BubbleRatesAreThePapers) {
-  // Exact to four digits but where the paper leaves p latencies out; the automatic schedule is ours, and no worse than
-  // + 0.005.
+  // Exact to four digits, except where the paper leaves out p latencies; the automatic schedule is ours, and at most
+  // 0.005 worse.
   const PublishedTable table = zero_bubble_table();
   for (const char* const schedule : {"1F1B", "ZB-H1", "ZB-H2"})
     EXPECT_LT(errors_of(table, schedule).largest, 0.002) << schedule;

@@ -36,7 +36,7 @@ TEST(GroupsOf, AllRowsOfAQuantityFollowWhereItHasSeveralGroups) {
     EXPECT_EQ(groups[index].num_rows, rows);
     EXPECT_NEAR(groups[index].errors.mean, mean, 1e-12);
   };
-  expect(0, "a", "s", 2, 0.1);  // the wrong figure is shown, and does not count
+  expect(0, "a", "s", 2, 0.1);  // the wrong figure is shown, but does not count
   expect(1, "b", "s", 1, 0.3);
   expect(2, "a", "GB", 1, 0);
   expect(3, "all", "s", 3, 0.2);

@@ -1,4 +1,4 @@
-// Oracles: closed forms on a made-up model of two layers; the repaired plan and the cleaned profile by hand.
+// Oracles: closed forms on a made-up model of two layers; the corrected plan and the cleaned profile, computed by hand.
 #include "papers/sailor_prediction.h"
 
 #include <gmock/gmock.h>
@@ -55,17 +55,17 @@ TEST_F(SailorTest, OneStageIsItsWorkAndOneStepOfTheOptimizer) {
 }
 
 TEST_F(SailorTest, AProfileThatFallsWithTheSamplesIsCleaned) {
-  // Layer 1 takes 30 ms forward for one sample, 20 ms for two: 20 it is.
+  // Layer 1 takes 30 ms forward for one sample and 20 ms for two, so 20 is used.
   EXPECT_NEAR(predicted_ms(run("[[0, 1]]", 1, 1, 1, 1)), 10 + 20 + 20 + 40 + 1, 1e-6);
 }
 
 TEST_F(SailorTest, TwoStagesPayTheWholeActivationAtOnePairsSpeed) {
-  // One micro-batch of two samples: 2 MB at 1 GB/s and 20 us, there and back.
+  // One micro-batch of two samples: 2 MB at 1 GB/s and 20 us, in both directions.
   EXPECT_NEAR(predicted_ms(run("[[0], [1]]", 2, 1, 2, 2)), 12 + 20 + 50 + 24 + 2 * 2.02 + 1, 1e-6);
 }
 
 TEST_F(SailorTest, ReplicasReduceInARingWithAllTensorRanksSideBySide) {
-  // 2 x 8 MB at 2 GB/s, times 2 (d - 1) / d = 1; and 7 ms where there are replicas at all.
+  // 2 x 8 MB at 2 GB/s, times 2 (d - 1) / d = 1; and 7 ms because there are replicas.
   EXPECT_NEAR(predicted_ms(run("[[0, 1]]", 1, 2, 2, 4)), 106 + 8 + 1 + 7, 1e-6);
 }
 

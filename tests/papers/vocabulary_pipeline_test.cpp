@@ -1,4 +1,4 @@
-// Oracles: closed forms of made-up rows; the measured runs, where they are given.
+// Oracles: closed forms of made-up rows; the measured runs, if they are given.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -12,8 +12,8 @@ namespace {
 
 using ::testing::HasSubstr;
 
-/// 8 layers of 0.5 ms forward and 1 ms backward and a head of four times that, on 4 ranks; no bytes worth a time, so
-/// that every pass waits 20 us for a message.
+/// 8 layers of 0.5 ms forward and 1 ms backward and a head of four times that, on 4 ranks; messages have negligible
+/// bytes, so that every pass waits 20 us for a message.
 class VocabularyPipeline : public test::ScratchFolderTest {
  protected:
   static constexpr const char* kColumns =
@@ -36,7 +36,7 @@ class VocabularyPipeline : public test::ScratchFolderTest {
 };
 
 TEST_F(VocabularyPipeline, TakesTheClosedFormOfItsSlowestRank) {
-  // The last rank works throughout, between the others' forwards and their backwards.
+  // The last rank works without a break between the others' forwards and their backwards.
   const PublishedTable table = table_of(equal() + moved());
   ASSERT_EQ(table.rows.size(), 4U);
   const double of_equal = 3 * 1.02 + 6 * (3.02 + 6.02) + 3 * 2.02,
@@ -48,7 +48,7 @@ TEST_F(VocabularyPipeline, TakesTheClosedFormOfItsSlowestRank) {
 }
 
 TEST_F(VocabularyPipeline, ThePlannerLeavesTheHeadAlone) {
-  // No other stage of any cut of 8 layers takes as long as the head alone.
+  // In any cut of 8 layers, no other stage takes as long as the head alone.
   const PublishedTable table = table_of(equal() + moved());
   EXPECT_GE(table.rows[3].predicted, table.rows[2].predicted);
   EXPECT_THAT(table.rows[3].note, HasSubstr(" 0 layers"));

@@ -1,4 +1,5 @@
-"""scripts/bench-hosts with a program in frostpipe's place. Oracle: times that the program makes up; who was started."""
+"""scripts/bench-hosts with a script in place of frostpipe. Oracle: the script's made-up times, and the started
+ranks."""
 import json
 import pathlib
 import subprocess
@@ -10,7 +11,7 @@ sys.path.insert(0, str(ROOT / "tests/support"))
 from fake_tool import FakeToolTest
 from hosts import reason_without_hosts
 
-# A pipeline takes 100 ms where 110 were predicted, replicas 200 ms as predicted.
+# A pipeline takes 100 ms (110 predicted), replicas take 200 ms as predicted.
 PROGRAM = """case "$1" in
   --version) echo "frostpipe made-up" ;;
   profile) echo "$RANK of $WORLD_SIZE on $(hostname)" >>"$0.started"

@@ -1,5 +1,5 @@
-"""scripts/bench-schedules and scripts/bench-zero-bubble where frostpipe gives no figures. Oracle: a program in its
-place that does what the test says; exit code, sentence, and what figures.json has."""
+"""scripts/bench-schedules and scripts/bench-zero-bubble if frostpipe gives no figures. Oracle: a script in its place
+that follows the test; exit code, message, and the content of figures.json."""
 import json
 import pathlib
 import subprocess
@@ -63,7 +63,7 @@ class BenchTest(unittest.TestCase):
                 done = self.run_script("bench-schedules", "--ranks", "4", "--like", "nosuch", "bert-large", *arguments)
                 self.assertEqual(done.returncode, 1, done.stderr)
                 self.assertIn("no figures: frostpipe: nosuch: is no shape", done.stdout)
-                # Of bert-large there are none either, but each case was begun: this frostpipe's plans are empty.
+                # bert-large has none either, but each case was begun: this frostpipe's plans are empty.
                 self.assertEqual(self.figures()["missing"],
                                  [f"{model} {case}" for model in ("nosuch", "bert-large") for case in of_one])
 

@@ -1,4 +1,4 @@
-"""scripts/check-house on made-up sources, whose findings are counted by hand."""
+"""scripts/check-house on made-up sources. Oracle: findings counted by hand."""
 import importlib.machinery
 import importlib.util
 import pathlib
@@ -23,11 +23,11 @@ def texts_of(rule, texts):
 
 class CheckHouseTest(unittest.TestCase):
     def test_a_header_and_its_source_count_as_one_file(self):
-        fifteen = {f"cli/f{i}.{end}": "" for i in range(15) for end in ("h", "cpp")}
-        self.assertEqual(texts_of("full folders", fifteen), [])
-        self.assertEqual(texts_of("full folders", {**fifteen, "cli/report/page.h": ""}), [])
-        self.assertEqual(texts_of("full folders", {**fifteen, "cli/CMakeLists.txt": ""}),
-                         ["cli/: has 16 files, must be at most 15"])
+        sixteen = {f"cli/f{i}.{end}": "" for i in range(16) for end in ("h", "cpp")}
+        self.assertEqual(texts_of("full folders", sixteen), [])
+        self.assertEqual(texts_of("full folders", {**sixteen, "cli/report/page.h": ""}), [])
+        self.assertEqual(texts_of("full folders", {**sixteen, "cli/CMakeLists.txt": ""}),
+                         ["cli/: has 17 files, must be at most 16"])
 
     def test_columns_are_characters_and_what_cannot_be_broken_may_be_long(self):
         self.assertEqual(texts_of("long lines", {"plan/a.h": "// " + 117 * "é"}), [])

@@ -1,4 +1,5 @@
-"""The documents: links and paths lead somewhere, tests that they name exist, the picture has the page's figures."""
+"""The documents: the targets of links, the paths and the tests that they name exist, and the picture has the page's
+figures."""
 import pathlib
 import re
 import unittest
@@ -10,12 +11,12 @@ RUNS = ("one_process", "data_parallel", "static_pipeline", "elastic")
 
 
 def without_code(text):
-    """Neither indented blocks nor fenced ones: no links are in there."""
+    """The text without indented and fenced blocks, which have no links."""
     return re.sub(r"^    .*$", "", re.sub(r"^```.*?^```$", "", text, flags=re.M | re.S), flags=re.M)
 
 
 def anchors(text):
-    """What a heading is called in a link."""
+    """The anchors of the headings."""
     headings = re.findall(r"^#+ (.*)$", without_code(text), re.M)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
@@ -52,7 +53,8 @@ class DocumentsTest(unittest.TestCase):
         self.assertEqual([str(page) for page in PAGES if page not in linked], [])
 
     def test_paths_of_the_tree_exist(self):
-        """Of words in code style: those that begin with a folder of the tree, stars, parts in capitals and all."""
+        """Words in code style that begin with a folder of the tree are paths, also with stars and placeholders in
+        capitals."""
         for page in PAGES:
             for word in re.findall(r"`([^`\s]+)`", page.read_text()):
                 if word.split("/")[0] not in FOLDERS or "/" not in word or re.search(r"[<>()]", word):

@@ -1,5 +1,5 @@
-"""scripts/gpu-check itself: what it says without a GPU, that it goes on after failures, and what it makes of figures.
-The whole of it runs in tests/end_to_end/gpu_check_test.py."""
+"""scripts/gpu-check itself: its output without a GPU, that it goes on after failures, and its use of figures.
+tests/end_to_end/gpu_check_test.py runs the whole script."""
 import json
 import pathlib
 import runpy
@@ -161,7 +161,7 @@ esac
             process.send_signal(number)
             self.assertEqual(process.wait(20), 128 + number)
             for pid in self.started():
-                while self.runs(pid):  # until it has died of the signal
+                while self.runs(pid):  # until the signal has ended it
                     time.sleep(0.01)
 
     def test_no_mistake_in_a_check_or_in_a_list_of_checks_ends_the_script(self):
@@ -227,7 +227,7 @@ class ProgramsTest(unittest.TestCase):
 
 class WaitsTest(unittest.TestCase):
     def waits(self, per_step):
-        """What is made of a run that waits so often in a step, and thrice at its beginning and end."""
+        """The result for a run that waits this often in a step, and three times at its beginning and end."""
         steps = []
 
         def plan(_, *words, **__):
@@ -250,7 +250,7 @@ class WaitsTest(unittest.TestCase):
 
 
 class SanitizerTest(unittest.TestCase):
-    """By a program that says that there are no errors, and of the tests it ran what `results` has."""
+    """Uses a program that reports no errors, and `results` for the tests that it ran."""
 
     def watch(self, *results):
         folder = tempfile.TemporaryDirectory(prefix="frostpipe-gpu-check-")

@@ -1,4 +1,4 @@
-"""bench/gpu/messages.py: which part of a pipeline's messages hides behind compute."""
+"""bench/gpu/messages.py: the part of a pipeline's messages that overlaps with compute."""
 import pathlib
 import sys
 import unittest
@@ -8,8 +8,8 @@ import messages
 
 
 class MessagesTest(unittest.TestCase):
-    """By hand: two stages, F of 10, B of 20, messages of 4. Rank 1 waits for the first one alone, which nothing hides;
-    the second one comes while it computes. Rank 0 waits for both gradients."""
+    """Computed by hand: two stages, F of 10, B of 20, messages of 4. Rank 1 waits only for the first message, which is
+    exposed; the second arrives while it computes. Rank 0 waits for both gradients."""
 
     SPANS = {"0F0": (0, 10), "0F1": (10, 20), "1RECV_F0": (0, 14), "1F0": (14, 24), "1B0": (24, 44),
              "1RECV_F1": (44, 44), "1F1": (44, 54), "1B1": (54, 74), "0RECV_B0": (20, 48), "0B0": (48, 68),

@@ -1,4 +1,4 @@
-"""bench/running.py, that the scripts tell by it why frostpipe failed, and bench/byte_alphabet.py."""
+"""bench/running.py, the scripts' use of it to report why frostpipe failed, and bench/byte_alphabet.py."""
 import os
 import pathlib
 import re
@@ -21,14 +21,14 @@ from fake_tool import FakeToolTest
 SENTENCE = "frostpipe: no static plan fits: stage 0 needs 41.2 GiB, rank 0 has 39.2 GiB"
 ADVICE = "try more stages, or --recompute layers"
 
-# The variables by which the tool's sources tell whose rank they are, but for what a user sets; each is 1 here.
+# The variables from which the tool derives its rank, except those that a user sets; each is 1 here.
 JOB = {name: "1" for source in (ROOT / "executor/elastic").iterdir()
        for name in re.findall(r'"([A-Z]+(?:_[A-Z]+)*)"', source.read_text()) if name != "GLOO_SOCKET_IFNAME"}
 
 
 class RunningTest(FakeToolTest):
     def test_the_variables_of_every_launcher_are_looked_at(self):
-        """Else the tests below would find nothing wherever they look."""
+        """Without this check the tests below might find no variables because they look in the wrong place."""
         self.assertGreater(set(JOB), {"RANK", "LOCAL_WORLD_SIZE", "TORCHELASTIC_RUN_ID", "SLURM_PROCID", "PMI_RANK",
                                       "OMPI_COMM_WORLD_RANK", "PMIX_NAMESPACE", "FROSTPIPE_CONTROL"})
 
@@ -57,7 +57,7 @@ class RunningTest(FakeToolTest):
                 self.assertIn("FROSTPIPE_LEFT_ALONE", names)
 
     def test_nor_does_the_quickstart(self):
-        """Alone in a tree of its own, up to its first call of the tool."""
+        """Runs a script alone in a copy of the tree, up to its first call of the tool."""
         for folder in ("scripts", "build"):
             (self.folder / folder).mkdir()
         for name in ("quickstart", "steps"):
@@ -78,7 +78,7 @@ class RunningTest(FakeToolTest):
 
 class ByteAlphabetTest(unittest.TestCase):
     def test_it_is_that_of_gpt2(self):
-        """Oracle: what its published vocabulary has for a blank, a line's end, a letter and the last byte."""
+        """Oracle: the published vocabulary's characters for a blank, a line end, a letter and the last byte."""
         symbols = byte_alphabet.symbols_of_bytes()
         self.assertEqual(len(set(symbols)), 256)
         self.assertEqual([symbols[byte] for byte in (0x20, 0x0A, 0x41, 0xAD, 0xFF)], ["Ġ", "Ċ", "A", "Ń", "ÿ"])

@@ -61,7 +61,7 @@ TEST(ServingProfile, OfSeveralHeadsHasTheLayersBehindTheSharedOnesOncePerHead) {
                           ElementsAre(4007 + 2000, 8007 + 4000)));
 }
 
-// 150 layers of the longest time that a file holds; 64 heads of them, added up, would be beyond 64 bits.
+// 150 layers with the longest time that a file can have; the sum over 64 heads would exceed 64 bits.
 TEST(ServingProfile, OfSeveralHeadsHasNoLayerThatIsLongerThanAFileCanSay) {
   constexpr Nanoseconds kLongest = 1'000'000'000'000'000;
   ServingProfile layers{.weight_bytes = std::vector<Bytes>(150, 1), .cut_bytes = std::vector<Bytes>(149, 1)};

@@ -15,7 +15,7 @@ struct BatchSlices {
   Nanoseconds time_ns = std::numeric_limits<Nanoseconds>::max();
 };
 
-/// What slice_batch_and_tokens cuts.
+/// The problem for slice_batch_and_tokens.
 struct BatchSlicing {
   int sequences = 1;
   int most_together = 1;  // sequences in a batch slice
@@ -29,8 +29,8 @@ using BatchSliceTime = std::function<Nanoseconds(int sequences, int length, int 
 
 /// TeraPipe's joint search (Li et al. 2021, section 3.4): minimises sum of all slice times + (stages - 1) x (longest
 /// slice time) over all ways to cut the sequences into batch slices of at most `most_together` sequences and each of
-/// these at multiples of `step`: for each bound on the longest slice slice_tokens for every size of a batch slice, on
-/// one stage, which asks for the least sum, then a dynamic programme over sequences.
+/// these at multiples of `step`: for each bound on the longest slice, slice_tokens finds the least sum for every size
+/// of a batch slice, on one stage; then a dynamic programme runs over sequences.
 inline BatchSlices slice_batch_and_tokens(const BatchSlicing& batch, const BatchSliceTime& time) {
   constexpr Nanoseconds kTooLong = 1'000'000'000'000'000;
   std::set<Nanoseconds> bounds;
@@ -56,7 +56,7 @@ inline BatchSlices slice_batch_and_tokens(const BatchSlicing& batch, const Batch
           of_all[count] = of_all[count - together] + sum_of[together];
           last[count] = together;
         }
-    // The bound is the longest slice where the best is found.
+    // At the best bound, the bound is the longest slice.
     const Nanoseconds total = of_all.back() + (batch.stages - 1) * bound;
     if (of_all.back() >= kTooLong || total >= best.time_ns) continue;
     best = {.sequences = {}, .time_ns = total};

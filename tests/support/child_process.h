@@ -7,8 +7,8 @@
 
 namespace frostpipe::test {
 
-/// Whether `works` returns true in a process of its own, whose limits it may change. False also where it throws or dies
-/// of a signal.
+/// Whether `works` returns true in a separate process, whose limits it may change. Also false if it throws or a signal
+/// ends it.
 bool holds_in_a_child(const auto& works) {
   const pid_t child = fork();
   if (child == 0) {
@@ -23,7 +23,7 @@ bool holds_in_a_child(const auto& works) {
   return child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-/// holds_in_a_child, where every file ends at `bytes`: as on a full disk, without being root.
+/// holds_in_a_child with a limit of `bytes` for every file, which emulates a full disk without root.
 bool holds_with_files_of(rlim_t bytes, const auto& works) {
   return holds_in_a_child([&] {
     std::signal(SIGXFSZ, SIG_IGN);

@@ -1,4 +1,4 @@
-"""Runs the tool as a user does, on the tiny model. Every process that a test starts is gone when the test ends."""
+"""Runs the tool as a user does, on the tiny model. Every process that a test starts is ended with the test."""
 
 import atexit
 import json
@@ -22,12 +22,12 @@ FROSTPIPE = os.path.abspath(os.environ["FROSTPIPE"]) if "FROSTPIPE" in os.enviro
 GLOBAL_BATCH = 16
 DATA_SAMPLES = 200      # of data.tsv, of which a fifth is held out unless there is other data to test on
 LEARNING_RATE = 0.005  # the tiny model learns its data in some 60 steps of this
-HANG_SECONDS = 300  # what has not come by then never will: no word on how fast a machine is
+HANG_SECONDS = 300  # after this a command counts as hanging, even on a slow machine
 
-# What CTest's fixture has filled for all of its tests (fill_shared); without it, every run of Python fills one.
+# The folder that CTest's fixture fills for all of its tests (fill_shared); without it, every run of Python fills one.
 SHARED_FOLDER = os.environ.get("FROSTPIPE_SHARED_FOLDER")
 
-# What no user should ever see: a C++ stack, a library's own log, an uncaught exception.
+# Output that no user should ever see: a C++ stack, a library's own log, an uncaught exception.
 NOT_FOR_USERS = re.compile(r"frame #|Exception raised from|terminate called|what\(\)|core dumped|this is a "
                            r"bug|^\[[WEI]\d{3}", re.MULTILINE)
 
@@ -41,7 +41,7 @@ def is_alive(pid):
 
 
 def processes_naming(folder):
-    """Living processes whose command line names `folder`."""
+    """Running processes whose command line names `folder`."""
     found, name = [], os.fsencode(str(folder))
     for entry in os.listdir("/proc"):
         if not entry.isdigit() or int(entry) == os.getpid():
@@ -68,7 +68,7 @@ def rank_of_process(pid):
 
 
 def has_done(scalars, steps):
-    """The run that writes its figures to that file has done so many steps."""
+    """Whether the run that writes its figures to that file has done this number of steps."""
     return scalars.exists() and scalars.read_text().count('"loss"') >= steps
 
 
@@ -102,7 +102,7 @@ class Started:
 class EndToEndTest(unittest.TestCase):
     maxDiff = None
 
-    data = "data.tsv"  # what is trained on where nothing else is said
+    data = "data.tsv"  # the default training data
     shared = None  # a folder with the tiny model, its data, its profile on two ranks and a plan of each method
 
     @classmethod
@@ -127,7 +127,7 @@ class EndToEndTest(unittest.TestCase):
                  "--micro-batch-sizes", "1,4,16",
                  "--memory-limit", "64MiB", "--cluster", "cluster.json", "-o", "profile.json")
         for method in ("data-parallel", "static", "pipetransformer", "pipetransformer-published"):
-            # Not data parallelism or another schedule, which a loaded machine may make the faster one.
+            # This excludes data parallelism and other schedules, which may be faster on a busy machine.
             start = {"pipetransformer": ["--fix", "pp=2"], "static": ["--schedule", "1F1B"]}.get(method, [])
             cls.call(folder, "plan", "--profile", "profile.json", "--cluster", "cluster.json",
                      "--global-batch", GLOBAL_BATCH,
@@ -233,10 +233,10 @@ class EndToEndTest(unittest.TestCase):
 
     # ---- training
 
-    def of_length(self, plan, num_steps):
-        """The plan, for a run of `num_steps` steps on whatever data; phases stay where they are."""
+    def of_length(self, plan, num_steps, forget=("epochs", "workload")):
+        """Changes the plan to `num_steps` steps on any data; its phases do not change."""
         value = self.read(plan)
-        for known in ("epochs", "workload"):
+        for known in forget:
             value.pop(known, None)
         value["num_steps"] = num_steps
         value["phases"] = [phase for phase in value["phases"] if phase["from_step"] < num_steps]
@@ -244,7 +244,7 @@ class EndToEndTest(unittest.TestCase):
         return plan
 
     def train_arguments(self, plan, output, *options, data=None):
-        """With --epochs N, which `train` does not have, the plan becomes one of that length."""
+        """For --epochs N, which `train` does not have, the plan is changed to that length."""
         data = data or self.data
         epochs = 0
         if "--epochs" in options:
@@ -255,6 +255,8 @@ class EndToEndTest(unittest.TestCase):
             num_steps = epochs * -(-training_samples // self.read(plan)["global_batch_size"])
             if self.read(plan)["num_steps"] != num_steps:
                 self.of_length(plan, num_steps)
+            elif self.read(plan).get("epochs", epochs) != epochs:
+                self.edit(plan, lambda known: known.update(epochs=epochs))
         # The full path of the output marks the processes of this run.
         return ["train", plan, "--data", data, "--learning-rate", LEARNING_RATE, "-o", self.folder / output, *options]
 
@@ -275,7 +277,7 @@ class EndToEndTest(unittest.TestCase):
 
 
 def limit_file_size(num_bytes):
-    """For `prepare`: every file that the process writes ends there, with an error as on a full disk."""
+    """For `prepare`: limits every file that the process writes, with an error as on a full disk."""
 
     def prepare():
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)

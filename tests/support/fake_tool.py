@@ -1,4 +1,4 @@
-"""A frostpipe that does what a test says."""
+"""A script in place of frostpipe that follows a test's instructions."""
 
 import pathlib
 import tempfile
@@ -6,7 +6,7 @@ import unittest
 
 
 class FakeToolTest(unittest.TestCase):
-    """In a folder of its own, `self.folder`, with `self.tool` to be started in frostpipe's place."""
+    """A test in a separate folder, `self.folder`, with the script `self.tool` in place of frostpipe."""
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory(prefix="frostpipe-fake-tool-")

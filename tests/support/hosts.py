@@ -1,8 +1,8 @@
-"""Hosts made of namespaces on this machine: each has a network, a name and a folder of its own. Needs root.
+"""Hosts emulated by namespaces on this machine: each has its own network, name and folder. This needs root.
 
-A host is a process that sleeps in its namespaces: they are gone when it is, and it ends with the test's process. The
-cables lead to a switch in a namespace of its own, so that nothing of this is seen outside, and no address other than
-10.77.0.0/16 and 10.78.0.0/16 is used."""
+A host is a process that sleeps in its namespaces: they are gone when it ends, and it ends with the test's process. The
+cables lead to a switch in a separate namespace, so that nothing is visible outside, and only the addresses 10.77.0.0/16
+and 10.78.0.0/16 are used."""
 
 import contextlib
 import ctypes
@@ -15,13 +15,13 @@ import time
 from pathlib import Path
 
 NAMES = "abcdefgh"
-CARD = "card0"  # of every host
-SECOND_CARD = "card1"  # of hosts that were given one
+CARD = "card0"  # the network card of every host
+SECOND_CARD = "card1"  # of hosts that have one
 MASTER_PORT = 29555  # free: a host has no other programs
 
 
 def reason_without_hosts():
-    """Why there can be none here; None where there can."""
+    """The reason why hosts are impossible here; None if they are possible."""
     if os.geteuid() != 0:
         return "needs root"
     for tool in ("ip", "nsenter", "setpriv", "tc", "unshare"):
@@ -34,7 +34,7 @@ def reason_without_hosts():
 
 
 class Host:
-    """Processes are started in it with `wrapper` before their command line."""
+    """A host; processes are started on it with `wrapper` before their command line."""
 
     def __init__(self, stack, folder, name):
         self.name = name
@@ -62,7 +62,7 @@ class Host:
 
     @contextlib.contextmanager
     def network(self):
-        """This thread's sockets are made on this host meanwhile."""
+        """While this is active, this thread's sockets are made on this host."""
         set_network = ctypes.CDLL(None, use_errno=True).setns
         with open("/proc/thread-self/ns/net") as outside, open(f"/proc/{self.holder.pid}/ns/net") as inside:
             assert set_network(inside.fileno(), 0) == 0, os.strerror(ctypes.get_errno())
@@ -72,7 +72,7 @@ class Host:
                 assert set_network(outside.fileno(), 0) == 0, os.strerror(ctypes.get_errno())
 
     def own_folder(self):
-        """From now on the folder is this host's own, with a copy of what is in it."""
+        """From now on this host has its own copy of the folder."""
         stage = f"{self.folder}/own"
         self.run("sh", "-c", f"mkdir {stage} && mount -t tmpfs own {stage} && "
                              f"find . -mindepth 1 -maxdepth 1 ! -name own -exec cp -a {{}} {stage} \\; && "
@@ -80,12 +80,12 @@ class Host:
         os.rmdir(stage)
 
     def small_disk(self, folder):
-        """From now on this host's folder is a disk of 32 MiB, with what was in it."""
+        """From now on this host's folder is a disk of 32 MiB, with the same content."""
         self.run("sh", "-c", f"mkdir -p {folder} disk && mount -t tmpfs -o size=32m disk disk && "
                              f"cp -a {folder}/. disk && mount --move disk {folder}")
 
     def fill_disk(self, folder):
-        """Until nothing fits any more; the file that fills it."""
+        """Fills the disk completely; returns the file that fills it."""
         path = self.path(f"{folder}/filler")
         with contextlib.suppress(OSError), open(path, "wb") as filler:
             while True:
@@ -94,7 +94,7 @@ class Host:
         return path
 
     def path(self, name):
-        """Of a file in this host's folder, for whoever is outside."""
+        """The path of a file in this host's folder, as seen from outside."""
         return Path(f"/proc/{self.holder.pid}/root{self.folder}") / name
 
     def connect(self, switch, address):
@@ -111,13 +111,13 @@ class Host:
         self.run("ip", "link", "set", card, "up")
 
     def add_second_card(self):
-        """The address of another network, which the same switch carries."""
+        """An address of another network on the same switch."""
         address = self.address.replace("10.77.", "10.78.")
         self.add_card(SECOND_CARD, address)
         return address
 
     def call_by_name(self, name, *addresses):
-        """From now on this host's /etc/hosts has this name, and no other but those that were given before."""
+        """Adds a name to this host's /etc/hosts, which has only names that were added."""
         file = self.path("hosts")
         is_first = not file.exists()
         with file.open("a") as names:
@@ -126,37 +126,37 @@ class Host:
             self.run("mount", "--bind", f"{self.folder}/hosts", "/etc/hosts")
 
     def answers_nobody(self, address):
-        """Whatever this host sends there is lost."""
+        """Data that this host sends there are lost."""
         self.run("ip", "route", "add", "blackhole", f"{address}/32")
 
     def sends_in_vain_to(self, address):
-        """Nobody has the card that this host takes for its: no answer comes, not even that there is none."""
+        """This host has a wrong hardware address for the other one, so it gets no answer, not even an error."""
         self.run("ip", "neighbour", "add", address, "lladdr", "02:00:00:00:00:01", "dev", CARD, "nud", "permanent")
 
     def block_high_ports(self):
-        """As many a firewall does: what goes to ports that systems give out by themselves is dropped."""
+        """Drops packets to ephemeral ports, as many firewalls do."""
         self.run("ip", "rule", "add", "ipproto", "tcp", "dport", "32768-60999", "blackhole")
 
     def slow_down(self, megabits):
-        """What this host sends goes at this rate."""
+        """Limits the rate at which this host sends."""
         self.run("tc", "qdisc", "add", "dev", CARD, "root", "tbf", "rate", f"{megabits}mbit", "burst", "64kb",
                  "latency", "50ms")
 
     def slow_down_cable(self, megabits):
-        """What this host sends and what it is sent goes at this rate."""
+        """Limits the rate at which this host sends and receives."""
         self.slow_down(megabits)
         self.switch.run("tc", "qdisc", "add", "dev", f"{CARD}-{self.name}", "root", "tbf", "rate", f"{megabits}mbit",
                         "burst", "64kb", "latency", "50ms")
 
     def pull_the_cable(self):
-        """Nothing is closed: what was connected waits."""
+        """Cuts the cable: no connection is closed, and peers wait."""
         self.run("ip", "link", "set", CARD, "down")
 
     def plug_the_cable_in(self):
         self.run("ip", "link", "set", CARD, "up")
 
     def processes(self):
-        """All of them but the one that it is made of."""
+        """All processes of the host except the one that keeps its namespaces."""
         own, found = os.readlink(f"/proc/{self.holder.pid}/ns/net"), []
         for entry in filter(str.isdigit, os.listdir("/proc")):
             try:
@@ -167,7 +167,7 @@ class Host:
         return found
 
     def lose_power(self):
-        """Nobody hears of it: its connections are not closed."""
+        """The host stops without closing its connections."""
         self.pull_the_cable()
         while pids := self.processes():
             for pid in pids:
@@ -176,27 +176,27 @@ class Host:
             time.sleep(0.05)
 
     def switch_on(self):
-        """After lose_power: with its files, and without a process."""
+        """Starts the host after lose_power, with its files and without processes."""
         self.plug_the_cable_in()
 
 
 def introduce(hosts):
-    """From now on they know each other, and themselves, by name."""
+    """From now on the hosts know all hosts by name."""
     for host in hosts:
         for other in hosts:
             host.call_by_name(other.name, other.address)
 
 
 def rank_variables(hosts, rank, per_host=1):
-    """By which a rank knows itself, as torchrun sets them, where each of the hosts has `per_host`: the first host's
-    come first, and rank 0 hosts the store."""
+    """The variables of a rank, as set by torchrun, with `per_host` ranks on each host: the first host's come first, and
+    rank 0 hosts the store."""
     return {"RANK": rank, "LOCAL_RANK": rank % per_host, "WORLD_SIZE": per_host * len(hosts),
             "MASTER_ADDR": hosts[0].address, "MASTER_PORT": MASTER_PORT}
 
 
 def make_hosts(stack, folder, count):
     """Hosts a, b, ... at 10.77.0.1, 10.77.0.2, ..., each with a copy of the folder; none of them knows the others'
-    names. They are gone when the ExitStack is closed. Only where reason_without_hosts() gives none."""
+    names. They end when the ExitStack is closed. Requires that reason_without_hosts() is None."""
     switch = Host(stack, folder, "switch")
     switch.run("ip", "link", "add", "switch", "type", "bridge")
     switch.run("ip", "link", "set", "switch", "up")
@@ -210,8 +210,8 @@ def make_hosts(stack, folder, count):
 
 
 def hosts_for(test, count):
-    """make_hosts() with the test's folder, until the test ends. Skips it, loudly, where that needs more than there
-    is."""
+    """make_hosts() with the test's folder, until the test ends. If hosts are impossible, skips the test with a
+    message."""
     if reason := reason_without_hosts():
         print(f"\nSKIPPED LOUDLY: hosts in namespaces: {reason}", file=sys.stderr)
         test.skipTest(reason)

@@ -1,8 +1,9 @@
-"""Phases of the tiny model in layouts, and clusters of nodes, that a test names."""
+"""Phases of the tiny model in given layouts, and clusters of nodes."""
 
 
 def in_layout(phase, stages, replicas, tensor_ranks, splits_tokens=False):
-    """The phase with as many of each, stages of equal length and two micro-batches; its bytes are not predicted."""
+    """The phase with these numbers of stages, replicas and tensor ranks, with stages of equal length and two
+    micro-batches; its bytes are not predicted."""
     num_layers = phase["partition"][-1]["end"]
     bounds = [stage * num_layers // stages for stage in range(stages + 1)]
     return {**phase, "partition": [{"begin": begin, "end": end} for begin, end in zip(bounds, bounds[1:])],
@@ -13,12 +14,12 @@ def in_layout(phase, stages, replicas, tensor_ranks, splits_tokens=False):
 
 
 def two_by_two(phase):
-    """For two hosts with two ranks each: two stages with two replicas, so that both hosts have all layers."""
+    """A phase for two hosts with two ranks each: two stages with two replicas, so that both hosts have all layers."""
     made = in_layout(phase, 2, 2, 1)
     made["layout"]["placement"] = [0, 2, 1, 3]
     return made
 
 
 def on_nodes(cluster, nodes):
-    """A device like the cluster's first on each of these nodes, in that order."""
+    """The cluster with a device like its first one on each of these nodes, in that order."""
     return {**cluster, "devices": [{**cluster["devices"][0], "node": node} for node in nodes]}

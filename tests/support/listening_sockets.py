@@ -1,4 +1,4 @@
-"""Who listens: the sockets at which others can knock, from /proc alone."""
+"""Listening sockets of processes, found in /proc."""
 
 import ipaddress
 import os
@@ -16,13 +16,13 @@ class ListeningSocket:
     pid: int
     family: socket.AddressFamily
     kind: socket.SocketKind
-    address: tuple | str | bytes  # as connect() takes it, but for the address that stands for all
+    address: tuple | str | bytes  # for connect(), with a specific address in place of "all"
 
     def is_on_this_host_only(self):
         return self.family == socket.AF_UNIX or ipaddress.ip_address(self.address[0]).is_loopback
 
     def connect(self, seconds=5.0):
-        """A connection of our own to it. Raises OSError."""
+        """Connects to the socket. Raises OSError."""
         address = self.address
         if self.family != socket.AF_UNIX and ipaddress.ip_address(address[0]).is_unspecified:
             address = ("127.0.0.1" if self.family == socket.AF_INET else "::1", address[1])
@@ -67,7 +67,8 @@ def address_of(text):
 
 
 def listening_sockets(pids):
-    """Those of these processes: TCP, and UNIX with a path or an abstract name. What several of them hold comes once."""
+    """The listening sockets of these processes: TCP, and UNIX with a path or an abstract name. A socket that several
+    processes hold is listed once."""
     found = {}  # by inode
 
     def add(pid, inode, *what):

@@ -21,7 +21,7 @@ inline Profile one_block_profile() {
 
 constexpr Nanoseconds kWholeNs = 176'000, kFrozenNs = 44'000;
 
-/// 100 steps of mini-batch 8 on one rank, in one micro-batch, nothing frozen.
+/// 100 steps of mini-batch 8 on one rank, in one micro-batch, without frozen layers.
 inline TrainingPlan one_rank_plan() {
   Phase phase;
   phase.partition = {{0, 4}};

@@ -1,5 +1,5 @@
 #pragma once
-// Schedules, costs and topologies by chance, for tests that compare engines or look for invariants.
+// Random schedules, costs and topologies, for tests that compare engines or check invariants.
 #include <algorithm>
 #include <random>
 
@@ -8,7 +8,7 @@
 
 namespace frostpipe::test {
 
-/// Any builder with a shape that it has, sometimes with frozen stages, or its pairs split.
+/// A random builder with an allowed shape, sometimes with frozen stages, or with its pairs split.
 inline Schedule random_schedule(std::mt19937& random) {
   const auto up_to = [&](int most) { return static_cast<int>(random() % most) + 1; };
   const std::vector<std::string> names = schedule_names();
@@ -33,7 +33,7 @@ inline Schedule random_schedule(std::mt19937& random) {
   }
 }
 
-/// Few stages anywhere on few ranks, whose lists are any order that can run.
+/// Few stages on random ranks, with lists in any order that can run.
 inline Schedule random_order(std::mt19937& random) {
   const auto up_to = [&](int most) { return static_cast<int>(random() % most) + 1; };
   const int ranks = up_to(3) + 1, stages = ranks + up_to(4) - 1;
@@ -73,8 +73,8 @@ inline Schedule random_order(std::mt19937& random) {
   return lower(schedule);
 }
 
-/// Times by chance, the same for the same action of the same replica; stages reduce over their replicas and all ranks
-/// meet at the step.
+/// Random times, the same for the same action of the same replica; stages reduce over their replicas, and all ranks
+/// synchronise at the step.
 class RandomCostModel final : public CostModel {
  public:
   RandomCostModel(std::uint32_t seed, const Schedule& schedule, const ParallelLayout& layout,

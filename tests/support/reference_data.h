@@ -10,7 +10,7 @@
 
 namespace frostpipe::test {
 
-/// tests/data/`name`: what transformers and Pillow gave (scripts/record-reference). Each file is read once.
+/// tests/data/`name`: recorded results of transformers and Pillow (scripts/record-reference). Each file is read once.
 inline const nlohmann::json& reference_data(const std::string& name) {
   static std::map<std::string, nlohmann::json> files;
   nlohmann::json& file = files[name];
@@ -24,7 +24,7 @@ inline std::string bytes_of_hex(const std::string& hex) {
   return bytes;
 }
 
-/// A text of the reference files: {"text"}, repeated {"times"}, or {"hex"} where it is no UTF-8.
+/// A text of the reference files: {"text"}, repeated {"times"}, or {"hex"} if it is not UTF-8.
 inline std::string text_of(const nlohmann::json& one) {
   if (!one.contains("text")) return bytes_of_hex(one.at("hex"));
   std::string text;
@@ -32,7 +32,7 @@ inline std::string text_of(const nlohmann::json& one) {
   return text;
 }
 
-/// Writes vocab.json and merges.txt of the small byte-level vocabulary that byte_level_bpe_reference.json holds.
+/// Writes vocab.json and merges.txt of the small byte-level vocabulary in byte_level_bpe_reference.json.
 inline void write_small_byte_level_vocabulary(const std::filesystem::path& folder) {
   const nlohmann::json& reference = reference_data("byte_level_bpe_reference.json");
   std::ofstream(folder / "vocab.json") << reference.at("small_vocabulary");
@@ -42,7 +42,7 @@ inline void write_small_byte_level_vocabulary(const std::filesystem::path& folde
 }
 
 /// The folder of all-MiniLM-L6-v2: FROSTPIPE_MODEL_DIR of the environment, or where scripts/setup puts it. Nothing if
-/// that has none.
+/// it is not there.
 inline std::optional<std::filesystem::path> minilm_folder() {
   if (const char* folder = std::getenv("FROSTPIPE_MODEL_DIR"); folder != nullptr && *folder != '\0') return folder;
   if (std::filesystem::exists(std::filesystem::path(FROSTPIPE_MODEL_DIR) / "vocab.txt")) return FROSTPIPE_MODEL_DIR;

@@ -1,5 +1,5 @@
-"""Training by a schedule from a CSV file. Oracles: the file, whose actions every rank does in their order; and the same
-plan by a schedule that has a name, whose losses are equal."""
+"""Training by a schedule from a CSV file. Oracles: the file, since every rank does its actions in order; and the same
+plan with a named schedule, whose losses are equal."""
 
 import json
 import re
@@ -35,7 +35,7 @@ class ScheduleFileTest(EndToEndTest):
         return name
 
     def train_both_ways(self, plan, schedule):
-        """By the plan's own schedule and by the file: the run by the file."""
+        """Trains with the plan's own schedule and with the file; returns the latter run."""
         named = self.train(plan, "named", "--epochs", 2)
         by_file = self.train(plan, "by_file", "--epochs", 2, "--schedule-file", schedule)
         self.assert_losses_equal(named, by_file, 14, 1e-4)
@@ -43,7 +43,7 @@ class ScheduleFileTest(EndToEndTest):
         return by_file
 
     def assert_followed(self, run, rows):
-        """In the first traced step, in which nothing is frozen."""
+        """The actions of the first traced step, in which no layers are frozen."""
         spans = [event for event in self.read(f"{run}/trace.json")["traceEvents"]
                  if event["ph"] == "X" and COMPUTE.fullmatch(event["name"])]
         step = min(event["args"]["step"] for event in spans)

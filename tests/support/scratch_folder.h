@@ -13,7 +13,7 @@
 
 namespace frostpipe::test {
 
-/// A folder of its own for each test, empty at first, gone afterwards.
+/// A separate folder for each test, which is empty at first and removed afterwards.
 class ScratchFolderTest : public testing::Test {
  protected:
   ScratchFolderTest() {
@@ -32,8 +32,8 @@ class ScratchFolderTest : public testing::Test {
     std::ofstream(path, std::ios::binary) << content;
     return path;
   }
-  /// Of the InvalidInput that the function throws, without the folder in front, which differs from run to run; "FOLDER"
-  /// if that itself is the place.
+  /// The message of the InvalidInput that the function throws, without this folder, whose name differs from run to run;
+  /// "FOLDER" stands for the folder itself.
   std::string message_of(auto function) const {
     try {
       function();

@@ -1,13 +1,13 @@
-"""Debian's Slurm on hosts in namespaces: slurmctld on the first, slurmd and munged on each. Needs root.
+"""Debian's Slurm on hosts emulated by namespaces: slurmctld on the first, slurmd and munged on each. This needs root.
 
-There are no cgroups and no accounting: processes are found by /proc. Whatever the daemons write is in the test's
-folder, of which each host has its own."""
+There are no cgroups and no accounting; processes are found in /proc. The daemons write into the test's folder, of which
+each host has its own."""
 
 import os
 import shutil
 import subprocess
 
-CORES_PER_HOST = 4  # whatever this machine has
+CORES_PER_HOST = 4  # independent of this machine's cores
 SILENCE_SECONDS = 30  # of a slurmd, after which its node is down; Slurm's own default is 300
 
 
@@ -17,7 +17,7 @@ def programs_missing_for_slurm():
 
 
 class SlurmCluster:
-    """Of hosts that know each other by name, which its nodes are called by. `variables`: of jobs too."""
+    """A cluster of hosts that know each other by name; its nodes have the same names. Jobs get `variables` too."""
 
     def __init__(self, test, hosts, **variables):
         self.test, self.hosts, self.folder = test, hosts, f"{test.folder}/slurm"
@@ -58,7 +58,7 @@ ReturnToService=2
 """
 
     def start_daemon(self, host, *command):
-        """What it says is in the test's folder."""
+        """Starts a daemon, whose output is in the test's folder."""
         with open(self.test.folder / f"{command[0]}-{host.name}.log", "ab") as log:
             process = subprocess.Popen([*host.wrapper, *command], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                                        env=self.test.environment(**self.variables))
@@ -72,22 +72,22 @@ ReturnToService=2
         self.test.wait_until(host.path("slurm/munge").exists, 30, f"munged on {host.name}")
 
     def start_again(self, host):
-        """Its daemons, after it has lost its power."""
+        """Starts a host's daemons again after it has lost power."""
         host.path("slurm/munge").unlink(missing_ok=True)
         self.start_munge(host)
         self.start_daemon(host, "slurmd", "-D", "-N", host.name)
 
     def states(self):
-        """Of the nodes."""
+        """The states of the nodes."""
         return set(self.said_by("sinfo", "--noheader", "--Node", "--format=%T").split())
 
     def said_by(self, *command):
-        """By a program of Slurm on the first host, with what it complains of."""
+        """The output of one of Slurm's programs on the first host, including its errors."""
         done = subprocess.run([*self.hosts[0].wrapper, *map(str, command)], stdout=subprocess.PIPE, text=True,
                               stderr=subprocess.STDOUT, env=self.test.environment(**self.variables), check=False)
         return done.stdout
 
     def job(self, number):
-        """What Slurm knows of it, by name."""
+        """Slurm's facts about a job, by name."""
         words = self.said_by("scontrol", "--oneliner", "show", "job", number).split()
         return dict(word.split("=", 1) for word in words if "=" in word)

@@ -10,7 +10,7 @@
 namespace frostpipe::test {
 
 /// One layer's figures for one sample; all grow linearly with the micro-batch. Each figure has its own decimal place,
-/// so that a sum shows what it was made of.
+/// so that a sum shows its terms.
 struct SyntheticLayer {
   Nanoseconds forward_ns = 1;
   Nanoseconds input_gradient_ns = 10;
@@ -72,14 +72,14 @@ inline Profile synthetic_profile(int blocks, const std::vector<SyntheticLayer>& 
   return profile;
 }
 
-/// How often a layer's figures a slice of l tokens after c others takes: a0 + a1 l + a2 c + a3 l c.
+/// The factor on a layer's figures for a slice of l tokens after c others: a0 + a1 l + a2 c + a3 l c.
 struct SliceTimes {
   int a0 = 0, a1 = 1, a2 = 0, a3 = 0;
   int at(int length, int context) const { return a0 + a1 * length + a2 * context + a3 * length * context; }
 };
 
 /// The same model, causal, and measured at slices of a quarter, a half and all of `tokens` after none and half of them,
-/// as far as they fit; `whole` has the figures that `times` multiplies. Bytes are by token.
+/// as far as they fit; `whole` has the figures that `times` multiplies. Bytes are proportional to tokens.
 inline Profile with_slices(const Profile& whole, const SliceTimes& times, int tokens = kSyntheticTokens) {
   Profile profile = whole;
   profile.model.is_causal = true;

@@ -24,8 +24,7 @@ NUM_COMMON_WORDS = 80
 
 
 def words_of(label_number):
-    """Words that tell one label from the others; made up, so that nothing but their place in the data carries
-    meaning."""
+    """Words that distinguish one label from the others; they are made up, so that only the data give them meaning."""
     syllables = ["ba", "de", "fi", "go", "lu", "ma"]
     return [f"{syllables[label_number % 6]}{syllables[i % 6]}{syllables[i // 6]}{'nrstx'[label_number // 6]}"
             for i in range(WORDS_PER_LABEL)]
@@ -95,14 +94,14 @@ def random_tensors(num_blocks=NUM_BLOCKS, seed=1):
         middle = 1.0 if name.endswith("LayerNorm.weight") else 0.0
         width = 0.1 if len(shape) == 2 else 0.02
         if ".self.value." in name or ".attention.output.dense." in name:
-            width *= 3  # so that the first token, which the classifier looks at, sees much of the others
+            width *= 3  # so that the first token, which the classifier uses, attends to the others
         tensors[name] = (shape, array.array("f", (source.gauss(middle, width) for _ in range(math.prod(shape)))))
     hint_at_labels(tensors["embeddings.word_embeddings.weight"][1])
     return tensors
 
 
 def hint_at_labels(word_embeddings):
-    """As a pretrained model would: words of one label have something in common."""
+    """As in a pretrained model, words of one label have similar embeddings."""
     places = {word: i for i, word in enumerate(vocabulary())}
     for label in range(len(LABELS)):
         for word in words_of(label):

@@ -1,4 +1,4 @@
-"""torchrun, as scripts/setup-peers installs it."""
+"""torchrun, installed by scripts/setup-peers."""
 
 from pathlib import Path
 
@@ -10,5 +10,5 @@ def programs_missing_for_torchrun():
 
 
 def torchruns_agent(*options):
-    """What stands before the command line of the ranks that it starts."""
+    """The words before the command line of the ranks that it starts."""
     return [str(word) for word in (PYTHON_WITH_TORCHRUN, "-m", "torch.distributed.run", "--no-python", *options)]

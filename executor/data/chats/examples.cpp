@@ -15,6 +15,7 @@
 #include "base/separated_values.h"
 #include "executor/data/records_json.h"
 #include "executor/data/text_file.h"
+#include "executor/data/text_rows.h"
 
 namespace frostpipe {
 namespace {
@@ -77,10 +78,16 @@ bool has_form_of_example(const Json& record) {
          (has(record, "instruction") && has(record, "output"));
 }
 
+bool has_words(const Json& record, const ColumnNames& columns) {
+  const auto found = record.find(columns.text.empty() ? "tokens" : columns.text);
+  return found != record.end() && found->is_array() && (found->empty() || found->front().is_string());
+}
+
 [[noreturn]] void refuse_fields(const std::string& place, const Json& record) {
   throw InvalidInput(place,
                      "must have the fields of a form that is known: \"text\" (or \"sentence\") and \"label\"; "
-                     "\"text\" alone; \"prompt\" and \"completion\"; \"instruction\" and \"output\"; \"messages\" "
+                     "\"text\" alone; \"tokens\" and \"ner_tags\"; \"prompt\" and \"completion\"; \"instruction\" and "
+                     "\"output\"; \"messages\" "
                      "(--text-column and --label-column name others)",
                      "an object with " + shown_fields(record));
 }
@@ -119,10 +126,12 @@ RecordKind kind_of_records(const std::filesystem::path& path, const ColumnNames&
                                                                         : RecordKind::labelled_texts;
   }
   const FirstRecord first = first_record(path);
+  if (has_words(first.record, columns)) return RecordKind::tagged_words;
   if (columns.text.empty() && has_form_of_example(first.record)) return RecordKind::examples;
   const std::optional<std::string> text = text_field(first.record, columns);
   if (!text) refuse_fields(first.place.in(path), first.record);
-  const bool is_labelled = !columns.label.empty() || has(first.record, "label");
+  const bool is_labelled =
+      !columns.label.empty() || has(first.record, "label") || has(first.record, "labels") || has_flags(first.record);
   return is_labelled && !first.record.at(*text).is_array() ? RecordKind::labelled_texts : RecordKind::examples;
 }
 

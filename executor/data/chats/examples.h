@@ -46,9 +46,11 @@ struct Example {
 };
 
 /// What a file of records or a table gives to learn, by the fields of its first record.
-enum class RecordKind { labelled_texts, examples };
+enum class RecordKind { labelled_texts, tagged_words, examples };
 
-/// - labelled_texts: a text (`text` or `sentence`) with a `label`; of a table also whatever is no example.
+/// - labelled_texts: a text (`text` or `sentence`) with a `label` (or `labels`, or columns of 0 and 1); of a table also
+/// whatever is no example.
+/// - tagged_words: of JSON, a list of words in `tokens` or in the column that `columns` names.
 /// - examples: `messages`; `prompt` and `completion`; `instruction` and `output` (and `input`); of JSON also a text
 ///   without a label, or messages in the column that `columns` names.
 ///

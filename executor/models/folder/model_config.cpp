@@ -11,30 +11,22 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr const char* kSingleLabel = "single_label_classification";
-
 }  // namespace
 
-std::string problem_type_from_json(const std::string& text, std::int64_t num_labels) {
-  const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
-  const Json given = json.is_object() ? json.value("problem_type", Json()) : Json();
-  if (given.is_null()) return num_labels == 1 ? "regression" : kSingleLabel;
-  return given.is_string() ? given.get<std::string>() : given.dump();
-}
-
-void require_single_label(const std::string& problem_type, const std::filesystem::path& folder) {
-  if (problem_type == kSingleLabel) return;
+void require_single_label(ProblemType problem_type, const std::filesystem::path& folder) {
+  if (problem_type == ProblemType::single_label) return;
   throw InvalidInput((folder / "config.json").string() + ": problem_type",
                      fmt::format("must be {}, or missing with two labels or more, where the folder's classifier is "
                                  "used: another one is not computed here",
-                                 kSingleLabel),
-                     problem_type);
+                                 to_string(ProblemType::single_label)),
+                     to_string(problem_type));
 }
 
-void set_label_names(nlohmann::ordered_json& config, const std::vector<std::string>& label_names) {
+void set_label_names(nlohmann::ordered_json& config, const std::vector<std::string>& label_names,
+                     ProblemType problem_type) {
   for (const char* key : {"num_labels", "id2label", "label2id", "problem_type"}) config.erase(key);
   if (label_names.empty()) return;
-  config["problem_type"] = kSingleLabel;
+  config["problem_type"] = to_string(problem_type);
   config["id2label"] = Json::object();
   config["label2id"] = Json::object();
   for (std::size_t i = 0; i < label_names.size(); ++i) {
@@ -59,7 +51,7 @@ std::string config_with_head(const std::string& source, const TransformerConfig&
   // transformers uses it to find the last token of a text.
   if (config.is_causal && config.task == Task::sequence_classification && json.value("pad_token_id", Json()).is_null())
     json["pad_token_id"] = config.padding_id;
-  set_label_names(json, label_names);
+  set_label_names(json, label_names, config.problem_type);
   return json.dump(2) + "\n";
 }
 

@@ -8,16 +8,13 @@
 
 namespace frostpipe {
 
-/// What the classifier of a config.json is trained for: its problem_type, else what transformers takes for so many
-/// labels, "regression" of one and "single_label_classification" of more.
-std::string problem_type_from_json(const std::string& text, std::int64_t num_labels);
-
-/// For a folder whose classifier is used. Throws InvalidInput unless that tells one of several labels: regression and
-/// several labels at once are not computed here.
-void require_single_label(const std::string& problem_type, const std::filesystem::path& folder);
+/// For a folder whose classifier is used where only one of several labels can be told. Throws InvalidInput unless it is
+/// for that.
+void require_single_label(ProblemType problem_type, const std::filesystem::path& folder);
 
 /// As transformers has them, in place of what `config` says of labels.
-void set_label_names(nlohmann::ordered_json& config, const std::vector<std::string>& label_names);
+void set_label_names(nlohmann::ordered_json& config, const std::vector<std::string>& label_names,
+                     ProblemType problem_type = ProblemType::single_label);
 
 /// Returns _name_or_path; "" if there is none.
 std::string name_or_path(const std::string& text);

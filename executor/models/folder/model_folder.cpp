@@ -47,10 +47,8 @@ int num_layers_of(const TransformerConfig& config) { return static_cast<int>(2 *
 /// True for the head's layer; its tensors may be missing.
 bool is_head(const TransformerConfig& config, int layer) { return layer == num_layers_of(config) - 1; }
 
-/// What tells labels apart: its rows are theirs.
-bool is_classifier(const TransformerConfig& config, const ParameterSpec& spec) {
-  return config.tells_class() && (spec.role == Role::classes || spec.role == Role::classes_bias);
-}
+/// What tells labels apart, or the ends of an answer: its rows are theirs.
+bool is_classifier(const ParameterSpec& spec) { return spec.role == Role::classes || spec.role == Role::classes_bias; }
 
 /// The final norm is in the head's layer but belongs to the base model; a pooler exists only with some heads.
 bool may_start_at_random(const TransformerConfig& config, int layer, const ParameterSpec& spec) {
@@ -65,7 +63,7 @@ bool is_tied(const TransformerConfig& config, const ParameterSpec& spec) {
 /// Returns whether the files have the spec's tensors. A head for other labels, or of another shape, counts as missing;
 /// any other tensor of another shape is an error.
 bool is_there(const ModelFolder& folder, const WeightFiles& files, int layer, const ParameterSpec& spec) {
-  if (folder.classifies_other_labels && is_classifier(folder.config, spec)) return false;
+  if (!folder.other_use.empty() && is_classifier(spec)) return false;
   const std::vector<std::int64_t> shape = stored_shape(spec);
   for (const std::string& name : spec.names) {
     const std::string stored = name_in(files, folder.config, name);
@@ -105,24 +103,32 @@ void copy_tokenizer(const std::filesystem::path& source, const std::filesystem::
   }
 }
 
-}  // namespace
-
-namespace {
-
-/// As transformers calls labels that nobody named.
-bool are_unnamed(const std::vector<std::string>& label_names) {
-  for (std::size_t i = 0; i < label_names.size(); ++i)
-    if (label_names[i] != fmt::format("LABEL_{}", i)) return false;
-  return true;
-}
-
 bool are_numbers(const std::vector<std::string>& label_names) {
   for (std::size_t i = 0; i < label_names.size(); ++i)
     if (label_names[i] != std::to_string(i)) return false;
   return true;
 }
 
+/// What the folder's head is for, as it is opened; empty where that is no other use than this one. Heads of other names
+/// are not there.
+std::string other_use_of(const ModelFolder& folder, Task task, const std::vector<std::string>& label_names,
+                         ProblemType problem_type) {
+  const TransformerConfig& config = folder.config;
+  if (config.task != task)
+    return std::string_view(head_of(config).classes) == find_head(config.family, task)->classes ? to_string(config.task)
+                                                                                                : "";
+  if (config.tells_class() && config.problem_type != problem_type) return to_string(config.problem_type);
+  if (problem_type == ProblemType::regression) return "";  // a number has no name
+  return are_other_labels(folder.label_names, label_names) ? "other labels" : "";
+}
+
 }  // namespace
+
+bool are_unnamed(const std::vector<std::string>& label_names) {
+  for (std::size_t i = 0; i < label_names.size(); ++i)
+    if (label_names[i] != fmt::format("LABEL_{}", i)) return false;
+  return true;
+}
 
 bool are_other_labels(const std::vector<std::string>& of_folder, const std::vector<std::string>& of_data) {
   return !of_data.empty() && of_folder != of_data && !(are_unnamed(of_folder) && are_numbers(of_data));
@@ -141,18 +147,19 @@ ModelFolder open_model_folder(const std::filesystem::path& path) {
   return {.path = path,
           .config = config,
           .label_names = label_names_from_json(text, file),
-          .problem_type = problem_type_from_json(text, config.num_labels),
+          .other_use = {},
           .name = model_name(path, text)};
 }
 
-void set_task(ModelFolder& folder, Task task, const std::vector<std::string>& label_names) {
+void set_task(ModelFolder& folder, Task task, const std::vector<std::string>& label_names, ProblemType problem_type) {
   if (!find_head(folder.config.family, task)) {
     throw InvalidInput((folder.path / "config.json").string() + ": model_type",
                        fmt::format("must be of a model with a head for {}, which the data asks for", to_string(task)),
                        to_string(folder.config.family));
   }
+  folder.other_use = other_use_of(folder, task, label_names, problem_type);
   folder.config.task = task;
-  folder.classifies_other_labels = are_other_labels(folder.label_names, label_names);
+  folder.config.problem_type = problem_type;
   folder.label_names = label_names;
   if (!label_names.empty()) folder.config.num_labels = static_cast<std::int64_t>(label_names.size());
 }
@@ -163,10 +170,12 @@ std::vector<std::string> check_weights(const ModelFolder& folder, const WeightFi
   for (int layer = 0; layer < num_layers_of(folder.config); ++layer) {
     for (const ParameterSpec& spec : parameters_of(folder.config, layer)) {
       const bool is_found = is_tied(folder.config, spec) || is_there(folder, files, layer, spec);
-      if (is_found && is_classifier(folder.config, spec)) require_single_label(folder.problem_type, folder.path);
       if (is_found) continue;
       for (const std::string& name : spec.names)
-        missing.push_back(name_in(files, folder.config, name).empty() ? name : name + " (there, but for other labels)");
+        missing.push_back(name_in(files, folder.config, name).empty()
+                              ? name
+                              : fmt::format("{} (there, but for {})", name,
+                                            folder.other_use.empty() ? "other labels" : folder.other_use));
     }
   }
   return missing;

@@ -17,14 +17,15 @@ struct ModelFolder {
   std::filesystem::path path;
   TransformerConfig config;              // its task is that of the folder's head, else the family's first
   std::vector<std::string> label_names;  // empty if the folder names none
-  bool classifies_other_labels =
-      false;  // the folder's classifier was trained for others than label_names: it starts at random
-  std::string problem_type = "single_label_classification";  // of its classifier, see problem_type_from_json
-  std::string name;                                          // for plans: config's _name_or_path, else the folder's
+  std::string other_use;  // what the folder's head is for, where that is not what it is used for: it starts at random
+  std::string name;       // for plans: config's _name_or_path, else the folder's
 };
 
 /// Returns the name for plans of the folder at `path` with this config.json: its _name_or_path, else the folder's name.
 std::string model_name(const std::filesystem::path& path, const std::string& config);
+
+/// As transformers calls labels that nobody named: LABEL_0, ...; also none at all.
+bool are_unnamed(const std::vector<std::string>& label_names);
 
 /// Whether a classifier for the folder's labels is of no use for the data's. It is where they are the same in the same
 /// order, or the folder's have no names (LABEL_0, ...) and the data's are numbers.
@@ -34,13 +35,14 @@ bool are_other_labels(const std::vector<std::string>& of_folder, const std::vect
 /// model_type and for fields that select an unsupported computation (profiles/computed_fields.h).
 ModelFolder open_model_folder(const std::filesystem::path& path);
 
-/// The model with this task's head, for these labels in this order. A classifier in the folder counts unless
-/// are_other_labels. Throws InvalidInput if the family has no such head.
-void set_task(ModelFolder& folder, Task task, const std::vector<std::string>& label_names);
+/// The model with this task's head, for these labels in this order. A head in the folder counts unless it is another
+/// task's or another problem_type's, or are_other_labels. Throws InvalidInput if the family has no such head.
+void set_task(ModelFolder& folder, Task task, const std::vector<std::string>& label_names,
+              ProblemType problem_type = ProblemType::single_label);
 
 /// What will start at random: "the whole model" without weights, else tensors of the head, with the reason where they
 /// are there. Throws InvalidInput unless the files have every other tensor that load_layer will ask for, in a shape and
-/// dtype that it can read; also where a classifier in the folder counts that does not tell one of several labels.
+/// dtype that it can read.
 std::vector<std::string> check_weights(const ModelFolder& folder, const WeightFiles& files);
 
 /// Copies one layer's weights from the files into `state`, converted to its dtype. Missing weights (the head's or all)

@@ -36,14 +36,20 @@ std::vector<double> answers_to(const Samples& samples, WholeModel& model, int ba
   std::vector<int> order(samples.size());
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return samples.tokens(a) < samples.tokens(b); });
-  const auto width = static_cast<std::size_t>(model.answer_size());
-  std::vector<double> answers(order.size() * width);
+  std::vector<int> all(order.size());
+  std::iota(all.begin(), all.end(), 0);
+  const std::vector<std::size_t> begins = answer_begins(samples, all, model.answer_shape());
+  std::vector<double> answers(begins.back());
   const std::size_t chunk = static_cast<std::size_t>(batch_size) * 8;
   for (std::size_t at = 0; at < order.size(); at += chunk) {
     const std::span<const int> asked = std::span<const int>(order).subspan(at, std::min(chunk, order.size() - at));
     const std::vector<double> found = model.runner().answers(samples, asked, batch_size);
-    for (std::size_t i = 0; i < asked.size(); ++i)
-      std::copy_n(found.begin() + i * width, width, answers.begin() + asked[i] * width);
+    auto next = found.begin();
+    for (const int sample : asked) {
+      const std::size_t size = begins[sample + 1] - begins[sample];
+      std::copy_n(next, size, answers.begin() + static_cast<std::ptrdiff_t>(begins[sample]));
+      next += static_cast<std::ptrdiff_t>(size);
+    }
     progress(static_cast<double>(at + asked.size()) / static_cast<double>(order.size()),
              fmt::format("{} samples", at + asked.size()));
   }
@@ -114,16 +120,12 @@ Evaluation evaluate(const EvaluateOptions& options, const Progress& progress) {
                         .standard_error = score.standard_error,
                         .others = score.others,
                         .samples_per_second = static_cast<double>(all.size()) / seconds,
-                        .label_names = data.label_names,
-                        .labels = score.labels,
-                        .predictions = score.predictions,
+                        .labels = score.of_labels,
                         .notes = data.notes};
   if (completes)
     evaluation.predictions_file = completed(prompts, folder, options, model, progress);
   else if (options.predicts)
-    evaluation.predictions_file = data.task == Task::question_answering
-                                      ? predictions_json(predictions_of(data, all, answers))
-                                      : predictions_csv(data, score);
+    evaluation.predictions_file = predictions_file(data, answers);
   return evaluation;
 }
 

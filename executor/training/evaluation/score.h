@@ -2,6 +2,7 @@
 #include <string>
 #include <vector>
 
+#include "executor/execute.h"
 #include "executor/loading/dataset.h"
 #include "plan/summary.h"
 
@@ -9,23 +10,25 @@ namespace frostpipe {
 
 /// The score of a model's answers.
 struct Score {
-  std::string metric;  // "accuracy", "F1", "next-token accuracy"; empty where there are no labels to compare with
-  double value = 0;    // of it, in [0, 1]
+  std::string metric;  // "accuracy", "micro F1", "Pearson correlation", "F1", "next-token accuracy"; empty where there
+                       // are no labels to compare with
+  double value = 0;    // of it, at most 1
   double standard_error = 0;
   std::vector<NamedValue> others;        // "exact match", "perplexity"
-  std::vector<int> labels, predictions;  // of classification, in the order of the samples asked for
-  std::vector<double> probabilities;     // of the predictions
+  std::vector<LabelCounts> of_labels;    // of classification: each label of the data
+  std::vector<int> labels, predictions;  // of one label for each sample, in the order of the samples asked for
 };
 
-/// `answers`: answers_of of these samples, row after row.
+/// `answers`: answers_of of these samples, one after the other.
 Score score_of(const Dataset& dataset, const std::vector<int>& samples, const std::vector<double>& answers);
 
 /// Returns the best answer to each question of these samples, by its id.
 Predictions predictions_of(const Dataset& dataset, const std::vector<int>& samples, const std::vector<double>& answers);
 
-/// Of data with `items`, what is said of each, as CSV: text or picture, label where there is one, predicted label, its
-/// probability. `score`: of all samples in their order.
-std::string predictions_csv(const Dataset& dataset, const Score& score);
+/// What is said of each sample; `answers` of all in their order. Of questions JSON, {"id": "answer"}. Of `items` CSV:
+/// text or picture, label where there is one, predicted label, its probability; of several labels lists of them in
+/// JSON, and the probability of each; of regression the numbers.
+std::string predictions_file(const Dataset& dataset, const std::vector<double>& answers);
 
 /// A causal model's completion of a prompt, as texts.
 struct Completed {

@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "executor/models/task.h"
 #include "plan/memory.h"
 
 namespace frostpipe {
@@ -22,8 +21,8 @@ std::int64_t tokens_at_a_time(const Phase& phase, int global_batch_size, Task ta
 
 Score test_score(const Dataset& dataset, int global_batch_size, RankSession& session, Communicator& communicator) {
   const std::vector<int>& items = dataset.test_by_length;
-  std::vector<double> found(items.size() * static_cast<std::size_t>(answer_size(dataset.task)),
-                            0.0);  // known to one rank each
+  // Known to one rank each.
+  std::vector<double> found(answer_begins(*dataset.samples, items, dataset.answer_shape).back(), 0.0);
   if (ScheduleRunner* const runner = session.runner())
     found = runner->answers(*dataset.samples, items, kMostSamples,
                             tokens_at_a_time(session.phase(), global_batch_size, dataset.task));

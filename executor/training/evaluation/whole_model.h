@@ -14,7 +14,7 @@ namespace frostpipe {
 class WholeModel {
  public:
   WholeModel(const ModelFolder& folder, const WeightFiles& weights, const Samples& samples, const std::string& device);
-  int answer_size() const { return stages_.at(0)->answer_size(); }
+  AnswerShape answer_shape() const { return stages_.at(0)->answer_shape(); }
   ScheduleRunner& runner() { return *runner_; }
   const std::map<int, LayerState>& layers() const { return layers_; }
 

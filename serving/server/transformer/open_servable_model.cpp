@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "executor/loading/text_encoder.h"
+#include "executor/models/folder/model_config.h"
 #include "executor/models/folder/model_folder.h"
 #include "executor/models/task.h"
 #include "serving/server/servable_model.h"
@@ -16,8 +17,10 @@ namespace {
 ServedTask served_task(const ModelFolder& folder) {
   switch (folder.config.task) {
     case Task::sequence_classification:
+      require_single_label(folder.config.problem_type, folder.path);
       return ServedTask::text_classification;
     case Task::image_classification:
+      require_single_label(folder.config.problem_type, folder.path);
       return ServedTask::image_classification;
     case Task::causal_language_modeling:
       return ServedTask::language_modeling;
@@ -92,7 +95,7 @@ ServableModel open_servable_model(const std::vector<HeadFolder>& heads, const Se
   model.shape.most_tokens = planned.tokens;
   model.shape.heads = static_cast<int>(heads.size());
   model.shape.activation_bytes = config.hidden_size * bytes_per_value(dtype);
-  model.shape.answer_size = answer_size(config.task);
+  model.shape.answer_size = static_cast<int>(answer_shape(config).size(planned.tokens));
   return model;
 }
 

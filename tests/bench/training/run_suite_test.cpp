@@ -1,4 +1,4 @@
-// Oracle: worked by hand, with a tool that writes files instead of training and a clock that it moves.
+// Oracle: results computed by hand, with a tool that writes files instead of training and advances a clock.
 #include "bench/training/run_suite.h"
 
 #include <fmt/format.h>

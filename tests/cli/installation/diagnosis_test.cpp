@@ -1,4 +1,4 @@
-// Oracle: the words for facts that the tests make up.
+// Oracle: the expected text for made-up facts.
 #include "cli/installation/diagnosis.h"
 
 #include <gmock/gmock.h>
@@ -17,7 +17,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 
-/// An installed folder on a machine without a GPU, nothing missing.
+/// An installed folder on a machine without a GPU; nothing is missing.
 Diagnosis whole() {
   return {.version = "0.1.0, commit 0123456789ab",
           .libtorch_version = "2.11.0+cu130",

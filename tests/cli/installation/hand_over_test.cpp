@@ -1,4 +1,4 @@
-// Oracle: what the program beside writes down: a shell script in place of the one with LibTorch.
+// Oracle: the record of a shell script that replaces the program with LibTorch.
 #include "cli/installation/hand_over.h"
 
 #include <gmock/gmock.h>
@@ -24,7 +24,7 @@ namespace fs = std::filesystem;
 constexpr const char* kErrorFile = "FROSTPIPE_HAND_OVER_ERROR";
 constexpr int kCameBack = 40, kThrew = 41;
 
-/// Before gtest's main: in a copy of this program that the tests have started as the tool.
+/// Runs before gtest's main, in a copy of this program that the tests have started as the tool.
 [[maybe_unused]] const bool kIsNoTool = [] {
   const char* const error_file = std::getenv(kErrorFile);
   if (!error_file) return true;
@@ -47,12 +47,12 @@ class HandOver : public test::ScratchFolderTest {
 
   virtual fs::path tool() const { return folder_ / "tool"; }
   fs::path error_file() const { return folder_ / "error"; }
-  /// A program beside the tool that writes down how it was called, and ends with 7.
+  /// A program beside the tool that records its arguments and ends with exit code 7.
   void put_executor_beside(fs::perms permissions) const {
     fs::permissions(file("tool-executor", "#!/bin/sh\necho \"$@\" > " + (folder_ / "called").string() + "; exit 7\n"),
                     permissions);
   }
-  /// How the tool ends that is called with these words.
+  /// The exit status of the tool with these arguments.
   int call(const char* command, const char* argument) const {
     const pid_t child = fork();
     if (child == 0) {

@@ -15,7 +15,7 @@ using ::testing::IsEmpty;
 
 std::string squeezed(const std::string& text) { return std::regex_replace(text, std::regex(" +"), " "); }
 
-/// Four nodes; 0 and 2 are joined by a MiB each ms, the others by a tenth of that; sums take twice as long.
+/// Four nodes; the link between 0 and 2 carries a MiB per ms, the others a tenth of that; sums take twice as long.
 TEST(PlacementText, ShowsNodesAndTheTimesBetweenThem) {
   constexpr std::int64_t kMebibyteEachMillisecond = std::int64_t{1000} << 20;
   Cluster cluster = test::free_cluster(4);

@@ -11,7 +11,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-/// 12 ms where 10 ms is the bound; the next best takes 15 ms.
+/// The plan takes 12 ms with a bound of 10 ms; the next best takes 15 ms.
 AutoPlan example_answer() {
   Phase phase;
   phase.layout.pipeline_parallel_size = 2;

@@ -13,7 +13,7 @@ using ::testing::HasSubstr;
 
 const std::string kNeeded = "--profile p --cluster c --global-batch 8 -o plan.json ";
 
-/// What a command line sets, or what is wrong with it.
+/// The options that a command line sets, or its error.
 std::pair<PlanCommandOptions, std::string> parsed(const std::string& words) {
   CLI::App app;
   PlanCommandOptions options;
@@ -69,8 +69,9 @@ TEST(PlanOptionsOfTheCommand, TheCacheIsASizeOrOff) {
 
 TEST(PlanOptionsOfTheCommand, ThatContradictEachOtherAreRefused) {
   for (const auto& [words, says] :
-       {std::pair<std::string, std::string>{"--profile p --global-batch 8 -o x", "--cluster"},
-        {"--profile p --cluster c -o x", "--global-batch"},
+       {std::pair<std::string, std::string>{"--model bert-large --profile p", "--profile excludes --model"},
+        {"--model bert-large --cluster c", "--cluster excludes --model"},
+        {"--nodes 2", "--nodes requires --model"},
         {kNeeded + "--method ppipe", "`frostpipe serving plan` makes plans by ppipe"},
         {kNeeded + "--method mtrain-single", "`frostpipe nets plan` makes plans by mtrain-single"},
         {kNeeded + "--epochs 2 --steps 10", "--steps"},

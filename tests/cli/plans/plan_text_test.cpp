@@ -55,8 +55,7 @@ TEST(DeadlineText, SaysSinceWhenTheRunFreezes) {
 }
 
 TEST(TimelyFreezeText, GivesARowForEveryStage) {
-  // Two stages and one micro-batch: neither stage waits for anything but the other, so that leaving out gradients
-  // gains.
+  // With two stages and one micro-batch, each stage waits only for the other, so that leaving out gradients saves time.
   Phase phase;
   phase.layout.pipeline_parallel_size = 2;
   phase.partition = {{0, 3}, {3, 6}};

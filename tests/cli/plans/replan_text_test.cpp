@@ -22,7 +22,7 @@ Phase phase_taking(Nanoseconds iteration_ns, bool cached) {
   return phase;
 }
 
-/// Filled over 7 steps of 12 ms, then hit in steps of 4 ms; 9 ms without the cache.
+/// The cache is filled over 7 steps of 12 ms, and then hit in steps of 4 ms; steps take 9 ms without the cache.
 ReplanResult weighed() {
   Phase hit = phase_taking(4'000'000, true);
   hit.cache.found = {{.layer = 5, .fraction = 1}};
@@ -52,7 +52,7 @@ TEST(ReplanText, MarksWhatIsDone) {
 }
 
 TEST(ReplanText, SaysWhenTheCachePays) {
-  // 3 ms over 7 steps against 5 ms a hit: 4.2 steps.
+  // It costs 3 ms in each of 7 steps and saves 5 ms per hit: 4.2 steps.
   EXPECT_THAT(explained(weighed()),
               EndsWith("the cache is used: what is left takes 404 ms with it, 783 ms without; filling costs 3.000 ms a "
                        "step over 7 steps, a hit saves 5.000 ms: paid back after 4.2 hit steps\n"));

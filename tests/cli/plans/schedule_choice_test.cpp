@@ -65,7 +65,7 @@ TEST_F(ScheduleChoices, MayBeAFileThatSaysAll) {
 }
 
 TEST_F(ScheduleChoices, AFileThatIsWrongIsRefused) {
-  // 1F0 never gets its input: 0F0 is not there.
+  // 1F0 never gets its input, since 0F0 is missing.
   const std::string file = this->file("wrong.csv", "1F0,1B0\n").string();
   EXPECT_NE(message_of([&] { checked_schedule({.name = file}); }), "no InvalidInput");
 }

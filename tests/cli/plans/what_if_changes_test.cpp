@@ -57,7 +57,7 @@ TEST(WhatIfChanges, CommunicationIsChosen) {
 }
 
 TEST(WhatIfChanges, SpeedIsOfAllRanksOrOfOne) {
-  // change_speed gives a rank a device type of its own.
+  // change_speed gives the rank its own device type.
   const Cluster one = changed("rank1=x0.5").cluster, all = changed("compute=x2").cluster;
   EXPECT_EQ(one.devices[0].type, "cpu");
   EXPECT_EQ(one.devices[1].type, "cpu of rank 1");

@@ -37,7 +37,7 @@ TEST(ProfileText, GivesMeansByKindOfLayer) {
 }
 
 TEST(ProfileText, IsOfTheLayersOfAKindTogether) {
-  // Of two attention layers with 1 and 3 ms, 2 ms.
+  // Two attention layers with 1 and 3 ms give 2 ms.
   Profile profile = test::synthetic_profile(2, {{}, {.forward_ns = 1'000'000}, {}, {.forward_ns = 3'000'000}, {}, {}});
   EXPECT_THAT(squeezed(profile_text(profile, std::nullopt)), HasSubstr("attention forward 2.000 4.000 "));
 }

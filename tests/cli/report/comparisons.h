@@ -6,7 +6,7 @@
 
 namespace frostpipe::test {
 
-/// Of two phases, the second with a frozen block; predicted 26 and 10 ms, measured 25 and 10 ms.
+/// A run of two phases, the second with a frozen block; predicted 26 and 10 ms, measured 25 and 10 ms.
 inline RunSummary run_with_hostile_names(const std::string& name) {
   PhaseSummary first;
   first.num_steps = 2;

@@ -44,7 +44,7 @@ TEST(MemorySvg, DrawsStepsThatBeginAsTheIterationEnds) {
 
 TEST(MemorySvg, DrawsTheLimitWhereThereIsOne) {
   EXPECT_THAT(memory_svg({example_curve(std::nullopt)}), Not(HasSubstr("class=\"limit\"")));
-  // The limit is the most that is shown: 64 / 1.05 = 61 pixels above the baseline.
+  // The limit is the largest value shown: 64 / 1.05 = 61 pixels above the baseline.
   EXPECT_THAT(memory_svg({example_curve(Bytes{6} << 20)}),
               HasSubstr("<line class=\"limit\" x1=\"132\" x2=\"1032\" y1=\"33\" y2=\"33\"/>"));
 }

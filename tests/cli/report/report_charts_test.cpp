@@ -44,7 +44,7 @@ TEST(RunCharts, AreFourOverTimeAndFourOverSteps) {
 }
 
 TEST(PhaseTimelines, LeaveOutPhasesWithoutAPicture) {
-  // Each run has a trace of its first phase alone.
+  // Each run has a trace of only its first phase.
   const std::string html = phase_timelines(test::hostile_comparison());
   EXPECT_EQ(test::count_of("<h3>", html), 2);
   EXPECT_THAT(html, HasSubstr("steps 0 to 1 "));

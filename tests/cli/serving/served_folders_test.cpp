@@ -31,7 +31,7 @@ NamesAndFolders folders_of(const ServingPlan& plan, const Values& models, const 
   return all;
 }
 
-/// Of a plan with two heads of "large" and one of "small".
+/// The models of a plan with two heads of "large" and one of "small".
 template <class Error>
 std::string refusal(const Values& models, const Values& heads) {
   try {

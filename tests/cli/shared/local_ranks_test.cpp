@@ -1,4 +1,4 @@
-// Oracle: what each process writes down, by hand. The ranks are this program again.
+// Oracle: expected records, made by hand, of what each process writes. The ranks are copies of this program.
 #include "cli/shared/local_ranks.h"
 
 #include <gmock/gmock.h>
@@ -24,7 +24,7 @@ using testing::ElementsAre;
 constexpr const char* kDiary = "FROSTPIPE_LOCAL_RANKS_DIARY";
 constexpr const char* kFailingRank = "FROSTPIPE_LOCAL_RANKS_FAILS";
 
-/// One line in the test's diary, whole.
+/// Appends one whole line to the test's record.
 void note(const std::string& line) { std::ofstream(std::getenv(kDiary), std::ios::app) << line + "\n" << std::flush; }
 
 int exit_code_of(const RankedCommand& command) {
@@ -46,7 +46,7 @@ RankedCommand command_of(int num_ranks) {
           .print_result = [] { note("result"); }};
 }
 
-/// Before gtest's main: in a process that a launcher of these tests has started.
+/// Runs before gtest's main, in a process that a launcher of these tests has started.
 [[maybe_unused]] const bool kIsNoRank = [] {
   if (std::getenv(kDiary) && std::getenv("RANK")) {
     const std::string own = read_text_file("/proc/self/cmdline");
@@ -66,7 +66,7 @@ class LocalRanks : public test::ScratchFolderTest {
     unsetenv(kDiary);
     unsetenv(kFailingRank);
   }
-  /// What was noted, without the processes' command lines.
+  /// The record, without the processes' command lines.
   std::vector<std::string> diary() const {
     std::vector<std::string> lines;
     std::ifstream input(folder_ / "diary");
@@ -74,7 +74,7 @@ class LocalRanks : public test::ScratchFolderTest {
       if (!line.starts_with("called ")) lines.push_back(line);
     return lines;
   }
-  /// The same where somebody else has launched this rank.
+  /// The same if another launcher has started this rank.
   std::vector<std::string> diary_of_rank(int rank) const {
     EXPECT_TRUE(test::holds_in_a_child([&] {
       for (const auto& [name, value] : {std::pair("WORLD_SIZE", 2), {"LOCAL_RANK", rank}, {"MASTER_PORT", 1}})

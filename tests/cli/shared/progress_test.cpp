@@ -6,7 +6,7 @@ namespace frostpipe {
 namespace {
 
 TEST(Progress, HasALineAtTheStartAndAtTheEndWhenPiped) {
-  // What comes less than 2 s after the last line is left out.
+  // Progress less than 2 s after the last line is left out.
   testing::internal::CaptureStderr();
   {
     ProgressDisplay display("train mine");

@@ -69,7 +69,7 @@ TEST(Headline, GivesAccuracyWithItsInterval) {
 }
 
 TEST(AccuracySentence, SaysWhatTheItemsCanShow) {
-  // Half of the interval of 3.6 points; where no item differs, the rule of three: 300 / 100 points.
+  // Half of the interval of 3.6 points; if no item differs, the rule of three gives 300 / 100 points.
   Comparison comparison = three_runs();
   comparison.runs.back().test_items.resize(100);
   comparison.accuracies = {{.run = "elastic", .baseline = "data_parallel", .difference = 0, .low = 0, .high = 0},

@@ -55,7 +55,7 @@ TEST(Replanning, FollowsThePublishedRule) {
 }
 
 TEST(Replanning, KeepsTheLayoutWhereNothingFits) {
-  // A layer that trains takes 1,600 bytes; 100 are left.
+  // A trainable layer takes 1,600 bytes; 100 are left.
   const TrainOptions train = run_of(PlanMethod::pipetransformer, Rule::cap);
   testing::internal::CaptureStderr();
   const ReplanAnswer answer =
@@ -79,7 +79,7 @@ TEST(Replanning, AfterALossUsesTheDevicesThatAreLeft) {
 }
 
 TEST(Replanning, AfterALossLeavesTheReserveFree) {
-  // The whole model trains in 9,600 bytes: 9,700 less 2 % do not do.
+  // Training the whole model takes 9,600 bytes: 9,700 less 2 % do not suffice.
   const TrainOptions train = run_of(PlanMethod::static_pipeline, Rule::plan);
   const auto phases_within = [&](Bytes limit) {
     ReplanRequest request = freeze_of(train);

@@ -1,5 +1,5 @@
 // Oracle: the same job without a cache. Losses of every step and all weights after it must be equal within the design's
-// bounds: what is read is what would have been computed, whatever was found, missing, or found at an earlier boundary.
+// bounds: cached activations equal computed ones, whether they are found, missing, or found at an earlier boundary.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -41,12 +41,12 @@ struct CacheCase {
   DType stored = DType::kFloat32;  // a double run stores doubles
   Bytes memory_bytes = 1 << 20;
   Bytes disk_bytes = 0;
-  bool damaged = false;  // by somebody who writes into the store while it is used
-  bool refused = false;  // to rank 1, which may not open another file when the store is made
+  bool damaged = false;  // the test writes into the store while it is used
+  bool refused = false;  // rank 1 cannot open another file when the store is made
   double tolerance = 1e-9;
 };
 
-/// Turns over a bit in every 100th byte of every store of activations that this process has mapped.
+/// Flips a bit in every 100th byte of every activation store that this process has mapped.
 int damage_stores() {
   int flipped = 0;
   std::ifstream maps("/proc/self/maps");
@@ -59,7 +59,7 @@ int damage_stores() {
   return flipped;
 }
 
-/// Samples asked for: found at the boundary of their time, at an earlier one, not at all.
+/// Counts of requested samples: found at the current boundary, at an earlier one, or not at all.
 struct Counts {
   std::int64_t hits = 0, rebased = 0, misses = 0;
   void add(const std::map<int, std::int64_t>& before, const std::map<int, std::int64_t>& after, int boundary) {
@@ -76,7 +76,7 @@ struct Outcome {
   Counts counts;
 };
 
-/// The node's cache as `with` has it.
+/// The node's cache with the options in `with`.
 std::unique_ptr<NodeCache> make_cache(const RankEnvironment& self, Communicator& communicator, const at::Device& device,
                                       const Samples& data, const TransformerConfig& config, const CacheCase& with) {
   std::vector<int> samples(kSamples);
@@ -103,7 +103,7 @@ std::unique_ptr<NodeCache> make_cache(const RankEnvironment& self, Communicator&
   return cache;
 }
 
-/// One rank damages what all use.
+/// One rank damages the store that all use.
 void damage_together(const RankEnvironment& self, Communicator& communicator) {
   communicator.control_group().barrier();
   if (self.rank == 0) CHECK_RANK(damage_stores() > 0, "a store is mapped");
@@ -191,7 +191,7 @@ double difference(const std::vector<double>& a, const std::vector<double>& b) {
   return std::sqrt(squares / reference);
 }
 
-/// The counts over all ranks, for what a test says of hits.
+/// The counts over all ranks, for a test's expectations of hits.
 Counts cached_equals_computed(const RankEnvironment& self, const std::vector<Part>& parts, const CacheCase& with) {
   const auto device = test_device(self.local_rank);
   const auto communicator = Communicator::connect(self, *device);
@@ -209,7 +209,8 @@ Counts cached_equals_computed(const RankEnvironment& self, const std::vector<Par
   return {std::int64_t(sums[0]), std::int64_t(sums[1]), std::int64_t(sums[2])};
 }
 
-// Two steps with nothing frozen; then 3 layers frozen until the second epoch after, then 5, then all but the head.
+// Two steps without frozen layers; then 3 layers are frozen until the second epoch after that, then 5, then all except
+// the head.
 const std::vector<Part> kOneStageAlways{{1, 2, 2, 0, 2}, {1, 2, 2, 3, 10}, {1, 2, 1, 5, 6}, {1, 2, 1, 7, 10}};
 const std::vector<Part> kFourTwoOne{{4, 1, 2, 0, 2},
                                     {4, 1, 2, 3, 8},
@@ -238,7 +239,8 @@ RANK_TEST(Cache, StoredAsBfloat16IsWithinItsRounding, 2) {
                          {.dtype = DType::kFloat32, .stored = DType::kBFloat16, .tolerance = 4e-3});
 }
 
-// A cached row is the same bfloat16; what is computed beside other samples may round the other way.
+// A cached row has the same bfloat16 values; an activation computed in a batch with other samples may be rounded
+// differently.
 RANK_TEST(Cache, OfFrozenLayersInBfloat16EqualsComputing, 2) {
   cached_equals_computed(
       self, kOneStageAlways,
@@ -247,13 +249,13 @@ RANK_TEST(Cache, OfFrozenLayersInBfloat16EqualsComputing, 2) {
 
 RANK_TEST(Cache, WithAPrefixOverSeveralStagesEqualsComputing, 4) { cached_equals_computed(self, kFourTwoOne, {}); }
 
-/// Frozen are three of the first stage's four layers: what is read is the input of the fourth's I and W.
+/// Three of the first stage's four layers are frozen, so the cached activation is the input of the fourth's I and W.
 RANK_TEST(Cache, WithASplitBackwardEqualsComputing, 2) {
   const Counts counts = cached_equals_computed(self, {{2, 1, 3, 0, 2, "ZB-H1"}, {2, 1, 3, 3, 10, "ZB-H1"}}, {});
   CHECK_RANK(counts.hits > 0 && counts.misses > 0, "both occur");
 }
 
-/// Samples have 3 to 9 tokens: some end before the last slices. Entries are of whole samples, whatever the slices were.
+/// Samples have 3 to 9 tokens, so some end before the last slices. Entries are whole samples, whatever the slices.
 RANK_TEST(Cache, WithTokenSlicesAcrossReBasesEqualsComputing, 2) {
   const Counts counts = cached_equals_computed(self,
                                                {{1, 2, 2, 0, 2, "TeraPipe", {2, 3, 1, 3}},
@@ -279,7 +281,7 @@ RANK_TEST(Cache, ReadByRanksThatJoinedLaterEqualsComputing, 4) {
 }
 
 RANK_TEST(Cache, WithRoomForSomeSamplesEqualsComputing, 2) {
-  // Room for about a third of the samples (3 to 9 tokens of 16 doubles): the others are computed each time.
+  // There is room for about a third of the samples (3 to 9 tokens of 16 doubles); the others are computed each time.
   const Counts counts = cached_equals_computed(self, kOneStageAlways, {.memory_bytes = 4096});
   CHECK_RANK(counts.hits > 0 && counts.misses > 2 * kSamples,
              fmt::format("{} hits, {} misses", counts.hits, counts.misses));
@@ -306,8 +308,8 @@ RANK_TEST(Cache, ThatOneRankCannotUseNobodyUsesAndEqualsComputing, 2) {
   CHECK_RANK(counts.hits == 0 && counts.rebased == 0, "nobody has it: rank 0 neither");
 }
 
-/// A GPU that waits for a lost rank goes on when its rank ends the groups, with whatever is there. What is written of
-/// that would be found for ever. On the CPU nothing is under way. Oracle: the rule.
+/// A GPU that waits for a lost rank goes on with undefined data when its rank ends the groups. If that were written to
+/// the cache, it would be found for ever. On the CPU no operation is pending. Oracle: the rule.
 RANK_TEST(Cache, KeepsNothingThatAGpuHadAfterALoss, 1) {
   const auto device = test_device(self.local_rank);
   const auto communicator = Communicator::connect(self, *device);

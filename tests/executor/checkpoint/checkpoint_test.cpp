@@ -1,4 +1,4 @@
-// Oracle: what was written comes back; anything that is not byte for byte what was written is refused.
+// Oracle: a checkpoint is read back as written; one with any changed byte is refused.
 #include "executor/checkpoint/checkpoint.h"
 
 #include <gmock/gmock.h>
@@ -43,7 +43,7 @@ TEST_F(CheckpointTest, WhatTwoRanksWriteComesBack) {
   EXPECT_EQ(told.plan, written.plan);
 }
 
-/// Whole or refused.
+/// The checkpoint is whole or refused.
 bool loads(const std::filesystem::path& folder) {
   try {
     const Checkpoint checkpoint = read_checkpoint(folder);
@@ -64,7 +64,7 @@ TEST_F(CheckpointTest, NoBytePrefixOfAnyFileIsLoaded) {
     for (std::size_t size = 0; size < whole.size(); ++size, ++num_prefixes) {
       std::ofstream(entry.path(), std::ios::binary | std::ios::trunc)
           .write(whole.data(), static_cast<std::streamsize>(size));
-      // The last byte of checkpoint.json is a line end that says nothing.
+      // The last byte of checkpoint.json is a line end without meaning.
       const bool says_all =
           entry.path().filename() == "checkpoint.json" && size + 1 == whole.size() && whole.back() == '\n';
       EXPECT_EQ(loads(folder), says_all) << entry.path().filename() << " cut to " << size;

@@ -1,4 +1,4 @@
-// Oracle: which files must be there, by hand.
+// Oracle: the expected files, listed by hand.
 #include "executor/checkpoint/checkpoint_writer.h"
 
 #include <gmock/gmock.h>
@@ -48,7 +48,7 @@ TEST_F(CheckpointWriterTest, TheNewestThatAllPlacesHaveStays) {
   EXPECT_THAT(checkpoints_in(root_), testing::ElementsAre(checkpoint_path(root_, 4), checkpoint_path(root_, 3)));
 }
 
-/// The others have not written any since: the run could go on from no other one.
+/// The other ranks have not written a newer one, so the run can resume only from this one.
 TEST_F(CheckpointWriterTest, TheOneThatTheRunWentBackToStays) {
   for (const bool has_written_later_ones : {false, true}) {
     CheckpointWriter before(root_, 0, 2), other_before(root_, 1, 2);

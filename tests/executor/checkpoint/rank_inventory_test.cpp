@@ -1,4 +1,4 @@
-// Oracle: cases by hand.
+// Oracle: cases made by hand.
 #include "executor/checkpoint/rank_inventory.h"
 
 #include <gmock/gmock.h>
@@ -13,7 +13,7 @@ const RankInventory kFirst{.step = 5, .layers = {0, 1}, .trainable = {1}, .offlo
     kSecond{.step = 5, .layers = {2, 3}, .trainable = {2, 3}};
 const RankInventory kNothing;
 
-/// Whether what fits to the first has every layer.
+/// Whether the inventories that match the first one have every layer.
 bool are_whole(const std::vector<RankInventory>& inventories, int num_layers, int first_trainable_layer,
                const std::vector<int>& needs_moments) {
   return hold_all_layers(that_fit(inventories, inventories.front(), first_trainable_layer), num_layers, needs_moments);
@@ -43,7 +43,7 @@ TEST(HoldAllLayers, NeedsEveryLayerAndOneStep) {
 }
 
 TEST(ThatFit, LeavesOutWhatTrainsElsewhere) {
-  // Ahead by an update; and in a later phase, where layer 1 is frozen.
+  // One is ahead by an update; one is in a later phase, in which layer 1 is frozen.
   RankInventory ahead = kFirst, later = kFirst;
   ahead.step = 6;
   later.phase_from = 5;
@@ -59,7 +59,7 @@ TEST(ThatFit, LeavesOutWhatTrainsElsewhere) {
               ElementsAre(kFirst, frozen_ahead, frozen_later, kSecond, kNothing));
 }
 
-/// One of two stages has the norm of the sixth step, and has done it; the other was to get it.
+/// One of two stages has the norm of the sixth step, and has done the step; the other had not got the norm yet.
 TEST(WithCompletedSteps, AreThoseWhoseNormAnotherRankHas) {
   RankInventory done = kFirst, waiting = kSecond;
   done.step = done.num_recorded = 6;
@@ -134,7 +134,7 @@ TEST(MovesToRestore, CutHalvesIntoThirds) {
 }
 
 TEST(MovesToRestore, LeaveAloneWhoHasItsPartAlready) {
-  // Two tensor ranks were to become one in each of two replicas: the first replica had changed when rank 3 was lost.
+  // Two tensor ranks should become one in each of two replicas; the first replica had changed when rank 3 was lost.
   const Phase phase{.layout = {.data_parallel_size = 3}, .partition = {{0, 1}}};
   const RankInventory whole = part_of(0, 1), half = part_of(0, 2);
   EXPECT_THAT(moves_to_restore({whole, whole, half}, phase),

@@ -1,4 +1,4 @@
-// Oracle: what the test has changed.
+// Oracle: the test's own changes.
 #include <gtest/gtest.h>
 
 #include "executor/checkpoint/checkpoint.h"
@@ -18,7 +18,7 @@ TEST(RunSettings, TheFirstDifferenceIsNamed) {
   EXPECT_EQ(first_difference(settings, other),
             "data_fingerprint: \"\" in the checkpoint, \"of other held-out texts\" now");
   other = settings;
-  other.group_by_length = 8;  // written only where it is not 0
+  other.group_by_length = 8;  // written only if it is not 0
   EXPECT_EQ(first_difference(settings, other), "group_by_length: none in the checkpoint, 8 now");
   EXPECT_EQ(first_difference(other, settings), "group_by_length: 8 in the checkpoint, none now");
   other = settings;

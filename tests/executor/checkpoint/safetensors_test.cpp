@@ -1,5 +1,5 @@
-// Oracle: the format's own definition (8 bytes little-endian header length, JSON header, row-major data), bytes made by
-// hand.
+// Oracle: the format's definition (8 bytes little-endian header length, JSON header, row-major data), with bytes made
+// by hand.
 #include "executor/checkpoint/safetensors.h"
 
 #include <gmock/gmock.h>
@@ -99,7 +99,8 @@ TEST_F(SafetensorsTest, WriterAndReaderAreInverse) {
 
 TEST_F(SafetensorsTest, APipeInAFilesPlaceIsRefused) {
   ASSERT_EQ(mkfifo((folder_ / "pipe").c_str(), 0600), 0);
-  EXPECT_EQ(error_of(folder_ / "pipe"), "pipe: must be a regular file, is a pipe");  // and not waited for
+  EXPECT_EQ(error_of(folder_ / "pipe"),
+            "pipe: must be a regular file, is a pipe");  // and the reader does not wait for it
 }
 
 TEST_F(SafetensorsTest, AHeaderIsOfBoundedSize) {

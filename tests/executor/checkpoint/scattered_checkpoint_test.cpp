@@ -1,4 +1,4 @@
-// Oracle: parts that the test has written; what is damaged or removed on purpose.
+// Oracle: parts that the test writes, and then damages or removes.
 #include "executor/checkpoint/scattered_checkpoint.h"
 
 #include <gmock/gmock.h>
@@ -18,7 +18,7 @@ class ScatteredCheckpointTest : public test::ScratchFolderTest {
  protected:
   std::filesystem::path root(const std::string& host) const { return folder_ / host; }
 
-  /// A host's part: it writes `here`, the other host the rest of three layers.
+  /// One host's part: it has the layers `here`; the other host writes the rest of three layers.
   void write(const std::string& host, int step, const std::vector<int>& here, std::uint64_t seed = 0,
              const std::string& attempt = "") const {
     CheckpointPart part{.step = step, .attempt = attempt_name(0, step), .layers = {}, .host = host};
@@ -48,7 +48,7 @@ class ScatteredCheckpointTest : public test::ScratchFolderTest {
   void damage(const std::string& host, int step, int layer) const {
     std::filesystem::resize_file(checkpoint_path(root(host), step) / layer_file_name(layer), 7);
   }
-  /// Of ranks 0 on host a, 1 beside it, and 2 on host b; as they tell each other.
+  /// The reports of ranks 0 and 1 on host a, and 2 on host b, as they exchange them.
   std::optional<GatheredCheckpoint> gathered() const {
     std::vector<std::vector<CheckpointShare>> shares;
     for (const std::string& text :

@@ -39,7 +39,7 @@ inline Checkpoint small_checkpoint(int step) {
   return checkpoint;
 }
 
-/// A layer whose values tell layer and step.
+/// A layer whose values encode layer and step.
 inline LayerImage image(int layer, int step, bool frozen = false) {
   const auto values =
       std::make_shared<std::vector<float>>(5 + layer, static_cast<float>(100 * layer + (frozen ? 0 : step)));
@@ -52,7 +52,7 @@ inline LayerImage image(int layer, int step, bool frozen = false) {
 
 class WrittenByTwoRanks : public ScratchFolderTest {
  protected:
-  /// Two ranks of three layers, the last of them trainable.
+  /// Two ranks with three layers, the last of which is trainable.
   void write(CheckpointWriter& first, CheckpointWriter& second, int step) {
     const std::string attempt = "0-" + std::to_string(step);
     second.start({.step = step,

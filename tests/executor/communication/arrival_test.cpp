@@ -1,4 +1,4 @@
-// Oracle: what each rank was given to say.
+// Oracle: the message that each rank is given.
 #include "executor/communication/arrival.h"
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@
 namespace frostpipe {
 namespace {
 
-/// What comes of ranks that say these, each in a thread of its own: "shares", "" or the trouble that is thrown.
+/// The result of ranks with these messages, each in its own thread: "shares", "" or the thrown error.
 std::vector<std::string> meet(const std::vector<Arrival>& arrivals) {
   RankEnvironment first{.world_size = static_cast<int>(arrivals.size()), .is_on_one_host = true};
   const auto hosted = connect_store(first, /*may_host=*/true);
@@ -50,7 +50,7 @@ TEST(MeetAtStore, AllFailWithTheTroubleOfTheLowestRank) {
   EXPECT_EQ(meet({{.trouble = "host a: lacks x"}, {}}), Said(2, "host a: lacks x"));
 }
 
-/// Ranks of a later round have other numbers, and no use for another one.
+/// Ranks of a later round have other numbers, so an earlier round's message does not matter.
 TEST(MeetAtStore, NobodyIsWelcomedToALaterRound) {
   RankEnvironment self{.world_size = 2, .is_on_one_host = true};
   const auto store = connect_store(self, /*may_host=*/true);

@@ -1,4 +1,4 @@
-// Oracle: what the other rank has sent.
+// Oracle: the tensors that the other rank has sent.
 #include "executor/communication/communicator.h"
 
 #include <ATen/ATen.h>
@@ -12,7 +12,7 @@
 namespace frostpipe::test {
 namespace {
 
-/// A stage may compute for longer than ranks may take to connect (10 s).
+/// A stage may compute for longer than the limit for connecting (10 s).
 RANK_TEST(Communicator, AMessageMayComeLate, 2) {
   const std::unique_ptr<ComputeDevice> device = make_device("cpu", self.local_rank);
   const std::unique_ptr<Communicator> communicator = Communicator::connect(self, *device);

@@ -1,4 +1,4 @@
-// Oracle: latencies and bandwidths by hand.
+// Oracle: latencies and bandwidths, computed by hand.
 #include "executor/communication/emulated_links.h"
 
 #include <gtest/gtest.h>
@@ -27,9 +27,9 @@ TEST(EmulatedLinks, AMessageTakesLatencyAndItsWholeBytesBandwidth) {
 TEST(EmulatedLinks, OneLinkCarriesOneMessageAtATime) {
   EmulatedLinks links(cluster(), 1, 0);
   EXPECT_EQ(links.arrival_ns(1, 10'000'000, 0), 11 * kMillisecond);
-  // After the first one; latency does not occupy.
+  // It goes after the first one; latency does not occupy the link.
   EXPECT_EQ(links.arrival_ns(1, 10'000'000, kMillisecond), 21 * kMillisecond);
-  // 10 ms + 5 ms on a link of its own.
+  // 10 ms + 5 ms on another link.
   EXPECT_EQ(links.arrival_ns(2, 1'000'000, kMillisecond), 16 * kMillisecond);
   EXPECT_EQ(links.arrival_ns(1, 0, 30 * kMillisecond), 31 * kMillisecond) << "which is free again";
 }

@@ -10,8 +10,8 @@
 namespace frostpipe {
 namespace {
 
-// Oracle: 127.0.0.1, which the C library's own function calls localhost. Looked up as LibTorch's reference to it is: a
-// call from here would make the linker take the definition in any case.
+// Oracle: 127.0.0.1, for which the C library's own function returns localhost. The function is looked up in the same
+// way as LibTorch's reference to it, since a direct call would make the linker take the definition in any case.
 TEST(Getnameinfo, ThatLibTorchCallsLeavesAddressesNumbers) {
   const auto found = reinterpret_cast<decltype(&::getnameinfo)>(dlsym(RTLD_DEFAULT, "getnameinfo"));
   ASSERT_TRUE(found);

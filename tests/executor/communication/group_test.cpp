@@ -1,4 +1,4 @@
-// Oracle: what the other rank has sent, and sums of small whole numbers by hand.
+// Oracle: the tensors that the other rank has sent, and sums of small whole numbers, computed by hand.
 #include "executor/communication/group.h"
 
 #include <ATen/ATen.h>
@@ -53,7 +53,7 @@ class Connected {
  public:
   explicit Connected(const RankEnvironment& self)
       : self_(self.rank), peers_(std::make_shared<PeerConnections>(self.rank, std::move(*self.peer_sockets))) {}
-  /// Of these ranks, this one among them.
+  /// A group of these ranks, which include this one.
   Group group(const Ranks& ranks, bool host_staging = false) {
     const auto index = static_cast<int>(std::find(ranks.begin(), ranks.end(), self_) - ranks.begin());
     return {self_, ranks, make_local_group(peers_, num_groups_++, ranks, index), host_staging};
@@ -66,7 +66,7 @@ class Connected {
   std::shared_ptr<PeerConnections> peers_;
 };
 
-/// All that was sent is waited for before the connections end.
+/// Waits for all sends before the connections end.
 RANK_TEST(Group, MessagesOfOneTagKeepTheirOrderAndTagsDoNotMix, 2) {
   Connected connected(self);
   for (const bool host_staging : {false, true}) {
@@ -119,7 +119,7 @@ RANK_TEST(Group, WhatIsSentNeedNotLieInOnePiece, 2) {
   }
 }
 
-/// Ranks 3 and 1 are a group of their own, and so are 0 and 2. Numbers are the whole job's, whatever place they have.
+/// Ranks 3 and 1 form a group, and so do 0 and 2. Numbers are those of the whole job, whatever the position in a group.
 RANK_TEST(Group, RanksAreNumberedAsInTheWholeJob, 4) {
   Connected connected(self);
   const bool is_odd = self.rank % 2 == 1;
@@ -144,8 +144,8 @@ RANK_TEST(Group, RanksAreNumberedAsInTheWholeJob, 4) {
 
 constexpr Nanoseconds kMillisecond = 1'000'000;
 
-/// In virtual time, with two links: messages take 10 ms and 1 GB/s, sums 20 ms and 1 GB/s, tensors are 1 / 1000 of what
-/// they stand for.
+/// In virtual time, with two links: messages take 10 ms and 1 GB/s, sums 20 ms and 1 GB/s, tensors have 1 / 1000 of the
+/// emulated size.
 struct VirtualRank {
   explicit VirtualRank(int rank)
       : links(
@@ -157,13 +157,13 @@ struct VirtualRank {
               return cluster;
             }(),
             /*shrink=*/1000, rank) {}
-  /// `clock`'s time since both ranks stood at the same one.
+  /// The time of `clock` since both ranks had the same time.
   Nanoseconds now() const { return clock.now() - begin; }
   void meet(Group& group) {
     group.barrier();
     begin = clock.now();
   }
-  /// Of both ranks, which have met.
+  /// The time of both ranks after they have synchronised.
   Group group(Connected& connected) {
     Group both = connected.group({0, 1});
     both.keep_virtual_time(&clock, &links);
@@ -175,7 +175,7 @@ struct VirtualRank {
   Nanoseconds begin = 0;
 };
 
-/// However late a rank comes on the host.
+/// The virtual time is the same however late a rank is on the host.
 void be_late_on(int rank, int self) {
   if (self == rank) std::this_thread::sleep_for(std::chrono::milliseconds(30));
 }
@@ -220,7 +220,7 @@ RANK_TEST(Group, NothingWaitsInVirtualTimeWhereThatIsTakenAway, 2) {
   CHECK_RANK(rank.now() == 25 * kMillisecond, "from the last rank on, and the links' latency");
 }
 
-/// 1000 floats stand for 4 MB: 4 ms, one after the other, and 10 ms.
+/// 1000 floats emulate 4 MB: 4 ms each, one after the other, and 10 ms.
 RANK_TEST(Group, InVirtualTimeAMessageSaysWhenItArrives, 2) {
   Connected connected(self);
   VirtualRank rank(self.rank);

@@ -12,7 +12,7 @@
 namespace frostpipe {
 namespace {
 
-/// What comes out where this is thrown within.
+/// The exception that guarded() throws if this one is thrown inside.
 template <class Expected, class Thrown>
 std::string text_of(const Thrown& thrown) {
   try {
@@ -27,7 +27,7 @@ TEST(Guarded, GivesTheResult) {
   EXPECT_EQ(guarded(0, "adding", [] { return 3 + 4; }), 7);
 }
 
-// Oracle: the message of c10d's TCPStore, with its stack, and that of Gloo, with its place in the source, as they came.
+// Oracle: original messages of c10d's TCPStore, with its stack, and of Gloo, with its source position.
 TEST(Guarded, WhatC10dThrowsIsALostPeerInOneLine) {
   EXPECT_EQ(text_of<PeerLost>(std::runtime_error("Connection reset by peer\nException raised from recvBytes at ...")),
             "rank 2: SEND_F3 to rank 1: Connection reset by peer");

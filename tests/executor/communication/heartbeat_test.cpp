@@ -1,4 +1,4 @@
-// Oracle: what a second client reads in the store; who is ended, with which sentence.
+// Oracle: the entries that a second client reads in the store; the processes that end, and their messages.
 #include "executor/communication/heartbeat.h"
 
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ namespace {
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
-/// Rank 0's store at a port that the system chose, and how another rank finds it.
+/// Rank 0's store at a port that the system chose, with its address for another rank.
 struct HostedStore {
   explicit HostedStore(int world_size) : HostedStore(RankEnvironment{.world_size = world_size}) {}
   explicit HostedStore(const RankEnvironment& rank_0) : first(rank_0), store(connect_store(first, true)) {
@@ -35,7 +35,7 @@ struct HostedStore {
     self.attempt = attempt;
     return self;
   }
-  /// What a rank has reported last; waits for the first report.
+  /// A rank's last report; waits for the first one.
   std::string reported(int attempt, int rank) const {
     const std::string key = "attempt/" + std::to_string(attempt) + "/heartbeat/" + std::to_string(rank);
     for (const auto until = Clock::now() + 20s; !store->check({key}) && Clock::now() < until;)
@@ -80,8 +80,8 @@ TEST(Store, APortThatIsTakenIsNamed) {
   }
 }
 
-// Rank 0 has told everybody why it ends, and is gone: a rank that ends as well, before its heartbeat has connected,
-// does not wait for it as long as for one that has not come yet (five minutes).
+// Rank 0 has told all ranks why it ends, and is gone: a rank that also ends, before its heartbeat has connected, does
+// not wait for it as long as for a rank 0 that has not started yet (five minutes).
 TEST(Heartbeat, EndsSoonWhereTheStoreIsGone) {
   const RankEnvironment self = HostedStore(2).rank(1);
   const Clock::time_point begin = Clock::now();
@@ -113,8 +113,8 @@ TEST(HeartbeatDeathTest, EndsARankWhoseStoreIsGone) {
       testing::ExitedWithCode(1), "rank 1: rank 0, which hosts the rendezvous store, is gone: .*; ending this rank");
 }
 
-/// In a process of its own, since from then on the watch ends no process. Rank 1 has ended by itself, and rank 2 has
-/// heard nothing of that when it finds the alarm.
+/// Runs in a separate process, since from then on the watch ends no process. Rank 1 has ended by itself, and rank 2
+/// does not know this when it finds the alarm.
 TEST(Heartbeat, ARoundHearsOfALossOnce) {
   EXPECT_TRUE(test::holds_in_a_child([] {
     const HostedStore host(3);
@@ -135,7 +135,7 @@ TEST(Heartbeat, ARoundHearsOfALossOnce) {
   }));
 }
 
-/// As a device's groups may.
+/// A callback that throws, as a device's groups may.
 TEST(Heartbeat, ARankThatIsSlowToGiveUpItsConnectionsIsNotSilent) {
   EXPECT_TRUE(test::holds_in_a_child([] {
     const HostedStore host(2);
@@ -170,7 +170,7 @@ TEST(HeartbeatDeathTest, SaysWhyConnectionsCannotBeGivenUp) {
       "rank 0: connections to other ranks cannot be given up: NCCL says no; ending this rank");
 }
 
-/// Rank 0 may be the first to leave, and this rank slow to end.
+/// Rank 0 may end first, and this rank may end slowly.
 TEST(Heartbeat, OfARankThatHasFinishedNeedsNoStore) {
   EXPECT_TRUE(test::holds_in_a_child([] {
     auto host = std::make_unique<HostedStore>(2);
@@ -183,7 +183,7 @@ TEST(Heartbeat, OfARankThatHasFinishedNeedsNoStore) {
   }));
 }
 
-/// A heartbeat that ends when the process that hosts its store is stopped. An alarm ends what hangs.
+/// A heartbeat ends when the process that hosts its store is stopped. An alarm ends the test if it hangs.
 [[noreturn]] void end_with_a_silent_store() {
   int ports[2];
   if (pipe(ports) != 0) _exit(2);
@@ -212,7 +212,7 @@ TEST(HeartbeatDeathTest, ASilentStoreDoesNotKeepARankThatEnds) {
               "rank 1: rank 0, which hosts the rendezvous store, has not answered for 10 s");
 }
 
-/// In a process of its own: a loss is remembered.
+/// Runs in a separate process, since a loss is remembered.
 TEST(Heartbeat, WhereNobodyWatchesNobodyWaitsForTheWatch) {
   EXPECT_TRUE(test::holds_in_a_child([] {
     const Clock::time_point begin = Clock::now();

@@ -1,4 +1,4 @@
-// Oracle: the order of what two ranks do, of which the test plays the second.
+// Oracle: the order of two ranks' actions; the test plays the second rank.
 #include "executor/communication/host_paths.h"
 
 #include <gtest/gtest.h>

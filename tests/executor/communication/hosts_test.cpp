@@ -1,4 +1,4 @@
-// Oracle: numbers by hand. The ranks' hosts are made up: this program has a gethostname of its own.
+// Oracle: numbers, by hand. The ranks' hosts are made up: this program has its own gethostname.
 #include "executor/communication/hosts.h"
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ namespace {
 std::string made_up_host;  // empty: the real one
 }
 
-/// What the C library's does, but for the made-up name.
+/// Like the C library's function, but returns the made-up name.
 extern "C" int gethostname(char* name, std::size_t size) noexcept {
   utsname system{};
   uname(&system);

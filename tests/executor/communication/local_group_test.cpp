@@ -19,7 +19,7 @@ at::Tensor tensor_of(int rank, std::int64_t size, at::ScalarType dtype) {
   return at::sin(at::arange(size, at::kDouble) * (rank + 1)).mul(1000.0 * (rank + 1)).to(dtype);
 }
 
-/// Small ones are exchanged whole, larger ones in parts, the largest in shared memory, which has to grow for them.
+/// Small sums are exchanged whole, larger ones in parts, the largest in shared memory, which has to grow for them.
 void check_sums(const RankEnvironment& self, Communicator& communicator) {
   for (const at::ScalarType dtype : {at::kFloat, at::kDouble, at::kBFloat16, at::kLong}) {
     for (const std::int64_t size : {1, 2, 3, 1000, 50'001, 200'001, 150'000, 400'003}) {
@@ -39,7 +39,7 @@ bool maps_shared_memory() {
 }
 
 RANK_TEST(LocalGroup, SumsAreTheSameWhereOneRankHasNoMemoryToShare, 2, 3) {
-  if (self.rank == 1) {  // what others map would be too large a file for this rank
+  if (self.rank == 1) {  // the shared memory of the others exceeds this rank's file size limit
     const rlimit no_file{0, 0};
     std::signal(SIGXFSZ, SIG_IGN);
     CHECK_RANK(setrlimit(RLIMIT_FSIZE, &no_file) == 0, "limit");

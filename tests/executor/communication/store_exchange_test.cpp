@@ -1,4 +1,4 @@
-// Oracle: what the test itself has put into a store of this process; the sentence, by hand.
+// Oracle: the entries that the test puts into a store of this process, and the expected message.
 #include "executor/communication/store_exchange.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,5 @@
-// Oracle: who is left. The ranks meet at a store of theirs, beside the connections of the launcher that started them.
+// Oracle: the remaining ranks. The ranks meet at their own store, besides the connections of the launcher that started
+// them.
 #include "executor/communication/store_rendezvous.h"
 
 #include <gtest/gtest.h>
@@ -22,7 +23,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// A round of all ranks, as somebody else would have started them, at a port that rank 0 has found free.
+/// A round of all ranks as under another launcher, at a free port that rank 0 has found.
 RendezvousInfo started_by_others(const RankEnvironment& self, Communicator& communicator) {
   const std::string port =
       communicator.broadcast(self.rank == 0 ? std::to_string(port_of(bound_socket("127.0.0.1", 0))) : std::string(), 0);
@@ -33,7 +34,7 @@ RendezvousInfo started_by_others(const RankEnvironment& self, Communicator& comm
   return info;
 }
 
-/// A round with its watch; counts how often connections are to be given up.
+/// A round with its watch; counts the requests to close connections.
 struct Watched {
   Watched(const RankEnvironment& self, Communicator& communicator, int max_restarts)
       : rendezvous(started_by_others(self, communicator), max_restarts) {
@@ -65,8 +66,8 @@ RANK_TEST(StoreRendezvous, ThoseThatAreLeftMeetWithoutASilentRank, 3) {
   const std::unique_ptr<ComputeDevice> device = make_device("cpu", self.local_rank);
   const auto communicator = Communicator::connect(self, *device);
   Watched job(self, *communicator, /*max_restarts=*/1);
-  if (self.rank == 1) _exit(0);  // without a word
-  // Rank 2 alone has noticed.
+  if (self.rank == 1) _exit(0);  // without a message
+  // Only rank 2 has noticed.
   if (self.rank == 0) job.wait_for_alarm();
   job.rendezvous.stop(0);
   job.rendezvous.end_watch();
@@ -85,14 +86,14 @@ RANK_TEST(StoreRendezvous, ThoseThatAreLeftMeetWithoutASilentRank, 3) {
       reason);
 }
 
-/// There is nothing to stop, and nobody to ask who is left.
+/// There is nothing to stop, and no other rank to ask.
 TEST(StoreRendezvous, WhoHasNotConnectedHasNoOtherRound) {
   RendezvousInfo first{.self = {.rank = 1, .world_size = 2, .is_on_one_host = true}};
   first.logical_ranks = {0, 1};
   EXPECT_FALSE(StoreRendezvous(first, /*max_restarts=*/3).may_rendezvous_again());
 }
 
-/// One that somebody has started again.
+/// A rank that is started again.
 RANK_TEST(StoreRendezvous, ARankThatComesTooLateIsToldSo, 2) {
   const std::unique_ptr<ComputeDevice> device = make_device("cpu", self.local_rank);
   const auto communicator = Communicator::connect(self, *device);

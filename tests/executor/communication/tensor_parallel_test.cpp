@@ -1,5 +1,5 @@
-// Rows that tensor ranks split, on our groups and on Gloo's. Oracle: all rows, and sums in the order of ranks, computed
-// by one process.
+// Sequence parallelism on our groups and on Gloo's. Oracle: all rows, and sums in the order of ranks, computed by one
+// process.
 #include "executor/communication/tensor_parallel.h"
 
 #include <ATen/ATen.h>
@@ -30,7 +30,7 @@ at::Tensor rows_from(int rank, std::int64_t rows, at::ScalarType type) {
   return at::sin(at::arange(rows * 7, at::kDouble) * (rank + 1)).mul(1000.0 * (rank + 1)).to(type).view({rows, 7});
 }
 
-/// Some of which have no rows on some rank.
+/// Numbers of rows, for some of which a rank has none.
 void check_rows(Group& group, const RankEnvironment& self) {
   const auto ranks =
       c10::make_intrusive<TensorParallel>(group, slice_of(self.rank, self.world_size), at::Device(at::kCPU), true);
@@ -46,7 +46,7 @@ void check_rows(Group& group, const RankEnvironment& self) {
     }
 }
 
-/// Of all ranks over Gloo; they meet in a file.
+/// A group of all ranks over Gloo; they meet by a file.
 void with_gloo(const RankEnvironment& self, Communicator& communicator, const std::function<void(Group&)>& act) {
   const std::string path = communicator.broadcast(
       (std::filesystem::temp_directory_path() / ("frostpipe-rows-" + std::to_string(getpid()))).string(), 0);
@@ -88,7 +88,7 @@ RANK_TEST(RankRows, OverGlooWaitForARankThatIsLate, 2) {
   });
 }
 
-/// By hand.
+/// Computed by hand.
 TEST(RankRows, AreAllOnEveryRankWhereTokensAreNotSplit) {
   const RankRows alone = rows_of_tokens(5, {});
   const at::Tensor all = rows_from(0, 5, at::kFloat);

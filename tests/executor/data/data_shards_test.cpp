@@ -20,7 +20,7 @@ TEST(NodesOfLogicalRanks, AreEquallyLarge) {
 
 TEST(NodesOfLogicalRanks, WhoeverIsLeftAfterALossStaysOnItsNode) {
   EXPECT_EQ(nodes_of_logical_ranks(Ints{0, 2, 3}, 4, 2), (Ints{0, 1, 1}));
-  EXPECT_EQ(nodes_of_logical_ranks(Ints{2, 3}, 4, 2), (Ints{1, 1}));  // nobody is left on the first
+  EXPECT_EQ(nodes_of_logical_ranks(Ints{2, 3}, 4, 2), (Ints{1, 1}));  // no rank is left on the first node
 }
 
 TEST(DataShards, DealsSamplesOut) {
@@ -35,7 +35,7 @@ TEST(DataShards, OneShardIsTheEpochOrder) {
   EXPECT_EQ(sharded_epoch_order(data_shards(samples, 1), 8, 3, 2), expected);
 }
 
-/// Oracle: what a mini-batch may hold is counted; the order within it is sort_by_length's.
+/// Oracle: the possible contents of a mini-batch, counted by hand; the order within it is that of sort_by_length.
 TEST(GroupByLength, MiniBatchesOfAWindowHoldSimilarLengthsAndEveryShardKeepsItsPlaces) {
   // 44 samples in mini-batches of 8 (the last of 4) from two shards, in windows of 4; a sample's length is its number
   // / 2, and even samples are shard 0's.

@@ -39,7 +39,7 @@ std::uint32_t crc32(std::string_view bytes) {
   return ~crc;
 }
 
-/// Makes the checksums of a PNG file right again, so that damage gets past them.
+/// Corrects the checksums of a PNG file, so that they do not reveal the damage.
 void mend_checksums(std::string& png) {
   const auto byte = [&](std::size_t at) { return std::size_t{static_cast<std::uint8_t>(png[at])}; };
   for (std::size_t at = 8; at + 12 <= png.size();) {
@@ -109,7 +109,7 @@ TEST_F(ImageFilesTest, BytesTooManyAreNoDamage) {
     const std::string content = reference_file(name);
     EXPECT_EQ(decode(content + "appended"), decode(content));
   }
-  // "Corrupt JPEG data: 4 extraneous bytes before marker 0xd9", of which there are some in ImageNet.
+  // "Corrupt JPEG data: 4 extraneous bytes before marker 0xd9", as in some files of ImageNet.
   std::string padded = reference_file("JPEG 4:2:0");
   padded.insert(padded.size() - 2, 4, '\0');
   EXPECT_EQ(decode(padded), decode(reference_file("JPEG 4:2:0")));
@@ -143,7 +143,7 @@ TEST_F(ImageFilesTest, SizesThatTheFileCannotHaveAreRefusedBeforeMemoryIsTaken) 
 }
 
 TEST_F(ImageFilesTest, ManyScansAreRefused) {
-  // The first scan again and again. It leaves no bits to a later one (the last byte of its head), so that it is
+  // Repeats the first scan many times. It leaves no bits to a later scan (the last byte of its header), so that this is
   // allowed.
   const std::string jpeg = reference_file("JPEG, progressive");
   const std::size_t begin = jpeg.find("\xFF\xDA");
@@ -158,7 +158,7 @@ TEST_F(ImageFilesTest, ManyScansAreRefused) {
   EXPECT_EQ(message_of([&] { decode(with_scans(101)); }), "file: cannot be decoded as JPEG: more than 100 scans");
 }
 
-/// With sanitizers this shows that damage ends in an error or in pixels, and in nothing else.
+/// With sanitizers this shows that damage leads only to an error or to pixels.
 TEST_F(ImageFilesTest, ChangedBytesAreAnErrorOrAnImage) {
   const Json& files = test::reference_data("images_reference.json")["files"];
   std::mt19937 random(1);
@@ -177,7 +177,7 @@ TEST_F(ImageFilesTest, ChangedBytesAreAnErrorOrAnImage) {
     } catch (const InvalidInput&) {
     }
   }
-  // Some cases get to the end, some do not.
+  // Some cases are decoded to the end, some are not.
   EXPECT_GT(num_images, kCases / 20);
   EXPECT_LT(num_images, kCases - kCases / 20);
 }

@@ -23,7 +23,7 @@ using test::largest_difference;
 
 // ---- Resizing -----------------------------------------------------------------------------------
 
-/// As picture() in scripts/reference/images.py: full of detail.
+/// The same as picture() in scripts/reference/images.py, with many details.
 Image picture(int height, int width) {
   Image image{.height = height, .width = width};
   for (int c = 0; c < 3; ++c)
@@ -61,10 +61,10 @@ TEST(ImageTransforms, ResizingKeepsOneColour) {
 
 // ---- Augmentation -------------------------------------------------------------------------------
 
-/// top, left, mirrored: where the window of a picture lies.
+/// top, left, mirrored: the position of a picture's window.
 using Change = std::tuple<int, int, bool>;
 
-/// By what an augmentation has to be, written as simply as possible.
+/// The definition of an augmentation, written as simply as possible.
 Image changed(const Image& image, const Change& change) {
   const auto [top, left, is_mirrored] = change;
   Image result{.height = image.height, .width = image.width};
@@ -79,7 +79,7 @@ Image changed(const Image& image, const Change& change) {
   return result;
 }
 
-/// Every pixel unlike every other and none zero, so that a change can be told from its result.
+/// All pixels are different and none is zero, so that the result shows the change.
 Image numbered() {
   Image image{.height = 8, .width = 9};
   for (int i = 0; i < 3 * 8 * 9; ++i) image.pixels.push_back(static_cast<std::uint8_t>(i + 1));

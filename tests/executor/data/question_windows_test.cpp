@@ -119,7 +119,7 @@ TEST_F(QuestionWindowsTest, PositionsAreThoseOfTheFirstAnswersTokens) {
   EXPECT_EQ(positions("a", 0), (Positions{{3, 3}, {0, 0}, {0, 0}}));
   EXPECT_EQ(positions("c d", 4), (Positions{{5, 6}, {3, 4}, {0, 0}}));
   EXPECT_EQ(positions("b c d e", 2), (Positions{{0, 0}, {0, 0}, {0, 0}}));
-  EXPECT_EQ(positions("d", 6), (Positions{{6, 6}, {4, 4}, {0, 0}}));  // also where it is a window's last token
+  EXPECT_EQ(positions("d", 6), (Positions{{6, 6}, {4, 4}, {0, 0}}));  // also if it is a window's last token
   EXPECT_EQ(positions("g h", 12), (Positions{{0, 0}, {0, 0}, {5, 6}}));
 }
 
@@ -131,7 +131,7 @@ TEST_F(QuestionWindowsTest, PositionsWidenAnAnswerToWholeTokens) {
   // a ##b ##c d: tokens of one letter each.
   EXPECT_EQ(positions("abc d", "b", 1), (Positions{{4, 4}}));
   EXPECT_EQ(positions("abc d", "bc d", 1), (Positions{{4, 6}}));
-  EXPECT_EQ(positions("abc d", "bc ", 1), (Positions{{4, 6}}));  // the space belongs to none before "d"
+  EXPECT_EQ(positions("abc d", "bc ", 1), (Positions{{4, 6}}));  // the space belongs to no token before "d"
   EXPECT_EQ(positions("xx1x d", "1", 2), (Positions{{3, 3}}));   // "xx1x" is one unknown word
 }
 
@@ -190,7 +190,7 @@ TEST_F(QuestionWindowsTest, AnAnswersTextIsThatOfTheContext) {
   const Window window = windows_of(set, letters(), 20, 2).at(0);
   EXPECT_EQ(window.num_question_tokens, 3);
   EXPECT_EQ(answer_text(set, window, 3, 3), "Z");
-  EXPECT_EQ(answer_text(set, window, 3, 5), "Zoë");  // the second accent is of no token
+  EXPECT_EQ(answer_text(set, window, 3, 5), "Zoë");  // the second accent belongs to no token
   EXPECT_EQ(answer_text(set, window, 3, 6), "Zoë\u0301  a");
   EXPECT_EQ(answer_text(set, window, 9, 10), "É\u200Bb");
   EXPECT_EQ(answer_text(set, window, 11, 12), ", 😀");
@@ -211,7 +211,7 @@ TEST_F(QuestionWindowsTest, PredictionsAreTheBestSpansOverAllWindowsOfAQuestion)
   EXPECT_EQ(Json::parse(predictions_json(predictions)).get<Predictions>(), predictions);
 }
 
-/// `name`: of the reference file's list.
+/// `name`: that of a list in the reference file.
 void expect_windows_of_transformers(const PairTokenizer& tokenizer, const char* name) {
   const QuestionSet set = read_squad(FROSTPIPE_TEST_DATA "/squad_reference.json");
   const Json& expected = test::reference_data("squad_reference.json").at(name);

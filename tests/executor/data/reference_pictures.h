@@ -29,7 +29,7 @@ inline std::string reference_file(std::string_view name) {
 /// Errors name the place "file".
 inline Image decode(std::string_view bytes) { return decode_image(std::as_bytes(std::span(bytes)), "file"); }
 
-/// Between two values of the same pixel and channel; 256 where the sizes differ.
+/// The largest difference between two values of the same pixel and channel; 256 if the sizes differ.
 inline int largest_difference(const Image& a, const Image& b) {
   if (a.height != b.height || a.width != b.width || a.pixels.size() != b.pixels.size()) return 256;
   int largest = 0;

@@ -37,7 +37,7 @@ Labelled with_labels(const std::vector<int>& sizes) {
   return data;
 }
 
-/// How many of each label.
+/// The number of samples with each label.
 Ints counts(const Labelled& data, const Ints& samples) {
   Ints result(data.label_names.size());
   for (const int sample : samples) ++result[static_cast<std::size_t>(data.labels[static_cast<std::size_t>(sample)])];
@@ -68,10 +68,11 @@ TEST(HoldOut, TakesOfEachLabelInProportion) {
 }
 
 TEST(HoldOut, LargestRemaindersGetTheRest) {
-  // Quotas 2.5, 1.25, 1.25 of round(5.0) = 5: rounded down 2, 1, 1; the largest remainder is the first label's.
+  // The quotas 2.5, 1.25, 1.25 of round(5.0) = 5 are rounded down to 2, 1, 1; the first label has the largest
+  // remainder.
   const Labelled data = with_labels({10, 5, 5});
   EXPECT_EQ(counts(data, split_of(data, 0.25, 1).test), (Ints{3, 1, 1}));
-  // Ten labels of four at a tenth: 0.4 each, 4 in all; the earlier labels give them.
+  // Ten labels of four samples at a tenth: 0.4 each, 4 in all, which are taken from the first labels.
   const Labelled many = with_labels(Ints(10, 4));
   EXPECT_EQ(counts(many, split_of(many, 0.1, 1).test), (Ints{1, 1, 1, 1, 0, 0, 0, 0, 0, 0}));
 }

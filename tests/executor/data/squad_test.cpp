@@ -49,6 +49,36 @@ TEST_F(SquadTest, ReadsContextsAndQuestionsInTheirOrder) {
                 {.id = "3", .question = "?", .context = 2, .answers = {"!"}, .answer_start = 1}}));
 }
 
+TEST_F(SquadTest, QuestionsMayHaveNoAnswerWhereTheFileSaysSo) {
+  const auto read = [&](const std::string& qa) {
+    return read_squad(
+        file("q.json",
+             R"({"data": [{"paragraphs": [{"context": "a b", "qas": [{"id": "1", "question": "?", )" + qa + "}]}]}]}"));
+  };
+  const QuestionSet set = read(R"("is_impossible": true, "answers": [], "plausible_answers": [{"text": "b"}])");
+  EXPECT_EQ(set.questions, (std::vector<Question>{{.id = "1", .question = "?", .context = 0}}));
+  EXPECT_TRUE(set.has_unanswerable());
+  EXPECT_FALSE(read(R"("is_impossible": false, "answers": [{"text": "b", "answer_start": 2}])").has_unanswerable());
+  EXPECT_EQ(message_of([&] { read(R"("is_impossible": true, "answers": [{"text": "b", "answer_start": 2}])"); }),
+            "q.json: data[0].paragraphs[0].qas[0].answers: must have none where is_impossible is true, is 1");
+}
+
+/// By hand, as evaluate-v2.0.py counts: an empty prediction is right where there is no answer, and nowhere else.
+TEST_F(SquadTest, AnEmptyPredictionIsRightWithoutAnAnswer) {
+  const QuestionSet set{.contexts = {"x"},
+                        .questions = {{.id = "a", .answers = {"Lake Zug"}},
+                                      {.id = "b", .answers = {"Lake Zug"}},
+                                      {.id = "c"},
+                                      {.id = "d"},
+                                      {.id = "e"},
+                                      {.id = "f", .answers = {"Lake Zug"}}}};
+  const Predictions predictions{{"a", "the lake zug"}, {"b", ""},    {"c", ""},
+                                {"d", "Lake Zug"},     {"e", "The"}, {"f", "old lake"}};
+  const QuestionScores scores = scores_of(set, predictions);
+  EXPECT_DOUBLE_EQ(scores.exact_match, 100.0 * 3 / 6) << "a, c, e: an article is no word";
+  EXPECT_DOUBLE_EQ(scores.f1, 100.0 * 3.5 / 6) << "of f, a word of two is right on either side";
+}
+
 TEST_F(SquadTest, ReadingErrorsNameFilePlaceRuleAndValue) {
   const std::string answers = "data[0].paragraphs[0].qas[0].answers";
   const auto refusal_of_answers = [&](const std::string& list) {
@@ -79,7 +109,7 @@ TEST_F(SquadTest, ReadingErrorsNameFilePlaceRuleAndValue) {
   EXPECT_EQ(refusal_of_answers("[7]"), "q.json: " + answers + "[0]: must be an object, is 7");
   EXPECT_EQ(refusal_of_answers("{}"), "q.json: " + answers + ": must be a list, is an object");
   EXPECT_EQ(refusal_of_answers("[]"),
-            "q.json: " + answers + ": must have an answer (a question without one is SQuAD 2.0's), is empty");
+            "q.json: " + answers + ": must have an answer, or \"is_impossible\": true beside it, is empty");
 
   const std::string qa = R"("question": "?", "answers": [{"text": "x", "answer_start": 0}]})";
   const auto refusal_of_questions = [&](const std::string& list) {
@@ -154,10 +184,10 @@ TEST(SquadScores, F1IsTheHarmonicMeanOfPrecisionAndRecallOfTheWords) {
   EXPECT_DOUBLE_EQ(f1_score("x y q", {"x y z w"}), 4.0 / 7);
   EXPECT_DOUBLE_EQ(f1_score("x y q", {"nothing", "x y z w", "the q"}), 4.0 / 7);
   EXPECT_DOUBLE_EQ(f1_score("y x", {"x y"}), 1);
-  // "two" counts as often as it stands in both: once.
+  // "two" counts as often as it occurs in both: once.
   EXPECT_DOUBLE_EQ(f1_score("two two", {"two three"}), 0.5);
   EXPECT_EQ(f1_score("x", {"y"}), 0);
-  EXPECT_EQ(f1_score("the", {"a"}), 0);  // no word is shared, though exact_match says 1
+  EXPECT_EQ(f1_score("the", {"a"}), 0);  // no word is common, though exact_match is 1
   EXPECT_EQ(f1_score("x", {}), 0);
 }
 

@@ -56,8 +56,8 @@ TEST_F(ReadTexts, ToleratesByteOrderMarkWindowsLineEndsAndEmptyLinesAtTheEnd) {
   EXPECT_EQ(read_texts(file("text\tlabel\né\ta\ne\tb\n\n\n")), expected);
 }
 
-// The same table in both forms, as Python's csv module writes it with the dialects excel and unix, and with the columns
-// the other way round.
+// The same table in both forms, written by Python's csv module with the dialects excel and unix, and with the columns
+// in the other order.
 TEST_F(ReadTexts, TakesCsv) {
   const TextData expected{
       .texts = {"a, b", "say \"so\"", "two\nlines", "plain"}, .labels = {0, 1, 0, 1}, .label_names = {"x", "y, z"}};
@@ -146,7 +146,8 @@ TEST_F(ReadTexts, HeaderErrorsQuoteTheHeader) {
       message_for("good\t1\nbad\t0\n"),
       "data.tsv:1: the header must name one column \"text\" (or \"sentence\"), between tabs or commas, is \"good\t1\"");
   EXPECT_EQ(message_for("text\tclass\na\t1\n"),
-            "data.tsv:1: the header must name one column \"label\", between tabs or commas, is \"text\tclass\"");
+            "data.tsv:1: the header must name one column \"label\" (or \"labels\"), between tabs or commas, is "
+            "\"text\tclass\"");
   EXPECT_EQ(message_for("text label\na\t1\n"),
             "data.tsv:1: the header must name one column \"text\" (or \"sentence\"), between tabs or commas, is \"text "
             "label\"");
@@ -216,8 +217,10 @@ TEST_F(ReadTexts, WhatIsWrongInJsonIsSaidWithItsLineAndField) {
             "data.jsonl:2: the label must be one that the model knows (\"0\", \"1\"), is \"2\"");
   EXPECT_EQ(refusal(first + "{\"text\": \"a\", \"label\": 0.5}"),
             "data.jsonl:2: label: must be a text, a whole number, true or false, is 0.5");
-  EXPECT_EQ(refusal(first + "{\"text\": \"a\"}"),
-            "data.jsonl:2: must have the field \"label\" (--label-column names another), is an object with \"text\"");
+  EXPECT_EQ(
+      refusal(first + "{\"text\": \"a\"}"),
+      "data.jsonl:2: must have the field \"label\" (or \"labels\") (--label-column names another), is an object with "
+      "\"text\"");
   EXPECT_EQ(refusal(first + "{\"label\": 0, \"body\": \"a\"}"),
             "data.jsonl:2: must have one field \"text\" (or \"sentence\") (--text-column names another), is an object "
             "with \"body\", \"label\"");
@@ -228,6 +231,80 @@ TEST_F(ReadTexts, WhatIsWrongInJsonIsSaidWithItsLineAndField) {
   EXPECT_EQ(refusal(first, {.text = "body", .label = {}}),
             "data.jsonl:1: must have one field \"body\" (--text-column names another), is an object with \"label\", "
             "\"text\"");
+}
+
+using Targets = std::vector<std::vector<double>>;
+
+// The same labels in every form that `datasets` users have: lists of names in JSON and in a table, columns of 0 and 1.
+TEST_F(ReadTexts, SeveralLabelsAreListsOfNamesOrColumnsOfOnesAndZeros) {
+  const TextData expected{.texts = {"a", "b", "c"},
+                          .problem_type = ProblemType::multi_label,
+                          .labels = {},
+                          .targets = {{1, 0, 1}, {0, 0, 0}, {0, 1, 0}},
+                          .label_names = {"joy", "rage", "woe"}};
+  const auto read = [&](const std::string& name, std::string_view content,
+                        ProblemType otherwise = ProblemType::single_label) {
+    return read_texts(ScratchFolderTest::file(name, content), {}, otherwise);
+  };
+  EXPECT_EQ(read("lists.jsonl", R"({"text": "a", "labels": ["woe", "joy"]}
+{"text": "b", "labels": []}
+{"text": "c", "labels": ["rage"]})"),
+            expected);
+  EXPECT_EQ(read("lists.csv", "text,label\na,\"[\"\"woe\"\", \"\"joy\"\"]\"\nb,\nc,rage\n", ProblemType::multi_label),
+            expected);
+  EXPECT_EQ(read("flags.csv", "id,text,joy,rage,woe\n7,a,1,0,1\n8,b,0,0,0\n9,c,0,1,0\n"), expected);
+  EXPECT_EQ(read("flags.jsonl", R"({"text": "a", "joy": 1, "rage": 0, "woe": true, "id": 7}
+{"text": "b", "joy": 0, "rage": 0, "woe": false, "id": 1}
+{"text": "c", "joy": 0.0, "rage": 1.0, "woe": 0, "id": 0})"),
+            expected);
+  EXPECT_EQ(read("none_set.tsv", "text\tx\ty\na\t0\t1\nb\t0\t0\n").targets, (Targets{{0, 1}, {0, 0}}))
+      << "a label that no text has";
+}
+
+TEST_F(ReadTexts, LabelsAreNumbersWhereTheModelOrAFractionSaysSo) {
+  const auto read = [&](const std::string& name, std::string_view content,
+                        ProblemType otherwise = ProblemType::single_label) {
+    return read_texts(ScratchFolderTest::file(name, content), {}, otherwise);
+  };
+  const TextData expected{.texts = {"a", "b"},
+                          .problem_type = ProblemType::regression,
+                          .labels = {},
+                          .targets = {{2.5}, {-3}},
+                          .label_names = {"LABEL_0"}};
+  EXPECT_EQ(read("a.csv", "text,label\na,2.5\nb,-3\n", ProblemType::regression), expected);
+  EXPECT_EQ(read("a.jsonl", "{\"text\": \"a\", \"label\": 2.5}\n{\"text\": \"b\", \"label\": -3}\n"), expected);
+  EXPECT_EQ(read("names.csv", "text,label\na,2.5\nb,-3\n").label_names, (Strings{"-3", "2.5"})) << "in a table: names";
+  EXPECT_EQ(
+      message_of([&] { read("bad.csv", "text,label\na,1\nb,much\n", ProblemType::regression); }),
+      "bad.csv:3: the label must be a number, as config.json asks for regression (by its problem_type or a single "
+      "label), is \"much\"");
+  EXPECT_EQ(
+      message_of([&] { read("bad.jsonl", "{\"text\": \"a\", \"label\": 1.5}\n{\"text\": \"b\", \"label\": true}"); }),
+      "bad.jsonl:2: label: the label must be a number, as config.json asks for regression (by its problem_type or a "
+      "single label), is true");
+}
+
+TEST_F(ReadTexts, WhatIsWrongWithSeveralLabelsIsSaid) {
+  const Strings names{"x", "y"};
+  const auto refusal = [&](const std::string& name, std::string_view content) {
+    const std::filesystem::path path = ScratchFolderTest::file(name, content);
+    return message_of([&] { read_texts(path, names, {}, ProblemType::multi_label); });
+  };
+  EXPECT_EQ(refusal("a.csv", "text,label\na,[x\n"),
+            "a.csv:2: the labels must be a list of JSON, such as [\"a\", \"b\"], or one name, is \"[x\"");
+  EXPECT_EQ(refusal("a.jsonl", R"({"text": "a", "labels": ["x", 0.5]})"),
+            "a.jsonl:1: labels: must be a text, a whole number, true or false, is 0.5");
+  EXPECT_EQ(refusal("a.jsonl", R"({"text": "a", "labels": ["z"]})"),
+            "a.jsonl:1: the label must be one that the model knows (\"x\", \"y\"), is \"z\"");
+  EXPECT_EQ(refusal("a.csv", "text,x,w\na,1,0\n"),
+            "a.csv:1: the header must name one column \"label\" (or \"labels\"), between tabs or commas, is "
+            "\"text,x,w\"")
+      << "y has no column";
+  EXPECT_EQ(
+      read_texts_to_label(ScratchFolderTest::file("b.csv", "text,x,w\na,1,0\n"), names, {}, ProblemType::multi_label)
+          .targets,
+      Targets{})
+      << "texts to label need no labels";
 }
 
 }  // namespace

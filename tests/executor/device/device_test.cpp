@@ -50,7 +50,7 @@ TEST(Device, MarksAreInTheirOrderAndForgottenWithTheFirst) {
   EXPECT_GE(device->marked_ns().front(), marks.back());
 }
 
-// Oracle: 1 MiB of tensors stands for 8.
+// Oracle: 1 MiB of tensors emulates 8 MiB.
 TEST(EmulatedDevice, CountsWholeBytesAndLimitsShrunkOnes) {
   const std::unique_ptr<ComputeDevice> device = make_emulated_device(8);
   const Bytes before = device->live_bytes();

@@ -1,4 +1,4 @@
-// What every device does alike. The same bodies run on the CPU, and on CUDA where there is a GPU.
+// Behaviour that all devices have in common. The same tests run on the CPU, and on CUDA if there is a GPU.
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -52,7 +52,7 @@ TEST_P(Devices, CountLiveTensorsAndTheirPeak) {
   EXPECT_EQ(device_->live_bytes(), before);
 }
 
-/// 32 MiB and more are pieces of their own on CUDA, too, so that nothing is lost to rounding.
+/// On CUDA too, 32 MiB and more are separate blocks, so that no memory is lost by rounding.
 TEST_P(Devices, ALimitIsKeptAndItsErrorNamesRankActionAndBytes) {
   const at::Tensor kept = mebibytes(32);
   const Bytes before = device_->live_bytes();
@@ -73,7 +73,7 @@ TEST_P(Devices, ALimitIsKeptAndItsErrorNamesRankActionAndBytes) {
   EXPECT_NO_THROW(mebibytes(512));
 }
 
-/// Oracle: the host's clock around them.
+/// Oracle: the host's clock around the marks.
 TEST_P(Devices, MarksAreTheTimesOfTheWorkBetweenThem) {
   const at::TensorOptions options = at::TensorOptions().dtype(at::kFloat).device(device_->torch_device());
   const at::Tensor matrix = at::ones({256, 256}, options);
@@ -94,8 +94,8 @@ TEST_P(Devices, MarksAreTheTimesOfTheWorkBetweenThem) {
   EXPECT_LE(marks.back() - marks.front(), end - begin);
 }
 
-/// Each replay works on the values of its time, in memory of its own. Oracle: the same work done eagerly. The CPU has
-/// no graphs.
+/// Each replay uses the current values, in the graph's own memory. Oracle: the same work done eagerly. The CPU has no
+/// graphs.
 TEST_P(Devices, DoCapturedWorkWhenItIsReplayed) {
   const std::unique_ptr<DeviceGraphs> graphs = device_->make_graphs();
   ASSERT_EQ(graphs != nullptr, GetParam() == "cuda");
@@ -112,7 +112,7 @@ TEST_P(Devices, DoCapturedWorkWhenItIsReplayed) {
   for (const double value : {2.0, 3.0, 5.0}) {
     input.fill_(value);
     graphs->replay(0);
-    const at::Tensor others = at::full({1024}, 7.0, options);  // do not get the graphs' memory
+    const at::Tensor others = at::full({1024}, 7.0, options);  // these must not get the graphs' memory
     graphs->replay(1);
     expected += 3 * (value * value + 1);
     EXPECT_EQ(sum.sum().item<double>(), expected) << value;
@@ -128,7 +128,7 @@ TEST_P(Devices, RefuseToWaitWhileCapturing) {
   EXPECT_EQ((one + one).item<float>(), 2);
 }
 
-/// NCCL's on CUDA, Gloo's on the CPU. Oracle: what one rank has, all have.
+/// A group of NCCL on CUDA, of Gloo on the CPU. Oracle: with one rank, a sum does not change.
 TEST_P(Devices, AGroupOfOneRankKeepsWhatItHas) {
   const auto group = device_->make_group(c10::make_intrusive<c10d::HashStore>(), /*rank=*/0, /*size=*/1, "127.0.0.1");
   const at::Tensor values = at::arange(5, at::TensorOptions().dtype(at::kFloat).device(device_->torch_device()));

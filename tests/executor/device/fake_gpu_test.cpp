@@ -1,5 +1,5 @@
-// The fake GPU (tests/executor/fake_gpu) is as strict as a real one: what a real one would refuse, or would get wrong
-// now and then, always fails. Run by the tests that CMake calls fake_gpu.
+// The fake GPU (tests/executor/fake_gpu) is at least as strict as a real one: operations that a real GPU refuses, or on
+// which it sometimes fails, always fail. CMake's tests named fake_gpu run this file.
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -28,7 +28,7 @@ at::Tensor values_of_rank(int rank, std::int64_t count, at::ScalarType type) {
   return (at::randn({count}, generator) * 1000).to(type);
 }
 
-/// Of all ranks; its file, which `communicator` names, is the caller's to remove.
+/// A group of all ranks; the caller removes its file, which `communicator` names.
 struct GroupOfAll {
   GroupOfAll(const RankEnvironment& self, Communicator& communicator)
       : path(communicator.broadcast(
@@ -40,8 +40,8 @@ struct GroupOfAll {
   c10::intrusive_ptr<c10d::Backend> group;
 };
 
-/// Sums of which some have fewer values than ranks, and more than one under way. Oracle: the ranks' values added in the
-/// order of ranks, to the bit; float32 rounds differently in any other.
+/// Sums, some with fewer values than ranks, and several at the same time. Oracle: the ranks' values added in the order
+/// of ranks, bitwise; float32 rounds differently in any other order.
 RANK_TEST(GlooGroup, AddsInTheOrderOfRanks, 2, 3) {
   const std::unique_ptr<ComputeDevice> device = make_device("cpu", self.local_rank);
   const auto communicator = Communicator::connect(self, *device);
@@ -64,7 +64,7 @@ RANK_TEST(GlooGroup, AddsInTheOrderOfRanks, 2, 3) {
   if (self.rank == 0) std::filesystem::remove(path);
 }
 
-/// Rank 1 does not come.
+/// Rank 1 does not connect.
 RANK_TEST(GlooGroup, ASumWaitsNoLongerThanItIsTold, 2) {
   const std::unique_ptr<ComputeDevice> device = make_device("cpu", self.local_rank);
   const auto communicator = Communicator::connect(self, *device);
@@ -81,7 +81,7 @@ RANK_TEST(GlooGroup, ASumWaitsNoLongerThanItIsTold, 2) {
   if (self.rank == 0) std::filesystem::remove(path);
 }
 
-/// Long before the limit that it is told.
+/// It ends long before the given limit.
 bool fails_soon(const c10::intrusive_ptr<c10d::Work>& work) {
   const auto began = std::chrono::steady_clock::now();
   try {
@@ -92,8 +92,8 @@ bool fails_soon(const c10::intrusive_ptr<c10d::Work>& work) {
   return false;
 }
 
-/// Rank 2 comes to nothing, as if its link were silent: rank 0 waits for it in a sum and a barrier, and rank 1 in a
-/// receive. Rank 0's abort() ends its own waits, and with its connections rank 1's for what rank 0 would send.
+/// Rank 2 does nothing, as if its link were down: rank 0 waits for it in a sum and a barrier, and rank 1 in a receive.
+/// Rank 0's abort() ends its own waits, and by closing its connections those of rank 1 for data from rank 0.
 RANK_TEST(GlooGroup, AbortEndsAllWaitsAtOnce, 3) {
   const std::unique_ptr<ComputeDevice> device = make_device("cpu", self.local_rank);
   const auto communicator = Communicator::connect(self, *device);
@@ -130,8 +130,8 @@ bool is_stopped(pid_t process) {
   return text.substr(text.rfind(')') + 2, 1) == "T";
 }
 
-/// A message of which rank 1 has asked for all and read nothing, since it is stopped: it does not fit into the
-/// connection. Rank 0 has sent a part when it aborts, and rank 1 has received a part when it goes on.
+/// Rank 1 has posted the receive of a message but reads nothing, since it is stopped, and the message does not fit into
+/// the connection's buffer. Rank 0 has sent a part when it aborts, and rank 1 has received a part when it goes on.
 RANK_TEST(GlooGroup, AbortEndsTheWaitForAHalfSentMessage, 2) {
   const std::unique_ptr<ComputeDevice> device = make_device("cpu", self.local_rank);
   const auto communicator = Communicator::connect(self, *device);

@@ -1,4 +1,4 @@
-// Oracle: sizes known by construction; 1 MiB tensors counted one by one.
+// Oracle: known sizes; tensors of 1 MiB, counted one by one.
 #include "executor/device/memory_meter.h"
 
 #include <ATen/ATen.h>

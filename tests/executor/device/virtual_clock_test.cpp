@@ -1,5 +1,5 @@
-// Oracle: sums by hand. The host's clock is the test's, and goes on where the rank sleeps or is late; how long a real
-// host sleeps has a lower bound alone.
+// Oracle: sums computed by hand. The test provides the host's clock, which advances when the rank sleeps or is late; a
+// real host's sleep only has a lower bound.
 #include "executor/device/virtual_clock.h"
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@ namespace {
 
 constexpr Nanoseconds kMillisecond = 1'000'000;
 
-/// Its time is counted from when the rank's clock was made.
+/// The time is counted from the creation of the rank's clock.
 class VirtualClockTest : public testing::Test {
  protected:
   void be_late(int milliseconds) { host_ns_ += milliseconds * kMillisecond; }

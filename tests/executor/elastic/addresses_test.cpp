@@ -1,5 +1,5 @@
-// Oracle: sockets of this test on loopback, by getsockname; sentences, by hand. A port is silent where the queue of
-// those who wait is full: the system then drops whoever knocks.
+// Oracle: getsockname for sockets of this test on loopback; messages written by hand. A port does not answer if its
+// queue is full: the system then drops new connections.
 #include "executor/elastic/addresses.h"
 
 #include <arpa/inet.h>
@@ -76,7 +76,8 @@ TEST(OwnAddress, AMasterThatNobodyKnowsIsNamed) {
               HasSubstr("rank 3 on host " + host_name() + ": MASTER_ADDR: no-such-host.invalid is not known here ("));
 }
 
-// Which of an interface's addresses is meant follows from the master's; of a job of one host, and of an address, not.
+// The master's address determines which address of an interface is used, except in a job of one host, or if an address
+// is given.
 TEST(OwnAddress, ANamedInterfaceNeedsAKnownMaster) {
   RankEnvironment self{.rank = 3, .master_address = "no-such-host.invalid", .interface = "lo"};
   const Clock::time_point begin = Clock::now();

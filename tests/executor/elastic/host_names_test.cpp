@@ -1,4 +1,4 @@
-// Oracle: a hosts file of the test's own in the place of /etc/hosts, in a process of its own; that takes root.
+// Oracle: the test's own file in place of /etc/hosts, in a separate process; this needs root.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sched.h>
@@ -23,7 +23,7 @@ using testing::HasSubstr;
 
 class HostNamesTest : public test::ScratchFolderTest {
  protected:
-  /// From now on names are looked up in hosts() alone. False where neither root nor a user namespace is to be had.
+  /// From now on names are looked up only in hosts(). Returns false if neither root nor a user namespace is available.
   bool takes_names_from_hosts() const {
     return (unshare(CLONE_NEWNS) == 0 || unshare(CLONE_NEWUSER | CLONE_NEWNS) == 0) &&
            mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
@@ -38,7 +38,7 @@ class HostNamesTest : public test::ScratchFolderTest {
       GTEST_SKIP() << "needs root or a user namespace, for an /etc/hosts of its own";
   }
 
-  /// A matcher's word on what `action` returns, or on the sentence that it throws, in a process that knows these names.
+  /// Applies a matcher to the result of `action`, or to its error message, in a process with these host names.
   void expect_with_names(const std::string& names, const auto& action, const testing::Matcher<std::string>& expected) {
     file("hosts", names);
     EXPECT_TRUE(test::holds_in_a_child([&] {
@@ -97,7 +97,7 @@ TEST_F(HostNamesTest, OfSeveralAddressesAllRanksTakeTheSame) {
   }
 }
 
-/// The first one's queue is full: the system drops whoever knocks.
+/// The queue of the first socket is full, so the system drops new connections.
 TEST_F(HostNamesTest, AnAddressThatIsSilentHoldsUpNoOther) {
   const Descriptor silent = bound_socket("127.0.0.2", 0);
   listen(silent.number(), 0);

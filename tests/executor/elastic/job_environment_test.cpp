@@ -1,5 +1,5 @@
-// Oracle: the variables that torchrun, srun, Open MPI and MPICH document, and node lists of Slurm's documentation; who
-// is who, by hand.
+// Oracle: the documented variables of torchrun, srun, Open MPI and MPICH, and node lists in Slurm's documentation;
+// ranks, by hand.
 #include "executor/elastic/job_environment.h"
 
 #include <gtest/gtest.h>
@@ -42,7 +42,7 @@ const Variables kMpich{
 constexpr int kPortOfStep = 20000 + (123456 + 2 * 1009) % 12000;
 constexpr int kPortOfNamespace = 20000 + 15314737030908626870u % 12000;  // XXH3 of "2684420097" in Python, by its text
 
-/// "rank/size (number on its host) address:port", and what is not as usual.
+/// "rank/size (number on its host) address:port", and any unusual facts.
 std::string text_of(const Variables& variables) {
   const std::optional<RankEnvironment> self = rank_environment(variables);
   if (!self) return "no rank";
@@ -156,7 +156,7 @@ TEST(JobEnvironment, FirstNodeOfASlurmList) {
     EXPECT_EQ(first_node_of(list), first) << list;
 }
 
-/// What is_rank() and answers_for_job() say in a process with these variables.
+/// The results of is_rank() and answers_for_job() in a process with these variables.
 bool is_said(const Variables& variables, bool rank, bool answers) {
   return test::holds_in_a_child([&] {
     for (const auto& [name, value] : variables) setenv(name.c_str(), value.c_str(), 1);

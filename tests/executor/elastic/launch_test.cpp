@@ -1,4 +1,5 @@
-// Oracle: who is left, and who is who, by hand. The processes are this program again, each playing a part.
+// Oracle: the remaining processes and their ranks, by hand. The processes are copies of this program with different
+// roles.
 #include "executor/elastic/launch.h"
 
 #include <gmock/gmock.h>
@@ -25,7 +26,7 @@ using namespace std::chrono_literals;
 constexpr const char* kPart = "FROSTPIPE_LAUNCH_TEST";
 constexpr const char* kDiary = "FROSTPIPE_LAUNCH_DIARY";
 
-/// One line in the test's diary, whole.
+/// Appends one whole line to the test's record.
 void note(const std::string& line) { std::ofstream(std::getenv(kDiary), std::ios::app) << line + "\n" << std::flush; }
 
 std::string describe(const RendezvousInfo& info) {
@@ -35,8 +36,8 @@ std::string describe(const RendezvousInfo& info) {
   return text;
 }
 
-/// Takes part in a round, writes down who it is there, and ends; `lose` decides whether a round is lost for this
-/// process: it then stops, and waits for the next.
+/// Joins a round, records its rank there, and ends; `lose` decides whether a round is lost for this process: it then
+/// stops, and waits for the next one.
 int take_part(Membership& membership, const std::function<bool(const RendezvousInfo&)>& lose) {
   while (const std::optional<RendezvousInfo> info = membership.next_round()) {
     note(describe(*info));
@@ -104,7 +105,7 @@ int lose_a_rank_after_the_signal(Membership& membership) {
       }
       std::this_thread::sleep_for(2ms);
       if (info->generation > 0 || !is_lost()) continue;
-      membership.stop(0);  // as one whose connection breaks
+      membership.stop(0);  // as if its connection broke
       break;
     }
     if (info->generation == 0) continue;
@@ -161,7 +162,7 @@ const std::map<std::string, int (*)(Membership&)>& parts() {
   return all;
 }
 
-/// Before gtest's main: in a process that a launcher of these tests has started.
+/// Runs before gtest's main, in a process that a launcher of these tests has started.
 const bool plays_a_part = [] {
   if (!std::getenv(kPart) || !std::getenv(kControlVariable)) return false;
   const auto is_rank_1_of = [](const char* part) {

@@ -1,4 +1,4 @@
-// Oracle: cases by hand.
+// Oracle: cases made by hand.
 #include "executor/elastic/logical_ranks.h"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// Oracle: hosts that were taken out of a cluster by hand.
+// Oracle: hosts that were removed from a cluster by hand.
 #include "executor/elastic/lost_hosts.h"
 
 #include <gtest/gtest.h>

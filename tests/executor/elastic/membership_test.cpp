@@ -1,4 +1,4 @@
-// Oracle: what was written is what is read; a launcher's part played by hand.
+// Oracle: messages are read as they were written; the test plays the launcher.
 #include "executor/elastic/membership.h"
 
 #include <gmock/gmock.h>
@@ -23,7 +23,7 @@ using testing::ElementsAre;
 
 using Values = std::map<std::string, std::string>;
 
-/// Variables of the environment while this lives.
+/// Sets variables of the environment while this object exists.
 class SetVariables {
  public:
   explicit SetVariables(Values values) : values_(std::move(values)) {
@@ -107,7 +107,7 @@ TEST(Membership, WhereTorchrunsAgentEndsAllRanksThereIsNoRestart) {
   }
 }
 
-/// The launcher's end of the line to a member of this process.
+/// The launcher's end of the channel to a member in this process.
 class LaunchedMember {
  public:
   LaunchedMember() {
@@ -117,7 +117,7 @@ class LaunchedMember {
     membership = Membership::join();
   }
   void say(const std::string& text) { EXPECT_TRUE(launcher_->send(text)) << text; }
-  /// The next text that is no heartbeat.
+  /// The next message that is not a heartbeat.
   std::string hear() {
     for (;;) {
       const std::optional<ControlText> said = launcher_->receive(10s);
@@ -127,7 +127,7 @@ class LaunchedMember {
   }
 
  private:
-  std::unique_ptr<ControlChannel> launcher_;  // goes last: a member whose launcher is gone ends its process
+  std::unique_ptr<ControlChannel> launcher_;  // destroyed last: a member whose launcher is gone ends its process
 
  public:
   std::unique_ptr<Membership> membership;

@@ -1,4 +1,4 @@
-// Oracle: what was sent, byte for byte, and in which order.
+// Oracle: the sent bytes, and their order.
 #include "executor/elastic/peer_connections.h"
 
 #include <gmock/gmock.h>
@@ -22,7 +22,7 @@ namespace {
 using namespace std::chrono_literals;
 using ByteString = std::vector<std::byte>;
 
-/// All ranks of a job in this process, each connected to each other.
+/// All ranks of a job in this process, each connected to every other one.
 std::vector<std::unique_ptr<PeerConnections>> connected(int num_ranks, const std::function<void()>& on_loss = {}) {
   std::vector<std::vector<Descriptor>> sockets(num_ranks);
   for (auto& of_rank : sockets) of_rank.resize(num_ranks);
@@ -41,7 +41,7 @@ std::vector<std::unique_ptr<PeerConnections>> connected(int num_ranks, const std
   return ranks;
 }
 
-/// All threads that begin after it run on one core while it lives.
+/// All threads that begin after this object is made run on one core while it exists.
 class OneCore {
  public:
   OneCore() {
@@ -57,7 +57,7 @@ class OneCore {
   cpu_set_t before_{};
 };
 
-/// Bytes that say where they come from.
+/// Bytes that encode their source.
 ByteString content(std::size_t size, unsigned seed) {
   std::mt19937 random(seed);
   ByteString bytes(size);
@@ -117,7 +117,7 @@ TEST(PeerConnections, MemoryIsKeptAliveUntilTheMessageIsDoneAndNoLonger) {
   EXPECT_EQ(got, content(1000, 1));
 }
 
-/// The sentence by which waiting for a message ends; "" = it is done.
+/// The error message with which waiting for a message ends; "" = it has been received.
 std::string error_of(const Message& message) {
   try {
     message.wait(5s);
@@ -184,7 +184,7 @@ TEST(PeerConnections, BytesThatAreNoMessagesLoseTheConnectionAndNothingElse) {
     sockets[1] = Descriptor(ends[0]);
     PeerConnections rank(0, std::move(sockets));
     ByteString got(10), garbage = content(4096, seed);
-    garbage[0] = std::byte(seed % 4);  // a kind of frame that there is, or nearly
+    garbage[0] = std::byte(seed % 4);  // an existing kind of frame, or the next number
     garbage[1] = garbage[2] = garbage[3] = std::byte(0);
     const Message message = rank.receive(1, {1, 0}, got, nullptr);
     EXPECT_EQ(write(ends[1], garbage.data(), garbage.size()), 4096);
@@ -252,8 +252,8 @@ TEST(PeerConnections, ThreeRanksSendThousandsOfMessagesInAnyOrder) {
   EXPECT_EQ(wrong, 0);
 }
 
-/// Who sends while another thread of its rank writes leaves its message to that one: each has to be written all the
-/// same. On one core a thread loses it amid a write.
+/// A thread that sends while another thread of its rank is writing leaves its message to that thread; every message
+/// must still be written. On one core, a thread loses the core in the middle of a write.
 TEST(PeerConnections, ThreadsOfOneCoreWriteWhatTheyLeaveEachOther) {
   const OneCore one_core;
   const auto ranks = connected(2);

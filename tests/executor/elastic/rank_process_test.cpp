@@ -1,4 +1,4 @@
-// Oracle: what the shell that was started has been told to do, and what it says of its surroundings.
+// Oracle: the script of the started shell, and its report of its environment.
 #include "executor/elastic/rank_process.h"
 
 #include <gmock/gmock.h>
@@ -40,7 +40,7 @@ std::vector<RankProcess> ended(const LaunchOptions& options) {
   return processes;
 }
 
-/// Reaps until it holds; whether it did.
+/// Reaps processes until the condition holds; returns whether it did.
 bool comes_true(std::vector<RankProcess>& processes, const std::function<bool()>& holds) {
   for (const auto until = std::chrono::steady_clock::now() + kLongEnough; !holds();) {
     if (std::chrono::steady_clock::now() > until) return false;
@@ -93,7 +93,7 @@ TEST(RankProcess, HasTheNameOfItsRankUnlessItIsASpare) {
 
 class RankProcessTest : public test::ScratchFolderTest {
  protected:
-  /// What `env` says in the process.
+  /// The output of `env` in the process.
   std::string environment(LaunchOptions options) const {
     options.command = {"/bin/sh", "-c", "env | sort > " + (folder_ / "env").string()};
     ended(options);
@@ -124,7 +124,7 @@ TEST(RankProcess, LeavesCtrlCToItsLauncher) {
   EXPECT_EQ(how_it_ended(ended(shell("kill -INT $$; kill -TERM $$; exit 5")).front()), "ended with exit code 5");
 }
 
-/// Only the process itself holds the other end of its line: neither its launcher nor one that was started later.
+/// Only the process itself holds the other end of its channel, neither its launcher nor a process started later.
 TEST(RankProcess, ItsLineClosesWithItsEnd) {
   std::vector<RankProcess> first = one_process(shell("exec sleep 100"), 0),
                            later = one_process(shell("exec sleep 100"), 1);
@@ -166,7 +166,7 @@ TEST(RankProcess, TheWaitForItsEndHasALimit) {
   EXPECT_EQ(how_it_ended(processes.back()), "was killed by signal 9 (Killed)");
 }
 
-/// The launcher is a process of its own here, and its orphan comes to this one.
+/// The launcher is a separate process here, and its orphan becomes a child of this one.
 TEST(RankProcess, DiesWithItsLauncher) {
   ASSERT_EQ(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
   std::array<int, 2> ends{};

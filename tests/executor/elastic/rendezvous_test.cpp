@@ -1,4 +1,4 @@
-// Oracle: who sits where, by hand.
+// Oracle: the ranks of all processes, by hand.
 #include "executor/elastic/rendezvous.h"
 
 #include <gmock/gmock.h>
@@ -19,7 +19,7 @@ using namespace std::chrono_literals;
 using testing::ElementsAre;
 using testing::Pair;
 
-/// A process without a line to it: rank and logical rank as before the loss, -1 for a spare.
+/// A process without a channel: rank and logical rank before the loss, -1 for a spare.
 RankProcess process(int rank, int logical_rank, bool running = true) {
   return {.pid = 0, .channel = ControlChannel(-1), .rank = rank, .logical_rank = logical_rank, .running = running};
 }

@@ -1,4 +1,4 @@
-// Oracle: sums of a made-up profile's figures, by hand.
+// Oracle: sums of a made-up profile's figures, computed by hand.
 #include "executor/emulation/emulated_stage.h"
 
 #include <ATen/ATen.h>
@@ -40,7 +40,7 @@ Profile slow_profile() {
                                       .parameter_count = 100}});
 }
 
-/// The times of the actions alone, without tensors that take time to make.
+/// The times of the actions, without tensors, which take time to make.
 Profile small_profile() {
   Profile profile = slow_profile();
   for (Measurement& one : profile.measurements) one.cost.saved_activation_bytes = one.cost.workspace_bytes = 0;
@@ -55,13 +55,13 @@ Phase phase_of(Partition partition, int first_trainable_layer) {
   return phase;
 }
 
-/// Four samples of eight tokens, which is what was measured.
+/// Four samples of eight tokens, as in the profile.
 struct FourSamples {
   Ints samples{0, 1, 2, 3};
   MiniBatch batch{.samples = samples, .lengths = {8, 8, 8, 8}};
 };
 
-/// One stage of a phase, and what its actions take.
+/// One stage of a phase, and the times of its actions.
 struct Stage {
   Stage(const Profile& profile, const Phase& phase, int stage, ActivationCache* cache = nullptr)
       : factory(profile, {.device_type = "cpu", .shrink = kShrink, .tensors = at::TensorOptions().dtype(at::kFloat)},
@@ -120,7 +120,7 @@ TEST(ShrunkTiedValues, AreAsManyAsTheWholeOnesDivided) {
   EXPECT_EQ(shrunk_tied_values(model, 100'000), 0);
 }
 
-/// 1000 parameters, of which a table of 10 words of 4 values is a row of 2 each where half of everything is there.
+/// 1000 parameters, including a table of 10 words of 4 values; with a shrink of 2 a row has 2 values.
 TEST(EmulatedLayer, IsShrunkAndHoldsItsNumber) {
   Profile profile = slow_profile();
   profile.model.vocab_size = 10;
@@ -160,7 +160,7 @@ TEST(EmulatedStage, AtTheFrozenBoundaryTakesNoInputGradient) {
   stage.expect_update(30);
 }
 
-/// Layers 0 to 2 again, all but the input of the stage computed twice: 3 x 2 x 1 more.
+/// Layers 0 to 2 again, with everything except the stage's input recomputed: 3 x 2 x 1 more.
 TEST(EmulatedStage, ComputesAgainInTheBackward) {
   const Profile profile = small_profile();
   Phase phase = phase_of({{0, 3}, {3, 6}}, 0);
@@ -170,8 +170,8 @@ TEST(EmulatedStage, ComputesAgainInTheBackward) {
   stage.expect_backward(3 * 32 + 2 * 8 + 6);
 }
 
-/// I and W as measured apart, and what lives between them: layers 2 and 3 of a pipeline that trains from 2 on, two
-/// samples: I is 2 x (16 - 3) + 2 x 5, W 2 x 2 x 3; half of 2 x 2 x 4096 B is there.
+/// I and W as measured separately, and the memory kept between them: layers 2 and 3 of a pipeline that trains from 2
+/// on, with two samples: I is 2 x (16 - 3) + 2 x 5, W 2 x 2 x 3; half of 2 x 2 x 4096 B is allocated.
 TEST(EmulatedStage, SplitsTheBackward) {
   MemoryMeter::install();
   Profile profile = small_profile();
@@ -207,7 +207,7 @@ TEST(EmulatedStage, SendsWhatItsNeighboursExpect) {
   EXPECT_EQ(shapes(3), (std::pair{none, activation})) << "the last one has the loss";
 }
 
-/// Layers 2 and 3 keep 1 MiB per sample each, half of which is there; 4 MiB of workspace per sample pass by.
+/// Layers 2 and 3 keep 1 MiB per sample each, half of which is allocated; 4 MiB of workspace per sample are temporary.
 TEST(EmulatedStage, KeepsItsActivationsFromForwardToBackward) {
   MemoryMeter::install();
   const Profile profile = slow_profile();
@@ -251,14 +251,14 @@ class EmulatedCacheTest : public testing::Test {
   std::unique_ptr<ActivationCache> cache_;
 };
 
-/// What was found is read, 3 x (5 + 10), and not computed: 2 + 2 for one sample, 4 x 1 for the layer that trains.
+/// Cached samples are read, 3 x (5 + 10), and not computed: 2 + 2 for one sample, 4 x 1 for the trainable layer.
 TEST_F(EmulatedCacheTest, ReadsWhatThereIsAndComputesTheRest) {
   Stage stage(profile_, phase_, 0, cache_.get());
   EXPECT_EQ(stage.units_of([&] { stage.compute->cache_read(0, {0, 4}); }), 45);
   EXPECT_EQ(stage.units_of([&] { stage.forward({0, 4}); }), 8);
 }
 
-/// The one sample that was not there costs 5 + 20, once; then it is.
+/// The one sample that is not in the cache costs 5 + 20, once; then it is in the cache.
 TEST_F(EmulatedCacheTest, WritesWhatIsNotThere) {
   Stage stage(profile_, phase_, 0, cache_.get());
   const std::int64_t written_before = cache_->counts().written;

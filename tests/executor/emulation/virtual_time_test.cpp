@@ -1,5 +1,5 @@
-// Iterations on emulated ranks. Oracle: closed forms of schedules with equal stages, and the same ranks that the host
-// does not hold up.
+// Iterations on emulated ranks. Oracles: closed forms of schedules with equal stages, and the same ranks without delays
+// of the host.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
@@ -28,7 +28,8 @@ namespace {
 
 constexpr Nanoseconds kUnit = 20'000;
 
-/// Of 8 layers; in units 1 forward, 2 backward, which is the weight gradient's: so all layers take the same.
+/// A profile of 8 layers; in units 1 for a forward and 2 for a backward, which is all weight gradient, so that all
+/// layers take the same time.
 Profile profile_of_equal_layers() {
   return synthetic_profile(3, {{.forward_ns = kUnit,
                                 .input_gradient_ns = 0,
@@ -37,7 +38,7 @@ Profile profile_of_equal_layers() {
                                 .split_backward = SplitBackward{kUnit, kUnit, 0}}});
 }
 
-/// Comes late to every action, as a rank does that the host has not woken in time.
+/// A stage that is late for every action, like a rank that the host has not woken in time.
 class LateStage final : public StageCompute {
  public:
   LateStage(std::unique_ptr<StageCompute> inner, int milliseconds)
@@ -71,7 +72,7 @@ class LateStage final : public StageCompute {
   at::Tensor evaluate(const MiniBatch& batch, at::Tensor input) override {
     return inner_->evaluate(batch, std::move(input));
   }
-  int answer_size() const override { return inner_->answer_size(); }
+  AnswerShape answer_shape() const override { return inner_->answer_shape(); }
 
  private:
   /// Every third time.
@@ -85,7 +86,7 @@ class LateStage final : public StageCompute {
 
 class Factory final : public StageFactory {
  public:
-  /// `milliseconds`: that its stages are late by.
+  /// `milliseconds`: the delay of its stages.
   Factory(const Profile& profile, VirtualClock& clock, int milliseconds)
       : emulated_(profile, {.device_type = "cpu", .tensors = at::TensorOptions().dtype(at::kFloat)}, clock, nullptr),
         milliseconds_(milliseconds) {}
@@ -110,7 +111,7 @@ struct Rehearsal {
         device(make_emulated_device(1)),
         communicator(Communicator::connect(self, *device)) {}
 
-  /// What each iteration takes on this rank, in units, and when its actions begin and end.
+  /// The time of each iteration on this rank, in units, and the begin and end of its actions.
   struct Result {
     std::vector<double> took;
     std::vector<Span> spans;
@@ -151,7 +152,7 @@ void check_iterations(const std::string& what, const Rehearsal::Result& result, 
              fmt::format("{}: {} instead of {} units", what, fmt::join(result.took, ", "), fmt::join(expected, ", ")));
 }
 
-/// Of p stages of 8 / p layers: (m + p - 1) (F + B) with F = 8 / p and B = 16 / p units.
+/// p stages of 8 / p layers take (m + p - 1) (F + B) with F = 8 / p and B = 16 / p units.
 RANK_TEST(VirtualTime, OfEqualStagesIsTheClosedForm, 2, 4) {
   Rehearsal rehearsal(self);
   const int p = self.world_size;
@@ -165,7 +166,7 @@ RANK_TEST(VirtualTime, OfEqualStagesIsTheClosedForm, 2, 4) {
 }
 
 /// A message's latency is paid p - 1 times up and p - 1 times down, and once more for the gradient norm. Occupying the
-/// link for half a forward's time delays the last of GPipe's messages by one such time at each link.
+/// link for half a forward's time delays the last of GPipe's messages by this time at each link.
 RANK_TEST(VirtualTime, OfMessagesIsTheLinks, 2, 4) {
   Rehearsal rehearsal(self);
   const int p = self.world_size, m = 2 * p;
@@ -190,11 +191,11 @@ RANK_TEST(VirtualTime, IsTheSameHoweverLateTheHostWakesARank, 4) {
   }
 }
 
-/// The first rank is frozen: F takes 4 units there, F and B 12 on the other one, which asks for two messages when its
-/// iteration begins, and for number k when it receives number k - 2. So it asks at 0, 0, 4, 16, ... 88 units, and in
+/// The first rank is frozen: F takes 4 units there, F and B 12 on the other rank, which posts two receives when its
+/// iteration begins, and number k when it receives number k - 2. So it posts them at 0, 0, 4, 16, ... 88 units, and in
 /// the next iterations 124 and 244 units after 0, 0, 0, 12, ... 84. The first rank sends number k when number k of the
-/// iteration before has been asked for: never in its first iteration, once for 8 units in its second (which takes 40
-/// else). Its third ends when all is asked for, since nothing comes after it.
+/// previous iteration has been requested: it never waits in its first iteration, and once for 8 units in its second
+/// (which otherwise takes 40). Its third ends when everything has been requested, since nothing comes after it.
 RANK_TEST(VirtualTime, AFrozenStageIsAnIterationAheadOfItsReceiver, 2) {
   Rehearsal rehearsal(self);
   const int m = 10;
@@ -203,8 +204,8 @@ RANK_TEST(VirtualTime, AFrozenStageIsAnIterationAheadOfItsReceiver, 2) {
   check_iterations("is frozen", result, {40, 48, 328 - 88});
 }
 
-/// As the simulator has it: the first rank computes the next iteration's forwards (10 x 4 units) beside the backwards
-/// of the other one (10 x 8), which then never waits.
+/// As in the simulator, the first rank computes the next iteration's forwards (10 x 4 units) during the backwards of
+/// the other one (10 x 8), which then never waits.
 RANK_TEST(VirtualTime, AFrozenStageFillsGPipesBackward, 2) {
   Rehearsal rehearsal(self);
   const int m = 10;
@@ -212,7 +213,7 @@ RANK_TEST(VirtualTime, AFrozenStageFillsGPipesBackward, 2) {
   if (self.rank == 1) check_iterations("trains", result, {4 + 12.0 * m, 12.0 * m, 12.0 * m});
 }
 
-/// Oracle: the clocks before, of which the second one is ahead.
+/// Oracle: the previous clocks, of which the second is ahead.
 RANK_TEST(VirtualTime, CheckpointsTakeNone, 2) {
   Rehearsal rehearsal(self);
   Communicator& communicator = *rehearsal.communicator;

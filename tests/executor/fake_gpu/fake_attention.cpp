@@ -1,5 +1,5 @@
-// LibTorch's attention kernels for packed samples of any lengths, which the CPU does not have: sample by sample, by
-// what it has. They are as strict as CUDA's with sizes, types and the numbers that say where samples begin.
+// LibTorch's attention kernels for packed samples of any lengths, which do not exist on the CPU: they are computed
+// sample by sample with the CPU's kernels. They are as strict as CUDA's about sizes, types and the offsets of samples.
 #include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu.h>
 #include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu_backward.h>
 #include <ATen/ops/empty.h>
@@ -14,9 +14,9 @@ namespace {
 
 using OptionalTensor = std::optional<at::Tensor>;
 
-/// Samples of [tokens, heads, size], which begin at [samples + 1] int32.
+/// Samples of [tokens, heads, size], with their offsets as [samples + 1] int32.
 struct Packed {
-  at::Tensor query, key, value;  // of the CPU
+  at::Tensor query, key, value;  // CPU tensors
   at::Tensor query_begins, key_begins;
   bool is_causal;
   std::optional<double> scale;

@@ -1,5 +1,5 @@
-// In place of libfrostpipe_cuda.so: a device "cuda" for machines without a GPU, on which LibTorch's own tests of type
-// and place see CUDA's tensors. Programs that have this file beside them compute on it.
+// Replaces libfrostpipe_cuda.so by a device "cuda" for machines without a GPU; LibTorch's own checks of dtype and
+// device see CUDA tensors. Programs that have this library beside them compute on it.
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
 
@@ -76,7 +76,7 @@ frostpipe::ComputeDevice* frostpipe_make_cuda_device(int local_rank, bool, const
   return new frostpipe::test::FakeGpu(local_rank, action);
 }
 
-/// What `doctor` asks CUDA for.
+/// The facts that `doctor` asks from CUDA.
 int cudaRuntimeGetVersion(int* version) {
   *version = 13000;
   return 0;

@@ -21,7 +21,7 @@ struct Open {
   }
 };
 
-/// Closes it, come what may.
+/// Closes the capture, also after an exception.
 class OpenCapture {
  public:
   OpenCapture(Pieces& pieces, int pool) : before_(FakeMemory::contents()) {

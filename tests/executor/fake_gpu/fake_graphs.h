@@ -6,13 +6,13 @@
 
 namespace frostpipe::test {
 
-/// A capture on a fake GPU. The work is done once, on memory that is put back afterwards, and noted with the addresses
-/// of its tensors and not the tensors; what it allocates is NaN until the replay. Waits and copies between host and
-/// device are refused within, as CUDA refuses the first.
+/// A capture on a fake GPU. The work is done once, on memory that is restored afterwards, and recorded with the
+/// addresses of its tensors, not the tensors; memory that it allocates is NaN until the replay. Inside, waits and
+/// copies between host and device are refused; CUDA refuses the waits.
 struct FakeCapture {
-  /// Some thread captures.
+  /// Whether some thread is capturing.
   static bool is_open();
-  /// Notes a piece of work that any thread has just done on memory of the device.
+  /// Records a piece of work that any thread has just done on memory of the device.
   static void add(std::function<void()> work);
 };
 

@@ -1,5 +1,5 @@
-// LibTorch's operators for tensors on a fake GPU: those of the CPU, on the same bytes. What a real GPU refuses is
-// refused: tensors of the host among those of the device, but for single values and indices.
+// LibTorch's operators for tensors on a fake GPU are the CPU's, on the same bytes. They refuse what a real GPU refuses:
+// host tensors among device tensors, except single values and indices.
 #include <ATen/EmptyTensor.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/stack.h>
@@ -56,7 +56,7 @@ at::Tensor on_gpu(const at::Tensor& result) {
   return copy;
 }
 
-/// One call of an operator: its tensors' stand-ins, and what stands for what.
+/// One call of an operator, with CPU tensors in place of its device tensors.
 class Call {
  public:
   Call(const c10::OperatorHandle& op, torch::jit::Stack& stack) : op_(op), stack_(stack) {}
@@ -83,7 +83,7 @@ class Call {
     return stand_ins;
   }
 
-  /// The same again, to where its results are now.
+  /// Repeats the call, with the current addresses of its results.
   void note(const torch::jit::Stack& arguments) {
     FakeCapture::add([op = op_, arguments, results = results_] {
       torch::jit::Stack stack = arguments;
@@ -120,7 +120,7 @@ class Call {
     return names.contains(op_.schema().name()) || has_host_indices_;
   }
 
-  /// Of these a GPU takes any of the host's.
+  /// A GPU accepts host tensors for these arguments.
   bool takes_host_tensors() const {
     static const std::set<std::string> names{"aten::index", "aten::index_put_", "aten::_index_put_impl_"};
     return names.contains(op_.schema().name());
@@ -132,7 +132,7 @@ class Call {
       has_host_indices_ |= takes_host_tensors();
       TORCH_CHECK((tensor.dim() == 0 && !is_in_list) || takes_host_tensors(), op_.schema().name(),
                   ": Expected all tensors to be on the same device, but found at least two devices, cuda and cpu");
-      return FakeCapture::is_open() ? tensor.clone() : tensor;  // a launch takes the value along
+      return FakeCapture::is_open() ? tensor.clone() : tensor;  // a launch copies the value
     }
     pairs_.push_back({tensor, for_kernels(tensor), is_written});
     return pairs_.back().of_kernels;
@@ -156,7 +156,7 @@ class Call {
     return value;
   }
 
-  /// A kernel may have changed the size of what it writes to.
+  /// A kernel may have changed the size of its output.
   static void follow(const Pair& pair) {
     if (!pair.is_written || pair.own.sizes() == pair.of_kernels.sizes()) return;
     pair.own.resize_(pair.of_kernels.sizes());
@@ -192,8 +192,8 @@ class Call {
   const c10::OperatorHandle& op_;
   torch::jit::Stack& stack_;
   std::vector<Pair> pairs_;
-  std::vector<at::Tensor> results_;  // for kernels, where they are tensors of their own
-  bool has_host_indices_ = false;    // which are copied to the device, and waited for
+  std::vector<at::Tensor> results_;  // of kernels, if they are separate tensors
+  bool has_host_indices_ = false;    // they are copied to the device, and the host waits
 };
 
 void run_on_fake_gpu(const c10::OperatorHandle& op, torch::jit::Stack* stack) { Call(op, *stack).run(); }
@@ -212,8 +212,8 @@ at::Tensor empty_strided(at::IntArrayRef size, at::IntArrayRef stride, std::opti
   return at::detail::empty_strided_generic(size, stride, &FakeMemory::allocator(), kCuda, dtype.value_or(at::kFloat));
 }
 
-/// Between devices, and between the host and a device: the host waits but where it asked not to and the host's memory
-/// is page-locked.
+/// A copy between devices, or between the host and a device: the host waits, unless it asked not to and its memory is
+/// page-locked.
 at::Tensor& copy(at::Tensor& to, const at::Tensor& from, bool non_blocking) {
   const auto same = [](const at::Tensor& tensor) { return tensor.is_cuda() ? for_kernels(tensor) : tensor; };
   if (to.numel() == 0) return to;

@@ -3,7 +3,7 @@
 
 namespace frostpipe::test {
 
-/// The same bytes of a fake GPU's tensor as a tensor of the CPU.
+/// The bytes of a fake GPU's tensor as a CPU tensor.
 at::Tensor for_kernels(const at::Tensor& tensor);
 
 }  // namespace frostpipe::test

@@ -44,10 +44,10 @@ struct Used {
   int pool;
 };
 
-/// Of what is free: sizes by where pieces begin.
+/// Free blocks: their sizes by their offsets.
 using Free = std::map<std::size_t, std::size_t>;
 
-/// Joins it with its neighbours.
+/// Frees a block and merges it with its neighbours.
 void add(Free& free, std::size_t begin, std::size_t bytes) {
   auto piece = free.emplace(begin, bytes).first;
   if (const auto next = std::next(piece); next != free.end() && piece->first + piece->second == next->first) {
@@ -61,7 +61,7 @@ void add(Free& free, std::size_t begin, std::size_t bytes) {
   }
 }
 
-/// The first that is large enough; none: no such piece.
+/// The first block that is large enough, if any.
 std::optional<std::size_t> take(Free& free, std::size_t bytes) {
   auto found = free.begin();
   while (found != free.end() && found->second < bytes) ++found;
@@ -171,7 +171,7 @@ struct DeviceAllocator final : c10::Allocator {
   }
 };
 
-/// Where pieces begin, and their sizes.
+/// The offsets of blocks, and their sizes.
 struct PinnedPieces {
   std::mutex mutex;
   std::map<const std::byte*, std::size_t> sizes;

@@ -10,28 +10,29 @@
 
 namespace frostpipe::test {
 
-/// The memory of fake GPUs: addresses that the host may not touch, so that a program that reads or writes a device's
-/// tensor as its own dies of it, as with a real one. Kernels find the same bytes at another address. All of it is 0xff,
-/// which is NaN in every type of floating point, before its first use and after its last.
+/// The memory of fake GPUs: addresses that the host cannot access, so that a program that reads or writes a device's
+/// tensor directly crashes, as with a real GPU. Kernels find the same bytes at another address. All of it is 0xff,
+/// which is NaN in every floating-point type, before its first use and after its last.
 struct FakeMemory {
-  /// Hands out memory of the current fake GPU.
+  /// The allocator of the current fake GPU's memory.
   static c10::Allocator& allocator();
-  /// Where kernels find what is at a device's address.
+  /// The address at which kernels find the bytes of a device's address.
   static void* for_kernels(const void* device_address);
-  /// Bytes that were asked for.
+  /// The number of requested bytes.
   static Bytes live_bytes(int device);
   static Bytes peak_bytes(int device);
   static void reset_peak(int device);
-  /// Of one device, until the next call; `out_of_memory` throws.
+  /// The limit of one device, until the next call; `out_of_memory` throws.
   using OutOfMemory = std::function<void(Bytes wanted, Bytes live)>;
   static void set_limit(int device, Bytes limit, OutOfMemory out_of_memory);
-  /// From now on memory comes from this pool, to which it returns, and which nobody else gets; 0: from what is left.
+  /// From now on memory comes from this pool, to which it returns and which is used for nothing else; 0: from the
+  /// remaining memory.
   static void use_pool(int pool);
   static void give_up_pool(int pool);
-  /// Of all that is used, by where it begins.
+  /// The contents of all used memory, by offset.
   using Contents = std::map<std::size_t, std::vector<std::byte>>;
   static Contents contents();
-  /// All that was used then has its contents of then; what has been handed out since has none.
+  /// Restores the contents of all memory that was used then; memory allocated since then has none.
   static void undo(const Contents& contents);
 };
 
@@ -39,11 +40,11 @@ struct FakeMemory {
 struct FakePinnedMemory {
   static c10::Allocator& allocator();
   static bool has(const void* address);
-  /// What has been let go of is not handed out again before this: the device may still copy it.
+  /// Freed page-locked memory is not reused before this call, since the device may still copy it.
   static void reuse();
 };
 
-/// How many there are (FROSTPIPE_FAKE_GPUS, by default 1), and the current one of this thread.
+/// The number of fake GPUs (FROSTPIPE_FAKE_GPUS, by default 1), and the current one of this thread.
 int num_fake_gpus();
 int current_fake_gpu();
 void set_current_fake_gpu(int device);

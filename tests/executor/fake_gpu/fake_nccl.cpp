@@ -26,9 +26,9 @@ namespace {
 using Work = c10::intrusive_ptr<c10d::Work>;
 using Tensors = std::vector<at::Tensor>;
 
-constexpr int kMessage = 0, kReceived = 1;  // tags of Gloo's
+constexpr int kMessage = 0, kReceived = 1;  // Gloo's tags
 
-/// Done by a queue's thread.
+/// Work for a queue's thread.
 class QueuedWork final : public c10d::Work {
  public:
   explicit QueuedWork(std::function<void()> body) : body_(std::move(body)) {}
@@ -61,7 +61,7 @@ class QueuedWork final : public c10d::Work {
   std::exception_ptr error_;
 };
 
-/// A stream of NCCL's: one thing after the other.
+/// A stream of NCCL, which does one operation after the other.
 class Queue {
  public:
   Queue() : thread_([this] { run(); }) {}
@@ -106,7 +106,7 @@ class Queue {
   std::thread thread_;
 };
 
-/// Of this process's groups: operations under way of each that has not been aborted.
+/// The pending operations of each of this process's groups that has not been aborted.
 struct OperationsUnderway {
   std::mutex mutex;
   std::condition_variable changed;

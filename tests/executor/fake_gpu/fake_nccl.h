@@ -8,10 +8,11 @@ class Store;
 
 namespace frostpipe::test {
 
-/// A group of ranks that have a fake GPU each, with NCCL's rules: tensors are the device's, tags mean nothing, and
-/// what two ranks send each other in either direction happens in the order in which each of them asked for it, a send
-/// not before its receive. Ranks that ask in another order wait for ever, and so do those whose peer is lost, until
-/// they abort the group: then all goes on as if it had come. An abort returns when no other group waits for anything.
+/// A group of ranks with one fake GPU each, and NCCL's rules: tensors are on the device, tags are ignored, and
+/// operations between two ranks in both directions happen in the order in which each rank issues them, a send not
+/// before its receive. Ranks that issue them in different orders wait for ever, and so do ranks whose peer is lost,
+/// until they abort the group: then everything goes on as if the data had arrived. An abort returns when no other group
+/// waits.
 c10::intrusive_ptr<c10d::Backend> make_fake_nccl_group(const c10::intrusive_ptr<c10d::Store>& store, int rank,
                                                        int size);
 

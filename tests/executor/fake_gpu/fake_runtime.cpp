@@ -42,7 +42,7 @@ std::vector<std::byte> bytes_at(const void* from, std::size_t count) {
   return {begin, begin + count};
 }
 
-/// What LibTorch asks of a device, in place of libtorch_cuda's.
+/// The hooks that LibTorch calls for a device, in place of libtorch_cuda's.
 struct CUDAHooks final : at::CUDAHooksInterface {  // NOLINT: LibTorch looks for this name
   explicit CUDAHooks(at::CUDAHooksArgs) {}
   void init() const override {}
@@ -66,7 +66,7 @@ using at::CUDAHooksRegistry;
 using at::RegistererCUDAHooksRegistry;
 REGISTER_CUDA_HOOKS(CUDAHooks)
 
-/// One stream per device, on which all is done when it is issued.
+/// One stream per device, on which all work is done when it is issued.
 struct FakeGuard final : c10::impl::DeviceGuardImplInterface {
   c10::DeviceType type() const override { return c10::DeviceType::CUDA; }
   c10::Device getDevice() const override { return {type(), static_cast<c10::DeviceIndex>(current_fake_gpu())}; }

@@ -5,19 +5,18 @@
 
 namespace frostpipe::test {
 
-/// What a real GPU has not done yet when a call returns. Kernels of a fake one run at once, so this is where it is
-/// unkind instead: what the host may not rely on goes wrong.
+/// Work that a real GPU may not have done when a call returns. A fake GPU's kernels run at once, but copies are delayed
+/// here, so that a host that relies on them too early always fails.
 struct FakeStream {
-  /// The host waits until the device has nothing left to do: copies that it did not wait for are done now. With
-  /// FROSTPIPE_CUDA_REPORT_WAITS it is told of, in LibTorch's words.
+  /// The host waits until the device has nothing left to do: delayed copies are done now. With
+  /// FROSTPIPE_CUDA_REPORT_WAITS this is reported, in LibTorch's words.
   static void wait();
-  /// The same, without a word, of a thread that waits for an event, beside the one that issues: not refused while that
-  /// captures.
+  /// The same without a report, for a thread that waits for an event beside the issuing thread; it is not refused while
+  /// that thread captures.
   static void complete();
-  /// To be copied from page-locked memory, which the host may not write until it has waited.
+  /// A delayed copy from page-locked memory, which the host may not write until it has waited.
   static void will_read(const void* pinned, std::size_t bytes);
-  /// These bytes are to be copied to where they are: page-locked memory, in which they are not until the host has
-  /// waited.
+  /// A delayed copy of these bytes to page-locked memory, which does not have them until the host has waited.
   static void will_write(void* pinned, std::size_t bytes);
 };
 

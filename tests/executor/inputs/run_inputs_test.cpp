@@ -1,4 +1,4 @@
-// Oracle: folders that differ in what the test has changed.
+// Oracle: folders that differ only in the test's changes.
 #include "executor/inputs/run_inputs.h"
 
 #include <gmock/gmock.h>
@@ -18,7 +18,7 @@ using testing::StartsWith;
 
 class RunInputsTest : public test::ScratchFolderTest {
  protected:
-  /// A host's options, of files in a folder of its own.
+  /// A host's options, with files in its own folder.
   TrainOptions on(const std::string& host) const {
     TrainOptions options{.plan_source = "plan.json"};
     options.data = file(host + "/my.tsv", "text\tlabel\nred\t1\n");
@@ -31,7 +31,7 @@ class RunInputsTest : public test::ScratchFolderTest {
     inputs.host = host;
     return to_text(inputs);
   }
-  /// What is said where host b, of the third rank, has these.
+  /// The error message if host b, that of the third rank, has these options.
   std::string said_of(const TrainOptions& options, const RunSettings& settings = {}) const {
     const std::string a = text_of("a", on("a"));
     try {
@@ -88,7 +88,7 @@ TEST_F(RunInputsTest, SettingsCount) {
   EXPECT_EQ(said_of(on("b"), {.seed = 4}), "host b: seed: must be the same as on host a (0), is 4");
 }
 
-/// Data may be the same and the samples made of it not; the option says more than they do.
+/// The same data may give different samples; the option is reported, since it explains the difference.
 TEST_F(RunInputsTest, OptionsCount) {
   const auto said_with = [&](const std::function<void(TrainOptions&)>& change) {
     TrainOptions other = on("b");

@@ -1,4 +1,4 @@
-// Oracle: folders that the tests lay out as a build, an installation and distributions do.
+// Oracle: folders that the tests lay out like a build, an installation and distributions.
 #include "executor/installation/executor_program.h"
 
 #include <gtest/gtest.h>

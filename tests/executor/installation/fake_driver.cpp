@@ -1,4 +1,4 @@
-// In place of NVIDIA's driver, for a machine without one: two GPUs, or the error that FROSTPIPE_FAKE_DRIVER says.
+// Replaces NVIDIA's driver on a machine without one: it has two GPUs, or fails with the error in FROSTPIPE_FAKE_DRIVER.
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>

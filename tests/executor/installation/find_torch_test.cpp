@@ -1,4 +1,4 @@
-// Oracle: folders that the tests lay out as wheels do, and a Python that says what they tell it to.
+// Oracle: folders that the tests lay out like wheels, and a script in place of Python with a given output.
 #include "executor/installation/find_torch.h"
 
 #include <gmock/gmock.h>
@@ -21,14 +21,14 @@ constexpr const char* kWanted = "2.11.0+cu130";
 
 class FindTorch : public test::ScratchFolderTest {
  protected:
-  /// As pip unpacks the wheel.
+  /// A folder like a wheel unpacked by pip.
   fs::path torch_in(const std::string& name, const std::string& version) const {
     file(name + "/lib/libtorch_cpu.so");
     file(name + "/version.py", "from typing import Optional\n\n__all__ = ['__version__', 'cuda']\n__version__ = '" +
                                    version + "'\ncuda: Optional[str] = '13.0'\n");
     return folder_ / name;
   }
-  /// In place of python3: prints this, and ends so.
+  /// A script in place of python3, which prints this text and ends with this code.
   std::string python(const std::string& prints, int exit_code = 0) const {
     const fs::path script = file("python", "#!/bin/sh\necho " + prints + "\nexit " + std::to_string(exit_code) + "\n");
     fs::permissions(script, fs::perms::owner_all);

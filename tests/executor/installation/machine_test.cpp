@@ -1,4 +1,4 @@
-// Oracle: a /proc and a /sys that the tests write; of this process, what the system was told.
+// Oracle: folders in place of /proc and /sys, written by the tests; for this process, the limits that the test sets.
 #include "executor/installation/machine.h"
 
 #include <gmock/gmock.h>

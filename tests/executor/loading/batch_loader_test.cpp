@@ -1,4 +1,4 @@
-// Oracle: samples whose input is their own number, and which note when they are loaded.
+// Oracle: samples whose input is their number, and which record when they are loaded.
 #include "executor/loading/batch_loader.h"
 
 #include <ATen/ATen.h>

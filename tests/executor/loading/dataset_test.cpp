@@ -1,6 +1,7 @@
-// Oracle: labels and parts of small data by hand.
+// Oracle: labels and parts of small data, by hand.
 #include "executor/loading/dataset.h"
 
+#include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "executor/models/folder/model_folder.h"
+#include "executor/models/task.h"
 #include "tests/executor/models/recorded_model.h"
 #include "tests/support/reference_data.h"
 
@@ -30,7 +32,7 @@ TEST_F(DatasetTest, DataIsNumberedAsTheFoldersLabels) {
   EXPECT_EQ(dataset.labels, (std::vector<int>{1, 0, 1, 0}));
 }
 
-// Only the contexts that something is asked about are divided: with one such there is nothing to hold out.
+// Only contexts with questions are divided; with a single one nothing can be held out.
 TEST_F(DatasetTest, ContextsWithoutQuestionsAreNotHeldOut) {
   Json recorded = test::reference_data("models_reference.json")["models"][0];
   write_model(recorded);
@@ -48,6 +50,40 @@ TEST_F(DatasetTest, ContextsWithoutQuestionsAreNotHeldOut) {
     EXPECT_EQ(dataset.split.train.size(), 1u);
     EXPECT_EQ(dataset.split.test.size(), 1u);
   }
+}
+
+// As transformers' run_ner has it: a word's label is that of its first token.
+TEST_F(DatasetTest, ASentencesLabelsStandOnTheFirstTokensOfItsWords) {
+  Json recorded = test::reference_data("models_reference.json")["models"][0];
+  recorded["config"]["id2label"] = {{"0", "O"}, {"1", "B-X"}, {"2", "I-X"}};
+  write_model(recorded);
+  file("vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\na\nb\n##c\n##d\n");
+  const auto data = file("data.conll", "bcd B-X\n\x01 I-X\na O\n\na O\nbc B-X\nbcd O\na O\n");
+  ModelFolder folder = open_model_folder(folder_);
+  const Dataset dataset = load_dataset({.data = data, .test_data = {}, .held_out = 0}, {.max_tokens = 7}, folder);
+  EXPECT_EQ(dataset.task, Task::token_classification);
+  EXPECT_EQ(folder.config.task, Task::token_classification);
+  EXPECT_EQ(dataset.words.label_names, (std::vector<std::string>{"O", "B-X", "I-X"})) << "in the model's order";
+  const std::vector<int> all{0, 1};
+  const MicroBatch batch = dataset.samples->load({}, all, at::kFloat, /*with_input=*/true);
+  constexpr std::int64_t none = kIgnored;
+  EXPECT_TRUE(batch.input.equal(at::tensor({2, 5, 6, 7, 4, 3, 2, 4, 5, 6, 3}, at::kLong))) << batch.input;
+  EXPECT_TRUE(batch.labels.equal(at::tensor({none, 1L, none, none, 0L, none, none, 0L, 1L, none, none}, at::kLong)))
+      << batch.labels;
+  EXPECT_EQ(dataset.first_tokens, (std::vector<std::vector<int>>{{1, -1, 4}, {1, 2, -1, -1}}))
+      << "a control character has no token, and the last words are cut off";
+  ASSERT_EQ(dataset.notes.size(), 1u);
+  EXPECT_NE(dataset.notes[0].find("1 of 2 sentences are longer than 7 tokens"), std::string::npos) << dataset.notes[0];
+}
+
+TEST_F(DatasetTest, TheFormOfRecordsTellsTheTask) {
+  const auto task = [&](const std::string& line) { return task_of(file("data.jsonl", line)); };
+  EXPECT_EQ(task(R"({"text": "a", "labels": ["x"]})"), Task::sequence_classification);
+  EXPECT_EQ(task(R"({"text": "a", "x": 0, "y": 1})"), Task::sequence_classification);
+  EXPECT_EQ(task(R"({"text": "a", "id": 1})"), Task::causal_language_modeling);
+  EXPECT_EQ(task(R"({"tokens": ["a"], "ner_tags": [0]})"), Task::token_classification);
+  EXPECT_EQ(task_of(file("a.txt", "-DOCSTART- -X- O\n\na O\n")), Task::token_classification);
+  EXPECT_EQ(task_of(file("a.txt", "a O\n")), Task::causal_language_modeling);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Oracle: transformers' apply_chat_template with tokens and its mask of what the assistant says (recorded by
+// Oracle: transformers' apply_chat_template with tokens and its mask of the assistant's tokens (recorded by
 // scripts/record-reference); prompts and cuts by hand.
 #include "executor/loading/example_samples.h"
 
@@ -128,7 +128,7 @@ TEST_F(ExampleSamples, ChatsNeedATemplateThatTakesThem) {
                              HasSubstr("the template refuses it: Conversation roles must alternate")));
 }
 
-// Held out by the seed; the loss is where the labels are.
+// Samples are held out by the seed; tokens with labels have a loss.
 TEST_F(ExampleSamples, AreADatasetOfACausalModel) {
   std::string lines;
   for (int i = 0; i < 10; ++i) lines += "{\"prompt\": \"the\", \"completion\": \" the the\"}\n";

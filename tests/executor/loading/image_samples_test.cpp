@@ -1,4 +1,4 @@
-// Oracle: pictures of one value, worked out by hand: (p / 255 - 0.5) / 0.5 is 1 for 255 and -1 for 0.
+// Oracle: pictures of one value, computed by hand: (p / 255 - 0.5) / 0.5 is 1 for 255 and -1 for 0.
 #include "executor/loading/image_samples.h"
 
 #include <ATen/ATen.h>
@@ -48,7 +48,8 @@ TEST(ImageSamples, ALaterStageGetsLabelsAlone) {
 }
 
 TEST(ImageSamples, OnlyPicturesToTrainOnAreChanged) {
-  // A window of 2 x 2 at a random place of the picture with 2 zeros around it: some sample of many has a zero.
+  // A window of 2 x 2 is cut at a random position of the picture with 2 zeros around it; among many samples, some have
+  // a zero.
   const ImageSamples samples({pictures(std::vector<std::uint8_t>(20, 255), std::vector<int>(20, 0), 2)},
                              {.size = 2, .augmentation = {.crop_padding = 2}});
   std::vector<int> all(20);

@@ -13,7 +13,7 @@ namespace {
 using Ranges = std::vector<SampleRange>;
 using Lengths = std::vector<std::int64_t>;
 
-/// Worked out by hand: 24 tokens of two nodes' samples, 12 of each node.
+/// Computed by hand: 24 tokens of two nodes' samples, 12 of each node.
 TEST(Cut, AReplicasSamplesAreOfItsOwnNode) {
   const std::vector<int> samples{0, 1, 2, 3, 4, 5, 6};
   MiniBatch batch{.samples = samples, .lengths = {2, 2, 4, 4, 3, 3, 6}, .num_shards = 2};
@@ -36,7 +36,7 @@ TEST(BatchesOf, HaveAtMostSoManyTokensAndSamples) {
   EXPECT_EQ(batches_of(data, {}, 4, 5), Ranges{});
 }
 
-/// Ignored is what has no loss; what the model is shown is the same.
+/// Tokens without a loss have the label "ignored"; the model's input is the same.
 TEST(TokenSamples, OfTextsLabelTheTokensThatAreLearned) {
   EncodedData data{.token_ids = {{1, 2, 3, 4}, {5, 6}, {7}}, .labels = {}, .labels_per_sample = 0};
   const TokenSamples all(data);
@@ -51,6 +51,34 @@ TEST(TokenSamples, OfTextsLabelTheTokensThatAreLearned) {
   EXPECT_NE(some.fingerprint(), all.fingerprint()) << "it is another run";
   EXPECT_DOUBLE_EQ(learned_part(some, numbers), 4.0 / 7);
   EXPECT_DOUBLE_EQ(learned_part(all, numbers), 1);
+}
+
+TEST(TokenSamples, MayHaveALabelForEachTokenOrSeveralNumbers) {
+  const int none = static_cast<int>(kIgnored);
+  EncodedData data{.token_ids = {{1, 2, 3}, {4, 5}, {6}}, .labels = {}};
+  data.token_labels = {{none, 7, 0}, {1, none}, {none}};
+  const TokenSamples words(data);
+  const std::vector<int> numbers{1, 0, 2};
+  EXPECT_TRUE(words.load({}, numbers, at::kFloat, false)
+                  .labels.equal(at::tensor({1L, kIgnored, kIgnored, 7L, 0L, kIgnored}, at::kLong)));
+  EXPECT_EQ(words.loss_terms(numbers), 3);
+  EXPECT_EQ(words.loss_terms(std::vector<int>{2}), 0);
+  data.token_labels[2] = {5};
+  EXPECT_NE(TokenSamples(data).fingerprint(), words.fingerprint()) << "it is another run";
+  data.token_labels.clear();
+  data.targets = {{0, 1}, {0.5, -2}, {1, 1}};
+  const TokenSamples several(data);
+  const MicroBatch batch = several.load({}, numbers, at::kFloat, false);
+  EXPECT_TRUE(batch.labels.equal(at::tensor({0.5, -2.0, 0.0, 1.0, 1.0, 1.0}, at::kDouble).view({3, 2})));
+  EXPECT_TRUE(batch.narrow(1, 2).labels.equal(batch.labels.narrow(0, 1, 2)));
+  EXPECT_EQ(several.loss_terms(numbers), 3);
+}
+
+TEST(AnswerBegins, FollowTheSamplesTokens) {
+  const TokenSamples data({.token_ids = {{1, 2, 3}, {4, 5}, {6}}, .labels = {}});
+  const std::vector<int> numbers{1, 0, 2};
+  EXPECT_EQ(answer_begins(data, numbers, {.of_sample = 3}), (std::vector<std::size_t>{0, 3, 6, 9}));
+  EXPECT_EQ(answer_begins(data, numbers, {.of_sample = 0, .of_token = 2}), (std::vector<std::size_t>{0, 4, 10, 12}));
 }
 
 /// Tokens and pixels of a micro-batch stay with their samples.

@@ -1,4 +1,4 @@
-// Oracle: attention as LibTorch derives it, group by group.
+// Oracle: attention and its gradients by LibTorch's autograd, group by group.
 #include "executor/models/attention.h"
 
 #include <ATen/ATen.h>
@@ -24,7 +24,7 @@ TransformerConfig config_that_is(bool is_causal) {
   return config;
 }
 
-/// Lengths that come more than once, and one that takes half of all tokens.
+/// Repeated lengths, and one sample with half of all tokens.
 MicroBatch batch_of(std::vector<std::int64_t> lengths) {
   MicroBatch batch;
   batch.lengths = std::move(lengths);
@@ -84,7 +84,7 @@ TEST(Attention, InOneOperationIsThatOfLibTorchsAutograd) {
   }
 }
 
-/// Copies that LibTorch's operators make, by name.
+/// The copying operators of LibTorch, by name.
 class CountedCopies {
  public:
   CountedCopies() {
@@ -107,8 +107,8 @@ class CountedCopies {
   at::CallbackHandle handle_;
 };
 
-/// Samples of one length, as blocks of text: the gradients of queries, keys and values are put together once, and
-/// copied no more. With two lengths that is once for each, once for both, and once for the outputs.
+/// For samples of one length, such as blocks of text, the gradients of queries, keys and values are joined once,
+/// without further copies. With two lengths there is one copy for each, one for both, and one for the outputs.
 TEST(Attention, OfEqualLengthsCopiesNoGradients) {
   const auto copies = [](const std::vector<std::int64_t>& lengths) {
     const MicroBatch batch = batch_of(lengths);

@@ -38,7 +38,7 @@ TEST(Encoder, HiddenStatesEqualTransformersOnTheRealWeights) {
   }
   batch.input = at::tensor(all_ids, at::kLong);
   ModelFolder folder = open_model_folder(*minilm);
-  folder.config.task = Task::question_answering;  // whose head looks at every token of the last block
+  folder.config.task = Task::question_answering;  // its head uses every token of the last block
   const WeightFiles weights(folder.path);
   const Model model = model_of(folder.config, folder.name);
   const at::NoGradGuard no_grad;

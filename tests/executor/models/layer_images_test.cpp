@@ -1,4 +1,4 @@
-// Oracle: the tensors that were put in, to the bit.
+// Oracle: the stored tensors, bitwise.
 #include "executor/models/layer_images.h"
 
 #include <ATen/ATen.h>
@@ -20,7 +20,7 @@ namespace {
 
 constexpr int kLayer = 3;
 
-/// Weights 1, 2, 3, 4; moments, where it trains, 10 and 100 times as large.
+/// Weights 1, 2, 3, 4; if it is trainable, moments 10 and 100 times as large.
 LayerState layer(bool trains) {
   LayerState state = make_layer_state({{.names = {}, .shape = {2, 2}, .matrix = true}}, {at::kFloat, at::kFloat},
                                       at::kCPU, trains, /*num_moments=*/2);
@@ -39,7 +39,7 @@ at::Tensor numbers_times(double factor) { return at::arange(1, 5, at::kFloat) * 
 
 class LayerImagesTest : public test::ScratchFolderTest {
  protected:
-  /// A checkpoint with this layer alone.
+  /// A checkpoint with only this layer.
   Checkpoint written(const LayerImage& image) const {
     std::vector<SafetensorsWriter::Entry> entries;
     for (const ImageTensor& tensor : image.tensors) entries.push_back({tensor.name, tensor.dtype, {tensor.count}});

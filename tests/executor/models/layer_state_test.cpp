@@ -8,7 +8,8 @@
 namespace frostpipe {
 namespace {
 
-/// A table of 5 rows of 2, and 3 other parameters. Their gradients: 1, 2, .. 13, but rows 0, 2 and 4 have none.
+/// A table of 5 rows of 2, and 3 other parameters. Their gradients are 1, 2, .. 13, except that rows 0, 2 and 4 have
+/// none.
 LayerState table_layer() {
   LayerState state = make_layer_state({{.names = {}, .shape = {5, 2}, .matrix = true}, {.names = {}, .shape = {3}}},
                                       {at::kFloat, at::kFloat}, at::kCPU, /*trains=*/true, /*num_moments=*/0);
@@ -17,7 +18,7 @@ LayerState table_layer() {
   return state;
 }
 
-/// Oracle: the same of everything.
+/// Oracle: the same update with all rows.
 TEST(TouchedGradients, OfSomeRowsAreAsThoseOfEverythingWhereTheOthersAreZero) {
   const LayerState state = table_layer(), expected = table_layer();
   const TouchedGradients all(expected, at::Tensor()), touched(state, at::tensor({1, 3}, at::kLong));
@@ -38,7 +39,7 @@ TEST(TouchedGradients, OfSomeRowsAreAsThoseOfEverythingWhereTheOthersAreZero) {
   EXPECT_EQ(state.gradients.abs().max().item<float>(), 0);
 }
 
-/// One projection of 2 x 2 and 3 other parameters, computed in bfloat16. Its gradients: 1.
+/// One projection of 2 x 2 and 3 other parameters, computed in bfloat16. Its gradients are 1.
 LayerState rounded_layer() {
   LayerState state =
       make_layer_state({{.names = {}, .shape = {2, 2}, .matrix = true, .projects = true}, {.names = {}, .shape = {3}}},
@@ -49,7 +50,7 @@ LayerState rounded_layer() {
   return state;
 }
 
-/// Oracle: W - 1, W - 2, ... by hand. The older version is the one before, and each has its rounded matrix.
+/// Oracle: W - 1, W - 2, ... by hand. The older version is the previous one, and each has its rounded matrix.
 TEST(LayerState, TheOlderVersionFollowsTheUpdatesByOne) {
   LayerState state = rounded_layer();
   const at::Tensor first = state.weights.clone();
@@ -81,7 +82,7 @@ TEST(LayerState, FreezingLeavesTheNewestVersion) {
   EXPECT_NEAR(state.weights[2].item<float>(), 1.01, 1e-6);
 }
 
-/// Of 100 values in float32: gradients are given up, and two moments leave the device.
+/// A layer of 100 values in float32: its gradients are freed, and two moments leave the device.
 TEST(LayerState, FreezingOnACpuCopiesNothingAndLeavesTheWeightsOnTheDevice) {
   MemoryMeter::install();
   const Bytes before = MemoryMeter::live_bytes();

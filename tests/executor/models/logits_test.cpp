@@ -1,4 +1,4 @@
-// Oracles: LibTorch's functions of the whole logits and their gradients; the memory meter.
+// Oracles: LibTorch's functions on whole logits and their gradients; the memory meter.
 #include "executor/models/logits.h"
 
 #include <ATen/ATen.h>
@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::int64_t kHeadTokens = 9, kHeadHidden = 5, kHeadRows = 11;
 
-/// Which head, and its loss.
+/// The kind of head, and its loss.
 struct HeadKind {
   at::ScalarType type = at::kDouble;
   double soft_cap = 0, smoothing = 0;
@@ -43,7 +43,7 @@ at::Tensor wave_values(at::IntArrayRef sizes, double pace) {
   return (at::arange(c10::multiply_integers(sizes), at::kDouble).mul(pace).sin() * 2).view(sizes);
 }
 
-/// Nine tokens of a vocabulary of 11, two of them without a loss, and what LibTorch makes of them.
+/// Nine tokens of a vocabulary of 11, two of them without a loss, and LibTorch's results for them.
 struct WholeHead {
   WholeHead(const HeadKind& of, const at::Device& device)
       : kind(of),
@@ -82,12 +82,12 @@ bool is_close(const at::Tensor& found, const at::Tensor& expected, double bound)
                                                   bound * (1 + expected.abs().max().to(at::kDouble).item<double>());
 }
 
-/// Gradients are added to the ones that are there.
+/// Gradients are added to existing ones.
 void expect_of_whole(const WholeHead& whole, const Logits& said, const TensorRanks& ranks,
                      const std::function<at::Tensor(const at::Tensor&)>& own_rows, const at::Tensor& of_x,
                      double bound) {
   const std::string what = fmt::format("{}: {} at once", whole.kind.name(), said.part_tokens);
-  WeightGradients later;  // takes nothing: what it would have to compute again is added at once
+  WeightGradients later;  // gets nothing: gradients that it would have to recompute are added at once
   {
     const DeferWeightGradients deferred(later);
     const at::Tensor sum = cross_entropy_sum(said, whole.targets, whole.weights, whole.kind.smoothing, ranks);
@@ -109,7 +109,7 @@ void expect_of_whole(const WholeHead& whole, const Logits& said, const TensorRan
 
 double bound_of(at::ScalarType type) { return type == at::kDouble ? 1e-12 : type == at::kFloat ? 2e-6 : 0.02; }
 
-/// One token at once, three, and all.
+/// With parts of one token, of three, and of all tokens.
 constexpr std::int64_t kAtOnce[] = {1, 3, 1000};
 
 RANK_TEST(Logits, LossesAndGradientsByPartsAreLibTorchsOfWholeLogits, 1) {
@@ -146,8 +146,8 @@ void expect_shared(const RankEnvironment& self, bool sequence_parallel) {
 RANK_TEST(Logits, SharedLossesAndGradientsByPartsAreLibTorchsOfWholeLogits, 2, 3) { expect_shared(self, false); }
 RANK_TEST(Logits, OfSplitTokensLossesAndGradientsByPartsAreLibTorchsOfWholeLogits, 2, 3) { expect_shared(self, true); }
 
-/// 1024 tokens of a vocabulary of 65,536 rows: whole logits are 256 MiB, a part's 64 MiB. Beside a part's logits there
-/// are its log probabilities, which become its gradient.
+/// 1024 tokens of a vocabulary of 65,536 rows: whole logits take 256 MiB, those of a part 64 MiB. In addition to a
+/// part's logits there are its log probabilities, which become its gradient.
 TEST(Logits, NoMoreThanAPartOfALargeVocabularysIsHeld) {
   MemoryMeter::install();
   const std::int64_t tokens = 1024, vocabulary = 65'536, hidden = 4;

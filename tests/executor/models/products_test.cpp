@@ -1,5 +1,5 @@
-// Oracle: the same product in double precision. Which of the two libraries multiplies depends on the machine that the
-// tests run on (find_onednn_gemm).
+// Oracle: the same product in double precision. The machine determines which of the two libraries multiplies
+// (find_onednn_gemm).
 #include "executor/models/products.h"
 
 #include <ATen/ATen.h>
@@ -31,7 +31,7 @@ TEST(Products, AreThoseOfDoublePrecisionWithFewRowsAndMany) {
                    x.mm(weight.t()) + bias);
     expect_rounded(times_transposed(single(x), single(weight), std::nullopt), x.mm(weight.t()));
     expect_rounded(times(single(gradient), single(weight)), gradient.mm(weight));
-    EXPECT_TRUE(at::equal(times(gradient, weight), gradient.mm(weight)));  // doubles go by LibTorch's own
+    EXPECT_TRUE(at::equal(times(gradient, weight), gradient.mm(weight)));  // LibTorch multiplies doubles
     EXPECT_TRUE(at::equal(times(single(gradient), single(weight)), times(single(gradient), single(weight))));
   }
 }
@@ -64,10 +64,10 @@ TEST(Products, OfMatricesThatLieInMemoryInAnyWay) {
   const at::Tensor wide = waves(24, 64, 0.3).to(at::kFloat);
   const std::vector<at::Tensor> matrices{wide,
                                          wide.narrow(1, 8, 40),                  // rows with gaps
-                                         wide.t(),                               // columns in one piece
+                                         wide.t(),                               // contiguous columns
                                          wide.narrow(0, 3, 1),                   // one row
                                          wide.narrow(1, 5, 1),                   // one column
-                                         wide.narrow(0, 3, 1).expand({24, 64}),  // rows that are one in memory
+                                         wide.narrow(0, 3, 1).expand({24, 64}),  // equal rows that share memory
                                          wide.slice(0, 0, 24, 3),                // every third row
                                          wide.slice(1, 0, 64, 2),                // every second column
                                          wide.narrow(0, 3, 1).narrow(1, 5, 1)};
@@ -86,7 +86,7 @@ TEST(Products, OfMatricesThatLieInMemoryInAnyWay) {
     expect_rounded(added(at::zeros({7, x.size(1)}), single(left), x), left.t().mm(exact));
     expect_rounded(added(at::zeros({x.size(1), 7}), x, single(left)), exact.t().mm(left));
     expect_rounded(added(at::zeros({7, x.size(1)}, at::kFloat).t().contiguous().t(), single(left), x),
-                   left.t().mm(exact));  // a sum whose columns are in one piece
+                   left.t().mm(exact));  // a sum with contiguous columns
   }
 }
 

@@ -12,7 +12,7 @@
 
 namespace frostpipe::test {
 
-/// The formula of the recorded weights: of tensor `number` of a file.
+/// The formula of the recorded weights, for tensor `number` of a file.
 inline std::vector<float> values_of(std::int64_t count, int number, bool is_scale) {
   std::vector<float> values(count);
   for (std::int64_t i = 0; i < count; ++i)
@@ -26,12 +26,13 @@ inline std::int64_t count_of(const std::vector<std::int64_t>& shape) {
   return count;
 }
 
-/// A folder for models whose weights a formula gives, which transformers has computed with (models_reference.json).
+/// A folder for models whose weights follow a formula, and with which transformers has computed
+/// (models_reference.json).
 class RecordedModelTest : public ScratchFolderTest {
  protected:
   void write_config(const nlohmann::json& config) { std::ofstream(folder_ / "config.json") << config; }
 
-  /// The files of a recorded model; `parts`: in how many.
+  /// Writes the files of a recorded model; `parts`: the number of weight files.
   void write_model(const nlohmann::json& recorded, int parts = 1) {
     write_config(recorded["config"]);
     nlohmann::json index;

@@ -16,7 +16,7 @@
 namespace frostpipe {
 namespace {
 
-/// 4 heads of 3, an MLP of 26: 3 and 6 tensor ranks divide neither.
+/// 4 heads of 3, an MLP of 26: neither is a multiple of 3 or 6 tensor ranks.
 std::vector<TransformerConfig> configs() {
   std::vector<TransformerConfig> configs;
   for (TransformerConfig config : test::small_configs()) {
@@ -34,10 +34,10 @@ std::int64_t values_of(const std::vector<ParameterSpec>& layer) {
   return count;
 }
 
-/// Every value of a layer, numbered.
+/// The values of a layer, numbered.
 at::Tensor numbered(const std::vector<ParameterSpec>& layer) { return at::arange(values_of(layer), at::kLong); }
 
-/// What one of `t` tensor ranks holds of a layer whose values are numbered.
+/// The part of one of `t` tensor ranks, of a layer whose values are numbered.
 at::Tensor held_by(const std::vector<ParameterSpec>& layer, int tensor, int t) {
   return taken(layer, numbered(layer), {}, {.slice = slice_of(tensor, t)});
 }
@@ -121,7 +121,7 @@ TEST(Shards, AModelSaysWhatAllTensorRanksHold) {
   }
 }
 
-/// Query, key and value are cut each by itself. Oracle: rows of the stacked matrix by hand: heads of 3 rows, so that
+/// Query, key and value are cut separately. Oracle: rows of the stacked matrix, by hand: heads have 3 rows, so that
 /// tensor rank 1 of 4 has rows 3 to 5 of each.
 TEST(Shards, StackedMatricesAreCutEachByItself) {
   const ParameterSpec qkv = parameters_of(configs().front(), 1).front();
@@ -131,7 +131,7 @@ TEST(Shards, StackedMatricesAreCutEachByItself) {
                         values.view({36, 12}).index_select(0, rows)));
 }
 
-/// Oracle: the numbers of a layer's values. Those that are shared have one holder, the others everybody.
+/// Oracle: the numbers of a layer's values. Split values are on one rank, the others on all ranks.
 TEST(Shards, EverySharedValueHasOneHolderAndTheOthersAll) {
   for_all_layers([](const TransformerConfig& config, int number, const std::vector<ParameterSpec>& layer) {
     for (const int t : {1, 2, 3, 4, 6}) {
@@ -149,7 +149,7 @@ TEST(Shards, EverySharedValueHasOneHolderAndTheOthersAll) {
   });
 }
 
-/// Oracle: what `taken` gives of the whole layer.
+/// Oracle: the result of `taken` for the whole layer.
 TEST(Shards, APartIsTheSameFromWhateverHoldsIt) {
   for_all_layers([](const TransformerConfig&, int, const std::vector<ParameterSpec>& layer) {
     for (const int t : {1, 2, 3})
@@ -163,8 +163,8 @@ TEST(Shards, APartIsTheSameFromWhateverHoldsIt) {
   });
 }
 
-/// Another number of tensor ranks: parts of their least common multiple go from who has them to who needs them. Oracle:
-/// what the taker would take of the whole layer.
+/// The number of tensor ranks changes: parts of their least common multiple go from the ranks that have them to those
+/// that need them. Oracle: the receiver's part of the whole layer.
 TEST(Shards, PartsOfOneNumberOfTensorRanksMakeThoseOfAnother) {
   for_all_layers([](const TransformerConfig&, int, const std::vector<ParameterSpec>& layer) {
     for (const int t : {1, 2, 3, 4, 6})
@@ -184,14 +184,14 @@ TEST(Shards, PartsOfOneNumberOfTensorRanksMakeThoseOfAnother) {
   });
 }
 
-/// Two stacked pieces of 5 rows, 7 columns, and 3 values that everybody has: 3 tensor ranks divide none evenly.
+/// Two stacked pieces of 5 rows, 7 columns, and 3 values that every rank has: no size is a multiple of 3 tensor ranks.
 std::vector<ParameterSpec> uneven_layer() {
   return {{.names = {}, .shape = {10, 2}, .share = ParameterSpec::Share::rows, .stacked = 2},
           {.names = {}, .shape = {3, 7}, .share = ParameterSpec::Share::columns},
           {.names = {}, .shape = {3}}};
 }
 
-/// Oracle: the whole layer that the parts were cut from.
+/// Oracle: the whole layer from which the parts were cut.
 RANK_TEST(Shards, PartsOfThreeRanksAreTheWholeOnAnyRank, 4) {
   const std::unique_ptr<ComputeDevice> device = make_device("cpu", self.local_rank);
   const auto communicator = Communicator::connect(self, *device);

@@ -1,4 +1,4 @@
-// Oracle: the same of whole samples.
+// Oracle: attention of whole samples.
 #include "executor/models/sliced_attention.h"
 
 #include <ATen/ATen.h>
@@ -23,7 +23,7 @@ TransformerConfig config_with(double dropout) {
   return config;
 }
 
-/// Samples that come more than once, that end in the middle of a slice, and that whole slices have nothing of.
+/// Repeated lengths, samples that end in the middle of a slice, and samples that are not in some slices.
 const std::vector<std::vector<std::int64_t>> kWholeLengths{{1}, {5, 5, 5}, {1, 2, 2, 3, 4, 4, 4, 9}};
 const std::vector<std::vector<TokenRange>> kTokenRanges{
     {{0, kToTheEnd}}, {{0, 3}, {3, kToTheEnd}}, {{0, 1}, {1, 4}, {4, 5}, {5, kToTheEnd}}};
@@ -85,8 +85,7 @@ TEST(SlicedAttention, OfAllSlicesIsThatOfWholeSamples) {
 
 TEST(SlicedAttention, DropsOfEverySliceWhatWholeSamplesDrop) {
   for_all_slices([](const TransformerConfig& config, const MicroBatch& batch, const std::vector<TokenRange>& slices) {
-    const at::Tensor x =
-        wave_rows(batch.num_tokens(), kSlicedHidden - 1, 0);  // numbers of values begin at odd ones too
+    const at::Tensor x = wave_rows(batch.num_tokens(), kSlicedHidden - 1, 0);  // offsets of values are odd, too
     const at::Tensor whole = apply_dropout(config, 2, DropoutSite::output, x, batch, {});
     KeyValuesOfLayers key_values;
     for (const TokenRange& range : slices) {

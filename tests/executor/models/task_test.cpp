@@ -12,8 +12,8 @@
 namespace frostpipe {
 namespace {
 
-/// Worked out by hand: the question is token 0, the context 1 to 3. Token 3 closes BERT's second segment; GPT-2's has
-/// no such token. Another sample follows, whose tokens would all be better.
+/// Computed by hand: the question is token 0, the context 1 to 3. Token 3 closes BERT's second segment; GPT-2 has no
+/// such token. Another sample follows, whose tokens would all have higher scores.
 TEST(Answers, BestSpanIsOfTheContextAlone) {
   MicroBatch batch;
   batch.lengths = {4, 2};
@@ -24,18 +24,18 @@ TEST(Answers, BestSpanIsOfTheContextAlone) {
     TransformerConfig config = described(family);
     config.task = Task::question_answering;
     const at::Tensor answer = answers_of(config, logits, batch);
-    return std::vector<double>(answer.data_ptr<double>(), answer.data_ptr<double>() + 3);
+    return std::vector<double>(answer.data_ptr<double>(), answer.data_ptr<double>() + 4);
   };
-  EXPECT_EQ(best(Family::bert), (std::vector<double>{2, 2, 5}));
-  EXPECT_EQ(best(Family::gpt2), (std::vector<double>{2, 3, 7}));
+  EXPECT_EQ(best(Family::bert), (std::vector<double>{2, 2, 5, 18})) << "the last is the first token's";
+  EXPECT_EQ(best(Family::gpt2), (std::vector<double>{2, 3, 7, 18}));
 }
 
-/// Worked out by hand: e^ln 3 / (e^0 + e^ln 3) = 3/4.
+/// Computed by hand: e^ln 3 / (e^0 + e^ln 3) = 3/4.
 TEST(Answers, AClassComesWithItsProbability) {
   const at::Tensor logits = at::tensor({0.0, std::log(3.0), 5.0, 5.0}, at::kDouble).view({2, 2});
   for (const Task task : {Task::sequence_classification, Task::image_classification}) {
     const at::Tensor answer = answers_of({.task = task}, logits, MicroBatch());
-    ASSERT_EQ(answer.sizes(), (std::vector<std::int64_t>{2, answer_size(task)}));
+    ASSERT_EQ(answer.sizes(), (std::vector<std::int64_t>{2, 2}));
     const double* const value = answer.data_ptr<double>();
     EXPECT_EQ(value[0], 1);
     EXPECT_NEAR(value[1], 0.75, 1e-12);
@@ -44,9 +44,21 @@ TEST(Answers, AClassComesWithItsProbability) {
   }
 }
 
-/// Two texts of 4 and 3 tokens over a vocabulary of 3; the rows of logits say ln 1 = 0, ln 2 and ln 5, so that a
-/// token's probability is 1/8, 2/8 or 5/8 by where it stands. The first token is never predicted. A loss is on tokens 2
-/// and 3 of the first text, and on token 1 of the second.
+/// Worked out by hand: the sigmoid of ln 3 is 3/4.
+TEST(Answers, OfSeveralLabelsAreTheirProbabilitiesAndOfRegressionTheNumbers) {
+  const at::Tensor logits = at::tensor({0.0, std::log(3.0), -std::log(3.0), 0.0}, at::kDouble).view({2, 2});
+  const at::Tensor several = answers_of({.num_labels = 2, .problem_type = ProblemType::multi_label}, logits, {});
+  EXPECT_TRUE(at::allclose(several, at::tensor({0.5, 0.75, 0.25, 0.5}, at::kDouble).view({2, 2}), 1e-12)) << several;
+  const at::Tensor numbers =
+      answers_of({.num_labels = 1, .problem_type = ProblemType::regression}, logits.narrow(1, 1, 1), {});
+  EXPECT_TRUE(numbers.equal(logits.narrow(1, 1, 1)));
+  const at::Tensor words = answers_of({.task = Task::token_classification}, logits, {});
+  EXPECT_TRUE(at::allclose(words, at::tensor({1.0, 0.75, 1.0, 0.75}, at::kDouble).view({2, 2}), 1e-12)) << words;
+}
+
+/// Two texts of 4 and 3 tokens over a vocabulary of 3; the rows of logits are ln 1 = 0, ln 2 and ln 5, so that a
+/// token's probability is 1/8, 2/8 or 5/8 by its number. The first token is never predicted. Tokens 2 and 3 of the
+/// first text and token 1 of the second have a loss.
 struct MaskedTexts {
   MaskedTexts() {
     batch.lengths = {4, 3};
@@ -66,8 +78,8 @@ TEST(CausalLoss, IsTheMeanOverTheTokensThatHaveOneByHand) {
   const at::Tensor loss = loss_sum(texts.config, texts.logits, texts.batch, /*label_smoothing=*/0);
   EXPECT_NEAR(loss.item<double>(), texts.by_hand, 1e-12);
   loss.backward();
-  // The softmax less the target over the number of tokens with a loss: of rows 1 and 2 (which predict tokens 2 and 3)
-  // and of row 4 (which predicts token 1 of the second text).
+  // (softmax - target) / (number of tokens with a loss), in rows 1 and 2 (which predict tokens 2 and 3) and in row 4
+  // (which predicts token 1 of the second text).
   const at::Tensor expected = at::tensor({0.,      0.,       0.,        //
                                           1. / 16, 2. / 16,  -3. / 16,  //
                                           1. / 16, -6. / 16, 5. / 16,   //

@@ -1,4 +1,4 @@
-// Oracles: the whole backward, to the bit; the memory meter, and a count of values by hand.
+// Oracles: the whole backward, bitwise; the memory meter, and numbers of values counted by hand.
 #include "executor/models/weight_gradients.h"
 
 #include <ATen/ATen.h>
@@ -33,7 +33,7 @@ class SplitModel {
     batch_ = samples->load(batch, batch.samples, types.computed, /*with_input=*/true);
   }
 
-  /// Layers from `first` on; the loss, with its graph. `input`: of layer `first`.
+  /// The layers from `first` on; returns the loss, with its graph. `input` is that of layer `first`.
   at::Tensor loss(int first = 0, at::Tensor input = {}) {
     for (int layer = first; layer < 8; ++layer)
       input = forward_layer(config_, layer, layers_[layer].parameters, input, batch_);
@@ -109,7 +109,7 @@ TEST(WeightGradients, InputGradientIsThatOfTheWholeBackward) {
   EXPECT_TRUE(at::equal(input_gradient(nullptr), input_gradient(&later)));
 }
 
-/// By hand, float32 values a token: attention reads h for 3 h and h for h; the feed-forward half h for f and f for h.
+/// By hand, float32 values per token: attention reads h for 3 h and h for h; the MLP half reads h for f and f for h.
 TEST(WeightGradients, HoldWhatTheMeterCountsAndNothingAfterwards) {
   MemoryMeter::install();
   for (const Family family : {Family::bert, Family::gpt2}) {
@@ -118,7 +118,7 @@ TEST(WeightGradients, HoldWhatTheMeterCountsAndNothingAfterwards) {
     SplitModel model(config, DType::kFloat32);
     const std::int64_t h = 16, f = 24, tokens = model.num_tokens();
     for (const int layer : {1, 2}) {
-      // The input belongs to the layer before; its own copy here shows whether W holds it.
+      // The input belongs to the previous layer; a separate copy here shows whether W holds it.
       const Bytes before = MemoryMeter::live_bytes();
       WeightGradients later;
       {

@@ -17,8 +17,8 @@ namespace {
 
 using Lengths = std::vector<std::int64_t>;
 
-/// Worked out by hand: the quarters' middles of {1, 1, 2, 2, 4, 4, 9, 9} are 1, 2, 4, 9, 16 tokens; four samples of 8
-/// tokens have 32. Where the two longest are cut at 10, the others have the remaining 12.
+/// Computed by hand: the quarters' middles of {1, 1, 2, 2, 4, 4, 9, 9} are 1, 2, 4, 9, 16 tokens; four samples of 8
+/// tokens have 32. If the two longest are cut at 10, the others have the remaining 12.
 TEST(MadeUpLengths, FollowTheDataAndHaveTheMean) {
   const std::vector<int> data{1, 1, 2, 2, 4, 4, 9, 9};
   EXPECT_EQ(made_up_lengths(4, 4, data, 512), (Lengths{1, 2, 4, 9}));
@@ -27,7 +27,7 @@ TEST(MadeUpLengths, FollowTheDataAndHaveTheMean) {
   EXPECT_EQ(made_up_lengths(3, 5, {}, 512), (Lengths{5, 5, 5}));
 }
 
-/// By hand: the mean is 3.4, so that ten samples of "3 tokens" have 34, and of 4 tokens 40.
+/// By hand: the mean is 3.4, so ten samples of "3 tokens" have 34 tokens, and ten of 4 tokens have 40.
 TEST(MadeUpLengths, HaveTheDatasOwnMeanWhereItRoundsToTheirs) {
   const std::vector<int> data{2, 2, 2, 2, 9};
   EXPECT_THAT(made_up_lengths(10, 3, data, 512), testing::ElementsAre(2, 2, 2, 2, 2, 2, 2, 2, 9, 9));
@@ -35,7 +35,7 @@ TEST(MadeUpLengths, HaveTheDatasOwnMeanWhereItRoundsToTheirs) {
   EXPECT_EQ(std::accumulate(others.begin(), others.end(), std::int64_t{0}), 40);
 }
 
-/// Those of a sample of 3 tokens, measured with 3.4 on average.
+/// The bytes of a sample of 3 tokens, measured with 3.4 tokens on average.
 TEST(LayerSamplesTest, BytesAreThoseOfTheShapesTokens) {
   const LayerSamples kept{.output_bytes = 340, .saved_activation_bytes = 680, .workspace_bytes = 34, .longer = 3.4 / 3};
   const LayerCost cost = cost_from(kept);
@@ -44,7 +44,7 @@ TEST(LayerSamplesTest, BytesAreThoseOfTheShapesTokens) {
   EXPECT_EQ(cost.workspace_bytes, 30);
 }
 
-/// A small GPT-2 with all that a bench of its layers refers to.
+/// A small GPT-2 with everything that a benchmark of its layers needs.
 class SmallBench {
  public:
   SmallBench()

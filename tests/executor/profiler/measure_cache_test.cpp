@@ -1,4 +1,4 @@
-// Oracle: this test's own clock around the whole call, and what no memory can do.
+// Oracle: this test's clock around the whole call, and a speed that no memory can have.
 #include "executor/profiler/measure_cache.h"
 
 #include <ATen/ATen.h>
@@ -20,12 +20,12 @@ constexpr std::int64_t kHidden = 64;
 constexpr int kTokens = 32;
 constexpr Bytes kEntry = Bytes{kTokens} * kHidden * 4;
 
-/// Of an entry of the size that was asked for.
+/// The time of an entry of the requested size.
 double price_ns(const Link& speed) {
   return static_cast<double>(speed.latency_ns + transfer_occupancy_ns(speed, kEntry));
 }
 
-/// Each rank reads and writes its 32 entries 9 times; at least 5 times either takes no less than its median.
+/// Each rank reads and writes its 32 entries 9 times; at least 5 of the times are not below the median.
 RANK_TEST(MeasureCache, EntriesTakeNoLongerThanTheCallTook, 2) {
   const std::unique_ptr<ComputeDevice> device = make_device("cpu", self.local_rank);
   const std::unique_ptr<Communicator> communicator = Communicator::connect(self, *device);
@@ -42,7 +42,7 @@ RANK_TEST(MeasureCache, EntriesTakeNoLongerThanTheCallTook, 2) {
     CHECK_RANK(text == fmt::format("{} {}", read, write), "the same on all ranks");
 }
 
-/// Rank 1 may not open another file, which the store is.
+/// Rank 1 cannot open another file, so it cannot open the store.
 RANK_TEST(MeasureCache, NobodyHasOneWhereOneRankCannot, 2) {
   const std::unique_ptr<ComputeDevice> device = make_device("cpu", self.local_rank);
   const std::unique_ptr<Communicator> communicator = Communicator::connect(self, *device);
@@ -52,7 +52,7 @@ RANK_TEST(MeasureCache, NobodyHasOneWhereOneRankCannot, 2) {
   none.rlim_cur = 3;
   if (self.rank == 1) setrlimit(RLIMIT_NOFILE, &none);
   const bool has_cache = measure_cache(*communicator, kHidden, kTokens, at::TensorOptions()).has_value();
-  setrlimit(RLIMIT_NOFILE, &usual);  // whoever looks for leaks at the end opens files
+  setrlimit(RLIMIT_NOFILE, &usual);  // the leak checker opens files at the end
   CHECK_RANK(!has_cache, "none on any rank");
 }
 

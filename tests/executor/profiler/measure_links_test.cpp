@@ -1,4 +1,4 @@
-// Oracle: links of known speed: on emulated devices messages and sums take the times of a made-up cluster.
+// Oracle: links of known speed; on emulated devices messages and sums take the times of a made-up cluster.
 #include "executor/profiler/measure_links.h"
 
 #include <ATen/ATen.h>
@@ -85,7 +85,7 @@ RANK_TEST(MeasureLinks, NodesOfOneRankHaveLinksBetweenThemAlone, 2) {
   CHECK_RANK(found.intra_node == found.inter_node, "there is none");
 }
 
-/// Nodes 0 and 1 of three are ten times as well connected as the others; its two ranks are the last node's.
+/// The link of nodes 0 and 1 of three is ten times as fast as the others; the last node has two ranks.
 RANK_TEST(MeasureLinks, ListsThePairsOfNodesThatAreConnectedBetter, 4) {
   const std::unique_ptr<ComputeDevice> device = make_emulated_device(1);
   const std::unique_ptr<Communicator> communicator = Communicator::connect(self, *device);
@@ -132,8 +132,8 @@ TEST(MeasureLinks, ARankAloneHasNone) {
   EXPECT_EQ(found.intra_node, LinkClass{});
 }
 
-/// Building a group of replicas takes a sum, 30 ms. A pipeline's group takes that and a message there and back, 50 ms.
-/// Of two of each the second shortest counts.
+/// Building a group of replicas takes a sum, 30 ms. A pipeline's group takes that and a message in both directions, 50
+/// ms. Of two of each the second shortest is used.
 RANK_TEST(MeasureRegrouping, TakesWhatTheLinksTake, 2) {
   const std::unique_ptr<ComputeDevice> device = make_emulated_device(1);
   const std::unique_ptr<Communicator> communicator = Communicator::connect(self, *device);
@@ -142,7 +142,8 @@ RANK_TEST(MeasureRegrouping, TakesWhatTheLinksTake, 2) {
   CHECK_RANK(found == 30 * kMillisecond, std::to_string(found));
 }
 
-/// Each look at its clock finds another span gone by, in turns: before a round, in the first filling, in the second.
+/// Each reading of its clock advances by the next of these times in turn: before a round, in the first filling, in the
+/// second.
 class ScriptedClock : public WrappedDevice {
  public:
   using WrappedDevice::WrappedDevice;

@@ -1,5 +1,4 @@
-// Oracle: what a second process is told while the first lives, and that it is told nothing once that is gone, killed or
-// not.
+// Oracle: a second process gets the error while the first lives, and the lock once the first is gone, killed or not.
 #include "executor/run_folder/folder_lock.h"
 
 #include <gmock/gmock.h>
@@ -21,7 +20,7 @@ using testing::HasSubstr;
 
 class FolderLockTest : public test::ScratchFolderTest {
  protected:
-  /// What a lock attempt says; empty if it is had.
+  /// The error message of an attempt to lock; empty if it succeeds.
   std::string refusal() const {
     try {
       FolderLock lock(folder_ / "run");
@@ -53,7 +52,7 @@ TEST_F(FolderLockTest, GoesWithTheProcessThatIsKilled) {
     _exit(1);
   }
   ASSERT_GT(pid, 0);
-  close(ready[1]);  // so that read() ends where the child does
+  close(ready[1]);  // so that read() ends when the child does
   char byte = 0;
   ASSERT_EQ(read(ready[0], &byte, 1), 1);
   EXPECT_THAT(refusal(), HasSubstr("process " + std::to_string(pid)));
@@ -71,7 +70,7 @@ TEST_F(FolderLockTest, IsNotInherited) {
     _exit(127);
   }
   ASSERT_GT(pid, 0);
-  // A child holds what it was forked with until it has become another program.
+  // A forked child holds its parent's descriptors until it executes another program.
   lock.reset();
   for (int i = 0; i < 500 && !refusal().empty(); ++i) usleep(10'000);
   EXPECT_EQ(refusal(), "");

@@ -1,4 +1,4 @@
-// Oracle: what was written, each step once by its last line.
+// Oracle: the written steps, each once by its last line.
 #include "executor/run_folder/step_log.h"
 
 #include <gmock/gmock.h>
@@ -58,7 +58,7 @@ TEST_F(StepLogTest, ATornLineCostsItsStepAlone) {
   }
 }
 
-// A pipe in its place would be waited for, and a link to an endless device would fill the memory.
+// Reading a pipe in its place would wait, and a link to an endless device would fill the memory.
 TEST_F(StepLogTest, WhatIsNoRegularFileIsNotRead) {
   const std::filesystem::path path = folder_ / "steps.jsonl";
   ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);

@@ -1,4 +1,4 @@
-// Oracle: what was written, by hand: sample s has s + 1 tokens, whose rows hold 10 s + the token.
+// Oracle: entries written by hand: sample s has s + 1 tokens, whose rows hold 10 s + the token.
 #include "executor/runtime/cached_share.h"
 
 #include <ATen/ATen.h>
@@ -28,7 +28,7 @@ at::Tensor rows_of(int sample) {
 }
 at::Tensor nothing_of(int sample) { return at::zeros({sample + 1, kHidden}, at::kFloat); }
 
-/// Of four samples, with entries of some, and room for the first ones.
+/// A cache for four samples, with entries of some, and room for the first ones.
 struct FilledCache {
   explicit FilledCache(const Ints& written, int room = 4) {
     constexpr Bytes kMostOfAnEntry = 64;
@@ -58,7 +58,7 @@ class CachedShareTest : public testing::Test {
   const std::unique_ptr<ActivationCache>& cache_ = filled_.cache;
 };
 
-/// Rows of samples that are there may be anything: they are not read.
+/// Rows of cached samples may have any value, since they are not read.
 TEST_F(CachedShareTest, WritesThoseAloneThatAreMissing) {
   EXPECT_EQ(cache_->missing(order_), (Ints{0, 3})) << "samples 3 and 1";
   cache_->write(order_, at::cat({rows_of(3), nothing_of(2), nothing_of(0), rows_of(1)}));
@@ -104,7 +104,7 @@ TEST_F(CachedShareTest, EntriesFromAfterTheStageAreNotFound) {
   EXPECT_FALSE(rows.activations.defined());
 }
 
-/// Sample 2 is there for both tensor ranks, sample 0 for the first alone: both compute it, and count it so.
+/// Sample 2 is found by both tensor ranks, sample 0 only by the first: both compute it, and count it as computed.
 RANK_TEST(CachedShareOfTensorRanks, HasWhatAllOfThemHaveFound, 2) {
   const std::unique_ptr<ComputeDevice> device = test::test_device(self.local_rank);
   const std::unique_ptr<Communicator> communicator = Communicator::connect(self, *device);

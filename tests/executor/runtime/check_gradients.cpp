@@ -25,7 +25,7 @@ struct Bounds {
 };
 Bounds bounds_of(DType dtype) { return dtype == DType::kFloat32 ? Bounds{1e-5, 1e-6} : Bounds{1e-11, 1e-13}; }
 
-/// Worked out once for every layout, schedule and number of micro-batches, on none of which it depends.
+/// Computed once for all layouts, schedules and numbers of micro-batches, since it does not depend on them.
 const Expected& expected_of(Job& job, const Samples& data, const MiniBatch& batch, DType dtype,
                             int frozen_first_layer) {
   const auto [found, is_new] = job.expected.try_emplace({batch.samples.size(), dtype, frozen_first_layer});
@@ -85,7 +85,7 @@ void compare(Job& job, const Phase& phase, RankSession& session, const Iteration
       offset += spec.count();
     }
   }
-  // Of tensors that are as near as above, squares sum up as near as 2 e |G0|.
+  // If tensors are as near as above, their sums of squares are within 2 e |G0|.
   for (std::size_t block = 0; block < result.block_square_sums.size(); ++block) {
     const int attention = 1 + 2 * static_cast<int>(block);
     const double expected =
@@ -110,7 +110,7 @@ void check_gradients(Job& job, const Phase& phase, DType dtype, int num_samples)
   const MiniBatch batch = mini_batch(data, order, num_samples, 0);
   RankSession session = job.session(data, Optimizer::kSgd, dtype);
   start(session, phase, job.config);
-  // By graphs: eagerly, when they are captured, and replayed.
+  // With graphs: eagerly, during the capture, and replayed.
   for (const std::string how : job.cuda_graphs ? std::vector{"", ", captured", ", replayed"} : std::vector{""}) {
     for (auto& [layer, state] : session.layers())
       if (state.trains()) state.gradients.zero_();

@@ -1,4 +1,4 @@
-// Oracle: one process that knows no stages (check_gradients.h).
+// Oracle: one process without stages (check_gradients.h).
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -32,7 +32,7 @@ void gradients_equal_single_process(const RankEnvironment& self, int p, int d) {
       for (const int first_trainable : {0, 1, 3, 7}) {  // nothing, the embedding, one block, all blocks frozen
         const bool every_m = dtype == DType::kFloat64;
         for (const int m : every_m ? std::vector<int>{1, 2, 3, 5} : std::vector<int>{2, 5}) {  // also m < p
-          // 11 samples: no m x d divides them; 4 with 5 micro-batches and 2 replicas leaves micro-batches empty.
+          // No m x d divides 11 samples; 4 samples with 5 micro-batches and 2 replicas leave micro-batches empty.
           check_gradients(job, p, d, m, schedule, first_trainable, dtype, 11);
           if (m == 5) check_gradients(job, p, d, m, schedule, first_trainable, dtype, 4);
         }
@@ -50,8 +50,8 @@ RANK_TEST(LongExactness, GradientsOf3StagesX1ReplicasEqualOneProcess, 3) { gradi
 RANK_TEST(LongExactness, GradientsOf3StagesX2ReplicasEqualOneProcess, 6) { gradients_equal_single_process(self, 3, 2); }
 RANK_TEST(LongExactness, GradientsOf4StagesX2ReplicasEqualOneProcess, 8) { gradients_equal_single_process(self, 4, 2); }
 
-/// I and W apart on p ranks: fewer micro-batches than stages, as many, more, and (with 4 samples) empty ones. ZB-H2
-/// needs 2 p - 1. Frozen: the layers before 0, 3, 5.
+/// Separate I and W on p ranks: fewer micro-batches than stages, as many, more, and (with 4 samples) empty ones. ZB-H2
+/// needs 2 p - 1. The layers before 0, 3 and 5 are frozen.
 void split_backward_equals_single_process(const RankEnvironment& self, int p, int d) {
   Job job(self);
   for (const Recompute& recompute :
@@ -80,7 +80,7 @@ RANK_TEST(Exactness, SplitBackwardsOf4StagesX1ReplicasEqualOneProcess, 4) {
   split_backward_equals_single_process(self, 4, 1);
 }
 
-/// Every head, tied embeddings among them, and dropout as where the backward is whole.
+/// Every head, including tied embeddings, and the same dropout as with a whole backward.
 RANK_TEST(Exactness, SplitBackwardsOfEveryHeadEqualOneProcess, 2) {
   Job job(self);
   for (const TransformerConfig& config : small_configs()) {
@@ -114,9 +114,9 @@ void every_head_equals_single_process(const RankEnvironment& self, int p, int d)
 RANK_TEST(Exactness, EveryHeadOn1StagesX1ReplicasEqualsOneProcess, 1) { every_head_equals_single_process(self, 1, 1); }
 RANK_TEST(Exactness, EveryHeadOn2StagesX1ReplicasEqualsOneProcess, 2) { every_head_equals_single_process(self, 2, 1); }
 RANK_TEST(Exactness, EveryHeadOn2StagesX2ReplicasEqualsOneProcess, 4) { every_head_equals_single_process(self, 2, 2); }
+RANK_TEST(Exactness, EveryHeadOn4StagesX1ReplicasEqualsOneProcess, 4) { every_head_equals_single_process(self, 4, 1); }
 
-/// Where one rank shares its device, as where there is one GPU for all, every rank copies what it sends to host memory,
-/// and what it receives from there.
+/// If one rank shares its device, as with one GPU for all, every rank sends and receives through host memory.
 RANK_TEST(Exactness, GradientsThroughHostMemoryEqualOneProcess, 4) {
   Job job = job_through_host(self);
   for (const TransformerConfig& config : small_configs()) {
@@ -125,8 +125,7 @@ RANK_TEST(Exactness, GradientsThroughHostMemoryEqualOneProcess, 4) {
   }
 }
 
-/// What is dropped depends on the sample and the step alone: every layout has the loss and the gradients of one
-/// process.
+/// Dropout depends only on the sample and the step, so every layout has the loss and the gradients of one process.
 RANK_TEST(Exactness, DropoutIsTheSameInEveryLayout, 2) {
   Job job(self);
   for (TransformerConfig config : small_configs()) {

@@ -1,5 +1,5 @@
-// Frozen layers in bfloat16, within a run in float32. Oracles: the same layer in float32 with matrices that were
-// rounded by hand; the run whose frozen layers compute as the others.
+// Frozen layers in bfloat16, within a run in float32. Oracles: the same layer in float32 with matrices rounded by the
+// test; the run whose frozen layers compute in float32.
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ struct StagedModel {
         model(model_of(config, "small")),
         samples(small_samples(config, kSamples)),
         factory({.config = config, .model = model, .data = *samples, .types = types, .device = at::kCPU}) {
-    config.initializer_range = 0.3;  // attention and MLP show beside what they are added to
+    config.initializer_range = 0.3;  // large enough that attention and MLP matter beside the residuals
     std::iota(order.begin(), order.end(), 0);
     batch = mini_batch(*samples, order, kSamples, 0);
     for (int layer = 0; layer <= kHead; ++layer) {
@@ -79,8 +79,8 @@ double relative_error(const at::Tensor& actual, const at::Tensor& expected) {
   return ((actual - expected).norm() / expected.norm()).item<double>();
 }
 
-// A bfloat16 has 8 bits: a rounding is off by at most 2^-9 of a value. A layer rounds what each of its up to six
-// operations gives.
+// A bfloat16 has 8 bits, so rounding changes a value by at most 2^-9 of it. A layer rounds the result of each of its up
+// to six operations.
 TEST(FrozenDtype, LayersEqualFloat32OnRoundedMatricesWithinTheRoundingOfActivations) {
   for (const TransformerConfig& config : small_configs()) {
     StagedModel job(config, kRounded), by_hand(config, kWhole);
@@ -147,7 +147,7 @@ TEST(FrozenDtype, KeepsTheWeightsOfFrozenLayersAndTrainsTheOthersAsBefore) {
   }
 }
 
-// Oracle: what Linux says of the processor.
+// Oracle: Linux's description of the processor.
 TEST(FrozenDtype, TheProcessorsInstructionsForBfloat16AreKnown) {
   std::ifstream file("/proc/cpuinfo");
   std::stringstream words;

@@ -1,6 +1,6 @@
 // Iterations by CUDA graphs in every layout and schedule that allows it. Only a GPU has graphs
-// (RanksOnDevice.CudaGraphs); on the CPU the same iterations run eagerly. Oracle of gradients: one process that knows
-// no stages; of steps: the same without graphs.
+// (RanksOnDevice.CudaGraphs); on the CPU the same iterations run eagerly. Oracle for gradients: one process without
+// stages; for steps: the same run without graphs.
 #include <ATen/TensorOperators.h>
 #include <gtest/gtest.h>
 
@@ -18,8 +18,8 @@
 namespace frostpipe::test {
 namespace {
 
-/// With as many stages per rank as the schedule has at least, wholly frozen ones among them, which hand on to a stage
-/// of their rank or to another rank, and with empty micro-batches.
+/// With the schedule's least number of stages per rank, including wholly frozen ones, which send to a stage of their
+/// rank or to another rank, and with empty micro-batches.
 void gradients_of_each_schedule(const RankEnvironment& self, int p, int d) {
   Job job(self);
   job.cuda_graphs = true;
@@ -48,7 +48,7 @@ RANK_TEST(IterationGraphs, GradientsOfEveryHeadEqualOneProcess, 2) {
   }
 }
 
-/// Layers freeze up to the middle of the first stage.
+/// The layers up to the middle of the first stage are frozen.
 void steps_as_without(const RankEnvironment& self, int p, int d, const std::string& schedule, int virtual_stages) {
   Job job(self);
   for (const TransformerConfig& config : {small_config(), small_config(Family::vit, Task::image_classification),

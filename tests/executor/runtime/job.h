@@ -25,14 +25,14 @@ inline constexpr std::uint64_t kSeed = 5;
 
 inline double l2(const at::Tensor& t) { return t.to(at::kDouble).norm().item<double>(); }
 
-/// What one process that knows no stages finds of a mini-batch.
+/// The results of one process without stages for a mini-batch.
 struct Expected {
   double loss;
   std::vector<at::Tensor> gradients;  // by layer
   double norm;                        // of all gradients together
 };
 
-/// Whole job on one rank: its share of everything that the tests need.
+/// A job as seen by one rank, with all objects that the tests need.
 struct Job {
   explicit Job(const RankEnvironment& self) : Job(self, test_device(self.local_rank)) {}
   Job(const RankEnvironment& self, std::unique_ptr<ComputeDevice> with_device)
@@ -53,7 +53,7 @@ struct Job {
   double label_smoothing = 0;
   bool cuda_graphs = false;
 
-  /// From now on; sessions of another model must have ended.
+  /// Uses this model from now on; sessions of another model must have ended.
   void train_now(const TransformerConfig& other) {
     config = other;
     model = model_of(config, "small");
@@ -78,7 +78,7 @@ struct Job {
   }
 };
 
-/// One rank of it shares its device with another.
+/// A job in which one rank shares its device with another.
 inline Job job_through_host(const RankEnvironment& self) {
   std::unique_ptr<ComputeDevice> device = test_device(self.local_rank);
   if (self.rank == 1) device = shared(std::move(device));

@@ -1,5 +1,5 @@
-// Each family in the widths of real models (heads of 64 values) on a device. Oracle: the same on the CPU. The bodies
-// run on the CPU too, a second time, which must be the first one to the bit.
+// Each family with the widths of real models (heads of 64 values) on a device. Oracle: the same on the CPU. The tests
+// also run on the CPU a second time, which must be bitwise equal to the first.
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ namespace {
 
 constexpr int kSamplesOnDevice = 8;
 
-/// Two heads of 64 values, which fused attention takes.
+/// Two heads of 64 values, which fused attention accepts.
 std::vector<TransformerConfig> wide_configs() {
   std::vector<TransformerConfig> configs = small_configs();
   for (TransformerConfig& config : configs) {
@@ -92,7 +92,7 @@ class ModelsOnDevices : public testing::TestWithParam<std::string> {
   void SetUp() override {
     if (const auto reason = reason_without_device(GetParam())) GTEST_SKIP() << *reason;
   }
-  /// How far results may be from the CPU's.
+  /// The largest allowed differences from the CPU's results.
   static double within(double on_another_device) { return GetParam() == "cpu" ? 0 : on_another_device; }
 };
 INSTANTIATE_TEST_SUITE_P(On, ModelsOnDevices, testing::Values("cpu", "cuda"),
@@ -135,9 +135,9 @@ TEST_P(ModelsOnDevices, TrainInSinglePrecisionAsOnTheCpu) {
   }
 }
 
-/// bfloat16 has 8 bits: within 2 % of the CPU's own run in bfloat16, whose products are added in another order. With
-/// updates that are proportional to gradients: AdamW's first ones are as large for a gradient of rounding errors. So
-/// small updates hardly change a loss: gradients and weights are compared too.
+/// bfloat16 has 8 bits: results are within 2 % of the CPU's own run in bfloat16, which adds products in another order.
+/// Updates are proportional to gradients, since AdamW's first updates are as large for a gradient of rounding errors.
+/// Such small updates hardly change a loss, so gradients and weights are compared too.
 TEST_P(ModelsOnDevices, LossesInBfloat16FollowTheCpus) {
   for (const TransformerConfig& config : wide_configs()) {
     const Training how{.dtype = DType::kBFloat16, .steps = 5};
@@ -153,7 +153,7 @@ TEST_P(ModelsOnDevices, LossesInBfloat16FollowTheCpus) {
   }
 }
 
-/// Of two heads of 64 values, and its gradients, as float64 on the CPU.
+/// Attention of two heads of 64 values, and its gradients, in float64 on the CPU.
 std::vector<at::Tensor> attention_on(const at::Device& device, at::ScalarType type, const MicroBatch& batch,
                                      bool has_one_query, bool is_causal, bool by_autograd) {
   TransformerConfig config = wide_configs().front();
@@ -178,7 +178,7 @@ std::vector<at::Tensor> attention_on(const at::Device& device, at::ScalarType ty
   return results;
 }
 
-/// Samples of unequal lengths. Oracle: float64 on the CPU, sample by sample, as LibTorch derives it.
+/// Samples of unequal lengths. Oracle: LibTorch's autograd in float64 on the CPU, sample by sample.
 TEST_P(ModelsOnDevices, AttendToPackedSamplesAsOneByOne) {
   const std::unique_ptr<ComputeDevice> device = make_device(GetParam(), 0);
   MicroBatch batch;
@@ -194,7 +194,7 @@ TEST_P(ModelsOnDevices, AttendToPackedSamplesAsOneByOne) {
   }
 }
 
-/// Its rank loses a peer when it waits for the device, once `is_lost`.
+/// A device on which the rank loses a peer while it waits, once `is_lost` is set.
 class LosingDevice final : public WrappedDevice {
  public:
   LosingDevice(std::unique_ptr<ComputeDevice> device, const bool& is_lost)
@@ -208,8 +208,8 @@ class LosingDevice final : public WrappedDevice {
   const bool& is_lost_;
 };
 
-/// On the CPU an update is done when it has been issued. Elsewhere it may have been made of what has not come: its
-/// layers are not kept. Oracle: the rule.
+/// On the CPU an update is done when it has been issued. On other devices it may depend on data that never arrived, so
+/// its layers are not kept. Oracle: the rule.
 TEST_P(ModelsOnDevices, KeepLayersAfterALossWhoseUpdateIsDone) {
   bool is_lost = false;
   Job job(RankEnvironment{}, std::make_unique<LosingDevice>(make_device(GetParam(), 0), is_lost));
@@ -262,11 +262,13 @@ class ReplayCountingDevice final : public WrappedDevice {
   int& replays_;
 };
 
-/// A rank alone captures its update too. Oracle: the same without graphs, within what AdamW makes of the norm's
-/// roundings: a gradient that is nothing else, as a key's bias has, moves by the learning rate. In a head for questions
-/// such are both biases, which a softmax over tokens does not see: beside its few weights they count by themselves.
+/// A single rank captures its update too. Oracle: the same without graphs, within the effect of AdamW on rounding
+/// errors of the norm: a value whose gradient is only rounding errors, such as a key's bias, moves by the learning
+/// rate. In a head for questions both biases are such values, since a softmax over tokens cancels them; as it has few
+/// weights, they are compared separately.
 TEST_P(ModelsOnDevices, ReplayCapturedIterations) {
-  constexpr double kLearningRates = 15 * 0x1p-10;  // of all steps; in either run, in opposite directions at most
+  constexpr double kLearningRates =
+      15 * 0x1p-10;  // the sum over all steps; at most in opposite directions in the two runs
   const double both_biases = std::sqrt(2.0) * 2 * kLearningRates;
   const RepeatedSteps how{.optimizer = Optimizer::kAdamW, .dtype = DType::kFloat32, .learning_rate = 0x1p-10};
   for (const TransformerConfig& config : wide_configs()) {
@@ -279,7 +281,7 @@ TEST_P(ModelsOnDevices, ReplayCapturedIterations) {
       EXPECT_EQ(replays, 0);
       const Steps actual = repeated_steps(job, phase, /*cuda_graphs=*/true, how);
       const int actions = 6;                                 // F0 B0 F1 B1, the reduction and the update
-      const int iterations = config.reads_pictures ? 7 : 4;  // after the first with their lengths
+      const int iterations = config.reads_pictures ? 7 : 4;  // after the first iteration with the same lengths
       EXPECT_EQ(replays, GetParam() == "cpu" ? 0 : actions * iterations) << name_of(config);
       const std::string what = fmt::format("{} from layer {}: ", name_of(config), first_trainable_layer);
       for (std::size_t step = 0; step < expected.losses.size(); ++step)
@@ -307,7 +309,7 @@ at::Tensor updated(const at::Device& where, double scale) {
   return state.weights.to(at::kCPU);
 }
 
-/// With the same gradients, clipped and not: a few roundings of single precision apart.
+/// With the same gradients, with and without clipping, the results differ by a few roundings of single precision.
 TEST_P(ModelsOnDevices, UpdateAsTheCpuDoes) {
   const std::unique_ptr<ComputeDevice> device = make_device(GetParam(), 0);
   for (const double scale : {1.0, 0.37}) {

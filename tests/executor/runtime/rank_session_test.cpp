@@ -1,4 +1,5 @@
-// Oracle: who holds what, by hand: stages of a partition and ranks of a placement. Weights hold the layer's number.
+// Oracle: the layers of each rank, by hand, from the stages of a partition and the ranks of a placement. Weights hold
+// the layer's number.
 #include "executor/runtime/rank_session.h"
 
 #include <ATen/ATen.h>
@@ -34,7 +35,7 @@ void fill_with_number(int layer, LayerState& state, std::map<int, OffloadedMomen
   state.weights.fill_(layer + 1);
 }
 
-/// The layers that a rank has; ~layer where it is frozen.
+/// The layers that a rank has; ~layer if it is frozen.
 Ints layers_of(RankSession& session) {
   Ints layers;
   for (const auto& [layer, state] : session.layers()) layers.push_back(state.trains() ? layer : ~layer);
@@ -91,7 +92,7 @@ RANK_TEST(RankSession, StartsWithTheLayersOfItsStage, 3) {
   CHECK_RANK(session.num_updates() == kStep, "none since");
 }
 
-/// Of two replicas of all layers, rank 1 is the first.
+/// Rank 1 is the first of two replicas of all layers.
 RANK_TEST(RankSession, TheFirstReplicaAnswers, 2) {
   SessionTest test(self);
   RankSession session = test.session();
@@ -117,7 +118,7 @@ RANK_TEST(RankSession, CountsTheUpdatesThatItsLayersHaveDone, 2) {
 }
 
 /// The layers outlive the session, and the next one begins with them: rank 0 keeps 0 and 1, gets nothing and drops 2
-/// and 3, which rank 1 has by two moves. Gradients of the iteration that was interrupted are forgotten.
+/// and 3, which rank 1 gets by two moves. Gradients of the interrupted iteration are discarded.
 RANK_TEST(RankSession, GoesOnWithWhatWasHeld, 2) {
   SessionTest test(self);
   std::optional<HeldLayers> held;
@@ -140,7 +141,7 @@ RANK_TEST(RankSession, GoesOnWithWhatWasHeld, 2) {
     CHECK_RANK(at::equal(state.gradients, at::zeros_like(state.gradients)), fmt::format("layer {}", layer));
 }
 
-/// What happens to a stage while it works.
+/// An interruption of a stage while it works.
 struct Interruption {
   std::function<void(Part)> before_weight_gradient = [](Part) {};
   std::function<void()> when_asked_for_loss = [] {};
@@ -177,7 +178,7 @@ class InterruptedStage final : public StageCompute {
   at::Tensor evaluate(const MiniBatch& batch, at::Tensor input) override {
     return stage_->evaluate(batch, std::move(input));
   }
-  int answer_size() const override { return stage_->answer_size(); }
+  AnswerShape answer_shape() const override { return stage_->answer_shape(); }
 
  private:
   std::unique_ptr<StageCompute> stage_;
@@ -198,7 +199,7 @@ struct InterruptedStageFactory final : StageFactory {
   const Interruption& interruption;
 };
 
-/// What I has kept and W has not used yet is forgotten with the gradients. Oracle: the steps that nothing interrupts.
+/// Tensors that I has kept and W has not used yet are discarded with the gradients. Oracle: the uninterrupted steps.
 TEST(RankSession, GoesOnToTheBitAfterALossBetweenIAndW) {
   SessionTest test(RankEnvironment{});
   const Phase phase = small_phase(1, 1, 3, "ZB-H1", /*first_trainable_layer=*/3);
@@ -236,7 +237,7 @@ TEST(RankSession, GoesOnToTheBitAfterALossBetweenIAndW) {
 }
 
 /// Both stages have all gradients of the second step when rank 0 is cut off, before they have agreed on their norm.
-/// Oracle: the steps that nothing interrupts, whose norm clips.
+/// Oracle: the uninterrupted steps, whose norm clips.
 RANK_TEST(RankSession, CompletesAnUpdateThatLacksTheGradientNorm, 2) {
   SessionTest test(self);
   const Phase phase = small_phase(2, 1, 2, "1F1B", 0);
@@ -304,7 +305,7 @@ struct CountingDevice final : WrappedDevice {
   int& releases;
 };
 
-/// Which other ranks may need where layers move; steps that only freeze more would touch it all again.
+/// Other ranks may need this memory when layers move; steps that only freeze more layers would touch all of it again.
 RANK_TEST(RankSession, GivesMemoryBackWhereTheLayoutChanges, 2) {
   int releases = 0;
   SessionTest test(Job(self, std::make_unique<CountingDevice>(test_device(self.local_rank), releases)));

@@ -1,5 +1,4 @@
-// Oracle: one process that knows no stages and trains beside the ranks (twin_run.h); what a reconfiguration moves stays
-// equal to the bit.
+// Oracle: one process without stages that trains beside the ranks (twin_run.h); moved layers stay bitwise equal.
 #include "executor/runtime/reconfigure.h"
 
 #include <ATen/ATen.h>
@@ -43,7 +42,7 @@ RANK_TEST(Exactness, RunWithRanksThatAreIdleForAWhileEqualsOneProcess, 4) {
   elastic_run_equals_single_process(self, Optimizer::kSgd, kWithIdleRanks);
 }
 
-/// Between whole backwards and split ones, with freezing and another layout on the way.
+/// Changes between whole and split backwards, with freezing and another layout in between.
 RANK_TEST(Exactness, RunThroughSchedulesThatSplitTheBackwardEqualsOneProcess, 2) {
   Job job(self);
   for (const Optimizer optimizer : {Optimizer::kSgd, Optimizer::kAdamW})
@@ -55,7 +54,7 @@ RANK_TEST(Exactness, RunThroughSchedulesThatSplitTheBackwardEqualsOneProcess, 2)
                                        {2, 1, 2, 5, 1}});
 }
 
-/// Layers go to ranks that hold several ranges of them, to those of a V, and back; rank 3 is idle for a while.
+/// Layers move to ranks that hold several ranges of them, to those of a V, and back; rank 3 is idle for a while.
 RANK_TEST(Exactness, RunThroughSchedulesOfSeveralStagesPerRankEqualsOneProcess, 4) {
   Job job(self);
   for (const Optimizer optimizer : {Optimizer::kSgd, Optimizer::kAdamW})
@@ -69,7 +68,7 @@ RANK_TEST(Exactness, RunThroughSchedulesOfSeveralStagesPerRankEqualsOneProcess, 
                                        {1, 4, 1, 5, 1, "1F1B"}});
 }
 
-/// Into token slices and out of them, with freezing, another cut and another number of slices on the way.
+/// Changes to token slices and back, with freezing, another cut and another number of slices in between.
 RANK_TEST(Exactness, RunThroughTokenSlicesEqualsOneProcess, 2) {
   Job job(self);
   job.train_now(small_config(Family::gpt2, Task::causal_language_modeling));
@@ -82,7 +81,7 @@ RANK_TEST(Exactness, RunThroughTokenSlicesEqualsOneProcess, 2) {
                                        {2, 1, 3, 5, 1, "GPipe"}});
 }
 
-/// Every family with each of its heads; GPT-2's embeddings are untied on the way.
+/// Every family with each of its heads; GPT-2's embeddings are untied during the run.
 RANK_TEST(Exactness, RunOfEveryHeadThroughReconfigurationsEqualsOneProcess, 2) {
   Job job(self);
   for (const TransformerConfig& config : small_configs()) {
@@ -101,7 +100,7 @@ RANK_TEST(Exactness, RunsThroughHostMemoryEqualOneProcess, 4) {
   }
 }
 
-/// After a reconfiguration the next step is, to the bit, that of a run started fresh in the new layout from the same
+/// After a reconfiguration the next step is bitwise equal to that of a run started in the new layout from the same
 /// weights and moments.
 RANK_TEST(Exactness, StepAfterReconfigurationEqualsAFreshStartInTheNewLayoutToTheBit, 2) {
   Job job(self);
@@ -139,7 +138,7 @@ RANK_TEST(Exactness, StepAfterReconfigurationEqualsAFreshStartInTheNewLayoutToTh
   }
 }
 
-/// Oracle: nothing of a rank that is idle is on its device, and what was offloaded there is as it was.
+/// Oracle: an idle rank has nothing on its device, and its offloaded moments are unchanged.
 RANK_TEST(Reconfigure, OffloadedWeightsOfALayerThatHasGoneAreNotOnTheDevice, 2) {
   Job job(self);
   const std::unique_ptr<Samples> data = small_samples(job.config, 9);
@@ -164,8 +163,8 @@ RANK_TEST(Reconfigure, OffloadedWeightsOfALayerThatHasGoneAreNotOnTheDevice, 2) 
   if (self.rank == 1) CHECK_RANK(job.device->live_bytes() == before, std::to_string(job.device->live_bytes() - before));
 }
 
-/// A loss exactly before a freeze: what is held still trains, and the phase to go on with freezes it. Oracle: the
-/// session that went into that phase without a loss.
+/// A rank is lost exactly before a freeze: the held layers are still trainable, and the next phase freezes them.
+/// Oracle: the session that entered that phase without a loss.
 TEST(RankSession, GoesOnWithHeldLayersInAPhaseThatFreezesThemAsOneThatEnteredIt) {
   for (const Optimizer optimizer : {Optimizer::kSgd, Optimizer::kAdamW}) {
     Job job{RankEnvironment{}};

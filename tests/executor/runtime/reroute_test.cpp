@@ -1,5 +1,5 @@
-// Ranks that run the micro-batches of others. Oracle: one process that knows no stages, and answers of a layout in
-// which nobody is lost.
+// Ranks run the micro-batches of lost ranks. Oracles: one process without stages, and the answers of a layout without
+// lost ranks.
 #include "plan/reroute.h"
 
 #include <gtest/gtest.h>
@@ -53,7 +53,7 @@ RANK_TEST(Reroute, GradientsOfSeveralStagesPerRankEqualOneProcess, 3) {
     check_gradients(job, with_vacant(small_phase(2, 2, 4, schedule, 0, 2), {{1, 0}}), DType::kFloat64, 29);
 }
 
-/// Of all samples, whoever has them.
+/// The answers for all samples, from whichever rank has them.
 std::vector<double> answers_in(Job& job, const Samples& data, const Phase& phase) {
   std::vector<int> samples(data.size());
   std::iota(samples.begin(), samples.end(), 0);
@@ -61,7 +61,7 @@ std::vector<double> answers_in(Job& job, const Samples& data, const Phase& phase
   session.start(phase, 0, [&](int layer, LayerState& state, std::map<int, OffloadedMoments>&) {
     randomise_layer(job.config, layer, kSeed, state);
   });
-  std::vector<double> found(samples.size() * answer_size(job.config.task), 0.0);
+  std::vector<double> found(answer_begins(data, samples, answer_shape(job.config)).back(), 0.0);
   if (session.runner()) found = session.runner()->answers(data, samples, 3);
   return job.communicator->sum(std::move(found));
 }

@@ -1,5 +1,4 @@
-// Every schedule of plans with several stages per rank, and lists that no builder makes. Oracle: one process that knows
-// no stages.
+// Every schedule with several stages per rank, and lists that no builder makes. Oracle: one process without stages.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -29,7 +28,7 @@ bool is_possible(const Phase& phase) {
   }
 }
 
-/// Stages per rank of a schedule that the eight layers of the small model allow.
+/// The numbers of stages per rank of a schedule that the eight layers of the small model allow.
 std::vector<int> virtual_stages_of(const std::string& schedule, int p) {
   const ScheduleTraits traits = schedule_traits(schedule);
   std::vector<int> possible;
@@ -65,7 +64,7 @@ void check_cells(Job& job, int p, int d, const Cells& cells) {
   }
 }
 
-/// Fewer micro-batches than pipeline ranks, as many, and no multiple of them.
+/// Fewer micro-batches than pipeline ranks, as many, and a number that is not a multiple of them.
 void one_cell_of_each_schedule(const RankEnvironment& self, int p, int d) {
   Job job(self);
   std::vector<std::string> several;
@@ -78,7 +77,7 @@ RANK_TEST(Schedules, GradientsOnTwoRanksEqualOneProcess, 2) { one_cell_of_each_s
 RANK_TEST(Schedules, GradientsOnTwoRanksWithReplicasEqualOneProcess, 4) { one_cell_of_each_schedule(self, 2, 2); }
 RANK_TEST(Schedules, GradientsOnFourRanksEqualOneProcess, 4) { one_cell_of_each_schedule(self, 4, 1); }
 
-/// Every head, tied embeddings among them, whose both ends are on one rank in a V.
+/// Every head, including tied embeddings, whose two ends are on one rank in a V.
 RANK_TEST(Schedules, GradientsOfEveryHeadEqualOneProcess, 2) {
   Job job(self);
   for (const TransformerConfig& config : small_configs()) {
@@ -95,7 +94,7 @@ RANK_TEST(Schedules, GradientsThroughHostMemoryEqualOneProcess, 4) {
     check_gradients(job, small_phase(2, 2, 4, schedule, 0, 2), DType::kFloat64, 11);
 }
 
-/// One iteration by this list of compute actions, whose stages may be anywhere, with all micro-batches and (of 4
+/// One iteration by this list of compute actions, whose stages may be on any rank, with all micro-batches and (with 4
 /// samples) some empty ones.
 void check_rows(Job& job, const Schedule& list, int d, int first_trainable_layer) {
   const int stages = num_stages(list);
@@ -109,7 +108,7 @@ void check_rows(Job& job, const Schedule& list, int d, int first_trainable_layer
   for (const int num_samples : {11, 4}) check_gradients(job, phase, DType::kFloat64, num_samples);
 }
 
-/// PyTorch's names and orders that nobody would think of: any that can run.
+/// PyTorch's schedules, and unusual orders that can run.
 void lists_of_all_kinds(const RankEnvironment& self, int p, int d) {
   Job job(self);
   for (const int first_trainable_layer : {0, 3})
@@ -127,7 +126,7 @@ RANK_TEST(ScheduleRows, GradientsOnTwoRanksEqualOneProcess, 2) { lists_of_all_ki
 RANK_TEST(ScheduleRows, GradientsOnTwoRanksWithReplicasEqualOneProcess, 4) { lists_of_all_kinds(self, 2, 2); }
 RANK_TEST(ScheduleRows, GradientsOnFourRanksEqualOneProcess, 4) { lists_of_all_kinds(self, 4, 1); }
 
-/// With recomputing, and with fewer and more micro-batches than pipeline ranks.
+/// With recomputation, and with fewer and more micro-batches than pipeline ranks.
 void nothing_is_left(const RankEnvironment& self, int p, int d,
                      const std::vector<std::string>& schedules = plan_schedule_names()) {
   Job job(self);
@@ -153,7 +152,7 @@ RANK_TEST(Schedules, NothingOfAnIterationIsLeftOnTwoRanksWithReplicas, 4) {
 RANK_TEST(LongSchedules, NothingOfAnIterationIsLeftOnFourRanks, 4) { nothing_is_left(self, 4, 1); }
 RANK_TEST(LongSchedules, NothingOfAnIterationIsLeftOnTwoRanksWithReplicas, 4) { nothing_is_left(self, 2, 2); }
 
-/// Schedules x layouts x micro-batches x frozen layers (none, a third, a whole stage or more) x recomputing.
+/// Schedules x layouts x micro-batches x frozen layers (none, a third, a whole stage or more) x recomputation.
 void whole_grid(const RankEnvironment& self, int p, int d) {
   Job job(self);
   const std::vector<Recompute> recompute{Recompute(), RecomputeMode::attention, RecomputeMode::layers,

@@ -1,4 +1,4 @@
-// Token slices of a causal model, packed samples of unequal lengths. Oracle: one process that knows neither stages nor
+// Token slices of a causal model, with packed samples of unequal lengths. Oracle: one process without stages and
 // slices.
 #include <gtest/gtest.h>
 
@@ -18,14 +18,15 @@ namespace {
 void train_a_text_model(Job& job) { job.train_now(small_config(Family::gpt2, Task::causal_language_modeling)); }
 
 struct SliceCells {
-  /// Samples have 3 to 9 tokens: slices that end within a sample, that some or all samples do not reach, and none.
+  /// Samples have 3 to 9 tokens: slices end within a sample, or some or all samples do not reach them, or there are
+  /// none.
   std::vector<std::vector<int>> slices;
   std::vector<int> micro_batches;
   std::vector<Recompute> recompute;
   DType dtype = DType::kFloat64;
 };
 
-/// Of both schedules, with nothing and with a third frozen.
+/// Both schedules, with no frozen layers and with a third frozen.
 void check_slices(Job& job, int p, int d, const SliceCells& cells) {
   for (const std::string schedule : {"TeraPipe", "Seq1F1B"}) {
     for (const std::vector<int>& slices : cells.slices) {
@@ -54,7 +55,7 @@ RANK_TEST(Slices, GradientsOn2StagesEqualOneProcess, 2) { some_slices_equal_one_
 RANK_TEST(Slices, GradientsOn4StagesEqualOneProcess, 4) { some_slices_equal_one_process(self, 4, 1); }
 RANK_TEST(Slices, GradientsOn2StagesWith2ReplicasEqualOneProcess, 4) { some_slices_equal_one_process(self, 2, 2); }
 
-/// The schedule with every backward split: I in the place of B, and the W's last.
+/// The schedule with every backward split: I in place of B, and all W at the end.
 Schedule split(Schedule schedule) {
   for (std::vector<Action>& list : schedule.body) {
     std::vector<Action> later;

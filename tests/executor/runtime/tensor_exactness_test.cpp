@@ -1,4 +1,4 @@
-// Layers shared by tensor ranks. Oracle: one process that knows neither stages nor tensor ranks (check_gradients.h).
+// Layers split over tensor ranks. Oracle: one process without stages and tensor ranks (check_gradients.h).
 #include <gtest/gtest.h>
 
 #include <numeric>
@@ -29,8 +29,8 @@ Phase tensor_phase(const Ranks& ranks, int m, const std::string& schedule, int f
   return phase;
 }
 
-/// Every head of every family, with a vocabulary of which one tensor rank has more; one whose tokens are all of the
-/// first rank's part; and an untied head.
+/// Every head of every family, with a vocabulary that is split unequally; a vocabulary all of whose used tokens are in
+/// the first rank's part; and an untied head.
 std::vector<TransformerConfig> configs() {
   std::vector<TransformerConfig> configs = small_configs();
   for (TransformerConfig& config : configs) config.vocab_size = 41;
@@ -42,8 +42,8 @@ std::vector<TransformerConfig> configs() {
   return configs;
 }
 
-/// Every one of these; nothing, the embedding and one block, and all blocks frozen; 4 samples leave
-/// micro-batches empty.
+/// All of these models, with no frozen layers, with the embedding and one block, and with all blocks frozen; 4 samples
+/// leave micro-batches empty.
 void gradients_equal_single_process(const RankEnvironment& self, const Ranks& ranks) {
   Job job(self);
   for (TransformerConfig config : configs()) {
@@ -74,7 +74,7 @@ RANK_TEST(TensorExactness, GradientsOf2StagesX1ReplicasEqualOneProcess, 4) {
 RANK_TEST(TensorExactness, GradientsOf1StagesX2ReplicasEqualOneProcess, 4) {
   gradients_equal_single_process(self, {.d = 2});
 }
-/// Nothing and one block frozen, recomputing, a split backward, token slices.
+/// Without frozen layers and with one block frozen, recomputation, a split backward, token slices.
 RANK_TEST(TensorExactness, GradientsOfSplitTokensEqualOneProcess, 2) {
   Job job(self);
   for (const TransformerConfig& config : configs()) {
@@ -90,7 +90,7 @@ RANK_TEST(TensorExactness, GradientsOfSplitTokensEqualOneProcess, 2) {
     check_gradients(job, phase, DType::kFloat64, 11);
   }
 }
-/// Samples of 3 tokens, which leave a rank none of a micro-batch.
+/// Samples of 3 tokens, which leave a rank without tokens of a micro-batch.
 RANK_TEST(TensorExactness, GradientsOfFewerTokensThanTensorRanksEqualOneProcess, 4) {
   Job job(self);
   for (TransformerConfig config : small_configs()) {
@@ -132,8 +132,8 @@ std::string bytes_of(const at::Tensor& values) {
   return {static_cast<const char*>(host.data_ptr()), host.nbytes()};
 }
 
-/// Three updates, clipped to a norm that the gradients exceed: every value must count once in it. Oracle: SGD of the
-/// reference model, weights to 1e-10. What tensor ranks do not share stays the same on both to the bit.
+/// Three updates, clipped to a norm that the gradients exceed: every value must count once in the norm. Oracle: SGD of
+/// the reference model, weights to 1e-10. Parameters that tensor ranks do not split stay bitwise equal on both.
 void clipped_steps_equal_single_process(const RankEnvironment& self, const Ranks& ranks, const std::string& schedule) {
   Job job(self);
   const int num_samples = 11, steps = 3;
@@ -187,9 +187,9 @@ RANK_TEST(TensorExactness, DelayedStepsOf2StagesEqualOneProcess, 4) {
   clipped_steps_equal_single_process(self, {.p = 2}, "PipeDream-2BW");
 }
 
-/// Another number of tensor ranks in each phase: a rank keeps a part of its part, gets the rest or all of it, is idle
-/// for a while; 3 tensor ranks share no number of heads evenly. What froze under 2 tensor ranks is moved to 3. Oracle:
-/// twin_run.h, and a change of phase leaves every layer the same to the bit.
+/// Another number of tensor ranks in each phase: a rank keeps a part of its part, gets the rest or all of it, or is
+/// idle for a while; heads are not divided evenly over 3 tensor ranks. Layers that froze under 2 tensor ranks move to
+/// 3. Oracle: twin_run.h, and a change of phase leaves every layer bitwise equal.
 const std::vector<TwinPhase> kOneTwoThree{
     {.p = 1, .d = 2, .m = 2, .first_trainable = 0, .steps = 2, .t = 2},
     {.p = 4, .d = 1, .m = 3, .first_trainable = 0, .steps = 1},
@@ -224,7 +224,7 @@ RANK_TEST(TensorExactness, RunOfEveryHeadThroughNumbersOfTensorRanksEqualsOnePro
   }
 }
 
-/// PipeDream-2BW, whose versions begin equal where the number of tensor ranks changes. Oracle: twin_run.h.
+/// PipeDream-2BW, whose two versions are equal when the number of tensor ranks changes. Oracle: twin_run.h.
 RANK_TEST(TensorExactness, DelayedUpdatesEqualOneProcess, 2) {
   Job job(self);
   elastic_run_equals_single_process(

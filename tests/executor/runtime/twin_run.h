@@ -1,5 +1,5 @@
 #pragma once
-// Oracle: one process that knows no stages (reference_model.h) and trains beside the ranks: losses within 1e-9, weights
+// Oracle: one process without stages (reference_model.h) that trains beside the ranks: losses within 1e-9, weights
 // after SGD within 1e-10.
 #include <ATen/ATen.h>
 #include <fmt/format.h>
@@ -20,14 +20,14 @@
 
 namespace frostpipe::test {
 
-/// A number that changes when any weight of the layer does.
+/// A checksum that changes when any weight of the layer does.
 inline double checksum(const at::Tensor& flat) {
   return (flat.to(at::kCPU, at::kDouble) * at::arange(1, flat.numel() + 1, at::TensorOptions().dtype(at::kDouble)))
       .sum()
       .item<double>();
 }
 
-/// Checksums of all layers, each of the whole from replica 0's tensor ranks.
+/// Checksums of all layers, each of the whole layer from replica 0's tensor ranks.
 inline std::vector<double> checksums(Job& job, RankSession& session) {
   std::vector<double> sums(job.model.layers.size(), 0.0);
   const auto parts = session.parts_of_layers();
@@ -53,7 +53,7 @@ struct TwinPhase {
   bool sequence_parallel = false;
 };
 
-/// One mini-batch after the other, trained by the ranks and beside it in one process.
+/// Mini-batches that are trained by the ranks and by one process.
 struct TwinRun {
   TwinRun(Job& with_job, Optimizer with_optimizer)
       : job(with_job),
@@ -99,7 +99,7 @@ struct TwinRun {
 
   MiniBatch batch_of(int of_step) const { return mini_batch(*data, orders[of_step % orders.size()], kSamples, 0); }
 
-  /// `drains`: the pipeline, since a reconfiguration follows.
+  /// `drains`: whether the pipeline drains, since a reconfiguration follows.
   void train_one_step(int first_trainable, bool drains) {
     const UpdateRule rule{.optimizer = optimizer, .learning_rate = 0.01, .weight_decay = 0.1, .step = step + 1};
     Trace trace;
@@ -130,7 +130,7 @@ struct TwinRun {
       CHECK_RANK(d == 3 || sums[layer] == d * own[layer], fmt::format("replicas differ in layer {}", layer));
   }
 
-  /// Moments of what froze are offloaded on a rank that trained it, none lost.
+  /// Moments of frozen layers are offloaded on a rank that trained them, and none are lost.
   void check_offloaded_moments(int first_trainable) {
     std::vector<double> offloaded(job.model.layers.size(), 0.0);
     for (const auto& [layer, moments] : session.offloaded())
@@ -141,8 +141,9 @@ struct TwinRun {
   }
 };
 
-/// Trains through the segments and beside it in one process; both must stay equal. 4 -> 2 -> 1 stages, frozen layers on
-/// stages of the middle, batches that nothing divides, one rank idle at first in a world of 4 for p x d = 3.
+/// Trains through the segments with the ranks and with one process; both must stay equal. It has 4 -> 2 -> 1 stages,
+/// frozen layers on middle stages, batches that cannot be divided evenly, and one rank of 4 that is idle at first, with
+/// p x d = 3.
 inline void elastic_run_equals_single_process(Job& job, Optimizer optimizer, const std::vector<TwinPhase>& segments) {
   TwinRun run(job, optimizer);
   for (const TwinPhase& segment : segments) {

@@ -1,4 +1,4 @@
-// A vocabulary shared by tensor ranks, where a session trains and answers. Oracle: the same layers, whole, on one
+// A vocabulary split over tensor ranks, in training and in answers of a session. Oracle: the same whole layers in one
 // process.
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
@@ -76,7 +76,7 @@ struct SmoothingCase {
   double bound;
 };
 
-/// In bfloat16 the sums of tensor ranks are rounded otherwise than one product's.
+/// In bfloat16 the sums over tensor ranks are rounded differently from one product.
 void smoothed_losses_equal_one_process(const RankEnvironment& self, int p) {
   Job job(self);
   job.train_now(text_model());
@@ -108,7 +108,7 @@ void smoothed_losses_equal_one_process(const RankEnvironment& self, int p) {
 RANK_TEST(VocabularyParallel, SmoothedLossesOf1StagesEqualOneProcess, 2) { smoothed_losses_equal_one_process(self, 1); }
 RANK_TEST(VocabularyParallel, SmoothedLossesOf2StagesEqualOneProcess, 4) { smoothed_losses_equal_one_process(self, 2); }
 
-/// Loss, number of predicted tokens and of those that are right: by chance some of this many.
+/// Loss, number of predicted tokens and of right ones: with so many tokens, some are right by chance.
 void answers_equal_one_process(const RankEnvironment& self, int p) {
   Job job(self);
   job.train_now(text_model());

@@ -1,6 +1,6 @@
-// PipeDream-2BW: an iteration computes with the weights from before the last update. Two oracles: one process that
-// knows no stages and keeps two versions of its weights (twin_run.h, within its bounds); and, to the bit, another
-// session that each test names.
+// PipeDream-2BW: an iteration computes with the weights from before the last update. Oracles: one process without
+// stages that keeps two versions of its weights (twin_run.h, within its bounds); and another session, bitwise, which
+// each test names.
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
 #include <fmt/format.h>
@@ -21,8 +21,8 @@ TwinPhase delayed(int p, int d, int m, int first_trainable, int steps, const Rec
   return {p, d, m, first_trainable, steps, "PipeDream-2BW", 1, {}, recompute};
 }
 
-/// Nothing frozen, the embedding, a block too, all but the head; without and with recomputing; as many micro-batches as
-/// stages, and more. Nothing divides the 13 samples. Oracle: twin_run.h.
+/// No frozen layers, the embedding, also a block, and all layers except the head; without and with recomputation; as
+/// many micro-batches as stages, and more. The 13 samples cannot be divided evenly. Oracle: twin_run.h.
 void four_steps_equal_single_process(const RankEnvironment& self, int p, int d) {
   Job job(self);
   for (const int first_trainable : {0, 1, 3, 7})
@@ -38,7 +38,7 @@ RANK_TEST(LongWeightDelay, FourStepsOn2StagesX2ReplicasEqualOneProcess, 4) {
   four_steps_equal_single_process(self, 2, 2);
 }
 
-/// Tied embeddings among them, which are tied in both versions. Oracle: twin_run.h.
+/// Every head, including embeddings that are tied in both versions. Oracle: twin_run.h.
 RANK_TEST(WeightDelay, FourStepsOfEveryHeadEqualOneProcess, 2) {
   Job job(self);
   for (const TransformerConfig& config : small_configs()) {
@@ -48,8 +48,8 @@ RANK_TEST(WeightDelay, FourStepsOfEveryHeadEqualOneProcess, 2) {
   }
 }
 
-/// Changes of layout, of what is frozen and of the schedule. Oracle: twin_run.h, whose process makes both versions
-/// equal at each of them.
+/// Changes of layout, of frozen layers and of the schedule. Oracle: twin_run.h, whose process makes both versions equal
+/// at each change.
 RANK_TEST(WeightDelay, AChangeBeginsWithEqualVersions, 4) {
   Job job(self);
   for (const Optimizer optimizer : {Optimizer::kSgd, Optimizer::kAdamW})
@@ -101,7 +101,7 @@ bool have_equal_weights(RankSession& a, RankSession& b) {
   return true;
 }
 
-/// Oracle: the session whose layers, with both versions, the other one starts with.
+/// Oracle: the session from whose layers, with both versions, the other one starts.
 TEST(WeightDelay, AStartWithinThePhaseGoesOnWithBothVersions) {
   for (const DType dtype : {DType::kFloat32, DType::kBFloat16}) {
     OneRank rank(dtype);
@@ -134,8 +134,7 @@ TEST(WeightDelay, APhaseThatChangesNeitherPipelineNorFreezingGoesOnWithBothVersi
   EXPECT_TRUE(have_equal_weights(changed, undisturbed));
 }
 
-/// Oracle: the session that drains its pipeline after every iteration, so that none begins before the one before it has
-/// ended.
+/// Oracle: the session that drains its pipeline after every iteration, so that iterations do not overlap.
 RANK_TEST(WeightDelay, OverlapChangesNothing, 2) {
   Job job(self);
   const std::unique_ptr<Samples> data = small_samples(job.config, 9);
@@ -164,7 +163,7 @@ RANK_TEST(WeightDelay, OverlapChangesNothing, 2) {
     CHECK_RANK(at::equal(state.weights, overlapped.layers().at(layer).weights), fmt::format("layer {}", layer));
 }
 
-/// After a loss only the newest weights are the same everywhere. Oracle: the session that starts with them and their
+/// After a loss only the newest weights are the same on all ranks. Oracle: the session that starts with them and their
 /// moments, and has no older ones.
 TEST(WeightDelay, AfterALossTheHeldLayersGoOnWithTheNewestWeights) {
   OneRank rank(DType::kFloat32);
@@ -181,7 +180,7 @@ TEST(WeightDelay, AfterALossTheHeldLayersGoOnWithTheNewestWeights) {
   EXPECT_TRUE(have_equal_weights(recovered, fresh));
 }
 
-/// Oracle: the session of a schedule without a delay, given the newest weights alone.
+/// Oracle: the session with a schedule without delay that gets only the newest weights.
 TEST(WeightDelay, AnEvaluationAsksTheNewestWeights) {
   OneRank rank(DType::kFloat32);
   RankSession delayed = rank.session(), plain = rank.session();

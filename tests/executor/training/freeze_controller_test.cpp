@@ -37,7 +37,7 @@ TEST(FreezeController, PaperRuleTakesTheNormAveragedOverTheInterval) {
   FreezeController controller(parse_freeze_policy("paper", {}), 4, 100);
   controller.record({25, 9, 16, 36});
   controller.record({25, 1, 16, 36});
-  controller.record({});  // a rank that trains nothing
+  controller.record({});  // a rank without trainable layers
   EXPECT_EQ(controller.decide(34, 0, *communicator), 1);
   // The signal starts over: now layer 3 is smallest, capped at ceil(1 + (4 - 1) / 2) = 3.
   controller.record({25, 25, 25, 1});
@@ -49,7 +49,7 @@ TEST(FreezeController, FixedNeverUnfreezesAndKnowsTheModel) {
   FreezeController controller(parse_freeze_policy("fixed:1,2", {}), 4, 100);
   EXPECT_EQ(controller.decide(34, 0, *communicator), 1);
   EXPECT_EQ(controller.decide(60, 3, *communicator), 3);
-  EXPECT_EQ(controller.decide(47, 1, *communicator), 2);  // the last figure holds on
+  EXPECT_EQ(controller.decide(47, 1, *communicator), 2);  // the last number stays in force
   EXPECT_THROW(FreezeController(parse_freeze_policy("fixed:9", {}), 4, 100), InvalidInput);
 }
 

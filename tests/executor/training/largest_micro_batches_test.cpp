@@ -9,7 +9,7 @@
 namespace frostpipe {
 namespace {
 
-/// Texts of given numbers of tokens, all to be trained on. It has data alone.
+/// Texts with these numbers of tokens, all for training. The task has only data.
 class Texts final : public TrainingTask {
  public:
   explicit Texts(const std::vector<int>& lengths) {
@@ -40,7 +40,7 @@ class Texts final : public TrainingTask {
 
 constexpr int kGlobalBatch = 4;
 
-/// Of a run of one epoch in one micro-batch and one in two, in mini-batches of 4.
+/// The largest micro-batches of a run with one epoch in one micro-batch and one in two, in mini-batches of 4.
 std::vector<std::int64_t> largest(const std::vector<int>& lengths, int group_by_length, std::uint64_t seed = 1) {
   const int steps = static_cast<int>(lengths.size()) / kGlobalBatch;
   TrainOptions options{.seed = seed, .group_by_length = group_by_length};

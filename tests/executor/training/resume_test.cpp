@@ -1,5 +1,5 @@
-// Oracle: the session that was not interrupted. In the same layout what comes from a checkpoint goes on to the bit,
-// weights and moments; in another layout as the exactness tests bound it (SGD in double: 1e-10 of the weights).
+// Oracle: the uninterrupted session. In the same layout a session from a checkpoint has bitwise equal weights and
+// moments; in another layout they are within the bounds of the exactness tests (SGD in double: 1e-10 of the weights).
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@
 namespace frostpipe::test {
 namespace {
 
-/// A job whose sessions follow each other, and its checkpoints.
+/// A job with successive sessions, and its checkpoints.
 class Job {
  public:
   Job(const RankEnvironment& self, Optimizer optimizer, LayerTypes types = {at::kDouble, at::kDouble})
@@ -118,7 +118,7 @@ void same_layout_goes_on_to_the_bit(const RankEnvironment& self, int p, int d,
   Job job(self, Optimizer::kAdamW, types);
   for (const std::string schedule : {"GPipe", "1F1B", "ZB-H1"}) {
     if (schedule == "GPipe" && p == 1) continue;    // no other order
-    if (schedule != "1F1B" && p * d > 4) continue;  // a matter of minutes
+    if (schedule != "1F1B" && p * d > 4) continue;  // takes minutes
     for (const int frozen : {0, schedule == "GPipe" ? 7 : 3}) {
       const Phase phase = small_phase(p, d, 3, schedule, 0), then = small_phase(p, d, 3, schedule, frozen);
       const std::unique_ptr<RankSession> whole = job.begun(phase);
@@ -135,7 +135,7 @@ void same_layout_goes_on_to_the_bit(const RankEnvironment& self, int p, int d,
       const std::unique_ptr<RankSession> again = job.resumed(then, step);
       job.train(*again, step, step + 2);
       check_equal(*whole, *again, fmt::format("{} p={} d={} frozen {}", schedule, p, d, frozen));
-      // Unfreezing: the offloaded moments are back as they were.
+      // Unfreezing: the offloaded moments are restored unchanged.
       if (frozen == 0) continue;
       const Phase thawed = small_phase(p, d, 3, schedule, 0);
       const std::unique_ptr<RankSession> unfrozen = job.resumed(thawed, step);
@@ -163,7 +163,7 @@ RANK_TEST(Resume, WithFrozenLayersInBfloat16GoesOnToTheBit, 2) {
   same_layout_goes_on_to_the_bit(self, 2, 1, {at::kFloat, at::kFloat, at::kBFloat16});
 }
 
-/// Every layout of up to four ranks from every other's checkpoint.
+/// Every layout of up to four ranks resumes from every other's checkpoint.
 RANK_TEST(Resume, InAnotherLayoutTrainsTheSameModel, 4) {
   Job job(self, Optimizer::kSgd);
   struct Layout {

@@ -1,4 +1,4 @@
-// Oracle: what a pass over the data is.
+// Oracle: the definition of a pass over the data.
 #include "executor/training/training_batches.h"
 
 #include <gmock/gmock.h>
@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kNumTexts = 10;
 
-/// Texts of 1 to 10 tokens, all to be trained on.
+/// Texts of 1 to 10 tokens, all for training.
 Dataset ten_texts() {
   EncodedData data;
   for (int i = 0; i < kNumTexts; ++i) data.token_ids.emplace_back(i + 1, 0);

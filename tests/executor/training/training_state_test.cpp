@@ -1,4 +1,4 @@
-// Oracle: the list that is given to --freeze, of which every decision takes the next figure.
+// Oracle: the list given to --freeze, of which every decision uses the next number.
 #include "executor/training/training_state.h"
 
 #include <gtest/gtest.h>
@@ -49,7 +49,7 @@ class SmallTask final : public TrainingTask {
   Dataset dataset_;
 };
 
-/// The plan freezes blocks before step 34 where `freeze` is "plan".
+/// The plan freezes blocks before step 34 if `freeze` is "plan".
 TrainOptions options_in(const std::filesystem::path& folder, const std::string& freeze) {
   TrainOptions options;
   options.plan.global_batch_size = 8;
@@ -91,14 +91,14 @@ class TrainingStateTest : public ScratchFolderTest {
   int frozen_in(const std::optional<Phase>& phase) {
     return phase ? frozen_blocks(run_.model, phase->first_trainable_layer) : -1;
   }
-  /// As after a loss: from what this rank knows.
+  /// The state after a loss, from this rank's snapshot.
   Phase recover_at(int step) {
     std::vector<Phase> known{round_.with_logical_ranks(round_.session().phase())};
     for (const Phase& phase : state_.phases.state().upcoming) known.push_back(round_.with_logical_ranks(phase));
     return state_.restore(checkpoint_from_text(to_text(state_.remembered(step, round_, known))), round_);
   }
 
-  /// Freezes before step 34, and takes that back before `step`.
+  /// Freezes before step 34, and undoes that before `step`.
   void take_back_at(int step) {
     const AccuracyGate::Baseline baseline{.step = 34, .accuracy = 0.5};
     state_.begin_decision();
@@ -177,7 +177,7 @@ TEST_F(DecisionTest, WhosePhaseHasBegunIsNotTakenAgainAfterALossInThatStep) {
   state_.phases.begin_next();
   state_.end_decision();
   round_.session().enter(*phase);
-  state_.undo_decision();  // there is none any more
+  state_.undo_decision();  // there is none left to undo
   recover_at(34);
   EXPECT_EQ(next(34), std::nullopt);
   EXPECT_EQ(frozen_in(next(47)), 2);
@@ -243,7 +243,7 @@ TEST_F(PlannedFreezeTest, IsKnownToComeBeforeItsStepAlone) {
   EXPECT_FALSE(state_.phases.changes_at(34)) << "nothing follows";
 }
 
-/// Oracle: the plan, which changes nothing before step 34 and freezes there.
+/// Oracle: the plan, which has no change before step 34 and freezes there.
 TEST_F(DecisionTest, WithinAPhaseTheOlderWeightsStayHoweverOftenTheRunIsStoppedThere) {
   EXPECT_FALSE(state_.keeps_older_weights) << "at the beginning there are none";
   for (int stop = 0; stop < 3; ++stop) {

@@ -1,4 +1,4 @@
-// Oracle: the words of a class by hand.
+// Oracle: expected classes for their names.
 #include "operators/training/cpu_class.h"
 
 #include <gtest/gtest.h>

@@ -17,7 +17,7 @@
 namespace frostpipe::test {
 namespace {
 
-/// Of all devices, in one process.
+/// The exchange between all devices, in one process.
 class Mailbox {
  public:
   std::map<int, at::Tensor> letters;
@@ -38,7 +38,7 @@ class MailExchange final : public TensorExchange {
     if (into.sizes() != letter.mapped().sizes()) throw std::runtime_error("another shape was expected");
     into.copy_(letter.mapped());
   }
-  /// Until then a tensor may be on its way.
+  /// Until then a tensor may not have arrived.
   void end_iteration() override {
     for (const auto& [tensor, as_sent] : sent_)
       if (!tensor.equal(as_sent)) throw std::runtime_error("changed while it was sent");
@@ -57,7 +57,7 @@ struct Update {
   std::int64_t part = 0, num_parts = 1;
 };
 
-/// All devices of a plan in this process, each with weights of its own, in the order of the simulated run.
+/// All devices of a plan in this process, each with its own weights, in the order of the simulated run.
 class AllDevices {
  public:
   AllDevices(const NetShape& net, OperatorPlan plan, const NetState& start)
@@ -89,7 +89,7 @@ class AllDevices {
     return loss;
   }
 
-  /// Every part of an update: on which device, of how many parts which.
+  /// Every part of an update: its device, its number and the number of parts.
   template <class Visit>
   void visit_updates(Visit visit) const {
     const auto holders = holders_of(plan_.graph, plan_.placement);
@@ -129,8 +129,8 @@ class AllDevices {
   std::vector<std::unique_ptr<DeviceRunner>> devices_;
 };
 
-/// Scales and shifts that are not 1 and 0: behind a batch norm without shift and ReLU all means are rounding errors,
-/// which no relative distance can compare.
+/// Scales and shifts different from 1 and 0: after a batch norm without shift and ReLU all means would be rounding
+/// errors, which a relative distance cannot compare.
 NetState random_start(const NetShape& net, at::ScalarType type) {
   NetState state = random_state(net, 7, type);
   const auto generator = at::detail::createCPUGenerator(8);
@@ -147,7 +147,7 @@ double largest_distance(const NetShape& net, const OperatorPlan& plan, at::Scala
   ReferenceNet reference(net, start, plan.frozen_layers);
   double largest = 0;
   const auto note = [&](double found) {
-    if (!(found <= largest)) largest = found;  // also what is no number
+    if (!(found <= largest)) largest = found;  // also NaN
   };
   const auto compare = [&](const at::Tensor& a, const at::Tensor& b) { note(distance(a, b)); };
   for (int step = 0; step < 3; ++step) {

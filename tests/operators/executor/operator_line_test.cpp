@@ -1,4 +1,4 @@
-// Oracles: values on a line give that line; others by hand.
+// Oracles: values on a line give that line; other cases by hand.
 #include "operators/training/operator_line.h"
 
 #include <gtest/gtest.h>

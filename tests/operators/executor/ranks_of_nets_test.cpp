@@ -1,4 +1,4 @@
-// Oracle: one process that knows no operators (reference_net.h), through a change of plan with more layers frozen.
+// Oracle: one process without operator plans (reference_net.h), through a change of plan with more frozen layers.
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
 
@@ -16,7 +16,7 @@ namespace {
 constexpr double kTolerance = 1e-11;
 const SgdOptions kSgd{.learning_rate = 0.02, .momentum = 0.9, .weight_decay = 1e-3};
 
-/// What a rank has of the net.
+/// A rank's part of the net.
 struct Held {
   NetState state;
   std::vector<NetMomentum> momentum;

@@ -8,8 +8,8 @@
 
 namespace frostpipe::test {
 
-/// One process that knows no operators: the net written out with at::conv2d, at::batch_norm, at::cross_entropy_loss and
-/// autograd, and SGD as torch.optim.SGD has it.
+/// A net in one process without operator plans: written out with at::conv2d, at::batch_norm, at::cross_entropy_loss and
+/// autograd, and SGD as in torch.optim.SGD.
 class ReferenceNet {
  public:
   ReferenceNet(NetShape net, const NetState& state, int frozen_layers);
@@ -19,7 +19,7 @@ class ReferenceNet {
   double step(const at::Tensor& pictures, const at::Tensor& labels, const SgdOptions& options,
               int num_micro_batches = 1);
 
-  /// From now on the first layers do not train.
+  /// From now on the first layers are frozen.
   void freeze(int layers) { frozen_layers_ = layers; }
 
   const NetState& state() const { return state_; }

@@ -16,7 +16,7 @@ namespace frostpipe::test {
 
 namespace {
 
-/// The first layers and the classifier. ReLUs with a limit are cut off where values of a batch norm are.
+/// The first layers and the classifier. The limit of limited ReLUs is in the range of a batch norm's values.
 NetShape cut(NetShape net, int num_layers) {
   NetLayer mean = net.layers.end()[-2], classifier = net.layers.back();
   net.layers.resize(num_layers);
@@ -64,7 +64,7 @@ OperatorProblem problem_of(const NetShape& net, int num_devices, int frozen_laye
   problem.machine.between_nodes = {.latency_ns = 10, .bandwidth_bytes_per_second = 200'000'000'000};
   for (int device = 0; device < num_devices; ++device)
     problem.machine.devices.push_back({.device_class = classes[device % 2].name, .node = device});
-  for (auto& one : problem.graph.operators)  // small nets are all overhead, which no plan would split
+  for (auto& one : problem.graph.operators)  // small nets have only overhead, so no plan would split them
     for (auto& time : one.times) time.work_ns = 100 * time.work_ns + 1000, time.overhead_ns = 1;
   return problem;
 }

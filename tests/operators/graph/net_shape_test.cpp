@@ -7,7 +7,7 @@
 namespace frostpipe {
 namespace {
 
-// Parameters as torchvision counts them, and MobileNet's as its authors' 4.2 million; multiply-adds as published.
+// Parameters as counted by torchvision, and MobileNet's 4.2 million by its authors; multiply-adds as published.
 TEST(NetShape, HasThePublishedNumbersOfParameters) {
   EXPECT_EQ(num_parameters(find_net("resnet-18")), 11'689'512);
   EXPECT_EQ(num_parameters(find_net("resnet-50")), 25'557'032);
@@ -19,7 +19,7 @@ TEST(NetShape, HasThePublishedNumbersOfParameters) {
   EXPECT_EQ(num_parameters(vgg("vgg19_bn", {.depths = {2, 2, 4, 4, 4}})), 143'678'248);
 }
 
-// ResNet-18's without 990 of its classes; VGG's as CIFAR's usual one with a single linear layer.
+// ResNet-18 without 990 of its classes; VGG as usual for CIFAR, with a single linear layer.
 TEST(NetShape, TakesPicturesOf32PixelsAndAnyNumberOfClasses) {
   const NetShape net = find_net("resnet-18", 32, 10);
   EXPECT_EQ(num_parameters(net), 11'689'512 - 990 * 513);
@@ -32,7 +32,7 @@ TEST(NetShape, TakesPicturesOf32PixelsAndAnyNumberOfClasses) {
   EXPECT_EQ(find_net("mobilenet", 32).layers.end()[-2].in_size, 1);
 }
 
-// Sides of TensorFlow's SAME: max(kernel - stride, 0) in all, or kernel - rest where pixels are left over.
+// Total padding of TensorFlow's SAME: max(kernel - stride, 0), or kernel - remainder if pixels are left over.
 TEST(NetShape, PadsAsTensorFlowDoes) {
   const auto paddings = [](int picture_size, bool tf_padding) {
     const auto layers = mobilenet("m", {.picture_size = picture_size, .tf_padding = tf_padding}).layers;

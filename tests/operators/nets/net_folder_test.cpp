@@ -1,4 +1,4 @@
-// Oracle: names, shapes and values as transformers 5 and torchvision have them, written out by hand.
+// Oracle: names, shapes and values of transformers 5 and torchvision, written by hand.
 #include "operators/nets/net_folder.h"
 
 #include <ATen/ATen.h>
@@ -26,7 +26,7 @@ class NetFolderTest : public test::ScratchFolderTest {
     file("preprocessor_config.json", R"({"size": {"height": 16, "width": 16}})");
   }
 
-  /// Every tensor filled with its place in the list.
+  /// Every tensor is filled with its index in the list.
   void write_weights(const std::vector<SafetensorsWriter::Entry>& entries) const {
     SafetensorsWriter writer(folder_ / "model.safetensors", entries);
     for (std::size_t i = 0; i < entries.size(); ++i) {
@@ -54,7 +54,7 @@ void add_norm(std::vector<SafetensorsWriter::Entry>& entries, const std::string&
   entries.push_back({name + ".num_batches_tracked", "I64", {}});
 }
 
-/// torchvision's names of a net of kConfig.
+/// torchvision's names for a net with kConfig.
 std::vector<SafetensorsWriter::Entry> torchvision_entries() {
   std::vector<SafetensorsWriter::Entry> entries = {{"conv1.weight", "F32", {4, 3, 7, 7}}};
   add_norm(entries, "bn1", 4);

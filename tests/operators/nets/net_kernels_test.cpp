@@ -1,5 +1,5 @@
-// Oracles: LibTorch's convolution, and its batch norm, whole, in double precision; in single precision errors are
-// compared with its own there.
+// Oracles: LibTorch's convolution and whole batch norm in double precision; in single precision, errors are compared
+// with LibTorch's own errors.
 #include "operators/nets/net_kernels.h"
 
 #include <ATen/ATen.h>
@@ -58,7 +58,7 @@ struct BatchNorm {
   NetLayer layer;
 };
 
-// Of kernels that see all of the input, a part of it, or padding on some or all sides.
+// Kernels that cover all of the input, a part of it, or padding on some or all sides.
 TEST(NetKernels, OfOnePixelAreTheConvolution) {
   struct Shape {
     int kernel, stride, padding, in_size;

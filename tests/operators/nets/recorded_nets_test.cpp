@@ -1,4 +1,4 @@
-// Oracle: scores, names and shapes as transformers and torchvision have them (nets_reference.json).
+// Oracle: scores, names and shapes of transformers and torchvision (nets_reference.json).
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
@@ -48,7 +48,7 @@ class RecordedNetsTest : public test::ScratchFolderTest {
     writer.finish();
   }
 
-  /// The largest distance from the recorded scores, as a part of the largest of them; computed in float64.
+  /// The largest difference from the recorded scores, as a fraction of the largest score; computed in float64.
   static double distance(const NetFolder& folder, NetState state, const Json& recorded) {
     for (NetLayerState& layer : state)
       for (at::Tensor* tensor : {&layer.weights, &layer.norm, &layer.running_mean, &layer.running_variance})

@@ -86,7 +86,8 @@ TEST(NetRun, IsReadAsWritten) {
   EXPECT_EQ(net_run_from_json(to_json(run), "summary.json"), run);
 }
 
-// 1 GB/s from end to end: 1000 bytes in 1000 ns, of which each end takes 200 at 5 GB/s. At 1 GB/s nothing is left.
+// At 1 GB/s from end to end, 1000 bytes take 1000 ns, of which each end takes 200 at 5 GB/s. At 1 GB/s per end nothing
+// is left for the link.
 TEST(OperatorMachine, WhatProcessorsTakeOfAMessageIsNoPartOfItsWay) {
   OperatorMachine machine;
   machine.devices = {{.device_class = "a", .node = 0}, {.device_class = "a", .node = 1}};

@@ -34,7 +34,7 @@ std::vector<Nanoseconds> durations(const OperatorTasks& tasks) {
   return all;
 }
 
-// Samples 0 to 5 of the reader are on device 0, of its input 0 to 3: samples 4 and 5 travel, a fifth of 500 bytes.
+// Device 0 has samples 0 to 5 of the reader, but 0 to 3 of its input: samples 4 and 5 are sent, a fifth of 500 bytes.
 TEST(OperatorTasks, OnlySamplesThatAreElsewhereTravel) {
   const OperatorGraph graph = pair_of_forwards();
   const auto tasks = tasks_of(graph, two_equal_devices(), {{{0, 0, 4}, {1, 4, 10}}, {{0, 0, 6}, {1, 6, 10}}});
@@ -45,7 +45,7 @@ TEST(OperatorTasks, OnlySamplesThatAreElsewhereTravel) {
   EXPECT_EQ(tasks.num_inputs, (std::vector<int>{0, 0, 2, 1}));
 }
 
-// Two readers on the other device, of samples 4 to 6 and of 4 to 8: one transfer brings all.
+// Two readers on the other device need samples 4 to 6 and 4 to 8: one transfer sends all of them.
 TEST(OperatorTasks, OneTransferBringsWhatSeveralReadersNeed) {
   const OperatorGraph graph{
       .net = "three",

@@ -42,7 +42,7 @@ class PlacementSearch {
   }
 
  private:
-  /// Any part of it on any device.
+  /// Whether any part of the operator is on the device.
   double least_part_ns(const Operator& one) const {
     const Times times = time_on_devices(problem_, one), work = work_on_devices(problem_, one);
     const int most_parts = is_split_by_samples(one.kind) ? problem_.graph.batch : static_cast<int>(times.size());
@@ -79,7 +79,7 @@ class PlacementSearch {
     begun_.operators.pop_back();
   }
 
-  /// By what is placed, and the least that the operators from `op` on can add to it.
+  /// A lower bound from the placed operators, and the least that the operators from `op` on can add.
   bool can_be_better(const OperatorTasks& tasks, std::size_t op) const {
     const auto best = static_cast<double>(best_ns_);
     const LongestWays ways = longest_ways(tasks, problem_.machine);
@@ -100,9 +100,9 @@ class PlacementSearch {
 
   const OperatorProblem& problem_;
   std::vector<std::vector<OperatorRange>> candidates_;
-  std::vector<double> from_begin_;  // by operator: the least time from its begin to the end of all
+  std::vector<double> from_begin_;  // by operator: the least time from its begin to the end of the iteration
   std::vector<Times> weights_;      // of devices: the mean of their loads is no more than the longest
-  std::vector<Times> rest_of_;      // by weights and operator: the least mean load of it and those after it
+  std::vector<Times> rest_of_;      // by weights and operator: the least mean load of it and of the following ones
   OperatorGraph begun_;             // the operators that are placed
   OperatorPlacement placement_;
   Nanoseconds best_ns_;

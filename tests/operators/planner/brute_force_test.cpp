@@ -15,7 +15,7 @@ namespace {
 
 constexpr Nanoseconds kLongest = std::numeric_limits<Nanoseconds>::max();
 
-/// All orders of the devices' operators, by the simulator.
+/// Simulates all orders of the devices' operators.
 Nanoseconds best_order_by_simulator(const OperatorProblem& problem, const OperatorTasks& tasks) {
   std::vector<std::vector<int>> order(problem.machine.devices.size());
   for (const auto& task : tasks.tasks) order[task.device].push_back(task.op);
@@ -29,7 +29,7 @@ Nanoseconds best_order_by_simulator(const OperatorProblem& problem, const Operat
   return best;
 }
 
-/// All placements with all orders, and nothing is cut off.
+/// Tries all placements with all orders, without pruning.
 Nanoseconds best_by_simulator(const OperatorProblem& problem, OperatorPlacement placement) {
   if (placement.size() == problem.graph.operators.size())
     return best_order_by_simulator(problem, tasks_of(problem.graph, problem.machine, placement));
@@ -53,7 +53,7 @@ TEST(BruteForce, CutsOffNothingThatIsBetter) {
   }
 }
 
-// Graphs of 3 to 8 operators, of each size as many, half of them on 2 devices and half on 3.
+// Graphs of 3 to 8 operators, equally many of each size, half of them on 2 devices and half on 3.
 TEST(OperatorPlanner, IsNearBruteForceAndNeverBelowTheBound) {
   constexpr int kGraphs = 500;
   double sum = 0, largest = 0;

@@ -7,7 +7,7 @@
 namespace frostpipe {
 namespace {
 
-/// Of devices with nodes of their own, each of a class "0", "1", ..., 50 ns and 1 GB/s apart.
+/// A machine of devices on separate nodes, with classes "0", "1", ..., and links of 50 ns and 1 GB/s.
 OperatorProblem problem_of(int devices) {
   OperatorProblem problem{.graph = {.net = "small", .batch = 12}, .machine = {}};
   for (int d = 0; d < devices; ++d) problem.machine.devices.push_back({.device_class = std::to_string(d), .node = d});
@@ -30,7 +30,7 @@ void same_speeds(OperatorProblem& problem) {
   for (auto& device : problem.machine.devices) device.device_class = "0";
 }
 
-// Two operators of 100 + 1000, halved: each sample is in parts of 100 + 500. The work alone is 2200 / 2.
+// Two operators of 100 + 1000, halved: each sample is in parts that take 100 + 500. The total work gives 2200 / 2.
 TEST(LowerBound, CountsTheWholeOverheadOnTheWayOfASample) {
   auto problem = problem_of(2);
   add(problem, OperatorKind::forward, 100, 1000, 0);
@@ -41,7 +41,8 @@ TEST(LowerBound, CountsTheWholeOverheadOnTheWayOfASample) {
   EXPECT_EQ(make_operator_plan(problem, OperatorMethod::data_parallel).predicted_ns, 1200);
 }
 
-/// A forward, its statistics of 8 bytes, and what applies them, on two devices, the second half as fast as the first.
+/// A forward, its statistics of 8 bytes, and the operator that applies them, on two devices, the second half as fast as
+/// the first.
 OperatorProblem with_statistics(Nanoseconds normalise_ns) {
   auto problem = problem_of(2);
   add(problem, OperatorKind::forward, 0, 3000, 1200);
@@ -52,22 +53,22 @@ OperatorProblem with_statistics(Nanoseconds normalise_ns) {
   return problem;
 }
 
-// 2200 until the statistics have ended. Then 400 with both devices, the slower of which, a third of the speed, waits
-// for 8 bytes: 58 / 3 more. A plan with ranges as before takes 58 more.
+// The statistics end at 2200. Then both devices take 400, and the slower one, with a third of the total speed, waits
+// for 8 bytes: 58 / 3 more. A plan with unchanged ranges takes 58 more.
 TEST(LowerBound, LetsAllDevicesButOneWaitForStatistics) {
   const auto problem = with_statistics(600);
   EXPECT_EQ(operator_lower_bound_ns(problem), 2200 + 400 + 58 / 3);
   EXPECT_EQ(make_operator_plan(problem, OperatorMethod::data_parallel).predicted_ns, 2200 + 400 + 58);
 }
 
-// What follows takes 30 on the fastest device: it is done before the other one could begin.
+// The next operator takes 30 on the fastest device, which is done before the other one could begin.
 TEST(LowerBound, LetsOneDeviceDoAloneWhatIsShorterThanAMessage) {
   const auto problem = with_statistics(30);
   EXPECT_NEAR(static_cast<double>(operator_lower_bound_ns(problem)), 2200 + 30, 1);
 }
 
-// Forward and weight gradient 500 each, where halved. Then the update takes 1000 on one device, or 500 and two messages
-// of 200 bytes, 250 each; with faster messages of 100, 500 + 200.
+// Forward and weight gradient take 500 each if halved. Then the update takes 1000 on one device, or 500 and two
+// messages of 200 bytes, 250 each; with faster messages of 100 it takes 500 + 200.
 TEST(LowerBound, CountsTheMessagesOfAnUpdateThatIsSplit) {
   auto problem = problem_of(2);
   for (const auto kind : {OperatorKind::forward, OperatorKind::weight_gradient, OperatorKind::update})

@@ -32,8 +32,8 @@ OperatorGraph one_layer() {
   return graph;
 }
 
-// Shares 8 and 4 take 2/3 of each operator's time on both devices: 2000 + 200, 8 bytes each way with 50 ns of latency
-// at 1 GB/s, 400.
+// With 8 and 4 samples, each operator takes 2/3 of its time on both devices: 2000 + 200, then 8 bytes each way with 50
+// ns of latency at 1 GB/s, then 400.
 TEST(OperatorPlanner, DataParallelismWaitsForTheStatistics) {
   const OperatorProblem problem{.graph = one_layer(), .machine = machine_of({"a", "b"}, {50, 1'000'000'000})};
   const auto plan = make_operator_plan(problem, OperatorMethod::data_parallel);

@@ -16,17 +16,17 @@ struct QueuedEvent {
   auto operator<=>(const QueuedEvent&) const = default;
 };
 
-/// Somewhere in a run.
+/// The state at some point of a run.
 struct RunState {
   Nanoseconds now_ns = 0;
   int num_events = 0, num_ended = 0;
   std::vector<QueuedEvent> events;
-  std::vector<int> missing;              // by task: inputs that are not there
+  std::vector<int> missing;              // by task: missing inputs
   std::vector<char> chosen;              // by task
-  std::vector<int> next;                 // by device: the task that it does or waits for
+  std::vector<int> next;                 // by device: the task that it runs or waits for
   std::vector<char> busy;                // by device
   std::vector<Nanoseconds> free_ns;      // by device: when the last task that began ends
-  std::vector<Nanoseconds> left_ns;      // by device: of tasks that are not chosen
+  std::vector<Nanoseconds> left_ns;      // by device: the time of unchosen tasks
   std::vector<Nanoseconds> way_free_ns;  // [from * devices + to]
   std::vector<Nanoseconds> out_ns, in_ns;
 };
@@ -57,7 +57,7 @@ class OrderSearch {
   }
 
  private:
-  /// Of any order: the longest way; and a device's tasks, after what must be before and before what must be after.
+  /// A bound for any order: the longest path, and a device's tasks with the work that must come before and after them.
   Nanoseconds least_ns() const {
     Nanoseconds most_ns = 0;
     for (int device = 0; device < num_devices_; ++device) {
@@ -75,13 +75,13 @@ class OrderSearch {
     return most_ns;
   }
 
-  /// The first tasks of devices `device` and on, then all that follows.
+  /// Chooses the first tasks of the devices from `device` on, then everything that follows.
   void choose_first(int device, const RunState& state) {
     if (device == num_devices_) return go_on(state);
     choose(device, state, [&](const RunState& next) { choose_first(device + 1, next); });
   }
 
-  /// Every next task of a free device, unless that cannot be better than the best.
+  /// Tries every next task of a free device, unless it cannot be better than the best.
   void choose(int device, const RunState& state, const auto& then) {
     bool has_left = false;
     for (int task = 0; task < static_cast<int>(tasks_.tasks.size()); ++task) {
@@ -98,7 +98,7 @@ class OrderSearch {
     if (!has_left) then(state);
   }
 
-  /// Whether the task reads one of its device that is not chosen, so that it would wait for ever.
+  /// Whether the task reads an unchosen task of its own device, so that it would wait for ever.
   bool waits_for_own(int task, const RunState& state) const {
     for (int other = 0; other < task; ++other)
       if (!state.chosen[other] && std::ranges::count(tasks_.local_readers[other], task) > 0) return true;
@@ -133,7 +133,7 @@ class OrderSearch {
     });
   }
 
-  /// From the end of the last task of the device on.
+  /// The time from the end of the device's last task on.
   Nanoseconds least_way_after(int device, const RunState& state) const {
     Nanoseconds least_ns = std::numeric_limits<Nanoseconds>::max();
     for (std::size_t task = 0; task < tasks_.tasks.size(); ++task)
@@ -150,7 +150,7 @@ class OrderSearch {
   }
 
   void go_on(RunState state) {
-    if (state.events.empty()) {  // else devices wait for each other
+    if (state.events.empty()) {  // otherwise devices wait for each other
       if (state.num_ended == static_cast<int>(tasks_.tasks.size())) best_ns_ = std::min(best_ns_, state.now_ns);
       return;
     }

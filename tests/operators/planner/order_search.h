@@ -3,16 +3,16 @@
 
 namespace frostpipe {
 
-/// Of the longest ways through the tasks without any queue: until a task has ended, and from its end to the end of all.
+/// The longest paths through the tasks without queues: up to the end of a task, and from its end to the end of the run.
 struct LongestWays {
   std::vector<Nanoseconds> until_end, from_end;
 };
 
-/// Requires that tasks read only of tasks before them.
+/// Requires that tasks read only from tasks before them.
 LongestWays longest_ways(const OperatorTasks& tasks, const OperatorMachine& machine);
 
-/// The least makespan of these tasks over all orders on each device, or `below_ns` where none is less. It simulates by
-/// itself: the events of operators/simulator, with a branch wherever a device chooses what it does next.
+/// The least makespan of these tasks over all orders on each device, or `below_ns` if none is less. It has its own
+/// simulation with the events of operators/simulator, and branches wherever a device chooses its next task.
 Nanoseconds best_order_ns(const OperatorTasks& tasks, const OperatorMachine& machine, Nanoseconds below_ns);
 
 }  // namespace frostpipe

@@ -5,8 +5,9 @@
 
 namespace frostpipe {
 
-/// So many operators on `devices` devices of unequal speeds, which are unrelated by a factor of up to two. Half of the
-/// graphs end with the weight gradient of a layer and its update. Edges lead to later operators.
+/// A random problem with this number of operators on `devices` devices of unequal speeds, which vary by operator by a
+/// factor of up to two. Half of the graphs end with the weight gradient of a layer and its update. Edges lead to later
+/// operators.
 OperatorProblem random_problem(std::uint64_t seed, int devices, int num_operators);
 
 }  // namespace frostpipe

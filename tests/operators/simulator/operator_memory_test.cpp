@@ -29,7 +29,7 @@ std::vector<Bytes> peaks_of(const OperatorPlan& plan) {
   return peak_memory_of(plan, tasks, simulate_operators(plan, tasks, "plan"));
 }
 
-/// All on one device, or halved on two, in the same order.
+/// A plan with all operators on one device, or halved on two, in the same order.
 OperatorPlan plan_of(OperatorGraph graph, int devices, const std::vector<int>& order) {
   OperatorPlan plan{.machine = {}, .graph = std::move(graph), .placement = {}, .order = {}};
   std::vector<OperatorRange> ranges;
@@ -53,13 +53,14 @@ OperatorGraph layer_with_update() {
           .edges = {{.from = 0, .to = 1}, {.from = 1, .to = 2, .kind = OperatorEdgeKind::weight_gradient}}};
 }
 
-// While the weight gradient is computed: weights, momentum, its input and itself. The update is in place.
+// While the weight gradient is computed, there are weights, momentum, its input and the gradient. The update is in
+// place.
 TEST(OperatorMemory, OfALayerOnOneDeviceIsMostInItsWeightGradient) {
   EXPECT_EQ(peaks_of(plan_of(layer_with_update(), 1, {0, 1, 2})), (std::vector<Bytes>{400 + 400 + 1200 + 400}));
 }
 
-// All weights, but half of the momentum and of the output. The gradient is whole, and there is room for half of the
-// other one's.
+// All weights, and half of the momentum and of the output. The gradient is whole, and there is room for half of the
+// other device's.
 TEST(OperatorMemory, OfALayerOnTwoDevicesIsHalvedWhereItsPartsAre) {
   constexpr Bytes kPeak = 400 + 200 + 600 + 400 + 200;
   EXPECT_EQ(peaks_of(plan_of(layer_with_update(), 2, {0, 1, 2})), (std::vector<Bytes>{kPeak, kPeak}));
@@ -96,7 +97,7 @@ TEST(OperatorMemory, OfAFrozenLayerHasNoMomentum) {
             (std::vector<Bytes>{500 + 300 + 300 + 1200 + 120 + 300}));
 }
 
-// Device 1 has ten tasks before it reads what device 0 sends: there is room for it from the fourth of them on.
+// Device 1 has ten tasks before it reads the message of device 0; the message has memory from the fourth of them on.
 TEST(OperatorMemory, MakesRoomForAMessageSomeTasksBeforeItIsRead) {
   ASSERT_EQ(kTasksAhead, 8);
   const auto peaks = [](int large_task) {
@@ -116,8 +117,8 @@ TEST(OperatorMemory, MakesRoomForAMessageSomeTasksBeforeItIsRead) {
   EXPECT_EQ(peaks(4), (std::vector<Bytes>{1200, 5000 + 1200}));
 }
 
-// Device 0 has computed 1200 bytes at 120. Device 1 asks for them with the fourth of its tasks, at 360, and has them at
-// once; until then they take the place of what device 0 computes meanwhile.
+// Device 0 has computed 1200 bytes at 120. Device 1 requests them with its fourth task, at 360, and gets them at once;
+// until then they are in memory besides what device 0 computes meanwhile.
 TEST(OperatorMemory, HoldsWhatIsSentUntilItsReceiverAsksForIt) {
   const auto peak = [](int num_others) {
     OperatorPlan plan;
@@ -146,7 +147,7 @@ TEST(OperatorMemory, CountsWhatAnOperatorNeedsForItself) {
   EXPECT_EQ(peaks_of(plan_of(graph, 2, {0, 1, 2})), (std::vector<Bytes>{kPeak, kPeak}));
 }
 
-/// Counts what lives at a time, device by device.
+/// Counts the live bytes at a time, for each device.
 class Recount {
  public:
   Recount(const OperatorPlan& plan, const OperatorTasks& tasks, const OperatorRun& run)
@@ -206,7 +207,7 @@ class Recount {
 
   bool reads(int task, int transfer) const { return std::ranges::count(tasks_.transfer_readers[transfer], task) > 0; }
 
-  /// What nobody reads are new weights, at the end.
+  /// Only new weights, at the end, have no reader.
   Nanoseconds asked_for(int transfer) const {
     const auto& order = run_.order[tasks_.transfers[transfer].to_device];
     const auto first = std::ranges::find_if(order, [&](int task) { return reads(task, transfer); }) - order.begin();

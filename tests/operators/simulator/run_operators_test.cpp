@@ -27,7 +27,7 @@ std::pair<OperatorTasks, OperatorMachine> two_senders(int first, int second) {
   return {tasks_of(graph, machine, {{{first, 0, 1}}, {{second, 0, 1}}, {{2, 0, 1}}}), machine};
 }
 
-// The second operator ends at 30, when the first one's message still takes the link, until 110.
+// The second operator ends at 30, when the first one's message still occupies the link, until 110.
 TEST(RunOperators, MessagesOfOneWayFollowOneAnother) {
   const auto [tasks, machine] = two_senders(0, 0);
   const OperatorRun run = run_by_priority(tasks, machine, {0, 1, 2});
@@ -36,7 +36,7 @@ TEST(RunOperators, MessagesOfOneWayFollowOneAnother) {
   EXPECT_EQ(run.makespan_ns, 270);
 }
 
-// Two links into one device carry both at once, its only port one after the other.
+// Two links into one device carry both messages at once; a single port carries them one after the other.
 TEST(RunOperators, APortTakesOneMessageAtATime) {
   auto [tasks, machine] = two_senders(0, 1);
   EXPECT_EQ(run_by_priority(tasks, machine, {0, 1, 2}).makespan_ns, 20 + 100 + 50 + 10);

@@ -45,6 +45,36 @@ TEST(Estimate, ForwardOfViTBaseIsItsPublishedWork) {
   EXPECT_NEAR(flops, 35.2e9, 0.3e9);
 }
 
+/// NVLink 3 has 600 GB/s in both directions together, a DGX A100 a card of 200 Gbit/s for each device.
+TEST(Estimate, HasTheLinksOfTheHardwaresServers) {
+  EstimateOptions options{.dtype = DType::kBFloat16};
+  apply(find_hardware("A100"), options);
+  const Estimate made = estimate(find_model("bert-large", 0), options);
+  EXPECT_EQ(made.cluster.intra_node.point_to_point.bandwidth_bytes_per_second, 240'000'000'000);
+  EXPECT_EQ(made.cluster.inter_node.collective.bandwidth_bytes_per_second, 20'000'000'000);
+  EXPECT_EQ(made.cluster.devices.front().type, "A100");
+}
+
+/// Values of half the size, and twelve times the rate: 156 and 13.65 TFLOP/s.
+TEST(Estimate, InBfloat16ActivationsAreHalfAsLarge) {
+  EstimateOptions options{.global_batch_size = 1};
+  apply(find_hardware("A100"), options);
+  const Profile in_float32 = estimate(find_model("bert-large", 0), options).profile;
+  options.dtype = DType::kBFloat16;
+  apply(find_hardware("A100"), options);
+  const Profile in_bfloat16 = estimate(find_model("bert-large", 0), options).profile;
+  ASSERT_EQ(in_float32.measurements.size(), in_bfloat16.measurements.size());
+  for (std::size_t i = 0; i < in_float32.measurements.size(); ++i) {
+    const Measurement &whole = in_float32.measurements[i], &half = in_bfloat16.measurements[i];
+    EXPECT_EQ(half.key.dtype, DType::kBFloat16);
+    EXPECT_EQ(whole.cost.saved_activation_bytes, 2 * half.cost.saved_activation_bytes);
+    const auto without_overhead = [](const Measurement& one) {
+      return static_cast<double>(one.cost.weight_gradient_ns - DeviceRates().overhead_ns);
+    };
+    EXPECT_NEAR(without_overhead(whole) * 13.65, without_overhead(half) * 156, 200.0);
+  }
+}
+
 TEST(Estimate, IsAProfileLikeAnyOther) {
   EstimateOptions options;
   options.num_nodes = 2;

@@ -1,4 +1,4 @@
-// Oracle: times by hand.
+// Oracle: times computed by hand.
 #include "serving/import/arrival_times.h"
 
 #include <gmock/gmock.h>

@@ -1,12 +1,12 @@
 #pragma once
-// A small serving plan that tests of serving/plan/ and of what reads such plans share.
+// A small serving plan for tests of serving/plan/ and of readers of such plans.
 #include "serving/plan/serving_plan.h"
 
 namespace frostpipe::examples {
 
-/// Two models on 2 fast and 4 slow devices. "large" (3 blocks): batches of 2 through 3 slow devices (20 ms), then 3
-/// halves of fast ones (10 ms) behind 1 ms of transfer per request: 300 of 600 requests per second. "small" (1 block):
-/// one slow device of 8 ms.
+/// Two models on 2 fast and 4 slow devices. "large" (3 blocks) has batches of 2 on 3 slow devices (20 ms), then on 3
+/// halves of fast ones (10 ms) after 1 ms of transfer per request: 300 of 600 requests per second. "small" (1 block)
+/// has one slow device of 8 ms.
 inline ServingPlan two_model_plan() {
   const ServingPartition slow{.first_block = 0,
                               .end_block = 2,

@@ -23,7 +23,7 @@ TEST(ServingPlan, SurvivesItsFile) {
   EXPECT_EQ(to_json(serving_plan_from_json(to_json(plan), "plan.json")), to_json(plan));
 }
 
-// Older versions would serve one head in the time of all.
+// Older versions would serve one head with the time of all heads.
 TEST(ServingPlan, WithASharedPrefixIsOfAVersionThatOlderOnesRefuse) {
   auto plan = two_model_plan();
   plan.models[0].shared_prefix = {.layers = 5, .heads = 3};
@@ -75,8 +75,8 @@ TEST(ServingPlan, KeepsItsMarginOfTheObjectiveFree) {
   EXPECT_EQ(latency_budget_ns(11, {.objective_fraction = 0.4}), 6);  // 6.6, rounded down
 }
 
-// Three halves are two devices, and a fourth half of the same place of the same model goes with them; another model's
-// or another place's does not.
+// Three halves take two devices, on which a fourth half of the same pool position of the same model fits; one of
+// another model or position does not.
 TEST(ServingPlan, SharesDevicesBetweenPoolsOfOnePlaceOfAModel) {
   auto plan = two_model_plan();
   EXPECT_EQ(devices_in_use(plan, "fast"), 2);
@@ -85,7 +85,7 @@ TEST(ServingPlan, SharesDevicesBetweenPoolsOfOnePlaceOfAModel) {
   second.partitions[1].num_virtual_devices = 1;
   plan.models[0].pipelines.push_back(second);
   EXPECT_EQ(devices_in_use(plan, "fast"), 2);
-  plan.models[0].pipelines[1].partitions[0].device_class = "fast";  // 3 whole ones at the first place
+  plan.models[0].pipelines[1].partitions[0].device_class = "fast";  // 3 whole ones at the first position
   EXPECT_EQ(devices_in_use(plan, "fast"), 5);
   plan.models[0].pipelines[1].partitions[1].share = 3;  // 3 / 2 + 1 / 3
   EXPECT_EQ(devices_in_use(plan, "fast"), 5);
@@ -194,7 +194,7 @@ TEST(ServingPlan, OfAnOlderVersionIsRefused) {
             "plan.json: version: must be <= 2 in a plan of training, is 3");
 }
 
-// What a file may not hold is not written: a plan is validated before.
+// An invalid plan is not written: it is validated before.
 TEST(ServingPlan, BeyondTheBoundsOfItsFileIsRefusedBeforeItIsWritten) {
   const std::vector<std::function<void(ServingPlan&)>> all = {
       [](ServingPlan& plan) { plan.models[1].objective_ns = 2'000'000'000'000; },

@@ -26,8 +26,8 @@ std::string reason(ServingMethod method, const ServingProblem& problem) {
   return std::holds_alternative<Infeasible>(result) ? std::get<Infeasible>(result).reason : "feasible";
 }
 
-// Alone the fast device does 125 requests/s (8 ms); with the slow one for the first block both do 250 (4 ms each, 9 ms
-// of latency with the transfer).
+// Alone the fast device serves 125 requests/s (8 ms); with the slow one for the first block both serve 250 (4 ms each,
+// 9 ms of latency with the transfer).
 TEST(MakeServingPlan, PutsTheWeakClassWhereItIsLeastBad) {
   const auto plan = planned(ServingMethod::ppipe, two_devices());
   EXPECT_DOUBLE_EQ(plan.objective_value, 250);
@@ -41,7 +41,7 @@ TEST(MakeServingPlan, PutsTheWeakClassWhereItIsLeastBad) {
   EXPECT_DOUBLE_EQ(planned(ServingMethod::ppipe_dart, two_devices()).objective_value, 250);
 }
 
-// On two fast devices it is 2 / 8 ms. Of two heads that share the first block it is 2 / (4 + 2 x 4) ms.
+// Two fast devices serve 2 / 8 ms. With two heads that share the first block they serve 2 / (4 + 2 x 4) ms.
 TEST(MakeServingPlan, ComputesASharedPrefixOnceForAllHeads) {
   auto problem = two_devices();
   problem.classes = {{.name = "fast", .count = 2}};
@@ -58,7 +58,8 @@ TEST(MakeServingPlan, ComputesASharedPrefixOnceForAllHeads) {
   }
 }
 
-// Ten slow devices to a server leave each a tenth of the card: 100 requests/s, and the fast one alone does 125.
+// Ten slow devices per server leave each a tenth of the network card: 100 requests/s, while the fast one alone serves
+// 125.
 TEST(MakeServingPlan, KeepsToTheServersNetworkCards) {
   auto problem = two_devices();
   problem.classes[1].devices_per_server = 10;
@@ -66,7 +67,7 @@ TEST(MakeServingPlan, KeepsToTheServersNetworkCards) {
   EXPECT_DOUBLE_EQ(plan.objective_value, 125);
 }
 
-// 100 requests/s need the fast device alone (3 an hour); of a pair it would be 4.
+// 100 requests/s need only the fast device (3 per hour); a pair would cost 4.
 TEST(MakeServingPlan, SeeksTheCheapestDevices) {
   auto problem = two_devices();
   problem.objective = ServingObjective::cost;
@@ -120,8 +121,8 @@ TEST(MakeServingPlan, SaysInASentenceWhatCannotBe) {
   EXPECT_THAT(reason(ServingMethod::ppipe, problem), HasSubstr("1 fast and 1 slow are too few to serve 3 models"));
 }
 
-// Neither device holds both blocks, so there is no plan without pipelines. With them, and built in no time, batches of
-// two (5 ms each) give 400 requests/s; so they take 1.3 / 400 s to build.
+// Neither device has memory for both blocks, so there is no plan without pipelines. With a pipeline, and without
+// building time, batches of two (5 ms each) give 400 requests/s; so they take 1.3 / 400 s to build.
 TEST(MakeServingPlan, BuildsBatchesByItsOwnThroughputWhereOneDeviceIsTooFew) {
   auto problem = two_devices();
   problem.memory_limit_bytes = {150, 150};
@@ -163,8 +164,8 @@ TEST(MakeServingPlan, RefusesNumbersThatNoFileHolds) {
               HasSubstr("model net: latency objective: must be > 0 and <= 16.7 min, is 33.3 min"));
 }
 
-// Each of the two fast devices has a slow one before it: 250 requests/s a pair. Of the five slow ones three are left,
-// on which a whole model takes 24 ms: too long for 20 ms, not for 50.
+// Each of the two fast devices has a slow one before it: 250 requests/s per pair. Three of the five slow ones are left;
+// a whole model takes 24 ms on them, which is too long for 20 ms, but not for 50.
 TEST(DartR, PairsDevicesAndServesWholeModelsOnTheRest) {
   auto problem = two_devices();
   problem.classes[0].count = 2;
@@ -184,7 +185,7 @@ TEST(DartR, PairsDevicesAndServesWholeModelsOnTheRest) {
 }
 
 // Each model gets one fast device and two slow ones. The first block takes 8 ms on a slow one, so it needs two of them
-// to keep the fast one busy (250 requests/s); a pair does 125, and the slow one that is left nothing in time.
+// to keep the fast one busy (250 requests/s); a pair serves 125, and the remaining slow one serves nothing in time.
 TEST(DartR, IsWorseThanPPipeWhereTheClassesAreNotWantedOneToOne) {
   auto problem = two_devices();
   problem.classes[0].count = 2;
@@ -197,7 +198,7 @@ TEST(DartR, IsWorseThanPPipeWhereTheClassesAreNotWantedOneToOne) {
   EXPECT_NEAR(planned(ServingMethod::ppipe, problem).objective_value, 250, 250 * 2e-5);
 }
 
-/// Whether two neighbouring pools of a candidate are of one class.
+/// Whether two neighbouring pools of a candidate have the same class.
 bool has_neighbours_of_one_class(const CandidatePipeline& candidate) {
   return std::ranges::adjacent_find(candidate.pools, {}, &CandidatePool::device_class) != candidate.pools.end();
 }

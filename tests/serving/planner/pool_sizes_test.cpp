@@ -41,7 +41,8 @@ PoolProblem random_problem(std::mt19937& random, ServingObjective objective) {
   return problem;
 }
 
-/// Whether no sequence of most_partitions classes, which a shorter pipeline fills up with any, is needed twice.
+/// Whether no sequence of most_partitions classes is used twice; a shorter pipeline uses all sequences that begin with
+/// its classes.
 bool have_places(const std::vector<SizedPipeline>& pipelines, const std::vector<CandidatePipeline>& candidates) {
   int of_class[2] = {0, 0}, of_pair[2][2] = {{0, 0}, {0, 0}};
   for (const auto& pipeline : pipelines) {
@@ -52,7 +53,7 @@ bool have_places(const std::vector<SizedPipeline>& pipelines, const std::vector<
   return of_class[0] <= 2 && of_class[1] <= 2;
 }
 
-/// The most that a model's pipelines let through, over all their sizes, by the devices that they take.
+/// The largest throughput of a model's pipelines over all their sizes, by the devices that they use.
 std::map<std::vector<int>, double> all_sizes(const PoolProblem& problem, const PoolProblem::OfModel& model) {
   std::map<std::vector<int>, double> best;
   std::vector<SizedPipeline> pipelines;
@@ -167,7 +168,7 @@ TEST(Milp, FindsTheBestWholeNumbers) {
   EXPECT_FALSE(solve(milp, 1e-9, kEnough));
 }
 
-/// A knapsack of random things, which is not solved at its first node.
+/// A random knapsack problem that is not solved at its first node.
 Milp random_knapsack(std::mt19937& random) {
   Milp milp;
   MilpRow first{.lower = -kUnbounded}, second{.lower = -kUnbounded};

@@ -1,5 +1,5 @@
 #pragma once
-// A model of two blocks on two devices, of which the slow one is bad at the second block.
+// A model of two blocks on two devices; the slow one is particularly slow for the second block.
 #include <gtest/gtest.h>
 
 #include <stdexcept>
@@ -27,7 +27,7 @@ inline ServingProblem two_devices() {
           .models = {model_of_two_blocks()}};
 }
 
-/// A plan that a file holds. Throws where there is none.
+/// A valid plan. Throws if there is none.
 inline ServingPlan planned(ServingMethod method, const ServingProblem& problem) {
   auto result = make_serving_plan(method, problem);
   if (const auto* none = std::get_if<Infeasible>(&result)) throw std::runtime_error(none->reason);

@@ -20,7 +20,7 @@ Reasons reasons(ServingMethod method, const ServingProblem& problem) {
   return why_unused(problem, planned(method, problem));
 }
 
-// On "fast" the model takes 8 ms; on "slow" it takes 24 ms, of which its first block 4 ms; 12 ms are there.
+// On "fast" the model takes 8 ms; on "slow" it takes 24 ms, 4 ms of it for its first block; 12 ms are available.
 TEST(UnusedClass, IsTooSlowOrTooSmallOrTooExpensive) {
   auto problem = two_devices();
   EXPECT_EQ(reasons(ServingMethod::ppipe, problem), Reasons());
@@ -34,7 +34,7 @@ TEST(UnusedClass, IsTooSlowOrTooSmallOrTooExpensive) {
   EXPECT_EQ(reasons(ServingMethod::ppipe, problem), (Reasons{{"slow", "the required rates are cheaper without it"}}));
 }
 
-// The model is whole on "other", to which a batch of the slow device would be on its way for a second.
+// The whole model is on "other"; the transfer of a batch from the slow device to it would take a second.
 TEST(UnusedClass, IsOfNoUseWhereOthersDoNotHoldTheRestOfItsPipelines) {
   auto problem = two_devices();
   problem.classes.push_back({.name = "other", .count = 1, .bandwidth_bytes_per_second = 1000});
@@ -47,7 +47,8 @@ TEST(UnusedClass, IsOfNoUseWhereOthersDoNotHoldTheRestOfItsPipelines) {
                      {"slow", "what its pipelines would put on other classes does not fit there"}}));
 }
 
-// Two models have a fast device each, 125 requests/s; with the slow one the first would do 250, the other not.
+// Two models have a fast device each, 125 requests/s; with the slow device the first would serve 250, but not the
+// other.
 TEST(UnusedClass, WouldNotHelpTheModelThatGetsLeast) {
   auto problem = two_devices();
   problem.classes[0].count = 2;
@@ -61,7 +62,7 @@ TEST(UnusedClass, WouldNotHelpTheModelThatGetsLeast) {
   EXPECT_EQ(why_unused(problem, plan), (Reasons{{"slow", "the search, which was cut, found no use for it"}}));
 }
 
-// A pair would do 100 requests/s (10 ms of the slow one), and the fast one alone does 125.
+// A pair would serve 100 requests/s (10 ms of the slow device), and the fast one alone serves 125.
 TEST(UnusedClass, GetsNothingOfAHeuristic) {
   auto problem = two_devices();
   problem.models[0].objective_ns = 40 * kMillisecond;

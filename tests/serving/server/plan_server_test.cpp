@@ -1,5 +1,5 @@
-// Servers with real worker processes: this program again. A worker answers with the number that its folder's weights
-// are.
+// Servers with real worker processes, which are copies of this program. A worker answers with the number in its
+// folder's weights.
 #include "serving/server/plan_server.h"
 
 #include <gtest/gtest.h>
@@ -32,7 +32,7 @@ class NumberPartition final : public PartitionCompute {
       : number_(std::stod(read_text_file(load.folders.at(0) + "/model.safetensors"))) {}
   void compute(const BatchOrder&, BatchBuffer& buffer) override {
     if (buffer.tokens()[0] == kEndWorker) _exit(1);
-    std::this_thread::sleep_for(2ms);  // so that requests that come together go to both workers
+    std::this_thread::sleep_for(2ms);  // so that simultaneous requests go to both workers
     buffer.answers()[0] = number_;
   }
 
@@ -75,7 +75,7 @@ class PlanServerTest : public test::ScratchFolderTest {
     return notes_;
   }
 
-  /// Answers to requests that come together, without repetition; -1 where there is none.
+  /// The set of answers to simultaneous requests; -1 for a missing answer.
   static std::vector<double> answers(PlanServer& server, int count, std::int32_t token = 1) {
     std::vector<std::future<RequestAnswer>> asked;
     for (int i = 0; i < count; ++i) asked.push_back(server.ask("model", {.tokens = {token}, .pixels = nullptr}));
@@ -121,7 +121,7 @@ TEST_F(PlanServerTest, AWorkerThatWasLostComesBackWithTheSameBytes) {
   EXPECT_EQ(answers(server, 20), std::vector<double>{1});
 }
 
-// The folder is overwritten, then a worker is lost: the other one goes on, until another plan has all load it.
+// The folder is overwritten, then a worker is lost: the other one goes on, until a new plan makes all workers load it.
 TEST_F(PlanServerTest, AnswersAreNeverOfTwoModels) {
   PlanServer server(plan_, options());
   ASSERT_TRUE(server.wait_until_loaded(30'000 * test::kMs));
@@ -143,7 +143,7 @@ TEST_F(PlanServerTest, AnswersAreNeverOfTwoModels) {
   EXPECT_EQ(answers(server, 20), std::vector<double>{2});
 }
 
-// Labels and tokenizer are the server's, which are read once.
+// The server reads labels and tokenizer only once.
 TEST_F(PlanServerTest, AnotherPlanIsRefusedWhereTheFolderHasAnotherConfig) {
   PlanServer server(plan_, options());
   ASSERT_TRUE(server.wait_until_loaded(30'000 * test::kMs));

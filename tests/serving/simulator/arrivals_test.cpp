@@ -1,4 +1,4 @@
-// Oracles: times by hand; mean and dispersion of the processes as their definitions give them.
+// Oracles: times by hand; mean and dispersion of the processes by their definitions.
 #include "serving/simulator/arrivals.h"
 
 #include <gmock/gmock.h>
@@ -43,8 +43,8 @@ TEST(Arrivals, PoissonHasExponentialGapsOfTheRate) {
   EXPECT_NEAR(dispersion(times, 200), 1, 0.3);
 }
 
-// In tenths of a second of the period of 2 s, ten neighbouring ones have 150 requests each time, the other ten 50; of
-// two of them the rate changes inside.
+// In the period of 2 s, ten neighbouring tenths of a second have 150 requests each, the other ten 50; the rate changes
+// inside two of them.
 TEST(Arrivals, SquareAlternatesBetweenThreeHalvesAndHalfOfTheRate) {
   const std::vector<Nanoseconds> times = arrivals_of(square, 1000, 100 * kSecond, 3);
   std::vector<double> counts(20);
@@ -61,8 +61,8 @@ TEST(Arrivals, SquareAlternatesBetweenThreeHalvesAndHalfOfTheRate) {
   EXPECT_GE(low, 9);
 }
 
-// Half a second is within one stretch as a rule: the mean over seeds is the rate only if a run may begin in any of
-// them.
+// Half a second is usually within one state of the process: the mean over seeds is the rate only if a run may begin in
+// any state.
 TEST(Arrivals, HaveTheirMeanInShortWindowsOverManySeeds) {
   constexpr int kSeeds = 4'000;
   for (const ArrivalProcess process : {poisson, square, mmpp}) {
@@ -79,7 +79,7 @@ TEST(Arrivals, HaveTheirMeanInShortWindowsOverManySeeds) {
 
 TEST(Arrivals, MmppKeepsTheMeanRateAndIsBursty) {
   // Bursts of 0.5 s at 3 times and calms of 2 s at half the rate: (0.5 x 3 + 2 x 0.5) / 2.5 = 1. Over 4,000 s there are
-  // 1,600 of each, so the mean is known to some per cent.
+  // 1,600 of each, so the mean is accurate to some per cent.
   const std::vector<Nanoseconds> times = arrivals_of(mmpp, 100, 4'000 * kSecond, 5);
   EXPECT_NEAR(static_cast<double>(times.size()) / 400'000, 1, 0.04);
   EXPECT_GT(dispersion(times, 4'000), 20);

@@ -1,4 +1,4 @@
-// Oracles: closed forms and recursions of queueing theory, where batches are of one request and nothing is dropped.
+// Oracles: closed forms and recursions of queueing theory, for batches of one request without drops.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -40,7 +40,7 @@ TEST_P(QueueingTheory, OneDeviceWaitsAsMD1) {
 }
 
 TEST_P(QueueingTheory, APoolOfEqualDevicesFollowsItsRecursion) {
-  // With c devices in order of arrival, request i begins when it has come and request i - c has ended.
+  // With c devices in order of arrival, request i begins when it has arrived and request i - c has ended.
   const int devices = 5;
   const auto arrivals = arrivals_of(ArrivalProcess::poisson, 480, 20'000 * kMs, 4);
   const ServingPlan plan = plan_of(kForever, {{pool(devices, {10})}});
@@ -53,8 +53,8 @@ TEST_P(QueueingTheory, APoolOfEqualDevicesFollowsItsRecursion) {
 }
 
 TEST_P(QueueingTheory, InATandemOfConstantTimesTheOrderDoesNotMatter) {
-  // Friedman 1965 (Operations Research 13): departures from queues of constant times in a row are the same in any order
-  // of the queues, and the wait is that of the slowest alone. A network card is such a queue.
+  // Friedman 1965 (Operations Research 13): departures from tandem queues of constant times are the same in any order
+  // of the queues, and the wait is that of the slowest queue. A network card is such a queue.
   const auto arrivals = arrivals_of(ArrivalProcess::poisson, 110, 100'000 * kMs, 9);
   const auto departures = [&](Nanoseconds first, Nanoseconds transfer, Nanoseconds second) {
     return ends_of(serve(plan_of(kForever, {{pool(1, {first}), pool(1, {second}, transfer)}}), arrivals, GetParam()));

@@ -1,4 +1,4 @@
-// Oracle: timelines by hand, in milliseconds, from the rules in reactive_plane.h.
+// Oracle: timelines made by hand, in milliseconds, from the rules in reactive_plane.h.
 #include "serving/simulator/reactive_plane.h"
 
 #include <gmock/gmock.h>
@@ -30,16 +30,16 @@ TEST(ReactivePlane, ADeviceTakesTheOldestAndDropsWhatIsTooLate) {
 }
 
 TEST(ReactivePlane, APoolLeavesTheLaterOnesWhatThePlanSaysTheyTake) {
-  // 12 or 20 ms, then 2 x 1 ms and 5 ms for the planned batch of two: of 40 the first pool may use 33, and waits for a
-  // second request to 33 - 20 = 13. The lone one is there at 13 + 12 + 1 = 26 and may wait to 40 - 5 = 35.
+  // 12 or 20 ms, then 2 x 1 ms and 5 ms for the planned batch of two: the first pool may use 33 of 40 ms, and waits for
+  // a second request until 33 - 20 = 13. The single request arrives at 13 + 12 + 1 = 26 and may wait until 40 - 5 = 35.
   const ServingPlan plan = plan_of(40 * kMs, {{pool(1, {12, 20}), pool(1, {3, 5}, 1)}});
   EXPECT_THAT(ends_of(serve_reactively(plan, {0})), ElementsAre(38 * kMs + 1));
   EXPECT_THAT(ends_of(serve_reactively(plan, {0, 13 * kMs})), ElementsAre(40 * kMs, 40 * kMs)) << "the last instant";
 }
 
 TEST(ReactivePlane, ABatchGoesToTheDeviceWithTheFewestRequests) {
-  // Computed at 1, 2 and 3, then 1 ms on the way: to the first device, the second, and, as both have one request, the
-  // one whose downlink has been free for longer.
+  // Requests are computed at 1, 2 and 3, and each then has a transfer of 1 ms: to the first device, to the second, and,
+  // as both have one request, to the one whose downlink has been free for longer.
   const ServingRun run = serve_reactively(plan_of(100 * kMs, {{pool(1, {1}), pool(2, {2}, 1)}}), {0, 0, 0});
   EXPECT_THAT(ends_of(run), ElementsAre(4 * kMs, 5 * kMs, 6 * kMs));
 }

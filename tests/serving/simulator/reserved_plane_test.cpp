@@ -1,4 +1,4 @@
-// Oracles: timelines by hand, in milliseconds, from the rules in reserved_plane.h; a probe of every device.
+// Oracles: timelines made by hand, in milliseconds, from the rules in reserved_plane.h; a search over every device.
 #include "serving/simulator/reserved_plane.h"
 
 #include <gmock/gmock.h>
@@ -30,8 +30,8 @@ TEST(ReservedPlane, ARequestThatCannotBeInTimeIsDroppedOnArrival) {
 }
 
 TEST(ReservedPlane, TransfersTakeTurnsAtTheDownlinkOfOneServer) {
-  // Two senders on servers of their own, two receivers on one server: both batches are computed at 10, the transfers of
-  // 4 ms end at 14 and 18, the receivers need 3.
+  // Two senders on separate servers, two receivers on one server: both batches are computed at 10, the transfers of 4
+  // ms end at 14 and 18, the receivers need 3.
   ServingPlan plan = plan_of(100 * kMs, {{pool(2, {10}), pool(2, {3}, 4)}});
   plan.models[0].pipelines[0].partitions[1].device_class = "paired";
   plan.device_classes.push_back({.name = "paired", .count = 2, .devices_per_server = 2});
@@ -53,7 +53,8 @@ TEST(ReservedPlane, LatencyDelaysABatchAndOccupiesNoCard) {
 }
 
 TEST(ReservedPlane, ABatchWaitsToTheLastInstantForOneRequestMore) {
-  // Batches of 1 take 12 ms, of 2 take 20; objective 30. Alone, a request waits until a second would be too late: 10.
+  // Batches of 1 take 12 ms, of 2 take 20; the objective is 30. A single request waits until a second would be too
+  // late: 10.
   const ServingPlan plan = plan_of(30 * kMs, {{pool(1, {12, 20})}});
   EXPECT_THAT(ends_of(serve(plan, {0})), ElementsAre(22 * kMs + 1));
   EXPECT_THAT(ends_of(serve(plan, {0, 9 * kMs})), ElementsAre(29 * kMs, 29 * kMs));
@@ -61,8 +62,8 @@ TEST(ReservedPlane, ABatchWaitsToTheLastInstantForOneRequestMore) {
 }
 
 TEST(ReservedPlane, WaitingForABatchCountsWhatIsReservedAlready) {
-  // The device is busy to 20 with the first two. The third, at 2, could be in a batch from 20 to 40; as that would have
-  // waited for 18 ms anyhow and has 2 ms to spare, it waits for a fourth to 2 + 18 + 2 = 22.
+  // The device is busy until 20 with the first two. The third, at 2, could be in a batch from 20 to 40; as that batch
+  // would wait for 18 ms anyway and has 2 ms to spare, it waits for a fourth until 2 + 18 + 2 = 22.
   const ServingPlan plan = plan_of(40 * kMs, {{pool(1, {12, 20})}});
   const ServingRun run = serve(plan, {0, 0, 2 * kMs});
   EXPECT_EQ(run.requests[2].admitted_ns, 22 * kMs + 1);
@@ -70,7 +71,8 @@ TEST(ReservedPlane, WaitingForABatchCountsWhatIsReservedAlready) {
 }
 
 TEST(ReservedPlane, ARequestAtItsFirstLookIsDroppedWhereOnlyASmallBatchIsInTime) {
-  // Busy to 20 by the first two. The third, at 5, has time to 35: a batch of two would end at 40, alone at 32.
+  // The device is busy until 20 with the first two. The third, at 5, has time until 35: a batch of two would end at 40,
+  // a single request at 32.
   const ServingRun run = serve(plan_of(30 * kMs, {{pool(1, {12, 20})}}), {0, 0, 5 * kMs});
   EXPECT_EQ(run.requests[2].drop, DropReason::no_device_in_time);
 }
@@ -90,13 +92,13 @@ TEST(ReservedPlane, ThePipelineThatWaitsLeastIsTakenNotTheFastest) {
 }
 
 TEST(ReservedPlane, APipelineThatWouldBeLateIsTheLastChoice) {
-  // At 7 the first pipeline is taken to 15 and the second to 16. The request waits less for the first, but would end at
-  // 30, later than its 29; the second's end is 24.
+  // At 7 the first pipeline is reserved until 15 and the second until 16. The request would wait less for the first,
+  // but end at 30, later than its 29; on the second it would end at 24.
   const ServingRun run = serve(plan_of(22 * kMs, {{pool(1, {15})}, {pool(1, {8})}}), {0, 0, 0, 7 * kMs});
   EXPECT_THAT(ends_of(run), ElementsAre(15 * kMs, 8 * kMs, 16 * kMs, 24 * kMs));
 }
 
-/// Every device of the pool, as the rule says it.
+/// Searches every device of the pool, by the definition of the rule.
 RouteLeg leg_by_trying_all(const std::vector<Pool>& pools, std::size_t i, int sender, int requests, Nanoseconds ready) {
   const Pool& to = pools[i];
   RouteLeg best;

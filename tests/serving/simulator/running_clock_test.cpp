@@ -1,4 +1,4 @@
-// The reserved data plane where a clock runs by itself, as a server has it. Oracles: timelines by hand, in
+// The reserved data plane with a clock that runs by itself, as in a server. Oracles: timelines made by hand, in
 // milliseconds.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ using ::testing::Pair;
 
 class RunningClock : public ::testing::Test, private ServingObserver {
  protected:
-  /// Batches of 1 take 12 ms, of 2 take 13; objective 30. A request alone may wait for another until 17.
+  /// Batches of 1 take 12 ms, of 2 take 13; the objective is 30. A single request may wait for another one until 17.
   ServingPlan plan_ = plan_of(30 * kMs, {{pool(1, {12, 13})}});
   ServingEngine engine_{plan_, plan_.models.front(), /*with_timeline=*/false};
   ReservedPlane plane_{engine_};
@@ -55,7 +55,7 @@ TEST_F(RunningClock, ALoneRequestSetsOutWhenItsTimerIsDue) {
 }
 
 TEST_F(RunningClock, ATimerThatIsLateBorrowsFromWhatIsKeptFree) {
-  // Of 30 ms 4 are kept free: the timer is due at 13, and wakes us at 16, when 12 ms more are two after 26.
+  // 4 of 30 ms are kept free: the timer is due at 13, and wakes us at 16, when 12 ms more end at 28, two after 26.
   engine_.kept_free_ns = 4 * kMs;
   arrive();
   EXPECT_EQ(engine_.queue.next_ns(), 13 * kMs + 1);
@@ -73,7 +73,8 @@ TEST_F(RunningClock, ATimerThatIsLaterThanWhatIsKeptFreeIsTooLate) {
 }
 
 TEST_F(RunningClock, OnlyThoseThatHaveWaitedBorrow) {
-  // The timer's batch takes the device until 29; the request that comes at 17 would be answered at 41, after 26 + 17.
+  // The timer's batch occupies the device until 29; a request that arrives at 17 would be answered at 41, after 26 +
+  // 17.
   engine_.kept_free_ns = 4 * kMs;
   arrive();
   advance_to(17 * kMs);

@@ -8,7 +8,7 @@
 namespace frostpipe::test {
 
 inline constexpr Nanoseconds kMs = 1'000'000;
-/// So long that nothing is ever dropped.
+/// An objective so long that nothing is ever dropped.
 inline constexpr Nanoseconds kForever = 1'000'000'000 * kMs;
 
 /// `compute_ms`: for batches of 1, 2, ...
@@ -22,7 +22,7 @@ inline ServingPartition pool(int num_virtual_devices, const std::vector<Nanoseco
   return partition;
 }
 
-/// Of one model; batches are as large as there are times.
+/// A plan with one model; the largest batch is the number of times.
 inline ServingPlan plan_of(Nanoseconds objective_ns, const std::vector<std::vector<ServingPartition>>& pipelines,
                            int devices_per_server = 1) {
   ServingPlan plan;
@@ -44,7 +44,7 @@ inline ServingRun serve(const ServingPlan& plan, const std::vector<Nanoseconds>&
                           {.data_plane = data_plane, .timeline = true});
 }
 
-/// Of every request; a drop's is when it was dropped.
+/// The end of every request; for a drop, the time when it was dropped.
 inline std::vector<Nanoseconds> ends_of(const ServingRun& run) {
   std::vector<Nanoseconds> ends;
   for (const ServedRequest& request : run.requests) ends.push_back(request.end_ns);

@@ -13,7 +13,7 @@ TEST(ServingSummary, CountsWhatWasInTimeLateAndDropped) {
   ServingRun run{.objective_ns = 100, .window_ns = 2'000};
   run.requests = {
       {.arrival_ns = 0, .admitted_ns = 0, .end_ns = 40},
-      {.arrival_ns = 10, .admitted_ns = 40, .end_ns = 110},  // the last instant in time
+      {.arrival_ns = 10, .admitted_ns = 40, .end_ns = 110},  // just in time
       {.arrival_ns = 20, .admitted_ns = 40, .end_ns = 121},  // late
       {.arrival_ns = 30, .end_ns = 30, .drop = DropReason::no_device_in_time},
       {.arrival_ns = 40, .end_ns = 90, .drop = DropReason::batch_not_filled},

@@ -22,7 +22,7 @@ std::vector<std::byte> pattern(Bytes bytes, int value) {
   return std::vector<std::byte>(static_cast<std::size_t>(bytes), static_cast<std::byte>(value));
 }
 
-/// A name of this process's own, and a folder for the disk part.
+/// A name that only this process uses, and a folder for the disk part.
 class ActivationStoreTest : public test::ScratchFolderTest {
  protected:
   void SetUp() override {
@@ -140,8 +140,8 @@ TEST_F(ActivationStoreTest, ADiskThatIsFullHoldsLessAndSaysSo) {
 }
 
 TEST_F(ActivationStoreTest, WithoutAFolderInMemoryTheDiskAloneHoldsEntriesAndItIsSaid) {
-  // A file where the folder should be takes nothing, like a /dev/shm that is read-only: of four entries three have room
-  // on disk.
+  // A file in place of the folder cannot store anything, like a read-only /dev/shm; three of four entries have room on
+  // disk.
   ActivationStoreOptions refused = options(4096, 3 * 1024);
   refused.memory_folder = file("no-folder");
   const auto store = ActivationStore::create(refused, name_);

@@ -1,4 +1,4 @@
-// Oracle: transformers' apply_chat_template (Jinja), recorded by scripts/record-reference; folders and mistakes by
+// Oracle: transformers' apply_chat_template (Jinja), recorded by scripts/record-reference; folders and errors made by
 // hand.
 #include "executor/data/chats/chat_template.h"
 
@@ -46,7 +46,7 @@ std::string said_in(const RenderedText& rendered, const std::vector<TextRange>& 
 
 class ChatTemplates : public test::ScratchFolderTest {};
 
-// Of 20 chats, with add_generation_prompt.
+// 20 chats, with add_generation_prompt.
 TEST_F(ChatTemplates, PromptAsTransformersDoes) {
   const ChatTemplate chats = template_named("SmolLM2");
   int count = 0;
@@ -97,7 +97,7 @@ TEST_F(ChatTemplates, TheirLanguageIsJinjas) {
   }
 }
 
-// What is wrong is said with its line, what is known, and what to do; and nothing runs for ever.
+// An error names its line, the supported values, and what to do; and nothing runs for ever.
 TEST_F(ChatTemplates, WhatIsNotKnownIsRefusedByName) {
   const Conversation chat{{{"user", "a"}, {"assistant", "b"}}};
   const auto refusal = [&](const std::string& source) {

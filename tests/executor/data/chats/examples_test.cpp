@@ -1,4 +1,4 @@
-// Oracle: files written by hand, in the forms of `datasets` and TRL, and what they must become.
+// Oracle: files written by hand, in the forms of `datasets` and TRL, with the expected results.
 #include "executor/data/chats/examples.h"
 
 #include <gmock/gmock.h>
@@ -94,8 +94,8 @@ TEST_F(Examples, WhatIsWrongIsSaidWithFileLineFieldAndWhatIsKnown) {
   EXPECT_EQ(
       refusal(R"([{"prompt": "a", "completion": "b"}, {"prompt": "a"}])", "data.json"),
       "data.json: [1]: must have the fields of a form that is known: \"text\" (or \"sentence\") and \"label\"; "
-      "\"text\" alone; \"prompt\" and \"completion\"; \"instruction\" and \"output\"; \"messages\" (--text-column "
-      "and --label-column name others), is an object with \"prompt\"");
+      "\"text\" alone; \"tokens\" and \"ner_tags\"; \"prompt\" and \"completion\"; \"instruction\" and \"output\"; "
+      "\"messages\" (--text-column and --label-column name others), is an object with \"prompt\"");
   EXPECT_EQ(refusal(R"({"instruction": "a", "input": 3, "output": "b"})"), "data.jsonl:1: input: must be a text, is 3");
   EXPECT_EQ(refusal("[1]", "data.json"), "data.json: [0]: must be an object of JSON with the fields of a sample, is 1");
   EXPECT_EQ(refusal("\n\n"), "data.jsonl: must have a line with an object of JSON, is without one");

@@ -48,7 +48,7 @@ TEST(AddedTokens, MayTakeSpacesAndMayHaveToBeAWord) {
 
 using ByteLevelAddedTokensTest = test::ByteLevelFilesTest;
 
-/// Ids, spans and text are what `tokenizers` 0.23 of Hugging Face gives for the same tokenizer.json.
+/// Ids, spans and text are those of Hugging Face's `tokenizers` 0.23 for the same tokenizer.json.
 TEST_F(ByteLevelAddedTokensTest, AreFoundAsHuggingFaceFindsThem) {
   nlohmann::json json = tokenizer_json({{"a", "b"}});
   const auto add = [&](int id, const char* content, bool normalized) {

@@ -29,7 +29,7 @@ using Json = nlohmann::json;
 using test::letters_of;
 using test::Merges;
 
-// ---- Rules, on a vocabulary small enough to see through -----------------------------------------
+// ---- Rules, on a very small vocabulary ----------------------------------------------------------
 
 TEST_F(ByteLevelBpeTest, BytesAreTokensWhereNothingIsMerged) {
   const Tokenizer b = tokenizer({});
@@ -41,7 +41,7 @@ TEST_F(ByteLevelBpeTest, BytesAreTokensWhereNothingIsMerged) {
 }
 
 TEST_F(ByteLevelBpeTest, LowestRankFirstThenLeftmost) {
-  // 257 "bc", 258 "ab", 259 "abc" by one way only.
+  // 257 "bc", 258 "ab", 259 "abc", which only one merge makes.
   const Tokenizer b = tokenizer({{"b", "c"}, {"a", "b"}, {"ab", "c"}});
   EXPECT_EQ(b.encode("abc"), (Ids{'a', 257}));
   EXPECT_EQ(b.encode("abab"), (Ids{258, 258}));
@@ -50,7 +50,7 @@ TEST_F(ByteLevelBpeTest, LowestRankFirstThenLeftmost) {
 }
 
 TEST_F(ByteLevelBpeTest, WhatAMergeGivesMayMergeAtOnceIfItsRankIsLower) {
-  // Rank 0 needs "aa", which rank 1 makes: it goes before the second "aa" is made.
+  // Merge 0 needs "aa", which merge 1 makes: it is applied before the second "aa" is made.
   const Tokenizer b = tokenizer({{"aa", "a"}, {"a", "a"}});
   EXPECT_EQ(b.encode("aaaa"), (Ids{257, 'a'}));
   EXPECT_EQ(b.encode("aaaaa"), (Ids{257, 258}));
@@ -82,7 +82,7 @@ TEST_F(ByteLevelBpeTest, DecodingGivesTheTextOfTheBytes) {
         InvalidInput);
 }
 
-/// As the definition reads: look through the whole word for the best pair, merge, look again.
+/// The literal definition: search the whole word for the best pair, merge it, and repeat.
 Ids merged_slowly(Ids ids, const Merges& merges, const Json& vocabulary) {
   std::vector<std::pair<std::int32_t, std::int32_t>> pairs;
   Ids results;
@@ -111,7 +111,7 @@ TEST_F(ByteLevelBpeTest, MergesAsTheDefinitionReads) {
   std::mt19937 random(7);
   const auto below = [&](std::size_t n) { return random() % n; };
   for (int round = 0; round < 40; ++round) {
-    // Random merges of what there is, in random order: as no training would give them.
+    // Random merges of existing tokens, in random order, unlike trained ones.
     std::vector<std::string> tokens = {"a", "b", "c"};
     Merges merges;
     while (merges.size() < 25) {
@@ -144,7 +144,7 @@ TEST_F(ByteLevelBpeTest, AWordOfAMegabyteIsNoTrouble) {
   EXPECT_EQ(b.encode(std::string(1 << 20, ' ') + "b").size(), (1u << 20) + 1);
 }
 
-/// As in SmolLM2's vocabulary, which has not all of the 256.
+/// As in SmolLM2's vocabulary, which lacks some of the 256 bytes.
 TEST_F(ByteLevelBpeTest, BytesThatAreNoTokensVanishAndSpansDoNotShift) {
   Json json = tokenizer_json({{"a", "b"}});
   Json& ids = json["model"]["vocab"];
@@ -169,7 +169,7 @@ TEST_F(ByteLevelBpeTest, OneObjectServesManyThreads) {
   for (const Ids& result : results) EXPECT_EQ(result, (Ids{257, 258, 256, 0xEF, 0xBF, 0xBD, '9', '9', '9'}));
 }
 
-// ---- Oracle: what transformers gave (scripts/record-reference) ----------------------------------
+// ---- Oracle: recorded results of transformers (scripts/record-reference) ------------------------
 
 /// {"count", "ids_fingerprint"} as scripts/record-reference writes it: of the ids as little-endian 32-bit numbers.
 Json digest_of(const Ids& ids) {

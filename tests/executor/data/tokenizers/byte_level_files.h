@@ -12,7 +12,7 @@
 
 namespace frostpipe::test {
 
-/// How the files write a byte: GPT-2's alphabet, here by its definition, not by a table.
+/// The character for a byte in the files: GPT-2's alphabet, computed by its definition.
 inline std::string letter_of(int byte) {
   const auto visible = [](int b) {
     return (b >= '!' && b <= '~') || (b >= 0xA1 && b <= 0xAC) || (b >= 0xAE && b <= 0xFF);
@@ -34,7 +34,7 @@ using Merges = std::vector<std::pair<std::string, std::string>>;  // of bytes
 /// Writes the files of small GPT-2 tokenizers.
 class ByteLevelFilesTest : public ScratchFolderTest {
  protected:
-  /// Byte b is token b, <|endoftext|> is 256; then what the merges give, from 257, each where it is new.
+  /// Byte b is token b, <|endoftext|> is 256; the new tokens of the merges follow from 257 on.
   static nlohmann::json vocabulary(const Merges& merges) {
     nlohmann::json ids;
     for (int byte = 0; byte < 256; ++byte) ids[letter_of(byte)] = byte;
@@ -53,7 +53,7 @@ class ByteLevelFilesTest : public ScratchFolderTest {
     file("merges.txt", merge_lines(merges));
     return Tokenizer(folder_);
   }
-  /// As transformers writes it, with `merges` as pairs.
+  /// The form of transformers, with `merges` as pairs.
   static nlohmann::json tokenizer_json(const Merges& merges) {
     nlohmann::json pairs = nlohmann::json::array();
     for (const auto& [left, right] : merges) pairs.push_back({letters_of(left), letters_of(right)});
@@ -66,7 +66,7 @@ class ByteLevelFilesTest : public ScratchFolderTest {
          {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", true}, {"use_regex", true}}},
         {"model", {{"type", "BPE"}, {"dropout", nullptr}, {"vocab", vocabulary(merges)}, {"merges", pairs}}}};
   }
-  /// What the constructor says of the files.
+  /// The constructor's error for the files.
   std::string message() const {
     return message_of([&] { Tokenizer{folder_}; });
   }

@@ -20,7 +20,7 @@ using test::letter_of;
 
 class ByteLevelModelTest : public test::ByteLevelFilesTest {
  protected:
-  /// What the constructor says of a tokenizer.json that has `value` at `pointer`.
+  /// The constructor's error for a tokenizer.json that has `value` at `pointer`.
   std::string message_with(const char* pointer, const Json& value) const {
     Json json = tokenizer_json({{"a", "b"}});
     json[Json::json_pointer(pointer)] = value;

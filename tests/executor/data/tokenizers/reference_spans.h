@@ -11,7 +11,7 @@
 
 namespace frostpipe::test {
 
-/// `list`: of squad_reference.json, texts with the tokens and spans that transformers gives.
+/// `list`: a list of squad_reference.json, with texts and transformers' tokens and spans.
 inline void expect_spans_of_transformers(const auto& tokenizer, const char* list) {
   const nlohmann::json& cases = reference_data("squad_reference.json").at(list);
   EXPECT_GE(cases.size(), 60u);

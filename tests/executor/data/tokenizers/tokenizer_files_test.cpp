@@ -62,7 +62,7 @@ TEST_F(TokenizerFilesTest, ReadsAWordPieceOfATokenizerJson) {
   const std::string model =
       R"("model": {"type": "WordPiece", "unk_token": "[UNK]",
                    "vocab": {"a": 4, "[PAD]": 0, "[UNK]": 1, "[CLS]": 2, "[SEP]": 3}})";
-  file("vocab.txt", "damaged");  // tokenizer.json is taken
+  file("vocab.txt", "damaged");  // tokenizer.json is used
   file("tokenizer.json", "{" + model + R"(, "added_tokens": [{"id": 3, "content": "[SEP]"}]})");
   EXPECT_EQ(Tokenizer(folder_).encode("a"), Ids{4});
   file("tokenizer.json", "{" + model + R"(, "added_tokens": [{"id": 5, "content": "<x>"}]})");
@@ -86,7 +86,7 @@ TEST_F(TokenizerFilesTest, ReadsAWordPieceOfATokenizerJson) {
               testing::StartsWith("tokenizer.json: line 1, column 2: is not valid JSON"));
 }
 
-// ---- Settings beside it -------------------------------------------------------------------------
+// ---- Settings in other files --------------------------------------------------------------------
 
 TEST_F(TokenizerFilesTest, TakesTheNormalizersOptionsWhereTheFileIsUsedAsItStands) {
   file("tokenizer.json", R"({"normalizer": {"type": "BertNormalizer", "lowercase": false, "strip_accents": true},

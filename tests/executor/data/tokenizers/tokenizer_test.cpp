@@ -19,14 +19,15 @@ namespace {
 using Ids = std::vector<std::int32_t>;
 using Json = nlohmann::json;
 
-/// What the `tokenizers` library of Hugging Face gave (scripts/record-reference) for tokenizer.json files of all kinds.
+/// Recorded results of Hugging Face's `tokenizers` library (scripts/record-reference) for tokenizer.json files of all
+/// kinds.
 class TokenizerReference : public test::ScratchFolderTest {
  protected:
   template <typename Check>
   void for_each_tokenizer(Check check) const {
     const Json& reference = test::reference_data("tokenizers_reference.json");
     EXPECT_GE(reference.at("tokenizers").size(), 15u);
-    // The files are used as they stand.
+    // The files are used unchanged.
     file("tokenizer_config.json", R"({"tokenizer_class": "PreTrainedTokenizerFast"})");
     for (const Json& one : reference.at("tokenizers")) {
       SCOPED_TRACE(one.at("name"));

@@ -46,7 +46,7 @@ Ids framed(Ids ids) {
   return ids;
 }
 
-// ---- Rules, on a vocabulary small enough to see through -----------------------------------------
+// ---- Rules, on a very small vocabulary ----------------------------------------------------------
 
 TEST_F(WordPieceTest, AVocabularyWithoutEndIsRefused) {
   std::filesystem::create_symlink("/dev/zero", folder_ / "vocab.txt");
@@ -71,7 +71,7 @@ TEST_F(WordPieceTest, PiecesOfTheBeginningAndOfTheRestAreDifferentOnes) {
 }
 
 TEST_F(WordPieceTest, NeverCutsInsideACharacter) {
-  // U+00E6 is C3 A6; a vocabulary that holds its first byte must not match half of it.
+  // U+00E6 is C3 A6; a vocabulary with its first byte must not match half of it.
   const Tokenizer w = tokenizer({"\xC3", "a", "æ", "##æ"});
   EXPECT_EQ(w.encode("æ aæ ç", {.max_tokens = 10}), framed({7, 6, 8, 1}));
 }
@@ -142,8 +142,8 @@ TEST_F(WordPieceTest, OptionsDecideOnCaseAccentsAndIdeographs) {
             framed({5, 5, 5, 5, 9}));
 }
 
-// Marks that came with Unicode 9 or later are no marks to Hugging Face's tables of 8.0, so they stay, in canonical
-// order: U+11C3F (class 9) before U+1E00E (class 230), both of 9.0; but U+0D3B came with 10.0 and has no class there.
+// Marks of Unicode 9 or later are not marks in Hugging Face's tables of 8.0, so they are kept, in canonical order:
+// U+11C3F (class 9) before U+1E00E (class 230), both of 9.0; but U+0D3B is from 10.0 and has no class there.
 TEST_F(WordPieceTest, YoungMarksAreOrderedAsInUnicode9) {
   const Tokenizer w = tokenizer({"x", "##\U0001E00E", "##\U00011C3F", "##\u0D3B"});
   EXPECT_EQ(w.encode("x\U0001E00E\U00011C3F", {.max_tokens = 10}), framed({5, 7, 6}));
@@ -183,7 +183,7 @@ TEST_F(WordPieceTest, PiecesOfOneCharacterShareItsSpan) {
 }
 
 TEST_F(WordPieceTest, MarksThatChangePlacesTakeThePositionsInOrder) {
-  // U+302E (class 224, no nonspacing mark, so it stays) goes before U+0307 (230) and after U+0323 (220).
+  // U+302E (class 224, not a nonspacing mark, so it is kept) goes before U+0307 (230) and after U+0323 (220).
   const Tokenizer w = tokenizer({"x", "##\u302E"});
   EXPECT_EQ(w.encode_with_spans("x\u0307\u302E").spans, (Spans{{0, 1}, {1, 2}}));
   EXPECT_EQ(w.encode_with_spans("x\u302E\u0323").spans, (Spans{{0, 1}, {2, 3}}));
@@ -201,9 +201,9 @@ TEST_F(WordPieceTest, OneObjectServesManyThreads) {
   for (const Ids& result : results) EXPECT_EQ(result, framed({5, 6, 7, 8, 4, 1}));
 }
 
-// ---- Oracle: what transformers gave (scripts/record-reference) ----------------------------------
+// ---- Oracle: recorded results of transformers (scripts/record-reference) ------------------------
 
-// Between "a" and "0" a code point vanishes, parts them, stands alone, or makes an unknown word of them.
+// Between "a" and "0" a code point disappears, separates them, is a separate token, or makes them an unknown word.
 TEST_F(WordPieceTest, ClassesOfAllCodePointsAreHuggingFaces) {
   const Json ranges = test::reference_data("wordpiece_reference.json").at("code_points");
   const std::set<char32_t> dropped = test::code_points_of(ranges.at("dropped"));

@@ -13,7 +13,7 @@ namespace frostpipe::test {
 
 inline constexpr std::int64_t kIgnored = -100;  // a target without a loss
 
-/// All ranks of the job share a vocabulary.
+/// All ranks of the job split a vocabulary.
 struct Sharing {
   explicit Sharing(const RankEnvironment& self, bool sequence_parallel = false)
       : device(test_device(self.local_rank)), communicator(Communicator::connect(self, *device)) {
@@ -25,7 +25,7 @@ struct Sharing {
                                                 device->torch_device(), sequence_parallel);
   }
   ~Sharing() { end_together(*communicator); }
-  /// The own columns; or rows, where `dimension` is 0.
+  /// The rank's own columns, or its rows if `dimension` is 0.
   at::Tensor own(const at::Tensor& all, int dimension = 1) const {
     const std::int64_t begin = ranks->slice.begin_in(all.size(dimension)),
                        end = ranks->slice.end_in(all.size(dimension));

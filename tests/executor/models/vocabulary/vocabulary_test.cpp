@@ -1,4 +1,4 @@
-// Oracle: LibTorch's functions of the whole logits.
+// Oracle: LibTorch's functions on whole logits.
 #include "executor/models/vocabulary/vocabulary.h"
 
 #include <ATen/ATen.h>
@@ -40,7 +40,7 @@ struct Case {
   at::Tensor weights;  // of the tokens' losses
 };
 
-/// LibTorch's losses of the whole logits, in float32 where they have less, and their gradient.
+/// LibTorch's losses of the whole logits, in at least float32, and their gradient.
 struct Expected {
   Expected(const Case& whole, double smoothing) {
     const at::Tensor leaf = whole.logits.clone().requires_grad_(true);
@@ -56,7 +56,7 @@ double largest_difference(const at::Tensor& a, const at::Tensor& b) {
   return (a - b).abs().max().to(at::kDouble).item<double>();
 }
 
-/// Where exponentials would overflow without each rank's maximum, or vanish beside another's, too.
+/// Also if exponentials would overflow without each rank's maximum, or vanish beside another rank's.
 RANK_TEST(Vocabulary, LossesAndTheirGradientsAreThoseOfTheWholeLogits, 2, 3) {
   const Sharing sharing(self);
   for (const auto& [type, bound] : {std::pair(at::kDouble, 1e-12), {at::kFloat, 1e-4}})
@@ -72,7 +72,7 @@ RANK_TEST(Vocabulary, LossesAndTheirGradientsAreThoseOfTheWholeLogits, 2, 3) {
       }
 }
 
-/// Of bfloat16 the gradients are rounded once, as LibTorch's are: by at most a 512th of theirs, which are below 2.25.
+/// In bfloat16 gradients are rounded once, like LibTorch's: by at most a 512th of their size, which is below 2.25.
 RANK_TEST(Vocabulary, AloneLossesAndGradientsAreLibTorchs, 1) {
   const auto device = test_device(self.local_rank);
   for (const auto& [type, bound, rounding] :
@@ -95,7 +95,7 @@ RANK_TEST(Vocabulary, AloneLossesAndGradientsAreLibTorchs, 1) {
 RANK_TEST(Vocabulary, PredictionsAreThoseOfTheWholeLogits, 2, 3) {
   const Sharing sharing(self);
   Case whole(sharing.device->torch_device(), at::kFloat, 30);
-  // Equally likely: in rows of one rank, of both halves, and everywhere.
+  // Equally likely tokens: in rows of one rank, of both halves, and everywhere.
   whole.logits.select(0, 0).slice(0, 1, 3).fill_(100);
   whole.logits.select(0, 1).slice(0, 2, 11, 6).fill_(100);
   whole.logits.select(0, 2).fill_(1);

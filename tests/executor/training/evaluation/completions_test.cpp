@@ -1,5 +1,5 @@
-// Completions with kept keys and values, of prompts that go on together. Oracle: one process without stages, which
-// computes the whole text again after each token.
+// Completions with cached keys and values, of prompts in one batch. Oracle: one process without stages, which computes
+// the whole text again after each token.
 #include "executor/training/evaluation/completions.h"
 
 #include <ATen/ATen.h>
@@ -27,7 +27,7 @@ std::vector<TransformerConfig> causal_models() {
   return {small_config(Family::gpt2, Task::causal_language_modeling), small_llama(), small_decoder()};
 }
 
-/// Of 1 to 9 tokens, in no order.
+/// Prompts of 1 to 9 tokens, unsorted.
 std::vector<TokenIds> small_prompts() {
   std::vector<TokenIds> prompts;
   for (int i = 0; i < 14; ++i) {
@@ -37,7 +37,7 @@ std::vector<TokenIds> small_prompts() {
   return prompts;
 }
 
-/// Computes each text anew after each of its tokens.
+/// Computes each text again after each of its tokens.
 std::vector<TokenIds> expected_completions(const TransformerConfig& config, const CompletionOptions& options) {
   const at::NoGradGuard no_grad;
   std::vector<LayerState> layers;
@@ -64,7 +64,7 @@ std::vector<TokenIds> expected_completions(const TransformerConfig& config, cons
   return completions;
 }
 
-/// Tokens that end some completions and not others: the third token of three of them.
+/// Tokens that end some completions and not others: the third tokens of three of them.
 std::vector<std::int32_t> some_end_tokens(const TransformerConfig& config) {
   const std::vector<TokenIds> without_end = expected_completions(config, {.most_new_tokens = 3, .longest = kPositions});
   return {without_end[1].back(), without_end[5].back(), without_end[9].back()};

@@ -1,5 +1,5 @@
-// Real weights: SmolLM2-135M-Instruct in float32, as scripts/record-reference unpacks it. Oracle: what transformers has
-// said of the same folder (smollm2_reference.json).
+// Real weights: SmolLM2-135M-Instruct in float32, as unpacked by scripts/record-reference. Oracle: transformers'
+// results for the same folder (smollm2_reference.json).
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
 #include <gtest/gtest.h>
@@ -74,7 +74,7 @@ TEST_F(SmolLm2, BestLogitsAfterEachTokenEqualTransformers) {
       }
     }
   }
-  // Of logits up to 40, recorded to 7 digits; both sides round in float32.
+  // Logits are up to 40 and recorded to 7 digits; both sides round in float32.
   EXPECT_LE(worst, 2e-4);
   RecordProperty("worst", std::to_string(worst));
 }
@@ -93,7 +93,7 @@ TEST_F(SmolLm2, LossesOfPromptsEqualTransformers) {
   EXPECT_EQ(compared, 5);
 }
 
-/// Chats, whose last turn is what is expected, and texts.
+/// Chats, whose last turn is the expected text, and plain texts.
 TEST_F(SmolLm2, EvaluateWritesTheCompletionsOfTransformersAfterChatsAndPrompts) {
   std::string records;
   for (auto record : recorded_["prompts"]) {

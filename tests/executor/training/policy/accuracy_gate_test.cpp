@@ -59,7 +59,7 @@ TEST(AccuracyGate, WithAToleranceOfZeroTheAccuracyMustNotFall) {
 TEST(AccuracyGate, WithoutAToleranceFreezesStay) {
   AccuracyGate gate(std::nullopt);
   EXPECT_FALSE(gate.needs_baseline(frozen_up_to(0), frozen_up_to(3)));
-  gate.open({.step = 40, .accuracy = 0.75});  // of a checkpoint that was written with one
+  gate.open({.step = 40, .accuracy = 0.75});  // from a checkpoint that has one
   EXPECT_EQ(gate.judge(0), Verdict::nothing_to_judge);
 }
 

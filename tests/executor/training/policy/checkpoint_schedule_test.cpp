@@ -1,4 +1,4 @@
-// Oracle: the policy's own words (every N steps, or minutes), on clocks of the test's own.
+// Oracle: the policy's definition (every N steps, or minutes), on the test's own clocks.
 #include "executor/training/policy/checkpoint_schedule.h"
 
 #include <gmock/gmock.h>
@@ -53,13 +53,13 @@ TEST(CheckpointSchedule, BySteps) {
 TEST(CheckpointSchedule, RanksWaitForEachOtherOnlyWhereACheckpointMayBeDue) {
   // Before steps 1 (the first after the start), 10, 20, 30.
   EXPECT_EQ(run_alone({.every_steps = 10}, 0, 35).num_questions, 4);
-  // Every minute is asked for every 5 seconds: before steps 1, 6, ..., 121.
+  // With an interval of a minute, ranks ask every 5 seconds: before steps 1, 6, ..., 121.
   EXPECT_EQ(run_alone({.every_minutes = 1}, 0, 125).num_questions, 25);
 }
 
 TEST(CheckpointSchedule, ByTimeItIsAtMostTheFiveSecondsBetweenQuestionsLate) {
   EXPECT_THAT(run_alone({.every_minutes = 1}, 0, 125).steps, ElementsAre(61, 121));
-  // A quarter of the time, where that is less than five seconds: before steps 1, 4, 7, ..., 13.
+  // They ask after a quarter of the interval if that is less than five seconds: before steps 1, 4, 7, ..., 13.
   EXPECT_THAT(run_alone({.every_minutes = 0.2}, 0, 14).steps, ElementsAre(13));
 }
 
@@ -82,7 +82,7 @@ TEST(CheckpointSchedule, ARunThatHasGoneBackIsWrittenAgainAtTheStepsThatItDoesAg
         written.push_back(step);
     }
   };
-  run(0, 41);  // the last one is put off
+  run(0, 41);  // the last one is postponed
   schedule.start_over();
   run(20, 36);
   EXPECT_THAT(written, ElementsAre(10, 20, 30, 30)) << "not step 20 again, where it came from";

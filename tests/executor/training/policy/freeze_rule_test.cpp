@@ -1,4 +1,4 @@
-// Oracle: the rules' formulas, by hand.
+// Oracle: the rules' formulas, computed by hand.
 #include "executor/training/policy/freeze_rule.h"
 
 #include <gtest/gtest.h>
@@ -40,8 +40,8 @@ TEST(FreezeRule, AdaptiveFreezesThePrefixWhoseSmoothedNormHasFallenBelowItsShare
 }
 
 TEST(FreezeRule, AdaptiveKeepsTheCapAndTheWarmUp) {
-  // All blocks have converged at once, but one decision freezes at most half of the active ones, none comes before step
-  // 50, and 4 steps lie between two.
+  // All blocks have converged at once, but one decision freezes at most half of the active ones, the first comes at
+  // step 50, and there are 4 steps between two decisions.
   FreezePolicy policy = parse_freeze_policy(
       "adaptive", {.warm_up_fraction = 0.5, .interval_fraction = 0.125, .alpha = 0.5, .threshold = 0.5});
   const auto rule = make_freeze_rule(policy, 6, 100);

@@ -1,4 +1,4 @@
-// Oracle: cases by hand.
+// Oracle: cases made by hand.
 #include "executor/training/policy/restore_source.h"
 
 #include <gmock/gmock.h>
@@ -12,7 +12,7 @@ namespace {
 using testing::ElementsAre;
 using Kind = RestoreSource::Kind;
 
-// A model of four layers on two ranks, of which the first layer froze before step 4.
+// A model of four layers on two ranks, whose first layer froze before step 4.
 const RankInventory kLowerHalf{
     .step = 6, .phase_from = 4, .num_recorded = 6, .layers = {0, 1}, .trainable = {1}, .offloaded = {{.layer = 0}}},
     kUpperHalf{.step = 6, .phase_from = 4, .num_recorded = 6, .layers = {2, 3}, .trainable = {2, 3}}, kSpare;
@@ -38,7 +38,7 @@ Checkpoint snapshot_of(int step, const TrainingPlan& plan = plan_that_freezes_be
           .folder = checkpoint_path("checkpoints", step)};
 }
 
-/// `plan`: whose first phase ends where the ranks that know say.
+/// `plan`: its first phase ends at the step given by the ranks that know it.
 RestoreSource chosen(const std::vector<RankInventory>& inventories, const std::optional<Checkpoint>& stored,
                      int num_moments = 2, const TrainingPlan& plan = plan_that_freezes_before(4)) {
   std::vector<SurvivorMemory> memories;
@@ -159,7 +159,7 @@ TEST(RestoreSource, ALossExactlyBeforeAFreezeFindsTheMomentsWithTheLayersThatSti
 TEST(PhasesAfter, OfTheSameRunAreTheSnapshotsOwn) {
   TrainOptions options{.plan = plan_that_freezes_before(4)};
   Checkpoint snapshot = snapshot_of(6);
-  snapshot.plan.phases[1].num_micro_batches = 7;  // chosen on the way
+  snapshot.plan.phases[1].num_micro_batches = 7;  // chosen during the run
   const std::vector<Phase> phases = phases_after(snapshot, options, 2);
   ASSERT_EQ(phases.size(), 1u);
   EXPECT_EQ(phases[0], snapshot.plan.phases[1]);
@@ -169,7 +169,7 @@ TEST(PhasesAfter, OfTheSameRunAreTheSnapshotsOwn) {
 TEST(PhasesAfter, WhereRanksAreThereAgainAreThePlans) {
   TrainOptions options{.plan = plan_that_freezes_before(4)};
   Checkpoint snapshot = snapshot_of(6);
-  snapshot.plan.phases[1].num_micro_batches = 7;  // for one rank
+  snapshot.plan.phases[1].num_micro_batches = 7;  // only on one rank
   snapshot.run.recoveries = {{.world_size = 1}};
   EXPECT_EQ(phases_after(snapshot, options, 1).front(), snapshot.plan.phases[1]) << "as few as before";
   EXPECT_EQ(phases_after(snapshot, options, 2).front(), options.plan.phases[1]);

@@ -1,4 +1,4 @@
-// Oracle: the folder as the test has made it.
+// Oracle: the folder that the test has made.
 #include "executor/training/policy/resume_point.h"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// Oracle: sums by hand.
+// Oracle: sums computed by hand.
 #include "executor/training/policy/run_clock.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Oracle: what the header says, seen at the client's end of a pair of sockets.
+// Oracle: the header's specification, observed at the client's end of a pair of sockets.
 #include "serving/server/http/client_socket.h"
 
 #include <gtest/gtest.h>
@@ -36,7 +36,7 @@ TEST_F(ClientSocketTest, TheServersOwnTimeIsNotTheClients) {
   std::chrono::milliseconds most_silent{};
   ClientSocket socket(std::move(server_), nullptr, 5s, [&](bool, std::chrono::milliseconds silent) {
     most_silent = std::max(most_silent, silent);
-    std::this_thread::sleep_for(200ms);  // as where other threads have the cores
+    std::this_thread::sleep_for(200ms);  // as if other threads had the cores
     return false;
   });
   send("POST / HTTP/1.1\r\nContent-Length: 60000\r\n\r\n" + std::string(60'000, ' '));

@@ -1,4 +1,4 @@
-// Oracle: the order that the header promises, seen at the other ends of the connections.
+// Oracle: the order in the header's specification, observed at the other ends of the connections.
 #include "serving/server/http/connection_threads.h"
 
 #include <gtest/gtest.h>

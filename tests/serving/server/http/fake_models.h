@@ -40,8 +40,9 @@ inline RequestForm language_form() {
   return form;
 }
 
-/// Texts: whether the number of tokens is odd, with probability 1 / tokens; pictures: whether the first pixel is above
-/// 0, with that pixel; language models: a loss of 1 / tokens, of one predicted token less than there are, half right.
+/// Answers by definition. Texts: whether the number of tokens is odd, with probability 1 / tokens. Pictures: whether
+/// the first pixel is above 0, with that pixel as probability. Language models: a loss of 1 / tokens, tokens - 1
+/// predicted tokens, half of them right.
 inline RequestAnswer plain_answer(ServedTask task, const RequestInput& input) {
   const auto tokens = static_cast<double>(input.tokens.size());
   if (task == ServedTask::image_classification)
@@ -51,11 +52,11 @@ inline RequestAnswer plain_answer(ServedTask task, const RequestInput& input) {
   return {.values = {static_cast<double>(input.tokens.size() % 2), 1 / tokens}};
 }
 
-/// Answers at once, or as it is told. Fields are set before anybody asks.
+/// Answers at once, or as configured. Fields are set before the first request.
 struct FakeModels final : ServedModels {
   std::map<std::string, RequestForm, std::less<>> forms = {
       {"a/b", text_form()}, {"pictures", picture_form()}, {"texts", text_form()}, {"words", language_form()}};
-  /// Of a model's input and the number of requests before it.
+  /// Called with a model's input and the number of earlier requests.
   std::function<std::future<RequestAnswer>(const RequestInput&, int)> answer_to;
   ModelCounters counters;
   std::vector<WorkerState> worker_states;

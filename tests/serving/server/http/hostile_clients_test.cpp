@@ -1,5 +1,5 @@
-// Oracle: the same request has the same answer before and after, and no descriptor stays open. What holds of plain HTTP
-// holds of HTTPS.
+// Oracle: the same request has the same answer before and after, and no descriptor stays open. The tests run over plain
+// HTTP and over HTTPS.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -37,8 +37,7 @@ class Hostile {
  public:
   Hostile(int port, bool is_encrypted) : port_(port), is_encrypted_(is_encrypted) {}
 
-  /// One of the kinds of malformed requests, of which the server thinks what it likes: it may end the connection, or
-  /// answer by one of kStatuses.
+  /// One of the kinds of malformed requests: the server may end the connection, or answer with one of kStatuses.
   void send(int kind) {
     const auto client = connected(port_, is_encrypted_);
     switch (kind) {
@@ -137,7 +136,7 @@ class HostileClients : public testing::TestWithParam<bool> {
   }
   static bool is_encrypted() { return GetParam(); }
   static std::unique_ptr<RawClient> connected(int port) { return frostpipe::connected(port, is_encrypted()); }
-  /// On a connection of its own.
+  /// Sends a request on a separate connection.
   static Reply reply_to(int port, std::string_view request) {
     const auto client = connected(port);
     client->send(request);
@@ -207,12 +206,13 @@ TEST_P(HostileClients, ALongBodyMayTakeLongerThanThePatienceWhileItComesOn) {
 }
 
 TEST_P(HostileClients, ThoseWhoTakeNothingAreGoneAfterThePatience) {
-  models.worker_states.resize(20'000);  // a page of metrics that no socket's buffer holds
+  models.worker_states.resize(20'000);  // a page of metrics larger than any socket's buffer
   const HttpServer server(models, patient_for(200ms));
   const int num_open = test::num_open_descriptors();
   const auto client = connected(server.port());
   for (int i = 0; i < 4; ++i) client->send(test::get("/metrics"));
-  for (const int expected : {num_open + 2, num_open + 1}) {  // our end of the connection and the server's, then ours
+  for (const int expected :
+       {num_open + 2, num_open + 1}) {  // first our end of the connection and the server's, then only ours
     for (int i = 0; i < 200 && test::num_open_descriptors() != expected; ++i) std::this_thread::sleep_for(10ms);
   }
   EXPECT_EQ(test::num_open_descriptors(), num_open + 1);
@@ -240,7 +240,8 @@ TEST_P(HostileClients, AllBodiesTogetherHaveABudgetAndShortOnesNeedNone) {
   const HttpServer server(models, with_budget);
   const std::string request = post("texts", std::string(200'000, ' ') + kValid);
   EXPECT_EQ(reply_to(server.port(), request).status, 200);
-  // Who is read first has the budget, and two that are read at once may both be refused: then another one begins.
+  // The connection that is read first has the budget, and two that are read at once may both be refused; then another
+  // one begins.
   int status_of_slow = 0;
   for (int attempt = 0; attempt < 50 && status_of_slow != 200; ++attempt) {
     const auto slow = connected(server.port());

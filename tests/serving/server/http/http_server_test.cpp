@@ -1,4 +1,4 @@
-// Oracle: RFC 9112, the Open Inference Protocol, version 2, and what the fake models answer by their definition.
+// Oracle: RFC 9112, the Open Inference Protocol, version 2, and the definition of the fake models' answers.
 #include "serving/server/http/http_server.h"
 
 #include <gmock/gmock.h>
@@ -298,7 +298,7 @@ TEST_F(HttpServerTest, APortThatIsTakenIsNamed) {
     EXPECT_EQ(error.what(),
               "127.0.0.1:" + std::to_string(same.port) + ": cannot be listened on: Address already in use");
   }
-  same.host = "192.0.2.1";  // of no machine
+  same.host = "192.0.2.1";  // no machine has this address
   EXPECT_THROW(HttpServer(models_, same), InvalidInput);
 }
 

@@ -1,4 +1,4 @@
-// Oracle: the Open Inference Protocol, version 2, and what the fake models answer by their definition.
+// Oracle: the Open Inference Protocol, version 2, and the definition of the fake models' answers.
 #include "serving/server/http/infer_request.h"
 
 #include <gmock/gmock.h>
@@ -270,7 +270,7 @@ TEST(InferRequest, IsRefusedWhileItIsParsedWhereItHasMoreThanAnyNeeds) {
   std::string keys, lists;
   for (std::size_t i = 0; i <= kMostKeys; ++i) keys += (i == 0 ? "\"" : ",\"") + std::to_string(i) + "\":0";
   for (int i = 0; i < 100'000; ++i) lists += "[],";
-  // What ends it stands before what is no JSON.
+  // The value that is refused comes before the text that is not JSON.
   EXPECT_THAT(why_not(R"({"parameters":{)" + keys + "!"), HasSubstr("must have at most 1024 keys"));
   EXPECT_THAT(why_not(R"({"parameters":[)" + lists + "!"), HasSubstr("values, which is more than 64 rows"));
 }

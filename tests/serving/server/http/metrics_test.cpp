@@ -1,4 +1,4 @@
-// Oracle: Prometheus' text format, version 0.0.4, and the counters given by hand.
+// Oracle: Prometheus' text format, version 0.0.4, and counters set by the test.
 #include "serving/server/http/metrics.h"
 
 #include <gmock/gmock.h>
@@ -69,7 +69,7 @@ TEST(Metrics, ValuesOfLabelsAreEscaped) {
   EXPECT_THAT(metrics_text(models), HasSubstr("frostpipe_requests_waiting{model=\"a\\\"b\\\\c\\nd\"} 0\n"));
 }
 
-/// A family is announced once, before its samples; no sample comes twice; each ends in a number.
+/// A family is declared once, before its samples; no sample is repeated; each ends with a number.
 TEST(Metrics, EveryLineIsOfTheFormat) {
   test::FakeModels models;
   models.worker_states.resize(1);

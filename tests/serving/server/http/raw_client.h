@@ -23,7 +23,7 @@ struct Reply {
   std::string head, body;
 };
 
-/// Sends bytes to a port of this host, whatever they mean.
+/// Sends any bytes to a port of this host.
 class RawClient {
  public:
   explicit RawClient(int port) : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
@@ -36,7 +36,7 @@ class RawClient {
   }
   virtual ~RawClient() = default;
 
-  /// Whether the server has taken them all.
+  /// Whether the server has received all bytes.
   bool send(std::string_view bytes) {
     while (!bytes.empty()) {
       const ssize_t sent = put(bytes.data(), bytes.size());
@@ -53,7 +53,7 @@ class RawClient {
     socket_.close();
   }
 
-  /// The next answer; none where the connection ends before.
+  /// The next answer, or none if the connection ends before.
   std::optional<Reply> receive() {
     while (true) {
       const std::size_t end = received_.find("\r\n\r\n");
@@ -75,7 +75,7 @@ class RawClient {
       if (!receive_more()) return std::nullopt;
     }
   }
-  /// Whether the server ends the connection within the time; what comes before is thrown away.
+  /// Whether the server ends the connection within the time; data before that are discarded.
   bool ends_within(std::chrono::milliseconds time) {
     const auto deadline = std::chrono::steady_clock::now() + time;
     while (std::chrono::steady_clock::now() < deadline) {
@@ -87,7 +87,7 @@ class RawClient {
  protected:
   int descriptor() const { return socket_.number(); }
   virtual ssize_t put(const char* from, std::size_t size) { return ::send(socket_.number(), from, size, MSG_NOSIGNAL); }
-  /// -1 with EAGAIN: nothing for now.
+  /// -1 with EAGAIN means that there are no data yet.
   virtual ssize_t take(char* to, std::size_t size) { return recv(socket_.number(), to, size, 0); }
 
  private:
@@ -119,7 +119,7 @@ inline std::string get(std::string_view path, std::string_view method = "GET") {
   return fmt::format("{} {} HTTP/1.1\r\nHost: localhost\r\n\r\n", method, path);
 }
 
-/// On a connection of its own.
+/// Sends a request on a separate connection.
 inline Reply reply_to(int port, std::string_view request) {
   RawClient client(port);
   client.send(request);

@@ -18,7 +18,7 @@ namespace frostpipe::test {
 template <class T>
 using Owned = std::unique_ptr<T, void (*)(T*)>;
 
-/// A server's private key and the certificate of "localhost" that it has signed itself, in PEM form.
+/// A server's private key and its self-signed certificate for "localhost", in PEM form.
 struct SelfSigned {
   Owned<EVP_PKEY> key;
   Owned<X509> certificate = {X509_new(), X509_free};
@@ -38,7 +38,7 @@ struct SelfSigned {
   std::string certificate_pem() const {
     return pem([&](BIO* to) { return PEM_write_bio_X509(to, certificate.get()); });
   }
-  /// Without a passphrase where none is given.
+  /// The key has no passphrase if none is given.
   std::string key_pem(std::string passphrase = "") const {
     return pem([&](BIO* to) {
       return PEM_write_bio_PKCS8PrivateKey(to, key.get(), passphrase.empty() ? nullptr : EVP_aes_128_cbc(),
@@ -56,13 +56,13 @@ struct SelfSigned {
   }
 };
 
-/// One of all tests of a process.
+/// One certificate for all tests of a process.
 inline const SelfSigned& self_signed() {
   static const SelfSigned pair;
   return pair;
 }
 
-/// As a server has it from files.
+/// The certificate as a server reads it from files.
 inline std::shared_ptr<const TlsIdentity> tls_identity() {
   static const auto identity = [] {
     const auto file = std::filesystem::temp_directory_path() / ("frostpipe_" + std::to_string(getpid()) + ".pem");
@@ -87,19 +87,19 @@ inline std::string client_hello() {
   return std::string(begin, static_cast<std::size_t>(size));
 }
 
-/// The same over TLS, by OpenSSL's client, which trusts self_signed() alone.
+/// The same over TLS, by OpenSSL's client, which trusts only self_signed().
 class TlsClient final : public RawClient {
  public:
   explicit TlsClient(int port, int version = 0)
       : RawClient(port), context_(SSL_CTX_new(TLS_client_method()), SSL_CTX_free), session_(nullptr, SSL_free) {
-    sigset_t of_writing;  // to who is gone, by which this thread's clients are
+    sigset_t of_writing;  // SIGPIPE, from writing to a closed connection, which this thread's clients may do
     sigemptyset(&of_writing);
     sigaddset(&of_writing, SIGPIPE);
     pthread_sigmask(SIG_BLOCK, &of_writing, nullptr);
     if (version != 0 && version < TLS1_2_VERSION) SSL_CTX_set_security_level(context_.get(), 0);
     SSL_CTX_set_min_proto_version(context_.get(), version);
     SSL_CTX_set_max_proto_version(context_.get(), version);
-    SSL_CTX_clear_mode(context_.get(), SSL_MODE_AUTO_RETRY);  // so that receive() waits by poll() alone
+    SSL_CTX_clear_mode(context_.get(), SSL_MODE_AUTO_RETRY);  // so that receive() waits only in poll()
     X509_STORE_add_cert(SSL_CTX_get_cert_store(context_.get()), self_signed().certificate.get());
     session_.reset(SSL_new(context_.get()));
     SSL_set1_host(session_.get(), "localhost");
@@ -108,11 +108,11 @@ class TlsClient final : public RawClient {
     is_established_ = SSL_connect(session_.get()) == 1;
   }
 
-  /// The handshake has succeeded, with the server that is trusted.
+  /// Whether the handshake has succeeded with the trusted server.
   bool is_established() const { return is_established_; }
   std::string version() const { return SSL_get_version(session_.get()); }
   SSL* session() { return session_.get(); }
-  /// The server has said that nothing more comes.
+  /// Whether the server has closed its side.
   bool has_been_told_the_end() const { return (SSL_get_shutdown(session_.get()) & SSL_RECEIVED_SHUTDOWN) != 0; }
   void half_close() override {
     SSL_shutdown(session_.get());

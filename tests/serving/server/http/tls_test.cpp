@@ -38,7 +38,7 @@ class TlsServer : public testing::Test {
   int port() {
     if (!server_) {
       server_ = std::make_unique<HttpServer>(models_, options_);
-      EXPECT_EQ(status_of(get("/v2/health/live")), 200);  // what OpenSSL opens once is open
+      EXPECT_EQ(status_of(get("/v2/health/live")), 200);  // OpenSSL has opened the files that it keeps open
     }
     return server_->port();
   }
@@ -160,7 +160,7 @@ TEST_F(TlsServer, HundredsOfStalledHandshakesMakeWayForARequest) {
   EXPECT_LT(std::chrono::steady_clock::now() - begin, 20s);
 }
 
-/// Each needs work of the server, and none brings it a byte of a request.
+/// Each of these makes the server work without sending a byte of a request.
 TEST_F(TlsServer, KeysThatAreChangedWithoutEndEndAfterThePatience) {
   options_.patience = 300ms;
   TlsClient client(port(), TLS1_3_VERSION);

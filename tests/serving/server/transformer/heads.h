@@ -29,7 +29,8 @@ inline nlohmann::json small_config_json(Family family) {
 
 class HeadFoldersTest : public ScratchFolderTest {
  protected:
-  /// A folder whose first `shared_layers` layers are those of every such folder of the family, the others its own.
+  /// A folder whose first `shared_layers` layers are the same in all such folders of the family, and whose other layers
+  /// are its own.
   std::string write_head(const std::string& name, Family family, int shared_layers, std::uint64_t seed,
                          nlohmann::json changes = nlohmann::json::object()) const {
     nlohmann::json config = small_config_json(family);

@@ -1,4 +1,4 @@
-// Oracle: folders written with so many equal layers.
+// Oracle: folders written with this number of equal layers.
 #include "serving/server/transformer/shared_layers.h"
 
 #include <fmt/format.h>
@@ -20,7 +20,7 @@ using testing::HasSubstr;
 
 class SharedLayers : public test::HeadFoldersTest {
  protected:
-  /// Of folders beside `one`, which has random weights of seed 1.
+  /// The shared layers of folders and `one`, which has random weights of seed 1.
   std::string refusal_of(const std::vector<std::string>& others, int shared_layers) const {
     std::vector<ModelFolder> folders = {open_model_folder(folder_ / "one")};
     for (const std::string& other : others) folders.push_back(open_model_folder(folder_ / other));
@@ -38,7 +38,7 @@ TEST_F(SharedLayers, AreCountedUpToTheFirstThatDiffers) {
     for (int shared = 1; shared < 8; ++shared) {
       write_head("other", family, shared, 2);
       EXPECT_EQ(refusal("other", shared), "no InvalidInput");
-      // A language model's head has the embedding's matrix, and is still not shared: its norm differs.
+      // A language model's head has the embedding's matrix, but is not shared, since its norm differs.
       EXPECT_THAT(refusal("other", 8),
                   EndsWith(fmt::format("only the first {0}; plan with --shared-layers {0}", shared)));
     }

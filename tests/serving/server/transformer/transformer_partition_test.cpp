@@ -1,4 +1,4 @@
-// Oracle: each folder served alone, in one partition; functions counted by LibTorch.
+// Oracle: each folder served alone, in one partition; LibTorch counts the functions.
 #include <ATen/record_function.h>
 #include <gtest/gtest.h>
 
@@ -25,7 +25,7 @@ BatchShape shape_of(Family family, int heads) {
           .most_tokens = 12,
           .pixels = family == Family::vit ? 3 * 6 * 6 : 0,
           .heads = heads,
-          .activation_bytes = 16 * sizeof(double),  // room for either type
+          .activation_bytes = 16 * sizeof(double),  // room for either dtype
           .answer_size = family == Family::gpt2 ? 3 : 2};
 }
 
@@ -37,7 +37,7 @@ PartitionLoad partition_of(const Load& load, int partition, DType dtype) {
           .dtype = dtype};
 }
 
-/// [requests, heads, answer_size], of a fixed batch that goes through all partitions.
+/// The answers, [requests, heads, answer_size], of a fixed batch that goes through all partitions.
 std::vector<double> answers_of(Family family, const Load& load, DType dtype = DType::kFloat32) {
   BatchBuffer buffer = BatchBuffer::make(shape_of(family, static_cast<int>(load.folders.size())));
   for (std::size_t i = 0; i < buffer.tokens().size(); ++i) buffer.tokens()[i] = static_cast<int>(1 + i * 7 % 39);
@@ -58,7 +58,7 @@ class TransformerPartition : public test::HeadFoldersTest {
   }
 };
 
-// Cuts before, at and behind the end of the shared layers.
+// Cuts before, at and after the end of the shared layers.
 TEST_F(TransformerPartition, HeadsBehindSharedLayersAnswerAsEachFolderAlone) {
   const std::vector<std::vector<int>> cuts = {{0, 8}, {0, 3, 8}, {0, 5, 8}, {0, 6, 8}, {0, 2, 4, 5, 6, 7, 8}};
   for (const Family family : {Family::bert, Family::vit, Family::gpt2}) {
@@ -79,7 +79,7 @@ TEST_F(TransformerPartition, HeadsBehindSharedLayersAnswerAsEachFolderAlone) {
   }
 }
 
-/// How many gelu, tanh and norms a partition computes.
+/// The numbers of gelu, tanh and norms that a partition computes.
 std::int64_t num_functions(const Load& load, int partition) {
   static std::int64_t count = 0;
   BatchBuffer buffer = BatchBuffer::make(shape_of(Family::bert, static_cast<int>(load.folders.size())));

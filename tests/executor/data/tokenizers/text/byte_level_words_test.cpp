@@ -36,14 +36,14 @@ TEST_F(ByteLevelWordsTest, BrokenUtf8IsReadAsReplacementCharacters) {
   const Tokenizer b = tokenizer({});
   const auto decoded = [&](std::string_view text) { return b.decode(b.encode(text)); };
   EXPECT_EQ(decoded("a\xFFz"), "a\uFFFDz");
-  EXPECT_EQ(decoded("\xE4\xB8"), "\uFFFD");                  // begins a character: one
-  EXPECT_EQ(decoded("\xED\xA0\x80"), "\uFFFD\uFFFD\uFFFD");  // begins none: one for each byte
+  EXPECT_EQ(decoded("\xE4\xB8"), "\uFFFD");                  // the beginning of a character: one
+  EXPECT_EQ(decoded("\xED\xA0\x80"), "\uFFFD\uFFFD\uFFFD");  // not the beginning of a character: one for each byte
   EXPECT_EQ(decoded("\xF0\x9F\x98<|endoftext|>"), "\uFFFD<|endoftext|>");
 }
 
-// Oracle: what transformers gave (scripts/record-reference).
-// A letter makes one word with "a", a number with "1", any other with "!", a space with none of them. One word is seen
-// by the merge of that character with whatever byte comes next.
+// Oracle: recorded results of transformers (scripts/record-reference). A letter forms one word with "a", a number with
+// "1", any other character with "!", a space with none of them. The merge of that character with the next byte shows
+// that they are one word.
 TEST_F(ByteLevelWordsTest, ClassesOfAllCodePointsAreHuggingFaces) {
   const Json& ranges = test::reference_data("byte_level_bpe_reference.json").at("code_points");
   const std::set<char32_t> letters = test::code_points_of(ranges.at("letter"));

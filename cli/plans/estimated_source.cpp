@@ -1,0 +1,50 @@
+#include "cli/plans/estimated_source.h"
+
+#include <CLI/CLI.hpp>
+
+#include "cli/shared/common_options.h"
+#include "profiles/estimates/known_models.h"
+
+namespace frostpipe {
+
+CLI::Option* add_estimated_source(CLI::App& command, EstimatedSource& source) {
+  CLI::Option* const model =
+      command
+          .add_option("--model", source.model,
+                      "Estimate profile and cluster from counted operations instead of reading them: a Hugging Face "
+                      "config.json or its folder, or a name such as llama-3-8b; see 'frostpipe profile --help'")
+          ->type_name("NAME");
+  command
+      .add_option("--hardware", source.hardware,
+                  "With --model: RTX5000, RTX2080Ti, V100, A100, GH200, H100, H200 or a file")
+      ->type_name("NAME")
+      ->capture_default_str()
+      ->needs(model);
+  add_count_option(command, "--nodes", source.num_nodes, "With --model: number of machines")
+      ->check(CLI::Range(1, 1024).description(""))
+      ->needs(model);
+  add_count_option(command, "--nproc-per-node", source.devices_per_node, "With --model: number of devices of each")
+      ->check(CLI::Range(1, 1024).description(""))
+      ->needs(model);
+  add_dtype_option(
+      command, "--dtype", [&source](DType dtype) { source.dtype = dtype; },
+      "With --model: type to compute in, float32 or bfloat16 with weights kept in float32")
+      ->type_name("TYPE")
+      ->default_str(std::string(to_string(source.dtype)))
+      ->needs(model);
+  return model;
+}
+
+Estimate estimate_of(const EstimatedSource& source, int tokens, int global_batch_size) {
+  const EstimatedModel model = find_model(source.model, tokens);
+  EstimateOptions options{.num_nodes = source.num_nodes,
+                          .ranks_per_node = source.devices_per_node,
+                          .global_batch_size = global_batch_size,
+                          .dtype = source.dtype};
+  apply(hardware_named(source.hardware), options);
+  for (int ranks = 2; source.devices_per_node % ranks == 0 && model.config.num_attention_heads % ranks == 0; ranks *= 2)
+    options.tensor_parallel_sizes.push_back(ranks);
+  return estimate(model, options);
+}
+
+}  // namespace frostpipe

@@ -1,0 +1,83 @@
+#include "executor/loading/labelled_texts.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "executor/loading/held_out.h"
+#include "executor/loading/text_encoder.h"
+
+namespace frostpipe {
+
+int longest(const SampleOptions& options, const ModelFolder& folder) {
+  return std::min<int>(options.max_tokens, static_cast<int>(folder.config.max_position_embeddings));
+}
+
+ColumnNames columns_of(const SampleOptions& options) { return {options.text_column, options.label_column}; }
+
+std::vector<std::string> in_order_of(const std::vector<std::string>& labels_of_folder,
+                                     const std::vector<std::string>& labels_of_data) {
+  return std::ranges::is_permutation(labels_of_folder, labels_of_data) ? labels_of_folder : labels_of_data;
+}
+
+const std::vector<std::string>& labels_to_score(const ModelFolder& folder) {
+  require_different_labels(folder.path, folder.label_names);
+  return folder.label_names;
+}
+
+namespace {
+
+/// Texts as the model's tokens. `text` keeps nothing but its texts.
+Dataset encoded(TextData text, const SampleOptions& options, ModelFolder& folder) {
+  set_task(folder, Task::sequence_classification, text.label_names, text.problem_type);
+  Dataset dataset{.task = Task::sequence_classification,
+                  .problem_type = text.problem_type,
+                  .label_names = std::move(text.label_names),
+                  .labels = std::move(text.labels),
+                  .targets = std::move(text.targets),
+                  .notes = std::move(text.notes)};
+  // Where there are no labels, what is computed does not depend on them.
+  EncodedData encoded{.token_ids = {}, .labels = dataset.labels, .targets = dataset.targets};
+  encoded.labels.resize(text.texts.size());
+  const auto tokens_of = text_encoder(folder, longest(options, folder));
+  for (const std::string& one : text.texts) encoded.token_ids.push_back(tokens_of(one));
+  if (folder.config.is_causal) {
+    const SpecialIds ids = tokenizer_of(folder).special_ids();
+    if (const auto padding = ids.padding ? ids.padding : ids.end_of_text) folder.config.padding_id = *padding;
+  }
+  dataset.samples = std::make_unique<TokenSamples>(std::move(encoded));
+  return dataset;
+}
+
+}  // namespace
+
+Dataset labelled_texts(const DataSource& source, const SampleOptions& options, ModelFolder& folder) {
+  TextData text = read_texts(source.data, columns_of(options), folder.config.problem_type);
+  if (const std::vector<std::string> ordered = in_order_of(folder.label_names, text.label_names);
+      ordered != text.label_names)
+    text = read_texts(source.data, ordered, columns_of(options), text.problem_type);
+  const int num_train = static_cast<int>(text.texts.size());
+  if (!source.test_data.empty()) {
+    TextData test = read_texts(source.test_data, text.label_names, columns_of(options), text.problem_type);
+    std::move(test.texts.begin(), test.texts.end(), std::back_inserter(text.texts));
+    text.labels.insert(text.labels.end(), test.labels.begin(), test.labels.end());
+    text.targets.insert(text.targets.end(), test.targets.begin(), test.targets.end());
+    text.notes.insert(text.notes.end(), test.notes.begin(), test.notes.end());
+  }
+  Dataset dataset = encoded(std::move(text), options, folder);
+  dataset.problem_type == ProblemType::single_label ? hold_out_by_label(source, num_train, dataset)
+                                                    : hold_out_of_all(source, num_train, dataset);
+  return dataset;
+}
+
+Dataset texts_to_score(const std::filesystem::path& data, const SampleOptions& options, ModelFolder& folder) {
+  const ProblemType problem_type = folder.config.problem_type;
+  const bool has_names = problem_type != ProblemType::regression;
+  TextData text = read_texts_to_label(data, has_names ? labels_to_score(folder) : folder.label_names,
+                                      columns_of(options), problem_type);
+  std::vector<std::string> texts = text.texts;
+  Dataset dataset = encoded(std::move(text), options, folder);
+  dataset.items = std::move(texts);
+  return dataset;
+}
+
+}  // namespace frostpipe

@@ -1,0 +1,83 @@
+#include "executor/loading/tagged_samples.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+
+#include "base/error.h"
+#include "executor/loading/held_out.h"
+#include "executor/loading/labelled_texts.h"
+#include "executor/loading/text_encoder.h"
+
+namespace frostpipe {
+namespace {
+
+std::vector<std::string> named_labels(const ModelFolder& folder) {
+  return are_unnamed(folder.label_names) ? std::vector<std::string>() : folder.label_names;
+}
+
+/// `words` as the model's tokens.
+Dataset encoded(TaggedWords words, const std::filesystem::path& source, const SampleOptions& options,
+                ModelFolder& folder) {
+  set_task(folder, Task::token_classification, words.label_names);
+  const WordEncoder encoder = word_encoder(folder);
+  const std::size_t most = longest(options, folder), around = encoder.before.size() + encoder.after.size();
+  if (most <= around)
+    throw InvalidInput("--max-tokens",
+                       fmt::format("must be at least {}, a token more than stand around a text", around + 1),
+                       std::to_string(most));
+  EncodedData encoded{.token_ids = {}, .labels = {}};
+  Dataset dataset{.task = Task::token_classification, .label_names = words.label_names};
+  int num_cut = 0;
+  for (const TaggedSentence& sentence : words.sentences) {
+    std::vector<std::int32_t>& ids = encoded.token_ids.emplace_back(encoder.before);
+    std::vector<int>& labels = encoded.token_labels.emplace_back(ids.size(), static_cast<int>(kIgnored));
+    std::vector<int>& first_tokens = dataset.first_tokens.emplace_back(sentence.words.size(), -1);
+    bool is_cut = false;
+    for (std::size_t word = 0; word < sentence.words.size(); ++word) {
+      const std::vector<std::int32_t> tokens = encoder.tokens_of(sentence.words[word]);
+      is_cut = is_cut || ids.size() + tokens.size() + encoder.after.size() > most;
+      if (is_cut) break;
+      if (tokens.empty()) continue;
+      first_tokens[word] = static_cast<int>(ids.size());
+      ids.insert(ids.end(), tokens.begin(), tokens.end());
+      labels.resize(ids.size(), static_cast<int>(kIgnored));
+      if (!sentence.labels.empty()) labels[first_tokens[word]] = sentence.labels[word];
+    }
+    num_cut += is_cut;
+    ids.insert(ids.end(), encoder.after.begin(), encoder.after.end());
+    labels.resize(ids.size(), static_cast<int>(kIgnored));
+  }
+  if (num_cut > 0)
+    dataset.notes.push_back(
+        fmt::format("{}: {} of {} sentences are longer than {} tokens; their last words are cut off, "
+                    "and count as without a name where the model is tested",
+                    source.string(), num_cut, words.sentences.size(), most));
+  dataset.words = std::move(words);
+  dataset.samples = std::make_unique<TokenSamples>(std::move(encoded));
+  return dataset;
+}
+
+}  // namespace
+
+Dataset tagged_sentences(const DataSource& source, const SampleOptions& options, ModelFolder& folder) {
+  TaggedWords words = read_tagged_words(source.data, named_labels(folder), columns_of(options));
+  if (const std::vector<std::string> ordered = in_order_of(folder.label_names, words.label_names);
+      ordered != words.label_names)
+    words = read_tagged_words(source.data, ordered, columns_of(options));
+  const int num_train = static_cast<int>(words.sentences.size());
+  if (!source.test_data.empty()) {
+    TaggedWords test = read_tagged_words_of(source.test_data, words.label_names, columns_of(options));
+    std::ranges::move(test.sentences, std::back_inserter(words.sentences));
+  }
+  Dataset dataset = encoded(std::move(words), source.data, options, folder);
+  hold_out_of_all(source, num_train, dataset);
+  return dataset;
+}
+
+Dataset sentences_to_score(const std::filesystem::path& data, const SampleOptions& options, ModelFolder& folder) {
+  return encoded(read_words_to_label(data, labels_to_score(folder), columns_of(options)), data, options, folder);
+}
+
+}  // namespace frostpipe

@@ -1,0 +1,11 @@
+#pragma once
+#include "executor/loading/dataset.h"
+
+namespace frostpipe {
+
+/// Parts of load_dataset and load_to_score: words with labels. A sample is a sentence's words, as their tokens; the
+/// label of a word is that of its first token.
+Dataset tagged_sentences(const DataSource& source, const SampleOptions& options, ModelFolder& folder);
+Dataset sentences_to_score(const std::filesystem::path& data, const SampleOptions& options, ModelFolder& folder);
+
+}  // namespace frostpipe
