@@ -1,18 +1,19 @@
 """The tests of the executor that run on a device: forward, backward and update against the CPU, bfloat16, frozen
 layers, limits and errors of memory, a group of one rank, several ranks on one device with every schedule that trains,
-live change, cache, checkpoint and resume; and the memory checker on some of one rank."""
+live change, cache, checkpoint and resume."""
 import json
 import os
 import re
 from concurrent.futures import ThreadPoolExecutor
 
-from programs import NotDone, NoTime, TookTooLong, Trouble
+from programs import NotDone, Trouble
 from results import Check
 from running import last_line
 
+SECONDS = 180
 ALONE = ("On/Devices.*", "On/ModelsOnDevices.*")
 RANKS = "RanksOnDevice.*"
-MOST_SECONDS = 300  # of a test, and of all that the memory checker watches
+MOST_SECONDS = 300  # of a test
 CORES_OF_A_TEST, MOST_AT_ONCE = 4, 4
 
 
@@ -63,31 +64,11 @@ def run_test(programs, name):
     return done.seconds
 
 
-def sanitizer(programs, check):
-    if programs.device != "cuda":
-        raise NotDone("compute-sanitizer is of CUDA")
-    if not programs.sanitizer:
-        raise NotDone("compute-sanitizer is not installed")
+def run_named(programs, name):
+    """On the device. NotDone without the program of the tests."""
     if not programs.options.tests:
         not_there()
-    log = programs.next_log()
-    report = log.with_suffix(".json")
-    # Failed calls are not memory errors: libraries probe in this way for features that a driver may lack.
-    command = [programs.sanitizer, "--tool", "memcheck", "--report-api-errors", "no", "--error-exitcode", 9,
-               programs.options.tests,
-               "--gtest_filter=On/Devices.*Limit*/cuda:On/Devices.*Group*/cuda:On/ModelsOnDevices.*/cuda",
-               f"--gtest_output=json:{report}"]
-    try:
-        done = programs.run(command, most_seconds=MOST_SECONDS, log=log, **programs.libraries)
-    except TookTooLong as killed:
-        raise NoTime(f"not finished: {killed}") from None
-    summary = [line for line in (done.stdout + done.stderr).splitlines() if "ERROR SUMMARY" in line]
-    if done.returncode != 0 or not summary:
-        raise Trouble(f"exit code {done.returncode}: {summary[-1] if summary else last_line(done.stderr)}")
-    ran = [test for test in tests_of(report) if test["result"] != "SKIPPED"] if report.exists() else []
-    if not ran:
-        raise Trouble("it watched no test: the test program has none of these, or skipped them all")
-    check.figures |= {"said": summary[-1].strip("= "), "tests": len(ran)}
+    return run_test(programs, f"{name}/{programs.device}")
 
 
 def checks(programs):
@@ -98,7 +79,6 @@ def checks(programs):
         yield from checks_at_once(programs, with_ranks)
     else:
         yield Check("tests", "all"), lambda _: not_there()
-    yield Check("tests", "compute-sanitizer memcheck"), lambda check: sanitizer(programs, check)
 
 
 def checks_at_once(programs, wanted):

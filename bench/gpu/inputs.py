@@ -25,16 +25,17 @@ class Job:
     learning_rate: float = 1e-4
 
     @property
-    def is_gpt2(self):
-        return self.config["model_type"] == "gpt2"
+    def reads_blocks(self):
+        """Of text, whose next tokens it learns; else texts, whose labels."""
+        return self.config["model_type"] != "bert"
 
     @property
     def data(self):
-        return f"{self.name}.{'txt' if self.is_gpt2 else 'tsv'}"
+        return f"{self.name}.{'txt' if self.reads_blocks else 'tsv'}"
 
     @property
     def hidden(self):
-        return self.config["n_embd" if self.is_gpt2 else "hidden_size"]
+        return self.config["n_embd" if "n_embd" in self.config else "hidden_size"]
 
     @property
     def num_samples(self):
@@ -53,17 +54,28 @@ def gpt2(layers, hidden, vocabulary, positions):
             "n_positions": positions, "vocab_size": vocabulary, "activation_function": "gelu_new"}
 
 
+def qwen2(layers, hidden, heads, key_heads, inner, vocabulary, positions):
+    return {"model_type": "qwen2", "architectures": ["Qwen2ForCausalLM"], "hidden_size": hidden,
+            "num_hidden_layers": layers, "num_attention_heads": heads, "num_key_value_heads": key_heads,
+            "intermediate_size": inner, "vocab_size": vocabulary, "max_position_embeddings": positions,
+            "rms_norm_eps": 1e-6, "rope_theta": 1e6, "tie_word_embeddings": True, "hidden_act": "silu"}
+
+
 FULL = {
     "quickstart": Job("quickstart", bert(6, 384, 30522) | {"num_attention_heads": 12}, 64, 64, 120,
                       varies=True, epochs=4, learning_rate=5e-4),
     "gpt2": Job("gpt2-124m", gpt2(12, 768, 50257, 1024), 1024, 8, 30),
     "bert": Job("bert-large", bert(24, 1024, 30522), 128, 32, 20),
+    "llama": Job("qwen2.5-0.5b", qwen2(24, 896, 14, 2, 4864, 151936, 32768), 512, 8, 15),
+    "mixed": Job("bert-large-mixed", bert(24, 1024, 30522), 128, 32, 20, varies=True),
     "four_ranks": Job("four-ranks", gpt2(4, 256, 512, 128), 128, 16, 20),
 }
 SMALL = {
     "quickstart": Job("quickstart", bert(4, 32, 300, 64), 24, 16, 48, varies=True, epochs=4, learning_rate=5e-3),
     "gpt2": Job("gpt2-small", gpt2(2, 64, 300, 64), 64, 8, 12),
     "bert": Job("bert-small", bert(2, 64, 300, 64), 32, 8, 12),
+    "llama": Job("qwen2-small", qwen2(2, 64, 2, 1, 96, 300, 64), 48, 8, 12),
+    "mixed": Job("bert-small-mixed", bert(2, 64, 300, 64), 32, 8, 12, varies=True),
     "four_ranks": Job("four-ranks", gpt2(3, 32, 300, 32), 32, 8, 6),
 }
 SIZES = {"full": FULL, "small": SMALL}
@@ -72,7 +84,7 @@ SIZES = {"full": FULL, "small": SMALL}
 def write_model(folder, job):
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "config.json").write_text(json.dumps(job.config), encoding="utf-8")
-    if job.is_gpt2:
+    if job.reads_blocks:
         tokens = [*symbols_of_bytes(), "<|endoftext|>"]
         (folder / "vocab.json").write_text(json.dumps({token: i for i, token in enumerate(tokens)}), encoding="utf-8")
         (folder / "merges.txt").write_text("#version: 0.2\n", encoding="utf-8")
@@ -85,7 +97,7 @@ def write_model(folder, job):
 
 def write_data(path, job):
     draw, num_samples = random.Random(1), job.num_samples
-    if job.is_gpt2:
+    if job.reads_blocks:
         letters = "abcdefghijklmnopqrstuvwxyz    \n"
         path.write_text("".join(draw.choices(letters, k=num_samples * job.tokens)), encoding="utf-8")
         return

@@ -44,8 +44,14 @@ def kill(process):
 class Programs:
     def __init__(self, options, folder, device, deadline):
         self.options, self.folder, self.device, self.deadline = options, folder, device, deadline
+        self.end_of_section = deadline
         self.numbers = itertools.count(1)  # of the programs' logs
         self.running = set()
+
+    def begin_section(self, share):
+        """It may take this share of the time that is left."""
+        now = time.monotonic()
+        self.end_of_section = now + share * (self.deadline - now)
 
     def next_log(self):
         """The path of the next program's files, without their extension."""
@@ -62,11 +68,10 @@ class Programs:
         return environment
 
     def run(self, command, most_seconds=600, log=None, **more):
-        """Runs a program; ends it and everything that it has started when its time, or the total time, is over. `log`:
-        next_log()."""
-        left = self.deadline - time.monotonic()
+        """Ends the program and all that it has started when its time, or all time, is over. `log`: next_log()."""
+        left = min(self.deadline, self.end_of_section) - time.monotonic()
         if left < LEAST_SECONDS:
-            raise NoTime("the time was over: --minutes")
+            raise NoTime("the time of this section was over: its share of --minutes")
         base = log or self.next_log()
         begin = time.monotonic()
         with open(f"{base}.out", "w+b") as out, open(f"{base}.err", "w+b") as err:
@@ -80,7 +85,7 @@ class Programs:
             except subprocess.TimeoutExpired:
                 kill(process)
                 process.wait()
-                limit = "what was left of --minutes" if left <= most_seconds else "its limit"
+                limit = "what its section had left of --minutes" if left <= most_seconds else "its limit"
                 raise TookTooLong(f"{command[0]} did not end within {min(left, most_seconds):.0f} s, {limit}, and was "
                               f"killed; see {base}.err") from None
             except BaseException:

@@ -40,9 +40,14 @@ class Results:
     def __init__(self, folder, about, judges):
         """`judges`: whether targets count; they are meant for GPUs."""
         self.folder, self.about, self.judges, self.checks = folder, about, judges, []
+        self.write()
 
     def add(self, check):
         self.checks.append(check)
+        self.write()
+
+    def write(self):
+        """So that nothing is lost where all is killed."""
         (self.folder / "gpu-check.json").write_text(json.dumps(self.as_json(), indent=1) + "\n", encoding="utf-8")
         (self.folder / "gpu-check.txt").write_text(self.text(), encoding="utf-8")
 

@@ -15,17 +15,15 @@ from unittest import mock
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "bench"))
 sys.path.insert(0, str(ROOT / "bench/gpu"))
-sys.path.insert(0, str(ROOT / "bench/peers"))
 sys.path.insert(0, str(ROOT / "tests/support"))
-import device_tests
 import facts
 import inputs
-import measurements
-import order
+import memcheck
 import programs
+import rest
 import workflow
 from fake_tool import FakeToolTest
-from results import FAILED, LEFT_OUT, SKIPPED, Check, Results, Target
+from results import FAILED, Check, Results
 
 class GpuCheckTest(FakeToolTest):
     def setUp(self):
@@ -59,10 +57,11 @@ class GpuCheckTest(FakeToolTest):
         self.assertEqual((result["format"], result["judges_targets"]), ("frostpipe.gpu_check", False))
         checks = {check["name"]: check for check in result["checks"]}
         self.assertEqual([check["section"] for check in result["checks"]],
-                         2 * ["tests"] + 5 * ["workflow"] + 7 * ["measurements"])
+                         ["first"] + 8 * ["steps"] + 2 * ["job"] + ["tests"] + 6 * ["ranks"] + 5 * ["rest"] +
+                         ["memcheck"])
         self.assertEqual(checks["all"]["status"], "skipped")  # no test program is beside the tool
         self.assertIn("frostpipe_executor_tests", checks["all"]["note"])
-        broken = checks["profile, plan, train, compare of the quickstart's model"]
+        broken = checks["a step of bert-small in float32 beside PyTorch eager"]
         self.assertEqual(broken["status"], "failed")
         self.assertRegex(broken["note"], r"profile ended with 1 instead of 0: .*it is broken "
                                          r"\(gpu-check-work/logs/001\.err\)")
@@ -70,13 +69,18 @@ class GpuCheckTest(FakeToolTest):
         for name in checks:
             self.assertIn(name, text)
 
+    def test_what_programs_make_may_lie_elsewhere(self):
+        self.run_script("--device", "cpu", "--size", "small", "--sections", "ranks", "--work", self.folder / "work")
+        self.assertTrue((self.folder / "work/logs/001.err").exists())
+        self.assertEqual({path.name for path in (self.folder / "out").iterdir()}, {"gpu-check.json", "gpu-check.txt"})
+
     def test_a_second_run_finds_nothing_of_the_first_and_leaves_what_is_not_its_own(self):
         own = self.folder / "out/gpu-check-work"
         others = [self.folder / "out" / name for name in ("notes.txt", "work/notes.txt", "logs/notes.txt")]
         for path in (own / "gpt2-two.plan.json", *others):
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text("{}")
-        self.run_script("--device", "cpu", "--size", "small", "--sections", "workflow")
+        self.run_script("--device", "cpu", "--size", "small", "--sections", "ranks")
         self.assertFalse((own / "gpt2-two.plan.json").exists())
         self.assertTrue((own / "logs/001.err").exists())
         for path in others:
@@ -129,8 +133,8 @@ esac
         self.assertEqual(self.run_script(*self.make_tests("sleep 0.2")).returncode, 0)
         checks = json.loads((self.folder / "out/gpu-check.json").read_text())["checks"]
         # Both patterns of tests that have the device alone match the first.
-        self.assertEqual([check["status"] for check in checks], 8 * ["passed"] + ["skipped"])
-        for check in checks[:-1]:
+        self.assertEqual([check["status"] for check in checks], 8 * ["passed"])
+        for check in checks:
             self.assertGreater(check["seconds"], 0.19, check["name"])
 
     def test_tests_of_ranks_run_at_once_where_there_are_the_cores(self):
@@ -169,16 +173,16 @@ esac
             return 1 / 0
 
         results = Results(self.folder, {}, judges=True)
-        script["perform"](Check("workflow", "one"), divide, results)
-        script["SECTIONS"]["workflow"] = mock.Mock(checks=divide)
-        self.assertEqual(list(script["checks_of"]("workflow", None, results)), [])
+        script["perform"](Check("ranks", "one"), divide, results)
+        script["SECTIONS"]["ranks"] = mock.Mock(checks=divide)
+        self.assertEqual(list(script["checks_of"]("ranks", None, results)), [])
         self.assertEqual([(check.name, check.status, check.note) for check in results.checks],
                          [(name, FAILED, "ZeroDivisionError: division by zero")
-                          for name in ("one", "beginning of the workflow")])
-        self.assertEqual(results.checks[0].figures, {"found before": 2})  # earlier figures are not lost
+                          for name in ("one", "beginning of the ranks")])
+        self.assertEqual(results.checks[0].figures, {"found before": 2})  # what was measured is not lost
 
     def test_what_does_not_fit_into_the_time_is_left_out(self):
-        done = self.run_script("--device", "cpu", "--size", "small", "--minutes", "0", "--sections", "workflow")
+        done = self.run_script("--device", "cpu", "--size", "small", "--minutes", "0", "--sections", "steps")
         self.assertEqual(done.returncode, 1)
         result = json.loads((self.folder / "out/gpu-check.json").read_text())
         self.assertEqual([check["status"] for check in result["checks"]][:2], ["left out", "left out"])
@@ -200,11 +204,25 @@ class ProgramsTest(unittest.TestCase):
         folder = tempfile.TemporaryDirectory(prefix="frostpipe-gpu-check-")
         self.addCleanup(folder.cleanup)
         (pathlib.Path(folder.name) / "logs").mkdir()
-        for left, most, limit in ((1, 600, "what was left of --minutes"), (600, 1, "its limit")):
+        for left, most, limit in ((1, 600, "what its section had left of --minutes"), (600, 1, "its limit")):
             runner = programs.Programs(None, pathlib.Path(folder.name), "cpu", time.monotonic() + left)
             with mock.patch("programs.LEAST_SECONDS", 0), self.assertRaisesRegex(
                     programs.Trouble, rf"^sleep did not end within 1 s, {limit}, and was killed; see "):
                 runner.run(["sleep", 1000], most_seconds=most)
+
+    def test_a_section_that_hangs_leaves_those_after_it_their_share(self):
+        folder = tempfile.TemporaryDirectory(prefix="frostpipe-gpu-check-")
+        self.addCleanup(folder.cleanup)
+        (pathlib.Path(folder.name) / "logs").mkdir()
+        runner = programs.Programs(None, pathlib.Path(folder.name), "cpu", time.monotonic() + 100)
+        with mock.patch("programs.LEAST_SECONDS", 0):
+            runner.begin_section(0.005)
+            with self.assertRaises(programs.TookTooLong):
+                runner.run(["sleep", 1000])
+            with self.assertRaises(programs.NoTime):
+                runner.run(["true"])
+            runner.begin_section(1)
+            self.assertEqual(runner.run(["true"]).returncode, 0)
 
 
 class WaitsTest(unittest.TestCase):
@@ -216,11 +234,11 @@ class WaitsTest(unittest.TestCase):
             steps.append(words[words.index("--steps") + 1])
 
         def train(*_, **__):
-            return {}, f"{measurements.WAITED}\n" * (3 + per_step * steps[-1])
+            return {}, f"{rest.WAITED}\n" * (3 + per_step * steps[-1])
 
         runner = mock.Mock(device="cuda", jobs=inputs.SMALL, folder=pathlib.Path("none"), frostpipe=plan, train=train)
-        check = Check("measurements", "waits")
-        measurements.waits_of_the_host(runner, check)
+        check = Check("rest", "waits")
+        rest.waits_of_the_host(runner, check)
         return check.figures, check.targets
 
     def test_one_in_an_iteration_is_well_and_more_are_not(self):
@@ -247,7 +265,7 @@ class SanitizerTest(unittest.TestCase):
         runner = programs.Programs(types.SimpleNamespace(tests=folder / "tests"), folder, "cuda", time.monotonic() + 60)
         runner.sanitizer, runner.libraries = fake, {}
         check = Check("tests", "memcheck")
-        device_tests.sanitizer(runner, check)
+        memcheck.sanitizer(runner, check)
         return check.figures
 
     def test_it_has_watched_a_test(self):
@@ -263,62 +281,6 @@ class LossesTest(unittest.TestCase):
         for ours, others in (([2.03], [2.0]), ([float("nan")], [2.0]), ([2.0, 1.0], [2.0, float("nan")])):
             with self.assertRaisesRegex(programs.Trouble, "our losses and the others are apart by"):
                 workflow.require_alike(ours, others, 0.011, "the others")
-
-
-class ResultsTest(unittest.TestCase):
-    def results(self, judges):
-        folder = tempfile.TemporaryDirectory(prefix="frostpipe-gpu-check-")
-        self.addCleanup(folder.cleanup)
-        return Results(pathlib.Path(folder.name), {"facts": {"gpus": []}}, judges)
-
-    def test_targets_are_met_at_their_limits_and_never_by_what_is_no_number(self):
-        self.assertTrue(Target("", 1.05, 1.05).is_met)
-        self.assertFalse(Target("", 1.0501, 1.05).is_met)
-        self.assertTrue(Target("", 0.8, least=0.8).is_met)
-        self.assertFalse(Target("", 0.79, least=0.8).is_met)
-        self.assertFalse(Target("", float("nan"), 1).is_met)
-
-    def test_a_missed_target_counts_where_targets_are_judged(self):
-        for judges in (True, False):
-            results = self.results(judges)
-            results.add(Check("measurements", "a step", targets=[Target("step", 2, 1)]))
-            self.assertEqual(results.is_good(), not judges)
-            self.assertIn("missed    step: 2 (at most 1)", results.text())
-            self.assertEqual(results.verdict(), "1 passed; 1 targets missed" if judges else "1 passed")
-
-    def test_skipped_checks_are_good_and_failed_ones_are_not(self):
-        results = self.results(True)
-        results.add(Check("tests", "a", SKIPPED, note="why"))
-        self.assertTrue(results.is_good())
-        results.add(Check("tests", "b", FAILED))
-        self.assertFalse(results.is_good())
-        self.assertEqual(results.verdict(), "1 failed, 1 skipped")
-
-    def test_what_was_left_out_is_not_good(self):
-        results = self.results(True)
-        results.add(Check("tests", "a", LEFT_OUT))
-        self.assertFalse(results.is_good())
-        self.assertEqual(results.verdict(), "1 left out")
-
-
-class InputsTest(unittest.TestCase):
-    def test_data_have_as_many_training_samples_as_an_epoch_of_the_steps_takes(self):
-        with tempfile.TemporaryDirectory(prefix="frostpipe-gpu-check-") as name:
-            folder = pathlib.Path(name)
-            inputs.write_all(folder, inputs.SMALL)
-            for job in inputs.SMALL.values():
-                if job.is_gpt2:
-                    blocks = len((folder / job.data).read_text()) // job.tokens
-                    training = blocks - int(blocks * 0.2 + 0.5)
-                else:
-                    rows = (folder / job.data).read_text().splitlines()[1:]
-                    labels = [int(row.rpartition("label")[2]) for row in rows]
-                    self.assertEqual(set(labels), set(range(inputs.LABELS)))
-                    training = len(order.hold_out(labels, 0.2, 1)[0])
-                    words = (folder / job.name / "vocab.txt").read_text().splitlines()
-                    self.assertEqual(len(words), job.config["vocab_size"])
-                    self.assertLessEqual({word for row in rows for word in row.split("\t")[0].split()}, set(words))
-                self.assertGreaterEqual(training * job.epochs, job.batch * job.steps, job.name)
 
 
 if __name__ == "__main__":

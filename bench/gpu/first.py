@@ -1,0 +1,10 @@
+"""Whether anything works: forward, backward and update of a model in MiniLM's shape against the CPU."""
+import device_tests
+from results import Check
+
+SECONDS = 40
+TEST = "On/ModelsOnDevices.MinilmTrainsAsOnTheCpu"
+
+
+def checks(programs):
+    yield Check("first", "MiniLM trains as on the CPU"), lambda _: device_tests.run_named(programs, TEST)

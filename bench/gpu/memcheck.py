@@ -1,0 +1,38 @@
+"""The memory checker of compute-sanitizer, where it is installed, on some of the tests of one rank."""
+import device_tests
+from programs import NotDone, NoTime, TookTooLong, Trouble
+from results import Check
+from running import last_line
+
+SECONDS = 200
+
+
+def sanitizer(programs, check):
+    if programs.device != "cuda":
+        raise NotDone("compute-sanitizer is of CUDA")
+    if not programs.sanitizer:
+        raise NotDone("compute-sanitizer is not installed")
+    if not programs.options.tests:
+        device_tests.not_there()
+    log = programs.next_log()
+    report = log.with_suffix(".json")
+    # Calls that fail are no errors of memory: libraries ask so for what a driver may not have.
+    command = [programs.sanitizer, "--tool", "memcheck", "--report-api-errors", "no", "--error-exitcode", 9,
+               programs.options.tests,
+               "--gtest_filter=On/Devices.*Limit*/cuda:On/Devices.*Group*/cuda:On/ModelsOnDevices.*/cuda",
+               f"--gtest_output=json:{report}"]
+    try:
+        done = programs.run(command, log=log, **programs.libraries)
+    except TookTooLong as killed:
+        raise NoTime(f"not finished: {killed}") from None
+    summary = [line for line in (done.stdout + done.stderr).splitlines() if "ERROR SUMMARY" in line]
+    if done.returncode != 0 or not summary:
+        raise Trouble(f"exit code {done.returncode}: {summary[-1] if summary else last_line(done.stderr)}")
+    ran = [test for test in device_tests.tests_of(report) if test["result"] != "SKIPPED"] if report.exists() else []
+    if not ran:
+        raise Trouble("it watched no test: the test program has none of these, or skipped them all")
+    check.figures |= {"said": summary[-1].strip("= "), "tests": len(ran)}
+
+
+def checks(programs):
+    yield Check("memcheck", "compute-sanitizer memcheck"), lambda check: sanitizer(programs, check)
