@@ -30,7 +30,7 @@ void require_same_net(const OperatorPlan& plan, const NetFolder& folder, const s
   if (ours == graph.operators.end() && theirs == planned.end() && graph.edges == plan.graph.edges) return;
   throw InvalidInput(
       fmt::format("{}: graph.operators", source),
-      fmt::format("must be those of {} with pictures of {} pixels (profile --operators --model {}, or another --model)",
+      fmt::format("must be those of {} with pictures of {} pixels (nets profile --model {}, or another --model)",
                   folder.path.string(), folder.net.picture_size, folder.path.string()),
       theirs == planned.end() ? "fewer" : fmt::format("another one at {}", theirs->name));
 }
@@ -92,8 +92,8 @@ std::vector<CpuClass> cpu_classes_of(const OperatorPlan& plan, const std::string
     const auto found = parse_cpu_class(device.device_class);
     if (!found)
       throw InvalidInput(fmt::format("{}: machine.devices[{}].device_class", source, classes.size()),
-                         "must be \"cpu\", \"cpu x THREADS\" or \"cpu / SLOWDOWN\" to be trained on (profile "
-                         "--operators --model FOLDER --hardware \"cpu,cpu / 2\"), or train with --device emulated",
+                         "must be \"cpu\", \"cpu x THREADS\" or \"cpu / SLOWDOWN\" to be trained on (nets "
+                         "profile --model FOLDER --hardware \"cpu,cpu / 2\"); frostpipe nets rehearse takes any",
                          device.device_class);
     classes.push_back(*found);
   }
