@@ -236,7 +236,7 @@ class NetsTest(EndToEndTest):
                    "--learning-rate", 0.02, "--epochs", 60)
         self.run_tool(*command, "-o", "whole")
         run = self.start(*command, "-o", self.folder / "run")
-        self.wait_until(lambda: re.search(r"step \d+/", run.stderr) or run.ended_within(0) is not None, 60,
+        self.wait_until(lambda: re.search(r"step \d+/|after epoch", run.stderr) or run.ended_within(0) is not None, 60,
                         lambda: run.stderr)
         run.process.send_signal(signal.SIGINT)
         self.assertEqual(run.ended_within(20), 130, run.stderr)

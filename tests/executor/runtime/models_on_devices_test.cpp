@@ -137,9 +137,11 @@ TEST_P(ModelsOnDevices, TrainInSinglePrecisionAsOnTheCpu) {
 
 /// bfloat16 has 8 bits: results are within 2 % of the CPU's own run in bfloat16, which adds products in another order.
 /// Updates are proportional to gradients, since AdamW's first updates are as large for a gradient of rounding errors.
-/// Such small updates hardly change a loss, so gradients and weights are compared too.
+/// Such small updates hardly change a loss, so gradients and weights are compared too. Regression is left out: all its
+/// gradients are proportional to the difference of two numbers, in which roundings of the larger one have no bound.
 TEST_P(ModelsOnDevices, LossesInBfloat16FollowTheCpus) {
   for (const TransformerConfig& config : wide_configs()) {
+    if (config.problem_type == ProblemType::regression) continue;
     const Training how{.dtype = DType::kBFloat16, .steps = 5};
     const TrainedModel expected = train("cpu", config, how), actual = train(GetParam(), config, how);
     for (std::size_t step = 0; step < expected.losses.size(); ++step)
