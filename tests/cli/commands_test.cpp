@@ -52,7 +52,7 @@ TEST(Commands, ParsingDoesNoWork) {
   for (const Line& line : {
            Line{add_simulate_command, "simulate no-plan.json", "no-plan.json"},
            Line{add_inspect_command, "inspect no-run", "no-run"},
-           Line{add_compare_command, "compare no-plan.json no-run", "no-plan.json"},
+           Line{add_compare_command, "compare no-plan.json no-run", "no-run"},
        }) {
     CLI::App app;
     const Command command = line.add(app);

@@ -34,7 +34,7 @@ TEST(Trace, OfANetHasNamesOfItsOperators) {
   EXPECT_EQ(trace_from_json(to_json(trace), "t.json"), trace);
   EXPECT_EQ(step_of(trace, 1).stage_names, trace.stage_names);
   EXPECT_EQ(label_of(trace, trace.spans[2]), "conv1.statistics");
-  EXPECT_THAT(to_chrome_trace(trace), testing::HasSubstr("\"name\": \"conv1.statistics\""));
+  EXPECT_THAT(to_chrome_trace(trace), testing::HasSubstr("\"name\":\"conv1.statistics\""));
   trace.stage_names.pop_back();
   EXPECT_EQ(message_of([&] { trace_from_json(to_json(trace), "t.json"); }),
             "t.json: spans[2].action: must be of one of the 1 stages that stage_names names, is 1RECV_F0s2@1-1");
