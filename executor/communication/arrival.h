@@ -14,7 +14,7 @@ namespace frostpipe {
 // several. A rank whose input is wrong registers the reason as well: without it the others would wait for that rank
 // until their timeout.
 
-/// What a rank registers at the store.
+/// The data that a rank registers at the store.
 struct Arrival {
   bool shares_device = false;  // whether this rank shares its device with another rank
   std::string trouble;         // why this rank cannot take part, as a sentence; "" if it can

@@ -41,7 +41,7 @@ constexpr const char* kStopped = "stopped";
 constexpr const char* kVerdict = "verdict";  // stored by rank 0
 constexpr const char* kHeard = "heard";      // the rank has read that all end
 
-/// What rank 0 decides after a loss. Ranks are numbered as they were started.
+/// Rank 0's decision after a loss. Ranks are numbered as they were started.
 struct Verdict {
   std::vector<int> left;  // ascending
   std::string cause;      // "rank 3 on host b has sent no heartbeat for 10 s"

@@ -28,7 +28,7 @@ bool is_blank_character(char c) { return c == ' ' || c == '\t' || c == '\r' || c
 
 bool is_blank(const std::string& text) { return std::all_of(text.begin(), text.end(), is_blank_character); }
 
-/// What `label`, or an element of it, calls a label.
+/// Returns the name of the label that `label`, or an element of it, gives.
 std::string name_of(const Json& label, const TextRow& row, const std::filesystem::path& path) {
   if (label.is_number_integer() || label.is_boolean()) return label.dump();
   if (!label.is_string())
@@ -39,7 +39,7 @@ std::string name_of(const Json& label, const TextRow& row, const std::filesystem
   return label;
 }
 
-/// Of a text with any number of labels.
+/// Reads the labels of a text that may have any number of them.
 std::vector<std::string> names_of(const TextRow& row, const std::filesystem::path& path) {
   Json label = *row.label;
   if (label.is_string() && is_blank(label)) return {};
@@ -72,7 +72,7 @@ double number_of(const TextRow& row, const std::filesystem::path& path) {
       shown(label));
 }
 
-/// What the labels are by their form, else `otherwise`.
+/// Returns what the labels are by their form, or `otherwise` if the form does not say.
 ProblemType problem_type_of(const std::vector<TextRow>& rows, ProblemType otherwise) {
   for (const TextRow& row : rows) {
     if (row.label->is_array()) return ProblemType::multi_label;
@@ -81,7 +81,7 @@ ProblemType problem_type_of(const std::vector<TextRow>& rows, ProblemType otherw
   return otherwise;
 }
 
-/// Of each row, which has a label or labels.
+/// Reads every row; each has a label or labels.
 std::vector<std::vector<std::string>> names_of_all(const std::vector<TextRow>& rows, ProblemType problem_type,
                                                    const std::filesystem::path& path) {
   std::vector<std::vector<std::string>> names;

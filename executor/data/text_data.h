@@ -11,9 +11,9 @@ namespace frostpipe {
 struct TextData {
   std::vector<std::string> texts;
   ProblemType problem_type = ProblemType::single_label;  // what their labels are
-  /// Of single_label, one per text, or none at all: an index into label_names.
+  /// With single_label: one index into label_names per text, or none at all.
   std::vector<int> labels;
-  /// Of the others, likewise: for each of label_names 1 where the text has that label, else 0; or the number alone.
+  /// With the other types: 1 or 0 for each of label_names, whether the text has that label; or the number itself.
   std::vector<std::vector<double>> targets{};
   std::vector<std::string> label_names;  // of regression LABEL_0, as transformers calls it
   /// Sentences for people that name the file, on things that are valid but may be mistakes.

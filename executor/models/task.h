@@ -20,7 +20,7 @@ inline constexpr std::int64_t kIgnored = -100;
 at::Tensor loss_sum(const TransformerConfig& config, const Logits& logits, const MicroBatch& batch,
                     double label_smoothing, const TensorRanks& tensor_ranks = {});
 
-/// Of how many values the answer to a sample consists.
+/// The number of values in the answer to a sample.
 struct AnswerShape {
   std::int64_t of_sample = 2;
   std::int64_t of_token = 0;  // and so many for each of its tokens

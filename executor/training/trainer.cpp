@@ -92,7 +92,7 @@ void Trainer::change_phase_if_due() {
   if (phase) enter(*phase);
 }
 
-/// What runs from now on.
+/// Describes the phase that runs from now on.
 std::string Trainer::change_text(const Phase& phase) const {
   const int frozen = frozen_blocks(run_.model, phase.first_trainable_layer);
   const auto plural = [](int count, const char* word) {

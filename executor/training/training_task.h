@@ -25,7 +25,7 @@ struct SessionPlace {
   int logical_rank = 0;              // the device of the cluster that this rank is
 };
 
-/// Of what a run computes with.
+/// The type and the device of the tensors that a run computes with.
 at::TensorOptions tensor_options(DType dtype, const ComputeDevice& device);
 
 /// The model and data of a run, equal on all ranks.
@@ -34,7 +34,7 @@ class TrainingTask {
   virtual ~TrainingTask() = default;
   virtual const Model& model() const = 0;
   virtual const Dataset& dataset() const = 0;
-  /// Of activations as this run holds them; 0 where none can be cached.
+  /// Hidden size of the activations that this run holds; 0 if none can be cached.
   virtual std::int64_t hidden_size() const { return 0; }
   /// Tensors that no file initializes, or "the whole model".
   virtual std::vector<std::string> starts_at_random() const = 0;

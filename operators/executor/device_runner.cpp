@@ -20,7 +20,7 @@ void step(at::Tensor momentum, const at::Tensor& values, const at::Tensor& gradi
 
 }  // namespace
 
-/// What a task reads; undefined what it does not.
+/// A task's inputs; those that it does not read are undefined.
 struct DeviceRunner::Inputs {
   at::Tensor gradient;    // of this layer's output, summed over those who read it
   at::Tensor product;     // of this layer's convolution
@@ -194,7 +194,7 @@ DeviceRunner::Inputs DeviceRunner::inputs_of(int task) const {
   return inputs;
 }
 
-/// Of a ReLU without batch norm, gradients are masked by the layer's product, which is read for nothing else then.
+/// Without batch norm, a ReLU's gradients are masked by the layer's product, which nothing else reads then.
 at::Tensor DeviceRunner::output_of(int task, const Inputs& in) {
   const OperatorTask& one = tasks_.tasks[task];
   const Operator& op = plan_.graph.operators[one.op];
@@ -283,7 +283,7 @@ at::Tensor DeviceRunner::weight_gradient_from(int op, int update_task) const {
 
 int DeviceRunner::layer_of(int task) const { return plan_.graph.operators[tasks_.tasks[task].op].layer; }
 
-/// Of the parameters, where an update's part begins; one after the last part, their number.
+/// The first parameter of an update's part; for the part after the last one, the number of parameters.
 std::int64_t DeviceRunner::part_begin(int task) const { return begin_of(task, tasks_.tasks[task].begin); }
 
 at::Tensor DeviceRunner::part_of(const at::Tensor& weights, int update_task) const {
@@ -305,7 +305,7 @@ bool DeviceRunner::is_gradient(const Operator& op) const {
          op.kind == OperatorKind::normalise_gradient;
 }
 
-/// Of the output of an operator on samples.
+/// The shape of an operator's output for these samples.
 std::vector<std::int64_t> DeviceRunner::shape_of(int op, int num_samples) const {
   const Operator& one = plan_.graph.operators[op];
   const NetLayer& layer = net_.layers[one.layer];

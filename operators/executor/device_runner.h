@@ -39,7 +39,7 @@ class DeviceRunner {
   void wait_for(int place);
   /// Places are called in their order, each followed by send_outputs.
   void run_task(int place, std::vector<NetMomentum>& momentum, const SgdOptions& options);
-  /// What others read of the last task's.
+  /// Sends the outputs of the last task that other devices read.
   void send_outputs();
   /// Waits for new weights from other devices, which come into `state` from each layer's last use on, and puts this
   /// device's there. Returns its part of the mean loss.

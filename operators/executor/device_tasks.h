@@ -16,7 +16,7 @@ struct DeviceTasks {
 
 DeviceTasks tasks_of_device(const OperatorPlan& plan, const OperatorTasks& tasks, int device);
 
-/// Of a layer's flat parameters, where part `part` of `num_parts` begins: part num_parts is their end.
+/// Returns where part `part` of `num_parts` begins in a layer's flat parameters; part num_parts is their end.
 inline std::int64_t part_begin(std::int64_t num_weights, std::int64_t part, std::int64_t num_parts) {
   return num_weights * part / num_parts;
 }

@@ -23,7 +23,7 @@ struct LayerHolders {
 };
 std::vector<LayerHolders> holders_by_layer(const OperatorPlan& plan);
 
-/// What a device has of all layers' weights and momentum, which it shares with them; the rest is undefined.
+/// Returns a device's parts of all layers' weights and momentum, in the same memory; the rest is undefined.
 NetState held_by(int device, const std::vector<LayerHolders>& holders, const NetState& whole);
 std::vector<NetMomentum> held_by(int device, const std::vector<LayerHolders>& holders,
                                  const std::vector<NetMomentum>& whole);

@@ -6,7 +6,7 @@
 
 namespace frostpipe {
 
-/// What a device has of operators' outputs, until everything there that reads them has done so.
+/// The outputs of operators on a device, each kept until every task there that reads it has run.
 class OperatorValues {
  public:
   /// Output of `task`: the operator's samples [begin, end); [0, 0) of what is not made of samples.

@@ -38,7 +38,7 @@ class GraphMaker {
     return kFloat * graph_.batch * one.in_channels * one.in_size * one.in_size;
   }
   Bytes weight_bytes(int layer) const { return kFloat * num_weights(net_.layers[layer]); }
-  /// What a part of batch norm's statistics, or of their gradient, sends: two numbers per channel.
+  /// Bytes that a part of batch norm's statistics, or of their gradient, sends: two numbers per channel.
   Bytes statistics_bytes(int layer) const { return 2 * kFloat * net_.layers[layer].out_channels; }
 
   int add(const std::string& name, Kind kind, int layer, OperatorCost cost, Bytes output) {
@@ -59,7 +59,7 @@ class GraphMaker {
 
   int output_of(int layer) const { return layer < 0 ? -1 : outputs_[layer]; }
 
-  /// Of a pass over input, weights and output: each of the three gradients has the forward's.
+  /// The work of a pass over input, weights and output; each of the three gradients takes as much as the forward.
   OperatorCost product_cost(int layer) const {
     return {.operations = 2.0 * static_cast<double>(multiply_adds(net_.layers[layer])) * graph_.batch,
             .bytes = static_cast<double>(input_bytes(layer) + output_bytes(layer) + weight_bytes(layer))};

@@ -6,7 +6,7 @@
 
 namespace frostpipe {
 
-/// What an operator computes and moves in its device's memory, of the whole mini-batch.
+/// The operations of an operator and the bytes that it moves in its device's memory, for the whole mini-batch.
 struct OperatorCost {
   double operations = 0, bytes = 0;
 };

@@ -11,7 +11,7 @@ namespace frostpipe {
 /// bandwidth of its memory, and kOperatorOverheadNs beside it.
 OperatorGraph estimated_operators(const NetShape& net, int batch, const std::vector<Hardware>& devices);
 
-/// Of starting an operator's kernel.
+/// Time to start an operator's kernel.
 inline constexpr Nanoseconds kOperatorOverheadNs = 10'000;
 
 }  // namespace frostpipe

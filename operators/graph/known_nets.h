@@ -37,7 +37,7 @@ struct VggShape {
 };
 NetShape vgg(const std::string& name, const VggShape& shape);
 
-/// What transformers' MobileNetV1Config and MobileNetV2Config have in common, with their defaults.
+/// The fields that transformers' MobileNetV1Config and MobileNetV2Config share, with their defaults.
 struct MobileNetShape {
   int picture_size = kImageNetPixels, num_classes = kImageNetClasses;
   double depth_multiplier = 1;

@@ -38,7 +38,7 @@ bool is_pooling(const NetLayer& layer);
 /// Equal for nets of the same layers, whatever it is called. Not cryptographic.
 std::string fingerprint(const NetShape& net);
 
-/// Of the kernel, with the bias; batch norm's are not among them.
+/// Parameters of the kernel and the bias, without those of batch norm.
 std::int64_t num_weights(const NetLayer& layer);
 /// num_weights, and batch norm's scale and shift of each channel.
 std::int64_t num_parameters(const NetLayer& layer);

@@ -27,7 +27,7 @@ enum class OperatorKind {
 /// Else it is an update, whose devices follow from those of its layer's other operators.
 bool is_split_by_samples(OperatorKind kind);
 
-/// Of its layer.
+/// Whether the operator reads the weights of its layer.
 bool reads_weights(OperatorKind kind);
 /// Scale and shift of its layer's batch norm, or the running statistics.
 bool reads_norm(OperatorKind kind);

@@ -13,7 +13,7 @@ namespace frostpipe {
 
 struct NetFolder;
 
-/// What a folder's config.json, and the file of its preprocessing, say.
+/// The contents of a folder's config.json and of the file of its preprocessing.
 struct NetConfig {
   NetShape net;
   std::vector<std::string> label_names;  // empty if it names none
@@ -21,14 +21,14 @@ struct NetConfig {
   double dropout = 0;  // before or in the classifier, in training
 };
 
-/// What the names of a layer's tensors begin with, in one way to call them.
+/// The beginnings of the names of a layer's tensors, in one naming scheme.
 struct LayerPrefixes {
   std::string product, norm;
   int stored_pixels =
       0;  // a linear layer's kernel is stored as a convolution of so many pixels of a side; 0: as a matrix
 };
 
-/// Of a layer that is no pooling.
+/// Returns the prefixes of a layer other than pooling.
 using TensorNaming = LayerPrefixes (*)(const NetShape& net, int layer);
 
 /// What a family of nets has in its folders. Functions throw InvalidInput that names file, field, rule and value; also
@@ -56,7 +56,7 @@ int small_number(const ConfigFields& fields, const char* key, int otherwise, con
 /// Square pictures' pixels of a side. Throws InvalidInput with `place` where it is no number within the limit.
 int picture_size_from(const nlohmann::ordered_json& pixels, const std::string& place);
 
-/// Of transformers' folders: the size of pictures in preprocessor_config.json; without one image_size, or 224.
+/// The size of pictures in a folder of transformers: preprocessor_config.json's, or image_size, or 224.
 int transformers_picture_size(const std::filesystem::path& folder, const ConfigFields& fields);
 void write_transformers_config(const NetFolder& source, const char* architecture, const std::filesystem::path& target);
 

@@ -31,7 +31,7 @@ at::Tensor pool(const NetLayer& layer, const at::Tensor& x);
 /// `x` is the input of a maximum, else needed for its shape alone and may be undefined.
 at::Tensor pool_gradient(const NetLayer& layer, const at::Tensor& gradient, const at::Tensor& x);
 
-/// Of a batch norm, per channel.
+/// A batch norm's values per channel.
 struct NormStatistics {
   at::Tensor mean, variance;  // of all values, not their estimate for unseen ones
   std::int64_t count = 0;     // values per channel; 0 of running statistics
@@ -39,7 +39,7 @@ struct NormStatistics {
 
 /// Mean and sum of squared distances from it, per channel, over samples and pixels: [2, channels].
 at::Tensor partial_statistics(const at::Tensor& x);
-/// Of all samples from the partial ones, in their order (Chan, Golub and LeVeque 1979); `counts`: values per channel.
+/// Joins partial statistics in their order (Chan, Golub and LeVeque 1979). `counts` holds their values per channel.
 NormStatistics merged(const std::vector<at::Tensor>& parts, const std::vector<std::int64_t>& counts);
 NormStatistics running(const NetLayerState& state);
 
@@ -57,7 +57,7 @@ at::Tensor before_relu(const NetLayer& layer, const NetLayerState& state, const 
 at::Tensor partial_norm_gradient(const NetLayer& layer, const NormStatistics& statistics, const at::Tensor& x,
                                  const at::Tensor& gradient);
 
-/// Of the batch norm's input. `sums`: partial_norm_gradient of all samples.
+/// Returns the gradient of the batch norm's input. `sums` is partial_norm_gradient summed over all samples.
 at::Tensor normalise_gradient(const NetLayer& layer, const NetLayerState& state, const NormStatistics& statistics,
                               const at::Tensor& x, const at::Tensor& gradient, const at::Tensor& sums);
 

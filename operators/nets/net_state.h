@@ -9,7 +9,7 @@
 namespace frostpipe {
 
 /// A layer's parameters, flat, so that an update can be split over devices, and its batch norm's running statistics.
-/// What the layer does not have is undefined.
+/// Tensors that the layer does not have are undefined.
 struct NetLayerState {
   at::Tensor weights;  // [num_weights]: kernel [out, in / groups, kernel, kernel], then bias [out]
   at::Tensor norm;     // [2, out]: scale, shift
@@ -29,7 +29,7 @@ at::Tensor bias_of(const NetLayer& layer, const NetLayerState& state);
 /// outputs), linear layers uniform within 1 / sqrt(in), batch norms 1 and 0. Depends on the seed and the layer alone.
 NetState random_state(const NetShape& net, std::uint64_t seed, at::ScalarType type);
 
-/// Of own memory.
+/// Returns a copy with memory of its own.
 NetState copy_of(const NetState& state);
 
 }  // namespace frostpipe

@@ -15,7 +15,7 @@ struct NetTensor {
   Part part = Part::kernel;
 };
 
-/// Of a layer of a family's net; none of pooling.
+/// Returns the tensors of a layer of a family's net; pooling has none.
 std::vector<NetTensor> tensors_of(const NetShape& net, int layer, TensorNaming naming);
 
 /// The values of a tensor of floats, a view in their shape.

@@ -71,7 +71,7 @@ std::vector<std::string> vgg_label_names(const Json& config, const std::string& 
   return names;
 }
 
-/// What would make another net of it is refused.
+/// Refuses fields that would make another net of it.
 double vgg_dropout(const Json& config, const std::string& file) {
   const Json arguments = vgg_object(config, "model_args", file);
   for (const auto& [key, value] : arguments.items()) {

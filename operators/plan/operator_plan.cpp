@@ -67,7 +67,7 @@ void fields(Archive& archive, json::Value<Archive, OperatorPlanFile>& file) {
   fields(archive, file.plan);
 }
 
-/// Of a layer, the list to which devices with a part of an operator of this kind belong; none of other kinds.
+/// The list of a layer to which devices with a part of such an operator belong; none for other kinds.
 std::vector<int>* holders_by(OperatorKind kind, int layer, std::vector<std::vector<int>>& of_weights,
                              std::vector<std::vector<int>>& of_norm) {
   if (reads_weights(kind)) return &of_weights[layer];

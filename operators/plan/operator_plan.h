@@ -21,7 +21,7 @@ struct OperatorDevice {
 
 struct OperatorMachine {
   std::vector<OperatorDevice> devices;
-  /// Of every ordered pair of devices.
+  /// The links of every ordered pair of devices, in one node and between nodes.
   Link within_node, between_nodes;
   /// A device sends to one other and receives from one other at a time.
   bool shared_ports = false;
@@ -47,7 +47,7 @@ enum class OperatorMethod {
   pipeline,       // stages of layers, which wait at each batch norm
 };
 
-/// What shall be done in an iteration: sibling of TrainingPlan.
+/// A plan for one iteration, as TrainingPlan is one for a run.
 struct OperatorPlan {
   OperatorMethod method = OperatorMethod::mtrain;
   /// Leading layers that the graph has frozen.
@@ -73,7 +73,7 @@ void require_times(const OperatorGraph& graph, const OperatorMachine& machine, s
 /// MB/s, so that sums of times stay within 64 bits.
 void require_links(const OperatorMachine& machine, std::string_view place);
 
-/// Of an operator on a device, for `share` of the mini-batch.
+/// Time of an operator on a device for the part `share` of the mini-batch.
 Nanoseconds duration_ns(const Operator& one, const std::string& device_class, double share);
 
 /// The same of the memory that it needs for itself alone.
@@ -81,7 +81,7 @@ Bytes own_bytes(const Operator& one, const std::string& device_class, double sha
 
 const Link& link_between(const OperatorMachine& machine, int from, int to);
 
-/// What a message takes of the processors of both its ends, each.
+/// Processor time that a message takes at each of its two ends.
 Nanoseconds message_work_ns(const OperatorMachine& machine, Bytes bytes);
 
 /// How long a message occupies the way between two devices; the link's latency comes after it. A bandwidth is measured

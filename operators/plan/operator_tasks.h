@@ -33,7 +33,7 @@ struct IndexLists {
   }
 };
 
-/// What the planner, the simulator and whoever carries a plan out agree on: its tasks, and who waits for what.
+/// The tasks of a plan and their dependencies, as the planner, the simulator and the executor all see them.
 struct OperatorTasks {
   std::vector<OperatorTask> tasks;
   std::vector<TaskTransfer> transfers;
@@ -43,11 +43,11 @@ struct OperatorTasks {
   std::vector<int> num_inputs;  // of a task: in how many lists of readers it is
 };
 
-/// Of an update, every holder of the layer has an equal part of the parameters, and sends it to the other holders.
+/// In an update every holder of the layer updates an equal part of the parameters and sends it to the other holders.
 /// Requires a placement that `validate` lets pass.
 OperatorTasks tasks_of(const OperatorGraph& graph, const OperatorMachine& machine, const OperatorPlacement& placement);
 
-/// What others read of a task; nothing of updates, which change what is there.
+/// The task's output that others read; updates have none, since they change weights in place.
 Bytes output_bytes(const OperatorGraph& graph, const OperatorTask& task);
 
 /// A device that carries out a plan makes room for messages so many tasks before the first that reads them, this one

@@ -23,7 +23,7 @@ std::vector<std::vector<double>> layer_times(const OperatorProblem& problem) {
   return times;
 }
 
-/// Of a layer: what the next one reads, there and back.
+/// Returns the bytes that the next layer reads of each layer, forward and backward.
 std::vector<Bytes> layer_outputs(const OperatorGraph& graph) {
   std::vector<Bytes> bytes(num_layers(graph));
   for (const auto& one : graph.operators)

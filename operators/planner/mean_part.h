@@ -1,7 +1,7 @@
 #pragma once
 #include "operators/planner/operator_problem.h"
 
-// What a sample meets on its way through the operators: the terms of the lower bound's path.
+// The operators on the way of a sample: the terms of the lower bound's path.
 
 namespace frostpipe {
 

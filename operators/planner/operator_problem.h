@@ -14,7 +14,7 @@ struct OperatorProblem {
 /// As many numbers that sum up to `total`, nearly in proportion to `weights`, by the largest remainders.
 std::vector<int> in_proportion(int total, const std::vector<double>& weights);
 
-/// Of the whole mini-batch of an operator on each device, without and with its overhead.
+/// Times of an operator on each device for the whole mini-batch, without and with its overhead.
 std::vector<double> work_on_devices(const OperatorProblem& problem, const Operator& one);
 std::vector<double> time_on_devices(const OperatorProblem& problem, const Operator& one);
 

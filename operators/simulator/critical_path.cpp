@@ -40,7 +40,7 @@ class Walk {
                      : Step{.is_task = false, .index = ends(run_.transfer_end_ns)};
   }
 
-  /// What a task waited for last: an input, else the task before it on its device.
+  /// The last thing that a task waited for: an input, else the task before it on its device.
   Step before(int task) const {
     const Nanoseconds begin = run_.task_begin_ns[task];
     if (begin == 0) return {};

@@ -6,7 +6,7 @@
 namespace frostpipe {
 namespace {
 
-/// What is taken and given back over time.
+/// Bytes allocated and freed over time.
 class Timeline {
  public:
   void hold(Bytes bytes, Nanoseconds from, Nanoseconds to) {
@@ -14,7 +14,7 @@ class Timeline {
     changes_.emplace_back(from, bytes);
     changes_.emplace_back(to, -bytes);
   }
-  /// What is given back at a time is not there for what is taken then.
+  /// Memory that is freed at a time is not available to an allocation at the same time.
   Bytes peak() {
     std::ranges::sort(changes_, [](const auto& a, const auto& b) {
       return a.first != b.first ? a.first < b.first : a.second < b.second;
@@ -91,7 +91,7 @@ class MemoryOfRun {
     timelines_[one.device].hold(output_bytes(plan_.graph, one), run_.task_begin_ns[task], end_ns);
   }
 
-  /// What the task needs for itself alone.
+  /// Bytes that only the task itself needs.
   void add_own(int task) {
     const OperatorTask& one = tasks_.tasks[task];
     const Operator& op = operator_of(task);

@@ -13,7 +13,7 @@ struct CpuClass {
   double slowdown = 1;  // at least 1
 };
 
-/// Of a device class, or none if it is another one.
+/// Parses a device class; none if it is not one of CPUs.
 std::optional<CpuClass> parse_cpu_class(std::string_view text);
 
 /// Makes a CPU as slow as its class says: sleeps after each piece of work, by the processor time that this thread took

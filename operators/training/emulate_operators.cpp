@@ -22,7 +22,7 @@ namespace {
 constexpr int kIterations = 10;
 constexpr int kShrink = 256;  // of messages' bytes
 
-/// Of a link that is occupied by messages as message_occupancy_ns says.
+/// Returns a link that messages occupy for as long as message_occupancy_ns says.
 Link without_work(Link link, std::int64_t message_bytes_per_cpu_second) {
   if (message_bytes_per_cpu_second == 0 || link.bandwidth_bytes_per_second == 0) return link;
   const double ns_per_byte = 1e9 / static_cast<double>(link.bandwidth_bytes_per_second) -

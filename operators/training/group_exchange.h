@@ -11,7 +11,7 @@ namespace frostpipe {
 /// Transfers as messages of a group in which rank d is device d.
 class GroupExchange final : public TensorExchange {
  public:
-  /// What it refers to outlives it.
+  /// The arguments must outlive this object.
   GroupExchange(Group& group, const OperatorPlan& plan, const OperatorTasks& tasks);
   void send(int transfer, const at::Tensor& tensor) override;
   void expect(int transfer, const at::Tensor& into) override;

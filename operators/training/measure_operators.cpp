@@ -26,7 +26,7 @@
 namespace frostpipe {
 namespace {
 
-/// Of one device nothing goes anywhere.
+/// With one device there is nothing to exchange.
 class NoExchange final : public TensorExchange {
  public:
   void send(int, const at::Tensor&) override {}
@@ -108,7 +108,7 @@ std::vector<int> batches_to_measure(int batch) {
   return batches;
 }
 
-/// Of every share of the mini-batch that was measured, what it took.
+/// Measured times by share of the mini-batch.
 using Points = std::vector<std::pair<double, double>>;
 
 /// Updates are split along the parameters, whatever the mini-batch: what they take is that of the whole, all of it

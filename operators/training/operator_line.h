@@ -4,7 +4,7 @@
 
 namespace frostpipe {
 
-/// What an operator takes for a share of the mini-batch: constant + share x slope.
+/// Time of an operator for a share of the mini-batch: constant + share x slope.
 struct OperatorLine {
   double constant = 0, slope = 0;
 };

@@ -20,7 +20,7 @@
 namespace frostpipe {
 namespace {
 
-/// What the ranks know about each other's shares of a checkpoint.
+/// The ranks' knowledge of each other's shares of a checkpoint.
 struct Parts {
   GatheredCheckpoint checkpoint;
   std::vector<std::optional<std::set<std::string>>> layers;  // names by rank; not set if the rank's folder lacks the

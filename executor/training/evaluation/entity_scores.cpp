@@ -13,7 +13,7 @@ namespace {
 
 constexpr const char* kOutside = "O";
 
-/// Of each of a sentence's words; `answer`: class and probability of each token.
+/// Returns the label of each word of a sentence. `answer` holds class and probability of each token.
 std::vector<std::string> said_of(const Dataset& dataset, int sample, std::span<const double> answer) {
   std::vector<std::string> labels;
   for (const int token : dataset.first_tokens[sample])

@@ -17,7 +17,7 @@ Score score_of_numbers(const Dataset& dataset, const std::vector<int>& samples, 
 
 std::string predictions_csv(const Dataset& dataset, const std::vector<double>& answers);
 
-/// What of a sample, or a sentence, is right: its own labels, those predicted, and both.
+/// Counts of a sample, or a sentence: its own labels, those predicted, and those that are both.
 struct Matches {
   int labelled = 0, predicted = 0, hits = 0;
 };
