@@ -68,9 +68,13 @@ std::string side_by_side(const std::vector<std::string>& cells) {
 }
 
 std::string in_mebibytes(const std::vector<Bytes>& bytes_per_rank) {
+  constexpr std::size_t kLongest = 60;  // characters
   std::vector<std::string> cells;
   for (const Bytes bytes : bytes_per_rank) cells.push_back(in_mebibytes(bytes));
-  return side_by_side(cells);
+  const std::string text = side_by_side(cells);
+  if (text.size() <= kLongest) return text;
+  const auto [least, most] = std::ranges::minmax(bytes_per_rank);
+  return fmt::format("{} to {} on {} ranks", in_mebibytes(least), in_mebibytes(most), cells.size());
 }
 
 std::string error_percent(Nanoseconds predicted, Nanoseconds measured) {

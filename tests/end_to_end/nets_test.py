@@ -136,7 +136,8 @@ class NetsTest(EndToEndTest):
     def kill_rank_1_of(self, *command):
         """Starts a run, kills the rank on its way, and waits for the run's end."""
         run = self.start(*command)
-        self.wait_until(lambda: re.search(r"step \d\d\d/", run.stderr) or run.ended_within(0) is not None, 60,
+        checkpoints = self.folder / "run/checkpoints"
+        self.wait_until(lambda: any(checkpoints.glob("step-*")) or run.ended_within(0) is not None, 60,
                         lambda: run.stderr)
         ranks = {rank_of_process(pid): pid for pid in processes_naming(self.folder) if pid != run.pid}
         os.kill(ranks[1], signal.SIGKILL)

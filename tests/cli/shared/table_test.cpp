@@ -53,6 +53,9 @@ TEST(Cells, GiveMemoryInWholeMebibytes) {
   EXPECT_EQ(in_mebibytes(Bytes{3} << 20), "3");
   EXPECT_EQ(in_mebibytes((Bytes{3} << 20) + (Bytes{3} << 18)), "4");
   EXPECT_EQ(in_mebibytes(std::vector<Bytes>{Bytes{1} << 20, Bytes{2} << 20}), "1 / 2");
+  std::vector<Bytes> ascending;
+  for (Bytes mebibytes = 101; mebibytes <= 164; ++mebibytes) ascending.push_back(mebibytes << 20);
+  EXPECT_EQ(in_mebibytes(ascending), "101 to 164 on 64 ranks");
 }
 
 TEST(Cells, SideBySideCountThreeEqualOnesOrMore) {
