@@ -10,21 +10,20 @@ struct FormerOption {
 };
 
 constexpr std::string_view kInPlan = "the plan says it";
-constexpr FormerOption kFormerOptions[] = {
-    {"serve", "", "use 'frostpipe serving run'"},
-    {"profile", "--operators", "use 'frostpipe nets profile'"},
-    {"plan", "--pp", "use --fix pp=P"},
-    {"plan", "--tp", "use --fix tp=T"},
-    {"plan", "--cache-memory", "use --cache SIZE"},
-    {"plan", "--partitioner", "use --method pipetransformer-published"},
-    {"plan", "--objective", "use 'frostpipe serving plan --required-rate'"},
-    {"simulate", "--schedule", "use 'frostpipe schedule NAME --format times'"},
-    {"train", "--max-tokens", kInPlan},
-    {"train", "--window-overlap", kInPlan},
-    {"train", "--nproc-per-node", kInPlan},
-    {"train", "--epochs", "the plan says it (plan --epochs)"},
-    {"train", "--checkpoint-steps", "use --checkpoint-every N"},
-    {"train", "--checkpoint-minutes", "use --checkpoint-every TIME"}};
+constexpr FormerOption kFormerOptions[] = {{"serve", "", "use 'frostpipe serving run'"},
+                                           {"profile", "--operators", "use 'frostpipe nets profile'"},
+                                           {"plan", "--pp", "use --fix pp=P"},
+                                           {"plan", "--tp", "use --fix tp=T"},
+                                           {"plan", "--cache-memory", "use --cache SIZE"},
+                                           {"plan", "--partitioner", "use --method pipetransformer-published"},
+                                           {"plan", "--objective", "use 'frostpipe serving plan --required-rate'"},
+                                           {"simulate", "--schedule", "use 'frostpipe schedule NAME --format times'"},
+                                           {"train", "--max-tokens", kInPlan},
+                                           {"train", "--window-overlap", kInPlan},
+                                           {"train", "--nproc-per-node", kInPlan},
+                                           {"train", "--epochs", "the plan says it (plan --epochs)"},
+                                           {"train", "--checkpoint-steps", "use --checkpoint-every N"},
+                                           {"train", "--checkpoint-minutes", "use --checkpoint-every TIME"}};
 
 }  // namespace
 
