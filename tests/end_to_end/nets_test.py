@@ -155,8 +155,9 @@ class NetsTest(EndToEndTest):
         self.assertEqual([recovery["world_size"] for recovery in run["recoveries"]], [1])
         self.assertRegex(run["recoveries"][0]["source"], "checkpoint step-|the beginning")
         self.assertEqual([step["step"] for step in run["steps"]], list(range(400)))
-        self.assertEqual([phase["devices"] for phase in run["phases"]], [2, 1])
-        self.assertEqual(run["phases"][1]["from_step"], run["recoveries"][0]["step"])
+        begins_again = run["recoveries"][0]["step"] == 0  # rank 1 had a part of the first checkpoint yet to write
+        self.assertEqual([phase["devices"] for phase in run["phases"]], [1] if begins_again else [2, 1])
+        self.assertEqual(run["phases"][-1]["from_step"], run["recoveries"][0]["step"])
         # What one device computes is what two do, up to rounding.
         lost_at = run["recoveries"][0]["step"]
         for one, other in zip(run["steps"][:lost_at + 20], whole["steps"]):
