@@ -7,7 +7,7 @@ namespace frostpipe {
 namespace {
 
 /// Bytes allocated and freed over time.
-class Timeline {
+class MemoryOverTime {
  public:
   void hold(Bytes bytes, Nanoseconds from, Nanoseconds to) {
     if (bytes == 0 || from >= to) return;
@@ -44,7 +44,7 @@ class MemoryOfRun {
     }
     for (int transfer = 0; transfer < static_cast<int>(tasks_.transfers.size()); ++transfer) add_received(transfer);
     std::vector<Bytes> peaks;
-    for (Timeline& timeline : timelines_) peaks.push_back(timeline.peak());
+    for (MemoryOverTime& timeline : timelines_) peaks.push_back(timeline.peak());
     return peaks;
   }
 
@@ -121,7 +121,7 @@ class MemoryOfRun {
   const OperatorPlan& plan_;
   const OperatorTasks& tasks_;
   const OperatorRun& run_;
-  std::vector<Timeline> timelines_;
+  std::vector<MemoryOverTime> timelines_;
   std::vector<int> place_of_;                       // by task, in its device's order
   std::vector<std::vector<Nanoseconds>> last_use_;  // of a layer's weights, by device and layer
 };
