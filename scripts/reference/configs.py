@@ -1,4 +1,4 @@
-"""configs_reference.json: config.json of every family as transformers writes all fields of its default configuration."""
+"""configs_reference.json: config.json of every family, as transformers writes all fields of its defaults."""
 from reference.files import write_lines
 
 TYPES = ("bert vit gpt2 roberta xlm-roberta camembert distilbert electra modernbert llama mistral qwen2 qwen3 gemma "
