@@ -2,7 +2,7 @@
 elastic, with the cache, and compared with what was predicted."""
 import inputs
 import workflow
-from programs import Trouble
+from programs import Failure
 from results import Check, Target
 
 SECONDS = 120
@@ -54,7 +54,7 @@ def judge_phases(check, compared, what):
                        for i, value in memory.items())]
     workflow.note_phases(check, compared)
     if not any(check.figures["cache hits"]):
-        raise Trouble("the cache was of no use")
+        raise Failure("the cache was of no use")
 
 
 def checks(programs):

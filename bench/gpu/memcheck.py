@@ -1,6 +1,6 @@
 """The memory checker of compute-sanitizer, where it is installed, on some of the tests of one rank."""
 import device_tests
-from programs import NotDone, NoTime, TookTooLong, Trouble
+from programs import Failure, NotDone, NoTime, TookTooLong
 from results import Check
 from running import last_line
 
@@ -27,10 +27,10 @@ def sanitizer(programs, check):
         raise NoTime(f"not finished: {killed}") from None
     summary = [line for line in (done.stdout + done.stderr).splitlines() if "ERROR SUMMARY" in line]
     if done.returncode != 0 or not summary:
-        raise Trouble(f"exit code {done.returncode}: {summary[-1] if summary else last_line(done.stderr)}")
+        raise Failure(f"exit code {done.returncode}: {summary[-1] if summary else last_line(done.stderr)}")
     ran = [test for test in device_tests.tests_of(report) if test["result"] != "SKIPPED"] if report.exists() else []
     if not ran:
-        raise Trouble("it watched no test: the test program has none of these, or skipped them all")
+        raise Failure("it watched no test: the test program has none of these, or skipped them all")
     check.figures |= {"said": summary[-1].strip("= "), "tests": len(ran)}
 
 

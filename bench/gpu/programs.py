@@ -9,7 +9,7 @@ import subprocess
 import time
 from dataclasses import dataclass
 
-from running import Trouble, environment_without_job, sentence_of
+from running import Failure, environment_without_job, sentence_of
 
 NOT_PASSED_ON = ("FROSTPIPE_TEST_DEVICE", "FROSTPIPE_CUDA_REPORT_WAITS")  # except if a check sets them
 LEAST_SECONDS = 5  # needed to start a program
@@ -23,7 +23,7 @@ class NoTime(Exception):
     """A check is left out, or not finished, for lack of time; the text says why."""
 
 
-class TookTooLong(Trouble):
+class TookTooLong(Failure):
     """A program was killed."""
 
 
@@ -109,7 +109,7 @@ class Programs:
         log = self.next_log()
         done = self.run([self.options.frostpipe, *words], log=log, **more)
         if done.returncode != code:
-            raise Trouble(f"frostpipe {words[0]} ended with {done.returncode} instead of {code}: "
+            raise Failure(f"frostpipe {words[0]} ended with {done.returncode} instead of {code}: "
                           f"{sentence_of(done.stderr)} ({log.relative_to(self.folder.parent)}.err)")
         return done
 

@@ -9,7 +9,7 @@ import re
 import inputs
 import messages
 import workflow
-from programs import NotDone, Trouble
+from programs import Failure, NotDone
 from results import Check, Target
 
 SECONDS = 120
@@ -74,7 +74,7 @@ def resume(programs, check):
                                 f"gpt2-two-run/checkpoints/step-{half:08}")
     again = summary["steps"][-len(expected):]
     if [step["step"] for step in again] != [step["step"] for step in expected]:
-        raise Trouble(f"it made the steps from {again[0]['step']}, not from {half}")
+        raise Failure(f"it made the steps from {again[0]['step']}, not from {half}")
     check.figures["losses apart by"] = workflow.require_alike(workflow.losses_of({"steps": again}),
                                                               workflow.losses_of({"steps": expected}), 1e-3,
                                                               "those of the whole run")
@@ -94,7 +94,7 @@ def out_of_memory(programs, check):
                               code=1)
     said = re.search(r"rank \d+: out of memory in (\S+): \d+ (more )?bytes.*", done.stderr)
     if not said:
-        raise Trouble(f"no rank and action are named: {done.stderr.strip()[-300:]}")
+        raise Failure(f"no rank and action are named: {done.stderr.strip()[-300:]}")
     check.figures["said"] = said.group(0)
 
 

@@ -3,7 +3,7 @@ import elastic
 import inputs
 import steps
 import workflow
-from programs import NotDone, Trouble
+from programs import Failure, NotDone
 from results import Check, Target
 
 SECONDS = 300
@@ -52,7 +52,7 @@ def waits_of_the_host(programs, check):
                                      TORCH_CPP_LOG_LEVEL="WARNING")
             counts.append(said.count(WAITED))
         if counts[0] == 0:
-            raise Trouble("LibTorch reports no wait at all, which cannot be: every iteration ends with one")
+            raise Failure("LibTorch reports no wait at all, which cannot be: every iteration ends with one")
         waits = (counts[1] - counts[0]) / (many - few)
         check.figures[f"host's waits per iteration{how}"] = waits
         check.targets.append(Target(f"host's waits per iteration{how}", waits, MOST_WAITS))

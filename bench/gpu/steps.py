@@ -5,7 +5,7 @@ from pathlib import Path
 
 import inputs
 import workflow
-from programs import NotDone, Trouble
+from programs import Failure, NotDone
 from results import Check, Target
 from running import last_line
 
@@ -40,7 +40,7 @@ def run_peer(programs, job, model, dtype, row="eager"):
                          "--batch", job.batch, "--steps", job.steps, "--device", programs.device, "--dtype", dtype,
                          "--row", row], HF_HUB_OFFLINE=1)
     if done.returncode != 0:
-        raise Trouble(f"{PEER.name}: {last_line(done.stderr)}")
+        raise Failure(f"{PEER.name}: {last_line(done.stderr)}")
     said = json.loads(last_line(done.stdout))
     if "not_here" in said:
         raise NotDone(said["not_here"])

@@ -2,7 +2,7 @@
 import math
 import statistics
 
-from programs import Trouble
+from programs import Failure
 
 STEP_ERROR, MEMORY_ERROR = 0.05, 0.03
 LEAST_STEPS = 5  # of a phase, for a figure that means something
@@ -55,10 +55,10 @@ def most_apart(ours, others):
 
 
 def require_alike(ours, others, most, whose):
-    """The difference of the losses. Raises Trouble if it is more than `most`, or not a number."""
+    """The difference of the losses. Raises Failure if it is more than `most`, or not a number."""
     apart = most_apart(ours, others)
     if not apart <= most:
-        raise Trouble(f"our losses and {whose} are apart by {apart:.1e} of their value: not the same job")
+        raise Failure(f"our losses and {whose} are apart by {apart:.1e} of their value: not the same job")
     return apart
 
 
@@ -69,12 +69,12 @@ def losses_of(summary):
 def require_learning(check, summary):
     losses = losses_of(summary)
     if not all(map(math.isfinite, losses)):
-        raise Trouble(f"a loss is not finite: {losses}")
+        raise Failure(f"a loss is not finite: {losses}")
     quarter = max(1, len(losses) // 4)
     first, last = statistics.mean(losses[:quarter]), statistics.mean(losses[-quarter:])
     check.figures |= {"loss of the first quarter": first, "loss of the last quarter": last}
     if last >= first:
-        raise Trouble(f"the loss does not fall: {first:.4f} at first, {last:.4f} at last")
+        raise Failure(f"the loss does not fall: {first:.4f} at first, {last:.4f} at last")
 
 
 def note_phases(check, run):
@@ -87,4 +87,4 @@ def note_phases(check, run):
                       "changes [ms]": [phase["transformation_ns"] / 1e6 for phase in phases[1:]],
                       "cache hits": [phase["cache_hit_fraction"] for phase in phases]}
     if phases[-1]["frozen_blocks"] == 0:
-        raise Trouble("nothing has been frozen")
+        raise Failure("nothing has been frozen")

@@ -207,7 +207,7 @@ class ProgramsTest(unittest.TestCase):
         for left, most, limit in ((1, 600, "what its section had left of --minutes"), (600, 1, "its limit")):
             runner = programs.Programs(None, pathlib.Path(folder.name), "cpu", time.monotonic() + left)
             with mock.patch("programs.LEAST_SECONDS", 0), self.assertRaisesRegex(
-                    programs.Trouble, rf"^sleep did not end within 1 s, {limit}, and was killed; see "):
+                    programs.Failure, rf"^sleep did not end within 1 s, {limit}, and was killed; see "):
                 runner.run(["sleep", 1000], most_seconds=most)
 
     def test_a_section_that_hangs_leaves_those_after_it_their_share(self):
@@ -271,7 +271,7 @@ class SanitizerTest(unittest.TestCase):
     def test_it_has_watched_a_test(self):
         self.assertEqual(self.watch("COMPLETED", "SKIPPED"), {"said": "ERROR SUMMARY: 0 errors", "tests": 1})
         for results in ([], ["SKIPPED", "SKIPPED"]):
-            with self.assertRaisesRegex(programs.Trouble, "it watched no test"):
+            with self.assertRaisesRegex(programs.Failure, "it watched no test"):
                 self.watch(*results)
 
 
@@ -279,7 +279,7 @@ class LossesTest(unittest.TestCase):
     def test_losses_that_are_no_numbers_are_never_alike(self):
         self.assertAlmostEqual(workflow.require_alike([2.02, 3.0], [2.0, 3.0], 0.011, "the others"), 0.01)
         for ours, others in (([2.03], [2.0]), ([float("nan")], [2.0]), ([2.0, 1.0], [2.0, float("nan")])):
-            with self.assertRaisesRegex(programs.Trouble, "our losses and the others are apart by"):
+            with self.assertRaisesRegex(programs.Failure, "our losses and the others are apart by"):
                 workflow.require_alike(ours, others, 0.011, "the others")
 
 
