@@ -1,4 +1,4 @@
-#include "executor/communication/arrival.h"
+#include "executor/communication/registration.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -22,12 +22,12 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// Without the attempt, since the rank that asks does not know it yet.
-std::string hello_key(int rank) { return fmt::format("hello/{}", rank); }
-std::string welcome_key(const std::string& word) { return "welcome/" + word; }
+/// The key does not name the attempt, since the rank that asks for it does not know it yet.
+std::string request_key(int rank) { return fmt::format("attempt_request/{}", rank); }
+std::string attempt_key(const std::string& request) { return "attempt/" + request; }
 constexpr const char* kClosedKey = "closed";
 
-std::string new_word() {
+std::string new_request() {
   std::random_device device;
   return fmt::format("{:08x}{:08x}", device(), device());
 }
@@ -36,57 +36,60 @@ void set(c10d::TCPStore& store, const std::string& key, const std::string& text)
   store.set(key, std::vector<std::uint8_t>(text.begin(), text.end()));
 }
 
-/// Polls until `is_there()` or until `limit` is over. After 10 s prints a line that names whom this rank waits for.
-template <class IsThere, class Whom>
-void look_for(const RankEnvironment& self, std::chrono::milliseconds limit, const IsThere& is_there, const Whom& whom) {
+/// Polls until `is_there()` or until `limit` is over. After 10 s prints a line that names what this rank waits for.
+template <class IsThere, class Missing>
+void wait_for(const RankEnvironment& self, std::chrono::milliseconds limit, const IsThere& is_there,
+              const Missing& missing) {
   const auto began = std::chrono::steady_clock::now();
-  bool is_said = false;
+  bool is_reported = false;
   while (!is_there() && std::chrono::steady_clock::now() - began < limit) {
-    if (!is_said && std::chrono::steady_clock::now() - began > 10s) {
-      is_said = true;
+    if (!is_reported && std::chrono::steady_clock::now() - began > 10s) {
+      is_reported = true;
       std::fprintf(stderr, "frostpipe: rank %d on host %s waits for %s\n", self.rank, host_name().c_str(),
-                   whom().c_str());
+                   missing().c_str());
     }
     std::this_thread::sleep_for(20ms);
   }
 }
 
-/// Waits until all ranks have registered. With `welcomes`, rank 0 meanwhile answers requests for the attempt. Requests
-/// of ranks from before a restart are answered too; nobody reads those answers.
-void wait_for_all(const RankEnvironment& self, c10d::TCPStore& store, bool welcomes, std::chrono::milliseconds limit) {
-  std::map<int, std::string> welcomed;
+/// Waits until all ranks have registered. With `answers_requests`, rank 0 meanwhile answers requests for the attempt.
+/// Requests of ranks from before a restart are answered too; nobody reads those answers.
+void wait_for_all(const RankEnvironment& self, c10d::TCPStore& store, bool answers_requests,
+                  std::chrono::milliseconds limit) {
+  std::map<int, std::string> answered;
   const auto missing = [&] {
     std::vector<int> ranks;
     for (int rank = 0; rank < self.world_size; ++rank)
-      if (!has_text(self, store, "arrived", rank)) ranks.push_back(rank);
+      if (!has_text(self, store, "registration", rank)) ranks.push_back(rank);
     return ranks;
   };
-  const auto all_are_there = [&] {
-    for (int rank = 1; welcomes && self.rank == 0 && rank < self.world_size; ++rank) {
-      if (!store.check({hello_key(rank)})) continue;
-      const std::string word = store.get_to_str(hello_key(rank));
-      if (word != welcomed[rank]) set(store, welcome_key(word), std::to_string(self.attempt));
-      welcomed[rank] = word;
+  const auto all_have_registered = [&] {
+    for (int rank = 1; answers_requests && self.rank == 0 && rank < self.world_size; ++rank) {
+      if (!store.check({request_key(rank)})) continue;
+      const std::string request = store.get_to_str(request_key(rank));
+      if (request != answered[rank]) set(store, attempt_key(request), std::to_string(self.attempt));
+      answered[rank] = request;
     }
     return missing().empty();
   };
-  look_for(self, limit, all_are_there, [&] {
+  wait_for(self, limit, all_have_registered, [&] {
     const std::vector<int> ranks = missing();
     return fmt::format("{} {} of {}", ranks.size() == 1 ? "rank" : "ranks", fmt::join(ranks, ", "), self.world_size);
   });
-  if (const std::vector<int> ranks = missing(); !ranks.empty()) throw RuntimeFailure(have_not_come(self, ranks, limit));
+  if (const std::vector<int> ranks = missing(); !ranks.empty())
+    throw RuntimeFailure(have_not_registered(self, ranks, limit));
 }
 
-bool meet(const RankEnvironment& self, c10d::TCPStore& store, const Arrival& own, bool welcomes,
-          std::chrono::milliseconds limit) {
+bool register_rank(const RankEnvironment& self, c10d::TCPStore& store, const Registration& own, bool answers_requests,
+                   std::chrono::milliseconds limit) {
   constexpr char kShares = 's', kOwns = 'o';
-  put_text(self, store, "arrived", (own.shares_device ? kShares : kOwns) + own.trouble);
+  publish_text(self, store, "registration", (own.shares_device ? kShares : kOwns) + own.failure);
   bool any_shares = false;
-  wait_for_all(self, store, welcomes, limit);
-  for (const std::string& one : texts_of_all(self, store, "arrived")) {
+  wait_for_all(self, store, answers_requests, limit);
+  for (const std::string& one : gather_texts(self, store, "registration")) {
     any_shares = any_shares || one.at(0) == kShares;
     if (one.size() == 1) continue;
-    leave_together(self, store);
+    wait_until_all_read(self, store);
     throw InvalidInput(one.substr(1));
   }
   return any_shares;
@@ -96,45 +99,45 @@ bool meet(const RankEnvironment& self, c10d::TCPStore& store, const Arrival& own
 
 int find_attempt(const RankEnvironment& self, c10d::TCPStore& store, std::chrono::milliseconds limit) {
   if (self.rank == 0) return static_cast<int>(std::random_device()() >> 1);
-  const std::string word = new_word();
-  set(store, hello_key(self.rank), word);
-  const auto is_welcome = [&] { return store.check({welcome_key(word)}); };
+  const std::string request = new_request();
+  set(store, request_key(self.rank), request);
+  const auto is_answered = [&] { return store.check({attempt_key(request)}); };
   const auto is_too_late = [&] { return store.check({kClosedKey}); };
-  look_for(
-      self, limit, [&] { return is_welcome() || is_too_late(); },
+  wait_for(
+      self, limit, [&] { return is_answered() || is_too_late(); },
       [&] { return fmt::format("rank 0 of {}", self.world_size); });
-  if (is_welcome()) return std::stoi(store.get_to_str(welcome_key(word)));
+  if (is_answered()) return std::stoi(store.get_to_str(attempt_key(request)));
   if (is_too_late())
     throw RuntimeFailure(
-        fmt::format("rank {} on host {} comes too late: the ranks of this job have met already, and "
+        fmt::format("rank {} on host {} registers too late: all ranks of this job have registered, and "
                     "after a loss they go on without those that are lost",
                     self.rank, host_name()));
-  throw RuntimeFailure(have_not_come(self, {0}, limit));
+  throw RuntimeFailure(have_not_registered(self, {0}, limit));
 }
 
-bool meet_at_store(const RankEnvironment& self, c10d::TCPStore& store, const Arrival& own,
-                   std::chrono::milliseconds limit) {
-  return meet(self, store, own, /*welcomes=*/true, limit);
+bool register_at_store(const RankEnvironment& self, c10d::TCPStore& store, const Registration& own,
+                       std::chrono::milliseconds limit) {
+  return register_rank(self, store, own, /*answers_requests=*/true, limit);
 }
 
-bool meet_again_at_store(const RankEnvironment& self, c10d::TCPStore& store, const Arrival& own,
-                         std::chrono::milliseconds limit) {
-  return meet(self, store, own, /*welcomes=*/false, limit);
+bool register_again_at_store(const RankEnvironment& self, c10d::TCPStore& store, const Registration& own,
+                             std::chrono::milliseconds limit) {
+  return register_rank(self, store, own, /*answers_requests=*/false, limit);
 }
 
-void close_arrivals(c10d::TCPStore& store) { store.set(kClosedKey, std::vector<std::uint8_t>()); }
+void close_registration(c10d::TCPStore& store) { store.set(kClosedKey, std::vector<std::uint8_t>()); }
 
-void meet_in_trouble(const RankEnvironment& self, const std::string& trouble) {
-  const std::string named = self.is_on_one_host ? trouble : fmt::format("host {}: {}", host_name(), trouble);
+void register_failure(const RankEnvironment& self, const std::string& failure) {
+  const std::string named = self.is_on_one_host ? failure : fmt::format("host {}: {}", host_name(), failure);
   if (self.world_size == 1) throw InvalidInput(named);
   try {
     const auto store = connect_store(self, /*may_host=*/true, {.refused = 1min});
     RankEnvironment in_attempt = self;
     in_attempt.attempt = find_attempt(self, *store, 1min);
-    meet_at_store(in_attempt, *store, {.trouble = named}, 1min);
+    register_at_store(in_attempt, *store, {.failure = named}, 1min);
   } catch (const InvalidInput&) {
     throw;
-  } catch (const std::exception&) {  // no other rank could be told
+  } catch (const std::exception&) {  // the other ranks cannot be reached
   }
   throw InvalidInput(named);
 }
