@@ -18,7 +18,8 @@ CORES_OF_A_TEST, MOST_AT_ONCE = 4, 4
 
 
 def names(programs, pattern):
-    """The names of the tests, each with its suite. Raises Failure if the program does not list them or has none."""
+    """Returns the names of the tests, each with its suite. Raises Failure if the program does not list them or has
+    none."""
     done = programs.run([programs.options.tests, "--gtest_list_tests", f"--gtest_filter={pattern}"],
                         **programs.libraries)
     if done.returncode != 0:
@@ -31,7 +32,7 @@ def names(programs, pattern):
         elif line.startswith("  "):
             found.append(suite + line.split()[0])
     if not found:
-        raise Failure(f"{programs.options.tests} has no tests {pattern}; is it frostpipe_executor_tests?")
+        raise Failure(f"{programs.options.tests} has no tests {pattern}; is it the program frostpipe_executor_tests?")
     return found
 
 
@@ -65,7 +66,7 @@ def run_test(programs, name):
 
 
 def run_named(programs, name):
-    """On the device. NotDone without the program of the tests."""
+    """Runs the named test on the device. Raises NotDone if the test program is not there."""
     if not programs.options.tests:
         not_there()
     return run_test(programs, f"{name}/{programs.device}")
@@ -74,7 +75,7 @@ def run_named(programs, name):
 def checks(programs):
     if programs.options.tests:
         alone, with_ranks = wanted_names(programs)
-        for name in alone:  # some compare times
+        for name in alone:  # one after another, since some of them compare times
             yield Check("tests", name), lambda _, name=name: run_test(programs, name)
         yield from checks_at_once(programs, with_ranks)
     else:
@@ -98,7 +99,7 @@ def checks_at_once(programs, wanted):
 
 
 def wanted_names(programs):
-    """(checks of tests that use the device alone, checks of tests with several ranks)"""
+    """Returns the checks of tests that use the device alone, and the checks of tests with several ranks."""
     alone = [name for pattern in ALONE for name in names(programs, f"{pattern}/{programs.device}")]
     with_ranks = names(programs, RANKS)
     wanted = [[name for name in some if re.search(programs.options.only_tests or "", name)]
