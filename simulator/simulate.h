@@ -1,7 +1,6 @@
 #pragma once
 #include <functional>
 #include <memory>
-#include <string_view>
 
 #include "plan/plan.h"
 #include "plan/reconfiguration.h"
@@ -37,9 +36,6 @@ Timing simulate_timing(const Schedule& lowered, const ParallelLayout& layout, co
 /// Summarizes the first iteration. iteration_ns is the distance between the ends of the last two iterations, or the
 /// makespan if there is only one.
 IterationSummary summarize(const Timing& timing, const Schedule& schedule);
-
-/// Returns "fast path" or "event".
-std::string_view engine_of(const Schedule& lowered);
 
 /// The simulation of a phase with its profile, on the ranks of layout_of_lists: with vacant coordinates micro-batches
 /// are numbered over all replicas.

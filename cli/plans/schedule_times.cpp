@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/seconds.h"
+#include "cli/plans/schedule_choice.h"
 #include "cli/shared/common_options.h"
 #include "cli/shared/table.h"
 #include "simulator/simulate_schedule.h"
@@ -16,6 +17,13 @@ namespace frostpipe {
 namespace {
 
 constexpr double kLargestNumber = 1e9;
+
+/// Returns the schedule without overlapped pairs: their actions run one after the other.
+Schedule split_pairs(Schedule schedule) {
+  for (auto& list : schedule.body)
+    for (Action& action : list) action.overlaps_next = false;
+  return schedule;
+}
 
 }  // namespace
 
@@ -53,11 +61,9 @@ void add_times_options(CLI::App& command, ScheduleTimes& times) {
 
 std::string schedule_times_text(const Schedule& compute, const ScheduleTimes& times, double weight_gradient_share,
                                 const std::string& format) {
-  Schedule schedule = compute;
-  if (times.split_overlap)
-    for (auto& list : schedule.body)
-      for (Action& action : list) action.overlaps_next = false;
-  const ScheduleSimulation found = simulate_schedule(schedule, costs_of(times), weight_gradient_share);
+  const ScheduleSimulation found = times.split_overlap
+                                       ? simulate_schedule(split_pairs(compute), costs_of(times), weight_gradient_share)
+                                       : simulate_schedule(compute, costs_of(times), weight_gradient_share);
   const IterationSummary& summary = found.summary;
   if (format == "json") {
     const nlohmann::ordered_json json = {{"format", "frostpipe.schedule_simulation"},
