@@ -162,10 +162,10 @@ InputsFound check_inputs(const TrainOptions& options);
 /// not included.
 std::vector<std::int64_t> largest_micro_batches(const TrainOptions& options, const InputsFound& inputs);
 
-/// For a rank that fails before train(), for example because its host lacks a file. Throws InvalidInput with `trouble`.
+/// For a rank that fails before train(), for example because its host lacks a file. Throws InvalidInput with `reason`.
 /// If another launcher has started the ranks, it tells the other ranks, so that they do not wait; the message then
-/// names the host, and all ranks throw that of the lowest rank with a trouble.
-[[noreturn]] void fail_on_all_ranks(const Membership& membership, const std::string& trouble);
+/// names the host, and all ranks throw that of the lowest rank that has failed.
+[[noreturn]] void fail_on_all_ranks(const Membership& membership, const std::string& reason);
 
 /// Trains; rank 0 also writes the run folder. After a loss the remaining ranks enter a new rendezvous round and
 /// continue, if the membership allows it: from their state in memory if it is complete, otherwise from the newest

@@ -189,7 +189,7 @@ LayerCost cost_of(const Profile& profile, const MeasurementKey& key) {
   if (contexts.empty()) {
     const auto ascending = [](const Measurement& a, const Measurement& b) { return a.key < b.key; };
     FROSTPIPE_CHECK(std::is_sorted(profile.measurements.begin(), profile.measurements.end(), ascending),
-                    "whoever makes a Profile lists its measurements in ascending order of keys");
+                    "a profile lists its measurements in ascending order of keys");
     throw InvalidInput(fmt::format("profile of {}: {}: was not measured{}", profile.model.name, describe(key),
                                    advice_on_missing(profile, key)));
   }

@@ -160,7 +160,7 @@ class ProfileCostModel final : public CostModel {
   std::vector<Segment> reduce_gradient_;    // per stage
   std::vector<Segment> reduce_tied_;        // per replica; empty without tied parameters
   Segment gradient_norm_;
-  std::vector<bool> meets_for_norm_;  // per stage: its OPTIMIZER_STEP is the first of its rank
+  std::vector<bool> reduces_norm_;    // per stage: its OPTIMIZER_STEP is the first of its rank
   std::vector<bool> exchanges_tied_;  // per stage: its REDUCE_GRAD is the last one of a rank at an end of the model
   bool shares_links_ = false;
 };

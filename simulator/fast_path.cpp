@@ -34,7 +34,7 @@ struct Message {
 };
 
 /// The ranks of a collective; they run one collective at a time.
-struct Meeting {
+struct Collective {
   std::size_t size = 0;
   std::vector<int> arrived;
   Nanoseconds begin_ns = 0, duration_ns = 0;
@@ -171,7 +171,7 @@ class Pass {
             send(index, runner, step, cost);
             continue;
           }
-          if (!meet(index, runner, step, cost)) return;
+          if (!send_by_rendezvous(index, runner, step, cost)) return;
           break;
         }
         case StepKind::receive:
@@ -209,7 +209,7 @@ class Pass {
   }
 
   /// The sender's side of a rendezvous. Returns false if the receiver is not there yet.
-  bool meet(int index, FastRunner& runner, const Step& step, const TransferCost& cost) {
+  bool send_by_rendezvous(int index, FastRunner& runner, const Step& step, const TransferCost& cost) {
     Message& sent = message(runner, step);
     if (sent.state == Message::State::not_sent) {
       sent.wait(Message::State::sender_waits, index);
@@ -249,7 +249,7 @@ class Pass {
   }
 
   void arrive(int index, const Segment& segment) {
-    Meeting& group = groups_[segment.collective_ranks];
+    Collective& group = groups_[segment.collective_ranks];
     group.size = segment.collective_ranks.size();
     group.arrived.push_back(index);
     group.begin_ns = std::max(group.begin_ns, runners_[index].now);
@@ -271,7 +271,7 @@ class Pass {
   Record& record_;
   std::size_t num_messages_;       // per replica
   std::vector<Message> messages_;  // of the current iteration: [replica][message]
-  std::map<std::vector<int>, Meeting> groups_;
+  std::map<std::vector<int>, Collective> groups_;
   std::vector<int> ready_;
 };
 

@@ -199,11 +199,11 @@ class ProfileCostModel::Prices {
     if (!is_new) return cost;
     for (int layer = partition_[stage].begin; layer < partition_[stage].end; ++layer)
       add_layer(cost, layer, key_of(layer, size, device_type), slice);
-    const auto sent_behind = [&](int layer) {
+    const auto sent_after = [&](int layer) {
       return cost_of_slice(profile_, phase_, key_of(layer, size, device_type), slice).output_activation_bytes;
     };
-    if (stage + 1 < num_stages()) cost.sent_forward_bytes = sent_behind(partition_[stage].end - 1);
-    if (stage > 0) cost.sent_backward_bytes = sent_behind(partition_[stage].begin - 1);
+    if (stage + 1 < num_stages()) cost.sent_forward_bytes = sent_after(partition_[stage].end - 1);
+    if (stage > 0) cost.sent_backward_bytes = sent_after(partition_[stage].begin - 1);
     return cost;
   }
 

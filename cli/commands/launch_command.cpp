@@ -47,7 +47,7 @@ std::string check_host_name(const std::string& text) {
     return std::isalnum(letter) || letter == '-' || letter == '.' || letter == ':';
   };
   if (!text.empty() && text.front() != '-' && std::all_of(text.begin(), text.end(), is_of_name)) return "";
-  return fmt::format("'{}' is no name of a host", text);
+  return fmt::format("'{}' is not the name of a host", text);
 }
 
 std::string launcher_names() {

@@ -150,10 +150,11 @@ Command add_schedule_command(CLI::App& app) {
       "schedule", "Show what each rank of a pipeline does, and in which order, or how long it takes");
   command->add_option("NAME", options->choice.name, "Schedule: " + known_schedules() + "; or a CSV file")
       ->type_name("");
-  CLI::Option* const check = command
-                                 ->add_option("--check", options->to_check,
-                                              "Say whether a CSV file, or a schedule by name, can run, and if not why")
-                                 ->type_name("FILE");
+  CLI::Option* const check =
+      command
+          ->add_option("--check", options->to_check,
+                       "Check whether a CSV file, or a schedule by name, can run, and say why not")
+          ->type_name("FILE");
   command
       ->add_flag("--blocking-sends", options->blocking_sends,
                  "Also prove that sends which block until they are received cannot deadlock, or show the cycle")

@@ -50,7 +50,7 @@ void add_record_options(CLI::App& command, SampleOptions& samples) {
   command
       .add_option_function<std::string>(
           "--loss-on", [&samples](const std::string& what) { samples.loss_on_all = what == "all"; },
-          "What to learn in prompts and chats: completions (and what the assistant says), or all")
+          "Tokens of prompts and chats to learn: completions (and the assistant's messages), or all")
       ->check(CLI::IsMember({"completions", "all"}).description(""))
       ->type_name("WHAT")
       ->default_str("completions");

@@ -177,7 +177,7 @@ class LaunchTest(CliTest):
             (["--mpirun", "plan.json", *DATA], "--mpirun: needs --hosts with 2 names, one for each node of plan.json; "
                                                "there are 0"),
             (["--mpirun", "--hosts", "a", "plan.json", *DATA], "there is 1"),
-            (["--mpirun", "--hosts", "a,;rm", "plan.json"], "';rm' is no name of a host"),
+            (["--mpirun", "--hosts", "a,;rm", "plan.json"], "';rm' is not the name of a host"),
             (["--slurm", "--hosts", "a,b", "plan.json", *DATA], "--hosts: --slurm takes none"),
             (["--mpirun", "--hosts", "a,b", "--min-hosts", "1", "plan.json", *DATA], "--min-hosts: for --torchrun "
                                                                                      "alone"),

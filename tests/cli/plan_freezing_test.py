@@ -132,7 +132,7 @@ class CacheTest(CliTest):
         self.assertEqual(set(reasons), {"no cache: the run ends before a sample comes again"})
         reasons, uses = self.explained("--epochs", 300)
         self.assertTrue(uses[-1])
-        self.assertRegex(reasons[-1], r"^the cache is used: what is left takes .* with it, .* without; filling costs")
+        self.assertRegex(reasons[-1], r"^the cache is used: the rest of the run takes .* with it, .* without; filling ")
 
     def test_no_cache_without_its_measurement_and_when_off(self):
         done = self.plan("elastic.json", "pipetransformer", "--epochs", 300, "--explain")

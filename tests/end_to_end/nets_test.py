@@ -218,7 +218,7 @@ class NetsTest(EndToEndTest):
         newest.write_bytes(newest.read_bytes()[:-1] + b"x")
         self.assertIn("must be as it was written", self.run_tool("inspect", "both", code=1).stderr)
         _, done = self.train_net("mtrain-data-parallel", "whole-again", *freeze, "--resume", "both/checkpoints")
-        self.assertIn("a checkpoint is passed over: both/checkpoints/step-00000008/layer-002.safetensors: must be as "
+        self.assertIn("a checkpoint is skipped: both/checkpoints/step-00000008/layer-002.safetensors: must be as "
                       "it was written", done.stderr)
         self.assertEqual(weights("whole-again"), weights("whole"))
         self.assert_refused("nets", "train", "mtrain-data-parallel.json", "--model", "net", "--data", "pictures", "-o",

@@ -21,17 +21,17 @@ using Lengths = std::vector<std::int64_t>;
 /// tokens have 32. If the two longest are cut at 10, the others have the remaining 12.
 TEST(MadeUpLengths, FollowTheDataAndHaveTheMean) {
   const std::vector<int> data{1, 1, 2, 2, 4, 4, 9, 9};
-  EXPECT_EQ(made_up_lengths(4, 4, data, 512), (Lengths{1, 2, 4, 9}));
-  EXPECT_EQ(made_up_lengths(4, 8, data, 512), (Lengths{2, 4, 8, 18}));
-  EXPECT_EQ(made_up_lengths(4, 8, data, 10), (Lengths{4, 8, 10, 10}));
-  EXPECT_EQ(made_up_lengths(3, 5, {}, 512), (Lengths{5, 5, 5}));
+  EXPECT_EQ(synthetic_lengths(4, 4, data, 512), (Lengths{1, 2, 4, 9}));
+  EXPECT_EQ(synthetic_lengths(4, 8, data, 512), (Lengths{2, 4, 8, 18}));
+  EXPECT_EQ(synthetic_lengths(4, 8, data, 10), (Lengths{4, 8, 10, 10}));
+  EXPECT_EQ(synthetic_lengths(3, 5, {}, 512), (Lengths{5, 5, 5}));
 }
 
 /// By hand: the mean is 3.4, so ten samples of "3 tokens" have 34 tokens, and ten of 4 tokens have 40.
 TEST(MadeUpLengths, HaveTheDatasOwnMeanWhereItRoundsToTheirs) {
   const std::vector<int> data{2, 2, 2, 2, 9};
-  EXPECT_THAT(made_up_lengths(10, 3, data, 512), testing::ElementsAre(2, 2, 2, 2, 2, 2, 2, 2, 9, 9));
-  const Lengths others = made_up_lengths(10, 4, data, 512);
+  EXPECT_THAT(synthetic_lengths(10, 3, data, 512), testing::ElementsAre(2, 2, 2, 2, 2, 2, 2, 2, 9, 9));
+  const Lengths others = synthetic_lengths(10, 4, data, 512);
   EXPECT_EQ(std::accumulate(others.begin(), others.end(), std::int64_t{0}), 40);
 }
 
