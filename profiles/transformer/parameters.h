@@ -108,6 +108,11 @@ std::int64_t tied_parameter_count(const TransformerConfig& config);
 /// Number of a head's outputs per prediction: logits of the vocabulary, both ends of an answer, or classes.
 std::int64_t num_outputs(const TransformerConfig& config);
 
+/// Largest number of tokens for which the logits of a vocabulary exist at once: the loss is computed in parts of
+/// tokens. Products of this size are as fast as larger ones, and their logits take less memory than the matrix, for any
+/// vocabulary (docs/measurements/vocabulary.md).
+inline constexpr std::int64_t kTokensOfLogits = 256;
+
 /// Returns the chain of layers used in profiles and plans: embedding, attention and MLP half of every block (or the
 /// block as a whole, see num_layers), head.
 Model model_of(const TransformerConfig& config, std::string name);

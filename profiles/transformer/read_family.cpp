@@ -96,8 +96,6 @@ void read_heads(const ConfigFields& fields, TransformerConfig& config) {
   const std::int64_t default_size = config.family == Family::qwen3 ? 128 : 256;
   if (has_head_size_of_its_own(config.family)) {
     config.head_size = fields.positive("head_dim", default_size);
-  } else if (config.family == Family::qwen2 || config.family == Family::olmo2 || config.family == Family::phi3) {
-    require_heads_that_divide(fields, "num_attention_heads", config);
   } else {
     config.head_size = fields.positive("head_dim", 0);
     if (config.head_size == 0) require_heads_that_divide(fields, "num_attention_heads", config);
