@@ -17,7 +17,8 @@ FEWER_EPOCHS = 12  # for unit tests: a signal after a quarter of the steps still
 
 # Messages of a run that goes on; any other line of its own says how it ended.
 SAID_WHILE_GOING_ON = re.compile(
-    r"^train |: started at random$|; going on without it$|\(restart \d+ of \d+\)$|; training goes on$"
+    r"^train |: (started|the whole model starts) at random$|; going on without it$|\(restart \d+ of \d+\)$"
+    r"|; training goes on$"
     r"|^frostpipe: the plan's \d+ steps are |^frostpipe: goes on with step |^frostpipe: a checkpoint is skipped: ")
 # After a loss, if the remaining ranks have everything.
 FROM_MEMORY = re.compile(r"frostpipe: goes on with step \d+ on \d ranks? \(.*?\), from the survivors' memory: no step "
