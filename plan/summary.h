@@ -36,7 +36,8 @@ struct PhaseSummary {
   int stages = 1;
   int replicas = 1;
   int tensor_ranks = 1;
-  /// Of an operator plan: the devices that share its operators, which have no stages and replicas. 0: of a pipeline.
+  /// Number of devices that share the operators of an operator plan, which has no stages and replicas. 0 for a
+  /// pipeline.
   int devices = 0;
   int num_micro_batches = 1;
   std::string schedule;

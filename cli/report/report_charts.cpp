@@ -146,7 +146,8 @@ struct MemoryRow {
   Bytes predicted = 0, measured = 0, limit = 0;
 };
 
-/// Of a rank; one with several threads has as many of the cluster's devices together. 0 = none.
+/// Returns the memory limit of a rank, which with several threads is the sum of as many of the cluster's devices. 0 =
+/// none.
 Bytes memory_limit(const Cluster& cluster, const RunSummary& run, std::size_t rank) {
   const int threads = std::max(1, run.threads_per_rank / threads_of(cluster.devices.front().type));
   const std::size_t begin = rank * static_cast<std::size_t>(threads), end = begin + static_cast<std::size_t>(threads);

@@ -29,8 +29,8 @@ class Samples {
   virtual std::uint64_t key(int sample) const = 0;
   /// Distinct tokens that the embedding looks up for these samples, ascending; empty if it looks up none.
   virtual std::vector<std::int64_t> distinct_tokens(std::span<const int> samples) const = 0;
-  /// What a mini-batch's sum of losses is divided by: the number of its samples; where tokens have labels, of labelled
-  /// tokens.
+  /// Returns the number by which a mini-batch's sum of losses is divided: that of its samples or, if tokens have
+  /// labels, that of its labelled tokens.
   virtual std::int64_t loss_terms(std::span<const int> samples) const {
     return static_cast<std::int64_t>(samples.size());
   }

@@ -42,7 +42,7 @@ enum class Task {
   token_classification,
 };
 
-/// What a classifier predicts for a text, and by which loss it learns that: transformers' problem_type.
+/// The kind of a classifier's prediction for a text, and its loss: transformers' problem_type.
 enum class ProblemType {
   single_label,  // one of the labels; cross entropy
   multi_label,   // any number of the labels; binary cross entropy of each
