@@ -120,7 +120,6 @@ struct TrainOptions {
   int group_by_length = 0;  // mini-batches of an epoch among which samples are grouped by length; 0 = no grouping
   FreezePolicy freeze;
   std::string device = "cpu";          // or "cuda"
-  int threads_per_rank = 0;            // compute threads of a rank on the CPU; 0 = as planned
   bool cuda_graphs = false;            // on CUDA: capture and replay repeated iterations
   std::optional<Emulation> emulation;  // replaces device, model and data; needs `cluster`
   CheckpointPolicy checkpoints;        // in output/checkpoints
@@ -224,8 +223,8 @@ struct EvaluateOptions {
   std::string device = "cpu";
 };
 
-/// Of one label: samples that have it, that are said to have it, and both. Of entities their kind, of words their
-/// label.
+/// The numbers of samples (or words, or entities) that have a label, that are predicted to have it, and of those for
+/// which both are true. The label of an entity is its kind.
 struct LabelCounts {
   std::string label;
   int count = 0, predicted = 0, hits = 0;

@@ -47,7 +47,7 @@ class FreezingTest(CliTest):
 
     def test_layers_may_be_frozen_from_the_first_step_on(self):
         for method in "freeze-only", "pipetransformer-published", "pipetransformer":
-            self.plan("frozen.json", method, "--freeze-warm-up", 0, "--forecast", "fixed:4", "--epochs", 3)
+            self.plan("frozen.json", method, "--freeze-set", "warm-up=0", "--forecast", "fixed:4", "--epochs", 3)
             first = self.read("frozen.json")["phases"][0]
             self.assertEqual((first["from_step"], first["first_trainable_layer"]), (0, 9), method)
 

@@ -187,7 +187,7 @@ class LongResumeTest(InterruptedCase):
     def test_rules_that_look_at_gradients_go_on_to_the_bit(self):
         for rule in ("paper", "adaptive"):
             with self.subTest(rule):
-                options = ("--freeze", rule, "--freeze-warm-up", 0.1)
+                options = ("--freeze", rule, "--freeze-set", "warm-up=0.1")
                 reference, weights = self.reference("static.json", "--epochs", EPOCHS, *options)
                 self.interrupt("static.json", *options, steps=120)
                 run = self.resume("static.json", *options)
