@@ -13,7 +13,7 @@ namespace frostpipe {
 /// Selects the activations that are not kept from forward to backward but recomputed in the backward from the input of
 /// their segment (activation checkpointing). The head's are always kept, since its backward follows at once.
 enum class RecomputeMode {
-  attention,  // attention layers only: most of the bytes for long samples, little of the time
+  attention,  // layers with attention only: most of the bytes for long samples, little of the time
   layers,     // every layer; only the layers' inputs are kept
   stage,      // every stage; only its input is kept, but in a backward one micro-batch's activations of the whole stage
               // live at once

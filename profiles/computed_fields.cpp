@@ -29,7 +29,7 @@ ModelTypes operator+(ModelTypes one, const ModelTypes& other) {
 }
 
 const ModelTypes kGemmas{"gemma", "gemma2", "gemma3_text"},
-    kDecoders = ModelTypes{"gpt2", "llama", "mistral", "qwen2", "qwen3", "olmo2", "phi3"} + kGemmas,
+    kDecoders = ModelTypes{"gpt2", "llama", "mistral", "qwen2", "qwen3", "olmo2", "phi3", "gpt_neox"} + kGemmas,
     kBerts{"bert", "roberta", "xlm-roberta", "camembert", "electra"},
     kEncoders = kBerts + ModelTypes{"distilbert", "modernbert"}, kPictures{"vit", "deit", "dinov2"},
     kNets{"resnet", "mobilenet_v1", "mobilenet_v2"}, kExperts{"mixtral", "qwen3_moe", "olmoe", "deepseek_v3"},

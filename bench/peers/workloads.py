@@ -133,7 +133,11 @@ class Chats(Workload):
         return found
 
     def model(self):
-        return transformers.AutoModelForCausalLM.from_pretrained(self.folder, dtype=torch.float32)
+        """The token that ends a turn is SmolLM2's padding too, and transformers drops the gradient of the padding
+        token's row in the look-up; `frostpipe train` learns it, so it is learned here as well."""
+        model = transformers.AutoModelForCausalLM.from_pretrained(self.folder, dtype=torch.float32)
+        model.get_input_embeddings().padding_idx = None
+        return model
 
     def length(self, sample):
         return len(self.ids[sample])

@@ -41,9 +41,8 @@ LayerCost cost_from(const LayerSamples& kept) {
 }
 
 LayerClass class_of(const TransformerConfig& config, const Model& model, int layer) {
-  const bool is_attention = model.layers[layer].kind == LayerKind::attention;
   return {model.layers[layer].kind, makes_one_token(config, layer),
-          is_attention ? config.pattern_of(block_of_layer(layer)).window : 0};
+          has_attention(model.layers[layer].kind) ? config.pattern_of(block_of_layer(config, layer)).window : 0};
 }
 
 std::vector<std::int64_t> synthetic_lengths(int samples, int tokens, std::span<const int> data_lengths,
@@ -185,7 +184,7 @@ void LayerBench::measure_slice(int micro_batch_size, int tokens, int context, Sa
                      heads = all == 1 ? 1 : slice_of_heads.end_in(all) - slice_of_heads.begin_in(all),
                      width = 2 * heads * config_.size_of_head();
   for (int layer = 0; layer < static_cast<int>(model_.layers.size()); ++layer) {
-    if (model_.layers[layer].kind != LayerKind::attention) continue;
+    if (!has_attention(model_.layers[layer].kind)) continue;
     const at::Tensor rows = at::randn({whole.num_tokens(), width}, options_);
     left.of(layer)->rows = rows;
     left.of(layer)->gradient =

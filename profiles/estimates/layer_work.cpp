@@ -53,7 +53,7 @@ LayerWork attention_work(const TransformerConfig& config, int layer, const PassT
                q = t * static_cast<double>(config.query_size()), k = t * static_cast<double>(config.key_value_size()),
                context = t * static_cast<double>(config.context_size()), v = config.latent.value_size > 0 ? context : k,
                latents = t * static_cast<double>(config.latent.query_rank + config.latent.key_value_rank),
-               window = static_cast<double>(config.pattern_of(block_of_layer(layer)).window),
+               window = static_cast<double>(config.pattern_of(block_of_layer(config, layer)).window),
                probabilities = static_cast<double>(config.num_attention_heads) * t * kept_keys(config, window, span);
   const double normed = config.query_key_norm == QueryKeyNorm::none ? 0 : q + k;
   return {.flops = 2 * t * product_parameters(config, layer) +
@@ -71,7 +71,7 @@ LayerWork attention_work(const TransformerConfig& config, int layer, const PassT
 
 LayerWork mlp_work(const TransformerConfig& config, int layer, const PassTokens& span) {
   const Experts& experts = config.experts;
-  const bool has_experts = config.has_experts(block_of_layer(layer));
+  const bool has_experts = config.has_experts(block_of_layer(config, layer));
   const auto width = static_cast<double>(
       has_experts ? experts.per_token * experts.intermediate_size + experts.shared_size : config.intermediate_size);
   const double t = span.tokens, values = t * static_cast<double>(config.hidden_size),
@@ -87,6 +87,22 @@ LayerWork mlp_work(const TransformerConfig& config, int layer, const PassTokens&
           .routed_values = routed,
           .output_sums = 1,
           .input_gradient_sums = 1};
+}
+
+/// The work of both halves, which have one input and one output; attention's operations are those of all matrices of
+/// the layer.
+LayerWork parallel_block_work(const TransformerConfig& config, int layer, const PassTokens& span) {
+  const LayerWork attention = attention_work(config, layer, span), mlp = mlp_work(config, layer, span);
+  const double shared_input = attention.output_values;
+  return {.flops = attention.flops,
+          .output_values = attention.output_values,
+          .kept_values = attention.kept_values + mlp.kept_values - shared_input,
+          .shared_kept_values = attention.shared_kept_values + mlp.shared_kept_values,
+          .split_values = attention.split_values + mlp.split_values,
+          .shared_split_values = attention.shared_split_values + mlp.shared_split_values,
+          .read_split_values = attention.read_split_values + mlp.read_split_values,
+          .output_sums = attention.output_sums + mlp.output_sums,
+          .input_gradient_sums = attention.input_gradient_sums + mlp.input_gradient_sums};
 }
 
 LayerWork head_work(const TransformerConfig& config, int layer, const PassTokens& span) {
@@ -116,6 +132,8 @@ LayerWork layer_work(const TransformerConfig& config, int layer, const PassToken
       return attention_work(config, layer, span);
     case LayerKind::mlp:
       return mlp_work(config, layer, span);
+    case LayerKind::block:
+      return parallel_block_work(config, layer, span);
     default:
       return head_work(config, layer, span);
   }

@@ -22,8 +22,9 @@ const FamilyRow& family_named(const std::string& type, const std::string& file, 
   for (const FamilyRow& row : family_rows())
     if (fits(row)) known.emplace_back(row.model_type);
   throw InvalidInput(file + ": model_type",
-                     fmt::format("must be one of {}{}", fmt::join(known, ", "),
-                                 found ? "; a " + type + " is estimated alone (profile --like)" : ""),
+                     fmt::format("must be one of {}; {}", fmt::join(known, ", "),
+                                 found ? "a " + type + " is estimated alone (profile --like)"
+                                       : "convolutional nets are of `frostpipe nets`"),
                      type.empty() ? "missing" : "\"" + type + "\"");
 }
 

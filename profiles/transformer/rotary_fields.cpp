@@ -106,8 +106,10 @@ class RotaryReader {
   std::string place(const char* key) const { return fields_.place(key); }
 
   Rotary rotary(const Json& object, const std::string& at) const {
+    const bool is_neox = config_.family == Family::gpt_neox;
+    const char* const before_version_5 = is_neox ? "rotary_pct" : "partial_rotary_factor";
     const double fraction =
-        given_number(object, "partial_rotary_factor", fields_.number("partial_rotary_factor", 1), at);
+        given_number(object, "partial_rotary_factor", fields_.number(before_version_5, is_neox ? 0.25 : 1), at);
     const Rotary rotary{.fraction = fraction};
     if (fraction > 1 || rotary.size(config_.size_of_head()) < 2 || rotary.size(config_.size_of_head()) % 2 != 0)
       throw InvalidInput(
@@ -123,7 +125,10 @@ class RotaryReader {
     const Json scaling = fields_.json().value("rope_scaling", Json());
     Json object = scaling.is_object() ? scaling : Json::object();
     const bool is_modernbert = config_.family == Family::modernbert;
-    object["rope_theta"] = fields_.number(is_modernbert ? "global_rope_theta" : "rope_theta", default_theta_);
+    const char* const theta = is_modernbert                        ? "global_rope_theta"
+                              : config_.family == Family::gpt_neox ? "rotary_emb_base"
+                                                                   : "rope_theta";
+    object["rope_theta"] = fields_.number(theta, default_theta_);
     config_.rotaries = {rotary(object, place("rope_scaling"))};
     if (is_modernbert || config_.family == Family::gemma3_text) {
       const char* const key = is_modernbert ? "local_rope_theta" : "rope_local_base_freq";

@@ -25,6 +25,7 @@ enum class Family {
   gemma3_text,
   olmo2,
   phi3,
+  gpt_neox,
   deit,
   dinov2,
   mixtral,
@@ -175,6 +176,7 @@ struct TransformerConfig {
   Experts experts{};
   LatentAttention latent{};
   bool scales_residual_start = false;  // matrices whose output is added start with smaller weights (GPT-2)
+  bool has_parallel_residual = false;  // a block, norms before: y = x + attention(n(x)) + mlp(n'(x)) (GPT-NeoX)
 
   bool operator==(const TransformerConfig&) const = default;
 
