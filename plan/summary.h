@@ -131,7 +131,7 @@ struct RunSummary {
   std::string freeze;  // the freeze rule
   std::uint64_t seed = 0;
   int world_size = 1;
-  int threads_per_rank = 1;  // of the plan, or of train --threads-per-rank
+  int threads_per_rank = 1;  // of the plan
   double epochs = 0;         // num_steps as passes over the training samples, possibly fractional
   int num_steps = 0;
   int global_batch_size = 1;
@@ -159,7 +159,7 @@ struct RunSummary {
   bool operator==(const RunSummary&) const = default;
 };
 
-/// Whether anything was frozen in any phase.
+/// Returns whether anything was frozen in any phase.
 bool freezes(const RunSummary& run);
 
 /// Envelope "frostpipe.run". Reading refuses "frostpipe.net_run", which runs of nets were written as before they had

@@ -39,7 +39,7 @@ struct WantedRows {
 /// where there is none.
 TextRows read_text_rows(const std::filesystem::path& path, const WantedRows& wanted);
 
-/// Whether a record without a column of labels has some of 0 and 1, as WantedRows says.
+/// Returns whether a record without a column of labels has some of 0 and 1, as WantedRows says.
 bool has_flags(const nlohmann::json& record);
 
 }  // namespace frostpipe
