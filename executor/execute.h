@@ -44,7 +44,7 @@ FreezePolicy parse_freeze_policy(const std::string& text, const FreezeOptions& o
 struct ReplanAnswer {
   std::vector<Phase> phases;  // The phases from the request's step on, until the next decision. If empty, the layout
                               // stays and the freeze still happens.
-  std::string explanation;    // the alternatives considered, for people; after a loss empty if there was no choice
+  std::string explanation;    // the alternatives considered, for the user; after a loss empty if there was no choice
 };
 
 /// Re-plans at a freeze decision or after a loss. It is called on rank 0 only, which broadcasts the result.
@@ -55,7 +55,7 @@ struct TrainCallbacks {
   Replan replan;   // called at freeze decisions; may be empty
   Replan recover;  // called after a loss: returns a layout for fewer ranks
   Progress progress;
-  std::function<void(const std::string&)> note;  // receives sentences for people, on any rank
+  std::function<void(const std::string&)> note;  // receives messages for the user, on any rank
 };
 
 /// The data to train and test on. A folder has a sub-folder of pictures per label. A file is CIFAR (.bin), plain text
@@ -146,7 +146,7 @@ struct InputsFound {
                                               // has, or "the whole model"
                                               // has, or "the whole model"
   std::vector<std::string> notes;             // possible mistakes in the data, or reasons for slowness here: sentences
-                                              // for people
+                                              // for the user
   /// The largest file that training will write, as far as it is known: the saved model, or a layer of a checkpoint.
   std::filesystem::path largest_file;
   Bytes largest_file_bytes = 0;
@@ -205,7 +205,7 @@ struct MeasuredProfile {
   Cluster cluster;
 };
 
-/// Checks the inputs, as for training, for a measurement on `num_ranks` ranks. Returns sentences for people.
+/// Checks the inputs, as for training, for a measurement on `num_ranks` ranks. Returns messages for the user.
 std::vector<std::string> check_inputs(const MeasureOptions& options, int num_ranks);
 
 /// Measures every layer on all ranks at once (ranks of one machine share its memory and clock), and the links between

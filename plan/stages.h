@@ -29,9 +29,9 @@ std::vector<int> replicas_of_layer(const Phase& phase, int layer);
 
 /// Returns the stage of the first trainable layer.
 int first_trainable_stage(const Phase& phase);
-/// By pipeline rank: whether one of its stages has a trainable layer.
+/// Returns for each pipeline rank whether one of its stages has a trainable layer.
 std::vector<bool> trains(const Phase& phase);
-/// By stage: whether it is the first of its pipeline rank that trains.
+/// Returns for each stage whether it is the first of its pipeline rank that trains.
 std::vector<bool> are_first_to_train(const Phase& phase);
 
 /// Returns whether stage s is on pipeline rank s for all stages.

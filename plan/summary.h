@@ -97,7 +97,7 @@ struct EvaluationRecord {
 struct Decision {
   int step = 0;
   int frozen_blocks = 0;
-  std::string explanation;  // table for people
+  std::string explanation;  // table for the user
   bool operator==(const Decision&) const = default;
 };
 

@@ -144,7 +144,7 @@ class ProfileCostModel::Prices {
         .duration_ns;
   }
 
-  /// By replica; empty without tied parameters.
+  /// Returns the reductions of tied gradients by replica; empty without tied parameters.
   std::vector<Segment> reduce_tied() const {
     std::vector<Segment> reductions;
     const Bytes bytes = tied_gradient_bytes(phase_, profile_.model, settings_.dtype);

@@ -31,11 +31,11 @@ bool names_a_file(const std::string& name);
 /// Adds --pp, --micro-batches, --virtual-stages, --token-slices and --max-in-flight.
 void add_shape_options(CLI::App& command, ScheduleChoice& choice);
 
-/// Builds or reads the schedule, with compute actions only. AutoZeroBubble is made for `costs`. Throws UsageError for a
-/// name that is none or a shape that the schedule does not have, InvalidInput for a file that is wrong.
+/// Builds or reads the schedule, with compute actions only. AutoZeroBubble is made for `costs`. Throws UsageError for
+/// an unknown name or a shape that the schedule does not support, InvalidInput for a wrong file.
 Schedule chosen_schedule(const ScheduleChoice& choice, const UniformCosts& costs);
 
-/// Reads the schedule of a CSV file as it stands there. Throws InvalidInput if it is not valid, and UsageError for a
+/// Reads the schedule of a CSV file unchanged. Throws InvalidInput if it is not valid, and UsageError for a
 /// shape beside it.
 Schedule checked_schedule(const ScheduleChoice& file);
 

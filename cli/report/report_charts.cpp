@@ -249,7 +249,7 @@ std::string accuracy_intervals(const Comparison& comparison) {
   for (const PairedAccuracy& paired : comparison.accuracies) {
     extent = std::max({extent, std::abs(100 * paired.low), std::abs(100 * paired.high)});
   }
-  // As wide as a telephone's page; the labels of the outermost ticks have room within.
+  // The chart is as wide as the page on a phone, including the labels of the outermost ticks.
   constexpr double kMiddle = 170, kHalf = 146, kBar = 20;
   const auto x = [&](double points) { return coordinate(kMiddle + points / extent * kHalf); };
   const std::vector<double> ticks = nice_ticks(-extent, extent, 6);

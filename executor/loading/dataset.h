@@ -34,7 +34,7 @@ struct Dataset {
   std::vector<int> test_by_length;  // split.test sorted by length, so that attention can batch samples of one length
   /// Set only for classification, if the data are to be scored: each text, or the place of each picture.
   std::vector<std::string> items;
-  std::vector<std::string> notes;  // possible mistakes in the data: sentences for people
+  std::vector<std::string> notes;  // possible mistakes in the data: messages for the user
 };
 
 /// Returns the task of the data: a folder or a CIFAR file (.bin) holds pictures, .conll and .bio words with labels,

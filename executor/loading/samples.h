@@ -107,7 +107,8 @@ class TokenSamples final : public Samples {
   EncodedData data_;
 };
 
-/// Where the answers to samples, one after the other, begin in a list of their values; one more entry: its length.
+/// Returns the positions at which the answers to samples begin in the list of their concatenated values, and after them
+/// the length of the list.
 std::vector<std::size_t> answer_begins(const Samples& data, std::span<const int> samples, const AnswerShape& shape);
 
 /// Returns a random key per sample for this step.

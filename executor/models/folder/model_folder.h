@@ -24,7 +24,7 @@ struct ModelFolder {
 /// Returns the name for plans of the folder at `path` with this config.json: its _name_or_path, else the folder's name.
 std::string model_name(const std::filesystem::path& path, const std::string& config);
 
-/// As transformers calls labels that nobody named: LABEL_0, ...; also none at all.
+/// Returns whether the names are those that transformers gives to unnamed labels (LABEL_0, ...), or there are none.
 bool are_unnamed(const std::vector<std::string>& label_names);
 
 /// True if a classifier for the folder's labels cannot be used for the data's. It can be if they are the same in the
