@@ -116,8 +116,8 @@ class CacheTest(CliTest):
         self.assertFalse(any(phase["cache"]["on"] for phase in self.read("slow.json")["phases"]))
 
     def explained(self, *options):
-        """The sentences of --explain about the cache, and whether phases of the plan use it, for a cache that takes no
-        time."""
+        """Returns the sentences of --explain about the cache, and whether phases of the plan use it, for a cache that
+        takes no time."""
         self.edit("profile.json",
                   lambda profile: profile.update(cache={way: {"latency_ns": 0, "bandwidth_bytes_per_second": 0}
                                                         for way in ("read", "write")}))

@@ -1,4 +1,4 @@
-"""What-ifs without files: a schedule's name and times of its actions."""
+"""`schedule --format json` predicts a schedule from the times of its actions."""
 
 import json
 import unittest
