@@ -27,10 +27,10 @@ namespace frostpipe {
 /// other ranks. Throws InvalidInput that names the waiting actions if the schedule cannot make progress.
 Trace simulate(const Schedule& lowered, const ParallelLayout& layout, const CostModel& costs, int iterations);
 
-/// As simulate(), always with the event engine.
+/// Does the same as simulate(), always with the event engine.
 Trace simulate_by_events(const Schedule& lowered, const ParallelLayout& layout, const CostModel& costs, int iterations);
 
-/// As simulate(), without a span for every action, for searches and large pipelines.
+/// Does the same as simulate() without a span for every action, for searches and large pipelines.
 Timing simulate_timing(const Schedule& lowered, const ParallelLayout& layout, const CostModel& costs, int iterations);
 
 /// Summarizes the first iteration. iteration_ns is the distance between the ends of the last two iterations, or the

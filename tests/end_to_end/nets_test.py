@@ -159,7 +159,7 @@ class NetsTest(EndToEndTest):
         begins_again = run["recoveries"][0]["step"] == 0  # rank 1 had a part of the first checkpoint yet to write
         self.assertEqual([phase["devices"] for phase in run["phases"]], [1] if begins_again else [2, 1])
         self.assertEqual(run["phases"][-1]["from_step"], run["recoveries"][0]["step"])
-        # What one device computes is what two do, up to rounding.
+        # One device and two devices compute the same up to rounding.
         lost_at = run["recoveries"][0]["step"]
         for one, other in zip(run["steps"][:lost_at + 20], whole["steps"]):
             self.assertAlmostEqual(one["loss"], other["loss"], delta=1e-3)
