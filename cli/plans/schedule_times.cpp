@@ -18,13 +18,6 @@ namespace {
 
 constexpr double kLargestNumber = 1e9;
 
-/// Returns the schedule without overlapped pairs: their actions run one after the other.
-Schedule split_pairs(Schedule schedule) {
-  for (auto& list : schedule.body)
-    for (Action& action : list) action.overlaps_next = false;
-  return schedule;
-}
-
 }  // namespace
 
 UniformCosts costs_of(const ScheduleTimes& times) {

@@ -1,4 +1,4 @@
-"""Too little memory, disk space, descriptors or shared memory: the run ends in time and says why, or goes on without."""
+"""Too little memory, disk space, descriptors or shared memory: the run ends in time and says why, or does without."""
 
 import json
 import os

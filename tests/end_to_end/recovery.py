@@ -1,5 +1,5 @@
-"""Runs are disturbed. Oracle: the undisturbed run has the same losses and weights, bitwise equal if the layout is the same,
-and every sample is used once per epoch."""
+"""Runs are disturbed. Oracle: the undisturbed run has the same losses and weights, bitwise equal if the layout is the
+same, and every sample is used once per epoch."""
 
 import re
 import shutil
