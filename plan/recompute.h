@@ -32,10 +32,10 @@ Recompute find_recompute(std::string_view word);
 /// Throws InvalidInput ("PLACE: must be one of attention, layers, stage, or missing, is ...").
 void parse_text(std::string_view text, const std::string& place, RecomputeMode& mode);
 
-/// Whether the forward of a trainable layer of this kind is computed twice.
+/// Returns whether the forward of a trainable layer of this kind is computed twice.
 bool is_recomputed(const Recompute& mode, LayerKind kind);
 
-/// Whether a layer belongs to the same segment as the layer before it.
+/// Returns whether a layer belongs to the same segment as the layer before it.
 bool joins_segment(const Recompute& mode, bool recomputed, bool before_recomputed);
 
 /// Neighbouring layers that are kept or recomputed together.

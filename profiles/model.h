@@ -59,7 +59,7 @@ struct Model {
 };
 
 std::string_view to_string(LayerKind kind);
-/// Whether the layer has keys and values, by which a token reads others.
+/// Returns whether the layer has keys and values, by which a token reads others.
 constexpr bool has_attention(LayerKind kind) { return kind == LayerKind::attention || kind == LayerKind::block; }
 
 /// Number of Transformer blocks, the unit of freezing.

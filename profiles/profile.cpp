@@ -76,7 +76,7 @@ std::vector<Weighted> weights_along(const std::vector<int>& lines, int value) {
   return {{low, 1 - share}, {high, share}};
 }
 
-/// Whether tensor ranks share the layer in the same way.
+/// Returns whether tensor ranks share the layer in the same way.
 bool share_alike(const MeasurementKey& one, const MeasurementKey& other) {
   return one.tensor_parallel_size == other.tensor_parallel_size && one.sequence_parallel == other.sequence_parallel;
 }

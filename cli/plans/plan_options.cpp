@@ -172,7 +172,7 @@ void add_devices(CLI::App& command, PlanCommandOptions& options) {
 void add_freezing(CLI::App& command, PlanCommandOptions& options, CLI::Option* method) {
   command
       .add_option("--forecast", options.limits.forecast,
-                  "Freezes that the plan expects: cap (the rule that the --freeze options shape), fixed:N,N,... "
+                  "Freezes that the plan expects: cap (the rule with the parameters of --freeze-set), fixed:N,N,... "
                   "(number of frozen blocks after each decision), or the file of a plan or run, such as "
                   "executed_plan.json")
       ->type_name("WHAT")

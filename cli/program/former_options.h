@@ -5,8 +5,7 @@
 namespace frostpipe {
 
 /// Returns what has taken the place of an option that a command had in earlier versions, or of the command itself if
-/// `option` is empty, such as "use --fix pp=P"; or which command of another of the tool's programs has the option, such
-/// as "'frostpipe serving plan' has --slo". Returns an empty text if nothing is known of it.
+/// `option` is empty, such as "use --fix pp=P". Returns an empty text if there was no such option.
 std::string successor_of(std::string_view command, std::string_view option);
 
 }  // namespace frostpipe

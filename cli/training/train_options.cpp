@@ -39,8 +39,7 @@ void add_freezing(CLI::App& command, TrainCommandOptions& options) {
           ->type_name("RULE")
           ->capture_default_str();
   add_freeze_options(command, options.freeze_options);
-  for (const char* const name : {"--freeze-warm-up", "--freeze-interval", "--freeze-alpha", "--freeze-threshold"})
-    command.get_option(name)->needs(rule);
+  command.get_option("--freeze-set")->needs(rule);
 }
 
 void add_learning(CLI::App& command, TrainOptions& train) {
@@ -67,11 +66,6 @@ void add_learning(CLI::App& command, TrainOptions& train) {
 void add_ranks(CLI::App& command, TrainCommandOptions& options) {
   add_rehearsal_options(command, options.rehearsal, options.train);
   add_interface_option(command, options.interface);
-  command
-      .add_option("--threads-per-rank", options.train.threads_per_rank,
-                  "Number of threads that each rank computes with on the CPU. Default: as planned")
-      ->check(CLI::Range(1, kMostThreads).description(""))
-      ->type_name("N");
   command.add_flag("--cuda-graphs", options.train.cuda_graphs,
                    "On GPUs, capture an iteration's kernels and replay them in later iterations of samples as long");
   command

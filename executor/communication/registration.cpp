@@ -53,7 +53,7 @@ void wait_for(const RankEnvironment& self, std::chrono::milliseconds limit, cons
 }
 
 /// Waits until all ranks have registered. With `answers_requests`, rank 0 meanwhile answers requests for the attempt.
-/// Requests of ranks from before a restart are answered too; nobody reads those answers.
+/// Requests of ranks from before a restart are answered too; those answers are never read.
 void wait_for_all(const RankEnvironment& self, c10d::TCPStore& store, bool answers_requests,
                   std::chrono::milliseconds limit) {
   std::map<int, std::string> answered;

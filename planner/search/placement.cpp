@@ -26,7 +26,7 @@ std::vector<std::vector<int>> all_orders(std::vector<int> kinds) {
   return orders;
 }
 
-/// Whether among the first `devices` every `size` neighbours are of one type.
+/// Returns whether among the first `devices` every `size` neighbours are of one type.
 bool have_one_type(const Cluster& cluster, int size, int devices) {
   for (int rank = 0; rank < devices; ++rank)
     if (cluster.devices[rank].type != cluster.devices[rank - rank % size].type) return false;

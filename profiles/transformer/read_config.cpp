@@ -24,7 +24,7 @@ const FamilyRow& family_named(const std::string& type, const std::string& file, 
   throw InvalidInput(file + ": model_type",
                      fmt::format("must be one of {}; {}", fmt::join(known, ", "),
                                  found ? "a " + type + " is estimated alone (profile --like)"
-                                       : "convolutional nets are of `frostpipe nets`"),
+                                       : "`frostpipe nets` takes convolutional nets"),
                      type.empty() ? "missing" : "\"" + type + "\"");
 }
 

@@ -7,7 +7,7 @@
 namespace frostpipe {
 namespace {
 
-/// Whether query, key and value are one matrix: they have equally many heads and no norms of their own.
+/// Returns whether query, key and value are one matrix: they have equally many heads and no norms of their own.
 bool is_stacked(const TransformerConfig& c) {
   return c.key_value_heads() == c.num_attention_heads && c.query_key_norm == QueryKeyNorm::none;
 }

@@ -21,7 +21,7 @@ struct PlanServerOptions {
   /// Opens a plan's models, by name, from the current contents of their folders. It is called for every plan, so that a
   /// new plan's workers may load other weights.
   std::function<std::map<std::string, ServableModel>(const ServingPlan&)> open_models;
-  /// Receives sentences for people, on the server's thread: a worker was lost, a plan was replaced.
+  /// Receives messages for the user, on the server's thread: a worker was lost, a plan was replaced.
   std::function<void(const std::string&)> note;
 };
 

@@ -22,7 +22,7 @@ class WorkerPool {
   struct Events {
     std::vector<std::pair<int, BatchReport>> reports;  // by device
     std::vector<std::int64_t> lost_batches;
-    std::vector<std::string> notes;  // sentences for people
+    std::vector<std::string> notes;  // messages for the user
   };
   /// Processes the workers' messages and losses. Throws RuntimeFailure if a worker cannot load its partition, unless it
   /// was restarted.

@@ -207,7 +207,7 @@ class UsageTest(CliTest):
             (["plan", "--profile", "p", "--cluster", "c", "--global-batch", "4", "--method", "static", "-o", "x",
               "--steps", "4", "--epochs", "2"], "--epochs"),
             (["plan", "--profile", "p", "--cluster", "c", "--global-batch", "4", "--method", "static", "-o", "x",
-              "--freeze-alpha", "1"], "must be a number > 0 and < 1, is 1"),
+              "--freeze-set", "alpha=1"], "alpha must be a number > 0 and < 1, is 1"),
             (["profile", "--model", "m", "-o", "p.json", "--memory-limit", "much", "--cluster", "c"], "much"),
             (["compare", "plan.json"], "pairs of PLAN SUMMARY"),
         ]:

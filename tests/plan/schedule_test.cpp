@@ -160,7 +160,7 @@ TEST(AnySchedule, HasTheClosedFormOfMicroBatchesInFlight) {
   }
 }
 
-/// Whether the schedule allows this shape.
+/// Returns whether the schedule allows this shape.
 bool has_shape(const std::string& name, int p, int m) {
   if (name == "ZB-H2") return m >= 2 * p - 1;
   if (name == "DualPipeV") return m >= 2 * p;

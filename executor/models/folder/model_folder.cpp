@@ -45,7 +45,7 @@ std::string name_in(const WeightFiles& files, const TransformerConfig& config, c
 /// True for the head's layer; its tensors may be missing.
 bool is_head(const TransformerConfig& config, int layer) { return layer == num_layers(config) - 1; }
 
-/// What tells labels apart, or the ends of an answer: its rows are theirs.
+/// True for parameters with a row for each label, or for begin and end of an answer.
 bool is_classifier(const ParameterSpec& spec) { return spec.role == Role::classes || spec.role == Role::classes_bias; }
 
 /// The final norm is in the head's layer but belongs to the base model; a pooler exists only with some heads.
@@ -107,8 +107,8 @@ bool are_numbers(const std::vector<std::string>& label_names) {
   return true;
 }
 
-/// What the folder's head is for, as it is opened; empty where that is no other use than this one. Heads of other names
-/// are not there.
+/// Returns the use of the folder's head if it is another one than that for which the folder is opened, else "". A head
+/// whose tensors have other names counts as missing.
 std::string other_use_of(const ModelFolder& folder, Task task, const std::vector<std::string>& label_names,
                          ProblemType problem_type) {
   const TransformerConfig& config = folder.config;

@@ -13,7 +13,7 @@ const RankInventory kFirst{.step = 5, .layers = {0, 1}, .trainable = {1}, .offlo
     kSecond{.step = 5, .layers = {2, 3}, .trainable = {2, 3}};
 const RankInventory kNothing;
 
-/// Whether the inventories that match the first one have every layer.
+/// Returns whether the inventories that match the first one have every layer.
 bool are_whole(const std::vector<RankInventory>& inventories, int num_layers, int first_trainable_layer,
                const std::vector<int>& needs_moments) {
   return hold_all_layers(consistent_with(inventories, inventories.front(), first_trainable_layer), num_layers,
