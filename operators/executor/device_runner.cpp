@@ -2,7 +2,6 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/sub.h>
 
 #include <algorithm>
 #include <utility>
@@ -10,12 +9,17 @@
 #include "base/error.h"
 
 namespace frostpipe {
+
 namespace {
 
-/// The momentum after one step of SGD, in place.
-void step(at::Tensor momentum, const at::Tensor& values, const at::Tensor& gradient, const SgdOptions& options) {
-  momentum.mul_(options.momentum).add_(gradient);
-  if (options.weight_decay > 0) momentum.add_(values, options.weight_decay);
+/// One step of the optimizer on values that all decay.
+void update_all(const at::Tensor& values, const at::Tensor& gradient, const at::Tensor& momentum,
+                const UpdateRule& rule) {
+  update({{.weights = values.view(-1),
+           .gradients = gradient.view(-1),
+           .moments = {.first = momentum.view(-1)},
+           .num_decayed = values.numel()}},
+         rule);
 }
 
 }  // namespace
@@ -79,16 +83,16 @@ void DeviceRunner::begin_iteration(const NetState& state, const at::Tensor& pict
   loss_ = 0;
 }
 
-void DeviceRunner::run_task(int place, std::vector<NetMomentum>& momentum, const SgdOptions& options) {
+void DeviceRunner::run_task(int place, std::vector<NetMomentum>& momentum, const UpdateRule& rule) {
   place_ = place;
   const int task = own_.order[place];
   const Operator& op = plan_.graph.operators[tasks_.tasks[task].op];
   {
     const Inputs inputs = inputs_of(task);
     if (op.kind == OperatorKind::update)
-      update(task, inputs, momentum[op.layer], options);
+      update(task, inputs, momentum[op.layer], rule);
     else if (op.kind == OperatorKind::norm_update)
-      update_norm(task, inputs, momentum[op.layer], options);
+      update_norm(task, inputs, momentum[op.layer], rule);
     else
       keep(task, output_of(task, inputs));
   }
@@ -235,22 +239,20 @@ at::Tensor DeviceRunner::output_of(int task, const Inputs& in) {
 }
 
 /// In place where no task to come reads the layer's weights.
-void DeviceRunner::update(int task, const Inputs& inputs, NetMomentum& momentum, const SgdOptions& options) {
-  auto weights = part_of((*state_)[layer_of(task)].weights, task);
-  step(momentum.weights, weights, inputs.weight_gradient, options);
+void DeviceRunner::update(int task, const Inputs& inputs, NetMomentum& momentum, const UpdateRule& rule) {
+  const auto weights = part_of((*state_)[layer_of(task)].weights, task);
   const bool in_place = place_ > last_use_[layer_of(task)];
-  auto fresh = in_place ? weights.sub_(momentum.weights, options.learning_rate)
-                        : at::sub(weights, momentum.weights, options.learning_rate);
+  auto fresh = in_place ? weights : weights.clone();
+  update_all(fresh, inputs.weight_gradient, momentum.weights, rule);
   for (const int transfer : tasks_.transfers_of[task]) outgoing_.push_back({transfer, fresh});
   if (!in_place) pending_.push_back({.layer = layer_of(task), .begin = part_begin(task), .weights = std::move(fresh)});
 }
 
-void DeviceRunner::update_norm(int task, const Inputs& inputs, NetMomentum& momentum, const SgdOptions& options) {
+void DeviceRunner::update_norm(int task, const Inputs& inputs, NetMomentum& momentum, const UpdateRule& rule) {
   const int layer = layer_of(task);
-  const auto& norm = (*state_)[layer].norm;
-  step(momentum.norm, norm, inputs.sums.flip(0), options);  // the scale's first
-  pending_.push_back(
-      {.layer = layer, .norm = at::sub(norm, momentum.norm, options.learning_rate), .statistics = inputs.statistics});
+  auto norm = (*state_)[layer].norm.clone();
+  update_all(norm, inputs.sums.flip(0), momentum.norm, rule);  // the scale's gradient first
+  pending_.push_back({.layer = layer, .norm = std::move(norm), .statistics = inputs.statistics});
 }
 
 NormStatistics DeviceRunner::statistics_from(int op) const {

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "executor/optimizer/update.h"
 #include "operators/executor/device_tasks.h"
 #include "operators/executor/net_parts.h"
 #include "operators/executor/operator_values.h"
@@ -12,12 +13,6 @@
 #include "operators/plan/operator_tasks.h"
 
 namespace frostpipe {
-
-/// SGD with momentum: m = momentum x m + gradient + decay x weight; weight -= rate x m. Batch norm's scale and shift
-/// decay as the weights do, as in torch.optim.SGD.
-struct SgdOptions {
-  double learning_rate = 0.1, momentum = 0.9, weight_decay = 0;
-};
 
 /// Carries out one device's part of an OperatorPlan, task by task. `net` must have given the plan's graph
 /// (counted_operators, frozen). What it refers to outlives it.
@@ -38,7 +33,7 @@ class DeviceRunner {
   /// For what tasks()[place] reads of other devices. To be called before run_task, of every place in turn.
   void wait_for(int place);
   /// Places are called in their order, each followed by send_outputs.
-  void run_task(int place, std::vector<NetMomentum>& momentum, const SgdOptions& options);
+  void run_task(int place, std::vector<NetMomentum>& momentum, const UpdateRule& rule);
   /// Sends the outputs of the last task that other devices read.
   void send_outputs();
   /// Waits for new weights from other devices, which come into `state` from each layer's last use on, and puts this
@@ -64,8 +59,8 @@ class DeviceRunner {
   void keep(int task, const at::Tensor& output);
   Inputs inputs_of(int task) const;
   at::Tensor output_of(int task, const Inputs& in);
-  void update(int task, const Inputs& inputs, NetMomentum& momentum, const SgdOptions& options);
-  void update_norm(int task, const Inputs& inputs, NetMomentum& momentum, const SgdOptions& options);
+  void update(int task, const Inputs& inputs, NetMomentum& momentum, const UpdateRule& rule);
+  void update_norm(int task, const Inputs& inputs, NetMomentum& momentum, const UpdateRule& rule);
   NormStatistics statistics_from(int op) const;
   at::Tensor sum_from(int op) const;
   at::Tensor weight_gradient_from(int op, int update_task) const;

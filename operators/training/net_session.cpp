@@ -113,8 +113,8 @@ NetState NetSession::collect_all() {
 IterationResult NetSession::run_iteration(const MiniBatch& batch, const MiniBatch* next, int step,
                                           const IterationUpdate& update, Trace& trace, bool) {
   const at::NoGradGuard no_grad;
-  const SgdOptions sgd{
-      .learning_rate = update.rule.learning_rate, .momentum = kMomentum, .weight_decay = update.rule.weight_decay};
+  UpdateRule rule = update.rule;
+  rule.momentum = kMomentum;
   DeviceRunner& runner = running_->runner;
   const MicroBatch pictures = running_->loader.take(batch, next);
   runner.begin_iteration(state_, pictures.input, pictures.labels);
@@ -122,7 +122,7 @@ IterationResult NetSession::run_iteration(const MiniBatch& batch, const MiniBatc
     runner.wait_for(place);
     const Nanoseconds begin_ns = steady_now_ns();
     running_->slow_cpu.begin_work();
-    runner.run_task(place, momentum_, sgd);
+    runner.run_task(place, momentum_, rule);
     running_->slow_cpu.end_work();
     runner.send_outputs();
     trace.spans.push_back(
