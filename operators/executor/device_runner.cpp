@@ -60,7 +60,7 @@ DeviceRunner::DeviceRunner(const NetShape& net, const OperatorPlan& plan, const 
     new_weights_from_[last_use_[layer_of(tasks.transfers[transfer].task)] + 1].push_back(transfer);
 }
 
-std::pair<int, int> DeviceRunner::find_samples_needed() const {
+SampleRange DeviceRunner::find_samples_needed() const {
   int begin = plan_.graph.batch, end = 0;
   for (const int task : own_.order) {
     const OperatorTask& one = tasks_.tasks[task];
@@ -71,7 +71,7 @@ std::pair<int, int> DeviceRunner::find_samples_needed() const {
     begin = std::min(begin, one.begin);
     end = std::max(end, one.end);
   }
-  return begin < end ? std::pair(begin, end) : std::pair(0, 0);
+  return begin < end ? SampleRange{begin, end} : SampleRange{};
 }
 
 void DeviceRunner::begin_iteration(const NetState& state, const at::Tensor& pictures, const at::Tensor& labels) {
@@ -192,7 +192,7 @@ DeviceRunner::Inputs DeviceRunner::inputs_of(int task) const {
   }
   const bool reads_pictures = !inputs.activation.defined() && net_.layers[op.layer].input < 0 &&
                               (op.kind == OperatorKind::forward || op.kind == OperatorKind::weight_gradient);
-  if (reads_pictures) inputs.activation = pictures_.narrow(0, one.begin - needed_.first, one.end - one.begin);
+  if (reads_pictures) inputs.activation = pictures_.narrow(0, one.begin - needed_.begin, one.end - one.begin);
   if (!inputs.statistics.mean.defined() && op.kind == OperatorKind::normalise)
     inputs.statistics = running((*state_)[op.layer]);
   return inputs;
@@ -214,7 +214,7 @@ at::Tensor DeviceRunner::output_of(int task, const Inputs& in) {
       return normalise(layer, state, in.statistics, in.product, in.activation);
     case OperatorKind::elementwise: {
       if (!is_loss(op)) return pool(layer, in.activation);
-      const auto part = cross_entropy(in.activation, labels_.narrow(0, one.begin - needed_.first, one.end - one.begin),
+      const auto part = cross_entropy(in.activation, labels_.narrow(0, one.begin - needed_.begin, one.end - one.begin),
                                       plan_.graph.batch);
       loss_ += part.loss;
       return part.gradient;

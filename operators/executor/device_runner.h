@@ -1,7 +1,6 @@
 #pragma once
 #include <ATen/core/Tensor.h>
 
-#include <utility>
 #include <vector>
 
 #include "executor/optimizer/update.h"
@@ -11,6 +10,7 @@
 #include "operators/executor/tensor_exchange.h"
 #include "operators/nets/net_kernels.h"
 #include "operators/plan/operator_tasks.h"
+#include "plan/batch.h"
 
 namespace frostpipe {
 
@@ -24,8 +24,8 @@ class DeviceRunner {
   /// The device's tasks in the plan's order.
   const std::vector<int>& tasks() const { return own_.order; }
 
-  /// Samples of the mini-batch whose pictures or labels it reads, from the first to the last; none: [0, 0).
-  std::pair<int, int> samples_needed() const { return needed_; }
+  /// The range of the mini-batch's samples whose pictures or labels it reads; none: [0, 0).
+  SampleRange samples_needed() const { return needed_; }
 
   /// `pictures` [n, channels, size, size] and `labels` [n]: of samples_needed. `state` and `momentum` are held_by this
   /// device. From here to end_iteration `state` is nobody else's.
@@ -54,7 +54,7 @@ class DeviceRunner {
     int transfer = 0;
     at::Tensor tensor;
   };
-  std::pair<int, int> find_samples_needed() const;
+  SampleRange find_samples_needed() const;
   void expect_new_weights(int place);
   void keep(int task, const at::Tensor& output);
   Inputs inputs_of(int task) const;
@@ -81,7 +81,7 @@ class DeviceRunner {
   DeviceTasks own_;
   std::vector<std::vector<int>> inputs_;  // by operator: edges
   std::vector<std::vector<int>> parts_;   // by operator: its tasks on all devices
-  std::pair<int, int> needed_;
+  SampleRange needed_;
   std::vector<int> last_use_;                       // by layer: place of the last task that reads its weights
   std::vector<std::vector<int>> new_weights_from_;  // by place: transfers whose layers no task from there on reads
   int expected_ = 0;                                // places whose transfers are expected

@@ -40,7 +40,7 @@ NetSession::Running::Running(OperatorPlan whole_plan, const NetTask& task, Group
       exchange(group, plan, tasks),
       runner(task.folder().net, plan, tasks, device, exchange),
       slow_cpu(cpu_of(plan, task, device).slowdown),
-      loader(*task.dataset().samples, runner.samples_needed()) {}
+      loader(*task.dataset().samples, at::kFloat, at::kCPU, /*with_input=*/true) {}
 
 NetSession::NetSession(const NetTask& task, const SessionPlace& place)
     : task_(task), place_(place), mover_(task.folder().net, place.communicator.control_group(), at::kFloat) {}
@@ -116,7 +116,9 @@ IterationResult NetSession::run_iteration(const MiniBatch& batch, const MiniBatc
   UpdateRule rule = update.rule;
   rule.momentum = kMomentum;
   DeviceRunner& runner = running_->runner;
-  const MicroBatch pictures = running_->loader.take(batch, next);
+  const SampleRange needed = runner.samples_needed();
+  running_->loader.begin_iteration(batch, needed, next, needed);
+  const MicroBatch pictures = running_->loader.take(needed);
   runner.begin_iteration(state_, pictures.input, pictures.labels);
   for (int place = 0; place < static_cast<int>(runner.tasks().size()); ++place) {
     runner.wait_for(place);
