@@ -144,7 +144,7 @@ class ProfileCostModel::Prices {
         .duration_ns;
   }
 
-  /// By replica; empty without tied parameters.
+  /// Returns the reductions of tied gradients by replica; empty without tied parameters.
   std::vector<Segment> reduce_tied() const {
     std::vector<Segment> reductions;
     const Bytes bytes = tied_gradient_bytes(phase_, profile_.model, settings_.dtype);
@@ -176,7 +176,7 @@ class ProfileCostModel::Prices {
   }
   int first_trained(int stage) const { return std::max(partition_[stage].begin, phase_.first_trainable_layer); }
 
-  /// Whether a sample of mean length has tokens in the slice.
+  /// Returns whether a sample of mean length has tokens in the slice.
   bool has_tokens(int slice) const {
     return num_slices(phase_) == 1 || tokens_of_slice(phase_, slice).of(phase_.tokens).count() > 0;
   }
@@ -199,11 +199,11 @@ class ProfileCostModel::Prices {
     if (!is_new) return cost;
     for (int layer = partition_[stage].begin; layer < partition_[stage].end; ++layer)
       add_layer(cost, layer, key_of(layer, size, device_type), slice);
-    const auto sent_behind = [&](int layer) {
+    const auto sent_after = [&](int layer) {
       return cost_of_slice(profile_, phase_, key_of(layer, size, device_type), slice).output_activation_bytes;
     };
-    if (stage + 1 < num_stages()) cost.sent_forward_bytes = sent_behind(partition_[stage].end - 1);
-    if (stage > 0) cost.sent_backward_bytes = sent_behind(partition_[stage].begin - 1);
+    if (stage + 1 < num_stages()) cost.sent_forward_bytes = sent_after(partition_[stage].end - 1);
+    if (stage > 0) cost.sent_backward_bytes = sent_after(partition_[stage].begin - 1);
     return cost;
   }
 

@@ -57,7 +57,8 @@ class FirstReplica final : public CostModel {
   std::vector<Segment> segments(const Action& action, int pipeline_rank, int /*replica*/) const override {
     if (action.kind != ActionKind::reduce_gradient && action.kind != ActionKind::optimizer_step)
       return all_.segments(action, pipeline_rank, 0);
-    const auto [known, is_new] = meetings_.try_emplace({action.kind, action.stage});  // a thousand ranks may be in it
+    const auto [known, is_new] =
+        collectives_.try_emplace({action.kind, action.stage});  // a thousand ranks may be in it
     if (!is_new) return known->second;
     known->second = all_.segments(action, pipeline_rank, 0);
     for (Segment& segment : known->second) {
@@ -75,7 +76,7 @@ class FirstReplica final : public CostModel {
  private:
   const CostModel& all_;
   std::vector<int> ranks_;
-  mutable std::map<std::pair<ActionKind, int>, std::vector<Segment>> meetings_;  // by kind and stage
+  mutable std::map<std::pair<ActionKind, int>, std::vector<Segment>> collectives_;  // by kind and stage
 };
 
 ParallelLayout first_replica_of(const ParallelLayout& layout) {

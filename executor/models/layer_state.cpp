@@ -238,7 +238,7 @@ TouchedGradients::TouchedGradients(const LayerState& state, at::Tensor rows) : r
               state.gradients.narrow(0, of_table, state.gradients.numel() - of_table)};
 }
 
-void TouchedGradients::put_back() const {
+void TouchedGradients::write_back() const {
   if (rows_.defined()) table_.index_copy_(0, rows_, tensors_.front().view({rows_.numel(), table_.size(1)}));
 }
 

@@ -107,7 +107,7 @@ class TouchedGradients {
   /// Contiguous tensors that may be changed in place.
   const std::vector<at::Tensor>& tensors() const { return tensors_; }
   /// Copies changed rows back.
-  void put_back() const;
+  void write_back() const;
   /// Returns the sum of squares, accumulated in the gradients' precision. [] float64, on their device
   at::Tensor square_sum() const;
   /// Sets them to zero in the layer.

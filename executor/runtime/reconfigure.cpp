@@ -62,8 +62,8 @@ std::map<int, LayerState> layers_to_make(const Phase& after, const StageFactory&
 }
 
 /// On a CPU, offloaded weights are the frozen layer's tensor while this rank has the layer, and count as its memory.
-void stop_counting_weights_of_gone_layers(const std::map<int, LayerState>& layers,
-                                          const std::map<int, OffloadedMoments>& offloaded) {
+void stop_counting_removed_weights(const std::map<int, LayerState>& layers,
+                                   const std::map<int, OffloadedMoments>& offloaded) {
   for (const auto& [layer, moments] : offloaded) {
     const auto held = layers.find(layer);
     if (held == layers.end() || !moments.weights.is_alias_of(held->second.weights))
@@ -122,7 +122,7 @@ void carry_out(const std::vector<TensorMove>& moves, const Phase& after, const S
     return std::none_of(needed.begin(), needed.end(),
                         [&](const LayerRange& range) { return range.begin <= entry.first && entry.first < range.end; });
   });
-  stop_counting_weights_of_gone_layers(layers, offloaded);
+  stop_counting_removed_weights(layers, offloaded);
 }
 
 void reconfigure(const Reconfiguration& reconfiguration, const Phase& after, const StageFactory& factory,

@@ -159,7 +159,7 @@ class NetsTest(EndToEndTest):
         begins_again = run["recoveries"][0]["step"] == 0  # rank 1 had a part of the first checkpoint yet to write
         self.assertEqual([phase["devices"] for phase in run["phases"]], [1] if begins_again else [2, 1])
         self.assertEqual(run["phases"][-1]["from_step"], run["recoveries"][0]["step"])
-        # What one device computes is what two do, up to rounding.
+        # One device and two devices compute the same up to rounding.
         lost_at = run["recoveries"][0]["step"]
         for one, other in zip(run["steps"][:lost_at + 20], whole["steps"]):
             self.assertAlmostEqual(one["loss"], other["loss"], delta=1e-3)
@@ -219,7 +219,7 @@ class NetsTest(EndToEndTest):
         newest.write_bytes(newest.read_bytes()[:-1] + b"x")
         self.assertIn("must be as it was written", self.run_tool("inspect", "both", code=1).stderr)
         _, done = self.train_net("mtrain-data-parallel", "whole-again", *freeze, "--resume", "both/checkpoints")
-        self.assertIn("a checkpoint is passed over: both/checkpoints/step-00000008/layer-002.safetensors: must be as "
+        self.assertIn("a checkpoint is skipped: both/checkpoints/step-00000008/layer-002.safetensors: must be as "
                       "it was written", done.stderr)
         self.assertEqual(weights("whole-again"), weights("whole"))
         self.assert_refused("nets", "train", "mtrain-data-parallel.json", "--model", "net", "--data", "pictures", "-o",

@@ -33,7 +33,7 @@ TEST(TouchedGradients, OfSomeRowsAreAsThoseOfEverythingWhereTheOthersAreZero) {
   }
   EXPECT_EQ(count, 2 * 2 + 3);
   all.tensors().front().mul_(10);
-  touched.put_back();
+  touched.write_back();
   EXPECT_TRUE(at::equal(state.gradients, expected.gradients));
   touched.clear();
   EXPECT_EQ(state.gradients.abs().max().item<float>(), 0);
