@@ -22,8 +22,7 @@ struct Arrival {
 
 std::vector<at::Tensor> moved_tensors(const LayerState& state, bool with_moments) {
   std::vector<at::Tensor> tensors{state.weights.detach()};
-  if (with_moments && state.first_moment.defined())
-    tensors.insert(tensors.end(), {state.first_moment, state.second_moment});
+  if (with_moments) std::ranges::copy(defined_tensors(state.moments), std::back_inserter(tensors));
   return tensors;
 }
 
@@ -79,7 +78,7 @@ void freeze_before(int first_trainable_layer, std::map<int, LayerState>& layers,
   for (auto& [layer, state] : layers) {
     if (layer >= first_trainable_layer || !state.trains()) continue;
     const OffloadedMoments moments = freeze(state);
-    if (moments.first_moment.defined()) offloaded[layer] = moments;
+    if (moments.weights.defined()) offloaded[layer] = moments;
   }
 }
 
