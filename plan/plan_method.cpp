@@ -9,7 +9,7 @@
 namespace frostpipe {
 namespace {
 
-constexpr EnumWords<PlanMethod, 14> kMethods{
+constexpr EnumWords<PlanMethod, 15> kMethods{
     {{PlanMethod::automatic, "auto"},
      {PlanMethod::data_parallel, "data-parallel"},
      {PlanMethod::static_pipeline, "static"},
@@ -23,7 +23,8 @@ constexpr EnumWords<PlanMethod, 14> kMethods{
      {PlanMethod::pipetransformer, "pipetransformer"},
      {PlanMethod::freeze_only, "freeze-only"},
      {PlanMethod::pipetransformer_published, "pipetransformer-published"},
-     {PlanMethod::pipetransformer_without_replicas, "pipetransformer-without-replicas"}}};
+     {PlanMethod::pipetransformer_without_replicas, "pipetransformer-without-replicas"},
+     {PlanMethod::operators, "operators"}}};
 
 }  // namespace
 
@@ -31,7 +32,7 @@ const std::vector<PlanMethod>& plan_methods() {
   static const std::vector<PlanMethod> methods = [] {
     std::vector<PlanMethod> all;
     for (const auto& [method, word] : kMethods)
-      if (method != PlanMethod::automatic) all.push_back(method);
+      if (method != PlanMethod::automatic && method != PlanMethod::operators) all.push_back(method);
     return all;
   }();
   return methods;

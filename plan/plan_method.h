@@ -22,9 +22,10 @@ enum class PlanMethod {
   freeze_only,
   pipetransformer_published,
   pipetransformer_without_replicas,
+  operators,  // of a net's run: each phase has an operator plan, which names its own method
 };
 
-/// Returns the methods that a plan can name: all but `automatic`.
+/// Returns the methods by which make_plan plans: all but `automatic` and `operators`.
 const std::vector<PlanMethod>& plan_methods();
 
 /// Returns the word of options and files, such as "data-parallel".
@@ -33,7 +34,7 @@ std::string_view to_string(PlanMethod method);
 /// Returns the method of a word, which may be "auto"; none for an unknown word.
 std::optional<PlanMethod> find_plan_method(std::string_view word);
 
-/// Throws InvalidInput ("PLACE: must be one of ...") for any word not among plan_methods().
+/// Reads the word of plan_methods() or of `operators`. Throws InvalidInput ("PLACE: must be one of ...") for others.
 void parse_text(std::string_view text, const std::string& place, PlanMethod& method);
 
 /// Returns whether a plan of this method freezes layers during the run.

@@ -65,7 +65,7 @@ ComparedRun load_pair(const std::string& plan_path, const std::string& summary_p
     require_run_of(operator_plan_from_json(plan, plan_path), pair.run, plan_path, summary_path);
     return pair;
   }
-  pair.plan = plan_from_json(plan, plan_path);
+  pair.plan = plan_by_file(plan, plan_path, /*schedule_file=*/"");
   pair.profile = load_profile_of(pair.plan, plan_path, sources);
   pair.cluster = load_cluster_of(pair.plan, plan_path, sources);
   const std::string executed_path = (std::filesystem::path(summary_path).parent_path() / "executed_plan.json").string();

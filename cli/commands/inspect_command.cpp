@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "cli/commands/commands.h"
+#include "cli/plans/plan_files.h"
 #include "cli/shared/common_options.h"
 #include "cli/shared/output.h"
 #include "cli/shared/report_words.h"
@@ -125,6 +126,7 @@ std::string checkpoint_json(const Checkpoint& checkpoint, std::vector<std::strin
 /// Throws UsageError that names the command which shows the plan, if the file is one.
 void refuse_plan(const std::string& path) {
   const std::string file = read_named_file(path);
+  refuse_plan_of_net_run(file, path);
   std::optional<PlanKind> kind;
   try {
     kind = kind_of_plan(file, path);

@@ -88,7 +88,8 @@ void adopt(NetTrainCommandOptions& options, const OperatorPlan& plan) {
   train.num_nodes = 1;  // every device reads its samples of each mini-batch
   if (train.name.empty()) train.name = to_string(plan.method);
   train.cluster = cluster_of(plan);
-  train.plan = {.world_size = static_cast<int>(plan.machine.devices.size()),
+  train.plan = {.method = PlanMethod::operators,
+                .world_size = static_cast<int>(plan.machine.devices.size()),
                 .global_batch_size = plan.graph.batch,
                 .epochs = options.num_epochs,
                 .optimizer = Optimizer::kSgd,

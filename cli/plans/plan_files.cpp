@@ -57,7 +57,23 @@ void add_source_options(CLI::App& command, SourceOverrides& sources) {
       ->type_name("FILE");
 }
 
+void refuse_plan_of_net_run(std::string_view json, const std::string& path) {
+  bool is_of_net_run = false;
+  try {
+    if (kind_of_plan(json, path) != PlanKind::training) return;
+    const TrainingPlan plan = plan_from_json(json, path);
+    is_of_net_run = !plan.phases.empty() && !plan.phases.front().operator_plan.empty();
+  } catch (const InvalidInput&) {  // the caller reads the file and says what is wrong
+  }
+  if (is_of_net_run)
+    throw UsageError(
+        fmt::format("{}: is the plan that a net's run has executed; name the one that `frostpipe nets "
+                    "plan` wrote, or the run's summary.json for `frostpipe report`",
+                    path));
+}
+
 void require_kind(PlanKind kind, std::string_view json, const std::string& path) {
+  refuse_plan_of_net_run(json, path);
   PlanKind found = kind;
   try {
     found = kind_of_plan(json, path);

@@ -26,8 +26,12 @@ struct SourceOverrides {
 /// Adds --profile and --cluster, in place of the files that a plan names.
 void add_source_options(CLI::App& command, SourceOverrides& sources);
 
-/// Throws UsageError that names the commands for it if a file is a plan of another kind. Accepts files
-/// that are no plans: reading them will say what is wrong.
+/// Throws UsageError if the file is a net's executed_plan.json, which no command takes: `frostpipe nets` takes plans of
+/// one iteration.
+void refuse_plan_of_net_run(std::string_view json, const std::string& path);
+
+/// Throws UsageError that names the commands for it if a file is a plan of another kind. Refuses as
+/// refuse_plan_of_net_run does. Accepts files that are no plans: reading them will say what is wrong.
 void require_kind(PlanKind kind, std::string_view json, const std::string& path);
 
 TrainingPlan load_plan(const std::string& plan_path);

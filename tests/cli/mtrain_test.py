@@ -46,6 +46,32 @@ class MTrainTest(CliTest):
             with self.subTest(arguments):
                 self.assert_refused(*arguments, code=2, says=says)
 
+    def test_what_a_nets_run_has_executed_is_no_plan_to_name(self):
+        """Also as it was written before, when its method was static."""
+        self.run_tool(*self.arguments())
+        operators = (self.folder / "mtrain.json").read_text()
+        for method in ("operators", "static"):
+            self.write("executed.json", {
+                "format": "frostpipe.plan", "version": 1, "method": method, "world_size": 3, "global_batch_size": 12,
+                "num_steps": 4, "optimizer": "sgd", "dtype": "float32", "partitioner": "exact",
+                "memory_limited": False, "cache": {"dtype": "float32", "memory_bytes": 0, "disk_bytes": 0},
+                "phases": [{
+                    "from_step": 0, "first_trainable_layer": 0,
+                    "layout": {"pipeline_parallel_size": 1, "data_parallel_size": 3, "tensor_parallel_size": 1,
+                               "placement": []},
+                    "partition": [{"begin": 0, "end": 23}], "num_micro_batches": 1, "schedule": "mtrain",
+                    "tokens": 1, "longest_tokens": 0, "cache": {"on": False, "found": []},
+                    "operator_plan": operators,
+                    "predicted": {"iteration_ns": 1, "transformation_ns": 0, "peak_memory_bytes": []}}],
+                "provenance": {"model_name": "net", "model_fingerprint": "", "model_path": "", "profile_path": "",
+                               "profile_fingerprint": "", "cluster_path": "", "cluster_fingerprint": "",
+                               "version": ""}})
+            for command in (["simulate", "executed.json"], ["train", "executed.json", "--data", "d"],
+                            ["nets", "simulate", "executed.json"], ["inspect", "executed.json"]):
+                with self.subTest((method, *command)):
+                    self.assert_refused(*command, code=2, says="executed.json: is the plan that a net's run has "
+                                        "executed; name the one that `frostpipe nets plan` wrote")
+
     def test_a_known_net_takes_other_pictures_and_labels(self):
         small = ("nets", "profile", "--hardware", "A100", "-o", "small.json", "--picture-size", "32",
                  "--num-classes", "10", "--like")

@@ -33,8 +33,8 @@ class OnSmallModels(unittest.TestCase):
         return result, status
 
     @staticmethod
-    def beside_pytorch(status):
-        return {name for name in status if " beside " in name}
+    def compared_with_pytorch(status):
+        return {name for name in status if " compared with " in name}
 
     @staticmethod
     def skipped(status):
@@ -51,7 +51,7 @@ class FakeGpuTest(OnSmallModels):
             (Path(folder) / "libcuda.so.1").symlink_to(build / "tests/libfrostpipe_fake_driver.so")
             result, status = self.results_of(build / "fake_gpu/frostpipe", "cuda", "--sections", "first", "steps",
                                              "job", "ranks", "rest", "--python", "/bin/false", LD_LIBRARY_PATH=folder)
-        self.assertEqual(self.skipped(status) - MAY_NOT_SHOW, self.beside_pytorch(status))
+        self.assertEqual(self.skipped(status) - MAY_NOT_SHOW, self.compared_with_pytorch(status))
         waits = [target for check in result["checks"] for target in check["targets"]
                  if target["what"].startswith("host's waits per iteration")]
         self.assertEqual([(target["is_met"], target["value"]) for target in waits], 2 * [(True, waits[0]["most"])])
@@ -63,7 +63,7 @@ class LongGpuCheckTest(OnSmallModels):
         has_torch = PYTHON_WITH_TORCH.exists()
         result, status = self.results_of(os.environ["FROSTPIPE"], "cpu", "--only-tests", SOME_TESTS, "--python",
                                          PYTHON_WITH_TORCH if has_torch else sys.executable)
-        beside = self.beside_pytorch(status)
+        beside = self.compared_with_pytorch(status)
         self.assertEqual(len(beside), 11)
         self.assertEqual(self.skipped(status) - MAY_NOT_SHOW,
                          NOT_WITHOUT_A_GPU | OF_CUDA | (set() if has_torch else beside))

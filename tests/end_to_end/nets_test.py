@@ -92,6 +92,8 @@ class NetsTest(EndToEndTest):
         self.run_tool("nets", "train", "halves.json", "--model", "net", "--data", "pictures", "-o", "halves", "--name",
                       "halves", "--learning-rate", 0.02, "--epochs", 3, "--freeze", "fixed:4")
         run = self.read("halves/summary.json")
+        self.assertEqual((run["method"], self.read("halves/executed_plan.json")["method"]),
+                         ("mtrain-single", "operators"))
         for phase in run["phases"]:
             self.assertEqual(phase["devices"], 2)
             self.assertGreater(phase["measured_iteration_ns"], 0)

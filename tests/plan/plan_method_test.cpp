@@ -17,6 +17,10 @@ TEST(PlanMethod, WordsAreReadAsTheyAreWritten) {
     EXPECT_EQ(read, method) << to_string(method);
   }
   EXPECT_EQ(plan_methods().size(), 13U);
+  PlanMethod of_net = PlanMethod::automatic;  // no method of make_plan, but of what a net's run has executed
+  parse_text("operators", "method", of_net);
+  EXPECT_EQ(of_net, PlanMethod::operators);
+  EXPECT_EQ(run_name(PlanMethod::operators), "operators");
 }
 
 TEST(PlanMethod, NoPlanIsMadeByAWordThatNobodyKnowsOrByAuto) {
