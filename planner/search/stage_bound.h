@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "planner/search/layer_costs.h"
+#include "simulator/layer_costs.h"
 #include "planner/search/plan_options.h"
 
 namespace frostpipe {
