@@ -19,7 +19,7 @@ struct RuntimeFailure : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// The other end of a connection is gone: the consequence of another rank's failure, not its cause.
+/// The peer of a connection is gone. This is the consequence of another rank's failure, not its cause.
 struct PeerLost : RuntimeFailure {
   using RuntimeFailure::RuntimeFailure;
 };

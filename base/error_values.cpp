@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::size_t kMostNamesShown = 10;
 
-/// Whether this is the second or a later byte of a UTF-8 character.
+/// Returns whether this is the second or a later byte of a UTF-8 character.
 bool continues_a_character(char byte) { return (static_cast<unsigned char>(byte) & 0xC0) == 0x80; }
 
 }  // namespace

@@ -22,10 +22,10 @@ Descriptor open_regular_file(const std::filesystem::path& path);
 /// says that the path is a pipe or a Git LFS pointer.
 std::string read_text_file(const std::filesystem::path& path, std::size_t most_bytes = kMostTextBytes);
 
-/// As read_text_file, but returns "" if there is no regular file that can be read.
+/// Does the same as read_text_file, but returns "" if there is no regular file that can be read.
 std::string read_text_if_any(const std::filesystem::path& path, std::size_t most_bytes = kMostTextBytes);
 
-/// As read_text_file, for a path that a user gives on the command line, which may also be a pipe: /dev/stdin, a process
+/// Does the same as read_text_file for a path from the command line, which may also be a pipe: /dev/stdin, a process
 /// substitution. At most kMostTextBytes are read from a pipe.
 std::string read_named_file(const std::filesystem::path& path, std::size_t most_bytes = kMostTextBytes);
 
@@ -55,7 +55,7 @@ class AtomicFile {
 /// Writes an AtomicFile in one piece.
 void write_file_atomically(const std::filesystem::path& path, std::string_view content);
 
-/// As write_file_atomically, for a path that a user gives on the command line. A pipe or a device (/dev/stdout, a
+/// Does the same as write_file_atomically for a path from the command line. A pipe or a device (/dev/stdout, a
 /// process substitution, /dev/null), or a link to one, is written in place.
 void write_named_file(const std::filesystem::path& path, std::string_view content);
 

@@ -11,11 +11,11 @@ using Nanoseconds = std::int64_t;
 /// Sizes are 64-bit byte counts.
 using Bytes = std::int64_t;
 
-/// Formats "12.3 ms", "4.10 s", "850 us": three significant digits, for people only.
+/// Formats "12.3 ms", "4.10 s", "850 us": three significant digits, for display only.
 std::string format_duration(Nanoseconds duration);
 /// Reads "90s", "12min", "1.5h", "250ms". Throws InvalidInput that names `place`.
 Nanoseconds parse_duration(std::string_view text, std::string_view place);
-/// Formats "384 MiB", "1.50 GiB", "12 B", for people only.
+/// Formats "384 MiB", "1.50 GiB", "12 B", for display only.
 std::string format_bytes(Bytes bytes);
 /// Reads "384MiB", "1.5GiB", "2GB", "4096" (bytes). Throws InvalidInput that names `place` (an option or a file's
 /// field).

@@ -161,7 +161,7 @@ int run_bench(const BenchOptions& options) {
 Command add_bench_command(CLI::App& app) {
   const auto options = std::make_shared<BenchOptions>();
   CLI::App* command = app.add_subcommand("bench", "Train in many ways and compare them in one table");
-  command->add_flag("--list", options->list, "Name the suites and what they run");
+  command->add_flag("--list", options->list, "List the suites and their configurations");
   std::vector<std::string> suites = {"pipetransformer", "rehearsal", "planners", "mtrain"}, of_files;
   for (const FolderSuite& one : kFolderSuites) of_files.push_back(one.name);
   suites.insert(suites.end(), of_files.begin(), of_files.end());

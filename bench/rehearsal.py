@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
-from running import Trouble, environment_without_job, sentence_of
+from running import Failure, environment_without_job, sentence_of
 
 COMPUTE = {"forward", "backward", "input gradient", "weight gradient"}
 
@@ -25,7 +25,7 @@ class Fields(dict):
     source = ""
 
     def __missing__(self, name):
-        raise Trouble(f"{self.source}: has no field {name}; is the program of the same version as this script?")
+        raise Failure(f"{self.source}: has no field {name}; is the program of the same version as this script?")
 
 
 def parsed(text, source):
@@ -39,26 +39,26 @@ def parsed(text, source):
     try:
         return json.loads(text, object_pairs_hook=fields)
     except ValueError as error:
-        raise Trouble(f"{source}: is no JSON: {error}") from error
+        raise Failure(f"{source}: is no JSON: {error}") from error
 
 
 def read_json(path):
     try:
         return parsed(path.read_text(), path)
     except OSError as error:
-        raise Trouble(f"{path}: cannot be read: {error.strerror}") from error
+        raise Failure(f"{path}: cannot be read: {error.strerror}") from error
 
 
 def frostpipe(program, *words, wrapper=()):
-    """Returns the command's output; `wrapper` is put before its words. Raises Trouble with its message if it fails."""
+    """Returns the command's output; `wrapper` is put before its words. Raises Failure with its message if it fails."""
     try:
         done = subprocess.run([*wrapper, program, *map(str, words)], capture_output=True, text=True, check=False,
                               env=environment_without_job())
     except OSError as error:
-        raise Trouble(f"--frostpipe: {program} cannot be run ({error.strerror}); give the path of a built frostpipe"
+        raise Failure(f"--frostpipe: {program} cannot be run ({error.strerror}); give the path of a built frostpipe"
                       ) from error
     if done.returncode != 0:
-        raise Trouble(f"{sentence_of(done.stderr)} (status {done.returncode} of {program} {' '.join(map(str, words))})")
+        raise Failure(f"{sentence_of(done.stderr)} (status {done.returncode} of {program} {' '.join(map(str, words))})")
     return done.stdout
 
 
@@ -91,8 +91,8 @@ class Cases:
         """Stores and returns the figures that the function returns; if it fails, prints the reason and returns None."""
         try:
             figures = function(*arguments)
-        except Trouble as trouble:
-            self.lack([name], trouble)
+        except Failure as failure:
+            self.lack([name], failure)
             return None
         self.figures.append(figures)
         return figures
@@ -102,14 +102,14 @@ class Cases:
         have no figures."""
         try:
             function(*arguments)
-        except Trouble as trouble:
-            self.lack(names, trouble)
+        except Failure as failure:
+            self.lack(names, failure)
             return False
         return True
 
-    def lack(self, names, trouble):
+    def lack(self, names, failure):
         self.missing += names
-        print(f"{', '.join(names)}: no figures: {trouble}", flush=True)
+        print(f"{', '.join(names)}: no figures: {failure}", flush=True)
 
     def write(self, path):
         """Writes the figures so far."""

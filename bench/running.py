@@ -7,7 +7,7 @@ OF_A_RANK = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADD
 OF_A_JOB = ("TORCHELASTIC_", "SLURM_", "OMPI_", "PMI_", "PMIX_", "MPI_LOCAL")  # their prefixes
 
 
-class Trouble(Exception):
+class Failure(Exception):
     """An error: something cannot be done or measured. Its text is the message to show."""
 
 

@@ -1,15 +1,18 @@
 # The folder that runs on other machines: `cmake --install build --prefix DIR`, or `cpack -G TGZ` in the build folder.
 #
-#   bin/frostpipe, bin/frostpipe-bench the tool, and what `frostpipe bench` becomes
-#   lib/frostpipe/                     the executor, the CUDA module and the libraries that they need, but for LibTorch,
-#                                      CUDA, and what every Linux has
-#   lib/frostpipe/gcc/                 libstdc++ and libgcc_s, for a system that has none (executor_program.h)
-#   share/doc/frostpipe/               documents and licences
+#   bin/                     frostpipe, and what `frostpipe serving`, `nets` and `bench` become
+#   lib/frostpipe/           the executors, the CUDA module and the libraries that all need, but for LibTorch, CUDA, and
+#                            what every Linux has
+#   lib/frostpipe/gcc/       libstdc++ and libgcc_s, for a system that has none (executor_program.h)
+#   share/doc/frostpipe/     documents and licences
 #
 # lib/ itself stays free for a LibTorch (find_torch.h).
 
+set(tools frostpipe frostpipe-serving frostpipe-nets frostpipe-bench)
+set(executors frostpipe-executor frostpipe-serving-executor frostpipe-nets-executor)
+
 # RPATH, not RUNPATH: it leads to what the libraries need, too.
-foreach(program frostpipe frostpipe-bench frostpipe-executor)
+foreach(program ${tools} ${executors})
   if(TARGET ${program})
     target_link_options(${program} PRIVATE LINKER:--disable-new-dtags)
     list(APPEND installed_programs $<TARGET_FILE:${program}>)
@@ -22,16 +25,16 @@ endforeach()
 # An empty entry of an RPATH is the folder where a program is started, where a stranger's library may lie, and CMake
 # makes room with empty ones in what it will give another RPATH at installation. So it gives none: the tool has the
 # installed one's RPATH from the start.
-set_target_properties(frostpipe frostpipe-bench PROPERTIES BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH_USE_LINK_PATH ON
+set_target_properties(${tools} PROPERTIES BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH_USE_LINK_PATH ON
                       INSTALL_RPATH "$ORIGIN/../lib/frostpipe;${system_folders};$ORIGIN/../lib/frostpipe/gcc")
-install(TARGETS frostpipe frostpipe-bench RUNTIME DESTINATION bin)
+install(TARGETS ${tools} RUNTIME DESTINATION bin)
 # What finds this machine's LibTorch by its RPATH is installed as a file, whose RPATH is then replaced.
 function(frostpipe_install_beside_libraries target)  # and OPTIONAL, where it need not have been built
   install(PROGRAMS $<TARGET_FILE:${target}> DESTINATION lib/frostpipe ${ARGN})
   set(file "\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/lib/frostpipe/$<TARGET_FILE_NAME:${target}>")
   install(CODE "if(EXISTS \"${file}\")\n  file(RPATH_SET FILE \"${file}\" NEW_RPATH \"\\\$ORIGIN\")\nendif()")
 endfunction()
-foreach(target frostpipe-executor frostpipe_cuda)
+foreach(target ${executors} frostpipe_cuda)
   if(TARGET ${target})
     frostpipe_install_beside_libraries(${target})
   endif()

@@ -44,7 +44,7 @@ FreezePolicy parse_freeze_policy(const std::string& text, const FreezeOptions& o
 struct ReplanAnswer {
   std::vector<Phase> phases;  // The phases from the request's step on, until the next decision. If empty, the layout
                               // stays and the freeze still happens.
-  std::string explanation;    // the alternatives considered, for people; after a loss empty if there was no choice
+  std::string explanation;    // the alternatives considered, for the user; after a loss empty if there was no choice
 };
 
 /// Re-plans at a freeze decision or after a loss. It is called on rank 0 only, which broadcasts the result.
@@ -55,7 +55,7 @@ struct TrainCallbacks {
   Replan replan;   // called at freeze decisions; may be empty
   Replan recover;  // called after a loss: returns a layout for fewer ranks
   Progress progress;
-  std::function<void(const std::string&)> note;  // receives sentences for people, on any rank
+  std::function<void(const std::string&)> note;  // receives messages for the user, on any rank
 };
 
 /// The data to train and test on. A folder has a sub-folder of pictures per label. A file is CIFAR (.bin), plain text
@@ -120,7 +120,6 @@ struct TrainOptions {
   int group_by_length = 0;  // mini-batches of an epoch among which samples are grouped by length; 0 = no grouping
   FreezePolicy freeze;
   std::string device = "cpu";          // or "cuda"
-  int threads_per_rank = 0;            // compute threads of a rank on the CPU; 0 = as planned
   bool cuda_graphs = false;            // on CUDA: capture and replay repeated iterations
   std::optional<Emulation> emulation;  // replaces device, model and data; needs `cluster`
   CheckpointPolicy checkpoints;        // in output/checkpoints
@@ -147,7 +146,7 @@ struct InputsFound {
                                               // has, or "the whole model"
                                               // has, or "the whole model"
   std::vector<std::string> notes;             // possible mistakes in the data, or reasons for slowness here: sentences
-                                              // for people
+                                              // for the user
   /// The largest file that training will write, as far as it is known: the saved model, or a layer of a checkpoint.
   std::filesystem::path largest_file;
   Bytes largest_file_bytes = 0;
@@ -162,10 +161,10 @@ InputsFound check_inputs(const TrainOptions& options);
 /// not included.
 std::vector<std::int64_t> largest_micro_batches(const TrainOptions& options, const InputsFound& inputs);
 
-/// For a rank that fails before train(), for example because its host lacks a file. Throws InvalidInput with `trouble`.
+/// For a rank that fails before train(), for example because its host lacks a file. Throws InvalidInput with `reason`.
 /// If another launcher has started the ranks, it tells the other ranks, so that they do not wait; the message then
-/// names the host, and all ranks throw that of the lowest rank with a trouble.
-[[noreturn]] void fail_on_all_ranks(const Membership& membership, const std::string& trouble);
+/// names the host, and all ranks throw that of the lowest rank that has failed.
+[[noreturn]] void fail_on_all_ranks(const Membership& membership, const std::string& reason);
 
 /// Trains; rank 0 also writes the run folder. After a loss the remaining ranks enter a new rendezvous round and
 /// continue, if the membership allows it: from their state in memory if it is complete, otherwise from the newest
@@ -206,7 +205,7 @@ struct MeasuredProfile {
   Cluster cluster;
 };
 
-/// Checks the inputs, as for training, for a measurement on `num_ranks` ranks. Returns sentences for people.
+/// Checks the inputs, as for training, for a measurement on `num_ranks` ranks. Returns messages for the user.
 std::vector<std::string> check_inputs(const MeasureOptions& options, int num_ranks);
 
 /// Measures every layer on all ranks at once (ranks of one machine share its memory and clock), and the links between
@@ -224,8 +223,8 @@ struct EvaluateOptions {
   std::string device = "cpu";
 };
 
-/// Of one label: samples that have it, that are said to have it, and both. Of entities their kind, of words their
-/// label.
+/// The numbers of samples (or words, or entities) that have a label, that are predicted to have it, and of those for
+/// which both are true. The label of an entity is its kind.
 struct LabelCounts {
   std::string label;
   int count = 0, predicted = 0, hits = 0;

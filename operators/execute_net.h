@@ -10,26 +10,26 @@
 
 namespace frostpipe {
 
-/// Whether a model folder is of a net that operator plans train.
+/// Returns whether a model folder holds a net that operator plans train.
 bool is_net_folder(const std::filesystem::path& model_folder);
 
-/// As check_inputs(), for train(), of a net: the plan's phases have operator plans (operators/plan/net_phase.h), whose
-/// device d is rank d, a CPU of its class (operators/training/cpu_class.h). SGD has a momentum of 0.9. Throws
-/// InvalidInput for what is wrong with model folder, data, or plans that are not of this net.
+/// Does for a net what check_inputs() does before train(). The plan's phases have operator plans
+/// (operators/plan/net_phase.h), whose device d is rank d, a CPU of its class (operators/training/cpu_class.h). SGD has
+/// a momentum of 0.9. Throws InvalidInput for a wrong model folder, wrong data, or a plan of another net.
 InputsFound check_net_inputs(const TrainOptions& options);
 
 /// Carries out the plan's iterations with the durations of its tasks on a virtual clock: order, messages and links are
-/// real. Called by all ranks; rank 0 writes summary.json to `output`. Throws InvalidInput where the plan's devices
-/// share ports, which emulated links do not know.
+/// real. Called by all ranks; rank 0 writes summary.json to `output`. Throws InvalidInput if the plan's devices
+/// share ports, which emulated links do not model.
 void emulate_operators(Membership& membership, const OperatorPlan& plan, const std::filesystem::path& output);
 
-/// As evaluate(), of a net's folder.
+/// Does for the folder of a net what evaluate() does.
 Evaluation evaluate_net(const EvaluateOptions& options, const Progress& progress);
 
 struct OperatorMeasureOptions {
   std::filesystem::path model;
   int global_batch_size = 64;
-  std::vector<std::string> device_classes;  // of CPUs; rank r computes on the r-th
+  std::vector<std::string> device_classes;  // classes of CPUs; rank r computes on the r-th
   bool quick = false;
 };
 
@@ -43,7 +43,7 @@ struct MeasuredOperators {
 MeasuredOperators measure_operators(const RankEnvironment& self, const OperatorMeasureOptions& options,
                                     const Progress& progress);
 
-/// Throws InvalidInput for a folder that is none of a net, and for classes that are no CPUs.
+/// Throws InvalidInput for a folder that holds no net, and for classes that are not CPUs.
 void check_inputs(const OperatorMeasureOptions& options);
 
 }  // namespace frostpipe

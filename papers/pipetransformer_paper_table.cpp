@@ -106,7 +106,8 @@ PaperResult run_as_published(const PaperRun& run) {
   int before = 0, length = kGpusPerNode;
   for (int epoch = 0; epoch < kEpochs; ++epoch) {
     const int frozen = epoch == 0 || run.alpha == 0 ? 0 : cap_rule(kBlocks, run.alpha, epoch);
-    const int next = run.compresses ? paper_pipeline_length(millions, frozen, kGpusPerNode) : kGpusPerNode;
+    const int frozen_units = frozen == 0 ? 0 : 1 + 2 * frozen;  // the embedding, and two of each block
+    const int next = run.compresses ? paper_pipeline_length(millions, frozen_units, kGpusPerNode) : kGpusPerNode;
     if (next != length) result.changes_seconds += change_seconds(next);
     length = next;
     const PaperState state{

@@ -69,7 +69,7 @@ TensorSlice slice_of(int tensor, int tensor_parallel_size);
 /// Returns the part that two slices have in common, in units of the least common multiple of their `of`; none if they
 /// do not overlap.
 std::optional<TensorSlice> common_part(const TensorSlice& one, const TensorSlice& other);
-/// Whether `slice` contains all of `part`.
+/// Returns whether `slice` contains all of `part`.
 bool is_within(const TensorSlice& part, const TensorSlice& slice);
 
 /// A rank and the slice of a layer that it holds.

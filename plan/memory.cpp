@@ -100,7 +100,7 @@ void StageMemory::Growing::add() {
   }
   // A frozen layer saves nothing, so its output counts as a transient.
   transient_ = std::max(transient_, cost.workspace_bytes + (trains ? 0 : cost.output_activation_bytes));
-  if (described.kind != LayerKind::attention) return;
+  if (!has_attention(described.kind)) return;
   const Bytes keys_and_values = 2 * cost.output_activation_bytes;
   // Gradients are accumulated in the type of the weights.
   const Bytes of_gradients = of_.rounded_bytes_ > 0 ? of_.kept_bytes_ / of_.rounded_bytes_ : 1;

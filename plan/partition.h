@@ -37,7 +37,7 @@ void parse_text(std::string_view text, const std::string& place, Partitioner& pa
 /// "[0,5) [5,14)"
 std::string to_string(const Partition& partition);
 
-/// The same for people: of more than eight stages it shows the first three and the last, "[0,5) [5,9) [9,14) ...
+/// The same for the user: of more than eight stages it shows the first three and the last, "[0,5) [5,9) [9,14) ...
 /// [90,96)".
 std::string to_brief_string(const Partition& partition);
 

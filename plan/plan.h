@@ -170,7 +170,7 @@ void validate(const TrainingPlan& plan, const Model& model, std::string_view sou
 /// Validates the plan of a finished run, which was possibly continued with another plan: frozen layers may train again.
 void validate_executed(const TrainingPlan& plan, const Model& model, std::string_view source);
 
-/// Whether both phases have the same partition and the same order of work, whatever is frozen or cached.
+/// Returns whether both phases have the same partition and the same order of work, whatever is frozen or cached.
 bool have_same_pipeline(const Phase& one, const Phase& other);
 
 /// Throws InvalidInput if the plan was made for another model structure.

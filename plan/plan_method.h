@@ -36,10 +36,10 @@ std::optional<PlanMethod> find_plan_method(std::string_view word);
 /// Throws InvalidInput ("PLACE: must be one of ...") for any word not among plan_methods().
 void parse_text(std::string_view text, const std::string& place, PlanMethod& method);
 
-/// Whether a plan of this method freezes layers during the run.
+/// Returns whether a plan of this method freezes layers during the run.
 bool freezes(PlanMethod method);
 
-/// Whether the run is re-planned, by PipeTransformer's rules or ours, after each decision of a freeze rule.
+/// Returns whether the run is re-planned, by PipeTransformer's rules or ours, after each decision of a freeze rule.
 bool replans(PlanMethod method);
 
 /// Name of the method's run in a comparison, by its role: data_parallel, static_pipeline, elastic (pipetransformer),

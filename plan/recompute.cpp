@@ -35,7 +35,7 @@ void parse_text(std::string_view text, const std::string& place, RecomputeMode& 
 
 bool is_recomputed(const Recompute& mode, LayerKind kind) {
   if (!mode || kind == LayerKind::head) return false;
-  return *mode != RecomputeMode::attention || kind == LayerKind::attention;
+  return *mode != RecomputeMode::attention || has_attention(kind);
 }
 
 bool joins_segment(const Recompute& mode, bool recomputed, bool before_recomputed) {

@@ -13,7 +13,7 @@ namespace frostpipe {
 /// Selects the activations that are not kept from forward to backward but recomputed in the backward from the input of
 /// their segment (activation checkpointing). The head's are always kept, since its backward follows at once.
 enum class RecomputeMode {
-  attention,  // attention layers only: most of the bytes for long samples, little of the time
+  attention,  // layers with attention only: most of the bytes for long samples, little of the time
   layers,     // every layer; only the layers' inputs are kept
   stage,      // every stage; only its input is kept, but in a backward one micro-batch's activations of the whole stage
               // live at once
@@ -32,10 +32,10 @@ Recompute find_recompute(std::string_view word);
 /// Throws InvalidInput ("PLACE: must be one of attention, layers, stage, or missing, is ...").
 void parse_text(std::string_view text, const std::string& place, RecomputeMode& mode);
 
-/// Whether the forward of a trainable layer of this kind is computed twice.
+/// Returns whether the forward of a trainable layer of this kind is computed twice.
 bool is_recomputed(const Recompute& mode, LayerKind kind);
 
-/// Whether a layer belongs to the same segment as the layer before it.
+/// Returns whether a layer belongs to the same segment as the layer before it.
 bool joins_segment(const Recompute& mode, bool recomputed, bool before_recomputed);
 
 /// Neighbouring layers that are kept or recomputed together.

@@ -39,8 +39,8 @@ struct Reconfiguration {
 /// it. Bytes treat the shared parameters of a layer as one row, rounded as in TensorSlice.
 Reconfiguration diff(const Phase& before, const Phase& after, const Model& model, Optimizer optimizer, DType dtype);
 
-/// Whether delayed updates continue from `before` to `after` with both versions of the weights: the same layers train
-/// in the same pipeline on the same ranks. Otherwise `after` begins with equal versions.
+/// Returns whether delayed updates continue from `before` to `after` with both versions of the weights: the same layers
+/// train in the same pipeline on the same ranks. Otherwise `after` begins with equal versions.
 bool keeps_weight_versions(const Phase& before, const Phase& after);
 
 }  // namespace frostpipe

@@ -10,7 +10,7 @@ struct ReplanRequest {
   int from_step = 0;
   /// Median of the current phase so far; 0 = unknown.
   Nanoseconds measured_iteration_ns = 0;
-  /// By rank, the device of the cluster on which it runs.
+  /// The device of the cluster on which each rank runs.
   std::vector<int> logical_ranks;
   /// Ranks were lost, so the current layout (in terms of the cluster's devices) cannot be kept.
   bool layout_is_lost = false;

@@ -26,7 +26,7 @@ std::string what_is_in_the_way(const Phase& phase) {
   return "";
 }
 
-/// Whether both ends of the model exchange tied gradients within each replica.
+/// Returns whether both ends of the model exchange tied gradients within each replica.
 bool exchanges_tied_gradients(const Phase& phase, const Model& model) {
   return model.tied_parameter_count > 0 && phase.first_trainable_layer == 0 &&
          pipeline_rank_of(phase, 0) != pipeline_rank_of(phase, num_stages(phase) - 1);

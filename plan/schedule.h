@@ -49,7 +49,7 @@ int num_stages(const Schedule& schedule);
 int num_pipeline_ranks(const Schedule& schedule);
 /// Returns the list on which the stage runs this micro-batch.
 int pipeline_rank_of(const Schedule& schedule, int stage, int micro_batch);
-/// Whether the list has actions of the stage.
+/// Returns whether the list has actions of the stage.
 bool lives_on(const Schedule& schedule, int stage, int pipeline_rank);
 
 struct ScheduleShape {
@@ -128,7 +128,7 @@ Schedule forward_only(const std::vector<int>& pipeline_rank_of_stage, int num_mi
 /// that lists the known names.
 Schedule build_schedule(std::string_view name, const ScheduleShape& shape);
 std::vector<std::string> schedule_names();
-/// Whether build_schedule knows the name, in any case.
+/// Returns whether build_schedule knows the name, in any case.
 bool is_built_in(std::string_view name);
 /// Returns the name as in schedule_names() ("GPipe" for "gpipe"), or an unknown name unchanged.
 std::string canonical_schedule_name(std::string_view name);
@@ -152,9 +152,9 @@ struct ScheduleTraits {
 /// Returns default traits for an unknown name.
 ScheduleTraits schedule_traits(std::string_view name);
 
-/// Whether a schedule, by name, has I and W in place of B. False for an unknown name.
+/// Returns whether a schedule, by name, has I and W in place of B. False for an unknown name.
 inline bool splits_backward(std::string_view name) { return schedule_traits(name).splits_backward; }
-/// Whether the schedule contains W.
+/// Returns whether the schedule contains W.
 bool splits_backward(const Schedule& schedule);
 
 /// Adds communication and the end of the iteration to a schedule of compute actions: RECV directly before the compute

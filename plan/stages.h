@@ -29,18 +29,18 @@ std::vector<int> replicas_of_layer(const Phase& phase, int layer);
 
 /// Returns the stage of the first trainable layer.
 int first_trainable_stage(const Phase& phase);
-/// By pipeline rank: whether one of its stages has a trainable layer.
+/// Returns for each pipeline rank whether one of its stages has a trainable layer.
 std::vector<bool> trains(const Phase& phase);
-/// By stage: whether it is the first of its pipeline rank that trains.
+/// Returns for each stage whether it is the first of its pipeline rank that trains.
 std::vector<bool> are_first_to_train(const Phase& phase);
 
-/// Whether stage s is on pipeline rank s for all stages.
+/// Returns whether stage s is on pipeline rank s for all stages.
 bool has_one_stage_per_rank(const Phase& phase);
-/// Whether its schedule has I and W in place of some B.
+/// Returns whether its schedule has I and W in place of some B.
 bool splits_backward(const Phase& phase);
 
-/// Whether the next stage is on the same rank and consumes every output before the next one is produced, as at the turn
-/// of a V.
+/// Returns whether the next stage is on the same rank and consumes every output before the next one is produced, as at
+/// the turn of a V.
 bool hands_on_at_once(const Phase& phase, int stage);
 /// Returns hands_on_at_once for every stage.
 std::vector<bool> stages_that_hand_on_at_once(const Phase& phase);

@@ -36,7 +36,8 @@ struct PhaseSummary {
   int stages = 1;
   int replicas = 1;
   int tensor_ranks = 1;
-  /// Of an operator plan: the devices that share its operators, which have no stages and replicas. 0: of a pipeline.
+  /// Number of devices that share the operators of an operator plan, which has no stages and replicas. 0 for a
+  /// pipeline.
   int devices = 0;
   int num_micro_batches = 1;
   std::string schedule;
@@ -96,7 +97,7 @@ struct EvaluationRecord {
 struct Decision {
   int step = 0;
   int frozen_blocks = 0;
-  std::string explanation;  // table for people
+  std::string explanation;  // table for the user
   bool operator==(const Decision&) const = default;
 };
 
@@ -130,7 +131,7 @@ struct RunSummary {
   std::string freeze;  // the freeze rule
   std::uint64_t seed = 0;
   int world_size = 1;
-  int threads_per_rank = 1;  // of the plan, or of train --threads-per-rank
+  int threads_per_rank = 1;  // of the plan
   double epochs = 0;         // num_steps as passes over the training samples, possibly fractional
   int num_steps = 0;
   int global_batch_size = 1;
@@ -158,7 +159,7 @@ struct RunSummary {
   bool operator==(const RunSummary&) const = default;
 };
 
-/// Whether anything was frozen in any phase.
+/// Returns whether anything was frozen in any phase.
 bool freezes(const RunSummary& run);
 
 /// Envelope "frostpipe.run". Reading refuses "frostpipe.net_run", which runs of nets were written as before they had

@@ -40,7 +40,7 @@ struct Trace {
   bool operator==(const Trace&) const = default;
 };
 
-/// Returns the name of a span's action for people: that of its stage where the trace names stages, else "2F0".
+/// Returns the name of a span's action for the user: that of its stage where the trace names stages, else "2F0".
 std::string label_of(const Trace& trace, const Span& span);
 
 /// Returns the spans of one step, shifted so that the earliest starts at 0.

@@ -122,7 +122,7 @@ class AutoSearch {
     for (const auto& [tensor_ranks, reason] : apart_) reasons.push_back(reason);
     return reasons;
   }
-  /// Whether the first layout that does not fit lacks memory.
+  /// Returns whether the first layout that does not fit lacks memory.
   bool lacks_memory() const { return !unfit_layouts_.empty() && unfit_layouts_.begin()->first < kNoLimit; }
   Nanoseconds lower_bound_ns() const { return lower_bound_ns_; }
 

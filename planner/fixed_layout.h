@@ -14,10 +14,10 @@ int longest_pipeline(const Cluster& cluster, const PlanOptions& options);
 /// this function and the next two plan only that length. Infeasible says for every length why it does not fit.
 std::variant<Phase, Infeasible> data_parallel_phase(const PlanningProblem& problem);
 
-/// As above, over all lengths from 2 that leave no rank idle; with a single rank, of length 1.
+/// Returns the best such phase over all lengths from 2 that leave no rank idle; with a single rank, of length 1.
 std::variant<Phase, Infeasible> best_static_phase(const PlanningProblem& problem);
 
-/// As above, with longest_pipeline() stages.
+/// Returns the best such phase with longest_pipeline() stages.
 std::variant<Phase, Infeasible> longest_pipeline_phase(const PlanningProblem& problem);
 
 /// The method exact: returns the phase with the least StageBound over all pipeline lengths.

@@ -31,7 +31,7 @@ struct LossOutlook {
 /// remaining devices, and the problem's cluster has only those. Rerouting is impossible if it does not fit into memory.
 LossOutlook look_at_loss(const PlanningProblem& problem, const ReplanRequest& request);
 
-/// Whether to reroute: it is possible, and takes less time or is the only possibility.
+/// Returns whether to reroute: it is possible, and takes less time or is the only possibility.
 bool reroutes(const LossOutlook& outlook);
 
 /// Returns the phases to continue with, chosen by reroutes(), or why there are none.

@@ -43,7 +43,7 @@ std::variant<ReplanResult, Infeasible> replan_along_forecast(const PlanningProbl
 
 }  // namespace
 
-std::vector<Phase> along_the_forecast(const Continuation& continuation) {
+std::vector<Phase> forecast_phases(const Continuation& continuation) {
   const std::vector<Phase>& later = continuation.later;
   std::vector<Phase> phases;
   append_until(phases, continuation.phases, later.empty() ? std::numeric_limits<int>::max() : later.front().from_step);

@@ -21,7 +21,7 @@ struct Continuation {
 
 /// Returns the phases of a run along the forecast: `phases` until the next freeze, then `later`. First steps increase
 /// strictly.
-std::vector<Phase> along_the_forecast(const Continuation& continuation);
+std::vector<Phase> forecast_phases(const Continuation& continuation);
 
 /// The alternatives that replan() compared.
 struct ReplanResult {

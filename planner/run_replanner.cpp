@@ -56,7 +56,7 @@ std::variant<std::vector<Phase>, Infeasible> replan_after_loss(const PlanningPro
   auto result = replan({problem.profile, problem.cluster, options}, request, CacheContent{});
   if (auto* const none = std::get_if<Infeasible>(&result)) return std::move(*none);
   Continuation& chosen = std::get<ReplanResult>(result).chosen;
-  return request.forecast ? along_the_forecast(chosen) : std::move(chosen.phases);
+  return request.forecast ? forecast_phases(chosen) : std::move(chosen.phases);
 }
 
 }  // namespace frostpipe

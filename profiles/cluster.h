@@ -108,7 +108,7 @@ int num_nodes(const Cluster& cluster);
 /// Returns the links between two ranks: those of their node, or of their pair of nodes.
 const LinkClass& link_between(const Cluster& cluster, int rank, int other_rank);
 
-/// Whether some pairs of nodes have different links than others.
+/// Returns whether some pairs of nodes have different links than others.
 bool has_unequal_pairs(const Cluster& cluster);
 
 /// Time that `bytes` occupy the link: ceil(bytes * 1e9 / bandwidth); 0 for unlimited bandwidth.

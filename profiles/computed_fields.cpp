@@ -29,7 +29,7 @@ ModelTypes operator+(ModelTypes one, const ModelTypes& other) {
 }
 
 const ModelTypes kGemmas{"gemma", "gemma2", "gemma3_text"},
-    kDecoders = ModelTypes{"gpt2", "llama", "mistral", "qwen2", "qwen3", "olmo2", "phi3"} + kGemmas,
+    kDecoders = ModelTypes{"gpt2", "llama", "mistral", "qwen2", "qwen3", "olmo2", "phi3", "gpt_neox"} + kGemmas,
     kBerts{"bert", "roberta", "xlm-roberta", "camembert", "electra"},
     kEncoders = kBerts + ModelTypes{"distilbert", "modernbert"}, kPictures{"vit", "deit", "dinov2"},
     kNets{"resnet", "mobilenet_v1", "mobilenet_v2"}, kExperts{"mixtral", "qwen3_moe", "olmoe", "deepseek_v3"},
@@ -37,7 +37,8 @@ const ModelTypes kGemmas{"gemma", "gemma2", "gemma3_text"},
 
 const ComputedField kComputedFields[] = {
     {{"resnet"}, "hidden_act", "\"relu\"", false},
-    {kBerts, "position_embedding_type", "\"absolute\"", true},
+    {kAll, "position_embedding_type", "\"absolute\"", true},
+    {kAll, "is_encoder_decoder", "false", true},
     {kBerts, "is_decoder", "false", false},
     {kBerts + ModelTypes{"gpt2"}, "add_cross_attention", "false", true},
     {{"gpt2"}, "scale_attn_weights", "true", false},
@@ -46,6 +47,7 @@ const ComputedField kComputedFields[] = {
     {{"qwen3_moe"}, "mlp_only_layers", "[]", true},
     {{"deepseek_v3"}, "moe_layer_freq", "1", true},
     {{"modernbert"}, "classifier_pooling", "\"cls\"", false},
+    {{"modernbert"}, "classifier_activation", "\"gelu\"", false},
     {kGemmas, "use_bidirectional_attention", "false", false},
     {kPictures + kNets, "num_channels", "3", false},
     {{"mobilenet_v2"}, "output_stride", "32", false},
@@ -66,6 +68,56 @@ const OtherName kOtherNames[] = {
     {"gpt2", "num_attention_heads", "n_head"},
     {"gpt2", "num_hidden_layers", "n_layer"},
 };
+
+/// Fields that change nothing in training here.
+constexpr const char* kFieldsWithoutEffect[] = {
+    // transformers' and others' notes about the file, its weights and its tokenizer
+    "_name_or_path", "_commit_hash", "architectures", "auto_map", "custom_pipelines", "directionality", "dtype",
+    "finetuning_task", "is_llama_config", "language", "max_sequence_length", "model_max_length", "model_type", "n_ctx",
+    "n_special", "predict_special_tokens", "tie_weights_", "tokenizer_class", "torch_dtype", "transformers.js_config",
+    "transformers_version", "unsloth_fixed", "unsloth_version",
+    // special tokens, and labels, which are read elsewhere
+    "bos_token_id", "cls_token_id", "decoder_start_token_id", "eos_token_id", "mask_token_id", "pad_token_id",
+    "sep_token_id", "unk_token_id", "id2label", "label2id", "num_labels", "problem_type",
+    // defaults of generation
+    "bad_words_ids", "begin_suppress_tokens", "cache_implementation", "diversity_penalty", "do_sample",
+    "early_stopping", "encoder_no_repeat_ngram_size", "exponential_decay_length_penalty", "forced_bos_token_id",
+    "forced_eos_token_id", "length_penalty", "max_length", "min_length", "no_repeat_ngram_size", "num_beam_groups",
+    "num_beams", "num_return_sequences", "prefix", "remove_invalid_values", "repetition_penalty", "suppress_tokens",
+    "task_specific_params", "temperature", "top_k", "top_p", "typical_p", "use_cache",
+    // what a call returns
+    "out_features", "out_indices", "output_attentions", "output_hidden_states", "output_past", "output_router_logits",
+    "output_scores", "return_dict", "return_dict_in_generate", "stage_names", "torchscript",
+    // other orders of the same operations
+    "_attn_implementation", "_attn_implementation_autoset", "attn_implementation", "chunk_size_feed_forward",
+    "deterministic_flash_attn", "gradient_checkpointing", "pretraining_tp", "reference_compile",
+    "reorder_and_upcast_attn", "repad_logits_with_grad", "use_bfloat16",
+    // dropouts, which --dropout sets
+    "activation_dropout", "attention_dropout", "attention_probs_dropout_prob", "attn_pdrop", "classifier_dropout",
+    "classifier_dropout_prob", "drop_path_rate", "dropout", "embd_pdrop", "embedding_dropout", "hidden_dropout",
+    "hidden_dropout_prob", "mlp_dropout", "qa_dropout", "resid_pdrop", "seq_classif_dropout", "summary_first_dropout",
+    "summary_last_dropout",
+    // how weights start
+    "initializer_cutoff_factor", "layerscale_value", "sinusoidal_pos_embds",
+    // parts and heads that are not computed
+    "apply_layernorm", "decoder_bias", "encoder_stride", "is_decoder", "pooler_act", "pooler_fc_size",
+    "pooler_num_attention_heads", "pooler_num_fc_layers", "pooler_output_size", "pooler_size_per_head", "pooler_type",
+    "reshape_hidden_states", "sparse_pred_ignore_index", "sparse_prediction", "summary_activation",
+    "summary_proj_to_labels", "summary_type", "summary_use_proj", "tie_word_embeddings", "use_mask_token",
+    // experts, which are only counted
+    "aux_loss_alpha", "clip_qkv", "ep_size", "n_group", "norm_topk_prob", "num_nextn_predict_layers", "qk_head_dim",
+    "rope_interleave", "routed_scaling_factor", "router_aux_loss_coef", "router_jitter_noise", "scoring_func",
+    "seq_aux", "topk_group", "topk_method",
+    // read where another field does not take their place; Gemma ignores hidden_act, and ModernBERT layer_norm_eps
+    "_sliding_window_pattern", "global_attn_every_n_layers", "global_rope_theta", "hidden_act", "layer_norm_eps",
+    "local_attention", "local_rope_theta", "max_window_layers", "original_max_position_embeddings",
+    "partial_rotary_factor", "rope_local_base_freq", "rope_scaling", "rope_theta", "rotary_emb_base", "rotary_pct",
+    "sliding_window", "sliding_window_pattern", "use_sliding_window"};
+
+/// Whether a field says no more than if it were missing.
+bool says_nothing(const nlohmann::ordered_json& value) {
+  return value.is_null() || value == false || value == "" || (value.is_structured() && value.empty());
+}
 
 Json given(const Json& config, const char* name) { return config.value(name, Json()); }
 
@@ -91,6 +143,26 @@ void require_computed_fields(std::string_view text, const std::string& file, Con
                                      known.is_null() ? "missing" : known.dump()),
                          value.dump());
   }
+}
+
+void require_known_fields(const nlohmann::ordered_json& config, const FieldNames& read, const std::string& file) {
+  FieldNames known = read;
+  known.insert(std::begin(kFieldsWithoutEffect), std::end(kFieldsWithoutEffect));
+  const Json type = config.value("model_type", nlohmann::ordered_json());
+  for (const ComputedField& field : kComputedFields)
+    if (std::ranges::find(field.model_types, type) != field.model_types.end()) known.insert(field.name);
+  for (const OtherName& other : kOtherNames)
+    if (type == other.model_type) known.insert(other.name);
+  require_known_parameters(config, known, file + ": ");
+}
+
+void require_known_parameters(const nlohmann::ordered_json& object, const FieldNames& known, const std::string& place) {
+  for (const auto& [name, value] : object.items())
+    if (!known.contains(name) && !says_nothing(value))
+      throw InvalidInput(place + name,
+                         "must not be given: it is not known here and may change what the model computes. If it "
+                         "does not, remove it from the file",
+                         value.dump());
 }
 
 }  // namespace frostpipe

@@ -1,4 +1,7 @@
 #pragma once
+#include <functional>
+#include <nlohmann/json_fwd.hpp>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -13,10 +16,16 @@ enum class ConfigUse {
 /// Throws InvalidInput that names file, field, rule and value if `text`, the Hugging Face config.json `file`, gives a
 /// field an unsupported value that changes what the model computes, or for counting how much it computes. Fields that
 /// are missing or null have transformers' default, which is supported.
-///
-/// Accepted are fields that are read, and those that change nothing here: use_cache, output_*, chunk_size_feed_forward
-/// and reorder_and_upcast_attn (the same formula with other rounding), GPT-2's summary_* and ViT's pooler_* and
-/// encoder_stride (of heads that are not supported), dropouts (--dropout sets them).
 void require_computed_fields(std::string_view text, const std::string& file, ConfigUse use);
+
+using FieldNames = std::set<std::string, std::less<>>;
+
+/// Throws InvalidInput that names the first field of a config.json that nobody knows, since it may change what the
+/// model computes. Known are the fields in `read`, those of require_computed_fields, and those that change nothing here
+/// (a list in the source file). A field that is null, false or empty says nothing. `file` is the name for messages.
+void require_known_fields(const nlohmann::ordered_json& config, const FieldNames& read, const std::string& file);
+
+/// Does the same for an object in such a file, such as rope_parameters. Its fields are called `place` + name.
+void require_known_parameters(const nlohmann::ordered_json& object, const FieldNames& known, const std::string& place);
 
 }  // namespace frostpipe

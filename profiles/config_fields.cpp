@@ -75,6 +75,7 @@ std::string ConfigFields::text(const char* key) const {
 
 const OrderedJson& ConfigFields::given(const char* key) const {
   static const OrderedJson kNone;
+  read_.insert(key);
   const auto found = json_.find(key);
   return found == json_.end() ? kNone : *found;
 }

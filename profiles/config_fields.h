@@ -16,6 +16,11 @@ class ConfigFields {
   /// with unsupported values, see require_computed_fields.
   ConfigFields(const std::string& text, const std::string& file, ConfigUse use = ConfigUse::computing);
   const nlohmann::ordered_json& json() const { return json_; }
+  /// Returns the value of a field, null if it is missing.
+  const nlohmann::ordered_json& given(const char* key) const;
+  /// Throws InvalidInput for a field that is known to nobody, see require_known_fields; all fields must have been read
+  /// by the functions of this class.
+  void require_known() const { require_known_fields(json_, read_, file_); }
 
   /// Reads a required positive integer.
   std::int64_t positive(const char* key) const;
@@ -31,10 +36,9 @@ class ConfigFields {
   std::string place(const char* key) const { return file_ + ": " + key; }
 
  private:
-  const nlohmann::ordered_json& given(const char* key) const;
-
   const std::string& file_;
   nlohmann::ordered_json json_;
+  mutable FieldNames read_;
 };
 
 }  // namespace frostpipe

@@ -30,7 +30,7 @@ Link link_through(const TransferTime& smaller, const TransferTime& larger);
 /// Faster than any link between two devices.
 inline constexpr double kMostBytesPerSecond = 1e13;
 
-/// Whether the quartiles of its bandwidth are more than a factor of 2 apart, so that predictions from it are
+/// Returns whether the quartiles of its bandwidth are more than a factor of 2 apart, so that predictions from it are
 /// unreliable.
 bool is_unsteady(const Link& link);
 

@@ -13,20 +13,27 @@ namespace frostpipe {
 
 namespace {
 
-constexpr std::array kKinds{LayerKind::embedding, LayerKind::attention, LayerKind::mlp, LayerKind::head,
-                            LayerKind::layer};
+constexpr std::array kKinds{LayerKind::embedding, LayerKind::attention, LayerKind::mlp,
+                            LayerKind::head,      LayerKind::layer,     LayerKind::block};
+
+/// Returns the kind of layers that are blocks of their own, none if a block has two layers.
+std::optional<LayerKind> kind_of_whole_blocks(const Model& model) {
+  const auto found = std::ranges::find_if(
+      model.layers, [](LayerKind kind) { return kind == LayerKind::layer || kind == LayerKind::block; }, &Layer::kind);
+  return found == model.layers.end() ? std::nullopt : std::optional(found->kind);
+}
 
 /// Returns the required kind of layer `index` in a chain of `num_layers` layers.
-LayerKind expected_kind(std::size_t index, std::size_t num_layers, bool is_imported) {
+LayerKind expected_kind(std::size_t index, std::size_t num_layers, std::optional<LayerKind> whole_blocks) {
   if (index == 0) return LayerKind::embedding;
   if (index + 1 == num_layers) return LayerKind::head;
-  if (is_imported) return LayerKind::layer;
+  if (whole_blocks) return *whole_blocks;
   return index % 2 == 1 ? LayerKind::attention : LayerKind::mlp;
 }
 
-std::optional<int> expected_block(std::size_t index, std::size_t num_layers, bool is_imported) {
+std::optional<int> expected_block(std::size_t index, std::size_t num_layers, std::optional<LayerKind> whole_blocks) {
   if (index == 0 || index + 1 == num_layers) return std::nullopt;
-  return static_cast<int>((index - 1) / (is_imported ? 1 : 2));
+  return static_cast<int>((index - 1) / (whole_blocks ? 1 : 2));
 }
 
 std::string block_text(std::optional<int> block) { return block ? std::to_string(*block) : "none"; }
@@ -45,6 +52,8 @@ std::string_view to_string(LayerKind kind) {
       return "head";
     case LayerKind::layer:
       return "layer";
+    case LayerKind::block:
+      return "block";
   }
   FROSTPIPE_CHECK(false, "all layer kinds are listed");
 }
@@ -52,7 +61,7 @@ std::string_view to_string(LayerKind kind) {
 void parse_text(std::string_view text, const std::string& place, LayerKind& kind) {
   const auto found = std::find_if(kKinds.begin(), kKinds.end(), [&](LayerKind k) { return to_string(k) == text; });
   if (found == kKinds.end())
-    throw InvalidInput(place, "must be embedding, attention, mlp, head or layer", fmt::format("\"{}\"", text));
+    throw InvalidInput(place, "must be embedding, attention, mlp, head, layer or block", fmt::format("\"{}\"", text));
   kind = *found;
 }
 
@@ -121,20 +130,19 @@ void validate(const Model& model, std::string_view source) {
   if (n < 2)
     throw InvalidInput(fmt::format("{}: layers", source), "must hold at least an embedding and a head",
                        fmt::format("{} layers", n));
-  const bool is_imported = std::any_of(model.layers.begin(), model.layers.end(),
-                                       [](const Layer& layer) { return layer.kind == LayerKind::layer; });
-  if (n % 2 != 0 && !is_imported)
+  const std::optional<LayerKind> whole_blocks = kind_of_whole_blocks(model);
+  if (n % 2 != 0 && !whole_blocks)
     throw InvalidInput(fmt::format("{}: layers", source),
                        "must be an embedding, pairs of attention and mlp, and a head", fmt::format("{} layers", n));
   for (std::size_t i = 0; i < n; ++i) {
     const auto& layer = model.layers[i];
     const auto place = fmt::format("{}: layers[{}]", source, i);
-    if (layer.kind != expected_kind(i, n, is_imported))
-      throw InvalidInput(place + ".kind", fmt::format("must be {} here", to_string(expected_kind(i, n, is_imported))),
+    if (layer.kind != expected_kind(i, n, whole_blocks))
+      throw InvalidInput(place + ".kind", fmt::format("must be {} here", to_string(expected_kind(i, n, whole_blocks))),
                          to_string(layer.kind));
-    if (layer.block != expected_block(i, n, is_imported))
+    if (layer.block != expected_block(i, n, whole_blocks))
       throw InvalidInput(place + ".block",
-                         fmt::format("must be {} here", block_text(expected_block(i, n, is_imported))),
+                         fmt::format("must be {} here", block_text(expected_block(i, n, whole_blocks))),
                          block_text(layer.block));
     if (layer.parameter_count < 0)
       throw InvalidInput(place + ".parameter_count", "must be >= 0", std::to_string(layer.parameter_count));

@@ -10,9 +10,10 @@
 namespace frostpipe {
 
 /// The unit of partitioning: an embedding, half a Transformer block (attention or MLP, each with its residual and norm,
-/// so that exactly one activation [micro_batch, tokens, hidden] crosses any cut), or the task head. `layer` is any
-/// layer of an imported profile, and a block of its own.
-enum class LayerKind { embedding, attention, mlp, head, layer };
+/// so that exactly one activation [micro_batch, tokens, hidden] crosses any cut), or the task head. `block` is a whole
+/// block whose attention and MLP both read its input (GPT-NeoX's parallel residual), since any cut between them would
+/// cross two activations. `layer` is any layer of an imported profile, and a block of its own.
+enum class LayerKind { embedding, attention, mlp, head, layer, block };
 
 struct Layer {
   std::string name;  // "block.3.attention"
@@ -58,6 +59,8 @@ struct Model {
 };
 
 std::string_view to_string(LayerKind kind);
+/// Returns whether the layer has keys and values, by which a token reads others.
+constexpr bool has_attention(LayerKind kind) { return kind == LayerKind::attention || kind == LayerKind::block; }
 
 /// Number of Transformer blocks, the unit of freezing.
 int num_blocks(const Model& model);
@@ -86,8 +89,8 @@ constexpr std::int64_t of_tensor_rank(std::int64_t amount, std::int64_t whole, i
 /// Returns the time of each tensor rank to update its parameters of a layer, if one rank alone takes `update_ns`.
 Nanoseconds update_of_tensor_rank(const Layer& layer, Nanoseconds update_ns, int tensor_parallel_size);
 
-/// Throws InvalidInput unless layers and edges form a chain of embedding, (attention, mlp) x blocks, head, or
-/// embedding, layers, head. `source` names the file in the message.
+/// Throws InvalidInput unless layers and edges form a chain of embedding, (attention, mlp) x blocks, head;
+/// embedding, blocks, head; or embedding, layers, head. `source` names the file in the message.
 void validate(const Model& model, std::string_view source);
 
 /// Identifies a model's structure, not its weights: equal for equal layers, edges and sizes. The head's size, which

@@ -10,7 +10,7 @@
 namespace frostpipe {
 namespace {
 
-/// Whether the path could be a model's name such as "bert-base-uncased" or "google-bert/bert-base-uncased".
+/// Returns whether the path could be a model's name such as "bert-base-uncased" or "google-bert/bert-base-uncased".
 bool may_be_a_hub_name(const std::filesystem::path& path) {
   const std::string name = path.string();
   const auto fits = [](unsigned char c) { return std::isalnum(c) || c == '-' || c == '_' || c == '.' || c == '/'; };

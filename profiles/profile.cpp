@@ -76,7 +76,7 @@ std::vector<Weighted> weights_along(const std::vector<int>& lines, int value) {
   return {{low, 1 - share}, {high, share}};
 }
 
-/// Whether tensor ranks share the layer in the same way.
+/// Returns whether tensor ranks share the layer in the same way.
 bool share_alike(const MeasurementKey& one, const MeasurementKey& other) {
   return one.tensor_parallel_size == other.tensor_parallel_size && one.sequence_parallel == other.sequence_parallel;
 }
@@ -189,7 +189,7 @@ LayerCost cost_of(const Profile& profile, const MeasurementKey& key) {
   if (contexts.empty()) {
     const auto ascending = [](const Measurement& a, const Measurement& b) { return a.key < b.key; };
     FROSTPIPE_CHECK(std::is_sorted(profile.measurements.begin(), profile.measurements.end(), ascending),
-                    "whoever makes a Profile lists its measurements in ascending order of keys");
+                    "a profile lists its measurements in ascending order of keys");
     throw InvalidInput(fmt::format("profile of {}: {}: was not measured{}", profile.model.name, describe(key),
                                    advice_on_missing(profile, key)));
   }

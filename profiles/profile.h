@@ -120,7 +120,7 @@ struct Profile {
   Model model;
   /// Folder from which the weights were read; empty if the model has none (random weights).
   std::string model_path;
-  std::string machine;  // for people: processor, threads, how many ranks measured at the same time
+  std::string machine;  // for the user: processor, threads, how many ranks measured at the same time
   bool quick = false;   // measured with few sizes and repetitions, so predictions are rough
   /// Type in which frozen_forward_ns was measured: bfloat16. None = the measurement's own type.
   std::optional<DType> frozen_dtype = std::nullopt;

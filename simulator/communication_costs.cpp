@@ -87,17 +87,17 @@ Nanoseconds exposed_reduction_ns(const Cluster& cluster, std::vector<int> ranks,
 
 Segment gradient_norm_segment(const Cluster& cluster, const Phase& phase) {
   const ParallelLayout& layout = phase.layout;
-  std::vector<int> training, meeting;
+  std::vector<int> training, reducing;
   const std::vector<bool> are_training = trains(phase);
   for (int pipeline_rank = 0; pipeline_rank < layout.pipeline_parallel_size; ++pipeline_rank) {
     if (!are_training[pipeline_rank]) continue;
     const std::vector<int> all = all_ranks_of(layout, pipeline_rank), first = replicas_of(layout, pipeline_rank);
     training.insert(training.end(), all.begin(), all.end());
-    meeting.insert(meeting.end(), first.begin(), first.end());
+    reducing.insert(reducing.end(), first.begin(), first.end());
   }
   Segment norm = all_reduce_segment(cluster, std::move(training), /*bytes=*/8, /*side_by_side=*/1);
-  std::sort(meeting.begin(), meeting.end());
-  norm.collective_ranks = meeting.size() > 1 ? std::move(meeting) : std::vector<int>();
+  std::sort(reducing.begin(), reducing.end());
+  norm.collective_ranks = reducing.size() > 1 ? std::move(reducing) : std::vector<int>();
   return norm;
 }
 

@@ -20,7 +20,7 @@ class Messages {
   std::vector<SharedOccupancy> shared(int from_rank, int to_rank, Bytes bytes) const;
 
  private:
-  /// Whether each tensor rank sends a part to another node, where the parts are gathered. Not with sequence
+  /// Returns whether each tensor rank sends a part to another node, where the parts are gathered. Not with sequence
   /// parallelism, where each sends and receives its own tokens anyway.
   bool scatters(int from_rank, int to_rank) const;
 

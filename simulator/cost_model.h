@@ -52,7 +52,7 @@ class CostModel {
   /// Returns the shared links that a SEND's message passes, beside its own link. The message begins when all of them
   /// are free, occupies each for its own time, and arrives latency after the longest.
   virtual std::vector<SharedOccupancy> shared_occupancies(const Action& /*send*/, int /*replica*/) const { return {}; }
-  /// Whether any SEND passes shared links.
+  /// Returns whether any SEND passes shared links.
   virtual bool shares_links() const { return false; }
 };
 
@@ -117,7 +117,7 @@ class ProfileCostModel final : public CostModel {
   TransferCost transfer(const Action& send, int replica) const override;
   std::vector<SharedOccupancy> shared_occupancies(const Action& send, int replica) const override;
   bool shares_links() const override { return shares_links_; }
-  /// Whether all replicas do the same at the same time: equal micro-batches, devices and links.
+  /// Returns whether all replicas do the same at the same time: equal micro-batches, devices and links.
   bool replicas_are_alike() const;
 
   /// The prices of a phase (simulator/profile_prices.h), for those that change its cuts.
@@ -175,7 +175,7 @@ class ProfileCostModel final : public CostModel {
   std::vector<Segment> reduce_gradient_;    // per stage
   std::vector<Segment> reduce_tied_;        // per replica; empty without tied parameters
   Segment gradient_norm_;
-  std::vector<bool> meets_for_norm_;  // per stage: its OPTIMIZER_STEP is the first of its rank
+  std::vector<bool> reduces_norm_;    // per stage: its OPTIMIZER_STEP is the first of its rank
   std::vector<bool> exchanges_tied_;  // per stage: its REDUCE_GRAD is the last one of a rank at an end of the model
   bool shares_links_ = false;
 };

@@ -22,11 +22,11 @@ struct Group {
   Nanoseconds duration_ns = 0;
 };
 
-enum class EventKind : std::uint8_t { advance, deliver, end_rendezvous, leave_together };
+enum class EventKind : std::uint8_t { advance, deliver, end_rendezvous, end_collective };
 
 struct SimulationEvent {
   EventKind kind = EventKind::advance;
-  int index = 0;  // of a runner; for leave_together of a group
+  int index = 0;  // of a runner; for end_collective of a group
   int slot = 0;   // for deliver and end_rendezvous, the SEND's
 };
 
@@ -52,8 +52,8 @@ class Simulation {
           return deliver(event.index, event.slot);
         case EventKind::end_rendezvous:
           return end_rendezvous(event.index, event.slot);
-        case EventKind::leave_together:
-          return leave_together(event.index);
+        case EventKind::end_collective:
+          return end_collective(event.index);
       }
     });
     require_all_done();
@@ -127,7 +127,7 @@ class Simulation {
       const Slot& slot = runner.program->slots[slot_index];
       if (!runner.next_work) {
         if (!inputs_are_there(runner, slot_index)) {
-          if (slot.kind == SlotKind::receive) meet_sender(runner, slot);
+          if (slot.kind == SlotKind::receive) match_sender(runner, slot);
           return;
         }
         ++runner.started[slot_index];
@@ -137,7 +137,7 @@ class Simulation {
         issue(runner, slot_index, step);
       } else if (slot.kind == SlotKind::send) {
         if (runner.finished[slot_index] < runner.started[slot_index]) {
-          meet_receiver(runner, slot_index);
+          match_receiver(runner, slot_index);
           return;
         }
         trace_.spans[runner.next_span++] = {runner.rank, step, slot.action, runner.reached_ns, queue_.now()};
@@ -188,10 +188,10 @@ class Simulation {
     group.arrived.push_back(index);
     group.duration_ns = std::max(group.duration_ns, work.duration_ns);
     if (group.arrived.size() < group.size) return;
-    queue_.schedule(queue_.now() + group.duration_ns, {.kind = EventKind::leave_together, .index = *work.group});
+    queue_.schedule(queue_.now() + group.duration_ns, {.kind = EventKind::end_collective, .index = *work.group});
   }
 
-  void leave_together(int group_id) {
+  void end_collective(int group_id) {
     std::vector<int> members = std::exchange(groups_[group_id].arrived, {});
     groups_[group_id].duration_ns = 0;
     std::sort(members.begin(), members.end());
@@ -209,13 +209,13 @@ class Simulation {
   }
 
   /// A rendezvous starts when the second of its two ranks arrives.
-  void meet_receiver(EventRunner& sender, int slot_index) {
+  void match_receiver(EventRunner& sender, int slot_index) {
     const Slot& slot = sender.program->slots[slot_index];
     EventRunner* const receiver = partner_of(sender, slot);
     if (receiver != nullptr && stands_at(*receiver, slot.partner->slot) && !receiver->next_work)
       start_rendezvous(sender, slot_index);
   }
-  void meet_sender(EventRunner& receiver, const Slot& slot) {
+  void match_sender(EventRunner& receiver, const Slot& slot) {
     EventRunner* const sender = partner_of(receiver, slot);
     if (sender == nullptr || !stands_at(*sender, slot.partner->slot)) return;
     const int send = slot.partner->slot;

@@ -36,7 +36,7 @@ struct FastMessage {
 };
 
 /// The ranks of a collective; they run one collective at a time.
-struct FastMeeting {
+struct FastCollective {
   std::size_t size = 0;
   std::vector<int> arrived;
   Nanoseconds begin_ns = 0, duration_ns = 0;
@@ -69,7 +69,7 @@ struct NoPaths {
   /// The runner waits for the message.
   void wait_for(int /*index*/, std::size_t /*message*/) {}
   /// A collective of these runners begins when its last one has arrived, and ends with the segment of the longest.
-  void meet(const FastMeeting& /*meeting*/, const FastRunner& /*longest*/, const Action& /*action*/) {}
+  void run_collective(const FastCollective& /*collective*/, const FastRunner& /*longest*/, const Action& /*action*/) {}
 };
 
 inline std::vector<FastRunner> runners_of(const std::vector<PipelineRankProgram>& programs,
@@ -129,60 +129,64 @@ class FastPass {
         iterations_(iterations),
         runners_(runners),
         record_(record),
-        num_messages_(num_messages(programs)),
-        messages_(num_messages_ * replicas_ * iterations) {
-    for (int index = 0; index < static_cast<int>(runners.size()); ++index) ready_.push_back(index);
-  }
+        num_messages_(num_messages(programs)) {}
 
-  /// Returns false if ranks wait forever.
+  /// Returns false if ranks wait forever. No action needs a later iteration's, so all ranks run one iteration after the
+  /// other, and the messages of one are enough.
   bool run() {
-    while (!ready_.empty()) {
-      const int index = ready_.back();
-      ready_.pop_back();
-      advance(index);
+    for (int iteration = 0; iteration < iterations_; ++iteration) {
+      messages_.assign(num_messages_ * replicas_, {});
+      for (int index = 0; index < static_cast<int>(runners_.size()); ++index) ready_.push_back(index);
+      while (!ready_.empty()) {
+        const int index = ready_.back();
+        ready_.pop_back();
+        advance(index);
+      }
+      if (std::ranges::any_of(runners_, [&](const FastRunner& runner) { return runner.iteration == iteration; }))
+        return false;
     }
-    return std::all_of(runners_.begin(), runners_.end(),
-                       [&](const FastRunner& runner) { return runner.iteration == iterations_; });
+    return true;
   }
 
  private:
+  /// Runs the rank's iteration as far as it goes without waiting.
   void advance(int index) {
     FastRunner& runner = runners_[index];
     const PipelineRankProgram& program = programs_[runner.pipeline_rank];
     const std::vector<Action>& actions = schedule_.body[runner.pipeline_rank];
-    for (; runner.iteration < iterations_; ++runner.iteration, runner.next = 0) {
-      for (; runner.next < actions.size(); ++runner.next) {
-        const Step& step = program.steps[runner.next];
-        __builtin_prefetch(actions.data() + runner.next + kAhead);
-        __builtin_prefetch(program.steps.data() + runner.next + kAhead);
-        switch (step.kind) {
-          case StepKind::compute:
-            runner.now += costs_.compute_ns(actions[runner.next], runner.pipeline_rank, runner.replica);
-            record_.extend(index, runner, kCompute);
-            break;
-          case StepKind::send: {
-            const TransferCost cost = costs_.transfer(actions[runner.next], runner.replica);
-            if (!cost.holds_both) {
-              send(index, runner, step, cost);
-              continue;
-            }
-            if (!meet(index, runner, step, cost)) return;
-            break;
+    for (; runner.next < actions.size(); ++runner.next) {
+      const Step& step = program.steps[runner.next];
+      __builtin_prefetch(actions.data() + runner.next + kAhead);
+      __builtin_prefetch(program.steps.data() + runner.next + kAhead);
+      switch (step.kind) {
+        case StepKind::compute:
+          runner.now += costs_.compute_ns(actions[runner.next], runner.pipeline_rank, runner.replica);
+          record_.extend(index, runner, kCompute);
+          break;
+        case StepKind::send: {
+          const TransferCost cost = costs_.transfer(actions[runner.next], runner.replica);
+          if (!cost.holds_both) {
+            send(index, runner, step, cost);
+            continue;
           }
-          case StepKind::receive:
-            if (!receive(index, runner, step, actions[runner.next])) return;
-            break;
-          case StepKind::other:
-            if (!run_segments(index, runner, actions[runner.next])) return;
+          if (!send_by_rendezvous(index, runner, step, cost)) return;
+          break;
         }
-        record_.add(index, runner, runner.reached_ns, runner.now);
-        runner.reached_ns = runner.now;
+        case StepKind::receive:
+          if (!receive(index, runner, step, actions[runner.next])) return;
+          break;
+        case StepKind::other:
+          if (!run_segments(index, runner, actions[runner.next])) return;
       }
+      record_.add(index, runner, runner.reached_ns, runner.now);
+      runner.reached_ns = runner.now;
     }
+    runner.next = 0;
+    ++runner.iteration;
   }
 
   std::size_t message_of(const FastRunner& runner, const Step& step) const {
-    return (static_cast<std::size_t>(runner.iteration) * replicas_ + runner.replica) * num_messages_ + step.message;
+    return runner.replica * num_messages_ + step.message;
   }
 
   void send(int index, FastRunner& runner, const Step& step, const TransferCost& cost) {
@@ -209,7 +213,7 @@ class FastPass {
   }
 
   /// The sender's side of a rendezvous. Returns false if the receiver is not there yet.
-  bool meet(int index, FastRunner& runner, const Step& step, const TransferCost& cost) {
+  bool send_by_rendezvous(int index, FastRunner& runner, const Step& step, const TransferCost& cost) {
     const std::size_t message = message_of(runner, step);
     FastMessage& sent = messages_[message];
     if (sent.state == FastMessage::State::not_sent) {
@@ -256,7 +260,7 @@ class FastPass {
   }
 
   void arrive(int index, const Segment& segment, const Action& action) {
-    FastMeeting& group = groups_[segment.collective_ranks];
+    FastCollective& group = groups_[segment.collective_ranks];
     group.size = segment.collective_ranks.size();
     group.arrived.push_back(index);
     if (const Nanoseconds now = runners_[index].now; group.arrived.size() == 1 || now > group.begin_ns) {
@@ -268,7 +272,7 @@ class FastPass {
       group.longest = index;
     }
     if (group.arrived.size() < group.size) return;
-    record_.meet(group, runners_[group.longest], action);
+    record_.run_collective(group, runners_[group.longest], action);
     for (const int member : group.arrived) {
       runners_[member].now = group.begin_ns + group.duration_ns;
       ++runners_[member].next_segment;
@@ -283,9 +287,9 @@ class FastPass {
   int replicas_, iterations_;
   std::vector<FastRunner>& runners_;
   Record& record_;
-  std::size_t num_messages_;           // per replica and iteration
-  std::vector<FastMessage> messages_;  // [iteration][replica][message]
-  std::map<std::vector<int>, FastMeeting> groups_;
+  std::size_t num_messages_;           // per replica
+  std::vector<FastMessage> messages_;  // of the current iteration: [replica][message]
+  std::map<std::vector<int>, FastCollective> groups_;
   std::vector<int> ready_;
 };
 

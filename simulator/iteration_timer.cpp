@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "plan/stages.h"
-#include "simulator/critical_path.h"
+#include "simulator/iteration_path.h"
 #include "simulator/profile_prices.h"
 #include "simulator/simulate.h"
 #include "simulator/steady_state.h"
@@ -29,7 +29,8 @@ class FirstReplica final : public CostModel {
   std::vector<Segment> segments(const Action& action, int pipeline_rank, int /*replica*/) const override {
     if (action.kind != ActionKind::reduce_gradient && action.kind != ActionKind::optimizer_step)
       return all_.segments(action, pipeline_rank, 0);
-    const auto [known, is_new] = meetings_.try_emplace({action.kind, action.stage});  // a thousand ranks may be in it
+    const auto [known, is_new] =
+        collectives_.try_emplace({action.kind, action.stage});  // a thousand ranks may be in it
     if (!is_new) return known->second;
     known->second = all_.segments(action, pipeline_rank, 0);
     for (Segment& segment : known->second) {
@@ -46,13 +47,13 @@ class FirstReplica final : public CostModel {
   /// Forgets what is known of a stage, whose costs have changed.
   void forget(int stage) {
     for (const ActionKind kind : {ActionKind::reduce_gradient, ActionKind::optimizer_step})
-      meetings_.erase({kind, stage});
+      collectives_.erase({kind, stage});
   }
 
  private:
   const CostModel& all_;
   std::vector<int> ranks_;
-  mutable std::map<std::pair<ActionKind, int>, std::vector<Segment>> meetings_;  // by kind and stage
+  mutable std::map<std::pair<ActionKind, int>, std::vector<Segment>> collectives_;  // by kind and stage
 };
 
 ParallelLayout first_replica_of(const ParallelLayout& layout) {
@@ -61,7 +62,7 @@ ParallelLayout first_replica_of(const ParallelLayout& layout) {
   return alone;
 }
 
-/// Whether two phases differ at most in their cuts and predictions.
+/// Returns whether two phases differ at most in their cuts and predictions.
 bool are_alike_but_for_cuts(Phase one, const Phase& other) {
   one.partition = other.partition;
   one.predicted = other.predicted;
@@ -97,7 +98,7 @@ class IterationTimer::Prepared {
     for (const int stage : changed) {
       of_all_.price(stage, prices_);
       if (of_first_) of_first_->forget(stage);
-      for (CriticalPath& path : paths_) path.price(stage, costs());
+      for (IterationPath& path : paths_) path.price(stage, costs());
     }
     return of_first_.has_value() == simulates_one();
   }
@@ -124,7 +125,7 @@ class IterationTimer::Prepared {
     return steady_period_ns(traced->timing, schedule_);
   }
 
-  /// Whether a known path is at least so long.
+  /// Returns whether a known path is at least so long.
   bool has_path_of(Nanoseconds least_ns) {
     const auto found = std::ranges::find_if(paths_, [&](const auto& path) { return path.length_ns() >= least_ns; });
     if (found == paths_.end()) return false;
@@ -144,7 +145,7 @@ class IterationTimer::Prepared {
   std::optional<FirstReplica> of_first_;  // if all replicas are alike
   Schedule schedule_;
   std::optional<std::vector<PipelineRankProgram>> programs_;
-  std::vector<CriticalPath> paths_;  // of the last phases, those that were useful last first
+  std::vector<IterationPath> paths_;  // of the last phases, those that were useful last first
 };
 
 IterationTimer::IterationTimer(const StepSettings& settings, LayerCosts& costs, const Cluster& cluster)

@@ -28,7 +28,7 @@ ProfileCostModel::ProfileCostModel(Prices& prices)
   }
   const std::vector<std::vector<int>> stages_on = stages_on_each(phase);
   const std::vector<int> pipeline_ranks = pipeline_ranks_of_stages(phase);
-  meets_for_norm_ = are_first_to_train(phase);
+  reduces_norm_ = are_first_to_train(phase);
   tensor_sum_ns_.resize(stages);
   reduce_gradient_.resize(stages);
   for (int stage = 0; stage < stages; ++stage) {
@@ -115,7 +115,7 @@ std::vector<Segment> ProfileCostModel::segments(const Action& action, int pipeli
     case ActionKind::optimizer_step: {
       const int of_layout = replica_of(pipeline_rank, replica);  // its own micro-batches have its costs
       const Segment update = compute(rank_cost(action.stage, of_layout, of_layout * num_micro_batches_).update_ns);
-      if (gradient_norm_ == Segment() || !meets_for_norm_.at(action.stage)) return {update};
+      if (gradient_norm_ == Segment() || !reduces_norm_.at(action.stage)) return {update};
       return {gradient_norm_, update};
     }
     default:

@@ -155,7 +155,7 @@ class ProfileCostModel::Prices {
         .duration_ns;
   }
 
-  /// By replica; empty without tied parameters.
+  /// Returns the reductions of tied gradients by replica; empty without tied parameters.
   std::vector<Segment> reduce_tied() const {
     std::vector<Segment> reductions;
     const Bytes bytes = tied_gradient_bytes(phase_, profile_.model, settings_.dtype);
@@ -201,7 +201,7 @@ class ProfileCostModel::Prices {
   }
   int first_trained(int stage) const { return std::max(partition_[stage].begin, phase_.first_trainable_layer); }
 
-  /// Whether a sample of mean length has tokens in the slice.
+  /// Returns whether a sample of mean length has tokens in the slice.
   bool has_tokens(int slice) const {
     return num_slices(phase_) == 1 || tokens_of_slice(phase_, slice).of(phase_.tokens).count() > 0;
   }

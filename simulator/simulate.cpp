@@ -7,7 +7,6 @@
 #include "base/error.h"
 #include "plan/memory.h"
 #include "simulator/event_engine.h"
-#include "simulator/pipeline_rank_program.h"
 
 namespace frostpipe {
 namespace {
@@ -83,7 +82,5 @@ IterationSummary summarize(const Timing& timing, const Schedule& schedule) {
   summary.peak_in_flight = peak_in_flight(schedule);
   return summary;
 }
-
-std::string_view engine_of(const Schedule& lowered) { return pipeline_rank_programs(lowered) ? "fast path" : "event"; }
 
 }  // namespace frostpipe

@@ -1,7 +1,6 @@
 #pragma once
 #include <functional>
 #include <memory>
-#include <string_view>
 
 #include "plan/plan.h"
 #include "plan/reconfiguration.h"
@@ -28,18 +27,15 @@ namespace frostpipe {
 /// other ranks. Throws InvalidInput that names the waiting actions if the schedule cannot make progress.
 Trace simulate(const Schedule& lowered, const ParallelLayout& layout, const CostModel& costs, int iterations);
 
-/// As simulate(), always with the event engine.
+/// Does the same as simulate(), always with the event engine.
 Trace simulate_by_events(const Schedule& lowered, const ParallelLayout& layout, const CostModel& costs, int iterations);
 
-/// As simulate(), without a span for every action, for searches and large pipelines.
+/// Does the same as simulate() without a span for every action, for searches and large pipelines.
 Timing simulate_timing(const Schedule& lowered, const ParallelLayout& layout, const CostModel& costs, int iterations);
 
 /// Summarizes the first iteration. iteration_ns is the distance between the ends of the last two iterations, or the
 /// makespan if there is only one.
 IterationSummary summarize(const Timing& timing, const Schedule& schedule);
-
-/// Returns "fast path" or "event".
-std::string_view engine_of(const Schedule& lowered);
 
 /// The simulation of a phase with its profile, on the ranks of layout_of_lists: with vacant coordinates micro-batches
 /// are numbered over all replicas.

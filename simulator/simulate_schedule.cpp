@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 
 #include "plan/memory.h"
 #include "simulator/simulate.h"
@@ -11,14 +12,13 @@ namespace {
 
 constexpr int kIterations = 4;  // the period is the distance between the last two
 
-Timing simulated_timing(const Schedule& lowered, const CostModel& costs, int iterations) {
-  return simulate_timing(lowered, {.pipeline_parallel_size = num_pipeline_ranks(lowered)}, costs, iterations);
-}
+ParallelLayout layout_of(const Schedule& schedule) { return {.pipeline_parallel_size = num_pipeline_ranks(schedule)}; }
 
 /// Returns the additional time of the last of several overlapping iterations.
 Nanoseconds overlapping_period_ns(const Schedule& compute, const CostModel& costs) {
   const auto makespan = [&](int iterations) {
-    return simulated_timing(lower(unrolled(compute, iterations)), costs, 1).iteration_end_ns.front();
+    const Schedule lowered = lower(unrolled(compute, iterations));
+    return simulate_timing(lowered, layout_of(lowered), costs, 1).iteration_end_ns.front();
   };
   return makespan(kIterations) - makespan(kIterations - 1);
 }
@@ -33,9 +33,12 @@ ScheduleSimulation simulate_schedule(const Schedule& compute, const UniformCosts
                                      double weight_gradient_share) {
   const UniformCostModel costs(uniform);
   const bool overlap = !compute.epilogue.empty();
-  const Schedule lowered = lower(overlap ? unrolled(compute, 1) : compute);
-  ScheduleSimulation found{.summary = summarize(simulated_timing(lowered, costs, overlap ? 1 : kIterations), lowered),
-                           .engine = engine_of(lowered)};
+  const Schedule lowered = overlap ? lower(unrolled(compute, 1)) : lower(compute);
+  const int iterations = overlap ? 1 : kIterations;
+  std::optional<Timing> timing = time_on_fast_path(lowered, layout_of(lowered), costs, iterations);
+  const std::string_view engine = timing ? "fast path" : "event";
+  if (!timing) timing = simulate_timing(lowered, layout_of(lowered), costs, iterations);
+  ScheduleSimulation found{.summary = summarize(*timing, lowered), .engine = engine};
   IterationSummary& summary = found.summary;
   if (overlap) summary.iteration_ns = overlapping_period_ns(compute, costs);
   summary.peak_in_flight = peak_in_flight(compute, weight_gradient_share);

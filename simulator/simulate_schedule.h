@@ -12,7 +12,7 @@ struct ScheduleSimulation {
   IterationSummary summary;           // of the first iteration; iteration_ns in the steady state
   double span_bubble_fraction = 0;    // idle share of the longest rank's span, for the busiest rank
   double steady_bubble_fraction = 0;  // idle share of ranks x iteration_ns
-  std::string_view engine;
+  std::string_view engine;            // "fast path" or "event"
 };
 
 /// Simulates a schedule of compute actions only; its iterations may overlap. `weight_gradient_share` is the part of a

@@ -6,7 +6,7 @@ import os
 import re
 from concurrent.futures import ThreadPoolExecutor
 
-from programs import NotDone, Trouble
+from programs import Failure, NotDone
 from results import Check
 from running import last_line
 
@@ -18,11 +18,12 @@ CORES_OF_A_TEST, MOST_AT_ONCE = 4, 4
 
 
 def names(programs, pattern):
-    """The names of the tests, each with its suite. Raises Trouble if the program does not list them or has none."""
+    """Returns the names of the tests, each with its suite. Raises Failure if the program does not list them or has
+    none."""
     done = programs.run([programs.options.tests, "--gtest_list_tests", f"--gtest_filter={pattern}"],
                         **programs.libraries)
     if done.returncode != 0:
-        raise Trouble(f"{programs.options.tests} --gtest_list_tests ended with {done.returncode}: "
+        raise Failure(f"{programs.options.tests} --gtest_list_tests ended with {done.returncode}: "
                       f"{last_line(done.stderr)}")
     found, suite = [], ""
     for line in done.stdout.splitlines():
@@ -31,7 +32,7 @@ def names(programs, pattern):
         elif line.startswith("  "):
             found.append(suite + line.split()[0])
     if not found:
-        raise Trouble(f"{programs.options.tests} has no tests {pattern}; is it frostpipe_executor_tests?")
+        raise Failure(f"{programs.options.tests} has no tests {pattern}; is it the program frostpipe_executor_tests?")
     return found
 
 
@@ -47,25 +48,25 @@ def run_test(programs, name):
     done = programs.run([programs.options.tests, f"--gtest_filter={name}", f"--gtest_output=json:{report}"],
                         most_seconds=MOST_SECONDS, log=log, FROSTPIPE_TEST_DEVICE=programs.device, **programs.libraries)
     if not report.exists():
-        raise Trouble(f"the test program ended with {done.returncode}: {last_line(done.stderr)}")
+        raise Failure(f"the test program ended with {done.returncode}: {last_line(done.stderr)}")
     tests = tests_of(report)
     failures = [failure["failure"] for test in tests for failure in test.get("failures", [])]
     if failures or done.returncode != 0:
         # A rank's error message is on stderr, before the launcher's.
         of_ranks = [line for line in done.stderr.splitlines() if line.startswith("rank ")]
-        raise Trouble(" / ".join([*of_ranks[:1], *failures[:1]]).replace("\n", " ") or
+        raise Failure(" / ".join([*of_ranks[:1], *failures[:1]]).replace("\n", " ") or
                       f"exit code {done.returncode}: {last_line(done.stderr)}")
     if not tests:
-        raise Trouble(f"the test program has no test {name}")
+        raise Failure(f"the test program has no test {name}")
     if all(test["result"] == "SKIPPED" for test in tests):
         # The device exists, or nothing would be checked, so it cannot be used.
         reasons = [line.strip() for line in done.stdout.splitlines() if line.startswith("device ")]
-        raise Trouble(reasons[0] if reasons else "the test program skipped it")
+        raise Failure(reasons[0] if reasons else "the test program skipped it")
     return done.seconds
 
 
 def run_named(programs, name):
-    """On the device. NotDone without the program of the tests."""
+    """Runs the named test on the device. Raises NotDone if the test program is not there."""
     if not programs.options.tests:
         not_there()
     return run_test(programs, f"{name}/{programs.device}")
@@ -74,7 +75,7 @@ def run_named(programs, name):
 def checks(programs):
     if programs.options.tests:
         alone, with_ranks = wanted_names(programs)
-        for name in alone:  # some compare times
+        for name in alone:  # one after another, since some of them compare times
             yield Check("tests", name), lambda _, name=name: run_test(programs, name)
         yield from checks_at_once(programs, with_ranks)
     else:
@@ -98,13 +99,13 @@ def checks_at_once(programs, wanted):
 
 
 def wanted_names(programs):
-    """(checks of tests that use the device alone, checks of tests with several ranks)"""
+    """Returns the checks of tests that use the device alone, and the checks of tests with several ranks."""
     alone = [name for pattern in ALONE for name in names(programs, f"{pattern}/{programs.device}")]
     with_ranks = names(programs, RANKS)
     wanted = [[name for name in some if re.search(programs.options.only_tests or "", name)]
               for some in (alone, with_ranks)]
     if not any(wanted):
-        raise Trouble(f"--only-tests {programs.options.only_tests}: matches none of {len(alone + with_ranks)} tests, "
+        raise Failure(f"--only-tests {programs.options.only_tests}: matches none of {len(alone + with_ranks)} tests, "
                       f"such as {(alone + with_ranks)[0]}")
     return wanted
 

@@ -1,8 +1,8 @@
-"""A user's first job on one rank: the quickstart's model is profiled, planned, trained, with nothing frozen and
-elastic, with the cache, and compared with what was predicted."""
+"""A user's first job on one rank: the quickstart's model is profiled, planned and trained, once with nothing frozen and
+once with freezing and the cache. The runs are compared with their predictions."""
 import inputs
 import workflow
-from programs import Trouble
+from programs import Failure
 from results import Check, Target
 
 SECONDS = 120
@@ -12,7 +12,7 @@ PROFILE = "job"
 
 
 def profiled(programs):
-    """By the first check that needs it."""
+    """Measures the profile, unless an earlier check has done so."""
     job = programs.jobs["quickstart"]
     if not (programs.folder / f"{PROFILE}.profile.json").exists():
         workflow.profile(programs, job, PROFILE, 1)
@@ -20,7 +20,7 @@ def profiled(programs):
 
 
 def trained(programs, check, name, method):
-    """(the run's summary, compared with its predictions)"""
+    """Trains by a plan of this method. Returns the run's summary and its comparison with the predictions."""
     job = profiled(programs)
     workflow.one_rank(programs, job, PROFILE, "--method", method, "--epochs", job.epochs, output=f"{name}.plan.json")
     summary, _ = programs.train(f"{name}.plan.json", job.data, f"{name}-run", "--learning-rate", job.learning_rate)
@@ -46,7 +46,7 @@ def elastic_run(programs, check):
 
 
 def judge_phases(check, compared, what):
-    """Of an elastic run with the cache."""
+    """Sets the targets for the predictions of every phase of a run that freezes layers and uses the cache."""
     times, memory = workflow.prediction_errors(compared)
     check.targets = [*(Target(f"{what}: iteration of phase {i}, off by", value, PHASE_ERROR)
                        for i, value in times.items()),
@@ -54,7 +54,7 @@ def judge_phases(check, compared, what):
                        for i, value in memory.items())]
     workflow.note_phases(check, compared)
     if not any(check.figures["cache hits"]):
-        raise Trouble("the cache was of no use")
+        raise Failure("no forward pass was read from the cache")
 
 
 def checks(programs):

@@ -1,4 +1,4 @@
-"""Facts of the machine, from the driver itself, so that nothing need be installed."""
+"""Facts of the machine, asked of the driver itself, so that no other software is needed."""
 import ctypes
 import json
 import os
@@ -12,13 +12,13 @@ MULTIPROCESSORS, MAJOR, MINOR = 16, 75, 76  # CUdevice_attribute
 
 
 def gpus():
-    """(GPUs, reason if there are none)"""
+    """Returns the GPUs, and the reason if there are none."""
     try:
         driver = ctypes.CDLL("libcuda.so.1")
     except OSError:
         return [], "NVIDIA's driver (libcuda.so.1) is not installed"
     if (error := driver.cuInit(0)) != 0:
-        return [], f"NVIDIA's driver finds none (cuInit: error {error})"
+        return [], f"NVIDIA's driver finds no GPU (cuInit: error {error})"
     count, version = ctypes.c_int(), ctypes.c_int()
     driver.cuDeviceGetCount(ctypes.byref(count))
     driver.cuDriverGetVersion(ctypes.byref(version))
@@ -38,11 +38,11 @@ def gpus():
                       "capability": f"{attribute(MAJOR)}.{attribute(MINOR)}",
                       "multiprocessors": attribute(MULTIPROCESSORS),
                       "cuda_of_driver": f"{version.value // 1000}.{version.value % 1000 // 10}"})
-    return found, "" if found else "NVIDIA's driver finds none"
+    return found, "" if found else "NVIDIA's driver finds no GPU"
 
 
 def said_by(*command, seconds=60, codes=(0,)):
-    """The program's output; empty if it cannot run, or ends with another exit code than these."""
+    """Returns the program's output; empty if the program cannot run, or if its exit code is not one of `codes`."""
     if not shutil.which(command[0]):
         return ""
     try:
@@ -64,8 +64,8 @@ def memory_bytes():
 
 
 def torch_of(python):
-    """Version and library folder of the torch that this Python imports, or the reason why it has none. A first import
-    may take minutes."""
+    """Returns the version and library folder of the torch that this Python imports, or the reason why it has none. A
+    first import may take minutes."""
     code = ("import json, os, torch; print(json.dumps({'version': torch.__version__, 'cuda': torch.version.cuda,"
             "'sees_gpu': torch.cuda.is_available(), 'folder': os.path.dirname(torch.__file__)}))")
     try:
@@ -78,13 +78,13 @@ def torch_of(python):
 
 
 def diagnosis(frostpipe):
-    """The findings of `frostpipe doctor`, or its error message. It loads LibTorch, for the first time on this
+    """Returns the findings of `frostpipe doctor`, or its error message. It loads LibTorch for the first time on this
     machine."""
     said = said_by(frostpipe, "doctor", "--format", "json", seconds=300, codes=(0, 1))  # 1: something is missing
     try:
         return json.loads(said)
     except json.JSONDecodeError:
-        return said or "none: it failed, or did not end within 300 s"
+        return said or "frostpipe doctor failed, or did not end within 300 s"
 
 
 def all_facts(frostpipe, python, torch):

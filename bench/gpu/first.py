@@ -1,4 +1,4 @@
-"""Whether anything works: forward, backward and update of a model in MiniLM's shape against the CPU."""
+"""The first check: forward, backward and update of a model in MiniLM's shape are compared with the CPU."""
 import device_tests
 from results import Check
 

@@ -1,5 +1,5 @@
-"""Synthetic models and data from fixed seeds: nothing is fetched. Weights are those with which `frostpipe train` starts
-if a folder has none."""
+"""Synthetic models and data from fixed seeds, so that nothing is fetched. The folders have no weights: `frostpipe
+train` initializes them at random."""
 import json
 import random
 from dataclasses import dataclass
@@ -21,12 +21,12 @@ class Job:
     batch: int
     steps: int
     varies: bool = False
-    epochs: int = 1  # that the steps are
+    epochs: int = 1  # passes over the data that the steps make
     learning_rate: float = 1e-4
 
     @property
     def reads_blocks(self):
-        """Of text, whose next tokens it learns; else texts, whose labels."""
+        """True if the job learns the next tokens of blocks of text; false if it learns labels of texts."""
         return self.config["model_type"] != "bert"
 
     @property
@@ -112,7 +112,7 @@ def write_data(path, job):
 
 
 def write_all(folder, jobs):
-    """A folder with each job's model and data; existing ones are kept."""
+    """Writes a folder with the model and data of each job; existing ones are kept."""
     for job in jobs.values():
         if (folder / job.data).exists():
             continue

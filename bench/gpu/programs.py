@@ -9,22 +9,22 @@ import subprocess
 import time
 from dataclasses import dataclass
 
-from running import Trouble, environment_without_job, sentence_of
+from running import Failure, environment_without_job, sentence_of
 
-NOT_PASSED_ON = ("FROSTPIPE_TEST_DEVICE", "FROSTPIPE_CUDA_REPORT_WAITS")  # except if a check sets them
+NOT_PASSED_ON = ("FROSTPIPE_TEST_DEVICE", "FROSTPIPE_CUDA_REPORT_WAITS")  # unless a check sets them
 LEAST_SECONDS = 5  # needed to start a program
 
 
 class NotDone(Exception):
-    """A check is impossible here; the text says why."""
+    """Raised if a check is impossible on this machine; the text says why."""
 
 
 class NoTime(Exception):
-    """A check is left out, or not finished, for lack of time; the text says why."""
+    """Raised if a check is left out, or not finished, for lack of time; the text says why."""
 
 
-class TookTooLong(Trouble):
-    """A program was killed."""
+class TookTooLong(Failure):
+    """Raised if a program was killed because it ran too long."""
 
 
 @dataclass
@@ -49,29 +49,30 @@ class Programs:
         self.running = set()
 
     def begin_section(self, share):
-        """It may take this share of the time that is left."""
+        """Gives the next section this share of the time that is left."""
         now = time.monotonic()
         self.end_of_section = now + share * (self.deadline - now)
 
     def next_log(self):
-        """The path of the next program's files, without their extension."""
+        """Returns the path of the next program's log files, without their extension."""
         return self.folder / "logs" / f"{next(self.numbers):03}"
 
     def environment(self, more):
         environment = {name: value for name, value in environment_without_job().items() if name not in NOT_PASSED_ON}
         visible = environment.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0]
         environment.update(CUDA_VISIBLE_DEVICES=visible)  # one GPU, which all ranks share
-        # With these, no rank waits on the device for another one, and a program loads only the kernels that it needs.
+        # No rank waits on the device for another one, and with LAZY a program loads only the kernels that it needs.
         environment.setdefault("CUDA_MODULE_LOADING", "LAZY")
-        environment.update(NVIDIA_TF32_OVERRIDE="0")  # float32 is float32, for PyTorch as for frostpipe
+        environment.update(NVIDIA_TF32_OVERRIDE="0")  # no product is rounded to TF32
         environment.update({name: str(value) for name, value in more.items()})
         return environment
 
     def run(self, command, most_seconds=600, log=None, **more):
-        """Ends the program and all that it has started when its time, or all time, is over. `log`: next_log()."""
+        """Runs the command and returns its output. Kills it, and all that it has started, after `most_seconds` or when
+        the time of the section is over. `log`: next_log()."""
         left = min(self.deadline, self.end_of_section) - time.monotonic()
         if left < LEAST_SECONDS:
-            raise NoTime("the time of this section was over: its share of --minutes")
+            raise NoTime("the section has used its share of --minutes")
         base = log or self.next_log()
         begin = time.monotonic()
         with open(f"{base}.out", "w+b") as out, open(f"{base}.err", "w+b") as err:
@@ -81,11 +82,11 @@ class Programs:
                                        stdin=subprocess.DEVNULL, stdout=out, stderr=err, start_new_session=True)
             self.running.add(process)
             try:
-                process.wait(min(left, most_seconds) if self.deadline else 0)  # end() may have missed it
+                process.wait(min(left, most_seconds) if self.deadline else 0)  # end() may have come first
             except subprocess.TimeoutExpired:
                 kill(process)
                 process.wait()
-                limit = "what its section had left of --minutes" if left <= most_seconds else "its limit"
+                limit = "the rest of its section's share of --minutes" if left <= most_seconds else "its limit"
                 raise TookTooLong(f"{command[0]} did not end within {min(left, most_seconds):.0f} s, {limit}, and was "
                               f"killed; see {base}.err") from None
             except BaseException:
@@ -109,7 +110,7 @@ class Programs:
         log = self.next_log()
         done = self.run([self.options.frostpipe, *words], log=log, **more)
         if done.returncode != code:
-            raise Trouble(f"frostpipe {words[0]} ended with {done.returncode} instead of {code}: "
+            raise Failure(f"frostpipe {words[0]} ended with {done.returncode} instead of {code}: "
                           f"{sentence_of(done.stderr)} ({log.relative_to(self.folder.parent)}.err)")
         return done
 
@@ -117,7 +118,7 @@ class Programs:
         return ("--device", self.device)
 
     def train(self, plan, data, run, *words, keeps_model=False, **more):
-        """(the run's summary, its stderr). Weights take gigabytes."""
+        """Trains, and returns the run's summary and its stderr. The weights, which take gigabytes, are removed."""
         done = self.frostpipe("train", plan, "--data", data, "-o", run, "--overwrite", *self.on_device(), *words,
                               **more)
         if not keeps_model:
@@ -125,7 +126,7 @@ class Programs:
         return self.read(f"{run}/summary.json"), done.stderr
 
     def compared(self, plan, run):
-        """The run in the summary of `compare`, with predictions."""
+        """Returns the run from the summary of `compare`, with predictions."""
         said = self.frostpipe("compare", plan, f"{run}/summary.json", "--format", "json").stdout
         return next(iter(json.loads(said)["runs"].values()))
 

@@ -1,22 +1,22 @@
-"""Several ranks that share the device: messages that hide behind compute, results of four ranks against the CPU's, a
-user's workflow with a change of the layout and the cache, resuming from a checkpoint, and what is said where memory
-does not suffice.
+"""Checks of several ranks that share the device: messages overlap with compute, four ranks compute as on the CPU, a
+user's workflow changes the layout and uses the cache, training resumes from a checkpoint, and a lack of memory is
+reported.
 
-Ranks that share a device have it to themselves while the others wait, and the profile was measured with all of them at
-work. So their iterations have no targets here; those of one rank have (job.py, steps.py)."""
+A rank that shares a device has it to itself while the other ranks wait, but the profile is measured while all ranks
+compute. So iteration times have no targets here; those of one rank have (elastic.py, steps.py)."""
 import re
 
 import inputs
 import messages
 import workflow
-from programs import NotDone, Trouble
+from programs import Failure, NotDone
 from results import Check, Target
 
 SECONDS = 120
 
 
 def quickstart(programs, check):
-    """An elastic run on two ranks that share the device: freezing, another layout, cached activations."""
+    """A run on two ranks that share the device, which freezes layers, changes the layout and caches activations."""
     job = programs.jobs["quickstart"]
     workflow.profile(programs, job, "quickstart", 2)
     workflow.plan(programs, job, "quickstart", "--method", "pipetransformer", "--fix", "pp=2", "--epochs", job.epochs)
@@ -31,7 +31,7 @@ def quickstart(programs, check):
 
 
 def gpt2(programs, check):
-    """A static pipeline on two ranks that share the device."""
+    """Trains by a static pipeline on two ranks that share the device."""
     job = programs.jobs["gpt2"]
     workflow.profile(programs, job, "gpt2-two", 2)
     workflow.plan(programs, job, "gpt2-two", "--method", "static", "--fix", "pp=2", "--schedule", "1F1B", "--fix",
@@ -46,8 +46,8 @@ def gpt2(programs, check):
 
 
 def overlap(programs, check):
-    """Of the messages of that run, through host memory: which part of what the simulator hides behind compute is
-    hidden."""
+    """Judges how much of the message time that the simulator hides behind compute the run hides as well. The messages
+    are those of gpt2(), through host memory."""
     job = programs.jobs["gpt2"]
     micro_batches = programs.read("gpt2-two.plan.json")["phases"][0]["num_micro_batches"]
     link = programs.read("gpt2-two.cluster.json")["intra_node"]["point_to_point"]
@@ -57,16 +57,16 @@ def overlap(programs, check):
     simulated = messages.median_exposed(programs.read("gpt2-two.timeline.json"), 0)
     measured = messages.median_exposed(programs.read("gpt2-two-run/trace.json"), workflow.WARM_UP_STEPS)
     share, can_hide = messages.hidden_share(message, simulated, measured)
-    check.figures |= {"messages": len(simulated), "one of them [ms]": message / 1e3,
-                      "exposed of all, simulated [ms]": sum(simulated.values()) / 1e3,
-                      "exposed of all, measured [ms]": sum(measured.values()) / 1e3}
+    check.figures |= {"messages": len(simulated), "one message [ms]": message / 1e3,
+                      "exposed time of all, simulated [ms]": sum(simulated.values()) / 1e3,
+                      "exposed time of all, measured [ms]": sum(measured.values()) / 1e3}
     if can_hide < 0.05 * message * len(simulated):
         raise NotDone(f"the simulator hides none of {len(simulated)} messages of {message / 1e3:.3f} ms")
-    check.targets.append(Target("messages hidden behind compute, of what can be", share, least=0.8))
+    check.targets.append(Target("message time hidden, as a fraction of what the simulator hides", share, least=0.8))
 
 
 def resume(programs, check):
-    """The second half of the run once more, from the checkpoint in its middle."""
+    """Repeats the second half of the run from the checkpoint in its middle."""
     job = programs.jobs["gpt2"]
     half = job.steps // 2
     expected = programs.read("gpt2-two-run/summary.json")["steps"][half:]
@@ -74,14 +74,14 @@ def resume(programs, check):
                                 f"gpt2-two-run/checkpoints/step-{half:08}")
     again = summary["steps"][-len(expected):]
     if [step["step"] for step in again] != [step["step"] for step in expected]:
-        raise Trouble(f"it made the steps from {again[0]['step']}, not from {half}")
+        raise Failure(f"it repeated the steps from {again[0]['step']}, not from {half}")
     check.figures["losses apart by"] = workflow.require_alike(workflow.losses_of({"steps": again}),
                                                               workflow.losses_of({"steps": expected}), 1e-3,
                                                               "those of the whole run")
 
 
 def out_of_memory(programs, check):
-    """The same run with three quarters of the memory that it took."""
+    """Runs the same plan with three quarters of the memory that it needs."""
     plan_file, cluster = programs.read("gpt2-two.plan.json"), programs.read("gpt2-two.cluster.json")
     phase = programs.read("gpt2-two-run/summary.json")["phases"][0]
     plan_file["memory_limited"] = True
@@ -92,14 +92,14 @@ def out_of_memory(programs, check):
     done = programs.frostpipe("train", "limited.plan.json", "--cluster", "limited.cluster.json", "--data",
                               programs.jobs["gpt2"].data, "-o", "limited-run", "--overwrite", *programs.on_device(),
                               code=1)
-    said = re.search(r"rank \d+: out of memory in (\S+): \d+ (more )?bytes.*", done.stderr)
-    if not said:
-        raise Trouble(f"no rank and action are named: {done.stderr.strip()[-300:]}")
-    check.figures["said"] = said.group(0)
+    message = re.search(r"rank \d+: out of memory in (\S+): \d+ (more )?bytes.*", done.stderr)
+    if not message:
+        raise Failure(f"the message names no rank and action: {done.stderr.strip()[-300:]}")
+    check.figures["message"] = message.group(0)
 
 
 def four_ranks(programs, check):
-    """On one device, through host memory, and on the CPU."""
+    """Trains by one plan on one device, through host memory, and on the CPU, and compares the losses."""
     job = programs.jobs["four_ranks"]
     workflow.profile(programs, job, "four", 4)
     workflow.plan(programs, job, "four", "--method", "static", "--fix", "pp=4", "--schedule", "1F1B", "--fix", "m=4",
@@ -119,7 +119,7 @@ def four_ranks(programs, check):
 def checks(programs):
     inputs.write_all(programs.folder, programs.jobs)
     for name, step in ((f"profile, plan, train, compare of {programs.jobs['gpt2'].name}", gpt2),
-                       ("messages behind compute", overlap),
+                       ("messages overlap with compute", overlap),
                        ("four ranks on one device equal four on the CPU", four_ranks),
                        ("profile, plan, train, compare of the quickstart's model", quickstart),
                        ("training resumes from a checkpoint", resume),

@@ -1,20 +1,21 @@
-"""What can wait: steps beside torch.compile, waits of the host, an elastic run of a large model."""
+"""Checks of lesser urgency: steps compared with torch.compile, waits of the host, a run of a large model that freezes
+layers."""
 import elastic
 import inputs
 import steps
 import workflow
-from programs import NotDone, Trouble
+from programs import Failure, NotDone
 from results import Check, Target
 
 SECONDS = 300
 ELASTIC_EPOCHS = 4
 WAITING_STEPS = (5, 10)
 MOST_WAITS = 1  # on one rank: at the end of the iteration
-WAITED = "called a synchronizing CUDA operation"  # LibTorch's words
+WAITED = "called a synchronizing CUDA operation"  # in LibTorch's message
 
 
 def beside_compiled(programs, own, dtype, check):
-    """Against the run that was measured beside eager PyTorch."""
+    """Compares torch.compile with the run that was measured for the comparison with eager PyTorch."""
     name = f"{own.name}-{dtype}"
     ours = steps.StepTimes()
     summary = programs.read(f"{name}-run/summary.json")
@@ -28,7 +29,7 @@ def beside_compiled(programs, own, dtype, check):
 
 
 def elastic_bert(programs, check):
-    """Layers of BERT freeze on one rank, by the profile of the steps beside PyTorch."""
+    """Trains BERT on one rank and freezes layers, with the profile that was measured for the section `steps`."""
     own = programs.jobs["bert"]
     workflow.one_rank(programs, own, f"{own.name}-float32", "--method", "pipetransformer", "--epochs", ELASTIC_EPOCHS,
                       output="elastic.plan.json")
@@ -37,9 +38,9 @@ def elastic_bert(programs, check):
 
 
 def waits_of_the_host(programs, check):
-    """Of each step, from runs of two lengths: what beginning and end wait for drops out."""
+    """Counts the waits of each step from runs of two lengths, so that the waits at begin and end cancel out."""
     if programs.device != "cuda":
-        raise NotDone("the host waits for nobody on the CPU")
+        raise NotDone("on the CPU the host waits for no device")
     own = programs.jobs["gpt2"]
     few, many = WAITING_STEPS
     for how, words in workflow.WAYS.items():
@@ -52,7 +53,7 @@ def waits_of_the_host(programs, check):
                                      TORCH_CPP_LOG_LEVEL="WARNING")
             counts.append(said.count(WAITED))
         if counts[0] == 0:
-            raise Trouble("LibTorch reports no wait at all, which cannot be: every iteration ends with one")
+            raise Failure("LibTorch reports no wait, though every iteration ends with one")
         waits = (counts[1] - counts[0]) / (many - few)
         check.figures[f"host's waits per iteration{how}"] = waits
         check.targets.append(Target(f"host's waits per iteration{how}", waits, MOST_WAITS))
@@ -62,7 +63,7 @@ def checks(programs):
     inputs.write_all(programs.folder, programs.jobs)
     for name in ("gpt2", "bert", "llama"):
         own = programs.jobs[name]
-        yield (Check("rest", f"a step of {own.name} in bfloat16 beside torch.compile"),
+        yield (Check("rest", f"a step of {own.name} in bfloat16 compared with torch.compile"),
                lambda check, own=own: beside_compiled(programs, own, "bfloat16", check))
     for name, step in (("waits of the host within a step", waits_of_the_host),
                        ("an elastic run of BERT on one rank", elastic_bert)):

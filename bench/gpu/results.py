@@ -47,7 +47,7 @@ class Results:
         self.write()
 
     def write(self):
-        """So that nothing is lost where all is killed."""
+        """Writes both files, so that no result is lost if the script is killed."""
         (self.folder / "gpu-check.json").write_text(json.dumps(self.as_json(), indent=1) + "\n", encoding="utf-8")
         (self.folder / "gpu-check.txt").write_text(self.text(), encoding="utf-8")
 
@@ -86,7 +86,7 @@ class Results:
             lines += [f"{'':21}{name}: {shown(value)}" for name, value in check.figures.items()]
         targets = [target for check in self.checks for target in check.targets]
         if targets:
-            lines += ["", "Targets" if self.judges else "Targets, which are of a GPU and not judged here", "-------"]
+            lines += ["", "Targets" if self.judges else "Targets (of a GPU, not judged here)", "-------"]
             lines += [f"{'met' if target.is_met else 'missed':9} {target.what}: {target.value:.4g} "
                       f"({target.wanted})" for target in targets]
         return "\n".join([*lines, "", self.verdict()]) + "\n"

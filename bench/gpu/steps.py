@@ -1,11 +1,11 @@
-"""Steps beside PyTorch on the same samples and weights, and what the profile predicts of them."""
+"""Compares steps with PyTorch on the same samples and weights, and with the predictions from the profile."""
 import json
 import statistics
 from pathlib import Path
 
 import inputs
 import workflow
-from programs import NotDone, Trouble
+from programs import Failure, NotDone
 from results import Check, Target
 from running import last_line
 
@@ -19,13 +19,13 @@ FASTER_THAN_PADDED, FASTER_THAN_UNPADDED = 1.3, 1.05  # on texts of several leng
 
 
 def start_of(programs, job):
-    """A folder with what the job starts from, for all runs; none as long as initial_weights() has not made it."""
+    """Returns the folder with the weights from which all runs of the job start; None before initial_weights()."""
     folder = f"{job.name}-start/model"
     return folder if (programs.folder / folder / "model.safetensors").exists() else None
 
 
 def initial_weights(programs, job, name):
-    """What a step at learning rate 0 saves."""
+    """Returns the folder of the job's initial weights, which a step at learning rate 0 saves."""
     if not start_of(programs, job):
         workflow.one_rank(programs, job, name, "--method", "static", "--steps", 1, output="start.plan.json")
         programs.train("start.plan.json", job.data, f"{job.name}-start", "--learning-rate", 0, "--weight-decay", 0,
@@ -40,7 +40,7 @@ def run_peer(programs, job, model, dtype, row="eager"):
                          "--batch", job.batch, "--steps", job.steps, "--device", programs.device, "--dtype", dtype,
                          "--row", row], HF_HUB_OFFLINE=1)
     if done.returncode != 0:
-        raise Trouble(f"{PEER.name}: {last_line(done.stderr)}")
+        raise Failure(f"{PEER.name}: {last_line(done.stderr)}")
     said = json.loads(last_line(done.stdout))
     if "not_here" in said:
         raise NotDone(said["not_here"])
@@ -48,7 +48,7 @@ def run_peer(programs, job, model, dtype, row="eager"):
 
 
 class StepTimes:
-    """Of runs of one kind: each one's median step in seconds, after the first steps."""
+    """The median step time in seconds, without the first steps, of each run of one kind."""
 
     def __init__(self):
         self.medians = []
@@ -99,7 +99,7 @@ def step_beside_pytorch(programs, job, dtype, check):
 
 
 def note_predictions(programs, name, check):
-    """Targets, which the check has from now on."""
+    """Adds the predictions to the check as figures and targets, and returns the targets."""
     run = programs.compared(f"{name}.plan.json", f"{name}-run")
     times, memory = workflow.prediction_errors(run)
     check.figures |= {"predicted [ms]": run["phases"][0]["predicted_iteration_ns"] / 1e6,
@@ -115,7 +115,8 @@ def require_same_job(check, losses, peer, dtype):
 
 
 def mixed_beside_pytorch(programs, job, dtype, check):
-    """Texts of several lengths: ours, eager PyTorch with padding, and transformers without."""
+    """Compares frostpipe with eager PyTorch with padding, and with transformers without, on texts of several
+    lengths."""
     name = f"{job.name}-{dtype}"
     workflow.profile(programs, job, name, 1, "--dtype", dtype, "--quick", model=start_of(programs, job))
     workflow.one_rank(programs, job, name, "--method", "static", "--steps", job.steps)
@@ -139,9 +140,9 @@ def checks(programs):
     for dtype in ("float32", "bfloat16"):
         for name in ("bert", "gpt2", "llama"):
             own = programs.jobs[name]
-            yield (Check("steps", f"a step of {own.name} in {dtype} beside PyTorch eager"),
+            yield (Check("steps", f"a step of {own.name} in {dtype} compared with eager PyTorch"),
                    lambda check, own=own, dtype=dtype: step_beside_pytorch(programs, own, dtype, check))
     for dtype in ("bfloat16", "float32"):
         own = programs.jobs["mixed"]
-        yield (Check("steps", f"a step of {own.name} in {dtype} beside PyTorch, padded and not"),
+        yield (Check("steps", f"a step of {own.name} in {dtype} compared with PyTorch, padded and unpadded"),
                lambda check, own=own, dtype=dtype: mixed_beside_pytorch(programs, own, dtype, check))

@@ -1,18 +1,18 @@
-"""The steps of a user's workflow (profile, plan, train, compare), and what is made of what they say."""
+"""The steps of a user's workflow (profile, plan, train, compare), and figures from their output."""
 import math
 import statistics
 
-from programs import Trouble
+from programs import Failure
 
 STEP_ERROR, MEMORY_ERROR = 0.05, 0.03
-LEAST_STEPS = 5  # of a phase, for a figure that means something
+LEAST_STEPS = 5  # shorter phases are not judged
 WARM_UP_STEPS = 3
 WAYS = {"": [], " with CUDA graphs": ["--cuda-graphs"]}
 
 
 def profile(programs, job, name, ranks, *words, model=None):
-    """`model`: a folder that has weights, which else are drawn."""
-    sizes = [job.batch] if ranks == 1 else sorted({job.batch, max(1, job.batch // 4)})  # one rank takes it whole
+    """Measures a profile. `model` is a folder with weights; without it the weights are random."""
+    sizes = [job.batch] if ranks == 1 else sorted({job.batch, max(1, job.batch // 4)})  # one takes all
     tokens = () if job.varies else ("--tokens", job.tokens)
     quick = ("--quick",) if programs.options.size == "small" else ()
     threads = ("--threads-per-rank", 1) if programs.device == "cpu" else ()
@@ -38,8 +38,8 @@ def error(predicted, measured):
 
 
 def prediction_errors(run):
-    """(errors of each phase's iteration time, errors of the largest rank's memory) by the phase's number, without short
-    phases."""
+    """Returns the errors of each phase's iteration time, and of the largest rank's memory, by the phase's number and
+    without short phases."""
     times, memory = {}, {}
     for number, phase in enumerate(run["phases"]):
         if phase["num_steps"] >= LEAST_STEPS:
@@ -49,16 +49,16 @@ def prediction_errors(run):
 
 
 def most_apart(ours, others):
-    """The largest relative difference between two runs' losses; NaN if one is not a number."""
+    """Returns the largest relative difference between two runs' losses; NaN if one is not a number."""
     apart = [abs(a - b) / b for a, b in zip(ours, others)]
     return max(apart) if all(map(math.isfinite, apart)) else math.nan
 
 
 def require_alike(ours, others, most, whose):
-    """The difference of the losses. Raises Trouble if it is more than `most`, or not a number."""
+    """Returns the difference of the losses. Raises Failure if it is more than `most`, or not a number."""
     apart = most_apart(ours, others)
     if not apart <= most:
-        raise Trouble(f"our losses and {whose} are apart by {apart:.1e} of their value: not the same job")
+        raise Failure(f"our losses and {whose} differ by {apart:.1e} of their value, so the jobs differ")
     return apart
 
 
@@ -69,16 +69,16 @@ def losses_of(summary):
 def require_learning(check, summary):
     losses = losses_of(summary)
     if not all(map(math.isfinite, losses)):
-        raise Trouble(f"a loss is not finite: {losses}")
+        raise Failure(f"a loss is not finite: {losses}")
     quarter = max(1, len(losses) // 4)
     first, last = statistics.mean(losses[:quarter]), statistics.mean(losses[-quarter:])
     check.figures |= {"loss of the first quarter": first, "loss of the last quarter": last}
     if last >= first:
-        raise Trouble(f"the loss does not fall: {first:.4f} at first, {last:.4f} at last")
+        raise Failure(f"the loss does not fall: {first:.4f} at first, {last:.4f} at last")
 
 
 def note_phases(check, run):
-    """Figures of a run that freezes layers."""
+    """Adds the figures of a run that freezes layers. Raises Failure if nothing was frozen."""
     phases = run["phases"]
     check.figures |= {"layouts": [f"{phase['stages']} x {phase['replicas']}" for phase in phases],
                       "frozen blocks": [phase["frozen_blocks"] for phase in phases],
@@ -87,4 +87,4 @@ def note_phases(check, run):
                       "changes [ms]": [phase["transformation_ns"] / 1e6 for phase in phases[1:]],
                       "cache hits": [phase["cache_hit_fraction"] for phase in phases]}
     if phases[-1]["frozen_blocks"] == 0:
-        raise Trouble("nothing has been frozen")
+        raise Failure("nothing has been frozen")

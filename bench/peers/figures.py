@@ -1,13 +1,13 @@
 """Makes tables from the figures of runs: medians, ratios between runs of one round, and the spread over rounds."""
 import statistics
 
-COMPARED_STEPS = 10  # later, rounding has grown into meaningless differences
-MOST_APART = 1e-4  # largest difference of losses that only rounding makes
-LEFT_OUT_STEPS = 2  # of a timed run: the first ones set up memory
+COMPARED_STEPS = 10  # in later steps rounding alone makes losses differ
+MOST_APART = 1e-4  # largest difference of losses that rounding alone explains
+LEFT_OUT_STEPS = 2  # the first steps of a timed run allocate memory and are not counted
 
 
 def freezes(plan_or_run):
-    """[(step, layers)]: from each step on, that many layers are frozen."""
+    """Returns [(step, layers)]: from each step on, that many layers are frozen."""
     found, frozen = [], 0
     for phase in plan_or_run["phases"]:
         if phase["first_trainable_layer"] != frozen:
@@ -17,7 +17,7 @@ def freezes(plan_or_run):
 
 
 def step_seconds(run):
-    """Median time of a step, without the first ones if others remain."""
+    """Returns the median time of a step, without the first steps if others remain."""
     steps = run["step_seconds"]
     return statistics.median(steps[LEFT_OUT_STEPS:] or steps)
 
@@ -34,8 +34,8 @@ def with_spread(values, digits):
 
 
 def ratios(job, runs, row):
-    """For each round: for a whole run, its time divided by the reference's; for a step, the reference's time divided by
-    its own."""
+    """Returns a ratio per round: for a whole run, its time divided by the reference's; for a step, the reference's time
+    divided by its own."""
     found = []
     for number, run in sorted(runs.get(row.name, {}).items()):
         reference = runs.get(getattr(row, "against", "") or job.reference, {}).get(number)
@@ -46,20 +46,21 @@ def ratios(job, runs, row):
 
 
 def measure_of_losses(job, runs):
-    """The row with whose losses the others are compared: the first row, mostly one plain process; if all must have the
-    same losses, the first row that has run."""
+    """Returns the row with whose losses the others are compared: the first row, usually one plain process; if all must
+    have the same losses, the first row that has run."""
     if job.same_losses:
         return next((row.name for row in job.rows if runs.get(row.name)), job.rows[0].name)
     return job.rows[0].name
 
 
 def compared_steps(runs):
-    """The number of steps whose losses are compared; a short run has fewer."""
+    """Returns the number of steps whose losses are compared; a short run has fewer."""
     return min([COMPARED_STEPS, *(len(run["losses"]) for by_round in runs.values() for run in by_round.values())])
 
 
 def losses_apart(job, runs, name):
-    """The largest difference to the measure's losses in the first steps; None if either has not run."""
+    """Returns the largest difference to the losses of the reference row in the first steps; None if either has not
+    run."""
     first, own = ([*runs.get(row, {}).values()] for row in (measure_of_losses(job, runs), name))
     if not first or not own:
         return None
@@ -68,8 +69,9 @@ def losses_apart(job, runs, name):
 
 
 def difference(job, runs):
-    """An error message if rows do not do the same: all must hold out the same samples (otherwise they train on
-    different ones; a run on text without labels names none), and have the same losses if the job requires it."""
+    """Returns an error message if rows do not train the same job: all must hold out the same samples (otherwise they
+    train on different ones; a run on text without labels names none), and have the same losses if the job requires
+    it."""
     held_out = [(name, sorted(run["test_items"])) for name, by_round in runs.items() for run in by_round.values()
                 if run["test_items"]]
     for name, items in held_out:
@@ -102,7 +104,7 @@ def row_of(job, runs, row):
 
 
 def table(job, runs):
-    """(rows as values, lines of text)"""
+    """Returns the rows as values, and as lines of text."""
     rows = [row_of(job, runs, row) for row in job.rows if runs.get(row.name)]
     if job.whole_run:
         head = ["run", "training [s]", "samples/s", f"times as long as {job.reference}", "accuracy [%]"]

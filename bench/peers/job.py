@@ -28,7 +28,7 @@ def parser(description):
 
 
 def mini_batches(workload, options):
-    """Lists of samples, one per step."""
+    """Returns lists of samples, one per step."""
     size, found = options.batch, []
     for epoch in range(options.steps):
         if len(found) >= options.steps:
@@ -43,8 +43,8 @@ def mini_batches(workload, options):
 
 
 def freezing(text):
-    """{step: layers} of "60:7,82:11": from step 60 on the first 7 layers are frozen. Layer 0 is the embedding, then
-    each block is two layers (attention, MLP)."""
+    """Returns {step: layers} of a text such as "60:7,82:11": from step 60 on the first 7 layers are frozen. Layer 0 is
+    the embedding, then each block is two layers (attention, MLP)."""
     pairs = (item.split(":") for item in text.split(",") if item)
     return {int(step): int(layers) for step, layers in pairs}
 
@@ -61,7 +61,8 @@ class Bert:
         self.modules.append([model.bert.pooler, model.classifier])
 
     def run(self, first, end, hidden, mask):
-        """Layers `first` ... `end` - 1; `hidden` are token ids before layer 0, logits after the last layer."""
+        """Computes the layers `first` ... `end` - 1. `hidden` holds token ids before layer 0, and logits after the last
+        layer."""
         visible = None if bool(mask.all()) else mask[:, None, None, :].bool()
         for modules in self.modules[first:end]:
             if len(modules) == 2 and modules[1] is self.model.classifier:

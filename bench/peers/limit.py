@@ -3,9 +3,9 @@ products alone (on the computed tokens, with all cores), as a fraction of the me
 
   .deps/peers/bin/python bench/peers/limit.py runs/quickstart/elastic .deps/minilm --threads 2
 
-This program times the products with PyTorch, in the shapes of the phase's median mini-batch. A frozen layer counts its
-forward, for the samples that the cache did not have; the last block of a classifier counts one token of each sample,
-except for keys and values. Embedding, head and the products inside attention are left out.
+The products are timed with PyTorch, in the shapes of the phase's median mini-batch. For a frozen layer the forward pass
+counts, for the samples that were not in the cache. For the last block of a classifier one token of each sample counts,
+except for keys and values. The embedding, the head and the products inside attention are left out.
 """
 import argparse
 import dataclasses
@@ -22,7 +22,7 @@ REPETITIONS = 15
 
 @dataclasses.dataclass(frozen=True)
 class Product:
-    """A projection of `tokens` tokens."""
+    """Times a projection of `tokens` tokens."""
     tokens: int
     inputs: int
     outputs: int
@@ -30,7 +30,7 @@ class Product:
 
 @functools.cache
 def seconds_of(rows, inner, columns):
-    """[rows, inner] x [inner, columns]"""
+    """Times a product [rows, inner] x [inner, columns]."""
     a, b = torch.randn(rows, inner), torch.randn(columns, inner)
     times = []
     for _ in range(REPETITIONS):
@@ -45,13 +45,13 @@ def forward_seconds(product):
 
 
 def backward_seconds(product):
-    """Gradients of the weights and of the input."""
+    """Times the gradients of the weights and of the input."""
     return (seconds_of(product.outputs, product.tokens, product.inputs) +
             seconds_of(product.tokens, product.outputs, product.inputs))
 
 
 def products_of(config, layer, tokens, samples, is_classifier):
-    """The products of an attention or feed-forward half; layers are numbered as in plans, with the embedding 0."""
+    """Times the products of an attention or feed-forward layer. Layers are numbered as in plans: the embedding is 0."""
     hidden = config["hidden_size"]
     inner = config.get("intermediate_size", 4 * hidden)
     is_last = is_classifier and layer > 2 * (config["num_hidden_layers"] - 1)
@@ -64,8 +64,8 @@ def products_of(config, layer, tokens, samples, is_classifier):
 
 
 def limit_seconds(config, phase, tokens, samples, boundary_before, is_classifier):
-    """The products of a step. `boundary_before`: the first trainable layer of the previous phase, where older cache
-    entries are."""
+    """Times the products of a step. `boundary_before`: the first trainable layer of the previous phase, where older
+    cache entries are."""
     found, found_before = ((phase["cache_hit_fraction"], phase["cache_base_fraction"]) if phase["cache"] else (0, 0))
     seconds = 0
     for layer in range(1, 2 * config["num_hidden_layers"] + 1):

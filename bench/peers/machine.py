@@ -1,4 +1,4 @@
-"""Other things on which figures depend: the processor, its cores, and other running processes."""
+"""The state of the machine on which figures depend: the processor, its cores, and other running processes."""
 import os
 import pathlib
 import platform
@@ -13,7 +13,7 @@ def processor():
 
 
 def processes_at_work():
-    """The number of runnable threads besides this one: the smallest of three counts, so that short peaks do not
+    """Returns the number of runnable threads besides this one: the smallest of three counts, so that short peaks do not
     matter."""
     counts = []
     for _ in range(3):

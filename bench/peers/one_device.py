@@ -1,12 +1,13 @@
 """Training steps of GPT-2, BERT or Llama on one device with PyTorch, in one of three ways (--row):
 
-  eager      own_models.py as it stands, the fastest that plain PyTorch offers; texts of several lengths are padded
-  compiled   the same by torch.compile
-  unpadded   transformers' model on samples without padding, with flash attention where it is there (unpadded.py)
+  eager      own_models.py, the fastest that plain PyTorch offers; texts of several lengths are padded
+  compiled   the same with torch.compile
+  unpadded   the model of transformers on samples without padding, with flash attention if available (unpadded.py)
 
 All use fused AdamW and wait for the device once, at the end. They start from a folder's weights and train on the
-samples that `frostpipe train` trains on; all losses must agree. Times on CUDA are of events on the device, else the
-host's. Prints one line of JSON; where what a way needs cannot be imported, it has the reason alone, as "not_here".
+samples that `frostpipe train` trains on; all losses must agree. Times are measured by events on CUDA, and by the host's
+clock otherwise. The program prints one line of JSON; if a library cannot be imported, it holds only the reason, as
+"not_here".
 """
 import argparse
 import json
@@ -51,13 +52,13 @@ def require_compiler(device):
     """torch.compile makes kernels with Triton on CUDA, and with a C++ compiler on the CPU."""
     try:
         torch.compile(torch.sin)(torch.ones(8, device=device))
-    except Exception as error:  # torch has several for what is missing
+    except Exception as error:  # torch raises several kinds if a compiler is missing
         raise NotHere(f"torch.compile does not work: {(str(error).strip() or type(error).__name__).splitlines()[0]}"
                       ) from None
 
 
 def on_device(value, device):
-    """Tensors in tuples and dictionaries; what is none stays."""
+    """Moves the tensors in tuples and dictionaries to the device; other values stay as they are."""
     if isinstance(value, torch.Tensor):
         return value.pin_memory().to(device, non_blocking=True) if device == "cuda" else value
     if isinstance(value, dict):
@@ -66,7 +67,7 @@ def on_device(value, device):
 
 
 class Clock:
-    """Ends of steps: on CUDA events, for which the host waits only after the last step."""
+    """Records the ends of steps: on CUDA by events, for which the host waits only after the last step."""
 
     def __init__(self, is_cuda):
         self.is_cuda, self.ends = is_cuda, []
@@ -90,7 +91,7 @@ def parse_arguments():
     parser.add_argument("--model", type=pathlib.Path, required=True, help="folder to start from")
     parser.add_argument("--data", required=True, help="text alone, or for BERT a table of texts and labels")
     parser.add_argument("--row", choices=("eager", "compiled", "unpadded"), default="eager")
-    parser.add_argument("--tokens", type=int, required=True, help="of a sample, at most")
+    parser.add_argument("--tokens", type=int, required=True, help="largest number of tokens in a sample")
     parser.add_argument("--batch", type=int, required=True)
     parser.add_argument("--steps", type=int, required=True, help="number of steps, within one epoch")
     parser.add_argument("--learning-rate", type=float, default=1e-4)
@@ -102,7 +103,7 @@ def parse_arguments():
 
 
 def train(options, config, model):
-    """(each step's loss, seconds of each step)"""
+    """Returns the loss and the seconds of each step."""
     data = MODELS[config["model_type"]].data(options.model, options.data, options.tokens, options.seed)
     model.to(options.device)
     weights = list(model.weights.values())

@@ -4,11 +4,11 @@ import math
 import torch
 
 MAX_GRADIENT_NORM = 1.0
-WARM_UP = 0.06  # of the steps
+WARM_UP = 0.06  # fraction of the steps
 
 
 def learning_rate(step, options):
-    """Rises over the first steps, then falls to 0 on a straight line."""
+    """The learning rate rises over the first steps and then falls linearly to 0."""
     rising = max(1, math.ceil(WARM_UP * options.steps))
     if step < rising:
         return options.learning_rate * (step + 1) / rising
@@ -16,7 +16,7 @@ def learning_rate(step, options):
 
 
 def optimizer_of(parameters):
-    """AdamW with weight decay for matrices only; the fused version is PyTorch's fastest on the CPU."""
+    """Returns AdamW with weight decay for matrices only; the fused version is PyTorch's fastest on the CPU."""
     parameters = list(parameters)
     return torch.optim.AdamW([
         {"params": [p for p in parameters if p.dim() > 1], "weight_decay": 0.01},

@@ -1,7 +1,7 @@
-"""The training and test samples and their order: the rules of executor/data/split.h, in Python.
+"""The training and test samples and their order, by the rules of executor/data/split.h.
 
-Both depend only on the seed, so a peer has the same mini-batches as `frostpipe train`. scripts/bench-peers checks that
-the held-out samples of both are the same.
+Samples and order depend only on the seed, so a peer has the same mini-batches as `frostpipe train`. scripts/bench-peers
+checks that the held-out samples of both are the same.
 """
 
 WORD = 2**64 - 1
@@ -34,7 +34,8 @@ def mersenne_twister_64(seed):
 
 
 def uniform_below(bound, words):
-    """Words below 2^64 mod bound are drawn again, so that all remainders are equally likely."""
+    """Draws a number below `bound`. Words below 2^64 mod bound are drawn again, so that all remainders are equally
+    likely."""
     lowest = (1 << 64) % bound
     return next(word for word in words if word >= lowest) % bound
 
@@ -46,7 +47,7 @@ def shuffle(items, words):
 
 
 def test_counts(sizes, fraction):
-    """Samples of each label to hold out: largest remainders, never all of a label."""
+    """Returns the number of samples of each label to hold out, by largest remainders and never all of a label."""
     counts = [min(int(size * fraction), max(size - 1, 0)) for size in sizes]
     wanted = min(max(int(sum(sizes) * fraction + 0.5), 1 if fraction > 0 else 0), sum(max(s - 1, 0) for s in sizes))
     neediest_first = sorted(range(len(sizes)), key=lambda label: (counts[label] - sizes[label] * fraction, label))
@@ -58,7 +59,7 @@ def test_counts(sizes, fraction):
 
 
 def hold_out(labels, fraction, seed):
-    """(training samples, test samples), ascending; `labels` are numbers from 0, one per sample."""
+    """Returns the training and the test samples, ascending; `labels` are numbers from 0, one per sample."""
     of_label = [[] for _ in range(max(labels) + 1)]
     for sample, label in enumerate(labels):
         of_label[label].append(sample)
@@ -72,7 +73,7 @@ def hold_out(labels, fraction, seed):
 
 
 def epoch_order(samples, seed, epoch):
-    """`samples` in the order of an epoch, counted from 0."""
+    """Returns `samples` in the order of an epoch; epochs count from 0."""
     words = mersenne_twister_64(splitmix64((splitmix64(seed) + epoch) & WORD))
     places = list(range(len(samples)))
     shuffle(places, words)

@@ -17,7 +17,7 @@ TYPES = {"F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}
 
 
 def weights_of(folder):
-    """{name: tensor} of a safetensors file."""
+    """Returns {name: tensor} of a safetensors file."""
     content = bytearray((folder / "model.safetensors").read_bytes())
     size = int.from_bytes(content[:8], "little")
     header = json.loads(content[8:8 + size])
@@ -27,7 +27,8 @@ def weights_of(folder):
 
 
 class Texts:
-    """Labels of texts whose words are all in the vocabulary. Samples are as long as their texts, up to `tokens`."""
+    """Texts, whose words are all in the vocabulary, and their labels. Samples are as long as their texts, up to
+    `tokens`."""
 
     def __init__(self, folder, data, tokens, seed):
         ids = {word: i for i, word in enumerate((folder / "vocab.txt").read_text(encoding="utf-8").split("\n"))}
@@ -39,19 +40,20 @@ class Texts:
         self.train = order.hold_out(self.labels.tolist(), HELD_OUT, seed)[0]
 
     def batch(self, chosen):
-        """(the samples one after the other, their labels)"""
+        """Returns the samples, concatenated, and their labels."""
         return [self.samples[one] for one in chosen], self.labels[torch.tensor(chosen)]
 
 
 class Blocks:
-    """The next token of blocks of text, bytes that the vocabulary has no merges for; the text's end is held out."""
+    """Blocks of text whose next tokens are learned. Tokens are bytes, since the vocabulary has no merges; the end of
+    the text is held out."""
 
     def __init__(self, folder, data, tokens, _):
         ids = json.loads((folder / "vocab.json").read_text(encoding="utf-8"))
         byte_ids = torch.tensor([ids[symbol] for symbol in symbols_of_bytes()])
         content = torch.frombuffer(bytearray(pathlib.Path(data).read_bytes()), dtype=torch.uint8).long()
         self.samples = byte_ids[content[:len(content) // tokens * tokens]].view(-1, tokens)
-        # Labels move, not logits, which are much larger.
+        # Shift the labels and not the logits, which are much larger.
         self.labels = functional.pad(self.samples[:, 1:], (0, 1), value=NO_LABEL)
         self.train = list(range(len(self.samples) - int(len(self.samples) * HELD_OUT + 0.5)))
 
@@ -60,7 +62,8 @@ class Blocks:
 
 
 def padded(samples):
-    """([samples, tokens], which of them are no padding; None where all are equally long)"""
+    """Returns the tokens as [samples, tokens], and a mask of those that are not padding (None if all samples are
+    equally long)."""
     lengths = {len(sample) for sample in samples}
     if len(lengths) == 1:
         return torch.stack(samples), None
@@ -114,7 +117,7 @@ class Bert:
             b = f"bert.encoder.layer.{block}"
             mixed = attention(linear(x, f"{b}.attention.self"), heads, mask=mask)
             if block == self.config["num_hidden_layers"] - 1:
-                mixed, x = mixed[:, :1], x[:, :1]  # of [CLS], all that the head needs
+                mixed, x = mixed[:, :1], x[:, :1]  # the head needs [CLS] alone
             x = norm(x + linear(mixed, f"{b}.attention.output.dense"), f"{b}.attention.output.LayerNorm")
             inner = functional.gelu(linear(x, f"{b}.intermediate.dense"))
             x = norm(x + linear(inner, f"{b}.output.dense"), f"{b}.output.LayerNorm")
@@ -122,7 +125,7 @@ class Bert:
 
 
 class Llama:
-    """With Qwen2's biases where the weights have them, and tied embeddings where they have no others."""
+    """Has Qwen2's biases if the weights have them, and tied embeddings if they have no separate ones."""
 
     data = Blocks
 
@@ -136,7 +139,7 @@ class Llama:
             self.weights.pop("lm_head.weight", None)
 
     def rotation(self, tokens, like):
-        """(cosines, sines), [tokens, head size]"""
+        """Returns cosines and sines, each [tokens, head size]."""
         size = self.config["hidden_size"] // self.config["num_attention_heads"]
         exponents = torch.arange(0, size, 2, device=like.device, dtype=torch.float32) / size
         angles = torch.outer(torch.arange(tokens, device=like.device), self.config["rope_theta"] ** -exponents)
@@ -169,14 +172,14 @@ MODELS = {"gpt2": Gpt2, "bert": Bert, "llama": Llama, "qwen2": Llama}
 
 
 def join(weights, name, parts):
-    """Several products of one input are one."""
+    """Computes several projections of one input as one product."""
     for kind in ("weight", "bias"):
         if f"{parts[0]}.{kind}" in weights:
             weights[f"{name}.{kind}"] = torch.cat([weights.pop(f"{part}.{kind}") for part in parts])
 
 
 def attention(projected, heads, is_causal=False, mask=None):
-    """[samples, tokens, 3 x hidden] -> [samples, tokens, hidden]"""
+    """Computes attention: [samples, tokens, 3 x hidden] -> [samples, tokens, hidden]."""
     samples, tokens, width = projected.shape
     query, key, value = projected.view(samples, tokens, 3, heads, width // 3 // heads).permute(2, 0, 3, 1, 4)
     mixed = functional.scaled_dot_product_attention(query, key, value, attn_mask=mask, is_causal=is_causal)

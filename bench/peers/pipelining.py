@@ -1,4 +1,4 @@
-"""The job of texts in two processes by torch.distributed.pipelining: each has a part of BERT's layers."""
+"""Trains the job of texts in two processes by torch.distributed.pipelining: each has a part of BERT's layers."""
 import multiprocessing
 import multiprocessing.connection
 import socket
@@ -15,12 +15,12 @@ SCHEDULES = {"1F1B": pipelining.Schedule1F1B, "GPipe": pipelining.ScheduleGPipe,
              "InterleavedZeroBubble": pipelining.ScheduleInterleavedZeroBubble,
              "ZBVZeroBubble": pipelining.ScheduleZBVZeroBubble}
 ONE_STAGE = ("1F1B", "GPipe")
-V_SHAPED = ("ZBVZeroBubble",)  # the other schedules of several stages go round
+V_SHAPED = ("ZBVZeroBubble",)  # in the other schedules of several stages, the last rank sends to the first
 RANKS = 2
 
 
 class Part(torch.nn.Module):
-    """Layers `first` ... `end` - 1."""
+    """The layers `first` ... `end` - 1 as a module."""
 
     def __init__(self, bert, first, end):
         super().__init__()
@@ -55,8 +55,8 @@ class Pipeline:
         given = logits if number == self.num_stages - 1 else hidden
         stage = pipelining.PipelineStage(self.parts[number], number, self.num_stages, torch.device("cpu"),
                                          input_args=(taken,), output_args=(given,))
-        # Before the first iteration PyTorch exchanges a message with the ranks of neighbouring stages. Where the V
-        # turns, that is the rank itself, which Gloo refuses. Only NCCL needs these messages.
+        # Before the first iteration PyTorch exchanges a message with the ranks of neighbouring stages. At the turn of
+        # the V that is the rank itself, which Gloo refuses. Only NCCL needs these messages.
         stage._get_init_p2p_neighbors_ops = list
         return stage
 
@@ -73,7 +73,7 @@ class Pipeline:
 
     def step(self, batch):
         """Forward and backward of a mini-batch; returns its loss on the process with the last stage. If the number of
-        micro-batches does not divide the mini-batch, it is filled up with rows that do not count."""
+        micro-batches does not divide the mini-batch, it is padded with rows that do not count."""
         self.num_samples = len(batch["labels"])
         missing = -self.num_samples % self.num
         pad = torch.nn.functional.pad
@@ -91,7 +91,7 @@ class Pipeline:
 
 
 def clip(parameters):
-    """Clips to the norm over both processes."""
+    """Clips gradients to the norm over both processes."""
     gradients = [p.grad for p in parameters if p.grad is not None]
     square = torch.stack(torch._foreach_norm(gradients)).square().sum()
     dist.all_reduce(square)
@@ -101,7 +101,8 @@ def clip(parameters):
 
 
 def evaluated(parts, ranks, rank, workload, hidden_size):
-    """(correct answers, all answers) on the process with the last stage; `ranks` are those of the stages."""
+    """Returns the numbers of correct and of all answers on the process with the last stage; `ranks` are those of the
+    stages."""
     correct = total = 0
     for batch in workloads.test_batches(workload):
         hidden, mask = batch["input_ids"], batch["attention_mask"]

@@ -3,11 +3,11 @@ synthetic data of the right shapes. frostpipe and its peers then start from the 
 
   minilm/          MiniLM with a classifier for the labels of the sections
   long-texts.tsv   random words, more than fit into 128 tokens
-  bert-256/, bert-768/, pieces.tsv  BERT of four blocks with few tokens (what costs time is blocks), and random texts
+  bert-256/, bert-768/, pieces.tsv  BERT of four blocks with few tokens (so that blocks take the time), and random texts
   vit/, pictures.bin             a small ViT, and random pictures in CIFAR-10's format
   gpt2/, plain-text.txt          a small GPT-2 that reads bytes, with GPT-2's 50,257 tokens, and random letters
   roberta/, modernbert/          encoders of MiniLM's size, with its tokenizer
-  smollm2, chat-blocks.txt       a link to SmolLM2-135M, where --smollm2 names it, and what is said in --chats
+  smollm2, chat-blocks.txt       a link to SmolLM2-135M, if --smollm2 names it, and the messages of --chats as text
 """
 import argparse
 import json
@@ -25,7 +25,7 @@ from byte_alphabet import symbols_of_bytes  # noqa: E402
 TOKENIZER_FILES = ("vocab.txt", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json")
 WORDS_PER_TEXT = 140  # each has at least one token
 TOKENS_PER_BLOCK = 64
-WORDS = [f"word{i}" for i in range(1000)]  # of the small BERTs
+WORDS = [f"word{i}" for i in range(1000)]  # vocabulary of the small BERTs
 SHARE_TO_TRAIN = 0.8
 SMALLER_BATCH = 8  # mini-batches of the small BERTs have that many times fewer samples than the largest of rows.py
 
@@ -61,7 +61,7 @@ def write_bert(hidden, labels, folder):
 
 
 def write_encoder(source, config, numbered, folder):
-    """Of MiniLM's size, with random weights and its tokenizer."""
+    """Writes a model of MiniLM's size with random weights and MiniLM's tokenizer."""
     config.update({"id2label": numbered, "label2id": {label: number for number, label in numbered.items()},
                    "problem_type": "single_label_classification"})
     transformers.AutoModelForSequenceClassification.from_config(config).save_pretrained(folder)
@@ -134,7 +134,7 @@ def main():
     parser.add_argument("--sections", required=True, help="texts and labels for the classifier")
     parser.add_argument("--samples", type=int, required=True, help="number of synthetic training samples")
     parser.add_argument("--smollm2", type=pathlib.Path, help="folder of SmolLM2-135M")
-    parser.add_argument("--chats", help="what SmolLM2 learns")
+    parser.add_argument("--chats", help="chats on which SmolLM2 trains")
     parser.add_argument("--out", type=pathlib.Path, required=True)
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)

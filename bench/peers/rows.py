@@ -1,8 +1,8 @@
 """The jobs of the comparison, and the rows of each. To add a row, add an entry here.
 
 A peer's row names a program of this folder and its arguments. With `like`, it follows that plan of frostpipe: a single
-process freezes as the plan does, a pipeline has its stages and its number of micro-batches. A row of frostpipe says how
-its plan is made and trained; `profile` names one of PROFILES.
+process freezes as the plan does, a pipeline has its stages and its number of micro-batches. A row of frostpipe holds
+the arguments of plan and train; `profile` names one of PROFILES.
 """
 from dataclasses import dataclass
 
@@ -22,26 +22,26 @@ class Ours:
     plan: tuple
     train: tuple = ()
     against: str = ""  # the row that it is compared with, in place of the job's reference
-    freezes_like: str = ""  # a plan of ours whose freezes must be the run's
+    freezes_like: str = ""  # a plan of frostpipe whose freezes this run must repeat
 
 
 @dataclass(frozen=True)
 class Job:
     name: str
     title: str
-    kind: str  # of workloads.py
+    kind: str  # a workload of workloads.py
     model: str  # folders and files that prepare.py and scripts/bench-peers write
     data: str
     batch: int
     rows: tuple
     reference: str = ""  # the row that the others are compared with
     profile: tuple = ()  # arguments of `frostpipe profile` for these data
-    profiled_as: str = ""  # another job, whose profiles are this one's too
+    profiled_as: str = ""  # another job whose profiles this one uses
     whole_run: bool = False  # trains for epochs and is tested; otherwise a few steps are timed
-    same_losses: bool = False  # all rows must have the same ones
+    same_losses: bool = False  # all rows must have the same losses
 
 
-# Arguments of `frostpipe profile`: the ranks that measure.
+# Arguments of `frostpipe profile` for the ranks that measure.
 PROFILES = {
     "two_ranks": ("--nproc-per-node", "2", "--memory-limit", "384MiB"),
     "two_ranks_bfloat16": ("--nproc-per-node", "2", "--memory-limit", "384MiB", "--dtype", "bfloat16"),
@@ -63,7 +63,7 @@ STEP_ROWS = (ONE_PROCESS, DATA_PARALLEL, Ours("static_pipeline", "two_ranks", (*
 
 GROUPED = Peer("plain-grouped", "single_process.py", ("--group-by-length", "8"))
 AUTOCAST = Peer("plain-autocast", "single_process.py", ("--autocast",))
-# The fastest plan, chosen by `plan` itself.
+# `plan` chooses the fastest layout.
 AUTO = Ours("auto", "two_ranks", ("--method", "auto", NO_LIMIT))
 BFLOAT16 = Ours("one_process_bfloat16", "two_ranks_bfloat16",
                 ("--method", "data-parallel", "--threads-per-rank", "2", NO_LIMIT), against="plain-autocast")

@@ -1,4 +1,4 @@
-"""The job in plain PyTorch and transformers: one process, which uses all threads."""
+"""Trains the job with plain PyTorch and transformers in one process, which uses all threads."""
 import job
 import torch
 import workloads
@@ -12,7 +12,7 @@ class Cache:
         self.bert, self.known = bert, {}
 
     def frozen(self, samples, batch, layers):
-        """The input of layer number `layers`; a sample with a cached activation starts from it."""
+        """Returns the input of layer number `layers`; a sample with a cached activation starts from it."""
         ids, mask = batch["input_ids"], batch["attention_mask"]
         rows_at = {}
         for row, sample in enumerate(samples):
@@ -33,7 +33,7 @@ class Cache:
 
 
 def evaluated(model, workload):
-    """(correct answers, all answers)"""
+    """Returns the numbers of correct and of all answers."""
     model.eval()
     correct = total = 0
     with torch.no_grad():
@@ -47,7 +47,8 @@ def main():
     parser = job.parser(__doc__)
     parser.add_argument("--freeze", type=job.freezing, default={}, metavar="STEP:LAYERS,...",
                         help="from each step on, that many layers are frozen (texts)")
-    parser.add_argument("--cache", action="store_true", help="keep what the frozen layers give, per sample (texts)")
+    parser.add_argument("--cache", action="store_true",
+                        help="cache the output of the frozen layers of each sample (texts)")
     parser.add_argument("--autocast", action="store_true", help="compute in bfloat16 where PyTorch's autocast does")
     parser.add_argument("--no-evaluation", action="store_true")
     options = parser.parse_args()

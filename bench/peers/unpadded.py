@@ -1,7 +1,7 @@
-"""GPT-2, BERT and Llama of transformers on samples that are not padded: texts of several lengths stand one after the
-other as one sequence, and attention sees each by itself. With flash attention where flash_attn imports; else, in half
-precision on CUDA, with the same kernel as torch.nn.attention.varlen has it; else with scaled_dot_product_attention,
-whose mask has a block for each text."""
+"""GPT-2, BERT and Llama of transformers on samples without padding: texts of several lengths are concatenated into one
+sequence, and attention is limited to each text. It uses flash attention if flash_attn can be imported; else, in half
+precision on CUDA, the same kernel from torch.nn.attention.varlen; else scaled_dot_product_attention with a mask that
+has a block for each text."""
 import importlib.util
 
 import torch
@@ -12,7 +12,7 @@ WORDS = {FLASH: "flash_attn", VARLEN: "torch.nn.attention.varlen", BLOCKS: "scal
 
 
 class NotHere(Exception):
-    """Its text says what cannot be imported."""
+    """Raised if a library cannot be imported; the text names it."""
 
 
 def kernel_for(device, dtype):
@@ -28,7 +28,7 @@ def register_varlen(transformers):
     from transformers.masking_utils import flash_attention_mask
 
     def attend(module, query, key, value, _, scaling=None, cu_seq_lens_q=None, max_length_q=None, **__):
-        """[1, heads, tokens, head size] -> [1, tokens, heads, head size]"""
+        """Computes attention: [1, heads, tokens, head size] -> [1, tokens, heads, head size]."""
         groups = query.shape[1] // key.shape[1]
         query, key, value = (one[0].transpose(0, 1) for one in (query, key.repeat_interleave(groups, 1),
                                                                 value.repeat_interleave(groups, 1)))
@@ -65,8 +65,8 @@ class Unpadded:
         self.model.to(device)
 
     def prepared(self, samples):
-        """On the host: arguments of the model for these samples, and where each begins; None where equally long ones
-        are rows of one tensor."""
+        """Returns, on the host, the model's arguments for these samples, and where each sample begins (None if samples
+        are equally long and thus rows of one tensor)."""
         ids, is_token = padded(samples)
         if is_token is None and self.kernel != VARLEN:
             return {"input_ids": ids}, None

@@ -29,7 +29,7 @@ class Texts(Workload):
         with open(data, encoding="utf-8", newline="\n") as file:
             header, *rows = (line.rstrip("\r\n").split("\t") for line in file)
         if header != ["text", "label"]:
-            raise SystemExit(f"{data}:1: the header must be text, tab, label; is {header}: write it by "
+            raise SystemExit(f"{data}:1: must have the header text, tab, label; is {header}: write it by "
                              "scripts/debian-sections")
         self.names = sorted({label for _, label in rows})
         self.labels = [self.names.index(label) for _, label in rows]
@@ -55,7 +55,7 @@ class Texts(Workload):
 
 
 class Pictures(Workload):
-    """CIFAR-10's binary records for ViT."""
+    """Pictures for ViT, in the binary records of CIFAR-10."""
 
     def __init__(self, folder, data, seed):
         self.folder = folder
@@ -103,8 +103,8 @@ class PlainText(Workload):
 
 
 class Chats(Workload):
-    """Chats of the ChatML kind in JSON Lines for a decoder, which learns what the assistant says and the token that
-    ends it."""
+    """Chats of the ChatML kind in JSON Lines for a decoder, which learns the assistant's messages and the token that
+    ends each."""
 
     TURN, END = "<|im_start|>assistant\n", "<|im_end|>"
 
@@ -124,7 +124,7 @@ class Chats(Workload):
         self.train, self.test = order.hold_out([0] * len(self.ids), HELD_OUT, seed)
 
     def learned(self, text):
-        """Begin and end of each of the assistant's turns, with the token that ends it."""
+        """Returns begin and end of each of the assistant's turns, including the token that ends it."""
         found, end = [], 0
         while (turn := text.find(self.TURN, end)) >= 0:
             begin = turn + len(self.TURN)
@@ -133,7 +133,11 @@ class Chats(Workload):
         return found
 
     def model(self):
-        return transformers.AutoModelForCausalLM.from_pretrained(self.folder, dtype=torch.float32)
+        """The token that ends a turn is SmolLM2's padding too, and transformers drops the gradient of the padding
+        token's row in the look-up; `frostpipe train` learns it, so it is learned here as well."""
+        model = transformers.AutoModelForCausalLM.from_pretrained(self.folder, dtype=torch.float32)
+        model.get_input_embeddings().padding_idx = None
+        return model
 
     def length(self, sample):
         return len(self.ids[sample])
@@ -148,7 +152,7 @@ class Chats(Workload):
         return {"input_ids": ids, "attention_mask": mask, "labels": padded(self.labels, IGNORED)}
 
     def loss(self, model, batch):
-        """The mean over samples of the mean over what is learned of each, as `frostpipe train` has it."""
+        """Returns the loss of `frostpipe train`: the mean over samples of the mean over the learned tokens of each."""
         labels = batch["labels"][:, 1:]
         logits = model(input_ids=batch["input_ids"], attention_mask=batch["attention_mask"]).logits[:, :-1]
         losses = torch.nn.functional.cross_entropy(logits.flatten(0, 1).float(), labels.flatten(),
@@ -162,7 +166,7 @@ class Chats(Workload):
 
 
 def test_batches(workload):
-    """Batches of the held-out samples, grouped by similar length."""
+    """Returns batches of the held-out samples, grouped by similar length."""
     by_length = sorted(workload.test, key=workload.length)
     for begin in range(0, len(by_length), TEST_BATCH):
         yield workload.batch(by_length[begin:begin + TEST_BATCH])

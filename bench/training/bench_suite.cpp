@@ -28,7 +28,8 @@ Options operator+(Options first, const Options& second) {
 }
 
 Options freeze_options(const std::string& alpha, const std::string& warm_up, const std::string& interval) {
-  return {"--freeze-alpha", alpha, "--freeze-warm-up", warm_up, "--freeze-interval", interval};
+  return {"--freeze-set",       "alpha=" + alpha, "--freeze-set",
+          "warm-up=" + warm_up, "--freeze-set",   "interval=" + interval};
 }
 
 /// The header and a random choice of lines, which is the same in every call.
@@ -58,7 +59,7 @@ std::vector<BenchConfiguration> pipetransformer_configurations(int epochs) {
   const Options elastic{"--method", "pipetransformer"},
       one_process{"--threads-per-rank", std::to_string(kHonestTableCores)};
   const auto rule = [](const std::string& name, const std::string& warm_up, const std::string& interval) {
-    return Options{"--freeze", name, "--freeze-warm-up", warm_up, "--freeze-interval", interval};
+    return Options{"--freeze", name, "--freeze-set", "warm-up=" + warm_up, "--freeze-set", "interval=" + interval};
   };
   const Options by_steps =
       rule("fixed:3,3,5,6", "0.25", "0.15");  // freezes the lower half of a pretrained encoder early, the rest late
@@ -97,7 +98,7 @@ std::vector<BenchConfiguration> pipetransformer_configurations(int epochs) {
       {"elastic_cap_10", "ours, by the cap (alpha 1/2) from 10 % on", elastic, rule("cap", "0.1", "0.125"), true},
       {"elastic_cap_34", "ours, by the cap (alpha 1/2) from 34 % on", elastic, rule("cap", "0.34", "0.125"), true},
       {"elastic_adaptive", "ours, by the adaptive rule", elastic,
-       Options{"--freeze", "adaptive", "--freeze-warm-up", "0.1"}, true},
+       Options{"--freeze", "adaptive", "--freeze-set", "warm-up=0.1"}, true},
   };
 }
 

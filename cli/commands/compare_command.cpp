@@ -157,8 +157,7 @@ int run_compare(const CompareOptions& options) {
 
 Command add_compare_command(CLI::App& app) {
   const auto options = std::make_shared<CompareOptions>();
-  CLI::App* command =
-      app.add_subcommand("compare", "Set predictions against measurements, and runs against each other");
+  CLI::App* command = app.add_subcommand("compare", "Compare predictions with measurements, and runs with each other");
   command
       ->add_option("PLAN SUMMARY", options->files,
                    "Pairs of a plan and the summary.json of its run. The last run is compared with each of the others")

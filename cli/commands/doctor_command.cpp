@@ -31,7 +31,7 @@ int run_doctor(const DoctorOptions& options) {
 Command add_doctor_command(CLI::App& app) {
   const auto options = std::make_shared<DoctorOptions>();
   CLI::App* command =
-      app.add_subcommand("doctor", "Say what training finds on this machine, what is missing, and what to do");
+      app.add_subcommand("doctor", "Check whether this machine can train, and say what is missing and how to get it");
   command->add_flag("--libtorch-facts", options->libtorch_facts)->group("");  // what the tool asks its executor
   add_format_option(*command, options->format);
   command->footer("The exit code is 1 if anything is missing.\n\nExample:\n  frostpipe doctor --format json");

@@ -5,8 +5,6 @@
 #include "cli/commands/commands.h"
 #include "cli/shared/common_options.h"
 #include "cli/shared/evaluation.h"
-#include "cli/shared/usage_error.h"
-#include "operators/execute_net.h"
 
 namespace frostpipe {
 
@@ -21,11 +19,7 @@ Command add_evaluate_command(CLI::App& app) {
   add_device_option(*command, options->evaluate.device);
   command->footer(
       "Example:\n  frostpipe evaluate --model runs/elastic/model --data unseen.csv --predictions predicted.csv");
-  return {command, [options] {
-            if (is_net_folder(options->evaluate.model))
-              throw UsageError(options->evaluate.model.string() + ": is a net, which `frostpipe nets evaluate` scores");
-            return print_evaluation(*options, evaluate);
-          }};
+  return {command, [options] { return print_evaluation(*options, evaluate); }};
 }
 
 }  // namespace frostpipe

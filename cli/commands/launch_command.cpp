@@ -21,20 +21,20 @@ namespace {
 
 /// A way to start ranks on several hosts.
 struct Launcher {
-  const char *option, *help;
+  const char *name, *output;
   std::string (*text)(const JobOnHosts&);
   bool chooses_hosts = false;    // the launcher does, and hosts must have equally many ranks
   bool counts_by_colon = false;  // it reads "host:ranks", so it takes no IPv6 addresses
 };
 constexpr std::array kLaunchers{
-    Launcher{"--slurm", "Print a batch script for sbatch, with equally many ranks on every node", slurm_text, true},
-    Launcher{"--torchrun", "Print a command of torchrun for each host", torchrun_text},
-    Launcher{"--mpirun", "Print one command of Open MPI's mpirun", mpirun_text, false, true},
-    Launcher{"--by-hand", "Print a command for each host, which needs nothing but bash there", by_hand_text},
+    Launcher{"slurm", "a batch script for sbatch, with equally many ranks on every node", slurm_text, true},
+    Launcher{"torchrun", "a command of torchrun for each host", torchrun_text},
+    Launcher{"mpirun", "one command of Open MPI's mpirun", mpirun_text, false, true},
+    Launcher{"by-hand", "a command for each host, which needs only bash there", by_hand_text},
 };
 
 struct LaunchCommandOptions {
-  std::array<bool, kLaunchers.size()> chosen{};
+  std::string launcher;
   std::vector<std::string> hosts;
   std::string plan;
   int min_hosts = 0;
@@ -47,19 +47,19 @@ std::string check_host_name(const std::string& text) {
     return std::isalnum(letter) || letter == '-' || letter == '.' || letter == ':';
   };
   if (!text.empty() && text.front() != '-' && std::all_of(text.begin(), text.end(), is_of_name)) return "";
-  return fmt::format("'{}' is no name of a host", text);
+  return fmt::format("'{}' is not the name of a host", text);
 }
 
-std::string launcher_names() {
+std::vector<std::string> launcher_names() {
   std::vector<std::string> names;
-  for (const Launcher& launcher : kLaunchers) names.emplace_back(launcher.option);
-  return fmt::format("{}", fmt::join(names, ", "));
+  for (const Launcher& launcher : kLaunchers) names.emplace_back(launcher.name);
+  return names;
 }
 
-const Launcher& chosen_launcher(const LaunchCommandOptions& options) {
-  if (std::count(options.chosen.begin(), options.chosen.end(), true) != 1)
-    throw UsageError(fmt::format("launch: needs one of {}", launcher_names()));
-  return kLaunchers[std::find(options.chosen.begin(), options.chosen.end(), true) - options.chosen.begin()];
+std::string launcher_help() {
+  std::vector<std::string> lines;
+  for (const Launcher& launcher : kLaunchers) lines.push_back(fmt::format("{} ({})", launcher.name, launcher.output));
+  return fmt::format("Launcher whose commands are printed: {}", fmt::join(lines, ", "));
 }
 
 /// Parses the options as `train` will parse them, so that a slip is found before a job has waited for its hosts.
@@ -123,44 +123,43 @@ void require_device_of(const Cluster& cluster, const TrainCommandOptions& train)
 void require_hosts(const LaunchCommandOptions& options, const Launcher& launcher, const std::vector<int>& ranks) {
   const auto is_ipv6 = [](const std::string& host) { return host.find(':') != std::string::npos; };
   if (launcher.counts_by_colon && std::any_of(options.hosts.begin(), options.hosts.end(), is_ipv6))
-    throw UsageError(fmt::format("--hosts: {} takes no IPv6 addresses; give names", launcher.option));
+    throw UsageError(fmt::format("--hosts: {} takes no IPv6 addresses; give names", launcher.name));
   if (!launcher.chooses_hosts) {
     if (options.hosts.size() == ranks.size()) return;
-    throw UsageError(fmt::format("{}: needs --hosts with {} names, one for each node of {}; there {} {}",
-                                 launcher.option, ranks.size(), options.plan, options.hosts.size() == 1 ? "is" : "are",
+    throw UsageError(fmt::format("launch {}: needs --hosts with {} names, one for each node of {}; there {} {}",
+                                 launcher.name, ranks.size(), options.plan, options.hosts.size() == 1 ? "is" : "are",
                                  options.hosts.size()));
   }
   if (!options.hosts.empty())
-    throw UsageError(fmt::format("--hosts: {} takes none, the cluster's scheduler chooses them", launcher.option));
+    throw UsageError(fmt::format("--hosts: {} takes none, the cluster's scheduler chooses them", launcher.name));
   if (std::adjacent_find(ranks.begin(), ranks.end(), std::not_equal_to<>()) == ranks.end()) return;
   throw InvalidInput(
       options.plan + ": ranks of its nodes",
-      fmt::format("must be as many on every node for {}; --torchrun, --mpirun and --by-hand take any", launcher.option),
+      fmt::format("must be as many on every node for {}; torchrun, mpirun and by-hand take any", launcher.name),
       fmt::format("{}", fmt::join(ranks, ", ")));
 }
 
 /// Throws UsageError for --min-hosts with another launcher: only torchrun's agents can go on with fewer hosts.
 void require_min_hosts(const LaunchCommandOptions& options, const Launcher& launcher) {
   if (options.min_hosts == 0) return;
-  if (launcher.text != torchrun_text) throw UsageError("--min-hosts: for --torchrun alone");
+  if (launcher.text != torchrun_text) throw UsageError("--min-hosts: is for torchrun alone");
   if (options.min_hosts > static_cast<int>(options.hosts.size()))
     throw UsageError(fmt::format("--min-hosts: must be at most {}, the number of hosts, is {}", options.hosts.size(),
                                  options.min_hosts));
 }
 
 int run_launch(const LaunchCommandOptions& options) {
-  const Launcher& launcher = chosen_launcher(options);
+  const Launcher& launcher = *std::ranges::find(kLaunchers, options.launcher, &Launcher::name);
   const TrainCommandOptions train = parsed_train_options(options);
   const TrainingPlan plan = load_plan(options.plan);
   const Cluster cluster = load_cluster_of(plan, options.plan, train.sources);
-  JobOnHosts job{
-      .hosts = options.hosts,
-      .ranks_per_host = ranks_per_node(cluster, options.plan),
-      .threads_per_rank = train.train.threads_per_rank > 0 ? train.train.threads_per_rank : plan.threads_per_rank,
-      .on_gpus = train.train.device == "cuda",
-      .outlives_losses = train.max_restarts > 0 && outlives_lost_nodes(plan, cluster),
-      .min_hosts = options.min_hosts,
-      .command = {"frostpipe", "train", options.plan}};
+  JobOnHosts job{.hosts = options.hosts,
+                 .ranks_per_host = ranks_per_node(cluster, options.plan),
+                 .threads_per_rank = plan.threads_per_rank,
+                 .on_gpus = train.train.device == "cuda",
+                 .outlives_losses = train.max_restarts > 0 && outlives_lost_nodes(plan, cluster),
+                 .min_hosts = options.min_hosts,
+                 .command = {"frostpipe", "train", options.plan}};
   job.command.insert(job.command.end(), options.of_train.begin(), options.of_train.end());
   require_device_of(cluster, train);
   require_hosts(options, launcher, job.ranks_per_host);
@@ -175,19 +174,21 @@ Command add_launch_command(CLI::App& app) {
   const auto options = std::make_shared<LaunchCommandOptions>();
   CLI::App* command =
       app.add_subcommand("launch", "Print how to start a plan's training on several hosts; starts nothing");
-  for (std::size_t i = 0; i < kLaunchers.size(); ++i)
-    command->add_flag(kLaunchers[i].option, options->chosen[i], kLaunchers[i].help);
+  command->add_option("LAUNCHER", options->launcher, launcher_help())
+      ->required()
+      ->check(CLI::IsMember(launcher_names()).description(""))
+      ->type_name("");
   command
       ->add_option("--hosts", options->hosts,
                    "Names or addresses of the hosts, in the order of the cluster's nodes. The first has rank 0, and "
-                   "all must reach it by this name. --slurm takes none")
+                   "all must reach it by this name. slurm takes none")
       ->delimiter(',')
       ->allow_extra_args(false)  // PLAN may follow
       ->check(CLI::Validator(check_host_name, ""))
       ->type_name("A,B");
   command
       ->add_option("--min-hosts", options->min_hosts,
-                   "With --torchrun, the least number of hosts with which to go on after others are lost, in a layout "
+                   "For torchrun, the least number of hosts with which to go on after others are lost, in a layout "
                    "that is planned for them. Default: all hosts")
       ->check(CLI::Range(1, kLargestCount).description(""))
       ->type_name("N");
@@ -198,8 +199,8 @@ Command add_launch_command(CLI::App& app) {
   command->footer(
       "Ranks per node come from the cluster that the plan names. The same files must be on every host, and frostpipe "
       "on its PATH.\n\n"
-      "Example:\n  frostpipe launch --slurm plan.json -- --data my.tsv -o runs/mine > job.sh\n"
-      "  frostpipe launch --by-hand --hosts a,b plan.json -- --data my.tsv -o runs/mine");
+      "Example:\n  frostpipe launch slurm plan.json -- --data my.tsv -o runs/mine > job.sh\n"
+      "  frostpipe launch by-hand --hosts a,b plan.json -- --data my.tsv -o runs/mine");
   return {command, [options] { return run_launch(*options); }};
 }
 

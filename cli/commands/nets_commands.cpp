@@ -75,7 +75,7 @@ Command add_nets_evaluate(CLI::App& group) {
 
 Command add_nets_commands(CLI::App& app) {
   return add_group(
-      app, "nets", "Train nets with batch norm exactly on unequal devices (MTrain)",
+      app, "nets", kNetsDescription,
       {add_nets_profile, add_nets_plan, add_nets_simulate, add_nets_train, add_nets_rehearse, add_nets_evaluate});
 }
 

@@ -138,8 +138,8 @@ int run_profile(ProfileOptions& options) {
 
 Command add_profile_command(CLI::App& app) {
   const auto options = std::make_shared<ProfileOptions>();
-  CLI::App* command =
-      app.add_subcommand("profile", "Measure or estimate what a model's layers take, and the links between ranks");
+  CLI::App* command = app.add_subcommand(
+      "profile", "Measure or estimate the time and memory of a model's layers, and the links between ranks");
   add_profile_options(*command, *options);
   return {command, [options] { return run_profile(*options); }};
 }

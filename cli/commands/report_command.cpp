@@ -65,8 +65,7 @@ int run_report(const ReportOptions& options) {
 
 Command add_report_command(CLI::App& app) {
   const auto options = std::make_shared<ReportOptions>();
-  CLI::App* command =
-      app.add_subcommand("report", "Make one self-contained HTML page of what was predicted and measured");
+  CLI::App* command = app.add_subcommand("report", "Make one self-contained HTML page of predictions and measurements");
   command->add_option("SUMMARY", options->summary, "File that compare has written, or the summary.json of a run")
       ->required()
       ->type_name("");

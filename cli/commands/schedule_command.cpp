@@ -150,10 +150,11 @@ Command add_schedule_command(CLI::App& app) {
       "schedule", "Show what each rank of a pipeline does, and in which order, or how long it takes");
   command->add_option("NAME", options->choice.name, "Schedule: " + known_schedules() + "; or a CSV file")
       ->type_name("");
-  CLI::Option* const check = command
-                                 ->add_option("--check", options->to_check,
-                                              "Say whether a CSV file, or a schedule by name, can run, and if not why")
-                                 ->type_name("FILE");
+  CLI::Option* const check =
+      command
+          ->add_option("--check", options->to_check,
+                       "Check whether a CSV file, or a schedule by name, can run, and say why not")
+          ->type_name("FILE");
   command
       ->add_flag("--blocking-sends", options->blocking_sends,
                  "Also prove that sends which block until they are received cannot deadlock, or show the cycle")
@@ -176,15 +177,15 @@ Command add_schedule_command(CLI::App& app) {
   add_format_option(*command, options->format, {"grid", "csv", "svg", "text", "times", "json"});
   command->get_option("--format")->excludes(check);
   show_first(*command, {"--pp", "--micro-batches", "--virtual-stages", "--token-slices", "--actions", "--check",
-                        "--format", "--forward-ms", "--backward-input-ms", "--backward-weight-ms", "--latency-ms"});
+                        "--format", "--compute-ms", "--latency-ms", "--message-ms"});
   command->footer(
       "In grid and svg every F, I and W takes one unit of time, and a B two. csv is what torch.distributed.pipelining "
       "reads.\ntimes and json predict makespan, bubbles and micro-batches in flight from the times of F, I and W.\n\n"
       "Examples:\n  frostpipe schedule 1F1B --pp 4 --micro-batches 8 --format grid\n"
       "  frostpipe schedule ZBVZeroBubble --actions compute_comms --format csv > zbv.csv\n"
       "  frostpipe schedule --check zbv.csv --blocking-sends\n"
-      "  frostpipe schedule ZB-H1 --pp 8 --micro-batches 24 --format times --forward-ms 18.522 --backward-input-ms "
-      "18.086 --backward-weight-ms 9.337 --latency-ms 0.601");
+      "  frostpipe schedule ZB-H1 --pp 8 --micro-batches 24 --format times --compute-ms "
+      "18.522,18.086,9.337 --latency-ms 0.601");
   return {command, [options] { return run_schedule(*options); }};
 }
 

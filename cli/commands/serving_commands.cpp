@@ -78,7 +78,7 @@ Command add_serving_inspect(CLI::App& group) {
 }  // namespace
 
 Command add_serving_commands(CLI::App& app) {
-  return add_group(app, "serving", "Answer requests within a latency objective on pools of unequal devices (PPipe)",
+  return add_group(app, "serving", kServingDescription,
                    {add_serving_plan, add_serving_simulate, add_serving_run, add_serving_inspect});
 }
 

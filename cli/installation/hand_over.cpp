@@ -24,6 +24,10 @@
 namespace frostpipe {
 namespace {
 
+/// The commands that are programs of their own: `frostpipe serving` is frostpipe-serving. Training does without their
+/// code and libraries.
+constexpr std::array<std::string_view, 3> kOwnPrograms{"serving", "nets", "bench"};
+
 /// Sets LD_LIBRARY_PATH, which the loader reads when the executor starts. The ranks inherit it.
 void lead_to_torch(const ExecutorProgram& executor) {
   const TorchPlaces places = torch_places(executor.prefix);
@@ -58,21 +62,20 @@ bool computes(const std::vector<std::string_view>& words) {
 void hand_over(int argc, char** argv) {
   if (executor_is_linked() || argc < 2) return;
   std::error_code error;
-  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
+  std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", error);
   if (error) return;
-  if (argv[1] == std::string_view("bench")) {
-    const std::filesystem::path bench = self.parent_path() / "frostpipe-bench";
-    if (std::filesystem::exists(bench, error)) become(bench, argv);
-    return;
+  const bool has_own_program = std::ranges::find(kOwnPrograms, argv[1]) != kOwnPrograms.end();
+  if (has_own_program) program += fmt::format("-{}", argv[1]);
+  if (computes({argv + 1, argv + argc})) {
+    // With lower limits the loader could not even load LibTorch, and would say so in its own words.
+    require_within(process_limits(), {});
+    if (const std::optional<ExecutorProgram> executor = find_executor(program)) {
+      if (!executor->prefix.empty()) lead_to_torch(*executor);
+      end_with_torchruns_agent();  // loading LibTorch takes seconds, in which the agent may die
+      become(executor->file, argv);
+    }
   }
-  if (!computes({argv + 1, argv + argc})) return;
-  // With lower limits the loader could not even load LibTorch, and would say so in its own words.
-  require_within(process_limits(), {});
-  const std::optional<ExecutorProgram> executor = find_executor(self);
-  if (!executor) return;
-  if (!executor->prefix.empty()) lead_to_torch(*executor);
-  end_with_torchruns_agent();  // loading LibTorch takes seconds, in which the agent may die
-  become(executor->file, argv);
+  if (has_own_program && std::filesystem::exists(program, error)) become(program, argv);
 }
 
 }  // namespace frostpipe

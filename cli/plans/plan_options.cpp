@@ -104,7 +104,8 @@ void add_layout(CLI::App& command, PlanCommandOptions& options) {
       "have measured it (profile --sequence-parallel)");
   command
       .add_option("--recompute", options.recompute,
-                  "What the backward pass computes again instead of keeping it: attention, layers (keeps their inputs) "
+                  "Activations that the backward pass recomputes instead of keeping them: attention, layers (keeps "
+                  "their inputs) "
                   "or stage (keeps its input)")
       ->check(CLI::IsMember(recompute_words()).description(""))
       ->type_name("WHAT");
@@ -171,7 +172,7 @@ void add_devices(CLI::App& command, PlanCommandOptions& options) {
 void add_freezing(CLI::App& command, PlanCommandOptions& options, CLI::Option* method) {
   command
       .add_option("--forecast", options.limits.forecast,
-                  "What the plan expects to freeze: cap (the rule that the --freeze options shape), fixed:N,N,... "
+                  "Freezes that the plan expects: cap (the rule with the parameters of --freeze-set), fixed:N,N,... "
                   "(number of frozen blocks after each decision), or the file of a plan or run, such as "
                   "executed_plan.json")
       ->type_name("WHAT")

@@ -49,7 +49,7 @@ std::string cache_text(const ReplanResult& result) {
   if (!cached) return "no cache: no layout with it fits\n";
   const Continuation* const plain = best_without_cache(result);
   if (!plain) return "the cache is used: no layout without it fits\n";
-  return fmt::format("the cache is {}: what is left takes {} with it, {} without{}\n",
+  return fmt::format("the cache is {}: the rest of the run takes {} with it, {} without{}\n",
                      result.chosen.parts.empty() ? "not used" : "used", format_duration(cached->predicted_ns),
                      format_duration(plain->predicted_ns), break_even_text(*cached, result.candidates));
 }
@@ -68,7 +68,7 @@ std::string explanation_of(const ReplanRequest& request, const ReplanResult& res
                {"time left", right}});
   for (const Continuation& way : result.candidates) table.add_row(row_of(way, way.phases == result.chosen.phases));
   const int frozen = frozen_blocks(model, request.first_trainable_layer);
-  const std::string text = fmt::format("\nstep {}: {} block{} frozen; * is done\n{}", request.from_step, frozen,
+  const std::string text = fmt::format("\nstep {}: {} block{} frozen; * is chosen\n{}", request.from_step, frozen,
                                        frozen == 1 ? "" : "s", table.to_string());
   return text + cache_text(result);
 }

@@ -45,13 +45,6 @@ void add_shape_options(CLI::App& command, ScheduleChoice& choice) {
            "Number of slices of each micro-batch (TeraPipe, Seq1F1B). Default: 4");
   add_size("--max-in-flight", choice.max_in_flight,
            "Largest number of micro-batches that a rank of AutoZeroBubble keeps. Default: twice --pp");
-  command
-      .add_option("--weight-gradient-share", choice.weight_gradient_share,
-                  fmt::format("Fraction of what a micro-batch keeps from F on that it still keeps from I until W. "
-                              "Default: 1, and {} for AutoZeroBubble",
-                              kWeightGradientShare))
-      ->check(finite_range(0.01, 1))
-      ->type_name("X");
 }
 
 bool names_a_file(const std::string& name) {
@@ -59,7 +52,6 @@ bool names_a_file(const std::string& name) {
 }
 
 double weight_gradient_share_of(const ScheduleChoice& choice) {
-  if (choice.weight_gradient_share > 0) return choice.weight_gradient_share;
   return equal_ignoring_case(choice.name, kAutoZeroBubble) ? kWeightGradientShare : 1;
 }
 

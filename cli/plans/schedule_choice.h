@@ -16,11 +16,10 @@ struct ScheduleChoice {
   std::string name;  // of a schedule or a file
   ScheduleShape shape{.pipeline_parallel_size = 4, .num_micro_batches = 8};
   int max_in_flight = 0;  // of AutoZeroBubble; 0 = twice the number of ranks
-  /// Fraction of what a micro-batch keeps from F on that it still keeps from I until W. 0 means all of it, or
-  /// kWeightGradientShare for AutoZeroBubble.
-  double weight_gradient_share = 0;
 };
 
+/// Returns the fraction of a micro-batch's saved activations that it still keeps from I until W: kWeightGradientShare
+/// for AutoZeroBubble, else 1.
 double weight_gradient_share_of(const ScheduleChoice& choice);
 
 /// Lists schedule_names() and AutoZeroBubble.
@@ -29,14 +28,14 @@ std::string known_schedules();
 /// Returns whether a word means a file: a file of that name exists, or the word ends in .csv or has a slash.
 bool names_a_file(const std::string& name);
 
-/// Adds --pp, --micro-batches, --virtual-stages, --token-slices, --max-in-flight and --weight-gradient-share.
+/// Adds --pp, --micro-batches, --virtual-stages, --token-slices and --max-in-flight.
 void add_shape_options(CLI::App& command, ScheduleChoice& choice);
 
-/// Builds or reads the schedule, with compute actions only. AutoZeroBubble is made for `costs`. Throws UsageError for a
-/// name that is none or a shape that the schedule does not have, InvalidInput for a file that is wrong.
+/// Builds or reads the schedule, with compute actions only. AutoZeroBubble is made for `costs`. Throws UsageError for
+/// an unknown name or a shape that the schedule does not support, InvalidInput for a wrong file.
 Schedule chosen_schedule(const ScheduleChoice& choice, const UniformCosts& costs);
 
-/// Reads the schedule of a CSV file as it stands there. Throws InvalidInput if it is not valid, and UsageError for a
+/// Reads the schedule of a CSV file unchanged. Throws InvalidInput if it is not valid, and UsageError for a
 /// shape beside it.
 Schedule checked_schedule(const ScheduleChoice& file);
 

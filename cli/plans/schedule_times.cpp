@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/seconds.h"
+#include "cli/plans/schedule_choice.h"
 #include "cli/shared/common_options.h"
 #include "cli/shared/table.h"
 #include "simulator/simulate_schedule.h"
@@ -20,44 +21,38 @@ constexpr double kLargestNumber = 1e9;
 }  // namespace
 
 UniformCosts costs_of(const ScheduleTimes& times) {
-  const Link link{.latency_ns = 0, .bandwidth_bytes_per_second = std::llround(times.bandwidth_gbytes_per_second * 1e9)};
-  return {.forward_ns = nanoseconds_of(1e-3 * times.forward_ms),
-          .input_gradient_ns = nanoseconds_of(1e-3 * times.backward_input_ms),
-          .weight_gradient_ns = nanoseconds_of(1e-3 * times.backward_weight_ms),
+  return {.forward_ns = nanoseconds_of(1e-3 * times.compute_ms[0]),
+          .input_gradient_ns = nanoseconds_of(1e-3 * times.compute_ms[1]),
+          .weight_gradient_ns = nanoseconds_of(1e-3 * times.compute_ms[2]),
           .latency_ns = nanoseconds_of(1e-3 * times.latency_ms),
           .update_ns = 0,
-          .occupancy_ns = transfer_occupancy_ns(link, times.activation_bytes)};
+          .occupancy_ns = nanoseconds_of(1e-3 * times.message_ms)};
 }
 
 void add_times_options(CLI::App& command, ScheduleTimes& times) {
+  command
+      .add_option(
+          "--compute-ms", times.compute_ms,
+          "Times of one stage: F, the forward pass; I, the input gradients; W, the weight gradients. B takes I + "
+          "W")
+      ->delimiter(',')
+      ->expected(3)
+      ->check(finite_range(0, kLargestNumber))
+      ->type_name("F,I,W")
+      ->default_str("1,1,1");
   const auto add_number = [&](const std::string& name, double& value, const std::string& meaning) {
     command.add_option(name, value, meaning)
         ->check(finite_range(0, kLargestNumber))
         ->type_name("X")
         ->capture_default_str();
   };
-  add_number("--forward-ms", times.forward_ms, "Time of F, the forward pass of one stage");
-  add_number("--backward-input-ms", times.backward_input_ms,
-             "Time of I, the input gradients of one stage; B takes I + W");
-  add_number("--backward-weight-ms", times.backward_weight_ms, "Time of W, the weight gradients of one stage");
   add_number("--latency-ms", times.latency_ms, "Latency of a message, which never occupies the link");
-  command.add_option("--activation-bytes", times.activation_bytes, "Size of a message, in both directions")
-      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 50).description(""))
-      ->type_name("BYTES")
-      ->capture_default_str();
-  add_number("--bandwidth-gbytes-per-second", times.bandwidth_gbytes_per_second,
-             "Bandwidth of each direction of each link; 0 is unlimited");
-  command.add_flag("--split-overlap", times.split_overlap,
-                   "Run overlapped forward-backward pairs (DualPipeV) one after the other");
+  add_number("--message-ms", times.message_ms, "Time for which a message occupies its direction of a link");
 }
 
 std::string schedule_times_text(const Schedule& compute, const ScheduleTimes& times, double weight_gradient_share,
                                 const std::string& format) {
-  Schedule schedule = compute;
-  if (times.split_overlap)
-    for (auto& list : schedule.body)
-      for (Action& action : list) action.overlaps_next = false;
-  const ScheduleSimulation found = simulate_schedule(schedule, costs_of(times), weight_gradient_share);
+  const ScheduleSimulation found = simulate_schedule(compute, costs_of(times), weight_gradient_share);
   const IterationSummary& summary = found.summary;
   if (format == "json") {
     const nlohmann::ordered_json json = {{"format", "frostpipe.schedule_simulation"},

@@ -1,6 +1,6 @@
 #pragma once
-#include <cstdint>
 #include <string>
+#include <vector>
 
 #include "plan/schedule.h"
 #include "simulator/cost_model.h"
@@ -13,14 +13,12 @@ namespace frostpipe {
 
 /// The times of an action of any stage and of a message on any link, for schedules without a plan.
 struct ScheduleTimes {
-  double forward_ms = 1, backward_input_ms = 1, backward_weight_ms = 1;  // of one action of one stage
-  double latency_ms = 0;
-  std::int64_t activation_bytes = 0;       // of a message
-  double bandwidth_gbytes_per_second = 0;  // 0 = unlimited
-  bool split_overlap = false;              // runs overlapped pairs one after the other
+  std::vector<double> compute_ms{1, 1, 1};  // of F, I and W of one stage
+  double latency_ms = 0;                    // of a message, which never occupies the link
+  double message_ms = 0;                    // for which a message occupies its link
 };
 
-/// Adds --forward-ms, --backward-input-ms, ...
+/// Adds --compute-ms, --latency-ms and --message-ms.
 void add_times_options(CLI::App& command, ScheduleTimes& times);
 
 UniformCosts costs_of(const ScheduleTimes& times);

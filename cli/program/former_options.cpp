@@ -9,21 +9,43 @@ struct FormerOption {
   std::string_view command, option, successor;
 };
 
-constexpr std::string_view kInPlan = "the plan says it";
-constexpr FormerOption kFormerOptions[] = {{"serve", "", "use 'frostpipe serving run'"},
-                                           {"profile", "--operators", "use 'frostpipe nets profile'"},
-                                           {"plan", "--pp", "use --fix pp=P"},
-                                           {"plan", "--tp", "use --fix tp=T"},
-                                           {"plan", "--cache-memory", "use --cache SIZE"},
-                                           {"plan", "--partitioner", "use --method pipetransformer-published"},
-                                           {"plan", "--objective", "use 'frostpipe serving plan --required-rate'"},
-                                           {"simulate", "--schedule", "use 'frostpipe schedule NAME --format times'"},
-                                           {"train", "--max-tokens", kInPlan},
-                                           {"train", "--window-overlap", kInPlan},
-                                           {"train", "--nproc-per-node", kInPlan},
-                                           {"train", "--epochs", "the plan says it (plan --epochs)"},
-                                           {"train", "--checkpoint-steps", "use --checkpoint-every N"},
-                                           {"train", "--checkpoint-minutes", "use --checkpoint-every TIME"}};
+constexpr std::string_view kInPlan = "the plan says it", kComputeTimes = "use --compute-ms F,I,W",
+                           kMessageTime = "use --message-ms X";
+constexpr FormerOption kFormerOptions[] = {
+    {"serve", "", "use 'frostpipe serving run'"},
+    {"profile", "--operators", "use 'frostpipe nets profile'"},
+    {"plan", "--pp", "use --fix pp=P"},
+    {"plan", "--tp", "use --fix tp=T"},
+    {"plan", "--cache-memory", "use --cache SIZE"},
+    {"plan", "--partitioner", "use --method pipetransformer-published"},
+    {"plan", "--freeze-warm-up", "use --freeze-set warm-up=X"},
+    {"plan", "--freeze-interval", "use --freeze-set interval=X"},
+    {"plan", "--freeze-alpha", "use --freeze-set alpha=X"},
+    {"plan", "--freeze-threshold", "use --freeze-set threshold=X"},
+    {"train", "--freeze-warm-up", "use --freeze-set warm-up=X"},
+    {"train", "--freeze-interval", "use --freeze-set interval=X"},
+    {"train", "--freeze-alpha", "use --freeze-set alpha=X"},
+    {"train", "--freeze-threshold", "use --freeze-set threshold=X"},
+    {"plan", "--objective", "use 'frostpipe serving plan --required-rate'"},
+    {"simulate", "--schedule", "use 'frostpipe schedule NAME --format times'"},
+    {"schedule", "--forward-ms", kComputeTimes},
+    {"schedule", "--backward-input-ms", kComputeTimes},
+    {"schedule", "--backward-weight-ms", kComputeTimes},
+    {"schedule", "--activation-bytes", kMessageTime},
+    {"schedule", "--bandwidth-gbytes-per-second", kMessageTime},
+    {"schedule", "--split-overlap", "overlapped pairs always run together"},
+    {"schedule", "--weight-gradient-share", "the schedule determines it"},
+    {"launch", "--slurm", "use launch slurm PLAN"},
+    {"launch", "--torchrun", "use launch torchrun PLAN"},
+    {"launch", "--mpirun", "use launch mpirun PLAN"},
+    {"launch", "--by-hand", "use launch by-hand PLAN"},
+    {"train", "--max-tokens", kInPlan},
+    {"train", "--window-overlap", kInPlan},
+    {"train", "--nproc-per-node", kInPlan},
+    {"train", "--threads-per-rank", "the plan says it (plan --threads-per-rank)"},
+    {"train", "--epochs", "the plan says it (plan --epochs)"},
+    {"train", "--checkpoint-steps", "use --checkpoint-every N"},
+    {"train", "--checkpoint-minutes", "use --checkpoint-every TIME"}};
 
 }  // namespace
 

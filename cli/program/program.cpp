@@ -38,10 +38,9 @@ int run(const ToolProgram& program, int argc, char** argv) {
   app.formatter(help_format());
   app.set_help_flag("-h,--help", "Print this help");
   app.set_help_all_flag("--help-all", "Print this help with all options");
-  app.set_version_flag("--version", program.version,
-                       "Print what was built, from which commit and with which libraries");
+  app.set_version_flag("--version", program.version, "Print the version, its commit and its libraries");
   app.require_subcommand(1);
-  app.footer("'frostpipe COMMAND --help' shows what people use of a command, and --help-all every option.");
+  app.footer("'frostpipe COMMAND --help' shows the most used options of a command, and --help-all shows all.");
   std::vector<Command> commands;
   for (const auto add : program.commands) commands.push_back(add(app));
   try {
@@ -50,7 +49,7 @@ int run(const ToolProgram& program, int argc, char** argv) {
     return run_parsed(commands);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
-    return usage_error(app, error.what() + hint_for_options(app));
+    return usage_error(app, error.what() + hint_for_options(app, argv[0]));
   } catch (const UsageError& error) {
     return usage_error(app, error.what());
   }

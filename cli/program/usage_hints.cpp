@@ -4,16 +4,21 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <chrono>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "base/process/child_output.h"
+#include "base/separated_values.h"
 #include "base/spelling.h"
 #include "cli/program/former_options.h"
 #include "cli/shared/usage_error.h"
 
 namespace frostpipe {
 namespace {
+
+constexpr std::chrono::seconds kHelpLimit{10};
 
 std::string did_you_mean(const std::string& word, const std::vector<std::string>& known, std::string_view prefix = "") {
   const auto meant = nearest_spelling(word, known);
@@ -31,14 +36,26 @@ std::string name_of(const CLI::App& command) {
   return command.get_parent() == nullptr ? "frostpipe" : name_of(*command.get_parent()) + " " + command.get_name();
 }
 
-/// Appends the name of every command of this name, in any group, that has the option.
-void find_commands_with(const std::string& option, const std::string& name, const CLI::App& group,
-                        std::vector<std::string>& found) {
-  for (const CLI::App* command : group.get_subcommands(nullptr)) {
-    if (command->get_name() == name && command->get_option_no_throw(option) != nullptr)
-      found.push_back(name_of(*command));
-    find_commands_with(option, name, *command, found);
+/// Whether a help text lists the option: in the third column, with or without a short one before it.
+bool lists_option(const std::string& help, const std::string& option) {
+  return std::ranges::any_of(lines_of(help), [&](std::string_view line) {
+    if (!line.starts_with("  -")) return false;
+    const std::string_view name = line.substr(2, line.find(' ', 2) - 2);
+    return name == option || name.ends_with("," + option);
+  });
+}
+
+/// Returns the command of the same name, in another group, that has the option; empty if there is none.
+std::string command_with(const std::string& option, const CLI::App& parsed, const std::string& tool) {
+  for (const std::string group : {"", "serving ", "nets "}) {
+    const std::string command = fmt::format("frostpipe {}{}", group, parsed.get_name());
+    if (command == name_of(parsed)) continue;
+    std::vector<std::string> words{tool};
+    if (!group.empty()) words.push_back(group.substr(0, group.size() - 1));
+    words.insert(words.end(), {parsed.get_name(), "--help-all"});
+    if (lists_option(output_of(words, {}, kHelpLimit).output, option)) return command;
   }
+  return "";
 }
 
 }  // namespace
@@ -62,16 +79,16 @@ void require_known_command(const CLI::App& app, int argc, char** argv) {
 
 std::string name_of_parsed(const CLI::App& app) { return name_of(parsed_command(app)); }
 
-std::string hint_for_options(const CLI::App& app) {
+std::string hint_for_options(const CLI::App& app, const std::string& tool) {
   const CLI::App& parsed = parsed_command(app);
   for (const std::string& argument : app.remaining(/*recurse=*/true)) {
     if (!argument.starts_with("--")) continue;
     const std::string option = argument.substr(0, argument.find('='));
     if (const std::string successor = successor_of(parsed.get_name(), option); !successor.empty())
       return "; " + successor;
-    std::vector<std::string> others, known;
-    find_commands_with(option, parsed.get_name(), app, others);
-    if (!others.empty()) return fmt::format("; '{}' has {}", others.front(), option);
+    if (const std::string other = command_with(option, parsed, tool); !other.empty())
+      return fmt::format("; '{}' has {}", other, option);
+    std::vector<std::string> known;
     for (const CLI::Option* own : parsed.get_options())
       known.insert(known.end(), own->get_lnames().begin(), own->get_lnames().end());
     return did_you_mean(option.substr(2), known, "--");

@@ -2,7 +2,7 @@
 #include <string>
 #include <string_view>
 
-// What the pages that the tool writes have in common: no script, nothing is loaded from elsewhere; light or dark as the
+// The pages that the tool writes have no scripts and load nothing from elsewhere. They are light or dark as the
 // reader's system asks. All texts are HTML.
 
 namespace frostpipe {

@@ -166,12 +166,12 @@ std::string html_report(const HtmlReportInput& input) {
       accuracy_intervals(comparison));
   html += html_card("Prediction and measurement", "A row per phase: a stretch of the run with one layout.",
                     phases_table(comparison));
-  html +=
-      html_card("Decisions",
-                "What was weighed each time that more layers froze, and when the cache pays; * was done. Times are the "
-                "planner's.",
-                decisions(comparison));
-  html += html_card("Lost and taken back", "Where a run went on from an earlier step, why, and what it took.",
+  html += html_card("Decisions",
+                    "Layouts that were compared at each freeze, and when the cache pays; * was chosen. Times are the "
+                    "planner's.",
+                    decisions(comparison));
+  html += html_card("Losses and undone freezes",
+                    "Steps at which a run went back to an earlier one, the reason, and the time that it took.",
                     recoveries(comparison));
   html += html_card("Over the run", "How far each run was frozen, how fast it went and how well it learned.",
                     run_charts(comparison));

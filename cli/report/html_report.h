@@ -8,7 +8,7 @@
 namespace frostpipe {
 
 struct HtmlReportInput {
-  /// What is shown; a single run is a comparison of one.
+  /// The runs to show; a single run is a comparison of one.
   Comparison comparison;
   /// File that the comparison was read from, for the footer.
   std::string source;

@@ -146,7 +146,8 @@ struct MemoryRow {
   Bytes predicted = 0, measured = 0, limit = 0;
 };
 
-/// Of a rank; one with several threads has as many of the cluster's devices together. 0 = none.
+/// Returns the memory limit of a rank, which with several threads is the sum of as many of the cluster's devices. 0 =
+/// none.
 Bytes memory_limit(const Cluster& cluster, const RunSummary& run, std::size_t rank) {
   const int threads = std::max(1, run.threads_per_rank / threads_of(cluster.devices.front().type));
   const std::size_t begin = rank * static_cast<std::size_t>(threads), end = begin + static_cast<std::size_t>(threads);
@@ -248,7 +249,7 @@ std::string accuracy_intervals(const Comparison& comparison) {
   for (const PairedAccuracy& paired : comparison.accuracies) {
     extent = std::max({extent, std::abs(100 * paired.low), std::abs(100 * paired.high)});
   }
-  // As wide as a telephone's page; the labels of the outermost ticks have room within.
+  // The chart is as wide as the page on a phone, including the labels of the outermost ticks.
   constexpr double kMiddle = 170, kHalf = 146, kBar = 20;
   const auto x = [&](double points) { return coordinate(kMiddle + points / extent * kHalf); };
   const std::vector<double> ticks = nice_ticks(-extent, extent, 6);

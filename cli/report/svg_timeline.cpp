@@ -86,7 +86,7 @@ std::string span_svg(const Span& span, const std::string& label, const std::stri
   return svg + "</g>\n";
 }
 
-/// What stands before the lanes of a trace, and above them.
+/// Draws the title of a trace and the names of its lanes.
 std::string names_svg(std::string_view title, const Trace& trace, const std::vector<std::string>& lanes, double top) {
   std::string svg = fmt::format("<text class=\"group\" x=\"0\" y=\"{}\">{} <tspan class=\"tick\">{}</tspan></text>\n",
                                 coordinate(top + 12), title, format_duration(length_of(trace)));

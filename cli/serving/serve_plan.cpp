@@ -73,9 +73,9 @@ class Signals {
 void replace_plan(PlanServer& server, const ServeOptions& options) {
   try {
     server.replace(load_serving_plan(options.plan));
-    print_note(fmt::format("{}: is read again; its workers load", options.plan));
+    print_note(fmt::format("{}: the plan is read again and its workers are started", options.plan));
   } catch (const std::exception& error) {
-    print_note(fmt::format("the plan before goes on: {}", error.what()));
+    print_note(fmt::format("the previous plan goes on: {}", error.what()));
   }
 }
 
@@ -163,13 +163,13 @@ std::shared_ptr<const TlsIdentity> read_identity(const ServeOptions& options) {
   return std::make_shared<TlsIdentity>(options.ssl_certfile, options.ssl_keyfile);
 }
 
-void warn_of_strangers(const HttpServer& http, const ServeOptions& options) {
+void warn_if_unprotected(const HttpServer& http, const ServeOptions& options) {
   if (!http.is_beyond_loopback()) return;
   if (options.api_key_file.empty())
-    print_note(
-        fmt::format("WARNING: {} is reached from other hosts, and whoever reaches it may ask; --api-key-file "
-                    "asks for a key, --host 127.0.0.1 keeps it to this host",
-                    options.host));
+    print_note(fmt::format(
+        "WARNING: {} is reached from other hosts, and any client that reaches it may send requests; --api-key-file "
+        "asks for a key, --host 127.0.0.1 keeps it to this host",
+        options.host));
   if (options.ssl_certfile.empty())
     print_note(
         fmt::format("WARNING: {} is reached from other hosts without encryption; --ssl-certfile and --ssl-keyfile "
@@ -204,7 +204,7 @@ std::string serve_plan(const ServeOptions& options, const OpenModel& open_model)
     const HttpServerOptions http_options = {
         .host = options.host, .port = options.port.value_or(kUsualPort), .api_key = api_key, .tls = tls};
     http.emplace(server, http_options);
-    warn_of_strangers(*http, options);
+    warn_if_unprotected(*http, options);
     print_note(fmt::format("serves {} on {}://{}:{}", fmt::join(server.names(), ", "), tls ? "https" : "http",
                            options.host, http->port()));
   }

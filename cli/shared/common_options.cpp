@@ -3,13 +3,49 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <filesystem>
+#include <iterator>
+#include <string_view>
 #include <utility>
 
 #include "base/units.h"
 #include "cli/shared/usage_error.h"
 
 namespace frostpipe {
+namespace {
+
+/// A parameter of the freeze rule and the values that it may have.
+struct FreezeParameter {
+  std::string_view name;
+  double FreezeOptions::*value;
+  double low, high;
+  bool low_allowed, high_allowed;
+};
+constexpr FreezeParameter kFreezeParameters[] = {{"warm-up", &FreezeOptions::warm_up_fraction, 0, 1, true, true},
+                                                 {"interval", &FreezeOptions::interval_fraction, 0, 1, false, true},
+                                                 {"alpha", &FreezeOptions::alpha, 0, 1, false, false},
+                                                 {"threshold", &FreezeOptions::threshold, 0, 1, false, true}};
+
+/// Reads a text such as "alpha=0.5" into `options`. Returns "" or why it is not a parameter.
+std::string read_freeze_parameter(const std::string& text, FreezeOptions& options) {
+  const std::string::size_type equals = text.find('=');
+  const auto* const found = std::ranges::find(kFreezeParameters, text.substr(0, equals), &FreezeParameter::name);
+  if (equals == std::string::npos || found == std::end(kFreezeParameters))
+    return "must be warm-up=X, interval=X, alpha=X or threshold=X, is " + text;
+  const std::string number = text.substr(equals + 1);
+  double value = 0;
+  const bool is_number = CLI::detail::lexical_cast(number, value);
+  if (is_number && (found->low_allowed ? value >= found->low : value > found->low) &&
+      (found->high_allowed ? value <= found->high : value < found->high)) {
+    options.*found->value = value;
+    return "";
+  }
+  return fmt::format("{} must be a number {} {} and {} {}, is {}", found->name, found->low_allowed ? ">=" : ">",
+                     found->low, found->high_allowed ? "<=" : "<", found->high, number);
+}
+
+}  // namespace
 
 void add_format_option(CLI::App& command, std::string& format, const std::vector<std::string>& formats) {
   format = formats.front();
@@ -50,7 +86,7 @@ void add_record_options(CLI::App& command, SampleOptions& samples) {
   command
       .add_option_function<std::string>(
           "--loss-on", [&samples](const std::string& what) { samples.loss_on_all = what == "all"; },
-          "What to learn in prompts and chats: completions (and what the assistant says), or all")
+          "Tokens of prompts and chats to learn: completions (and the assistant's messages), or all")
       ->check(CLI::IsMember({"completions", "all"}).description(""))
       ->type_name("WHAT")
       ->default_str("completions");
@@ -79,42 +115,25 @@ CLI::Option* add_counts_option(CLI::App& command, const std::string& names, std:
 }
 
 void add_freeze_options(CLI::App& command, FreezeOptions& options) {
-  const auto between = [](double low, bool low_allowed, double high, bool high_allowed) {
-    return CLI::Validator(
-        [=](const std::string& text) -> std::string {
-          double value = 0;
-          const bool is_number = CLI::detail::lexical_cast(text, value);
-          const bool ok =
-              is_number && (low_allowed ? value >= low : value > low) && (high_allowed ? value <= high : value < high);
-          return ok ? ""
-                    : fmt::format("must be a number {} {} and {} {}, is {}", low_allowed ? ">=" : ">", low,
-                                  high_allowed ? "<=" : "<", high, text);
-        },
-        "");
+  const auto check = [](const std::string& text) {
+    FreezeOptions unused;
+    return read_freeze_parameter(text, unused);
   };
   command
-      .add_option("--freeze-warm-up", options.warm_up_fraction, "Fraction of the run before which nothing is frozen")
-      ->check(between(0, true, 1, true))
-      ->type_name("X")
-      ->capture_default_str();
-  command
-      .add_option("--freeze-interval", options.interval_fraction, "Fraction of the run between two decisions to freeze")
-      ->check(between(0, false, 1, true))
-      ->type_name("X")
-      ->capture_default_str();
-  command
-      .add_option("--freeze-alpha", options.alpha, "Largest fraction of the active layers that one decision may freeze")
-      ->check(between(0, false, 1, false))
-      ->type_name("X")
-      ->capture_default_str();
-  command
-      .add_option(
-          "--freeze-threshold", options.threshold,
-          "For the adaptive rule: a layer has converged when its smoothed gradient norm is below this fraction of its "
-          "largest")
-      ->check(between(0, false, 1, true))
-      ->type_name("X")
-      ->capture_default_str();
+      .add_option_function<std::vector<std::string>>(
+          "--freeze-set",
+          [&options](const std::vector<std::string>& texts) {
+            for (const std::string& text : texts) read_freeze_parameter(text, options);
+          },
+          fmt::format("Parameter of the freeze rule: warm-up=X, the fraction of the run before which nothing is frozen "
+                      "(default: {}); interval=X, the fraction of the run between two decisions ({}); alpha=X, the "
+                      "largest fraction of the active layers that one decision may freeze ({}); threshold=X, the "
+                      "fraction of its largest gradient norm below which a layer has converged for the adaptive rule "
+                      "({}). Give it once for each parameter",
+                      options.warm_up_fraction, options.interval_fraction, options.alpha, options.threshold))
+      ->allow_extra_args(false)  // PLAN may follow
+      ->check(CLI::Validator(check, ""))
+      ->type_name("NAME=X");
 }
 
 std::string check_bytes(const std::string& text) {

@@ -39,7 +39,7 @@ CLI::Validator finite_range(double least, double most);
 CLI::Option* add_counts_option(CLI::App& command, const std::string& names, std::vector<int>& values,
                                const std::string& meaning);
 
-/// Adds --freeze-warm-up, --freeze-interval, --freeze-alpha and --freeze-threshold.
+/// Adds --freeze-set, which sets the parameters of the freeze rule one by one.
 void add_freeze_options(CLI::App& command, FreezeOptions& options);
 
 /// Returns "" if the text is a size like 384MiB, else why not.

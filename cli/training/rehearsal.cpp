@@ -66,8 +66,6 @@ void require_consistent(const RehearsalOptions& options, const TrainOptions& tra
         "--data: has no meaning with --device emulated, which takes the number and length of the profile's samples");
   if (!is_rehearsal && (options.shrink > 0 || options.links))
     throw UsageError("--emulated-shrink, --emulated-links: need --device emulated");
-  if (train.threads_per_rank > 0 && train.device != "cpu")
-    throw UsageError("--threads-per-rank: needs --device cpu; nothing else computes with threads");
   if (train.cuda_graphs && train.device != "cuda") throw UsageError("--cuda-graphs: needs --device cuda");
   if (is_rehearsal && (train.freeze.rule == Rule::paper || train.freeze.rule == Rule::adaptive)) {
     throw UsageError(

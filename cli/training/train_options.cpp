@@ -31,15 +31,15 @@ void add_inputs(CLI::App& command, TrainCommandOptions& options) {
 void add_freezing(CLI::App& command, TrainCommandOptions& options) {
   CLI::Option* const rule =
       command
-          .add_option("--freeze", options.freeze,
-                      "What decides about freezing: plan (the plan's phases), paper (gradient norms, and at most the "
-                      "cap), cap (the cap alone), adaptive (smoothed gradient norms, at any step), or fixed:3,5,6 (so "
-                      "many blocks after each decision)")
+          .add_option(
+              "--freeze", options.freeze,
+              "Rule that decides when layers freeze: plan (the plan's phases), paper (gradient norms, and at most the "
+              "cap), cap (the cap alone), adaptive (smoothed gradient norms, at any step), or fixed:3,5,6 (so "
+              "many blocks after each decision)")
           ->type_name("RULE")
           ->capture_default_str();
   add_freeze_options(command, options.freeze_options);
-  for (const char* const name : {"--freeze-warm-up", "--freeze-interval", "--freeze-alpha", "--freeze-threshold"})
-    command.get_option(name)->needs(rule);
+  command.get_option("--freeze-set")->needs(rule);
 }
 
 void add_learning(CLI::App& command, TrainOptions& train) {
@@ -66,16 +66,11 @@ void add_learning(CLI::App& command, TrainOptions& train) {
 void add_ranks(CLI::App& command, TrainCommandOptions& options) {
   add_rehearsal_options(command, options.rehearsal, options.train);
   add_interface_option(command, options.interface);
-  command
-      .add_option("--threads-per-rank", options.train.threads_per_rank,
-                  "Number of threads that each rank computes with on the CPU. Default: as planned")
-      ->check(CLI::Range(1, kMostThreads).description(""))
-      ->type_name("N");
   command.add_flag("--cuda-graphs", options.train.cuda_graphs,
                    "On GPUs, capture an iteration's kernels and replay them in later iterations of samples as long");
   command
       .add_option("--on-loss", options.on_loss,
-                  "What to do after a loss without a spare. replan makes a new layout for the ranks that are left. "
+                  "Recovery from a loss without a spare. replan makes a new layout for the ranks that are left. "
                   "reroute lets the other replicas of the lost rank's layers run its micro-batches, if the simulator "
                   "expects that to take less time")
       ->transform(CLI::CheckedTransformer(

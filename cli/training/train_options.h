@@ -21,7 +21,7 @@ struct TrainCommandOptions : CommonTrainOptions {
 
 void add_train_options(CLI::App& command, TrainCommandOptions& options);
 
-/// Parses the freeze rule. Throws UsageError for a rule that is none, and for options that contradict each other or are
+/// Parses the freeze rule. Throws UsageError for an unknown rule, and for options that contradict each other or are
 /// missing. Reads no file.
 void require_consistent(TrainCommandOptions& options);
 

@@ -39,14 +39,14 @@ ActivationStore::Files files_on_node(int node, const ActivationStore* store, Com
 /// A rank's report on its node's store.
 struct NodeReport {
   int node = 0;
-  std::string trouble;  // why this rank cannot use it; empty if it can
+  std::string failure;  // why this rank cannot use it; empty if it can
   std::string note;     // the part of the limits that the store could not reserve
 };
 
 /// Returns the reports of all ranks, by rank.
 std::vector<NodeReport> gather_reports(const NodeReport& own, Communicator& communicator) {
   std::vector<NodeReport> reports;
-  for (const std::string& text : communicator.gather(fmt::format("{}\n{}\n{}", own.node, own.trouble, own.note))) {
+  for (const std::string& text : communicator.gather(fmt::format("{}\n{}\n{}", own.node, own.failure, own.note))) {
     const std::size_t first = text.find('\n'), second = text.find('\n', first + 1);
     reports.push_back({std::stoi(text), text.substr(first + 1, second - first - 1), text.substr(second + 1)});
   }
@@ -55,26 +55,26 @@ std::vector<NodeReport> gather_reports(const NodeReport& own, Communicator& comm
 
 /// True if a rank of the node cannot use the store. Then none of them uses it, so that every rank can read what any of
 /// them writes.
-bool has_trouble(const std::vector<NodeReport>& reports, int node) {
+bool has_failure(const std::vector<NodeReport>& reports, int node) {
   return std::any_of(reports.begin(), reports.end(),
-                     [node](const NodeReport& report) { return report.node == node && !report.trouble.empty(); });
+                     [node](const NodeReport& report) { return report.node == node && !report.failure.empty(); });
 }
 
-/// Returns a sentence on the limits and troubles of all nodes' caches, the same on all ranks.
+/// Returns a sentence on the limits and failures of all nodes' caches, the same on all ranks.
 std::string note_of(const std::vector<NodeReport>& reports) {
   std::set<int> nodes;
   for (const NodeReport& report : reports) nodes.insert(report.node);
   std::vector<std::string> notes;
   for (const int node : nodes) {
     const auto has_note = [&](const NodeReport& report) {
-      return report.node == node && !(has_trouble(reports, node) ? report.trouble : report.note).empty();
+      return report.node == node && !(has_failure(reports, node) ? report.failure : report.note).empty();
     };
     const auto found = std::find_if(reports.begin(), reports.end(), has_note);
     if (found == reports.end()) continue;
     const std::string where = nodes.size() > 1 ? fmt::format("node {}: ", node) : "";
-    notes.push_back(where + (found->trouble.empty() ? found->note
+    notes.push_back(where + (found->failure.empty() ? found->note
                                                     : fmt::format("no cache at all: rank {}: {}",
-                                                                  found - reports.begin(), found->trouble)));
+                                                                  found - reports.begin(), found->failure)));
   }
   return fmt::format("{}", fmt::join(notes, "; "));
 }
@@ -103,12 +103,12 @@ NodeCache::NodeCache(const NodeCacheOptions& options, std::vector<CacheableSampl
   }
   const std::string name = fmt::format("{}-node{}", name_of_job(communicator), options.node);
   if (earlier && earlier->samples_ == samples_) store_ = std::move(earlier->store_);
-  NodeReport own{.node = options.node, .trouble = {}, .note = {}};
+  NodeReport own{.node = options.node, .failure = {}, .note = {}};
   const auto attempt = [&own](const std::function<void()>& work) {
     try {
       work();
     } catch (const RuntimeFailure& error) {
-      own.trouble = error.what();
+      own.failure = error.what();
     }
   };
   ActivationStore::Files files = files_on_node(options.node, store_.get(), communicator);
@@ -121,7 +121,7 @@ NodeCache::NodeCache(const NodeCacheOptions& options, std::vector<CacheableSampl
   // them.
   const std::vector<NodeReport> reports = gather_reports(own, communicator);
   note_ = note_of(reports);
-  if (has_trouble(reports, options.node)) {
+  if (has_failure(reports, options.node)) {
     store_.reset();
     std::fill(slot_of_sample.begin(), slot_of_sample.end(), -1);
   }

@@ -17,11 +17,21 @@ namespace frostpipe {
 namespace {
 
 constexpr std::string_view kFormat = "frostpipe.checkpoint";
-/// Only this program gives such names: those of checkpoint_path(), and those of folders that become one
-/// (checkpoint/checkpoint_writer.cpp).
-const std::regex kWholeName("step-[0-9]{8,10}"), kUnfinishedName("step-[0-9]{8,10}\\.part-([0-9]+)-[0-9]+");
-
 constexpr std::string_view kPlan = "plan.json", kRun = "run.json";
+
+// Only this program gives such names. As constants, the expressions would be compiled at every start of the program.
+
+/// Matches the names of checkpoint_path().
+const std::regex& whole_name() {
+  static const std::regex name("step-[0-9]{8,10}");
+  return name;
+}
+
+/// Matches the names of folders that become a checkpoint (checkpoint/checkpoint_writer.cpp).
+const std::regex& unfinished_name() {
+  static const std::regex name("step-[0-9]{8,10}\\.part-([0-9]+)-[0-9]+");
+  return name;
+}
 
 /// The content of checkpoint.json.
 struct Manifest {
@@ -187,7 +197,7 @@ std::vector<std::filesystem::path> checkpoints_in(const std::filesystem::path& r
   std::vector<std::filesystem::path> found;
   std::error_code none;
   for (const auto& entry : std::filesystem::directory_iterator(root, none)) {
-    if (std::regex_match(entry.path().filename().string(), kWholeName)) found.push_back(entry.path());
+    if (std::regex_match(entry.path().filename().string(), whole_name())) found.push_back(entry.path());
   }
   std::sort(found.begin(), found.end(), std::greater<>());
   return found;
@@ -242,7 +252,7 @@ void remove_attempts_before(const std::filesystem::path& root, int round) {
   for (const auto& entry : std::filesystem::directory_iterator(root, ignored)) {
     const std::string name = entry.path().filename();
     std::smatch parts;
-    if (std::regex_match(name, parts, kUnfinishedName) && std::atoi(parts.str(1).c_str()) < round)
+    if (std::regex_match(name, parts, unfinished_name()) && std::atoi(parts.str(1).c_str()) < round)
       std::filesystem::remove_all(entry.path(), ignored);
   }
 }
@@ -250,7 +260,7 @@ void remove_attempts_before(const std::filesystem::path& root, int round) {
 void remove_unfinished_checkpoints(const std::filesystem::path& root) {
   std::error_code ignored;
   for (const auto& entry : std::filesystem::directory_iterator(root, ignored)) {
-    if (std::regex_match(entry.path().filename().string(), kUnfinishedName))
+    if (std::regex_match(entry.path().filename().string(), unfinished_name()))
       std::filesystem::remove_all(entry.path(), ignored);
   }
 }

@@ -214,7 +214,7 @@ void CheckpointWriter::completed_everywhere(int step) { state_->completed_everyw
 
 int CheckpointWriter::completed_everywhere() const { return state_->completed_everywhere; }
 
-void CheckpointWriter::went_back_to(int step) { state_->completed = state_->completed_everywhere = step; }
+void CheckpointWriter::set_completed(int step) { state_->completed = state_->completed_everywhere = step; }
 
 bool CheckpointWriter::has_frozen(int layer) const {
   const auto written = state_->frozen.find(layer);

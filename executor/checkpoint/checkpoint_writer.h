@@ -72,7 +72,7 @@ class CheckpointWriter {
   /// The step of the newest such checkpoint; -1 = none.
   int completed_everywhere() const;
   /// Says that the run continues from that step's checkpoint, which all hosts have, and that later ones were removed.
-  void went_back_to(int step);
+  void set_completed(int step);
   /// True if a frozen layer's file exists, so that its next image needs no tensors. Must not be called while busy.
   bool has_frozen(int layer) const;
   /// Says that frozen layers may have changed.

@@ -56,14 +56,14 @@ std::vector<LayerPart> takers_of(const Phase& phase, int layer) {
 
 }  // namespace
 
-bool knows_the_run(const RankInventory& inventory) {
+bool can_describe_run(const RankInventory& inventory) {
   return inventory.step >= 0 && !inventory.trainable.empty() && inventory.num_recorded >= inventory.step;
 }
 
 std::optional<double> norm_of_next_step(const std::vector<RankInventory>& inventories, const RankInventory& own) {
   if (!own.lacks_norm) return std::nullopt;
   for (const RankInventory& other : inventories)
-    if (other.step == own.step + 1 && other.phase_from == own.phase_from && knows_the_run(other))
+    if (other.step == own.step + 1 && other.phase_from == own.phase_from && can_describe_run(other))
       return other.gradient_norm;
   return std::nullopt;
 }
@@ -106,11 +106,11 @@ RankInventory inventory_from_text(const std::string& text) {
   return inventory;
 }
 
-std::vector<RankInventory> that_fit(const std::vector<RankInventory>& inventories, const RankInventory& teller,
-                                    int first_trainable_layer) {
+std::vector<RankInventory> consistent_with(const std::vector<RankInventory>& inventories,
+                                           const RankInventory& reference, int first_trainable_layer) {
   std::vector<RankInventory> fitting = inventories;
   for (RankInventory& inventory : fitting) {
-    const bool is_there = inventory.step == teller.step && inventory.phase_from == teller.phase_from;
+    const bool is_there = inventory.step == reference.step && inventory.phase_from == reference.phase_from;
     std::erase_if(inventory.layers, [&](int layer) {
       return contains(inventory.trainable, layer) ? !is_there : layer >= first_trainable_layer;
     });

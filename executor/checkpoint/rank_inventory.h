@@ -31,7 +31,7 @@ struct RankInventory {
 
 /// True if it has trainable layers and the figures of every step that they have done, so that it can describe the run
 /// to the other ranks.
-bool knows_the_run(const RankInventory& inventory);
+bool can_describe_run(const RankInventory& inventory);
 
 /// Returns the gradient norm of the step that `own` could not finish, from a rank that has finished it and knows the
 /// run; nothing if there is none. The ranks that train agree on the norm when all have their gradients, and a loss may
@@ -44,12 +44,12 @@ std::vector<RankInventory> with_completed_steps(const std::vector<RankInventory>
 std::string to_text(const RankInventory& inventory);
 RankInventory inventory_from_text(const std::string& text);
 
-/// Returns the parts of `inventories` (by rank) that match the step and phase of `teller`, which trains the layers from
-/// `first_trainable_layer` on: trainable layers of ranks at the same step and phase, and layers that are frozen in both
-/// phases. A rank that has not done the last update, or has not begun the phase, brings its other layers as if it were
-/// new.
-std::vector<RankInventory> that_fit(const std::vector<RankInventory>& inventories, const RankInventory& teller,
-                                    int first_trainable_layer);
+/// Returns the parts of `inventories` (by rank) that match the step and phase of `reference`, which trains the layers
+/// from `first_trainable_layer` on: trainable layers of ranks at the same step and phase, and layers that are frozen in
+/// both phases. A rank that has not done the last update, or has not begun the phase, brings its other layers as if it
+/// were new.
+std::vector<RankInventory> consistent_with(const std::vector<RankInventory>& inventories,
+                                           const RankInventory& reference, int first_trainable_layer);
 
 /// True if every layer is held by one rank, or all parts of it by several. For the layers in `needs_moments` the
 /// moments must be held too: offloaded or, where the layer trained until now, with the layer.

@@ -210,7 +210,7 @@ std::unique_ptr<Communicator> Communicator::connect(const RankEnvironment& self,
     state.rendezvous = rendezvous;
     state.store = rendezvous->store();
     guarded(self.rank, "waiting for all ranks", [&] {
-      state.host_staging = rendezvous->meet({.shares_device = device.is_shared()});
+      state.host_staging = rendezvous->register_rank({.shares_device = device.is_shared()});
       if (rendezvous->is_first_round()) require_paths_between_hosts(state.self, state.address, *rendezvous->store());
     });
   }

@@ -186,7 +186,7 @@ void Group::all_reduce_sum(std::vector<at::Tensor> tensors, const std::string& w
     if (!clock_) return;
     Bytes bytes = 0;
     for (const at::Tensor& tensor : tensors) bytes += static_cast<Bytes>(tensor.nbytes());
-    meet(bytes);
+    synchronize_clocks(bytes);
   });
 }
 
@@ -222,7 +222,7 @@ at::Tensor Group::reduce_scatter_sum(const at::Tensor& all, const std::vector<st
 
 /// In virtual time all ranks leave a collective together: when the last has entered it and the links have all-reduced
 /// `bytes`.
-void Group::meet(Bytes bytes) {
+void Group::synchronize_clocks(Bytes bytes) {
   const UncountedMemory uncounted;
   at::Tensor arrivals = at::zeros({static_cast<std::int64_t>(ranks_.size())}, at::kLong);
   arrivals[index_of(self_)] = clock_->now();
@@ -250,7 +250,7 @@ void Group::broadcast(at::Tensor tensor, int from_rank, const std::string& what)
 void Group::barrier() {
   if (ranks_.size() < 2) return;
   guarded(self_, "barrier", [&] {
-    if (clock_) return meet(0);
+    if (clock_) return synchronize_clocks(0);
     link_->backend->barrier()->wait();
   });
 }

@@ -72,7 +72,7 @@ class Group {
  private:
   friend class WithoutVirtualTime;
   int index_of(int rank) const;
-  void meet(Bytes bytes);
+  void synchronize_clocks(Bytes bytes);
   int self_ = 0;
   bool host_staging_ = false;
   std::vector<int> ranks_;

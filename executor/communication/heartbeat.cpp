@@ -26,12 +26,12 @@ using Clock = std::chrono::steady_clock;
 /// After a connection has been lost, a rank that is silent for this long is taken to be the cause.
 constexpr int kSilenceAfterLossSeconds = 3;
 /// How long after the last collective a process may take to end.
-constexpr std::chrono::seconds kTimeToLeave(3);
+constexpr std::chrono::seconds kTimeToFail(3);
 // These are process-wide because there is one heartbeat per process.
 std::atomic<bool> peer_was_lost{false};
 std::atomic<bool> someone_watches{false};
 
-/// The key of a rank's counter in the rendezvous store. It counts up once a second and ends with the last word.
+/// The key of a rank's counter in the rendezvous store. It counts up once a second and ends with the last status.
 std::string heartbeat_key(const RankEnvironment& self, int rank) {
   return store_key(self, fmt::format("heartbeat/{}", rank));
 }
@@ -69,9 +69,9 @@ c10::intrusive_ptr<c10d::TCPStore> connect_store(const RankEnvironment& self, bo
 }
 
 struct Heartbeat::State {
-  /// The last word of a rank and when it changed.
+  /// The last status of a rank and when it changed.
   struct Seen {
-    std::string word;
+    std::string status;
     Clock::time_point at = Clock::now();
   };
   /// The arguments of watch_round().
@@ -86,7 +86,7 @@ struct Heartbeat::State {
   std::mutex mutex;
   std::condition_variable wake;
   bool stopping = false, has_reported = false;  // the reporter should end; it has ended
-  std::string last_word = kDone;
+  std::string last_status = kDone;
   std::atomic<bool> is_over{false};            // set by finish()
   std::atomic<Clock::rep> last_round{now()};   // when the store last answered all requests
   std::atomic<Clock::rep> giving_up_since{0};  // start of on_loss while it runs; else 0
@@ -131,25 +131,25 @@ struct Heartbeat::State {
     return !wake.wait_for(lock, duration, [&] { return stopping; });
   }
 
-  void say(c10d::TCPStore& store, const std::string& word) const {
-    store.set(heartbeat_key(self, self.rank), std::vector<std::uint8_t>(word.begin(), word.end()));
+  void report(c10d::TCPStore& store, const std::string& status) const {
+    store.set(heartbeat_key(self, self.rank), std::vector<std::uint8_t>(status.begin(), status.end()));
   }
 
   void look(c10d::TCPStore& store, bool was_held_up) {
     for (int rank = 0; rank < self.world_size; ++rank) {
       if (rank == self.rank) continue;
-      const bool has_come = store.check({heartbeat_key(self, rank)});
-      const std::string word = has_come ? store.get_to_str(heartbeat_key(self, rank)) : "";
+      const bool has_reported = store.check({heartbeat_key(self, rank)});
+      const std::string status = has_reported ? store.get_to_str(heartbeat_key(self, rank)) : "";
       const std::lock_guard lock(watching);
-      if (was_held_up || word != seen[rank].word) seen[rank] = {word};
+      if (was_held_up || status != seen[rank].status) seen[rank] = {status};
     }
     const std::lock_guard lock(watching);
     looked = Clock::now();
   }
 
   bool is_silent(int rank, std::chrono::seconds limit) const {
-    const std::string& word = seen[rank].word;
-    return !word.empty() && word != kDone && word != kFailed && looked - seen[rank].at > limit;
+    const std::string& status = seen[rank].status;
+    return !status.empty() && status != kDone && status != kFailed && looked - seen[rank].at > limit;
   }
 
   void judge(c10d::TCPStore& store) {
@@ -157,7 +157,7 @@ struct Heartbeat::State {
     if (ends_process) return name_a_silent_rank();
     if (!round || round->is_lost) return;
     const bool has_lost = std::any_of(round->ranks.begin(), round->ranks.end(), [&](int rank) {
-      return seen[rank].word == kFailed || is_silent(rank, std::chrono::seconds(kSilenceLimitSeconds));
+      return seen[rank].status == kFailed || is_silent(rank, std::chrono::seconds(kSilenceLimitSeconds));
     });
     if (has_lost) store.set(round->alarm, {});
     if (!has_lost && !store.check({round->alarm})) return;
@@ -216,16 +216,16 @@ struct Heartbeat::State {
       const auto store = connect_store(self, /*may_host=*/false, {.refused = std::chrono::seconds(1)});
       for (long beat = 0;; ++beat) {
         const Clock::time_point began = Clock::now();
-        if (beat > 0 && !sleep(std::chrono::seconds(1))) return say(*store, last_word);
+        if (beat > 0 && !sleep(std::chrono::seconds(1))) return report(*store, last_status);
         const bool was_held_up = Clock::now() - began > std::chrono::seconds(3);
-        say(*store, std::to_string(beat));
+        report(*store, std::to_string(beat));
         look(*store, was_held_up);
         judge(*store);
         last_round = now();
       }
     } catch (const std::exception& error) {
       // At the end of a run rank 0 may leave first.
-      if (!sleep(kTimeToLeave) || is_over) return;
+      if (!sleep(kTimeToFail) || is_over) return;
       const std::string text = error.what();
       give_up(host() + " is gone: " + text.substr(0, text.find('\n')));
     }
@@ -267,13 +267,13 @@ Heartbeat::Heartbeat(const RankEnvironment& self) : state_(std::make_unique<Stat
 
 Heartbeat::~Heartbeat() = default;
 
-void Heartbeat::set_last_word(const std::string& word) {
+void Heartbeat::set_last_status(const std::string& status) {
   const std::lock_guard lock(state_->mutex);
-  state_->last_word = word;
+  state_->last_status = status;
 }
 
 void Heartbeat::finish() {
-  set_last_word(kDone);
+  set_last_status(kDone);
   state_->is_over = true;
 }
 
@@ -288,7 +288,7 @@ std::vector<Pulse> Heartbeat::pulses() const {
   const std::lock_guard lock(state_->watching);
   std::vector<Pulse> pulses;
   for (const State::Seen& seen : state_->seen)
-    pulses.push_back({seen.word, std::chrono::duration_cast<std::chrono::milliseconds>(state_->looked - seen.at)});
+    pulses.push_back({seen.status, std::chrono::duration_cast<std::chrono::milliseconds>(state_->looked - seen.at)});
   return pulses;
 }
 

@@ -26,8 +26,8 @@ c10::intrusive_ptr<c10d::TCPStore> connect_store(const RankEnvironment& self, bo
 
 /// The state of a rank's heartbeat, as this process has seen it last.
 struct Pulse {
-  std::string word;                 // a number that counts up, or its last word; "" before the first beat
-  std::chrono::milliseconds age{};  // time since the last change of `word`, by this process's clock
+  std::string status;               // a number that counts up, or its last status; "" before the first beat
+  std::chrono::milliseconds age{};  // time since the last change of `status`, by this process's clock
 };
 
 /// The heartbeat of a rank that another launcher (torchrun, say) has started. A thread with a store connection of its
@@ -36,16 +36,16 @@ struct Pulse {
 /// is gone or silent.
 class Heartbeat {
  public:
-  /// The last words of a rank that has ended well, and of one that has failed by itself.
+  /// The last status of a rank that has ended well, and of one that has failed by itself.
   static constexpr const char* kDone = "done";
   static constexpr const char* kFailed = "failed";
 
   explicit Heartbeat(const RankEnvironment& self);
-  /// Reports the last word.
+  /// Reports the last status.
   ~Heartbeat();
-  /// Sets the word that the destructor reports. Default: kDone.
-  void set_last_word(const std::string& word);
-  /// Declares this rank's part of the run done: its last word is kDone, and the loss of the store is no failure from
+  /// Sets the status that the destructor reports. Default: kDone.
+  void set_last_status(const std::string& status);
+  /// Declares this rank's part of the run done: its last status is kDone, and the loss of the store is no failure from
   /// now on.
   void finish();
 

@@ -17,41 +17,41 @@ namespace frostpipe {
 namespace {
 
 /// The address at which a rank listens during the check.
-struct Door {
+struct Endpoint {
   std::string host, host_name, address;
   int port = 0;
 };
 
 /// Exchanges the addresses of all ranks and returns them, by rank.
-std::vector<Door> doors_of_all(const RankEnvironment& self, c10d::TCPStore& store, const Door& own) {
+std::vector<Endpoint> exchange_endpoints(const RankEnvironment& self, c10d::TCPStore& store, const Endpoint& own) {
   const nlohmann::json json{own.host, own.host_name, own.address, own.port};
-  put_text(self, store, "door", json.dump());
-  std::vector<Door> doors;
-  for (const std::string& text : texts_of_all(self, store, "door")) {
+  publish_text(self, store, "endpoint", json.dump());
+  std::vector<Endpoint> endpoints;
+  for (const std::string& text : gather_texts(self, store, "endpoint")) {
     const nlohmann::json entry = nlohmann::json::parse(text);
-    doors.push_back({.host = entry.at(0), .host_name = entry.at(1), .address = entry.at(2), .port = entry.at(3)});
+    endpoints.push_back({.host = entry.at(0), .host_name = entry.at(1), .address = entry.at(2), .port = entry.at(3)});
   }
-  return doors;
+  return endpoints;
 }
 
 /// Returns why this rank cannot reach the other hosts; "" if it can.
-std::string trouble_on_the_way(const RankEnvironment& self, const std::vector<Door>& doors) {
+std::string failure_to_connect(const RankEnvironment& self, const std::vector<Endpoint>& endpoints) {
   constexpr std::chrono::seconds kLimit(10);
   const auto is_first = [&](int rank) {
-    return std::none_of(doors.begin(), doors.begin() + rank,
-                        [&](const Door& door) { return door.host == doors[rank].host; });
+    return std::none_of(endpoints.begin(), endpoints.begin() + rank,
+                        [&](const Endpoint& endpoint) { return endpoint.host == endpoints[rank].host; });
   };
   if (!is_first(self.rank)) return "";
   try {
     for (int rank = 0; rank < self.world_size; ++rank) {
       if (rank == self.rank || !is_first(rank)) continue;
-      const Door& door = doors[rank];
+      const Endpoint& endpoint = endpoints[rank];
       wait_for_listener(self.rank,
-                        {.host = door.address,
-                         .port = door.port,
+                        {.host = endpoint.address,
+                         .port = endpoint.port,
                          .what = fmt::format("one of rank {}'s ports on host {} that the system chooses, as for all "
                                              "messages between ranks",
-                                             rank, door.host_name),
+                                             rank, endpoint.host_name),
                          .if_refused = "Rank " + std::to_string(rank) + " listens there: a firewall refuses it."},
                         {.unanswered = kLimit, .refused = kLimit});
     }
@@ -64,17 +64,17 @@ std::string trouble_on_the_way(const RankEnvironment& self, const std::vector<Do
 }  // namespace
 
 void require_paths_between_hosts(const RankEnvironment& self, const std::string& address, c10d::TCPStore& store) {
-  const Descriptor door = bound_socket(address, 0);
-  listen(door.number(), self.world_size);
-  const std::vector<Door> doors = doors_of_all(
+  const Descriptor endpoint = bound_socket(address, 0);
+  listen(endpoint.number(), self.world_size);
+  const std::vector<Endpoint> endpoints = exchange_endpoints(
       self, store,
-      {.host = host_identity(address), .host_name = host_name(), .address = address, .port = port_of(door)});
+      {.host = host_identity(address), .host_name = host_name(), .address = address, .port = port_of(endpoint)});
   // Keep listening until all ranks have reported their result.
-  put_text(self, store, "way", trouble_on_the_way(self, doors));
-  for (const std::string& trouble : texts_of_all(self, store, "way")) {
-    if (trouble.empty()) continue;
-    leave_together(self, store);
-    throw RuntimeFailure(trouble);
+  publish_text(self, store, "path_check", failure_to_connect(self, endpoints));
+  for (const std::string& failure : gather_texts(self, store, "path_check")) {
+    if (failure.empty()) continue;
+    wait_until_all_read(self, store);
+    throw RuntimeFailure(failure);
   }
 }
 

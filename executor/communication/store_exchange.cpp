@@ -20,7 +20,7 @@ std::string key_of(const RankEnvironment& self, const std::string& name, int ran
 
 }  // namespace
 
-void put_text(const RankEnvironment& self, c10d::Store& store, const std::string& name, const std::string& text) {
+void publish_text(const RankEnvironment& self, c10d::Store& store, const std::string& name, const std::string& text) {
   store.set(key_of(self, name, self.rank), std::vector<std::uint8_t>(text.begin(), text.end()));
 }
 
@@ -33,15 +33,16 @@ std::string text_of_rank(const RankEnvironment& self, c10d::Store& store, const 
   return {text.begin(), text.end()};
 }
 
-std::string have_not_come(const RankEnvironment& self, const std::vector<int>& ranks, std::chrono::milliseconds limit) {
+std::string have_not_registered(const RankEnvironment& self, const std::vector<int>& ranks,
+                                std::chrono::milliseconds limit) {
   return fmt::format(
       "rank {} on host {} has waited {} s for {} {} of {}. Have they been started, with the same MASTER_ADDR and "
-      "MASTER_PORT? If they have ended, the reason is in what they said",
+      "MASTER_PORT? If they have ended, their output says why",
       self.rank, host_name(), std::chrono::duration<double>(limit).count(), ranks.size() == 1 ? "rank" : "ranks",
       fmt::join(ranks, ", "), self.world_size);
 }
 
-std::vector<std::string> texts_of_all(const RankEnvironment& self, c10d::Store& store, const std::string& name,
+std::vector<std::string> gather_texts(const RankEnvironment& self, c10d::Store& store, const std::string& name,
                                       std::chrono::milliseconds limit) {
   std::vector<std::string> keys, texts;
   for (int rank = 0; rank < self.world_size; ++rank) keys.push_back(key_of(self, name, rank));
@@ -52,17 +53,17 @@ std::vector<std::string> texts_of_all(const RankEnvironment& self, c10d::Store& 
     for (int rank = 0; rank < self.world_size; ++rank)
       if (!store.check({keys[rank]})) missing.push_back(rank);
     if (missing.empty()) throw;
-    throw RuntimeFailure(have_not_come(self, missing, limit));
+    throw RuntimeFailure(have_not_registered(self, missing, limit));
   }
   for (const std::vector<std::uint8_t>& text : store.multiGet(keys)) texts.emplace_back(text.begin(), text.end());
   return texts;
 }
 
-void leave_together(const RankEnvironment& self, c10d::Store& store) {
-  put_text(self, store, "left", "");
+void wait_until_all_read(const RankEnvironment& self, c10d::Store& store) {
+  publish_text(self, store, "left", "");
   if (self.rank != 0) return;
   try {
-    texts_of_all(self, store, "left", std::chrono::seconds(10));
+    gather_texts(self, store, "left", std::chrono::seconds(10));
   } catch (const std::exception&) {  // too late, or the store is gone
   }
 }

@@ -29,29 +29,29 @@ using namespace std::chrono_literals;
 /// In a round in which a connection has broken, a rank that is silent for this long is lost.
 constexpr std::chrono::seconds kSilenceAfterLoss(5);
 /// How long survivors wait for each other; they arrive at about the same time.
-constexpr std::chrono::seconds kLongestMeeting(15);
+constexpr std::chrono::seconds kRegistrationLimit(15);
 /// How long rank 0, with which the store ends, waits for the others to read why all end.
-constexpr std::chrono::seconds kLongestFarewell(3);
+constexpr std::chrono::seconds kEndLimit(3);
 /// If the store is gone, the heartbeat ends the process within this time, with a better message.
 constexpr std::chrono::seconds kUntilHeartbeatEnds(5);
 
 // Names of the entries that ranks store at their start and after a loss.
 constexpr const char* kHost = "host";
 constexpr const char* kStopped = "stopped";
-constexpr const char* kVerdict = "verdict";  // stored by rank 0
-constexpr const char* kHeard = "heard";      // the rank has read that all end
+constexpr const char* kVerdict = "verdict";            // stored by rank 0
+constexpr const char* kAcknowledged = "acknowledged";  // the rank has read that all end
 
 /// Rank 0's decision after a loss. Ranks are numbered as they were started.
 struct Verdict {
-  std::vector<int> left;  // ascending
-  std::string cause;      // "rank 3 on host b has sent no heartbeat for 10 s"
-  std::string end;        // why all ranks end; "" if those in `left` go on
-  int attempt = 0;        // attempt of the next round
+  std::vector<int> survivors;  // ascending
+  std::string cause;           // "rank 3 on host b has sent no heartbeat for 10 s"
+  std::string end;             // why all ranks end; "" if the survivors go on
+  int attempt = 0;             // attempt of the next round
   Nanoseconds silence_ns = 0;
 };
 
 std::string to_text(const Verdict& verdict) {
-  return nlohmann::json{{"left", verdict.left},
+  return nlohmann::json{{"survivors", verdict.survivors},
                         {"cause", verdict.cause},
                         {"end", verdict.end},
                         {"attempt", verdict.attempt},
@@ -61,7 +61,7 @@ std::string to_text(const Verdict& verdict) {
 
 Verdict verdict_from_text(const std::string& text) {
   const nlohmann::json json = nlohmann::json::parse(text);
-  return {.left = json.at("left"),
+  return {.survivors = json.at("survivors"),
           .cause = json.at("cause"),
           .end = json.at("end"),
           .attempt = json.at("attempt"),
@@ -76,7 +76,7 @@ struct StoreRendezvous::State {
   RankEnvironment first;  // this rank as it was started, with the first round's attempt
   int max_restarts = 0;
   RendezvousInfo round;
-  bool has_begun = false, has_met = false;
+  bool has_begun = false, has_connected = false;
   Clock::time_point stopped_at{};
   c10::intrusive_ptr<c10d::TCPStore> store;
   std::unique_ptr<Heartbeat> heartbeat;
@@ -98,7 +98,7 @@ struct StoreRendezvous::State {
 
   /// Waits until every rank of the round has stopped or is silent. A rank that has done neither within the limit is
   /// stuck.
-  Verdict judge() const {
+  Verdict decide() const {
     for (;; std::this_thread::sleep_for(20ms)) {
       const bool too_late = Clock::now() - stopped_at > std::chrono::seconds(kStopLimitSeconds);
       const std::vector<Pulse> pulses = heartbeat->pulses();
@@ -108,15 +108,15 @@ struct StoreRendezvous::State {
       for (std::size_t index = 0; index < round.logical_ranks.size(); ++index) {
         const int rank = round.logical_ranks[index];
         const Pulse& pulse = pulses[rank];
-        if (pulse.word == Heartbeat::kFailed) {
+        if (pulse.status == Heartbeat::kFailed) {
           failed.push_back(rank);
-        } else if (pulse.word == Heartbeat::kDone) {
+        } else if (pulse.status == Heartbeat::kDone) {
           done.push_back(rank);
         } else if (rank != first.rank && pulse.age > kSilenceAfterLoss) {
           silent.push_back(rank);
           silence_ns = std::max<Nanoseconds>(silence_ns, std::chrono::nanoseconds(pulse.age).count());
         } else if (has_text(round.self, *store, kStopped, static_cast<int>(index))) {
-          verdict.left.push_back(rank);
+          verdict.survivors.push_back(rank);
         } else {
           stuck.push_back(rank);
         }
@@ -144,8 +144,8 @@ struct StoreRendezvous::State {
   std::string reason_to_end(const std::vector<int>& failed, const std::vector<int>& done,
                             const std::string& cause) const {
     if (!failed.empty())
-      return fmt::format("{} {} failed; the reason is in what {} said", names_of(failed),
-                         failed.size() == 1 ? "has" : "have", failed.size() == 1 ? "it has" : "they have");
+      return fmt::format("{} {} failed; {} output says why", names_of(failed), failed.size() == 1 ? "has" : "have",
+                         failed.size() == 1 ? "its" : "their");
     if (!done.empty()) return fmt::format("{} while others were ending", cause);
     if (round.generation == max_restarts)
       return fmt::format("{}; the job has gone on {} after a loss already (--max-restarts)", cause,
@@ -165,7 +165,7 @@ struct StoreRendezvous::State {
           !has_text(round.self, *store, kStopped, 0) && heartbeat->pulses().front().age <= kSilenceAfterLoss;
       if (!begin && !is_busy) begin = Clock::now();
       if (begin && Clock::now() - *begin > kLimit)
-        throw RuntimeFailure(fmt::format("rank {}: rank 0 has not said within {} s who goes on after a loss",
+        throw RuntimeFailure(fmt::format("rank {}: rank 0 has not named the ranks that go on after a loss within {} s",
                                          first.rank, kLimit.count()));
       std::this_thread::sleep_for(20ms);
     }
@@ -175,27 +175,28 @@ struct StoreRendezvous::State {
   // ---- on all ranks
 
   /// Ends the job as the verdict says.
-  void part(const Verdict& verdict) const {
-    put_text(round.self, *store, kHeard, "");
-    const auto has_heard = [&](int rank) {
+  void end_together(const Verdict& verdict) const {
+    publish_text(round.self, *store, kAcknowledged, "");
+    const auto has_acknowledged = [&](int rank) {
       const auto index = std::find(round.logical_ranks.begin(), round.logical_ranks.end(), rank);
-      return has_text(round.self, *store, kHeard, static_cast<int>(index - round.logical_ranks.begin()));
+      return has_text(round.self, *store, kAcknowledged, static_cast<int>(index - round.logical_ranks.begin()));
     };
-    for (const auto until = Clock::now() + kLongestFarewell;
-         first.rank == 0 && !std::all_of(verdict.left.begin(), verdict.left.end(), has_heard) && Clock::now() < until;)
+    for (const auto until = Clock::now() + kEndLimit;
+         first.rank == 0 && !std::all_of(verdict.survivors.begin(), verdict.survivors.end(), has_acknowledged) &&
+         Clock::now() < until;)
       std::this_thread::sleep_for(20ms);
   }
 
   void follow(const Verdict& verdict) {
     if (!verdict.end.empty()) throw RuntimeFailure(verdict.end);
-    const auto place = std::find(verdict.left.begin(), verdict.left.end(), first.rank);
-    if (place == verdict.left.end())
+    const auto place = std::find(verdict.survivors.begin(), verdict.survivors.end(), first.rank);
+    if (place == verdict.survivors.end())
       throw RuntimeFailure(fmt::format("rank {}: the others go on without this rank: {}", first.rank, verdict.cause));
     ++round.generation;
-    round.self.rank = static_cast<int>(place - verdict.left.begin());
-    round.self.world_size = static_cast<int>(verdict.left.size());
+    round.self.rank = static_cast<int>(place - verdict.survivors.begin());
+    round.self.world_size = static_cast<int>(verdict.survivors.size());
     round.self.attempt = verdict.attempt;
-    round.logical_ranks = verdict.left;
+    round.logical_ranks = verdict.survivors;
     round.cause = verdict.cause;
     round.noticed_ns = stopped_at.time_since_epoch() / 1ns;
     round.lost_ns = round.noticed_ns - verdict.silence_ns;
@@ -224,28 +225,28 @@ StoreRendezvous::~StoreRendezvous() = default;
 std::optional<RendezvousInfo> StoreRendezvous::next_round() {
   State& state = *state_;
   if (!std::exchange(state.has_begun, true)) return state.round;
-  const Verdict verdict = state.asking_store("meeting after a loss", [&] {
-    const Verdict found = state.first.rank == 0 ? state.judge() : state.wait_for_verdict();
-    if (state.first.rank == 0) put_text(state.round.self, *state.store, kVerdict, to_text(found));
-    if (!found.end.empty()) state.part(found);
+  const Verdict verdict = state.asking_store("the rendezvous after a loss", [&] {
+    const Verdict found = state.first.rank == 0 ? state.decide() : state.wait_for_verdict();
+    if (state.first.rank == 0) publish_text(state.round.self, *state.store, kVerdict, to_text(found));
+    if (!found.end.empty()) state.end_together(found);
     return found;
   });
   state.follow(verdict);
   if (state.first.rank == 0)
     std::fprintf(stderr, "frostpipe: %s; %s go%s on (restart %d of %d)\n", verdict.cause.c_str(),
-                 ranks_text(verdict.left.size()).c_str(), verdict.left.size() == 1 ? "es" : "", state.round.generation,
-                 state.max_restarts);
+                 ranks_text(verdict.survivors.size()).c_str(), verdict.survivors.size() == 1 ? "es" : "",
+                 state.round.generation, state.max_restarts);
   return state.round;
 }
 
-bool StoreRendezvous::may_rendezvous_again() const { return state_->max_restarts > 0 && state_->has_met; }
+bool StoreRendezvous::may_rendezvous_again() const { return state_->max_restarts > 0 && state_->has_connected; }
 
 void StoreRendezvous::stop(int) {
   State& state = *state_;
   state.stopped_at = Clock::now();
   state.asking_store("stopping after a loss", [&] {
     state.store->set(state.alarm_key(), {});
-    put_text(state.round.self, *state.store, kStopped, "");
+    publish_text(state.round.self, *state.store, kStopped, "");
   });
 }
 
@@ -262,8 +263,8 @@ RankEnvironment StoreRendezvous::connect() {
   self.attempt = guarded(self.rank, "waiting for rank 0", [&] { return find_attempt(self, *state.store); });
   state.round.self.attempt = self.attempt;
   state.heartbeat = std::make_unique<Heartbeat>(self);
-  if (state.max_restarts > 0) state.heartbeat->set_last_word(Heartbeat::kFailed);
-  guarded(self.rank, "naming this host", [&] { put_text(self, *state.store, kHost, host_name()); });
+  if (state.max_restarts > 0) state.heartbeat->set_last_status(Heartbeat::kFailed);
+  guarded(self.rank, "naming this host", [&] { publish_text(self, *state.store, kHost, host_name()); });
   return self;
 }
 
@@ -271,11 +272,11 @@ c10::intrusive_ptr<c10d::TCPStore> StoreRendezvous::store() const { return state
 
 bool StoreRendezvous::is_first_round() const { return state_->round.generation == 0; }
 
-bool StoreRendezvous::meet(const Arrival& own) {
+bool StoreRendezvous::register_rank(const Registration& own) {
   const RankEnvironment& self = state_->round.self;
-  if (is_first_round()) return meet_at_store(self, *state_->store, own);
+  if (is_first_round()) return register_at_store(self, *state_->store, own);
   try {
-    return meet_again_at_store(self, *state_->store, own, kLongestMeeting);
+    return register_again_at_store(self, *state_->store, own, kRegistrationLimit);
   } catch (const RuntimeFailure& late) {
     throw PeerLost(late.what());
   }
@@ -283,10 +284,10 @@ bool StoreRendezvous::meet(const Arrival& own) {
 
 void StoreRendezvous::watch(std::function<void()> give_up_connections) {
   if (state_->max_restarts == 0) return;
-  if (state_->first.rank == 0 && !state_->has_met && !state_->first.store_is_external)
-    guarded(state_->first.rank, "closing the arrivals", [&] { close_arrivals(*state_->store); });
-  state_->has_met = true;
-  state_->store->setTimeout(kLongestMeeting);  // no rank is late from now on
+  if (state_->first.rank == 0 && !state_->has_connected && !state_->first.store_is_external)
+    guarded(state_->first.rank, "closing the registration", [&] { close_registration(*state_->store); });
+  state_->has_connected = true;
+  state_->store->setTimeout(kRegistrationLimit);  // no rank is late from now on
   state_->heartbeat->watch_round(state_->alarm_key(), state_->round.logical_ranks, std::move(give_up_connections));
 }
 

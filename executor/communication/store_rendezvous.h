@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "executor/communication/arrival.h"
+#include "executor/communication/registration.h"
 #include "executor/elastic/membership.h"
 
 namespace c10d {
@@ -48,9 +48,9 @@ class StoreRendezvous final : public Rendezvous {
   RankEnvironment connect();
   c10::intrusive_ptr<c10d::TCPStore> store() const;
   bool is_first_round() const;
-  /// Calls meet_at_store() or, in later rounds, meet_again_at_store(). Throws PeerLost if a survivor does not register
-  /// in time.
-  bool meet(const Arrival& own);
+  /// Calls register_at_store() or, in later rounds, register_again_at_store(). Throws PeerLost if a survivor does not
+  /// register in time.
+  bool register_rank(const Registration& own);
   /// Call it when all ranks are connected. If another round is possible, a loss from now on calls `give_up_connections`
   /// from another thread.
   void watch(std::function<void()> give_up_connections);

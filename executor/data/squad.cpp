@@ -226,11 +226,14 @@ double f1_score(std::string_view prediction, const std::vector<std::string>& ans
 
 QuestionScores scores_of(const QuestionSet& set, const Predictions& predictions) {
   QuestionScores scores{.count = static_cast<int>(set.questions.size())};
+  const bool is_version_2 = set.has_unanswerable();
   for (const Question& question : set.questions) {
     const auto prediction = predictions.find(question.id);
     if (prediction == predictions.end()) continue;
-    scores.exact_match += exact_match(prediction->second, question.answers);
-    scores.f1 += f1_score(prediction->second, question.answers);
+    std::vector<std::string> answers = question.answers;
+    if (is_version_2) std::erase_if(answers, [](const std::string& answer) { return is_empty(words_of(answer)); });
+    scores.exact_match += exact_match(prediction->second, answers);
+    scores.f1 += f1_score(prediction->second, answers);
   }
   if (scores.count == 0) return scores;
   scores.exact_match = 100.0 * scores.exact_match / scores.count;

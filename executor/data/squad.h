@@ -59,11 +59,10 @@ using Predictions = std::map<std::string, std::string>;
 std::string predictions_json(const Predictions& predictions);
 
 // ---- Scores -------------------------------------------------------------------------------------
-// The official evaluations of SQuAD 1.1 and 2.0. Texts are compared as lists of words: in lower case, without ASCII
-// punctuation
-// ("U.S." is "us"), without the words a, an and the, cut at spaces. What is a letter, a space or lower case is what
-// Python says of Unicode text (str.lower, str.split and \b), but of the age of the ICU library: ICU 72 knows the
-// letters of Unicode 15, Python 3.11 those of Unicode 14.
+// The official evaluations of SQuAD 1.1 and, for a set with unanswerable questions, 2.0. Texts are compared as lists of
+// words: in lower case, without ASCII punctuation ("U.S." is "us"), without the words a, an and the, cut at spaces.
+// What is a letter, a space or lower case is what Python says of Unicode text (str.lower, str.split and \b), but of the
+// age of the ICU library: ICU 72 knows the letters of Unicode 15, Python 3.11 those of Unicode 14.
 
 /// 1 where the words are those of one of the answers, else 0. Without answers 1 for a text without words.
 double exact_match(std::string_view prediction, const std::vector<std::string>& answers);
@@ -83,8 +82,9 @@ struct QuestionScores {
   bool operator==(const QuestionScores&) const = default;
 };
 
-/// A question without a prediction scores 0; predictions for unknown ids are ignored. All values are 0 for an empty
-/// set.
+/// A question without a prediction scores 0; predictions for unknown ids are ignored. In a set of SQuAD 2.0, answers
+/// without words ("The") do not count, so a question with no others is right without a word. All values are 0 for an
+/// empty set.
 QuestionScores scores_of(const QuestionSet& set, const Predictions& predictions);
 
 }  // namespace frostpipe

@@ -23,8 +23,8 @@ struct TaggedWords {
   bool operator==(const TaggedWords&) const = default;
 };
 
-/// Whether a file's name or first line says that it holds words in the columns of CoNLL: .conll, .bio, or a .txt that
-/// begins with -DOCSTART-.
+/// Returns whether a file's name or first line says that it holds words in the columns of CoNLL: .conll, .bio, or a
+/// .txt that begins with -DOCSTART-.
 bool has_conll_columns(const std::filesystem::path& path);
 
 /// Reads words with labels:

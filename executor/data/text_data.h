@@ -16,7 +16,7 @@ struct TextData {
   /// With the other types: 1 or 0 for each of label_names, whether the text has that label; or the number itself.
   std::vector<std::vector<double>> targets{};
   std::vector<std::string> label_names;  // of regression LABEL_0, as transformers calls it
-  /// Sentences for people that name the file, on things that are valid but may be mistakes.
+  /// Messages for the user that name the file, on things that are valid but may be mistakes.
   std::vector<std::string> notes;
 
   bool operator==(const TextData&) const = default;

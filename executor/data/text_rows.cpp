@@ -56,7 +56,7 @@ Flags flags_of(const Json& record) {
   return flags;
 }
 
-/// Where all rows have enough of them, they are the labels.
+/// Makes columns of 0 and 1 the labels if all rows have enough of them.
 void take_flags(const WantedRows& wanted, std::vector<Flags> flags, TextRows& read) {
   std::vector<std::string>& names = read.flag_names;
   for (const auto& [name, is_set] : flags.front()) names.push_back(name);

@@ -11,35 +11,35 @@
 
 namespace frostpipe {
 
-/// A text with its label as it stands in the file: of a table a text, of JSON any value.
+/// A text with its label as in the file: a string from a table, any value from JSON.
 struct TextRow {
   RecordPlace place;
   std::string text;
   std::optional<nlohmann::json> label;
-  std::string label_field{};  // of JSON, for errors
+  std::string label_field{};  // field of JSON that holds the label, for errors
 
   std::string label_place(const std::filesystem::path& path) const;
 };
 
 struct TextRows {
   std::vector<TextRow> rows;  // all have a label, or none
-  /// Where columns of 0 and 1 stand for the labels: their names; each row's label is then the list of those with 1.
+  /// The names of the labels if each has a column of 0 and 1; a row's label is then the list of the names with 1.
   std::vector<std::string> flag_names{};
 };
 
 struct WantedRows {
   ColumnNames columns;
   bool needs_labels = true;
-  /// Columns that hold 0 or 1 in each row, two or more, count as labels where no column holds them.
+  /// If no column holds labels, two or more columns that hold 0 or 1 in each row count as labels.
   bool takes_flags = true;
-  std::vector<std::string> flag_names{};  // if any: these, and all of them
+  std::vector<std::string> flag_names{};  // names of these columns, all of which must be there; empty = any
 };
 
-/// The rows of a table or of records of JSON. Throws InvalidInput that names file, line, field, rule and value; also
-/// where there is none.
+/// Reads the rows of a table or the records of JSON. Throws InvalidInput that names file, line, field, rule and value,
+/// also if there are no rows.
 TextRows read_text_rows(const std::filesystem::path& path, const WantedRows& wanted);
 
-/// Whether a record without a column of labels has some of 0 and 1, as WantedRows says.
+/// Returns whether a record without a column of labels has some of 0 and 1, as WantedRows says.
 bool has_flags(const nlohmann::json& record);
 
 }  // namespace frostpipe

@@ -70,7 +70,7 @@ class CountingAllocator final : public c10::Allocator {
     if (size == 0) return {nullptr, nullptr, &release, at::Device(at::kCPU)};
     const Bytes counted = uncounted_depth > 0 ? 0 : static_cast<Bytes>(size);
     if (counted > 0) count(counted);
-    at::DataPtr inner = allocate_or_say(size + kHeader, counted);
+    at::DataPtr inner = allocate_or_throw(size + kHeader, counted);
     auto* const base = static_cast<std::byte*>(inner.get());
     new (base) Block{std::move(inner), counted};
     void* const data = base + kHeader;
@@ -81,7 +81,7 @@ class CountingAllocator final : public c10::Allocator {
 
  private:
   /// LibTorch's own error names a line of its source but not the action.
-  at::DataPtr allocate_or_say(std::size_t size, Bytes counted) {
+  at::DataPtr allocate_or_throw(std::size_t size, Bytes counted) {
     try {
       return inner_->allocate(size);
     } catch (const c10::Error&) {

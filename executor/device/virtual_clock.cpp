@@ -26,7 +26,7 @@ void VirtualClock::wait_until(Nanoseconds time) {
 }
 
 void VirtualClock::begin_host_time() {
-  if (!takes_host_time_) be_on_time();
+  if (!takes_host_time_) synchronize();
   takes_host_time_ = true;
 }
 

@@ -27,7 +27,7 @@ class VirtualClock {
   void pass(Nanoseconds duration) { wait_until(now_ + duration); }
 
   /// Forgets how late the rank is, so that it does not catch up.
-  void be_on_time() { lag_ = host_.now() - now_; }
+  void synchronize() { lag_ = host_.now() - now_; }
   /// Between these two calls the clock advances at least as fast as the host's; earlier lateness does not count. A
   /// second begin, or an end without a begin, has no effect.
   void begin_host_time();

@@ -283,7 +283,7 @@ std::string wait_for_listener(int rank, const Listener& listener, const ConnectL
   const Clock::time_point begin = Clock::now();
   const std::string place = fmt::format("rank {} on host {} cannot reach {}, {}", rank, host_name(),
                                         with_port(listener.host, listener.port), listener.what);
-  for (bool is_said = false;; std::this_thread::sleep_for(100ms)) {
+  for (bool is_reported = false;; std::this_thread::sleep_for(100ms)) {
     const Attempt attempt =
         try_once(listener.host, listener.port, std::max(Clock::now() + 1s, begin + limits.unanswered));
     if (!attempt.address.empty()) return attempt.address;
@@ -296,7 +296,7 @@ std::string wait_for_listener(int rank, const Listener& listener, const ConnectL
                                            : "Does a firewall drop it? Is the host up, and the address one of the "
                                              "network between the hosts (MASTER_ADDR, --interface)?"));
     }
-    if (attempt.is_refused && waited >= limits.unanswered && !std::exchange(is_said, true))
+    if (attempt.is_refused && waited >= limits.unanswered && !std::exchange(is_reported, true))
       std::fprintf(stderr, "frostpipe: %s: %s for %s; waiting for %s. %s\n", place.c_str(), attempt.reason.c_str(),
                    seconds_of(limits.unanswered).c_str(), seconds_of(limits.refused).c_str(),
                    listener.if_refused.c_str());

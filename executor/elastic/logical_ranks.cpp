@@ -6,7 +6,7 @@
 namespace frostpipe {
 namespace {
 
-bool all_taken(std::span<const int> logical_ranks, int num_logical_ranks) {
+bool are_all_present(std::span<const int> logical_ranks, int num_logical_ranks) {
   return static_cast<int>(logical_ranks.size()) == num_logical_ranks;
 }
 
@@ -20,7 +20,7 @@ std::vector<int> explicit_placement(const ParallelLayout& layout) {
 }  // namespace
 
 Phase with_logical_ranks(Phase phase, std::span<const int> logical_ranks, int num_logical_ranks) {
-  if (all_taken(logical_ranks, num_logical_ranks)) return phase;
+  if (are_all_present(logical_ranks, num_logical_ranks)) return phase;
   phase.layout.placement = explicit_placement(phase.layout);
   for (int& rank : phase.layout.placement) rank = logical_ranks[rank];
   std::vector<Bytes> peaks(phase.predicted.peak_memory_bytes.empty() ? 0 : num_logical_ranks, 0);
@@ -31,7 +31,7 @@ Phase with_logical_ranks(Phase phase, std::span<const int> logical_ranks, int nu
 }
 
 std::optional<Phase> with_current_ranks(Phase phase, std::span<const int> logical_ranks, int num_logical_ranks) {
-  if (all_taken(logical_ranks, num_logical_ranks)) return phase;
+  if (are_all_present(logical_ranks, num_logical_ranks)) return phase;
   phase.layout.placement = explicit_placement(phase.layout);
   for (int& logical_rank : phase.layout.placement) {
     const auto found = std::lower_bound(logical_ranks.begin(), logical_ranks.end(), logical_rank);

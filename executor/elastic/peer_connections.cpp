@@ -177,7 +177,8 @@ struct PeerConnections::State {
       if (got <= 0) return lose(peer, is_closed ? "the other end has closed the connection" : system_reason(errno));
       (in_header ? peer.header_read : peer.content_read) += static_cast<std::uint64_t>(got);
       if (peer.header_read < sizeof(FrameHeader)) continue;
-      if (in_header && !begin_frame(peer)) return lose(peer, "the other end has sent what nobody waits for");
+      if (in_header && !begin_frame(peer))
+        return lose(peer, "the peer has sent a message that this rank does not expect");
       const bool has_content = peer.header.kind != FrameKind::ready;
       if (!has_content || peer.content_read == peer.header.bytes) end_frame(peer);
     }

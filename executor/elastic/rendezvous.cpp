@@ -64,11 +64,11 @@ std::string assign_ranks(std::vector<RankProcess>& processes) {
   std::sort(ranks.begin(), ranks.end(),
             [](const RankProcess* a, const RankProcess* b) { return a->logical_rank < b->logical_rank; });
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) ranks[rank]->rank = static_cast<int>(rank);
-  const auto taken = wanted - free_logical_ranks.size();
-  std::string sentence = taken == 0   ? ""
-                         : taken == 1 ? "a spare takes the place"
-                                      : fmt::format("{} spares take the places", taken);
-  if (taken == 0 || !free_logical_ranks.empty())
+  const auto replaced = wanted - free_logical_ranks.size();
+  std::string sentence = replaced == 0   ? ""
+                         : replaced == 1 ? "a spare takes the place"
+                                         : fmt::format("{} spares take the places", replaced);
+  if (replaced == 0 || !free_logical_ranks.empty())
     sentence += fmt::format("{}{} rank{} go{} on", sentence.empty() ? "" : ", ", ranks.size(),
                             ranks.size() == 1 ? "" : "s", ranks.size() == 1 ? "es" : "");
   return sentence;

@@ -11,7 +11,7 @@ namespace frostpipe {
 // The inputs that every rank has read for itself must be the same on all hosts. Ranks that do not share a file system
 // may have other files, and would silently train another model or on other data.
 
-/// Everything that a run, or the measurement of a profile, reads or is told.
+/// All files and options of a run, or of the measurement of a profile.
 struct RunInputs {
   std::string host;
   std::map<std::string, std::string> values;  // by purpose: "--data", "--model, config.json", "seed"

@@ -28,18 +28,19 @@ struct Dataset {
   QuestionSet questions;                     // for question answering
   std::vector<Window> windows;               // one per sample
   TaggedWords words;                         // of token classification; a sample for each sentence
-  /// Of each sentence: where its words' first tokens are in the sample; -1 where a word is cut off, or has none.
+  /// For each sentence, the positions of its words' first tokens in the sample; -1 for a word that is cut off or has no
+  /// tokens.
   std::vector<std::vector<int>> first_tokens;
   std::vector<int> test_by_length;  // split.test sorted by length, so that attention can batch samples of one length
-  /// Of classification, where the data are to be scored: each text, or where each picture stands.
+  /// Set only for classification, if the data are to be scored: each text, or the place of each picture.
   std::vector<std::string> items;
-  std::vector<std::string> notes;  // possible mistakes in the data: sentences for people
+  std::vector<std::string> notes;  // possible mistakes in the data: messages for the user
 };
 
-/// What the data is: a folder or a CIFAR file (.bin) holds pictures, .conll and .bio words with labels, .txt text
-/// without labels (or words, if it begins with -DOCSTART-), .json questions or records, .jsonl and .ndjson records;
-/// anything else is a table. Records and tables hold texts with labels, words with labels, or examples of what a causal
-/// model says (kind_of_records).
+/// Returns the task of the data: a folder or a CIFAR file (.bin) holds pictures, .conll and .bio words with labels,
+/// .txt text without labels (or words, if it begins with -DOCSTART-), .json questions or records, .jsonl and .ndjson
+/// records; anything else is a table. Records and tables hold texts with labels, words with labels, or examples of what
+/// a causal model says (kind_of_records).
 Task task_of(const std::filesystem::path& data, const ColumnNames& columns = {});
 
 /// Reads the data, sets the task and labels of `folder` accordingly, and converts the samples to model inputs. Test

@@ -20,7 +20,7 @@ auto naming(const std::filesystem::path& file, Call call) {
   }
 }
 
-/// Whether it is the source that says what is tested on: a file of its own, or nothing.
+/// Returns whether the source itself determines the test samples: a separate file, or none.
 bool is_given(const DataSource& source) { return !source.test_data.empty() || source.held_out == 0; }
 
 Split given_split(int num_train, const Dataset& dataset) {

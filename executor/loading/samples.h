@@ -29,8 +29,8 @@ class Samples {
   virtual std::uint64_t key(int sample) const = 0;
   /// Distinct tokens that the embedding looks up for these samples, ascending; empty if it looks up none.
   virtual std::vector<std::int64_t> distinct_tokens(std::span<const int> samples) const = 0;
-  /// What a mini-batch's sum of losses is divided by: the number of its samples; where tokens have labels, of labelled
-  /// tokens.
+  /// Returns the number by which a mini-batch's sum of losses is divided: that of its samples or, if tokens have
+  /// labels, that of its labelled tokens.
   virtual std::int64_t loss_terms(std::span<const int> samples) const {
     return static_cast<std::int64_t>(samples.size());
   }
@@ -107,7 +107,8 @@ class TokenSamples final : public Samples {
   EncodedData data_;
 };
 
-/// Where the answers to samples, one after the other, begin in a list of their values; one more entry: its length.
+/// Returns the positions at which the answers to samples begin in the list of their concatenated values, and after them
+/// the length of the list.
 std::vector<std::size_t> answer_begins(const Samples& data, std::span<const int> samples, const AnswerShape& shape);
 
 /// Returns a random key per sample for this step.

@@ -22,8 +22,8 @@ std::function<std::vector<std::int32_t>(std::string_view)> text_encoder(const Mo
 /// How words that are given one by one become a text's tokens.
 struct WordEncoder {
   std::vector<std::int32_t> before, after;  // what the tokenizer puts around a text
-  /// Of a word as it stands in a text, after a blank: what transformers gives with is_split_into_words (and, of a
-  /// byte-level tokenizer, add_prefix_space). Perhaps none.
+  /// Returns the tokens of a word that follows a blank, as transformers does with is_split_into_words (and, for a
+  /// byte-level tokenizer, add_prefix_space). There may be none.
   std::function<std::vector<std::int32_t>(std::string_view)> tokens_of;
 };
 WordEncoder word_encoder(const ModelFolder& folder);

@@ -136,7 +136,7 @@ at::Tensor query_places(const TransformerConfig& config, const MicroBatch& batch
 /// Applies rotary positions. `key_rows` are the rows whose keys are present.
 void turn_heads(const TransformerConfig& config, int layer, const MicroBatch& batch, const RankRows& key_rows,
                 AttentionInput& input) {
-  const AttentionPattern pattern = config.pattern_of(block_of_layer(layer));
+  const AttentionPattern pattern = config.pattern_of(block_of_layer(config, layer));
   if (pattern.rotary < 0) return;
   const Rotary& rotary = config.rotaries[pattern.rotary];
   const std::int64_t size = config.size_of_head();
@@ -167,7 +167,7 @@ AttentionRule rule_of(const TransformerConfig& config, int layer) {
           .scale = config.attention_scale > 0 ? config.attention_scale : 1 / std::sqrt(static_cast<double>(size)),
           .soft_cap = config.attention_soft_cap,
           .is_causal = config.is_causal,
-          .window = config.pattern_of(block_of_layer(layer)).window};
+          .window = config.pattern_of(block_of_layer(config, layer)).window};
 }
 
 SeenBy seen_by_all(const AttentionRule& rule, std::int64_t length, bool has_one_query) {

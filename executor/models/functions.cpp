@@ -225,8 +225,9 @@ NeededTokens::NeededTokens(const TransformerConfig& config, int layer, const Mic
 }
 
 bool makes_one_token(const TransformerConfig& config, int layer) {
-  return config.tells_class_from_one_token() && layer >= 2 * config.num_hidden_layers - 1 &&
-         layer <= 2 * config.num_hidden_layers;
+  const LayerKind kind = kind_of_layer(config, layer);
+  return config.tells_class_from_one_token() && kind != LayerKind::embedding && kind != LayerKind::head &&
+         block_of_layer(config, layer) + 1 == config.num_hidden_layers;
 }
 
 at::Tensor positions(const MicroBatch& batch, const RankRows& rows, const at::Device& device) {

@@ -93,8 +93,9 @@ class NeededTokens {
 /// True if a layer of the last block computes one token of each sample, so that its NeededTokens are not all().
 bool makes_one_token(const TransformerConfig& config, int layer);
 
-/// The dropout sites of a block, each with its own random numbers.
-enum class DropoutSite { attention = 0, output = 1 };
+/// The dropout sites of a layer, each with its own random numbers: attention's weights, the output, and in a layer that
+/// is a whole block the MLP's output. The numbers differ from 2 x layer + site of every other layer.
+enum class DropoutSite { attention = 0, output = 1, mlp_output = 1 << 16 };
 
 /// Applies dropout if the batch has it. The mask depends only on the sample's key, the layer, the site and the position
 /// of the value in the sample, so it is the same in every parallel layout. `x` has a row per token, or per sample, or

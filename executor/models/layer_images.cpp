@@ -3,6 +3,8 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
 
+#include <span>
+
 #include "base/error.h"
 #include "executor/device/memory_meter.h"
 #include "executor/models/shards.h"
@@ -31,21 +33,24 @@ at::Tensor stored(const SafetensorsFile& file, const std::string& place, const c
   return held.slice == TensorSlice{} ? values : taken(held.whole, values, {}, {.slice = held.slice});
 }
 
+void add_moments(const Moments& moments, std::vector<StoredValues>& values) {
+  for (const auto& [name, moment] : kMoments)
+    if ((moments.*moment).defined()) values.push_back({name, moments.*moment});
+}
+
 }  // namespace
 
 std::vector<StoredValues> stored_values(const LayerState& state) {
   std::vector<StoredValues> values{{"weights", state.weights.detach()}};
   if (state.older.weights.defined()) values.push_back({"older_weights", state.older.weights});
-  if (!state.first_moment.defined()) return values;
-  values.push_back({"first_moment", state.first_moment});
-  values.push_back({"second_moment", state.second_moment});
+  add_moments(state.moments, values);
   return values;
 }
 
 std::vector<StoredValues> stored_values(const OffloadedMoments& offloaded) {
-  return {{"weights", offloaded.weights},
-          {"first_moment", offloaded.first_moment},
-          {"second_moment", offloaded.second_moment}};
+  std::vector<StoredValues> values{{"weights", offloaded.weights}};
+  add_moments(offloaded.moments, values);
+  return values;
 }
 
 LayerImage image_of(int layer, const std::vector<StoredValues>& whole, bool frozen, bool changes) {
@@ -66,18 +71,15 @@ void restore_layer(const Checkpoint& checkpoint, int layer, int num_moments, Lay
     keep_older_weights(state);
     state.older.weights.copy_(stored(file, place, "older_weights", state));
   }
-  const bool has_moments = file.tensors().contains("first_moment");
-  if (num_moments == 0 || (!state.trains() && !has_moments)) return;
-  if (state.trains()) {
-    state.first_moment.copy_(stored(file, place, "first_moment", state));
-    state.second_moment.copy_(stored(file, place, "second_moment", state));
-    return;
-  }
-  offloaded[layer] = {.first_moment = stored(file, place, "first_moment", state),
-                      .second_moment = stored(file, place, "second_moment", state),
-                      .weights = stored(file, place, "weights", state),
-                      .whole = state.whole,
-                      .slice = state.slice};
+  const auto kept = std::span(kMoments).first(num_moments);
+  const bool has_moments = !kept.empty() && file.tensors().contains(kept.front().name);
+  if (state.trains())
+    for (const auto& [name, moment] : kept) (state.moments.*moment).copy_(stored(file, place, name, state));
+  if (state.trains() || !has_moments) return;
+  OffloadedMoments& moments = offloaded[layer];
+  moments = {
+      .moments = {}, .weights = stored(file, place, "weights", state), .whole = state.whole, .slice = state.slice};
+  for (const auto& [name, moment] : kept) moments.moments.*moment = stored(file, place, name, state);
 }
 
 }  // namespace frostpipe

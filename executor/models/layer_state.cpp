@@ -2,10 +2,8 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/_fused_adamw.h>
 #include <ATen/ops/dot.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/full.h>
 #include <ATen/ops/zeros.h>
 #include <c10/util/accumulate.h>
 
@@ -96,35 +94,6 @@ void round_version(const at::Tensor& weights, const at::Tensor& rounded, const s
   }
 }
 
-/// Parts of layers' buffers for one call of a multi-tensor kernel.
-struct FlatTensors {
-  std::vector<at::Tensor> weights, gradients, first_moments, second_moments;
-
-  void add(const LayerState& state, std::int64_t begin, std::int64_t end) {
-    if (begin == end) return;
-    weights.push_back(state.weights.narrow(0, begin, end - begin));
-    gradients.push_back(state.gradients.narrow(0, begin, end - begin));
-    first_moments.push_back(state.first_moment.narrow(0, begin, end - begin));
-    second_moments.push_back(state.second_moment.narrow(0, begin, end - begin));
-  }
-};
-
-void adamw_step(const FlatTensors& tensors, const UpdateRule& rule, double decay,
-                const std::optional<at::Tensor>& divisor) {
-  if (tensors.weights.empty()) return;
-  const bool is_on_device = rule.rate_and_step.defined();
-  const at::Tensor step =
-      is_on_device ? rule.rate_and_step[1]
-                   : at::full({}, static_cast<double>(rule.step), tensors.weights.front().options().dtype(at::kFloat));
-  const std::vector<at::Tensor> steps(tensors.weights.size(), step);
-  const auto step_with = [&](const auto& learning_rate) {
-    at::_fused_adamw_(tensors.weights, tensors.gradients, tensors.first_moments, tensors.second_moments, {}, steps,
-                      learning_rate, rule.beta1, rule.beta2, decay, rule.epsilon, /*amsgrad=*/false,
-                      /*maximize=*/false, divisor, /*found_inf=*/{});
-  };
-  is_on_device ? step_with(rule.rate_and_step[0]) : step_with(rule.learning_rate);
-}
-
 at::ScalarType scalar_type(DType dtype) {
   switch (dtype) {
     case DType::kFloat32:
@@ -162,10 +131,7 @@ LayerState make_layer_state(const std::vector<ParameterSpec>& whole, const Layer
   state.weights = at::empty({count}, options);
   state.rounded = make_rounded(state.weights, specs, types.computed);
   if (trains) state.gradients = at::zeros({count}, options);
-  if (trains && num_moments > 0) {
-    state.first_moment = at::zeros({count}, options);
-    state.second_moment = at::zeros({count}, options);
-  }
+  if (trains) state.moments = make_moments(state.weights, num_moments);
   state.parameters = make_parameters(state.weights, state.rounded, state.gradients, shapes_of(specs, state.rounded));
   return state;
 }
@@ -201,54 +167,40 @@ std::vector<at::Tensor> kept_parameters(const LayerState& state) {
 
 OffloadedMoments freeze(LayerState& state) {
   OffloadedMoments offloaded;
-  if (state.first_moment.defined()) {
+  if (!defined_tensors(state.moments).empty()) {
     const UncountedMemory outside_the_device;
-    offloaded = {.first_moment = state.first_moment.cpu(),
-                 .second_moment = state.second_moment.cpu(),
-                 .weights = state.weights.detach().cpu(),
-                 .whole = state.whole,
-                 .slice = state.slice};
-    MemoryMeter::stop_counting(offloaded.first_moment.storage().data_ptr());
-    MemoryMeter::stop_counting(offloaded.second_moment.storage().data_ptr());
+    offloaded = {
+        .moments = state.moments, .weights = state.weights.detach().cpu(), .whole = state.whole, .slice = state.slice};
+    for (const auto& [name, moment] : kMoments) {
+      at::Tensor& values = offloaded.moments.*moment;
+      if (!values.defined()) continue;
+      values = values.cpu();
+      MemoryMeter::stop_counting(values.storage().data_ptr());
+    }
   }
   for (Parameter& parameter : state.parameters) {
     parameter.value.requires_grad_(false);
     parameter.value.mutable_grad() = at::Tensor();
     parameter.gradient = at::Tensor();
   }
-  state.gradients = state.first_moment = state.second_moment = at::Tensor();
+  state.gradients = at::Tensor();
+  state.moments = {};
   state.older = {};
   return offloaded;
 }
 
 void update(const std::vector<LayerState*>& layers, const UpdateRule& rule) {
   const at::NoGradGuard no_grad;
-  std::optional<at::Tensor> divisor;
-  const bool is_one = rule.gradient_divisor.defined() && rule.gradient_divisor.is_cpu() &&
-                      rule.gradient_divisor.item<double>() == 1;  // on the CPU the value is known without a
-                                                                  // synchronization
-  if (rule.gradient_divisor.defined() && !is_one) divisor = rule.gradient_divisor;
-  const bool is_sgd = rule.optimizer == Optimizer::kSgd;
-  FROSTPIPE_CHECK(!is_sgd || !rule.rate_and_step.defined(), "SGD reads its learning rate on the host");
-  // AdamW's kernel can divide, but takes the divisor in single precision only.
-  const bool divides_first = divisor && !is_sgd && divisor->scalar_type() != at::kFloat;
-  FlatTensors decayed, others;
+  std::vector<UpdatedValues> values;
   for (LayerState* const state : layers) {
     FROSTPIPE_CHECK(state->trains(), "only trainable layers are updated");
     if (state->older.weights.defined()) rotate_versions(*state);
-    if (divides_first) state->gradients.div_(*divisor);
-    if (is_sgd && divisor) {
-      state->weights.addcdiv_(state->gradients, *divisor, -rule.learning_rate);
-    } else if (is_sgd) {
-      state->weights.add_(state->gradients, -rule.learning_rate);
-    } else {
-      decayed.add(*state, 0, state->num_decayed);
-      others.add(*state, state->num_decayed, state->weights.numel());
-    }
+    values.push_back({.weights = state->weights,
+                      .gradients = state->gradients,
+                      .moments = state->moments,
+                      .num_decayed = state->num_decayed});
   }
-  if (divides_first) divisor.reset();
-  adamw_step(decayed, rule, rule.weight_decay, divisor);
-  adamw_step(others, rule, 0, divisor);
+  update(values, rule);
   for (const LayerState* const state : layers) round_version(state->weights, state->rounded, state->parameters);
 }
 
@@ -286,7 +238,7 @@ TouchedGradients::TouchedGradients(const LayerState& state, at::Tensor rows) : r
               state.gradients.narrow(0, of_table, state.gradients.numel() - of_table)};
 }
 
-void TouchedGradients::put_back() const {
+void TouchedGradients::write_back() const {
   if (rows_.defined()) table_.index_copy_(0, rows_, tensors_.front().view({rows_.numel(), table_.size(1)}));
 }
 

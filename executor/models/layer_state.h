@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "executor/models/transformer.h"
+#include "executor/optimizer/update.h"
 #include "plan/layout.h"
 #include "profiles/dtype.h"
-#include "profiles/optimizer.h"
 
 namespace frostpipe {
 
@@ -28,10 +28,10 @@ struct FlatRange {
 /// parameters_of(), or of `rounded` for projection matrices if the layer computes in another dtype than that of its
 /// weights. While the layer trains, their gradients are views of `gradients`.
 struct LayerState {
-  at::Tensor weights;                      // [n]
-  at::Tensor gradients;                    // [n]; undefined while frozen
-  at::Tensor first_moment, second_moment;  // [n]; undefined while frozen, and for SGD
-  std::int64_t num_decayed = 0;            // number of leading values with weight decay
+  at::Tensor weights;            // [n]
+  at::Tensor gradients;          // [n]; undefined while frozen
+  Moments moments;               // undefined while frozen
+  std::int64_t num_decayed = 0;  // number of leading values with weight decay
   at::Tensor rounded;  // projection matrices in the compute dtype, see round_weights(); undefined if that is the
                        // weights' dtype
   std::vector<Parameter> parameters;
@@ -47,7 +47,7 @@ struct LayerState {
 /// The moments of a frozen layer and the weights that belong to them, kept in host memory so that device memory is free
 /// and nothing is lost. On a CPU they are the layer's own tensors, and the moments no longer count as device memory.
 struct OffloadedMoments {
-  at::Tensor first_moment, second_moment;
+  Moments moments;
   at::Tensor weights;
   std::vector<ParameterSpec> whole;  // see LayerState
   TensorSlice slice;
@@ -64,8 +64,8 @@ struct LayerTypes {
 /// others.
 LayerTypes layer_types_of(DType dtype, std::optional<DType> frozen_dtype = std::nullopt);
 
-/// Allocates a layer: weights are uninitialized, gradients and moments zero (moments only for AdamW). `whole` has the
-/// layer's parameters, of which the rank holds `slice`.
+/// Allocates a layer: weights are uninitialized, gradients and moments zero, `num_moments` (optimizer_moments()) of
+/// them. `whole` has the layer's parameters, of which the rank holds `slice`.
 LayerState make_layer_state(const std::vector<ParameterSpec>& whole, const LayerTypes& types, const at::Device& device,
                             bool trains, int num_moments, const TensorSlice& slice = {});
 
@@ -89,22 +89,8 @@ std::vector<at::Tensor> kept_parameters(const LayerState& state);
 /// Releases gradients and older weights, and returns the moments.
 OffloadedMoments freeze(LayerState& state);
 
-struct UpdateRule {
-  Optimizer optimizer = Optimizer::kAdamW;
-  double learning_rate = 1e-4;
-  double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
-  double weight_decay = 0.01;
-  std::int64_t step = 1;  // 1 for the first update
-  /// Divisor of the gradients, for clipping: one value on their device, of the weights' dtype; undefined: no division.
-  at::Tensor gradient_divisor = {};
-  /// learning_rate and step as [2] float32 on the device, in place of the numbers above, for updates that are captured
-  /// once and replayed with other values; undefined: the numbers are used. For AdamW only.
-  at::Tensor rate_and_step = {};
-};
-
 /// Performs one optimizer step of trainable layers of one dtype and device, starting from their newest weights, which
-/// become the older ones if updates are delayed. Does not clear gradients (TouchedGradients does), and does not make
-/// the host wait.
+/// become the older ones if updates are delayed. Does not clear gradients (TouchedGradients does).
 void update(const std::vector<LayerState*>& layers, const UpdateRule& rule);
 
 /// Returns the ranges of values that are the same on every tensor rank: all but `shared`.
@@ -121,7 +107,7 @@ class TouchedGradients {
   /// Contiguous tensors that may be changed in place.
   const std::vector<at::Tensor>& tensors() const { return tensors_; }
   /// Copies changed rows back.
-  void put_back() const;
+  void write_back() const;
   /// Returns the sum of squares, accumulated in the gradients' precision. [] float64, on their device
   at::Tensor square_sum() const;
   /// Sets them to zero in the layer.

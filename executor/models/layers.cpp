@@ -25,8 +25,8 @@ struct LayerCall {
   at::Tensor normed(const at::Tensor& x, Role scale = Role::norm, Role bias = Role::norm_bias) const {
     return parameters.has(scale) ? norm(config, x, parameters[scale], parameters[bias]) : x;
   }
-  at::Tensor dropped(const at::Tensor& x, const RankRows& rows) const {
-    return apply_dropout(config, layer, DropoutSite::output, x, batch, rows);
+  at::Tensor dropped(const at::Tensor& x, const RankRows& rows, DropoutSite site = DropoutSite::output) const {
+    return apply_dropout(config, layer, site, x, batch, rows);
   }
 };
 
@@ -99,40 +99,66 @@ at::Tensor embed_texts(const LayerCall& call) {
   return call.dropped(sum.to(batch.type), rows);
 }
 
+/// The roles of the norm of half a block.
+struct HalfNorm {
+  Role scale, bias;
+};
+constexpr HalfNorm kNormOfAttention{Role::norm, Role::norm_bias}, kNormOfMlp{Role::mlp_norm, Role::mlp_norm_bias};
+
+/// Returns the input of the computation in half a block.
+at::Tensor input_of_half(const LayerCall& call, const at::Tensor& x, const HalfNorm& norm) {
+  return call.config.norm_place == NormPlace::after_sum ? x : call.normed(x, norm.scale, norm.bias);
+}
+
+/// Returns what attention adds to the needed tokens of x, before what its output goes through. [own tokens, hidden] ->
+/// [own needed tokens, hidden]
+at::Tensor attended(const LayerCall& call, const at::Tensor& x, const NeededTokens& needed) {
+  const TransformerConfig& c = call.config;
+  const LayerParameters& p = call.parameters;
+  const AttentionInput input =
+      attention_input(c, call.layer, input_of_half(call, x, kNormOfAttention), p, call.batch, needed);
+  const at::Tensor mixed = attend(c, call.layer, input, call.batch);
+  return project_rows(mixed, p[Role::output], p[Role::output_bias], needed.rows());
+}
+
+/// Returns what the MLP adds to the needed tokens `from`, before what its output goes through. [own needed tokens,
+/// hidden] -> the same
+at::Tensor transformed(const LayerCall& call, const at::Tensor& from, const RankRows& rows) {
+  const TransformerConfig& c = call.config;
+  const LayerParameters& p = call.parameters;
+  const at::Tensor up = project_columns(input_of_half(call, from, kNormOfMlp), p[Role::up], p[Role::up_bias], rows);
+  const at::Tensor inner = c.has_gate ? gated(c.activation, up) : activated(c.activation, up);
+  return project_rows(inner, p[Role::down], p[Role::down_bias], rows);
+}
+
 /// Adds the output of half a block, for the needed tokens, to its input -> [own tokens, hidden]
-at::Tensor joined_half(const LayerCall& call, const NeededTokens& needed, const at::Tensor& given, at::Tensor added) {
+at::Tensor joined_half(const LayerCall& call, const NeededTokens& needed, const at::Tensor& given, at::Tensor added,
+                       const HalfNorm& norm) {
   if (call.parameters.has(Role::layer_scale))
     added = added * call.parameters[Role::layer_scale].value.to(added.scalar_type());
   added = call.dropped(call.normed(added, Role::output_norm, Role::output_norm_bias), needed.rows());
   const at::Tensor sum = given + added;
-  return needed.spread(call.config.norm_place == NormPlace::after_sum ? call.normed(sum) : sum);
-}
-
-/// Returns the input of the computation in half a block.
-at::Tensor input_of_half(const LayerCall& call, const at::Tensor& x) {
-  return call.config.norm_place == NormPlace::after_sum ? x : call.normed(x);
+  return needed.spread(call.config.norm_place == NormPlace::after_sum ? call.normed(sum, norm.scale, norm.bias) : sum);
 }
 
 at::Tensor attention(const LayerCall& call, const at::Tensor& x) {
-  const TransformerConfig& c = call.config;
-  const NeededTokens needed(c, call.layer, call.batch, x.device(), call.ranks);
-  const AttentionInput input =
-      attention_input(c, call.layer, input_of_half(call, x), call.parameters, call.batch, needed);
-  const at::Tensor mixed = attend(c, call.layer, input, call.batch);
-  return joined_half(
-      call, needed, needed.of(x),
-      project_rows(mixed, call.parameters[Role::output], call.parameters[Role::output_bias], needed.rows()));
+  const NeededTokens needed(call.config, call.layer, call.batch, x.device(), call.ranks);
+  return joined_half(call, needed, needed.of(x), attended(call, x, needed), kNormOfAttention);
 }
 
 at::Tensor mlp(const LayerCall& call, const at::Tensor& x) {
-  const TransformerConfig& c = call.config;
-  const LayerParameters& p = call.parameters;
-  const NeededTokens needed(c, call.layer, call.batch, x.device(), call.ranks);
+  const NeededTokens needed(call.config, call.layer, call.batch, x.device(), call.ranks);
+  const at::Tensor from = needed.of(x);
+  return joined_half(call, needed, from, transformed(call, from, needed.rows()), kNormOfMlp);
+}
+
+/// A block whose attention and MLP both read its input.
+at::Tensor parallel_block(const LayerCall& call, const at::Tensor& x) {
+  const NeededTokens needed(call.config, call.layer, call.batch, x.device(), call.ranks);
   const RankRows& rows = needed.rows();
   const at::Tensor from = needed.of(x);
-  const at::Tensor up = project_columns(input_of_half(call, from), p[Role::up], p[Role::up_bias], rows);
-  const at::Tensor inner = c.has_gate ? gated(c.activation, up) : activated(c.activation, up);
-  return joined_half(call, needed, from, project_rows(inner, p[Role::output], p[Role::output_bias], rows));
+  return needed.spread(from + call.dropped(attended(call, x, needed), rows) +
+                       call.dropped(transformed(call, from, rows), rows, DropoutSite::mlp_output));
 }
 
 /// Classifies from the class token beside the mean of the patches. [own tokens, hidden] -> [samples, labels]
@@ -175,7 +201,7 @@ Logits head(const LayerCall& call, const at::Tensor& x) {
 
 Logits forward_head(const TransformerConfig& config, std::span<const Parameter> parameters, const at::Tensor& input,
                     const MicroBatch& batch, const TensorRanks& tensor_ranks) {
-  const int layer = 2 * config.num_hidden_layers + 1;
+  const int layer = num_layers(config) - 1;
   return head({config, layer, LayerParameters(config, layer, parameters), batch, tensor_ranks}, input);
 }
 
@@ -189,6 +215,8 @@ at::Tensor forward_layer(const TransformerConfig& config, int layer, std::span<c
       return attention(call, input);
     case LayerKind::mlp:
       return mlp(call, input);
+    case LayerKind::block:
+      return parallel_block(call, input);
     default:
       return head(call, input).all();
   }

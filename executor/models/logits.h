@@ -7,6 +7,7 @@
 
 #include "executor/models/transformer.h"
 #include "executor/models/vocabulary/vocabulary.h"
+#include "profiles/transformer/parameters.h"
 
 namespace frostpipe {
 
@@ -28,9 +29,7 @@ struct Logits {
   Parameter weight{}, bias{};
   double soft_cap = 0;
   RankRows rows{};
-  /// Largest number of tokens computed at once. Products of this size are as fast as larger ones, and their logits take
-  /// less memory than the matrix, for any vocabulary (docs/measurements/vocabulary.md).
-  std::int64_t part_tokens = 256;
+  std::int64_t part_tokens = kTokensOfLogits;  // largest number of tokens computed at once
 };
 
 /// Returns the head's logits. `parameters`, `input` and `tensor_ranks` are as for forward_layer(), which computes all

@@ -28,7 +28,7 @@ struct AnswerShape {
 };
 AnswerShape answer_shape(const TransformerConfig& config);
 
-/// What a model says to each sample, one after the other as answer_shape says, on the host, float64:
+/// Returns the model's predictions for each sample, concatenated as answer_shape says, on the host in float64:
 ///
 /// - Classification: the class, and its probability (softmax of the logits); of tokens for each of them; of several
 ///   labels the probability of each (sigmoid of its logit); of regression the number.

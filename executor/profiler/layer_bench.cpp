@@ -41,13 +41,12 @@ LayerCost cost_from(const LayerSamples& kept) {
 }
 
 LayerClass class_of(const TransformerConfig& config, const Model& model, int layer) {
-  const bool is_attention = model.layers[layer].kind == LayerKind::attention;
   return {model.layers[layer].kind, makes_one_token(config, layer),
-          is_attention ? config.pattern_of(block_of_layer(layer)).window : 0};
+          has_attention(model.layers[layer].kind) ? config.pattern_of(block_of_layer(config, layer)).window : 0};
 }
 
-std::vector<std::int64_t> made_up_lengths(int samples, int tokens, std::span<const int> data_lengths,
-                                          std::int64_t most) {
+std::vector<std::int64_t> synthetic_lengths(int samples, int tokens, std::span<const int> data_lengths,
+                                            std::int64_t most) {
   if (data_lengths.empty()) return std::vector<std::int64_t>(samples, tokens);
   std::vector<double> quantiles;  // the data's quantiles, in the middle of each sample's part of the distribution
   for (int i = 0; i < samples; ++i) {
@@ -95,7 +94,7 @@ LayerBench::LayerBench(const TransformerConfig& config, const Model& model, std:
   }
 }
 
-MicroBatch LayerBench::made_up_batch(std::vector<std::int64_t> lengths) const {
+MicroBatch LayerBench::synthetic_batch(std::vector<std::int64_t> lengths) const {
   const bool has_pictures = config_.reads_pictures;
   const auto samples = static_cast<std::int64_t>(lengths.size());
   MicroBatch batch;
@@ -161,9 +160,9 @@ at::Tensor LayerBench::run(int layer, std::span<const Parameter> parameters, con
 
 void LayerBench::measure(int micro_batch_size, int tokens, SamplesByClass& samples) {
   const MicroBatch batch =
-      made_up_batch(config_.reads_pictures
-                        ? std::vector<std::int64_t>(micro_batch_size, tokens)
-                        : made_up_lengths(micro_batch_size, tokens, data_lengths_, config_.max_position_embeddings));
+      synthetic_batch(config_.reads_pictures ? std::vector<std::int64_t>(micro_batch_size, tokens)
+                                             : synthetic_lengths(micro_batch_size, tokens, data_lengths_,
+                                                                 config_.max_position_embeddings));
   start_times();
   const std::vector<at::Tensor> inputs = measure_passes(batch, samples);
   measure_first_backwards(inputs, batch, samples);
@@ -177,7 +176,7 @@ void LayerBench::measure(int micro_batch_size, int tokens, SamplesByClass& sampl
 }
 
 void LayerBench::measure_slice(int micro_batch_size, int tokens, int context, SamplesByClass& samples) {
-  const MicroBatch whole = made_up_batch(std::vector<std::int64_t>(micro_batch_size, context + tokens));
+  const MicroBatch whole = synthetic_batch(std::vector<std::int64_t>(micro_batch_size, context + tokens));
   const TokenRange range{context, context + tokens};
   KeyValuesOfLayers left, left_frozen;  // keys and values of the earlier tokens
   const TensorSlice slice_of_heads = slice_of(tensor_ranks_);
@@ -185,7 +184,7 @@ void LayerBench::measure_slice(int micro_batch_size, int tokens, int context, Sa
                      heads = all == 1 ? 1 : slice_of_heads.end_in(all) - slice_of_heads.begin_in(all),
                      width = 2 * heads * config_.size_of_head();
   for (int layer = 0; layer < static_cast<int>(model_.layers.size()); ++layer) {
-    if (model_.layers[layer].kind != LayerKind::attention) continue;
+    if (!has_attention(model_.layers[layer].kind)) continue;
     const at::Tensor rows = at::randn({whole.num_tokens(), width}, options_);
     left.of(layer)->rows = rows;
     left.of(layer)->gradient =
@@ -291,7 +290,7 @@ void LayerBench::measure_updates(Optimizer optimizer, UpdatesByKind& samples) {
       const at::Tensor rows = is_table ? at::arange(1, state.weights.options().dtype(at::kLong)) : at::Tensor();
       const TouchedGradients& gradients = touched.emplace(layer, TouchedGradients(state, rows)).first->second;
       for (const at::Tensor& tensor : gradients.tensors()) tensor.fill_(1e-3);
-      gradients.put_back();
+      gradients.write_back();
     }
     divisor = at::full({}, 2, layers_.begin()->second.weights.options());
   });

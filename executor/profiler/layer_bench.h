@@ -68,8 +68,8 @@ LayerCost cost_from(const LayerSamples& kept);
 /// ascending and distributed as `data_lengths` (ascending). Each is from 1 to `most`, which must be at least `tokens`.
 /// If the data's mean length rounds to `tokens`, they have exactly that mean, since the rounding is some per cent for
 /// short texts.
-std::vector<std::int64_t> made_up_lengths(int samples, int tokens, std::span<const int> data_lengths,
-                                          std::int64_t most);
+std::vector<std::int64_t> synthetic_lengths(int samples, int tokens, std::span<const int> data_lengths,
+                                            std::int64_t most);
 
 /// Times the layers of a model on this rank's device, one by one, as a training run executes them: the host issues them
 /// in sequence and waits only at the end, so that a GPU that is slower than the host never waits for it. If tensor
@@ -85,7 +85,7 @@ class LayerBench {
              TensorRanks tensor_ranks = {}, double learned_part = 1);
 
   /// Measures a synthetic packed micro-batch of `micro_batch_size` samples with `tokens` tokens on average, from
-  /// made_up_lengths(): the forward of all layers, the backward of all, then the rarer variants. Adds to `samples`.
+  /// synthetic_lengths(): the forward of all layers, the backward of all, then the rarer variants. Adds to `samples`.
   void measure(int micro_batch_size, int tokens, SamplesByClass& samples);
   /// The same for a token slice of a causal model: `tokens` of each sample after `context` earlier ones, whose keys and
   /// values are synthetic. Does not measure I and W.
@@ -94,7 +94,7 @@ class LayerBench {
   void measure_updates(Optimizer optimizer, UpdatesByKind& samples);
 
  private:
-  MicroBatch made_up_batch(std::vector<std::int64_t> lengths) const;
+  MicroBatch synthetic_batch(std::vector<std::int64_t> lengths) const;
   /// Runs the forward of all layers, then the backward of all. Returns each layer's input. [layers]
   std::vector<at::Tensor> measure_passes(const MicroBatch& batch, SamplesByClass& samples);
   /// Measures backwards of layers whose input needs no gradient, one layer of each class.

@@ -12,9 +12,9 @@
 #include "base/error.h"
 #include "base/steady_clock.h"
 #include "base/time_left.h"
-#include "executor/communication/arrival.h"
 #include "executor/communication/communicator.h"
 #include "executor/communication/hosts.h"
+#include "executor/communication/registration.h"
 #include "executor/execute.h"
 #include "executor/inputs/run_inputs.h"
 #include "executor/loading/dataset.h"
@@ -111,10 +111,10 @@ Readied made_ready(const RankEnvironment& self, const MeasureOptions& options) {
                         /*is_alone=*/self.world_size == 1)};
   } catch (const InvalidInput& error) {
     if (self.watched_by_launcher) throw;
-    meet_in_trouble(self, error.what());
+    register_failure(self, error.what());
   } catch (const RuntimeFailure& error) {  // this host lacks the device
     if (self.watched_by_launcher) throw;
-    meet_in_trouble(self, error.what());
+    register_failure(self, error.what());
   }
 }
 

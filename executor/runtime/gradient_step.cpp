@@ -99,7 +99,7 @@ void GradientStep::reduce(int stage) {
   }
   parts_.groups.replicas.all_reduce_sum(std::move(gradients), "REDUCE_GRAD");
   if (loss.defined() && phase_.layout.data_parallel_size > 1) reduced_loss_ = loss.select(0, 0).to(at::kDouble);
-  for (const auto& [layer, touched] : of_stage) touched.put_back();
+  for (const auto& [layer, touched] : of_stage) touched.write_back();
   gradients_.merge(of_stage);
   if (is_last) reduce_tied();
 }

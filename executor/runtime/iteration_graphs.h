@@ -17,7 +17,7 @@
 
 namespace frostpipe {
 
-/// Returns why forwards and backwards of a phase cannot be captured as CUDA graphs, for people; nothing if they can.
+/// Returns why forwards and backwards of a phase cannot be captured as CUDA graphs, for the user; nothing if they can.
 std::optional<std::string> why_not_captured(const Phase& phase, double dropout);
 
 /// True if the gradient reduction and the update can be captured too: they involve no other rank, and the optimizer is

@@ -22,8 +22,7 @@ struct Arrival {
 
 std::vector<at::Tensor> moved_tensors(const LayerState& state, bool with_moments) {
   std::vector<at::Tensor> tensors{state.weights.detach()};
-  if (with_moments && state.first_moment.defined())
-    tensors.insert(tensors.end(), {state.first_moment, state.second_moment});
+  if (with_moments) std::ranges::copy(defined_tensors(state.moments), std::back_inserter(tensors));
   return tensors;
 }
 
@@ -63,8 +62,8 @@ std::map<int, LayerState> layers_to_make(const Phase& after, const StageFactory&
 }
 
 /// On a CPU, offloaded weights are the frozen layer's tensor while this rank has the layer, and count as its memory.
-void stop_counting_weights_of_gone_layers(const std::map<int, LayerState>& layers,
-                                          const std::map<int, OffloadedMoments>& offloaded) {
+void stop_counting_removed_weights(const std::map<int, LayerState>& layers,
+                                   const std::map<int, OffloadedMoments>& offloaded) {
   for (const auto& [layer, moments] : offloaded) {
     const auto held = layers.find(layer);
     if (held == layers.end() || !moments.weights.is_alias_of(held->second.weights))
@@ -79,7 +78,7 @@ void freeze_before(int first_trainable_layer, std::map<int, LayerState>& layers,
   for (auto& [layer, state] : layers) {
     if (layer >= first_trainable_layer || !state.trains()) continue;
     const OffloadedMoments moments = freeze(state);
-    if (moments.first_moment.defined()) offloaded[layer] = moments;
+    if (moments.weights.defined()) offloaded[layer] = moments;
   }
 }
 
@@ -123,7 +122,7 @@ void carry_out(const std::vector<TensorMove>& moves, const Phase& after, const S
     return std::none_of(needed.begin(), needed.end(),
                         [&](const LayerRange& range) { return range.begin <= entry.first && entry.first < range.end; });
   });
-  stop_counting_weights_of_gone_layers(layers, offloaded);
+  stop_counting_removed_weights(layers, offloaded);
 }
 
 void reconfigure(const Reconfiguration& reconfiguration, const Phase& after, const StageFactory& factory,

@@ -46,8 +46,7 @@ class TransformerStage final : public StageCompute {
         forward_(config_, layers_, tensor_ranks_, types_, range_, first_trainable_layer_),
         last_(stage + 1 == num_stages(phase)),
         uses_graphs_(uses_graphs),
-        captures_update_(uses_graphs &&
-                         captures_update(phase, inputs.num_moments > 0 ? Optimizer::kAdamW : Optimizer::kSgd)),
+        captures_update_(uses_graphs && captures_update(phase, inputs.optimizer)),
         loader_(data_, types_.computed, device_, /*with_input=*/range_.begin == 0, /*in_place=*/uses_graphs) {
     for (int layer = range_.begin; layer < range_.end; ++layer)
       if (layer < first_trainable_layer_)
@@ -301,7 +300,7 @@ class TransformerStage final : public StageCompute {
 
 LayerState TransformerStageFactory::make_layer(int layer, bool trains, const TensorSlice& slice) const {
   return make_layer_state(parameters_of(inputs_.config, layer), inputs_.types, inputs_.device, trains,
-                          inputs_.num_moments, slice);
+                          optimizer_moments(inputs_.optimizer), slice);
 }
 
 bool TransformerStageFactory::can_capture(const Phase& phase) const {

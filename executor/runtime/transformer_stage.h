@@ -15,7 +15,7 @@ struct TransformerStageInputs {
   const Samples& data;
   LayerTypes types;
   at::Device device;
-  int num_moments = 0;               // number of the optimizer's moments
+  Optimizer optimizer = Optimizer::kSgd;
   ActivationCache* cache = nullptr;  // if null, no phase may use a cache
   double label_smoothing = 0;
   bool cuda_graphs = false;  // on CUDA: capture iterations as CUDA graphs if possible

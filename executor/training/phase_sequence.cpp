@@ -115,7 +115,7 @@ std::vector<Phase> PhaseSequence::restored(const Checkpoint& snapshot, Rendezvou
 std::vector<Phase> PhaseSequence::with_another_layout(const std::vector<Phase>& lost, int step,
                                                       RendezvousRound& round) {
   std::vector<Phase> phases;
-  std::string trouble;  // set on rank 0; all ranks fail with it
+  std::string failure;  // set on rank 0; all ranks fail with it
   if (round.is_first()) {
     ReplanRequest request{.current = lost.front(),
                           .first_trainable_layer = lost.front().first_trainable_layer,
@@ -130,18 +130,18 @@ std::vector<Phase> PhaseSequence::with_another_layout(const std::vector<Phase>& 
     }
     try {
       ReplanAnswer answer = run_.callbacks.recover(request);
-      if (answer.phases.empty()) trouble = answer.explanation;
+      if (answer.phases.empty()) failure = answer.explanation;
       phases = std::move(answer.phases);
       choice_after_loss_ = std::move(answer.explanation);
     } catch (const InvalidInput& error) {
-      trouble = error.what();
+      failure = error.what();
     }
   }
-  trouble = round.communicator().broadcast(trouble, 0);
-  if (!trouble.empty()) {
+  failure = round.communicator().broadcast(failure, 0);
+  if (!failure.empty()) {
     const std::size_t count = round.logical_ranks().size();
     const std::string sentence =
-        fmt::format("no layout for the {} rank{} left: {}", count, count == 1 ? " that is" : "s that are", trouble);
+        fmt::format("no layout for the {} rank{} left: {}", count, count == 1 ? " that is" : "s that are", failure);
     if (round.is_first() || !round.is_watched_by_launcher()) throw RuntimeFailure(sentence);
     throw PeerLost(sentence);  // frostpipe's launcher lets only rank 0 report it
   }

@@ -37,12 +37,12 @@ void RecoveryCoordinator::start(const ScalarLog& scalars) {
   const Checkpoint snapshot = folder.empty() ? state_.beginning() : read_checkpoint(folder);
   follow_first_rank(place, snapshot, communicator.rank());
   if (!folder.empty() && lies_in(checkpoints_folder(run_.options), snapshot.folder))
-    round_.checkpoints().went_back_to(snapshot.step);
+    round_.checkpoints().set_completed(snapshot.step);
   restore_layers(state_.restore(snapshot, round_), snapshot,
                  {.checkpoint = folder.empty() ? nullptr : &snapshot, .inventories = {}});
   communicator.control_group().barrier();
   // Virtual time starts at the same moment on all ranks; earlier delays are not part of the rehearsal.
-  if (VirtualClock* const clock = run_.device->virtual_clock()) clock->be_on_time();
+  if (VirtualClock* const clock = run_.device->virtual_clock()) clock->synchronize();
   if (!folder.empty()) {
     state_.summary.recoveries.push_back({.step = state_.step,
                                          .lost_steps = 0,
@@ -108,7 +108,7 @@ void RecoveryCoordinator::recover(const RendezvousInfo& info) {
                     .rendezvous_ns = std::max<Nanoseconds>(0, connected - info.noticed_ns),
                     .lost_work_ns = source.lost_steps == 0 ? 0 : spent_ns};
   CheckpointManager& checkpoints = round_.checkpoints();
-  from_memory || !stored ? checkpoints.remove_after(snapshot.step) : checkpoints.went_back_to(snapshot.step);
+  from_memory || !stored ? checkpoints.remove_after(snapshot.step) : checkpoints.set_completed(snapshot.step);
   learn_recoveries();
 
   LayerSource layers{.checkpoint = from_memory || !stored ? nullptr : &*stored, .inventories = {}};
@@ -167,11 +167,12 @@ std::optional<Checkpoint> RecoveryCoordinator::newest_stored() {
 std::vector<SurvivorMemory> RecoveryCoordinator::memories_of(const std::vector<RankInventory>& inventories) {
   Communicator& communicator = round_.communicator();
   std::vector<SurvivorMemory> memories;
-  for (const int teller : ranks_that_know(inventories)) {
+  for (const int reference : ranks_that_can_describe_run(inventories)) {
     std::string text;
-    if (communicator.rank() == teller)
-      text = to_text(state_.remembered(inventories[teller].step, round_, known_phases_));
-    memories.push_back(memory_of(inventories, teller, checkpoint_from_text(communicator.broadcast(text, teller))));
+    if (communicator.rank() == reference)
+      text = to_text(state_.remembered(inventories[reference].step, round_, known_phases_));
+    memories.push_back(
+        memory_of(inventories, reference, checkpoint_from_text(communicator.broadcast(text, reference))));
   }
   return memories;
 }
@@ -216,7 +217,7 @@ void RecoveryCoordinator::take_back_freeze(const AccuracyGate::Baseline& baselin
                     .cause = cause,
                     .source = "checkpoint " + checkpoint.folder.filename().string(),
                     .lost_work_ns = state_.recorder.time_since(baseline.step)};
-  round_.checkpoints().went_back_to(baseline.step);
+  round_.checkpoints().set_completed(baseline.step);
   round_.renew_session();
   const Phase phase = state_.restore(checkpoint, round_);
   // After the figures and before the layers exist: a recovery from these figures then freezes with the same caution.

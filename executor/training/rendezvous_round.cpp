@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "executor/communication/arrival.h"
 #include "executor/communication/hosts.h"
+#include "executor/communication/registration.h"
 #include "executor/data/data_shards.h"
 #include "executor/elastic/logical_ranks.h"
 #include "executor/elastic/lost_hosts.h"
@@ -25,7 +25,7 @@ void RendezvousRound::connect(const RendezvousInfo& info) {
                              fmt::format("must equal the number of ranks started ({})", self.world_size),
                              std::to_string(options.plan.world_size));
     if (self.watched_by_launcher) throw wrong;
-    meet_in_trouble(self, wrong.what());
+    register_failure(self, wrong.what());
   }
   communicator_ = Communicator::connect(self, *run_.device, store_rendezvous_);
   if (info.generation == 0 && is_first() && communicator_->uses_host_staging())

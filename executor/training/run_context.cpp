@@ -15,7 +15,7 @@ RunContext::RunContext(const TrainOptions& options, const TrainCallbacks& callba
       model(training_task->model()),
       steps_per_epoch(frostpipe::steps_per_epoch(options, dataset)),
       num_steps(options.plan.num_steps),
-      threads_per_rank(options.threads_per_rank > 0 ? options.threads_per_rank : options.plan.threads_per_rank),
+      threads_per_rank(options.plan.threads_per_rank),
       device(options.emulation ? make_emulated_device(options.emulation->shrink)
                                : make_device(options.device, local_rank, threads_per_rank,
                                              /*is_alone=*/options.plan.world_size == 1)) {

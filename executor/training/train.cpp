@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "executor/communication/arrival.h"
+#include "executor/communication/registration.h"
 #include "executor/communication/store_rendezvous.h"
 #include "executor/runtime/iteration_graphs.h"
 #include "executor/training/freeze_controller.h"
@@ -66,10 +66,10 @@ std::vector<std::int64_t> largest_micro_batches(const TrainOptions& options, con
 
 bool executor_is_linked() { return true; }
 
-void fail_on_all_ranks(const Membership& membership, const std::string& trouble) {
+void fail_on_all_ranks(const Membership& membership, const std::string& reason) {
   const std::optional<RankEnvironment>& self = membership.started_by_others();
-  if (!self) throw InvalidInput(trouble);
-  meet_in_trouble(*self, trouble);
+  if (!self) throw InvalidInput(reason);
+  register_failure(*self, reason);
 }
 
 void train(Membership& membership, const TrainOptions& options, const InputsFound& inputs,

@@ -42,7 +42,7 @@ class TransformerTask final : public PipelineTask {
                                .data = *dataset_.samples,
                                .types = layer_types_of(options_.plan.dtype, options_.plan.frozen_dtype),
                                .device = place.device.torch_device(),
-                               .num_moments = optimizer_moments(options_.plan.optimizer),
+                               .optimizer = options_.plan.optimizer,
                                .cache = place.cache,
                                .label_smoothing = options_.label_smoothing,
                                .cuda_graphs = options_.cuda_graphs});

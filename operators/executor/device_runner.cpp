@@ -2,7 +2,6 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/sub.h>
 
 #include <algorithm>
 #include <utility>
@@ -10,12 +9,17 @@
 #include "base/error.h"
 
 namespace frostpipe {
+
 namespace {
 
-/// The momentum after one step of SGD, in place.
-void step(at::Tensor momentum, const at::Tensor& values, const at::Tensor& gradient, const SgdOptions& options) {
-  momentum.mul_(options.momentum).add_(gradient);
-  if (options.weight_decay > 0) momentum.add_(values, options.weight_decay);
+/// One step of the optimizer on values that all decay.
+void update_all(const at::Tensor& values, const at::Tensor& gradient, const at::Tensor& momentum,
+                const UpdateRule& rule) {
+  update({{.weights = values.view(-1),
+           .gradients = gradient.view(-1),
+           .moments = {.first = momentum.view(-1)},
+           .num_decayed = values.numel()}},
+         rule);
 }
 
 }  // namespace
@@ -56,7 +60,7 @@ DeviceRunner::DeviceRunner(const NetShape& net, const OperatorPlan& plan, const 
     new_weights_from_[last_use_[layer_of(tasks.transfers[transfer].task)] + 1].push_back(transfer);
 }
 
-std::pair<int, int> DeviceRunner::find_samples_needed() const {
+SampleRange DeviceRunner::find_samples_needed() const {
   int begin = plan_.graph.batch, end = 0;
   for (const int task : own_.order) {
     const OperatorTask& one = tasks_.tasks[task];
@@ -67,7 +71,7 @@ std::pair<int, int> DeviceRunner::find_samples_needed() const {
     begin = std::min(begin, one.begin);
     end = std::max(end, one.end);
   }
-  return begin < end ? std::pair(begin, end) : std::pair(0, 0);
+  return begin < end ? SampleRange{begin, end} : SampleRange{};
 }
 
 void DeviceRunner::begin_iteration(const NetState& state, const at::Tensor& pictures, const at::Tensor& labels) {
@@ -79,16 +83,16 @@ void DeviceRunner::begin_iteration(const NetState& state, const at::Tensor& pict
   loss_ = 0;
 }
 
-void DeviceRunner::run_task(int place, std::vector<NetMomentum>& momentum, const SgdOptions& options) {
+void DeviceRunner::run_task(int place, std::vector<NetMomentum>& momentum, const UpdateRule& rule) {
   place_ = place;
   const int task = own_.order[place];
   const Operator& op = plan_.graph.operators[tasks_.tasks[task].op];
   {
     const Inputs inputs = inputs_of(task);
     if (op.kind == OperatorKind::update)
-      update(task, inputs, momentum[op.layer], options);
+      update(task, inputs, momentum[op.layer], rule);
     else if (op.kind == OperatorKind::norm_update)
-      update_norm(task, inputs, momentum[op.layer], options);
+      update_norm(task, inputs, momentum[op.layer], rule);
     else
       keep(task, output_of(task, inputs));
   }
@@ -188,7 +192,7 @@ DeviceRunner::Inputs DeviceRunner::inputs_of(int task) const {
   }
   const bool reads_pictures = !inputs.activation.defined() && net_.layers[op.layer].input < 0 &&
                               (op.kind == OperatorKind::forward || op.kind == OperatorKind::weight_gradient);
-  if (reads_pictures) inputs.activation = pictures_.narrow(0, one.begin - needed_.first, one.end - one.begin);
+  if (reads_pictures) inputs.activation = pictures_.narrow(0, one.begin - needed_.begin, one.end - one.begin);
   if (!inputs.statistics.mean.defined() && op.kind == OperatorKind::normalise)
     inputs.statistics = running((*state_)[op.layer]);
   return inputs;
@@ -210,7 +214,7 @@ at::Tensor DeviceRunner::output_of(int task, const Inputs& in) {
       return normalise(layer, state, in.statistics, in.product, in.activation);
     case OperatorKind::elementwise: {
       if (!is_loss(op)) return pool(layer, in.activation);
-      const auto part = cross_entropy(in.activation, labels_.narrow(0, one.begin - needed_.first, one.end - one.begin),
+      const auto part = cross_entropy(in.activation, labels_.narrow(0, one.begin - needed_.begin, one.end - one.begin),
                                       plan_.graph.batch);
       loss_ += part.loss;
       return part.gradient;
@@ -235,22 +239,20 @@ at::Tensor DeviceRunner::output_of(int task, const Inputs& in) {
 }
 
 /// In place where no task to come reads the layer's weights.
-void DeviceRunner::update(int task, const Inputs& inputs, NetMomentum& momentum, const SgdOptions& options) {
-  auto weights = part_of((*state_)[layer_of(task)].weights, task);
-  step(momentum.weights, weights, inputs.weight_gradient, options);
+void DeviceRunner::update(int task, const Inputs& inputs, NetMomentum& momentum, const UpdateRule& rule) {
+  const auto weights = part_of((*state_)[layer_of(task)].weights, task);
   const bool in_place = place_ > last_use_[layer_of(task)];
-  auto fresh = in_place ? weights.sub_(momentum.weights, options.learning_rate)
-                        : at::sub(weights, momentum.weights, options.learning_rate);
+  auto fresh = in_place ? weights : weights.clone();
+  update_all(fresh, inputs.weight_gradient, momentum.weights, rule);
   for (const int transfer : tasks_.transfers_of[task]) outgoing_.push_back({transfer, fresh});
   if (!in_place) pending_.push_back({.layer = layer_of(task), .begin = part_begin(task), .weights = std::move(fresh)});
 }
 
-void DeviceRunner::update_norm(int task, const Inputs& inputs, NetMomentum& momentum, const SgdOptions& options) {
+void DeviceRunner::update_norm(int task, const Inputs& inputs, NetMomentum& momentum, const UpdateRule& rule) {
   const int layer = layer_of(task);
-  const auto& norm = (*state_)[layer].norm;
-  step(momentum.norm, norm, inputs.sums.flip(0), options);  // the scale's first
-  pending_.push_back(
-      {.layer = layer, .norm = at::sub(norm, momentum.norm, options.learning_rate), .statistics = inputs.statistics});
+  auto norm = (*state_)[layer].norm.clone();
+  update_all(norm, inputs.sums.flip(0), momentum.norm, rule);  // the scale's gradient first
+  pending_.push_back({.layer = layer, .norm = std::move(norm), .statistics = inputs.statistics});
 }
 
 NormStatistics DeviceRunner::statistics_from(int op) const {

@@ -1,23 +1,18 @@
 #pragma once
 #include <ATen/core/Tensor.h>
 
-#include <utility>
 #include <vector>
 
+#include "executor/optimizer/update.h"
 #include "operators/executor/device_tasks.h"
 #include "operators/executor/net_parts.h"
 #include "operators/executor/operator_values.h"
 #include "operators/executor/tensor_exchange.h"
 #include "operators/nets/net_kernels.h"
 #include "operators/plan/operator_tasks.h"
+#include "plan/batch.h"
 
 namespace frostpipe {
-
-/// SGD with momentum: m = momentum x m + gradient + decay x weight; weight -= rate x m. Batch norm's scale and shift
-/// decay as the weights do, as in torch.optim.SGD.
-struct SgdOptions {
-  double learning_rate = 0.1, momentum = 0.9, weight_decay = 0;
-};
 
 /// Carries out one device's part of an OperatorPlan, task by task. `net` must have given the plan's graph
 /// (counted_operators, frozen). What it refers to outlives it.
@@ -29,8 +24,8 @@ class DeviceRunner {
   /// The device's tasks in the plan's order.
   const std::vector<int>& tasks() const { return own_.order; }
 
-  /// Samples of the mini-batch whose pictures or labels it reads, from the first to the last; none: [0, 0).
-  std::pair<int, int> samples_needed() const { return needed_; }
+  /// The range of the mini-batch's samples whose pictures or labels it reads; none: [0, 0).
+  SampleRange samples_needed() const { return needed_; }
 
   /// `pictures` [n, channels, size, size] and `labels` [n]: of samples_needed. `state` and `momentum` are held_by this
   /// device. From here to end_iteration `state` is nobody else's.
@@ -38,7 +33,7 @@ class DeviceRunner {
   /// For what tasks()[place] reads of other devices. To be called before run_task, of every place in turn.
   void wait_for(int place);
   /// Places are called in their order, each followed by send_outputs.
-  void run_task(int place, std::vector<NetMomentum>& momentum, const SgdOptions& options);
+  void run_task(int place, std::vector<NetMomentum>& momentum, const UpdateRule& rule);
   /// Sends the outputs of the last task that other devices read.
   void send_outputs();
   /// Waits for new weights from other devices, which come into `state` from each layer's last use on, and puts this
@@ -59,13 +54,13 @@ class DeviceRunner {
     int transfer = 0;
     at::Tensor tensor;
   };
-  std::pair<int, int> find_samples_needed() const;
+  SampleRange find_samples_needed() const;
   void expect_new_weights(int place);
   void keep(int task, const at::Tensor& output);
   Inputs inputs_of(int task) const;
   at::Tensor output_of(int task, const Inputs& in);
-  void update(int task, const Inputs& inputs, NetMomentum& momentum, const SgdOptions& options);
-  void update_norm(int task, const Inputs& inputs, NetMomentum& momentum, const SgdOptions& options);
+  void update(int task, const Inputs& inputs, NetMomentum& momentum, const UpdateRule& rule);
+  void update_norm(int task, const Inputs& inputs, NetMomentum& momentum, const UpdateRule& rule);
   NormStatistics statistics_from(int op) const;
   at::Tensor sum_from(int op) const;
   at::Tensor weight_gradient_from(int op, int update_task) const;
@@ -86,7 +81,7 @@ class DeviceRunner {
   DeviceTasks own_;
   std::vector<std::vector<int>> inputs_;  // by operator: edges
   std::vector<std::vector<int>> parts_;   // by operator: its tasks on all devices
-  std::pair<int, int> needed_;
+  SampleRange needed_;
   std::vector<int> last_use_;                       // by layer: place of the last task that reads its weights
   std::vector<std::vector<int>> new_weights_from_;  // by place: transfers whose layers no task from there on reads
   int expected_ = 0;                                // places whose transfers are expected

@@ -16,9 +16,9 @@ struct CountedOperators {
   std::vector<OperatorCost> costs;
 };
 
-/// The operators of an iteration of a net in float32, in the order of one device. An addition and a ReLU are part of
-/// the batch norm before them, else of the forward. The names, kinds and edges say what each operator reads, so that
-/// whoever computes them needs nothing but the net.
+/// Returns the operators of an iteration of a net in float32, in the order of one device. An addition and a ReLU are
+/// part of the batch norm before them or, without one, of the forward. Names, kinds and edges determine the inputs of
+/// each operator, so they can be computed from the net alone.
 CountedOperators counted_operators(const NetShape& net, int batch);
 
 }  // namespace frostpipe

@@ -7,8 +7,8 @@
 
 namespace frostpipe {
 
-/// counted_operators with the time on each device by its makers' figures: the longer of operations / rate and bytes /
-/// bandwidth of its memory, and kOperatorOverheadNs beside it.
+/// Returns counted_operators() with times from the devices' data sheets: the longer of operations / rate and bytes /
+/// memory bandwidth, plus kOperatorOverheadNs.
 OperatorGraph estimated_operators(const NetShape& net, int batch, const std::vector<Hardware>& devices);
 
 /// Time to start an operator's kernel.

@@ -5,7 +5,7 @@
 
 #include "operators/graph/net_shape.h"
 
-// Families of nets, in the terms of those who publish their weights.
+// Families of nets, with the parameters of the libraries that publish their weights.
 
 namespace frostpipe {
 
@@ -18,7 +18,7 @@ struct ResNetShape {
   std::vector<int> hidden_sizes = {256, 512, 1024, 2048}, depths = {3, 4, 6, 3};
   bool bottleneck = true;
   bool downsample_in_first_stage = false;
-  /// The stride is in the block's first convolution, of one pixel, not in the second.
+  /// True if the stride is in the block's first convolution (1 x 1) and not in the second.
   bool downsample_in_bottleneck = false;
 };
 NetShape resnet(const std::string& name, const ResNetShape& shape);
@@ -26,13 +26,13 @@ NetShape resnet(const std::string& name, const ResNetShape& shape);
 /// Each of a VGG's five stages halves the pixels of a side.
 inline constexpr int kSmallestVggPicture = 32;
 
-/// A VGG with batch norm as torchvision has it; the defaults are VGG-16. Its classifier reads 7 x 7 pixels, to which
-/// others are averaged; of fewer, each is read several times.
+/// A VGG with batch norm as torchvision has it; the defaults are VGG-16. Its classifier reads 7 x 7 pixels:
+/// more pixels are averaged, and fewer are repeated.
 struct VggShape {
   int picture_size = kImageNetPixels, num_classes = kImageNetClasses;
   std::vector<int> hidden_sizes = {64, 128, 256, 512, 512}, depths = {2, 2, 3, 3, 3};
-  /// Outputs of each of the two linear layers before the last one. None: the last one is alone and reads the means of
-  /// all pixels, as is usual for pictures of 32 x 32.
+  /// Number of outputs of each of the two linear layers before the last one. None: there is only the last one, which
+  /// reads the means of all pixels, as is usual for pictures of 32 x 32.
   std::optional<int> classifier_size = 4096;
 };
 NetShape vgg(const std::string& name, const VggShape& shape);
@@ -48,7 +48,7 @@ struct MobileNetShape {
 };
 NetShape mobilenet(const std::string& name, const MobileNetShape& shape);
 
-/// MobileNetV2Config.
+/// A MobileNet V2 as transformers' MobileNetV2Config describes it.
 struct MobileNetV2Shape {
   MobileNetShape common;
   int depth_divisible_by = 8;
@@ -58,11 +58,11 @@ struct MobileNetV2Shape {
 };
 NetShape mobilenet_v2(const std::string& name, const MobileNetV2Shape& shape);
 
-/// Nets of published sizes.
+/// Returns the names of nets of published sizes.
 const std::vector<std::string>& known_nets();
 
-/// One of known_nets, for pictures of `picture_size` x `picture_size` pixels. Throws InvalidInput that lists them, and
-/// where the pictures are too small for it.
+/// Returns one of known_nets(), for pictures of `picture_size` x `picture_size` pixels. Throws InvalidInput that lists
+/// the names for an unknown one, and if the pictures are too small.
 NetShape find_net(const std::string& name, int picture_size = kImageNetPixels, int num_classes = kImageNetClasses);
 
 }  // namespace frostpipe

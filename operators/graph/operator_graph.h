@@ -11,9 +11,9 @@
 namespace frostpipe {
 
 enum class OperatorKind {
-  forward,              // of a convolution or a linear layer
+  forward,              // a convolution or a linear layer
   statistics,           // partial sums of a batch norm over samples
-  normalise,            // with the statistics of the whole mini-batch
+  normalise,            // uses the statistics of the whole mini-batch
   elementwise,          // pooling and the loss
   statistics_gradient,  // partial sums of a batch norm's backward
   normalise_gradient,
@@ -21,19 +21,19 @@ enum class OperatorKind {
   input_gradient,
   weight_gradient,  // a partial sum over its samples
   update,           // split along the parameters, over the devices that hold the layer
-  norm_update,      // of batch norm's scale, shift and running statistics, whole on every device that applies it
+  norm_update,      // updates batch norm's scale, shift and running statistics on every device that applies it
 };
 
-/// Else it is an update, whose devices follow from those of its layer's other operators.
+/// Returns false for updates, whose devices follow from those of their layer's other operators.
 bool is_split_by_samples(OperatorKind kind);
 
-/// Whether the operator reads the weights of its layer.
+/// Returns whether the operator reads the weights of its layer.
 bool reads_weights(OperatorKind kind);
-/// Scale and shift of its layer's batch norm, or the running statistics.
+/// Returns whether the operator reads the scale and shift of its layer's batch norm, or its running statistics.
 bool reads_norm(OperatorKind kind);
 
-/// Of the whole mini-batch on one device of a class. A part with the share s of the samples takes overhead + s x work,
-/// of time, and of memory for itself alone, beside what it reads and gives.
+/// The cost of an operator for the whole mini-batch on one device of a class. A part with the fraction s of the samples
+/// takes overhead + s x work, both of time and of working memory (besides its inputs and outputs).
 struct ClassCost {
   std::string device_class;
   Nanoseconds overhead_ns = 0;
@@ -47,9 +47,9 @@ struct Operator {
   std::string name;
   OperatorKind kind = OperatorKind::forward;
   int layer = 0;
-  /// Of the whole mini-batch; of statistics, what every part sends.
+  /// Size of the output for the whole mini-batch; for statistics, of the message that every part sends.
   Bytes output_bytes = 0;
-  /// Of the layer; 0 where the operator has to do with no weights.
+  /// Size of the layer's weights; 0 if the operator uses none.
   Bytes weight_bytes = 0;
   std::vector<ClassCost> times;
   bool operator==(const Operator&) const = default;
@@ -75,21 +75,21 @@ struct OperatorGraph {
   bool operator==(const OperatorGraph&) const = default;
 };
 
-/// One more than the last layer.
+/// Returns the number of layers, one more than the largest layer of an operator.
 int num_layers(const OperatorGraph& graph);
 
-/// Every operator after those it reads. Requires no cycle.
+/// Returns an order in which every operator comes after those that it reads. The graph must have no cycle.
 std::vector<int> topological_order(const OperatorGraph& graph);
 
-/// What is left where the first `layers` layers are frozen: their gradients, updates and statistics disappear, and what
-/// only these needed. A frozen batch norm normalises with its running statistics.
+/// Returns the graph with the first `layers` layers frozen: their gradients, updates and statistics disappear, and the
+/// operators that only these needed. A frozen batch norm normalises with its running statistics.
 OperatorGraph frozen(const OperatorGraph& graph, int layers);
 
-/// Throws InvalidInput ("SOURCE: edges[3]: ...") unless names are unique, edges lead from operator to operator, nothing
-/// is in a circle, updates end the iteration, and device classes occur once per operator.
+/// Throws InvalidInput ("SOURCE: edges[3]: ...") unless names are unique, edges lead from operator to operator, there
+/// is no cycle, updates end the iteration, and device classes occur once per operator.
 void validate(const OperatorGraph& graph, std::string_view source);
 
-/// Envelope "frostpipe.operator_profile". Reading validates.
+/// The JSON has the envelope "frostpipe.operator_profile". Reading validates.
 std::string to_json(const OperatorGraph& graph);
 OperatorGraph operator_graph_from_json(std::string_view json, std::string_view source);
 

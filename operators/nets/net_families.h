@@ -21,7 +21,7 @@ struct NetConfig {
   double dropout = 0;  // before or in the classifier, in training
 };
 
-/// The beginnings of the names of a layer's tensors, in one naming scheme.
+/// The prefixes of the names of a layer's tensors, in one naming scheme.
 struct LayerPrefixes {
   std::string product, norm;
   int stored_pixels =
@@ -31,32 +31,33 @@ struct LayerPrefixes {
 /// Returns the prefixes of a layer other than pooling.
 using TensorNaming = LayerPrefixes (*)(const NetShape& net, int layer);
 
-/// What a family of nets has in its folders. Functions throw InvalidInput that names file, field, rule and value; also
-/// for what this tool does not compute.
+/// The format of the folders of a family of nets. Functions throw InvalidInput that names file, field, rule and value,
+/// also for options that this tool does not compute.
 struct NetFamily {
   bool (*is_of)(const nlohmann::ordered_json& config);
   /// `fields` are those of config.json, which `file` names.
   NetConfig (*read)(const std::filesystem::path& folder, const std::string& name, const ConfigFields& fields,
                     const std::string& file);
-  /// The first is that of what is written, unless it is written as it was read.
+  /// Files are written with the first naming, unless is_written_as_read.
   std::span<const TensorNaming> namings;
   bool is_written_as_read = false;
-  /// config.json, and the file of its preprocessing, for a net with the source's labels.
+  /// Writes config.json, and the file of its preprocessing, for a net with the source's labels.
   void (*write_config)(const NetFolder& source, const std::filesystem::path& target);
 };
 
 extern const NetFamily kResNet, kVgg, kMobileNet, kMobileNetV2;
 
-/// Null where config.json is of none of them.
+/// Returns null if config.json belongs to none of the families.
 const NetFamily* find_net_family(const nlohmann::ordered_json& config);
 
-/// A whole number > 0 that fits into shapes.
+/// Returns a field that is a whole number > 0 and fits into shapes.
 int small_number(const ConfigFields& fields, const char* key, int otherwise, const std::string& file);
 
-/// Square pictures' pixels of a side. Throws InvalidInput with `place` where it is no number within the limit.
+/// Returns the pixels on a side of square pictures. Throws InvalidInput with `place` unless it is a number within the
+/// limit.
 int picture_size_from(const nlohmann::ordered_json& pixels, const std::string& place);
 
-/// The size of pictures in a folder of transformers: preprocessor_config.json's, or image_size, or 224.
+/// Returns the size of pictures of a folder of transformers: preprocessor_config.json's, or image_size, or 224.
 int transformers_picture_size(const std::filesystem::path& folder, const ConfigFields& fields);
 void write_transformers_config(const NetFolder& source, const char* architecture, const std::filesystem::path& target);
 

@@ -50,7 +50,7 @@ bool is_net_folder(const std::filesystem::path& path) {
   try {
     return find_net_family(parse_json<nlohmann::ordered_json>(read_text_file(file), file.string())) != nullptr;
   } catch (const InvalidInput&) {
-    return false;  // whoever reads it as a Transformer's says why
+    return false;  // reading it as a Transformer reports why
   }
 }
 

@@ -16,33 +16,33 @@ struct NetFolder {
   std::filesystem::path path;
   const NetFamily* family = nullptr;
   NetShape net;
-  std::vector<std::string> label_names;                  // empty if the folder names none
-  bool classifies_other_labels = false;                  // the folder's classifier is for others: it starts at random
+  std::vector<std::string> label_names;  // empty if the folder names none
+  bool classifies_other_labels = false;  // the folder's classifier has other labels, so it starts at random
   ProblemType problem_type = ProblemType::single_label;  // of the folder's classifier
   std::string name;                                      // as ModelFolder's
   Normalisation normalisation;
-  double dropout = 0;  // as NetConfig's; nothing is dropped here
+  double dropout = 0;  // as in NetConfig; frostpipe trains without dropout
 };
 
-/// Whether the folder's config.json is that of a net: one that open_net_folder is for.
+/// Returns whether the folder's config.json is that of a net, which open_net_folder() can read.
 bool is_net_folder(const std::filesystem::path& path);
 
 /// Reads and checks config.json, and preprocessor_config.json of transformers' folders. Throws InvalidInput naming
 /// file, field, rule and value.
 NetFolder open_net_folder(const std::filesystem::path& path);
 
-/// The net with a classifier for these labels in this order.
+/// Gives the net a classifier for these labels, in this order.
 void set_labels(NetFolder& folder, const std::vector<std::string>& label_names);
 
-/// What will start at random: "the whole model" without weights, else tensors of the classifier. Throws InvalidInput
-/// unless the files have every other tensor; also where a classifier in the folder counts that does not tell one of
-/// several labels.
+/// Returns the parts that will start at random: "the whole model" without weights, else tensors of the classifier.
+/// Throws InvalidInput unless the files have every other tensor, and if the folder's classifier is used but does not
+/// predict one of several labels.
 std::vector<std::string> check_weights(const NetFolder& folder, const WeightFiles& files);
 
-/// The folder's weights in float32; what check_weights names as random_state has it.
+/// Returns the folder's weights in float32; the parts that check_weights() names are those of random_state().
 NetState load_state(const NetFolder& folder, const WeightFiles& files, std::uint64_t seed);
 
-/// Writes a folder that open_net_folder and those who published the family read. `state` has every layer.
+/// Writes a folder that open_net_folder() and the library of the family can read. `state` has every layer.
 void write_net_folder(const NetFolder& source, const NetState& state, const std::filesystem::path& target);
 
 }  // namespace frostpipe

@@ -69,9 +69,9 @@ at::Tensor scaled(const NetLayer& layer, const NetLayerState& state, const NormS
 
 at::Tensor rows_of(const at::Tensor& x) { return x.reshape({x.size(0), -1}); }
 
-/// Whether the output has one pixel: then it is a linear layer of the input's pixels that the kernel sees, the first
-/// `num_seen` of each side; what else of the kernel there is lies on padding. LibTorch's convolutions multiply that,
-/// too, and their weight gradients of such layers take ten times as long as their forwards.
+/// Returns whether the output has one pixel: then it is a linear layer of the input's pixels that the kernel sees, the
+/// first `num_seen` of each side; what else of the kernel there is lies on padding. LibTorch's convolutions multiply
+/// that, too, and their weight gradients of such layers take ten times as long as their forwards.
 bool is_one_product(const NetLayer& layer) {
   return layer.out_size == 1 && layer.groups == 1 && layer.padding_after == 0;
 }

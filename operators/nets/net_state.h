@@ -17,19 +17,20 @@ struct NetLayerState {
   std::int64_t num_batches = 0;
 };
 
-/// By layer.
+/// The states of all layers, by layer.
 using NetState = std::vector<NetLayerState>;
 
-/// [out, in / groups, kernel, kernel], a view.
+/// Returns the kernel as a view [out, in / groups, kernel, kernel].
 at::Tensor kernel_of(const NetLayer& layer, const NetLayerState& state);
-/// [out], a view; undefined where the layer has none.
+/// Returns the bias as a view [out]; undefined if the layer has none.
 at::Tensor bias_of(const NetLayer& layer, const NetLayerState& state);
 
-/// As transformers starts a ResNet: kernels normal with the deviation sqrt(2 / (out x kernel^2)) (He et al. 2015, by
-/// outputs), linear layers uniform within 1 / sqrt(in), batch norms 1 and 0. Depends on the seed and the layer alone.
+/// Initializes as transformers does a ResNet: kernels normal with the deviation sqrt(2 / (out x kernel^2)) (He et al.
+/// 2015, by outputs), linear layers uniform within 1 / sqrt(in), batch norms 1 and 0. Depends on the seed and the layer
+/// alone.
 NetState random_state(const NetShape& net, std::uint64_t seed, at::ScalarType type);
 
-/// Returns a copy with memory of its own.
+/// Returns a deep copy.
 NetState copy_of(const NetState& state);
 
 }  // namespace frostpipe

@@ -4,13 +4,13 @@
 
 namespace frostpipe {
 
-/// A phase that is carried out by an operator plan, from `from_step` on. Its devices are the ranks in their order.
+/// Returns a phase from `from_step` on that runs by an operator plan. Device d of the plan is rank d.
 Phase phase_of(const OperatorPlan& plan, int from_step);
 
-/// The operator plan of such a phase. `source` names the file in messages. Throws InvalidInput.
+/// Returns the operator plan of such a phase. `source` names the file in messages. Throws InvalidInput.
 OperatorPlan operator_plan_of(const Phase& phase, std::string_view source);
 
-/// The plan's devices and links, as other parts of the program know them.
+/// Returns the plan's devices and links as a Cluster.
 Cluster cluster_of(const OperatorPlan& plan);
 
 }  // namespace frostpipe

@@ -9,7 +9,7 @@
 #include "profiles/cluster.h"
 
 // An iteration of exact training as operators on unequal devices: which samples each operator computes where, and in
-// which order. Batch norm's statistics are of the whole mini-batch, so the result is that of one device.
+// which order. Batch norm uses the statistics of the whole mini-batch, so the result equals that of one device.
 
 namespace frostpipe {
 
@@ -25,7 +25,7 @@ struct OperatorMachine {
   Link within_node, between_nodes;
   /// A device sends to one other and receives from one other at a time.
   bool shared_ports = false;
-  /// Of Cluster. The task that sends a message takes longer by message_work_ns, and so does the first that reads it.
+  /// As in Cluster. The task that sends a message takes longer by message_work_ns, and so does the first that reads it.
   std::int64_t message_bytes_per_cpu_second = 0;
   bool operator==(const OperatorMachine&) const = default;
 };
@@ -36,7 +36,8 @@ struct OperatorRange {
   bool operator==(const OperatorRange&) const = default;
 };
 
-/// Per operator, ascending by samples, at most one range per device; of an update none: its devices are holders_of it.
+/// The ranges of each operator, ascending by samples, at most one per device. Updates have none: their devices are
+/// those of holders_of().
 using OperatorPlacement = std::vector<std::vector<OperatorRange>>;
 
 enum class OperatorMethod {
@@ -47,20 +48,20 @@ enum class OperatorMethod {
   pipeline,       // stages of layers, which wait at each batch norm
 };
 
-/// A plan for one iteration, as TrainingPlan is one for a run.
+/// A plan for one iteration; a TrainingPlan is one for a whole run.
 struct OperatorPlan {
   OperatorMethod method = OperatorMethod::mtrain;
-  /// Leading layers that the graph has frozen.
+  /// Number of leading layers that are frozen in the graph.
   int frozen_layers = 0;
   OperatorMachine machine;
   OperatorGraph graph;
   OperatorPlacement placement;
-  /// Per device the operators of which it has a part.
+  /// For each device, the operators of which it has a part, in the order in which it runs them.
   std::vector<std::vector<int>> order;
   Nanoseconds predicted_ns = 0;
   /// No plan of these operators on these devices is faster.
   Nanoseconds lower_bound_ns = 0;
-  /// Per device, as peak_memory_of counts it (operators/simulator/operator_memory.h).
+  /// For each device, as counted by peak_memory_of() (operators/simulator/operator_memory.h).
   std::vector<Bytes> predicted_memory_bytes;
   Provenance provenance;
   bool operator==(const OperatorPlan&) const = default;
@@ -73,30 +74,31 @@ void require_times(const OperatorGraph& graph, const OperatorMachine& machine, s
 /// MB/s, so that sums of times stay within 64 bits.
 void require_links(const OperatorMachine& machine, std::string_view place);
 
-/// Time of an operator on a device for the part `share` of the mini-batch.
+/// Returns the time of an operator on a device for the fraction `share` of the mini-batch.
 Nanoseconds duration_ns(const Operator& one, const std::string& device_class, double share);
 
-/// The same of the memory that it needs for itself alone.
+/// Returns the working memory that the operator needs for that fraction.
 Bytes own_bytes(const Operator& one, const std::string& device_class, double share);
 
 const Link& link_between(const OperatorMachine& machine, int from, int to);
 
-/// Processor time that a message takes at each of its two ends.
+/// Returns the processor time that a message takes at each of its two ends.
 Nanoseconds message_work_ns(const OperatorMachine& machine, Bytes bytes);
 
-/// How long a message occupies the way between two devices; the link's latency comes after it. A bandwidth is measured
-/// from end to end, so what the ends' processors take is in it already, and is taken off.
+/// Returns the time for which a message occupies the link between two devices, without the link's latency. Bandwidths
+/// are measured end to end and so include message_work_ns() of both ends, which is subtracted.
 Nanoseconds message_occupancy_ns(const OperatorMachine& machine, int from, int to, Bytes bytes);
 
-/// Per operator the devices of an update, ascending: those that have a part of the layer's forward or input gradient
-/// and so need its weights; of a norm_update those that apply the batch norm or its gradient. Empty of other operators.
+/// Returns the devices of each update, ascending: those that have a part of the layer's forward or input gradient and
+/// so need its weights; for a norm_update, those that apply the batch norm or its gradient. Empty for other operators.
 std::vector<std::vector<int>> holders_of(const OperatorGraph& graph, const OperatorPlacement& placement);
 
-/// Throws InvalidInput ("SOURCE: placement[3]: ...") unless the graph is valid, ranges are those of the mini-batch, and
-/// the order has every part once.
+/// Throws InvalidInput ("SOURCE: placement[3]: ...") unless the graph is valid, ranges cover the mini-batch, and the
+/// order has every part once.
 void validate(const OperatorPlan& plan, std::string_view source);
 
-/// Envelope "frostpipe.plan" of version 4, of kind "operators" (plan/plan_kind.h). Reading validates.
+/// The JSON has the envelope "frostpipe.plan" of version 4 and the kind "operators" (plan/plan_kind.h). Reading
+/// validates.
 std::string to_json(const OperatorPlan& plan);
 OperatorPlan operator_plan_from_json(std::string_view json, std::string_view source);
 

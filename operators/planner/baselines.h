@@ -3,15 +3,15 @@
 
 namespace frostpipe {
 
-/// Of OperatorMethod::single, data_parallel, layer_wise and pipeline; the choices are theirs, the order is by list
-/// scheduling as everywhere.
+/// Returns the placement of OperatorMethod::single, data_parallel, layer_wise or pipeline. The method chooses the
+/// devices; the order is that of list scheduling, as for all methods.
 OperatorPlacement baseline_placement(const OperatorProblem& problem, OperatorMethod method);
 
-/// HEFT: by upward rank, each operator whole on the device where it ends first after what it reads has arrived, in the
-/// first gap that is long enough.
+/// HEFT: in the order of upward rank, puts each operator whole on the device where it ends first after its inputs have
+/// arrived, in the first gap that is long enough.
 OperatorPlacement earliest_finish_placement(const OperatorProblem& problem);
 
-/// Time of a message between two devices without others.
+/// Returns the time of a message between two devices on idle links.
 Nanoseconds message_ns(const OperatorMachine& machine, int from, int to, Bytes bytes);
 
 }  // namespace frostpipe

@@ -3,18 +3,18 @@
 
 namespace frostpipe {
 
-/// A placement with the places of the operators by which it is scheduled.
+/// A placement and the priorities of the operators (`places`, the lowest first) by which it is scheduled.
 struct ScheduledPlacement {
   OperatorPlacement placement;
   std::vector<int> places;
   Nanoseconds makespan_ns = 0;
 };
 
-/// With its makespan by list scheduling.
+/// Schedules a placement by list scheduling and fills in its makespan.
 ScheduledPlacement scheduled(const OperatorProblem& problem, OperatorPlacement placement, std::vector<int> places);
 
-/// The best of `start` and of the trials. Late acceptance (Burke and Bykov 2017): a trial is gone on from where it is
-/// no slower than the one that was gone on from some trials before. It stops where the bound is reached.
+/// Returns the best of `start` and the trials. The search uses late acceptance (Burke and Bykov 2017): it continues
+/// from a trial if that is no slower than the one from which it continued some trials before. It stops at the bound.
 ScheduledPlacement improved(const OperatorProblem& problem, ScheduledPlacement start, const OperatorSearch& search,
                             Nanoseconds bound_ns);
 

@@ -3,7 +3,7 @@
 
 namespace frostpipe {
 
-/// No placement and no order of the problem is faster. The longest chain of these:
+/// Returns a time below which no placement and no order of the problem can be. It is the longest chain of these terms:
 ///   path      Every sample goes through the operators, so the mean of the ends of the parts that it is in grows by the
 ///             mean time of these parts (operators/planner/mean_part.h): the whole overhead, and the work as split
 ///             best.
@@ -12,12 +12,12 @@ namespace frostpipe {
 ///   barriers  After statistics, everything that reads them begins when all their parts have ended. So between the ends
 ///             of two of them, the work of all operators between is done, and the same before the first and after the
 ///             last.
-///   messages  Of the sums of statistics: when the last part has ended, its device can go on, the others wait for a
-///             message. Either that device does all, or what the others do begins later. Of an update: it is whole on
-///             one device, or a partial sum and new weights are sent.
-/// It knows no transfers of samples and no queues for links. How long links are occupied by weight gradients is left
-/// out: a plan may hold a layer on one device, and of a layer that it splits, only the mean over all ordered pairs of
-/// devices is certain, which is less than the time of the backward that such messages hide behind but for slow links.
+///   messages  For sums of statistics: when the last part has ended, its device can go on, and the others wait for a
+///             message. Either that device does all the work, or that of the others begins later. For an update: it is
+///             whole on one device, or a partial sum and new weights are sent.
+/// Transfers of samples and queues for links are not counted. The time for which weight gradients occupy links is not
+/// counted either: a plan may hold a layer on one device; if it splits a layer, only the mean over all ordered pairs of
+/// devices is certain, and unless links are slow that is less than the time of the backward which hides such messages.
 Nanoseconds operator_lower_bound_ns(const OperatorProblem& problem);
 
 }  // namespace frostpipe

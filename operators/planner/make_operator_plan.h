@@ -7,24 +7,24 @@
 
 namespace frostpipe {
 
-/// How a plan of OperatorMethod::mtrain is searched: it starts from the best of the baselines and HEFT, and changes the
+/// The search for a plan of OperatorMethod::mtrain. It starts from the best of the baselines and HEFT, and changes the
 /// ranges of some operators of neighbouring layers, or the order of two operators.
 struct OperatorSearch {
-  /// Placements that are scheduled, so that the plan does not depend on how fast the machine is.
+  /// Number of placements that are scheduled. It is no time, so the plan does not depend on the speed of this machine.
   int num_trials = 1500;
   std::uint64_t seed = 1;
 };
 
-/// A search for so many takes 10 s, and time and memory grow with their square.
+/// A search for this many devices takes 10 s, and time and memory grow with their square.
 inline constexpr std::size_t kMostOperatorDevices = 256;
 
-/// A plan by the method, with prediction, bound and memory. `mtrain` is never slower than a baseline. Throws
-/// InvalidInput where a device has no times, the graph has no operators, or there are more devices than
+/// Makes a plan by the method, with prediction, bound and memory. `mtrain` is never slower than a baseline. Throws
+/// InvalidInput if a device has no times, the graph has no operators, or there are more devices than
 /// kMostOperatorDevices.
 OperatorPlan make_operator_plan(const OperatorProblem& problem, OperatorMethod method,
                                 const OperatorSearch& search = {});
 
-/// The four that `mtrain` is compared with.
+/// The four methods with which `mtrain` is compared.
 inline constexpr OperatorMethod kOperatorBaselines[] = {OperatorMethod::single, OperatorMethod::data_parallel,
                                                         OperatorMethod::layer_wise, OperatorMethod::pipeline};
 

@@ -66,8 +66,8 @@ class MemoryOfRun {
       for (const int device : holders[op]) timelines_[device].hold(updated_bytes(op), 0, run_.makespan_ns);
   }
 
-  /// Of an update: the weights that one device updates, as large as their momentum. Of a batch norm, which every device
-  /// that applies it has whole: scale and shift, their momentum, running statistics.
+  /// Returns the bytes that an update of one device changes: weights, which are as large as their momentum. For a batch
+  /// norm, which every device that applies it holds whole: scale and shift, their momentum, and running statistics.
   Bytes updated_bytes(std::size_t op) const {
     const Operator& one = plan_.graph.operators[op];
     const auto num_parts =

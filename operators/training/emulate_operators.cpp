@@ -110,7 +110,7 @@ void emulate_operators(Membership& membership, const OperatorPlan& plan, const s
   Group& all = communicator->control_group();
   EmulatedDevice emulated(plan, round->self.rank, communicator->weight_transfer_group(), *device->virtual_clock());
   all.barrier();
-  device->virtual_clock()->be_on_time();
+  device->virtual_clock()->synchronize();
   const Model model = model_of(plan.graph);
   RunRecorder recorder(*device, model, communicator->world_size(), output);
   std::vector<int> ranks(communicator->world_size());

@@ -78,7 +78,8 @@ class NetBench {
       const Bytes expected = MemoryMeter::live_bytes() + output_bytes(plan_.graph, task);
       const Nanoseconds begin_ns = steady_now_ns();
       slow_cpu_.begin_work();
-      runner_.run_task(place, momentum_, {.learning_rate = 1e-3});
+      runner_.run_task(place, momentum_,
+                       {.optimizer = Optimizer::kSgd, .learning_rate = 1e-3, .momentum = 0.9, .weight_decay = 0});
       slow_cpu_.end_work();
       taken[task.op] = {.ns = static_cast<double>(steady_now_ns() - begin_ns),
                         .own_bytes = static_cast<double>(std::max<Bytes>(0, MemoryMeter::peak_bytes() - expected))};

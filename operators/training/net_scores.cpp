@@ -61,17 +61,10 @@ Evaluation evaluate_net(const EvaluateOptions& options, const Progress& progress
   const Nanoseconds begin_ns = steady_now_ns();
   const std::vector<int>& samples = data.split.train;
   const std::vector<double> answers = answers_of_net(folder.net, state, data, samples, options.batch_size, progress);
-  const Score score = score_of(data, samples, answers);
   const double seconds = 1e-9 * static_cast<double>(steady_now_ns() - begin_ns);
-  return {.num_samples = data.samples->size(),
-          .metric = score.metric,
-          .value = score.value,
-          .standard_error = score.standard_error,
-          .others = score.others,
-          .samples_per_second = data.samples->size() / seconds,
-          .labels = score.of_labels,
-          .predictions_file = options.predicts ? predictions_file(data, answers) : "",
-          .notes = data.notes};
+  Evaluation evaluation = evaluation_of(data, samples, answers, seconds);
+  if (options.predicts) evaluation.predictions_file = predictions_file(data, answers);
+  return evaluation;
 }
 
 }  // namespace frostpipe

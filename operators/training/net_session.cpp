@@ -40,7 +40,7 @@ NetSession::Running::Running(OperatorPlan whole_plan, const NetTask& task, Group
       exchange(group, plan, tasks),
       runner(task.folder().net, plan, tasks, device, exchange),
       slow_cpu(cpu_of(plan, task, device).slowdown),
-      loader(*task.dataset().samples, runner.samples_needed()) {}
+      loader(*task.dataset().samples, at::kFloat, at::kCPU, /*with_input=*/true) {}
 
 NetSession::NetSession(const NetTask& task, const SessionPlace& place)
     : task_(task), place_(place), mover_(task.folder().net, place.communicator.control_group(), at::kFloat) {}
@@ -113,16 +113,18 @@ NetState NetSession::collect_all() {
 IterationResult NetSession::run_iteration(const MiniBatch& batch, const MiniBatch* next, int step,
                                           const IterationUpdate& update, Trace& trace, bool) {
   const at::NoGradGuard no_grad;
-  const SgdOptions sgd{
-      .learning_rate = update.rule.learning_rate, .momentum = kMomentum, .weight_decay = update.rule.weight_decay};
+  UpdateRule rule = update.rule;
+  rule.momentum = kMomentum;
   DeviceRunner& runner = running_->runner;
-  const MicroBatch pictures = running_->loader.take(batch, next);
+  const SampleRange needed = runner.samples_needed();
+  running_->loader.begin_iteration(batch, needed, next, needed);
+  const MicroBatch pictures = running_->loader.take(needed);
   runner.begin_iteration(state_, pictures.input, pictures.labels);
   for (int place = 0; place < static_cast<int>(runner.tasks().size()); ++place) {
     runner.wait_for(place);
     const Nanoseconds begin_ns = steady_now_ns();
     running_->slow_cpu.begin_work();
-    runner.run_task(place, momentum_, sgd);
+    runner.run_task(place, momentum_, rule);
     running_->slow_cpu.end_work();
     runner.send_outputs();
     trace.spans.push_back(

@@ -2,12 +2,12 @@
 #include <optional>
 #include <vector>
 
+#include "executor/loading/batch_loader.h"
 #include "executor/training/training_session.h"
 #include "operators/executor/device_runner.h"
 #include "operators/training/group_exchange.h"
 #include "operators/training/layer_mover.h"
 #include "operators/training/net_task.h"
-#include "operators/training/picture_loader.h"
 
 namespace frostpipe {
 
@@ -41,7 +41,7 @@ class NetSession final : public TrainingSession {
     GroupExchange exchange;
     DeviceRunner runner;
     SlowCpu slow_cpu;
-    PictureLoader loader;
+    BatchLoader loader;
   };
 
   bool leads() const { return place_.communicator.rank() == 0; }

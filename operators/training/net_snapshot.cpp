@@ -22,7 +22,7 @@ std::vector<LayerTensor> tensors_of(const NetLayer& shape, WholeLayer& whole) {
   if (is_pooling(shape)) return {};
   const std::int64_t weights = num_weights(shape), channels = shape.out_channels;
   std::vector<LayerTensor> tensors = {{"weights", {weights}, whole.state.weights},
-                                      {"first_moment", {weights}, whole.momentum.weights}};
+                                      {kMoments.front().name, {weights}, whole.momentum.weights}};
   if (!shape.batch_norm) return tensors;
   tensors.push_back({"norm", {2, channels}, whole.state.norm});
   tensors.push_back({"norm_moment", {2, channels}, whole.momentum.norm});

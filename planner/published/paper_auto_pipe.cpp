@@ -23,16 +23,14 @@ double largest_stage(std::span<const double> sizes, int num_stages) {
 
 }  // namespace
 
-int paper_pipeline_length(std::span<const double> parameters_in_millions, int frozen_blocks, int initial_length) {
+int paper_pipeline_length(std::span<const double> parameters_in_millions, int frozen_units, int initial_length) {
   if (initial_length < 1) throw InvalidInput("initial length", "must be >= 1", std::to_string(initial_length));
-  const std::size_t num_frozen_units = frozen_blocks == 0 ? 0 : 1 + 2 * static_cast<std::size_t>(frozen_blocks);
-  if (frozen_blocks < 0 || num_frozen_units > parameters_in_millions.size()) {
-    throw InvalidInput("frozen blocks",
-                       "must be in a list of " + std::to_string(parameters_in_millions.size()) + " units",
-                       std::to_string(frozen_blocks));
+  if (frozen_units < 0 || static_cast<std::size_t>(frozen_units) > parameters_in_millions.size()) {
+    throw InvalidInput("frozen units", "must be at most all of " + std::to_string(parameters_in_millions.size()),
+                       std::to_string(frozen_units));
   }
   const double limit = largest_stage(parameters_in_millions, initial_length);
-  const auto active = parameters_in_millions.subspan(num_frozen_units);
+  const auto active = parameters_in_millions.subspan(static_cast<std::size_t>(frozen_units));
   int length = initial_length;
   while (length >= 2 && largest_stage(active, length / 2) <= limit) length /= 2;
   return length;
@@ -44,8 +42,9 @@ std::variant<Phase, Infeasible> next_published_phase(const PlanningProblem& prob
   std::vector<double> millions;
   for (const Layer& layer : profile.model.layers) millions.push_back(static_cast<double>(layer.parameter_count) / 1e6);
   const int initial_length = devices_to_use(cluster, options) / options.tensor_parallel_size;
-  const int length =
-      paper_pipeline_length(millions, frozen_blocks(profile.model, first_trainable_layer), initial_length);
+  const int frozen_units =
+      frostpipe::first_trainable_layer(profile.model, frozen_blocks(profile.model, first_trainable_layer));
+  const int length = paper_pipeline_length(millions, frozen_units, initial_length);
   auto next = best_phase(problem, std::min(length, current.layout.pipeline_parallel_size), first_trainable_layer);
   if (auto* phase = std::get_if<Phase>(&next)) {
     phase->from_step = from_step;

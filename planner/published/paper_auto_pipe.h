@@ -10,10 +10,11 @@ namespace frostpipe {
 /// The pipeline is halved while the largest stage of the greedy partition of the trainable layers is no larger than the
 /// largest stage was at the start, with nothing frozen and `initial_length` stages. May end at 1.
 ///
-/// `parameters_in_millions`: embedding, (attention, MLP) per block, then whatever follows the blocks. Frozen units are
-/// left out, the embedding together with the first block. This is for comparison with the paper; RunPlanner compares
-/// simulated times instead. Throws InvalidInput if frozen_blocks exceeds the list or initial_length < 1.
-int paper_pipeline_length(std::span<const double> parameters_in_millions, int frozen_blocks, int initial_length);
+/// `parameters_in_millions`: embedding, (attention, MLP) per block, then whatever follows the blocks. The first
+/// `frozen_units` of them are left out: none, or the embedding together with the frozen blocks. This is for comparison
+/// with the paper; RunPlanner compares simulated times instead. Throws InvalidInput if frozen_units exceeds the list or
+/// initial_length < 1.
+int paper_pipeline_length(std::span<const double> parameters_in_millions, int frozen_units, int initial_length);
 
 /// Returns the next phase by that rule. Its pipeline has the length of paper_pipeline_length, even if that is not
 /// faster or does not fit; its partition is best_phase's.

@@ -68,7 +68,7 @@ class Search {
     }
     if (choices.empty() && !not_measured_)
       return {.best = {}, .lower_bound_ns = limit_ns_, .reason = not_scheduled_->what()};
-    if (!fits_ && !closest_) say_what_is_missing(choices);
+    if (!fits_ && !closest_) explain_infeasibility(choices);
     if (choices.empty() || (!fits_ && !closest_ && empty_stage_.empty() && limit_ns_ == kNoLimit && not_measured_))
       throw InvalidInput(not_measured_.value());
     if (problem_.options.partitioner == Partitioner::exact && problem_.options.partition.empty() && !search_.bound_only)
@@ -98,7 +98,7 @@ class Search {
   }
 
   /// Reports for each recompute mode what the smallest micro-batches lack, unless one of them may fit.
-  void say_what_is_missing(const std::vector<Choice>& choices) {
+  void explain_infeasibility(const std::vector<Choice>& choices) {
     if (problem_.options.partitioner != Partitioner::exact || !problem_.options.partition.empty()) return;
     std::map<std::size_t, Choice> smallest;  // by recompute mode
     for (const Choice& choice : choices) {

@@ -13,16 +13,16 @@ struct LayerPin {
   bool operator==(const LayerPin&) const = default;
 };
 
-/// Whether some layer of `range` is pinned to another stage.
+/// Returns whether some layer of `range` is pinned to another stage.
 bool breaks_a_pin(const std::vector<LayerPin>& pins, int stage, LayerRange range);
 
-/// Whether no layer outside `range` is pinned to `stage`.
+/// Returns whether no layer outside `range` is pinned to `stage`.
 bool holds_its_pins(const std::vector<LayerPin>& pins, int stage, LayerRange range);
 
-/// Whether every pin is kept.
+/// Returns whether every pin is kept.
 bool keeps_pins(const std::vector<LayerPin>& pins, const Partition& partition);
 
-/// Whether layers [0, num_layers) can be cut into `num_stages` stages with every pin kept.
+/// Returns whether layers [0, num_layers) can be cut into `num_stages` stages with every pin kept.
 bool can_keep_pins(const std::vector<LayerPin>& pins, int num_layers, int num_stages);
 
 /// Restricts a sweep for cut_chain to the stages that keep the pins.

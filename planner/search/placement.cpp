@@ -26,7 +26,7 @@ std::vector<std::vector<int>> all_orders(std::vector<int> kinds) {
   return orders;
 }
 
-/// Whether among the first `devices` every `size` neighbours are of one type.
+/// Returns whether among the first `devices` every `size` neighbours are of one type.
 bool have_one_type(const Cluster& cluster, int size, int devices) {
   for (int rank = 0; rank < devices; ++rank)
     if (cluster.devices[rank].type != cluster.devices[rank - rank % size].type) return false;
@@ -34,7 +34,7 @@ bool have_one_type(const Cluster& cluster, int size, int devices) {
 }
 
 /// Returns what to try if tensor ranks are apart.
-std::string what_brings_together(const Cluster& cluster, int tensor_parallel_size) {
+std::string how_to_join_devices(const Cluster& cluster, int tensor_parallel_size) {
   std::map<std::pair<int, std::string>, int> alike;  // devices by node and type
   for (const Device& device : cluster.devices) ++alike[{device.node, device.type}];
   const bool may_be_together = std::all_of(
@@ -107,7 +107,7 @@ std::string why_tensor_ranks_are_apart(const Cluster& cluster, const ParallelLay
         if (!difference.empty())
           return fmt::format("t = {}: tensor ranks that share layers out would be on {}; {}",
                              layout.tensor_parallel_size, difference,
-                             what_brings_together(cluster, layout.tensor_parallel_size));
+                             how_to_join_devices(cluster, layout.tensor_parallel_size));
       }
     }
   return {};

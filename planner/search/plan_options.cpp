@@ -212,7 +212,7 @@ std::vector<int> stages_per_rank_of(const ScheduleTraits& traits, const PlanOpti
   return numbers;
 }
 
-/// Whether token slices can be priced and made if the options do not ask for them.
+/// Returns whether token slices can be priced and made if the options do not ask for them.
 bool may_be_sliced(const PlanningProblem& problem) {
   const Profile& profile = problem.profile;
   const int tokens =

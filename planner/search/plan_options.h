@@ -64,7 +64,7 @@ void require_meaningful(const PlanningProblem& problem);
 /// need another length; empty if one may be. Throws InvalidInput for a length below 1.
 std::string why_no_pipeline(const PlanningProblem& problem, int pipeline_parallel_size);
 
-/// Whether the profile has a measurement of I and W.
+/// Returns whether the profile has a measurement of I and W.
 bool knows_split_backward(const Profile& profile);
 
 /// Throws InvalidInput if this schedule has I and W, and the profile has no measurement of them.
@@ -72,7 +72,7 @@ void require_split_backward(const std::string& schedule, const Profile& profile)
 /// The same for all phases whose schedule splits the backward.
 void require_split_backward(const std::vector<Phase>& phases, const Profile& profile);
 
-/// Whether ranks that a shorter pipeline frees become replicas (AutoDP); otherwise they stay idle.
+/// Returns whether ranks that a shorter pipeline frees become replicas (AutoDP); otherwise they stay idle.
 bool replicates(const PlanOptions& options);
 
 /// A schedule and its number of stages per rank.
@@ -88,16 +88,16 @@ struct PlannedSchedule {
 /// layers.
 std::vector<PlannedSchedule> schedules_for(const PlanningProblem& problem, int pipeline_parallel_size);
 
-/// Whether the method leaves the schedule and its stages per rank open.
+/// Returns whether the method leaves the schedule and its stages per rank open.
 bool may_use_any_schedule(const PlanOptions& options);
 
-/// Whether the options ask for several stages per rank, or for a schedule that has them.
+/// Returns whether the options ask for several stages per rank, or for a schedule that has them.
 bool asks_for_several_stages_per_rank(const PlanOptions& options);
 
 /// Returns the token slices of each micro-batch with this schedule; 1 = whole samples.
 int token_slices_of(const PlanOptions& options, const std::string& schedule);
 
-/// Whether the profile has measured token slices (tokens after context tokens).
+/// Returns whether the profile has measured token slices (tokens after context tokens).
 bool knows_slices(const Profile& profile);
 
 /// Returns the number of the cluster's devices that may be used.

@@ -51,7 +51,7 @@ class Estimator {
     std::vector<PassTokens> spans;
     if (profile_.model.is_causal)
       for (const int length : slice_lengths(model_.tokens))
-        for (const int context : {0, model_.tokens / 2}) spans.push_back({length, context});
+        for (const int context : {0, model_.tokens / 2}) spans.push_back({length, context, /*is_slice=*/true});
     spans.push_back({model_.tokens});
     return spans;
   }
@@ -111,6 +111,15 @@ class Estimator {
     return {.forward = in + out, .input_gradient = in, .weight_gradient = out + in, .read_again = in};
   }
 
+  /// The bytes of a vocabulary's logits and their gradient, which exist for a part of the tokens at a time; the parts
+  /// are equal.
+  Bytes logits_bytes(const LayerWork& work, int size, const PassTokens& span, int tensor_ranks) const {
+    const std::int64_t tokens = std::int64_t{size} * span.tokens,
+                       parts = (tokens + kTokensOfLogits - 1) / kTokensOfLogits;
+    const double of_part = static_cast<double>(tokens) / static_cast<double>(parts);
+    return whole(of_part * work.logits_values / tensor_ranks) * bytes_per_value(options_.dtype);
+  }
+
   void add_measurement(int layer, int size, const PassTokens& span, const Sharing& sharing, const LayerWork& work) {
     const int n = sharing.ranks;
     const double flops = size * work.flops / (work.is_shared ? n : 1);
@@ -120,7 +129,6 @@ class Estimator {
     };
     /// Values per rank of an activation between matrices.
     const auto split = [&](double values) { return sharing.split_tokens ? values / n : values; };
-    const bool is_last = profile_.model.layers[layer].kind == LayerKind::head;
     Exchanges exchanges = exchanges_of(work, sharing, bytes(activation_values(span)));
     const Nanoseconds routing = 2 * all_to_all_ns(n, bytes(split(work.routed_values)));
     exchanges.forward += routing;
@@ -138,18 +146,19 @@ class Estimator {
                  .context_tokens = span.context,
                  .tensor_parallel_size = n,
                  .sequence_parallel = sharing.split_tokens},
-         .cost = {.forward_ns = forward,
-                  .input_gradient_ns = pass + exchanges.input_gradient,
-                  .weight_gradient_ns = pass + exchanges.weight_gradient,
-                  .frozen_forward_ns = forward,
-                  .output_activation_bytes =
-                      bytes(is_last ? work.output_values : split(work.output_values), work.shared_output_values),
-                  .saved_activation_bytes = bytes(split(work.kept_values), work.shared_kept_values),
-                  .workspace_bytes = bytes(2 * activation_values(span)),
-                  .split_backward = SplitBackward{
-                      .input_ns = pass + exchanges.input_gradient + exchanges.weight_gradient - exchanges.read_again,
-                      .weight_ns = pass + exchanges.read_again,
-                      .kept_bytes = bytes(split_values, work.shared_split_values)}}});
+         .cost = {
+             .forward_ns = forward,
+             .input_gradient_ns = pass + exchanges.input_gradient,
+             .weight_gradient_ns = pass + exchanges.weight_gradient,
+             .frozen_forward_ns = forward,
+             .output_activation_bytes = bytes(split(work.output_values)),
+             .saved_activation_bytes = bytes(split(work.kept_values), work.shared_kept_values),
+             .workspace_bytes = std::max(bytes(2 * activation_values(span)), bytes(0, work.shared_workspace_values)) +
+                                logits_bytes(work, size, span, n),
+             .split_backward = SplitBackward{
+                 .input_ns = pass + exchanges.input_gradient + exchanges.weight_gradient - exchanges.read_again,
+                 .weight_ns = pass + exchanges.read_again,
+                 .kept_bytes = bytes(split_values, work.shared_split_values)}}});
   }
 
   static std::vector<int> tensor_ranks_of(int size) {

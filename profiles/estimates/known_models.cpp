@@ -10,8 +10,8 @@ namespace {
 
 // The values come from the config.json with which each model was published on the Hugging Face Hub
 // (openai-community/gpt2*, google-bert/bert-*-uncased, FacebookAI/roberta-*, google/vit-*-patch16-224, meta-llama,
-// Qwen, mistralai, google/gemma-*, HuggingFaceTB/SmolLM2-135M, deepseek-ai, answerdotai/ModernBERT-base). Tests compare
-// the resulting numbers of parameters with the published ones.
+// Qwen, mistralai, google/gemma-*, HuggingFaceTB/SmolLM2-135M, EleutherAI, deepseek-ai, answerdotai/ModernBERT-base).
+// Tests compare the resulting numbers of parameters with the published ones.
 constexpr KnownModel kModels[] = {
     {"gpt2", 0, R"({"model_type": "gpt2", "n_embd": 768, "n_layer": 12, "n_head": 12, "vocab_size": 50257})"},
     {"gpt2-medium", 0, R"({"model_type": "gpt2", "n_embd": 1024, "n_layer": 24, "n_head": 16, "vocab_size": 50257})"},
@@ -72,6 +72,13 @@ constexpr KnownModel kModels[] = {
     {"smollm2-135m", 0, R"({"model_type": "llama", "hidden_size": 576, "num_hidden_layers": 30,
       "num_attention_heads": 9, "num_key_value_heads": 3, "intermediate_size": 1536, "vocab_size": 49152,
       "max_position_embeddings": 8192, "rope_theta": 100000, "tie_word_embeddings": true})"},
+    {"pythia-1.4b", 0, R"({"model_type": "gpt_neox", "hidden_size": 2048, "num_hidden_layers": 24,
+      "num_attention_heads": 16, "intermediate_size": 8192, "vocab_size": 50304, "max_position_embeddings": 2048})"},
+    {"pythia-6.9b", 0, R"({"model_type": "gpt_neox", "hidden_size": 4096, "num_hidden_layers": 32,
+      "num_attention_heads": 32, "intermediate_size": 16384, "vocab_size": 50432, "max_position_embeddings": 2048})"},
+    {"gpt-neox-20b", 0, R"({"model_type": "gpt_neox", "hidden_size": 6144, "num_hidden_layers": 44,
+      "num_attention_heads": 64, "intermediate_size": 24576, "vocab_size": 50432, "max_position_embeddings": 2048,
+      "hidden_act": "gelu_fast"})"},
     {"mixtral-8x7b", 0, R"({"model_type": "mixtral", "hidden_size": 4096, "num_hidden_layers": 32,
       "num_attention_heads": 32, "num_key_value_heads": 8, "intermediate_size": 14336, "num_local_experts": 8,
       "num_experts_per_tok": 2, "vocab_size": 32000, "max_position_embeddings": 32768, "rope_theta": 1000000,

@@ -7,14 +7,18 @@ namespace frostpipe {
 struct PassTokens {
   int tokens = 0;
   int context = 0;
+  bool is_slice = false;  // its keys and values are kept beside the layer, once for all slices
 };
 
 /// Operations, saved values and collectives of a layer, per sample.
 struct LayerWork {
   bool is_shared = true;  // whether tensor ranks divide the operations; otherwise each does all of them
   double flops = 0;       // of the forward
-  double output_values = 0, shared_output_values = 0;  // on every tensor rank, and on all of them together
-  double kept_values = 0, shared_kept_values = 0;
+  // Values on every tensor rank, and on all of them together (`shared`).
+  double output_values = 0;
+  double kept_values = 0, shared_kept_values = 0;    // until the backward, the output among them
+  double shared_workspace_values = 0;                // largest number that a pass needs in addition, for a while
+  double logits_values = 0;                          // in addition for each token of a part (kTokensOfLogits); shared
   double split_values = 0, shared_split_values = 0;  // kept from I to W
   double read_split_values = 0;                      // the part of split_values that matrices read
   double routed_values = 0;                          // values sent to the experts, and as many back
@@ -36,11 +40,20 @@ struct LayerWork {
 /// With experts, a token goes through those chosen for it and the shared ones. With latent attention (DeepSeek-V3) a
 /// head has fewer values than query and key entries, and each is counted with its own size.
 ///
-/// Values kept until the backward: attention 3 t h + 2 t (q + v) and twice the probabilities, which are heads x t x (c
-/// + t), or as many as a window has; MLP 3 t h + t f (g + 1). A second norm adds t h, norms of queries and keys t (q +
-/// v), each chosen expert 2 t h (f is then the sum over the experts of a token), latents twice their values. Between
-/// the halves of a split backward: the inputs of matrices and the gradients of their outputs, attention 2 t h + 2 t (q
-/// + v), MLP 2 t h + t f (g + 1), head h + outputs for each prediction.
+/// Values kept until the backward are those that the executor keeps (executor/models/): the output, t h; what a norm
+/// made of the input or is about to make of an output, t h each; attention 2 t (q + v), or 2 t q for a slice, and t
+/// values per head; an MLP t f (g + 1), or t f for a relu. Norms of queries and keys add t (q + 2 v), rotary positions
+/// t for each rotated value of a head, each chosen expert 2 t h (f is then the sum over the experts of a token),
+/// latents twice their values. Probabilities are kept only with soft caps, which the fused attention lacks: 2 heads x t
+/// x t, and keys and values are then repeated for all queries. A vocabulary's head keeps only its normed input: logits
+/// and their gradient exist in the backward, for kTokensOfLogits tokens at a time.
+///
+/// Workspace, at least two [tokens, hidden]: gradients of queries, keys and values, twice, and of attention's output;
+/// of an MLP's inner values t f, or 4 t f with a gate.
+///
+/// Between the halves of a split backward: the inputs of matrices and the gradients of their outputs, attention 2 t h +
+/// 2 t (q + v), MLP 2 t h + t f (g + 1), other heads h + outputs for each prediction and 2 h with a square matrix, and
+/// nothing for a vocabulary's, which computes all in the first half.
 LayerWork layer_work(const TransformerConfig& config, int layer, const PassTokens& span);
 
 }  // namespace frostpipe

@@ -21,7 +21,7 @@ struct ImportOptions {
 /// sizes are assumed to be proportional to the samples, half of a backward to be weight gradient if there are
 /// parameters, and the optimizer step to be free.
 ///
-/// As tables: Sailor's seconds per layer by micro-batch and tensor-parallel size (MODEL_DEVICE_profile.json; sizes of
+/// Tables are Sailor's seconds per layer by micro-batch and tensor-parallel size (MODEL_DEVICE_profile.json; sizes of
 /// layers from llm_info.json in the same folder), and microseconds as PPipe has them (MODEL-GPU-SHARE.csv: a row per
 /// block, a column per batch size 1, 2, ...; forward only, so a backward is assumed to take twice as long and sizes are
 /// unknown). The model is called MODEL if the file's name contains it, else `source`. Throws InvalidInput that names

@@ -120,6 +120,14 @@ TransformerConfig olmo2() {
   return config;
 }
 
+TransformerConfig gpt_neox() {
+  TransformerConfig config = gpt2();
+  config.has_position_table = false;
+  config.activation = Activation::gelu;
+  config.scales_residual_start = false;
+  return config;
+}
+
 const FamilyRow kFamilies[] = {
     {Family::bert, "bert", "Bert", "bert.", kBertNames, kBertHeads, encoder, read_bert},
     {Family::vit, "vit", "ViT", "vit.", kVitNames, kVitHeads, vit, read_vit},
@@ -141,6 +149,7 @@ const FamilyRow kFamilies[] = {
     {Family::gemma3_text, "gemma3_text", "Gemma3", "model.", kGemma2Names, kGemma3Heads, gemma3, read_decoder},
     {Family::olmo2, "olmo2", "Olmo2", "model.", kLlamaNames, std::span(kDecoderHeads, 2), olmo2, read_decoder},
     {Family::phi3, "phi3", "Phi3", "model.", kPhi3Names, std::span(kDecoderHeads, 3), llama, read_decoder},
+    {Family::gpt_neox, "gpt_neox", "GPTNeoX", "gpt_neox.", kGptNeoxNames, kGptNeoxHeads, gpt_neox, read_gpt_neox},
     {Family::deit, "deit", "DeiT", "deit.", kVitNames, kVitHeads, deit, read_vit},
     {Family::dinov2, "dinov2", "Dinov2", "dinov2.", kDinov2Names, kVitHeads, dinov2, read_vit},
     {Family::mixtral, "mixtral", "Mixtral", "model.", kLlamaNames, std::span(kDecoderHeads, 1), llama, read_mixtral,

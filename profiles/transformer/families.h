@@ -40,6 +40,7 @@ struct ModuleNames {
   // head
   const char* final_norm = nullptr;
   bool matrices_are_transposed = false;  // blocks: the file stores [in, out]
+  bool rows_are_by_head = false;         // of query_key_value: each head's query, key and value follow each other
 };
 
 /// The modules of a model after its blocks, for one task. Names are complete; ".weight" or ".bias" follows.

@@ -93,6 +93,15 @@ inline constexpr HeadNames kLlamaHeads[] = {kDecoderHeads[0],
                                              .classes = "qa_outputs",
                                              .prefix = "transformer."}};
 
+inline constexpr HeadNames kGptNeoxHeads[] = {
+    {.task = Task::causal_language_modeling,
+     .class_suffix = "ForCausalLM",
+     .classes = "embed_out",
+     .classes_has_bias = false},
+    kDecoderHeads[1],
+    {.task = Task::token_classification, .class_suffix = "ForTokenClassification", .classes = "classifier"},
+    kDecoderHeads[3]};
+
 inline constexpr HeadNames kGemma3Heads[] = {kDecoderHeads[0],
                                              {.task = Task::sequence_classification,
                                               .class_suffix = "TextForSequenceClassification",
@@ -206,6 +215,17 @@ inline constexpr ModuleNames kPhi3Names{.words = "embed_tokens",
                                         .down = "mlp.down_proj",
                                         .mlp_norm = "post_attention_layernorm",
                                         .final_norm = "norm"};
+
+inline constexpr ModuleNames kGptNeoxNames{.words = "embed_in",
+                                           .block = "layers.",
+                                           .query_key_value = "attention.query_key_value",
+                                           .attention_output = "attention.dense",
+                                           .attention_norm = "input_layernorm",
+                                           .up = "mlp.dense_h_to_4h",
+                                           .down = "mlp.dense_4h_to_h",
+                                           .mlp_norm = "post_attention_layernorm",
+                                           .final_norm = "final_layer_norm",
+                                           .rows_are_by_head = true};
 
 constexpr ModuleNames with_mlp_norm(ModuleNames names, const char* mlp_norm) {
   names.mlp_norm = mlp_norm;

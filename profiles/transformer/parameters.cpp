@@ -27,8 +27,8 @@ class SpecOfRole {
   SpecOfRole(const TransformerConfig& config, int layer)
       : c_(config), head_(head_of(config)), kind_(kind_of_layer(config, layer)), names_(row_of(config.family).names) {
     prefix_ = head_.prefix ? head_.prefix : row_of(config.family).prefix;
-    if (kind_ == LayerKind::attention || kind_ == LayerKind::mlp)
-      block_ = prefix_ + names_.block + std::to_string(block_of_layer(layer)) + ".";
+    if (kind_ != LayerKind::embedding && kind_ != LayerKind::head)
+      block_ = prefix_ + names_.block + std::to_string(block_of_layer(config, layer)) + ".";
   }
 
   ParameterSpec spec(Role role) const {
@@ -39,6 +39,8 @@ class SpecOfRole {
         return attention(role);
       case LayerKind::mlp:
         return mlp(role);
+      case LayerKind::block:
+        return role >= Role::up && role <= Role::shared_output ? mlp(role) : attention(role);
       default:
         return head(role);
     }
@@ -161,11 +163,15 @@ class SpecOfRole {
       return c_.key_value_heads() > 1 ? by_rows(std::move(spec), 2, size) : spec;
     };
     const auto all = {names_.query_key_value, names_.query, names_.key, names_.value};
+    const auto by_head = [&](ParameterSpec spec) {
+      spec.stored_heads = names_.rows_are_by_head ? c_.num_attention_heads : 0;
+      return by_rows(std::move(spec), 3, size);
+    };
     switch (role) {
       case Role::query_key_value:
-        return by_rows(in_block(matrix(of_block(all, ".weight"), 3 * q, h)), 3, size);
+        return by_head(in_block(matrix(of_block(all, ".weight"), 3 * q, h)));
       case Role::query_key_value_bias:
-        return by_rows(bias(of_block(all, ".bias"), 3 * q), 3, size);
+        return by_head(bias(of_block(all, ".bias"), 3 * q));
       case Role::query:
         return by_rows(
             stored_in(matrix(of_block({names_.query_key_value, names_.query}, ".weight"), q, h), 0, q + 2 * kv), 1,
@@ -222,9 +228,9 @@ class SpecOfRole {
         return by_rows(in_block(matrix(of_block({names_.gate, up}, ".weight"), stacked * f, h)), stacked);
       case Role::up_bias:
         return by_rows(bias(of_block({names_.gate, up}, ".bias"), stacked * f), stacked);
-      case Role::output:
+      case Role::down:
         return by_columns(adding(matrix(of_block({down}, ".weight"), h, f)));
-      case Role::output_bias:
+      case Role::down_bias:
         return bias(of_block({down}, ".bias"), h);
       default:
         return norm_of_half(role, names_.mlp_norm, names_.mlp_output_norm, names_.mlp_layer_scale);
@@ -234,8 +240,10 @@ class SpecOfRole {
   ParameterSpec norm_of_half(Role role, const char* norm, const char* output_norm, const char* layer_scale) const {
     switch (role) {
       case Role::norm:
+      case Role::mlp_norm:
         return scale(block_ + norm + ".weight", c_.hidden_size);
       case Role::norm_bias:
+      case Role::mlp_norm_bias:
         return bias({block_ + norm + ".bias"}, c_.hidden_size);
       case Role::layer_scale:
         return scale(block_ + layer_scale, c_.hidden_size);
@@ -314,14 +322,12 @@ Model model_of(const TransformerConfig& config, std::string name) {
               .tied_parameter_count = tied_parameter_count(config),
               .vocab_size = config.reads_pictures || config.embedding_size > 0 ? 0 : config.vocab_size,
               .is_causal = config.is_causal && config.task == Task::causal_language_modeling};
-  const int num_layers = static_cast<int>(2 * config.num_hidden_layers + 2);
-  for (int i = 0; i < num_layers; ++i) {
-    Layer layer{.name = "embedding", .kind = kind_of_layer(config, i), .block = {}, .parameter_count = 0};
-    if (layer.kind == LayerKind::head) layer.name = "head";
-    if (layer.kind == LayerKind::attention || layer.kind == LayerKind::mlp) {
-      layer.block = block_of_layer(i);
-      layer.name =
-          "block." + std::to_string(*layer.block) + (layer.kind == LayerKind::attention ? ".attention" : ".mlp");
+  for (int i = 0; i < num_layers(config); ++i) {
+    Layer layer{.name = i == 0 ? "embedding" : "head", .kind = kind_of_layer(config, i)};
+    if (layer.kind != LayerKind::embedding && layer.kind != LayerKind::head) {
+      layer.block = block_of_layer(config, i);
+      layer.name = "block." + std::to_string(*layer.block);
+      if (layer.kind != LayerKind::block) layer.name += layer.kind == LayerKind::attention ? ".attention" : ".mlp";
     }
     for (const ParameterSpec& parameter : parameters_of(config, i)) {
       layer.parameter_count += parameter.count();

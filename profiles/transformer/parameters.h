@@ -36,19 +36,24 @@ enum class Role {
   // MLP
   up,  // with a gate: the gate above the rest
   up_bias,
+  down,
+  down_bias,
+  mlp_norm,  // of its input or sum
+  mlp_norm_bias,
   router,
   router_bias,
   experts_up,  // all experts
   experts_output,
   shared_up,
   shared_output,
-  // attention and MLP
+  // attention
   output,
   output_bias,
+  // attention and MLP
   output_norm,
   output_norm_bias,
   layer_scale,
-  // all layers: of the embedding, of a half's input or sum, or the final one before the head
+  // all layers but MLPs: of the embedding, of attention's input or sum, or the final one before the head
   norm,
   norm_bias,
   // head
@@ -79,12 +84,17 @@ struct ParameterSpec {
   /// If the parameter is part of a tensor of the file that it shares with the next one: its first row and number of
   /// rows there.
   std::int64_t stored_begin = 0, stored_rows = 0;  // 0 rows = a tensor of its own
+  /// If the file's rows are ordered by head, each with its query, key and value: the number of heads; otherwise 0.
+  std::int64_t stored_heads = 0;
   std::int64_t count() const;
 };
 
+/// Number of layers of model_of(config): a block is two, or one with a parallel residual.
+int num_layers(const TransformerConfig& config);
+
 /// Returns the kind of layer `layer` of model_of(config), and the block that contains it.
 LayerKind kind_of_layer(const TransformerConfig& config, int layer);
-int block_of_layer(int layer);
+int block_of_layer(const TransformerConfig& config, int layer);
 
 /// Returns the roles of the parameters of layer `layer`, in the order of parameters_of.
 std::vector<Role> roles_of(const TransformerConfig& config, int layer);
@@ -98,7 +108,13 @@ std::int64_t tied_parameter_count(const TransformerConfig& config);
 /// Number of a head's outputs per prediction: logits of the vocabulary, both ends of an answer, or classes.
 std::int64_t num_outputs(const TransformerConfig& config);
 
-/// Returns the chain of layers used in profiles and plans: embedding, attention and MLP half of every block, head.
+/// Largest number of tokens for which the logits of a vocabulary exist at once: the loss is computed in parts of
+/// tokens. Products of this size are as fast as larger ones, and their logits take less memory than the matrix, for any
+/// vocabulary (docs/measurements/vocabulary.md).
+inline constexpr std::int64_t kTokensOfLogits = 256;
+
+/// Returns the chain of layers used in profiles and plans: embedding, attention and MLP half of every block (or the
+/// block as a whole, see num_layers), head.
 Model model_of(const TransformerConfig& config, std::string name);
 
 }  // namespace frostpipe

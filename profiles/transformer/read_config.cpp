@@ -22,8 +22,9 @@ const FamilyRow& family_named(const std::string& type, const std::string& file, 
   for (const FamilyRow& row : family_rows())
     if (fits(row)) known.emplace_back(row.model_type);
   throw InvalidInput(file + ": model_type",
-                     fmt::format("must be one of {}{}", fmt::join(known, ", "),
-                                 found ? "; a " + type + " is estimated alone (profile --like)" : ""),
+                     fmt::format("must be one of {}; {}", fmt::join(known, ", "),
+                                 found ? "a " + type + " is estimated alone (profile --like)"
+                                       : "`frostpipe nets` takes convolutional nets"),
                      type.empty() ? "missing" : "\"" + type + "\"");
 }
 
@@ -47,10 +48,11 @@ TransformerConfig config_from_json(const std::string& text, const std::string& f
   TransformerConfig config = described(row.family);
   row.read(fields, config);
   config.initializer_range = fields.number("initializer_range", 0.02);
-  config.task = task_named(row, fields.json().value("architectures", Json()));
+  config.task = task_named(row, fields.given("architectures"));
   const std::vector<std::string> labels = label_names_from_json(text, file);
   config.num_labels = labels.empty() ? fields.positive("num_labels", 2) : static_cast<std::int64_t>(labels.size());
   config.problem_type = problem_type_from_json(text, file, config.num_labels);
+  fields.require_known();
   return config;
 }
 

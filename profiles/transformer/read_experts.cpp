@@ -28,7 +28,8 @@ void read_mixtral(const ConfigFields& fields, TransformerConfig& config) {
 
 void read_qwen3_moe(const ConfigFields& fields, TransformerConfig& config) {
   read_decoder(fields, config);
-  read_experts(fields, "num_experts", {.count = 128, .per_token = 8, .intermediate_size = 768}, "moe_intermediate_size",
+  const char* const count_key = fields.given("num_local_experts").is_null() ? "num_experts" : "num_local_experts";
+  read_experts(fields, count_key, {.count = 128, .per_token = 8, .intermediate_size = 768}, "moe_intermediate_size",
                config);
 }
 

@@ -13,9 +13,13 @@ namespace frostpipe {
 namespace {
 
 Activation activation_named(const ConfigFields& fields, const char* key, const char* otherwise) {
-  static constexpr std::pair<const char*, Activation> kNames[] = {
-      {"gelu", Activation::gelu}, {"gelu_new", Activation::gelu_tanh}, {"gelu_pytorch_tanh", Activation::gelu_tanh},
-      {"silu", Activation::silu}, {"swish", Activation::silu},         {"relu", Activation::relu}};
+  static constexpr std::pair<const char*, Activation> kNames[] = {{"gelu", Activation::gelu},
+                                                                  {"gelu_new", Activation::gelu_tanh},
+                                                                  {"gelu_pytorch_tanh", Activation::gelu_tanh},
+                                                                  {"gelu_fast", Activation::gelu_tanh},
+                                                                  {"silu", Activation::silu},
+                                                                  {"swish", Activation::silu},
+                                                                  {"relu", Activation::relu}};
   const std::string given = fields.text(key), name = given.empty() ? otherwise : given;
   for (const auto& [known, activation] : kNames)
     if (name == known) return activation;
@@ -92,8 +96,6 @@ void read_heads(const ConfigFields& fields, TransformerConfig& config) {
   const std::int64_t default_size = config.family == Family::qwen3 ? 128 : 256;
   if (has_head_size_of_its_own(config.family)) {
     config.head_size = fields.positive("head_dim", default_size);
-  } else if (config.family == Family::qwen2 || config.family == Family::olmo2 || config.family == Family::phi3) {
-    require_heads_that_divide(fields, "num_attention_heads", config);
   } else {
     config.head_size = fields.positive("head_dim", 0);
     if (config.head_size == 0) require_heads_that_divide(fields, "num_attention_heads", config);
@@ -171,6 +173,20 @@ void read_gpt2(const ConfigFields& fields, TransformerConfig& config) {
   config.layer_norm_eps = fields.number("layer_norm_epsilon", 1e-5);
   config.activation = activation_named(fields, "activation_function", "gelu_new");
   config.ties_embeddings = fields.flag("tie_word_embeddings", true);
+}
+
+void read_gpt_neox(const ConfigFields& fields, TransformerConfig& config) {
+  read_sizes(fields, config);
+  require_heads_that_divide(fields, "num_attention_heads", config);
+  config.vocab_size = fields.positive("vocab_size");
+  config.max_position_embeddings = fields.positive("max_position_embeddings", 2048);
+  config.padding_id = fields.whole("pad_token_id", 0);
+  config.layer_norm_eps = fields.number("layer_norm_eps", config.layer_norm_eps);
+  config.ties_embeddings = fields.flag("tie_word_embeddings", false);
+  config.activation = activation_named(fields, "hidden_act", "gelu");
+  config.has_parallel_residual = fields.flag("use_parallel_residual", true);
+  config.has_qkv_bias = config.has_attention_output_bias = fields.flag("attention_bias", true);
+  read_rotary_patterns(fields, 10'000, config);
 }
 
 void read_decoder(const ConfigFields& fields, TransformerConfig& config) {

@@ -15,6 +15,7 @@ void read_modernbert(const ConfigFields& fields, TransformerConfig& config);
 void read_vit(const ConfigFields& fields, TransformerConfig& config);
 void read_gpt2(const ConfigFields& fields, TransformerConfig& config);
 /// Llama and families with its fields: Mistral, Qwen 2 and 3, Gemma 1 to 3, OLMo 2 and Phi 3.
+void read_gpt_neox(const ConfigFields& fields, TransformerConfig& config);
 void read_decoder(const ConfigFields& fields, TransformerConfig& config);
 /// Decoders with experts, which are only counted.
 void read_mixtral(const ConfigFields& fields, TransformerConfig& config);

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <utility>
 
 #include "profiles/transformer/families.h"
@@ -6,7 +7,7 @@
 namespace frostpipe {
 namespace {
 
-/// Whether query, key and value are one matrix: they have equally many heads and no norms of their own.
+/// Returns whether query, key and value are one matrix: they have equally many heads and no norms of their own.
 bool is_stacked(const TransformerConfig& c) {
   return c.key_value_heads() == c.num_attention_heads && c.query_key_norm == QueryKeyNorm::none;
 }
@@ -40,8 +41,9 @@ std::vector<Role> embedding_roles(const TransformerConfig& c) {
       .get();
 }
 
-void add_norms_of_half(const TransformerConfig& c, bool has_norm, Roles& roles) {
-  roles.add_norm(c, Role::norm, Role::norm_bias, has_norm && c.norm_place != NormPlace::after)
+/// Adds the norm of half a block, of the roles `norm` and `norm_bias` there, and what its output goes through.
+void add_norms_of_half(const TransformerConfig& c, Role norm, Role norm_bias, bool has_norm, Roles& roles) {
+  roles.add_norm(c, norm, norm_bias, has_norm && c.norm_place != NormPlace::after)
       .add_norm(c, Role::output_norm, Role::output_norm_bias,
                 c.norm_place == NormPlace::after || c.norm_place == NormPlace::before_and_after)
       .add(Role::layer_scale, c.scales_layers);
@@ -56,7 +58,7 @@ std::vector<Role> latent_attention_roles(const TransformerConfig& c) {
       .add(Role::query)
       .add(Role::key_value)
       .add(Role::output);
-  add_norms_of_half(c, true, roles);
+  add_norms_of_half(c, Role::norm, Role::norm_bias, true, roles);
   return roles.get();
 }
 
@@ -74,7 +76,7 @@ std::vector<Role> attention_roles(const TransformerConfig& c, int block) {
       .add(Role::output_bias, c.has_attention_output_bias)
       .add(Role::query_norm, c.query_key_norm != QueryKeyNorm::none)
       .add(Role::key_norm, c.query_key_norm != QueryKeyNorm::none);
-  add_norms_of_half(c, block > 0 || !c.first_block_has_no_norm, roles);
+  add_norms_of_half(c, Role::norm, Role::norm_bias, block > 0 || !c.first_block_has_no_norm, roles);
   return roles.add(Role::query_key_value_bias, bias_is_last && c.has_qkv_bias).get();
 }
 
@@ -86,16 +88,25 @@ std::vector<Role> expert_roles(const TransformerConfig& c) {
       .add(Role::experts_output)
       .add(Role::shared_up, c.experts.shared_size > 0)
       .add(Role::shared_output, c.experts.shared_size > 0);
-  add_norms_of_half(c, true, roles);
+  add_norms_of_half(c, Role::mlp_norm, Role::mlp_norm_bias, true, roles);
   return roles.get();
 }
 
 std::vector<Role> mlp_roles(const TransformerConfig& c, int block) {
   if (c.has_experts(block)) return expert_roles(c);
   Roles roles;
-  roles.add(Role::up).add(Role::output).add(Role::up_bias, c.has_mlp_bias).add(Role::output_bias, c.has_mlp_bias);
-  add_norms_of_half(c, true, roles);
+  roles.add(Role::up).add(Role::down).add(Role::up_bias, c.has_mlp_bias).add(Role::down_bias, c.has_mlp_bias);
+  add_norms_of_half(c, Role::mlp_norm, Role::mlp_norm_bias, true, roles);
   return roles.get();
+}
+
+std::vector<Role> parallel_block_roles(const TransformerConfig& c, int block) {
+  std::vector<Role> roles = attention_roles(c, block);
+  const std::vector<Role> of_mlp = mlp_roles(c, block);
+  const auto others = of_mlp.begin() + 2;  // the first two are matrices, and matrices come first
+  roles.insert(std::ranges::find(roles, Role::output) + 1, of_mlp.begin(), others);
+  roles.insert(roles.end(), others, of_mlp.end());
+  return roles;
 }
 
 std::vector<Role> head_roles(const TransformerConfig& c) {
@@ -114,22 +125,31 @@ std::vector<Role> head_roles(const TransformerConfig& c) {
 
 }  // namespace
 
+int num_layers(const TransformerConfig& config) {
+  return static_cast<int>((config.has_parallel_residual ? 1 : 2) * config.num_hidden_layers + 2);
+}
+
 LayerKind kind_of_layer(const TransformerConfig& config, int layer) {
   if (layer == 0) return LayerKind::embedding;
-  if (layer > 2 * config.num_hidden_layers) return LayerKind::head;
+  if (layer + 1 >= num_layers(config)) return LayerKind::head;
+  if (config.has_parallel_residual) return LayerKind::block;
   return layer % 2 == 1 ? LayerKind::attention : LayerKind::mlp;
 }
 
-int block_of_layer(int layer) { return (layer - 1) / 2; }
+int block_of_layer(const TransformerConfig& config, int layer) {
+  return config.has_parallel_residual ? layer - 1 : (layer - 1) / 2;
+}
 
 std::vector<Role> roles_of(const TransformerConfig& config, int layer) {
   switch (kind_of_layer(config, layer)) {
     case LayerKind::embedding:
       return embedding_roles(config);
     case LayerKind::attention:
-      return attention_roles(config, block_of_layer(layer));
+      return attention_roles(config, block_of_layer(config, layer));
     case LayerKind::mlp:
-      return mlp_roles(config, block_of_layer(layer));
+      return mlp_roles(config, block_of_layer(config, layer));
+    case LayerKind::block:
+      return parallel_block_roles(config, block_of_layer(config, layer));
     default:
       return head_roles(config);
   }

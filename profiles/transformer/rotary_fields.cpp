@@ -86,7 +86,7 @@ class RotaryReader {
 
   void read() {
     read_patterns();
-    const Json parameters = fields_.json().value("rope_parameters", Json());
+    const Json parameters = fields_.given("rope_parameters");
     if (parameters.is_object() && (parameters.contains("full_attention") || parameters.contains("sliding_attention"))) {
       const auto of = [&](const char* kind) {
         const auto found = parameters.find(kind);
@@ -106,8 +106,19 @@ class RotaryReader {
   std::string place(const char* key) const { return fields_.place(key); }
 
   Rotary rotary(const Json& object, const std::string& at) const {
+    static const FieldNames kKnown{"rope_type",        "type",
+                                   "rope_theta",       "partial_rotary_factor",
+                                   "factor",           "original_max_position_embeddings",
+                                   "low_freq_factor",  "high_freq_factor",
+                                   "beta_fast",        "beta_slow",
+                                   "attention_factor", "mscale",
+                                   "mscale_all_dim",   "truncate",
+                                   "finetuned"};  // the last is a note
+    require_known_parameters(object, kKnown, at + ".");
+    const bool is_neox = config_.family == Family::gpt_neox;
+    const char* const before_version_5 = is_neox ? "rotary_pct" : "partial_rotary_factor";
     const double fraction =
-        given_number(object, "partial_rotary_factor", fields_.number("partial_rotary_factor", 1), at);
+        given_number(object, "partial_rotary_factor", fields_.number(before_version_5, is_neox ? 0.25 : 1), at);
     const Rotary rotary{.fraction = fraction};
     if (fraction > 1 || rotary.size(config_.size_of_head()) < 2 || rotary.size(config_.size_of_head()) % 2 != 0)
       throw InvalidInput(
@@ -120,10 +131,13 @@ class RotaryReader {
   }
 
   void read_before_version_5() {
-    const Json scaling = fields_.json().value("rope_scaling", Json());
+    const Json scaling = fields_.given("rope_scaling");
     Json object = scaling.is_object() ? scaling : Json::object();
     const bool is_modernbert = config_.family == Family::modernbert;
-    object["rope_theta"] = fields_.number(is_modernbert ? "global_rope_theta" : "rope_theta", default_theta_);
+    const char* const theta = is_modernbert                        ? "global_rope_theta"
+                              : config_.family == Family::gpt_neox ? "rotary_emb_base"
+                                                                   : "rope_theta";
+    object["rope_theta"] = fields_.number(theta, default_theta_);
     config_.rotaries = {rotary(object, place("rope_scaling"))};
     if (is_modernbert || config_.family == Family::gemma3_text) {
       const char* const key = is_modernbert ? "local_rope_theta" : "rope_local_base_freq";
@@ -137,8 +151,7 @@ class RotaryReader {
     // In transformers a token of ModernBERT sees half of local_attention on each side.
     if (config_.family == Family::modernbert) return fields_.positive("local_attention", 128) / 2 + 1;
     const std::int64_t otherwise = config_.family == Family::mistral || config_.norm_adds_one ? 4096 : 0;
-    if (const auto found = fields_.json().find("sliding_window"); found != fields_.json().end() && found->is_null())
-      return 0;
+    if (fields_.json().contains("sliding_window") && fields_.given("sliding_window").is_null()) return 0;
     return fields_.positive("sliding_window", otherwise);
   }
 
@@ -164,16 +177,16 @@ class RotaryReader {
   }
 
   void read_patterns() {
-    const auto given = fields_.json().find("layer_types");
-    const bool is_given = given != fields_.json().end() && given->is_array();
-    if (is_given && static_cast<std::int64_t>(given->size()) != config_.num_hidden_layers)
+    const Json& given = fields_.given("layer_types");
+    const bool is_given = given.is_array();
+    if (is_given && static_cast<std::int64_t>(given.size()) != config_.num_hidden_layers)
       throw InvalidInput(place("layer_types"),
                          fmt::format("must name a kind for each of {} layers", config_.num_hidden_layers),
-                         std::to_string(given->size()));
+                         std::to_string(given.size()));
     for (std::int64_t block = 0; block < config_.num_hidden_layers; ++block) {
       bool is_sliding = slides(block);
       if (is_given) {
-        const Json& kind = (*given)[block];
+        const Json& kind = given[block];
         if (kind != "full_attention" && kind != "sliding_attention")
           throw InvalidInput(place("layer_types"), "must be full_attention or sliding_attention", kind.dump());
         is_sliding = kind == "sliding_attention";

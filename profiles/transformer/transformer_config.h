@@ -25,6 +25,7 @@ enum class Family {
   gemma3_text,
   olmo2,
   phi3,
+  gpt_neox,
   deit,
   dinov2,
   mixtral,
@@ -42,7 +43,7 @@ enum class Task {
   token_classification,
 };
 
-/// What a classifier predicts for a text, and by which loss it learns that: transformers' problem_type.
+/// The kind of a classifier's prediction for a text, and its loss: transformers' problem_type.
 enum class ProblemType {
   single_label,  // one of the labels; cross entropy
   multi_label,   // any number of the labels; binary cross entropy of each
@@ -175,6 +176,7 @@ struct TransformerConfig {
   Experts experts{};
   LatentAttention latent{};
   bool scales_residual_start = false;  // matrices whose output is added start with smaller weights (GPT-2)
+  bool has_parallel_residual = false;  // a block, norms before: y = x + attention(n(x)) + mlp(n'(x)) (GPT-NeoX)
 
   bool operator==(const TransformerConfig&) const = default;
 
@@ -191,9 +193,9 @@ struct TransformerConfig {
   bool has_experts(int block) const { return experts.count > 0 && block >= experts.first_dense_blocks; }
   std::int64_t table_size() const { return embedding_size > 0 ? embedding_size : hidden_size; }
   AttentionPattern pattern_of(int block) const { return patterns.empty() ? AttentionPattern{} : patterns[block]; }
-  /// Whether a sample is answered by a class.
+  /// Returns whether a sample is answered by a class.
   bool tells_class() const { return task == Task::sequence_classification || task == Task::image_classification; }
-  /// Whether the class is read from a single token of the sample: the first, or for a causal model the last.
+  /// Returns whether the class is read from a single token of the sample: the first, or for a causal model the last.
   bool tells_class_from_one_token() const { return tells_class() && !pools_patches; }
 };
 

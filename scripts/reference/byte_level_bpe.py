@@ -1,5 +1,5 @@
 """byte_level_bpe_reference.json: token ids of GPT2TokenizerFast for hard strings, with GPT-2's vocabulary, which is not
-recorded, and with a small one, which is; and how it classes every code point."""
+recorded, and with a small one, which is; and the class that it gives to every code point."""
 import json
 import pathlib
 import tempfile
@@ -29,7 +29,7 @@ whose what
 """ * 2
 SMALL_VOCABULARY_SIZE = 600
 
-# name, text: besides TEXTS, for the byte-level tokenizers.
+# Names and texts for the byte-level tokenizers, in addition to TEXTS.
 BYTE_LEVEL_TEXTS = [
     ("contractions", "it's can't we're they've I'm we'll he'd o'clock 'twas y'all'd've"),
     ("contractions in upper case", "IT'S CAN'T WE'RE THEY'VE I'M WE'LL HE'D It'S Don'T"),
@@ -76,7 +76,7 @@ BYTE_LEVEL_TEXTS = [
     ("dialogue", "First Citizen:\nBefore we proceed any further, hear me speak.\n\nAll:\nSpeak, speak.\n"),
     ("wikitext", " = Robert <unk> = \n \n In 2006 , he 's @-@ starred ; 1 @,@ 000 km ( 620 mi ) . \n"),
 ]
-# name, text, repetitions: long texts, for which the number of ids and their fingerprint are recorded.
+# Names, texts and repetitions of long texts, for which the number of ids and their fingerprint are recorded.
 REPEATED = [
     ("a word of 10,000 characters", "abcde", 2000),
     ("a word of one letter", "a", 10000),
@@ -89,7 +89,7 @@ REPEATED = [
     ("contractions", "it's", 2500),
     ("a word of mixed letters", "thepipelineconvergesfrozenAND\u00dfla", 300),
 ]
-# As BROKEN, for the byte-level tokenizers: here U+FFFD stays.
+# The strings like BROKEN for the byte-level tokenizers, which keep U+FFFD.
 BYTE_LEVEL_BROKEN = [
     ("between spaces", b" \xff  \xff\xff \x80a"),
     ("cut off before each kind", b"a\xe4\xb8 b\xe4\xb81\xf0\x9f!\xf0\x9f\x98\n"),
@@ -104,7 +104,8 @@ BYTE_LEVEL_BROKEN = [
 
 
 def byte_level_classes_of_code_points(pre_tokenizers):
-    """The class of a code point is that of the character which forms one word with it, before and after it."""
+    """Classes every code point. Its class is that of the character which forms one word with it, before and after
+    it."""
     pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     neighbours = {"letter": "a", "number": "1", "other": "!", "space": "\n"}
     found = {name: [] for name in neighbours}
@@ -119,7 +120,7 @@ def byte_level_classes_of_code_points(pre_tokenizers):
 
 
 def small_byte_level_vocabulary():
-    """token -> id, and "left right" by rank."""
+    """Returns token -> id, and the merges "left right" by rank."""
     import tokenizers
 
     tokenizer = tokenizers.Tokenizer(tokenizers.models.BPE())
@@ -154,7 +155,7 @@ def record_byte_level_bpe(gpt2_folder, texts, path):
         small.save_pretrained(name)
         tokenizer_json = json.loads((pathlib.Path(name) / "tokenizer.json").read_text(encoding="utf-8"))
     gpt2 = transformers.GPT2TokenizerFast.from_pretrained(gpt2_folder)
-    # The test puts vocabulary and merges back, to restore the file as transformers writes it.
+    # The test inserts vocabulary and merges again, to restore the file as transformers writes it.
     del tokenizer_json["model"]["vocab"], tokenizer_json["model"]["merges"]
 
     def ids(text):

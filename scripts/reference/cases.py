@@ -13,7 +13,7 @@ IDS = [[2, 7, 11, 8, 2, 8, 3], [3, 11, 4, 11, 5, 9, 2], [6, 5, 3, 5, 8, 9, 7]]
 PADDED = [[1] * 7, [1] * 6 + [0], [1] * 5 + [0] * 2]
 WHOLE = [[1] * 7] * 3
 TOKEN_TYPES = [[0, 0, 0, 1, 1, 1, 1], [0, 0, 1, 1, 1, 1, 0], [0, 0, 0, 1, 1, 0, 0]]
-LOGITS, GRADIENTS = {"single": 76, "double": 28}, {"single": 6, "double": 3}  # how many values are recorded, about
+LOGITS, GRADIENTS = {"single": 76, "double": 28}, {"single": 6, "double": 3}  # approximate numbers of recorded values
 
 EXPLANATION = {
     "weights": "tensor number n by its name has 0.3 sin(0.7 i + n) at place i, in float32; tensors of one dimension "
@@ -32,7 +32,7 @@ EXPLANATION = {
 
 
 class Case(typing.NamedTuple):
-    """A model that is built again for every precision."""
+    """A test case: a model that is built again for every precision."""
     name: str
     architecture: str
     config: object
@@ -44,7 +44,7 @@ class Case(typing.NamedTuple):
 
 
 def classes(case):
-    """One label of three for each text, or labels for `problem_type`."""
+    """Returns one label of three for each text, or labels for `problem_type`."""
     kind = case.config.problem_type
     if kind == "regression":
         return {"labels": [0.5, -1.25, 2.0]}, PADDED
@@ -65,7 +65,7 @@ HEADS = {
 
 
 def thinned(values, count, digits):
-    """Some of a tensor's values, rounded; the step is odd, so that they are of all columns."""
+    """Returns some of a tensor's values, rounded; the step is odd, so that all columns are sampled."""
     flat = values.detach().reshape(-1)
     step = max(1, flat.numel() // count) | 1 if flat.numel() > count else 1
     return [float(f"{value:.{digits}g}") for value in flat[::step].tolist()]
@@ -86,7 +86,7 @@ def float64_by_every_name():
 
 
 def inputs_of(case, mask):
-    """Arguments of the model's forward function; masked tokens are padding tokens."""
+    """Returns the arguments of the model's forward function; masked tokens are padding tokens."""
     import torch
     if mask is None:
         return {"pixel_values": torch.sin(0.9 * torch.arange(3 * 3 * 6 * 6, dtype=torch.float64))
@@ -99,8 +99,8 @@ def inputs_of(case, mask):
 
 
 def computed(case, with_steps):
-    """The saved config, shapes by the names in a file, loss, logits, and gradients and updated weights by name, all in
-    the default precision."""
+    """Returns the saved config, shapes by the names in a file, loss, logits, and gradients and updated weights by name,
+    all in the default precision."""
     import torch
     import transformers
     model = getattr(transformers, case.architecture)(copy.deepcopy(case.config))
@@ -133,7 +133,7 @@ def computed(case, with_steps):
 
 
 def config_of_version_4(case):
-    """The config that this version of transformers reads from one written by transformers 4."""
+    """Returns the config that this version of transformers reads from one written by transformers 4."""
     return type(case.config).from_dict(dict(case.config_v4), attn_implementation="eager")
 
 
@@ -142,7 +142,7 @@ def thinned_all(tensors, count, digits):
 
 
 def record(case):
-    """A case as it is written to the file."""
+    """Returns a case as it is written to the file."""
     single = computed(case, case.steps)
     with float64_by_every_name():
         double = computed(case, case.steps)

@@ -276,7 +276,7 @@ S_TOKENS = {"bos_token": "<s>", "eos_token": "</s>"}
 GEMMA_TOKENS = {"bos_token": "<bos>", "eos_token": "<eos>"}
 LLAMA_TOKENS = {"bos_token": "<|begin_of_text|>", "eos_token": "<|eot_id|>"}
 IM_TOKENS = {"eos_token": "<|im_end|>"}
-# name, template, its special tokens
+# Names, templates and their special tokens.
 TEMPLATES = [
     ("ChatML", CHATML, IM_TOKENS),
     ("SmolLM2", SMOLLM2, {"bos_token": "<|im_start|>", "eos_token": "<|im_end|>"}),

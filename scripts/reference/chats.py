@@ -1,10 +1,10 @@
-"""chats_reference.json: chats as transformers renders them by the templates that models come with, and what of them the
-assistant says (by {% generation %}, which marks it in the template), as text and as tokens."""
+"""chats_reference.json: chats as transformers renders them by the templates of models, as text and as tokens, and the
+parts of the assistant, which {% generation %} marks in the template."""
 from reference.byte_level_bpe import small_byte_level_tokenizer
 from reference.chat_templates import TEMPLATES
 from reference.files import write_lines
 
-# name, roles and contents
+# Names, roles and contents.
 CHATS = [
     ("one turn", [("user", "What is 2 + 2?"), ("assistant", "4.")]),
     ("a system message", [("system", "Be brief."), ("user", "Hi"), ("assistant", "Hello.")]),
@@ -83,7 +83,8 @@ def with_marks(template, begin, end):
 
 
 def rendered(template, messages, tokens):
-    """Text, and where in its UTF-8 the assistant speaks; the message where the template raises an exception."""
+    """Returns the text and the ranges of the assistant's parts in its UTF-8, or the message if the template raises an
+    exception."""
     import jinja2
     from transformers.utils.chat_template_utils import render_jinja_template
 
@@ -101,7 +102,8 @@ def rendered(template, messages, tokens):
 
 
 def tokens_of_chats(tokenizer):
-    """Ids with the small byte-level vocabulary, and 1 where transformers says that the token is the assistant's."""
+    """Returns ids with the small byte-level vocabulary, and for each token 1 if transformers counts it to the
+    assistant."""
     found = []
     templates = {name: template for name, template, _ in TEMPLATES}
     for name in ("Zephyr", "Mistral v3"):

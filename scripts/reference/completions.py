@@ -1,5 +1,5 @@
-"""smollm2_reference.json: what SmolLM2-135M-Instruct, as scripts/smollm2 unpacks it in float32, says after texts
-and chats."""
+"""smollm2_reference.json: completions of texts and chats by SmolLM2-135M-Instruct, as scripts/smollm2 unpacks it in
+float32."""
 from reference.files import write_lines
 
 TEXTS = r"""The capital of France is
@@ -35,7 +35,7 @@ A good night's sleep
 The first president of the United States was
 Bees are important because
 for i in range(10):
-The train to London""".splitlines()  # \n within one stands for a new line
+The train to London""".splitlines()  # \n in a text stands for a new line
 QUESTIONS = """What is the capital of Italy?
 Write a sentence about the sea.
 How many days are in a week?
@@ -61,11 +61,11 @@ CHATS = [
     [{"role": "user", "content": "  Two spaces, a tab\tand 12345 - na\u00efve caf\u00e9 \u4e16\u754c \U0001f642  "}],
 ]
 PROMPTS, TOLD, WITH_LOGITS, TOP = 50, 20, 5, 8
-MARGIN = 2e-3  # between the best and the second token of a recorded step; below it rounding could decide
+MARGIN = 2e-3  # least difference between the best two tokens of a recorded step; rounding could decide below it
 
 
 def prompts_of(tokenizer):
-    """Chats as rendered by the template, and texts unchanged."""
+    """Returns the chats as rendered by the template, and the texts unchanged."""
     chats = CHATS + [[{"role": "user", "content": question}] for question in QUESTIONS]
     rendered = [tokenizer.apply_chat_template(chat, tokenize=False, add_generation_prompt=True) for chat in chats]
     return [{"messages": chat, "prompt": text} for chat, text in zip(chats, rendered)] + [
@@ -97,7 +97,7 @@ def with_logits(model, case):
 
 
 def record_completions(model_folder, path):
-    """Greedy completions of 50 prompts and the best logits of 5 of them."""
+    """Records greedy completions of 50 prompts and the best logits of 5 of them."""
     import torch
     import transformers
     tokenizer = transformers.AutoTokenizer.from_pretrained(model_folder)

@@ -11,7 +11,7 @@ OTHER_NAMES = {"GPT2ForCausalLM": "GPT2LMHeadModel", "Gemma3TextForCausalLM": "G
 
 
 def version_4(config, **changes):
-    """A config.json of transformers 4: the base of rotary positions and their scaling at the top level."""
+    """Returns a config.json of transformers 4, with the base of rotary positions and their scaling at the top level."""
     fields = {key: value for key, value in config.to_diff_dict().items()
               if key not in ("rope_parameters", "dtype", "transformers_version", "layer_types",
                              "_sliding_window_pattern")}

@@ -58,7 +58,7 @@ def distilberts_and_electras():
 
 
 def modernbert_version_4(config, architectures):
-    """A config.json of transformers 4, with a window in every n-th layer and two bases of rotary positions."""
+    """Returns a config.json of transformers 4, with a window in every n-th layer and two bases of rotary positions."""
     fields = {key: value for key, value in config.to_diff_dict().items()
               if key not in ("rope_parameters", "dtype", "transformers_version", "layer_types")}
     return {**fields, "global_rope_theta": config.rope_parameters["full_attention"]["rope_theta"],

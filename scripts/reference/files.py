@@ -1,9 +1,9 @@
-"""Writes the reference files, and the short forms in them."""
+"""Writes the reference files, and the short forms of values in them."""
 import json
 
 
 def ranges(code_points):
-    """"41-5A 61": hexadecimal, inclusive."""
+    """Returns ranges as text such as "41-5A 61": hexadecimal, inclusive."""
     parts = []
     for c in code_points:
         if parts and parts[-1][1] == c - 1:
@@ -14,7 +14,7 @@ def ranges(code_points):
 
 
 def fingerprint(content):
-    """64-bit FNV-1a as 16 hexadecimal digits: fingerprint() of base/files.h."""
+    """Returns the 64-bit FNV-1a hash as 16 hexadecimal digits: fingerprint() of base/files.h."""
     value = 14695981039346656037
     for byte in content:
         value = (value ^ byte) * 1099511628211 % 2**64
@@ -26,7 +26,7 @@ def digest(ids):
 
 
 def write_lines(path, head, lists):
-    """JSON with one list item per line, so that a change of one case is a change of one line."""
+    """Returns JSON with one list item per line, so that a change of one case is a change of one line."""
     def dump(value):
         return json.dumps(value, ensure_ascii=True)
     parts = [f"{dump(key)}: {dump(value)}" for key, value in head.items()]

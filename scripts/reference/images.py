@@ -15,7 +15,8 @@ SIZES = [((5, 7), (5, 7)), ((5, 7), (2, 3)), ((5, 7), (11, 15)), ((5, 7), (13, 2
 
 
 def png(values, bit_depth, colour_type, interlaced=False, chunks=()):
-    """PNG of integers [height, width, channel], for the kinds that Pillow does not write; rows are not filtered."""
+    """Returns a PNG of integers [height, width, channel], for the kinds that Pillow does not write; rows are not
+    filtered."""
     def rows(part):
         bits = (part[..., None] >> numpy.arange(bit_depth - 1, -1, -1)) & 1
         packed = (numpy.packbits(row.astype(numpy.uint8).reshape(-1)).tobytes() for row in bits)
@@ -32,7 +33,7 @@ def png(values, bit_depth, colour_type, interlaced=False, chunks=()):
 
 
 def picture(height, width, channels=3):
-    """As picture() in the test."""
+    """Returns the picture that picture() in the test makes."""
     c, y, x = numpy.meshgrid(range(channels), range(height), range(width), indexing="ij")
     return ((x * x * 3 + y * y * 5 + x * y * 7 + c * 83) % 256).astype(numpy.uint8).transpose(1, 2, 0)
 
@@ -49,7 +50,7 @@ def saved(image, form, **options):
 
 
 def jpeg_files(colour):
-    """Names and contents."""
+    """Returns the names and contents of all files."""
     return [
         ("JPEG 4:2:0", saved(colour, "JPEG", quality=90, subsampling="4:2:0", optimize=True)),
         ("JPEG 4:2:2", saved(colour, "JPEG", quality=75, subsampling="4:2:2", optimize=True)),
@@ -65,8 +66,8 @@ def jpeg_files(colour):
 
 
 def jpeg_files_of_inks(colour):
-    """Names and contents of the files with four channels. Pillow writes CMYK with Adobe's marker, whose last byte says
-    whether the file is read as CMYK (0) or YCCK (2)."""
+    """Returns names and contents of the files with four channels. Pillow writes CMYK with Adobe's marker, whose last
+    byte says whether the file is read as CMYK (0) or YCCK (2)."""
     cmyk = Image.fromarray(numpy.dstack([smooth(13, 17), smooth(13, 17)[::-1, :, 1] // 2]), "CMYK")
     marked = saved(cmyk, "JPEG", quality=90, optimize=True)
     begin = marked.index(b"\xff\xee")
@@ -87,7 +88,7 @@ def jpeg_files_of_inks(colour):
 
 
 def png_files(colour):
-    """Names and contents of those of 8 bits."""
+    """Returns names and contents of the files of 8 bits."""
     return [
         ("PNG RGB", saved(Image.fromarray(picture(5, 7)), "PNG")),
         ("PNG RGB, filtered rows", saved(colour, "PNG")),
@@ -106,7 +107,7 @@ def png_files(colour):
 
 
 def png_files_of_other_depths():
-    """Names and contents of those of 1, 2, 4 and 16 bits."""
+    """Returns names and contents of the files of 1, 2, 4 and 16 bits."""
     kinds = []
     for bits in (1, 2, 4):
         low = picture(9, 10, 1) >> (8 - bits)
@@ -126,7 +127,7 @@ def png_files_of_other_depths():
 
 
 def interlaced_png_files():
-    """Names and contents of those of 8 bits."""
+    """Returns names and contents of the files of 8 bits."""
     return [
         ("PNG RGB, interlaced", png(picture(9, 10), 8, 2, True)),
         ("PNG RGBA of 2 x 1, interlaced", png(picture(1, 2, 4), 8, 6, True)),
@@ -134,7 +135,7 @@ def interlaced_png_files():
 
 
 def hexadecimal(pixels):
-    """[channel, height, width]"""
+    """Returns the pixels as [channel, height, width]."""
     return numpy.ascontiguousarray(pixels.transpose(2, 0, 1)).tobytes().hex()
 
 
@@ -154,8 +155,8 @@ def resized(old, new):
 
 
 def record_images(path):
-    """The pixels that Pillow decodes from tiny files of every kind, and resizes. Pixels are [channel, height, width] in
-    hexadecimal."""
+    """Records the pixels that Pillow decodes from tiny files of every kind, and resizes. Pixels are [channel, height,
+    width] in hexadecimal."""
     colour = Image.fromarray(smooth(13, 17))
     kinds = (jpeg_files(colour) + jpeg_files_of_inks(colour) + png_files(colour) + png_files_of_other_depths()
              + interlaced_png_files())

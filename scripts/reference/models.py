@@ -4,7 +4,8 @@ import pathlib
 
 
 def stored_parameters(model):
-    """The parameters that form each tensor of a saved file, from its first row to its last; mostly it is one."""
+    """Returns the parameters that form each tensor of a saved file, from its first row to its last; usually it is
+    one."""
     import safetensors.torch
     import tempfile
     import torch
@@ -37,8 +38,8 @@ def set_by_formula(model):
 
 
 def small_models():
-    """For every family with each of its heads: model, inputs, labels, mask and token types; padded batches where the
-    head allows it."""
+    """Yields, for every family with each of its heads: model, inputs, labels, mask and token types; padded batches
+    where the head allows it."""
     import torch
     import transformers
 
@@ -78,7 +79,7 @@ def small_models():
 
 
 def computed(model, inputs, labels, mask, types):
-    """Logits, loss and some of the gradients of each parameter."""
+    """Computes logits, loss and some of the gradients of each parameter."""
     import torch
     model.eval()
     parameters = set_by_formula(model)
@@ -102,7 +103,7 @@ def computed(model, inputs, labels, mask, types):
 
 
 def record_models(path):
-    """Logits, loss and gradients of small models of every family with each of its heads."""
+    """Records logits, loss and gradients of small models of every family with each of its heads."""
     import torch
     import transformers
     models = [computed(*case) for case in small_models()]

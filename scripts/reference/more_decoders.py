@@ -42,7 +42,7 @@ def others():
         case("olmo2", "Olmo2", **grouped),
         case("olmo2, tied", "Olmo2", tie_word_embeddings=True, **grouped),
         case("olmo2, classes", "Olmo2", "classes", **grouped),
-        case("gpt_neox", "GPTNeoX", saved_by_4={}, rope_parameters=rotating(0.25), **neox),
+        case("gpt_neox", "GPTNeoX", saved_by_4={}, steps=True, rope_parameters=rotating(0.25), **neox),
         case("gpt_neox, sequential residual", "GPTNeoX", use_parallel_residual=False, rope_parameters=rotating(0.5),
              **neox),
         case("gpt_neox, no biases, tied", "GPTNeoX", attention_bias=False, tie_word_embeddings=True,

@@ -3,8 +3,8 @@ import json
 
 
 def set_by_formula(model):
-    """Tensors that a test can compute too: number n (by its name) has sin(0.7 i + n) at index i, times 2 / sqrt(inputs)
-    if it is a kernel or matrix, else times 0.3, and 1 more if it is a scale or a variance."""
+    """Sets weights that a test can compute too: number n (by its name) has sin(0.7 i + n) at index i, times 2 /
+    sqrt(inputs) if it is a kernel or matrix, else times 0.3, and 1 more if it is a scale or a variance."""
     import numpy
     import torch
     stored = {name: tensor for name, tensor in model.state_dict().items() if not name.endswith("num_batches_tracked")}
@@ -20,7 +20,7 @@ def set_by_formula(model):
 
 
 def small_nets():
-    """Each net with its config.json and the size of its pictures."""
+    """Yields each net with its config.json and the size of its pictures."""
     import torch
     import torchvision
     import transformers
@@ -54,7 +54,7 @@ def small_nets():
 
 
 def scored(model, config, picture_size):
-    """Scores of two pictures, computed in float64."""
+    """Returns the scores of two pictures, computed in float64."""
     import torch
     shapes = set_by_formula(model)
     model.double().eval()
@@ -69,7 +69,7 @@ def scored(model, config, picture_size):
 
 
 def record_nets(path):
-    """Scores of small nets of every family."""
+    """Records the scores of small nets of every family."""
     import torch
     import torchvision
     import transformers

@@ -6,7 +6,7 @@ from reference.byte_level_bpe import BYTE_LEVEL_BROKEN, BYTE_LEVEL_TEXTS, small_
 from reference.files import write_lines
 from reference.texts import BROKEN, TEXTS
 
-# context, [(question, answers)]: each answer is used at its first position in the context.
+# Contexts with [(question, answers)]: each answer is used at its first position in the context.
 ARTICLES = [
     ("In deep networks the layers near the input settle first. A controller watches how far the gradients of each "
      "layer move (their norm, summed over an interval of 50 iterations), and freezes the layers whose change is the "
@@ -28,10 +28,10 @@ ARTICLES = [
       ("Energy?", ["E=mc²"])]),
     ("Short.", [("How long is it?", ["Short"]), ("", ["Short."])]),
 ]
-# maximum number of tokens, stride; every question leaves room
+# Maximum numbers of tokens and strides; every question leaves room for its context.
 WINDOW_SIZES = [(384, 128), (48, 16), (28, 6), (24, 0)]
 BYTE_LEVEL_WINDOW_SIZES = [(96, 30), (34, 6)]  # the small vocabulary cuts questions into up to 26 tokens
-# prediction, answers
+# Predictions and answers.
 SCORED = [
     ("the layers near the input", ["layers near the input", "near the input"]),
     ("Layers Near The Input.", ["the layers near the input"]), ("input", ["the layers near the input"]),
@@ -52,8 +52,8 @@ SCORED = [
 
 
 def answer_positions(spans, first, start, end):
-    """The positions of run_qa: the last token that begins at or before `start` and the first that ends at or after
-    `end`, or [CLS]."""
+    """Returns the positions of run_qa: the last token that begins at or before `start` and the first that ends at or
+    after `end`, or [CLS]."""
     if not spans or spans[0][0] > start or spans[-1][1] < end:
         return [0, 0]
     return [first + max(i for i, span in enumerate(spans) if span[0] <= start),
@@ -61,7 +61,7 @@ def answer_positions(spans, first, start, end):
 
 
 def answer_scores(prediction, answers):
-    """Exact match and F1 by the definition of SQuAD 1.1."""
+    """Returns exact match and F1 by the definition of SQuAD 1.1."""
     import collections
     import re
     import string

@@ -1,6 +1,6 @@
 """Hard strings for every tokenizer; wordpiece.py, byte_level_bpe.py and squad.py record their tokens."""
 
-# name, text. The tokenizer gets the text unchanged; nothing here depends on this file's own encoding rules.
+# Names and texts. The tokenizer gets the text unchanged; nothing here depends on this file's own encoding rules.
 TEXTS = [
     ("plain", "The quick brown fox jumps over the lazy dog."),
     ("empty", ""),
@@ -66,7 +66,7 @@ TEXTS = [
     ("unknown rest makes the whole word unknown", "hello\u2603 hello☃world ☃ 𒀀 word𒀀"),
     ("movie review", "hide new secretions from the parental units"),
 ]
-# name, bytes that are not UTF-8; transformers gets them as bytes.decode("utf-8", "replace")
+# Names and bytes that are not UTF-8; transformers gets the bytes as bytes.decode("utf-8", "replace")
 BROKEN = [
     ("a stray byte", b"caf\xe9 latte"),
     ("cut off at the end", "naïve 中".encode()[:-1]),

@@ -26,7 +26,7 @@ REPLACEMENTS = "0041\t0061\n00E9\t0065\n0065 0301\t0065\nFB01\t0066 0069\n2460\t
 
 
 def small_table():
-    """A normalizer of SentencePiece with a few rules."""
+    """Returns a normalizer of SentencePiece with a few rules."""
     import sentencepiece
 
     with tempfile.TemporaryDirectory() as name:
@@ -74,7 +74,7 @@ def byte_pairs(pre_tokenizer, **options):
 
 
 def pipelines():
-    """name -> tokenizer, trained."""
+    """Returns name -> trained tokenizer."""
     import tokenizers
     from tokenizers import AddedToken, Regex, decoders, models, normalizers, pre_tokenizers, processors, trainers
 

@@ -2,7 +2,7 @@
 from reference.files import ranges, write_lines
 from reference.texts import BROKEN, TEXTS
 
-# name, text, maximum number of tokens
+# Names, texts and maximum numbers of tokens.
 TRUNCATED = [
     ("to 2", "one two three", 2),
     ("to 3", "one two three", 3),
@@ -20,7 +20,8 @@ VARIED = ["Crème Brûlée İstanbul ΟΔΥΣΣΕΥΣ Straße", "e\u0301 E\u0301
 
 
 def classes_of_code_points(normalizers, pre_tokenizers):
-    """The tokens of a code point between "a" and "b", with marks stripped and ideographs separated, and case kept."""
+    """Returns the tokens of a code point between "a" and "b", with marks stripped and ideographs separated, and case
+    kept."""
     normalizer = normalizers.BertNormalizer(clean_text=True, handle_chinese_chars=True, strip_accents=True,
                                             lowercase=False)
     pre_tokenizer = pre_tokenizers.BertPreTokenizer()

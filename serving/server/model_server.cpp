@@ -17,7 +17,7 @@ constexpr std::size_t kMostSpans = 20'000;
 /// at most 1/4 of it.
 constexpr int kLatenessBatches = 200;
 constexpr int kLeastPartOfObjective = 50, kLargestPartOfObjective = 4;
-constexpr const char* kAllGone = "no worker of the pool is left";
+constexpr const char* kNoWorkerLeft = "no worker of the pool is left";
 
 std::vector<int> layer_bounds(const ServedModel& model, const ServingPipeline& pipeline) {
   std::vector<int> bounds;
@@ -187,17 +187,17 @@ void ModelServer::order(std::int64_t number) {
   const BatchBuffer& buffer = buffers_[batch.pipeline].all[*batch.buffer];
   WorkerPool& pool = pools_[batch.pipeline][batch.partition];
   if (!pool.order({.batch = number, .buffer = *batch.buffer, .ordered_ns = 0, .lengths = batch.lengths}, buffer))
-    fail(number, kAllGone);
+    fail(number, kNoWorkerLeft);
 }
 
-std::vector<std::string> ModelServer::look_after_workers() {
+std::vector<std::string> ModelServer::poll_workers() {
   std::vector<std::string> notes;
   for (std::vector<WorkerPool>& pools : pools_) {
     for (WorkerPool& pool : pools) {
-      WorkerPool::News news = pool.look(engine_.queue.now());
-      for (const auto& [device, report] : news.reports) take_report(pool, device, report);
-      for (const std::int64_t batch : news.lost_batches) fail(batch, "its worker was lost");
-      std::ranges::move(news.notes, std::back_inserter(notes));
+      WorkerPool::Events events = pool.poll(engine_.queue.now());
+      for (const auto& [device, report] : events.reports) take_report(pool, device, report);
+      for (const std::int64_t batch : events.lost_batches) fail(batch, "its worker was lost");
+      std::ranges::move(events.notes, std::back_inserter(notes));
     }
   }
   return notes;
@@ -218,7 +218,7 @@ void ModelServer::note_span(const Batch& batch, int device, Nanoseconds duration
 
 void ModelServer::take_report(WorkerPool& pool, int device, const BatchReport& report) {
   pool.release(report.batch, engine_.queue.now());
-  if (!report.trouble.empty()) return fail(report.batch, report.trouble);
+  if (!report.failure.empty()) return fail(report.batch, report.failure);
   const Batch& batch = batches_.at(report.batch);
   note_span(batch, device, report.end_ns - report.begin_ns);
   if (batch.partition + 1 == static_cast<int>(batch.legs.size())) return finish(report.batch);

@@ -38,8 +38,8 @@ class ModelServer final : private ServingObserver {
   std::optional<Nanoseconds> next_ns() const;
   /// Adds a request, which arrived at `at_ns`, not later than the current time.
   void arrive(Nanoseconds at_ns, RequestInput input, std::promise<RequestAnswer> reply, ModelCounters& counters);
-  /// Processes the messages of workers and detects lost ones. Returns sentences for people.
-  std::vector<std::string> look_after_workers();
+  /// Processes the messages of workers and detects lost ones. Returns messages for the user.
+  std::vector<std::string> poll_workers();
   /// True if no request waits or is being computed.
   bool is_idle() const { return pending_.empty(); }
 

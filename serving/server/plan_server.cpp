@@ -70,8 +70,8 @@ PlanServer::PlanServer(ServingPlan plan, PlanServerOptions options)
 
 bool PlanServer::wait_until_loaded(Nanoseconds limit_ns) {
   std::unique_lock lock(mutex_);
-  changed_.wait_for(lock, std::chrono::nanoseconds(limit_ns), [&] { return service_ || trouble_; });
-  if (trouble_) std::rethrow_exception(trouble_);
+  changed_.wait_for(lock, std::chrono::nanoseconds(limit_ns), [&] { return service_ || failure_; });
+  if (failure_) std::rethrow_exception(failure_);
   return service_ != nullptr;
 }
 
@@ -135,22 +135,22 @@ std::vector<WorkerState> PlanServer::workers() const {
 
 void PlanServer::require_replaceable(const ServingPlan& plan) const {
   if (names_of(plan) != names_)
-    throw InvalidInput(fmt::format("the new plan serves {}, not {}; it is not taken", fmt::join(names_of(plan), ", "),
+    throw InvalidInput(fmt::format("the new plan serves {}, not {}; it is not used", fmt::join(names_of(plan), ", "),
                                    fmt::join(names_, ", ")));
   for (std::size_t i = 0; i < plan.models.size(); ++i) {
     const ServedModel &now = service_->plan.models[i], &next = plan.models[i];
     if (next.tokens != now.tokens)
-      throw InvalidInput(fmt::format("the new plan is for {} tokens of {}, not {}; it is not taken", next.tokens,
+      throw InvalidInput(fmt::format("the new plan is for {} tokens of {}, not {}; it is not used", next.tokens,
                                      names_[i], now.tokens));
     if (next.shared_prefix != now.shared_prefix)
-      throw InvalidInput(fmt::format("the new plan has {} of {}, not {}; it is not taken", heads_text(next), names_[i],
+      throw InvalidInput(fmt::format("the new plan has {} of {}, not {}; it is not used", heads_text(next), names_[i],
                                      heads_text(now)));
   }
   // Answers would differ, and buffers hold activations of one dtype.
   if (plan.dtype != service_->plan.dtype)
-    throw InvalidInput(fmt::format("the new plan computes in {}, not {}; it is not taken", to_string(plan.dtype),
+    throw InvalidInput(fmt::format("the new plan computes in {}, not {}; it is not used", to_string(plan.dtype),
                                    to_string(service_->plan.dtype)));
-  if (wanted_ || next_) throw InvalidInput("another plan is being loaded; the new one is not taken");
+  if (wanted_ || next_) throw InvalidInput("another plan is being loaded; the new one is not used");
 }
 
 /// Requests made for one plan may reach the next one, and HTTP formats its answers.
@@ -212,7 +212,7 @@ void PlanServer::run() {
         const std::lock_guard lock(mutex_);
         if (ends_) break;
         step();
-        if (trouble_) break;
+        if (failure_) break;
       }
       changed_.notify_all();
       wait();
@@ -248,7 +248,7 @@ void PlanServer::advance(Service& service) {
   const Nanoseconds now_ns = steady_now_ns() - service.begin_ns;
   for (const auto& model : service.models) {
     model->advance_to(now_ns);
-    for (const std::string& note : model->look_after_workers()) options_.note(note);
+    for (const std::string& note : model->poll_workers()) options_.note(note);
   }
 }
 
@@ -267,9 +267,9 @@ void PlanServer::try_next() {
   } catch (const std::exception& error) {
     next_.reset();
     if (service_)
-      options_.note(fmt::format("the new plan is given up, the one before it goes on: {}", error.what()));
+      options_.note(fmt::format("the new plan cannot be served, the previous one goes on: {}", error.what()));
     else
-      trouble_ = std::current_exception();
+      failure_ = std::current_exception();
   }
 }
 

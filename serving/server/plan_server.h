@@ -21,7 +21,7 @@ struct PlanServerOptions {
   /// Opens a plan's models, by name, from the current contents of their folders. It is called for every plan, so that a
   /// new plan's workers may load other weights.
   std::function<std::map<std::string, ServableModel>(const ServingPlan&)> open_models;
-  /// Receives sentences for people, on the server's thread: a worker was lost, a plan was replaced.
+  /// Receives messages for the user, on the server's thread: a worker was lost, a plan was replaced.
   std::function<void(const std::string&)> note;
 };
 
@@ -87,7 +87,7 @@ class PlanServer final : public ServedModels {
   void run();
   void step();
   void advance(Service& service);
-  void look_after(Service& service);
+  void supervise(Service& service);
   void try_next();
   void wait() const;
   std::unique_ptr<Service> start_service(const Wanted& wanted) const;
@@ -108,7 +108,7 @@ class PlanServer final : public ServedModels {
   std::vector<std::unique_ptr<Service>> old_;  // finish their remaining requests
   Nanoseconds run_begin_ns_ = 0;               // on the steady clock
   bool ends_ = false;
-  std::exception_ptr trouble_;  // error of the first plan
+  std::exception_ptr failure_;  // error of the first plan
   std::condition_variable changed_;
   std::thread thread_;
 };

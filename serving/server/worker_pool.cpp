@@ -43,58 +43,59 @@ void WorkerPool::start(int device) {
   workers_[device] = std::make_unique<WorkerProcess>(command_, load, name_of(device));
 }
 
-WorkerPool::News WorkerPool::look(Nanoseconds now_ns) {
-  News news;
+WorkerPool::Events WorkerPool::poll(Nanoseconds now_ns) {
+  Events events;
   for (int device = 0; device < size(); ++device) {
-    if (start_again_ns_[device] && steady_now_ns() >= *start_again_ns_[device]) start_again(device, news);
+    if (start_again_ns_[device] && steady_now_ns() >= *start_again_ns_[device]) start_again(device, events);
     if (!workers_[device]) continue;
-    while (const auto said = workers_[device]->receive()) take(device, *said, now_ns, news);
+    while (const auto message = workers_[device]->receive()) handle(device, *message, now_ns, events);
     if (workers_[device]->is_gone()) {
-      lose(device, "was lost", news);
+      lose(device, "was lost", events);
     } else if (is_stuck(device)) {
-      lose(device, "did not answer", news);
+      lose(device, "did not answer", events);
     }
   }
-  return news;
+  return events;
 }
 
-void WorkerPool::take(int device, const FromWorker& said, Nanoseconds now_ns, News& news) {
-  if (said.loaded && !said.loaded->empty()) {
-    if (losses_[device] == 0) throw RuntimeFailure(fmt::format("{}: {}", name_of(device), *said.loaded));
-    news.notes.push_back(fmt::format("{}: {}", name_of(device), *said.loaded));
-  } else if (said.loaded) {
+void WorkerPool::handle(int device, const FromWorker& message, Nanoseconds now_ns, Events& events) {
+  if (message.loaded && !message.loaded->empty()) {
+    if (losses_[device] == 0) throw RuntimeFailure(fmt::format("{}: {}", name_of(device), *message.loaded));
+    events.notes.push_back(fmt::format("{}: {}", name_of(device), *message.loaded));
+  } else if (message.loaded) {
     workers_[device]->is_loaded = true;
     correct(device, now_ns);
   }
-  if (!said.report) return;
+  if (!message.report) return;
   losses_[device] = 0;
-  busy_ns_[device] += said.report->end_ns - said.report->begin_ns;
-  std::erase_if(workers_[device]->orders, [&](const OrderedBatch& order) { return order.batch == said.report->batch; });
-  news.reports.emplace_back(device, *said.report);
+  busy_ns_[device] += message.report->end_ns - message.report->begin_ns;
+  std::erase_if(workers_[device]->orders,
+                [&](const OrderedBatch& order) { return order.batch == message.report->batch; });
+  events.reports.emplace_back(device, *message.report);
 }
 
-void WorkerPool::lose(int device, const std::string& how, News& news) {
+void WorkerPool::lose(int device, const std::string& how, Events& events) {
   WorkerProcess& worker = *workers_[device];
   if (losses_[device] == 0 && !worker.is_loaded)
     throw RuntimeFailure(fmt::format("{} ended before it had loaded its part of the model", name_of(device)));
-  for (const OrderedBatch& order : worker.orders) news.lost_batches.push_back(order.batch);
+  for (const OrderedBatch& order : worker.orders) events.lost_batches.push_back(order.batch);
   const bool starts_again = ++losses_[device] <= kMostLosses;
-  news.notes.push_back(fmt::format("{} (process {}) {}, with {} batches; {}", name_of(device), worker.pid(), how,
-                                   worker.orders.size(),
-                                   starts_again ? "it is started again" : "it is given up, the others go on"));
+  events.notes.push_back(fmt::format("{} (process {}) {}, with {} batches; {}", name_of(device), worker.pid(), how,
+                                     worker.orders.size(),
+                                     starts_again ? "it is started again" : "it is given up, the others go on"));
   reserved_.device_until[device] = kForEver;
   workers_[device].reset();
-  if (starts_again) start_again(device, news);
+  if (starts_again) start_again(device, events);
 }
 
-void WorkerPool::start_again(int device, News& news) {
+void WorkerPool::start_again(int device, Events& events) {
   try {
     start(device);
     start_again_ns_[device].reset();
   } catch (const RuntimeFailure& error) {
     if (!start_again_ns_[device])
-      news.notes.push_back(
-          fmt::format("{} cannot be started for now, which is tried every second: {}", name_of(device), error.what()));
+      events.notes.push_back(
+          fmt::format("{} cannot be started, and is tried again every second: {}", name_of(device), error.what()));
     start_again_ns_[device] = steady_now_ns() + kStartAgainAfterNs;
   }
 }
@@ -145,7 +146,7 @@ bool WorkerPool::order(BatchOrder order, const BatchBuffer& buffer) {
   order.ordered_ns = steady_now_ns();
   workers_[device]->orders.push_back(
       {.batch = order.batch, .ordered_ns = order.ordered_ns, .compute_ns = reservation.compute_ns});
-  workers_[device]->send(order, buffer);  // if the worker is gone, look() finds the batch among its orders
+  workers_[device]->send(order, buffer);  // if the worker is gone, poll() finds the batch among its orders
   return true;
 }
 

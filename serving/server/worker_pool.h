@@ -18,15 +18,15 @@ class WorkerPool {
   /// which a device without a loaded worker is reserved forever.
   WorkerPool(Pool& reserved, std::vector<std::string> command, PartitionLoad load, std::string name);
 
-  /// The results of look().
-  struct News {
+  /// The results of poll().
+  struct Events {
     std::vector<std::pair<int, BatchReport>> reports;  // by device
     std::vector<std::int64_t> lost_batches;
-    std::vector<std::string> notes;  // sentences for people
+    std::vector<std::string> notes;  // messages for the user
   };
   /// Processes the workers' messages and losses. Throws RuntimeFailure if a worker cannot load its partition, unless it
   /// was restarted.
-  News look(Nanoseconds now_ns);
+  Events poll(Nanoseconds now_ns);
 
   /// Records that the data plane has reserved a device for a batch.
   void reserve(std::int64_t batch, const RouteLeg& leg);
@@ -49,9 +49,9 @@ class WorkerPool {
     Nanoseconds begin_ns = 0, compute_ns = 0;
   };
   void start(int device);
-  void start_again(int device, News& news);
-  void lose(int device, const std::string& how, News& news);
-  void take(int device, const FromWorker& said, Nanoseconds now_ns, News& news);
+  void start_again(int device, Events& events);
+  void lose(int device, const std::string& how, Events& events);
+  void handle(int device, const FromWorker& message, Nanoseconds now_ns, Events& events);
   bool is_stuck(int device) const;
   void correct(int device, Nanoseconds now_ns);
   std::string name_of(int device) const;

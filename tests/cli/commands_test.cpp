@@ -22,8 +22,8 @@ const std::vector<std::pair<Command (*)(CLI::App&), std::string>> kCommands{
     {add_profile_command, "profile"}, {add_plan_command, "plan"},         {add_simulate_command, "simulate"},
     {add_train_command, "train"},     {add_evaluate_command, "evaluate"}, {add_compare_command, "compare"},
     {add_report_command, "report"},   {add_schedule_command, "schedule"}, {add_inspect_command, "inspect"},
-    {add_bench_command, "bench"},     {add_launch_command, "launch"},     {add_serving_commands, "serving"},
-    {add_nets_commands, "nets"}};
+    {add_bench_program, "bench"},     {add_launch_command, "launch"},     {add_serving_commands, "serving"},
+    {add_nets_commands, "nets"},      {add_serving_program, "serving"},   {add_nets_program, "nets"}};
 
 TEST(Commands, AMemberOfAGroupIsRunByItsGroup) {
   CLI::App app;

@@ -135,7 +135,7 @@ class DocumentsTest(CliTest):
         self.prepare()
         page = ROOT / "docs/several_hosts.md"
         shown = [block.replace("\\\n  ", "") for block in code_blocks(page)]
-        for launcher in ("--slurm", "--torchrun", "--min-hosts", "--mpirun", "--by-hand"):
+        for launcher in ("slurm", "torchrun", "--min-hosts", "mpirun", "by-hand"):
             arguments = next(one for one in examples(page) if launcher in one)
             printed = self.run_tool(*arguments[:arguments.index(">") if ">" in arguments else None]).stdout
             self.assertIn(printed.rstrip(), shown)

@@ -63,14 +63,14 @@ class LaunchTest(CliTest):
         self.assertEqual((done.returncode, done.stderr), (0, ""), text)
 
     def test_bash_reads_every_kind(self):
-        for launcher, hosts in [("--slurm", ()), ("--torchrun", HOSTS), ("--mpirun", HOSTS), ("--by-hand", HOSTS)]:
+        for launcher, hosts in [("slurm", ()), ("torchrun", HOSTS), ("mpirun", HOSTS), ("by-hand", HOSTS)]:
             with self.subTest(launcher):
                 text = self.launch(launcher, *hosts, "plan.json")
                 self.assert_read_by_bash(text)
                 self.assertIn("frostpipe train plan.json --data 'my data.tsv'", text)
 
     def test_by_hand_every_rank_is_told_who_it_is(self):
-        lines = self.launch("--by-hand", *HOSTS, "plan.json").splitlines()
+        lines = self.launch("by-hand", *HOSTS, "plan.json").splitlines()
         self.assertEqual(lines[::2], ["# on 127.0.0.1", "# on 127.0.0.2"])
         told = self.run_lines(lines[1::2])
         self.assertEqual(told, {rank: [f"{rank} {rank % 2} 4 127.0.0.1 29500", "train", "plan.json", *WORDS]
@@ -78,13 +78,13 @@ class LaunchTest(CliTest):
 
     def test_by_hand_with_other_numbers_of_ranks(self):
         self.plan_for("uneven.json", [0, 1, 1, 2])
-        lines = self.launch("--by-hand", "--hosts", "a,b,c", "uneven.json").splitlines()
+        lines = self.launch("by-hand", "--hosts", "a,b,c", "uneven.json").splitlines()
         told = self.run_lines(lines[1::2])
         self.assertEqual({rank: words[0] for rank, words in told.items()},
                          {0: "0 0 4 a 29500", 1: "1 0 4 a 29500", 2: "2 1 4 a 29500", 3: "3 0 4 a 29500"})
 
     def test_by_hand_control_c_ends_the_ranks_of_a_host(self):
-        line = self.launch("--by-hand", *HOSTS, "plan.json").splitlines()[1]
+        line = self.launch("by-hand", *HOSTS, "plan.json").splitlines()[1]
         environment = self.with_tool("#!/bin/sh\necho $$ >> ranks\nexec sleep 60\n")
         host = subprocess.Popen(["bash", "-c", line], cwd=self.folder, env=environment, start_new_session=True)
         self.addCleanup(host.kill)
@@ -98,7 +98,7 @@ class LaunchTest(CliTest):
             self.assertLess(time.monotonic(), until)
 
     def test_slurms_script_asks_for_the_nodes_and_ranks_of_the_plan(self):
-        script = self.launch("--slurm", "plan.json")
+        script = self.launch("slurm", "plan.json")
         asked = dict(re.findall(r"^#SBATCH --([\w-]+)=(\S+)$", script, re.MULTILINE))
         self.assertEqual(asked, {"nodes": "2", "ntasks-per-node": "2", "cpus-per-task": "1", "open-mode": "append"})
         self.assertTrue(script.startswith("#!/bin/bash\n"))
@@ -119,51 +119,51 @@ class LaunchTest(CliTest):
                                       ("plan.json", (*WORDS, "--max-restarts", "0"), False),
                                       ("pipeline.json", WORDS, False)):
             with self.subTest(plan=plan, words=words):
-                script = self.launch("--slurm", plan, words=words)
+                script = self.launch("slurm", plan, words=words)
                 self.assertEqual("#SBATCH --no-kill\nsrun --no-kill --kill-on-bad-exit=0 " in script, outlives)
                 self.assertEqual("srun --kill-on-bad-exit=1 " in script, not outlives)
 
     def test_slurm_gives_gpus_where_the_plan_is_for_gpus(self):
         self.plan_for("gpus.json", [0, 0, 1, 1], "cuda")
-        self.assert_refused("launch", "--slurm", "gpus.json", "--", "--data", "d",
+        self.assert_refused("launch", "slurm", "gpus.json", "--", "--data", "d",
                             says=["--device: must be cuda (after --): gpus.json is for cuda, is cpu"])
         self.assertIn("#SBATCH --gpus-per-node=2\n",
-                      self.launch("--slurm", "gpus.json", words=("--data", "d", "--device", "cuda")))
+                      self.launch("slurm", "gpus.json", words=("--data", "d", "--device", "cuda")))
 
     def test_a_rehearsal_of_a_plan_for_gpus_needs_none(self):
         self.plan_for("gpus.json", [0, 0, 1, 1], "cuda")
-        script = self.launch("--slurm", "gpus.json", words=("--device", "emulated", "--emulated-links"))
+        script = self.launch("slurm", "gpus.json", words=("--device", "emulated", "--emulated-links"))
         self.assertNotIn("gpus-per-node", script)
         self.assertIn("frostpipe train gpus.json --device emulated --emulated-links\n", script)
 
     def test_hosts_may_be_ipv6_addresses_where_they_can_be_told_apart(self):
-        lines = self.launch("--by-hand", "--hosts", "fd00::1,fd00::2", "plan.json").splitlines()
+        lines = self.launch("by-hand", "--hosts", "fd00::1,fd00::2", "plan.json").splitlines()
         told = self.run_lines(lines[1::2])
         self.assertEqual(told[2][0], "2 0 4 fd00::1 29500")
-        self.assertIn("--master-addr fd00::1 ", self.launch("--torchrun", "--hosts", "fd00::1,fd00::2", "plan.json"))
-        self.assert_refused("launch", "--mpirun", "--hosts", "fd00::1,fd00::2", "plan.json", "--", "--data", "d",
-                            code=2, says=["--hosts: --mpirun takes no IPv6 addresses; give names"])
+        self.assertIn("--master-addr fd00::1 ", self.launch("torchrun", "--hosts", "fd00::1,fd00::2", "plan.json"))
+        self.assert_refused("launch", "mpirun", "--hosts", "fd00::1,fd00::2", "plan.json", "--", "--data", "d",
+                            code=2, says=["--hosts: mpirun takes no IPv6 addresses; give names"])
 
     def test_another_cluster_says_which_ranks_share_a_node(self):
         self.write("other.json", synthetic_cluster(4))
         self.edit("other.json", lambda cluster: cluster["devices"][3].update(node=1))
-        lines = self.launch("--torchrun", *HOSTS, "plan.json", words=("--data", "d", "--cluster", "other.json"))
+        lines = self.launch("torchrun", *HOSTS, "plan.json", words=("--data", "d", "--cluster", "other.json"))
         self.assertEqual(re.findall(r"--nproc-per-node (\d)", lines), ["3", "1"])
 
     def test_a_plan_for_one_node_needs_no_launcher(self):
         self.plan_for("one.json", [0, 0])
-        for launcher, hosts in [("--slurm", ()), ("--by-hand", ("--hosts", "a"))]:
+        for launcher, hosts in [("slurm", ()), ("by-hand", ("--hosts", "a"))]:
             self.assert_refused("launch", launcher, *hosts, "one.json", "--", "--data", "d",
                                 says=["one.json: its cluster is one node, on which `frostpipe train one.json` starts"])
 
     def test_slurm_takes_no_nodes_of_different_sizes(self):
         self.plan_for("uneven.json", [0, 1, 1])
-        self.assert_refused("launch", "--slurm", "uneven.json", "--", "--data", "d",
-                            says=["uneven.json: ranks of its nodes: must be as many on every node for --slurm; "
-                                  "--torchrun, --mpirun and --by-hand take any, is 1, 2"])
+        self.assert_refused("launch", "slurm", "uneven.json", "--", "--data", "d",
+                            says=["uneven.json: ranks of its nodes: must be as many on every node for slurm; "
+                                  "torchrun, mpirun and by-hand take any, is 1, 2"])
 
     def test_torchrun_with_hosts_that_may_be_lost_numbers_none_of_them(self):
-        text = self.launch("--torchrun", *HOSTS, "--min-hosts", 1, "plan.json")
+        text = self.launch("torchrun", *HOSTS, "--min-hosts", 1, "plan.json")
         self.assert_read_by_bash(text)
         lines = text.splitlines()[1::2]
         self.assertEqual(lines[0], lines[1])
@@ -172,23 +172,22 @@ class LaunchTest(CliTest):
 
     def test_wrong_use(self):
         for arguments, says in [
-            (["plan.json"], "launch: needs one of --slurm, --torchrun, --mpirun, --by-hand"),
-            (["--slurm", "--mpirun", "plan.json"], "launch: needs one of"),
-            (["--mpirun", "plan.json", *DATA], "--mpirun: needs --hosts with 2 names, one for each node of plan.json; "
-                                               "there are 0"),
-            (["--mpirun", "--hosts", "a", "plan.json", *DATA], "there is 1"),
-            (["--mpirun", "--hosts", "a,;rm", "plan.json"], "';rm' is no name of a host"),
-            (["--slurm", "--hosts", "a,b", "plan.json", *DATA], "--hosts: --slurm takes none"),
-            (["--mpirun", "--hosts", "a,b", "--min-hosts", "1", "plan.json", *DATA], "--min-hosts: for --torchrun "
-                                                                                     "alone"),
-            (["--torchrun", "--hosts", "a,b", "--min-hosts", "3", "plan.json", *DATA],
+            (["plan.json"], "LAUNCHER: plan.json not in {slurm,torchrun,mpirun,by-hand}"),
+            (["mpirun", "plan.json", *DATA],
+             "launch mpirun: needs --hosts with 2 names, one for each node of plan.json; there are 0"),
+            (["mpirun", "--hosts", "a", "plan.json", *DATA], "there is 1"),
+            (["mpirun", "--hosts", "a,;rm", "plan.json"], "';rm' is not the name of a host"),
+            (["slurm", "--hosts", "a,b", "plan.json", *DATA], "--hosts: slurm takes none"),
+            (["mpirun", "--hosts", "a,b", "--min-hosts", "1", "plan.json", *DATA],
+             "--min-hosts: is for torchrun alone"),
+            (["torchrun", "--hosts", "a,b", "--min-hosts", "3", "plan.json", *DATA],
              "--min-hosts: must be at most 2, the number of hosts, is 3"),
-            (["--slurm", "plan.json", "--", "--dta", "d"], "options of train (after --): "),
-            (["--slurm", "plan.json", "--", "--help"], "options of train (after --): The following argument was not "
+            (["slurm", "plan.json", "--", "--dta", "d"], "options of train (after --): "),
+            (["slurm", "plan.json", "--", "--help"], "options of train (after --): The following argument was not "
                                                        "expected: --help"),
-            (["--slurm", "plan.json"], "--data: is required"),
-            (["--slurm", "plan.json", *DATA, "--emulated-links"], "--emulated-links: need --device emulated"),
-            (["--slurm", "plan.json", *DATA, "--freeze", "papr"], "papr"),
+            (["slurm", "plan.json"], "--data: is required"),
+            (["slurm", "plan.json", *DATA, "--emulated-links"], "--emulated-links: need --device emulated"),
+            (["slurm", "plan.json", *DATA, "--freeze", "papr"], "papr"),
         ]:
             with self.subTest(arguments):
                 self.assert_refused("launch", *arguments, code=2, says=[says])

@@ -47,7 +47,7 @@ class FreezingTest(CliTest):
 
     def test_layers_may_be_frozen_from_the_first_step_on(self):
         for method in "freeze-only", "pipetransformer-published", "pipetransformer":
-            self.plan("frozen.json", method, "--freeze-warm-up", 0, "--forecast", "fixed:4", "--epochs", 3)
+            self.plan("frozen.json", method, "--freeze-set", "warm-up=0", "--forecast", "fixed:4", "--epochs", 3)
             first = self.read("frozen.json")["phases"][0]
             self.assertEqual((first["from_step"], first["first_trainable_layer"]), (0, 9), method)
 
@@ -116,8 +116,8 @@ class CacheTest(CliTest):
         self.assertFalse(any(phase["cache"]["on"] for phase in self.read("slow.json")["phases"]))
 
     def explained(self, *options):
-        """The sentences of --explain about the cache, and whether phases of the plan use it, for a cache that takes no
-        time."""
+        """Returns the sentences of --explain about the cache, and whether phases of the plan use it, for a cache that
+        takes no time."""
         self.edit("profile.json",
                   lambda profile: profile.update(cache={way: {"latency_ns": 0, "bandwidth_bytes_per_second": 0}
                                                         for way in ("read", "write")}))
@@ -132,7 +132,7 @@ class CacheTest(CliTest):
         self.assertEqual(set(reasons), {"no cache: the run ends before a sample comes again"})
         reasons, uses = self.explained("--epochs", 300)
         self.assertTrue(uses[-1])
-        self.assertRegex(reasons[-1], r"^the cache is used: what is left takes .* with it, .* without; filling costs")
+        self.assertRegex(reasons[-1], r"^the cache is used: the rest of the run takes .* with it, .* without; filling ")
 
     def test_no_cache_without_its_measurement_and_when_off(self):
         done = self.plan("elastic.json", "pipetransformer", "--epochs", 300, "--explain")

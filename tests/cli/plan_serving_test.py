@@ -185,11 +185,11 @@ class PlanServingTest(CliTest):
         for option in ("--rate", "--load-factor", "--seconds"):
             for value in ("nan", "inf", "-1"):
                 self.assert_refused("serving", "simulate", "serving.json", option, value, code=2, says=option)
-        for option in ("--memory-reserve", "--freeze-alpha"):
+        for option, value in (("--memory-reserve", "nan"), ("--freeze-set", "alpha=nan")):
             self.assert_refused("plan", "--profile", "profile.json", "--cluster", "cluster.json", "--global-batch", 64,
-                                "-o", "plan.json", option, "nan", code=2, says=option)
-        self.assert_refused("schedule", "1F1B", "--format", "times", "--pp", 2, "--micro-batches", 4, "--forward-ms",
-                            "nan", code=2, says="--forward-ms")
+                                "-o", "plan.json", option, value, code=2, says=option)
+        self.assert_refused("schedule", "1F1B", "--format", "times", "--pp", 2, "--micro-batches", 4, "--latency-ms",
+                            "nan", code=2, says="--latency-ms")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Schedules alone: what is shown of them, and what a check says."""
+"""`schedule`: its output in every format, and the messages of --check."""
 
 import re
 import unittest

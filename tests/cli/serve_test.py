@@ -75,11 +75,11 @@ class ServeTest(ServerCase):
         before = set(children_of(server.pid))
         self.write("serving.json", "{}")
         server.send_signal(signal.SIGHUP)
-        self.wait_until(self.said("the plan before goes on: serving.json: "), "the refusal")
+        self.wait_until(self.said("the previous plan goes on: serving.json: "), "the refusal")
         plan = synthetic_serving_plan()
         self.write("serving.json", {**plan, "dtype": "bfloat16"})
         server.send_signal(signal.SIGHUP)
-        self.wait_until(self.said("the new plan computes in bfloat16, not float32; it is not taken"), "the refusal")
+        self.wait_until(self.said("the new plan computes in bfloat16, not float32; it is not used"), "the refusal")
         plan["device_classes"][1]["count"] = 4
         small = plan["models"][1]
         small["requests_per_second"] = small["pipelines"][0]["requests_per_second"] = 250
@@ -133,12 +133,12 @@ class ServeTest(ServerCase):
         self.assertEqual(self.ask(port, "small"), 401)
         self.assertIn(self.ask(port, "small", {"Authorization": "Bearer 0123456789abcdef"}), (200, 503))
         self.assertIn("WARNING: 0.0.0.0 is reached from other hosts without encryption", self.errors.read_text())
-        self.assertNotIn("whoever reaches it", self.errors.read_text())
+        self.assertNotIn("any client", self.errors.read_text())
         server.send_signal(signal.SIGTERM)
         self.result(server)
         server = self.start("--port", 0, "--host", "0.0.0.0")
         self.http_port()
-        self.assertIn("WARNING: 0.0.0.0 is reached from other hosts, and whoever reaches it may ask",
+        self.assertIn("WARNING: 0.0.0.0 is reached from other hosts, and any client that reaches it may send requests",
                       self.errors.read_text())
         self.write("key", "short\n")
         done = self.run_tool("serving", "run", "serving.json", "--emulate", "--api-key-file", "key", code=1)
@@ -149,7 +149,7 @@ class ServeTest(ServerCase):
         port = self.http_port()
         self.assertIn(f" on https://0.0.0.0:{port}\n", self.errors.read_text())
         self.assertNotIn("without encryption", self.errors.read_text())
-        self.assertIn("WARNING: 0.0.0.0 is reached from other hosts, and whoever reaches it may ask",
+        self.assertIn("WARNING: 0.0.0.0 is reached from other hosts, and any client that reaches it may send requests",
                       self.errors.read_text())
         with socket.create_connection(("127.0.0.1", port), timeout=30) as stalled, \
                 socket.create_connection(("127.0.0.1", port), timeout=30) as plain:
@@ -192,7 +192,7 @@ class ServeTest(ServerCase):
         self.write("serving.json", plan)
         server.send_signal(signal.SIGHUP)
         self.wait_until(self.said("the new plan has 2 heads behind 1 shared layers of large, not 3 heads behind 1 "
-                                  "shared layers; it is not taken"), "the refusal")
+                                  "shared layers; it is not used"), "the refusal")
         server.terminate()
         for model in self.result(server):
             self.assert_all_have_an_end(model)

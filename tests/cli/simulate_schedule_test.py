@@ -1,4 +1,4 @@
-"""What-ifs without files: a schedule's name and times of its actions."""
+"""`schedule --format json` predicts a schedule from the times of its actions."""
 
 import json
 import unittest
@@ -12,8 +12,7 @@ class SimulateScheduleTest(CliTest):
 
     def test_zero_bubbles_published_rate(self):
         """Table 5 of Zero Bubble (Qi et al. 2023), 1.5B, p = 8, m = 24: ZB-H1 .1585, 1F1B .2431."""
-        times = ("--pp", 8, "--micro-batches", 24, "--forward-ms", 18.522, "--backward-input-ms", 18.086,
-                 "--backward-weight-ms", 9.337,
+        times = ("--pp", 8, "--micro-batches", 24, "--compute-ms", "18.522,18.086,9.337",
                  "--latency-ms", 0.601)
         found = self.simulate("ZB-H1", *times)
         self.assertAlmostEqual(found["span_bubble_fraction"], 0.1585, delta=0.00005)
@@ -21,22 +20,14 @@ class SimulateScheduleTest(CliTest):
         self.assertAlmostEqual(self.simulate("1f1b", *times)["span_bubble_fraction"], 0.2431, delta=0.00005)
 
     def test_closed_forms(self):
-        """GPipe takes (m + p - 1)(F + I + W); if messages occupy their link, a hop adds bytes / bandwidth."""
+        """GPipe takes (m + p - 1)(F + I + W); if messages occupy their link, a hop adds their time."""
         found = self.simulate("GPipe", "--pp", 4, "--micro-batches", 8)
         self.assertEqual(found["makespan_ns"], 33_000_000)
         self.assertAlmostEqual(found["bubble_overhead"], 3 / 8)
         self.assertAlmostEqual(found["bubble_fraction"], 3 / 11)
         two = ("GPipe", "--pp", 2, "--micro-batches", 1)
-        self.assertEqual(self.simulate(*two, "--activation-bytes", 1_000_000,
-                                       "--bandwidth-gbytes-per-second", 1)["makespan_ns"], 8_000_000)
-        self.assertEqual(self.simulate(*two, "--activation-bytes", 1_000_000, "--latency-ms", 0.5)["makespan_ns"],
-                         7_000_000)
-
-    def test_joined_pairs_may_be_split(self):
-        whole = self.simulate("DualPipeV", "--pp", 4, "--micro-batches", 8)
-        split = self.simulate("DualPipeV", "--pp", 4, "--micro-batches", 8, "--split-overlap")
-        # Two stages of 3 ms per rank: 2 x 27, 2 x 25.5.
-        self.assertEqual((whole["makespan_ns"], split["makespan_ns"]), (54_000_000, 51_000_000))
+        self.assertEqual(self.simulate(*two, "--message-ms", 1)["makespan_ns"], 8_000_000)
+        self.assertEqual(self.simulate(*two, "--latency-ms", 0.5)["makespan_ns"], 7_000_000)
 
     def test_token_slices_shrink_the_bubble(self):
         """(m n + p - 1) (F + B), with the times of one slice."""
@@ -54,8 +45,7 @@ class SimulateScheduleTest(CliTest):
 
     def test_automatic_schedule_uses_the_memory_that_it_may(self):
         """Table 5 of Zero Bubble, ZB-2p .0433 + .005; with p micro-batches no worse than ZB-H1."""
-        times = ("--pp", 8, "--micro-batches", 24, "--forward-ms", 18.522, "--backward-input-ms", 18.086,
-                 "--backward-weight-ms", 9.337,
+        times = ("--pp", 8, "--micro-batches", 24, "--compute-ms", "18.522,18.086,9.337",
                  "--latency-ms", 0.601)
         found = self.simulate("AutoZeroBubble", *times, "--max-in-flight", 16)
         self.assertLessEqual(found["span_bubble_fraction"], 0.0483)

@@ -12,6 +12,7 @@ from support import FROSTPIPE, HANG_SECONDS, NO_EXECUTOR, CliTest, has_executor
 COMMANDS = ["profile", "plan", "simulate", "train", "evaluate", "compare", "report", "schedule", "inspect", "bench",
             "doctor", "serving plan", "serving simulate", "serving run", "serving inspect", "nets profile", "nets plan",
             "nets simulate", "nets train", "nets rehearse", "nets evaluate"]
+BUILD = Path(FROSTPIPE).resolve().parent
 
 
 def libraries_of(program):
@@ -144,7 +145,8 @@ class UsageTest(CliTest):
         (self.folder / "link").symlink_to(alone)
         libraries = libraries_of(alone)
         self.assertIn("libstdc++", libraries)
-        self.assertNotIn("libtorch", libraries)
+        for name in ("libtorch", "libCbc", "libssl", "libcrypto", "libcpp-httplib"):
+            self.assertNotIn(name, libraries)
         done = subprocess.run([self.folder / "link", "schedule", "1F1B", "--format", "text"], stdout=subprocess.PIPE,
                               text=True, check=True,
                               timeout=HANG_SECONDS)
@@ -158,6 +160,24 @@ class UsageTest(CliTest):
                                  timeout=HANG_SECONDS)
         self.assertEqual(refused.returncode, 1)
         self.assertIn("alone-executor: cannot be started: Exec format error", refused.stderr)
+
+    def test_a_command_whose_program_was_not_built_says_how_to_build_it(self):
+        alone = shutil.copy(FROSTPIPE, self.folder / "alone")
+        for name in ("serving", "nets", "bench"):
+            done = subprocess.run([alone, name, "simulate"], stderr=subprocess.PIPE, text=True, timeout=HANG_SECONDS)
+            self.assertEqual((done.returncode, done.stderr),
+                             (1, f"frostpipe: frostpipe-{name} is not beside this program; build it: cmake --build "
+                                 f"{self.folder.resolve()} --target frostpipe-{name}\n"))
+
+    @unittest.skipUnless(shutil.which("ninja") and (BUILD / "build.ninja").exists(), "this is no build folder of ninja")
+    def test_the_tool_is_built_without_serving_and_nets(self):
+        """What scripts/quickstart builds. Oracle: ninja."""
+        inputs = subprocess.run(["ninja", "-C", BUILD, "-t", "inputs", "frostpipe"], stdout=subprocess.PIPE, text=True,
+                                check=True, timeout=HANG_SECONDS).stdout
+        self.assertIn("planner", inputs)
+        for part in ("serving", "operators/nets", "operators/executor", "operators/training", "operators/planner",
+                     "papers"):
+            self.assertNotIn(f"libfrostpipe_{part.replace('/', '_')}", inputs)
 
     def test_wrong_use_is_exit_code_2_with_a_hint(self):
         for arguments, says in [
@@ -187,7 +207,7 @@ class UsageTest(CliTest):
             (["plan", "--profile", "p", "--cluster", "c", "--global-batch", "4", "--method", "static", "-o", "x",
               "--steps", "4", "--epochs", "2"], "--epochs"),
             (["plan", "--profile", "p", "--cluster", "c", "--global-batch", "4", "--method", "static", "-o", "x",
-              "--freeze-alpha", "1"], "must be a number > 0 and < 1, is 1"),
+              "--freeze-set", "alpha=1"], "alpha must be a number > 0 and < 1, is 1"),
             (["profile", "--model", "m", "-o", "p.json", "--memory-limit", "much", "--cluster", "c"], "much"),
             (["compare", "plan.json"], "pairs of PLAN SUMMARY"),
         ]:

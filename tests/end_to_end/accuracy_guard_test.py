@@ -29,7 +29,7 @@ class GuardBase(RecoveryCase):
         options = ("train", self.of_length("static.json", 200), "--data", "noise.tsv")
         for rate, warm_up in ((0.001, 0.1), (0.001, 0.3), (0.005, 0.5), (0.003, 0.3), (0.01, 0.1)):
             shutil.rmtree(self.folder / "run", ignore_errors=True)
-            freezing = ("--freeze", "fixed:2", "--freeze-warm-up", warm_up, "--freeze-interval", 0.15,
+            freezing = ("--freeze", "fixed:2", "--freeze-set", f"warm-up={warm_up}", "--freeze-set", "interval=0.15",
                         "--accuracy-guard", 0)
             done = self.run_tool(*options, "--learning-rate", rate, "-o", self.folder / "run", *freezing, *more)
             run = self.read("run/summary.json")

@@ -17,7 +17,7 @@ WEIGHTS = "model/model.safetensors"
 
 class BadInputTest(EndToEndTest):
     def assert_train_refused(self, says, *options, plan="static.json", data="data.tsv", code=1):
-        """... and an earlier run in the same folder is unchanged."""
+        """Bad input also leaves an earlier run in the same folder unchanged."""
         shutil.rmtree(self.folder / "run", ignore_errors=True)
         for name in ("summary.json", "executed_plan.json", "trace.json", "model/config.json", WEIGHTS):
             self.write(f"run/{name}", f"keep this {name}")

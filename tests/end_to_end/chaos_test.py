@@ -1,4 +1,4 @@
-"""Signals at random moments, again and again."""
+"""Ranks get signals at random moments, in many runs."""
 
 import os
 import random
@@ -14,7 +14,7 @@ from recovery import EPOCHS, LIMIT_SECONDS, ScheduleCase
 
 
 class ChaosTest(ScheduleCase):
-    """Signals at random moments to random ranks of jobs that spend most of their time in the tested operations:
+    """Sends signals at random moments to random ranks of jobs that spend most of their time in the tested operations:
     computing, sending and reducing; writing checkpoints; changing their layout; filling the cache."""
 
     def jobs(self):

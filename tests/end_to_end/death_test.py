@@ -14,7 +14,7 @@ from faults import LIMIT_SECONDS, LONG, FaultTest
 
 
 class DeathTest(FaultTest):
-    """SIGKILL, SIGTERM, SIGINT."""
+    """Ranks and launchers get SIGKILL, SIGTERM or SIGINT."""
 
     def kill_rank(self, plan, victim):
         launcher, ranks = self.start_training(plan)
@@ -71,7 +71,7 @@ class DeathTest(FaultTest):
 
 
 class SilenceTest(FaultTest):
-    """SIGSTOP: a rank exists but is silent."""
+    """A rank gets SIGSTOP, so that it exists but is silent."""
 
     def test_stop_rank_1(self):
         self.stop_rank(1)

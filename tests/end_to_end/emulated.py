@@ -20,7 +20,7 @@ class RehearsalCase(EndToEndTest):
         for method in ("static", "pipetransformer-published", "pipetransformer"):
             cls.call(folder, "plan", "--profile", "profile.json", "--cluster", "cluster.json", "--global-batch", 32,
                      "--method", method, "--epochs", 4,
-                     "--freeze-warm-up", 0.25, "--freeze-interval", 0.25, "-o", f"{method}.json")
+                     "--freeze-set", "warm-up=0.25", "--freeze-set", "interval=0.25", "-o", f"{method}.json")
         EndToEndTest.shared, cls.kept = folder, EndToEndTest.shared
 
     @classmethod

@@ -15,7 +15,7 @@ PYTHON_WITH_TORCH = ROOT / ".deps/peers/bin/python"
 SOME_TESTS = r"^On/|RanksOnDevice\.(EveryHead|Bfloat16|CheckpointAndResume)"  # the others are unit tests, too
 NOT_WITHOUT_A_GPU = {"compute-sanitizer memcheck"}
 OF_CUDA = {"waits of the host within a step"}
-MAY_NOT_SHOW = {"messages behind compute"}  # if the simulator hides none
+MAY_NOT_SHOW = {"messages overlap with compute"}  # if the simulator hides none
 
 
 class OnSmallModels(unittest.TestCase):

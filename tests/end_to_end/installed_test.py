@@ -83,7 +83,8 @@ class InstalledTest(EndToEndTest):
         gcc = libraries / "gcc"
         own = (f"{self.prefix}/", os.path.dirname(self.torch) + "/")
         with_torch = f"{self.torch}/lib:{gcc}"
-        for program, path in [(self.prefix / "bin/frostpipe", ""), (libraries / "frostpipe-executor", with_torch),
+        for program, path in [*((file, "") for file in (self.prefix / "bin").glob("frostpipe*")),
+                              *((file, with_torch) for file in libraries.glob("frostpipe-*executor")),
                               (libraries / "frostpipe_executor_tests", with_torch)]:
             for name, file in self.libraries_of(program, LD_LIBRARY_PATH=path).items():
                 file = os.path.realpath(file)

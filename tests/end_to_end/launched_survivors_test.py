@@ -34,7 +34,7 @@ class LaunchedSurvivorsTest(TwoByTwoBase):
         if missing := programs_missing_for_slurm():
             print(f"\nSKIPPED LOUDLY: there is no {', '.join(missing)}", file=sys.stderr)
             self.skipTest("no Slurm")
-        self.write("job.sh", self.launched("--slurm"))
+        self.write("job.sh", self.launched("slurm"))
         self.make_hosts()
         slurm = SlurmCluster(self, self.hosts, PATH=self.path_of_tool())
         job = slurm.said_by("sbatch", "job.sh").split()[-1]

@@ -21,7 +21,7 @@ class LaunchedByHandTest(LaunchedBase):
         """Loopback addresses emulate hosts."""
         hosts = ("127.0.0.2", "127.0.0.3")
         self.write_plan(SOME_STEPS)
-        lines = self.launched("--by-hand", *hosts).replace("29500", str(free_port())).splitlines()[1::2]
+        lines = self.launched("by-hand", *hosts).replace("29500", str(free_port())).splitlines()[1::2]
         ranks = [self.start_line(line, f"host{host}", GLOO_SOCKET_IFNAME=host) for host, line in zip(hosts, lines)]
         self.assert_ended_well(*ranks)
         self.assertEqual(self.losses(self.read("run/summary.json")), self.losses_on_one_host())
@@ -29,10 +29,10 @@ class LaunchedByHandTest(LaunchedBase):
 
 class EveryLauncherTest(TwoByTwoBase):
     def by_hand(self):
-        self.start_on_each("--by-hand")
+        self.start_on_each("by-hand")
 
     def torchrun(self):
-        self.start_on_each("--torchrun")
+        self.start_on_each("torchrun")
 
     def start_on_each(self, launcher):
         lines = self.launched(launcher, "a", "b").splitlines()[1::2]
@@ -40,12 +40,12 @@ class EveryLauncherTest(TwoByTwoBase):
                                  for host, line in zip(self.hosts, lines)))
 
     def mpirun(self):
-        self.start_on_first(self.launched("--mpirun", "a", "b"), OMPI_MCA_plm_rsh_agent=self.write_agent(),
+        self.start_on_first(self.launched("mpirun", "a", "b"), OMPI_MCA_plm_rsh_agent=self.write_agent(),
                             OMPI_ALLOW_RUN_AS_ROOT=1, OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1)
 
     def mpiexec(self):
         """The command of docs/several_hosts.md, with the options of mpirun's command."""
-        words = self.launched("--mpirun", "a", "b").partition("frostpipe train")[2]
+        words = self.launched("mpirun", "a", "b").partition("frostpipe train")[2]
         self.start_on_first(f"{MPICH} -hosts a,b -ppn 2 -genv MASTER_ADDR a -genv MASTER_PORT 29500 frostpipe train"
                             f"{words}", HYDRA_LAUNCHER="rsh", HYDRA_LAUNCHER_EXEC=self.write_agent())
 
@@ -64,7 +64,7 @@ class EveryLauncherTest(TwoByTwoBase):
 
     def srun(self):
         """Submits the unchanged script by sbatch."""
-        self.hosts[0].path("job.sh").write_text(self.launched("--slurm"))
+        self.hosts[0].path("job.sh").write_text(self.launched("slurm"))
         slurm = SlurmCluster(self, self.hosts, PATH=self.path_of_tool())
         said = slurm.said_by("sbatch", "--wait", "job.sh")
         job, = self.hosts[0].path(".").glob("slurm-*.out")

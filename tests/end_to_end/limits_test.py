@@ -135,7 +135,7 @@ class LimitsTest(FaultTest):
                                                          r"file may have 4.00 KiB: ulimit -f\)")
 
     def test_a_disk_that_becomes_read_only(self):
-        """Another disk, mounted over the run's folder, since the run's own is busy with its lock."""
+        """Mounts another disk over the run's folder, since the lock keeps the run's own disk busy."""
         launcher = self.start(*self.train_arguments("static.json", "run", "--epochs", 60), name="launcher")
         self.wait_until(lambda: self.is_training(launcher), HANG_SECONDS, lambda: launcher.stderr)
         mount = self.folder / "run"
@@ -157,8 +157,8 @@ class LimitsTest(FaultTest):
 
 
 class NoCacheTest(FaultTest):
-    """A full place for cached activations: the run goes on without it, as with a cache that never finds an entry, and
-    says so once."""
+    """The disk for cached activations is full: the run continues without it, as with a cache that never finds an entry,
+    and says so once."""
 
     def train_inside(self, mount, plan, output, *options):
         """Runs in a separate mount namespace, made by the shell command."""

@@ -1,4 +1,4 @@
-"""Ranks are lost during a run: the others go on, with a spare, with a replica, or with fewer ranks."""
+"""Ranks are lost during a run: the others continue, with a spare, with a replica, or with fewer ranks."""
 
 import json
 import os

@@ -27,6 +27,15 @@ def epoch_losses(run, steps_per_epoch=4):
             for begin in range(0, len(losses), steps_per_epoch)]
 
 
+def split_evenly(plan):
+    """Puts every operator on two devices in halves, since the planner would put such a small net on one."""
+    half = plan["graph"]["batch"] // 2
+    plan["placement"] = [[{"device": 0, "begin": 0, "end": half},
+                          {"device": 1, "begin": half, "end": 2 * half}] if ranges else []
+                         for ranges in plan["placement"]]
+    plan["order"] = [max(plan["order"], key=len)] * 2
+
+
 class NetsTest(EndToEndTest):
     def setUp(self):
         super().setUp()
@@ -48,16 +57,8 @@ class NetsTest(EndToEndTest):
         return self.read(f"{out}/summary.json"), done
 
     def split_evenly(self, source, target):
-        """The same plan with every operator in two halves, since the planner would put such a small net on one
-        device."""
-        def edit(plan):
-            half = plan["graph"]["batch"] // 2
-            plan["placement"] = [[{"device": 0, "begin": 0, "end": half},
-                                  {"device": 1, "begin": half, "end": 2 * half}] if ranges else []
-                                 for ranges in plan["placement"]]
-            plan["order"] = [max(plan["order"], key=len)] * 2
         self.write(target, (self.folder / source).read_text())
-        self.edit(target, edit)
+        self.edit(target, split_evenly)
 
     def test_two_devices_train_what_one_does_and_freeze(self):
         alone, done = self.train_net("mtrain-single", "alone", "--freeze", "fixed:4,6")
@@ -158,7 +159,7 @@ class NetsTest(EndToEndTest):
         begins_again = run["recoveries"][0]["step"] == 0  # rank 1 had a part of the first checkpoint yet to write
         self.assertEqual([phase["devices"] for phase in run["phases"]], [1] if begins_again else [2, 1])
         self.assertEqual(run["phases"][-1]["from_step"], run["recoveries"][0]["step"])
-        # What one device computes is what two do, up to rounding.
+        # One device and two devices compute the same up to rounding.
         lost_at = run["recoveries"][0]["step"]
         for one, other in zip(run["steps"][:lost_at + 20], whole["steps"]):
             self.assertAlmostEqual(one["loss"], other["loss"], delta=1e-3)
@@ -218,7 +219,7 @@ class NetsTest(EndToEndTest):
         newest.write_bytes(newest.read_bytes()[:-1] + b"x")
         self.assertIn("must be as it was written", self.run_tool("inspect", "both", code=1).stderr)
         _, done = self.train_net("mtrain-data-parallel", "whole-again", *freeze, "--resume", "both/checkpoints")
-        self.assertIn("a checkpoint is passed over: both/checkpoints/step-00000008/layer-002.safetensors: must be as "
+        self.assertIn("a checkpoint is skipped: both/checkpoints/step-00000008/layer-002.safetensors: must be as "
                       "it was written", done.stderr)
         self.assertEqual(weights("whole-again"), weights("whole"))
         self.assert_refused("nets", "train", "mtrain-data-parallel.json", "--model", "net", "--data", "pictures", "-o",

@@ -38,8 +38,8 @@ class PlannedWorkTest(EndToEndTest):
 
     def test_the_freezing_calendar_is_that_of_the_plans_steps(self):
         self.plan("uneven.json", "--steps", 25)
-        run = self.train("uneven.json", "run", "--freeze", "fixed:2", "--freeze-warm-up", 0.48,
-                         "--freeze-interval", 0.5)
+        run = self.train("uneven.json", "run", "--freeze", "fixed:2", "--freeze-set", "warm-up=0.48",
+                         "--freeze-set", "interval=0.5")
         self.assertEqual([phase["from_step"] for phase in run["phases"]], [0, 12])
         self.assertEqual([evaluation["step"] for evaluation in run["evaluations"]], [10, 20, 25])
         # The rate rises for two steps, then falls to 0 over 25 - 2.
@@ -69,7 +69,7 @@ class PlannedWorkTest(EndToEndTest):
 
     def test_what_would_do_nothing_is_refused(self):
         train = ("train", "static.json", "--data", "data.tsv", "-o", self.folder / "other")
-        self.assert_refused(*train, "--freeze-warm-up", 0.9, code=2, says=["--freeze-warm-up requires --freeze"])
+        self.assert_refused(*train, "--freeze-set", "warm-up=0.9", code=2, says=["--freeze-set requires --freeze"])
         self.assert_refused(*train, "--flip", says=["--crop-padding, --flip: are for pictures, and data.tsv is text"])
         self.assertIn("--cache-dir: is not used", self.run_tool(*train, "--cache-dir", "unused").stderr)
 
@@ -79,8 +79,8 @@ class PlannedWorkTest(EndToEndTest):
                       "-o", "rounded.json")
         self.assertEqual(self.read("rounded.json")["frozen_dtype"], "bfloat16")
         self.plan("rounded-plan.json", "--epochs", 2, profile="rounded.json")
-        run = self.train("rounded-plan.json", "run", "--freeze", "fixed:1", "--freeze-warm-up", 0.4,
-                         "--freeze-interval", 0.5)
+        run = self.train("rounded-plan.json", "run", "--freeze", "fixed:1", "--freeze-set", "warm-up=0.4",
+                         "--freeze-set", "interval=0.5")
         self.assertEqual(self.read("run/executed_plan.json")["frozen_dtype"], "bfloat16")
         self.assertEqual([phase["first_trainable_layer"] for phase in run["phases"]], [0, 3])
         self.assertGreater(run["test_accuracy"], 0)

@@ -1,5 +1,5 @@
-"""Disturbed runs. Oracle: the undisturbed run has the same losses and weights, bitwise equal if the layout is the same,
-and every sample is used once per epoch."""
+"""Runs are disturbed. Oracle: the undisturbed run has the same losses and weights, bitwise equal if the layout is the
+same, and every sample is used once per epoch."""
 
 import re
 import shutil
@@ -15,10 +15,11 @@ LIMIT_SECONDS = 30  # for a recovery or a clear end
 EPOCHS = 30  # 300 steps, some 3 seconds on two cores
 FEWER_EPOCHS = 12  # for unit tests: a signal after a quarter of the steps still comes long before the end
 
-# Messages of a run that goes on; any other line of its own says how it ended.
+# Messages of a run that continues; any other message of the run says how it ended.
 SAID_WHILE_GOING_ON = re.compile(
-    r"^train |: started at random$|; going on without it$|\(restart \d+ of \d+\)$|; training goes on$"
-    r"|^frostpipe: the plan's \d+ steps are |^frostpipe: goes on with step |^frostpipe: a checkpoint is passed over: ")
+    r"^train |: (started|the whole model starts) at random$|; going on without it$|\(restart \d+ of \d+\)$"
+    r"|; training goes on$"
+    r"|^frostpipe: the plan's \d+ steps are |^frostpipe: goes on with step |^frostpipe: a checkpoint is skipped: ")
 # After a loss, if the remaining ranks have everything.
 FROM_MEMORY = re.compile(r"frostpipe: goes on with step \d+ on \d ranks? \(.*?\), from the survivors' memory: no step "
                          "lost")
@@ -61,7 +62,7 @@ class RecoveryCase(EndToEndTest):
         return self.read("run/summary.json")
 
     def assert_same_account(self, run, reference):
-        """Every sample of every epoch once."""
+        """Checks that every epoch uses every sample once."""
         for field in ("step", "samples", "learning_rate"):
             self.assertEqual([step[field] for step in run["steps"]], [step[field] for step in reference["steps"]],
                              field)

@@ -76,8 +76,8 @@ class RehearsalTest(RehearsalCase):
         """With a frozen stage, ranks reach a step's end at different times, and any agreement would delay the first
         one. Oracle: the same rehearsal without checkpoints."""
         self.run_tool("plan", "--profile", "profile.json", "--cluster", "cluster.json", "--global-batch", 32,
-                      "--method", "freeze-only", "--schedule", "1F1B", "--fix", "m=4", "--freeze-warm-up", 0.25,
-                      "--freeze-interval", 0.25, "--epochs", 3, "-o", "frozen.json")
+                      "--method", "freeze-only", "--schedule", "1F1B", "--fix", "m=4", "--freeze-set", "warm-up=0.25",
+                      "--freeze-set", "interval=0.25", "--epochs", 3, "-o", "frozen.json")
         times = []
         for options in ((), ("--checkpoint-every", 1)):
             _, run = self.rehearse("frozen.json", f"run-{len(times)}", "--emulated-links", *options)
@@ -110,11 +110,11 @@ class RehearsalTest(RehearsalCase):
 
     def test_freezing_changes_layout_and_uses_the_cache(self):
         _, run = self.rehearse("pipetransformer-published.json", "published", "--freeze", "cap",
-                               "--freeze-warm-up", 0.25, "--freeze-interval", 0.25)
+                               "--freeze-set", "warm-up=0.25", "--freeze-set", "interval=0.25")
         layouts = [(phase["stages"], phase["replicas"]) for phase in run["phases"]]
         self.assertEqual((layouts[0], layouts[-1]), ((4, 1), (1, 4)))
-        _, run = self.rehearse("pipetransformer.json", "ours", "--freeze", "cap", "--freeze-warm-up", 0.25,
-                               "--freeze-interval", 0.25)
+        _, run = self.rehearse("pipetransformer.json", "ours", "--freeze", "cap", "--freeze-set", "warm-up=0.25",
+                               "--freeze-set", "interval=0.25")
         self.assertTrue(run["phases"][-1]["cache"])
         # Layers freeze at the start of each epoch, so the previous epoch's entries are for the earlier boundary.
         self.assertGreater(max(phase["cache_hit_fraction"] + phase["cache_base_fraction"] for phase in run["phases"]),
@@ -141,8 +141,8 @@ class RehearsalTest(RehearsalCase):
 
     def test_virtual_nodes_have_caches_of_their_own(self):
         """Each node keeps its shard, so all samples are found when its replicas train on their own samples."""
-        _, run = self.rehearse("pipetransformer.json", "run", "--nodes", 2, "--freeze", "cap", "--freeze-warm-up", 0.25,
-                               "--freeze-interval", 0.25)
+        _, run = self.rehearse("pipetransformer.json", "run", "--nodes", 2, "--freeze", "cap",
+                               "--freeze-set", "warm-up=0.25", "--freeze-set", "interval=0.25")
         self.assertEqual(run["num_steps"], 16)
         last = run["phases"][-1]
         if last["stages"] == 1:
@@ -238,8 +238,6 @@ class RehearsalTest(RehearsalCase):
                             says=["--nodes", "4 ranks", "equal size"])
         self.assert_refused("train", "static.json", "--device", "emulated", "--emulated-shrink", 1000, code=2,
                             says=["--emulated-shrink", "768"])
-        self.assert_refused("train", "static.json", "--device", "emulated", "--threads-per-rank", 2, code=2,
-                            says=["--threads-per-rank", "--device cpu"])
 
 
 class LongRehearsalTest(RehearsalCase):

@@ -1,4 +1,4 @@
-"""Runs are interrupted, and checkpoints are damaged: the next start goes on."""
+"""Runs are interrupted, and checkpoints are damaged: the next start continues the run."""
 
 import json
 import os
@@ -65,7 +65,7 @@ class ResumeTest(InterruptedCase):
         self.assert_same_run(run, reference, (self.folder / "whole/model/model.safetensors").read_bytes())
 
     def test_one_run_at_a_time_writes_into_a_folder(self):
-        """The second start is told which process uses the folder, and the first goes on. A killed run blocks no
+        """The second start names the process that uses the folder, and the first run continues. A killed run blocks no
         other."""
         long = ("--epochs", 100 * EPOCHS)
         launcher = self.start_until(5, "static.json", *long)
@@ -132,7 +132,7 @@ class ResumeTest(InterruptedCase):
                                           ("--decay", "cosine", 'decay: "linear" in the checkpoint, "cosine" now'),
                                           ("--label-smoothing", 0.2,
                                            "label_smoothing: 0.0 in the checkpoint, 0.2 now")):
-            # By its folder, and by itself.
+            # The checkpoint is given by its folder, and by its own path.
             named = ("other", "--resume", "saved") if option == "--dropout" else ("run",)
             with self.subTest(option):
                 done = self.run_tool(*self.train_arguments("static.json", *named, "--epochs", self.epochs, option,
@@ -171,7 +171,7 @@ class LongResumeTest(InterruptedCase):
         self.assertIn("DAMAGED", inspected.stdout)
         self.assertIn("layer-003.safetensors", inspected.stderr)
         done = self.run_tool(*self.train_arguments("static.json", "run", "--epochs", EPOCHS))
-        self.assertRegex(done.stderr, r"a checkpoint is passed over: .*layer-003\.safetensors")
+        self.assertRegex(done.stderr, r"a checkpoint is skipped: .*layer-003\.safetensors")
         self.assert_same_run(self.read("run/summary.json"), reference, weights)
 
     def test_damaged_checkpoints_alone_are_not_thrown_away(self):
@@ -187,7 +187,7 @@ class LongResumeTest(InterruptedCase):
     def test_rules_that_look_at_gradients_go_on_to_the_bit(self):
         for rule in ("paper", "adaptive"):
             with self.subTest(rule):
-                options = ("--freeze", rule, "--freeze-warm-up", 0.1)
+                options = ("--freeze", rule, "--freeze-set", "warm-up=0.1")
                 reference, weights = self.reference("static.json", "--epochs", EPOCHS, *options)
                 self.interrupt("static.json", *options, steps=120)
                 run = self.resume("static.json", *options)

@@ -30,7 +30,7 @@ class ServeHeadsTest(ServingCase):
         """Two heads for the same labels, and one for others."""
         write_data(self.folder / "kinds.tsv", labels=["life", "things"])
         self.run_tool("plan", "--profile", "profile.json", "--cluster", "cluster.json", "--global-batch", 16,
-                      "--method", "freeze-only", "--freeze-warm-up", 0, "--forecast", f"fixed:{FROZEN_BLOCKS}",
+                      "--method", "freeze-only", "--freeze-set", "warm-up=0", "--forecast", f"fixed:{FROZEN_BLOCKS}",
                       "--epochs", 1, "-o", "frozen.json")
         self.assertEqual(self.read("frozen.json")["phases"][0]["first_trainable_layer"], SHARED_LAYERS)
         self.train("frozen.json", "topic")

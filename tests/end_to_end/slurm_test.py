@@ -21,7 +21,7 @@ class SlurmTest(LaunchedBase):
             print(f"\nSKIPPED LOUDLY: there is no {', '.join(missing)}", file=sys.stderr)
             self.skipTest("no Slurm")
         self.write_plan(STEPS)
-        self.write("job.sh", self.launched("--slurm", options=("--checkpoint-every", 20)))
+        self.write("job.sh", self.launched("slurm", options=("--checkpoint-every", 20)))
         self.hosts = hosts_for(self, 2)
         introduce(self.hosts)
         self.slurm = SlurmCluster(self, self.hosts, PATH=self.path_of_tool())

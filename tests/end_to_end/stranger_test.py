@@ -75,72 +75,72 @@ class Stranger:
     def says_nothing(self, connection):
         self.held.append(connection)
 
-    def knock(self, door):
-        """Tells what was done, or why it was not."""
+    def connect_to(self, listener):
+        """Sends one kind of foreign data to the listener. Returns the kind, and why it failed if it did."""
         kind = self.numbers.choice(self.kinds)
         try:
-            kind(door.connect(seconds=1))
+            kind(listener.connect(seconds=1))
         except OSError as error:
             return f"{kind.__name__}: {error.strerror or error}"
         return kind.__name__
 
-    def hold_many(self, doors, count):
-        """This number of connections at once, to all ports in turn."""
+    def hold_many(self, listeners, count):
+        """Opens `count` connections at once, to all ports in turn."""
         for i in range(count):
             with contextlib.suppress(OSError):
-                self.held.append(doors[i % len(doors)].connect(seconds=0.05))
+                self.held.append(listeners[i % len(listeners)].connect(seconds=0.05))
 
     def leave(self):
         while self.held:
             self.held.pop().close()
 
 
-class DoorTest(FaultTest):
-    def doors(self):
+class ListenerTest(FaultTest):
+    def listeners(self):
         return listening_sockets(processes_naming(self.folder))
 
     def wait_for_training(self, started):
         self.wait_until(lambda: self.is_training(started) or started.ended_within(0) is not None, HANG_SECONDS,
                         lambda: started.stderr)
 
-    def doors_until_the_end(self, started):
+    def listeners_until_the_end(self, started):
         """All ports that were ever seen."""
         seen = set()
         until = time.monotonic() + HANG_SECONDS
         while started.ended_within(0.02) is None:
             self.assertLess(time.monotonic(), until, started.stderr)
-            seen.update(self.doors())
+            seen.update(self.listeners())
         self.assertEqual(started.ended_within(0), 0, started.stderr)
         return seen
 
 
-class NothingListensTest(DoorTest):
+class NothingListensTest(ListenerTest):
     def test_whoever_listens_is_found(self):
         """Without this check the other tests might find no ports because they look in the wrong place."""
         places = [(socket.AF_INET, ("127.0.0.1", 0)), (socket.AF_INET6, ("::", 0)),
-                  (socket.AF_UNIX, f"{self.folder}/a door"), (socket.AF_UNIX, b"\0" + os.fsencode(self.folder.name))]
+                  (socket.AF_UNIX, f"{self.folder}/listener"), (socket.AF_UNIX, b"\0" + os.fsencode(self.folder.name))]
         with contextlib.ExitStack() as stack:
             opened = [stack.enter_context(socket.socket(family)) for family, _ in places]
-            for door, (_, address) in zip(opened, places):
-                door.bind(address)
+            for listener, (_, address) in zip(opened, places):
+                listener.bind(address)
             self.assertEqual(listening_sockets([os.getpid()]), [])  # no socket listens yet
-            for door in opened:
-                door.listen()
+            for listener in opened:
+                listener.listen()
             found = listening_sockets([os.getpid()])
-            names = (door.getsockname() for door in opened)
+            names = (listener.getsockname() for listener in opened)
             expected = {name[:2] if isinstance(name, tuple) else name for name in names}
-            self.assertEqual({door.address for door in found}, expected)
-            self.assertEqual([door.address[0] for door in found if not door.is_on_this_host_only()], ["::"])
-            for door in found:
-                door.connect().close()
+            self.assertEqual({listener.address for listener in found}, expected)
+            self.assertEqual([listener.address[0] for listener in found if not listener.is_on_this_host_only()], ["::"])
+            for listener in found:
+                listener.connect().close()
 
     def test_nothing_of_a_job_listens(self):
         """Two ranks, a spare, changes of layout."""
         started = self.start(*self.train_arguments("pipetransformer.json", "run", "--spares", 1))
-        self.assertEqual(self.doors_until_the_end(started), set())
+        self.assertEqual(self.listeners_until_the_end(started), set())
 
 
-class LongNothingListensTest(DoorTest):
+class LongNothingListensTest(ListenerTest):
     def test_nothing_of_a_job_that_forms_anew_listens(self):
         self.of_length("pipetransformer.json", SOME_STEPS)
         for spares in (0, 1):
@@ -148,17 +148,17 @@ class LongNothingListensTest(DoorTest):
                 started = self.start(*self.train_arguments("pipetransformer.json", f"run-{spares}", "--spares", spares))
                 self.wait_for_training(started)
                 os.kill(next(pid for pid in processes_naming(self.folder) if rank_of_process(pid) == 0), signal.SIGKILL)
-                self.assertEqual(self.doors_until_the_end(started), set())
+                self.assertEqual(self.listeners_until_the_end(started), set())
                 self.assertEqual(len(self.read(f"run-{spares}/summary.json")["recoveries"]), 1, started.stderr)
 
     def test_nothing_of_a_measurement_listens(self):
         started = self.start("profile", "--model", "model", "--data", "data.tsv", "--global-batch", GLOBAL_BATCH,
                              "--micro-batch-sizes", "4,16", "--memory-limit", "64MiB",
                              "--cluster", self.folder / "measured-cluster.json", "-o", self.folder / "measured.json")
-        self.assertEqual(self.doors_until_the_end(started), set())
+        self.assertEqual(self.listeners_until_the_end(started), set())
 
 
-class StrangerTest(DoorTest):
+class StrangerTest(ListenerTest):
     def setUp(self):
         super().setUp()
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -179,18 +179,18 @@ class StrangerTest(DoorTest):
         places = set()
         for attempt in range(NUM_ATTEMPTS):
             if attempt % 50 == 0:
-                doors = self.doors()  # a change of layout opens other ports
-                places.update(doors)
-            if not doors:
+                listeners = self.listeners()  # a change of layout opens other ports
+                places.update(listeners)
+            if not listeners:
                 break
-            done[self.stranger.knock(doors[attempt % len(doors)])] += 1
-        if doors:
+            done[self.stranger.connect_to(listeners[attempt % len(listeners)])] += 1
+        if listeners:
             self.stranger.leave()
-            self.stranger.hold_many(doors, self.at_once)
+            self.stranger.hold_many(listeners, self.at_once)
             done["held at once"] = len(self.stranger.held)
             time.sleep(1)
             self.stranger.leave()
-        print(f"\nseed {SEED}, {len(places)} doors: {dict(done)}", file=sys.stderr)
+        print(f"\nseed {SEED}, {len(places)} listeners: {dict(done)}", file=sys.stderr)
         return places
 
     def assert_clean(self, started):

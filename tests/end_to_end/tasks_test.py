@@ -36,7 +36,7 @@ def lines_of(samples):
 
 class TasksTest(FamilyTest):
     def scored(self, data, *options):
-        """What evaluate says, and the rows that it predicts."""
+        """Returns the output of evaluate, and the rows that it predicts."""
         found = json.loads(self.run_tool("evaluate", "--model", "run/model", "--data", data, "--format", "json",
                                          "--predictions", "said", *options).stdout)
         return found, (self.folder / "said").read_text()

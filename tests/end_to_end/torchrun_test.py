@@ -119,13 +119,13 @@ class LoopbackHostsTest(FaultTest):
         ranks = [self.start(*self.train_arguments(plan, "run", *options), name=f"rank{rank}", RANK=rank, LOCAL_RANK=0,
                             WORLD_SIZE=2, MASTER_ADDR=master_address, MASTER_PORT=port)
                  for rank, options in enumerate(options_of_ranks)]
-        doors = set()
+        listeners = set()
         for rank in ranks:
             while rank.ended_within(0.05) is None:
-                doors |= {door.address[0] for door in listening_sockets(processes_naming(self.folder))}
+                listeners |= {listener.address[0] for listener in listening_sockets(processes_naming(self.folder))}
             self.assertEqual(rank.ended_within(0), 0, rank.stderr)
             self.assert_clean(rank)
-        self.assertEqual(doors, {master_address, *(options[-1] for options in options_of_ranks if options)})
+        self.assertEqual(listeners, {master_address, *(options[-1] for options in options_of_ranks if options)})
         return self.losses(self.read("run/summary.json"))
 
     def test_replicas_on_two(self):

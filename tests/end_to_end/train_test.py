@@ -184,7 +184,7 @@ class FreezeRuleTest(EndToEndTest):
         self.assertEqual({(phase["stages"], phase["replicas"]) for phase in run["phases"]}, {(2, 1)})
 
     def test_frozen_layers_keep_their_weights(self):
-        self.train("pipetransformer.json", "run", "--freeze", "fixed:2", "--freeze-warm-up", 0)
+        self.train("pipetransformer.json", "run", "--freeze", "fixed:2", "--freeze-set", "warm-up=0")
         saved = tiny_model.read_safetensors(self.folder / "run/model/model.safetensors")
         for name, (_, values) in tiny_model.random_tensors().items():
             frozen = name.startswith(("embeddings.", "encoder.layer.0.", "encoder.layer.1."))

@@ -91,9 +91,9 @@ class TwoHostsTest(TwoHostsBase):
         ranks = self.start_on_hosts("static.json", *LONG)
         self.wait_until(lambda: self.is_training(ranks[0]) or ranks[0].ended_within(0) is not None, HANG_SECONDS,
                         lambda: ranks[0].stderr)
-        doors = listening_sockets(processes_naming(self.folder))
-        self.assertIn((self.hosts[0].address, MASTER_PORT), {door.address for door in doors})
-        self.assertEqual({door.address[0] for door in doors}, {host.address for host in self.hosts})
+        listeners = listening_sockets(processes_naming(self.folder))
+        self.assertIn((self.hosts[0].address, MASTER_PORT), {listener.address for listener in listeners})
+        self.assertEqual({listener.address[0] for listener in listeners}, {host.address for host in self.hosts})
 
     def test_messages_go_by_a_second_card_and_the_ranks_meet_at_the_first(self):
         arguments = self.train_arguments("static.json", "run", *LONG, "--interface", SECOND_CARD)
@@ -102,9 +102,9 @@ class TwoHostsTest(TwoHostsBase):
         ranks = self.start_every_rank(*arguments)
         self.wait_until(lambda: self.is_training(ranks[0]) or ranks[0].ended_within(0) is not None, HANG_SECONDS,
                         lambda: ranks[0].stderr)
-        doors = {door.address for door in listening_sockets(processes_naming(self.folder))}
-        self.assertIn((self.hosts[0].address, MASTER_PORT), doors)
-        self.assertEqual({address for address, port in doors if port != MASTER_PORT}, second_cards)
+        listeners = {listener.address for listener in listening_sockets(processes_naming(self.folder))}
+        self.assertIn((self.hosts[0].address, MASTER_PORT), listeners)
+        self.assertEqual({address for address, port in listeners if port != MASTER_PORT}, second_cards)
 
 
 class OwnFilesTest(TwoHostsBase):

@@ -17,7 +17,7 @@ struct RegisterRankTest {
   RegisterRankTest(std::string name, RankTest body);
 };
 
-/// Whether a body has been registered under this name.
+/// Returns whether a body has been registered under this name.
 bool is_rank_test(const std::string& name);
 
 /// Starts `num_ranks` processes of this program that run `name`; true if all of them passed.

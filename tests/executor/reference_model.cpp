@@ -45,8 +45,7 @@ at::Tensor cross_entropy(const at::Tensor& logits, const at::Tensor& classes) {
 
 ReferenceModel::ReferenceModel(const TransformerConfig& config, std::uint64_t seed, at::ScalarType dtype)
     : config_(config), embeddings_are_tied_(config.ties_embeddings && config.task == Task::causal_language_modeling) {
-  const int num_layers = static_cast<int>(2 * config.num_hidden_layers + 2);
-  for (int layer = 0; layer < num_layers; ++layer) {
+  for (int layer = 0; layer < num_layers(config); ++layer) {
     const std::vector<ParameterSpec> specs = parameters_of(config, layer);
     LayerState state = make_layer_state(specs, {dtype, dtype}, at::kCPU, /*trains=*/false, 0);
     randomise_layer(config, layer, seed, state);
@@ -106,9 +105,9 @@ at::Tensor ReferenceModel::normed(const at::Tensor& x, int layer, Role scale, Ro
 /// Rotary positions by complex numbers, with plain frequencies, and angles in the weights' precision. [samples, heads,
 /// tokens, size]
 at::Tensor ReferenceModel::turned(const at::Tensor& x, int layer) const {
-  const AttentionPattern pattern = config_.pattern_of(block_of_layer(layer));
+  const AttentionPattern pattern = config_.pattern_of(block_of_layer(config_, layer));
   if (pattern.rotary < 0) return x;
-  const std::int64_t half = x.size(3) / 2, tokens = x.size(2);
+  const std::int64_t size = config_.rotaries[pattern.rotary].size(x.size(3)), half = size / 2, tokens = x.size(2);
   const at::Tensor halves = at::stack({x.narrow(3, 0, half), x.narrow(3, half, half)}, -1).to(at::kDouble);
   const at::Tensor exponent = at::arange(half, x.options()) / static_cast<double>(half),
                    theta = at::full({}, config_.rotaries[pattern.rotary].theta, x.options()),
@@ -116,7 +115,9 @@ at::Tensor ReferenceModel::turned(const at::Tensor& x, int layer) const {
   const at::Tensor turned =
       at::view_as_real(at::view_as_complex(halves.contiguous()) *
                        at::complex(at::cos(angle).to(at::kDouble), at::sin(angle).to(at::kDouble)));
-  return at::cat({turned.select(-1, 0), turned.select(-1, 1)}, 3).to(x.scalar_type());
+  return at::cat({turned.select(-1, 0).to(x.scalar_type()), turned.select(-1, 1).to(x.scalar_type()),
+                  x.narrow(3, size, x.size(3) - size)},
+                 3);
 }
 
 at::Tensor ReferenceModel::attended(const at::Tensor& x, int layer, const PaddedBatch& batch) const {
@@ -150,7 +151,7 @@ at::Tensor ReferenceModel::attended(const at::Tensor& x, int layer, const Padded
     scores = config_.attention_soft_cap * at::tanh(scores / config_.attention_soft_cap);
   scores = scores.masked_fill((batch.mask == 0).view({samples, 1, 1, tokens}), -1e30);
   if (config_.is_causal) scores = scores.masked_fill(at::ones({tokens, tokens}, at::kBool).triu(1), -1e30);
-  if (const std::int64_t window = config_.pattern_of(block_of_layer(layer)).window; window > 0) {
+  if (const std::int64_t window = config_.pattern_of(block_of_layer(config_, layer)).window; window > 0) {
     const at::Tensor seen = at::ones({tokens, tokens}, at::kBool).triu(1 - window).tril(window - 1);
     scores = scores.masked_fill(seen.logical_not(), -1e30);
   }
@@ -166,15 +167,21 @@ at::Tensor ReferenceModel::mlp(const at::Tensor& x, int layer) const {
   } else {
     inner = activated(config_.activation, inner);
   }
-  return product(inner, layer, Role::output, Role::output_bias);
+  return product(inner, layer, Role::down, Role::down_bias);
 }
 
 at::Tensor ReferenceModel::block_half(const at::Tensor& x, int layer, const PaddedBatch& batch) const {
-  const bool is_after_sum = config_.norm_place == NormPlace::after_sum;
-  const at::Tensor input = is_after_sum ? x : normed(x, layer);
-  const at::Tensor added = normed(layer % 2 == 1 ? attended(input, layer, batch) : mlp(input, layer), layer,
+  if (config_.has_parallel_residual)
+    return x + attended(normed(x, layer), layer, batch) +
+           mlp(normed(x, layer, Role::mlp_norm, Role::mlp_norm_bias), layer);
+  const bool is_attention = layer % 2 == 1, is_after_sum = config_.norm_place == NormPlace::after_sum;
+  const auto normed_half = [&](const at::Tensor& of) {
+    return is_attention ? normed(of, layer) : normed(of, layer, Role::mlp_norm, Role::mlp_norm_bias);
+  };
+  const at::Tensor input = is_after_sum ? x : normed_half(x);
+  const at::Tensor added = normed(is_attention ? attended(input, layer, batch) : mlp(input, layer), layer,
                                   Role::output_norm, Role::output_norm_bias);
-  return is_after_sum ? normed(x + added, layer) : x + added;
+  return is_after_sum ? normed_half(x + added) : x + added;
 }
 
 at::Tensor ReferenceModel::head(const at::Tensor& x, const PaddedBatch& batch) const {
@@ -224,7 +231,7 @@ at::Tensor ReferenceModel::logits(const PaddedBatch& batch, int first_trainable_
   }
   if (embeddings_are_tied_) layers_.back()[0].value = layers_[0][0].value;
   at::Tensor x = embedded(batch);
-  for (int layer = 1; layer <= 2 * config_.num_hidden_layers; ++layer) x = block_half(x, layer, batch);
+  for (int layer = 1; layer + 1 < num_layers(config_); ++layer) x = block_half(x, layer, batch);
   return head(x, batch);
 }
 

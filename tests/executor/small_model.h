@@ -11,7 +11,8 @@
 
 namespace frostpipe::test {
 
-/// 3 blocks, so 8 layers: enough for 4 stages and for frozen prefixes in the middle of one.
+/// 3 blocks, so 8 layers (6 where a block is one layer): enough for 4 stages and for frozen prefixes in the middle of
+/// one.
 inline TransformerConfig small_config(Family family = Family::bert, Task task = Task::sequence_classification,
                                       ProblemType problem_type = ProblemType::single_label) {
   TransformerConfig config = described(family);
@@ -64,6 +65,17 @@ inline TransformerConfig small_modernbert(Task task = Task::sequence_classificat
   return config;
 }
 
+/// Like GPT-NeoX: attention and MLP side by side in each of 6 blocks, so 8 layers too; half of a head rotates.
+inline TransformerConfig small_neox(Task task = Task::causal_language_modeling) {
+  TransformerConfig config = small_config(Family::gpt_neox, task);
+  config.has_parallel_residual = true;
+  config.num_hidden_layers = 6;
+  config.ties_embeddings = false;
+  config.rotaries = {{.theta = 500, .fraction = 0.5}};
+  config.patterns.assign(6, {.window = 0, .rotary = 0});
+  return config;
+}
+
 /// Heads of families that differ in what they compute.
 inline std::vector<TransformerConfig> small_configs() {
   return {small_config(),
@@ -79,7 +91,9 @@ inline std::vector<TransformerConfig> small_configs() {
           small_modernbert(),
           small_llama(),
           small_decoder(),
-          small_llama(Task::sequence_classification)};
+          small_llama(Task::sequence_classification),
+          small_neox(),
+          small_neox(Task::sequence_classification)};
 }
 
 inline std::string name_of(const TransformerConfig& config) {

@@ -106,7 +106,7 @@ void run(const Case& one, const RankEnvironment& self, ComputeDevice& device, Co
                                          .data = samples,
                                          .types = layer_types_of(DType::kFloat32),
                                          .device = at::kCPU,
-                                         .num_moments = optimizer_moments(Optimizer::kSgd)});
+                                         .optimizer = Optimizer::kSgd});
   RankSession session(model, factory, communicator, device, Optimizer::kSgd, DType::kFloat32);
   session.start(phase_of(one, self.world_size), 0, [&](int layer, LayerState& state, std::map<int, OffloadedMoments>&) {
     randomise_layer(config, layer, kSeed, state);

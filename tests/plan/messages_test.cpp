@@ -214,7 +214,7 @@ TEST(BlockingCycle, SaysAfterWhatAReceiveIsPosted) {
             "compute action 4), which stands after 0SEND_F2 (pipeline rank 0, after compute action 3)");
 }
 
-TEST(BlockingCycle, KnowsThatRanksMeetAtTheStep) {
+TEST(BlockingCycle, KnowsThatAllRanksSynchronizeAtTheStep) {
   // Rank 0 sends after its step. The step waits for rank 1's reduction, which comes after what rank 0 sends.
   Schedule lowered = lower(gpipe({.pipeline_parallel_size = 2, .num_micro_batches = 1}));
   auto& list = lowered.body[0];

@@ -160,7 +160,7 @@ TEST(AnySchedule, HasTheClosedFormOfMicroBatchesInFlight) {
   }
 }
 
-/// Whether the schedule allows this shape.
+/// Returns whether the schedule allows this shape.
 bool has_shape(const std::string& name, int p, int m) {
   if (name == "ZB-H2") return m >= 2 * p - 1;
   if (name == "DualPipeV") return m >= 2 * p;
@@ -291,7 +291,7 @@ TEST(ValidateSchedule, PrintsTheCycleOfADeadlock) {
                                  "rank 1, before compute action 2)"));
 }
 
-TEST(ValidateSchedule, AnOptimizerStepMeetsAllStages) {
+TEST(ValidateSchedule, AnOptimizerStepSynchronizesAllStages) {
   // Pipeline rank 1 takes its step before it sends the gradient that pipeline rank 0 needs before its own.
   Schedule schedule = lower(gpipe({.pipeline_parallel_size = 2, .num_micro_batches = 1}));
   move_to(schedule, 1, "1SEND_B0", static_cast<int>(schedule.body[1].size()) - 1);

@@ -118,7 +118,7 @@ TEST(Replan, ChoosesTheLeastTimeOfAllThatItConsidered) {
   const ReplanResult result = example.run();
   ASSERT_GE(result.candidates.size(), 4U);
   for (const Continuation& way : result.candidates) {
-    const std::vector<Phase> phases = along_the_forecast(way);
+    const std::vector<Phase> phases = forecast_phases(way);
     Nanoseconds total = 0;
     for (std::size_t i = 0; i < phases.size(); ++i) {
       const int end = i + 1 < phases.size() ? phases[i + 1].from_step : example.options.num_steps;
@@ -221,7 +221,7 @@ TEST(Replan, FreezesAtTheStepThatIsForeseen) {
     example.options.forecast = std::vector<FreezeEvent>{{.from_step = step, .frozen_blocks = 3}};
     for (const Continuation& way : example.run().candidates) {
       int before = example.request.from_step - 1;
-      for (const Phase& phase : along_the_forecast(way)) {
+      for (const Phase& phase : forecast_phases(way)) {
         EXPECT_GT(phase.from_step, before);
         before = phase.from_step;
         EXPECT_EQ(phase.first_trainable_layer, phase.from_step < step ? 5 : 7);

@@ -7,7 +7,8 @@
 #include <string>
 
 #include "base/error.h"
-#include "tests/support/scratch_folder.h"
+#include "profiles/transformer/read_config.h"
+#include "tests/support/reference_data.h"
 
 namespace frostpipe {
 namespace {
@@ -44,6 +45,8 @@ TEST(ComputedFields, WhatChangesTheComputationIsRefusedByName) {
   expect_refused("vit", "num_channels", 3, 1);
   expect_refused("roberta", "is_decoder", false, true);
   expect_refused("modernbert", "classifier_pooling", "cls", "mean");
+  expect_refused("modernbert", "classifier_activation", "gelu", "relu");
+  expect_refused("llama", "position_embedding_type", "absolute", "relative_key");
   expect_refused("gemma3_text", "use_bidirectional_attention", false, true);
   for (const char* type : {"bert", "vit", "gpt2"})
     expect_refused(type, "pruned_heads", Json::object(), {{"1", {0, 2}}});
@@ -69,6 +72,82 @@ TEST(ComputedFields, CountingMindsOnlyWhatChangesTheCount) {
   EXPECT_NE(refusal("bert", {{"position_embedding_type", "relative_key"}}, ConfigUse::counting), "");
   EXPECT_NE(refusal("gpt2", {{"add_cross_attention", true}}, ConfigUse::counting), "");
   EXPECT_NE(refusal("vit", {{"pruned_heads", {{"0", {1}}}}}, ConfigUse::counting), "");
+}
+
+/// A config.json of Llama, with other fields.
+std::string llama_refusal(const Json& changes, ConfigUse use = ConfigUse::computing) {
+  Json config = {{"model_type", "llama"},    {"hidden_size", 16},       {"num_hidden_layers", 2},
+                 {"num_attention_heads", 2}, {"intermediate_size", 24}, {"vocab_size", 40}};
+  config.update(changes);
+  try {
+    config_from_json(config.dump(), "config.json", use);
+  } catch (const InvalidInput& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(KnownFields, AFieldThatNobodyKnowsIsRefusedByItsName) {
+  const std::string rule =
+      ": must not be given: it is not known here and may change what the model computes. If it does not, remove it "
+      "from the file, is ";
+  EXPECT_EQ(llama_refusal({{"residual_multiplier", 0.22}}), "config.json: residual_multiplier" + rule + "0.22");
+  EXPECT_EQ(llama_refusal({{"qk_layernorm", true}}, ConfigUse::counting), "config.json: qk_layernorm" + rule + "true");
+  EXPECT_EQ(llama_refusal({{"rope_parameters", {{"rope_theta", 500.0}, {"mrope_section", {16, 24, 24}}}}}),
+            "config.json: rope_parameters.mrope_section" + rule + "[16,24,24]");
+  EXPECT_EQ(llama_refusal({{"rope_scaling", {{"type", "linear"}, {"factor", 2.0}, {"offset", 1}}}}),
+            "config.json: rope_scaling.offset" + rule + "1");
+}
+
+TEST(KnownFields, AnUnknownFieldMaySayNothing) {
+  for (const Json& nothing : {Json(), Json(false), Json(""), Json::array(), Json::object()})
+    EXPECT_EQ(llama_refusal({{"qk_layernorm", nothing}}), "") << nothing.dump();
+}
+
+/// As published: SmolLM2's, an unsloth copy's, and all that transformers 4 wrote beside what is read.
+TEST(KnownFields, NotesAndDefaultsOfGenerationAreTaken) {
+  EXPECT_EQ(llama_refusal({{"is_llama_config", true},
+                           {"rope_interleaved", false},
+                           {"transformers.js_config", {{"a", 1}}},
+                           {"unsloth_fixed", true},
+                           {"pretraining_tp", 1},
+                           {"torch_dtype", "bfloat16"},
+                           {"attention_dropout", 0.1},
+                           {"temperature", 0.6},
+                           {"eos_token_id", {1, 2}}}),
+            "");
+}
+
+/// Oracle: each configuration of transformers 5 with all its fields and their defaults.
+TEST(KnownFields, EveryFieldThatTransformersWritesIsKnown) {
+  for (Json config : test::reference_data("configs_reference.json").at("configs")) {
+    const std::string type = config["model_type"];
+    EXPECT_NO_THROW(config_from_json(config.dump(), type, ConfigUse::counting));
+    config["a_new_field"] = 2;
+    EXPECT_THROW(config_from_json(config.dump(), type, ConfigUse::counting), InvalidInput) << type;
+  }
+}
+
+/// Oracle: Qwen3MoeConfig of transformers 5, which writes another name than transformers 4.
+TEST(KnownFields, BothNamesOfTheNumberOfExpertsAreRead) {
+  Json config = test::reference_data("configs_reference.json").at("configs").at(0);
+  for (const Json& one : test::reference_data("configs_reference.json").at("configs"))
+    if (one.at("model_type") == "qwen3_moe") config = one;
+  config["num_local_experts"] = 32;
+  EXPECT_EQ(config_from_json(config.dump(), "config.json", ConfigUse::counting).experts.count, 32);
+  config.erase("num_local_experts");
+  config["num_experts"] = 64;
+  EXPECT_EQ(config_from_json(config.dump(), "config.json", ConfigUse::counting).experts.count, 64);
+}
+
+/// Oracle: Qwen2Attention and its like in transformers 5 take head_dim where it is given.
+TEST(KnownFields, AHeadSizeOfItsOwnIsReadForEveryDecoder) {
+  for (const char* type : {"llama", "mistral", "qwen2", "olmo2", "phi3"})
+    for (Json config : test::reference_data("configs_reference.json").at("configs"))
+      if (config.at("model_type") == type) {
+        config["head_dim"] = 48;
+        EXPECT_EQ(config_from_json(config.dump(), "config.json").size_of_head(), 48) << type;
+      }
 }
 
 TEST(ComputedFields, WhatChangesNothingIsTaken) {

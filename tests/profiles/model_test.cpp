@@ -1,6 +1,9 @@
 #include "profiles/model.h"
 
+#include "plan/recompute.h"
 #include "profiles/profile.h"
+#include "profiles/transformer/families.h"
+#include "profiles/transformer/parameters.h"
 #include "tests/plan/examples.h"
 
 namespace frostpipe {
@@ -110,10 +113,33 @@ TEST(Model, OnlyChainsOfHalfBlocksAreAccepted) {
             "m.json: edges: must be the 5 edges of a chain, is 4 edges");
 }
 
+/// By hand: one layer per block, so 3 blocks are 5 layers.
+TEST(Model, ABlockWithAParallelResidualIsOneLayer) {
+  TransformerConfig config = described(Family::gpt_neox);
+  config.num_hidden_layers = 3;
+  config.has_parallel_residual = true;
+  const Model model = model_of(config, "neox");
+  EXPECT_EQ(model.layers.size(), 5U);
+  EXPECT_EQ(model.layers[2].name, "block.1");
+  EXPECT_EQ(first_trainable_layer(model, 2), 3);
+  EXPECT_EQ(written_and_read(model), model);
+  config.has_parallel_residual = false;
+  std::int64_t halves = 0;
+  for (const Layer& layer : model_of(config, "neox").layers) halves += layer.block == 1 ? layer.parameter_count : 0;
+  EXPECT_EQ(model.layers[2].parameter_count, halves);
+  Model mixed = model;
+  mixed.layers[2].kind = LayerKind::mlp;
+  EXPECT_EQ(message_of([&] { validate(mixed, "m.json"); }), "m.json: layers[2].kind: must be block here, is mlp");
+  EXPECT_EQ(recompute_segments(RecomputeMode::attention, model, {0, 5}, 0),
+            (std::vector<RecomputeSegment>{
+                {{0, 1}, false}, {{1, 2}, true}, {{2, 3}, true}, {{3, 4}, true}, {{4, 5}, false}}));
+}
+
 TEST(Model, AnUnknownKindOfLayerIsNamed) {
   const auto text = with(to_json(Profile{.model = chain_model(1)}), "\"mlp\"", "\"convolution\"");
-  EXPECT_EQ(message_of([&] { profile_from_json(text, "p.json"); }),
-            "p.json: model.layers[2].kind: must be embedding, attention, mlp, head or layer, is \"convolution\"");
+  EXPECT_EQ(
+      message_of([&] { profile_from_json(text, "p.json"); }),
+      "p.json: model.layers[2].kind: must be embedding, attention, mlp, head, layer or block, is \"convolution\"");
 }
 
 }  // namespace

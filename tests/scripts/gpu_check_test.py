@@ -61,7 +61,7 @@ class GpuCheckTest(FakeToolTest):
                          ["memcheck"])
         self.assertEqual(checks["all"]["status"], "skipped")  # no test program is beside the tool
         self.assertIn("frostpipe_executor_tests", checks["all"]["note"])
-        broken = checks["a step of bert-small in float32 beside PyTorch eager"]
+        broken = checks["a step of bert-small in float32 compared with eager PyTorch"]
         self.assertEqual(broken["status"], "failed")
         self.assertRegex(broken["note"], r"profile ended with 1 instead of 0: .*it is broken "
                                          r"\(gpu-check-work/logs/001\.err\)")
@@ -90,7 +90,7 @@ class GpuCheckTest(FakeToolTest):
         listing = "#!/bin/sh\necho '%s.'; echo '  IsThere'\n"
         for script, options, note in (
                 ("#!/bin/sh\necho 'no such library' >&2\nexit 127\n", [], "ended with 127: no such library"),
-                ("#!/bin/sh\nexit 0\n", [], r"has no tests On/Devices\.\*/cpu; is it frostpipe_executor_tests\?"),
+                ("#!/bin/sh\nexit 0\n", [], r"has no tests On/Devices\.\*/cpu; is it the program frostpipe_exec"),
                 (listing % "RanksOnDevice", ["--only-tests", "None"], "--only-tests None: matches none of 3 tests, "
                                                                       r"such as RanksOnDevice\.IsThere")):
             program = self.folder / "tests"
@@ -194,7 +194,7 @@ esac
 
     def test_a_doctor_without_a_diagnosis_ends_nothing(self):
         for script, kept in (("echo 'no JSON'", "no JSON"),
-                             ("kill $$", "none: it failed, or did not end within 300 s")):
+                             ("kill $$", "frostpipe doctor failed, or did not end within 300 s")):
             self.tool_does(script)
             self.assertEqual(facts.all_facts(self.tool, sys.executable, (None, ""))["doctor"], kept)
 
@@ -204,10 +204,10 @@ class ProgramsTest(unittest.TestCase):
         folder = tempfile.TemporaryDirectory(prefix="frostpipe-gpu-check-")
         self.addCleanup(folder.cleanup)
         (pathlib.Path(folder.name) / "logs").mkdir()
-        for left, most, limit in ((1, 600, "what its section had left of --minutes"), (600, 1, "its limit")):
+        for left, most, limit in ((1, 600, "the rest of its section's share of --minutes"), (600, 1, "its limit")):
             runner = programs.Programs(None, pathlib.Path(folder.name), "cpu", time.monotonic() + left)
             with mock.patch("programs.LEAST_SECONDS", 0), self.assertRaisesRegex(
-                    programs.Trouble, rf"^sleep did not end within 1 s, {limit}, and was killed; see "):
+                    programs.Failure, rf"^sleep did not end within 1 s, {limit}, and was killed; see "):
                 runner.run(["sleep", 1000], most_seconds=most)
 
     def test_a_section_that_hangs_leaves_those_after_it_their_share(self):
@@ -271,7 +271,7 @@ class SanitizerTest(unittest.TestCase):
     def test_it_has_watched_a_test(self):
         self.assertEqual(self.watch("COMPLETED", "SKIPPED"), {"said": "ERROR SUMMARY: 0 errors", "tests": 1})
         for results in ([], ["SKIPPED", "SKIPPED"]):
-            with self.assertRaisesRegex(programs.Trouble, "it watched no test"):
+            with self.assertRaisesRegex(programs.Failure, "no test ran under it"):
                 self.watch(*results)
 
 
@@ -279,7 +279,7 @@ class LossesTest(unittest.TestCase):
     def test_losses_that_are_no_numbers_are_never_alike(self):
         self.assertAlmostEqual(workflow.require_alike([2.02, 3.0], [2.0, 3.0], 0.011, "the others"), 0.01)
         for ours, others in (([2.03], [2.0]), ([float("nan")], [2.0]), ([2.0, 1.0], [2.0, float("nan")])):
-            with self.assertRaisesRegex(programs.Trouble, "our losses and the others are apart by"):
+            with self.assertRaisesRegex(programs.Failure, "our losses and the others differ by"):
                 workflow.require_alike(ours, others, 0.011, "the others")
 
 

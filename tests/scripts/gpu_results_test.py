@@ -1,4 +1,4 @@
-"""What scripts/gpu-check keeps of its checks, and the models and data that it makes up."""
+"""The results that scripts/gpu-check keeps of its checks, and its synthetic models and data."""
 import json
 import pathlib
 import sys
@@ -75,7 +75,7 @@ class InputsTest(unittest.TestCase):
                 self.assertGreaterEqual(training * job.epochs, job.batch * job.steps, job.name)
 
     def test_the_llama_is_qwens(self):
-        """Of 494,032,768 parameters, as Qwen2.5-0.5B's card has it."""
+        """The model has 494,032,768 parameters, as on the card of Qwen2.5-0.5B."""
         config = inputs.FULL["llama"].config
         hidden, inner = config["hidden_size"], config["intermediate_size"]
         keys = hidden // config["num_attention_heads"] * config["num_key_value_heads"]

@@ -43,7 +43,7 @@ class RunningTest(FakeToolTest):
         self.assertEqual(running.sentence_of("\n"), "it said nothing")
         self.tool_does(f"printf '%s\\n' '{SENTENCE}' '{ADVICE}' >&2; exit 1")
         for run in (lambda: rehearsal.frostpipe(self.tool, "plan"), lambda: self.programs().frostpipe("plan")):
-            with self.assertRaises(running.Trouble) as raised:
+            with self.assertRaises(running.Failure) as raised:
                 run()
             self.assertIn(SENTENCE, str(raised.exception))
             self.assertNotIn(ADVICE, str(raised.exception))

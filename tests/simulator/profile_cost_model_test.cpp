@@ -203,7 +203,7 @@ TEST(ProfileCostModel, ReplicasAddTheRowsOfTheirTokensAlone) {
               ElementsAre(Segment{.duration_ns = all_reduce_ns(cluster, {0, 1}, bytes), .collective_ranks = {0, 1}}));
 }
 
-TEST(ProfileCostModel, AllTrainingRanksMeetBeforeTheUpdate) {
+TEST(ProfileCostModel, AllTrainingRanksReduceTheNormBeforeTheUpdate) {
   const Profile profile = digits();
   Cluster cluster = free_cluster(4);
   cluster.intra_node.collective = {.latency_ns = 7, .bandwidth_bytes_per_second = 1'000'000'000};
@@ -217,7 +217,7 @@ TEST(ProfileCostModel, AllTrainingRanksMeetBeforeTheUpdate) {
 }
 
 // Tensor rank 0 stands for the others, but all-reduces are over all of them.
-TEST(ProfileCostModel, TensorRanksMeetForTheNormToo) {
+TEST(ProfileCostModel, TensorRanksReduceTheNormToo) {
   Profile profile = digits();
   for (Measurement& one : profile.measurements) one.key.tensor_parallel_size = 2;
   Cluster cluster = free_cluster(4);
@@ -238,7 +238,7 @@ TEST(ProfileCostModel, TensorRanksMeetForTheNormToo) {
 }
 
 // One layer per stage: stages 0 and 2 are on rank 0, alone on node 0, and stages 1 and 3 on rank 1.
-TEST(ProfileCostModel, SeveralStagesOfARankAreLayersOfItsDeviceAndMeetOnce) {
+TEST(ProfileCostModel, SeveralStagesOfARankAreLayersOfItsDeviceAndReduceTheNormOnce) {
   const Profile profile = digits();
   Cluster cluster = free_cluster(2);
   cluster.devices[1].node = 1;

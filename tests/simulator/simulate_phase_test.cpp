@@ -75,7 +75,7 @@ TEST(SimulatePhase, AWhollyFrozenStageRunsAhead) {
 
 // F = 10, B = 20, no messages. A flush costs (p - 1)(F + B). Where iterations overlap, all ranks still synchronize for
 // the norm: rank 0's last backward ends (p - 1) B after that of rank p - 1.
-TEST(SimulatePhase, IterationsThatOverlapStillMeet) {
+TEST(SimulatePhase, IterationsThatOverlapStillSynchronize) {
   const Profile profile =
       synthetic_profile(3, {{.forward_ns = 10, .input_gradient_ns = 0, .weight_gradient_ns = 20, .update_ns = 0}});
   const Cluster cluster = free_cluster(8);

@@ -7,8 +7,8 @@
 
 namespace frostpipe::test {
 
-/// Whether `works` returns true in a separate process, whose limits it may change. Also false if it throws or a signal
-/// ends it.
+/// Returns whether `works` returns true in a separate process, whose limits it may change. Also false if it throws or a
+/// signal ends it.
 bool holds_in_a_child(const auto& works) {
   const pid_t child = fork();
   if (child == 0) {

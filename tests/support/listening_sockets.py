@@ -60,7 +60,7 @@ def sockets_held_by(pid):
 
 
 def address_of(text):
-    """Of "0100007F:1F90": words of the address in the host's order of bytes, the port as a number."""
+    """Parses a text such as "0100007F:1F90": words of the address in host byte order, the port as a number."""
     words, port = text.split(":")
     packed = b"".join(struct.pack("=I", int(words[i : i + 8], 16)) for i in range(0, len(words), 8))
     return str(ipaddress.ip_address(packed)), int(port, 16)

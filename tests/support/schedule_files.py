@@ -1,4 +1,4 @@
-"""Training by a schedule from a CSV file. Oracles: the file, since every rank does its actions in order; and the same
+"""Runs train by a schedule from a CSV file. Oracles: the file, since every rank does its actions in order; and the same
 plan with a named schedule, whose losses are equal."""
 
 import json

@@ -95,9 +95,9 @@ ChatTemplate::ChatTemplate(const std::string& source, std::string place,
 Text ChatTemplate::written(const std::vector<ChatMessage>& messages, bool prompts) const {
   jinja::List list;
   for (const ChatMessage& message : messages) {
-    const bool is_said = message.role == "assistant";
+    const bool is_from_assistant = message.role == "assistant";
     list.push_back(jinja::members_value(
-        {{"role", jinja::text_of(message.role)}, {"content", jinja::text_of(message.content, is_said)}}));
+        {{"role", jinja::text_of(message.role)}, {"content", jinja::text_of(message.content, is_from_assistant)}}));
   }
   std::map<std::string, Value> names{{"messages", jinja::list_value(std::move(list))},
                                      {"tools", jinja::None{}},

@@ -63,7 +63,7 @@ Text stripped(const Text& text, const Value* wanted, bool left, bool right) {
 
 Value split(const Text& text, const Arguments& arguments) {
   const Value* const given = argument(arguments, 0);
-  if (!given || given->as<None>()) throw InvalidInput("split", "must be told at what to split", "without it");
+  if (!given || given->as<None>()) throw InvalidInput("split", "must have a separator", "without it");
   const Text& separator = need_text(*given, "what a text is split at");
   if (separator.empty()) throw InvalidInput("what a text is split at", "must not be empty", "\"\"");
   const Value* const most = argument(arguments, 1);

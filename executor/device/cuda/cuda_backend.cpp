@@ -64,14 +64,14 @@ Bytes bytes_for_cublas(std::size_t piece = 1) {
 /// pass it. Therefore no kernel may be loaded lazily (loading waits for the whole device), and streams may not share a
 /// hardware queue (there are 8 by default). The driver reads both variables when it starts; values set by the user
 /// stay. Loading all kernels takes some hundred megabytes of GPU memory.
-void let_streams_pass_each_other() {
+void allow_concurrent_streams() {
   setenv("CUDA_MODULE_LOADING", "EAGER", /*overwrite=*/0);
   setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", /*overwrite=*/0);
 }
 
 /// Frostpipe finds lost ranks itself and ends the groups. LibTorch's watchdog would end the process on the same loss,
 /// after blocking the group for a minute.
-void leave_losses_to_us() {
+void disable_nccl_watchdog() {
   for (const char* const variable : {"TORCH_NCCL_ASYNC_ERROR_HANDLING", "TORCH_NCCL_DUMP_ON_TIMEOUT",
                                      "TORCH_NCCL_WAIT_TIMEOUT_DUMP_MILSEC", "TORCH_NCCL_ENABLE_MONITORING"})
     setenv(variable, "0", /*overwrite=*/0);
@@ -117,8 +117,8 @@ void explain_out_of_memory(const char* (*action)()) {
 class CudaDevice final : public ComputeDevice {
  public:
   CudaDevice(int local_rank, bool is_alone, const char* (*action)()) {
-    if (!is_alone) let_streams_pass_each_other();
-    leave_losses_to_us();
+    if (!is_alone) allow_concurrent_streams();
+    disable_nccl_watchdog();
     int count = 0;
     if (const cudaError_t error = cudaGetDeviceCount(&count); error != cudaSuccess || count == 0) {
       int driver = 0;  // stays 0 if no driver is installed; CUDA's own reason ("insufficient") misleads then

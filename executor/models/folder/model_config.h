@@ -8,8 +8,7 @@
 
 namespace frostpipe {
 
-/// For a folder whose classifier is used where only one of several labels can be told. Throws InvalidInput unless it is
-/// for that.
+/// Throws InvalidInput unless the folder's classifier predicts one of several labels.
 void require_single_label(ProblemType problem_type, const std::filesystem::path& folder);
 
 /// Sets the labels of `config` as transformers does.

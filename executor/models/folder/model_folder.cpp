@@ -42,12 +42,10 @@ std::string name_in(const WeightFiles& files, const TransformerConfig& config, c
   return "";
 }
 
-int num_layers_of(const TransformerConfig& config) { return static_cast<int>(2 * config.num_hidden_layers + 2); }
-
 /// True for the head's layer; its tensors may be missing.
-bool is_head(const TransformerConfig& config, int layer) { return layer == num_layers_of(config) - 1; }
+bool is_head(const TransformerConfig& config, int layer) { return layer == num_layers(config) - 1; }
 
-/// What tells labels apart, or the ends of an answer: its rows are theirs.
+/// True for parameters with a row for each label, or for begin and end of an answer.
 bool is_classifier(const ParameterSpec& spec) { return spec.role == Role::classes || spec.role == Role::classes_bias; }
 
 /// The final norm is in the head's layer but belongs to the base model; a pooler exists only with some heads.
@@ -109,8 +107,8 @@ bool are_numbers(const std::vector<std::string>& label_names) {
   return true;
 }
 
-/// What the folder's head is for, as it is opened; empty where that is no other use than this one. Heads of other names
-/// are not there.
+/// Returns the use of the folder's head if it is another one than that for which the folder is opened, else "". A head
+/// whose tensors have other names counts as missing.
 std::string other_use_of(const ModelFolder& folder, Task task, const std::vector<std::string>& label_names,
                          ProblemType problem_type) {
   const TransformerConfig& config = folder.config;
@@ -167,7 +165,7 @@ void set_task(ModelFolder& folder, Task task, const std::vector<std::string>& la
 std::vector<std::string> check_weights(const ModelFolder& folder, const WeightFiles& files) {
   if (files.empty()) return {"the whole model"};
   std::vector<std::string> missing;
-  for (int layer = 0; layer < num_layers_of(folder.config); ++layer) {
+  for (int layer = 0; layer < num_layers(folder.config); ++layer) {
     for (const ParameterSpec& spec : parameters_of(folder.config, layer)) {
       const bool is_found = is_tied(folder.config, spec) || is_there(folder, files, layer, spec);
       if (is_found) continue;
@@ -211,6 +209,7 @@ void load_layer(const ModelFolder& folder, const WeightFiles& files, int layer, 
       const std::string stored = name_in(files, folder.config, name);
       at::Tensor values = mapped_tensor(files, stored, shape);
       if (spec.transposed) values = values.t();
+      if (spec.stored_heads > 0) values = values.view({spec.stored_heads, 3, -1}).transpose(0, 1);
       if (spec.stored_rows > 0) values = values.narrow(0, spec.stored_begin, spec.shape[0]);
       const std::int64_t rows = spec.shape[0] / static_cast<std::int64_t>(spec.names.size());
       const at::Tensor into = parameters[i].narrow(0, row, rows);

@@ -24,7 +24,7 @@ struct ModelFolder {
 /// Returns the name for plans of the folder at `path` with this config.json: its _name_or_path, else the folder's name.
 std::string model_name(const std::filesystem::path& path, const std::string& config);
 
-/// As transformers calls labels that nobody named: LABEL_0, ...; also none at all.
+/// Returns whether the names are those that transformers gives to unnamed labels (LABEL_0, ...), or there are none.
 bool are_unnamed(const std::vector<std::string>& label_names);
 
 /// True if a classifier for the folder's labels cannot be used for the data's. It can be if they are the same in the
@@ -40,9 +40,9 @@ ModelFolder open_model_folder(const std::filesystem::path& path);
 void set_task(ModelFolder& folder, Task task, const std::vector<std::string>& label_names,
               ProblemType problem_type = ProblemType::single_label);
 
-/// What will start at random: "the whole model" without weights, else tensors of the head, with the reason where they
-/// are there. Throws InvalidInput unless the files have every other tensor that load_layer will ask for, in a shape and
-/// dtype that it can read.
+/// Returns the parts that will start at random: "the whole model" without weights, else tensors of the head, with the
+/// reason if the folder has them. Throws InvalidInput unless the files have every other tensor that load_layer will ask
+/// for, in a shape and dtype that it can read.
 std::vector<std::string> check_weights(const ModelFolder& folder, const WeightFiles& files);
 
 /// Copies one layer's weights from the files into `state`, converted to its dtype. Missing weights (the head's or all)

@@ -33,6 +33,7 @@ const TypeNames& names_of(SavedDType dtype) { return kTypes[static_cast<std::siz
 at::Tensor piece_of(const at::Tensor& weights, const ParameterSpec& spec, std::int64_t offset, std::size_t piece) {
   const std::int64_t count = spec.count() / static_cast<std::int64_t>(spec.names.size());
   const at::Tensor values = weights.narrow(0, offset + static_cast<std::int64_t>(piece) * count, count);
+  if (spec.stored_heads > 0) return values.view({3, spec.stored_heads, -1}).transpose(0, 1).contiguous();
   if (!spec.transposed) return values;
   return values.view({spec.shape[0], spec.shape[1]}).t().contiguous();
 }
@@ -115,16 +116,15 @@ void write_weights(const TransformerConfig& config, bool embeddings_are_tied,
                    const SavedWeights& saved) {
   const at::NoGradGuard no_grad;
   const UncountedMemory host;
-  const int num_layers = static_cast<int>(2 * config.num_hidden_layers + 2);
   const auto is_written = [&](const ParameterSpec& spec) {
     return !(embeddings_are_tied && spec.role == Role::classes);
   };
   FilesOfWeights files(target, saved);
-  for (int layer = 0; layer < num_layers; ++layer)
+  for (int layer = 0; layer < num_layers(config); ++layer)
     for (const ParameterSpec& spec : parameters_of(config, layer))
       for (const std::string& name : spec.names)
         if (is_written(spec) && spec.stored_begin == 0) files.plan(name, stored_shape(spec));
-  for (int layer = 0; layer < num_layers; ++layer) {
+  for (int layer = 0; layer < num_layers(config); ++layer) {
     const at::Tensor weights = weights_of(layer);
     std::int64_t offset = 0;
     std::vector<at::Tensor> rows;  // rows of a tensor that several parameters form

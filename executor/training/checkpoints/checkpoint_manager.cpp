@@ -146,11 +146,11 @@ void CheckpointManager::remove_after(int step) const {
   if (folder_.is_first_of_its_place(communicator_.rank())) remove_checkpoints_after(folder_.root, step);
 }
 
-void CheckpointManager::went_back_to(int step) {
+void CheckpointManager::set_completed(int step) {
   remove_after(step);
   if (!folder_.is_shared())
-    writer_->went_back_to(step);  // with a shared folder, the rank that completes a newer one
-                                  // does so for all
+    writer_->set_completed(step);  // with a shared folder, the rank that completes a newer one
+                                   // does so for all
 }
 
 std::string CheckpointManager::own_defect_of(int step) const {

@@ -52,7 +52,7 @@ class CheckpointManager {
   void remove_after(int step) const;
   /// Called when the run continues from the checkpoint of that step, which is in the folder. It is kept until all
   /// places have a newer one; later ones are removed.
-  void went_back_to(int step);
+  void set_completed(int step);
 
   /// Any rank may call this alone.
   std::filesystem::path path_of(int step) const { return checkpoint_path(folder_.root, step); }

@@ -112,16 +112,7 @@ Evaluation evaluate(const EvaluateOptions& options, const Progress& progress) {
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   std::vector<int> all(data.samples->size());
   std::iota(all.begin(), all.end(), 0);
-  const Score score = score_of(data, all, answers);
-  Evaluation evaluation{.num_samples = static_cast<int>(all.size()),
-                        .num_questions = static_cast<int>(data.questions.questions.size()),
-                        .metric = score.metric,
-                        .value = score.value,
-                        .standard_error = score.standard_error,
-                        .others = score.others,
-                        .samples_per_second = static_cast<double>(all.size()) / seconds,
-                        .labels = score.of_labels,
-                        .notes = data.notes};
+  Evaluation evaluation = evaluation_of(data, all, answers, seconds);
   if (completes)
     evaluation.predictions_file = completed(prompts, folder, options, model, progress);
   else if (options.predicts)

@@ -107,6 +107,20 @@ Score score_of(const Dataset& dataset, const std::vector<int>& samples, const st
   }
 }
 
+Evaluation evaluation_of(const Dataset& dataset, const std::vector<int>& samples, const std::vector<double>& answers,
+                         double seconds) {
+  const Score score = score_of(dataset, samples, answers);
+  return {.num_samples = static_cast<int>(samples.size()),
+          .num_questions = static_cast<int>(dataset.questions.questions.size()),
+          .metric = score.metric,
+          .value = score.value,
+          .standard_error = score.standard_error,
+          .others = score.others,
+          .samples_per_second = static_cast<double>(samples.size()) / seconds,
+          .labels = score.of_labels,
+          .notes = dataset.notes};
+}
+
 Predictions predictions_of(const Dataset& dataset, const std::vector<int>& samples,
                            const std::vector<double>& answers) {
   std::vector<SpanScore> spans;

@@ -22,6 +22,10 @@ struct Score {
 /// `answers`: answers_of of these samples, one after the other.
 Score score_of(const Dataset& dataset, const std::vector<int>& samples, const std::vector<double>& answers);
 
+/// What `evaluate` says of these samples' answers, which took `seconds`; without predictions.
+Evaluation evaluation_of(const Dataset& dataset, const std::vector<int>& samples, const std::vector<double>& answers,
+                         double seconds);
+
 /// Returns the best answer to each question of these samples, by its id.
 Predictions predictions_of(const Dataset& dataset, const std::vector<int>& samples, const std::vector<double>& answers);
 

@@ -27,19 +27,20 @@ std::vector<int> layers_with_needed_moments(const Checkpoint& told, const std::o
 
 }  // namespace
 
-std::vector<int> ranks_that_know(const std::vector<RankInventory>& inventories) {
+std::vector<int> ranks_that_can_describe_run(const std::vector<RankInventory>& inventories) {
   std::map<std::pair<int, int>, int, std::greater<>> first_of;  // by step and phase
   for (int rank = 0; rank < static_cast<int>(inventories.size()); ++rank)
-    if (const RankInventory& inventory = inventories[rank]; knows_the_run(inventory))
+    if (const RankInventory& inventory = inventories[rank]; can_describe_run(inventory))
       first_of.try_emplace({inventory.step, inventory.phase_from}, rank);
   std::vector<int> ranks;
   for (const auto& [at, rank] : first_of) ranks.push_back(rank);
   return ranks;
 }
 
-SurvivorMemory memory_of(const std::vector<RankInventory>& inventories, int teller, Checkpoint told) {
+SurvivorMemory memory_of(const std::vector<RankInventory>& inventories, int reference, Checkpoint told) {
   const int first_trainable_layer = phase_of(told).first_trainable_layer;
-  return {.told = std::move(told), .inventories = that_fit(inventories, inventories[teller], first_trainable_layer)};
+  return {.told = std::move(told),
+          .inventories = consistent_with(inventories, inventories[reference], first_trainable_layer)};
 }
 
 const SurvivorMemory* whole_memory(const std::vector<SurvivorMemory>& memories, const std::optional<Checkpoint>& stored,

@@ -28,15 +28,15 @@ struct SurvivorMemory {
 
 /// Returns ranks that can describe the run to the others: the first one for each step and phase, the furthest first.
 /// `inventories` has the ranks' states at the begin of the round, by rank.
-std::vector<int> ranks_that_know(const std::vector<RankInventory>& inventories);
+std::vector<int> ranks_that_can_describe_run(const std::vector<RankInventory>& inventories);
 
-/// Returns the parts of `inventories` that match the step and phase of rank `teller`, whose snapshot is `told`.
-SurvivorMemory memory_of(const std::vector<RankInventory>& inventories, int teller, Checkpoint told);
+/// Returns the parts of `inventories` that match the step and phase of rank `reference`, whose snapshot is `told`.
+SurvivorMemory memory_of(const std::vector<RankInventory>& inventories, int reference, Checkpoint told);
 
-/// Returns the first of `memories` (in the order of ranks_that_know()) that has every layer and, if the optimizer has
-/// moments, the moments of every layer that the run has frozen since its start (or that the checkpoint does not have
-/// offloaded); null if there is none. `stored` is the newest intact checkpoint, if there is one. `num_moments` is the
-/// number of optimizer tensors per weight.
+/// Returns the first of `memories` (in the order of ranks_that_can_describe_run()) that has every layer and, if the
+/// optimizer has moments, the moments of every layer that the run has frozen since its start (or that the checkpoint
+/// does not have offloaded); null if there is none. `stored` is the newest intact checkpoint, if there is one.
+/// `num_moments` is the number of optimizer tensors per weight.
 const SurvivorMemory* whole_memory(const std::vector<SurvivorMemory>& memories, const std::optional<Checkpoint>& stored,
                                    int num_layers, int num_moments);
 

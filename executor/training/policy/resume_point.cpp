@@ -10,7 +10,7 @@ namespace {
 
 void say_what_is_passed_over(const std::vector<std::string>& reasons,
                              const std::function<void(const std::string&)>& note) {
-  for (const std::string& reason : reasons) note(fmt::format("a checkpoint is passed over: {}", reason));
+  for (const std::string& reason : reasons) note(fmt::format("a checkpoint is skipped: {}", reason));
 }
 
 }  // namespace

@@ -48,7 +48,7 @@ std::string without_field(std::string_view head, std::string_view name) {
   return kept;
 }
 
-bool has_left(const Descriptor& connection) {
+bool is_disconnected(const Descriptor& connection) {
   pollfd asked{.fd = connection.number(), .events = POLLRDHUP, .revents = 0};
   return poll(&asked, 1, 0) > 0;
 }
@@ -95,7 +95,7 @@ bool ClientSocket::shake_hands() {
   has_shaken_hands_ = wait_and_do(POLLIN, deadline_, true, [this] {
                         has_begun_ = true;
                         // The client may have left while it waited for a thread, and a handshake is expensive.
-                        return has_left() ? 0 : tls_->accept();
+                        return is_disconnected() ? 0 : tls_->accept();
                       }) > 0;
   return has_shaken_hands_;
 }

@@ -14,7 +14,7 @@
 namespace frostpipe {
 
 /// True if the client has closed the connection or its sending half; the two cannot be told apart.
-bool has_left(const Descriptor& connection);
+bool is_disconnected(const Descriptor& connection);
 
 /// A client's connection. No wait exceeds the patience. For use by one thread.
 class ClientSocket {
@@ -50,7 +50,7 @@ class ClientSocket {
   std::size_t body_bytes() const { return body_bytes_; }
 
   /// Call it when an answer has taken long, and before a TLS handshake.
-  bool has_left() const { return frostpipe::has_left(socket_); }
+  bool is_disconnected() const { return frostpipe::is_disconnected(socket_); }
 
   /// Ends the answer to a request that was not read completely. Closing at once would reset the connection, and the
   /// client might lose the answer; therefore discards what it still sends, for at most a second or a MiB.

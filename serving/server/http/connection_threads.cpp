@@ -29,12 +29,12 @@ int bytes_received(const Descriptor& connection) {
 
 }  // namespace
 
-std::size_t most_connections(std::size_t wished) {
+std::size_t most_connections(std::size_t wanted) {
   const auto limit = process_limit(RLIMIT_NOFILE);
-  if (!limit) return wished;
+  if (!limit) return wanted;
   const std::filesystem::directory_iterator open("/proc/self/fd");
   const std::int64_t left = *limit - std::distance(begin(open), end(open));
-  return static_cast<std::size_t>(std::clamp<std::int64_t>(left / 4 * 3, 2, static_cast<std::int64_t>(wished)));
+  return static_cast<std::size_t>(std::clamp<std::int64_t>(left / 4 * 3, 2, static_cast<std::int64_t>(wanted)));
 }
 
 ConnectionThreads::ConnectionThreads(std::size_t most_connections, std::size_t most,
@@ -47,7 +47,7 @@ std::deque<ConnectionThreads::Waiting>::iterator ConnectionThreads::dispensable(
   const auto bytes = [](const Waiting& one) { return bytes_received(one.connection); };
   const auto fewest = std::ranges::min_element(waiting_.begin(), older, {}, bytes);
   if (fewest != older && bytes(*fewest) < kEnough) return fewest;
-  return std::ranges::find_if(waiting_, has_left, &Waiting::connection);
+  return std::ranges::find_if(waiting_, is_disconnected, &Waiting::connection);
 }
 
 ConnectionThreads::~ConnectionThreads() {

@@ -58,8 +58,8 @@ class ConnectionThreads {
   std::vector<std::thread> threads_;
 };
 
-/// Returns how many connections the process has descriptors for, at most `wished`. A quarter of the free descriptors is
+/// Returns how many connections the process has descriptors for, at most `wanted`. A quarter of the free descriptors is
 /// reserved for everything else that a server opens: restarted workers, batches, files.
-std::size_t most_connections(std::size_t wished);
+std::size_t most_connections(std::size_t wanted);
 
 }  // namespace frostpipe

@@ -110,8 +110,8 @@ HttpAnswer HttpRoutes::model_answer(std::string_view model_path) const {
   }
   if (const std::string_view model = before(model_path, kReady); is_served(model))
     return ready_answer({{"name", model}}, models_.is_ready(model));
-  return http_error(
-      404, fmt::format("there is no {} here; served are {}", in_quotes(model_path), in_quotes(models_.names())));
+  return http_error(404, fmt::format("there is no model {}; this server serves {}", in_quotes(model_path),
+                                     in_quotes(models_.names())));
 }
 
 HttpAnswer HttpRoutes::answer(std::string_view method, std::string_view path) const {

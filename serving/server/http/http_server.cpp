@@ -192,9 +192,9 @@ class HttpServer::Implementation : private httplib::Server {
     const bool is_read = read([&](const char* bytes, std::size_t size) {
       is_too_long = body.size() + size > options_.most_body_bytes;
       is_too_much = body.size() + size > HttpRoutes::kShortBody && !share.add(size);
-      const bool is_taken = !is_too_long && !is_too_much && !is_ending_;
-      if (is_taken) body.append(bytes, size);
-      return is_taken;
+      const bool is_accepted = !is_too_long && !is_too_much && !is_ending_;
+      if (is_accepted) body.append(bytes, size);
+      return is_accepted;
     });
     if (is_too_long)
       give(http_error(413, fmt::format("a body must have at most {} bytes", options_.most_body_bytes)), response);
@@ -206,7 +206,7 @@ class HttpServer::Implementation : private httplib::Server {
       give(http_error(400, "the body ended early, came too slowly, or is not what its headers say"), response);
     else
       give(routes_.infer(routes_.inferred_model(request.path), std::move(body),
-                         [&] { return !is_ending_ && !socket.has_left(); }),
+                         [&] { return !is_ending_ && !socket.is_disconnected(); }),
            response);
   }
 
@@ -230,11 +230,11 @@ class HttpServer::Implementation : private httplib::Server {
 
   /// Returns whether the connection can be reused.
   bool answer_one(ClientSocket& socket, bool is_last) {
-    bool must_close = is_last, is_last_wish = false;
+    bool must_close = is_last, client_closes = false;
     std::optional<std::size_t> body_bytes;  // not set if the end of the body is unknown, or the head could not be read
     ClientStream stream(socket);
     current_socket = &socket;
-    const bool is_answered = process_request(stream, is_last, is_last_wish, [&](httplib::Request& request) {
+    const bool is_answered = process_request(stream, is_last, client_closes, [&](httplib::Request& request) {
       if (!has_body(request)) {
         body_bytes = 0;
       } else if (!is_chunked(request)) {
@@ -250,7 +250,7 @@ class HttpServer::Implementation : private httplib::Server {
     if (!is_answered) return false;
     const bool is_read_whole = body_bytes && socket.body_bytes() == *body_bytes;
     if (!is_read_whole) socket.finish();
-    return is_read_whole && !must_close && !is_last_wish;
+    return is_read_whole && !must_close && !client_closes;
   }
 
   static void refuse_head(ClientSocket& socket, ClientSocket::Head head) {

@@ -51,7 +51,7 @@ class Worker {
     try {
       compute_->compute(order, buffers_.at(order.buffer));
     } catch (const std::exception& error) {
-      report.trouble = error.what();
+      report.failure = error.what();
     }
     report.end_ns = steady_now_ns();
     channel_.send(to_text({.report = report}));

@@ -49,7 +49,7 @@ void fields(Archive& archive, json::Value<Archive, BatchReport>& report) {
   archive("batch", report.batch);
   archive("begin_ns", report.begin_ns);
   archive("end_ns", report.end_ns);
-  archive("trouble", report.trouble);
+  archive("failure", report.failure);
 }
 
 template <class Archive>

@@ -42,11 +42,11 @@ struct BatchOrder {
   bool operator==(const BatchOrder&) const = default;
 };
 
-/// The worker's report on a batch; `trouble` is "" if it was computed.
+/// The worker's report on a batch; `failure` is "" if it was computed.
 struct BatchReport {
   std::int64_t batch = 0;
   Nanoseconds begin_ns = 0, end_ns = 0;
-  std::string trouble;
+  std::string failure;
   bool operator==(const BatchReport&) const = default;
 };
 

@@ -47,11 +47,12 @@ class HandOver : public test::ScratchFolderTest {
 
   virtual fs::path tool() const { return folder_ / "tool"; }
   fs::path error_file() const { return folder_ / "error"; }
-  /// A program beside the tool that records its arguments and ends with exit code 7.
-  void put_executor_beside(fs::perms permissions) const {
-    fs::permissions(file("tool-executor", "#!/bin/sh\necho \"$@\" > " + (folder_ / "called").string() + "; exit 7\n"),
-                    permissions);
+  /// A program beside the tool that records its arguments and ends with this exit code.
+  void put_beside(const std::string& name, int exit_code, fs::perms permissions = fs::perms::owner_all) const {
+    const std::string record = "echo \"$@\" > " + (folder_ / "called").string();
+    fs::permissions(file(name, "#!/bin/sh\n" + record + "; exit " + std::to_string(exit_code) + "\n"), permissions);
   }
+  void put_executor_beside(fs::perms permissions) const { put_beside("tool-executor", 7, permissions); }
   /// The exit status of the tool with these arguments.
   int call(const char* command, const char* argument) const {
     const pid_t child = fork();
@@ -74,11 +75,27 @@ TEST_F(HandOver, WhatComputesBecomesTheProgramBesideWithItsArguments) {
   }
 }
 
-TEST_F(HandOver, AMemberOfAGroupIsKnownByBothWords) {
+TEST_F(HandOver, ServingNetsAndBenchBecomeTheirOwnPrograms) {
+  put_beside("tool-serving", 8);
+  put_beside("tool-nets", 9);
+  put_beside("tool-bench", 10);
+  EXPECT_EQ(call("serving", "plan"), 8);
+  EXPECT_EQ(read_text_file(folder_ / "called"), "serving plan\n");
+  EXPECT_EQ(call("serving", "--help"), 8);
+  EXPECT_EQ(call("nets", "simulate"), 9);
+  EXPECT_EQ(call("bench", "mtrain"), 10);
+}
+
+TEST_F(HandOver, AMemberOfAGroupThatComputesBecomesTheGroupsProgramWithLibTorch) {
   put_executor_beside(fs::perms::owner_all);
-  EXPECT_EQ(call("serving", "run"), 7);
-  EXPECT_EQ(call("serving", "plan"), kCameBack);
-  EXPECT_EQ(call("serving", "--help"), kCameBack);
+  put_beside("tool-serving", 8);
+  EXPECT_EQ(call("serving", "run"), 8) << "it was built without LibTorch, and says so";
+  put_beside("tool-serving-executor", 11);
+  put_beside("tool-nets-executor", 12);
+  EXPECT_EQ(call("serving", "run"), 11);
+  EXPECT_EQ(call("serving", "plan"), 8);
+  EXPECT_EQ(call("nets", "train"), 12);
+  EXPECT_EQ(call("nets", "plan"), kCameBack) << "there is no tool-nets";
 }
 
 TEST_F(HandOver, AllElseStays) {

@@ -39,7 +39,7 @@ TEST(PlanOptionsOfTheCommand, AreRead) {
       parsed(kNeeded +
              "--method pipetransformer --steps 100 --tokens 32 --recompute layers --cache off "
              "--threads-per-rank 2 --pin 3=0 --pin 5=1 --fix m=4 --fix pp=4 --deadline 90min --explain "
-             "--memory-reserve 0.1 --ignore-memory-limit --freeze-alpha 0.25");
+             "--memory-reserve 0.1 --ignore-memory-limit --freeze-set alpha=0.25");
   EXPECT_EQ(fault, "");
   EXPECT_EQ(options.method, "pipetransformer");
   EXPECT_EQ(options.num_steps, 100);

@@ -45,7 +45,7 @@ std::string explained(const ReplanResult& result) {
 
 TEST(ReplanText, MarksWhatIsDone) {
   const std::string text = explained(weighed());
-  EXPECT_THAT(text, StartsWith("\nstep 13: 2 blocks frozen; * is done\n"));
+  EXPECT_THAT(text, StartsWith("\nstep 13: 2 blocks frozen; * is chosen\n"));
   EXPECT_THAT(text, HasSubstr("\n*              2 x 1"));
   EXPECT_THAT(text, HasSubstr("12.0 / 4.000"));
   EXPECT_THAT(text, HasSubstr("404 ms\n"));
@@ -53,15 +53,16 @@ TEST(ReplanText, MarksWhatIsDone) {
 
 TEST(ReplanText, SaysWhenTheCachePays) {
   // It costs 3 ms in each of 7 steps and saves 5 ms per hit: 4.2 steps.
-  EXPECT_THAT(explained(weighed()),
-              EndsWith("the cache is used: what is left takes 404 ms with it, 783 ms without; filling costs 3.000 ms a "
-                       "step over 7 steps, a hit saves 5.000 ms: paid back after 4.2 hit steps\n"));
+  EXPECT_THAT(
+      explained(weighed()),
+      EndsWith("the cache is used: the rest of the run takes 404 ms with it, 783 ms without; filling costs 3.000 ms a "
+               "step over 7 steps, a hit saves 5.000 ms: paid back after 4.2 hit steps\n"));
 }
 
 TEST(ReplanText, SaysWhyTheCacheIsNotUsed) {
   ReplanResult result = weighed();
   result.chosen = result.candidates[1];
-  EXPECT_THAT(explained(result), HasSubstr("the cache is not used: what is left takes 404 ms with it"));
+  EXPECT_THAT(explained(result), HasSubstr("the cache is not used: the rest of the run takes 404 ms with it"));
   result.why_no_cache = "it is switched off";
   EXPECT_THAT(explained(result), EndsWith("no cache: it is switched off\n"));
   ReplanResult plain_alone = weighed();

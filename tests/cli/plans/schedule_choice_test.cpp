@@ -40,8 +40,6 @@ TEST_F(ScheduleChoices, AutoZeroBubbleKeepsToItsMemory) {
   ScheduleChoice choice = choice_of("autozerobubble", 2, 6);
   EXPECT_EQ(weight_gradient_share_of(choice_of("GPipe", 2, 6)), 1);
   EXPECT_LT(weight_gradient_share_of(choice), 1);
-  choice.weight_gradient_share = 0.25;
-  EXPECT_EQ(weight_gradient_share_of(choice), 0.25) << "given";
   EXPECT_EQ(num_pipeline_ranks(chosen_schedule(choice, kUnits)), 2);
 }
 
@@ -74,15 +72,11 @@ TEST_F(ScheduleChoices, ShapesAreOptions) {
   CLI::App app;
   ScheduleChoice choice;
   add_shape_options(app, choice);
-  EXPECT_EQ(test::parse(app,
-                        "--pp 8 --micro-batches 24 --virtual-stages 2 --token-slices 3 --max-in-flight 16 "
-                        "--weight-gradient-share 0.5"),
-            "");
+  EXPECT_EQ(test::parse(app, "--pp 8 --micro-batches 24 --virtual-stages 2 --token-slices 3 --max-in-flight 16"), "");
   EXPECT_EQ(
       choice.shape,
       (ScheduleShape{.pipeline_parallel_size = 8, .num_micro_batches = 24, .virtual_stages = 2, .token_slices = 3}));
   EXPECT_EQ(choice.max_in_flight, 16);
-  EXPECT_EQ(choice.weight_gradient_share, 0.5);
   EXPECT_NE(test::parse(app, "--pp 0"), "");
   EXPECT_NE(test::parse(app, "--pp 4097"), "");
 }

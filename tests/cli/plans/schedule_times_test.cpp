@@ -28,26 +28,21 @@ TEST(ScheduleTimes, HaveTheClosedFormOfGPipe) {
 }
 
 TEST(ScheduleTimes, ChargeMessages) {
-  // Two hops, each of 1 MB at 1 GB/s = 1 ms, or of 0.5 ms latency; 6 ms of compute.
+  // Two hops, which occupy the link for 1 ms or take 0.5 ms of latency; 6 ms of compute.
   const Schedule schedule = schedule_of("GPipe", 2, 1);
-  EXPECT_EQ(answer_to(schedule, {.activation_bytes = 1'000'000, .bandwidth_gbytes_per_second = 1}).at("makespan_ns"),
-            8'000'000);
+  EXPECT_EQ(answer_to(schedule, {.message_ms = 1}).at("makespan_ns"), 8'000'000);
   EXPECT_EQ(answer_to(schedule, {.latency_ms = 0.5}).at("makespan_ns"), 7'000'000);
-}
-
-TEST(ScheduleTimes, JoinedPairsMayRunOneAfterTheOther) {
-  const Schedule schedule = schedule_of("DualPipeV", 4, 8);
-  EXPECT_NE(answer_to(schedule, {.split_overlap = true}).at("makespan_ns"), answer_to(schedule, {}).at("makespan_ns"));
 }
 
 TEST(ScheduleTimes, AreOptions) {
   CLI::App app;
   ScheduleTimes times;
   add_times_options(app, times);
-  EXPECT_EQ(test::parse(app, "--forward-ms 18.522 --latency-ms 0.601"), "");
-  EXPECT_EQ(times.forward_ms, 18.522);
+  EXPECT_EQ(test::parse(app, "--compute-ms 18.522,18.086,9.337 --latency-ms 0.601"), "");
+  EXPECT_EQ(times.compute_ms, (std::vector<double>{18.522, 18.086, 9.337}));
   EXPECT_EQ(times.latency_ms, 0.601);
-  EXPECT_NE(test::parse(app, "--forward-ms -1"), "");
+  for (const char* const wrong : {"--compute-ms 1,2", "--compute-ms 1,2,3,4", "--compute-ms 1,2,-1", "--latency-ms -1"})
+    EXPECT_NE(test::parse(app, wrong), "") << wrong;
 }
 
 }  // namespace

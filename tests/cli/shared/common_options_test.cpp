@@ -38,12 +38,16 @@ TEST(CommonOptions, FreezeOptionsKeepTheirOpenAndClosedEnds) {
   CLI::App app;
   FreezeOptions freeze;
   add_freeze_options(app, freeze);
-  EXPECT_EQ(test::parse(app, "--freeze-warm-up 0 --freeze-interval 1 --freeze-alpha 0.25 --freeze-threshold 1"), "");
+  EXPECT_EQ(test::parse(
+                app, "--freeze-set warm-up=0 --freeze-set interval=1 --freeze-set alpha=0.25 --freeze-set threshold=1"),
+            "");
   EXPECT_EQ(freeze, (FreezeOptions{.warm_up_fraction = 0, .interval_fraction = 1, .alpha = 0.25, .threshold = 1}));
-  EXPECT_THAT(test::parse(app, "--freeze-alpha 1"), HasSubstr("must be a number > 0 and < 1, is 1"));
-  EXPECT_THAT(test::parse(app, "--freeze-interval 0"), HasSubstr("must be a number > 0 and <= 1, is 0"));
-  EXPECT_THAT(test::parse(app, "--freeze-warm-up 1.5"), HasSubstr("must be a number >= 0 and <= 1, is 1.5"));
-  EXPECT_THAT(test::parse(app, "--freeze-threshold nan"), HasSubstr("must be a number"));
+  EXPECT_THAT(test::parse(app, "--freeze-set alpha=1"), HasSubstr("must be a number > 0 and < 1, is 1"));
+  EXPECT_THAT(test::parse(app, "--freeze-set interval=0"), HasSubstr("must be a number > 0 and <= 1, is 0"));
+  EXPECT_THAT(test::parse(app, "--freeze-set warm-up=1.5"), HasSubstr("must be a number >= 0 and <= 1, is 1.5"));
+  EXPECT_THAT(test::parse(app, "--freeze-set threshold=nan"), HasSubstr("threshold must be a number"));
+  for (const char* const wrong : {"--freeze-set alpha", "--freeze-set beta=1"})
+    EXPECT_THAT(test::parse(app, wrong), HasSubstr("must be warm-up=X, interval=X, alpha=X or threshold=X")) << wrong;
 }
 
 TEST(CommonOptions, SizesAndTimesAreChecked) {

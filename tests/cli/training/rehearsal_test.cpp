@@ -35,9 +35,6 @@ TEST(Rehearsal, TakesNoDataAndNoGradients) {
     emulated.freeze.rule = rule;
     EXPECT_THAT(refusal({}, emulated, false), HasSubstr("no gradients to look at"));
   }
-  real.device = "cuda";
-  real.threads_per_rank = 2;
-  EXPECT_THAT(refusal({}, real, true), HasSubstr("--threads-per-rank: needs --device cpu"));
   real = {};
   real.cuda_graphs = true;
   EXPECT_THAT(refusal({}, real, true), HasSubstr("--cuda-graphs: needs --device cuda"));

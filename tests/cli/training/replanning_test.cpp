@@ -42,7 +42,7 @@ TEST(Replanning, ExplainsWhatItAnswers) {
   ASSERT_FALSE(answer.phases.empty());
   EXPECT_EQ(answer.phases.front().from_step, 10);
   EXPECT_EQ(answer.phases.front().first_trainable_layer, 3);
-  EXPECT_THAT(answer.explanation, HasSubstr("step 10: 1 block frozen; * is done"));
+  EXPECT_THAT(answer.explanation, HasSubstr("step 10: 1 block frozen; * is chosen"));
 }
 
 TEST(Replanning, FollowsThePublishedRule) {

@@ -29,14 +29,13 @@ TEST(TrainOptionsOfTheCommand, AreRead) {
   add_train_options(app, options);
   EXPECT_EQ(test::parse(app,
                         "plan.json --data d.tsv --freeze fixed:1,2 --learning-rate 0.001 --dropout 0.1 "
-                        "--threads-per-rank 2 --checkpoint-every 5 --spares 1 --max-restarts 0 "
+                        "--checkpoint-every 5 --spares 1 --max-restarts 0 "
                         "--accuracy-guard 1.5 --name mine --cache-dir cache --profile p --overwrite"),
             "");
   EXPECT_EQ(options.data, "d.tsv");
   EXPECT_EQ(options.freeze, "fixed:1,2");
   EXPECT_EQ(options.train.learning_rate, 0.001);
   EXPECT_EQ(options.train.dropout, 0.1);
-  EXPECT_EQ(options.train.threads_per_rank, 2);
   EXPECT_EQ(options.train.checkpoints.every_steps, 5);
   EXPECT_EQ(options.train.checkpoints.every_minutes, 0);
   EXPECT_EQ(options.num_spares, 1);

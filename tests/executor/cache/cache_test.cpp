@@ -140,7 +140,7 @@ Outcome run(const RankEnvironment& self, Communicator& communicator, ComputeDevi
                                          .data = *data,
                                          .types = layer_types_of(with.dtype, with.frozen_dtype),
                                          .device = device.torch_device(),
-                                         .num_moments = optimizer_moments(Optimizer::kSgd),
+                                         .optimizer = Optimizer::kSgd,
                                          .cache = cached ? &cache->view() : nullptr});
   RankSession session(model, factory, communicator, device, Optimizer::kSgd, with.dtype);
   Outcome outcome;

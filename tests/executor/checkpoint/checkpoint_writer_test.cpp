@@ -58,7 +58,7 @@ TEST_F(CheckpointWriterTest, TheOneThatTheRunWentBackToStays) {
     CheckpointWriter anew(root_, 0, 2), second(root_, 1, 2);
     CheckpointWriter& first = has_written_later_ones ? before : anew;
     first.completed_everywhere(20);
-    first.went_back_to(10);
+    first.set_completed(10);
     EXPECT_EQ(first.completed(), 10);
     EXPECT_EQ(first.completed_everywhere(), 10);
     for (const int step : {12, 14, 16}) write(first, second, step);

@@ -13,10 +13,11 @@ const RankInventory kFirst{.step = 5, .layers = {0, 1}, .trainable = {1}, .offlo
     kSecond{.step = 5, .layers = {2, 3}, .trainable = {2, 3}};
 const RankInventory kNothing;
 
-/// Whether the inventories that match the first one have every layer.
+/// Returns whether the inventories that match the first one have every layer.
 bool are_whole(const std::vector<RankInventory>& inventories, int num_layers, int first_trainable_layer,
                const std::vector<int>& needs_moments) {
-  return hold_all_layers(that_fit(inventories, inventories.front(), first_trainable_layer), num_layers, needs_moments);
+  return hold_all_layers(consistent_with(inventories, inventories.front(), first_trainable_layer), num_layers,
+                         needs_moments);
 }
 
 TEST(HoldAllLayers, NeedsEveryLayerAndOneStep) {
@@ -55,7 +56,7 @@ TEST(ThatFit, LeavesOutWhatTrainsElsewhere) {
   RankInventory frozen_ahead = frozen_alone, frozen_later = frozen_alone;
   frozen_ahead.step = 6;
   frozen_later.phase_from = 5;
-  EXPECT_THAT(that_fit({kFirst, ahead, later, kSecond, kNothing}, kFirst, 1),
+  EXPECT_THAT(consistent_with({kFirst, ahead, later, kSecond, kNothing}, kFirst, 1),
               ElementsAre(kFirst, frozen_ahead, frozen_later, kSecond, kNothing));
 }
 
@@ -146,10 +147,10 @@ TEST(MovesToRestore, LeaveAloneWhoHasItsPartAlready) {
 
 TEST(RankInventory, WhoHasWrittenDownAllThatItsLayersHaveDoneKnowsTheRun) {
   RankInventory inventory = kSecond;
-  EXPECT_FALSE(knows_the_run(inventory)) << "interrupted after its update";
+  EXPECT_FALSE(can_describe_run(inventory)) << "interrupted after its update";
   inventory.num_recorded = 5;
-  EXPECT_TRUE(knows_the_run(inventory));
-  EXPECT_FALSE(knows_the_run({.step = 9, .num_recorded = 9, .layers = {0}})) << "frozen layers only";
+  EXPECT_TRUE(can_describe_run(inventory));
+  EXPECT_FALSE(can_describe_run({.step = 9, .num_recorded = 9, .layers = {0}})) << "frozen layers only";
 }
 
 TEST(RankInventory, SurvivesItsText) {

@@ -159,7 +159,7 @@ struct VirtualRank {
             /*shrink=*/1000, rank) {}
   /// The time of `clock` since both ranks had the same time.
   Nanoseconds now() const { return clock.now() - begin; }
-  void meet(Group& group) {
+  void synchronize(Group& group) {
     group.barrier();
     begin = clock.now();
   }
@@ -167,7 +167,7 @@ struct VirtualRank {
   Group group(Connected& connected) {
     Group both = connected.group({0, 1});
     both.keep_virtual_time(&clock, &links);
-    meet(both);
+    synchronize(both);
     return both;
   }
   VirtualClock clock;
@@ -187,7 +187,7 @@ RANK_TEST(Group, InVirtualTimeASumTakesTheLinksTimeFromTheLastRankOn, 2) {
   Group group = connected.group({0, 1}), free = connected.group({0, 1});
   group.keep_virtual_time(&rank.clock, &rank.links);
   free.keep_virtual_time(&rank.clock, nullptr);
-  rank.meet(free);
+  rank.synchronize(free);
   if (self.rank == 1) rank.clock.pass(5 * kMillisecond);
   be_late_on(0, self.rank);
   const at::Tensor vector = at::full({2}, self.rank + 1, at::kDouble), matrix = at::full({2, 2}, 0.5, at::kDouble);

@@ -122,16 +122,16 @@ TEST(Heartbeat, ARoundHearsOfALossOnce) {
     std::atomic<int> first_heard = 0, third_heard = 0;
     {
       Heartbeat second(host.rank(1));
-      second.set_last_word(Heartbeat::kFailed);
+      second.set_last_status(Heartbeat::kFailed);
     }
     first.watch_round("alarm", {0, 1}, [&] { ++first_heard; });
     third.watch_round("alarm", {2}, [&] { ++third_heard; });
     for (const auto until = Clock::now() + 20s; (!first_heard || !third_heard) && Clock::now() < until;)
       std::this_thread::sleep_for(10ms);
-    const std::string before = first.pulses().at(2).word;
+    const std::string before = first.pulses().at(2).status;
     std::this_thread::sleep_for(3s);
-    return first_heard == 1 && third_heard == 1 && first.pulses().at(1).word == "failed" &&
-           first.pulses().at(2).word != before;
+    return first_heard == 1 && third_heard == 1 && first.pulses().at(1).status == "failed" &&
+           first.pulses().at(2).status != before;
   }));
 }
 
@@ -148,9 +148,9 @@ TEST(Heartbeat, ARankThatIsSlowToGiveUpItsConnectionsIsNotSilent) {
     });
     host.store->set("alarm", std::vector<std::uint8_t>());
     while (!is_at_it) std::this_thread::sleep_for(10ms);
-    const std::string before = first.pulses().at(1).word;
+    const std::string before = first.pulses().at(1).status;
     std::this_thread::sleep_for(3s);
-    const bool has_changed = first.pulses().at(1).word != before && !is_done;
+    const bool has_changed = first.pulses().at(1).status != before && !is_done;
     second.end_round();
     return has_changed && is_done;
   }));

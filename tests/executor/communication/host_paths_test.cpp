@@ -29,11 +29,12 @@ TEST(HostPaths, RankZeroEndsWhenTheOthersHaveReadWhy) {
   std::atomic<bool> has_read = false;
   const std::jthread reader([&] {
     const auto own_store = connect_store(second, /*may_host=*/false);
-    put_text(second, *own_store, "door", nlohmann::json{host_identity("127.0.0.1"), "b", "127.0.0.1", 1}.dump());
-    put_text(second, *own_store, "way", "rank 1 cannot reach rank 0");
+    publish_text(second, *own_store, "endpoint",
+                 nlohmann::json{host_identity("127.0.0.1"), "b", "127.0.0.1", 1}.dump());
+    publish_text(second, *own_store, "path_check", "rank 1 cannot reach rank 0");
     std::this_thread::sleep_for(300ms);
-    has_read = texts_of_all(second, *own_store, "way").at(1) == "rank 1 cannot reach rank 0";
-    put_text(second, *own_store, "heard", "");
+    has_read = gather_texts(second, *own_store, "path_check").at(1) == "rank 1 cannot reach rank 0";
+    publish_text(second, *own_store, "left", "");
   });
   try {
     require_paths_between_hosts(first, "127.0.0.1", *store);

@@ -21,26 +21,26 @@ RankEnvironment rank_of_four(int rank) { return {.rank = rank, .world_size = 4, 
 
 TEST(StoreExchange, GivesTheTextsOfAllByRank) {
   const auto store = connect_store(rank_of_four(0), /*may_host=*/true);
-  for (const int rank : {2, 0, 3, 1}) put_text(rank_of_four(rank), *store, "letter", std::string(rank, 'x'));
-  EXPECT_EQ(texts_of_all(rank_of_four(1), *store, "letter"), (std::vector<std::string>{"", "x", "xx", "xxx"}));
+  for (const int rank : {2, 0, 3, 1}) publish_text(rank_of_four(rank), *store, "letter", std::string(rank, 'x'));
+  EXPECT_EQ(gather_texts(rank_of_four(1), *store, "letter"), (std::vector<std::string>{"", "x", "xx", "xxx"}));
 }
 
 TEST(StoreExchange, NamesTheRanksThatHaveNotCome) {
   const auto store = connect_store(rank_of_four(0), /*may_host=*/true);
   const auto said = [&] {
     try {
-      texts_of_all(rank_of_four(0), *store, "arrived", 200ms);
+      gather_texts(rank_of_four(0), *store, "arrived", 200ms);
     } catch (const RuntimeFailure& failure) {
       return std::string(failure.what());
     }
     return std::string("none");
   };
   const std::string begin = "rank 0 on host " + host_name() + " has waited 0.2 s for ";
-  for (const int rank : {0, 2}) put_text(rank_of_four(rank), *store, "arrived", "");
+  for (const int rank : {0, 2}) publish_text(rank_of_four(rank), *store, "arrived", "");
   EXPECT_EQ(said().find(begin + "ranks 1, 3 of 4. Have they been started"), 0) << said();
-  put_text(rank_of_four(1), *store, "arrived", "");
+  publish_text(rank_of_four(1), *store, "arrived", "");
   EXPECT_EQ(said().find(begin + "rank 3 of 4. "), 0) << said();
-  put_text(rank_of_four(3), *store, "arrived", "");
+  publish_text(rank_of_four(3), *store, "arrived", "");
   EXPECT_EQ(said(), "none") << "the store can be asked after a wait that was in vain";
 }
 

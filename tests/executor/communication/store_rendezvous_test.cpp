@@ -40,7 +40,7 @@ struct Watched {
       : rendezvous(started_by_others(self, communicator), max_restarts) {
     rendezvous.next_round();
     rendezvous.connect();
-    rendezvous.meet({});
+    rendezvous.register_rank({});
     CHECK_RANK(!rendezvous.may_rendezvous_again(), "before all have met");
     rendezvous.watch([this] { ++alarms; });
     CHECK_RANK(rendezvous.may_rendezvous_again(), "from now on");
@@ -62,7 +62,7 @@ struct Watched {
   StoreRendezvous rendezvous;
 };
 
-RANK_TEST(StoreRendezvous, ThoseThatAreLeftMeetWithoutASilentRank, 3) {
+RANK_TEST(StoreRendezvous, SurvivorsRegisterWithoutASilentRank, 3) {
   const std::unique_ptr<ComputeDevice> device = make_device("cpu", self.local_rank);
   const auto communicator = Communicator::connect(self, *device);
   Watched job(self, *communicator, /*max_restarts=*/1);
@@ -76,7 +76,7 @@ RANK_TEST(StoreRendezvous, ThoseThatAreLeftMeetWithoutASilentRank, 3) {
   CHECK_RANK(next->logical_ranks == (std::vector<int>{0, 2}), next->cause);
   CHECK_RANK(next->self.world_size == 2 && next->self.rank == self.rank / 2, next->cause);
   CHECK_RANK(next->cause.starts_with("rank 1 on host " + host_name() + " has sent no heartbeat for "), next->cause);
-  CHECK_RANK(!job.rendezvous.meet({}), "nobody shares a device");
+  CHECK_RANK(!job.rendezvous.register_rank({}), "nobody shares a device");
   job.rendezvous.watch([&] { ++job.alarms; });
   job.rendezvous.stop(1);
   job.rendezvous.end_watch();
@@ -101,7 +101,7 @@ RANK_TEST(StoreRendezvous, ARankThatComesTooLateIsToldSo, 2) {
   StoreRendezvous rendezvous(info, 1);
   rendezvous.next_round();
   rendezvous.connect();
-  rendezvous.meet({});
+  rendezvous.register_rank({});
   rendezvous.watch([] {});
   communicator->control_group().barrier();
   std::string said;
@@ -110,10 +110,11 @@ RANK_TEST(StoreRendezvous, ARankThatComesTooLateIsToldSo, 2) {
   } catch (const RuntimeFailure& late) {
     said = late.what();
   }
-  CHECK_RANK(self.rank == 0 || said == "rank 1 on host " + host_name() +
-                                           " comes too late: the ranks of this job have met already, and after a loss "
-                                           "they go on without those that are lost",
-             said);
+  CHECK_RANK(
+      self.rank == 0 || said == "rank 1 on host " + host_name() +
+                                    " registers too late: all ranks of this job have registered, and after a loss "
+                                    "they go on without those that are lost",
+      said);
   rendezvous.end_watch();
   rendezvous.finish();
   communicator->control_group().barrier();
@@ -128,7 +129,7 @@ RANK_TEST(StoreRendezvous, ARankThatHasFailedByItselfEndsAll, 3) {
     job.wait_for_alarm();
     job.rendezvous.stop(0);
     const std::string reason = job.why_there_is_no_round();
-    CHECK_RANK(reason == "rank 1 on host " + host_name() + " has failed; the reason is in what it has said", reason);
+    CHECK_RANK(reason == "rank 1 on host " + host_name() + " has failed; its output says why", reason);
   }
 }
 

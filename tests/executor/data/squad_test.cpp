@@ -79,6 +79,18 @@ TEST_F(SquadTest, AnEmptyPredictionIsRightWithoutAnAnswer) {
   EXPECT_DOUBLE_EQ(scores.f1, 100.0 * 3.5 / 6) << "of f, a word of two is right on either side";
 }
 
+/// By hand, as evaluate-v2.0.py counts: it drops answers that are empty without articles and punctuation, which
+/// evaluate-v1.1.py keeps.
+TEST_F(SquadTest, AnAnswerWithoutWordsCountsInVersion1Only) {
+  QuestionSet set{.contexts = {"x"},
+                  .questions = {{.id = "a", .answers = {"The", "Lake Zug"}}, {.id = "b", .answers = {"the!"}}}};
+  const Predictions predictions{{"a", "a"}, {"b", ""}};
+  EXPECT_EQ(scores_of(set, predictions), (QuestionScores{.exact_match = 100, .f1 = 0, .count = 2}));
+  set.questions.push_back({.id = "c"});  // without an answer, so of version 2.0
+  EXPECT_DOUBLE_EQ(scores_of(set, predictions).exact_match, 100.0 / 3) << "b; c has no prediction";
+  EXPECT_DOUBLE_EQ(scores_of(set, predictions).f1, 100.0 / 3);
+}
+
 TEST_F(SquadTest, ReadingErrorsNameFilePlaceRuleAndValue) {
   const std::string answers = "data[0].paragraphs[0].qas[0].answers";
   const auto refusal_of_answers = [&](const std::string& list) {

@@ -136,7 +136,7 @@ TEST(EmulatedLayer, IsShrunkAndHoldsItsNumber) {
   EXPECT_EQ(embedding.parameters[0].value.sizes(), (at::IntArrayRef{10, 2}));
   EXPECT_EQ(embedding.parameters[1].value.sizes(), (at::IntArrayRef{480}));
   EXPECT_TRUE(at::equal(embedding.weights, at::full({500}, 1.0F)));
-  EXPECT_EQ(embedding.first_moment.numel(), 500);
+  EXPECT_EQ(embedding.moments.first.numel(), 500);
   EXPECT_TRUE(at::equal(tiny.weights, at::full({1}, 3.0F))) << "there is something to move";
   EXPECT_TRUE(at::equal(frozen.weights, at::full({500}, 4.0F)));
   EXPECT_FALSE(frozen.trains());

@@ -10,7 +10,7 @@ namespace frostpipe::test {
 /// addresses of its tensors, not the tensors; memory that it allocates is NaN until the replay. Inside, waits and
 /// copies between host and device are refused; CUDA refuses the waits.
 struct FakeCapture {
-  /// Whether some thread is capturing.
+  /// Returns whether some thread is capturing.
   static bool is_open();
   /// Records a piece of work that any thread has just done on memory of the device.
   static void add(std::function<void()> work);

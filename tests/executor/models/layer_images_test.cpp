@@ -21,13 +21,13 @@ namespace {
 constexpr int kLayer = 3;
 
 /// Weights 1, 2, 3, 4; if it is trainable, moments 10 and 100 times as large.
-LayerState layer(bool trains) {
+LayerState layer(bool trains, int num_moments = 2) {
   LayerState state = make_layer_state({{.names = {}, .shape = {2, 2}, .matrix = true}}, {at::kFloat, at::kFloat},
-                                      at::kCPU, trains, /*num_moments=*/2);
+                                      at::kCPU, trains, num_moments);
   state.weights.detach().copy_(at::arange(1, 5, at::kFloat));
   if (!trains) return state;
-  state.first_moment.copy_(at::arange(1, 5, at::kFloat) * 10);
-  state.second_moment.copy_(at::arange(1, 5, at::kFloat) * 100);
+  state.moments.first.copy_(at::arange(1, 5, at::kFloat) * 10);
+  if (num_moments > 1) state.moments.second.copy_(at::arange(1, 5, at::kFloat) * 100);
   return state;
 }
 
@@ -60,14 +60,26 @@ class LayerImagesTest : public test::ScratchFolderTest {
 TEST_F(LayerImagesTest, ATrainingLayerComesBackWithItsMoments) {
   const Checkpoint checkpoint = written(own_image_of(layer(/*trains=*/true)));
   LayerState restored = layer(true);
-  for (at::Tensor* tensor : {&restored.weights, &restored.first_moment, &restored.second_moment})
+  for (at::Tensor* tensor : {&restored.weights, &restored.moments.first, &restored.moments.second})
     tensor->detach().zero_();
   std::map<int, OffloadedMoments> offloaded;
   restore_layer(checkpoint, kLayer, /*num_moments=*/2, restored, offloaded);
   EXPECT_TRUE(at::equal(restored.weights, numbers_times(1)));
-  EXPECT_TRUE(at::equal(restored.first_moment, numbers_times(10)));
-  EXPECT_TRUE(at::equal(restored.second_moment, numbers_times(100)));
+  EXPECT_TRUE(at::equal(restored.moments.first, numbers_times(10)));
+  EXPECT_TRUE(at::equal(restored.moments.second, numbers_times(100)));
   EXPECT_TRUE(offloaded.empty());
+}
+
+TEST_F(LayerImagesTest, TheMomentumComesBackToALayerThatTrainsAndToOneThatIsFrozen) {
+  const Checkpoint checkpoint = written(own_image_of(layer(/*trains=*/true, /*num_moments=*/1)));
+  LayerState restored = layer(/*trains=*/true, /*num_moments=*/1), frozen = layer(/*trains=*/false);
+  restored.moments.first.zero_();
+  std::map<int, OffloadedMoments> offloaded;
+  restore_layer(checkpoint, kLayer, /*num_moments=*/1, restored, offloaded);
+  EXPECT_TRUE(at::equal(restored.moments.first, numbers_times(10)));
+  restore_layer(checkpoint, kLayer, /*num_moments=*/1, frozen, offloaded);
+  EXPECT_TRUE(at::equal(offloaded[kLayer].moments.first, numbers_times(10)));
+  EXPECT_FALSE(offloaded[kLayer].moments.second.defined());
 }
 
 TEST_F(LayerImagesTest, BothVersionsOfTheWeightsComeBack) {
@@ -94,8 +106,8 @@ TEST_F(LayerImagesTest, MomentsThatAFrozenLayerDoesNotUseAreOffloaded) {
   restore_layer(checkpoint, kLayer, /*num_moments=*/2, restored, offloaded);
   EXPECT_TRUE(at::equal(restored.weights, numbers_times(1)));
   ASSERT_TRUE(offloaded.contains(kLayer));
-  EXPECT_TRUE(at::equal(offloaded[kLayer].first_moment, numbers_times(10)));
-  EXPECT_TRUE(at::equal(offloaded[kLayer].second_moment, numbers_times(100)));
+  EXPECT_TRUE(at::equal(offloaded[kLayer].moments.first, numbers_times(10)));
+  EXPECT_TRUE(at::equal(offloaded[kLayer].moments.second, numbers_times(100)));
   EXPECT_TRUE(at::equal(offloaded[kLayer].weights, numbers_times(1)));
   offloaded.clear();
   restore_layer(checkpoint, kLayer, /*num_moments=*/0, restored, offloaded);

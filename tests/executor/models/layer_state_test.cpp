@@ -33,7 +33,7 @@ TEST(TouchedGradients, OfSomeRowsAreAsThoseOfEverythingWhereTheOthersAreZero) {
   }
   EXPECT_EQ(count, 2 * 2 + 3);
   all.tensors().front().mul_(10);
-  touched.put_back();
+  touched.write_back();
   EXPECT_TRUE(at::equal(state.gradients, expected.gradients));
   touched.clear();
   EXPECT_EQ(state.gradients.abs().max().item<float>(), 0);
@@ -73,6 +73,20 @@ TEST(LayerState, TheOlderVersionFollowsTheUpdatesByOne) {
   }
 }
 
+/// Two steps by hand, as torch.optim.SGD does them: m = 1 + 0.5 x 4 = 3, w = 4 - 3 = 1; m = 0.5 x 3 + 1 + 0.5 x 1 = 3,
+/// w = -2. Without weight decay: m = 1, w = 3; m = 1.5, w = 1.5.
+TEST(LayerState, SgdWithMomentumDecaysMatricesAlone) {
+  LayerState state = make_layer_state({{.names = {}, .shape = {1, 2}, .matrix = true}, {.names = {}, .shape = {1}}},
+                                      {at::kFloat, at::kFloat}, at::kCPU, /*trains=*/true, /*num_moments=*/1);
+  state.weights.detach().fill_(4);
+  state.gradients.fill_(1);
+  EXPECT_FALSE(state.moments.second.defined());
+  for (int step = 0; step < 2; ++step)
+    update({&state}, {.optimizer = Optimizer::kSgd, .learning_rate = 1, .momentum = 0.5, .weight_decay = 0.5});
+  EXPECT_TRUE(at::equal(state.weights, at::tensor({-2.f, -2.f, 1.5f})));
+  EXPECT_TRUE(at::equal(state.moments.first, at::tensor({3.f, 3.f, 1.5f})));
+}
+
 TEST(LayerState, FreezingLeavesTheNewestVersion) {
   LayerState state = rounded_layer();
   keep_older_weights(state);
@@ -88,13 +102,13 @@ TEST(LayerState, FreezingOnACpuCopiesNothingAndLeavesTheWeightsOnTheDevice) {
   const Bytes before = MemoryMeter::live_bytes();
   LayerState state = make_layer_state({{.names = {}, .shape = {10, 10}, .matrix = true}}, {at::kFloat, at::kFloat},
                                       at::kCPU, /*trains=*/true, /*num_moments=*/2);
-  const void* const first_moment = state.first_moment.data_ptr();
+  const void* const first_moment = state.moments.first.data_ptr();
   EXPECT_EQ(MemoryMeter::live_bytes() - before, 4 * 400);
   MemoryMeter::reset_peak();
   const OffloadedMoments offloaded = freeze(state);
   EXPECT_EQ(MemoryMeter::live_bytes() - before, 400);
   EXPECT_EQ(MemoryMeter::peak_bytes() - before, 4 * 400);
-  EXPECT_EQ(offloaded.first_moment.data_ptr(), first_moment);
+  EXPECT_EQ(offloaded.moments.first.data_ptr(), first_moment);
   EXPECT_EQ(offloaded.weights.data_ptr(), state.weights.data_ptr());
 }
 

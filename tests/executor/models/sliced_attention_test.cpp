@@ -97,6 +97,21 @@ TEST(SlicedAttention, DropsOfEverySliceWhatWholeSamplesDrop) {
   });
 }
 
+/// In a layer that is a whole block, attention and MLP drop different values, and others than the next layer.
+TEST(SlicedAttention, EverySiteDropsByItsOwnNumbers) {
+  const TransformerConfig config = config_with(0.3);
+  for (const auto& lengths : kWholeLengths) {
+    const MicroBatch batch = whole_batch(lengths, /*drops=*/true);
+    const at::Tensor x = at::ones({batch.num_tokens(), 64});
+    std::vector<at::Tensor> all;
+    for (const int layer : {2, 3})
+      for (const DropoutSite site : {DropoutSite::attention, DropoutSite::output, DropoutSite::mlp_output})
+        all.push_back(apply_dropout(config, layer, site, x, batch, {}));
+    for (std::size_t i = 0; i < all.size(); ++i)
+      for (std::size_t j = 0; j < i; ++j) EXPECT_FALSE(all[i].equal(all[j])) << i << ", " << j;
+  }
+}
+
 TEST(SlicedAttention, LossesAndPositionsOfAllSlicesAreThoseOfWholeSamples) {
   for_all_slices([](const TransformerConfig& config, MicroBatch batch, const std::vector<TokenRange>& slices) {
     TransformerConfig causal = config;

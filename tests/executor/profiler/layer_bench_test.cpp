@@ -9,6 +9,7 @@
 #include <numeric>
 #include <vector>
 
+#include "profiles/estimates/estimate.h"
 #include "tests/executor/random_weights.h"
 #include "tests/executor/small_model.h"
 
@@ -21,17 +22,17 @@ using Lengths = std::vector<std::int64_t>;
 /// tokens have 32. If the two longest are cut at 10, the others have the remaining 12.
 TEST(MadeUpLengths, FollowTheDataAndHaveTheMean) {
   const std::vector<int> data{1, 1, 2, 2, 4, 4, 9, 9};
-  EXPECT_EQ(made_up_lengths(4, 4, data, 512), (Lengths{1, 2, 4, 9}));
-  EXPECT_EQ(made_up_lengths(4, 8, data, 512), (Lengths{2, 4, 8, 18}));
-  EXPECT_EQ(made_up_lengths(4, 8, data, 10), (Lengths{4, 8, 10, 10}));
-  EXPECT_EQ(made_up_lengths(3, 5, {}, 512), (Lengths{5, 5, 5}));
+  EXPECT_EQ(synthetic_lengths(4, 4, data, 512), (Lengths{1, 2, 4, 9}));
+  EXPECT_EQ(synthetic_lengths(4, 8, data, 512), (Lengths{2, 4, 8, 18}));
+  EXPECT_EQ(synthetic_lengths(4, 8, data, 10), (Lengths{4, 8, 10, 10}));
+  EXPECT_EQ(synthetic_lengths(3, 5, {}, 512), (Lengths{5, 5, 5}));
 }
 
 /// By hand: the mean is 3.4, so ten samples of "3 tokens" have 34 tokens, and ten of 4 tokens have 40.
 TEST(MadeUpLengths, HaveTheDatasOwnMeanWhereItRoundsToTheirs) {
   const std::vector<int> data{2, 2, 2, 2, 9};
-  EXPECT_THAT(made_up_lengths(10, 3, data, 512), testing::ElementsAre(2, 2, 2, 2, 2, 2, 2, 2, 9, 9));
-  const Lengths others = made_up_lengths(10, 4, data, 512);
+  EXPECT_THAT(synthetic_lengths(10, 3, data, 512), testing::ElementsAre(2, 2, 2, 2, 2, 2, 2, 2, 9, 9));
+  const Lengths others = synthetic_lengths(10, 4, data, 512);
   EXPECT_EQ(std::accumulate(others.begin(), others.end(), std::int64_t{0}), 40);
 }
 
@@ -44,11 +45,11 @@ TEST(LayerSamplesTest, BytesAreThoseOfTheShapesTokens) {
   EXPECT_EQ(cost.workspace_bytes, 30);
 }
 
-/// A small GPT-2 with everything that a benchmark of its layers needs.
+/// A small model, GPT-2 if no other is given, with everything that a benchmark of its layers needs.
 class SmallBench {
  public:
-  SmallBench()
-      : config_(test::small_config(Family::gpt2, Task::causal_language_modeling)),
+  explicit SmallBench(TransformerConfig config = test::small_config(Family::gpt2, Task::causal_language_modeling))
+      : config_(std::move(config)),
         model_(model_of(config_, "small")),
         layers_(made_layers()),
         device_(make_device("cpu", 0)),
@@ -102,6 +103,62 @@ TEST(LayerBench, MeasuresABackwardInTwoPieces) {
     }
   }
   EXPECT_EQ(small.largest_gradient(), 0);
+}
+
+/// Models that keep different values, with a vocabulary that is large beside them.
+std::vector<TransformerConfig> models_with_large_vocabularies() {
+  std::vector<TransformerConfig> all{test::small_config(Family::gpt2, Task::causal_language_modeling),
+                                     test::small_llama(),
+                                     test::small_decoder(),
+                                     test::small_neox(),
+                                     test::small_config(Family::bert, Task::question_answering),
+                                     test::small_modernbert(Task::token_classification)};
+  for (TransformerConfig& config : all) {
+    config.hidden_size = 64;
+    config.num_attention_heads = 4;
+    if (config.family == Family::llama) config.num_key_value_heads = 2;
+    config.intermediate_size = 256;
+    config.vocab_size = 3000;
+    config.max_position_embeddings = 512;
+  }
+  return all;
+}
+
+/// Compares the layers' measured bytes with estimated ones. An estimate leaves out places, targets and masks, a few
+/// values for each token, and of the workspace what is less than two activations.
+void expect_counted(const TransformerConfig& config, const Profile& estimated, MeasurementKey key,
+                    SamplesByClass& samples) {
+  const Bytes tokens = Bytes{4} * key.micro_batch_size * key.tokens;
+  for (key.layer = 0; key.layer < num_layers(config); ++key.layer) {
+    SCOPED_TRACE(fmt::format("{} {}", test::name_of(config), describe(key)));
+    const LayerCost measured = cost_from(samples.at(class_of(config, estimated.model, key.layer))),
+                    counted = key.context_tokens > 0 ? *cost_of_slice(estimated, key) : cost_of(estimated, key);
+    const auto expect_near = [](Bytes one, Bytes other, double part, Bytes values) {
+      EXPECT_NEAR(static_cast<double>(one), static_cast<double>(other),
+                  part * static_cast<double>(other) + static_cast<double>(values));
+    };
+    expect_near(counted.saved_activation_bytes, measured.saved_activation_bytes, 0.01, 8 * tokens);
+    expect_near(counted.workspace_bytes, measured.workspace_bytes, 0.1, 2 * config.hidden_size * tokens);
+    if (measured.split_backward)
+      expect_near(counted.split_backward->kept_bytes, measured.split_backward->kept_bytes, 0.01, 8 * tokens);
+  }
+}
+
+/// Oracle: the meter of live bytes, for whole samples and for slices of them.
+TEST(LayerBench, HoldsWhatAnEstimateCounts) {
+  constexpr int kSamples = 4, kTokens = 160;
+  for (const TransformerConfig& config : models_with_large_vocabularies()) {
+    SmallBench small(config);
+    const Profile estimated = estimate({"small", config, kTokens}, {.global_batch_size = kSamples}).profile;
+    SamplesByClass whole, slices;
+    for (int pass = 0; pass < 2; ++pass) small.bench().measure(kSamples, kTokens, whole);
+    MeasurementKey key{.device_type = "estimated", .micro_batch_size = kSamples, .tokens = kTokens};
+    expect_counted(config, estimated, key, whole);
+    if (!estimated.model.is_causal) continue;
+    key.tokens = key.context_tokens = kTokens / 2;
+    for (int pass = 0; pass < 2; ++pass) small.bench().measure_slice(kSamples, key.tokens, key.context_tokens, slices);
+    expect_counted(config, estimated, key, slices);
+  }
 }
 
 /// 2 samples of 3 tokens after 5 others; 16 float32 values a token.

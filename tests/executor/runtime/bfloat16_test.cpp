@@ -31,7 +31,7 @@ Outcome train(Communicator& communicator, ComputeDevice& device, const Transform
                                          .data = *samples,
                                          .types = layer_types_of(dtype),
                                          .device = device.torch_device(),
-                                         .num_moments = 2});
+                                         .optimizer = Optimizer::kAdamW});
   RankSession session(model, factory, communicator, device, Optimizer::kAdamW, dtype);
   session.tie_embeddings(tied_parameter_count(config));
   session.start(small_phase(2, 1, 2, schedule, 0), 0,

@@ -69,7 +69,7 @@ struct Job {
                                                                          .data = data,
                                                                          .types = layer_types_of(dtype),
                                                                          .device = device->torch_device(),
-                                                                         .num_moments = optimizer_moments(optimizer),
+                                                                         .optimizer = optimizer,
                                                                          .label_smoothing = label_smoothing,
                                                                          .cuda_graphs = cuda_graphs}));
     RankSession session(model, *factories.back(), *communicator, *device, optimizer, dtype);

@@ -58,7 +58,7 @@ TrainedModel train(const std::string& device, const TransformerConfig& config, c
   const MiniBatch batch = mini_batch(*data, order, kSamplesOnDevice, 0);
   RankSession session = job.session(*data, how.optimizer, how.dtype);
   Phase phase = small_phase(1, 1, 2, "1F1B", how.first_trainable_layer);
-  phase.partition = {{0, static_cast<int>(2 * config.num_hidden_layers + 2)}};
+  phase.partition = {{0, num_layers(config)}};
   session.start(phase, 0, [&](int layer, LayerState& state, std::map<int, OffloadedMoments>&) {
     randomise_layer(config, layer, kSeed, state);
   });

@@ -55,6 +55,15 @@ RANK_TEST(Slices, GradientsOn2StagesEqualOneProcess, 2) { some_slices_equal_one_
 RANK_TEST(Slices, GradientsOn4StagesEqualOneProcess, 4) { some_slices_equal_one_process(self, 4, 1); }
 RANK_TEST(Slices, GradientsOn2StagesWith2ReplicasEqualOneProcess, 4) { some_slices_equal_one_process(self, 2, 2); }
 
+/// Rotary positions, windows, soft caps, grouped queries and a parallel residual in slices.
+RANK_TEST(Slices, GradientsOfEveryKindOfDecoderEqualOneProcess, 2) {
+  Job job(self);
+  for (const TransformerConfig& config : {small_llama(), small_decoder(), small_neox()}) {
+    job.train_now(config);
+    check_slices(job, 2, 1, {{{2, 3, 1, 3}}, {3}, {Recompute(), RecomputeMode::attention}});
+  }
+}
+
 /// The schedule with every backward split: I in place of B, and all W at the end.
 Schedule split(Schedule schedule) {
   for (std::vector<Action>& list : schedule.body) {

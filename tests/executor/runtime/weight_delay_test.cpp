@@ -66,8 +66,8 @@ void use(LayerState& state, const LayerState& from) {
   const at::NoGradGuard no_grad;
   state.weights.copy_(from.weights);
   if (!state.trains()) return;
-  state.first_moment.copy_(from.first_moment);
-  state.second_moment.copy_(from.second_moment);
+  state.moments.first.copy_(from.moments.first);
+  state.moments.second.copy_(from.moments.second);
 }
 
 struct OneRank {

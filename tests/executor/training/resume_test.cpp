@@ -36,7 +36,7 @@ class Job {
                   .data = *samples_,
                   .types = types,
                   .device = device_->torch_device(),
-                  .num_moments = optimizer_moments(optimizer)}) {
+                  .optimizer = optimizer}) {
     root_ = communicator_->broadcast(
         (std::filesystem::temp_directory_path() / fmt::format("frostpipe_resume_{}", getpid())).string(), 0);
     order_.resize(11);
@@ -105,9 +105,9 @@ void check_equal(RankSession& expected, RankSession& actual, const std::string& 
     const LayerState& other = actual.layers().at(layer);
     CHECK_RANK(state.trains() == other.trains(), what);
     CHECK_RANK(at::equal(state.weights, other.weights), fmt::format("{}: weights of layer {}", what, layer));
-    if (state.first_moment.defined()) {
+    if (state.moments.first.defined()) {
       CHECK_RANK(
-          at::equal(state.first_moment, other.first_moment) && at::equal(state.second_moment, other.second_moment),
+          at::equal(state.moments.first, other.moments.first) && at::equal(state.moments.second, other.moments.second),
           fmt::format("{}: moments of layer {}", what, layer));
     }
   }
@@ -142,8 +142,8 @@ void same_layout_goes_on_to_the_bit(const RankEnvironment& self, int p, int d,
       for (const auto& [layer, moments] : whole->offloaded()) {
         const auto held = unfrozen->layers().find(layer);
         if (held == unfrozen->layers().end()) continue;
-        CHECK_RANK(held->second.trains() && at::equal(held->second.first_moment.to(at::kCPU), moments.first_moment) &&
-                       at::equal(held->second.second_moment.to(at::kCPU), moments.second_moment),
+        CHECK_RANK(held->second.trains() && at::equal(held->second.moments.first.to(at::kCPU), moments.moments.first) &&
+                       at::equal(held->second.moments.second.to(at::kCPU), moments.moments.second),
                    fmt::format("moments of layer {} after unfreezing", layer));
       }
     }

@@ -30,13 +30,12 @@ class SmallTask final : public PipelineTask {
   std::int64_t tied_values() const override { return 0; }
   std::vector<std::string> starts_at_random() const override { return {}; }
   std::unique_ptr<StageFactory> make_factory(const SessionPlace&) const override {
-    return std::make_unique<TransformerStageFactory>(
-        TransformerStageInputs{.config = config_,
-                               .model = model_,
-                               .data = *dataset_.samples,
-                               .types = layer_types_of(DType::kFloat32),
-                               .device = at::kCPU,
-                               .num_moments = optimizer_moments(Optimizer::kAdamW)});
+    return std::make_unique<TransformerStageFactory>(TransformerStageInputs{.config = config_,
+                                                                            .model = model_,
+                                                                            .data = *dataset_.samples,
+                                                                            .types = layer_types_of(DType::kFloat32),
+                                                                            .device = at::kCPU,
+                                                                            .optimizer = Optimizer::kAdamW});
   }
   void fill(int layer, LayerState& state) const override { randomise_layer(config_, layer, 5, state); }
   void save(bool, const std::map<int, LayerState>&, const std::vector<std::vector<LayerPart>>&, Communicator&,

@@ -71,7 +71,7 @@ class AllDevices {
     }
   }
 
-  double step(const at::Tensor& pictures, const at::Tensor& labels, const SgdOptions& options) {
+  double step(const at::Tensor& pictures, const at::Tensor& labels, const UpdateRule& options) {
     for (std::size_t device = 0; device < devices_.size(); ++device) {
       const auto [begin, end] = devices_[device]->samples_needed();
       devices_[device]->begin_iteration(states_[device], pictures.narrow(0, begin, end - begin),
@@ -152,7 +152,8 @@ double largest_distance(const NetShape& net, const OperatorPlan& plan, at::Scala
   const auto compare = [&](const at::Tensor& a, const at::Tensor& b) { note(distance(a, b)); };
   for (int step = 0; step < 3; ++step) {
     const auto pictures = random_pictures(net, 10 + step, type), labels = random_labels(20 + step);
-    const SgdOptions options{.learning_rate = 0.02, .momentum = 0.9, .weight_decay = 1e-3};
+    const UpdateRule options{
+        .optimizer = Optimizer::kSgd, .learning_rate = 0.02, .momentum = 0.9, .weight_decay = 1e-3};
     const double loss = reference.step(pictures, labels, options, num_micro_batches);
     note(std::abs(devices.step(pictures, labels, options) / loss - 1));
     devices.visit_updates([&](const Update& update, const NetState& state, const std::vector<NetMomentum>& momentum) {

@@ -14,7 +14,7 @@ namespace frostpipe::test {
 namespace {
 
 constexpr double kTolerance = 1e-11;
-const SgdOptions kSgd{.learning_rate = 0.02, .momentum = 0.9, .weight_decay = 1e-3};
+const UpdateRule kSgd{.optimizer = Optimizer::kSgd, .learning_rate = 0.02, .momentum = 0.9, .weight_decay = 1e-3};
 
 /// A rank's part of the net.
 struct Held {

@@ -13,7 +13,7 @@ at::Tensor leaf_of(const at::Tensor& values, bool trains) {
   return values.defined() ? values.detach().clone().set_requires_grad(trains) : values;
 }
 
-void sgd(at::Tensor values, const at::Tensor& gradient, at::Tensor momentum, const SgdOptions& options) {
+void sgd(at::Tensor values, const at::Tensor& gradient, at::Tensor momentum, const UpdateRule& options) {
   momentum.mul_(options.momentum).add_(gradient + options.weight_decay * values);
   values.sub_(options.learning_rate * momentum);
 }
@@ -50,7 +50,7 @@ at::Tensor ReferenceNet::scores(const at::Tensor& pictures, std::vector<NetLayer
   return outputs.back().reshape({pictures.size(0), -1});
 }
 
-double ReferenceNet::step(const at::Tensor& pictures, const at::Tensor& labels, const SgdOptions& options,
+double ReferenceNet::step(const at::Tensor& pictures, const at::Tensor& labels, const UpdateRule& options,
                           int num_micro_batches) {
   const at::AutoGradMode with_gradients(true);
   std::vector<NetLayerState> leaves(state_.size());

@@ -16,7 +16,7 @@ class ReferenceNet {
 
   /// One step on the mini-batch, whose batch norms see it in `num_micro_batches` equal parts: 1 is exact. Returns the
   /// mean loss.
-  double step(const at::Tensor& pictures, const at::Tensor& labels, const SgdOptions& options,
+  double step(const at::Tensor& pictures, const at::Tensor& labels, const UpdateRule& options,
               int num_micro_batches = 1);
 
   /// From now on the first layers are frozen.

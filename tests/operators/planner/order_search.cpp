@@ -98,7 +98,7 @@ class OrderSearch {
     if (!has_left) then(state);
   }
 
-  /// Whether the task reads an unchosen task of its own device, so that it would wait for ever.
+  /// Returns whether the task reads an unchosen task of its own device, so that it would wait for ever.
   bool waits_for_own(int task, const RunState& state) const {
     for (int other = 0; other < task; ++other)
       if (!state.chosen[other] && std::ranges::count(tasks_.local_readers[other], task) > 0) return true;

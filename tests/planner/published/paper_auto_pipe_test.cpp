@@ -13,7 +13,8 @@ namespace {
 /// Pipeline lengths for 0, 1, .. `blocks` frozen blocks, starting from 8.
 std::vector<int> lengths(const std::vector<double>& sizes, int blocks) {
   std::vector<int> result;
-  for (int frozen = 0; frozen <= blocks; ++frozen) result.push_back(paper_pipeline_length(sizes, frozen, 8));
+  for (int frozen = 0; frozen <= blocks; ++frozen)
+    result.push_back(paper_pipeline_length(sizes, frozen == 0 ? 0 : 1 + 2 * frozen, 8));
   return result;
 }
 
@@ -36,8 +37,8 @@ TEST(PaperPipelineLength, EqualsThePublishedTableOfBertBase) {
   EXPECT_EQ(lengths(test::bert_base_sizes(), 12), table(0, 5, 8, 12));
 }
 
-TEST(PaperPipelineLength, RefusesMoreFrozenBlocksThanThereAre) {
-  EXPECT_THROW(paper_pipeline_length(test::vit_base_sizes(), 14, 8), InvalidInput);
+TEST(PaperPipelineLength, RefusesMoreFrozenUnitsThanThereAre) {
+  EXPECT_THROW(paper_pipeline_length(test::vit_base_sizes(), 29, 8), InvalidInput);
   EXPECT_THROW(paper_pipeline_length(test::vit_base_sizes(), -1, 8), InvalidInput);
   EXPECT_THROW(paper_pipeline_length(test::vit_base_sizes(), 0, 0), InvalidInput);
 }

@@ -50,18 +50,18 @@ std::int64_t parameters(const EstimatedModel& model) {
 
 double forward_flops(const EstimatedModel& model) {
   double flops = 0;
-  for (int layer = 0; layer < 2 * model.config.num_hidden_layers + 2; ++layer)
+  for (int layer = 0; layer < num_layers(model.config); ++layer)
     flops += layer_work(model.config, layer, {model.tokens}).flops;
   return flops;
 }
 
 // Published: the numbers of parameters that transformers counts in the weights of the Hub's models (gpt2, gpt2-medium,
 // gpt2-large, gpt2-xl; Llama-2-7b-hf; Meta-Llama-3-8B and -70B; Llama-3.2-1B; Qwen2.5-0.5B and -7B; Qwen3-0.6B and -8B;
-// Mistral-7B-v0.3; gemma-2-2b; gemma-3-1b-pt; SmolLM2-135M; Mixtral-8x7B; Qwen3-30B-A3B; DeepSeek-V3 without the part
-// that predicts a second token, 671 billion) and of torchvision's vit_b_16 and vit_l_16. For the text encoders:
-// transformers' base models without the parts that the task does not use, plus their heads. BERT has 109,482,240 and
-// 335,141,888 with a pooler, which question answering does not use; RoBERTa 124,055,040 and 354,310,144 without one;
-// ModernBERT 149,014,272.
+// Mistral-7B-v0.3; gemma-2-2b; gemma-3-1b-pt; SmolLM2-135M; pythia-1.4b and -6.9b, gpt-neox-20b; Mixtral-8x7B;
+// Qwen3-30B-A3B; DeepSeek-V3 without the part that predicts a second token, 671 billion) and of torchvision's vit_b_16
+// and vit_l_16. For the text encoders: transformers' base models without the parts that the task does not use, plus
+// their heads. BERT has 109,482,240 and 335,141,888 with a pooler, which question answering does not use; RoBERTa
+// 124,055,040 and 354,310,144 without one; ModernBERT 149,014,272.
 TEST(KnownModels, HaveTheirPublishedParameters) {
   const std::map<std::string, std::int64_t> published{
       {"gpt2", 124'439'808},
@@ -87,6 +87,9 @@ TEST(KnownModels, HaveTheirPublishedParameters) {
       {"gemma-2-2b", 2'614'341'888},
       {"gemma-3-1b", 999'885'952},
       {"smollm2-135m", 134'515'008},
+      {"pythia-1.4b", 1'414'647'808},
+      {"pythia-6.9b", 6'857'302'016},
+      {"gpt-neox-20b", 20'554'567'680},
       {"mixtral-8x7b", 46'702'792'704},
       {"qwen3-30b-a3b", 30'532'122'624},
       {"deepseek-v3", 671'026'419'200},

@@ -198,7 +198,7 @@ TEST(DartR, IsWorseThanPPipeWhereTheClassesAreNotWantedOneToOne) {
   EXPECT_NEAR(planned(ServingMethod::ppipe, problem).objective_value, 250, 250 * 2e-5);
 }
 
-/// Whether two neighbouring pools of a candidate have the same class.
+/// Returns whether two neighbouring pools of a candidate have the same class.
 bool has_neighbours_of_one_class(const CandidatePipeline& candidate) {
   return std::ranges::adjacent_find(candidate.pools, {}, &CandidatePool::device_class) != candidate.pools.end();
 }

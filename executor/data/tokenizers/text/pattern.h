@@ -18,7 +18,7 @@ using Pattern = std::function<std::vector<Range>(std::string_view utf8)>;
 /// and when one takes too long on a text.
 Pattern read_pattern(PipelinePart& part);
 
-/// Where the matches go when a text is split at them.
+/// The piece to which a match belongs when a text is split at the matches, as in `tokenizers`.
 enum class SplitBehavior { kRemoved, kIsolated, kMergedWithPrevious, kMergedWithNext, kContiguous };
 
 SplitBehavior read_split_behavior(PipelinePart& part, std::string_view otherwise);

@@ -18,10 +18,10 @@ struct Range {
 /// A text during normalization: valid UTF-8, and its origin in the original text.
 struct Text {
   std::string bytes;
-  /// By byte: its code point in the original text. Only kept if `has_positions`, for spans.
+  /// For each byte, the index of its code point in the original text. Kept for spans, if `has_positions`.
   std::vector<std::int32_t> positions;
   bool has_positions = false;
-  /// Whether it begins where the original text does, and whether its first byte still stands for that beginning.
+  /// True if it begins where the original text does, and if its first byte still belongs to that beginning.
   bool is_first = true;
   bool keeps_first = true;
 };

@@ -86,14 +86,14 @@ TEST_F(ChatTemplates, TheirLanguageIsJinjas) {
   for (const Json& one : recorded().at("language")) {
     const std::string source = one.at("template");
     SCOPED_TRACE(source);
-    const std::string trouble = message_of([&] {
+    const std::string message = message_of([&] {
       const ChatTemplate chats(source, "chat_template.jinja", {});
       EXPECT_EQ(chats.render(three_turns).text, one.value("text", ""));
     });
     if (one.contains("refused"))
-      EXPECT_THAT(trouble, HasSubstr(one.at("refused").get<std::string>()));
+      EXPECT_THAT(message, HasSubstr(one.at("refused").get<std::string>()));
     else
-      EXPECT_EQ(trouble, "no InvalidInput");
+      EXPECT_EQ(message, "no InvalidInput");
   }
 }
 

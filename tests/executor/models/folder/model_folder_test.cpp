@@ -181,7 +181,7 @@ TEST_F(ModelFolderTest, AWrittenFolderHasTheWeightsThatItWasGiven) {
     EXPECT_EQ(written.config.task, folder.config.task);
     EXPECT_EQ(written.label_names, folder.label_names);
     EXPECT_EQ(check_weights(written, WeightFiles(target)), std::vector<std::string>{});
-    for (int layer = 0; layer < 2 * folder.config.num_hidden_layers + 2; ++layer)
+    for (int layer = 0; layer < num_layers(folder.config); ++layer)
       EXPECT_TRUE(at::equal(weights_in(written, layer), weights_in(folder, layer))) << "layer " << layer;
   }
 }

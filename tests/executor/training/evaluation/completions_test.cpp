@@ -24,7 +24,7 @@ constexpr std::size_t kPositions = 12;
 constexpr int kNewTokens = 7;
 
 std::vector<TransformerConfig> causal_models() {
-  return {small_config(Family::gpt2, Task::causal_language_modeling), small_llama(), small_decoder()};
+  return {small_config(Family::gpt2, Task::causal_language_modeling), small_llama(), small_decoder(), small_neox()};
 }
 
 /// Prompts of 1 to 9 tokens, unsorted.

@@ -38,7 +38,7 @@ struct Sentences {
     dataset.words = {.sentences = {{{"Ada", "Lovelace", "slept"}, {0, 1, 2}}, {{"in", "Rome"}, {2, 0}}, {{"Bo"}, {0}}},
                      .label_names = std::move(names)};
   }
-  /// Of samples 1, 0, 2: a class and a probability of each token; -7 where nobody may look.
+  /// The class and probability of each token of the samples 1, 0, 2; -7 for tokens that must not be read.
   static std::vector<double> answers() {
     return {-7, 0, 2,  .9, 1, .8, -7, 0,                // in: O, Rome: I
             -7, 0, 0,  .9, 1, .9, -7, 0, 0, .6, -7, 0,  // Ada: B, Lovelace: I, slept: B

@@ -42,19 +42,20 @@ Checkpoint snapshot_of(int step, const TrainingPlan& plan = plan_that_freezes_be
 RestoreSource chosen(const std::vector<RankInventory>& inventories, const std::optional<Checkpoint>& stored,
                      int num_moments = 2, const TrainingPlan& plan = plan_that_freezes_before(4)) {
   std::vector<SurvivorMemory> memories;
-  for (const int teller : ranks_that_know(inventories))
-    memories.push_back(memory_of(inventories, teller, snapshot_of(inventories[teller].step, plan)));
+  for (const int reference : ranks_that_can_describe_run(inventories))
+    memories.push_back(memory_of(inventories, reference, snapshot_of(inventories[reference].step, plan)));
   return choose_restore_source(inventories, whole_memory(memories, stored, kNumLayers, num_moments), stored);
 }
 
 TEST(RanksThatKnow, AreTheFirstWithTrainableLayersAndTheirFigures) {
-  EXPECT_THAT(ranks_that_know({kSpare, kUpperHalf, kLowerHalf}), ElementsAre(1));
+  EXPECT_THAT(ranks_that_can_describe_run({kSpare, kUpperHalf, kLowerHalf}), ElementsAre(1));
   RankInventory unrecorded = kUpperHalf;
   unrecorded.num_recorded = 5;
-  EXPECT_THAT(ranks_that_know({unrecorded, kLowerHalf}), ElementsAre(1)) << "lost in the middle of its last step";
+  EXPECT_THAT(ranks_that_can_describe_run({unrecorded, kLowerHalf}), ElementsAre(1))
+      << "lost in the middle of its last step";
   RankInventory frozen = kLowerHalf;
   frozen.trainable = {};
-  EXPECT_THAT(ranks_that_know({frozen, kSpare}), ElementsAre()) << "ranks of frozen layers know no loss";
+  EXPECT_THAT(ranks_that_can_describe_run({frozen, kSpare}), ElementsAre()) << "ranks of frozen layers know no loss";
 }
 
 RankInventory whole_model_at(int step) {
@@ -67,7 +68,8 @@ RankInventory whole_model_at(int step) {
 }
 
 TEST(RanksThatKnow, AreTheFurthestFirst) {
-  EXPECT_THAT(ranks_that_know({whole_model_at(5), whole_model_at(6), whole_model_at(5)}), ElementsAre(1, 0));
+  EXPECT_THAT(ranks_that_can_describe_run({whole_model_at(5), whole_model_at(6), whole_model_at(5)}),
+              ElementsAre(1, 0));
 }
 
 TEST(RestoreSource, IsTheMemoryOfTheRankThatIsAheadOfItsReplicas) {

@@ -58,7 +58,7 @@ TEST_F(ResumePointTest, AutoTakesTheNewestWholeOneAndSaysWhichItPassesOver) {
   EXPECT_THAT(notes_, IsEmpty());
   tear(6);
   EXPECT_EQ(found_step(), 4);
-  EXPECT_THAT(notes_, ElementsAre(HasSubstr("a checkpoint is passed over: ")));
+  EXPECT_THAT(notes_, ElementsAre(HasSubstr("a checkpoint is skipped: ")));
 }
 
 TEST_F(ResumePointTest, AutoBeginsARunThatHasEnded) {

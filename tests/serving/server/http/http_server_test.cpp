@@ -236,8 +236,8 @@ TEST_F(HttpServerTest, WhatCannotBeUnderstoodIsRefusedWithASentence) {
   const std::string line = "POST /v2/models/texts/infer HTTP/1.1\r\nHost: h\r\n";
   const std::vector<Refused> cases = {
       {get("/"), 404, "there is no \\\"/\\\" here"},
-      {get("/v2/models/none"), 404, "there is no \\\"none\\\" here; served are"},
-      {post("none", "{}"), 404, "there is no \\\"none/infer\\\" here"},
+      {get("/v2/models/none"), 404, "there is no model \\\"none\\\"; this server serves"},
+      {post("none", "{}"), 404, "there is no model \\\"none/infer\\\";"},
       {get("/v2/models/texts/infer"), 405, "/v2/models/texts/infer is for POST alone, with a JSON body"},
       {get("/metrics", "DELETE"), 405, "/metrics is for GET alone"},
       {get("/v2", "OPTIONS"), 405, "/v2 is for GET alone"},

@@ -36,7 +36,7 @@ class RawClient {
   }
   virtual ~RawClient() = default;
 
-  /// Whether the server has received all bytes.
+  /// Returns whether the server has received all bytes.
   bool send(std::string_view bytes) {
     while (!bytes.empty()) {
       const ssize_t sent = put(bytes.data(), bytes.size());
@@ -75,7 +75,7 @@ class RawClient {
       if (!receive_more()) return std::nullopt;
     }
   }
-  /// Whether the server ends the connection within the time; data before that are discarded.
+  /// Returns whether the server ends the connection within the time; data before that are discarded.
   bool ends_within(std::chrono::milliseconds time) {
     const auto deadline = std::chrono::steady_clock::now() + time;
     while (std::chrono::steady_clock::now() < deadline) {

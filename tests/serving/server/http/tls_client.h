@@ -108,11 +108,11 @@ class TlsClient final : public RawClient {
     is_established_ = SSL_connect(session_.get()) == 1;
   }
 
-  /// Whether the handshake has succeeded with the trusted server.
+  /// Returns whether the handshake has succeeded with the trusted server.
   bool is_established() const { return is_established_; }
   std::string version() const { return SSL_get_version(session_.get()); }
   SSL* session() { return session_.get(); }
-  /// Whether the server has closed its side.
+  /// Returns whether the server has closed its side.
   bool has_been_told_the_end() const { return (SSL_get_shutdown(session_.get()) & SSL_RECEIVED_SHUTDOWN) != 0; }
   void half_close() override {
     SSL_shutdown(session_.get());

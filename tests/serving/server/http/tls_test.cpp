@@ -48,7 +48,7 @@ class TlsServer : public testing::Test {
     client.send(request);
     return client.receive().value_or(Reply{}).status;
   }
-  /// Whether there are no more within two seconds.
+  /// Returns whether there are no more within two seconds.
   static bool has_descriptors(int count) {
     for (int i = 0; i < 200 && test::num_open_descriptors() > count; ++i) std::this_thread::sleep_for(10ms);
     return test::num_open_descriptors() <= count;

@@ -37,7 +37,7 @@ TEST(WorkerMessages, ToAWorkerComeAsTheyWere) {
 }
 
 TEST(WorkerMessages, FromAWorkerComeAsTheyWere) {
-  const BatchReport report{.batch = 3, .begin_ns = 100, .end_ns = 250, .trouble = "no \"room\"\n"};
+  const BatchReport report{.batch = 3, .begin_ns = 100, .end_ns = 250, .failure = "no \"room\"\n"};
   EXPECT_EQ(from_worker_from_text(to_text(FromWorker{.report = report})).report, report);
   EXPECT_EQ(from_worker_from_text(to_text(FromWorker{.loaded = ""})).loaded, "");
   EXPECT_EQ(from_worker_from_text(to_text(FromWorker{.loaded = "no such folder"})).loaded, "no such folder");

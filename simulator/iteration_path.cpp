@@ -1,4 +1,4 @@
-#include "simulator/critical_path.h"
+#include "simulator/iteration_path.h"
 
 #include <algorithm>
 #include <map>
@@ -21,7 +21,7 @@ class TracedTimes : public Times {
         schedule_(schedule),
         of_runner_(runners.size(), kBeginning),
         of_link_(runners.size()),
-        of_message_(num_messages(programs) * runners.size() / programs.size() * kTracedIterations, kBeginning) {
+        of_message_(num_messages(programs) * runners.size() / programs.size(), kBeginning) {
     for (std::size_t index = 0; index < runners.size(); ++index)
       of_link_[index].assign(runners[index].links.size(), kBeginning);
   }
@@ -39,23 +39,23 @@ class TracedTimes : public Times {
     append(path, sender, kLatency);
   }
   void wait_for(int index, std::size_t message) { of_runner_[index] = of_message_[message]; }
-  void meet(const FastMeeting& meeting, const FastRunner& longest, const Action& action) {
-    int path = of_runner_[meeting.last];
+  void run_collective(const FastCollective& collective, const FastRunner& longest, const Action& action) {
+    int path = of_runner_[collective.last];
     append(path, longest, static_cast<int>(longest.next_segment));
     if (action.kind == ActionKind::optimizer_step) {
-      all_meet_ = all_meet_ && meeting.arrived.size() == of_runner_.size();
+      all_reduce_norm_ = all_reduce_norm_ && collective.arrived.size() == of_runner_.size();
       if (longest.iteration == 0) {
         path = kBeginning;
       } else {
         end_ = path;
       }
     }
-    for (const int member : meeting.arrived) of_runner_[member] = path;
+    for (const int member : collective.arrived) of_runner_[member] = path;
   }
 
   std::vector<PathPart> path() const {
     std::vector<PathPart> parts;
-    if (!all_meet_) return parts;
+    if (!all_reduce_norm_) return parts;
     for (int node = end_; node != kBeginning; node = nodes_[node].before) {
       const Node& of = nodes_[node];
       parts.push_back({.action = schedule_.body[of.pipeline_rank][of.next],
@@ -88,7 +88,7 @@ class TracedTimes : public Times {
   std::vector<std::vector<int>> of_link_;  // by runner
   std::vector<int> of_message_;
   std::vector<Node> nodes_;
-  bool all_meet_ = true;
+  bool all_reduce_norm_ = true;
   int end_ = kBeginning;  // of the path to the last gradient norm
 };
 
@@ -104,8 +104,8 @@ Nanoseconds duration_ns(const PathPart& of, const CostModel& costs) {
 
 }  // namespace
 
-CriticalPath::CriticalPath(const std::vector<PathPart>& parts, const CostModel& costs,
-                           const std::function<int(const Action&, int replica)>& size_of) {
+IterationPath::IterationPath(const std::vector<PathPart>& parts, const CostModel& costs,
+                             const std::function<int(const Action&, int replica)>& size_of) {
   using Key = std::tuple<int, ActionKind, int, int, int, int, int>;
   std::map<Key, Counted> counted;  // stages ascend
   for (const PathPart& of : parts) {
@@ -123,7 +123,7 @@ CriticalPath::CriticalPath(const std::vector<PathPart>& parts, const CostModel& 
   for (int stage = 0; stage < static_cast<int>(stages_.size()); ++stage) price(stage, costs);
 }
 
-void CriticalPath::price(int stage, const CostModel& costs) {
+void IterationPath::price(int stage, const CostModel& costs) {
   if (stage >= static_cast<int>(stages_.size())) return;
   StageParts& parts = stages_[stage];
   length_ns_ -= parts.sum_ns;

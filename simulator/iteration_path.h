@@ -17,14 +17,15 @@ struct PathPart {
   int part = 0;
 };
 
-/// A longest chain of actions, each of which waits for the one before, from the gradient norm that ends one iteration
-/// to that of the next. It is as long as the iteration, in whose schedule and layout the order of actions is fixed. So
-/// with other costs, an iteration is at least as long as the same chain then is.
-class CriticalPath {
+/// The critical path of an iteration: a longest chain of actions, each of which waits for the one before, from the
+/// gradient norm that ends one iteration to that of the next. It is as long as the iteration, in whose schedule and
+/// layout the order of actions is fixed. So with other costs, an iteration is at least as long as the same chain then
+/// is.
+class IterationPath {
  public:
   /// Parts of the same stage, kind and size cost the same.
-  CriticalPath(const std::vector<PathPart>& parts, const CostModel& costs,
-               const std::function<int(const Action&, int replica)>& size_of);
+  IterationPath(const std::vector<PathPart>& parts, const CostModel& costs,
+                const std::function<int(const Action&, int replica)>& size_of);
   /// Returns its length with the costs that it was priced with.
   Nanoseconds length_ns() const { return length_ns_; }
   /// Prices a stage again, whose costs have changed.
@@ -48,7 +49,7 @@ constexpr int kTracedIterations = 2;
 /// The times of a simulation, and the critical path of its second iteration.
 struct TracedTiming {
   Timing timing;
-  std::vector<PathPart> path;  // empty if ranks do not all meet for a gradient norm between the iterations
+  std::vector<PathPart> path;  // empty unless all ranks reduce a gradient norm between the iterations
 };
 
 /// As time_on_fast_path for kTracedIterations. None if ranks wait forever.
