@@ -16,10 +16,30 @@ constexpr std::size_t kLineWidth = 120;
 
 std::string scalar_text(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
+/// As scalar_text; the library's own is slow for the many numbers of a profile.
+void append_scalar(const Json& json, std::string& out) {
+  if (json.is_number_unsigned()) {
+    fmt::format_to(std::back_inserter(out), "{}", json.get<std::uint64_t>());
+  } else if (json.is_number_integer()) {
+    fmt::format_to(std::back_inserter(out), "{}", json.get<std::int64_t>());
+  } else {
+    out += scalar_text(json);
+  }
+}
+
+void append_key(const std::string& key, std::string& out) {
+  const auto is_plain = [](char c) { return c >= ' ' && c <= '~' && c != '"' && c != '\\'; };
+  if (std::all_of(key.begin(), key.end(), is_plain)) {
+    out.append(1, '"').append(key).append("\": ");
+  } else {
+    out.append(scalar_text(key)).append(": ");
+  }
+}
+
 /// Appends `json` on one line. Gives up and returns false as soon as the text is longer than `longest`.
 bool append_compact(const Json& json, std::string& out, std::size_t longest) {
   if (!json.is_structured()) {
-    out += scalar_text(json);
+    append_scalar(json, out);
     return out.size() <= longest;
   }
   out += json.is_object() ? "{" : "[";
@@ -27,7 +47,7 @@ bool append_compact(const Json& json, std::string& out, std::size_t longest) {
   for (auto it = json.begin(); it != json.end(); ++it) {
     out += separator;
     separator = ", ";
-    if (json.is_object()) out += scalar_text(it.key()) + ": ";
+    if (json.is_object()) append_key(it.key(), out);
     if (!append_compact(*it, out, longest)) return false;
   }
   out += json.is_object() ? "}" : "]";
@@ -63,7 +83,7 @@ void append_pretty(const Json& json, std::size_t indent, std::size_t used, std::
     return;
   }
   if (!json.is_structured()) {
-    out += scalar_text(json);
+    append_scalar(json, out);
     return;
   }
   const auto is_scalar = [](const Json& element) { return !element.is_structured(); };
@@ -74,7 +94,7 @@ void append_pretty(const Json& json, std::size_t indent, std::size_t used, std::
     out += separator;
     separator = ",\n";
     std::string start(indent + 1, ' ');
-    if (json.is_object()) start += scalar_text(it.key()) + ": ";
+    if (json.is_object()) append_key(it.key(), start);
     out += start;
     append_pretty(*it, indent + 1, start.size(), out);
   }

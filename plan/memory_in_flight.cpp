@@ -1,4 +1,4 @@
-#include "plan/memory.h"
+#include "plan/memory_in_flight.h"
 
 #include <fmt/format.h>
 
@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "plan/batch.h"
+#include "plan/memory.h"
 #include "plan/reroute.h"
 #include "plan/schedule_rows.h"
 #include "plan/stages.h"
@@ -56,15 +57,6 @@ std::vector<StagesInFlight> most_of(const std::vector<StagesInFlight>& moments) 
   return most;
 }
 
-/// Only schedules that start all forwards first need every micro-batch: the others have their peak before or after the
-/// steady part, which more micro-batches only lengthen. Phases with vacant coordinates are not shortened.
-int enough_micro_batches(const Phase& phase) {
-  if (!phase.layout.vacant.empty()) return phase.num_micro_batches;
-  const int m = phase.num_micro_batches, p = phase.layout.pipeline_parallel_size;
-  const bool has_uneven_rounds = phase.virtual_stages > 1 && m % p != 0;
-  return schedule_traits(phase.schedule).starts_all_forwards || has_uneven_rounds ? m : std::min(m, 4 * p);
-}
-
 }  // namespace
 
 std::vector<double> peak_in_flight(const Schedule& schedule, double weight_gradient_share) {
@@ -91,13 +83,21 @@ std::vector<double> peak_in_flight(const Schedule& schedule, double weight_gradi
   return peaks;
 }
 
+int micro_batches_in_flight(const Phase& phase) {
+  // The others have their peak before or after the steady part, which more micro-batches only lengthen.
+  if (!phase.layout.vacant.empty()) return phase.num_micro_batches;
+  const int m = phase.num_micro_batches, p = phase.layout.pipeline_parallel_size;
+  const bool has_uneven_rounds = phase.virtual_stages > 1 && m % p != 0;
+  return schedule_traits(phase.schedule).starts_all_forwards || has_uneven_rounds ? m : std::min(m, 4 * p);
+}
+
 std::vector<std::vector<StagesInFlight>> most_in_flight(const Phase& phase, int first_trainable_stage) {
   // Messages keep nothing in flight, so the schedule need not be lowered. Where iterations overlap, one that begins
   // takes the place of one that ends.
   Schedule schedule =
       phase.schedule_rows.empty()
           ? flushed(build_schedule(phase.schedule, {.pipeline_parallel_size = phase.layout.pipeline_parallel_size,
-                                                    .num_micro_batches = enough_micro_batches(phase),
+                                                    .num_micro_batches = micro_batches_in_flight(phase),
                                                     .first_trainable_stage = first_trainable_stage,
                                                     .virtual_stages = phase.virtual_stages,
                                                     .token_slices = num_slices(phase)}))

@@ -9,8 +9,8 @@
 
 #include "planner/cache_parts.h"
 #include "planner/run_windows.h"
-#include "planner/search/layer_costs.h"
 #include "planner/search/plan_options.h"
+#include "simulator/layer_costs.h"
 
 namespace frostpipe {
 

@@ -120,6 +120,16 @@ class ProfileCostModel final : public CostModel {
   /// Returns whether all replicas do the same at the same time: equal micro-batches, devices and links.
   bool replicas_are_alike() const;
 
+  /// The prices of a phase (simulator/profile_prices.h), for those that change its cuts.
+  class Prices;
+  explicit ProfileCostModel(Prices& prices);
+  /// Prices a stage again, whose layers have changed since the prices were made or asked for the last time.
+  void price(int stage, Prices& prices);
+  /// Returns the number of samples of a micro-batch.
+  int size_of(const Action& action, int replica) const {
+    return micro_batch_sizes_.at(replica * num_micro_batches_ + *action.micro_batch);
+  }
+
  private:
   /// Cost of one micro-batch of one size, or of one token slice of it, in one stage.
   struct StageCost {
@@ -140,7 +150,12 @@ class ProfileCostModel final : public CostModel {
     Nanoseconds update_ns = 0;
     bool operator==(const RankCost&) const = default;
   };
-  class Prices;
+  /// A micro-batch of one replica; `micro_batch` matters with vacant coordinates only.
+  struct Unit {
+    int replica = 0, micro_batch = 0;
+  };
+  /// Returns one that has the costs with this index among those of a stage.
+  Unit unit_of(int index) const;
   const RankCost& rank_cost(int stage, int replica, int micro_batch) const;
   /// Returns the replica of the layout for a pipeline rank and replica of the schedule's lists.
   int replica_of(int pipeline_rank, int replica) const {

@@ -31,4 +31,9 @@ std::optional<Trace> simulate_on_fast_path(const Schedule& lowered, const Parall
 std::optional<Timing> time_on_fast_path(const Schedule& lowered, const ParallelLayout& layout, const CostModel& costs,
                                         int iterations);
 
+struct PipelineRankProgram;
+/// The same with the schedule's pipeline_rank_programs.
+std::optional<Timing> time_on_fast_path(const Schedule& lowered, const std::vector<PipelineRankProgram>& programs,
+                                        const ParallelLayout& layout, const CostModel& costs, int iterations);
+
 }  // namespace frostpipe

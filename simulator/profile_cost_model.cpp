@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -10,30 +11,14 @@
 #include "simulator/profile_prices.h"
 
 namespace frostpipe {
-namespace {
-
-void require_devices(const Cluster& cluster, const ParallelLayout& layout) {
-  const int num_devices = static_cast<int>(cluster.devices.size());
-  for (int pipeline_rank = 0; pipeline_rank < layout.pipeline_parallel_size; ++pipeline_rank) {
-    for (const int rank : all_ranks_of(layout, pipeline_rank))
-      if (rank >= num_devices)
-        throw InvalidInput("cluster " + cluster.name,
-                           "must have a device for each rank of the layout, has " + std::to_string(num_devices),
-                           "rank " + std::to_string(rank));
-  }
-}
-
-}  // namespace
-
-ProfileCostModel::ProfileCostModel(const Phase& phase, const StepSettings& settings, const Profile& profile,
-                                   const Cluster& cluster)
-    : data_parallel_size_(phase.layout.data_parallel_size),
-      num_micro_batches_(phase.num_micro_batches),
+ProfileCostModel::ProfileCostModel(Prices& prices)
+    : data_parallel_size_(prices.phase().layout.data_parallel_size),
+      num_micro_batches_(prices.phase().num_micro_batches),
       costs_per_stage_(data_parallel_size_) {
+  const Phase& phase = prices.phase();
   const int stages = static_cast<int>(phase.partition.size());
-  FROSTPIPE_CHECK(stages == num_stages(phase), "a validated phase has virtual_stages stages per pipeline rank");
-  require_devices(cluster, phase.layout);
-  for (const SampleRange& range : split_evenly(settings.global_batch_size, data_parallel_size_ * num_micro_batches_))
+  for (const SampleRange& range :
+       split_evenly(prices.settings().global_batch_size, data_parallel_size_ * num_micro_batches_))
     micro_batch_sizes_.push_back(range.end - range.begin);
   smaller_size_ = micro_batch_sizes_.back();
   if (const ParallelLayout lists = layout_of_lists(phase.layout); !phase.layout.vacant.empty()) {
@@ -41,40 +26,55 @@ ProfileCostModel::ProfileCostModel(const Phase& phase, const StepSettings& setti
     for (const int rank : pipeline_of(lists, 0))
       replica_of_list_.push_back(find_coordinate(phase.layout, rank)->replica);
   }
-  Prices prices(phase, settings, profile, cluster);
   const std::vector<std::vector<int>> stages_on = stages_on_each(phase);
   const std::vector<int> pipeline_ranks = pipeline_ranks_of_stages(phase);
   reduces_norm_ = are_first_to_train(phase);
+  tensor_sum_ns_.resize(stages);
+  reduce_gradient_.resize(stages);
   for (int stage = 0; stage < stages; ++stage) {
-    tensor_sum_ns_.push_back(prices.sum_over_tensor_ranks_ns(stage));
-    reduce_gradient_.push_back(prices.reduce_gradient(stage, smaller_size_));
     const std::vector<int>& on_rank = stages_on[pipeline_ranks[stage]];
     exchanges_tied_.push_back(stage == on_rank.back() && (on_rank.front() == 0 || stage + 1 == stages));
     std::vector<std::pair<Prices::Place, int>> known;  // places with the index of their costs
     for (int index = 0; index < costs_per_stage_; ++index) {
-      const Prices::Unit unit = replica_of_list_.empty()
-                                    ? Prices::Unit{index}
-                                    : Prices::Unit{index / num_micro_batches_, index % num_micro_batches_};
-      const Prices::Place place = prices.place_of(stage, unit);
+      const Prices::Place place = prices.place_of(stage, unit_of(index));
       const auto same = std::ranges::find_if(known, [&](const auto& one) { return one.first == place; });
-      if (same != known.end()) {
-        cost_of_rank_.push_back(same->second);
-        continue;
-      }
-      cost_of_rank_.push_back(static_cast<int>(rank_costs_.size()));
-      if (cluster.shared_links.empty()) known.emplace_back(place, cost_of_rank_.back());
-      RankCost cost{.smaller = prices.stage_costs(stage, unit, smaller_size_), .larger = {}};
-      if (micro_batch_sizes_.front() > smaller_size_) cost.larger = prices.stage_costs(stage, unit, smaller_size_ + 1);
-      cost.update_ns = prices.update_ns(stage, unit);
-      for (const std::vector<StageCost>* slices : {&cost.smaller, &cost.larger})
-        for (const StageCost& part : *slices)
-          shares_links_ = shares_links_ || !part.shared_forward.empty() || !part.shared_backward.empty();
-      rank_costs_.push_back(std::move(cost));
+      cost_of_rank_.push_back(same == known.end() ? static_cast<int>(rank_costs_.size()) : same->second);
+      if (same != known.end()) continue;
+      if (!prices.links_are_shared()) known.emplace_back(place, cost_of_rank_.back());
+      rank_costs_.emplace_back();
     }
+    price(stage, prices);
   }
   reduce_tied_ = prices.reduce_tied();
-  gradient_norm_ = gradient_norm_segment(cluster, phase);
+  gradient_norm_ = prices.gradient_norm();
 }
+
+ProfileCostModel::Unit ProfileCostModel::unit_of(int index) const {
+  return replica_of_list_.empty() ? Unit{index} : Unit{index / num_micro_batches_, index % num_micro_batches_};
+}
+
+void ProfileCostModel::price(int stage, Prices& prices) {
+  prices.forget(stage);
+  tensor_sum_ns_[stage] = prices.sum_over_tensor_ranks_ns(stage);
+  reduce_gradient_[stage] = prices.reduce_gradient(stage, smaller_size_);
+  int next = cost_of_rank_[stage * costs_per_stage_];
+  for (int index = 0; index < costs_per_stage_; ++index) {
+    if (cost_of_rank_[stage * costs_per_stage_ + index] != next) continue;  // priced already
+    const Unit unit = unit_of(index);
+    RankCost& cost = rank_costs_[next++] = {.smaller = prices.stage_costs(stage, unit, smaller_size_), .larger = {}};
+    if (micro_batch_sizes_.front() > smaller_size_) cost.larger = prices.stage_costs(stage, unit, smaller_size_ + 1);
+    cost.update_ns = prices.update_ns(stage, unit);
+    for (const std::vector<StageCost>* slices : {&cost.smaller, &cost.larger})
+      for (const StageCost& part : *slices)
+        shares_links_ = shares_links_ || !part.shared_forward.empty() || !part.shared_backward.empty();
+  }
+}
+
+ProfileCostModel::ProfileCostModel(const Phase& phase, const StepSettings& settings, const Profile& profile,
+                                   const Cluster& cluster)
+    : ProfileCostModel(*std::make_unique<Prices>(
+          phase, settings, *std::make_unique<LayerCosts>(profile, settings.dtype, phase.layout.sequence_parallel),
+          cluster)) {}
 
 bool ProfileCostModel::replicas_are_alike() const {
   if (shares_links_ || !replica_of_list_.empty() || micro_batch_sizes_.front() != micro_batch_sizes_.back())

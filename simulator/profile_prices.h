@@ -1,5 +1,5 @@
 #pragma once
-// Implementation header of profile_cost_model.cpp.
+// Implementation header of profile_cost_model.cpp and iteration_timer.cpp.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -15,38 +15,49 @@
 #include "plan/token_slices.h"
 #include "simulator/communication_costs.h"
 #include "simulator/cost_model.h"
+#include "simulator/layer_costs.h"
 #include "simulator/replica_wait.h"
 
 namespace frostpipe {
 
-/// Computes the parts of a ProfileCostModel from the profile and the cluster.
+/// Computes the parts of a ProfileCostModel from the layers' costs and the cluster. Refers to its arguments; without a
+/// cache, the phase's cuts may change if the stages that they change are forgotten.
 class ProfileCostModel::Prices {
  public:
-  Prices(const Phase& phase, const StepSettings& settings, const Profile& profile, const Cluster& cluster)
+  Prices(const Phase& phase, const StepSettings& settings, LayerCosts& costs, const Cluster& cluster)
       : phase_(phase),
         layout_(phase.layout),
         partition_(phase.partition),
         settings_(settings),
-        profile_(profile),
-        cluster_(cluster),
+        costs_(costs),
+        profile_(costs.profile()),
+        cluster_(checked(cluster, phase)),
         messages_(cluster, phase.layout),
         side_by_side_(reductions_side_by_side(cluster, phase.layout)),
         splits_backward_(splits_backward(phase)),
         pipeline_ranks_(pipeline_ranks_of_stages(phase)),
         cache_reach_(phase.partition.front().end),
-        speed_(cache_speed(phase, profile)) {
-    const int entry_tokens = profile.workload ? static_cast<int>(std::ceil(profile.workload->tokens)) : phase.tokens;
-    entry_bytes_ = profile.model.hidden_size * entry_tokens * bytes_per_value(DType::kFloat32);
+        speed_(cache_speed(phase, costs.profile())) {
+    const int entry_tokens = profile_.workload ? static_cast<int>(std::ceil(profile_.workload->tokens)) : phase.tokens;
+    entry_bytes_ = profile_.model.hidden_size * entry_tokens * bytes_per_value(DType::kFloat32);
     for (int k = 0; k < layout_.pipeline_parallel_size && layout_.vacant.empty(); ++k)
       for (int replica = 0; replica < layout_.data_parallel_size; ++replica)
         ranks_.push_back(frostpipe::rank_of(layout_, k, replica));
     if (phase.cache.on) writing_stage_ = stage_of_layer(partition_, phase.first_trainable_layer - 1);
   }
 
-  /// A micro-batch of one replica; `micro_batch` matters with vacant coordinates only.
-  struct Unit {
-    int replica = 0, micro_batch = 0;
-  };
+  using Unit = ProfileCostModel::Unit;
+
+  const Phase& phase() const { return phase_; }
+  const StepSettings& settings() const { return settings_; }
+  bool links_are_shared() const { return !cluster_.shared_links.empty(); }
+  Segment gradient_norm() const { return gradient_norm_segment(cluster_, phase_); }
+
+  /// Forgets what is known of a stage, whose layers have changed.
+  void forget(int stage) {
+    computed_.erase(computed_.lower_bound({stage, 0, 0, ""}), computed_.lower_bound({stage + 1, 0, 0, ""}));
+    updates_.erase(updates_.lower_bound({stage, ""}), updates_.lower_bound({stage + 1, ""}));
+  }
 
   /// Returns the costs of a micro-batch on the rank that runs it, by slice.
   std::vector<StageCost> stage_costs(int stage, Unit unit, int size) {
@@ -100,11 +111,11 @@ class ProfileCostModel::Prices {
     const std::string& device_type = cluster_.devices[rank_of(stage, unit)].type;
     const auto [known, is_new] = updates_.try_emplace({stage, device_type}, 0);
     if (!is_new) return known->second;
+    if (first_trained(stage) >= partition_[stage].end) return 0;
+    const std::vector<Nanoseconds>& updates = costs_.updates(device_type, settings_.optimizer);
     for (int layer = first_trained(stage); layer < partition_[stage].end; ++layer)
       known->second +=
-          update_of_tensor_rank(profile_.model.layers[layer],
-                                update_cost_of(profile_, layer, device_type, settings_.dtype, settings_.optimizer),
-                                layout_.tensor_parallel_size);
+          update_of_tensor_rank(profile_.model.layers[layer], updates[layer], layout_.tensor_parallel_size);
     return known->second;
   }
 
@@ -118,8 +129,8 @@ class ProfileCostModel::Prices {
           reduced_gradient_bytes(phase_, profile_.model, layer, settings_.global_batch_size, settings_.dtype);
       bytes_of_all += bytes;
       if (!cluster_.communication.overlap_gradient_reduction || smallest == 0) continue;
-      const LayerCost cost = cost_of_slice(  // the cost of slice 0, whose backward is the last
-          profile_, phase_, key_of(layer, smallest, cluster_.devices[rank_of(stage, {})].type), 0);
+      const LayerCost& cost =  // of slice 0, whose backward is the last
+          costs_.of_phase(phase_, cluster_.devices[rank_of(stage, {})].type, smallest, 0)[layer];
       const bool has_input_gradient = layer > phase_.first_trainable_layer;
       const Nanoseconds whole = cost.weight_gradient_ns + (has_input_gradient ? cost.input_gradient_ns : 0);
       gradients.push_back({splits_backward_ ? split_backward_of(cost, has_input_gradient).weight_ns : whole, bytes});
@@ -156,6 +167,20 @@ class ProfileCostModel::Prices {
   }
 
  private:
+  /// Returns the cluster if it has the devices of the phase.
+  static const Cluster& checked(const Cluster& cluster, const Phase& phase) {
+    FROSTPIPE_CHECK(static_cast<int>(phase.partition.size()) == frostpipe::num_stages(phase),
+                    "a validated phase has virtual_stages stages per pipeline rank");
+    const int num_devices = static_cast<int>(cluster.devices.size());
+    for (int pipeline_rank = 0; pipeline_rank < phase.layout.pipeline_parallel_size; ++pipeline_rank)
+      for (const int rank : all_ranks_of(phase.layout, pipeline_rank))
+        if (rank >= num_devices)
+          throw InvalidInput("cluster " + cluster.name,
+                             "must have a device for each rank of the layout, has " + std::to_string(num_devices),
+                             "rank " + std::to_string(rank));
+    return cluster;
+  }
+
   /// Time for `entries` cached samples of one size; their number may be fractional.
   static Nanoseconds entries_ns(const Link& speed, double entries, Bytes bytes_each) {
     const auto one = static_cast<double>(speed.latency_ns + transfer_occupancy_ns(speed, bytes_each));
@@ -197,25 +222,25 @@ class ProfileCostModel::Prices {
     const auto [known, is_new] = computed_.try_emplace({stage, size, slice, device_type});
     StageCost& cost = known->second;
     if (!is_new) return cost;
-    for (int layer = partition_[stage].begin; layer < partition_[stage].end; ++layer)
-      add_layer(cost, layer, key_of(layer, size, device_type), slice);
-    const auto sent_after = [&](int layer) {
-      return cost_of_slice(profile_, phase_, key_of(layer, size, device_type), slice).output_activation_bytes;
-    };
-    if (stage + 1 < num_stages()) cost.sent_forward_bytes = sent_after(partition_[stage].end - 1);
-    if (stage > 0) cost.sent_backward_bytes = sent_after(partition_[stage].begin - 1);
+    const std::vector<LayerCost>& layers = costs_.of_phase(phase_, device_type, size, slice);
+    for (int layer = partition_[stage].begin; layer < partition_[stage].end; ++layer) {
+      if (layer < phase_.first_trainable_layer)
+        cost.forward_ns += frozen_forward_ns(layers[layer], layer, size, device_type);
+      else
+        add_trainable(cost, layers[layer], layer);
+    }
+    if (stage + 1 < num_stages()) cost.sent_forward_bytes = layers[partition_[stage].end - 1].output_activation_bytes;
+    if (stage > 0) cost.sent_backward_bytes = layers[partition_[stage].begin - 1].output_activation_bytes;
     return cost;
   }
 
-  void add_layer(StageCost& cost, int layer, const MeasurementKey& key, int slice) const {
-    const LayerCost measured = cost_of_slice(profile_, phase_, key, slice);
-    if (layer < phase_.first_trainable_layer) {
-      const double computed = computed_fraction(phase_.cache, layer, cache_reach_);
-      cost.forward_ns += computed == 1
-                             ? measured.frozen_forward_ns
-                             : expected_frozen_forward_ns(profile_, key, measured, computed * key.micro_batch_size);
-      return;
-    }
+  Nanoseconds frozen_forward_ns(const LayerCost& measured, int layer, int size, const std::string& device_type) const {
+    const double computed = computed_fraction(phase_.cache, layer, cache_reach_);
+    if (computed == 1) return measured.frozen_forward_ns;
+    return expected_frozen_forward_ns(profile_, key_of(layer, size, device_type), measured, computed * size);
+  }
+
+  void add_trainable(StageCost& cost, const LayerCost& measured, int layer) const {
     cost.forward_ns += measured.forward_ns;
     cost.weight_gradient_ns += measured.weight_gradient_ns;
     const bool has_input_gradient = layer > phase_.first_trainable_layer;
@@ -232,6 +257,7 @@ class ProfileCostModel::Prices {
   const ParallelLayout& layout_;
   const Partition& partition_;
   const StepSettings& settings_;
+  LayerCosts& costs_;
   const Profile& profile_;
   const Cluster& cluster_;
   Messages messages_;

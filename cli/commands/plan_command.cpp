@@ -133,10 +133,11 @@ Inputs read_inputs(PlanCommandOptions& options) {
   Inputs inputs;
   if (makes_profile(options)) options.profile = beside(options.output, ".profile.json");
   if (is_estimated(options)) {
-    const Estimate made = estimate_of(options.estimated, options.tokens, options.plan.global_batch_size);
+    Estimate made = estimate_of(options.estimated, options.tokens, options.plan.global_batch_size);
     options.cluster = beside(options.output, ".cluster.json");
     inputs.cluster_content = to_json(made.cluster);
     inputs.profile_content = to_json(made.profile);
+    inputs.profile = std::move(made.profile);  // what is read back from a large file would be the same
   } else {
     inputs.cluster_content = read_named_file(options.cluster);
   }
@@ -149,10 +150,11 @@ Inputs read_inputs(PlanCommandOptions& options) {
         throw UsageError(fmt::format("--output {}: its {} is one of --profile's, and would be overwritten",
                                      options.output, options.profile));
   }
-  if (!is_estimated(options))
+  if (!is_estimated(options)) {
     inputs.profile_content =
         makes_profile(options) ? joined_profile(options.profiles) : read_named_file(options.profile);
-  inputs.profile = profile_from_json(inputs.profile_content, options.profile);
+    inputs.profile = profile_from_json(inputs.profile_content, options.profile);
+  }
   if (!inputs.profile.measurements.empty()) options.plan.dtype = inputs.profile.measurements.front().key.dtype;
   for (const std::string& file : written_files(options)) require_writable(file);
   return inputs;

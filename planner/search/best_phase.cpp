@@ -16,7 +16,7 @@
 #include "planner/search/choices.h"
 #include "planner/search/shifted_cuts.h"
 #include "planner/search/slice_cut.h"
-#include "simulator/simulate.h"
+#include "simulator/iteration_timer.h"
 
 namespace frostpipe {
 namespace {
@@ -36,6 +36,7 @@ class Search {
       : problem_(problem),
         search_(search),
         costs_(costs),
+        timer_(step_settings(problem.options), costs, problem.cluster),
         schedules_(schedules_for(problem, search.pipeline_parallel_size)),
         maker_(problem,
                {.pipeline_parallel_size = search.pipeline_parallel_size,
@@ -200,7 +201,8 @@ class Search {
   /// slices.
   void shift_cuts_of_best() {
     const auto shifted = [&](const Phase& phase) {
-      return with_shifted_cuts(phase, problem_, maker_, [&](const Candidate& one) { return predicted(one); });
+      return with_shifted_cuts(phase, problem_, maker_,
+                               [&](const Phase& one, Nanoseconds limit_ns) { return predicted_below(one, limit_ns); });
     };
     std::size_t count = 0;
     for (const auto& [rank, candidate] : feasible_) {
@@ -267,11 +269,9 @@ class Search {
         if (effort.simulated < 0) return false;
         Phase phase = unpartitioned;
         phase.partition = partition;
-        const Candidate candidate = maker_.with_memory(std::move(phase));
-        if (candidate.missing_bytes == 0) {
-          Phase next = predicted(candidate);
-          const Rank rank(next.predicted.iteration_ns, choice.recompute, choice.schedule, choice.num_micro_batches);
-          keep_if_faster(std::move(next), rank);
+        if (auto next = predicted_below(phase, limit_ns_ + 1)) {
+          const Rank rank(next->predicted.iteration_ns, choice.recompute, choice.schedule, choice.num_micro_batches);
+          keep_if_faster(*std::move(next), rank);
         }
       }
       partition.pop_back();
@@ -279,14 +279,18 @@ class Search {
     return true;
   }
 
-  Phase predicted(const Candidate& candidate) const {
-    Phase phase = candidate.phase;
-    phase.predicted = {
-        .iteration_ns =
-            simulated_iteration_ns(phase, step_settings(problem_.options), problem_.profile, problem_.cluster),
-        .transformation_ns = 0,
-        .peak_memory_bytes = peak_per_rank(phase, candidate.memory, static_cast<int>(problem_.cluster.devices.size()))};
-    return phase;
+  Phase predicted(const Candidate& candidate) {
+    return with_prediction(candidate, timer_.iteration_ns(candidate.phase), problem_.cluster);
+  }
+
+  /// None if it lacks memory, or its iteration is not below the limit.
+  std::optional<Phase> predicted_below(const Phase& phase, Nanoseconds limit_ns) {
+    if (!timer_.may_be_below(phase, limit_ns)) return std::nullopt;
+    const Candidate candidate = maker_.with_memory(phase);
+    if (candidate.missing_bytes > 0) return std::nullopt;
+    const std::optional<Nanoseconds> iteration_ns = timer_.iteration_ns_below(phase, limit_ns);
+    if (!iteration_ns) return std::nullopt;
+    return with_prediction(candidate, *iteration_ns, problem_.cluster);
   }
 
   std::string miss_of(const Candidate& candidate) const {
@@ -299,6 +303,7 @@ class Search {
   PlanningProblem problem_;
   const PhaseSearch& search_;
   LayerCosts& costs_;
+  IterationTimer timer_;
   std::vector<PlannedSchedule> schedules_;
   CandidateMaker maker_;
   Nanoseconds limit_ns_ = kNoLimit;        // slower phases are of no interest

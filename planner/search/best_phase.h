@@ -4,8 +4,8 @@
 #include <variant>
 #include <vector>
 
-#include "planner/search/layer_costs.h"
 #include "planner/search/plan_options.h"
+#include "simulator/layer_costs.h"
 
 namespace frostpipe {
 

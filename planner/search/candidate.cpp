@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "plan/memory_in_flight.h"
 #include "plan/stages.h"
 #include "plan/token_slices.h"
 #include "planner/search/chain_partition.h"
@@ -246,8 +247,8 @@ std::variant<Partition, Infeasible> CandidateMaker::published_partition() const 
 }
 
 const std::vector<std::vector<StagesInFlight>>& CandidateMaker::in_flight(const Phase& phase, int first_stage) {
-  auto& known =
-      in_flight_[{phase.schedule, phase.virtual_stages, phase.num_micro_batches, first_stage, phase.token_slices}];
+  auto& known = in_flight_[{phase.schedule, phase.virtual_stages, micro_batches_in_flight(phase), first_stage,
+                            phase.token_slices}];
   if (known.empty()) known = most_in_flight(phase, first_stage);
   return known;
 }
@@ -296,6 +297,15 @@ std::vector<Bytes> peak_per_rank(const Phase& phase, const std::vector<RankMemor
       peak[rank] = memory[coordinate->pipeline_rank].total();
   }
   return peak;
+}
+
+Phase with_prediction(const Candidate& candidate, Nanoseconds iteration_ns, const Cluster& cluster) {
+  Phase phase = candidate.phase;
+  phase.predicted = {
+      .iteration_ns = iteration_ns,
+      .transformation_ns = 0,
+      .peak_memory_bytes = peak_per_rank(phase, candidate.memory, static_cast<int>(cluster.devices.size()))};
+  return phase;
 }
 
 int tokens_of(const PlanOptions& options, const Profile& profile) {

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "plan/memory.h"
-#include "planner/search/layer_costs.h"
 #include "planner/search/plan_options.h"
 #include "planner/search/stage_bound.h"
+#include "simulator/layer_costs.h"
 
 namespace frostpipe {
 
@@ -115,6 +115,9 @@ std::string recompute_note(const Recompute& recompute);
 
 /// Returns the peak bytes of every rank of the world, 0 for idle ones.
 std::vector<Bytes> peak_per_rank(const Phase& phase, const std::vector<RankMemory>& memory, int world_size);
+
+/// Returns the candidate's phase with its prediction.
+Phase with_prediction(const Candidate& candidate, Nanoseconds iteration_ns, const Cluster& cluster);
 
 /// Returns options.tokens, or if that is 0 those of the profile's workload. Throws InvalidInput if there is neither.
 int tokens_of(const PlanOptions& options, const Profile& profile);

@@ -31,10 +31,12 @@ class CandidateMaker::LoopedPrices {
         shifts_(cut_shifts(static_cast<int>(first.size()))),
         partition_(std::move(first)),
         bounds_(bound, unpartitioned),
+        known_shifts_(shifts_.size()),
         known_(partition_.size()) {
     const std::vector<std::vector<int>> stages_on = stages_on_each(unpartitioned);
     for (int k = 0; k < unpartitioned.layout.pipeline_parallel_size; ++k) {
       ranks_.push_back({.stages = stages_on[k], .layers = maker.layers_on(unpartitioned, k)});
+      all_ranks_.push_back(k);
       if (maker.problem_.options.ignore_memory_limit) continue;
       for (const int rank : all_ranks_of(unpartitioned.layout, k))
         if (const auto& limit = maker.problem_.cluster.devices.at(rank).memory_limit_bytes)
@@ -55,13 +57,16 @@ class CandidateMaker::LoopedPrices {
     find_ranks_of_interest();
     std::optional<CutShift> best;
     Price least = price_;
-    for (CutShift one : shifts_) {
+    for (std::size_t i = 0; i < shifts_.size(); ++i) {
+      CutShift one = shifts_[i];
       one.by *= step;
       if (!is_of_interest(one) || !shift(partition_, one)) continue;
       if (keeps_pins(maker_.problem_.options.pins, partition_)) {
-        Price shifted{.bound_ns = bounds_.with(partition_, one)};
+        ShiftPrice& known = known_of(i, step);
+        if (!known.bound_ns) known.bound_ns = bounds_.changed_with(partition_, one);
+        Price shifted{.bound_ns = bounds_.with(*known.bound_ns, one)};
         if (least.missing_bytes > 0 || shifted.bound_ns < least.bound_ns) {
-          shifted.missing_bytes = missing_with(one);
+          shifted.missing_bytes = missing_with(one, known);
           if (shifted < least) {
             least = shifted;
             best = one;
@@ -78,6 +83,7 @@ class CandidateMaker::LoopedPrices {
     bounds_.take(partition_, one);
     price_.bound_ns = bounds_.largest();
     for (int stage = one.first; stage <= one.last + 1; ++stage) needs_[stage] = need_of(stage);
+    for (const int k : bounds_.changed_by(one)) ++ranks_[k].version;
     if (first_to_train_ != first_to_train()) return take_in_flight();
     for (const int k : bounds_.changed_by(one)) {
       price_.missing_bytes -= ranks_[k].missing_bytes;
@@ -92,13 +98,30 @@ class CandidateMaker::LoopedPrices {
     std::vector<Bytes> limits;  // of the replicas that have one
     Bytes missing_bytes = 0;
     bool is_of_interest = false;
+    int version = 0;  // counts the changes of its stages
   };
+
+  /// What a shift by `step` layers makes of the ranks that it changes, as long as nothing else changes them.
+  struct ShiftPrice {
+    int step = 0, version = 0;
+    std::optional<Nanoseconds> bound_ns;  // the largest
+    std::optional<Bytes> missing_bytes;
+  };
+
+  ShiftPrice& known_of(std::size_t shift, int step) {
+    ShiftPrice& known = known_shifts_[shift];
+    int version = in_flight_version_;
+    for (const int k : bounds_.changed_by(shifts_[shift])) version += ranks_[k].version;
+    if (known.step != step || known.version != version) known = {.step = step, .version = version};
+    return known;
+  }
 
   int first_to_train() const { return first_trainable_stage(partition_, unpartitioned_.first_trainable_layer); }
 
   void take_in_flight() {
     first_to_train_ = first_to_train();
     in_flight_ = &maker_.in_flight(unpartitioned_, first_to_train_);
+    ++in_flight_version_;
     price_.missing_bytes = 0;
     for (int k = 0; k < static_cast<int>(ranks_.size()); ++k)
       price_.missing_bytes += ranks_[k].missing_bytes = missing_on(k, *in_flight_);
@@ -136,19 +159,28 @@ class CandidateMaker::LoopedPrices {
   }
 
   /// Missing bytes of the partition, to which the shift has been applied.
-  Bytes missing_with(const CutShift& one) {
-    std::vector<RankMemory> before;
-    for (int stage = one.first; stage <= one.last + 1; ++stage)
-      before.push_back(std::exchange(needs_[stage], need_of(stage)));
-    Bytes missing = 0;
-    if (const int first = first_to_train(); first == first_to_train_) {
-      missing = price_.missing_bytes;
-      for (const int k : bounds_.changed_by(one)) missing += missing_on(k, *in_flight_) - ranks_[k].missing_bytes;
-    } else {
-      const auto& in_flight = maker_.in_flight(unpartitioned_, first);
-      for (int k = 0; k < static_cast<int>(ranks_.size()); ++k) missing += missing_on(k, in_flight);
+  Bytes missing_with(const CutShift& one, ShiftPrice& known) {
+    const std::vector<int>& changed = bounds_.changed_by(one);
+    if (!known.missing_bytes) {
+      std::vector<RankMemory> before;
+      for (int stage = one.first; stage <= one.last + 1; ++stage)
+        before.push_back(std::exchange(needs_[stage], need_of(stage)));
+      std::optional<Bytes> of_all;  // if another stage is now the first to train
+      if (const int first = first_to_train(); first == first_to_train_)
+        known.missing_bytes = missing_on(changed, *in_flight_);
+      else
+        of_all = missing_on(all_ranks_, maker_.in_flight(unpartitioned_, first));
+      std::ranges::move(before, needs_.begin() + one.first);
+      if (of_all) return *of_all;
     }
-    std::ranges::move(before, needs_.begin() + one.first);
+    Bytes missing = price_.missing_bytes + *known.missing_bytes;
+    for (const int k : changed) missing -= ranks_[k].missing_bytes;
+    return missing;
+  }
+
+  Bytes missing_on(const std::vector<int>& pipeline_ranks, const std::vector<std::vector<StagesInFlight>>& in_flight) {
+    Bytes missing = 0;
+    for (const int k : pipeline_ranks) missing += missing_on(k, in_flight);
     return missing;
   }
 
@@ -172,11 +204,14 @@ class CandidateMaker::LoopedPrices {
   Partition partition_;
   RankBounds bounds_;
   std::vector<PipelineRank> ranks_;
+  std::vector<int> all_ranks_;
+  std::vector<ShiftPrice> known_shifts_;
   Price price_;
   std::vector<std::vector<std::pair<LayerRange, RankMemory>>> known_;  // needs, by stage
   std::vector<RankMemory> needs_;                                      // of all stages
   std::vector<RankMemory> on_rank_;                                    // of the stages being summed
   int first_to_train_ = 0;                                             // stage
+  int in_flight_version_ = 0;                                          // counts the changes of in_flight_
   const std::vector<std::vector<StagesInFlight>>* in_flight_ = nullptr;
 };
 

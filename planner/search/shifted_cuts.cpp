@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <functional>
+#include <numeric>
 #include <utility>
 
 #include "plan/stages.h"
@@ -36,29 +38,43 @@ RankBounds::RankBounds(const StageBound& bound, const Phase& unpartitioned)
     : bound_(bound),
       rank_of_stage_(pipeline_ranks_of_stages(unpartitioned)),
       of_rank_(unpartitioned.layout.pipeline_parallel_size),
-      is_changed_(of_rank_.size(), false) {}
+      descending_(of_rank_.size()) {
+  std::iota(descending_.begin(), descending_.end(), 0);
+}
 
 void RankBounds::take(const Partition& partition) {
   for (int k = 0; k < static_cast<int>(of_rank_.size()); ++k) of_rank_[k] = bound_.on_rank(partition, k).total_ns();
+  sort_ranks();
 }
 
 void RankBounds::take(const Partition& partition, const CutShift& one) {
   for (const int k : changed_by(one)) of_rank_[k] = bound_.on_rank(partition, k).total_ns();
+  sort_ranks();
+}
+
+void RankBounds::sort_ranks() {
+  std::ranges::sort(descending_, std::greater<>(), [&](int k) { return of_rank_[k]; });
 }
 
 Nanoseconds RankBounds::with(const Partition& shifted, const CutShift& one) {
-  Nanoseconds largest = bound_.of_any();
-  for (const int k : changed_by(one)) {
-    largest = std::max(largest, bound_.on_rank(shifted, k).total_ns());
-    is_changed_[k] = true;
-  }
-  for (std::size_t k = 0; k < of_rank_.size(); ++k)
-    if (!is_changed_[k]) largest = std::max(largest, of_rank_[k]);
-  for (const int k : changed_) is_changed_[k] = false;
+  return with(changed_with(shifted, one), one);
+}
+
+Nanoseconds RankBounds::changed_with(const Partition& shifted, const CutShift& one) {
+  Nanoseconds largest = 0;
+  for (const int k : changed_by(one)) largest = std::max(largest, bound_.on_rank(shifted, k).total_ns());
   return largest;
 }
 
-Nanoseconds RankBounds::largest() const { return std::max(bound_.of_any(), std::ranges::max(of_rank_)); }
+Nanoseconds RankBounds::with(Nanoseconds changed, const CutShift& one) {
+  const Nanoseconds largest = std::max(bound_.of_any(), changed);
+  const std::vector<int>& ranks = changed_by(one);
+  for (const int k : descending_)
+    if (std::ranges::find(ranks, k) == ranks.end()) return std::max(largest, of_rank_[k]);
+  return largest;
+}
+
+Nanoseconds RankBounds::largest() const { return std::max(bound_.of_any(), of_rank_[descending_.front()]); }
 
 const std::vector<int>& RankBounds::changed_by(const CutShift& one) {
   changed_.clear();
@@ -68,7 +84,7 @@ const std::vector<int>& RankBounds::changed_by(const CutShift& one) {
 }
 
 Phase with_shifted_cuts(Phase current, const PlanningProblem& problem, CandidateMaker& maker,
-                        const std::function<Phase(const Candidate&)>& predicted) {
+                        const PredictBelow& predicted_below) {
   const StageBound bound = maker.bound_of(current);
   RankBounds bounds(bound, current);
   const std::vector<CutShift> shifts = cut_shifts(static_cast<int>(current.partition.size()));
@@ -81,13 +97,9 @@ Phase with_shifted_cuts(Phase current, const PlanningProblem& problem, Candidate
       if (keeps_pins(problem.options.pins, partition) && bounds.with(partition, one) < current.predicted.iteration_ns) {
         Phase phase = current;
         phase.partition = partition;
-        const Candidate shifted = maker.with_memory(std::move(phase));
-        if (shifted.missing_bytes == 0) {
-          Phase next = predicted(shifted);
-          if (next.predicted.iteration_ns < current.predicted.iteration_ns) {
-            current = std::move(next);
-            better = true;
-          }
+        if (auto next = predicted_below(phase, current.predicted.iteration_ns)) {
+          current = *std::move(next);
+          better = true;
         }
       }
       shift(partition, one.back());

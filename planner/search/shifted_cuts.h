@@ -1,5 +1,6 @@
 #pragma once
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "planner/search/candidate.h"
@@ -29,6 +30,10 @@ class RankBounds {
   void take(const Partition& partition, const CutShift& one);
   /// Returns the StageBound of the last partition taken, after this shift.
   Nanoseconds with(const Partition& shifted, const CutShift& one);
+  /// Returns the largest bound of the ranks that the shift changes, after it.
+  Nanoseconds changed_with(const Partition& shifted, const CutShift& one);
+  /// Returns the StageBound of the last partition taken, after a shift whose changed_with() this is.
+  Nanoseconds with(Nanoseconds changed, const CutShift& one);
   /// Returns the StageBound of the last partition taken.
   Nanoseconds largest() const;
   Nanoseconds of_rank(int pipeline_rank) const { return of_rank_[pipeline_rank]; }
@@ -36,16 +41,21 @@ class RankBounds {
   const std::vector<int>& changed_by(const CutShift& one);
 
  private:
+  void sort_ranks();
+
   const StageBound& bound_;
   std::vector<int> rank_of_stage_;
   std::vector<Nanoseconds> of_rank_;
+  std::vector<int> descending_;  // pipeline ranks, the largest bound first
   std::vector<int> changed_;
-  std::vector<bool> is_changed_;
 };
 
-/// Shifts the cuts of a phase that has its prediction one layer at a time, while `predicted` gets faster and it still
-/// fits.
+/// Returns the phase with its prediction; none if it lacks memory, or its iteration is not below the limit.
+using PredictBelow = std::function<std::optional<Phase>(const Phase&, Nanoseconds limit_ns)>;
+
+/// Shifts the cuts of a phase that has its prediction one layer at a time, while the prediction gets faster and it
+/// still fits.
 Phase with_shifted_cuts(Phase current, const PlanningProblem& problem, CandidateMaker& maker,
-                        const std::function<Phase(const Candidate&)>& predicted);
+                        const PredictBelow& predicted_below);
 
 }  // namespace frostpipe

@@ -74,17 +74,13 @@ struct SizeWork {
 void add_slice(LayerWork& work, const SizeWork& of, int slice, const Phase& phase, const PlanningProblem& problem,
                LayerCosts& costs) {
   const auto& [profile, cluster, options] = problem;
-  const int t = phase.layout.tensor_parallel_size;
-  const bool is_whole = num_slices(phase) == 1;
-  const auto& layers = is_whole
-                           ? costs.at(of.device_type, of.size, phase.tokens, t)
-                           : costs.of_slice(of.device_type, of.size, phase.tokens, t, tokens_of_slice(phase, slice));
+  const auto& layers = costs.of_phase(phase, of.device_type, of.size, slice);
   WorkByLayer& here = work.of_type.at(of.device_type);
   MeasurementKey key{.device_type = of.device_type,
                      .dtype = options.dtype,
                      .micro_batch_size = of.size,
                      .tokens = phase.tokens,
-                     .tensor_parallel_size = t,
+                     .tensor_parallel_size = phase.layout.tensor_parallel_size,
                      .sequence_parallel = phase.layout.sequence_parallel};
   for (std::size_t layer = 0; layer < layers.size(); ++layer) {
     key.layer = static_cast<int>(layer);

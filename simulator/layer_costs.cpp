@@ -1,4 +1,4 @@
-#include "planner/search/layer_costs.h"
+#include "simulator/layer_costs.h"
 
 namespace frostpipe {
 
@@ -45,6 +45,13 @@ const std::vector<LayerCost>& LayerCosts::of_slice(const std::string& device_typ
                           .sequence_parallel = sequence_parallel_ && tensor_parallel_size > 1},
                          slice);
   });
+}
+
+const std::vector<LayerCost>& LayerCosts::of_phase(const Phase& phase, const std::string& device_type,
+                                                   int micro_batch_size, int slice) {
+  const int t = phase.layout.tensor_parallel_size;
+  if (num_slices(phase) == 1) return at(device_type, micro_batch_size, phase.tokens, t);
+  return of_slice(device_type, micro_batch_size, phase.tokens, t, tokens_of_slice(phase, slice));
 }
 
 const std::vector<Nanoseconds>& LayerCosts::updates(const std::string& device_type, Optimizer optimizer) {

@@ -1,0 +1,11 @@
+#pragma once
+#include "plan/plan.h"
+
+namespace frostpipe {
+
+/// Returns the least number of micro-batches with which the phase has the same most_in_flight (memory.h): all of them
+/// only for schedules that start all forwards first, for uneven rounds of several stages per rank, and with vacant
+/// coordinates.
+int micro_batches_in_flight(const Phase& phase);
+
+}  // namespace frostpipe
