@@ -13,10 +13,6 @@
 #include "simulator/steady_state.h"
 
 namespace frostpipe {
-namespace {
-
-constexpr std::size_t kMostPaths = 8;
-
 /// Simulates only replica 0 of replicas that are alike. The others behave in the same way, so a collective over
 /// replicas becomes a fixed time, and one over all ranks synchronizes only replica 0's ranks.
 class FirstReplica final : public CostModel {
@@ -55,6 +51,10 @@ class FirstReplica final : public CostModel {
   std::vector<int> ranks_;
   mutable std::map<std::pair<ActionKind, int>, std::vector<Segment>> collectives_;  // by kind and stage
 };
+
+namespace {
+
+constexpr std::size_t kMostPaths = 8;
 
 ParallelLayout first_replica_of(const ParallelLayout& layout) {
   ParallelLayout alone{.pipeline_parallel_size = layout.pipeline_parallel_size};
