@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/error.h"
 #include "plan/schedule_rules.h"
 #include "plan/stages.h"
 #include "planner/search/plan_options.h"
