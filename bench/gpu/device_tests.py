@@ -4,7 +4,7 @@ live change, cache, checkpoint and resume."""
 import json
 import os
 import re
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 
 from programs import Failure, NotDone
 from results import Check
@@ -86,6 +86,8 @@ def checks_at_once(programs, wanted):
     """Runs several tests at once if there are enough cores, since their ranks spend most of the time starting."""
 
     def take(check, running):
+        while not running.done():
+            wait([running], timeout=0.1)  # a signal just before a wait is only handled when the wait is over
         check.seconds = running.result()
 
     cores = len(os.sched_getaffinity(0))
