@@ -18,7 +18,7 @@ struct EnumWord {
   std::string_view word;
 };
 
-/// All values of an enumeration.
+/// A row for each value of an enumeration.
 template <class Enum, std::size_t N>
 using EnumWords = std::array<EnumWord<Enum>, N>;
 

@@ -5,16 +5,16 @@
 
 namespace frostpipe {
 
-/// Bad input: a file or an option breaks a rule. The message reads "place: rule, value"; the CLI exits with 1. Long
-/// parts are cut, since files have keys and values of any length.
+/// Bad input: a file or an option breaks a rule. The CLI prints the message and exits with 1. Long parts of the message
+/// are cut, since files have keys and values of any length.
 struct InvalidInput : std::runtime_error {
   explicit InvalidInput(std::string_view message);
-  /// "profile.json: layers[3].forward_ns: must be >= 0, is -5"
+  /// Makes the message "PLACE: RULE, is VALUE": "profile.json: layers[3].forward_ns: must be >= 0, is -5".
   InvalidInput(std::string_view place, std::string_view rule, std::string_view value);
 };
 
-/// A device, link, rank or disk failed while running. The message names rank and action if there is one; the CLI exits
-/// with 1.
+/// A device, link, rank or disk failed while running. The message names the rank and the action where they are known;
+/// the CLI exits with 1.
 struct RuntimeFailure : std::runtime_error {
   using std::runtime_error::runtime_error;
 };

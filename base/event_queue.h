@@ -30,7 +30,7 @@ class EventQueue {
       handle(next.event);
     }
   }
-  /// For a clock that runs by itself: sets now() to at_ns, which must be >= now(), and passes to `handle` all events
+  /// Serves a clock that runs by itself: sets now() to at_ns, which must be >= now(), and passes to `handle` all events
   /// that are due by then.
   template <class Handle>
   void advance_to(Nanoseconds at_ns, Handle handle) {
@@ -39,7 +39,7 @@ class EventQueue {
     while (!entries_.empty() && entries_.front().at_ns <= at_ns) handle(take_first().event);
   }
   Nanoseconds now() const { return now_ns_; }
-  /// Time of the next event, or none if the queue is empty.
+  /// Returns the time of the next event; none if the queue is empty.
   std::optional<Nanoseconds> next_ns() const {
     return entries_.empty() ? std::nullopt : std::optional(entries_.front().at_ns);
   }
@@ -62,7 +62,7 @@ class EventQueue {
     return first;
   }
 
-  std::vector<Entry> entries_;  // heap by Later, the earliest first
+  std::vector<Entry> entries_;  // heap ordered by Later: the earliest event is at the front
   std::uint64_t next_sequence_ = 0;
   Nanoseconds now_ns_ = 0;
 };

@@ -73,7 +73,8 @@ int write_all(int descriptor, std::string_view content) {
   return 0;
 }
 
-/// The descriptor of this process that the path stands for: 1 for /dev/stdout, 63 for /dev/fd/63.
+/// Returns the descriptor of this process that the path stands for: 1 for /dev/stdout, 63 for /dev/fd/63, none for any
+/// other path.
 std::optional<int> descriptor_named(const std::filesystem::path& path) {
   if (path == "/dev/stdout") return STDOUT_FILENO;
   if (path == "/dev/stderr") return STDERR_FILENO;
@@ -89,7 +90,7 @@ std::optional<int> descriptor_named(const std::filesystem::path& path) {
 constexpr std::string_view kTemporaryPrefix = "frostpipe-", kTemporarySuffix = ".tmp";
 constexpr std::size_t kRandomDigits = 16;
 
-/// The name does not depend on the final name, which may already have the maximal length.
+/// Returns a random name. It does not contain the final name, which may already have the maximal length.
 std::string fresh_temporary_name() {
   std::uint64_t random = 0;
   if (::getentropy(&random, sizeof random) != 0) throw RuntimeFailure("no random numbers from the system");

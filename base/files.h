@@ -9,17 +9,17 @@
 
 namespace frostpipe {
 
-/// Larger than any JSON file, vocabulary, plan or profile that we read.
+/// The default limit of the functions below, 1 GiB. It is larger than any JSON file, vocabulary, plan or profile.
 constexpr std::size_t kMostTextBytes = std::size_t{1} << 30;
-/// For data sets, whose size is not limited.
+/// The limit for data sets, which may have any size.
 constexpr std::size_t kAnySize = std::numeric_limits<std::size_t>::max();
 
-/// Opens a regular file for reading. Never blocks: a pipe, a device or a socket is refused. Throws InvalidInput that
-/// names the path.
+/// Opens a regular file for reading and never blocks, since a pipe, a device or a socket is refused. Throws
+/// InvalidInput that names the path.
 Descriptor open_regular_file(const std::filesystem::path& path);
 
 /// Returns the content of a regular file as bytes. Throws InvalidInput that names the path and the system's reason, or
-/// says that the path is a pipe or a Git LFS pointer.
+/// says that the path is a pipe, that the file is a Git LFS pointer, or that it has more than `most_bytes` bytes.
 std::string read_text_file(const std::filesystem::path& path, std::size_t most_bytes = kMostTextBytes);
 
 /// Does the same as read_text_file, but returns "" if there is no regular file that can be read.
@@ -70,8 +70,8 @@ void remove_unfinished_files(const std::filesystem::path& folder);
 /// file as it is and creates missing parent folders. Throws as write_named_file would.
 void require_writable(const std::filesystem::path& path);
 
-/// 64-bit FNV-1a of the bytes as 16 hex digits: tells whether a file is the one from which a plan was made. Not
-/// cryptographic.
+/// Returns the 64-bit FNV-1a hash of the bytes as 16 hex digits. It tells whether a file is the one from which a plan
+/// was made, and is not cryptographic.
 std::string fingerprint(std::string_view content);
 
 }  // namespace frostpipe

@@ -8,8 +8,8 @@ namespace frostpipe {
 /// could overflow the stack. All other errors are left to the parser.
 void require_shallow_json(std::string_view text, std::string_view source);
 
-/// Also throws if objects have so many keys that comparing each new key with all before it takes more than half a
-/// second: 20,000 keys in one object, or thousands in each of many.
+/// Does the same, and also throws if objects have so many keys that comparing each new key with all before it takes
+/// more than half a second: 20,000 keys in one object, or thousands in each of many.
 void require_shallow_json_of_few_keys(std::string_view text, std::string_view source);
 
 }  // namespace frostpipe

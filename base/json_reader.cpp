@@ -16,7 +16,7 @@ constexpr std::size_t kLineWidth = 120;
 
 std::string scalar_text(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
-/// As scalar_text; the library's own is slow for the many numbers of a profile.
+/// Appends what scalar_text returns. The library's own function is slow for the many numbers of a profile.
 void append_scalar(const Json& json, std::string& out) {
   if (json.is_number_unsigned()) {
     fmt::format_to(std::back_inserter(out), "{}", json.get<std::uint64_t>());
@@ -74,7 +74,7 @@ void append_filled(const Json& array, std::size_t indent, std::string& out) {
   out += fmt::format("\n{:{}}]", "", indent);
 }
 
-/// `used` is the number of characters that the line already has.
+/// Appends `json` in the layout of pretty_text. `used` is the number of characters that the line already has.
 void append_pretty(const Json& json, std::size_t indent, std::size_t used, std::string& out) {
   std::string line;
   const bool is_root = indent == 0 && used == 0;

@@ -30,7 +30,7 @@ class Place {
       : source_(source), version_(version) {}
   Place(const Place& parent, std::string_view key) : parent_(&parent), key_(key) {}
   Place(const Place& parent, std::size_t index) : parent_(&parent), index_(index) {}
-  /// "plan.json: phases[1].partition[0].end"
+  /// Returns "plan.json: phases[1].partition[0].end".
   std::string text() const;
   int version() const { return parent_ ? parent_->version() : version_; }
 
@@ -44,21 +44,21 @@ class Place {
   int version_ = 0;  // of the file; set at the root only
 };
 
-/// Smallest and largest allowed number. For an array they hold for every element.
+/// The smallest and the largest number that a field allows. For an array they hold for every element.
 struct Bounds {
   std::int64_t minimum = std::numeric_limits<std::int64_t>::min();
   std::int64_t maximum = std::numeric_limits<std::int64_t>::max();
 };
 constexpr Bounds at_least(std::int64_t minimum) { return {.minimum = minimum}; }
 constexpr Bounds between(std::int64_t minimum, std::int64_t maximum) { return {minimum, maximum}; }
-/// Larger than any real value, yet small enough that sums and products over layers, ranks and micro-batches fit into 64
-/// bits.
+/// These bounds are larger than any real value, yet small enough that sums and products over layers, ranks and
+/// micro-batches fit into 64 bits.
 constexpr Bounds kDuration = between(0, 1'000'000'000'000'000);  // 11 days in nanoseconds
 constexpr Bounds kSize = between(0, std::int64_t{1} << 50);      // 1 PiB in bytes
 constexpr std::int64_t kMostParameters = std::int64_t{1} << 44;  // per layer
 constexpr std::int64_t kMostTokens = 1 << 24, kMostSamples = 1 << 24, kMostRanks = 1 << 20, kMostMicroBatches = 1 << 20;
 
-/// "PLACE: RULE, is VALUE"; a long value is cut.
+/// Throws InvalidInput "PLACE: RULE, is VALUE", in which a long value is cut.
 [[noreturn]] void fail(const Place& place, std::string_view rule, const Json& value);
 /// Throws InvalidInput that names the first unknown field, or if there is none the missing one. A misspelt field is
 /// both; naming the unknown spelling helps more.
@@ -79,8 +79,8 @@ struct Content {
 };
 /// Checks and removes the envelope {"format": ..., "version": ...}. Versions from 1 to `newest` are accepted.
 Content open_envelope(std::string_view text, std::string_view source, std::string_view format, int newest);
-/// Deterministic text: a value that fits on one line is written on one line, and long arrays of scalars fill their
-/// lines.
+/// Returns deterministic text: a value that fits on one line is written on one line, and long arrays of scalars fill
+/// their lines.
 std::string pretty_text(const Json& json);
 
 template <class T>
@@ -88,7 +88,7 @@ void read(const Json& json, const Place& place, T& value, Bounds bounds = {});
 template <class T>
 Json write(const T& value);
 
-/// A field that may be missing. It then keeps its default value; a default value is not written.
+/// A field that may be missing: the member then keeps the value that it has. A member that equals T{} is not written.
 struct MayBeMissing {
   Bounds bounds{};
 };
@@ -114,7 +114,8 @@ struct Only {
   std::string_view rule;
 };
 
-/// Reads the fields of one object. Every field except optionals must be present, and unknown fields are refused.
+/// Reads the fields of one object. A field must be present unless it is an optional, MayBeMissing or Otherwise, and
+/// unknown fields are refused.
 class Reader {
  public:
   template <class T>
@@ -224,7 +225,7 @@ class Writer {
   Json object = Json::object();
 };
 
-/// Type of `value` in `fields(archive, value)`; const when writing.
+/// The type of `value` in `fields(archive, value)`, which is const for a Writer.
 template <class Archive, class T>
 using Value = typename Archive::template Value<T>;
 

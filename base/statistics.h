@@ -11,8 +11,8 @@ namespace frostpipe {
 /// How a quantile that falls between two values is chosen.
 enum class Between { lower, nearest, mean };
 
-/// Returns the value at `share` of the values in ascending order: 0 = the smallest, 0.5 = the median, 1 = the largest.
-/// There must be at least one value. If two values are equally near, `nearest` takes the higher one.
+/// Returns the value at the fraction `share` of the values in ascending order: 0 = the smallest, 0.5 = the median, 1 =
+/// the largest. There must be at least one value. If two values are equally near, `nearest` takes the higher one.
 template <class Value>
 Value quantile(std::vector<Value> values, double share, Between between = Between::nearest) {
   FROSTPIPE_CHECK(!values.empty() && share >= 0 && share <= 1, "a quantile is a share of some values");

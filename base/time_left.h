@@ -5,7 +5,8 @@
 
 namespace frostpipe {
 
-/// Returns "; about 40.0 s left" for a job of which `share` took `elapsed`, and "" for a share of 0 or 1.
+/// Returns "; about 40.0 s left" for a job of which the fraction `share` took `elapsed`, and "" for a fraction of 0 or
+/// 1.
 std::string time_left(Nanoseconds elapsed, double share);
 
 }  // namespace frostpipe

@@ -11,7 +11,7 @@ using Nanoseconds = std::int64_t;
 /// Sizes are 64-bit byte counts.
 using Bytes = std::int64_t;
 
-/// Formats "12.3 ms", "4.10 s", "850 us": three significant digits, for display only.
+/// Formats "12.3 ms", "4.10 s", "850 us" with three significant digits, for display only.
 std::string format_duration(Nanoseconds duration);
 /// Reads "90s", "12min", "1.5h", "250ms". Throws InvalidInput that names `place`.
 Nanoseconds parse_duration(std::string_view text, std::string_view place);

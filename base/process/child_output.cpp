@@ -35,7 +35,7 @@ Pipe make_pipe() {
   return {Descriptor(ends[0]), Descriptor(ends[1])};
 }
 
-/// Appends what the pipe has; closes the pipe at its end.
+/// Appends the bytes that the pipe has, and closes the pipe when it has ended.
 void read_some(Descriptor& pipe, std::string& text) {
   std::array<char, 4096> piece{};
   const ssize_t size = read(pipe.number(), piece.data(), piece.size());

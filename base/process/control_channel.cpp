@@ -53,7 +53,7 @@ bool ControlChannel::send(const std::string& text, int descriptor) {
   while (!closed_) {
     if (sendmsg(socket_.number(), &message, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0) return true;
     if (errno == EINTR) continue;
-    // ETOOMANYREFS: descriptors that the other end has not received yet are on their way.
+    // ETOOMANYREFS means that too many descriptors are on their way, which the other end has not received yet.
     if (errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOBUFS || errno == ETOOMANYREFS) return false;
     closed_ = true;
   }

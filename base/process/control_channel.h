@@ -27,8 +27,8 @@ class ControlChannel {
   ControlChannel& operator=(ControlChannel&& other) noexcept;
 
   int descriptor() const { return socket_.number(); }
-  /// Never blocks. Returns false if the other end is closed or its buffer is full. A `descriptor` >= 0 is sent along:
-  /// the other end receives a duplicate.
+  /// Sends a text without ever blocking. Returns false if the other end is closed or its buffer is full. A `descriptor`
+  /// >= 0 is sent along: the other end receives a duplicate.
   bool send(const std::string& text, int descriptor = -1);
   /// Returns the next text, waiting at most `wait` for it. Returns none on time-out, or if the other end is closed: see
   /// closed().

@@ -21,10 +21,12 @@ constexpr Bytes kOwnAddressSpace = Bytes{5} << 28;
 constexpr Bytes kUsualStack = Bytes{8} << 20;  // Linux's default
 constexpr Bytes kLeastStack = Bytes{1} << 20;  // the core's tests pass with an eighth of this
 
-/// Holds for a rank and for the launcher, which has both ends of every connection until the ranks have received them.
+/// Returns the descriptors that suffice for a rank, and for the launcher, which has both ends of every connection until
+/// the ranks have received them.
 std::int64_t descriptors_for(std::int64_t num_ranks) { return kOwnDescriptors + num_ranks * (num_ranks - 1); }
 
-/// RLIMIT_STACK is also the default stack of a thread, but glibc reads it before main, so that default is set too.
+/// Raises the stack to the usual size. RLIMIT_STACK is also the default stack of a thread, but glibc reads it before
+/// main, so that default is set too.
 void raise_stack() {
   rlimit limit{};
   if (getrlimit(RLIMIT_STACK, &limit) != 0 || limit.rlim_cur >= kUsualStack) return;

@@ -14,7 +14,7 @@ struct ProcessNeeds {
   std::string file;        // name of that file
 };
 
-/// The limits of a process; none = unlimited.
+/// The limits of a process: a number of descriptors, and sizes in bytes. None = unlimited.
 struct ProcessLimits {
   std::optional<std::int64_t> descriptors;
   std::optional<Bytes> address_space;
@@ -22,9 +22,9 @@ struct ProcessLimits {
   std::optional<Bytes> stack;
 };
 
-/// Called at the start of a process: raises the limit of open files as far as allowed, gives this thread and those that
-/// it starts a stack of the usual size, and makes a file that grows beyond its limit an error of the write (EFBIG)
-/// rather than the end of the process (SIGXFSZ). Child processes inherit all three.
+/// Call this at the start of a process. It raises the limit of open files as far as allowed, gives this thread and
+/// those that it starts a stack of the usual size, and lets a write beyond the limit of a file's size fail (EFBIG)
+/// instead of ending the process (SIGXFSZ). Child processes inherit all three.
 void make_most_of_limits();
 
 /// Returns the limits of this process.
@@ -33,7 +33,7 @@ ProcessLimits process_limits();
 /// Throws InvalidInput if the stack is too small for any command. A stack overflow could not report itself.
 void require_stack(const ProcessLimits& limits);
 
-/// Throws InvalidInput that names the limit, the need and the value. To be called before anything is started: later, a
+/// Throws InvalidInput that names the limit, the need and the value. Call this before anything is started: later, a
 /// limit that is too low looks like another fault (a broken connection, a killed rank).
 void require_within(const ProcessLimits& limits, const ProcessNeeds& needs);
 

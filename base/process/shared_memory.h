@@ -34,9 +34,9 @@ class SharedMemory {
   static std::optional<SharedMemory> open(Descriptor file, std::size_t bytes);
 
   std::span<std::byte> bytes() const { return bytes_; }
-  /// Valid until close_file().
+  /// Returns the address for other processes, which is valid until close_file().
   Address address() const;
-  /// From now on no other process can open the memory; it stays mapped here.
+  /// Closes the descriptor: from now on no other process can open the memory, which stays mapped here.
   void close_file() { file_.close(); }
 
  private:

@@ -19,9 +19,9 @@ struct ChildOptions {
   bool leaves_signals_to_parent = false;
 };
 
-/// Starts the command, whose program is found by PATH unless its name has a slash. The child gets a signal when the
-/// thread that started it ends. Throws RuntimeFailure, which calls the child `name`, if the system cannot start another
-/// process. If the command cannot be executed, the child exits with code 127.
+/// Starts the command, whose program is found by PATH unless its name has a slash. The child gets
+/// signal_at_parents_death when the thread that started it ends. Throws RuntimeFailure, which calls the child `name`,
+/// if the system cannot start another process. If the command cannot be executed, the child exits with code 127.
 pid_t start_child(const std::vector<std::string>& command, const ChildOptions& options, const std::string& name);
 
 /// Waits until the child has ended. Returns its exit code, or 128 + the signal that ended it.
