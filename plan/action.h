@@ -7,7 +7,7 @@
 
 namespace frostpipe {
 
-/// The kinds of actions of a rank. Names are those of torch.distributed.pipelining; the last four are ours.
+/// The kinds of actions of a rank. Their names are those of torch.distributed.pipelining, which lacks the last four.
 enum class ActionKind : std::uint8_t {
   forward,          // F
   backward,         // B: full backward, input gradient and weight gradient
@@ -47,9 +47,9 @@ struct Action {
   ActionKind kind = ActionKind::forward;
   /// This action and the next one of the list run as one overlapped pair.
   bool overlaps_next = false;
-  /// Iteration of the action relative to the body's own; printed as "+1" when not 0.
+  /// The action's iteration relative to that of the body, printed as "+1" when not 0.
   std::int8_t iteration_offset = 0;
-  /// Weight version used, printed as "@1" when not 0.
+  /// The weight version that the action uses, printed as "@1" when not 0.
   std::uint8_t weight_version = 0;
   int stage = 0;
   /// None for actions of a whole stage: REDUCE_GRAD, UNSHARD, RESHARD, OPTIMIZER_STEP.
@@ -63,18 +63,17 @@ static_assert(sizeof(Action) == 16);
 /// Returns the action of another kind for the same stage and micro-batch, not overlapped.
 Action of_kind(Action action, ActionKind kind);
 
-/// PyTorch's name of the kind: "F", "SEND_F", "OPTIMIZER_STEP", ...
+/// Returns the name of the kind: "F", "SEND_F", "OPTIMIZER_STEP", ...
 std::string_view to_string(ActionKind kind);
 
-/// "2F0", "3SEND_F1", "1REDUCE_GRAD", "2F0s3", "2F0@1". Inverse of parse_action for every action that is not overlapped
-/// with the next.
+/// Returns "2F0", "3SEND_F1", "1REDUCE_GRAD", "2F0s3", "2F0@1". parse_action reads it back, except for overlaps_next.
 std::string to_string(const Action& action);
 
 /// Reads one action. Throws InvalidInput that names `place` and the text.
 Action parse_action(std::string_view text, std::string_view place);
 
 bool is_compute(ActionKind kind);       // F B I W RECOMPUTE
-int units_of(const Action& compute);    // in unit time: 2 for B, 1 for all others
+int units_of(const Action& compute);    // its duration in unit time: 2 for B, 1 for all others
 bool is_send(ActionKind kind);          // SEND_F SEND_B
 bool is_receive(ActionKind kind);       // RECV_F RECV_B
 bool has_micro_batch(ActionKind kind);  // everything but REDUCE_GRAD UNSHARD RESHARD OPTIMIZER_STEP

@@ -20,8 +20,8 @@ SampleRange piece(int num_samples, int num_parts, int part) {
   return {begin, begin + size + (part < num_larger ? 1 : 0)};
 }
 
-/// Fills the pieces from the last to the first, each up to `most` tokens, and returns where they begin: no cut with
-/// such pieces begins its k-th piece earlier. Empty if num_parts pieces do not suffice.
+/// Fills the pieces from the last to the first, each up to `most` tokens, and returns where they begin: in no cut into
+/// such pieces does the k-th piece begin earlier. The result is empty if num_parts pieces do not suffice.
 std::vector<int> earliest_begins(std::span<const std::int64_t> lengths, int num_parts, std::int64_t most) {
   std::vector<int> begins(num_parts);
   int sample = static_cast<int>(lengths.size());

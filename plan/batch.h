@@ -12,10 +12,10 @@ struct SampleLengths {
   int longest = 0;
 };
 
-/// Returns the tokens of the longest mini-batch of `num_samples` that is to be expected in random order: mean x n + 6 x
-/// deviation x sqrt(n), at most n times the longest sample. A sum of many lengths is nearly normal, and 1 - Phi(6) =
-/// 1e-9: one in a thousand runs of a million mini-batches exceeds it. Sums of few lengths, some of them rare and long,
-/// exceed it more often.
+/// Returns the tokens of the longest mini-batch of n = `num_samples` samples that is to be expected if samples come in
+/// random order: n x mean + 6 x sqrt(n) x deviation, but at most n times the longest sample. A sum of many lengths is
+/// nearly normal, and 1 - Phi(6) = 1e-9: one in a thousand runs of a million mini-batches exceeds it. Sums of few
+/// lengths, some of them rare and long, exceed it more often.
 std::int64_t longest_mini_batch_tokens(int num_samples, const SampleLengths& lengths);
 
 /// Half-open range of samples [begin, end) of a mini-batch.
@@ -40,7 +40,7 @@ std::vector<SampleRange> split_by_length(std::span<const std::int64_t> lengths, 
 /// ceil(num_samples / num_parts) x longest_tokens.
 std::int64_t longest_piece_tokens(int num_samples, std::int64_t tokens, int longest_tokens, int num_parts);
 
-/// Samples [begin, end) of the global mini-batch that form micro-batch `micro_batch` of replica `replica`, if all
+/// Returns the samples of the global mini-batch that form micro-batch `micro_batch` of replica `replica`, if all
 /// samples are equally long.
 SampleRange micro_batch_samples(int num_samples, int data_parallel_size, int num_micro_batches, int replica,
                                 int micro_batch);

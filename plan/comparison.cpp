@@ -60,8 +60,8 @@ void fields(Archive& archive, json::Value<Archive, ComparisonFile>& file) {
   archive("what_ifs", file.what_ifs);
 }
 
-/// Throughput of a run when its recorded steps are drawn again with replacement. Steps are drawn within each phase:
-/// differences between phases come from the plan and are not noise.
+/// Draws a run's recorded steps again, with replacement, to get its throughput. Steps are drawn within each phase,
+/// since differences between phases come from the plan and are not noise.
 class Resampler {
  public:
   explicit Resampler(const RunSummary& run) {

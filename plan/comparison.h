@@ -44,15 +44,15 @@ struct Comparison {
   bool operator==(const Comparison&) const = default;
 };
 
-/// Computes speedups and accuracies; resampling uses a fixed seed. Accuracies require equal test_items: runs that
-/// differ get none. A name that occurs twice becomes NAME_2, since names are keys of the file.
+/// Computes speedups and accuracies; resampling uses a fixed seed. Accuracies are compared only between runs with equal
+/// test_items. A name that occurs twice becomes NAME_2, since names are keys of the file.
 Comparison compare(std::vector<RunSummary> runs);
 
 /// Returns the name of the run with the most samples_per_second among those before the last; none if fewer than two
 /// precede it.
 std::optional<std::string> fastest_other(const Comparison& comparison);
 
-/// Envelope "frostpipe.summary": `runs` is an object keyed by run name.
+/// Writes the envelope "frostpipe.summary", in which `runs` is an object keyed by run name; the inverse reads it.
 std::string to_json(const Comparison& comparison);
 Comparison comparison_from_json(std::string_view json, std::string_view source);
 

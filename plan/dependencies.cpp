@@ -12,7 +12,8 @@ Action of_stage(Action action, int stage) {
   return action;
 }
 
-/// Causal attention: the forward of a slice reads the keys and values of the slices before it on this stage.
+/// Returns the action for the slice before, if there is one: with causal attention the forward of a slice reads the
+/// keys and values of the slices before it on this stage.
 std::vector<Action> earlier_slice(Action action) {
   if (!action.slice || *action.slice == 0) return {};
   action.slice = *action.slice - 1;
@@ -41,7 +42,8 @@ Action Dependencies::input_gradient(const Action& action, int stage) const {
   return std::binary_search(splits.begin(), splits.end(), split) ? split : of_kind(split, ActionKind::backward);
 }
 
-/// The backward of a slice needs the gradients that later slices leave for its keys and values.
+/// Returns the input gradient of the slice after, if there is one: the backward of a slice needs the gradients that
+/// later slices leave for its keys and values.
 std::vector<Action> Dependencies::later_slice(Action action) const {
   if (!action.slice || *action.slice + 1 >= schedule_.num_slices) return {};
   action.slice = *action.slice + 1;

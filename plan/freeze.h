@@ -11,7 +11,7 @@ struct FreezeOptions {
   double warm_up_fraction = 0.34;    // fraction of the run's steps before the first decision
   double interval_fraction = 0.125;  // fraction of the run's steps between decisions
   double alpha = 0.5;      // 0 < alpha < 1: fraction of the remaining active layers that one decision may freeze
-  double threshold = 0.5;  // adaptive rule: share of its largest gradient norm under which a block counts as converged
+  double threshold = 0.5;  // adaptive rule: a block has converged below this share of its largest gradient norm
   bool operator==(const FreezeOptions&) const = default;
 };
 
@@ -26,24 +26,25 @@ struct FreezeEvent {
 /// all < num_steps.
 std::vector<int> decision_steps(int num_steps, const FreezeOptions& options);
 
-/// The paper's bound, unrolled: ceil(L (1 - (1 - alpha)^decision)), decision = 1, 2, ... (He et al. 2021; the published
-/// code's schedule). Exact at integers: 6 (1 - 0.5) is 3.
+/// Returns the cap after decision 1, 2, ...: ceil(L (1 - (1 - alpha)^decision)) of L blocks. This is the bound of He et
+/// al. 2021, unrolled as in the published code. Rounding errors do not raise it: for 6 (1 - 0.5) it is 3.
 int cap_rule(int num_layers, double alpha, int decision);
 
-/// min(ceil(previous + alpha (L - previous)), argmin over l in [previous, L) of gradient_norms[l]): freezes all blocks
-/// below the active one with the smallest gradient norm, but at most a fraction alpha of the active ones at once (He et
-/// al. 2021, section 3.1). gradient_norms has one entry per block; those of frozen blocks are ignored. Ties go to the
-/// lower block. The result is never below `previous`.
+/// Returns min(ceil(previous + alpha (L - previous)), argmin over l in [previous, L) of gradient_norms[l]) for L
+/// blocks. This freezes all blocks below the active one with the smallest gradient norm, but at most a fraction alpha
+/// of the active ones at once (He et al. 2021, section 3.1). gradient_norms has one entry per block; those of frozen
+/// blocks are ignored. Ties go to the lower block. The result is never below `previous`.
 int paper_rule(int previous, int num_layers, double alpha, std::span<const double> gradient_norms);
 
 /// Parses "3,5,6": the number of frozen blocks after the 1st, 2nd, ... decision, never decreasing. Returns none for any
 /// other text.
 std::optional<std::vector<int>> parse_fixed_layers(std::string_view text);
 
-/// The freeze events of such a list. If there are more decisions than entries, the last entry stays.
+/// Returns the freeze events of such a list over a run. If there are more decisions than entries, the last entry stays.
 std::vector<FreezeEvent> forecast_fixed(std::span<const int> layers, int num_steps, const FreezeOptions& options);
 
-/// Forecasts the events of `cap_rule` over a run, from which plans are made. Only events that freeze more are listed.
+/// Forecasts the events of `cap_rule` over a run, from which plans are made. It lists only events that freeze more
+/// blocks.
 std::vector<FreezeEvent> forecast_cap(int num_layers, int num_steps, const FreezeOptions& options);
 
 }  // namespace frostpipe

@@ -27,7 +27,7 @@ bool append_the_rest(const TensorSlice& before, const std::vector<LayerPart>& he
   return false;
 }
 
-/// Index among all coordinates, including vacant ones.
+/// Returns the index among all coordinates, including vacant ones.
 int index_of(const ParallelLayout& layout, const MeshCoordinate& at) {
   return (at.pipeline_rank * layout.data_parallel_size + at.replica) * layout.tensor_parallel_size + at.tensor;
 }

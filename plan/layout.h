@@ -18,8 +18,8 @@ struct ParallelLayout {
   int pipeline_parallel_size = 1;
   int data_parallel_size = 1;
   int tensor_parallel_size = 1;
-  /// placement[i] = rank of the i-th mesh coordinate that is not vacant, ordered tensor fastest, then data, then
-  /// pipeline. Empty = rank i.
+  /// placement[i] is the rank of the i-th mesh coordinate that is not vacant. The tensor rank varies fastest, then the
+  /// replica, then the pipeline rank. Empty = rank i.
   std::vector<int> placement;
   /// Coordinates whose ranks are lost, ascending. Their micro-batches are run by the other replicas of the same
   /// pipeline rank, which hold the same layers (runner_of). At least one replica of each pipeline rank must be left,
@@ -31,7 +31,8 @@ struct ParallelLayout {
   bool operator==(const ParallelLayout&) const = default;
 };
 
-/// Number of ranks that the layout uses: p * d * t without the vacant ones. Other ranks of the world are idle.
+/// Returns the number of ranks that the layout uses: p * d * t without the vacant ones. Other ranks of the world are
+/// idle.
 int num_ranks(const ParallelLayout& layout);
 bool is_vacant(const ParallelLayout& layout, int pipeline_rank, int replica);
 /// Requires a coordinate that is not vacant.
@@ -46,18 +47,19 @@ MeshCoordinate runner_of(const ParallelLayout& layout, int pipeline_rank, int re
 ParallelLayout layout_of_lists(const ParallelLayout& layout);
 /// Returns the lists that the ranks of a pipeline rank follow: one, or with vacant coordinates one for each rank.
 std::vector<int> lists_of(const ParallelLayout& layout, int pipeline_rank);
-/// Ranks of all replicas of one pipeline rank that have the same part of its layers, replica 0 first. This and the
-/// following functions leave out vacant coordinates.
+/// Returns the ranks of all replicas of one pipeline rank that have the same part of its layers, replica 0 first. This
+/// and the following functions leave out vacant coordinates.
 std::vector<int> replicas_of(const ParallelLayout& layout, int pipeline_rank, int tensor = 0);
-/// Ranks of one pipeline, in the order of pipeline ranks.
+/// Returns the ranks of one pipeline, in the order of pipeline ranks.
 std::vector<int> pipeline_of(const ParallelLayout& layout, int replica, int tensor = 0);
-/// Ranks that share the layers of one pipeline rank and replica, tensor rank 0 first.
+/// Returns the ranks that share the layers of one pipeline rank and replica, tensor rank 0 first.
 std::vector<int> tensor_ranks_of(const ParallelLayout& layout, int pipeline_rank, int replica);
-/// Ranks of all replicas and tensor ranks of one pipeline rank, tensor fastest.
+/// Returns the ranks of all replicas and tensor ranks of one pipeline rank; the tensor rank varies fastest.
 std::vector<int> all_ranks_of(const ParallelLayout& layout, int pipeline_rank);
 
-/// The part [begin / of, end / of) of what tensor ranks share. Both ends round down, so the parts of one whole meet
-/// without padding. Parts for tensor-parallel sizes t and t' are cut at multiples of 1 / lcm(t, t').
+/// One tensor rank's part, from the fraction begin / of to end / of, of the parameters that tensor ranks split. Both
+/// ends round down, so neighbouring parts meet without padding. Parts for tensor-parallel sizes t and t' are cut at
+/// multiples of 1 / lcm(t, t').
 struct TensorSlice {
   int begin = 0, end = 1, of = 1;
   std::int64_t begin_in(std::int64_t count) const { return count * begin / of; }
@@ -80,8 +82,8 @@ struct LayerPart {
 };
 
 /// Chooses from the parts that ranks hold a set that makes up the whole layer without overlap, in the order of slices.
-/// Among parts that begin at the same place it takes the first in the list that can be completed. Empty if something is
-/// missing.
+/// Among parts that begin at the same place it takes the first in the list that can be completed. The result is empty
+/// if a part of the layer is missing.
 std::vector<LayerPart> whole_from(const std::vector<LayerPart>& held);
 
 }  // namespace frostpipe

@@ -19,9 +19,9 @@ struct RankMemory {
   Bytes optimizer_state = 0;    // trainable layers only: two moments for AdamW, none for SGD
   Bytes saved_activations = 0;  // from forward until backward, peak over the schedule
   Bytes workspace = 0;          // largest transient inside one action, with its boundary activations
-  Bytes exchange = 0;           // tied gradients received from the other end, and what is in flight at that time
-  Bytes cache = 0;       // what a first stage with an activation cache reads ahead: two mini-batches of its replica
-  Bytes sent_ahead = 0;  // outputs of one iteration, by which a wholly frozen stage may be ahead of its receiver
+  Bytes exchange = 0;           // tied gradients from the other end, with the activations in flight at that time
+  Bytes cache = 0;       // what stage 0 reads ahead from the activation cache: its replica's part of two mini-batches
+  Bytes sent_ahead = 0;  // a wholly frozen stage's outputs of one iteration, by which it may be ahead of its receiver
   /// Only for a single stage, per micro-batch: bytes that live from F to B (or to I), and from I to W. With token
   /// slices, until_backward is for one token of each sample.
   Bytes until_backward = 0, until_weights = 0;
@@ -29,14 +29,15 @@ struct RankMemory {
   Bytes key_values = 0;
   Bytes total() const { return lasting() + sent_ahead + std::max(saved_activations + workspace, exchange); }
   Bytes lasting() const { return weights + older_weights + gradients + optimizer_state + cache; }
-  /// The part that never decreases as a stage gets more layers.
+  /// Returns the part that never decreases as a stage gets more layers.
   Bytes rising() const { return lasting() + saved_activations; }
   bool operator==(const RankMemory&) const = default;
 };
 
-/// Peak micro-batches in flight per pipeline rank: the saved activations of one micro-batch live from its F to its B.
-/// The unit is one micro-batch through all layers of a rank, so one of v stages on a rank counts 1/v. Frozen stages
-/// save nothing. If the backward is split, I leaves `weight_gradient_share` of the activations for W.
+/// Returns the peak number of micro-batches in flight per pipeline rank: the saved activations of one micro-batch live
+/// from its F to its B. The unit is one micro-batch through all layers of a rank, so one of v stages on a rank counts
+/// 1/v. Frozen stages save nothing. If the backward is split, I leaves `weight_gradient_share` of the activations for
+/// W.
 std::vector<double> peak_in_flight(const Schedule& schedule, double weight_gradient_share = 1);
 
 /// The micro-batches for which one stage holds activations at one moment.
@@ -50,18 +51,18 @@ struct InFlight {
 /// One entry per stage of a pipeline rank, ascending, all at one moment.
 using StagesInFlight = std::vector<InFlight>;
 
-/// Per pipeline rank, the moments of the phase's schedule that can be its memory peak, on any of its replicas: whatever
-/// the stages save, the peak is at one of them. Moments dominated by another one are left out. Stages before
-/// `first_trainable_stage` hold nothing.
+/// Returns, for each pipeline rank, the moments of the phase's schedule at which its memory can peak on any replica:
+/// whatever the stages save, the peak is at one of these moments. Moments dominated by another one are left out. Stages
+/// before `first_trainable_stage` hold nothing.
 std::vector<std::vector<StagesInFlight>> most_in_flight(const Phase& phase, int first_trainable_stage);
 
-/// Sums the stages of one pipeline rank. Each of `stages` says what it holds per micro-batch (until_backward,
-/// until_weights, key_values).
+/// Returns the peak memory of a pipeline rank with these stages, at the worst of `moments`. Each of `stages` says what
+/// it holds per micro-batch (until_backward, until_weights, key_values).
 RankMemory together(std::span<const RankMemory> stages, std::span<const StagesInFlight> moments);
 
-/// Tokens of the largest micro-batch in a phase of this layout, on data like `workload` in random order: the longest
-/// piece of the longest mini-batch (plan/batch.h), or of a node's part of it where each replica has its own node's
-/// samples. 0 if the deviation of lengths is unknown.
+/// Returns the tokens of the largest micro-batch in a phase of this layout, on data like `workload` in random order:
+/// the longest piece of the longest mini-batch (plan/batch.h), or of a node's part of it where each replica has its own
+/// node's samples. The result is 0 if the deviation of lengths is unknown.
 std::int64_t largest_micro_batch_tokens(const ParallelLayout& layout, int num_micro_batches, int global_batch_size,
                                         int num_nodes, const Workload& workload);
 
@@ -73,8 +74,8 @@ struct MicroBatchSize {
 };
 
 /// Returns the largest micro-batch of a phase. It has as many samples as if all were equally long, and
-/// `largest_micro_batch_tokens` tokens in all, rounded up, but at least `tokens` per sample. In a mini-batch as planned
-/// split_by_length makes no micro-batch of more tokens (one of short samples may have more samples).
+/// `largest_micro_batch_tokens` tokens in all, rounded up, but at least `tokens` per sample. In a mini-batch as
+/// planned, split_by_length makes no micro-batch of more tokens (one of short samples may have more samples).
 MicroBatchSize planned_micro_batch(const Phase& phase, int global_batch_size);
 
 /// Computes the memory of any stage in a phase like `unpartitioned`, whose partition is ignored. The profile provides
@@ -82,18 +83,21 @@ MicroBatchSize planned_micro_batch(const Phase& phase, int global_batch_size);
 class StageMemory {
  public:
   StageMemory(const Phase& unpartitioned, const Profile& profile, Optimizer optimizer, DType dtype);
-  /// Memory with nothing in flight. `layers` are the costs of all layers on the stage's device, for
-  /// planned_micro_batch. Throws InvalidInput if the schedule splits the backward and the costs do not say what W
+  /// Returns the memory of a stage with nothing in flight. `layers` are the costs of all layers on the stage's device,
+  /// for planned_micro_batch. Throws InvalidInput if the schedule splits the backward and the costs do not say what W
   /// needs.
   ///
-  /// With token slices an action's transients are the longest slice's share. Keys and values are kept once, for the
-  /// whole micro-batch: those of trainable layers are key_values. The workspace contains those of frozen layers, until
-  /// the last slice's forward, and the gradients that later slices leave, each for one micro-batch.
+  /// With token slices the workspace counts the longest slice's share of an action's transients. Keys and values are
+  /// kept once, for the whole micro-batch: those of trainable layers are key_values. The workspace contains those of
+  /// frozen layers, until the last slice's forward, and the gradients that later slices leave, each for one
+  /// micro-batch.
   ///
-  /// `hands_on` is hands_on_at_once: then no output waits for its receiver, as a frozen stage's output otherwise may.
+  /// `hands_on` is the stage's hands_on_at_once (plan/stages.h): if true, none of its outputs waits for its receiver,
+  /// as a frozen stage's otherwise may.
   RankMemory of(LayerRange stage, std::span<const LayerCost> layers, bool hands_on = false) const;
 
-  /// The same for a stage that grows layer by layer, in constant time per layer, for sweeps over the end of a stage.
+  /// Computes the same for a stage that grows layer by layer, in constant time per layer, for sweeps over the end of a
+  /// stage.
   class Growing {
    public:
     /// Begins without layers. Keeps references to its arguments.
@@ -109,7 +113,7 @@ class StageMemory {
       Bytes until_weights = 0;   // from I until W
       Bytes computed_again = 0;  // most that lives in a backward beyond what was saved
     };
-    /// 0 for the input of the first layer: the bytes of token ids are negligible.
+    /// Returns 0 for layer -1, the model's input: the bytes of token ids are negligible.
     Bytes output_bytes_of(int layer) const { return layer < 0 ? 0 : layers_[layer].output_activation_bytes; }
     void add_saved_activations(int layer);
     /// Adds the last segment, which ends with layer `last`. If it is recomputed, it saves only `next_input`, the input
@@ -125,19 +129,20 @@ class StageMemory {
     Bytes transient_ = 0;
     SavedActivations closed_;              // all segments but the last
     Bytes segment_ = 0, split_ = 0;        // saved by the last segment, and left by it for W
-    Bytes keys_and_values_ = 0;            // attention layers that train
-    Bytes keys_and_values_beside_ = 0;     // those of them that are not recomputed
-    Bytes keys_and_values_in_action_ = 0;  // in the workspace
+    Bytes keys_and_values_ = 0;            // of attention layers that train
+    Bytes keys_and_values_beside_ = 0;     // of those that are not recomputed
+    Bytes keys_and_values_in_action_ = 0;  // counted in the workspace
   };
 
  private:
-  /// Bytes for the tokens of all tensor ranks of an activation between layers, of which one rank has `output` bytes.
+  /// Returns the bytes of an activation between layers for the tokens of all tensor ranks together, if one rank has
+  /// `output` bytes of it.
   Bytes of_all_tokens(Bytes output) const;
 
   const Phase& unpartitioned_;
   const Model& model_;
-  Bytes kept_bytes_;                            // per weight
-  Bytes rounded_bytes_, frozen_rounded_bytes_;  // per weight: the rounded copy that computes, with bfloat16
+  Bytes kept_bytes_;                            // per weight, as stored
+  Bytes rounded_bytes_, frozen_rounded_bytes_;  // per weight: the bfloat16 copy for computing; 0 = none
   int moments_;
   Bytes exchange_;
   std::vector<bool> recomputed_;  // by layer
@@ -145,24 +150,25 @@ class StageMemory {
   bool keeps_older_weights_;
 };
 
-/// Bytes of the gradients of tied parameters that either end of a pipeline receives from the other in an iteration. 0
-/// without tied embeddings, once they are untied by freezing, or if both ends are on one rank. A table that every
-/// tensor rank holds whole counts in full.
+/// Returns the bytes of the gradients of tied parameters that either end of a pipeline receives from the other in an
+/// iteration: 0 without tied embeddings, once they are untied by freezing, or if both ends are on one rank. A table
+/// that every tensor rank holds whole counts in full.
 Bytes tied_gradient_bytes(const Phase& phase, const Model& model, DType dtype);
 
-/// Bytes that each replica of a layer contributes to the all-reduce of an iteration. Rows of the embedding that no
-/// token of the mini-batch uses have no gradients.
+/// Returns the bytes that each replica of a layer contributes to the all-reduce of an iteration. Rows of the embedding
+/// that no token of the mini-batch uses have no gradients.
 Bytes reduced_gradient_bytes(const Phase& phase, const Model& model, int layer, int global_batch_size, DType dtype);
 
-/// Memory of each stage of `phase` by itself, with nothing in flight.
+/// Returns the memory of each stage of `phase` by itself, with nothing in flight.
 std::vector<RankMemory> memory_of_stages(const Phase& phase, const StepSettings& settings, const Profile& profile,
                                          const Cluster& cluster);
 
-/// Peak memory of each pipeline rank of `phase` from the profile's bytes, for planned_micro_batch.
+/// Returns the peak memory of each pipeline rank of `phase` by the profile's measurements, with the micro-batches of
+/// planned_micro_batch.
 std::vector<RankMemory> memory_of(const Phase& phase, const StepSettings& settings, const Profile& profile,
                                   const Cluster& cluster);
 
-/// Live bytes from `at_ns`, while `action` runs or, if `ended`, after it.
+/// The live bytes from `at_ns` on: while `action` runs or, if `ended`, after it.
 struct MemoryChange {
   Nanoseconds at_ns = 0;
   Bytes bytes = 0;
@@ -171,11 +177,12 @@ struct MemoryChange {
   bool operator==(const MemoryChange&) const = default;
 };
 
-/// Memory of one rank over one iteration, in order of time. `peak` comes from memory_of for its pipeline rank, `stages`
-/// from memory_of_stages, `timeline` is the simulated iteration. A micro-batch's activations live from the start of its
-/// F to the end of its B, or of its I, which leaves what W needs until W has ended. An action's workspace lives while
-/// it runs, an exchange while gradients are reduced, and the rest throughout. Empty for a rank that computes nothing.
-/// `slice_tokens`, with token slices: those of the longest sample (token_slices.h).
+/// Returns the memory of one rank over one iteration, in order of time. `peak` comes from memory_of for its pipeline
+/// rank, `stages` from memory_of_stages, `timeline` is the simulated iteration. A micro-batch's activations live from
+/// the start of its F to the end of its B, or of its I, which leaves what W needs until W has ended. An action's
+/// workspace lives while it runs, an exchange while gradients are reduced, and the rest throughout. The result is empty
+/// for a rank that computes nothing. With token slices, `slice_tokens` are the tokens of each slice of the longest
+/// sample (token_slices.h).
 std::vector<MemoryChange> memory_over_time(const Trace& timeline, int rank, const RankMemory& peak,
                                            std::span<const RankMemory> stages,
                                            std::span<const std::int64_t> slice_tokens = {});

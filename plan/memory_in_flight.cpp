@@ -18,7 +18,7 @@ namespace frostpipe {
 namespace {
 
 /// Returns the moments of one list after an increase and before a decrease; at every other moment a neighbouring one
-/// holds at least as much. Frozen stages hold nothing. `slice_tokens[s]` is the count of an action of slice s.
+/// holds at least as much. Frozen stages hold nothing. An action of slice s counts slice_tokens[s].
 std::vector<StagesInFlight> moments_of(const std::vector<Action>& list, const Schedule& schedule,
                                        const std::vector<int>& stages, const std::vector<std::int64_t>& slice_tokens) {
   std::set<StagesInFlight> moments;
@@ -84,7 +84,8 @@ std::vector<double> peak_in_flight(const Schedule& schedule, double weight_gradi
 }
 
 int micro_batches_in_flight(const Phase& phase) {
-  // The others have their peak before or after the steady part, which more micro-batches only lengthen.
+  // Apart from the exceptions below, the peak is before or after the steady part, which more micro-batches only
+  // lengthen.
   if (!phase.layout.vacant.empty()) return phase.num_micro_batches;
   const int m = phase.num_micro_batches, p = phase.layout.pipeline_parallel_size;
   const bool has_uneven_rounds = phase.virtual_stages > 1 && m % p != 0;
@@ -92,8 +93,8 @@ int micro_batches_in_flight(const Phase& phase) {
 }
 
 std::vector<std::vector<StagesInFlight>> most_in_flight(const Phase& phase, int first_trainable_stage) {
-  // Messages keep nothing in flight, so the schedule need not be lowered. Where iterations overlap, one that begins
-  // takes the place of one that ends.
+  // Messages keep nothing in flight, so the schedule need not be lowered. Where iterations overlap, the next one fills
+  // the places that this one leaves, so the flushed schedule has the same peaks.
   Schedule schedule =
       phase.schedule_rows.empty()
           ? flushed(build_schedule(phase.schedule, {.pipeline_parallel_size = phase.layout.pipeline_parallel_size,

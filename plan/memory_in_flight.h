@@ -3,9 +3,9 @@
 
 namespace frostpipe {
 
-/// Returns the least number of micro-batches with which the phase has the same most_in_flight (memory.h): all of them
-/// only for schedules that start all forwards first, for uneven rounds of several stages per rank, and with vacant
-/// coordinates.
+/// Returns a number of micro-batches with which the phase has the same most_in_flight (memory.h) as with all of them:
+/// at most 4 p, but all of them for schedules that start all forwards first, for uneven rounds of several stages per
+/// rank, and with vacant coordinates.
 int micro_batches_in_flight(const Phase& phase);
 
 }  // namespace frostpipe

@@ -130,7 +130,7 @@ class BlockingRun {
 
   const Action& action_at(Position position) const { return lowered_.body[position.pipeline_rank][position.index]; }
   Position partner(Position message) const { return partners_[message.pipeline_rank][message.index]; }
-  /// None for a receive that is posted only when the rank reaches it.
+  /// Returns none for a receive that is posted only when the rank reaches it.
   std::optional<QueuePlace> queue_place(Position receive) const {
     return in_queue_[receive.pipeline_rank][receive.index];
   }

@@ -23,24 +23,24 @@ struct ReceiveQueue {
   bool operator==(const ReceiveQueue&) const = default;
 };
 
-/// Returns queues with which no rank waits forever, ordered by receiver, sender and kind. Each posts `least_ahead`
-/// receives, or all if it has fewer. It posts more only where senders would otherwise wait for each other: whenever no
-/// rank can go on, each queue that blocks a sender posts one more. This ends, since no send blocks once all receives
-/// are posted.
+/// Returns queues with which no rank waits forever, ordered by receiver, sender and kind. Each queue posts
+/// `least_ahead` receives, or all if it has fewer. It posts more only where senders would otherwise wait for each
+/// other: whenever no rank can go on, each queue that blocks a sender posts one more. This ends, since no send blocks
+/// once all receives are posted.
 std::vector<ReceiveQueue> receive_queues(const Schedule& lowered, int least_ahead = 2);
 
-/// Returns the cycle of actions in which ranks wait for each other forever, or none. Receives in none of the queues are
-/// posted when their rank reaches them.
+/// Describes the cycle of actions in which ranks wait for each other forever; none if there is no cycle. A receive that
+/// is in none of the queues is posted when its rank reaches it.
 std::optional<std::string> blocking_cycle(const Schedule& lowered, std::span<const ReceiveQueue> queues);
 
 /// Returns the first receive of a rank that precedes another one of the same kind and sender whose message is sent
 /// earlier, or none. If messages match by order alone, these two would be swapped. No builder makes such a schedule.
 std::optional<Action> received_out_of_order(const Schedule& lowered);
 
-/// Keeps the order of compute and sends, and moves each receive to where PyTorch places it: on its rank when the send
-/// is issued, if all ranks take turns. PyTorch posts a receive when the rank reaches it and matches the messages of two
-/// ranks by order alone, whatever their kind. All lists are then parts of one order in which each SEND is followed by
-/// its RECV, so messages match and blocking sends cannot deadlock.
+/// Keeps the order of compute and sends, and moves each receive to where PyTorch places it: to the time at which its
+/// send is issued, if all ranks take turns. PyTorch posts a receive when the rank reaches it and matches the messages
+/// of two ranks by order alone, whatever their kind. All lists are then parts of one order in which each SEND is
+/// followed by its RECV, so messages match and blocking sends cannot deadlock.
 Schedule with_receives_in_send_order(const Schedule& lowered);
 
 }  // namespace frostpipe

@@ -34,10 +34,10 @@ std::string_view to_string(Partitioner partitioner);
 /// Throws InvalidInput ("PLACE: must be exact or pipetransformer-greedy, is ...").
 void parse_text(std::string_view text, const std::string& place, Partitioner& partitioner);
 
-/// "[0,5) [5,14)"
+/// Formats "[0,5) [5,14)".
 std::string to_string(const Partition& partition);
 
-/// The same for the user: of more than eight stages it shows the first three and the last, "[0,5) [5,9) [9,14) ...
+/// Does the same for the user: of more than eight stages it shows the first three and the last, "[0,5) [5,9) [9,14) ...
 /// [90,96)".
 std::string to_brief_string(const Partition& partition);
 

@@ -21,7 +21,7 @@ namespace frostpipe {
 /// The planner's predictions for a phase, made by the simulator.
 struct PhasePrediction {
   Nanoseconds iteration_ns = 0;
-  /// Time of the reconfiguration into this phase; 0 for the first phase.
+  /// The time of the reconfiguration into this phase; 0 for the first phase.
   Nanoseconds transformation_ns = 0;
   std::vector<Bytes> peak_memory_bytes;  // per rank of the world; 0 for idle ranks
   bool operator==(const PhasePrediction&) const = default;
@@ -41,7 +41,7 @@ struct CacheUse {
   bool on = false;
   /// The fractions of samples that are expected to be found, by layer ascending: at the boundary (a hit), or at an
   /// earlier boundary, from which only the layers between are computed (re-basing). All other samples are computed from
-  /// the start. Empty in the fill part of a run, 1 at the boundary in the hit part.
+  /// the start. The list is empty while the cache fills, and holds 1 at the boundary once all samples are found there.
   std::vector<CacheFound> found;
   bool operator==(const CacheUse&) const = default;
 };
@@ -72,9 +72,9 @@ struct Phase {
   std::int64_t largest_micro_batch_tokens = 0;
   CacheUse cache;
   Recompute recompute = std::nullopt;
-  /// The plan of operators that a net trains by (operators/plan/operator_plan.h), as its file has it. Nothing in plan/
-  /// reads it. Its devices are the ranks in their order, and the fields above describe one stage of the whole net.
-  /// Empty: a pipeline.
+  /// The plan of operators that a net trains by (operators/plan/operator_plan.h), as its file writes it. Nothing in
+  /// plan/ reads it. Its devices are the ranks in their order, and the fields above describe one stage of the whole
+  /// net. Empty = a pipeline.
   std::string operator_plan{};
   PhasePrediction predicted;
   bool operator==(const Phase&) const = default;
@@ -115,10 +115,10 @@ struct CacheLimits {
 struct TrainingPlan {
   PlanMethod method = PlanMethod::static_pipeline;
   int world_size = 1;
-  /// Threads with which each rank computes on a CPU.
+  /// The number of threads with which each rank computes on a CPU.
   int threads_per_rank = 1;
   int global_batch_size = 1;
-  /// Optimizer steps of the whole run.
+  /// The number of optimizer steps of the whole run.
   int num_steps = 0;
   /// The number of epochs of the profile's data from which num_steps was computed; 0 = steps were given, and any data
   /// may be used.
@@ -127,9 +127,9 @@ struct TrainingPlan {
   DType dtype = DType::kFloat32;
   /// Type in which frozen layers compute, if the profile measured them in another one: bfloat16. None = `dtype`.
   std::optional<DType> frozen_dtype = std::nullopt;
-  /// Cuts the layers, also when the run is re-planned.
+  /// The algorithm that cuts the layers, also when the run is re-planned.
   Partitioner partitioner = Partitioner::exact;
-  /// Whether the cluster's memory limits hold. The executor then enforces them.
+  /// Whether the cluster's memory limits apply. If so, the executor enforces them.
   bool memory_limited = true;
   CacheLimits cache;
   /// The data that the plan was made for, as described by the profile.
@@ -167,7 +167,8 @@ int phase_at(const TrainingPlan& plan, int step);
 /// shape.
 void validate(const TrainingPlan& plan, const Model& model, std::string_view source);
 
-/// Validates the plan of a finished run, which was possibly continued with another plan: frozen layers may train again.
+/// Validates the plan of a finished run in the same way, except that frozen layers may train again: the run may have
+/// been continued with another plan.
 void validate_executed(const TrainingPlan& plan, const Model& model, std::string_view source);
 
 /// Returns whether both phases have the same partition and the same order of work, whatever is frozen or cached.
@@ -176,8 +177,8 @@ bool have_same_pipeline(const Phase& one, const Phase& other);
 /// Throws InvalidInput if the plan was made for another model structure.
 void require_same_model(const TrainingPlan& plan, const Model& model, std::string_view source);
 
-/// Envelope "frostpipe.plan". The version is 2 if a phase has several stages per rank, token slices, schedule rows,
-/// sequence parallelism or vacant coordinates, which version 1 does not know, else 1.
+/// Writes the envelope "frostpipe.plan"; the inverse reads it. The version is 2 if a phase has several stages per rank,
+/// token slices, schedule rows, sequence parallelism or vacant coordinates, which version 1 does not know, else 1.
 std::string to_json(const TrainingPlan& plan);
 TrainingPlan plan_from_json(std::string_view json, std::string_view source);
 

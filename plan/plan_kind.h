@@ -11,7 +11,7 @@ enum class PlanKind {
   operators,  // OperatorPlan (operators/plan/operator_plan.h)
 };
 
-/// Throws InvalidInput if the file is no plan, or of an unknown kind.
+/// Returns the kind of a plan file. Throws InvalidInput if the file is no plan, or of an unknown kind.
 PlanKind kind_of_plan(std::string_view json, std::string_view source);
 
 std::string_view to_string(PlanKind kind);

@@ -22,7 +22,7 @@ enum class PlanMethod {
   freeze_only,
   pipetransformer_published,
   pipetransformer_without_replicas,
-  operators,  // of a net's run: each phase has an operator plan, which names its own method
+  operators,  // only of a net's run, in which each phase has an operator plan that names its own method
 };
 
 /// Returns the methods by which make_plan plans: all but `automatic` and `operators`.
@@ -43,8 +43,8 @@ bool freezes(PlanMethod method);
 /// Returns whether the run is re-planned, by PipeTransformer's rules or ours, after each decision of a freeze rule.
 bool replans(PlanMethod method);
 
-/// Name of the method's run in a comparison, by its role: data_parallel, static_pipeline, elastic (pipetransformer),
-/// published, freeze_only, without_replicas. Other methods keep their own names.
+/// Returns the name of the method's run in a comparison, by its role: data_parallel, static_pipeline, elastic
+/// (pipetransformer), published, freeze_only, without_replicas. Other methods keep their own names.
 std::string run_name(PlanMethod method);
 
 }  // namespace frostpipe

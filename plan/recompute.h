@@ -11,7 +11,8 @@
 namespace frostpipe {
 
 /// Selects the activations that are not kept from forward to backward but recomputed in the backward from the input of
-/// their segment (activation checkpointing). The head's are always kept, since its backward follows at once.
+/// their segment (activation checkpointing). The head's activations are always kept, since its backward follows at
+/// once.
 enum class RecomputeMode {
   attention,  // layers with attention only: most of the bytes for long samples, little of the time
   layers,     // every layer; only the layers' inputs are kept
@@ -25,7 +26,7 @@ using Recompute = std::optional<RecomputeMode>;
 
 /// Returns the word of options and files, such as "attention".
 std::string_view to_string(RecomputeMode mode);
-/// The words of all modes.
+/// Returns the words of all modes.
 const std::vector<std::string>& recompute_words();
 /// Returns none if there is no such mode.
 Recompute find_recompute(std::string_view word);
@@ -35,10 +36,11 @@ void parse_text(std::string_view text, const std::string& place, RecomputeMode& 
 /// Returns whether the forward of a trainable layer of this kind is computed twice.
 bool is_recomputed(const Recompute& mode, LayerKind kind);
 
-/// Returns whether a layer belongs to the same segment as the layer before it.
+/// Returns whether a layer belongs to the same segment as the layer before it. `recomputed` and `before_recomputed` say
+/// whether each of the two is recomputed.
 bool joins_segment(const Recompute& mode, bool recomputed, bool before_recomputed);
 
-/// Neighbouring layers that are kept or recomputed together.
+/// Neighbouring layers whose activations are kept, or recomputed together.
 struct RecomputeSegment {
   LayerRange range;
   bool recomputed = false;

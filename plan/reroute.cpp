@@ -66,7 +66,7 @@ class Merge {
   }
 
  private:
-  /// The next action of a stream, ordered by its begin, then by its place in the replica's list.
+  /// The next action of a stream. Turns are ordered by the begin, then by the place in the replica's list.
   struct Turn {
     int begin = 0;
     int place = 0;

@@ -30,8 +30,8 @@ void require_vacant(const Phase& phase, const std::string& place);
 ///
 /// On each rank a replica's actions keep their order, so the rank holds no more of them at a time than the replica's
 /// own rank would. Between replicas it takes the action that can begin first, and on a tie the one that is earlier in
-/// its replica's list, with F, I and W taking one unit, B two, and messages none. All lists are thus parts of one order
-/// in which every action follows what it needs, so no rank waits forever.
+/// its replica's list, where F, I and W take one unit of time, B two, and messages none. All lists are thus parts of
+/// one order in which every action follows what it needs, so no rank waits forever.
 Schedule written_out(const Schedule& of_a_replica, const ParallelLayout& layout);
 
 }  // namespace frostpipe

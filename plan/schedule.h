@@ -68,8 +68,9 @@ Schedule gpipe(const ScheduleShape& shape);
 /// (PipeDream-Flush, Narayanan et al. 2021). At most min(p - r, m) micro-batches are in flight. m < p is allowed.
 Schedule one_f_one_b(const ScheduleShape& shape);
 
-/// 1F1B with v stages per rank, stage s on pipeline rank s mod p (Narayanan et al. 2021; warm-up as PyTorch's: v - 1
-/// groups of m / rounds and 2 (p - 1 - r) forwards, rounds = m / p rounded down). m must be a multiple of the rounds.
+/// 1F1B with v stages per rank, stage s on pipeline rank s mod p (Narayanan et al. 2021). The warm-up is PyTorch's,
+/// with (v - 1) m / rounds + 2 (p - 1 - r) forwards; rounds is m / p, rounded down but at least 1, and m must be a
+/// multiple of it.
 Schedule interleaved_one_f_one_b(const ScheduleShape& shape);
 
 /// Runs all micro-batches through a rank's first stage, then its second, and so on; backwards begin with the last
@@ -83,36 +84,37 @@ Schedule zero_bubble_h1(const ScheduleShape& shape);
 /// PyTorch's InterleavedZeroBubble: ZB-H1 with v stages per rank.
 Schedule interleaved_zero_bubble(const ScheduleShape& shape);
 
-/// ZB-H2: bubble (p - 1)(F + I - 2 W) at the price of 2 p - 1 micro-batches in flight on every rank. Needs m >= 2 p - 1
-/// (Qi et al. 2023).
+/// ZB-H2 has a bubble of (p - 1)(F + I - 2 W), at the price of 2 p - 1 micro-batches in flight on every rank. It needs
+/// m >= 2 p - 1 (Qi et al. 2023).
 Schedule zero_bubble_h2(const ScheduleShape& shape);
 
-/// ZB-V: two stages per rank, r and 2 p - 1 - r, placed as the letter V. A rank has no bubble within its span if F = I
-/// = W; p micro-batches are in flight (Qi et al. 2024).
+/// ZB-V has two stages on rank r, r and 2 p - 1 - r, placed as the letter V. A rank has no bubble within its span if F
+/// = I = W; p micro-batches are in flight (Qi et al. 2024).
 Schedule zero_bubble_v(const ScheduleShape& shape);
 
-/// DualPipe's order on the V: pairs of a forward and a backward overlap. Needs m >= 2 p (DeepSeek-AI 2024).
+/// DualPipe's order on the same V, in which pairs of a forward and a backward overlap. It needs m >= 2 p (DeepSeek-AI
+/// 2024).
 Schedule dual_pipe_v(const ScheduleShape& shape);
 
-/// GPipe over (micro-batch, token slice): all forwards, slices ascending, then all backwards in the opposite order (Li
-/// et al. 2021).
+/// GPipe over (micro-batch, token slice): runs all forwards, slices ascending, then all backwards in the opposite order
+/// (Li et al. 2021).
 Schedule terapipe(const ScheduleShape& shape);
 
-/// 1F1B over (micro-batch, token slice): min(p - 1 - r + n - 1, m n) forwards first, n = token slices; the backwards of
-/// a micro-batch take its slices in descending order (Sun et al. 2024).
+/// 1F1B over (micro-batch, token slice): rank r runs min(p - 1 - r + n - 1, m n) forwards first, where n is the number
+/// of slices; the backwards of a micro-batch take its slices in descending order (Sun et al. 2024).
 Schedule seq_one_f_one_b(const ScheduleShape& shape);
 
 /// 1F1B without a flush: the next mini-batch's forwards fill the bubble, and each mini-batch uses the weights from
-/// before the last update (double-buffered). Needs m >= p (Narayanan et al. 2021).
+/// before the last update (double-buffered). It needs m >= p (Narayanan et al. 2021).
 Schedule pipedream_2bw(const ScheduleShape& shape);
 
-/// Removes the overlap of iterations: prologue and epilogue become the body, so that each iteration ends before the
-/// next begins. Schedules with only a body stay as they are.
+/// Removes the overlap of iterations: prologue and epilogue together become the body, so that each iteration ends
+/// before the next begins. A schedule with only a body is returned unchanged.
 Schedule flushed(Schedule schedule);
 
-/// Writes out `iterations` repetitions as one body. Micro-batches are numbered through, weight_version = max(iteration
-/// - weight_delay, 0), and actions of whole stages remain for the last iteration only. `schedule` may be lowered or
-/// not.
+/// Writes out `iterations` repetitions as one body. Micro-batches are numbered consecutively over all iterations,
+/// weight_version is max(iteration - weight_delay, 0), and actions of whole stages remain for the last iteration only.
+/// `schedule` may be lowered or not. Throws InvalidInput for more than 255 iterations.
 Schedule unrolled(const Schedule& schedule, int iterations);
 
 /// 1F1B with messages in the order of DeepSpeed's pipeline engine: a forward first sends the gradient of the backward
@@ -120,8 +122,9 @@ Schedule unrolled(const Schedule& schedule, int iterations);
 /// before it. The result is lowered. It cannot deadlock even if every message is a rendezvous.
 Schedule one_f_one_b_of_deepspeed(const ScheduleShape& shape);
 
-/// An evaluation: the forwards of `num_micro_batches` through all stages. Each rank always takes the oldest micro-batch
-/// whose input is there, assuming equal times. Nothing trains: first_trainable_stage is the number of stages.
+/// Makes the schedule of an evaluation: the forwards of `num_micro_batches` through all stages. Each rank always takes
+/// the oldest micro-batch whose input is there, assuming equal times. Nothing trains: first_trainable_stage is the
+/// number of stages.
 Schedule forward_only(const std::vector<int>& pipeline_rank_of_stage, int num_micro_batches);
 
 /// Builds a schedule by name, which is PyTorch's where there is one, in any case ("gpipe", "1F1B"). Throws InvalidInput
@@ -132,7 +135,7 @@ std::vector<std::string> schedule_names();
 bool is_built_in(std::string_view name);
 /// Returns the name as in schedule_names() ("GPipe" for "gpipe"), or an unknown name unchanged.
 std::string canonical_schedule_name(std::string_view name);
-/// Names of the schedules that plans may use, simulate and train.
+/// Returns the names of the schedules that plans may use and that can be simulated and trained.
 std::vector<std::string> plan_schedule_names();
 
 /// How stages are placed: stage s on pipeline rank s mod p, or down and up again as in the letter V.
@@ -147,7 +150,7 @@ struct ScheduleTraits {
   bool has_slices = false;                                // may cut micro-batches into token slices
   int least_virtual_stages = 1, most_virtual_stages = 1;  // per rank
   StageMap stage_map = StageMap::loop;
-  int weight_delay = 0;  // as Schedule's
+  int weight_delay = 0;  // as in Schedule
 };
 /// Returns default traits for an unknown name.
 ScheduleTraits schedule_traits(std::string_view name);
@@ -191,23 +194,24 @@ class Dependencies {
 /// iterations, written out.
 void validate(const Schedule& lowered);
 
-/// One line per pipeline rank: "rank 0: 0F0 0F1 0B0 ...".
+/// Returns one line per pipeline rank: "rank 0: 0F0 0F1 0B0 ...".
 std::string to_text(const Schedule& schedule);
 
-/// Describes where an action stands, so that it is found in files with and without messages: "compute action 5",
-/// counted from 1; for any other action "after compute action 5", for a receive "before compute action 6".
+/// Describes where an action stands, so that it is found in files with and without messages. Returns "compute action
+/// 5", counted from 1, or for an action that does not compute "after compute action 5", for a receive "before compute
+/// action 6".
 std::string place_in_list(const std::vector<Action>& list, int index);
 
 /// Draws the schedule in unit time (F = I = W = 1, B = 2, no transfers): a line that explains the picture, a time axis,
 /// one row per rank with one cell per unit ("F0", "B0---" takes two units, ".." is idle), and the bubble figures.
 std::string to_grid(const Schedule& compute_only);
 
-/// PyTorch's CSV: row i = rank i, one action per field in order, no header. A compute-only schedule gives the
+/// Returns PyTorch's CSV: row i = rank i, one action per field in order, no header. A compute-only schedule gives the
 /// `compute_only` format, a lowered one `compute_comms` without the actions that PyTorch does not have (OPTIMIZER_STEP
 /// and the cache's).
 std::string to_csv(const Schedule& schedule);
 
-/// Inverse of to_csv: reads either of PyTorch's formats. Empty fields are idle slots. The numbers of stages and
+/// Reads either of PyTorch's formats; the inverse of to_csv. Empty fields are idle slots. The numbers of stages and
 /// micro-batches are counted; leading stages without backwards are frozen. A file with messages is taken to be lowered;
 /// REDUCE_GRAD and OPTIMIZER_STEP are appended where they are missing. Throws InvalidInput that names row and field
 /// (from 1). Does not check that the schedule can run: see validate.
@@ -218,7 +222,7 @@ Schedule schedule_from_csv(std::string_view csv, std::string_view source);
 Schedule without_frozen_backwards(Schedule schedule);
 
 bool has_messages(const Schedule& schedule);
-/// Keeps only F, B, I, W and RECOMPUTE, in their order.
+/// Returns the schedule with only F, B, I, W and RECOMPUTE, in their order.
 Schedule compute_only(const Schedule& schedule);
 
 }  // namespace frostpipe

@@ -15,7 +15,7 @@ namespace frostpipe {
 /// Returns the lines of a CSV file, without empty ones at the end.
 std::vector<std::string> rows_of(std::string_view csv);
 
-/// Reads a CSV file that `schedule --check` accepts, unchanged. Throws InvalidInput.
+/// Reads a CSV file and leaves its schedule unchanged. Throws InvalidInput unless `schedule --check` accepts the file.
 Schedule valid_schedule_from_csv(std::string_view csv, std::string_view source);
 
 /// Gives the phase this schedule and clears its prediction. Throws InvalidInput ("SOURCE, row 2, field 3: ...") if a

@@ -18,7 +18,7 @@ std::string lines_of(const std::vector<std::vector<Action>>& lists) {
   return text;
 }
 
-constexpr int kShownIterations = 3;  // shown of schedules whose iterations overlap
+constexpr int kShownIterations = 3;  // number of iterations drawn of a schedule whose iterations overlap
 
 struct Block {
   Action action;

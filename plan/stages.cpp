@@ -12,7 +12,7 @@ namespace frostpipe {
 
 namespace {
 
-/// Valid for phases without schedule rows only.
+/// Requires a phase without schedule rows.
 StageMap stage_map_of(const Phase& phase) {
   return phase.virtual_stages == 1 ? StageMap::loop : schedule_traits(phase.schedule).stage_map;
 }

@@ -6,11 +6,11 @@
 
 namespace frostpipe {
 
-// The only place that says which rank a stage is on. A phase of p pipeline ranks with v stages each has p v stages,
-// placed by the schedule's StageMap (as schedule_of's pipeline_rank_of_stage). With schedule rows, the rows place the
-// stages, any number on a rank.
+// This header is the only place that says which rank a stage is on. A phase of p pipeline ranks with v stages each has
+// p v stages, placed by the schedule's StageMap (as schedule_of's pipeline_rank_of_stage). With schedule rows, the rows
+// place the stages, any number on a rank.
 
-/// The number of stages is the size of a validated phase's partition.
+/// Returns the number of stages, which is the size of a validated phase's partition.
 int num_stages(const Phase& phase);
 int pipeline_rank_of(const Phase& phase, int stage);
 /// Returns the pipeline rank of every stage, with a single look-up of the schedule.
@@ -36,16 +36,16 @@ std::vector<bool> are_first_to_train(const Phase& phase);
 
 /// Returns whether stage s is on pipeline rank s for all stages.
 bool has_one_stage_per_rank(const Phase& phase);
-/// Returns whether its schedule has I and W in place of some B.
+/// Returns whether the phase's schedule has I and W in place of some B.
 bool splits_backward(const Phase& phase);
 
-/// Returns whether the next stage is on the same rank and consumes every output before the next one is produced, as at
+/// Returns whether the next stage is on the same rank and consumes every output before another one is produced, as at
 /// the turn of a V.
 bool hands_on_at_once(const Phase& phase, int stage);
 /// Returns hands_on_at_once for every stage.
 std::vector<bool> stages_that_hand_on_at_once(const Phase& phase);
 
-/// "1F1B", "Interleaved1F1B, 2 stages per rank", "Seq1F1B, 4 token slices".
+/// Returns "1F1B", "Interleaved1F1B, 2 stages per rank", "Seq1F1B, 4 token slices".
 std::string schedule_text(const Phase& phase);
 
 }  // namespace frostpipe

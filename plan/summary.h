@@ -16,7 +16,7 @@ struct IterationSummary {
   Nanoseconds makespan_ns = 0;           // last end minus first start of one iteration alone
   Nanoseconds iteration_ns = 0;          // period of the body
   Nanoseconds longest_rank_span_ns = 0;  // largest (last end - first start) of one rank's compute
-  double bubble_overhead = 0;            // idle / ideal, ideal = busy compute: (p - 1) / m for GPipe and 1F1B
+  double bubble_overhead = 0;            // idle / busy: (p - 1) / m for GPipe and 1F1B
   double bubble_fraction = 0;            // idle / (ranks x makespan): (p - 1) / (m + p - 1) for GPipe and 1F1B
   std::vector<Nanoseconds> busy_ns;      // compute (F B I W RECOMPUTE) per rank
   std::vector<double> peak_in_flight;    // per pipeline rank
@@ -60,7 +60,8 @@ struct PhaseSummary {
   bool operator==(const PhaseSummary&) const = default;
 };
 
-/// Number of stages of all pipeline ranks together (`PhaseSummary::stages` is the number of pipeline ranks).
+/// Returns the number of stages of all pipeline ranks together (`PhaseSummary::stages` is the number of pipeline
+/// ranks).
 int num_stages(const PhaseSummary& phase);
 
 struct StepRecord {
@@ -68,7 +69,7 @@ struct StepRecord {
   double loss = 0;  // mean over the samples of the mini-batch
   double learning_rate = 0;
   int samples = 0;
-  int tokens = 0;
+  int tokens = 0;  // mean per sample
   Nanoseconds iteration_ns = 0;
   bool operator==(const StepRecord&) const = default;
 };
@@ -97,7 +98,7 @@ struct EvaluationRecord {
 struct Decision {
   int step = 0;
   int frozen_blocks = 0;
-  std::string explanation;  // table for the user
+  std::string explanation;  // a table for the user, as text
   bool operator==(const Decision&) const = default;
 };
 
@@ -111,13 +112,13 @@ struct Recovery {
   std::string source;             // "the survivors' memory", "checkpoint step-00000040", "the beginning"
   Nanoseconds detection_ns = 0;   // from the last sign of life to the detection
   Nanoseconds rendezvous_ns = 0;  // from the detection until all ranks were connected again
-  Nanoseconds restoring_ns = 0;   // of layers, figures and layout
+  Nanoseconds restoring_ns = 0;   // to restore layers, figures and layout
   Nanoseconds lost_work_ns = 0;   // time that the lost steps had taken; 0 = unknown
   std::string choice;             // comparison of rerouting with a new layout; empty if there was none
   bool operator==(const Recovery&) const = default;
 };
 
-/// The part of a summary that only runs of nets by operator plans have. The blocks that freeze are layers there.
+/// The part of a summary that only runs of nets by operator plans have. In such runs frozen_blocks counts layers.
 struct NetSummary {
   std::string net;
   std::vector<std::string> device_classes;  // by rank
@@ -144,7 +145,7 @@ struct RunSummary {
   std::string cache_note;                // problems of the cache; empty if there were none
   std::string test_metric = "accuracy";  // name of test_accuracy: accuracy, F1, next-token accuracy
   double test_accuracy = 0;
-  double test_accuracy_standard_error = 0;  // sqrt(a (1 - a) / n); for F1 over the questions
+  double test_accuracy_standard_error = 0;  // sqrt(a (1 - a) / n) for an accuracy a of n items, else the metric's own
   std::vector<NamedValue> test_others;      // further figures of the same test: exact match, loss, perplexity
   std::vector<PhaseSummary> phases;
   std::vector<Decision> decisions;  // made by re-planning
@@ -162,8 +163,8 @@ struct RunSummary {
 /// Returns whether anything was frozen in any phase.
 bool freezes(const RunSummary& run);
 
-/// Envelope "frostpipe.run". Reading refuses "frostpipe.net_run", which runs of nets were written as before they had
-/// this summary.
+/// Writes the envelope "frostpipe.run"; the inverse reads it. It refuses "frostpipe.net_run", the former format of
+/// nets' runs, and says so.
 std::string to_json(const RunSummary& run);
 RunSummary run_from_json(std::string_view json, std::string_view source);
 

@@ -15,13 +15,13 @@ struct TimeTerm {
 };
 
 /// Splits the phase's two timelines into forward, backward, cache, gradient reduction, update, and waiting (messages
-/// and bubbles: the rest of the iteration). Empty if a timeline is missing. The measured timeline is a single step,
-/// whose terms are scaled to the median iteration.
+/// and bubbles: the rest of the iteration). The result is empty if a timeline is missing. The measured timeline is a
+/// single step, whose terms are scaled to the median iteration.
 std::vector<TimeTerm> time_terms(const PhaseSummary& phase);
 
-/// If predicted and measured iteration differ by 5 % or more, returns the term that differs most: "forward +28.1 ms"
-/// was 28.1 ms longer than predicted. Waiting is named only if no other term explains a quarter of the difference,
-/// since ranks wait for whatever is late. Returns "" otherwise.
+/// If predicted and measured iteration differ by 5 % or more, returns the term that differs most: "forward +28.1 ms" if
+/// the forwards took 28.1 ms longer than predicted. Waiting is named only if no other term explains a quarter of the
+/// difference, since ranks wait for whatever is late. Returns "" otherwise.
 std::string term_that_is_off(const PhaseSummary& phase);
 
 }  // namespace frostpipe

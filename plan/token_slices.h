@@ -13,7 +13,7 @@ int num_slices(const Phase& phase);
 /// Returns the tokens of the longest sample that the phase is planned for; at least 1.
 std::int64_t longest_sample(const Phase& phase);
 
-/// Tokens [begin, end) of every sample.
+/// The tokens [begin, end) of every sample.
 struct TokenRange {
   std::int64_t begin = 0, end = 0;
   /// Returns the part of the range that a sample of `length` tokens has.
@@ -31,15 +31,16 @@ std::vector<std::int64_t> tokens_of_slices(const Phase& phase, std::int64_t leng
 /// Splits `length` tokens into `slices` parts as evenly as possible, longer ones first.
 std::vector<int> equal_slices(int length, int slices);
 
-/// Cost of these tokens of every sample in a micro-batch of `whole`, whose samples have whole.tokens each: as measured
-/// after the same number of context tokens, or, if slices were not measured, their share of the whole. Throws as
-/// cost_of.
+/// Returns the cost of these tokens of every sample in a micro-batch of `whole`, whose samples have whole.tokens each:
+/// as measured after the same number of context tokens or, if slices were not measured, their share of the whole.
+/// Throws what cost_of throws.
 LayerCost cost_of_slice(const Profile& profile, const MeasurementKey& whole, const TokenRange& tokens);
 
-/// Cost of slice number `slice`, or of the whole micro-batch if the phase is not cut.
+/// Returns the cost of slice number `slice`, or of the whole micro-batch if the phase is not cut.
 LayerCost cost_of_slice(const Profile& profile, const Phase& phase, const MeasurementKey& whole, int slice);
 
-/// Expected frozen forward of a token slice that costs `slice`: its share of that of the micro-batch of `whole`.
+/// Returns the expected time of the frozen forward of a token slice that costs `slice`: its share of the time that
+/// `samples` samples of the micro-batch of `whole` are expected to take.
 Nanoseconds expected_frozen_forward_ns(const Profile& profile, const MeasurementKey& whole, const LayerCost& slice,
                                        double samples);
 

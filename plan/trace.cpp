@@ -21,7 +21,7 @@ void check_element(const json::Place& place, const Element& element, int num_ran
                        fmt::format("must be >= {}, its begin_ns", element.begin_ns), std::to_string(element.end_ns));
 }
 
-/// Readers of a trace allocate something per rank, so a short file must not announce more ranks than this.
+/// Readers of a trace allocate memory per rank, so a short file must not announce more ranks than this.
 constexpr std::size_t kMostRanksWithoutSpans = 256;
 
 /// Threads of a rank in the Chrome trace. Messages of the two directions overlap each other and compute.

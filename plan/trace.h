@@ -35,7 +35,8 @@ struct Trace {
   int num_ranks = 0;
   std::vector<Span> spans;
   std::vector<Event> events;
-  /// Names of the stages, by number: a net's operators by an operator plan. Empty where stages have numbers alone.
+  /// The names of the stages, by number: those of a net's operators if it ran by an operator plan. Empty where stages
+  /// have only numbers.
   std::vector<std::string> stage_names;
   bool operator==(const Trace&) const = default;
 };
@@ -46,11 +47,11 @@ std::string label_of(const Trace& trace, const Span& span);
 /// Returns the spans of one step, shifted so that the earliest starts at 0.
 Trace step_of(const Trace& trace, int step);
 
-/// Envelope "frostpipe.trace".
+/// Writes the envelope "frostpipe.trace"; the inverse reads it.
 std::string to_json(const Trace& trace);
 Trace trace_from_json(std::string_view json, std::string_view source);
 
-/// One process per rank, with compute and communication as its threads.
+/// Returns a timeline with one process per rank, whose threads are its compute and its communication.
 Timeline timeline_of(const Trace& trace);
 std::string to_chrome_trace(const Trace& trace);
 

@@ -11,19 +11,19 @@ namespace frostpipe {
 Schedule empty_schedule(std::string name, const ScheduleShape& shape, int virtual_stages, StageMap map,
                         bool sliced = false);
 
-/// Returns shape.virtual_stages, or `fallback` if that is 0. Throws InvalidInput that names the rule unless it is
-/// within [least, most].
+/// Returns shape.virtual_stages, or `fallback` if that is 0. Throws InvalidInput that names the rule unless the result
+/// is within [least, most].
 int virtual_stages_of(std::string_view name, const ScheduleShape& shape, int fallback, int least, int most);
 
 /// Returns shape.token_slices, or 4 if that is 0. Throws InvalidInput if it is below 1.
 int token_slices_of(std::string_view name, const ScheduleShape& shape);
 
-/// Throws InvalidInput if PipeDream-2BW, ZB-H2 or DualPipeV has fewer micro-batches than p ranks need. Other schedules
-/// take any number.
+/// Throws InvalidInput if PipeDream-2BW, ZB-H2 or DualPipeV has fewer micro-batches than it needs on p ranks. Other
+/// schedules take any number.
 void require_enough_micro_batches(std::string_view name, const ScheduleShape& shape);
 
-/// Throws InvalidInput unless m is a multiple of m / p rounded down, as interleaved schedules with several stages per
-/// rank require.
+/// Throws InvalidInput unless m is a multiple of the rounds (m / p, rounded down), as interleaved schedules with
+/// several stages per rank require.
 void require_rounds(std::string_view name, const ScheduleShape& shape, int virtual_stages);
 
 inline Action forward(int stage, int micro_batch) {

@@ -7,8 +7,8 @@
 namespace frostpipe {
 
 void require_shape(std::string_view schedule, const ScheduleShape& shape) {
-  // Build with p = 1 to check the rules that do not depend on p. Those that do are checked below, and p matters where
-  // stages are frozen.
+  // Build with p = 1, unless stages are frozen, to check the rules that do not depend on p. The others are checked
+  // below.
   ScheduleShape small = shape;
   if (shape.first_trainable_stage == 0) small.pipeline_parallel_size = std::min(shape.pipeline_parallel_size, 1);
   small.num_micro_batches = std::min(shape.num_micro_batches, 2 * small.pipeline_parallel_size);
