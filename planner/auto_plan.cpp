@@ -215,7 +215,7 @@ std::variant<AutoPlan, Infeasible> make_auto_plan(const PlanningProblem& problem
         fmt::format("{}{}", fmt::join(unfit_layouts, "; "), more > 0 ? fmt::format("; and {} layouts more", more) : ""),
         search.lacks_memory()};
   }
-  PlanOptions chosen = options;  // for the plan's fields beside its phases
+  PlanOptions chosen = options;  // for the fields of the plan other than its phases
   chosen.method =
       found.front().layout.pipeline_parallel_size == 1 ? PlanMethod::data_parallel : PlanMethod::static_pipeline;
   AutoPlan result{.plan = plan_of({profile, cluster, chosen}, {found.front()}),

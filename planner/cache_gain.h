@@ -4,7 +4,8 @@
 
 #include "planner/replan.h"
 
-// Whether the activation cache pays off in the continuations that replan() compared after a freeze.
+// These functions tell whether the activation cache pays off in the continuations that replan() compared after a
+// freeze.
 
 namespace frostpipe {
 

@@ -11,7 +11,7 @@ struct DeadlinePlan {
   TrainingPlan plan;
   Nanoseconds predicted_ns = 0;
   int delay_steps = 0;       // added to every freeze of the forecast; num_steps if nothing freezes
-  double trained_share = 1;  // fraction of all block updates of a run without freezing
+  double trained_share = 1;  // block updates, as a fraction of those of a run without freezing
 };
 
 /// Finds the plan that trains as much as possible within a time budget: shifts all freezes of the forecast

@@ -13,8 +13,8 @@ struct EmbeddingFreeze {
   bool operator==(const EmbeddingFreeze&) const = default;
 };
 
-/// Computes it for the plan's first phase, at `tokens` per sample; 0 = as planned. If no phase with frozen embedding
-/// fits, the first phase itself is used, with its embedding frozen.
+/// Predicts the effect for the plan's first phase, with `tokens` tokens per sample; 0 = as planned. If no phase with
+/// frozen embedding fits, the first phase itself is used, with its embedding frozen.
 EmbeddingFreeze freeze_embedding_alone(const TrainingPlan& plan, int tokens, const Profile& profile,
                                        const Cluster& cluster);
 

@@ -20,7 +20,7 @@ std::variant<Phase, Infeasible> best_static_phase(const PlanningProblem& problem
 /// Returns the best such phase with longest_pipeline() stages.
 std::variant<Phase, Infeasible> longest_pipeline_phase(const PlanningProblem& problem);
 
-/// The method exact: returns the phase with the least StageBound over all pipeline lengths.
+/// Plans by the method exact: returns the phase with the least StageBound over all pipeline lengths.
 std::variant<Phase, Infeasible> least_bound_phase(const PlanningProblem& problem);
 
 /// Returns the phase that follows `current` when the layers before `first_trainable_layer` freeze at `from_step`.

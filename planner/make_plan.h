@@ -35,7 +35,7 @@ using PlanResult = std::variant<TrainingPlan, Infeasible>;
 /// meaningless options (method auto, no samples, no length, a schedule that the method does not have) and for costs
 /// that were not measured.
 ///
-/// `observe` is called with the alternatives at each freeze at which the method compares them.
+/// If the method compares alternatives at a freeze, it calls `observe` with them.
 PlanResult make_plan(const PlanningProblem& problem, const ReplanObserver& observe = {});
 
 /// Returns a plan of these phases, with its other fields from `options`.

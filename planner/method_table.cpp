@@ -45,7 +45,7 @@ PlannedPhases pipetransformer_without_replicas(const PlanningProblem& problem, c
   return best_whole_run(problem, {length}, observe);
 }
 
-/// The published method also fixes partition and schedule.
+/// Returns the options with all that the published method fixes: partitioner, schedule, and no cache.
 PlanOptions as_published(PlanOptions options) {
   options.partitioner = Partitioner::pipetransformer_greedy;
   options.schedule = "GPipe";

@@ -15,7 +15,7 @@ namespace frostpipe {
 struct PlanRequest {
   PlanOptions options;                     // for make_plan, or for make_auto_plan if the method is automatic
   std::optional<Nanoseconds> deadline_ns;  // plan for this deadline (plan_for_deadline), if the method freezes
-  bool keep_replans = false;               // fill PlannedRun::replans
+  bool keep_replans = false;               // whether to fill in PlannedRun::replans
 };
 
 /// The alternatives at one freeze of the forecast.
@@ -24,15 +24,15 @@ struct WeighedReplan {
   ReplanResult result;
 };
 
-/// The planner's answer, with its reasons. Alternatives and layouts that do not fit are filled by method auto only; the
-/// bound also for the schedule AutoZeroBubble.
+/// The planner's answer, with its reasons. Only the method auto fills in the alternatives and the layouts that do not
+/// fit; the lower bound is also filled in for the schedule AutoZeroBubble.
 struct PlannedRun {
   std::variant<AutoPlan, Infeasible> answer;
   std::optional<DeadlinePlan> late;  // if there is a deadline and it can be met
   std::vector<WeighedReplan> replans;
 };
 
-/// Throws as make_plan, make_auto_plan and plan_for_deadline do.
+/// Makes the plan that the request asks for. Throws what make_plan, make_auto_plan and plan_for_deadline throw.
 PlannedRun plan_run(const Profile& profile, const Cluster& cluster, const PlanRequest& request);
 
 /// A run planned for one number of threads per rank.
@@ -46,7 +46,7 @@ struct GroupedRun {
 /// fastest layout ("auto", "pipetransformer") and the options fix no part of it, else 1.
 std::vector<int> threads_to_weigh(const PlanningProblem& problem);
 
-/// Calls plan_run for every number of threads, in their order.
+/// Calls plan_run for every number of threads per rank, in their order.
 std::vector<GroupedRun> plan_groupings(const Profile& profile, const Cluster& cluster, const PlanRequest& request,
                                        const std::vector<int>& thread_counts);
 

@@ -12,7 +12,7 @@ namespace frostpipe {
 
 /// One way to continue after a freeze, with its predictions.
 struct Continuation {
-  std::vector<Phase> phases;     // from the request's step to the end, as if nothing more froze
+  std::vector<Phase> phases;     // from the request's step to the end of the run, as if nothing more froze
   std::vector<Phase> later;      // phases after further forecast freezes
   std::vector<CachePart> parts;  // how `phases` use the cache; empty = not at all
   Nanoseconds predicted_ns = 0;  // rest of the run along the forecast: steps x iteration times + transformations
@@ -31,15 +31,16 @@ struct ReplanResult {
   std::string why_no_cache;              // empty if there was a cache to choose
 };
 
-/// Called with the alternatives at a freeze.
+/// A function that is called with the alternatives at a freeze.
 using ReplanObserver = std::function<void(const ReplanRequest&, const ReplanResult&)>;
 
 /// Returns the continuation with the least predicted time over the rest of the run, by RunPlanner along the forecast of
 /// the freezes after the request (options.forecast; if none, the cap's by options.freeze). `content` is the content of
 /// the cache at the request's step.
 ///
-/// With request.measured_iteration_ns, all times of the profile are first scaled by measured / predicted of the current
-/// phase (within 1/2 and 2), to match the machine as it is. Infeasible if no layout fits into memory.
+/// With request.measured_iteration_ns, all times of the profile are first scaled by the ratio measured / predicted of
+/// the current phase's iteration (limited to between 1/2 and 2), to match the machine as it is. Returns Infeasible if
+/// no layout fits into memory.
 ///
 /// After the last step there is nothing left to plan, but if ranks are lost there, the others still have to evaluate
 /// and save: they get the layout in which one more step would end first, without a cache.

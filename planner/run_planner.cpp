@@ -32,7 +32,7 @@ struct RunPlanner::Step {
 };
 
 struct RunPlanner::State {
-  std::optional<int> layout;  // none: the run has not begun
+  std::optional<int> layout;  // none = the run has not begun
   int first_trainable_layer = 0;
   CacheContent content;
   Nanoseconds cost = 0;
@@ -41,7 +41,8 @@ struct RunPlanner::State {
   std::optional<int> before;                     // index into the states before the window; none before the first
   std::vector<std::pair<CachePart, int>> parts;  // of its window
 
-  /// The least is the best. On equal costs fewer windows with a cache are better: a cache must save something.
+  /// Returns the rank among states, of which the least is the best. On equal costs fewer windows with a cache are
+  /// better: a cache must save something.
   std::pair<Nanoseconds, int> rank() const { return {cost, cached_windows}; }
 };
 

@@ -16,7 +16,7 @@ namespace frostpipe {
 
 /// The state in which planning begins.
 struct RunStart {
-  std::optional<Phase> current;  // phase before the first window; none = the run begins, with any layout
+  std::optional<Phase> current;  // phase before the first window; none = the run begins here, with any layout
   CacheContent content;          // of the cache at that time
   std::vector<int> lengths;      // allowed pipeline lengths of the first window if there is no `current`; empty = all
 };
@@ -30,22 +30,22 @@ struct RunPath {
 
 /// Plans a whole run along a forecast of freezes, by dynamic programming over its windows.
 ///
-/// Layouts: for every window the best phase (search_phase) of every pipeline length, without the cache and with all
-/// samples found in it. Each may also be used in other windows, kept from before or taken early, if it is among the
-/// fastest there. A window uses one layout without the cache, or one with it, or one while the cache fills and one of
-/// the three fastest after that. The next window's pipeline length divides the last one's (pipelines shrink, never
-/// grow). A state is the layout and the content of the cache. Of two states with the same layout, the one that costs
-/// more and has no activation cached at a later layer is dropped. The cache is used only where samples are found in it
-/// before the run ends, and on equal costs in fewer windows. Exact over these layouts if no window has more than
-/// kMostLayouts candidates that may be among the fastest and no state is dropped for lack of room (the cheapest
-/// kMostStates stay). Reconfigurations are priced by the simulator.
+/// The layouts are, for every window and pipeline length, the best phase (search_phase) without the cache and the best
+/// with all samples found in it. Each may also be used in other windows, kept from before or taken early, if it is
+/// among the fastest there. A window uses one layout without the cache, or one with it, or one while the cache fills
+/// and one of the three fastest after that. The next window's pipeline length divides the last one's (pipelines shrink,
+/// never grow). A state is the layout and the content of the cache. Of two states with the same layout, the one that
+/// costs more is dropped unless it has an activation cached at a later layer. The cache is used only where samples are
+/// found in it before the run ends, and on equal costs in fewer windows. The plan is exact over these layouts if no
+/// window has more than kMostLayouts candidates that may be among the fastest and no state is dropped for lack of room
+/// (the cheapest kMostStates stay). Reconfigurations are priced by the simulator.
 class RunPlanner {
  public:
   RunPlanner(const PlanningProblem& problem, RunStart start);
 
   /// Returns for every choice in the first window the path with the least predicted time, the fastest first. With
-  /// `only_best` only the first of these, which is quicker. Infeasible names the window's frozen blocks and what does
-  /// not fit.
+  /// `only_best` it returns only the first of these, which is quicker. Infeasible names the window's frozen blocks and
+  /// what does not fit.
   std::variant<std::vector<RunPath>, Infeasible> plan(const std::vector<RunWindow>& windows, bool only_best);
 
   /// Returns why nothing is cached in such a first window; empty if something may be.
@@ -63,7 +63,7 @@ class RunPlanner {
   const std::vector<int>& layouts_for(int first_trainable_layer);
   std::vector<int> layouts_to_consider(const RunWindow& window, const std::vector<RunWindow>& windows,
                                        const std::vector<int>& kept);
-  /// Empty if nothing may be cached.
+  /// Returns the fastest of the layouts if all samples are found in the cache; empty if nothing may be cached.
   std::vector<int> fastest_with_all_found(const RunWindow& window, const std::vector<int>& layouts);
   Phase phase_of(int layout, int first_trainable_layer, const CacheUse& cache) const;
   /// Returns a lower bound on the phase's iteration time, without a simulation.

@@ -17,7 +17,7 @@ void for_each_length(const PlanningProblem& problem, Consider&& consider) {
     if (groups % p == 0 && (options.pipeline_parallel_size == 0 || options.pipeline_parallel_size == p)) consider(p);
 }
 
-/// Keeps the best phase, or if there is none the reasons.
+/// Keeps the phase with the least objective, or, if there is none, the reasons.
 class BestOfLengths {
  public:
   void add(std::variant<Phase, Infeasible> result, double objective) {

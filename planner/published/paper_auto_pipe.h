@@ -6,14 +6,15 @@
 
 namespace frostpipe {
 
-/// AutoPipe as published (He et al. 2021, section 3.2 and the published code), with parameters as a proxy for memory.
-/// The pipeline is halved while the largest stage of the greedy partition of the trainable layers is no larger than the
-/// largest stage was at the start, with nothing frozen and `initial_length` stages. May end at 1.
+/// Returns the length of the pipeline by AutoPipe as published (He et al. 2021, section 3.2 and the published code),
+/// with parameters as a proxy for memory. The pipeline is halved while the largest stage of the greedy partition of the
+/// trainable layers is no larger than the largest stage was at the start, with nothing frozen and `initial_length`
+/// stages. The result may be 1.
 ///
-/// `parameters_in_millions`: embedding, (attention, MLP) per block, then whatever follows the blocks. The first
-/// `frozen_units` of them are left out: none, or the embedding together with the frozen blocks. This is for comparison
-/// with the paper; RunPlanner compares simulated times instead. Throws InvalidInput if frozen_units exceeds the list or
-/// initial_length < 1.
+/// `parameters_in_millions` has the numbers of parameters of the embedding, then of attention and MLP of each block,
+/// then of whatever follows the blocks. The first `frozen_units` entries are left out: none, or the embedding together
+/// with the frozen blocks. This is for comparison with the paper; RunPlanner compares simulated times instead. Throws
+/// InvalidInput if frozen_units exceeds the list or initial_length < 1.
 int paper_pipeline_length(std::span<const double> parameters_in_millions, int frozen_units, int initial_length);
 
 /// Returns the next phase by that rule. Its pipeline has the length of paper_pipeline_length, even if that is not

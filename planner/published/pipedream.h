@@ -15,7 +15,7 @@ struct PipeDreamLayer {
 };
 
 /// One level of the machine: the number of parts of the level below that it joins, and the bandwidth between them.
-/// Innermost first: {8 GPUs, PCIe}, {4 servers, Ethernet}.
+/// Levels are listed from the innermost: {8 GPUs, PCIe}, {4 servers, Ethernet}.
 struct PipeDreamLevel {
   enum class Use { any, replicas, stages };
   int parts = 1;
@@ -35,14 +35,14 @@ struct PipeDreamPlan {
   double slowest_ns = 0;  // per micro-batch: the objective
 };
 
-/// PipeDream's hierarchical dynamic program (Narayanan et al. 2019, section 3.1) on a chain. It minimizes the slowest
-/// stage's time per micro-batch, where a stage of layers i..j on m parts of level k takes
+/// Plans a chain of layers by PipeDream's hierarchical dynamic program (Narayanan et al. 2019, section 3.1). It
+/// minimizes the slowest stage's time per micro-batch, where a stage of layers i..j on m parts of level k takes
 ///   T_k(i..j, m) = max(A_{k-1}(i..j, all its parts), 2 (m - 1) parameter bytes / bandwidth_k) / m
-/// (A_0 = compute), a message after layer s 2 activation bytes / bandwidth_k, and
+/// (A_0 = compute), a message after layer s takes 2 activation bytes / bandwidth_k, and
 ///   A_k(i..j, m) = min over one stage T_k(i..j, m) and over s, m' of max(A_k(i..s, m - m'), message after s,
 ///   T_k(s+1..j, m')).
-/// Exact for that objective, over all partitions and numbers of replicas at every level; memory is ignored. Takes
-/// O(layers^3 parts^2) time.
+/// The result is exact for that objective, over all partitions and numbers of replicas at every level; memory is
+/// ignored. The search takes O(layers^3 parts^2) time.
 PipeDreamPlan pipedream_plan(std::span<const PipeDreamLayer> layers, const std::vector<PipeDreamLevel>& levels);
 
 }  // namespace frostpipe

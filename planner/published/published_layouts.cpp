@@ -24,8 +24,8 @@ std::variant<Phase, Infeasible> with_partition(const PlanningProblem& problem, P
                     /*first_trainable_layer=*/0);
 }
 
-/// Time of the forward and backward of one micro-batch through a stage. `layers` are the costs at its size on the
-/// stage's device.
+/// Returns the time of the forward and backward of one micro-batch through a stage. `layers` are the costs at its size
+/// on the stage's device.
 Nanoseconds stage_ns(const std::vector<LayerCost>& layers, const Model& model, LayerRange stage,
                      const Recompute& recompute) {
   Nanoseconds sum = 0;
@@ -137,7 +137,7 @@ std::variant<Phase, Infeasible> ptd_p_phase(const PlanningProblem& problem) {
     }
   }
   std::sort(by_time.begin(), by_time.end());
-  int smallest = 0;  // of those that do not fit, the one with the most micro-batches is reported
+  int smallest = 0;  // most micro-batches that did not fit so far; their reason is reported
   for (const auto& [time, m] : by_time) {
     options.num_micro_batches = m;
     auto phase = with_partition({profile, cluster, options}, partition);
@@ -151,7 +151,7 @@ std::variant<Phase, Infeasible> ptd_p_phase(const PlanningProblem& problem) {
 namespace {
 
 /// Returns 2BW's steady-state time of a micro-batch: for the slowest stage, compute and messages, or the reduction of
-/// its gradients over m. None if a rank has no memory for a second version of its weights.
+/// its gradients over m. Returns none if a rank has no memory for a second version of its weights.
 std::optional<Nanoseconds> steady_ns(const Candidate& candidate, const PlanningProblem& problem, LayerCosts& costs) {
   const auto& [profile, cluster, options] = problem;
   const Phase& phase = candidate.phase;
@@ -207,7 +207,7 @@ std::variant<Phase, Infeasible> pipedream_2bw_phase(const PlanningProblem& probl
           found.recompute = way;
           found.num_micro_batches = m;
           const double samples =
-              static_cast<double>(options.global_batch_size) / m;  // that are in a micro-batch of all replicas
+              static_cast<double>(options.global_batch_size) / m;  // of one micro-batch of each replica
           best.add(with_partition({profile, cluster, found}, candidate.phase.partition),
                    static_cast<double>(*time) / samples);
           why.reason.clear();

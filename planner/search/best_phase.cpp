@@ -165,7 +165,7 @@ class Search {
     keep_if_faster(std::move(phase), rank);
   }
 
-  /// The partition may not be the best, so the bound for any partition is used for all.
+  /// Its partition may not be the best, so a choice is bounded by the bound for any partition.
   void consider_looped(const Choice& choice, const Phase& unpartitioned) {
     if (!search_.bound_only) {
       const auto candidate = maker_.looped_partition(unpartitioned, limit_ns_);
@@ -283,7 +283,7 @@ class Search {
     return with_prediction(candidate, timer_.iteration_ns(candidate.phase), problem_.cluster);
   }
 
-  /// None if it lacks memory, or its iteration is not below the limit.
+  /// Returns the phase with its prediction; none if it lacks memory, or its iteration is not below the limit.
   std::optional<Phase> predicted_below(const Phase& phase, Nanoseconds limit_ns) {
     if (!timer_.may_be_below(phase, limit_ns)) return std::nullopt;
     const Candidate candidate = maker_.with_memory(phase);

@@ -23,26 +23,26 @@ struct PhaseSearch {
 
 struct PhaseSearchResult {
   std::optional<Phase> best;  // with its prediction unless bound_only
-  /// No phase in the search has a shorter iteration, whatever its partition. At most give_up_above_ns.
+  /// No phase in the search has a shorter iteration, whatever its partition. The bound is at most give_up_above_ns.
   Nanoseconds lower_bound_ns = 0;
-  std::string reason;       // why nothing fits, of those that would be fast enough
-  Bytes missing_bytes = 0;  // over all ranks, of the candidate that is closest to fitting
+  std::string reason;       // why none fits of the phases that would be fast enough
+  Bytes missing_bytes = 0;  // summed over the ranks of the candidate that is closest to fitting
 };
 
-/// Branch and bound over recompute x schedule x micro-batches. In the order of bound_of_any_partition, each choice is
-/// given the partition with the least StageBound that fits and is simulated, until no remaining bound is below the best
-/// time. The cuts of the best two are then shifted while that is faster. With proof_micro_batches every partition of
-/// every choice whose StageBound is below the best time is simulated as well; if the budget suffices, the best is
-/// optimal, and lower_bound_ns is its time. With several stages per rank each choice is given
+/// Searches by branch and bound over recompute x schedule x micro-batches. In the order of bound_of_any_partition, each
+/// choice is given the partition with the least StageBound that fits and is simulated, until no remaining bound is
+/// below the best time. The cuts of the best two are then shifted while that is faster. With proof_micro_batches every
+/// partition of every choice whose StageBound is below the best time is simulated as well; if the budget suffices, the
+/// best is optimal, and lower_bound_ns is its time. With several stages per rank each choice is given
 /// CandidateMaker::looped_partition instead, and lower_bound_ns is the bound of any partition, which is less tight.
-/// Throws as best_phase does.
+/// Throws what best_phase throws.
 PhaseSearchResult search_phase(const PlanningProblem& problem, const PhaseSearch& search, LayerCosts& costs);
 
 /// Returns the least bound_of_any_partition over the choices of search_phase; kNoLimit if nothing was measured.
 Nanoseconds least_bound_of_any_partition(const PlanningProblem& problem, const PhaseSearch& search, LayerCosts& costs);
 
 /// Returns the best phase with a given pipeline length (d = world / p, rounded down) and frozen prefix, from step 0,
-/// with its prediction. Also used for re-planning during a run.
+/// with its prediction. It is also used to re-plan during a run.
 ///
 /// Candidates: the schedules of schedules_for with every m up to 32, and beyond that the least m for each micro-batch
 /// size, as far as the schedule allows it, each with the partition that has the least StageBound among all that fit
@@ -52,9 +52,9 @@ Nanoseconds least_bound_of_any_partition(const PlanningProblem& problem, const P
 /// micro-batches over all stages). The result is at least as fast as every candidate, but not exact over all
 /// partitions: on 1,000 random models of 4 and 6 layers on 1, 2 and 4 ranks the best over its lengths was the best of
 /// all layouts and partitions every time. Candidates whose micro-batch size was not measured are left out; if all are,
-/// throws what cost_of throws. If nodes are unequally connected, search_placements chooses the placement. The published
-/// greedy partition is not changed. Infeasible names what the smallest micro-batches lack, or the stage that the greedy
-/// partitioner left empty.
+/// the function throws what cost_of throws. If nodes are unequally connected, search_placements chooses the placement.
+/// The published greedy partition is not changed. Infeasible names what the smallest micro-batches lack, or the stage
+/// that the greedy partitioner left empty.
 std::variant<Phase, Infeasible> best_phase(const PlanningProblem& problem, int pipeline_parallel_size,
                                            int first_trainable_layer, const CacheUse& cache = {});
 

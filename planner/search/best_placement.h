@@ -3,8 +3,8 @@
 
 namespace frostpipe {
 
-/// Returns the fastest phase over the kMostSearched placements of placements_of on which the first placement's best
-/// phase would be fastest; lower_bound_ns and reason are those of its placement.
+/// Searches the kMostSearched placements of placements_of on which the first placement's best phase would be fastest,
+/// and returns the fastest phase found; lower_bound_ns and reason are those of its placement.
 PhaseSearchResult search_placements(const PlanningProblem& problem, const PhaseSearch& search, LayerCosts& costs);
 
 constexpr std::size_t kMostSearched = 4;

@@ -50,23 +50,23 @@ class CandidateMaker {
   /// that of looped_partition, whether it fits or not.
   std::variant<std::optional<Candidate>, Infeasible> make(Phase unpartitioned, Nanoseconds limit_ns);
 
-  /// Makes a partition with several stages per rank. None if clearly no partition fits with a bound of at most
-  /// limit_ns. Otherwise the chain is cut into stages that are as equal as possible, then the cuts are shifted one
-  /// layer at a time while that lacks fewer bytes, or equally few at a smaller StageBound. Not exact: it may miss a
-  /// partition that fits or is faster. Nothing is shifted if the equal stages fit and their bound is a tenth above
-  /// limit_ns.
+  /// Makes a partition with several stages per rank. Returns none if it is clear that no partition fits with a bound of
+  /// at most limit_ns. Otherwise the chain is cut into stages that are as equal as possible. Then the cuts are shifted,
+  /// by steps that are halved down to one layer, while fewer bytes are missing, or equally few at a smaller StageBound.
+  /// This is not exact: it may miss a partition that fits or is faster. Nothing is shifted if the equal stages fit and
+  /// their bound is a tenth above limit_ns.
   std::optional<Candidate> looped_partition(const Phase& unpartitioned, Nanoseconds limit_ns);
 
-  /// Quick test with one stage per rank; false only if no partition fits. Every pipeline rank takes as many layers as
-  /// it can keep, ignoring the workspace and the input of its first layer, so in no partition do the first k ranks hold
-  /// more layers, for any k.
+  /// Tests quickly whether a partition with one stage per rank may fit. Returns false only if none fits. Every pipeline
+  /// rank takes as many layers as it can keep, ignoring the workspace and the input of its first layer, so in no
+  /// partition do the first k ranks hold more layers, for any k.
   bool may_fit(const Phase& unpartitioned);
 
   /// Returns the partition with the fewest missing bytes on the rank that misses most.
   Candidate closest_to_fitting(const Phase& unpartitioned);
 
-  /// Returns the phase with the partition that minimizes the longest work of a rank. None if pins allow no partition,
-  /// or with several stages per rank.
+  /// Returns the phase with the partition that minimizes the longest work of a rank. Returns none if pins allow no
+  /// partition, or with several stages per rank.
   std::optional<Candidate> with_even_work(Phase phase);
 
   /// Returns `phase` unchanged, with its memory.
@@ -76,23 +76,24 @@ class CandidateMaker {
 
  private:
   class LoopedPrices;
-  /// The room on a pipeline rank with one stage.
+  /// The memory limit of a pipeline rank with one stage, and what is needed to compare a stage with it.
   struct Room {
     std::optional<Bytes> limit;
     const std::vector<LayerCost>& layers;
     const std::vector<StagesInFlight>& in_flight;
     int first_trainable_layer = 0;
-    std::int64_t most_in_flight = 0, parts = 1;  // most micro-batches in flight, in units of 1 / parts
+    std::int64_t most_in_flight = 0, parts = 1;  // the most micro-batches in flight, in units of 1 / parts of one
 
     /// Returns a lower bound on the memory of any longer stage that contains the stage of `need`, which begins at
     /// `begin`. It leaves out the saved input, which may be smaller at another begin, and the workspace.
     Bytes needed_by_longer(const RankMemory& need, int begin) const;
   };
   std::vector<Room> rooms_of(const Phase& unpartitioned);
-  /// False only if no partition fits with a bound of at most limit_ns. Layer l needs at least lasting(l) + held(k)
-  /// kept(l) bytes on pipeline rank k, and work(l) of its time. Each rank is limited by the scarcer of the two, as a
-  /// fraction of what the whole model would need there. The fractions that its layers need sum to at most the fraction
-  /// that it has, so if a partition fits, the least fractions of all layers sum to at most the fractions of all ranks.
+  /// Returns false only if no partition fits with a bound of at most limit_ns. Layer l needs at least lasting(l) +
+  /// held(k) kept(l) bytes on pipeline rank k, and work(l) of its time. Each rank is limited by the scarcer of the two,
+  /// as a fraction of what the whole model would need there. The fractions that its layers need sum to at most the
+  /// fraction that it has, so if a partition fits, the least fractions of all layers sum to at most the fractions of
+  /// all ranks.
   bool may_fit_looped(const Phase& unpartitioned, const StageBound& bound, Nanoseconds limit_ns);
   Candidate shifted(const Phase& unpartitioned, const StageBound& bound, Nanoseconds limit_ns);
   std::variant<Partition, Infeasible> published_partition() const;

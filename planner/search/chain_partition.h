@@ -19,12 +19,12 @@ struct ChainPartition {
 /// The value of a stage that is not allowed, though longer ones may be (see cut_chain).
 constexpr Nanoseconds kNotAllowed = std::numeric_limits<Nanoseconds>::max();
 
-/// Returned by `visit` in place of the next end, to end a sweep.
+/// The value that `visit` returns in place of the next end, to end a sweep.
 constexpr int kNoLonger = std::numeric_limits<int>::max();
 
 /// Returns the largest value of some partition that a sweep (see cut_chain) allows. It is within about a hundredth of
-/// the least bound that can be kept by a partition whose stages each extend as far as the bound allows; `limit` if no
-/// such partition is found. Takes O(num_layers) time for each of ten to twenty tries.
+/// the least bound that holds for a partition whose stages each extend as far as the bound allows; it is `limit` if no
+/// such partition is found. This takes O(num_layers) time for each of ten to twenty tries.
 template <class Sweep>
 Nanoseconds reachable_largest(int num_layers, int num_pipeline_ranks, Sweep&& sweep, Nanoseconds limit) {
   const auto largest_within = [&](Nanoseconds bound) -> std::optional<Nanoseconds> {
@@ -83,7 +83,7 @@ struct ChainEnds {
   };
   int first = 0;
   std::vector<Best> best;          // for the begins from `first`, ascending
-  std::vector<Nanoseconds> least;  // minimum over the begins up to each
+  std::vector<Nanoseconds> least;  // for each begin, the minimum of `largest` up to it
   /// Returns the first begin whose largest value is at most `most`.
   int first_within(Nanoseconds most) const {
     return first + static_cast<int>(std::ranges::lower_bound(least, most, std::greater<>()) - least.begin());
@@ -91,7 +91,7 @@ struct ChainEnds {
 };
 
 /// Cuts layers [0, num_layers) into one contiguous, non-empty stage per pipeline rank so that the largest stage value
-/// is smallest. Exact, by a dynamic program over suffixes of the chain.
+/// is smallest. The result is exact: a dynamic program over suffixes of the chain finds it.
 ///
 /// sweep(pipeline_rank, begin, first, visit) calls visit(end, value, floor) for stages [begin, end), beginning with
 /// [begin, first), until no longer stage is allowed; each call returns the next end. A stage that is not allowed,
@@ -100,9 +100,9 @@ struct ChainEnds {
 /// Returns none if no allowed partition stays at or below `limit`. The part after the first stage is again cut exactly;
 /// ties go to the earlier cut, the first cut first. Stages are skipped that alone exceed the best known value or that
 /// of reachable_largest, and so are begins that earlier stages cannot reach or from which later ones cannot end: no
-/// best partition contains them, so this changes no result. Takes O(num_layers) time for each try of reachable_largest
-/// and, if values are nearly sums, about pipeline ranks times the square of the remaining begins of each; at most
-/// O(num_layers^2) for each rank.
+/// best partition contains them, so this changes no result. The search takes O(num_layers) time for each try of
+/// reachable_largest and, if values are nearly sums, about pipeline ranks times the square of the remaining begins of
+/// each; at most O(num_layers^2) for each rank.
 template <class Sweep>
 std::optional<ChainPartition> cut_chain(int num_layers, int num_pipeline_ranks, Sweep&& sweep,
                                         Nanoseconds limit = std::numeric_limits<Nanoseconds>::max() - 1) {

@@ -12,7 +12,7 @@ namespace frostpipe {
 
 /// One choice of search_phase. On equal bounds they are ordered by preference.
 struct Choice {
-  Nanoseconds bound_ns = 0;                 // for any partition
+  Nanoseconds bound_ns = 0;                 // holds for any partition
   std::size_t recompute = 0, schedule = 0;  // indices into the search's modes and the schedules
   int num_micro_batches = 1;
   auto operator<=>(const Choice&) const = default;
@@ -21,9 +21,9 @@ struct Choice {
 /// Returns the effort to simulate the phase: micro-batches over all stages, of one replica if all are alike.
 int simulated_micro_batches(const Phase& phase, const PlanOptions& options);
 
-/// All choices, and the first reasons why others are left out.
+/// The choices of a search, and the first reasons why others are left out.
 struct Choices {
-  std::vector<Choice> of_least_bound_first;   // whose sizes were measured and whose schedules allow the shape
+  std::vector<Choice> of_least_bound_first;   // those whose sizes were measured and whose schedules allow them
   std::optional<InvalidInput> not_measured;   // the first size that was not measured
   std::optional<InvalidInput> not_scheduled;  // the first shape that a schedule does not allow
 };

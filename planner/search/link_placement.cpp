@@ -16,7 +16,7 @@ using Kind = std::pair<std::string, std::optional<Bytes>>;
 
 constexpr Bytes kLargeBytes = 1 << 30;
 
-/// The places of one node for groups of `wanted` neighbouring ranks each.
+/// The groups of `wanted` neighbouring ranks into which one node is divided.
 struct NodePlaces {
   std::vector<int> first_ranks;
   Kind kind;
@@ -87,7 +87,7 @@ class LinkPlacements {
     return all;
   }
 
-  /// Returns false if there are too many.
+  /// Appends all assignments that begin with `begun`. Returns false if there are more than kMostAssignments.
   bool add_all_from(Assignment& begun, std::vector<int>& left, std::vector<Assignment>& all) const {
     if (static_cast<int>(begun.size()) == p_ * d_) {
       all.push_back(begun);

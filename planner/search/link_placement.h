@@ -6,16 +6,18 @@
 namespace frostpipe {
 
 /// Returns placements (ParallelLayout::placement; empty = the ranks' own order) for nodes that are not all connected
-/// alike: which node gets which pipeline ranks and replicas. None of the result is slower than another one over every
-/// link. Compared are the messages along every replica's pipeline and from its last rank to its first, and the
-/// all-reduces over the replicas of every pipeline rank, and over a replica's first and last rank. All other placements
-/// cannot be faster with any partition or schedule, as long as no link is shared and apart from the latency of the
-/// gradient norm's few bytes if not all devices take part in it. Replicas count as interchangeable.
+/// alike: which node gets which pipeline ranks and replicas. A placement is left out if another one with the same kinds
+/// of devices (type and memory limit) is nowhere slower. The comparison is of the messages along every replica's
+/// pipeline and from its last rank to its first, and the all-reduces over the replicas of every pipeline rank, and over
+/// a replica's first and last rank. The placements that are left out cannot be faster with any partition or schedule,
+/// as long as no link is shared and apart from the latency of the gradient norm's few bytes if not all devices take
+/// part in it. Replicas count as interchangeable.
 ///
-/// If there are at most kMostAssignments ways to assign nodes (six nodes of one rank, four of two) all are considered.
-/// Otherwise the nodes' own order is, and those in which each next node is the one best connected to the last, starting
-/// from every node, filled replica by replica or pipeline by pipeline. The fastest links for every order of device
-/// types come first, at most kMostLinkPlacements beyond one of each.
+/// If there are at most kMostAssignments ways to assign nodes (six nodes of one rank, four of two), all are considered.
+/// Otherwise only these orders of nodes are: their own, and, from every node, the order in which each next node is the
+/// one best connected to the last. Each is filled in two ways, pipeline rank by pipeline rank and replica by replica.
+/// The fastest placement for every order of device types comes first; beyond these there are at most
+/// kMostLinkPlacements.
 ///
 /// Returns only options.placement if that is given, all pairs of nodes are equal, tensor ranks do not fill nodes, a
 /// node has unequal devices, or the devices of a pipeline rank cannot be of one type.

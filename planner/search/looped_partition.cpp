@@ -12,8 +12,8 @@
 
 namespace frostpipe {
 
-/// Missing bytes and bound of a partition and of those that differ from it by a shift. Only ranks whose stages a shift
-/// changes are recomputed.
+/// Computes the missing bytes and the bound of a partition and of those that differ from it by a shift. Only ranks
+/// whose stages a shift changes are recomputed.
 class CandidateMaker::LoopedPrices {
  public:
   struct Price {
@@ -52,7 +52,7 @@ class CandidateMaker::LoopedPrices {
   const Partition& partition() const { return partition_; }
 
   /// Returns the shift by `step` layers with the fewest missing bytes, or equally few at the smallest bound; on a tie
-  /// the first. None if none is better than the partition as it is.
+  /// the first. Returns none if no shift improves the partition.
   std::optional<CutShift> best_shift(int step) {
     find_ranks_of_interest();
     std::optional<CutShift> best;
@@ -101,7 +101,8 @@ class CandidateMaker::LoopedPrices {
     int version = 0;  // counts the changes of its stages
   };
 
-  /// What a shift by `step` layers makes of the ranks that it changes, as long as nothing else changes them.
+  /// The result of a shift by `step` layers on the ranks that it changes; it holds as long as nothing else changes
+  /// them.
   struct ShiftPrice {
     int step = 0, version = 0;
     std::optional<Nanoseconds> bound_ns;  // the largest
@@ -127,8 +128,8 @@ class CandidateMaker::LoopedPrices {
       price_.missing_bytes += ranks_[k].missing_bytes = missing_on(k, *in_flight_);
   }
 
-  /// A shift can only improve a partition if it changes a rank that lacks bytes, the rank with the largest bound, or
-  /// the first trainable stage.
+  /// Marks the ranks of interest: a shift can only improve a partition if it changes a rank that lacks bytes, the rank
+  /// with the largest bound, or the first trainable stage.
   void find_ranks_of_interest() {
     bool has_largest = false;
     for (int k = 0; k < static_cast<int>(ranks_.size()); ++k) {
@@ -146,7 +147,8 @@ class CandidateMaker::LoopedPrices {
     return false;
   }
 
-  /// Caches the last few ranges of each stage: a round mostly asks again for those of earlier rounds.
+  /// Returns the memory of a stage. The last few ranges of each stage are cached, since a round mostly asks again for
+  /// those of earlier rounds.
   const RankMemory& need_of(int stage) {
     constexpr std::size_t kMostKnown = 8;
     std::vector<std::pair<LayerRange, RankMemory>>& known = known_[stage];
@@ -158,7 +160,7 @@ class CandidateMaker::LoopedPrices {
     return known.back().second;
   }
 
-  /// Missing bytes of the partition, to which the shift has been applied.
+  /// Returns the missing bytes of the partition, to which the shift has been applied.
   Bytes missing_with(const CutShift& one, ShiftPrice& known) {
     const std::vector<int>& changed = bounds_.changed_by(one);
     if (!known.missing_bytes) {
@@ -184,7 +186,7 @@ class CandidateMaker::LoopedPrices {
     return missing;
   }
 
-  /// Missing bytes on pipeline rank k with `needs_`.
+  /// Returns the missing bytes on pipeline rank k with `needs_`.
   Bytes missing_on(int k, const std::vector<std::vector<StagesInFlight>>& in_flight) {
     if (ranks_[k].limits.empty()) return 0;
     on_rank_.clear();
@@ -217,8 +219,9 @@ class CandidateMaker::LoopedPrices {
 
 namespace {
 
-/// Returns a lower bound on the micro-batches of which a rank holds something for each of its stages: at its fullest
-/// moment, or in the mean over its moments, which is no more than the fullest.
+/// Returns a number h such that a rank's peak is at least what h micro-batches keep on each of its stages: the most
+/// that all stages hold at one moment, or the least mean of a stage over all moments, which the peak is not below
+/// either.
 double held_of_each_stage(const std::vector<StagesInFlight>& moments) {
   if (moments.empty()) return 0;
   std::int64_t most = 0;
@@ -265,7 +268,7 @@ bool CandidateMaker::may_fit_looped(const Phase& unpartitioned, const StageBound
   }
   const double all_lasting = lasting.all(), all_kept = kept.all(), all_work = work.all();
   const bool knows_in_flight = unpartitioned.first_trainable_layer == 0;
-  // If nothing is needed, every rank has enough.
+  // If the whole needs nothing, a part has no share in it and every rank has enough.
   const auto share = [](double part, double whole) { return whole > 0 ? part / whole : 0; };
   const auto has_of = [](double room, double whole) {
     return whole > 0 ? room / whole : std::numeric_limits<double>::max();

@@ -9,15 +9,16 @@ namespace frostpipe {
 
 /// Splits layers into `num_stages` contiguous, non-empty stages so that the largest stage sum of `cost` is smallest.
 ///
-/// Exact (dynamic program over chains): O(num_stages * n^2) time, O(num_stages * n) space. The part after the first
-/// stage is again split exactly. Ties go to the earlier cut, the first cut first, so equal input gives equal output.
-/// Throws InvalidInput if num_stages < 1 or exceeds the number of layers.
+/// The result is exact (a dynamic program over chains) and takes O(num_stages * n^2) time and O(num_stages * n) space
+/// for n layers. The part after the first stage is again split exactly. Ties go to the earlier cut, the first cut
+/// first, so equal input gives equal output. Throws InvalidInput if num_stages < 1 or exceeds the number of layers.
 Partition partition_exact(std::span<const Nanoseconds> cost, int num_stages);
 
-/// PipeTransformer's published greedy (He et al. 2021, Algorithm 1): a stage takes layers while its size, in millions
-/// of parameters, stays below mean + variance / stages left, both over the remaining layers (the published code's rule;
-/// population variance). Kept for comparison: like the original it may leave stages EMPTY (begin == end) and be far
-/// from balanced. [0, n) is always covered. Throws InvalidInput if num_stages < 1.
+/// Splits layers by PipeTransformer's published greedy algorithm (He et al. 2021, Algorithm 1): a stage takes layers
+/// while its size, in millions of parameters, stays below mean + variance / stages left, both over the remaining layers
+/// (the published code's rule; population variance). It is kept for comparison: like the original it may leave stages
+/// EMPTY (begin == end) and be far from balanced, but it always covers all n layers. Throws InvalidInput if num_stages
+/// < 1.
 Partition partition_pipetransformer_greedy(std::span<const double> parameters_in_millions, int num_stages);
 
 }  // namespace frostpipe

@@ -44,7 +44,7 @@ int replicas_of_pipelines(const Cluster& cluster, const PlanOptions& options, in
 
 namespace {
 
-/// The methods that leave schedule and partition open.
+/// Returns the methods that leave schedule and partition open.
 std::set<PlanMethod> open_methods() {
   using enum PlanMethod;
   return {automatic, static_pipeline, pipetransformer, freeze_only, pipetransformer_without_replicas};

@@ -12,7 +12,7 @@
 
 namespace frostpipe {
 
-/// Options of a planner.
+/// The options of a planner.
 struct PlanOptions {
   PlanMethod method = PlanMethod::pipetransformer;
   int global_batch_size = 64;
@@ -27,13 +27,13 @@ struct PlanOptions {
   int pipeline_parallel_size = 0;  // at the start; 0 = the best
   int tensor_parallel_size = 1;
   bool any_tensor_parallel_size = true;  // method auto may use other measured sizes
-  bool sequence_parallel = false;        // applies to several tensor ranks
+  bool sequence_parallel = false;        // matters with several tensor ranks only
   int data_parallel_size = 0;            // 0 = as many replicas as the devices allow
   int num_micro_batches = 0;             // per replica; 0 = the best number
-  int max_devices = 0;                   // use only the first ones; 0 = all
+  int max_devices = 0;                   // the planner uses only the first so many; 0 = all
   std::vector<int> placement;            // ParallelLayout::placement of every phase; empty = ranks in order
   Partition partition;                   // the only partition for this number of stages; empty = the partitioner's
-  std::vector<LayerPin> pins;            // kept by the exact partitioner in every phase
+  std::vector<LayerPin> pins;            // which the exact partitioner keeps in every phase
   Recompute recompute = std::nullopt;
   int steps_per_epoch = 0;  // 0 = samples do not repeat, so no cache is used
   bool use_cache = true;    // use the cache where it pays off
@@ -43,7 +43,7 @@ struct PlanOptions {
   std::optional<std::vector<FreezeEvent>> forecast;  // replaces that forecast; by step, empty = nothing freezes
 };
 
-/// The input of a planner. What it refers to must outlive the call, or the object, to which it is given.
+/// The input of a planner. The objects that it refers to must outlive the call, or the object, to which it is given.
 struct PlanningProblem {
   const Profile& profile;
   const Cluster& cluster;
@@ -69,7 +69,7 @@ bool knows_split_backward(const Profile& profile);
 
 /// Throws InvalidInput if this schedule has I and W, and the profile has no measurement of them.
 void require_split_backward(const std::string& schedule, const Profile& profile);
-/// The same for all phases whose schedule splits the backward.
+/// Does the same for all phases whose schedule splits the backward.
 void require_split_backward(const std::vector<Phase>& phases, const Profile& profile);
 
 /// Returns whether ranks that a shorter pipeline frees become replicas (AutoDP); otherwise they stay idle.

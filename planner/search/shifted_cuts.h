@@ -14,7 +14,8 @@ struct CutShift {
   CutShift back() const { return {first, last, -by}; }
 };
 
-/// Returns shifts by one layer of every single cut, and with up to 8 stages of every row of neighbouring cuts.
+/// Returns the shifts by one layer of every single cut, and, with up to 8 stages, of every row of neighbouring cuts
+/// together.
 std::vector<CutShift> cut_shifts(int num_stages);
 
 /// Returns false and leaves the partition unchanged if a stage would become empty.
@@ -32,7 +33,7 @@ class RankBounds {
   Nanoseconds with(const Partition& shifted, const CutShift& one);
   /// Returns the largest bound of the ranks that the shift changes, after it.
   Nanoseconds changed_with(const Partition& shifted, const CutShift& one);
-  /// Returns the StageBound of the last partition taken, after a shift whose changed_with() this is.
+  /// Returns the StageBound of the last partition taken, after a shift for which changed_with() has returned `changed`.
   Nanoseconds with(Nanoseconds changed, const CutShift& one);
   /// Returns the StageBound of the last partition taken.
   Nanoseconds largest() const;
@@ -50,7 +51,8 @@ class RankBounds {
   std::vector<int> changed_;
 };
 
-/// Returns the phase with its prediction; none if it lacks memory, or its iteration is not below the limit.
+/// A function that returns the phase with its prediction; none if it lacks memory, or its iteration is not below the
+/// limit.
 using PredictBelow = std::function<std::optional<Phase>(const Phase&, Nanoseconds limit_ns)>;
 
 /// Shifts the cuts of a phase that has its prediction one layer at a time, while the prediction gets faster and it

@@ -11,7 +11,7 @@
 namespace frostpipe {
 namespace {
 
-/// Time of forward and backward of a stage's layers.
+/// Returns the time of forward and backward of a stage's layers.
 Nanoseconds stage_ns(const Phase& phase, const Model& model, int stage, const std::vector<LayerCost>& layers) {
   Nanoseconds sum = 0;
   for (int layer = phase.partition[stage].begin; layer < phase.partition[stage].end; ++layer) {

@@ -75,7 +75,7 @@ LeastCut least_cut(const Grid& grid, Nanoseconds bound) {
 /// A bound on the longest slice that is worth trying: any slice's time. Of times less than `tolerance` apart only the
 /// highest is used, which allows all cuts of the others.
 struct Bound {
-  Nanoseconds lowest = 0;  // of the times that it stands for
+  Nanoseconds lowest = 0;  // lowest and highest of the times that it stands for
   Nanoseconds highest = 0;
 };
 

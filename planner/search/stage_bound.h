@@ -9,7 +9,8 @@
 
 namespace frostpipe {
 
-/// Work of all micro-batches of a replica: all of it, forwards alone, and W alone if the schedule splits the backward.
+/// The time that all micro-batches of a replica take, by layer: all their work, their forwards alone, and their W alone
+/// if the schedule splits the backward.
 struct WorkByLayer {
   std::vector<Nanoseconds> all, forwards, weights;
 };
@@ -86,8 +87,8 @@ class StageBound {
   /// Returns the maximum over the ranks of a partition.
   Nanoseconds of(const Partition& partition) const;
 
-  /// With several stages per rank, a bound that holds for any partition: one micro-batch through all layers and back.
-  /// Else 0.
+  /// Returns a bound that holds for any partition with several stages per rank: the time of one micro-batch through all
+  /// layers and back. With one stage per rank it is 0.
   Nanoseconds of_any() const;
 
  private:
@@ -105,12 +106,14 @@ class StageBound {
   Nanoseconds norm_ns_ = 0;
 };
 
-/// A closed form that is at most the least StageBound over all partitions. For m micro-batches of layers that could be
-/// cut anywhere, T >= r a(k - 1) + m (a(k) - a(k - 1)), where a(k) is one mean micro-batch's time through pipeline
-/// ranks up to k, and r the least ratio of the smaller micro-batch's time to the mean one's. Hence a(p) <= T / r (1 -
-/// (1 - r / m)^p). Also, a single layer is on one pipeline rank. With several stages per rank, or a split backward: an
-/// even share of all work and of what ranks wait before and after theirs (at least k layers precede rank k's first
-/// stage), and one micro-batch through all layers and back. Where iterations overlap: an even share of all work alone.
+/// Returns a closed form that is at most the least StageBound over all partitions. For m micro-batches of layers that
+/// could be cut anywhere, a StageBound T satisfies T >= r a(k - 1) + m (a(k) - a(k - 1)), where a(k) is one mean
+/// micro-batch's time through pipeline ranks up to k, and r the least ratio of the smaller micro-batch's time to the
+/// mean one's. Hence a(p) <= T / r (1 - (1 - r / m)^p). Also, T is at least the work of any single layer, which is on
+/// one pipeline rank. With several stages per rank, or a split backward, the bound on T gives way to an even share of
+/// all work and of the time that ranks wait before and after theirs (at least k layers precede rank k's first stage),
+/// and to one micro-batch through all layers and back. Where iterations overlap, it gives way to an even share of all
+/// work alone.
 Nanoseconds bound_of_any_partition(const Phase& unpartitioned, const PlanningProblem& problem, LayerCosts& costs);
 
 }  // namespace frostpipe
