@@ -21,7 +21,7 @@ struct BandwidthSpread {
 struct Link {
   Nanoseconds latency_ns = 0;
   std::int64_t bandwidth_bytes_per_second = 0;  // 0 = unlimited
-  /// For people: shows how far the bandwidth can be trusted. None if it was not measured.
+  /// Shows the user how far the bandwidth can be trusted. None if it was not measured.
   std::optional<BandwidthSpread> measured_bandwidth = std::nullopt;
   bool operator==(const Link&) const = default;
 };
@@ -50,9 +50,9 @@ struct Device {
   bool operator==(const Device&) const = default;
 };
 
-/// A link out of every group of `nodes` neighbouring nodes, shared by all ranks inside, with separate capacity in each
-/// direction: a node's network card (nodes = 1), the uplink of a switch (nodes = those of the switch), and so on
-/// outwards.
+/// A link out of every group of `nodes` neighbouring nodes, which all ranks inside share, with separate capacity in
+/// each direction: a node's network card (nodes = 1), the uplink of a switch (nodes = the number of its nodes), and so
+/// on outwards.
 struct SharedLink {
   std::string name;
   int nodes = 1;
@@ -60,7 +60,7 @@ struct SharedLink {
   bool operator==(const SharedLink&) const = default;
 };
 
-/// The choices in how ranks communicate.
+/// The ways in which ranks communicate.
 struct Communication {
   /// ring; tree (double binary tree: about as many bytes, log2 d hops instead of d - 1); hierarchical (reduce-scatter
   /// in each node, rings between nodes, all-gather in each node); direct (every rank sends each other rank its part of
@@ -76,7 +76,7 @@ struct Communication {
   bool operator==(const Communication&) const = default;
 };
 
-/// The rule for values of Communication::all_reduce, for messages.
+/// The rule for values of Communication::all_reduce, as error messages state it.
 constexpr std::string_view kAllReduceRule = "must be ring, tree, hierarchical, direct or fastest";
 bool is_all_reduce(std::string_view word);
 
@@ -90,19 +90,19 @@ struct Cluster {
   /// Measured time to rebuild a phase's process groups; none = not measured.
   std::optional<Nanoseconds> regroup_ns = std::nullopt;
   /// The first write to memory newly allocated by the system, such as that of layers that move to a device, is slower
-  /// than later ones: number of bytes per extra second. 0 = no slower, or not measured.
+  /// than later ones. This is the number of bytes per extra second; 0 = no slower, or not measured.
   std::int64_t new_memory_bytes_per_second = 0;
   std::vector<SharedLink> shared_links;
   /// Bytes that a rank whose own processor carries its messages sends or receives per second of processor time. 0 =
   /// messages take no processor time.
   std::int64_t message_bytes_per_cpu_second = 0;
   Communication communication;
-  /// Price of one device, by type; for serving planners that minimize cost.
+  /// The price of one device per hour, by type; for serving planners that minimize cost.
   std::map<std::string, double> price_per_hour;
   bool operator==(const Cluster&) const = default;
 };
 
-/// Number of nodes that the devices are on.
+/// Returns the number of nodes that the devices are on.
 int num_nodes(const Cluster& cluster);
 
 /// Returns the links between two ranks: those of their node, or of their pair of nodes.
@@ -111,7 +111,7 @@ const LinkClass& link_between(const Cluster& cluster, int rank, int other_rank);
 /// Returns whether some pairs of nodes have different links than others.
 bool has_unequal_pairs(const Cluster& cluster);
 
-/// Time that `bytes` occupy the link: ceil(bytes * 1e9 / bandwidth); 0 for unlimited bandwidth.
+/// Returns the time that `bytes` occupy the link: ceil(bytes * 1e9 / bandwidth); 0 for unlimited bandwidth.
 Nanoseconds transfer_occupancy_ns(const Link& link, Bytes bytes);
 
 /// One direction of a shared link, numbered over the whole cluster, and its bandwidth.
@@ -125,9 +125,10 @@ struct SharedUse {
 /// groups, the way out of one group and into the other.
 std::vector<SharedUse> shared_links_between(const Cluster& cluster, int from_rank, int to_rank);
 
-/// Time of an all-reduce over `ranks`, ascending, by cluster.communication.all_reduce. 0 for fewer than two ranks.
-/// `side_by_side` such collectives run at the same time and divide the shared links evenly. With d ranks, n of them in
-/// each of N nodes, and the slowest link in use, which may be that of any two of the nodes:
+/// Returns the time of an all-reduce over `ranks`, ascending, by cluster.communication.all_reduce; 0 for fewer than two
+/// ranks. `side_by_side` such collectives run at the same time and divide the shared links evenly. For d ranks, n of
+/// them in each of N nodes, the time is as follows, by the slowest link in use, which may be that of any two of the
+/// nodes:
 ///   ring          latency + 2 (d - 1) / d x bytes / collective bandwidth
 ///   tree          latency x ceil(log2 d) / (d - 1) + 2 bytes / collective bandwidth
 ///   hierarchical  2 (n - 1) / n x bytes within nodes, then n rings of N ranks at once, each with 1 / n of the bytes;
@@ -136,11 +137,11 @@ std::vector<SharedUse> shared_links_between(const Cluster& cluster, int from_ran
 ///   over the link of each pair; 2 g (d - g) / d x bytes over a shared link out of g of the ranks
 Nanoseconds all_reduce_ns(const Cluster& cluster, const std::vector<int>& ranks, Bytes bytes, int side_by_side = 1);
 
-/// Time of an all-gather of `bytes` in all over `size` ranks of one node: latency + (size - 1) / size x bytes /
-/// collective bandwidth.
+/// Returns the time of an all-gather of `bytes` in all over `size` ranks of one node: latency + (size - 1) / size x
+/// bytes / collective bandwidth.
 Nanoseconds all_gather_ns(const Cluster& cluster, int size, Bytes bytes);
 
-/// Envelope "frostpipe.cluster".
+/// Writes the envelope "frostpipe.cluster"; the inverse reads it.
 std::string to_json(const Cluster& cluster);
 Cluster cluster_from_json(std::string_view json, std::string_view source);
 

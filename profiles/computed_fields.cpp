@@ -56,7 +56,7 @@ const ComputedField kComputedFields[] = {
     {kAll, "quantization_config", "null", true},
 };
 
-/// An alternative name of a field that transformers accepts for a family and prefers.
+/// Another name of a field, which transformers accepts for a family and prefers.
 struct OtherName {
   std::string_view model_type;
   const char *name, *field;
@@ -114,7 +114,7 @@ constexpr const char* kFieldsWithoutEffect[] = {
     "partial_rotary_factor", "rope_local_base_freq", "rope_scaling", "rope_theta", "rotary_emb_base", "rotary_pct",
     "sliding_window", "sliding_window_pattern", "use_sliding_window"};
 
-/// Whether a field says no more than if it were missing.
+/// Returns whether a field means the same as if it were missing.
 bool says_nothing(const nlohmann::ordered_json& value) {
   return value.is_null() || value == false || value == "" || (value.is_structured() && value.empty());
 }

@@ -14,18 +14,19 @@ enum class ConfigUse {
 };
 
 /// Throws InvalidInput that names file, field, rule and value if `text`, the Hugging Face config.json `file`, gives a
-/// field an unsupported value that changes what the model computes, or for counting how much it computes. Fields that
-/// are missing or null have transformers' default, which is supported.
+/// field an unsupported value that changes what the model computes or, for ConfigUse::counting, how much it computes.
+/// Fields that are missing or null have transformers' default, which is supported.
 void require_computed_fields(std::string_view text, const std::string& file, ConfigUse use);
 
 using FieldNames = std::set<std::string, std::less<>>;
 
-/// Throws InvalidInput that names the first field of a config.json that nobody knows, since it may change what the
-/// model computes. Known are the fields in `read`, those of require_computed_fields, and those that change nothing here
-/// (a list in the source file). A field that is null, false or empty says nothing. `file` is the name for messages.
+/// Throws InvalidInput that names the first unknown field of a config.json, since it may change what the model
+/// computes. The known fields are those in `read`, those of require_computed_fields, and those that change nothing here
+/// (a list in the source file). An unknown field that is null, false or empty is accepted. `file` is the name for
+/// messages.
 void require_known_fields(const nlohmann::ordered_json& config, const FieldNames& read, const std::string& file);
 
-/// Does the same for an object in such a file, such as rope_parameters. Its fields are called `place` + name.
+/// Does the same for an object in such a file, such as rope_parameters. Messages call its fields `place` + name.
 void require_known_parameters(const nlohmann::ordered_json& object, const FieldNames& known, const std::string& place);
 
 }  // namespace frostpipe

@@ -16,10 +16,10 @@ class ConfigFields {
   /// with unsupported values, see require_computed_fields.
   ConfigFields(const std::string& text, const std::string& file, ConfigUse use = ConfigUse::computing);
   const nlohmann::ordered_json& json() const { return json_; }
-  /// Returns the value of a field, null if it is missing.
+  /// Returns the value of a field; null if it is missing.
   const nlohmann::ordered_json& given(const char* key) const;
-  /// Throws InvalidInput for a field that is known to nobody, see require_known_fields; all fields must have been read
-  /// by the functions of this class.
+  /// Throws InvalidInput for an unknown field, see require_known_fields. All fields of interest must have been read
+  /// before, by the functions of this class.
   void require_known() const { require_known_fields(json_, read_, file_); }
 
   /// Reads a required positive integer.

@@ -18,9 +18,9 @@ std::optional<DType> find_dtype(std::string_view word);
 /// Throws InvalidInput ("PLACE: must be float32, float64 or bfloat16, is ...").
 void parse_text(std::string_view text, const std::string& place, DType& dtype);
 
-/// Bytes of an activation's value, and of a weight as projections multiply with it.
+/// Returns the bytes of one value of an activation, and of a weight in the form in which projections multiply with it.
 Bytes bytes_per_value(DType dtype);
-/// Bytes of a stored weight, gradient or moment: with bfloat16 these are kept in float32.
+/// Returns the bytes of one stored weight, gradient or moment: with bfloat16 these are kept in float32.
 Bytes kept_bytes_per_value(DType dtype);
 
 }  // namespace frostpipe

@@ -35,7 +35,7 @@ void fields(Archive& archive, json::Value<Archive, Hardware>& hardware) {
   archive("source", hardware.source);
 }
 
-/// Times are divided by the efficiency.
+/// Requires a positive efficiency, since times are divided by it.
 void check(const json::Place& place, const Hardware& hardware) {
   if (!(hardware.efficiency > 0))
     throw InvalidInput(json::Place(place, std::string_view("efficiency")).text(), "must be > 0",

@@ -17,7 +17,8 @@ struct Hardware {
   Bytes memory_bytes = 0;
   /// Fraction of the peak that large matrix products reach.
   double efficiency = 0.7;
-  /// Peak of matrix products of bfloat16 (of float16 on devices without it), dense; none = that of float32.
+  /// Peak FLOP per second of dense matrix products of bfloat16 (of float16 on devices without it); none = that of
+  /// float32, with its efficiency.
   std::optional<double> bfloat16_flops = std::nullopt;
   /// Bytes per second between two devices of a node, and of a device's share of the network, in each direction; none =
   /// PCIe 3.0 x16 and 40 Gbit/s.
@@ -26,7 +27,7 @@ struct Hardware {
   bool operator==(const Hardware&) const = default;
 };
 
-/// Quadro RTX 5000, RTX 2080 Ti, V100, A100, GH200, H100, H200.
+/// Returns the Quadro RTX 5000, RTX 2080 Ti, V100, A100, GH200, H100 and H200.
 const std::vector<Hardware>& known_hardware();
 
 /// Finds a device by name in any case, or reads it from a file (envelope "frostpipe.hardware"). Throws InvalidInput
@@ -36,17 +37,18 @@ Hardware find_hardware(const std::string& name_or_file);
 std::string to_json(const Hardware& hardware);
 Hardware hardware_from_json(std::string_view json, std::string_view source);
 
-/// Sustained rates of a device. Defaults: a Quadro RTX 5000 in fp32, on which large matrix products reach about 70 % of
-/// the peak of 11.2 TFLOP/s.
+/// The sustained rates of a device. The defaults are those of a Quadro RTX 5000 in float32, on which large matrix
+/// products reach about 70 % of the peak of 11.2 TFLOP/s.
 struct DeviceRates {
   double flops_per_second = 8e12;
   double bytes_per_second = 448e9;
-  /// Per layer and pass, for starting its kernels.
+  /// The overhead of starting kernels, per layer and pass.
   Nanoseconds overhead_ns = 50'000;
 };
 
-/// Large matrix products of float32 reach `efficiency` of the peak. Of bfloat16's peak half is reached: Megatron-LM has
-/// 44 to 52 % on A100s (Narayanan et al. 2021, Table 1).
+/// Returns the sustained rates of a device, with the default overhead. Large matrix products of float32 reach
+/// `efficiency` of the peak. For bfloat16 they reach half of its peak: Megatron-LM has 44 to 52 % on A100s (Narayanan
+/// et al. 2021, Table 1).
 DeviceRates rates_of(const Hardware& hardware, DType dtype = DType::kFloat32);
 
 }  // namespace frostpipe

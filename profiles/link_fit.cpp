@@ -11,10 +11,10 @@
 namespace frostpipe {
 namespace {
 
-/// If the share falls between two values, takes the lower one.
+/// Returns the value at that share; if the share falls between two values, the lower one.
 double at_share(std::vector<double> values, double share) { return quantile(std::move(values), share, Between::lower); }
 
-/// Nanoseconds per byte over all transfers but the smallest.
+/// Returns the nanoseconds per byte over all transfers but the smallest.
 double slope_of(const LinkRound& round) {
   std::vector<double> slopes;
   for (std::size_t i = 1; i < round.size(); ++i) {

@@ -21,8 +21,8 @@ struct Layer {
   /// Transformer block that this layer belongs to; none for the embedding and the head.
   std::optional<int> block = std::nullopt;
   std::int64_t parameter_count = 0;
-  /// The part of parameter_count that every tensor rank holds whole (norms, positions, small heads); the rest is
-  /// sharded.
+  /// The part of parameter_count that every tensor rank holds whole (norms, positions, small heads); tensor ranks split
+  /// the rest.
   std::int64_t whole_parameter_count = 0;
   /// The part of parameter_count that belongs to experts (mixtures of experts), which are distributed over
   /// Model::expert_parallel_size replicas.
@@ -46,8 +46,8 @@ struct Model {
   /// Number of the head's parameters that are also the embedding's (GPT-2's tied embeddings): both ends of a pipeline
   /// add their gradients until something is frozen.
   std::int64_t tied_parameter_count = 0;
-  /// Rows of hidden_size parameters in which the embedding looks up tokens; 0 = none, or unknown. In a step only the
-  /// rows of its tokens have gradients.
+  /// The number of rows, of hidden_size parameters each, in which the embedding looks up tokens; 0 = none, or unknown.
+  /// In a step only the rows of its tokens have gradients.
   std::int64_t vocab_size = 0;
   /// Whether a token's loss depends only on it and the tokens before it (GPT-2 as a language model), so that samples
   /// may be cut into token slices.
@@ -62,7 +62,7 @@ std::string_view to_string(LayerKind kind);
 /// Returns whether the layer has keys and values, by which a token reads others.
 constexpr bool has_attention(LayerKind kind) { return kind == LayerKind::attention || kind == LayerKind::block; }
 
-/// Number of Transformer blocks, the unit of freezing.
+/// Returns the number of Transformer blocks, the unit of freezing.
 int num_blocks(const Model& model);
 
 /// Returns the first layer that trains when the first `frozen_blocks` blocks are frozen, 0 for none. The embedding is
@@ -73,11 +73,11 @@ int first_trainable_layer(const Model& model, int frozen_blocks);
 /// counts 0.
 int frozen_blocks(const Model& model, int first_trainable_layer);
 
-/// Number of a layer's parameters, of those that every replica holds, that may have a gradient in a step of `tokens`
-/// tokens.
+/// Returns the number of a layer's parameters that may have a gradient in a step of `tokens` tokens, out of those that
+/// every replica holds.
 std::int64_t touched_parameter_count(const Model& model, int layer, std::int64_t tokens);
 
-/// Number of a layer's parameters that one replica holds, with its share of the experts.
+/// Returns the number of a layer's parameters that one replica holds, with its share of the experts.
 std::int64_t held_parameter_count(const Model& model, int layer);
 
 /// Returns each tensor rank's part of `amount` bytes or nanoseconds of a layer, of which `whole` is on every tensor
@@ -93,8 +93,8 @@ Nanoseconds update_of_tensor_rank(const Layer& layer, Nanoseconds update_ns, int
 /// embedding, blocks, head; or embedding, layers, head. `source` names the file in the message.
 void validate(const Model& model, std::string_view source);
 
-/// Identifies a model's structure, not its weights: equal for equal layers, edges and sizes. The head's size, which
-/// follows the number of labels in the data, and whole_parameter_count are left out.
+/// Returns 16 hex digits that identify a model's structure, not its weights: they are equal for equal layers, edges and
+/// sizes. The head's size, which follows the number of labels in the data, and whole_parameter_count are left out.
 std::string fingerprint(const Model& model);
 
 }  // namespace frostpipe

@@ -15,7 +15,7 @@ std::optional<Optimizer> find_optimizer(std::string_view word);
 /// Throws InvalidInput ("PLACE: must be adamw or sgd, is ...").
 void parse_text(std::string_view text, const std::string& place, Optimizer& optimizer);
 
-/// Number of state values per parameter.
+/// Returns the number of state values per parameter: 2 for AdamW, 0 for SGD.
 int optimizer_moments(Optimizer optimizer);
 
 }  // namespace frostpipe

@@ -62,8 +62,8 @@ std::string range_text(const std::vector<int>& lines) {
   return fmt::format("{}..{}", lines.front(), lines.back());
 }
 
-/// Returns the grid lines from which `value` is interpolated, with `lines` ascending. Empty if it is too far outside of
-/// them.
+/// Returns the grid lines from which `value` is interpolated, with `lines` ascending. The result is empty if `value` is
+/// too far outside of them.
 std::vector<Weighted> weights_along(const std::vector<int>& lines, int value) {
   auto upper = std::lower_bound(lines.begin(), lines.end(), value);
   if (upper != lines.end() && *upper == value) return {{value, 1.0}};

@@ -14,8 +14,8 @@
 namespace frostpipe {
 
 /// The conditions of a measurement. `tokens` is the mean per sample of the micro-batch, which is packed without
-/// padding, so its tokens determine its cost. `context_tokens` is the number of tokens before them in each sample, for
-/// a token slice.
+/// padding, so its tokens determine its cost. For a token slice, `context_tokens` is the number of tokens before it in
+/// each sample.
 struct MeasurementKey {
   int layer = 0;
   std::string device_type = "cpu";
@@ -30,13 +30,13 @@ struct MeasurementKey {
 /// Returns "layer 2 on cpu in float32, context 0, tensor-parallel size 1".
 std::string describe(const MeasurementKey& key);
 
-/// A backward in two pieces: I computes the gradients of the input and of the small parameters (biases, norms); W
+/// A backward in two pieces. I computes the gradients of the input and of the small parameters (biases, norms); W
 /// computes the gradients of the weight matrices later.
 struct SplitBackward {
   Nanoseconds input_ns = 0;   // I
   Nanoseconds weight_ns = 0;  // W
-  /// Kept from I until W: inputs and output gradients of the layer's matrices, including the layer's input if a matrix
-  /// reads it.
+  /// The bytes kept from I until W: inputs and output gradients of the layer's matrices, including the layer's input if
+  /// a matrix reads it.
   Bytes kept_bytes = 0;
   bool operator==(const SplitBackward&) const = default;
 };
@@ -49,11 +49,11 @@ struct LayerCost {
   Nanoseconds forward_ns = 0;
   Nanoseconds input_gradient_ns = 0;
   Nanoseconds weight_gradient_ns = 0;
-  /// Time of a forward in evaluation mode, which keeps nothing for a backward.
+  /// The time of a forward in evaluation mode, which keeps nothing for a backward.
   Nanoseconds frozen_forward_ns = 0;
   Bytes output_activation_bytes = 0;
-  /// Kept from forward until backward, including the layer's own output but not its input (which the layer before
-  /// keeps).
+  /// The bytes kept from forward until backward, including the layer's own output but not its input (which the layer
+  /// before keeps).
   Bytes saved_activation_bytes = 0;
   /// Largest extra live bytes at any moment inside forward or backward, beyond what is kept afterwards.
   Bytes workspace_bytes = 0;
@@ -63,7 +63,7 @@ struct LayerCost {
 };
 
 /// Returns the split backward of a trainable layer. Without input gradient (the run's first trainable layer) I is the
-/// rest of that layer's backward, at least 0. Throws InvalidInput if it was not measured.
+/// rest of that layer's backward, at least 0. Throws InvalidInput if the split backward was not measured.
 SplitBackward split_backward_of(const LayerCost& cost, bool with_input_gradient);
 
 /// Scales times and bytes to a part of the micro-batch, rounded up. `share` 1 changes nothing.
@@ -78,7 +78,7 @@ struct Measurement {
   bool operator==(const Measurement&) const = default;
 };
 
-/// Cost of one layer per optimizer step, independent of the batch: clearing gradients, their norm, the update.
+/// The time of one layer per optimizer step, independent of the batch: clearing gradients, their norm, the update.
 struct UpdateMeasurement {
   int layer = 0;
   std::string device_type = "cpu";
@@ -137,28 +137,28 @@ struct Profile {
 /// Returns the cost for `key`: the measurement itself if there is one, else the bilinear interpolation in
 /// (micro_batch_size, tokens) between the four measured neighbours of the same layer, device type, dtype, context,
 /// tensor-parallel size and sequence parallelism, and linear between two contexts, as attention is. Grid lines are the
-/// measured sizes, and the token counts measured for every size line in use. micro_batch_size 0 costs nothing. Outside
-/// the grid: linear through the two nearest grid lines up to twice the largest and down to half the smallest measured
-/// value, clamped at 0. Farther out, or with fewer than two grid lines where two are needed, throws InvalidInput that
-/// names the key and the measured range (never a silent nearest neighbour).
+/// measured sizes, and the token counts measured for every size line in use. A micro_batch_size of 0 costs nothing.
+/// Outside the grid, up to twice the largest and down to half the smallest measured value, it is linear through the two
+/// nearest grid lines and at least 0. Farther out, or with fewer than two grid lines where two are needed, it throws
+/// InvalidInput that names the key and the measured range; it never takes the nearest neighbour silently.
 LayerCost cost_of(const Profile& profile, const MeasurementKey& key);
 
 /// Returns the cost of a token slice, key.tokens of each sample after key.context_tokens. A slice shorter than half the
-/// shortest measured one costs as much as one of that length. None if slices were not measured.
+/// shortest measured one costs as much as one of that length. Returns none if slices were not measured.
 std::optional<LayerCost> cost_of_slice(const Profile& profile, MeasurementKey key);
 
 /// Returns frozen_forward_ns for an expected number `samples` of samples, which need not be whole, of `key`'s
-/// micro-batch. Linear between whole numbers, and proportional below half the smallest measured micro-batch (or below
-/// key's own if no other was measured). Fewer samples cost more than their share, as some work does not depend on their
-/// number.
+/// micro-batch. The time is linear between whole numbers, and proportional below half the smallest measured micro-batch
+/// (or below key's own if no other was measured). Fewer samples cost more than their share, as some work does not
+/// depend on their number.
 Nanoseconds expected_frozen_forward_ns(const Profile& profile, MeasurementKey key, double samples);
 
 /// Throws InvalidInput if that layer, device type, dtype and optimizer were not measured.
 Nanoseconds update_cost_of(const Profile& profile, int layer, std::string_view device_type, DType dtype,
                            Optimizer optimizer);
 
-/// Envelope {"format": "frostpipe.profile", "version": 1, ...}; the version is 2 with sequence parallelism. Reading
-/// checks every field; errors name file, place, rule and value.
+/// Writes the envelope {"format": "frostpipe.profile", "version": 1, ...}; the version is 2 with sequence parallelism.
+/// The inverse checks every field; its errors name file, place, rule and value.
 std::string to_json(const Profile& profile);
 Profile profile_from_json(std::string_view json, std::string_view source);
 

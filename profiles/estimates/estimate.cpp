@@ -92,7 +92,7 @@ class Estimator {
     Nanoseconds read_again = 0;       // part of weight_gradient that belongs to W
   };
 
-  /// Time to send the tokens of a micro-batch to their experts, or back.
+  /// Returns the time to send the tokens of a micro-batch to their experts, or back.
   Nanoseconds all_to_all_ns(int tensor_ranks, Bytes bytes) const {
     const int size = options_.expert_parallel_size;
     if (size == 1 || bytes == 0) return 0;
@@ -111,8 +111,8 @@ class Estimator {
     return {.forward = in + out, .input_gradient = in, .weight_gradient = out + in, .read_again = in};
   }
 
-  /// The bytes of a vocabulary's logits and their gradient, which exist for a part of the tokens at a time; the parts
-  /// are equal.
+  /// Returns the bytes of a vocabulary's logits and their gradient, which exist for a part of the tokens at a time; the
+  /// parts are equal.
   Bytes logits_bytes(const LayerWork& work, int size, const PassTokens& span, int tensor_ranks) const {
     const std::int64_t tokens = std::int64_t{size} * span.tokens,
                        parts = (tokens + kTokensOfLogits - 1) / kTokensOfLogits;
@@ -127,7 +127,7 @@ class Estimator {
     const auto bytes = [&](double on_each, double shared = 0) {
       return whole(size * (on_each + shared / n)) * bytes_per_value(options_.dtype);
     };
-    /// Values per rank of an activation between matrices.
+    /// Returns the values per rank of an activation between matrices.
     const auto split = [&](double values) { return sharing.split_tokens ? values / n : values; };
     Exchanges exchanges = exchanges_of(work, sharing, bytes(activation_values(span)));
     const Nanoseconds routing = 2 * all_to_all_ns(n, bytes(split(work.routed_values)));

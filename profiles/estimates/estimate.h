@@ -20,7 +20,7 @@ struct EstimateOptions {
   std::string device_type = "estimated";
   std::vector<int> tensor_parallel_sizes = {1};  // ascending; collectives within a node are part of the layers' times
   bool sequence_parallel = false;                // also measure tensor ranks with sequence parallelism
-  int expert_parallel_size = 1;                  // replicas over which experts are distributed
+  int expert_parallel_size = 1;                  // number of replicas over which experts are distributed
   DType dtype = DType::kFloat32;                 // of activations and gradients; weights are kept in float32
   LinkClass intra_node = {.point_to_point = {10'000, 12'000'000'000}, .collective = {10'000, 10'000'000'000}};
   LinkClass inter_node = {.point_to_point = {20'000, 5'000'000'000}, .collective = {20'000, 5'000'000'000}};
@@ -34,9 +34,9 @@ struct Estimate {
   Cluster cluster;
 };
 
-/// Makes a profile from counted operations, for a machine that is not available; nothing in it is measured. layer_work
-/// counts the operations and saved values of layers. Each half of a backward takes as long as a forward, and each pass
-/// has the overhead of one.
+/// Makes a profile and a cluster from counted operations, for a machine that is not available; nothing in them is
+/// measured. layer_work counts the operations and saved values of layers. Each half of a backward takes as long as a
+/// forward, and each pass has the same overhead.
 ///
 /// A causal language model also gets measurements of the token slices that a measured profile has (slice_lengths). The
 /// slices of a sample together have the sample's operations.
@@ -59,9 +59,10 @@ struct Estimate {
 /// through. They use the links of a node if these replicas fit on one, else those between nodes. Each replica is
 /// assumed to compute as many tokens as it has itself: the router is trained to balance loads.
 ///
-/// Update: 28 bytes a parameter (AdamW reads and writes weight, gradient and moments), and the copy of a weight in
-/// bfloat16. Links are PCIe 3.0 x16 within a node (10 us, 12 GB/s; collectives 10 GB/s) and 40 Gbit/s InfiniBand
-/// between (20 us, 5 GB/s) unless the options say otherwise. Cache: 10 us an entry, 10 GB/s read, 5 GB/s written.
+/// An update moves 28 bytes per parameter (AdamW reads weight, gradient and moments, and writes all but the gradient),
+/// and the copy of a weight in bfloat16. Links are PCIe 3.0 x16 within a node (10 us, 12 GB/s; collectives 10 GB/s) and
+/// 40 Gbit/s InfiniBand between (20 us, 5 GB/s) unless the options say otherwise. The cache takes 10 us per entry; it
+/// is read at 10 GB/s and written at 5 GB/s.
 ///
 /// Throws InvalidInput for an expert-parallel size that does not divide the model's experts.
 Estimate estimate(const EstimatedModel& model, const EstimateOptions& options);

@@ -32,7 +32,7 @@ int tokens_of(const TransformerConfig& config, int asked) {
   return asked > 0 ? asked : static_cast<int>(std::min(longest, kMostTokensByDefault));
 }
 
-/// Keeps the products of an estimate within 64 bits and within the bounds of a profile.
+/// Throws InvalidInput unless the products of an estimate fit into 64 bits and into the bounds of a profile.
 void require_possible(const TransformerConfig& c, double tokens, const std::string& source) {
   const auto require = [&](std::string_view what, double value, double most) {
     if (value > most)

@@ -12,10 +12,10 @@ struct EstimatedModel {
   int tokens = 0;
 };
 
-/// Reads the model that a Hugging Face config.json describes (profiles/transformer). `tokens` = 0: the longest that the
-/// model allows, but at most 8192; for an image model, those of an image. Throws InvalidInput that names the field,
-/// also if a field changes how much is computed in a way that is not supported (profiles/computed_fields.h), and for
-/// implausible sizes.
+/// Reads the model that a Hugging Face config.json describes (profiles/transformer). If `tokens` is 0, samples are the
+/// longest that the model allows, but of at most 8192 tokens; for an image model, they have the tokens of an image.
+/// Throws InvalidInput that names the field, also if a field changes how much is computed in a way that is not
+/// supported (profiles/computed_fields.h), and for implausible sizes.
 EstimatedModel model_from_config(const std::string& json, const std::string& source, int tokens);
 
 /// Returns a model of known_models() by name, or the one described by a config.json or by the folder that holds it.

@@ -9,7 +9,7 @@
 namespace frostpipe {
 namespace {
 
-/// Number of parameters that every token, or every prediction of a head, is multiplied with.
+/// Returns the number of parameters that every token, or every prediction of a head, is multiplied with.
 double product_parameters(const TransformerConfig& config, int layer) {
   double count = 0;
   for (const ParameterSpec& parameter : parameters_of(config, layer)) {
@@ -22,22 +22,24 @@ double product_parameters(const TransformerConfig& config, int layer) {
   return count;
 }
 
-/// 1 + 2 + ... + n, 0 for n < 1.
+/// Returns 1 + 2 + ... + n; 0 for n < 1.
 double sum_up_to(double n) { return n > 0 ? n * (n + 1) / 2 : 0; }
 
-/// Number of (query, key) pairs that attention computes.
+/// Returns the number of (query, key) pairs that attention computes.
 double attended_pairs(const TransformerConfig& config, double window, const PassTokens& span) {
   const double l = span.tokens, c = span.context, w = window > 0 ? window : l + c;
   if (config.is_causal) return sum_up_to(c + l) - sum_up_to(c) - sum_up_to(c + l - w) + sum_up_to(c - w);
   return l * l - 2 * sum_up_to(l - w);
 }
 
-/// Numbers per row that a norm of `rows` rows keeps beside its input: the root mean square, or mean and deviation.
+/// Returns how many numbers a norm of `rows` rows keeps beside its input: for each row the root mean square, or mean
+/// and deviation.
 double norm_numbers(const TransformerConfig& config, double rows) {
   return config.norm == NormKind::rms ? rows : 2 * rows;
 }
 
-/// Values kept on every rank around a half of a block: its output, and inputs and outputs of its norms.
+/// Returns the number of values kept on every rank around a half of a block: its output, and inputs and outputs of its
+/// norms.
 double kept_around_half(const TransformerConfig& config, int layer, Role norm, double t) {
   const std::vector<Role> roles = roles_of(config, layer);
   const auto has = [&](Role role) { return std::ranges::find(roles, role) != roles.end(); };
@@ -62,7 +64,7 @@ LayerWork embedding_work(const TransformerConfig& config, const PassTokens& span
           .output_sums = !config.reads_pictures};
 }
 
-/// What attention keeps of queries, keys and values, and in a backward needs beside it.
+/// The values that attention keeps of queries, keys and values, and those that its backward needs in addition.
 struct AttentionValues {
   double kept = 0, workspace = 0;
 };
@@ -128,8 +130,8 @@ LayerWork mlp_work(const TransformerConfig& config, int layer, const PassTokens&
           .input_gradient_sums = 1};
 }
 
-/// The work of both halves, which have one output and one gradient of it; attention's operations are those of all
-/// matrices of the layer.
+/// Returns the work of both halves, which have one output and one gradient of it; attention's operations are those of
+/// all matrices of the layer.
 LayerWork parallel_block_work(const TransformerConfig& config, int layer, const PassTokens& span) {
   const LayerWork attention = attention_work(config, layer, span), mlp = mlp_work(config, layer, span);
   const double output = attention.output_values;
@@ -145,7 +147,7 @@ LayerWork parallel_block_work(const TransformerConfig& config, int layer, const 
           .input_gradient_sums = attention.input_gradient_sums + mlp.input_gradient_sums};
 }
 
-/// The loss is computed with the head, so its output is one number.
+/// Returns the head's work. The loss is computed with the head, so its output is one number.
 LayerWork head_work(const TransformerConfig& config, int layer, const PassTokens& span) {
   const bool is_vocabulary = config.task == Task::causal_language_modeling;
   const HeadNames& head = head_of(config);

@@ -3,11 +3,11 @@
 
 namespace frostpipe {
 
-/// The tokens of a sample that a pass computes: all of it, or a slice after `context` other tokens.
+/// The tokens of a sample that a pass computes: the whole sample, or a slice after `context` other tokens.
 struct PassTokens {
   int tokens = 0;
   int context = 0;
-  bool is_slice = false;  // its keys and values are kept beside the layer, once for all slices
+  bool is_slice = false;  // keys and values are then kept outside the layer, once for all slices
 };
 
 /// Operations, saved values and collectives of a layer, per sample.
@@ -17,10 +17,10 @@ struct LayerWork {
   // Values on every tensor rank, and on all of them together (`shared`).
   double output_values = 0;
   double kept_values = 0, shared_kept_values = 0;    // until the backward, the output among them
-  double shared_workspace_values = 0;                // largest number that a pass needs in addition, for a while
-  double logits_values = 0;                          // in addition for each token of a part (kTokensOfLogits); shared
+  double shared_workspace_values = 0;                // the most that exist at one time within a pass, in addition
+  double logits_values = 0;                          // logits and gradient, for each of kTokensOfLogits; shared
   double split_values = 0, shared_split_values = 0;  // kept from I to W
-  double read_split_values = 0;                      // the part of split_values that matrices read
+  double read_split_values = 0;                      // the part of split_values that matrices read as input
   double routed_values = 0;                          // values sent to the experts, and as many back
   /// Number of all-reduces over tensor ranks: of an activation in the forward and in the input gradient, and of one
   /// number per token in the forward.
@@ -31,29 +31,31 @@ struct LayerWork {
 /// v of all key and value heads (both h without grouped queries), MLP width f, and g matrices up (2 with a gate, else
 /// 1):
 ///
-/// Forward, FLOP: 2 for each token and parameter of the matrices, so attention 4 t h (q + v), MLP 2 t h f (g + 1), and
-/// a head as many for each prediction (one per token, or for classes one per sample). Attention adds 4 q for each pair
-/// of a query and a key: t^2 pairs; with causal attention t (t + 1) / 2, or t c + t (t + 1) / 2 for t tokens after c
-/// others; with a window only the pairs less than a window apart. Norms, activations and rotary positions are not
-/// counted, except for an embedding's sums (2 per value) and its norm (18).
+/// The FLOP of a forward are 2 for each token and parameter of the matrices: 4 t h (q + v) for attention,
+/// 2 t h f (g + 1) for an MLP, and for a head 2 for each prediction and parameter (one prediction per token, or for
+/// classes one per sample). Attention adds 4 q for each pair of a query and a key: t^2 pairs; with causal attention
+/// t (t + 1) / 2, or t c + t (t + 1) / 2 for t tokens after c others; with a window only the pairs less than a window
+/// apart. Norms, activations and rotary positions are not counted, except for an embedding's sums (2 per value) and its
+/// norm (18).
 ///
 /// With experts, a token goes through those chosen for it and the shared ones. With latent attention (DeepSeek-V3) a
 /// head has fewer values than query and key entries, and each is counted with its own size.
 ///
-/// Values kept until the backward are those that the executor keeps (executor/models/): the output, t h; what a norm
-/// made of the input or is about to make of an output, t h each; attention 2 t (q + v), or 2 t q for a slice, and t
-/// values per head; an MLP t f (g + 1), or t f for a relu. Norms of queries and keys add t (q + 2 v), rotary positions
-/// t for each rotated value of a head, each chosen expert 2 t h (f is then the sum over the experts of a token),
-/// latents twice their values. Probabilities are kept only with soft caps, which the fused attention lacks: 2 heads x t
-/// x t, and keys and values are then repeated for all queries. A vocabulary's head keeps only its normed input: logits
-/// and their gradient exist in the backward, for kTokensOfLogits tokens at a time.
+/// Values kept until the backward are those that the executor keeps (executor/models/): the output, t h; the output of
+/// a norm on the input and the input of a norm on the output, t h each; attention 2 t (q + v), or 2 t q for a slice,
+/// and t values per head; an MLP t f (g + 1), or t f for a relu. Norms of queries and keys add t (q + 2 v), rotary
+/// positions t for each rotated value of a head, each chosen expert 2 t h (f is then the sum over the experts of a
+/// token), latents twice their values. Probabilities are kept only with soft caps, which the fused attention lacks: 2
+/// heads x t x t, and keys and values are then repeated for all queries. A vocabulary's head keeps only its normed
+/// input: logits and their gradient exist in the backward, for kTokensOfLogits tokens at a time.
 ///
-/// Workspace, at least two [tokens, hidden]: gradients of queries, keys and values, twice, and of attention's output;
-/// of an MLP's inner values t f, or 4 t f with a gate.
+/// The workspace is at least two [tokens, hidden]. Attention needs the gradients of queries, keys and values, twice,
+/// and of its output; an MLP needs t f for its inner values, or 4 t f with a gate.
 ///
-/// Between the halves of a split backward: the inputs of matrices and the gradients of their outputs, attention 2 t h +
-/// 2 t (q + v), MLP 2 t h + t f (g + 1), other heads h + outputs for each prediction and 2 h with a square matrix, and
-/// nothing for a vocabulary's, which computes all in the first half.
+/// Values kept between the halves of a split backward are the inputs of matrices and the gradients of their outputs:
+/// for attention 2 t h + 2 t (q + v), for an MLP 2 t h + t f (g + 1), and for a head without a vocabulary h + outputs
+/// for each prediction, with 2 h more for a square matrix. A vocabulary's head keeps nothing, since it computes
+/// everything in the first half.
 LayerWork layer_work(const TransformerConfig& config, int layer, const PassTokens& span);
 
 }  // namespace frostpipe

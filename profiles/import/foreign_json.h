@@ -10,14 +10,14 @@
 
 namespace frostpipe::foreign {
 
-/// A value and its place. Every failing access throws InvalidInput "FILE: path[3]: must be a number, is ...".
+/// A value and its place in a file. Every failing access throws InvalidInput "FILE: path[3]: must be a number, is ...".
 class Value {
  public:
   Value(const nlohmann::json& json, std::string place) : json_(&json), place_(std::move(place)) {}
   Value operator[](std::string_view key) const;
   Value operator[](int index) const;
   bool has(std::string_view key) const { return json_->is_object() && json_->contains(std::string(key)); }
-  /// Keys are sorted as text.
+  /// Returns the members of an object, sorted by their keys as text.
   std::vector<std::pair<std::string, Value>> members() const;
   std::vector<Value> elements() const;
   double number() const;
@@ -44,7 +44,7 @@ class File {
   std::string place_;
 };
 
-/// Parses a key that is an integer from `least` to 2^24. Throws InvalidInput.
+/// Parses a key that is an integer from `least` to 2^24. Throws InvalidInput for any other key.
 int number_in(std::string_view key, int least = 0);
 
 }  // namespace frostpipe::foreign

@@ -8,10 +8,10 @@
 
 namespace frostpipe {
 
-/// {"micro-batch": {"tensor-parallel size": {"layer": [forward, backward, update]}}}
+/// Imports Sailor's {"micro-batch": {"tensor-parallel size": {"layer": [forward, backward, update]}}}, in seconds.
 Profile import_sailor(std::string_view text, std::string_view source, const ImportOptions& options);
 
-/// Numbers separated by commas: a row per block, a column per batch size.
+/// Imports a table of numbers separated by commas, in microseconds: a row per block, a column per batch size.
 Profile import_block_table(std::string_view text, std::string_view source, const ImportOptions& options);
 
 /// Reads such a table, in whole microseconds, as nanoseconds by row and column. Throws InvalidInput that names the

@@ -18,7 +18,7 @@ std::vector<double> cut_bytes(const LayerGraph& graph, const std::vector<int>& o
 /// Returns a topological order for planners that cut chains: the one of three with the fewest bytes over all cuts. One
 /// order takes lower numbers first (as files list layers), two are depth-first, so they finish a branch before they
 /// begin the next (Boost.Graph's topological sort along edges in ascending and in descending order). The result need
-/// not be the best over all orders, which is hard to find. Empty if the graph has a cycle.
+/// not be the best over all orders, which is hard to find. The result is empty if the graph has a cycle.
 std::vector<int> chain_order(const LayerGraph& graph);
 
 }  // namespace frostpipe

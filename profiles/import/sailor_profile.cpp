@@ -17,7 +17,7 @@ using foreign::Value;
 
 constexpr int kSailorTokens = 2048;
 
-/// MODEL, as named in llm_info.json, and DEVICE of "MODEL_DEVICE_profile.json".
+/// The MODEL, as named in llm_info.json, and the DEVICE of a file "MODEL_DEVICE_profile.json".
 struct SailorName {
   std::string model, device;
 };
@@ -33,7 +33,7 @@ SailorName name_in(const std::filesystem::path& path, const Value& sizes) {
                      fmt::format("must be named MODEL_DEVICE_profile.json after a model of {}", sizes.place()), stem);
 }
 
-/// [micro-batch size][tensor-parallel size][layer], each ascending.
+/// The rows of a profile: [micro-batch size][tensor-parallel size][layer], each ascending.
 using LayerTimes = std::map<int, Value>;
 using TimesBySize = std::map<int, std::map<int, LayerTimes>>;
 
@@ -88,7 +88,7 @@ Nanoseconds cleaned_time(const TimesBySize& times, const MeasurementKey& key, in
   return rounded(1e9 * best, own.place());
 }
 
-/// `size` is the layer's row of llm_info.json.
+/// Returns the measurement of one layer. `size` is its row of llm_info.json.
 Measurement measurement_of(const TimesBySize& times, const MeasurementKey& key, const Value& size) {
   const Nanoseconds forward = cleaned_time(times, key, 0), backward = cleaned_time(times, key, 1);
   const auto bytes = [&](const Value& of_a_sample) {

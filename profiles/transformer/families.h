@@ -7,8 +7,8 @@
 #include "profiles/config_fields.h"
 #include "profiles/transformer/transformer_config.h"
 
-// The differences between families. Each is one row: a description, the names of tensors in a file and the fields of
-// config.json. A new family is a new row.
+// The differences between families. Each family is one row: a description, the names of tensors in a file and the
+// fields of config.json. A new family is a new row.
 
 namespace frostpipe {
 
@@ -29,7 +29,7 @@ struct ModuleNames {
   const char *query_norm = nullptr, *key_norm = nullptr;
   const char* attention_norm = nullptr;
   const char* attention_output_norm = nullptr;
-  const char* attention_layer_scale = nullptr;  // the tensor itself, without ".weight"
+  const char* attention_layer_scale = nullptr;  // names the tensor itself, without ".weight"
   const char* gate = nullptr;
   const char* up = nullptr;  // if a file has gate and up in one tensor, this one, with `gate` null
   const char* down = nullptr;

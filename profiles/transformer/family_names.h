@@ -84,7 +84,7 @@ inline constexpr HeadNames kDecoderHeads[] = {
     {.task = Task::token_classification, .class_suffix = "ForTokenClassification", .classes = "score"},
     {.task = Task::question_answering, .class_suffix = "ForQuestionAnswering", .classes = "qa_outputs"}};
 
-/// As kDecoderHeads, but the base model under a question-answering head has another prefix.
+/// These are kDecoderHeads, except that the base model under a question-answering head has another prefix.
 inline constexpr HeadNames kLlamaHeads[] = {kDecoderHeads[0],
                                             kDecoderHeads[1],
                                             kDecoderHeads[2],

@@ -13,13 +13,13 @@ namespace {
 using Share = ParameterSpec::Share;
 using Start = ParameterSpec::Start;
 
-/// Number of head groups that can be distributed over tensor ranks: key and value heads with their queries, or, if all
-/// queries share one of them, the queries alone.
+/// Returns the number of head groups that can be distributed over tensor ranks: key and value heads with their queries,
+/// or, if all queries share one of them, the queries alone.
 std::int64_t num_head_groups(const TransformerConfig& c) {
   return c.key_value_heads() > 1 ? c.key_value_heads() : c.num_attention_heads;
 }
 
-/// Number of query values in such a group.
+/// Returns the number of query values in such a group.
 std::int64_t group_size(const TransformerConfig& c) { return c.query_size() / num_head_groups(c); }
 
 class SpecOfRole {
@@ -83,7 +83,7 @@ class SpecOfRole {
     matrix.transposed = names_.matrices_are_transposed;
     return matrix;
   }
-  /// A matrix whose output is added to the residual stream.
+  /// Returns a matrix whose output is added to the residual stream.
   ParameterSpec adding(ParameterSpec matrix) const {
     if (c_.scales_residual_start)
       matrix.deviation_factor = 1 / std::sqrt(2.0 * static_cast<double>(c_.num_hidden_layers));
@@ -128,7 +128,7 @@ class SpecOfRole {
     }
   }
 
-  /// Returns the parameters that latent attention has in addition to other attention.
+  /// Returns the parameter with this role that latent attention has in addition to other attention.
   ParameterSpec latent(Role role) const {
     const std::int64_t h = c_.hidden_size, rank = c_.latent.key_value_rank, query_rank = c_.latent.query_rank;
     switch (role) {
@@ -197,7 +197,7 @@ class SpecOfRole {
     }
   }
 
-  /// Each expert is sharded over tensor ranks; the router is whole on each.
+  /// Returns the parameter of experts with this role. Tensor ranks split each expert; the router is whole on each.
   ParameterSpec experts(Role role) const {
     const std::int64_t h = c_.hidden_size, count = c_.experts.count, f = c_.experts.intermediate_size,
                        shared = c_.experts.shared_size, stacked = c_.has_gate ? 2 : 1;

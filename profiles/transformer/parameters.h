@@ -70,16 +70,17 @@ enum class Role {
 struct ParameterSpec {
   std::vector<std::string> names;   // Hugging Face's names; empty for families that are only counted
   std::vector<std::int64_t> shape;  // of the stacked tensor
-  bool matrix = false;              // gets weight decay; norms and biases do not
+  bool matrix = false;              // whether it gets weight decay; norms and biases do not
   enum class Start { normal, zero, one } start = Start::normal;
   double deviation_factor = 1;               // factor on initializer_range
-  bool projects = false;                     // used only by project(), which computes in the compute type
-  bool transposed = false;                   // the file stores [in, out]
+  bool projects = false;                     // whether only project() uses it, which computes in the compute type
+  bool transposed = false;                   // whether the file stores [in, out]
   std::vector<std::int64_t> stored_shape{};  // shape in the file, if it differs from that of a piece
-  /// How tensor ranks share it: each has the whole, or part of the rows (dimension 0) or columns (dimension 1).
+  /// The way in which tensor ranks share it: each has the whole, or part of the rows (dimension 0) or columns
+  /// (dimension 1).
   enum class Share { whole, rows, columns } share = Share::whole;
   std::int64_t stacked = 1;  // rows: number of pieces along dimension 0 that are each cut
-  std::int64_t unit = 1;     // cuts are at multiples of this many rows or columns
+  std::int64_t unit = 1;     // cuts between tensor ranks are at multiples of this many rows or columns
   Role role = Role::words;
   /// If the parameter is part of a tensor of the file that it shares with the next one: its first row and number of
   /// rows there.
@@ -89,7 +90,7 @@ struct ParameterSpec {
   std::int64_t count() const;
 };
 
-/// Number of layers of model_of(config): a block is two, or one with a parallel residual.
+/// Returns the number of layers of model_of(config): a block is two, or one with a parallel residual.
 int num_layers(const TransformerConfig& config);
 
 /// Returns the kind of layer `layer` of model_of(config), and the block that contains it.
@@ -99,13 +100,14 @@ int block_of_layer(const TransformerConfig& config, int layer);
 /// Returns the roles of the parameters of layer `layer`, in the order of parameters_of.
 std::vector<Role> roles_of(const TransformerConfig& config, int layer);
 
-/// Parameters of layer `layer` of model_of(config), matrices first.
+/// Returns the parameters of layer `layer` of model_of(config), matrices first.
 std::vector<ParameterSpec> parameters_of(const TransformerConfig& config, int layer);
 
-/// Number of parameters at the beginning of the embedding that are also the head's; 0 if the config ties no embeddings.
+/// Returns the number of parameters at the beginning of the embedding that are also the head's; 0 if the config ties no
+/// embeddings.
 std::int64_t tied_parameter_count(const TransformerConfig& config);
 
-/// Number of a head's outputs per prediction: logits of the vocabulary, both ends of an answer, or classes.
+/// Returns the number of a head's outputs per prediction: logits of the vocabulary, both ends of an answer, or classes.
 std::int64_t num_outputs(const TransformerConfig& config);
 
 /// Largest number of tokens for which the logits of a vocabulary exist at once: the loss is computed in parts of

@@ -6,7 +6,7 @@
 namespace frostpipe {
 namespace {
 
-/// `defaults` are those of transformers.
+/// Reads the experts of config.json. `defaults` are those of transformers.
 void read_experts(const ConfigFields& fields, const char* count_key, const Experts& defaults, const char* size_key,
                   TransformerConfig& config) {
   Experts& experts = config.experts;

@@ -28,13 +28,14 @@ Activation activation_named(const ConfigFields& fields, const char* key, const c
   throw InvalidInput(fields.place(key), fmt::format("must be one of {}", fmt::join(known, ", ")), name);
 }
 
-/// DINOv2 gives the ratio to the hidden size; with a gate, two thirds of that, rounded up to a multiple of 8.
+/// Returns the width of DINOv2's MLP: config.json gives its ratio to the hidden size; with a gate it is two thirds of
+/// that, rounded up to a multiple of 8.
 std::int64_t mlp_size(const ConfigFields& fields, const TransformerConfig& config) {
   const auto wide = static_cast<std::int64_t>(static_cast<double>(config.hidden_size) * fields.number("mlp_ratio", 4));
   return config.has_gate ? (static_cast<std::int64_t>(static_cast<double>(wide) * 2 / 3) + 7) / 8 * 8 : wide;
 }
 
-/// The number of blocks is bounded, since per-block differences are stored in a list.
+/// Reads the number of blocks, which is bounded, since differences between blocks are stored in a list.
 std::int64_t num_blocks(const ConfigFields& fields, const char* key) {
   constexpr std::int64_t kMost = 4096;
   const std::int64_t blocks = fields.positive(key);
@@ -61,7 +62,7 @@ void require_heads_that_divide(const ConfigFields& fields, const char* key, cons
                        std::to_string(config.num_attention_heads));
 }
 
-/// RoBERTa counts positions from its padding id + 1, so it has that many fewer.
+/// Reads the number of positions. RoBERTa counts them from its padding id + 1, so it has that many fewer.
 void read_positions(const ConfigFields& fields, TransformerConfig& config) {
   config.max_position_embeddings = fields.positive("max_position_embeddings");
   if (config.position_offset == 0) return;
@@ -74,7 +75,7 @@ void read_positions(const ConfigFields& fields, TransformerConfig& config) {
   config.max_position_embeddings -= config.position_offset;
 }
 
-/// Gemma has its own field; for its first version transformers ignores hidden_act.
+/// Reads the activation of a decoder. Gemma has its own field; for its first version transformers ignores hidden_act.
 Activation decoder_activation(const ConfigFields& fields, const TransformerConfig& config) {
   if (config.family == Family::gemma && fields.text("hidden_activation").empty()) return config.activation;
   const bool is_gemma = config.norm_adds_one;

@@ -7,17 +7,17 @@
 
 namespace frostpipe {
 
-/// BERT and families with its fields: RoBERTa, XLM-RoBERTa, CamemBERT and ELECTRA.
+/// Reads BERT and families with its fields: RoBERTa, XLM-RoBERTa, CamemBERT and ELECTRA.
 void read_bert(const ConfigFields& fields, TransformerConfig& config);
 void read_distilbert(const ConfigFields& fields, TransformerConfig& config);
 void read_modernbert(const ConfigFields& fields, TransformerConfig& config);
-/// ViT, DeiT and DINOv2.
+/// Reads ViT, DeiT and DINOv2.
 void read_vit(const ConfigFields& fields, TransformerConfig& config);
 void read_gpt2(const ConfigFields& fields, TransformerConfig& config);
-/// Llama and families with its fields: Mistral, Qwen 2 and 3, Gemma 1 to 3, OLMo 2 and Phi 3.
 void read_gpt_neox(const ConfigFields& fields, TransformerConfig& config);
+/// Reads Llama and families with its fields: Mistral, Qwen 2 and 3, Gemma 1 to 3, OLMo 2 and Phi 3.
 void read_decoder(const ConfigFields& fields, TransformerConfig& config);
-/// Decoders with experts, which are only counted.
+/// These four functions read decoders with experts, which are only counted.
 void read_mixtral(const ConfigFields& fields, TransformerConfig& config);
 void read_qwen3_moe(const ConfigFields& fields, TransformerConfig& config);
 void read_olmoe(const ConfigFields& fields, TransformerConfig& config);

@@ -45,7 +45,7 @@ Kind kind_named(const std::string& name, const std::string& place) {
                      "must be default, linear, dynamic, llama3 or yarn: no other is computed here", name);
 }
 
-/// The factor by which yarn scales queries and keys.
+/// Returns the factor by which yarn scales queries and keys.
 double yarn_attention_factor(const Json& object, double factor, const std::string& place) {
   const auto magnitude = [&](double by) { return factor <= 1 ? 1.0 : 0.1 * by * std::log(factor) + 1.0; };
   const double given = given_number(object, "attention_factor", 0, place);

@@ -81,12 +81,12 @@ struct RotaryScaling {
   bool operator==(const RotaryScaling&) const = default;
 };
 
-/// Rotary positions (Su et al. 2021): pairs of a head's values turn by position x frequency.
+/// Rotary positions (Su et al. 2021): pairs of a head's values are rotated by the angle position x frequency.
 struct Rotary {
   double theta = 10'000;
-  double fraction = 1;  // of a head's values that are rotated, the first ones
+  double fraction = 1;  // the share of a head's values that are rotated, the first ones
   RotaryScaling scaling{};
-  /// Number of a head's values that are rotated.
+  /// Returns the number of a head's values that are rotated.
   std::int64_t size(std::int64_t head_size) const {
     return static_cast<std::int64_t>(static_cast<double>(head_size) * fraction);
   }
@@ -96,7 +96,7 @@ struct Rotary {
 /// The parts of attention that differ between blocks.
 struct AttentionPattern {
   std::int64_t window = 0;  // a token sees tokens less than this many places away; 0 = unlimited
-  int rotary = -1;          // index in TransformerConfig::rotaries; -1: none
+  int rotary = -1;          // index in TransformerConfig::rotaries; -1 = no rotary positions
   bool operator==(const AttentionPattern&) const = default;
 };
 
@@ -133,15 +133,15 @@ struct TransformerConfig {
   double layer_norm_eps = 1e-12;
   double initializer_range = 0.02;                                   // standard deviation of random initial weights
   std::int64_t vocab_size = 30522;                                   // text models
-  std::int64_t max_position_embeddings = 512;                        // longest text
+  std::int64_t max_position_embeddings = 512;                        // longest text, in tokens
   std::int64_t type_vocab_size = 2;                                  // 0 = no token types
   std::int64_t image_size = 224, patch_size = 16, num_channels = 3;  // image models
   bool has_qkv_bias = true;
   bool ties_embeddings = false;  // causal models: the head's matrix is the input embedding, see RankSession
   std::int64_t num_labels = 2;   // classification
   ProblemType problem_type = ProblemType::single_label;  // sequence classification
-  std::int64_t padding_id = 0;  // transformers finds by it the last token, if the class is read from that
-  double dropout = 0;           // after each half of a block, the embedding, and attention's weights
+  std::int64_t padding_id = 0;  // transformers finds the last token by it, if the class is read from that
+  double dropout = 0;           // probability, after half a block, the embedding, and attention's weights
 
   // Properties of the family, which config.json may change.
   bool reads_pictures = false;        // else texts
@@ -183,10 +183,10 @@ struct TransformerConfig {
   std::int64_t num_patches() const { return (image_size / patch_size) * (image_size / patch_size); }
   std::int64_t size_of_head() const { return head_size > 0 ? head_size : hidden_size / num_attention_heads; }
   std::int64_t key_value_heads() const { return num_key_value_heads > 0 ? num_key_value_heads : num_attention_heads; }
-  /// Number of values of all heads together, equal to the hidden size in most models.
+  /// Returns the number of values of all heads together, which is the hidden size in most models.
   std::int64_t query_size() const { return num_attention_heads * size_of_head(); }
   std::int64_t key_value_size() const { return key_value_heads() * size_of_head(); }
-  /// Number of values that attention passes to its output matrix.
+  /// Returns the number of values that attention passes to its output matrix.
   std::int64_t context_size() const {
     return latent.value_size > 0 ? num_attention_heads * latent.value_size : query_size();
   }
