@@ -17,7 +17,7 @@ struct Segment {
   bool operator==(const Segment&) const = default;
 };
 
-/// The cost of a message: it occupies the link, then arrives latency later.
+/// The cost of a message, which occupies the link and arrives one latency later.
 struct TransferCost {
   Nanoseconds occupancy_ns = 0;
   Nanoseconds latency_ns = 0;
@@ -38,7 +38,8 @@ struct SharedOccupancy {
 class CostModel {
  public:
   virtual ~CostModel() = default;
-  /// Returns the segments of a compute action, REDUCE_GRAD or OPTIMIZER_STEP, in order; empty = takes no time.
+  /// Returns the segments of a compute action, REDUCE_GRAD or OPTIMIZER_STEP, in order; empty = the action takes no
+  /// time.
   virtual std::vector<Segment> segments(const Action& action, int pipeline_rank, int replica) const = 0;
   /// Returns the time of F, B, I, W or RECOMPUTE, which have no collective. The default sums the segments; override it
   /// if that can be done without a list.
@@ -47,10 +48,10 @@ class CostModel {
     for (const Segment& segment : segments(action, pipeline_rank, replica)) sum += segment.duration_ns;
     return sum;
   }
-  /// Cost of a SEND from the action's stage to its neighbour.
+  /// Returns the cost of a SEND from the action's stage to its neighbour.
   virtual TransferCost transfer(const Action& send, int replica) const = 0;
   /// Returns the shared links that a SEND's message passes, beside its own link. The message begins when all of them
-  /// are free, occupies each for its own time, and arrives latency after the longest.
+  /// are free, occupies each for the time given, and arrives one latency after the longest of these times.
   virtual std::vector<SharedOccupancy> shared_occupancies(const Action& /*send*/, int /*replica*/) const { return {}; }
   /// Returns whether any SEND passes shared links.
   virtual bool shares_links() const { return false; }
@@ -63,7 +64,7 @@ struct UniformCosts {
   Nanoseconds forward_ns = 0, input_gradient_ns = 0, weight_gradient_ns = 0;
   Nanoseconds latency_ns = 0;
   Nanoseconds update_ns = 0;
-  Nanoseconds occupancy_ns = 0;  // of a link by a message
+  Nanoseconds occupancy_ns = 0;  // time for which a message occupies its link
 };
 class UniformCostModel final : public CostModel {
  public:
@@ -76,7 +77,7 @@ class UniformCostModel final : public CostModel {
   UniformCosts costs_;
 };
 
-/// Costs of a phase from a profile and a cluster. Each rank has the costs measured on its type of device.
+/// The costs of a phase, from a profile and a cluster. Each rank has the costs measured on its type of device.
 ///
 /// F: sum of forward_ns over the stage's trainable layers and frozen_forward_ns over its frozen ones. B: input + weight
 /// gradient of trainable layers, and the forward of recomputed ones; the run's first trainable layer has no input
@@ -90,9 +91,8 @@ class UniformCostModel final : public CostModel {
 /// those of other ranks. With t tensor ranks a rank stands for all t: layers cost what was measured with t (including
 /// their collectives), gradients and updates are 1 / t, and a message between nodes is scattered and gathered
 /// (Communication). Gradient reductions of one node's stages run side by side over its shared links. If they overlap
-/// with the backward, REDUCE_GRAD is what is left after the last backward: max over layers, in the order of the
-/// backward, of (when its gradient is there) + (the reductions from it on). A micro-batch without samples costs nothing
-/// and sends nothing.
+/// with the backward, REDUCE_GRAD is the time that is left after the last backward has ended (exposed_reduction_ns). A
+/// micro-batch without samples costs nothing and sends nothing.
 ///
 /// With vacant coordinates ranks are those of layout_of_lists, and micro-batches are numbered over all replicas: each
 /// is computed, sent and received by the rank that runs it, and collectives are over the remaining replicas.
@@ -108,7 +108,7 @@ class UniformCostModel final : public CostModel {
 /// each other because the cache holds more samples of one than of another.
 ///
 /// The constructor looks up everything and keeps no reference to its arguments. It throws InvalidInput if the cluster
-/// has too few devices, or as cost_of and update_cost_of do.
+/// has too few devices, and what cost_of and update_cost_of throw.
 class ProfileCostModel final : public CostModel {
  public:
   ProfileCostModel(const Phase& phase, const StepSettings& settings, const Profile& profile, const Cluster& cluster);
@@ -120,10 +120,10 @@ class ProfileCostModel final : public CostModel {
   /// Returns whether all replicas do the same at the same time: equal micro-batches, devices and links.
   bool replicas_are_alike() const;
 
-  /// The prices of a phase (simulator/profile_prices.h), for those that change its cuts.
+  /// The prices of a phase (simulator/profile_prices.h), for callers that change its cuts.
   class Prices;
   explicit ProfileCostModel(Prices& prices);
-  /// Prices a stage again, whose layers have changed since the prices were made or asked for the last time.
+  /// Prices a stage again after its layers have changed.
   void price(int stage, Prices& prices);
   /// Returns the number of samples of a micro-batch.
   int size_of(const Action& action, int replica) const {
@@ -131,7 +131,7 @@ class ProfileCostModel final : public CostModel {
   }
 
  private:
-  /// Cost of one micro-batch of one size, or of one token slice of it, in one stage.
+  /// The cost of one micro-batch of one size, or of one token slice of it, in one stage.
   struct StageCost {
     Nanoseconds forward_ns = 0;
     Nanoseconds input_gradient_ns = 0;
@@ -144,7 +144,7 @@ class ProfileCostModel final : public CostModel {
     Nanoseconds cache_read_ns = 0, cache_write_ns = 0;
     bool operator==(const StageCost&) const = default;
   };
-  /// Cost of a stage on the rank of one replica.
+  /// The cost of a stage on the rank of one replica.
   struct RankCost {
     std::vector<StageCost> smaller, larger;  // by slice; micro-batch sizes differ by at most one
     Nanoseconds update_ns = 0;
@@ -154,7 +154,7 @@ class ProfileCostModel final : public CostModel {
   struct Unit {
     int replica = 0, micro_batch = 0;
   };
-  /// Returns one that has the costs with this index among those of a stage.
+  /// Returns a micro-batch whose costs are those with this index among the costs of a stage.
   Unit unit_of(int index) const;
   const RankCost& rank_cost(int stage, int replica, int micro_batch) const;
   /// Returns the replica of the layout for a pipeline rank and replica of the schedule's lists.
@@ -175,8 +175,8 @@ class ProfileCostModel final : public CostModel {
   std::vector<Segment> reduce_gradient_;    // per stage
   std::vector<Segment> reduce_tied_;        // per replica; empty without tied parameters
   Segment gradient_norm_;
-  std::vector<bool> reduces_norm_;    // per stage: its OPTIMIZER_STEP is the first of its rank
-  std::vector<bool> exchanges_tied_;  // per stage: its REDUCE_GRAD is the last one of a rank at an end of the model
+  std::vector<bool> reduces_norm_;    // per stage: whether its OPTIMIZER_STEP is the first of its rank
+  std::vector<bool> exchanges_tied_;  // per stage: whether its REDUCE_GRAD is the last of a rank at an end of the model
   bool shares_links_ = false;
 };
 

@@ -26,7 +26,7 @@ enum class EventKind : std::uint8_t { advance, deliver, end_rendezvous, end_coll
 
 struct SimulationEvent {
   EventKind kind = EventKind::advance;
-  int index = 0;  // of a runner; for end_collective of a group
+  int index = 0;  // of a runner, or for end_collective of a group
   int slot = 0;   // for deliver and end_rendezvous, the SEND's
 };
 
@@ -152,7 +152,8 @@ class Simulation {
     }
   }
 
-  /// The n-th run of an action needs the n-th run of every action that it depends on.
+  /// Returns whether the inputs of the action's next run are there: its n-th run needs the n-th run of every action
+  /// that it depends on.
   bool inputs_are_there(const EventRunner& runner, int slot_index) const {
     const Slot& slot = runner.program->slots[slot_index];
     const int needed = runner.started[slot_index] + 1;
@@ -208,7 +209,8 @@ class Simulation {
     return runner.next < runner.length(iterations_) && runner.current(iterations_).first == slot_index;
   }
 
-  /// A rendezvous starts when the second of its two ranks arrives.
+  /// Starts the rendezvous of a SEND if the receiver has arrived already: it starts when the second of its two ranks
+  /// arrives.
   void match_receiver(EventRunner& sender, int slot_index) {
     const Slot& slot = sender.program->slots[slot_index];
     EventRunner* const receiver = partner_of(sender, slot);

@@ -5,8 +5,8 @@
 
 namespace frostpipe {
 
-/// Implements simulate() for every schedule with a queue of events. Has the same requirements. Throws InvalidInput that
-/// names the waiting actions if the schedule cannot make progress.
+/// Implements simulate() for every schedule, with a queue of events, and has the same requirements. Throws InvalidInput
+/// that names the waiting actions if the schedule cannot make progress.
 Trace run_by_events(const Schedule& lowered, const ParallelLayout& layout, const CostModel& costs, int iterations);
 
 }  // namespace frostpipe

@@ -10,13 +10,13 @@
 
 namespace frostpipe {
 
-/// A part of an action other than a message.
+/// A part of an action that is not a message.
 struct Work {
   Nanoseconds duration_ns = 0;
   std::optional<int> group = std::nullopt;  // number of the group that performs a collective; none = compute
 };
 
-/// The cost of a slot on one rank.
+/// The cost of a slot on one rank: ranges of EventRunner::work and EventRunner::shared, and the cost of its message.
 struct SlotCost {
   int first_work = 0;
   int end_work = 0;
@@ -34,7 +34,7 @@ struct EventRunner {
   std::vector<SlotCost> costs;                  // per slot
   std::vector<Work> work;                       // for all slots
   std::vector<SharedOccupancy> shared;          // for all slots
-  std::vector<int> started, finished;           // number of times, per slot; a SEND is finished on arrival
+  std::vector<int> started, finished;           // number of runs, per slot; a SEND is finished when it arrives
   std::vector<LinkQueue> links;                 // per link of the program
   std::size_t next = 0;                         // index into the whole run: prologue, body x iterations, epilogue
   std::optional<int> next_work = std::nullopt;  // next work of the current action; none = it has not started
@@ -47,7 +47,7 @@ struct EventRunner {
     return program->prologue.size() + program->body.size() * iterations + program->epilogue.size();
   }
 
-  /// Returns slot and step of the runner's current action.
+  /// Returns the slot and the iteration of the runner's current action.
   std::pair<int, int> current(int iterations) const {
     std::size_t index = next;
     if (index < program->prologue.size()) return {program->prologue[index], 0};

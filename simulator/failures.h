@@ -5,7 +5,7 @@ namespace frostpipe {
 
 /// How often a job fails as a whole, and the cost of a checkpoint.
 struct Failures {
-  double per_day = 0;              // at a constant rate
+  double per_day = 0;              // failures per day, at a constant rate
   double checkpoint_seconds = 60;  // time to write a checkpoint; restarting after a failure takes equally long
 };
 
@@ -18,7 +18,7 @@ struct ExpectedTime {
 /// Returns the expected time for `work_seconds` of work (Daly 2006): a stretch of t seconds followed by a checkpoint of
 /// c seconds, at r failures a second, takes e^(r c) (e^(r (t + c)) - 1) / r. Checkpoints are t = sqrt(2 c / r) apart
 /// (Young 1974), at least a millisecond. Without checkpoints all work is one stretch that starts again after each
-/// failure. The faster of the two is returned. Requires failures.per_day > 0.
+/// failure. The shorter of the two times is returned. Requires failures.per_day > 0.
 ExpectedTime expected_time(double work_seconds, const Failures& failures);
 
 }  // namespace frostpipe

@@ -8,7 +8,7 @@
 namespace frostpipe {
 namespace {
 
-/// Records a span for every action; ranks ascend.
+/// A record of a span for every action; ranks ascend.
 class Spans : public NoPaths {
  public:
   Spans(const Schedule& schedule, const std::vector<FastRunner>& runners, int iterations)

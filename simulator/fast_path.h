@@ -8,7 +8,7 @@
 
 namespace frostpipe {
 
-/// When the ranks worked, without a span for every action.
+/// The times at which the ranks worked, without a span for every action.
 struct Timing {
   struct Rank {
     int rank = 0;
@@ -24,15 +24,15 @@ struct Timing {
 /// only messages and collectives have to be waited for, and every link serves one rank's messages in the order of its
 /// list. The result equals the event engine's to the nanosecond.
 ///
-/// Returns none if the fast path does not apply: for a prologue or an epilogue, an action that stands before one that
-/// it needs, or ranks that wait forever.
+/// Returns none if the fast path does not apply: if there is a prologue or an epilogue, if an action stands before one
+/// that it needs, or if ranks wait forever.
 std::optional<Trace> simulate_on_fast_path(const Schedule& lowered, const ParallelLayout& layout,
                                            const CostModel& costs, int iterations);
 std::optional<Timing> time_on_fast_path(const Schedule& lowered, const ParallelLayout& layout, const CostModel& costs,
                                         int iterations);
 
 struct PipelineRankProgram;
-/// The same with the schedule's pipeline_rank_programs.
+/// Does the same with the schedule's pipeline_rank_programs.
 std::optional<Timing> time_on_fast_path(const Schedule& lowered, const std::vector<PipelineRankProgram>& programs,
                                         const ParallelLayout& layout, const CostModel& costs, int iterations);
 

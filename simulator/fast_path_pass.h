@@ -13,8 +13,8 @@
 
 namespace frostpipe {
 
-// The lists of many ranks exceed the cache, and the processor cannot predict the order in which ranks take turns, so
-// most of a pass was waiting for memory. Therefore the actions that a rank runs next are prefetched while others run.
+// The lists of many ranks exceed the processor's cache, and it cannot predict the order in which ranks take turns, so a
+// pass would mostly wait for memory. Therefore the actions that a rank runs next are prefetched while others run.
 // Prefetching beyond the end of a list is harmless.
 constexpr int kAhead = 16;
 
@@ -40,7 +40,7 @@ struct FastCollective {
   std::size_t size = 0;
   std::vector<int> arrived;
   Nanoseconds begin_ns = 0, duration_ns = 0;
-  int last = 0, longest = 0;  // the runner that arrived last, and the one for which it takes longest
+  int last = 0, longest = 0;  // the runner that arrived last, and the one with the longest segment
 };
 
 /// The progress of one rank through its list.
@@ -56,15 +56,15 @@ struct FastRunner {
 /// The parts of an action that take time, beside its segments (0, 1, ...).
 constexpr int kCompute = -1, kOccupancy = -2, kLatency = -3;
 
-/// The notes of a record that follows no paths. Each runner, message and link has a path: the actions that made it as
-/// late as it is.
+/// The functions by which a pass tells its record about paths, for a record that ignores them. Each runner, message and
+/// link has a path: the actions that made it as late as it is.
 struct NoPaths {
-  /// A part of the runner's current action follows on its path.
+  /// A part of the runner's current action is appended to the runner's path.
   void extend(int /*index*/, const FastRunner& /*runner*/, int /*part*/) {}
   /// The runner sends a message, which waits for its link if `waits`.
   void send(int /*index*/, const FastRunner& /*runner*/, const Step& /*step*/, std::size_t /*message*/,
             bool /*waits*/) {}
-  /// A rendezvous begins, of a message that `sender` sends, when runner `last` has arrived.
+  /// The rendezvous for a message of `sender` begins when runner `last` has arrived.
   void transfer(int /*last*/, const FastRunner& /*sender*/, std::size_t /*message*/) {}
   /// The runner waits for the message.
   void wait_for(int /*index*/, std::size_t /*message*/) {}
@@ -86,7 +86,7 @@ inline std::vector<FastRunner> runners_of(const std::vector<PipelineRankProgram>
   return runners;
 }
 
-/// Adds up the times of a Timing.
+/// A record that adds up the times of a Timing.
 class Times : public NoPaths {
  public:
   Times(const std::vector<PipelineRankProgram>& programs, const std::vector<FastRunner>& runners, int iterations)
@@ -116,7 +116,7 @@ class Times : public NoPaths {
   Timing timing_;
 };
 
-/// One pass over the lists; the record is told of every action.
+/// Runs the lists once and tells the record of every action.
 template <class Record>
 class FastPass {
  public:
@@ -212,7 +212,7 @@ class FastPass {
     sent.send(runners_[last].now + cost.occupancy_ns + cost.latency_ns);
   }
 
-  /// The sender's side of a rendezvous. Returns false if the receiver is not there yet.
+  /// Performs the sender's side of a rendezvous. Returns false if the receiver is not there yet.
   bool send_by_rendezvous(int index, FastRunner& runner, const Step& step, const TransferCost& cost) {
     const std::size_t message = message_of(runner, step);
     FastMessage& sent = messages_[message];
@@ -242,7 +242,7 @@ class FastPass {
     return true;
   }
 
-  /// Continues an action that is no compute. Returns false if the rank has to wait for others.
+  /// Continues an action that is neither compute nor a message. Returns false if the rank has to wait for others.
   bool run_segments(int index, FastRunner& runner, const Action& action) {
     const std::vector<Segment> segments = costs_.segments(action, runner.pipeline_rank, runner.replica);
     while (runner.next_segment < segments.size()) {

@@ -11,8 +11,8 @@ namespace {
 
 constexpr int kBeginning = -1;  // the node of a path without actions
 
-/// Adds up times, and follows the path of every runner, message and link. Paths share their beginnings: each is the
-/// number of its last node.
+/// A record that adds up times and follows the path of every runner, message and link. Paths share their beginnings, so
+/// each is stored as the number of its last node.
 class TracedTimes : public Times {
  public:
   TracedTimes(const Schedule& schedule, const std::vector<PipelineRankProgram>& programs,

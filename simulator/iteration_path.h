@@ -18,17 +18,16 @@ struct PathPart {
 };
 
 /// The critical path of an iteration: a longest chain of actions, each of which waits for the one before, from the
-/// gradient norm that ends one iteration to that of the next. It is as long as the iteration, in whose schedule and
-/// layout the order of actions is fixed. So with other costs, an iteration is at least as long as the same chain then
-/// is.
+/// gradient norm that ends one iteration to that of the next. It takes as long as the iteration. Schedule and layout
+/// fix the order of actions, so with other costs an iteration takes at least as long as the same chain does then.
 class IterationPath {
  public:
-  /// Parts of the same stage, kind and size cost the same.
+  /// Prices the path. `size_of` returns the samples of a micro-batch: parts of one stage, kind and size cost the same.
   IterationPath(const std::vector<PathPart>& parts, const CostModel& costs,
                 const std::function<int(const Action&, int replica)>& size_of);
-  /// Returns its length with the costs that it was priced with.
+  /// Returns the path's length, with the costs by which it was priced.
   Nanoseconds length_ns() const { return length_ns_; }
-  /// Prices a stage again, whose costs have changed.
+  /// Prices a stage again after its costs have changed.
   void price(int stage, const CostModel& costs);
 
  private:
@@ -52,7 +51,8 @@ struct TracedTiming {
   std::vector<PathPart> path;  // empty unless all ranks reduce a gradient norm between the iterations
 };
 
-/// As time_on_fast_path for kTracedIterations. None if ranks wait forever.
+/// Does the same as time_on_fast_path for kTracedIterations iterations, and finds the critical path. Returns none if
+/// ranks wait forever.
 std::optional<TracedTiming> trace_on_fast_path(const Schedule& lowered,
                                                const std::vector<PipelineRankProgram>& programs,
                                                const ParallelLayout& layout, const CostModel& costs);

@@ -13,8 +13,8 @@
 #include "simulator/steady_state.h"
 
 namespace frostpipe {
-/// Simulates only replica 0 of replicas that are alike. The others behave in the same way, so a collective over
-/// replicas becomes a fixed time, and one over all ranks synchronizes only replica 0's ranks.
+/// The costs for simulating only replica 0 of replicas that are alike. The others behave in the same way, so a
+/// collective over replicas becomes a fixed time, and one over all ranks synchronizes only replica 0's ranks.
 class FirstReplica final : public CostModel {
  public:
   FirstReplica(const CostModel& all, const ParallelLayout& alone) : all_(all) {
@@ -26,7 +26,7 @@ class FirstReplica final : public CostModel {
     if (action.kind != ActionKind::reduce_gradient && action.kind != ActionKind::optimizer_step)
       return all_.segments(action, pipeline_rank, 0);
     const auto [known, is_new] =
-        collectives_.try_emplace({action.kind, action.stage});  // a thousand ranks may be in it
+        collectives_.try_emplace({action.kind, action.stage});  // cached, since a thousand ranks may take part
     if (!is_new) return known->second;
     known->second = all_.segments(action, pipeline_rank, 0);
     for (Segment& segment : known->second) {
@@ -40,7 +40,7 @@ class FirstReplica final : public CostModel {
     return all_.compute_ns(action, pipeline_rank, 0);
   }
   TransferCost transfer(const Action& send, int /*replica*/) const override { return all_.transfer(send, 0); }
-  /// Forgets what is known of a stage, whose costs have changed.
+  /// Forgets what is known of a stage after its costs have changed.
   void forget(int stage) {
     for (const ActionKind kind : {ActionKind::reduce_gradient, ActionKind::optimizer_step})
       collectives_.erase({kind, stage});
@@ -71,7 +71,7 @@ bool are_alike_but_for_cuts(Phase one, const Phase& other) {
 
 }  // namespace
 
-/// What phases that differ only in their cuts have in common, with the costs of the last one.
+/// The preparation that phases share which differ only in their cuts, with the costs of the last one.
 class IterationTimer::Prepared {
  public:
   Prepared(const Phase& phase, const StepSettings& settings, LayerCosts& layers, const Cluster& cluster)
@@ -125,7 +125,7 @@ class IterationTimer::Prepared {
     return steady_period_ns(traced->timing, schedule_);
   }
 
-  /// Returns whether a known path is at least so long.
+  /// Returns whether a known path takes at least that long.
   bool has_path_of(Nanoseconds least_ns) {
     const auto found = std::ranges::find_if(paths_, [&](const auto& path) { return path.length_ns() >= least_ns; });
     if (found == paths_.end()) return false;
@@ -145,7 +145,7 @@ class IterationTimer::Prepared {
   std::optional<FirstReplica> of_first_;  // if all replicas are alike
   Schedule schedule_;
   std::optional<std::vector<PipelineRankProgram>> programs_;
-  std::vector<IterationPath> paths_;  // of the last phases, those that were useful last first
+  std::vector<IterationPath> paths_;  // of the last phases; the path that was useful last is first
 };
 
 IterationTimer::IterationTimer(const StepSettings& settings, LayerCosts& costs, const Cluster& cluster)

@@ -9,21 +9,21 @@
 namespace frostpipe {
 
 /// Simulates iterations for a search, which asks for many phases that differ only in their cuts. It prepares their
-/// schedule once, and knows the critical paths of those that it has simulated.
+/// schedule once, and keeps the critical paths of those that it has simulated.
 class IterationTimer {
  public:
-  /// What it refers to must outlive it. The profile and the dtype are those of `costs`.
+  /// The arguments must outlive the timer. The profile and the dtype are those of `costs`.
   IterationTimer(const StepSettings& settings, LayerCosts& costs, const Cluster& cluster);
   ~IterationTimer();
 
   /// Returns simulated_iteration_ns (simulate.h).
   Nanoseconds iteration_ns(const Phase& phase);
 
-  /// The same if it is below `limit_ns`, else none.
+  /// Returns the same if it is below `limit_ns`, else none.
   std::optional<Nanoseconds> iteration_ns_below(const Phase& phase, Nanoseconds limit_ns);
 
-  /// Returns false only if the iteration is not below `limit_ns`, since the critical path of a phase that
-  /// iteration_ns_below has simulated, with other cuts, is not shorter with this one's costs. Simulates nothing.
+  /// Returns false only if the iteration is not below `limit_ns`: the critical path of a phase that iteration_ns_below
+  /// has simulated with other cuts takes that long with this phase's costs. This simulates nothing.
   bool may_be_below(const Phase& phase, Nanoseconds limit_ns);
 
  private:

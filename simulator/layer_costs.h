@@ -16,25 +16,26 @@ namespace frostpipe {
 /// Caches the costs of all layers by size, since a search and its simulations ask for the same ones repeatedly.
 class LayerCosts {
  public:
-  /// `sequence_parallel` applies to several tensor ranks.
+  /// `sequence_parallel` matters with several tensor ranks only.
   LayerCosts(const Profile& profile, DType dtype, bool sequence_parallel = false)
       : profile_(profile), dtype_(dtype), sequence_parallel_(sequence_parallel) {}
 
   const Profile& profile() const { return profile_; }
 
-  /// Returns the costs by layer; the same vector every time. Throws what cost_of throws, every time too.
+  /// Returns the costs by layer, as the same vector every time. Throws what cost_of throws, also every time.
   const std::vector<LayerCost>& at(const std::string& device_type, int micro_batch_size, int tokens,
                                    int tensor_parallel_size);
 
-  /// The same for these tokens of every sample (cost_of_slice).
+  /// Returns the costs of these tokens of every sample (cost_of_slice).
   const std::vector<LayerCost>& of_slice(const std::string& device_type, int micro_batch_size, int tokens,
                                          int tensor_parallel_size, const TokenRange& slice);
 
-  /// The same for slice number `slice` of the phase's micro-batches, or for all of them if the phase is not cut.
+  /// Returns the costs of slice number `slice` of the phase's micro-batches, or of whole micro-batches if the phase is
+  /// not cut.
   const std::vector<LayerCost>& of_phase(const Phase& phase, const std::string& device_type, int micro_batch_size,
                                          int slice);
 
-  /// Returns the optimizer step's time of every layer.
+  /// Returns the time of the optimizer step for every layer.
   const std::vector<Nanoseconds>& updates(const std::string& device_type, Optimizer optimizer);
 
  private:

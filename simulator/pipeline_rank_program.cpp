@@ -66,7 +66,7 @@ class Compiler {
     return stage >= 0 && stage < stages_ && schedule_.pipeline_rank_of_stage[stage] == pipeline_rank;
   }
 
-  /// Records the action and returns true if all that it needs on its own pipeline rank has been recorded.
+  /// Records the action. Returns true if all that it needs on its own pipeline rank has been recorded before.
   bool enter(const Action& action, int pipeline_rank) {
     const int stage = action.stage, last = stages_ - 1;
     if (schedule_.pipeline_rank_of_stage[stage] != pipeline_rank) return false;

@@ -23,11 +23,11 @@ struct PipelineRankProgram {
   int num_links = 0;
 };
 
-/// Returns one program per pipeline rank. None unless every action stands after all that it needs on its own pipeline
-/// rank, and none occurs twice.
+/// Returns one program per pipeline rank. The result is none unless every action stands after all that it needs on its
+/// own pipeline rank and no action occurs twice.
 std::optional<std::vector<PipelineRankProgram>> pipeline_rank_programs(const Schedule& lowered);
 
-/// Upper bound on the numbers of messages.
+/// Returns an upper bound on Step::message: all numbers are below it.
 std::size_t num_messages(const std::vector<PipelineRankProgram>& programs);
 
 }  // namespace frostpipe

@@ -20,7 +20,7 @@ struct PredictedPhase {
   Nanoseconds transformation_ns = 0;     // of the reconfiguration into the phase; 0 for the first
 };
 
-/// Throws as ProfileCostModel does.
+/// Predicts each phase of the plan. Throws what ProfileCostModel throws.
 std::vector<PredictedPhase> predict_phases(const TrainingPlan& plan, const Profile& profile, const Cluster& cluster);
 
 /// Returns the plan with `phases` as the predictions of its phases, one for each.

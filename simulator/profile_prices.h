@@ -20,8 +20,8 @@
 
 namespace frostpipe {
 
-/// Computes the parts of a ProfileCostModel from the layers' costs and the cluster. Refers to its arguments; without a
-/// cache, the phase's cuts may change if the stages that they change are forgotten.
+/// Computes the parts of a ProfileCostModel from the layers' costs and the cluster. It refers to its arguments. Without
+/// a cache, the phase's cuts may change if forget() is called for the stages that they change.
 class ProfileCostModel::Prices {
  public:
   Prices(const Phase& phase, const StepSettings& settings, LayerCosts& costs, const Cluster& cluster)
@@ -53,7 +53,7 @@ class ProfileCostModel::Prices {
   bool links_are_shared() const { return !cluster_.shared_links.empty(); }
   Segment gradient_norm() const { return gradient_norm_segment(cluster_, phase_); }
 
-  /// Forgets what is known of a stage, whose layers have changed.
+  /// Forgets what is known of a stage after its layers have changed.
   void forget(int stage) {
     computed_.erase(computed_.lower_bound({stage, 0, 0, ""}), computed_.lower_bound({stage + 1, 0, 0, ""}));
     updates_.erase(updates_.lower_bound({stage, ""}), updates_.lower_bound({stage + 1, ""}));
@@ -92,7 +92,7 @@ class ProfileCostModel::Prices {
     return cost;
   }
 
-  /// The location-dependent inputs of a stage's costs: ranks with equal places have equal costs.
+  /// The inputs of a stage's costs that depend on the rank: ranks with equal places have equal costs.
   struct Place {
     std::string_view device_type;
     const LinkClass *to_next = nullptr, *to_previous = nullptr;
@@ -106,7 +106,7 @@ class ProfileCostModel::Prices {
     return place;
   }
 
-  /// Time of the optimizer on that rank.
+  /// Returns the time of the optimizer step of a stage on that rank.
   Nanoseconds update_ns(int stage, Unit unit) {
     const std::string& device_type = cluster_.devices[rank_of(stage, unit)].type;
     const auto [known, is_new] = updates_.try_emplace({stage, device_type}, 0);
@@ -119,8 +119,9 @@ class ProfileCostModel::Prices {
     return known->second;
   }
 
-  /// Returns the reduction of a stage's gradients, with the wait for it. `smallest` is the number of samples of the
-  /// smallest micro-batch, with whose backward reductions overlap if the cluster asks for that.
+  /// Returns the reduction of a stage's gradients, with the time that replicas wait for each other. `smallest` is the
+  /// number of samples of the smallest micro-batch, with whose backward reductions overlap if the cluster asks for
+  /// that.
   Segment reduce_gradient(int stage, int smallest) const {
     Bytes bytes_of_all = 0;
     std::vector<LayerGradient> gradients;
@@ -143,8 +144,8 @@ class ProfileCostModel::Prices {
     return reduction;
   }
 
-  /// With sequence parallelism, the time to add the gradients of parameters that every tensor rank holds whole, which
-  /// each computes from its own tokens.
+  /// Returns the time to add, with sequence parallelism, the gradients of parameters that every tensor rank holds
+  /// whole, since each rank computes them from its own tokens. Without sequence parallelism it is 0.
   Nanoseconds sum_over_tensor_ranks_ns(int stage) const {
     if (!layout_.sequence_parallel) return 0;
     std::int64_t count = 0;
@@ -181,7 +182,7 @@ class ProfileCostModel::Prices {
     return cluster;
   }
 
-  /// Time for `entries` cached samples of one size; their number may be fractional.
+  /// Returns the time for `entries` cached samples of one size; their number may be fractional.
   static Nanoseconds entries_ns(const Link& speed, double entries, Bytes bytes_each) {
     const auto one = static_cast<double>(speed.latency_ns + transfer_occupancy_ns(speed, bytes_each));
     return static_cast<Nanoseconds>(one * entries + 0.5);

@@ -6,9 +6,8 @@
 
 namespace frostpipe {
 
-/// A schedule with all names resolved, so that the simulator needs no look-ups while it runs: each distinct action of a
-/// pipeline rank becomes a slot, lists become slot numbers, and dependencies (those of plan/) become addresses of
-/// slots.
+// A schedule with all names resolved, so that the simulator needs no look-ups while it runs: each distinct action of a
+// pipeline rank becomes a slot, lists become slot numbers, and dependencies (those of plan/) become addresses of slots.
 
 struct SlotAddress {
   int pipeline_rank = 0;
@@ -25,17 +24,17 @@ struct Slot {
   std::optional<SlotAddress> partner = std::nullopt;  // for a SEND its RECV, and vice versa
 };
 
-/// The lists of one pipeline rank.
+/// The lists of one pipeline rank, as slots.
 struct Program {
   std::vector<Slot> slots;
-  /// None = an action that is in no list; actions that depend on it wait forever.
+  /// The dependencies of all slots. None = an action that is in no list; actions that depend on it wait forever.
   std::vector<std::optional<SlotAddress>> dependencies;
   std::vector<int> link_pipeline_ranks;       // pipeline ranks that this one sends to
   std::vector<int> prologue, body, epilogue;  // slot numbers
 };
 
-/// Returns one program per pipeline rank. An action of another iteration (iteration_offset) shares the slot of its
-/// name: the runs of a name are counted over the whole schedule.
+/// Returns one program per pipeline rank. An action with an iteration_offset shares the slot of the same action without
+/// one: the runs of a slot are counted over the whole schedule.
 std::vector<Program> resolve(const Schedule& lowered);
 
 }  // namespace frostpipe

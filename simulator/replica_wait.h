@@ -19,7 +19,7 @@ namespace frostpipe {
 Nanoseconds replica_wait_ns(const Phase& phase, const StepSettings& settings, const Profile& profile,
                             const std::string& device_type);
 
-/// Expected maximum of `count` independent standard normal variables: 0, 0.564, 0.846 and 1.029 for 1 to 4.
+/// Returns the expected maximum of `count` independent standard normal variables: 0, 0.564, 0.846 and 1.029 for 1 to 4.
 double expected_largest_normal(int count);
 
 }  // namespace frostpipe

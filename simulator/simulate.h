@@ -12,19 +12,20 @@
 namespace frostpipe {
 
 /// Executes a lowered schedule on every rank of `layout`: each rank runs the prologue of its pipeline rank once, its
-/// body `iterations` times, and its epilogue once. Deterministic.
+/// body `iterations` times, and its epilogue once. The result is deterministic.
 ///
 /// Each rank's compute and each direction of each pair of ranks is a resource. A SEND never blocks its rank. A link
-/// serves messages in the order of their issue, and so do links that ranks share; a message arrives latency after the
-/// link is done. A RECV blocks its rank until the message is there. A collective starts when all its ranks have
+/// serves messages in the order of their issue, and so do links that ranks share; a message arrives one latency after
+/// the link is done. A RECV blocks its rank until the message is there. A collective starts when all its ranks have
 /// arrived.
 ///
-/// Uses the fast path if it applies, else (also if ranks share links) events. Both give the same result to the
-/// nanosecond.
+/// The fast path is used if it applies, else (also if ranks share links) the event engine. Both give the same result to
+/// the nanosecond.
 ///
-/// The trace has a Span for every action, ranks ascending, each rank's in the order of its list; step = iteration. SEND
-/// spans cover occupancy and latency, RECV spans the wait (possibly none), spans of a collective also the wait for the
-/// other ranks. Throws InvalidInput that names the waiting actions if the schedule cannot make progress.
+/// The trace has a Span for every action, ranks ascending, each rank's in the order of its list; step = iteration. The
+/// span of a SEND covers occupancy and latency, that of a RECV the wait (possibly none), and that of a collective also
+/// the wait for the other ranks. Throws InvalidInput that names the waiting actions if the schedule cannot make
+/// progress.
 Trace simulate(const Schedule& lowered, const ParallelLayout& layout, const CostModel& costs, int iterations);
 
 /// Does the same as simulate(), always with the event engine.
@@ -41,7 +42,8 @@ IterationSummary summarize(const Timing& timing, const Schedule& schedule);
 /// are numbered over all replicas.
 struct SimulatedPhase {
   Trace timeline;  // the first iteration alone
-  /// Figures of that iteration, but iteration_ns is that of the steady state, between the ends of the last two.
+  /// The figures of that iteration, except that iteration_ns is that of the steady state: the distance between the ends
+  /// of the last two iterations simulated.
   IterationSummary summary;
 };
 SimulatedPhase simulate_phase(const Phase& phase, const StepSettings& settings, const Profile& profile,
@@ -51,20 +53,22 @@ SimulatedPhase simulate_phase(const Phase& phase, const StepSettings& settings, 
 Nanoseconds simulated_iteration_ns(const Phase& phase, const StepSettings& settings, const Profile& profile,
                                    const Cluster& cluster);
 
-/// The same with costs derived from the profile's.
+/// iteration_ns_with returns the same with other costs, which `wrap` derives from those of the profile.
 using WrapCosts = std::function<std::unique_ptr<CostModel>(const CostModel& of_profile)>;
 Nanoseconds iteration_ns_with(const Phase& phase, const StepSettings& settings, const Profile& profile,
                               const Cluster& cluster, const WrapCosts& wrap);
 
-/// Assumed time to rebuild the process groups. An estimate, not a measurement.
+/// The assumed time to rebuild the process groups: an estimate, not a measurement.
 constexpr Nanoseconds kRegroupNs = 50'000'000;
 
-/// Time of a change of layout: the process groups (kRegroupNs when regroup) plus the moves in their order. Moves into
-/// or out of one rank follow each other, and so do moves over one shared link (see CostModel::shared_occupancies).
-/// Moved layers are written to new memory, which occupies both ends longer.
+/// Returns the time of a change of layout: with `regroup` that of the process groups (the cluster's regroup_ns, or
+/// kRegroupNs if it was not measured), plus the moves in their order. Moves into or out of one rank follow each other,
+/// and so do moves over one shared link (see CostModel::shared_occupancies). Moved layers are written to new memory,
+/// which occupies both ends longer.
 Nanoseconds reconfiguration_ns(const Reconfiguration& reconfiguration, const Cluster& cluster);
 
-/// Predicted duration of the training loop: the sum over phases of steps x iteration time, plus transformations.
+/// Returns the predicted duration of the training loop: the sum over phases of steps x iteration time, plus the times
+/// of the reconfigurations.
 Nanoseconds predicted_run_ns(const TrainingPlan& plan);
 
 }  // namespace frostpipe

@@ -10,7 +10,7 @@ namespace frostpipe {
 /// The simulation of a schedule whose stages all cost the same.
 struct ScheduleSimulation {
   IterationSummary summary;           // of the first iteration; iteration_ns in the steady state
-  double span_bubble_fraction = 0;    // idle share of the longest rank's span, for the busiest rank
+  double span_bubble_fraction = 0;    // idle share of longest_rank_span_ns, for the busiest rank
   double steady_bubble_fraction = 0;  // idle share of ranks x iteration_ns
   std::string_view engine;            // "fast path" or "event"
 };

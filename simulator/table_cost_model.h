@@ -5,9 +5,10 @@
 
 namespace frostpipe {
 
-/// Given times of each stage on each replica, the same for every micro-batch, for measurements of others.
+/// The times of a stage on one replica as given, the same for every micro-batch; for measurements that others have
+/// published.
 struct StageTimes {
-  Nanoseconds forward_ns = 0, backward_ns = 0;  // backward covers I and W; W alone costs nothing
+  Nanoseconds forward_ns = 0, backward_ns = 0;  // backward_ns covers I and W; W alone costs nothing
   TransferCost send_forward, send_backward;
   Nanoseconds update_ns = 0;
 };

@@ -25,7 +25,7 @@ void for_each_link(Cluster& cluster, Edit edit) {
     for (Link* const link : {&links->point_to_point, &links->collective}) edit(*link);
 }
 
-/// Compute times with random variation.
+/// Varies the compute times of other costs at random.
 class JitteredCostModel final : public CostModel {
  public:
   JitteredCostModel(const CostModel& costs, double deviation, std::uint64_t seed)
@@ -69,7 +69,8 @@ Nanoseconds mean(const std::vector<Nanoseconds>& draws) {
   return static_cast<Nanoseconds>(sum / static_cast<double>(draws.size()));
 }
 
-/// Replaces each phase's iteration time in `predicted` by the mean of many draws.
+/// Replaces each phase's iteration time in `predicted` by the mean of many draws. Returns the spread of the phase with
+/// the most steps.
 IterationSpread apply_jitter(TrainingPlan& predicted, const Scenario& scenario) {
   IterationSpread spread;
   int longest = -1;

@@ -15,15 +15,15 @@ struct Scenario {
   TrainingPlan plan;
   Profile profile;
   Cluster cluster;
-  double jitter = 0;  // standard deviation of a compute time relative to it; seeded
+  double jitter = 0;  // standard deviation of compute times, relative to each; drawn with a fixed seed
   Failures failures;
 };
 
-/// Scales the bandwidths of messages and collectives, within and between nodes. The result is at least 1 byte/s;
-/// unlimited bandwidths stay unlimited.
+/// Multiplies the bandwidths of messages and collectives, within and between nodes, by `factor`. Each is at least 1
+/// byte/s afterwards; unlimited bandwidths stay unlimited.
 void scale_bandwidths(Cluster& cluster, double factor);
 
-/// Sets all of these bandwidths, at least to 1 byte/s.
+/// Sets all of these bandwidths to the same value, at least 1 byte/s.
 void set_bandwidths(Cluster& cluster, double bytes_per_second);
 
 void scale_latencies(Cluster& cluster, double factor);
@@ -49,7 +49,7 @@ struct Outcome {
   double samples_per_second = 0;
   Bytes peak_memory_bytes = 0;                // of the rank and phase with the largest peak
   std::optional<IterationSpread> spread;      // with jitter: the spread of the phase with the most steps
-  std::optional<ExpectedTime> with_failures;  // if there are any failures
+  std::optional<ExpectedTime> with_failures;  // if the scenario has failures
 };
 
 /// Predicts the scenario with predict_phases. With jitter each phase's iteration takes the mean of 200 seeded draws.
