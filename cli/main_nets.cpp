@@ -1,4 +1,5 @@
-// `frostpipe nets` is a program of its own, which `frostpipe` becomes: training does without its code.
+// `frostpipe nets` runs this separate program (cli/installation/hand_over.h), so that the program that trains
+// Transformers does not contain its code.
 #include "cli/commands/commands.h"
 #include "cli/program/program.h"
 

@@ -14,8 +14,8 @@
 #include "profiles/cluster.h"
 #include "profiles/profile.h"
 
-// The interface of the executor, without LibTorch's headers. Every function here that takes a RankEnvironment must be
-// called by all ranks of the job, at the same time and with equal arguments.
+// The interface of the executor. It does not include LibTorch's headers. Every function here that takes a
+// RankEnvironment must be called by all ranks of the job, at the same time and with equal arguments.
 
 namespace frostpipe {
 
@@ -34,10 +34,10 @@ struct FreezePolicy {
   std::vector<int> fixed_layers;  // fixed: number of frozen blocks after the 1st, 2nd, ... decision
 };
 
-/// "plan", "paper", "cap", "fixed", "adaptive".
+/// Returns "plan", "paper", "cap", "fixed" or "adaptive".
 const char* to_string(FreezePolicy::Rule rule);
 
-/// "plan", "paper", "cap", "adaptive", "fixed:3,5,6". Throws InvalidInput that lists the rules.
+/// Parses "plan", "paper", "cap", "adaptive" or "fixed:3,5,6". Throws InvalidInput that lists the rules.
 FreezePolicy parse_freeze_policy(const std::string& text, const FreezeOptions& options);
 
 /// The result of re-planning.
@@ -85,7 +85,7 @@ struct SampleOptions {
 /// times.
 struct Emulation {
   Profile profile;     // its workload gives the number of samples and their length
-  int shrink = 1;      // divisor of tensor sizes and link bandwidths; reports give whole bytes
+  int shrink = 1;      // divisor of tensor sizes and link bandwidths; reports show undivided bytes
   bool links = false;  // messages take the times of the cluster's links
 };
 
@@ -127,7 +127,8 @@ struct TrainOptions {
   /// "auto" resumes from the newest intact checkpoint in output/checkpoints, unless the run there has ended; "no"
   /// starts over; any other value is the path of a checkpoint or of a folder of checkpoints.
   std::string resume = "no";
-  /// A freeze is undone if the test accuracy falls by more than this. If not set, it stays.
+  /// A freeze is undone if the test accuracy falls by more than this, as an absolute fraction (0.01: one percentage
+  /// point). If not set, freezes are not watched.
   std::optional<double> accuracy_tolerance;
   /// The ranks form this many virtual nodes, each with an activation cache and a part of the data of its own. 0: one
   /// per host.
@@ -143,7 +144,6 @@ struct InputsFound {
   int num_training_samples = 0;
   int longest_tokens = 0;                     // tokens of the longest training sample
   std::vector<std::string> starts_at_random;  // tensors that neither the model folder nor a checkpoint to resume from
-                                              // has, or "the whole model"
                                               // has, or "the whole model"
   std::vector<std::string> notes;             // possible mistakes in the data, or reasons for slowness here: sentences
                                               // for the user
@@ -161,9 +161,9 @@ InputsFound check_inputs(const TrainOptions& options);
 /// not included.
 std::vector<std::int64_t> largest_micro_batches(const TrainOptions& options, const InputsFound& inputs);
 
-/// For a rank that fails before train(), for example because its host lacks a file. Throws InvalidInput with `reason`.
-/// If another launcher has started the ranks, it tells the other ranks, so that they do not wait; the message then
-/// names the host, and all ranks throw that of the lowest rank that has failed.
+/// Must be called by a rank that fails before train(), for example because its host lacks a file. Throws InvalidInput
+/// with `reason`. If another launcher has started the ranks, it first tells the other ranks, so that they do not wait;
+/// the message then names the host, and all ranks throw that of the lowest rank that has failed.
 [[noreturn]] void fail_on_all_ranks(const Membership& membership, const std::string& reason);
 
 /// Trains; rank 0 also writes the run folder. After a loss the remaining ranks enter a new rendezvous round and
@@ -184,7 +184,7 @@ struct MeasureOptions {
   std::uint64_t seed = 1;
   double held_out = 0.2;  // fraction that `train` will hold out and not train on
   SampleOptions samples;
-  bool quick = false;  // a first look: one round of fewer sizes
+  bool quick = false;  // measure fewer sizes, in one round, for rough predictions
   /// Compute threads of each rank on the CPU. 0 measures one, and then fewer ranks with several threads each, so that a
   /// plan can choose.
   int threads_per_rank = 0;
@@ -193,7 +193,7 @@ struct MeasureOptions {
   /// Numbers of ranks that share the layers, with their collectives. Each must divide the number of ranks and be at
   /// most the number of attention heads.
   std::vector<int> tensor_parallel_sizes = {1};
-  bool sequence_parallel = false;  // measure such ranks with sequence parallelism too
+  bool sequence_parallel = false;  // also measure these ranks with sequence parallelism
   DType dtype = DType::kFloat32;
   std::optional<DType> frozen_dtype;  // see TrainingPlan
   std::string device = "cpu";
@@ -233,12 +233,12 @@ struct LabelCounts {
 struct Evaluation {
   int num_samples = 0;    // questions: windows
   int num_questions = 0;  // number of questions in the windows
-  std::string metric;     // accuracy, micro F1, Pearson correlation, ...; empty where the data have no labels
-  double value = 0;       // of it, at most 1
+  std::string metric;     // accuracy, micro F1, Pearson correlation, ...; empty if the data have no labels
+  double value = 0;       // value of the metric, at most 1
   double standard_error = 0;
   std::vector<NamedValue> others;
   double samples_per_second = 0;
-  std::vector<LabelCounts> labels;  // of classification: all of them; count and hits 0 where the data have no labels
+  std::vector<LabelCounts> labels;  // for classification: all labels; if the data have none, count and hits are 0
   std::string predictions_file;     // content of a predictions file: for questions {"id": "answer"}, as the official
                                     // script reads it; for labels CSV; for prompts JSON Lines
   std::vector<std::string> notes;   // see InputsFound

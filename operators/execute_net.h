@@ -6,7 +6,7 @@
 #include "executor/execute.h"
 #include "operators/plan/operator_plan.h"
 
-// Training of convolutional nets by plans of operators, without LibTorch's headers.
+// The functions that train and evaluate convolutional nets by operator plans. This header includes none of LibTorch's.
 
 namespace frostpipe {
 
@@ -18,9 +18,9 @@ bool is_net_folder(const std::filesystem::path& model_folder);
 /// a momentum of 0.9. Throws InvalidInput for a wrong model folder, wrong data, or a plan of another net.
 InputsFound check_net_inputs(const TrainOptions& options);
 
-/// Carries out the plan's iterations with the durations of its tasks on a virtual clock: order, messages and links are
-/// real. Called by all ranks; rank 0 writes summary.json to `output`. Throws InvalidInput if the plan's devices
-/// share ports, which emulated links do not model.
+/// Runs iterations of the plan in which tasks only take their planned durations, on a virtual clock. The order of the
+/// tasks and the messages are real, and links are emulated. All ranks must call it; rank 0 writes summary.json to
+/// `output`. Throws InvalidInput if the plan's devices share ports, which emulated links do not model.
 void emulate_operators(Membership& membership, const OperatorPlan& plan, const std::filesystem::path& output);
 
 /// Does for the folder of a net what evaluate() does.
@@ -29,7 +29,7 @@ Evaluation evaluate_net(const EvaluateOptions& options, const Progress& progress
 struct OperatorMeasureOptions {
   std::filesystem::path model;
   int global_batch_size = 64;
-  std::vector<std::string> device_classes;  // classes of CPUs; rank r computes on the r-th
+  std::vector<std::string> device_classes;  // classes of CPUs, by rank
   bool quick = false;
 };
 
@@ -39,7 +39,7 @@ struct MeasuredOperators {
 };
 
 /// Measures every operator of the folder's net on all ranks at once, each on its device class, and the links between
-/// them. Called by all ranks; the result is rank 0's.
+/// them. All ranks must call it; only rank 0's result is complete.
 MeasuredOperators measure_operators(const RankEnvironment& self, const OperatorMeasureOptions& options,
                                     const Progress& progress);
 

@@ -35,8 +35,8 @@ constexpr double kEarlyTime = 1.057;         // factor of an iteration before th
 constexpr double kContextGib = 7.1;          // driver, communication library, buckets of the sharded optimizer
 constexpr double kStoredActivations = 1.44;  // factor of the counted bytes
 
-/// Links and memory have the manufacturers' values: 300 GB/s of NVLink, and four links of 100 Gbit/s per node. Messages
-/// have at least 59 MB, so their latency is negligible.
+/// Returns the constants for BLOOM's machine. Bandwidths of links and memory are the manufacturers' values: 300 GB/s of
+/// NVLink, and four network links of 100 Gbit/s per node. Messages have at least 59 MB, so their latency is negligible.
 MegatronConstants bloom_constants() {
   return {.memory_bytes_per_second = 2.04e12,
           .gemm_efficiency = 0.71,    // fitted
@@ -58,15 +58,16 @@ double predicted_seconds(const BloomRun& run) {
   }
 }
 
-/// In fp16 there are weight and gradient; with fp32 gradients there is one of 4 bytes beside that of 2. The optimizer
-/// has master weight, two moments and its gradient in fp32.
+/// A weight and its fp16 gradient take 2 bytes each; an fp32 gradient takes 4 bytes more, beside the fp16 one. The
+/// optimizer holds master weight, two moments and its own gradient in fp32, sharded over the replicas if
+/// shards_optimizer.
 double bytes_per_parameter(const BloomRun& run) {
   const double gradients = run.job.gradient_bytes > kHalfBytes ? run.job.gradient_bytes + kHalfBytes : kHalfBytes;
   return kHalfBytes + gradients + 16.0 / (run.shards_optimizer ? run.job.data_parallel_size : 1);
 }
 
-/// The largest memory of a rank: its parameters, each layer's input for every micro-batch in flight, one layer's
-/// activations, which the backward computes again, and on the last rank the logits in fp16 and fp32, with their
+/// Returns the largest memory of a rank in GiB: its parameters, each layer's input for every micro-batch in flight, one
+/// layer's activations, which the backward computes again, and on the last rank the logits in fp16 and fp32, with their
 /// gradient.
 double predicted_gib(const BloomRun& run) {
   const MegatronRun& job = run.job;
@@ -123,7 +124,7 @@ std::vector<BloomRun> bloom_runs(const std::filesystem::path& path) {
   std::vector<BloomRun> runs;
   std::set<std::vector<std::string>> seen;
   for (std::size_t row = 0; row < file.num_rows(); ++row) {
-    std::vector<std::string> job;  // without heads, which are stated in one place only
+    std::vector<std::string> job;  // without the number of heads, which only one of two duplicates states
     for (const char* const column :
          {"date", "hidden", "layers", "tp", "pp", "dp", "zero", "micro_batch", "global_batch", "seconds_per_iteration"})
       job.push_back(file.text(row, column));
@@ -140,11 +141,11 @@ PublishedTable bloom_table(const std::string& folder) {
                        .source = "BLOOM's search for a layout (BigScience, 2022): Megatron-DeepSpeed on A100s of 80 GB",
                        .rows = {}};
   std::vector<PublishedRow> memory;
-  std::size_t timed = 0, weighed = 0;  // every second row of each kind is a fitted one
+  std::size_t timed = 0, weighed = 0;  // rows with a time, and with memory; every second one of each was fitted on
   const auto group = [](std::size_t& index) { return index++ % 2 == 0 ? "fitted on" : "judged on"; };
   for (const BloomRun& run : bloom_runs(std::filesystem::path(folder) / "runs.csv")) {
     const bool has_run = run.seconds > 0;
-    const double seconds = predicted_seconds(run);  // which also refuses what is no run
+    const double seconds = predicted_seconds(run);  // throws if the row does not describe a valid run
     if (has_run)
       table.rows.push_back({.group = group(timed),
                             .what = "time [s]",

@@ -16,12 +16,12 @@ class CsvTable {
   std::size_t num_rows() const { return rows_.size() - 1; }
   const std::string& text(std::size_t row, std::string_view column) const;
   bool is_empty(std::size_t row, std::string_view column) const { return text(row, column).empty(); }
-  /// The text, which must be one of these.
+  /// Returns the text, which must be one of `words`.
   const std::string& word(std::size_t row, std::string_view column, const std::vector<std::string_view>& words) const;
-  /// The number, which must be at least `least`.
+  /// Return the number, which must be at least `least`.
   double number(std::size_t row, std::string_view column, double least = 0) const;
   int integer(std::size_t row, std::string_view column, int least = 0) const;
-  /// "FILE:LINE: COLUMN", for errors.
+  /// Returns "FILE:LINE: COLUMN" for error messages.
   std::string place(std::size_t row, std::string_view column) const;
 
  private:

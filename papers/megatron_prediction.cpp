@@ -20,7 +20,8 @@ class LayerTimes {
  public:
   LayerTimes(const MegatronRun& run, const MegatronConstants& constants) : run_(run), constants_(constants) {}
 
-  /// The forward of one layer and micro-batch on one tensor rank, without the launch floor and the tensor ranks' sums.
+  /// Returns the time of the forward of one layer and micro-batch on one tensor rank, without the least time for
+  /// launches and without the all-reduces of the tensor ranks.
   double computing_seconds() const {
     const double h = run_.hidden, s = run_.tokens, t = run_.tensor_parallel_size, rows = run_.micro_batch_size * s;
     const double products = product(rows, h, 3 * h / t) + product(rows, h / t, h) + product(rows, h, 4 * h / t) +
@@ -28,17 +29,18 @@ class LayerTimes {
     return products + attention() + elementwise();
   }
 
-  /// The two all-reduces of a layer and micro-batch in each pass. Attention and MLP each begin with a matrix cut by
-  /// columns and end with one cut by rows. So a forward adds up the outputs of the two (Megatron's g), and a backward
-  /// the gradients of their inputs (its f); weight gradients need no sum. A recomputed forward is a whole forward;
-  /// Megatron computes its last sum too, though nothing reads it. With everything recomputed a layer has 2 + 2 + 2 = 6.
-  /// (With sequence parallelism each would be an all-gather and a reduce-scatter of the same bytes together, and the
-  /// backward would gather twice more, the inputs of its weight gradients: 6 reduce-scatters and 8 all-gathers.)
+  /// Returns the time of the two all-reduces of a layer and micro-batch in each pass. Attention and MLP each begin with
+  /// a matrix cut by columns and end with one cut by rows. So a forward adds up the outputs of the two (Megatron's g),
+  /// and a backward the gradients of their inputs (its f); weight gradients need no sum. A recomputed forward is a
+  /// whole forward; Megatron computes its last sum too, though nothing reads it. With everything recomputed a layer has
+  /// 2 + 2 + 2 = 6. (With sequence parallelism each would be an all-gather and a reduce-scatter of the same bytes
+  /// together, and the backward would gather twice more, the inputs of its weight gradients: 6 reduce-scatters and 8
+  /// all-gathers.)
   double sums_seconds() const {
     return 2 * all_reduce(kHalfBytes * run_.micro_batch_size * run_.tokens * static_cast<double>(run_.hidden));
   }
 
-  /// The forward of the vocabulary product and the loss.
+  /// Returns the time of the forward of the vocabulary product and the loss.
   double head_seconds() const {
     const double rows = static_cast<double>(run_.micro_batch_size) * run_.tokens,
                  columns = static_cast<double>(run_.vocabulary) / run_.tensor_parallel_size;
@@ -59,7 +61,8 @@ class LayerTimes {
     return std::max(by_flops, by_memory(kHalfBytes * (rows * inner + inner * columns + rows * columns)));
   }
 
-  /// Scores and their product with the values: half the efficiency of large products, or the memory's time.
+  /// Returns the time of attention's scores and of their product with the values. Each is limited by computation, at
+  /// half the efficiency of large products, or by memory.
   double attention() const {
     const double h = run_.hidden, s = run_.tokens, t = run_.tensor_parallel_size, b = run_.micro_batch_size;
     const double flops = 2 * b * s * s * h / t, scores = kHalfBytes * b * run_.heads / t * s * s;
@@ -68,7 +71,8 @@ class LayerTimes {
     return 2 * std::max(by_flops, by_memory(scores + 2 * kHalfBytes * b * s * h / t));
   }
 
-  /// Two norms, two residuals with dropout, biases, GELU, softmax with mask and dropout.
+  /// Returns the time of two norms, two residuals with dropout, biases, GELU, and softmax with mask and dropout, all
+  /// limited by memory.
   double elementwise() const {
     const double h = run_.hidden, s = run_.tokens, t = run_.tensor_parallel_size, b = run_.micro_batch_size;
     const double values = b * s * h, scores = b * run_.heads / t * s * s;
@@ -76,7 +80,8 @@ class LayerTimes {
                      (2 * 2 * values + 2 * 3.5 * values + 2 * 4 * values / t + 2 * 3 * values / t + 5.5 * scores));
   }
 
-  /// Bytes go around a ring; the latency is that of a tree, in both directions.
+  /// Returns the time of an all-reduce over the tensor ranks. Its bytes take the time of a ring; its latency is that of
+  /// a tree, up and down.
   double all_reduce(double bytes) const {
     const double t = run_.tensor_parallel_size;
     if (t < 2) return 0;
@@ -88,7 +93,7 @@ class LayerTimes {
   const MegatronConstants& constants_;
 };
 
-/// The message with an activation from one stage to the next.
+/// Returns the time of the message with an activation from one stage to the next.
 double message_seconds(const MegatronRun& run, const MegatronConstants& constants, bool within_node) {
   const double bytes = kHalfBytes * run.micro_batch_size * run.tokens * run.hidden, t = run.tensor_parallel_size;
   if (within_node) return bytes / constants.nvlink_bytes_per_second;
@@ -103,7 +108,7 @@ void require_size(bool holds, const char* rule, int value) {
   if (!holds) throw InvalidInput("run", rule, std::to_string(value));
 }
 
-/// The number of layers to divide evenly over the stages.
+/// Returns the number of layers to divide evenly over the stages.
 int units_of(const MegatronRun& run) { return run.layers + (run.embeddings_count_as_layers ? 2 : 0); }
 
 void check_run(const MegatronRun& run) {
@@ -136,7 +141,7 @@ Nanoseconds predict_iteration_ns(const MegatronRun& run, const MegatronConstants
   const int p = run.pipeline_parallel_size, t = run.tensor_parallel_size, d = run.data_parallel_size,
             stages = p * run.virtual_stages;
   const double layers = static_cast<double>(units_of(run)) / stages, h = run.hidden;
-  const double end_layers = run.embeddings_count_as_layers ? layers - (p > 1 ? 1 : 2) : layers;  // of first and last
+  const double end_layers = run.embeddings_count_as_layers ? layers - (p > 1 ? 1 : 2) : layers;  // first and last stage
   const LayerTimes times(run, constants);
   const double launch = 1e-9 * static_cast<double>(constants.launch_ns), computing = times.computing_seconds(),
                sums = times.sums_seconds(), forward = computing + sums;

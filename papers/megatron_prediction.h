@@ -15,8 +15,8 @@ constexpr Nanoseconds kMessageLatencyNs = 20'000;
 /// simulate.
 constexpr std::int64_t kMostStagePasses = 1'000'000;
 
-/// A GPT as trained by Megatron-LM: fp16 with fp32 Adam, 1F1B (interleaved if virtual_stages > 1), all activations
-/// recomputed, tensor parallelism within a node of 8.
+/// A run that trains a GPT with Megatron-LM: fp16 with fp32 Adam, 1F1B (interleaved if virtual_stages > 1), all
+/// activations recomputed, nodes of 8 devices, all-reduces of tensor ranks within a node if they fit.
 struct MegatronRun {
   int hidden = 0, heads = 0, layers = 0, tokens = 2048, vocabulary = 51200;
   int tensor_parallel_size = 1, data_parallel_size = 1, pipeline_parallel_size = 1, virtual_stages = 1;
@@ -32,29 +32,31 @@ struct MegatronRun {
 struct MegatronConstants {
   double peak_flops = 312e12;                 // A100, 16 bit
   double memory_bytes_per_second = 1.555e12;  // A100 of 40 GB; 2.04e12 for 80 GB
-  // These are fitted to every second available row of vTrain's published runs, by random search; rows of one node weigh
-  // four times as much as those of several, and all its bases weigh the same.
-  double gemm_efficiency = 0.812;   // for a large matrix product; attention's products reach half of it
+  // The constants below were fitted to every second available row of vTrain's published runs, by random search. Rows of
+  // one node weigh four times as much as rows of several nodes, and all measurements of one node from which rows were
+  // derived weigh the same.
+  double gemm_efficiency = 0.812;   // of peak_flops, for a large matrix product; attention's products reach half of it
   double gemm_half_flops = 0.03e9;  // a product of this size reaches half of that; the rows hardly determine it
   double memory_efficiency = 1;
   double unaligned_efficiency = 1;  // factor for products in which hidden / t is not a multiple of 64
   Nanoseconds launch_ns =
-      990'000;  // one layer's forward never takes less: kernels are launched one by one; its backward 1.6 times that
-  double nvlink_bytes_per_second = 304e9;   // of the ring
-  Nanoseconds tree_step_ns = 68'700;        // per step of a tensor-parallel all-reduce's tree, 2 log2(t) of them
+      990'000;  // least time of a layer's forward, for its launches; 1.6 times as long for the backward
+  double nvlink_bytes_per_second = 304e9;   // of a ring within a node
+  Nanoseconds tree_step_ns = 68'700;        // of each of the 2 log2(t) steps of the tree of an all-reduce
   double network_bytes_per_second = 132e9;  // out of a node
-  double card_bytes_per_second = 0;         // out of one device, where each has a card of its own; 0 = as the node
-  bool waits_for_messages = false;  // every pass waits for a message: Megatron's exchanges of that time, visible where
-                                    // pipelines are short of work
+  double card_bytes_per_second = 0;         // out of one device with a card of its own; 0: as the node
+  bool waits_for_messages = false;  // every pass blocks until its message has been exchanged, as in Megatron then; it
+                                    // matters if there are few micro-batches
   Nanoseconds iteration_ns = 944'000;  // once per iteration
 };
 
-/// Time of one iteration. Gradients are reduced after the last backward; embedding and vocabulary products are on the
-/// first and last stage. Throws InvalidInput unless layers, batch and devices divide.
+/// Returns the time of one iteration. Gradients are reduced after the last backward; embedding and vocabulary products
+/// are on the first and last stage. Throws InvalidInput unless all sizes are at least 1, the stages divide the layers,
+/// and replicas x micro-batch size divides the global batch.
 Nanoseconds predict_iteration_ns(const MegatronRun& run, const MegatronConstants& constants);
 
-/// 96 B s l h^2 (1 + s / (6 h) + V / (16 l h)): one iteration with everything recomputed (Narayanan et al. 2021,
-/// equation 3).
+/// Returns the operations of one iteration with full recomputation, 96 B s l h^2 (1 + s / (6 h) + V / (16 l h)), for
+/// global batch B, s tokens, l layers, hidden size h and vocabulary V (Narayanan et al. 2021, equation 3).
 double iteration_flops(const MegatronRun& run);
 
 }  // namespace frostpipe

@@ -12,7 +12,7 @@ double teraflops(const MegatronRun& run, const MegatronConstants& constants) {
   return iteration_flops(run) / seconds / devices / 1e12;
 }
 
-/// Narayanan et al. 2021 (SC), Table 2, the rows of its own runs with 300 billion tokens.
+/// Adds the rows of Table 2 of Narayanan et al. 2021 (SC) that are the paper's own runs, with 300 billion tokens.
 void add_table_2(PublishedTable& table, const MegatronConstants& constants) {
   struct Model {
     const char* name;
@@ -44,8 +44,8 @@ void add_table_2(PublishedTable& table, const MegatronConstants& constants) {
   }
 }
 
-/// Values read off the figures of that paper, for DGX A100 nodes, in which every device has a network card of 200
-/// Gbit/s.
+/// Adds values read off the figures of that paper. Its nodes are DGX A100, in which every device has a network card of
+/// 200 Gbit/s.
 void add_figures(PublishedTable& table, MegatronConstants constants) {
   constants.card_bytes_per_second = 25e9;
   constants.network_bytes_per_second = 8 * constants.card_bytes_per_second;
@@ -118,7 +118,7 @@ PublishedTable megatron_table() {
       .suite = "megatron", .source = "Narayanan et al., SC 2021: GPT on Selene (A100 80 GB)", .rows = {}};
   MegatronConstants constants;
   constants.memory_bytes_per_second = 2.04e12;
-  constants.gemm_efficiency = 0.74;  // fitted only to this table: one factor for all rows
+  constants.gemm_efficiency = 0.74;  // one factor for all rows, fitted to this table alone
   for (const Row& row : kTable1) {
     MegatronRun run{.hidden = row.hidden,
                     .heads = row.heads,

@@ -18,7 +18,7 @@ constexpr int kBatch = 64;
 constexpr Nanoseconds kLatencyNs = 10'000;
 constexpr double kFastestFlops = 8e12, kFastestBytes = 448e9;
 
-/// Device d of n is slower than the fastest one by ratio^(d / (n - 1)).
+/// Returns `count` devices; device d of n is slower than the fastest one by ratio^(d / (n - 1)).
 std::vector<Hardware> devices_of(int count, double ratio) {
   std::vector<Hardware> devices;
   for (int d = 0; d < count; ++d) {

@@ -10,19 +10,19 @@ namespace frostpipe {
 struct MTrainRow {
   std::string net;
   int num_devices = 0;
-  double speed_ratio = 1;  // of the fastest device to the slowest; the others have equal factors in between
+  double speed_ratio = 1;  // fastest to slowest device; the factor from each device to the next is constant
   double link_gigabytes_per_second = 0;
   Nanoseconds planned_ns = 0, lower_bound_ns = 0;
   std::vector<Nanoseconds> baseline_ns;  // in the order of kOperatorBaselines
-  double speedup() const;                // over the best baseline
+  double speedup() const;                // best baseline's time / planned time
 };
 
-/// ResNet-18, -50, VGG-16-BN and MobileNet with 64 pictures on 2, 4 and 8 devices, the fastest of 8 TFLOP/s and 448
-/// GB/s, with speeds up to 1, 2, 4 and 8 times the slowest's, and links of 1, 5, 15 and 60 GB/s and 10 us for every
-/// pair.
+/// Returns the rows of ResNet-18, -50, VGG-16-BN and MobileNet with 64 pictures on 2, 4 and 8 devices, whose fastest
+/// has 8 TFLOP/s and 448 GB/s. Speed ratios are 1, 2, 4 and 8; the link of every pair has 1, 5, 15 or 60 GB/s and a
+/// latency of 10 us.
 std::vector<MTrainRow> mtrain_rows();
 
-/// "text" or "json" ("frostpipe.mtrain_bench").
+/// Returns the rows as a table ("text") or as a file "frostpipe.mtrain_bench" ("json").
 std::string mtrain_text(const std::vector<MTrainRow>& rows, const std::string& format);
 
 }  // namespace frostpipe

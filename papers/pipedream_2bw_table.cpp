@@ -19,7 +19,7 @@ struct Gpt {
   double layers, hidden;
 
   double parameters() const { return 12 * layers * hidden * hidden + kVocabulary * hidden; }
-  /// The forward, the backward and the recomputed forward of one sequence.
+  /// Returns the operations of the forward, the backward and the recomputed forward of one sequence.
   double flops() const {
     return 96 * kSequence * layers * hidden * hidden *
            (1 + kSequence / (6 * hidden) + kVocabulary / (16 * layers * hidden));
@@ -31,7 +31,8 @@ struct Pipelines {
   int depth, width, micro_batch_size, global_batch_size;
 };
 
-/// Replicas of a stage are in one server, so that all messages leave it through one card; a rank waits for its own.
+/// Returns the training speed. All replicas of a stage are in one server, so their messages leave it through one card,
+/// one after another; each rank waits until its message is through.
 double sequences_per_second(const Gpt& gpt, const Pipelines& pipelines, bool flushes) {
   const auto& [d, w, b, batch] = pipelines;
   const double compute = b * gpt.flops() / d / kDeviceFlops,
@@ -49,8 +50,8 @@ double sequences_per_second(const Gpt& gpt, const Pipelines& pipelines, bool flu
   return batch / (1e-9 * static_cast<double>(period) + update);
 }
 
-/// Megatron's tensor parallelism of that time over `size` devices, across servers: the bytes of 12 reductions of
-/// [sequence, hidden] per layer with recomputation.
+/// Returns the speed of the tensor parallelism that Megatron had at that time, over `size` devices of several servers.
+/// With recomputation, a layer sends the bytes of 12 reductions of [sequence, hidden].
 double tensor_parallel_sequences_per_second(const Gpt& gpt, int size, int devices) {
   const double exchanged = gpt.layers * 12 * (size - 1) / size * gpt.activation_bytes() / kServerBytesPerSecond;
   return devices / size / (exchanged + gpt.flops() / size / kDeviceFlops);

@@ -36,7 +36,7 @@ PipeDreamChain read_chain(const std::filesystem::path& path) {
   return chain;
 }
 
-/// Plans for a machine whose levels have these numbers of parts, the innermost level first.
+/// Plans for a machine whose levels have `parts` parts, the innermost level first, and adds the row.
 void add_row(Table& table, const std::string& name, const PipeDreamChain& chain, const std::vector<int>& parts) {
   std::vector<PipeDreamLevel> machine;
   int gpus = 1;

@@ -14,8 +14,8 @@
 namespace frostpipe {
 namespace {
 
-/// ViT-B/16 in the paper's units: embedding, (attention, MLP) x 12, norm, head, each with millions of parameters and
-/// the GFLOP of one image's forward.
+/// One unit of ViT-B/16 as the paper divides it (embedding, (attention, MLP) x 12, norm, head): millions of parameters,
+/// and GFLOP of one image's forward.
 struct Unit {
   double millions, gigaflops;
 };
@@ -29,19 +29,20 @@ std::vector<Unit> vit_units() {
 
 constexpr int kGpusPerNode = 8, kNodes = 2, kBlocks = 12, kEpochs = 10, kFirstCachedBlocks = 3;
 
-// The machine has two nodes of 8 Quadro RTX 5000. The first constant is from a log of the published code (2,313 ms for
-// 320 images), the next two are fitted to the table of micro-batches, and the last two follow from the last epochs of
-// the paper's Figure 9 (a), in which all blocks are frozen: 2,030 samples/s without a cache, 7,350 with it.
-constexpr double kFrozenForwardSeconds = 7.2e-3;  // one image through all blocks, before and outside the pipeline
-constexpr double kTrainedSeconds = 14.6e-3;       // one image forward and backward through the whole model
+// The machine has two nodes of 8 Quadro RTX 5000. Each constant is the time of what its comment names. The first one is
+// from a log of the published code (2,313 ms for 320 images), the next two are fitted to the table of micro-batches,
+// and the last two follow from the last epochs of the paper's Figure 9 (a), in which all blocks are frozen: 2,030
+// samples/s without a cache, 7,350 with it.
+constexpr double kFrozenForwardSeconds = 7.2e-3;  // one image's forward through all blocks, outside the pipeline
+constexpr double kTrainedSeconds = 14.6e-3;       // forward and backward of one image through the whole model
 constexpr double kLaunchSeconds =
-    1.15e-3;  // one unit, forward and backward, of one micro-batch: one process starts the kernels of all its devices
-constexpr double kHostSeconds = 0.25 / 400;    // one image: loading and the optimizer step
-constexpr double kCacheReadSeconds = 1.55e-3;  // one image's activation, 605 KB
+    1.15e-3;  // forward and backward of one unit and micro-batch; one process launches the kernels of all its devices
+constexpr double kHostSeconds = 0.25 / 400;    // one image's loading, and its part of the optimizer step
+constexpr double kCacheReadSeconds = 1.55e-3;  // reading one image's activation, 605 KB
 
 /// One pipeline of the paper with a given length and number of frozen blocks.
 struct PaperState {
-  int length = kGpusPerNode;  // K
+  int length = kGpusPerNode;  // number of stages, K in the paper
   int micro_batches = 16;
   int images = 400;  // per pipeline and iteration
   int frozen = 0;
@@ -53,7 +54,7 @@ std::vector<Unit> active_units(int frozen) {
   return units;
 }
 
-/// GPipe over the greedy partition by parameters, simulated.
+/// Returns the simulated time of an iteration of GPipe whose stages are a greedy partition by parameters.
 double pipeline_seconds(const PaperState& state) {
   const std::vector<Unit> units = active_units(state.frozen);
   std::vector<double> millions;
@@ -75,7 +76,8 @@ double pipeline_seconds(const PaperState& state) {
          kLaunchSeconds * state.micro_batches * static_cast<double>(units.size());
 }
 
-/// `cached_before`: number of blocks whose output is in the cache when the epoch begins; negative = no cache.
+/// Returns the time of one iteration. The cache holds the output of the first `cached_before` blocks when the epoch
+/// begins; a negative number means that there is no cache.
 double paper_iteration_seconds(const PaperState& state, int cached_before) {
   const bool reads = cached_before >= kFirstCachedBlocks;
   const int computed = state.frozen - (reads ? cached_before : 0);
@@ -96,7 +98,7 @@ struct PaperResult {
   double seconds = 0, changes_seconds = 0;
 };
 
-/// The time of a change of layout in the logs: loading the model and rebuilding its groups.
+/// Returns the time of a change of layout in the published logs: loading the model, plus rebuilding its process groups.
 double change_seconds(int length) { return length == 4 ? 9.2 + 23 : 3.8 + 12; }
 
 PaperResult run_as_published(const PaperRun& run) {
@@ -170,8 +172,8 @@ void add_components(PublishedTable& table) {
   component("all", 2.83, {.compresses = true, .replicates = true, .caches = true});
 }
 
-/// The published baseline takes 35 min 6 s, which its logged speed does not explain. So training is scaled to it, but
-/// changes of layout are not.
+/// Adds the speedups by alpha. The published baseline takes 35 min 6 s, longer than its logged speed implies. So the
+/// predicted time of training is scaled to it, but that of changes of layout is not.
 void add_alphas(PublishedTable& table) {
   constexpr double kBaselineSeconds = 2106;
   const double cifar = run_as_published({.alpha = 0, .images = 320, .epoch_images = 50'000}).seconds;

@@ -87,7 +87,7 @@ PlanOptions options_for(const Workplace& place, PlanMethod method, int num_steps
 
 std::string seconds_text(const Timed& made) { return fmt::format("{:.3f}", made.seconds); }
 
-/// How far the plan's iteration is above the bound, in percent.
+/// Returns how far the plan's iteration is above the bound, in percent.
 std::string gap_text(const Phase& phase, Nanoseconds bound) {
   return fmt::format("{:.1f}",
                      100 * (static_cast<double>(phase.predicted.iteration_ns) / static_cast<double>(bound) - 1));
@@ -136,7 +136,7 @@ int changes_of_layout(const TrainingPlan& plan) {
   return changes;
 }
 
-/// One freeze per epoch, by the cap with alpha 1/3.
+/// Plans runs in which layers freeze once per epoch, by the cap with alpha 1/3.
 TitledTable whole_run_table(const Workplace& place, int epochs) {
   using enum Table::Align;
   const int per_epoch =

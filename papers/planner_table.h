@@ -14,22 +14,24 @@ struct TitledTable {
   Table table;
 };
 
-/// Every method on built-in models, by its simulated iteration, its gap to a lower bound and its planning time.
+/// Returns, for every method on built-in models, the simulated iteration, its gap to a lower bound and the planning
+/// time.
 std::vector<TitledTable> method_tables();
 
-/// PipeTransformer's own workloads on one machine of 8 ranks: the gain of each part of planning a whole run over the
-/// published rule, with the same freezes.
+/// Returns, for PipeTransformer's own workloads on one machine of 8 ranks, what each part of planning a whole run gains
+/// over the published rule, with the same freezes.
 std::vector<TitledTable> whole_run_tables();
 
-// The time of planning with published profiles. `data`: their folder. Both throw InvalidInput if it lacks a file.
+// The next two functions return the time of planning with published profiles, which are in the folder `data`. They
+// throw InvalidInput if it lacks a file.
 
-/// PipeDream's profiles (pipedream/NAME.graph.txt), planned by its own dynamic programme.
+/// Plans PipeDream's profiles (pipedream/NAME.graph.txt) by its own dynamic programme.
 TitledTable pipedream_table(const std::filesystem::path& data);
 
-/// Piper's profile (piper/bert32a100.json), planned by method "auto".
+/// Plans Piper's profile (piper/bert32a100.json) by method "auto".
 TitledTable piper_table(const std::filesystem::path& data);
 
-/// All tables, the last two only if `data` is not empty.
+/// Returns all tables as text, the last two only if `data` is not empty.
 std::string planner_text(const std::string& data);
 
 }  // namespace frostpipe

@@ -62,7 +62,7 @@ std::vector<Number> numbers_in(std::string_view text, const std::string& place) 
   return numbers;
 }
 
-/// Only the name has the weights and numbers of devices:
+/// The weights and numbers of devices are stated only in the name of a plan's file:
 /// "MODELS_0.3-0.33-0.37_L4-P4_25-75_bw-gbps-6_sla-multiplier-5_v4"; MODELS may hold "_" and "-" too.
 struct FromName {
   std::vector<double> weights;
@@ -88,7 +88,7 @@ Nanoseconds from_microseconds(const Value& json) {
   return std::llround(1e3 * microseconds);
 }
 
-/// The times of blocks [first, end), for batches of 1 to `largest_batch`.
+/// Returns the times of the partition's blocks for batches of 1 to `largest_batch`.
 std::vector<Nanoseconds> compute_times(const ServingProfile& profile, const ServingPartition& partition,
                                        int largest_batch, const std::string& place) {
   const BlockTimes* const times = find_times(profile, partition.device_class, partition.share);

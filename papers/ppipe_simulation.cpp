@@ -13,7 +13,8 @@ namespace {
 constexpr Nanoseconds kWindowNs = 30'000'000'000;
 constexpr double kAttainment = 0.99;
 constexpr int kStepsPerLoad = 20;
-/// One run of 30 s determines a load factor to a step or two, and the attainment to half a point.
+/// Number of seeds per figure: one run of 30 s determines a load factor only to within two steps, and an attainment to
+/// within half a percentage point.
 constexpr std::uint64_t kSeeds = 5;
 
 /// The paper's figures for its four clusters of 25 + 75 devices.
@@ -78,7 +79,7 @@ double mean_of(const std::vector<double>& values) {
   return values.empty() ? 0 : sum / static_cast<double>(values.size());
 }
 
-/// The mean of the models' gains (not the gain of the means), in percent.
+/// Returns the mean of the models' gains (not the gain of the means), in percent.
 double mean_gain(const std::vector<PPipeLoads>& loads, PPipeLoad PPipeLoads::*over, const std::string& cluster) {
   std::vector<double> gains;
   for (const PPipeLoads& one : loads) {

@@ -10,8 +10,8 @@ namespace frostpipe {
 
 /// The load that a plan can carry; load factor 1 is the throughput of PPipe's plan for that model.
 struct PPipeLoad {
-  double largest_load_factor = 0;  // 0: not even the least one
-  /// The utilisation of all devices of the weaker class (the second one) at that load.
+  double largest_load_factor = 0;  // 0: it cannot carry even the smallest load factor
+  /// Utilisation (busy fraction) of all devices of the weaker class, the second one, at that load.
   double weak_class_utilisation = 0;
 };
 
@@ -21,9 +21,9 @@ struct PPipeLoads {
   PPipeLoad np, dart, ppipe;
 };
 
-/// The largest load factor, in steps of 0.05 up to 1, at which 99 % of the requests of 30 s of Poisson arrivals are
-/// answered in time, as in PPipe's experiment (its section 7.2) with the reserved data plane. Ordered by instance, then
-/// model.
+/// Returns the largest load factor, in steps of 0.05 up to 1, at which 99 % of the requests of 30 s of Poisson arrivals
+/// are answered in time, as in PPipe's experiment (its section 7.2) with the reserved data plane. The result is ordered
+/// by instance, then by model.
 std::vector<PPipeLoads> largest_loads(const std::vector<PPipeInstance>& instances, std::uint64_t seed);
 
 /// Compares the figures of PPipe's paper with simulations of these plans (ppipe_instances): load factors and gains of

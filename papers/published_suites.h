@@ -8,40 +8,45 @@ namespace frostpipe {
 /// Comparisons of the simulator with training runs that others measured. They throw InvalidInput if the folder lacks
 /// their files.
 
-/// Sailor: iteration times and peak memory on GH200 and on mixed GPUs.
+/// Compares with Sailor's runs: iteration times and peak memory on GH200 and on mixed GPUs.
 PublishedTable sailor_table(const std::string& folder);
 
-/// vTrain: iteration times of Megatron on A100s, on several nodes (64 to 512 devices) and on one.
+/// Compares with vTrain's runs: iteration times of Megatron on A100s, on several nodes (64 to 512 devices) and on one.
 PublishedTable vtrain_table(const std::string& folder);
 
-/// PPipe: objective and planning time of plans made from its tables, in place of measured and predicted times; and its
-/// Poisson figures, simulated with its own plans.
+/// Compares with PPipe's artifact. Instead of times, the rows compare the objective values and planning times of its
+/// plans with those of ours, made from its tables; and its figures for Poisson arrivals with simulations of its own
+/// plans.
 PublishedTable ppipe_table(const std::string& folder);
 
-/// 1F1B on 8 A100s (Vocabulary Parallelism): iterations from the measured times of each rank, with equal layers and
-/// with layers moved off the last one; and the planner's gain over equal layers. FOLDER has `runs.csv`.
+/// Compares with runs of 1F1B on 8 A100s (Vocabulary Parallelism): iterations predicted from the measured times of each
+/// rank, with equal layers and with layers moved off the last rank; and the planner's gain over equal layers. FOLDER
+/// has `runs.csv`.
 PublishedTable vocabulary_pipeline_table(const std::string& folder);
 
-/// The search for BLOOM's layout on up to 384 A100s: iteration times and memory. FOLDER has `runs.csv`. The constants
-/// were fitted to every second row and are tested on the others.
+/// Compares with the runs by which BLOOM's layout was chosen, on up to 384 A100s: iteration times and memory. FOLDER
+/// has `runs.csv`. The constants were fitted to every second row and are tested on the others.
 PublishedTable bloom_table(const std::string& folder);
 
-/// Table 1 of Narayanan et al. 2021: Megatron on up to 3,072 A100s; needs no files.
+/// Compares with Tables 1 and 2 and four figures of Narayanan et al. 2021, Megatron on up to 3,072 A100s; needs no
+/// files.
 PublishedTable megatron_table();
 
-/// Figure 6 of Li et al. 2021: TeraPipe's slices; needs no files.
+/// Compares with Figure 6 and Table 1 of Li et al. 2021, TeraPipe's token slices; needs no files.
 PublishedTable terapipe_table();
 
-/// Tables 5 and 9 of Qi et al. 2023: bubble rates of zero-bubble schedules; needs no files.
+/// Compares with Table 5 of Qi et al. 2023, bubble rates of zero-bubble schedules, simulated with the times of its
+/// Table 9; needs no files.
 PublishedTable zero_bubble_table();
 
-/// He et al. 2021: PipeTransformer's tables with its own rules on its own machine; needs no files.
+/// Compares with the tables of He et al. 2021, PipeTransformer, by its own rules on its own machine; needs no files.
 PublishedTable pipetransformer_paper_table();
 
-/// Narayanan et al. 2021 (ICML): PipeDream-2BW against flushing and against tensor parallelism; needs no files.
+/// Compares with Narayanan et al. 2021 (ICML): the gain of PipeDream-2BW over 1F1B with flushes and over tensor
+/// parallelism; needs no files.
 PublishedTable pipedream_2bw_table();
 
-/// The suites of published files, by name.
+/// The suites that read published files, by name.
 struct FolderSuite {
   const char *name, *meaning;
   PublishedTable (*table)(const std::string& folder);

@@ -9,7 +9,7 @@
 namespace frostpipe {
 namespace {
 
-/// Replaces the rows of one base by one row with their mean error.
+/// Returns the errors of these rows; the rows of one base count as one row with their mean ratio.
 PredictionErrors errors_of(const std::vector<const PublishedRow*>& rows) {
   std::map<std::string, std::vector<const PublishedRow*>> bases;
   for (std::size_t i = 0; i < rows.size(); ++i)

@@ -11,8 +11,8 @@ namespace frostpipe {
 struct PublishedRow {
   std::string group, what;  // "OPT-350M on GH200", "time [s]"
   std::string run;
-  /// Rows that were generated from one measurement have the same base and count as one in the means; empty = the row
-  /// counts by itself.
+  /// Rows that were derived from one measurement have the same base and count as one in the means; an empty base means
+  /// that the row counts by itself.
   std::string base;
   double measured = 0, predicted = 0;
   bool counts = true;  // false: the published figure cannot be right; `note` says why
@@ -27,12 +27,12 @@ struct PublishedTable {
 /// The prediction errors of one group and quantity.
 struct PublishedGroup {
   std::string name, what;
-  std::size_t num_rows = 0;  // with those that do not count
-  PredictionErrors errors;   // of those that count
+  std::size_t num_rows = 0;  // including those that do not count
+  PredictionErrors errors;   // of the rows that count
 };
 
-/// The groups and quantities in the order of their first rows; if there are more of them than quantities, a group "all"
-/// follows for each quantity.
+/// Returns a group for each pair of group name and quantity, in the order of their first rows. If a quantity occurs in
+/// several groups, a group "all" follows for each quantity.
 std::vector<PublishedGroup> groups_of(const std::vector<PublishedRow>& rows);
 
 }  // namespace frostpipe

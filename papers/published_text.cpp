@@ -11,7 +11,7 @@
 namespace frostpipe {
 namespace {
 
-constexpr std::size_t kMostShownRows = 60;  // of a group, in text output
+constexpr std::size_t kMostShownRows = 60;  // rows shown per group in text output
 
 std::string in_percent(double fraction) { return fmt::format("{:+.1f}", 100 * fraction); }
 

@@ -18,7 +18,8 @@ constexpr std::string_view kZone = "us-central1-a";  // all runs are in this zon
 
 std::string key(const std::string& a, const std::string& b, int pairs) { return fmt::format("{}/{}/{}", a, b, pairs); }
 
-/// The 4-stage plans of GPT-Neo name layer 29 twice and 19 never.
+/// Corrects the plans of GPT-Neo with 4 stages, which name layer 29 twice and layer 19 never. Returns what was
+/// corrected, or "".
 std::string repair(SailorRun& run) {
   std::map<int, int> times_named;
   int largest = 0;
@@ -140,7 +141,7 @@ const SailorLayerSize& SailorData::layer_size(const std::string& model, int tens
 
 const SailorData::Curve* SailorData::curve_of(const std::string& from, const std::string& to, int pairs) const {
   for (const int known :
-       {pairs, 1, 8, 4}) {  // the nearest measured count; hosts share one card, so it matters little there
+       {pairs, 1, 8, 4}) {  // another count if this one was not measured; a host has one card, so it matters little
     const auto found = curves_.find(key(from, to, known));
     if (found != curves_.end()) return &found->second;
   }

@@ -12,14 +12,14 @@ namespace frostpipe {
 /// and tensor-parallel size, link curves between devices, and whole training runs to predict. FP32, sequences of 2,048
 /// tokens, Adam.
 
-/// Seconds of one layer.
+/// Times of one layer, in seconds.
 struct SailorLayerTime {
   double forward = 0, backward = 0, update = 0;
 };
 
 /// One rank's part of one layer.
 struct SailorLayerSize {
-  Bytes parameter_bytes = 0, output_bytes = 0, stored_bytes = 0;  // the last two of one sample
+  Bytes parameter_bytes = 0, output_bytes = 0, stored_bytes = 0;  // the last two for one sample
 };
 
 struct SailorRun {
@@ -45,18 +45,18 @@ class SailorData {
   /// names the file.
   explicit SailorData(std::filesystem::path folder);
 
-  /// The runs under validation/, by name.
+  /// Returns the runs under validation/, ordered by name.
   std::vector<SailorRun> runs() const;
 
-  /// The times are cleaned: a layer never takes longer than the same layer with twice the samples, since at small sizes
-  /// the profile is launch-bound and noisy.
+  /// Returns cleaned times: a layer never takes longer than the same layer with twice the samples. At small sizes the
+  /// profile itself is noisy, because launches limit it.
   SailorLayerTime layer_time(const std::string& model, const std::string& device, int micro_batch_size,
                              int tensor_parallel_size, int layer);
   const SailorLayerSize& layer_size(const std::string& model, int tensor_parallel_size, int layer) const;
 
-  /// Bandwidth between `pairs` devices on each side, for messages of this size: the published curve (GB/s quadratic in
-  /// log2 of MB), up to its plateau. If the directions differ in the table, the faster one is used, since it has a link
-  /// of 1 Gbit for one direction of a pair and 23 Gbit for the other.
+  /// Returns the bandwidth between `pairs` devices on each side, for messages of `bytes`: the published curve (GB/s as
+  /// a quadratic function of log2 of MB), up to its plateau. If the table's two directions differ, the faster one is
+  /// used, because for one pair it states 1 Gbit/s in one direction and 23 Gbit/s in the other.
   double link_bytes_per_second(const std::string& from, const std::string& to, int pairs, double bytes) const;
 
  private:

@@ -57,7 +57,7 @@ class Prediction {
       const SailorLayerTime time = data_.layer_time(run_.model, device, run_.micro_batch_size, tensor_ranks, layer);
       forward += time.forward;
       backward += time.backward;
-      update = std::max(update, time.update);  // every layer has this time, but it is that of the whole step
+      update = std::max(update, time.update);  // every layer has the time of the whole optimizer step
       forward_of_one += data_.layer_time(run_.model, device, 1, tensor_ranks, layer).forward;
     }
     if (forward <= 1.05 * forward_of_one && run_.micro_batch_size == 1) is_launch_bound_ |= is_flat(stage, replica);
@@ -68,7 +68,7 @@ class Prediction {
             .update_ns = nanoseconds_of(update)};
   }
 
-  /// True if two samples take hardly longer than one.
+  /// Returns whether a forward of two samples takes less than 1.2 times as long as that of one.
   bool is_flat(int stage, int replica) {
     double one = 0, two = 0;
     for (const int layer : run_.stages[stage].layers) {
@@ -80,7 +80,7 @@ class Prediction {
     return two < 1.2 * one;
   }
 
-  /// The message across the cut after stage `lower`.
+  /// Returns the cost of the message across the cut after stage `lower`.
   TransferCost message(int lower, int from, int to, int replica) const {
     const double bytes =
         static_cast<double>(data_.layer_size(run_.model, 1, run_.stages[lower].layers.back()).output_bytes) *

@@ -7,7 +7,7 @@
 namespace frostpipe {
 namespace {
 
-/// Measurements that cannot be right, by the end of the run's name.
+/// A published measurement that cannot be right; `run` is the end of the run's name.
 struct Fault {
   const char* run;
   bool time, memory;

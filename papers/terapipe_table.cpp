@@ -22,8 +22,8 @@ struct Ablation {
   double chosen_seconds;
 };
 
-/// The time of one slice on one stage follows from a measured run of equal slices: T = (sequences x slices + stages -
-/// 1) t. Between measured lengths it is interpolated linearly.
+/// Returns the time t of one slice on one stage. It follows from the measured time T of a run with equal slices: T =
+/// (sequences x slices + stages - 1) t. Between measured lengths it is interpolated linearly.
 Nanoseconds stage_time(const Ablation& ablation, double length) {
   std::vector<std::pair<double, double>> points;  // length, seconds; ascending
   for (const auto& [slices, seconds] : ablation.seconds_by_slices)
@@ -57,12 +57,12 @@ struct Setting {
   double whole_seconds, sliced_seconds;
 };
 
-// The least time of a stage for a slice, and its overhead to start and exchange a slice beside its work. Both are from
-// the runs of 175B with equal slices.
+// The least time of a slice on a stage, and the overhead to launch and exchange a slice, which comes on top of its
+// computation; both in seconds, from the runs of 175B with equal slices.
 constexpr double kShortestSlice = 9.3e-3, kSliceOverhead = 6e-3;
 constexpr double kDeviceNetworkBytesPerSecond = 25e9 / 8 / 8;  // 25 Gbit/s for 8 devices
 
-/// The reduction of the gradients of a device's weights, in fp16, over the replicas.
+/// Returns the time to reduce the gradients of a device's weights, in fp16, over the replicas.
 double reduction_seconds(const Setting& setting) {
   if (setting.replicas < 2) return 0;
   const double parameters =
@@ -70,15 +70,15 @@ double reduction_seconds(const Setting& setting) {
   return 2.0 * (setting.replicas - 1) / setting.replicas * 2 * parameters / kDeviceNetworkBytesPerSecond;
 }
 
-/// The work of a slice after `context` tokens, as a fraction of a whole sequence's: products grow with the length,
-/// attention with length and context.
+/// Returns the work of a slice that follows `context` tokens, as a fraction of a whole sequence's. Matrix products grow
+/// with the slice's length, attention with length times context.
 double share_of_work(const Setting& setting, double length, double context) {
   const double six_h = 6.0 * setting.hidden;
   return length * (1 + (length + 2 * context) / six_h) / (kTokens * (1 + kTokens / six_h));
 }
 
-/// The run without slices gives a whole sequence's time on a stage; the times of slices follow from it, the shortest
-/// slice and the overhead.
+/// Returns the best slices. The run without slices gives the time of a whole sequence on a stage; the times of slices
+/// follow from it, from kShortestSlice and from kSliceOverhead.
 TokenSlices sliced(const Setting& setting) {
   const double whole = (setting.whole_seconds - reduction_seconds(setting)) / (setting.sequences + setting.stages - 1);
   return slice_tokens(

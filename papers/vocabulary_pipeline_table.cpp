@@ -31,7 +31,7 @@ constexpr int kMostLayers = 1'000;
 
 constexpr const char *kRankDevice = "A100", *kEqual = "base", *kMoved = "redis";
 
-/// A row: 1F1B with equal layers on every rank, or with some moved off the last rank.
+/// One row of the file: a run of 1F1B with equal layers on every rank, or with some moved off the last rank.
 struct RankedRun {
   std::string name, method, place;
   int vocabulary = 0, hidden = 0, ffn = 0, layers = 0, layers_on_last_stage = 0, micro_batches = 0, micro_batch = 0,
@@ -40,7 +40,7 @@ struct RankedRun {
   std::vector<StageTimes> stages;  // as measured on each rank
 };
 
-/// Microseconds separated by spaces, one for each rank.
+/// Reads one time per rank, in microseconds separated by spaces.
 std::vector<Nanoseconds> times_of_ranks(const CsvTable& file, std::size_t row, std::string_view column, int ranks) {
   std::vector<Nanoseconds> times;
   for (const std::string_view field : split(file.text(row, column), ' ')) {
@@ -93,7 +93,7 @@ std::vector<int> equal_layers(const RankedRun& run) {
   return std::vector<int>(ranks, run.layers / ranks);
 }
 
-/// The mean time of one layer on the inner ranks.
+/// Returns the mean times of one layer on the inner ranks.
 StageTimes layer_times(const RankedRun& equal) {
   const auto inner = static_cast<Nanoseconds>(equal.stages.size()) - 2;
   const Nanoseconds count = inner * (equal.layers / static_cast<Nanoseconds>(equal.stages.size()));
@@ -105,18 +105,18 @@ StageTimes layer_times(const RankedRun& equal) {
   return {.forward_ns = sum.forward_ns / count, .backward_ns = sum.backward_ns / count};
 }
 
-/// `sum` plus `count` times `layer`, but never a negative time.
+/// Returns `sum` plus `count` times `layer`, but never a negative time.
 StageTimes with_layers(const StageTimes& sum, const StageTimes& layer, int count) {
   return {.forward_ns = std::max<Nanoseconds>(0, sum.forward_ns + count * layer.forward_ns),
           .backward_ns = std::max<Nanoseconds>(0, sum.backward_ns + count * layer.backward_ns)};
 }
 
-/// The time of embedding or head: that of the first or the last rank without its layers.
+/// Returns the times of the embedding or the head: those of the first or the last rank without its layers.
 StageTimes end_times(const RankedRun& equal, const StageTimes& rank) {
   return with_layers(rank, layer_times(equal), -equal.layers / static_cast<int>(equal.stages.size()));
 }
 
-/// The number of layers of each rank, from its forward time.
+/// Estimates the number of layers of each rank from its forward time.
 std::vector<int> layers_of(const RankedRun& moved, const RankedRun& equal) {
   const StageTimes layer = layer_times(equal);
   std::vector<int> layers;
@@ -134,7 +134,7 @@ std::vector<int> layers_of(const RankedRun& moved, const RankedRun& equal) {
   return layers;
 }
 
-/// The times of stages with these layers, from a run with equal layers.
+/// Returns the times of stages with these layers, from a run with equal layers.
 std::vector<StageTimes> stages_with(const std::vector<int>& layers, const RankedRun& equal) {
   std::vector<StageTimes> stages;
   for (std::size_t rank = 0; rank < layers.size(); ++rank) {
@@ -146,7 +146,8 @@ std::vector<StageTimes> stages_with(const std::vector<int>& layers, const Ranked
   return stages;
 }
 
-/// The time of 1F1B with these stages, in which every pass waits for a message, and of the update.
+/// Returns the simulated time of 1F1B with these stages, in which every pass waits for a message, plus that of the
+/// update.
 double simulated_seconds(const RankedRun& run, const std::vector<StageTimes>& stages, const std::vector<int>& layers) {
   static const double memory = find_hardware("A100").bytes_per_second;
   const int p = static_cast<int>(stages.size());
@@ -167,7 +168,7 @@ double simulated_seconds(const RankedRun& run, const std::vector<StageTimes>& st
                     simulate_timing(schedule, {.pipeline_parallel_size = p}, costs, 1).iteration_end_ns.front());
 }
 
-/// A profile of the model from a run with equal layers.
+/// Makes a profile of the model from a run with equal layers.
 Profile profile_of(const RankedRun& equal) {
   Profile profile{.model = chain_of(equal.name, equal.layers + 2)};
   for (int i = 0; i < equal.layers + 2; ++i) {
@@ -184,7 +185,8 @@ Profile profile_of(const RankedRun& equal) {
   return profile;
 }
 
-/// The planner's layers of each stage, without embedding and head, for 1F1B with the same ranks and micro-batches.
+/// Returns how many layers the planner gives each stage, not counting embedding and head, for 1F1B with the same ranks
+/// and micro-batches.
 std::vector<int> planned_layers(const RankedRun& equal) {
   const Profile profile = profile_of(equal);
   const int ranks = static_cast<int>(equal.stages.size());
@@ -207,7 +209,7 @@ std::vector<int> planned_layers(const RankedRun& equal) {
   return layers;
 }
 
-/// The rows with schedules that we have; the other methods split the vocabulary over the ranks.
+/// Reads the rows whose schedules this project has; the other methods split the vocabulary over the ranks.
 std::vector<RankedRun> ranked_runs(const std::filesystem::path& path) {
   const CsvTable file(path);
   std::vector<RankedRun> runs;
@@ -220,7 +222,7 @@ std::vector<RankedRun> ranked_runs(const std::filesystem::path& path) {
   return runs;
 }
 
-/// The run with equal layers of the same model on the same number of ranks.
+/// Returns the run with equal layers of the same model on the same number of ranks.
 const RankedRun& equal_of(const RankedRun& moved, const std::vector<RankedRun>& runs) {
   const auto job = [](const RankedRun& run) {
     return std::tuple(run.vocabulary, run.layers, run.hidden, run.tokens, run.micro_batches, run.stages.size());
@@ -233,8 +235,8 @@ const RankedRun& equal_of(const RankedRun& moved, const std::vector<RankedRun>& 
   return *found;
 }
 
-/// The measured gain of moving layers, with the gains predicted from the run with equal layers for the same layers and
-/// for the planner's.
+/// Adds the measured gain of moving layers, and the gains predicted from the run with equal layers: for the same moved
+/// layers, and for the planner's layers.
 void add_gains(PublishedTable& table, const RankedRun& moved, const RankedRun& equal) {
   const std::vector<int> as_moved = layers_of(moved, equal), planned = planned_layers(equal);
   const double from = simulated_seconds(equal, equal.stages, equal_layers(equal));

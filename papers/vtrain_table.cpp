@@ -21,7 +21,7 @@ constexpr std::string_view kMultiHeader =
     "parallelism,data parallelism,pipeline "
     "parallelism,iteration time (ms)";
 
-/// Rows of numbers under the expected header.
+/// Reads the rows of numbers. The file's first line must be `header`.
 std::vector<std::vector<double>> numbers_in(const std::filesystem::path& path, std::string_view header) {
   std::string text = read_text_file(path);
   if (text.starts_with("\xEF\xBB\xBF")) text.erase(0, 3);
@@ -52,7 +52,7 @@ std::vector<std::vector<double>> numbers_in(const std::filesystem::path& path, s
   return rows;
 }
 
-/// Columns from "global batch" on, in the order of both files.
+/// Makes a run from the columns from "global batch" on, whose order is the same in both files.
 MegatronRun run_of(const double* column) {
   const auto whole = [&](int index) { return static_cast<int>(column[index]); };
   return {.hidden = whole(2),
@@ -90,7 +90,8 @@ PublishedTable vtrain_table(const std::string& folder) {
   }
   for (const auto& row : numbers_in(std::filesystem::path(folder) / "ground_truth_single.csv", kSingleHeader)) {
     const MegatronRun run = run_of(row.data() + 1);
-    // The rows follow exactly from one measurement per micro-batch size, width and degrees, so these count as one.
+    // All rows with the same micro-batch size, hidden size and degrees of parallelism follow exactly from one
+    // measurement, so they count as one.
     table.rows.push_back({.group = "one node",
                           .what = "time [s]",
                           .run = name_of(run),

@@ -5,8 +5,8 @@
 
 namespace frostpipe::zero_bubble {
 
-/// A row of Tables 9 and 5 of Zero Bubble (Qi et al. 2023): times in ms, stages per rank of its interleaved column,
-/// bubble rates.
+/// A row of Tables 9 and 5 of Zero Bubble (Qi et al. 2023): sizes (v is the stages per rank of the column
+/// "interleaved"), times in ms, and bubble rates.
 struct Table5Row {
   int p, m, v;
   double forward, input_gradient, weight_gradient, latency;
@@ -36,7 +36,8 @@ inline UniformCosts costs_of(const Table5Row& row) {
           .latency_ns = nanoseconds(row.latency)};
 }
 
-/// (cost - m T) / cost with the paper's cost: the longest span of one rank.
+/// Returns (cost - m T) / cost, where T is the compute time of one micro-batch and the paper's cost is the longest span
+/// of one rank.
 inline double bubble_rate(double cost_ns, const Table5Row& row) {
   const UniformCosts costs = costs_of(row);
   const auto work =

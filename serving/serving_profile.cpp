@@ -11,8 +11,8 @@
 namespace frostpipe {
 namespace {
 
-/// Limit of a layer's time in a file (json::kDuration): sums over layers stay within 64 bits, and no objective is as
-/// long.
+/// The largest time of a layer, which is also its limit in a file (json::kDuration). Sums over layers stay within 64
+/// bits, and no objective is as long.
 constexpr Nanoseconds kMostLayerNs = 1'000'000'000'000'000;
 
 std::set<std::string> device_types(const Profile& profile, DType dtype) {

@@ -19,12 +19,12 @@ constexpr const char* kServingDescription =
     "Answer requests within a latency objective on pools of unequal devices (PPipe)";
 constexpr const char* kNetsDescription = "Train nets with batch norm exactly on unequal devices (MTrain)";
 
-/// The commands of the programs frostpipe-serving and frostpipe-nets.
+/// Add the commands of the programs frostpipe-serving and frostpipe-nets.
 Command add_serving_commands(CLI::App& app);
 Command add_nets_commands(CLI::App& app);
 
-/// Names in the list of commands, for which `frostpipe` becomes another program (cli/installation/hand_over.h). Run
-/// where that program has not been built, they throw a RuntimeFailure that says how to build it.
+/// Add entries to the list of commands for which `frostpipe` becomes another program (cli/installation/hand_over.h). If
+/// that program has not been built, running them throws a RuntimeFailure that says how to build it.
 Command add_serving_program(CLI::App& app);
 Command add_nets_program(CLI::App& app);
 Command add_bench_program(CLI::App& app);

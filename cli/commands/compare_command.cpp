@@ -30,7 +30,7 @@ struct CompareOptions {
   std::string format;
 };
 
-/// A plan and the run that followed it, which has the predictions.
+/// A plan, and the run that followed it, to which load_pair() adds the predictions.
 struct ComparedRun {
   TrainingPlan plan;      // as it was made
   TrainingPlan executed;  // as it was run
@@ -40,7 +40,8 @@ struct ComparedRun {
   WhatIf embedding_alone;
 };
 
-/// A net's run has the predictions of the plans that it trained by.
+/// Throws unless the run is one of this operator plan. The run's summary already has the predictions of the plans that
+/// it followed.
 void require_run_of(const OperatorPlan& plan, const RunSummary& run, const std::string& plan_path,
                     const std::string& summary_path) {
   if (!run.net)

@@ -32,7 +32,7 @@ Command add_doctor_command(CLI::App& app) {
   const auto options = std::make_shared<DoctorOptions>();
   CLI::App* command =
       app.add_subcommand("doctor", "Check whether this machine can train, and say what is missing and how to get it");
-  command->add_flag("--libtorch-facts", options->libtorch_facts)->group("");  // what the tool asks its executor
+  command->add_flag("--libtorch-facts", options->libtorch_facts)->group("");  // for diagnose()
   add_format_option(*command, options->format);
   command->footer("The exit code is 1 if anything is missing.\n\nExample:\n  frostpipe doctor --format json");
   return {command, [options] { return run_doctor(*options); }};

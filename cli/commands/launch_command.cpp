@@ -23,8 +23,8 @@ namespace {
 struct Launcher {
   const char *name, *output;
   std::string (*text)(const JobOnHosts&);
-  bool chooses_hosts = false;    // the launcher does, and hosts must have equally many ranks
-  bool counts_by_colon = false;  // it reads "host:ranks", so it takes no IPv6 addresses
+  bool chooses_hosts = false;    // the launcher chooses the hosts, and all must have equally many ranks
+  bool counts_by_colon = false;  // the launcher reads "host:ranks", so hosts cannot be IPv6 addresses
 };
 constexpr std::array kLaunchers{
     Launcher{"slurm", "a batch script for sbatch, with equally many ranks on every node", slurm_text, true},
@@ -62,7 +62,7 @@ std::string launcher_help() {
   return fmt::format("Launcher whose commands are printed: {}", fmt::join(lines, ", "));
 }
 
-/// Parses the options as `train` will parse them, so that a slip is found before a job has waited for its hosts.
+/// Parses the options as `train` will parse them, so that an error is found before a job has waited for its hosts.
 TrainCommandOptions parsed_train_options(const LaunchCommandOptions& options) {
   CLI::App train;
   train.set_help_flag();
@@ -70,7 +70,7 @@ TrainCommandOptions parsed_train_options(const LaunchCommandOptions& options) {
   add_train_options(train, parsed);
   std::vector<std::string> words = options.of_train;
   words.insert(words.begin(), options.plan);
-  std::reverse(words.begin(), words.end());  // CLI11 takes them in reverse
+  std::reverse(words.begin(), words.end());  // CLI11 takes the words in reverse order
   try {
     train.parse(words);
   } catch (const CLI::ParseError& error) {

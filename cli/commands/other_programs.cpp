@@ -9,7 +9,8 @@
 namespace frostpipe {
 namespace {
 
-/// Stands in the list of commands; hand_over() has become frostpipe-NAME wherever that is there.
+/// Adds an entry to the list of commands. It runs only if frostpipe-NAME is missing, since hand_over() would have
+/// become that program.
 Command add_program(CLI::App& app, const char* name, const char* description) {
   CLI::App* command = app.add_subcommand(name, description);
   command->allow_extras();

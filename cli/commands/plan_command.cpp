@@ -52,7 +52,8 @@ int tokens_of(const PlanCommandOptions& options, const Profile& profile) {
   return static_cast<int>(std::lround(workload_for(options, profile, "--tokens").tokens));
 }
 
-/// Returns 0 if the profile does not know its data: then no sample is known to come again, and the cache cannot pay.
+/// Returns the optimizer steps of an epoch, or 0 if the profile has no workload: then no sample is known to come again,
+/// and the cache cannot pay.
 int steps_per_epoch_of(const PlanCommandOptions& options, const Profile& profile) {
   if (!profile.workload) return 0;
   return profile.workload->num_samples > 0
@@ -79,8 +80,8 @@ std::string advice_on_memory(double reserve) {
       reserve > 0 ? fmt::format("{:g} % of every memory limit is kept free (--memory-reserve). ", 100 * reserve) : "");
 }
 
-/// Returns the number of threads that is asked for, or the numbers among which the planner chooses. Throws InvalidInput
-/// if the profile has not measured the one asked for.
+/// Returns the number of threads that --threads-per-rank gives, or else the numbers among which the planner chooses.
+/// Throws InvalidInput if the profile has not measured the given one.
 std::vector<int> thread_counts(const PlanCommandOptions& options, const Profile& profile, const Cluster& cluster) {
   if (options.threads_per_rank == 0) return threads_to_weigh({profile, cluster, options.plan});
   const std::vector<int> measured = measured_threads(profile, cluster);
@@ -137,7 +138,7 @@ Inputs read_inputs(PlanCommandOptions& options) {
     options.cluster = beside(options.output, ".cluster.json");
     inputs.cluster_content = to_json(made.cluster);
     inputs.profile_content = to_json(made.profile);
-    inputs.profile = std::move(made.profile);  // what is read back from a large file would be the same
+    inputs.profile = std::move(made.profile);  // parsing profile_content would give the same
   } else {
     inputs.cluster_content = read_named_file(options.cluster);
   }

@@ -39,7 +39,7 @@ void measure(const ProfileOptions& options, const RankEnvironment& self) {
 /// Writes profile and cluster, and prints them.
 void finish(const ProfileOptions& options, const Profile& profile, const Cluster& cluster) {
   const std::string profile_json = to_json(profile), cluster_json = to_json(cluster);
-  // Reading them back refuses sizes that other commands would refuse, before anything is written.
+  // Parsing the texts finds sizes that other commands would refuse, before anything is written.
   profile_from_json(profile_json, options.output);
   cluster_from_json(cluster_json, options.cluster);
   const std::string result =
@@ -82,13 +82,13 @@ int run_estimate(ProfileOptions& options) {
   spread_over_nodes(options);
   options.estimate.global_batch_size = options.measure.global_batch_size;
   std::vector<int>& sizes = options.estimate.tensor_parallel_sizes;
-  if (std::ranges::find(sizes, 1) == sizes.end()) sizes.insert(sizes.begin(), 1);  // measured profiles have it too
+  if (std::ranges::find(sizes, 1) == sizes.end()) sizes.insert(sizes.begin(), 1);  // as in measured profiles
   const Estimate made = estimate(model, options.estimate);
   finish(options, made.profile, made.cluster);
   return 0;
 }
 
-/// Makes a profile of a file in which others keep their measurements.
+/// Makes a profile from a file with another tool's measurements.
 int run_import(ProfileOptions& options) {
   if (!options.memory_limit.empty())
     options.estimate.memory_limit_bytes = parse_bytes(options.memory_limit, "--memory-limit");

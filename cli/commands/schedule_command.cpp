@@ -22,13 +22,13 @@
 namespace frostpipe {
 namespace {
 
-constexpr Nanoseconds kUnit = 1'000'000;  // the time of F, I and W in pictures
-constexpr int kShownIterations = 3;       // of schedules whose iterations overlap
+constexpr Nanoseconds kUnit = 1'000'000;  // time of one F, I or W in pictures
+constexpr int kShownIterations = 3;       // iterations to show of schedules whose iterations overlap
 
 struct ScheduleOptions {
   ScheduleChoice choice;
   ScheduleTimes times;
-  std::string to_check;  // a file or a name
+  std::string to_check;  // a file, or the name of a schedule
   bool blocking_sends = false;
   std::string actions = "compute_only";
   std::string format;
@@ -40,7 +40,8 @@ std::string in_format(const Schedule& compute, const ScheduleOptions& options) {
     return schedule_times_text(compute, options.times, weight_gradient_share_of(options.choice), options.format);
   const bool with_messages = options.actions == "compute_comms";
   if (options.format == "text" && !with_messages) return to_text(compute);
-  // Messages, CSV and pictures cannot show overlapping iterations, so some iterations are written out.
+  // Messages, CSV and pictures have no notation for iterations that overlap, so kShownIterations iterations are shown
+  // one after another.
   const Schedule flat = compute.epilogue.empty() ? compute : unrolled(compute, kShownIterations);
   const Schedule shown = with_messages ? with_receives_in_send_order(lower(flat)) : flat;
   if (options.format == "text") return to_text(shown);

@@ -76,8 +76,8 @@ constexpr MemoryPart kMemoryParts[] = {{"weights", "weights_bytes", &RankMemory:
                                        {"cache", "cache_bytes", &RankMemory::cache},
                                        {"sent ahead", "sent_ahead_bytes", &RankMemory::sent_ahead}};
 
-/// Returns the memory curve of every rank that is used, phase by phase. The simulator knows tensor rank 0, and the
-/// other tensor ranks have the same iteration.
+/// Returns the memory curve of every rank that is used, phase by phase. The simulator computes that of tensor rank 0,
+/// which holds for the other tensor ranks too.
 std::vector<MemoryCurve> memory_curves(const TrainingPlan& plan, const std::vector<PredictedPhase>& phases,
                                        const Profile& profile, const Cluster& cluster) {
   std::vector<MemoryCurve> curves;

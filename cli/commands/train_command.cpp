@@ -62,8 +62,8 @@ void require_regular_files(const TrainCommandOptions& options) {
     if (!file.empty()) open_regular_file(file);
 }
 
-/// Throws InvalidInput unless the folder is there or can be created. A folder that is full or read-only costs time and
-/// not the run: the cache then says what it could not store.
+/// Throws InvalidInput unless the folder exists or can be created. A folder that is full or read-only does not end the
+/// run: the cache then notes what it could not store.
 void require_folder(const std::filesystem::path& folder) {
   std::error_code why;
   std::filesystem::create_directories(folder, why);
@@ -84,7 +84,7 @@ std::filesystem::path model_folder(const TrainCommandOptions& options) {
   return folder;
 }
 
-/// Makes samples as the profile made them, if the plan knows how.
+/// Sets the options of samples to those of the profile, if the plan has its workload.
 void adopt_planned_samples(TrainOptions& train) {
   if (!train.plan.workload) return;
   SampleOptions& samples = train.samples;
@@ -120,7 +120,8 @@ void note_all(const TrainOptions& train, const InputsFound& found, int steps_per
         fmt::format("--cache-dir: is not used, {} keeps nothing on a disk (plan --cache-disk)", train.plan_source));
 }
 
-/// Throws UsageError if pictures change from epoch to epoch: a cache holds what frozen layers compute from a picture.
+/// Throws UsageError if pictures change from epoch to epoch while the run may use the cache, which keeps what frozen
+/// layers computed from an unchanged picture.
 void require_unchanging(const TrainOptions& train) {
   const bool decides_later =
       train.freeze.rule != FreezePolicy::Rule::plan && train.plan.cache.memory_bytes + train.plan.cache.disk_bytes > 0;
@@ -189,7 +190,7 @@ Answers prepare(TrainCommandOptions& options) {
     train.cluster = load_cluster_of(train.plan, options.plan, options.sources);
     form_nodes(*train.cluster, train.num_nodes);
   }
-  if (is_rehearsal || !options.sources.profile.empty()) {  // a given one must fit even if it is not needed
+  if (is_rehearsal || !options.sources.profile.empty()) {  // a profile that is given must fit even if it is not needed
     Profile profile = load_profile_of(train.plan, options.plan, options.sources);
     if (is_rehearsal) train.emulation = emulation_of(options.rehearsal, std::move(profile), train.plan);
   }
@@ -240,7 +241,7 @@ void print_run(const TrainCommandOptions& options) {
                                         : run_text(run_from_json(json, path.string()), options.train.output.string()));
 }
 
-/// Returns what a rank needs: the predicted memory of its stage, and room for the mapped file of weights and for a
+/// Returns what a rank needs: the predicted memory of its stage, room for the mapped file of weights, and room for a
 /// model of the same size.
 ProcessNeeds needs_of(const TrainOptions& train, const InputsFound& found) {
   ProcessNeeds needs{.num_ranks = train.plan.world_size,
@@ -257,7 +258,7 @@ ProcessNeeds needs_of(const TrainOptions& train, const InputsFound& found) {
 
 int run_train(TrainCommandOptions& options) {
   ProcessNeeds needs;
-  if (!is_rank()) needs = needs_of(options.train, prepare(options).inputs);  // says what is wrong once, before any rank
+  if (!is_rank()) needs = needs_of(options.train, prepare(options).inputs);  // reports errors before any rank does
   return run_on_ranks({.num_ranks = options.train.plan.world_size,
                        .num_spares = options.num_spares,
                        .max_restarts = options.max_restarts,

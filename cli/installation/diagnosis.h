@@ -19,14 +19,14 @@ namespace frostpipe {
 constexpr std::chrono::seconds kStartLimit{300};
 
 struct Diagnosis {
-  std::string version;           // this program's
-  std::string libtorch_version;  // that the program was built with; empty if without
+  std::string version;           // of this program
+  std::string libtorch_version;  // LibTorch that this program was built with; empty if it was built without
   std::optional<ExecutorProgram> executor;
-  std::vector<std::string> looked_at;  // places where LibTorch was looked for, for an installed program
+  std::vector<std::string> looked_at;  // for an installed program: places where LibTorch was looked for
   std::optional<Torch> torch;
-  std::optional<LibTorchFacts> libtorch;  // none if the executor cannot be started
-  ChildOutput start;                      // what the executor printed instead, and how it ended
-  std::string limits_fault;               // the limit of this process (ulimit) that is too low
+  std::optional<LibTorchFacts> libtorch;  // not set if the executor could not be started
+  ChildOutput start;                      // then: what the executor printed, and how it ended
+  std::string limits_fault;               // message about a too low limit of this process (ulimit); else empty
   Machine machine;
   NvidiaDriver driver;
 };

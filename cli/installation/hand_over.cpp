@@ -24,8 +24,8 @@
 namespace frostpipe {
 namespace {
 
-/// The commands that are programs of their own: `frostpipe serving` is frostpipe-serving. Training does without their
-/// code and libraries.
+/// The commands that are separate programs: `frostpipe serving` is frostpipe-serving. The program that trains
+/// Transformers therefore needs neither their code nor their libraries.
 constexpr std::array<std::string_view, 3> kOwnPrograms{"serving", "nets", "bench"};
 
 /// Sets LD_LIBRARY_PATH, which the loader reads when the executor starts. The ranks inherit it.
@@ -67,7 +67,7 @@ void hand_over(int argc, char** argv) {
   const bool has_own_program = std::ranges::find(kOwnPrograms, argv[1]) != kOwnPrograms.end();
   if (has_own_program) program += fmt::format("-{}", argv[1]);
   if (computes({argv + 1, argv + argc})) {
-    // With lower limits the loader could not even load LibTorch, and would say so in its own words.
+    // If the limits are too low, the loader cannot even load LibTorch, and its message is hard to understand.
     require_within(process_limits(), {});
     if (const std::optional<ExecutorProgram> executor = find_executor(program)) {
       if (!executor->prefix.empty()) lead_to_torch(*executor);

@@ -105,7 +105,7 @@ void add_net_profile_options(CLI::App& command, NetProfileOptions& options) {
 int profile_net(const NetProfileOptions& options) {
   if (options.model.empty() && options.like.empty())
     throw UsageError("nets profile: needs either --model FOLDER or --like NAME");
-  if (!is_rank()) {  // found out before the measuring, not after it
+  if (!is_rank()) {  // fails before the measurement, not after it
     require_writable(options.output);
     if (!options.cluster.empty()) require_writable(options.cluster);
   }

@@ -29,7 +29,7 @@ FreezePolicy freeze_policy_of(const std::string& text) {
   try {
     FreezePolicy policy = parse_freeze_policy(text, {});
     if (policy.rule == FreezePolicy::Rule::plan || policy.rule == FreezePolicy::Rule::fixed) return policy;
-  } catch (const InvalidInput&) {  // the sentence below says it
+  } catch (const InvalidInput&) {  // the UsageError below reports it
   }
   throw UsageError("--freeze", "must be plan or fixed:N,N,... (frozen layers after the 1st, 2nd, ... epoch)", text);
 }
@@ -42,8 +42,8 @@ OperatorPlan with_frozen(const OperatorPlan& plan, int layers, const OperatorMac
   return next;
 }
 
-/// Returns a phase for the first epoch, and one for each epoch after which more layers freeze. Phases begin at the
-/// numbers of epochs in place of steps.
+/// Returns a phase for the first epoch, and one for each epoch after which more layers freeze. Their from_step is a
+/// number of epochs, since the steps of an epoch are not known yet.
 std::vector<Phase> phases_of(const NetTrainCommandOptions& options, const OperatorPlan& plan) {
   const FreezePolicy policy = freeze_policy_of(options.freeze);
   std::vector<Phase> phases = {phase_of(plan, 0)};
@@ -62,8 +62,8 @@ std::vector<Phase> phases_of(const NetTrainCommandOptions& options, const Operat
   return phases;
 }
 
-/// Answers when ranks are lost for which there is no spare: with plans by the same method for the devices that are
-/// left.
+/// Returns the callback that answers the loss of ranks without spares: with plans by the same method for the devices
+/// that are left.
 Replan recovery_of(const OperatorPlan& plan) {
   return [plan](const ReplanRequest& request) -> ReplanAnswer {
     OperatorMachine machine = plan.machine;
@@ -77,7 +77,7 @@ Replan recovery_of(const OperatorPlan& plan) {
   };
 }
 
-/// Turns the command's options into those of the run, but for its number of steps, which depends on the data.
+/// Sets the options of the run from those of the command, except its number of steps, which depends on the data.
 void adopt(NetTrainCommandOptions& options, const OperatorPlan& plan) {
   TrainOptions& train = options.train;
   if (options.accuracy_tolerance >= 0) train.accuracy_tolerance = options.accuracy_tolerance / 100;
@@ -85,7 +85,7 @@ void adopt(NetTrainCommandOptions& options, const OperatorPlan& plan) {
   train.model = options.model;
   train.data = options.data;
   train.plan_source = options.plan;
-  train.num_nodes = 1;  // every device reads its samples of each mini-batch
+  train.num_nodes = 1;  // every device reads its samples of each mini-batch itself
   if (train.name.empty()) train.name = to_string(plan.method);
   train.cluster = cluster_of(plan);
   train.plan = {.method = PlanMethod::operators,
@@ -125,7 +125,7 @@ void require_net(const std::string& folder) {
                        "of something else; `frostpipe train` trains Transformers");
 }
 
-/// Finds everything that can be wrong with the inputs.
+/// Checks all inputs.
 InputsFound prepare(NetTrainCommandOptions& options, const OperatorPlan& plan) {
   require_net(options.model);
   adopt(options, plan);
@@ -139,7 +139,7 @@ InputsFound prepare(NetTrainCommandOptions& options, const OperatorPlan& plan) {
   return found;
 }
 
-/// The same on a rank, where a problem with its host's files ends all ranks.
+/// Does the same on a rank, where a problem with the files of its host ends all ranks.
 InputsFound prepare_with_others(NetTrainCommandOptions& options, const OperatorPlan& plan,
                                 const Membership& membership) {
   try {
@@ -159,7 +159,8 @@ void train_rank(NetTrainCommandOptions& options, const OperatorPlan& plan, Membe
   train(membership, options.train, found, callbacks);
 }
 
-/// Rank 0 brings together the layers that it does not hold, with their momentum.
+/// Returns what a rank needs. Rank 0 also collects the layers that it does not hold, with their momentum, which takes
+/// twice the file of weights.
 ProcessNeeds needs_of(const OperatorPlan& plan, const InputsFound& found) {
   return {.num_ranks = static_cast<int>(plan.machine.devices.size()),
           .memory_bytes = std::ranges::max(plan.predicted_memory_bytes) + 2 * found.largest_file_bytes,

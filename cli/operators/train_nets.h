@@ -13,7 +13,7 @@ struct NetTrainCommandOptions : CommonTrainOptions {
 
 void add_net_train_options(CLI::App& command, NetTrainCommandOptions& options);
 
-/// Trains by a plan of operators; returns the exit code.
+/// Trains by an operator plan; returns the exit code.
 int train_net_by_plan(NetTrainCommandOptions& options);
 
 /// The options of `frostpipe nets rehearse`.
@@ -24,8 +24,8 @@ struct NetRehearsalOptions {
 
 void add_net_rehearsal_options(CLI::App& command, NetRehearsalOptions& options);
 
-/// Carries out a plan's iterations with real messages between processes, and its operators' times on a virtual clock.
-/// Returns the exit code.
+/// Runs a plan's iterations with real messages between processes and with the times of its operators on a virtual
+/// clock. Returns the exit code.
 int rehearse_net(const NetRehearsalOptions& options);
 
 }  // namespace frostpipe

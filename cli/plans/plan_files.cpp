@@ -23,7 +23,7 @@ struct Source {
   std::string content;
 };
 
-/// `what` is "profile" or "cluster".
+/// Reads a file that a plan names, or its override. `what` is "profile" or "cluster".
 Source load_source(std::string_view what, const std::string& named, const std::string& expected_fingerprint,
                    const std::string& override_path, const std::string& plan_path) {
   if (!override_path.empty()) return {override_path, read_named_file(override_path)};
@@ -63,7 +63,7 @@ void refuse_plan_of_net_run(std::string_view json, const std::string& path) {
     if (kind_of_plan(json, path) != PlanKind::training) return;
     const TrainingPlan plan = plan_from_json(json, path);
     is_of_net_run = !plan.phases.empty() && !plan.phases.front().operator_plan.empty();
-  } catch (const InvalidInput&) {  // the caller reads the file and says what is wrong
+  } catch (const InvalidInput&) {  // the caller reads the file again and reports the error
   }
   if (is_of_net_run)
     throw UsageError(
@@ -77,7 +77,7 @@ void require_kind(PlanKind kind, std::string_view json, const std::string& path)
   PlanKind found = kind;
   try {
     found = kind_of_plan(json, path);
-  } catch (const InvalidInput&) {  // the caller reads the file and says what is wrong
+  } catch (const InvalidInput&) {  // the caller reads the file again and reports the error
   }
   if (found == kind) return;
   constexpr std::string_view kCommands[] = {"`frostpipe simulate` and `frostpipe train`",

@@ -18,7 +18,7 @@ namespace frostpipe {
 namespace {
 
 struct LossInPhase {
-  Nanoseconds undisturbed_ns = 0;  // of an iteration without the loss
+  Nanoseconds undisturbed_ns = 0;  // time of an iteration without the loss
   LossOutlook outlook;
 };
 

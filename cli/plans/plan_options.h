@@ -15,8 +15,8 @@ namespace frostpipe {
 
 /// The options of `frostpipe plan`.
 struct PlanCommandOptions {
-  std::vector<std::string> profiles;     // several for unequal devices
-  std::string profile, cluster, output;  // output: empty = the plan is only shown
+  std::vector<std::string> profiles;     // --profile; several for unequal devices
+  std::string profile, cluster, output;  // profile: the only or the joined one; output: empty = the plan is only shown
   EstimatedSource estimated;             // in place of profiles and cluster
   int epochs = 3;
   int num_steps = 0;         // 0 = as many as `epochs` has

@@ -12,7 +12,7 @@
 namespace frostpipe {
 namespace {
 
-/// Describes one way to go on in a row of the table.
+/// Returns the row of the table that describes one way to go on.
 std::vector<std::string> row_of(const Continuation& way, bool is_chosen) {
   const Phase& first = way.phases.front();
   std::string parts, iterations;

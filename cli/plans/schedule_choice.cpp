@@ -19,7 +19,7 @@
 namespace frostpipe {
 namespace {
 
-constexpr int kLargestShape = 4096;  // of ranks and micro-batches; more cannot be shown
+constexpr int kLargestShape = 4096;  // largest number of ranks and of micro-batches; more cannot be shown
 
 bool equal_ignoring_case(std::string a, std::string b) {
   return CLI::detail::to_lower(std::move(a)) == CLI::detail::to_lower(std::move(b));

@@ -19,7 +19,7 @@ namespace {
 constexpr double kBytesPerGigabyte = 1e9;
 constexpr double kNanosecondsPerMillisecond = 1e6;
 
-/// A change such as "bandwidth=x0.1" in its parts.
+/// A change, and its parts, such as "bandwidth=x0.1", "bandwidth", "x0.1".
 struct Change {
   std::string text, name, value;
 };

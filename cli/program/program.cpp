@@ -78,8 +78,8 @@ int report_failure(const std::exception_ptr& why) {
   return kFailed;
 }
 
-/// Ends the process after an error that nothing can catch: in a thread, or during another error. It exits like a failed
-/// rank, not like one that was killed, so that the launcher does not start again what would fail again.
+/// Ends the process after an error that nothing can catch: in a thread, or during another error. The exit code is that
+/// of a failed rank, not of one that was killed, so that the launcher does not restart what would fail again.
 [[noreturn]] void end_with_a_sentence() {
   if (const std::exception_ptr error = std::current_exception()) {
     report_failure(error);

@@ -36,7 +36,7 @@ std::string name_of(const CLI::App& command) {
   return command.get_parent() == nullptr ? "frostpipe" : name_of(*command.get_parent()) + " " + command.get_name();
 }
 
-/// Whether a help text lists the option: in the third column, with or without a short one before it.
+/// Returns whether a help text lists the option: at the third character of a line, possibly behind a short option.
 bool lists_option(const std::string& help, const std::string& option) {
   return std::ranges::any_of(lines_of(help), [&](std::string_view line) {
     if (!line.starts_with("  -")) return false;

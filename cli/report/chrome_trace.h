@@ -11,8 +11,8 @@ struct NamedTrace {
   Trace trace;
 };
 
-/// Chrome trace event format with several traces side by side: each rank of each trace is a process "NAME: rank R", in
-/// the given order. Opens in Perfetto.
+/// Returns the traces side by side in the Chrome trace event format, which Perfetto opens: each rank of each trace is a
+/// process "NAME: rank R", in the given order.
 std::string to_chrome_trace(const std::vector<NamedTrace>& traces);
 
 }  // namespace frostpipe

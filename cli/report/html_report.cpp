@@ -36,7 +36,8 @@ struct WorstPrediction {
   const PhaseSummary* phase = nullptr;
 };
 
-/// Largest error of a predicted iteration time, over all phases: short ones count, and say how short they are.
+/// Returns the largest error of a predicted iteration time over all phases. Short phases count too; the page says how
+/// short they are.
 std::optional<WorstPrediction> worst_prediction(const Comparison& comparison) {
   std::optional<WorstPrediction> worst;
   for (const RunSummary& run : comparison.runs) {
@@ -128,7 +129,7 @@ std::string footer(const HtmlReportInput& input) {
                      escape_html(run.freeze));
 }
 
-/// The last run's.
+/// Returns the freezing decisions of the last run.
 std::string decisions(const Comparison& comparison) {
   std::string html;
   for (const Decision& decision : comparison.runs.back().decisions) {

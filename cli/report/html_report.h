@@ -10,14 +10,13 @@ namespace frostpipe {
 struct HtmlReportInput {
   /// The runs to show; a single run is a comparison of one.
   Comparison comparison;
-  /// File that the comparison was read from, for the footer.
+  /// File from which the comparison was read, for the footer.
   std::string source;
-  /// Draws the ranks' memory limits.
+  /// If set, the page shows the memory limits of its devices.
   std::optional<Cluster> cluster;
 };
 
-/// One self-contained HTML page: no script, nothing is loaded from elsewhere; light or dark as the reader's system
-/// asks.
+/// Returns one self-contained HTML page, without scripts, light or dark as the reader's system is.
 std::string html_report(const HtmlReportInput& input);
 
 }  // namespace frostpipe

@@ -42,7 +42,7 @@ MemoryScale scale_of(const std::vector<MemoryCurve>& curves) {
 std::string curve_path(const MemoryCurve& curve, double bottom, const MemoryScale& scale) {
   const auto x = [&](Nanoseconds at) { return coordinate(kPlotLeft + static_cast<double>(at) * scale.per_ns); };
   const auto y = [&](Bytes bytes) { return coordinate(bottom - static_cast<double>(bytes) * scale.per_byte); };
-  const Bytes before = curve.changes.back().bytes;  // as at the end, where the next iteration begins
+  const Bytes before = curve.changes.back().bytes;  // an iteration begins with what the one before has left
   std::string path = fmt::format("M{} {}V{}", x(0), coordinate(bottom), y(before));
   for (const MemoryChange& change : curve.changes) path += fmt::format("H{}V{}", x(change.at_ns), y(change.bytes));
   return path + fmt::format("H{}V{}Z", x(curve.iteration_ns), coordinate(bottom));

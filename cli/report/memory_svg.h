@@ -15,14 +15,15 @@ struct MemoryCurve {
   std::vector<MemoryChange> changes;
 };
 
-/// A picture that stands alone: a row per curve, as steps over a common time and memory axis, with the limit in red
-/// where there is one.
+/// Returns a self-contained SVG file: a row per curve, drawn as steps, with common time and memory axes, and the limit
+/// in red if there is one.
 std::string memory_svg(const std::vector<MemoryCurve>& curves);
 
-/// from_step,rank,at_ns,bytes,action: `bytes` hold from then on; "2F0" while it runs, "2F0 ended" after it.
+/// Returns a CSV file with the columns from_step,rank,at_ns,bytes,action. A rank uses `bytes` from at_ns on; the action
+/// is "2F0" when 2F0 begins and "2F0 ended" when it ends.
 std::string memory_csv(const std::vector<MemoryCurve>& curves);
 
-/// A sentence for every rank that needs more than it has.
+/// Returns a sentence for every rank that needs more memory than its limit.
 std::vector<std::string> what_exceeds(const std::vector<MemoryCurve>& curves);
 
 }  // namespace frostpipe

@@ -18,14 +18,15 @@
 namespace frostpipe {
 namespace {
 
-/// x position of a step's start: its number, or the seconds of training before it.
+/// Returns the x position of a step's start: its number, or the seconds of training before it.
 using StepPosition = std::function<double(int step)>;
 
 StepPosition by_steps() {
   return [](int step) { return static_cast<double>(step); };
 }
 
-/// Recorded iterations summed up, with the changes of layout where they happened.
+/// Returns positions in seconds of training: the sum of the recorded iterations and of the changes of layout before the
+/// step.
 StepPosition by_time(const RunSummary& run) {
   std::map<int, double> length;  // seconds from the step's start to its end
   for (const StepRecord& record : run.steps) length[record.step] += static_cast<double>(record.iteration_ns) / 1e9;
@@ -53,7 +54,7 @@ std::vector<ChartPoint> frozen_over_steps(const RunSummary& run, const StepPosit
   return points;
 }
 
-/// Moving median over nine steps: a pause of the machine does not hide the level.
+/// Returns samples per second as a moving median over nine steps, so that a single slow step does not show.
 std::vector<ChartPoint> throughput(const RunSummary& run, const StepPosition& x) {
   std::vector<ChartPoint> points;
   const int n = static_cast<int>(run.steps.size());
@@ -70,7 +71,8 @@ std::vector<ChartPoint> throughput(const RunSummary& run, const StepPosition& x)
   return points;
 }
 
-/// Exponential average with weight 1/8 of the new value, corrected for its start.
+/// Returns the loss as an exponential moving average with weight 1/8 of the new value, corrected for the bias at its
+/// start.
 std::vector<ChartPoint> smooth_loss(const RunSummary& run, const StepPosition& x) {
   std::vector<ChartPoint> points;
   double average = 0, weight = 0;
@@ -245,7 +247,7 @@ std::string memory_bars(const Comparison& comparison, const std::optional<Cluste
 
 std::string accuracy_intervals(const Comparison& comparison) {
   if (comparison.accuracies.empty()) return "";
-  double extent = 2;  // points to either side
+  double extent = 2;  // percentage points to either side of 0
   for (const PairedAccuracy& paired : comparison.accuracies) {
     extent = std::max({extent, std::abs(100 * paired.low), std::abs(100 * paired.high)});
   }

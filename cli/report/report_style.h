@@ -3,7 +3,7 @@
 
 namespace frostpipe {
 
-/// The report's style sheet.
+/// Returns the report's style sheet.
 std::string_view report_style();
 
 }  // namespace frostpipe

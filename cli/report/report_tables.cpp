@@ -26,7 +26,8 @@ const Speedup* speedup_over(const Comparison& comparison, const std::string& bas
   return nullptr;
 }
 
-/// The 10 to 90 % range as a bar, its median as a line and the prediction as a dot, on one scale for all phases.
+/// Draws the measured 10 to 90 % range as a bar, the median as a line and the prediction as a circle, on one scale for
+/// all phases.
 std::string prediction_strip(const PhaseSummary& phase, Nanoseconds scale_ns, const std::string& colour) {
   const auto x = [&](Nanoseconds value) {
     return 4 + 110.0 * static_cast<double>(value) / static_cast<double>(scale_ns);
@@ -62,13 +63,13 @@ std::string transformation_cell(const PhaseSummary& phase) {
                      milliseconds_or_dash(phase.transformation_ns));
 }
 
-/// A value whose unit stands on its line, where a cell's text takes several.
+/// Returns the text with a no-break space before its unit, so that both stay on one line of a cell.
 std::string with_its_unit(std::string text) {
   if (const auto space = text.rfind(' '); space != std::string::npos) text.replace(space, 1, "\u00a0");
   return text;
 }
 
-/// The error, and below it the term that is off.
+/// Returns a cell with the error, and below it the term that was predicted wrong.
 std::string error_cell(const PhaseSummary& phase) {
   const std::string error =
       with_its_unit(prediction_error_percent(phase.predicted_iteration_ns, phase.measured_iteration_ns));
@@ -77,8 +78,8 @@ std::string error_cell(const PhaseSummary& phase) {
   return term.empty() ? error : fmt::format("{}<br><small>{}</small>", error, escape_html(with_its_unit(term)));
 }
 
-/// Samples found in the cache: at the boundary, and at an earlier one. As in all brief cells, a line ends between the
-/// two numbers only.
+/// Returns a cell with the fractions of samples found in the cache: at the boundary, and at an earlier one. The line
+/// can break only between the two numbers.
 std::string cache_cell(const PhaseSummary& phase) {
   if (!phase.cache) return "–";
   const std::string hits = fmt::format("{:.0f}\u00a0%", 100 * phase.cache_hit_fraction);

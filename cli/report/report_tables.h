@@ -8,10 +8,11 @@
 
 namespace frostpipe {
 
-/// Colour class of the i-th of n runs; the last one, the one that is compared, always has the same colour.
+/// Returns the colour class of the i-th of n runs. The last run, which is compared with the others, always has the same
+/// colour.
 std::string run_colour(std::size_t index, std::size_t num_runs);
 
-/// The run's name with its colour before it.
+/// Returns the run's name with its colour before it.
 std::string run_label(std::size_t index, std::size_t num_runs, std::string_view name);
 
 std::string runs_table(const Comparison& comparison);

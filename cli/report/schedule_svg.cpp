@@ -41,7 +41,7 @@ char letter_of(ActionKind kind) {
 
 std::string action_box(const Schedule& schedule, const Span& span, double x, double y, double width) {
   const Action& action = span.action;
-  // How many stages of its rank come before it: the later, the darker.
+  // The more earlier stages the rank has, the darker is the box.
   int earlier = 0;
   for (int stage = 0; stage < action.stage; ++stage)
     earlier += schedule.pipeline_rank_of_stage[stage] == schedule.pipeline_rank_of_stage[action.stage];

@@ -6,8 +6,8 @@
 
 namespace frostpipe {
 
-/// A picture that stands alone: a row per rank, a box per compute action with its micro-batch (and slice), forwards and
-/// backwards in their colours, darker for the later stages of a rank. `trace` in units of `unit_ns`.
+/// Returns a self-contained SVG file: a row per rank, and a box per compute action with its micro-batch (and slice), in
+/// colours for forwards and backwards, darker for the later stages of a rank. The time axis counts units of `unit_ns`.
 std::string schedule_svg(const Schedule& compute, const Trace& trace, Nanoseconds unit_ns);
 
 }  // namespace frostpipe

@@ -49,7 +49,7 @@ std::vector<double> nice_ticks(double low, double high, int count) {
   const double distance = power * (digit <= 1 ? 1 : digit <= 2 ? 2 : digit <= 5 ? 5 : 10);
   const double first = std::ceil(low / distance - 1e-9);
   std::vector<double> ticks;
-  // No more than `count` distances fit. Far from zero the next one may be no other number, so they are counted.
+  // At most `count` distances fit. They are counted, since far from zero adding a distance may not change the number.
   for (int i = 0; i <= count + 1 && (first + i) * distance <= high + distance * 1e-9; ++i)
     ticks.push_back((first + i) * distance);
   return ticks;

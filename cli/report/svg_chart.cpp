@@ -30,7 +30,7 @@ struct Extent {
   bool empty() const { return low > high; }
 };
 
-/// Ends of the axis on ticks, so that its last line has a label.
+/// Returns an axis that ends on ticks, so that its last line has a label.
 Axis y_axis(const Chart& chart, Extent extent) {
   const double room = extent.high > extent.low ? (extent.high - extent.low) * 0.03 : 0.5;
   double low = chart.y_low.value_or(extent.low - room);

@@ -23,11 +23,12 @@ struct Chart {
   std::string title;
   std::string x_label, y_label;
   std::vector<ChartSeries> series;
-  /// Ends of the y axis; else from the data, with a little room.
+  /// The ends of the y axis; if not set, they follow from the data, with a little room.
   std::optional<double> y_low, y_high;
 };
 
-/// An inline SVG of the chart; empty for a chart without points. Points that are not finite are left out.
+/// Returns an inline SVG of the chart; an empty text for a chart without points. Points that are not finite are left
+/// out.
 std::string to_svg(const Chart& chart);
 
 }  // namespace frostpipe

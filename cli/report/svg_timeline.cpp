@@ -11,11 +11,11 @@
 namespace frostpipe {
 namespace {
 
-// Heights are pixels; along the time axis everything is a percentage, so that a picture is as wide as its page and its
-// text is not scaled.
+// Heights are in pixels. Positions along the time axis are percentages, so that a picture is as wide as its page and
+// its text is not scaled.
 constexpr double kTitle = 18, kLane = 27, kBox = 20, kStrip = 4, kGroupGap = 10, kAxis = 34;
-constexpr double kSmallest = 0.04;                        // narrower boxes are left out
-constexpr double kWidePixels = 930, kNarrowPixels = 280;  // of the time axis: on a wide page, on a telephone
+constexpr double kSmallest = 0.04;                        // percent; narrower boxes are left out
+constexpr double kWidePixels = 930, kNarrowPixels = 280;  // width of the time axis on a wide page, and on a telephone
 
 std::string percentage(double value) { return fmt::format("{:.2f}%", value); }
 
@@ -55,7 +55,8 @@ Nanoseconds length_of(const Trace& trace) {
   return end - begin_of(trace);
 }
 
-/// The micro-batch in the middle of a box, if there is room for it; class "roomy" if there is on any page.
+/// Returns the micro-batch's number in the middle of a box if a wide page has room for it; it has class "roomy" if a
+/// narrow page has too.
 std::string number_svg(int micro_batch, double x, double width, double lane_top) {
   const std::string number = std::to_string(micro_batch);
   const double needed = 7.0 * static_cast<double>(number.size()) + 2;  // pixels
@@ -108,7 +109,7 @@ std::string lanes_svg(const Trace& trace, const std::vector<std::string>& lanes,
   return svg;
 }
 
-/// Every other label is of class "second": a narrow page has no room for it.
+/// Draws the time axis. Every other label has class "second", since a narrow page has no room for it.
 std::string axis_svg(Nanoseconds longest, double percent_per_ns, double top) {
   const double milliseconds = static_cast<double>(longest) / 1e6;
   const std::vector<double> ticks = nice_ticks(0, milliseconds, 10);

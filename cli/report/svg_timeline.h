@@ -6,13 +6,13 @@
 
 namespace frostpipe {
 
-/// One iteration as a picture in HTML, as wide as the page: the predicted trace above the measured one on the same time
-/// axis, a lane per rank. Compute and what else holds a rank fills the lane; messages on the link run as a thin strip
-/// under it. A trace without spans is left out; empty if both are.
-/// `lanes`: their names where they are not ranks.
+/// Returns one iteration as a picture in HTML, as wide as the page: the predicted trace above the measured one on the
+/// same time axis, with a lane per rank. Computation, and whatever else occupies a rank, fills the lane; messages are a
+/// thin strip under it. A trace without spans is left out; without any, the text is empty. `lanes` has the lanes' names
+/// if they are not ranks.
 std::string timeline_html(const Trace& predicted, const Trace& measured, const std::vector<std::string>& lanes = {});
 
-/// The colours of timeline_html explained, as HTML.
+/// Returns the legend of timeline_html's colours as HTML.
 std::string timeline_legend();
 
 }  // namespace frostpipe

@@ -16,7 +16,7 @@ namespace frostpipe {
 /// need. The destructor stops it.
 class GeneratedLoad {
  public:
-  /// Requires that both outlive it. `load.arrivals` is indexed like models.names().
+  /// Both arguments must outlive this object. `load.arrivals` is indexed like models.names().
   GeneratedLoad(ServedModels& models, const ServingLoad& load);
   /// Returns whether the last request has been sent and the load's window is over.
   bool has_ended() const { return has_ended_; }
@@ -30,7 +30,7 @@ class GeneratedLoad {
   const ServingLoad& load_;
   const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
   std::atomic<bool> has_ended_ = false;
-  std::mutex mutex_;  // for stopped_, which needs one; it guards no data
+  std::mutex mutex_;  // only because stopped_ needs a mutex; it guards no data
   std::condition_variable_any stopped_;
   std::jthread thread_;
 };

@@ -23,7 +23,7 @@
 namespace frostpipe {
 namespace {
 
-constexpr int kNumBlocks = 10;  // as in PPipe
+constexpr int kNumBlocks = 10;  // blocks of a model, as in PPipe
 
 /// The profiles of one model, and the file of the first one.
 struct Measured {

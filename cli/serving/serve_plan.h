@@ -8,7 +8,7 @@
 
 namespace frostpipe {
 
-/// open_servable_model, which throws in a program without LibTorch.
+/// The type of open_servable_model(), which throws in a program without LibTorch.
 using OpenModel = std::function<ServableModel(const std::vector<HeadFolder>&, const ServedModel&, DType)>;
 
 /// Serves the plan until the generated load has ended, or until SIGINT or SIGTERM; SIGHUP reads the plan's file again.

@@ -16,8 +16,8 @@
 namespace frostpipe {
 namespace {
 
-constexpr int kIntervals = 60;  // of a run in a chart
-constexpr int kMostLanes = 24;  // of a timeline
+constexpr int kIntervals = 60;  // points of a run in a chart
+constexpr int kMostLanes = 24;  // lanes of a timeline
 constexpr int kObjectivesInTimeline = 4;
 
 double milliseconds(Nanoseconds duration_ns) { return static_cast<double>(duration_ns) / 1e6; }

@@ -32,10 +32,10 @@ void add_record_options(CLI::App& command, SampleOptions& samples);
 /// Adds --max-tokens and --window-overlap, which say how samples are made of texts.
 void add_sample_options(CLI::App& command, SampleOptions& samples);
 
-/// Returns a check that a number is between both. It refuses NaN and infinity, which CLI::Range accepts.
+/// Returns a check that a number is in [least, most]. It refuses NaN and infinity, which CLI::Range accepts.
 CLI::Validator finite_range(double least, double most);
 
-/// Adds an option that takes a comma-separated list of such numbers.
+/// Adds an option that takes a comma-separated list of whole numbers in [1, kLargestCount].
 CLI::Option* add_counts_option(CLI::App& command, const std::string& names, std::vector<int>& values,
                                const std::string& meaning);
 

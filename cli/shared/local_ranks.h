@@ -10,11 +10,11 @@ namespace frostpipe {
 /// A command that several processes carry out together.
 struct RankedCommand {
   int num_ranks = 1;
-  int num_spares = 0;  // LaunchOptions
+  int num_spares = 0;  // this and the next two are as in LaunchOptions
   int max_restarts = 0;
   bool ends_with_checkpoint = false;
   std::string interface;  // of ranks that another launcher has started (RankEnvironment)
-  ProcessNeeds needs;     // of a rank; checked before any is started
+  ProcessNeeds needs;     // needs of one rank, which are checked before any rank is started
   /// Does the work of one process.
   std::function<void(Membership& membership)> work;
   /// Prints the result from the files that the ranks have written.

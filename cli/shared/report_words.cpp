@@ -24,14 +24,14 @@ std::string joined(const std::vector<std::string>& parts) {
   return text;
 }
 
-/// Returns the smallest difference in points that the paired items can tell from none at 95 %: half the interval, or by
-/// the rule of three if every item was right in both runs or wrong in both.
+/// Returns the smallest difference, in percentage points, that the paired items can tell from zero at 95 % confidence:
+/// half the width of the interval, or by the rule of three if every item was right in both runs or wrong in both.
 double smallest_seen(const PairedAccuracy& paired, std::size_t num_items) {
   const double half_width = 50 * (paired.high - paired.low);
   return half_width > 0 ? half_width : 300.0 / static_cast<double>(std::max<std::size_t>(1, num_items));
 }
 
-/// Gives the difference to each of the others with its interval, and leaves it to the reader whether it is one.
+/// Gives the difference to each of the other runs with its interval, and does not judge whether it is significant.
 std::string accuracy_clause(const std::vector<PairedAccuracy>& accuracies) {
   if (accuracies.empty()) return "";
   std::vector<std::string> parts;

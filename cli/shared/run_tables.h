@@ -18,7 +18,7 @@ std::string measure_text(const NamedValue& measure);
 /// Says where a run went back to an earlier step, and what each part of that cost; empty if it never did.
 std::string recoveries_text(const RunSummary& run);
 
-/// Sets predictions against measurements, in a row for each phase of each run.
+/// Compares predictions with measurements, in a row for each phase of each run.
 std::string phases_text(const std::vector<RunSummary>& runs);
 
 /// Sets the runs side by side, with speedups, differences in accuracy, and what-ifs.

@@ -13,11 +13,11 @@ namespace frostpipe {
 std::string shape_text(const Phase& phase);
 std::string shape_text(const PhaseSummary& phase, std::string_view times = " x ");
 
-/// Returns the heading of a column of such texts.
+/// Returns the heading of a column of shape_text().
 std::string shape_heading(const std::vector<Phase>& phases);
 std::string shape_heading(const std::vector<RunSummary>& runs, std::string_view times = " x ");
 
-/// What freezes in these runs: "blocks" of Transformers, "layers" of nets.
+/// Returns the unit that freezes in these runs: "blocks" of Transformers, "layers" of nets.
 std::string frozen_unit(const std::vector<RunSummary>& runs);
 
 }  // namespace frostpipe

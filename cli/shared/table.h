@@ -30,10 +30,10 @@ class Table {
 /// Formats numbers for cells, without units: "12.3", or "-" if nothing was measured or predicted.
 std::string in_milliseconds(Nanoseconds duration);
 std::string in_mebibytes(Bytes bytes);
-/// Puts cells side by side, such as "12 / 15 / 9 x6": three or more equal cells stand there once, with their number.
+/// Joins cells, such as "12 / 15 / 9 x6": three or more equal cells in a row are written once, with their number.
 /// Returns "-" for no cells.
 std::string side_by_side(const std::vector<std::string>& cells);
-/// Does so with the memory of each rank, or returns "12 to 15 on 64 ranks" if that would be long.
+/// Joins the memory of each rank in the same way, or returns "12 to 15 on 64 ranks" if that would be long.
 std::string in_mebibytes(const std::vector<Bytes>& bytes_per_rank);
 /// Returns how far `predicted` is from `measured` in percent of it, such as "+4.0"; "-" if either is 0.
 std::string error_percent(Nanoseconds predicted, Nanoseconds measured);

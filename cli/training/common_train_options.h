@@ -19,16 +19,16 @@ struct CommonTrainOptions {
   TrainOptions train;
   bool overwrite = false;
   int num_spares = 0, max_restarts = 3;
-  double accuracy_tolerance = -1;  // in per cent; < 0 = not watched
+  double accuracy_tolerance = -1;  // --accuracy-guard, in percentage points; negative: not watched
   std::optional<FolderLock> lock;  // on the run folder, as long as this process lives
 };
 
-/// Adds the options, but not those of data, model and freezing, whose help differs. The values in `options` are the
-/// defaults.
+/// Adds the options, except --data, --model and --freeze, whose help differs between the commands. The values in
+/// `options` are the defaults.
 void add_common_train_options(CLI::App& command, CommonTrainOptions& options);
 
-/// Sets the run folder and checks that it can be written. If this process answers for the job, locks the
-/// folder, so that no other run uses it, and refuses a folder in which a run has ended. Throws InvalidInput.
+/// Sets the run folder and checks that it can be written. If this process is responsible for the job, locks the folder,
+/// so that no other run uses it, and refuses a folder in which a run has ended. Throws InvalidInput.
 void take_run_folder(CommonTrainOptions& options);
 
 }  // namespace frostpipe

@@ -11,7 +11,7 @@ struct JobOnHosts {
   int threads_per_rank = 1;
   bool on_gpus = false;
   bool outlives_losses = false;      // ranks go on after one of them, or its host, is lost
-  int min_hosts = 0;                 // with torchrun, the job goes on with so few; 0 needs all
+  int min_hosts = 0;                 // with torchrun: least number of hosts with which the job goes on; 0: all
   std::vector<std::string> command;  // "frostpipe", "train", ..., the same for every rank
 };
 

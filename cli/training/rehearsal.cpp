@@ -15,7 +15,7 @@
 namespace frostpipe {
 namespace {
 
-constexpr Bytes kMostBytes = Bytes{256} << 20;  // copies of more would take longer than the emulated computing
+constexpr Bytes kMostBytes = Bytes{256} << 20;  // copying more would take longer than the emulated computation
 
 /// Returns the most that all ranks together may hold: the largest phase of the plan, or a whole model on each rank, as
 /// in data parallelism.
@@ -81,7 +81,7 @@ void form_nodes(Cluster& cluster, int num_nodes) {
         fmt::format("--nodes: must divide the {} ranks into nodes of equal size, is {}", num_ranks, num_nodes));
   const std::vector<Device> measured = cluster.devices;
   for (int rank = 0; rank < num_ranks; ++rank) cluster.devices[rank].node = rank * num_nodes / num_ranks;
-  if (cluster.devices != measured) cluster.node_pairs.clear();  // they were of other nodes
+  if (cluster.devices != measured) cluster.node_pairs.clear();  // these links were between other nodes
 }
 
 Emulation emulation_of(const RehearsalOptions& options, Profile profile, const TrainingPlan& plan) {

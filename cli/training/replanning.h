@@ -4,12 +4,12 @@
 
 namespace frostpipe {
 
-/// Returns whether the planner answers the freeze rule's decisions: for plans of pipetransformer, if a rule decides
-/// during the run.
+/// Returns whether the planner answers the freeze rule's decisions. It does for plans of method pipetransformer, if a
+/// rule decides during the run.
 bool replans(const TrainOptions& train);
 
-/// Returns the callback that answers: by AutoPipe, AutoDP and AutoCache if they pay over the steps that are left; for
-/// the published method by its own rule, whether or not that is faster.
+/// Returns the callback that answers these decisions: by AutoPipe, AutoDP and AutoCache if they pay over the steps that
+/// are left; for the published method by its own rule, whether or not that is faster.
 Replan make_replan(const TrainOptions& train, Profile profile, Cluster cluster, int steps_per_epoch);
 
 /// Returns the callback that answers the loss of ranks without spares: by a new layout for the devices that are left,

@@ -17,7 +17,7 @@ class TrainDisplay {
 
  private:
   std::string name_;
-  std::unique_ptr<ProgressDisplay> display_;  // on rank 0, which may be another process after a loss
+  std::unique_ptr<ProgressDisplay> display_;  // set on rank 0, which may be another process after a loss
 };
 
 }  // namespace frostpipe

@@ -42,7 +42,7 @@ struct RunSettings {
 /// Returns the settings as JSON values, by name.
 std::map<std::string, std::string> values_by_name(const RunSettings& settings);
 
-/// Two different values of one name; "none" where a side has no such name.
+/// Two different values of one name; "none" if a side has no such name.
 struct ValueDifference {
   std::string name, one, other;
 };
@@ -54,10 +54,10 @@ std::optional<ValueDifference> first_difference(const std::map<std::string, std:
 std::optional<std::string> first_difference(const RunSettings& saved, const RunSettings& now);
 
 /// A snapshot of a run after `step` optimizer steps. On disk it is a folder:
-///   checkpoint.json          this struct but for plan and run, with a hash of itself; written last
-///   plan.json                the phases as they were executed, the current one, and those decided but not begun
-///   run.json                 the summary of the steps so far
-///   layer-007.safetensors    a layer's flat weights and, unless the optimizer has none, first_moment and
+///   checkpoint.json          this struct without plan and run, with a hash of itself; written last plan.json
+///   the phases as they were executed, the current one, and those decided but not begun run.json                 the
+///   summary of the steps so far layer-007.safetensors    a layer's flat weights and, unless the optimizer has none,
+///   first_moment and
 ///                            second_moment (also for frozen layers that have trained before), and
 ///                            older_weights where updates are delayed
 /// The folder is renamed to its final name, step-00000120, when all of it has been written and synced to disk. Nothing

@@ -65,17 +65,19 @@ class CheckpointWriter {
   void give_up(const std::string& why);
   /// Keeps the checkpoint of that step from being removed. Has an effect only on the rank with the manifest.
   void hold(std::optional<int> step);
-  /// The step of the last checkpoint that this rank has completed; -1 = none.
+  /// Returns the step of the last checkpoint that this rank has completed; -1 if there is none.
   int completed() const;
-  /// Says that all hosts have completed the checkpoint of that step. It is kept until the same is known of a newer one.
+  /// Tells the writer that all hosts have completed the checkpoint of that step. It is kept until the same is known of
+  /// a newer one.
   void completed_everywhere(int step);
-  /// The step of the newest such checkpoint; -1 = none.
+  /// Returns the step of the newest such checkpoint; -1 if there is none.
   int completed_everywhere() const;
-  /// Says that the run continues from that step's checkpoint, which all hosts have, and that later ones were removed.
+  /// Tells the writer that the run continues from that step's checkpoint, which all hosts have, and that later ones
+  /// were removed.
   void set_completed(int step);
   /// True if a frozen layer's file exists, so that its next image needs no tensors. Must not be called while busy.
   bool has_frozen(int layer) const;
-  /// Says that frozen layers may have changed.
+  /// Tells the writer that frozen layers may have changed.
   void forget();
   /// Returns a sentence on the last failure, once.
   std::optional<std::string> take_note();

@@ -55,7 +55,7 @@ std::vector<std::int64_t> whole_numbers(const nlohmann::json& entry, const char*
   return numbers;
 }
 
-/// `data` are the bytes of the file after the header.
+/// Checks and converts a tensor's entry in the header. `data` are the bytes of the file after the header.
 StoredTensor stored_tensor(const nlohmann::json& entry, std::span<const std::byte> data, const std::string& place) {
   if (!entry.is_object()) throw InvalidInput(place, "must be an object of dtype, shape and data_offsets", shown(entry));
   const nlohmann::json& dtype = field(entry, "dtype", place);

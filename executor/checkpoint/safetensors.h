@@ -28,7 +28,7 @@ class SafetensorsFile {
   /// header is not JSON, or offsets lie outside the data or do not match shape and dtype.
   explicit SafetensorsFile(const std::filesystem::path& path);
   const std::map<std::string, StoredTensor>& tensors() const { return tensors_; }
-  /// All bytes of the file.
+  /// Returns all bytes of the file.
   std::span<const std::byte> content() const { return content_; }
   /// Throws InvalidInput that names the file if it has no such tensor or the shape differs.
   const StoredTensor& tensor(const std::string& name, const std::vector<std::int64_t>& shape) const;
@@ -53,7 +53,7 @@ class SafetensorsWriter {
   /// Writes the next tensor. Throws RuntimeFailure that names the path, for a full disk say.
   void write(std::span<const std::byte> data);
   void finish();
-  /// Size and hash of the whole file; valid after finish().
+  /// Return size and hash of the whole file; valid after finish().
   Bytes bytes() const { return bytes_; }
   std::uint64_t hash() const { return hash_.value(); }
 

@@ -49,11 +49,12 @@ using Pairs = std::set<std::pair<MeshCoordinate, MeshCoordinate>>;
 /// the other rank may first have to make two others. After a loss, a rank that waits in vain still stops in time.
 constexpr std::chrono::seconds kMostConnecting{kStopLimitSeconds - 3};
 
-/// Pairs of coordinates that exchange activations and gradients, the lower pipeline rank first.
+/// Returns the pairs of coordinates that exchange activations and gradients, the lower pipeline rank first.
 Pairs talking_pairs(const Phase& phase) {
   Pairs pairs;
   const ParallelLayout& layout = phase.layout;
-  const int turns = layout.vacant.empty() ? 1 : phase.num_micro_batches;  // of those that stand in for others
+  const int turns =
+      layout.vacant.empty() ? 1 : phase.num_micro_batches;  // stand-ins for lost ranks differ between these
   const auto add = [&](int stage, int other) {
     const auto [lower, upper] = std::minmax({pipeline_rank_of(phase, stage), pipeline_rank_of(phase, other)});
     if (lower == upper) return;
@@ -75,7 +76,8 @@ std::vector<Pairs::value_type> in_two_rounds(const Pairs& pairs) {
   return ordered;
 }
 
-/// The first and last pipeline rank of each replica and tensor rank, in that order; empty if both are the same.
+/// Returns the first and the last pipeline rank of each replica and tensor rank, in that order; nothing if both are the
+/// same.
 Pairs ends_of(const Phase& phase) {
   const auto [lower, upper] = std::minmax({pipeline_rank_of(phase, 0), pipeline_rank_of(phase, num_stages(phase) - 1)});
   Pairs ends;

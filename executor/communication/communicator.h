@@ -35,22 +35,22 @@ class Communicator {
   /// job.
   static std::unique_ptr<Communicator> connect(const RankEnvironment& self, ComputeDevice& device,
                                                StoreRendezvous* rendezvous = nullptr);
-  /// Other ranks that still use their connections to this rank see them close.
+  /// Closes all connections; other ranks that still use theirs to this rank see them close.
   ~Communicator();
 
   int rank() const;
   int world_size() const;
-  /// The address to which this rank's sockets are bound; "" if frostpipe's launcher has connected the ranks.
+  /// Returns the address to which this rank's sockets are bound; "" if frostpipe's launcher has connected the ranks.
   const std::string& address() const;
   /// True if some rank shares its device with another one. Messages between devices are then staged in host memory.
   bool uses_host_staging() const;
-  /// The group of all ranks for decisions and figures, in host memory.
+  /// Returns the group of all ranks for decisions and figures, in host memory.
   Group& control_group();
-  /// The group of all ranks for weights that move between ranks, in device memory.
+  /// Returns the group of all ranks for weights that move between ranks, in device memory.
   Group& weight_transfer_group();
-  /// For emulated devices: messages and reductions between devices take the times of `cluster`'s links for `shrink`
-  /// times their bytes. This holds for groups formed later and, at once, for weight_transfer_group(). Without this call
-  /// they take no time.
+  /// Makes messages and reductions between emulated devices take the times of `cluster`'s links for `shrink` times
+  /// their bytes. This holds for groups formed later and, at once, for weight_transfer_group(). Without this call they
+  /// take no time.
   void emulate_links(const Cluster& cluster, int shrink);
   /// Forms the process groups of a phase. Must be called by all ranks; a rank that is idle in this phase gets empty
   /// groups. Pipeline ranks without trainable parameters are left out of the gradient norm. `ties_ends`: the first and

@@ -13,9 +13,10 @@ class EmulatedLinks {
  public:
   EmulatedLinks(Cluster cluster, int shrink, int self);
 
-  /// The time at which a message of `bytes` (shrunk) bytes arrives if it is sent at `now`.
+  /// Returns the time at which a message of `bytes` (shrunk) bytes arrives if it is sent at `now`.
   Nanoseconds arrival_ns(int to_rank, Bytes bytes, Nanoseconds now);
-  /// The duration of an all-reduce of `bytes` (shrunk) bytes over `ranks`, after the last of them has entered it.
+  /// Returns the duration of an all-reduce of `bytes` (shrunk) bytes over `ranks`, after the last of them has entered
+  /// it.
   Nanoseconds all_reduce_ns(const std::vector<int>& ranks, Bytes bytes) const;
 
  private:

@@ -23,7 +23,8 @@ namespace {
 
 using Work = c10::intrusive_ptr<c10d::Work>;
 
-/// A virtual time that is sent along with a message. Not counted as memory of the emulated device.
+/// Returns a virtual time as a tensor, to be sent along with a message. It does not count as memory of the emulated
+/// device.
 at::Tensor moment(Nanoseconds time) {
   const UncountedMemory uncounted;
   return at::full({1}, time, at::kLong);
@@ -35,7 +36,8 @@ at::Tensor host_memory_for(const at::Tensor& tensor) {
   return at::empty(tensor.sizes(), tensor.options().device(at::kCPU).pinned_memory(tensor.is_cuda()));
 }
 
-/// The copies are complete when this returns: the device copies in order, and the host waits for the last one.
+/// Copies tensors to the host. The copies are complete when this returns: the device copies in order, and the host
+/// waits for the last one.
 std::vector<at::Tensor> host_copies_of(const std::vector<at::Tensor>& tensors) {
   std::vector<at::Tensor> copies;
   const auto has_values = [](const at::Tensor& tensor) { return tensor.numel() > 0; };
@@ -48,7 +50,8 @@ std::vector<at::Tensor> host_copies_of(const std::vector<at::Tensor>& tensors) {
 }
 at::Tensor host_copy_of(const at::Tensor& tensor) { return host_copies_of({tensor}).front(); }
 
-/// The device may still be copying when this returns, and after `from` has been released.
+/// Copies a tensor from the host. The device may still be copying when this returns, even after `from` has been
+/// released.
 void copy_from_host(const at::Tensor& from, const at::Tensor& to) { to.copy_(from, /*non_blocking=*/true); }
 
 }  // namespace

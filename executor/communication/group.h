@@ -50,7 +50,7 @@ class Group {
   void keep_virtual_time(VirtualClock* clock, EmulatedLinks* links);
   bool keeps_virtual_time() const { return clock_ != nullptr; }
   const std::vector<int>& ranks() const { return ranks_; }
-  /// This rank.
+  /// Returns this process's rank in the job.
   int self() const { return self_; }
   /// Start a transfer and return at once. Messages between two ranks with the same tag arrive in the order in which
   /// they were sent. The tensor must not change until the transfer has been waited for.

@@ -11,7 +11,7 @@
 namespace frostpipe {
 namespace {
 
-/// First line of a LibTorch or Gloo message, without the C++ stack that may follow.
+/// Returns the first line of a LibTorch or Gloo message, without the C++ stack that may follow.
 std::string first_line(const std::exception& error) {
   std::string text = error.what();
   text = text.substr(0, text.find('\n'));

@@ -31,7 +31,8 @@ constexpr std::chrono::seconds kTimeToFail(3);
 std::atomic<bool> peer_was_lost{false};
 std::atomic<bool> someone_watches{false};
 
-/// The key of a rank's counter in the rendezvous store. It counts up once a second and ends with the last status.
+/// Returns the key of a rank's counter in the rendezvous store. The counter counts up once a second and ends with the
+/// last status.
 std::string heartbeat_key(const RankEnvironment& self, int rank) {
   return store_key(self, fmt::format("heartbeat/{}", rank));
 }

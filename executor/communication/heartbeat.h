@@ -16,7 +16,7 @@ class TCPStore;
 
 namespace frostpipe {
 
-/// The key of an entry in the job's store, in the namespace of this attempt.
+/// Returns the key of an entry in the job's store, in the namespace of this attempt.
 std::string store_key(const RankEnvironment& self, const std::string& name);
 
 /// Connects to the job's rendezvous store at store_address(). Rank 0 hosts the store there if `may_host` is set and no
@@ -56,7 +56,7 @@ class Heartbeat {
   void watch_round(const std::string& alarm, std::vector<int> ranks, std::function<void()> on_loss);
   /// Ends the round. When it returns, on_loss is not running and will not be called.
   void end_round();
-  /// The pulses of all ranks, by rank.
+  /// Returns the pulses of all ranks, by rank.
   std::vector<Pulse> pulses() const;
 
  private:

@@ -220,7 +220,7 @@ class LocalGroup final : public c10d::Backend {
     return !shares_no_memory_;
   }
 
-  /// The slot for rank `index` in `owner`'s shared memory, as a tensor shaped like `slice`.
+  /// Returns the slot for rank `index` in `owner`'s shared memory, as a tensor shaped like `slice`.
   at::Tensor slot(int owner, int index, const at::Tensor& slice) const {
     std::byte* const begin = memory_.at(static_cast<std::size_t>(owner)).bytes().data() + slot_bytes_ * index;
     return at::from_blob(begin, slice.sizes(), slice.options());

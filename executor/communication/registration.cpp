@@ -22,7 +22,8 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// The key does not name the attempt, since the rank that asks for it does not know it yet.
+/// Returns the key of a request for the attempt. It does not name the attempt, since the rank that asks does not know
+/// it yet.
 std::string request_key(int rank) { return fmt::format("attempt_request/{}", rank); }
 std::string attempt_key(const std::string& request) { return "attempt/" + request; }
 constexpr const char* kClosedKey = "closed";

@@ -32,8 +32,8 @@ int find_attempt(const RankEnvironment& self, c10d::TCPStore& store,
 bool register_at_store(const RankEnvironment& self, c10d::TCPStore& store, const Registration& own,
                        std::chrono::milliseconds limit = std::chrono::minutes(5));
 
-/// The same for a later rendezvous round, in which ranks may have new numbers. All of them know the attempt already, so
-/// rank 0 answers no requests for it.
+/// Does the same for a later rendezvous round, in which ranks may have new numbers. All of them know the attempt
+/// already, so rank 0 answers no requests for it.
 bool register_again_at_store(const RankEnvironment& self, c10d::TCPStore& store, const Registration& own,
                              std::chrono::milliseconds limit);
 

@@ -16,8 +16,8 @@ namespace frostpipe {
 
 namespace {
 
-/// One stream for all sends of the process, which has one device: LibTorch hands out its few streams in turn, so
-/// another send could get a stream on which a graph is being captured.
+/// Returns the one stream for all sends of the process, which has one device. LibTorch hands out its few streams in
+/// turn, so another send could get a stream on which a graph is being captured.
 c10::Stream stream_of(const c10::impl::VirtualGuardImpl& gpu, const at::Device& device) {
   static const c10::Stream stream = gpu.getStreamFromGlobalPool(device);
   return stream;

@@ -83,7 +83,7 @@ struct StoreRendezvous::State {
 
   std::string alarm_key() const { return store_key(round.self, "alarm"); }
 
-  /// "rank 1 on host a and ranks 2, 3 on host b"
+  /// Returns a text such as "rank 1 on host a and ranks 2, 3 on host b".
   std::string names_of(const std::vector<int>& ranks) const {
     std::map<std::string, std::vector<int>> on_hosts;
     for (const int rank : ranks) on_hosts[text_of_rank(first, *store, kHost, rank)].push_back(rank);

@@ -29,7 +29,7 @@ struct TensorParallel : torch::CustomClassHolder {
   bool sequence_parallel;  // outside of matrix products each rank has some of the tokens; otherwise all have all
 };
 
-/// Null if the rank has whole layers.
+/// A pointer to the stage's tensor-parallel group; null if the rank has whole layers.
 using TensorRanks = c10::intrusive_ptr<TensorParallel>;
 
 inline TensorSlice slice_of(const TensorRanks& ranks) { return ranks ? ranks->slice : TensorSlice{}; }
@@ -41,17 +41,17 @@ struct RankRows {
   std::vector<std::int64_t> of_each{};  // number of rows of each tensor rank, in order; empty if all have all rows
 
   bool are_split() const { return !of_each.empty(); }
-  /// The range of this rank's rows, if they are divided.
+  /// Return the first of this rank's rows, and their number. Rows must be divided.
   std::int64_t begin() const;
   std::int64_t count() const { return of_each[ranks->slice.begin]; }
-  /// The number of rows in total, where `own` is the number that this rank has.
+  /// Returns the number of rows in total. `own` is the number that this rank has.
   std::int64_t num_rows(std::int64_t own) const;
-  /// This rank's rows of `all`.
+  /// Returns this rank's rows of `all`.
   at::Tensor own(const at::Tensor& all) const;
   /// All-gathers the rows. Must be called by all tensor ranks.
   at::Tensor gathered(const at::Tensor& own) const;
-  /// Reduce-scatter: this rank's rows of the sum over all tensor ranks, with the same bits as sum(). Must be called by
-  /// all tensor ranks.
+  /// Reduce-scatters: returns this rank's rows of the sum over all tensor ranks, with the same bits as sum(). Must be
+  /// called by all tensor ranks.
   at::Tensor scattered_sum(const at::Tensor& all) const;
 };
 

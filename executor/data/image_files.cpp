@@ -90,7 +90,8 @@ struct JpegDecoder {
   std::longjmp(escape.target, 1);
 }
 
-/// Level -1 is a warning, after which libjpeg would invent pixels; other levels are notes. Three warnings are harmless.
+/// Handles a message of libjpeg. Level -1 is a warning, after which libjpeg would invent pixels; other levels are
+/// notes. Three kinds of warnings are harmless.
 void judge_jpeg_message(j_common_ptr info, int level) {
   const int code = info->err->msg_code;
   const bool is_harmless = code == JWRN_EXTRANEOUS_DATA || code == JWRN_JFIF_MAJOR || code == JWRN_ADOBE_XFORM;
@@ -106,8 +107,9 @@ void limit_jpeg_scans(j_common_ptr info) {
   std::longjmp(escape.target, 1);
 }
 
-/// Every 8 x 8 block begins with a Huffman code of at least one bit, and there are at least 1/8 as many blocks as would
-/// cover the image (whatever the sampling). Arithmetic coding has no such limit.
+/// Returns the largest number of pixels that a JPEG file of this size can have. Every 8 x 8 block begins with a Huffman
+/// code of at least one bit, and there are at least 1/8 as many blocks as would cover the image (whatever the
+/// sampling). Arithmetic coding has no such limit.
 std::uint64_t most_pixels_of_jpeg(const jpeg_decompress_struct& info, Bytes bytes) {
   return info.arith_code ? kMostPixels : std::uint64_t{bytes.size()} * 8 * 64 * 8;
 }
@@ -188,7 +190,7 @@ struct PngDecoder {
   std::longjmp(escape.target, 1);
 }
 
-/// Warnings concern unusual chunks and the like, which are harmless.
+/// Ignores warnings, which concern unusual chunks and the like and are harmless.
 void ignore_png_warning(png_structp, png_const_charp) {}
 
 void read_png_bytes(png_structp png, png_bytep target, std::size_t count) {
@@ -198,7 +200,8 @@ void read_png_bytes(png_structp png, png_bytep target, std::size_t count) {
   unread = unread.subspan(count);
 }
 
-/// Deflate compresses at most 1032 : 1, two bits for a run of 258 bytes.
+/// Returns the largest number of pixels that a PNG file of this size can have. Deflate compresses at most 1032 : 1,
+/// with two bits for a run of 258 bytes.
 std::uint64_t most_pixels_of_png(std::uint64_t bits_per_pixel, Bytes bytes) {
   return std::uint64_t{bytes.size()} * 1032 * 8 / bits_per_pixel;
 }

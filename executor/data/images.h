@@ -54,7 +54,7 @@ class ImageData {
 /// for fewer than two labels.
 ImageData open_images(const std::filesystem::path& path);
 
-/// The same for test data: labels are indices into `label_names`, and any other label is an error.
+/// Does the same for test data: labels are indices into `label_names`, and any other label is an error.
 ImageData open_images(const std::filesystem::path& path, const std::vector<std::string>& label_names);
 
 }  // namespace frostpipe

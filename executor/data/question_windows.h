@@ -82,9 +82,9 @@ struct NullScore {
   double score = 0;
 };
 
-/// The text of each question's best span, `spans` holding those of all windows (any number of each). A question without
-/// a span is left out. Where `nulls` has scores of its windows, the lowest of them, if it is higher than the span's,
-/// makes the text empty: as transformers' run_qa decides on SQuAD 2.0, with a threshold of 0.
+/// Returns the text of each question's best span. `spans` has the spans of all windows, any number of each; a question
+/// without a span is left out. If `nulls` has scores of the question's windows, and the lowest of them is higher than
+/// the span's score, the text is empty. transformers' run_qa decides so on SQuAD 2.0, with a threshold of 0.
 Predictions predictions_of(const QuestionSet& set, const std::vector<Window>& windows, std::span<const SpanScore> spans,
                            std::span<const NullScore> nulls = {});
 

@@ -12,7 +12,7 @@ namespace frostpipe {
 struct RecordPlace {
   std::size_t number = 0;  // lines are counted from 1, elements from 0
   bool is_line = true;
-  /// "data.jsonl:7", "data.json: [6]"
+  /// Returns a text such as "data.jsonl:7" or "data.json: [6]".
   std::string in(const std::filesystem::path& path) const;
 };
 

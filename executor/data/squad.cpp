@@ -92,10 +92,11 @@ void read_answer(const Json& answer, const Place& place, const IndexedContext& c
 
 // ---- Scores -------------------------------------------------------------------------------------
 
-/// Python's str.isspace(): Unicode's spaces, and the four separators of ASCII.
+/// Does what Python's str.isspace() does: accepts Unicode's spaces, and the four separators of ASCII.
 bool is_python_space(UChar32 c) { return u_isUWhiteSpace(c) || (c >= 0x1C && c <= 0x1F); }
 
-/// Python's \w without the underscore, which is removed as punctuation: letters and everything with a numeric value.
+/// Accepts the characters of Python's \w without the underscore, which is removed as punctuation: letters and
+/// everything with a numeric value.
 bool is_word_character(UChar32 c) { return u_isalpha(c) || u_getIntPropertyValue(c, UCHAR_NUMERIC_TYPE) != U_NT_NONE; }
 
 bool is_ascii_punctuation(UChar32 c) {
@@ -104,13 +105,14 @@ bool is_ascii_punctuation(UChar32 c) {
 
 bool is_article(const icu::UnicodeString& run) { return run == u"a" || run == u"an" || run == u"the"; }
 
-/// The words to be compared, also sorted by code units, which suffices to count common words.
+/// The words to compare, in their order, and sorted by code units, which suffices to count common words.
 struct Words {
   std::vector<icu::UnicodeString> in_order;
   std::vector<icu::UnicodeString> sorted;
 };
 
-/// Articles are whole runs of word characters; the text on both sides of one becomes separate words.
+/// Splits a text into words to compare. Articles are whole runs of word characters; the text on both sides of one
+/// becomes separate words.
 Words words_of(std::string_view text) {
   icu::UnicodeString lower =
       icu::UnicodeString::fromUTF8(icu::StringPiece(text.data(), static_cast<std::int32_t>(text.size())));
@@ -148,7 +150,7 @@ Words words_of(std::string_view text) {
   return words;
 }
 
-/// A question without an answer is right without a word.
+/// Returns whether there are no words, which is the right prediction for a question without an answer.
 bool is_empty(const Words& words) { return words.in_order.empty(); }
 
 double f1_of(const Words& prediction, const Words& answer) {

@@ -22,7 +22,7 @@ using Json = nlohmann::json;
 
 constexpr std::string_view kDocument = "-DOCSTART-";
 
-/// A sentence as it stands in the file.
+/// A sentence with its labels as the file spells them.
 struct RawSentence {
   std::vector<std::string> words, labels;
   std::vector<std::string> places;  // of the labels

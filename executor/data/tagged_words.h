@@ -7,7 +7,7 @@
 
 namespace frostpipe {
 
-/// Words, each with a label, or all without: an index into TaggedWords::label_names.
+/// Words, and for each one a label, an index into TaggedWords::label_names. If there are no labels, `labels` is empty.
 struct TaggedSentence {
   std::vector<std::string> words;
   std::vector<int> labels;
@@ -29,26 +29,25 @@ bool has_conll_columns(const std::filesystem::path& path);
 
 /// Reads words with labels:
 ///
-/// - In the columns of CoNLL: a word in each line, in the first column, and its label in the last one, between blanks,
-/// or
-///   between tabs where the line has one; all lines have as many. An empty line ends a sentence, and so does a line
-///   that begins with -DOCSTART-, which is no word.
-/// - Records of JSON (for_each_record): a list of words in `tokens`, and one of their labels in `ner_tags` (or `tags`),
-/// or
-///   as `columns` says. A label is a text; or a number of one of `known_labels`, as `datasets` has them.
+/// - In the columns of CoNLL, each line has a word in its first column and the word's label in its last one. Columns
+///   are separated by tabs if the line has one, otherwise by blanks; all lines have the same number of columns. A
+///   sentence ends at an empty line, and at a line that begins with -DOCSTART-, which is not a word.
+/// - In records of JSON (for_each_record), a list of words is in `tokens`, and a list of their labels in `ner_tags` (or
+///   `tags`), or in the fields that `columns` names. A label is a text, or the number of one of `known_labels`, as in
+///   the library `datasets`.
 ///
-/// label_names are `known_labels` where they have all labels of the file, else these, in order of their bytes. Throws
-/// InvalidInput that names file, line or element, rule and value; also for a file without a word, or with fewer than
-/// two labels.
+/// label_names become `known_labels` if these include all labels of the file, otherwise the file's labels in order of
+/// their bytes. Throws InvalidInput that names file, line or element, rule and value; also for a file without a word,
+/// or with fewer than two labels.
 TaggedWords read_tagged_words(const std::filesystem::path& path, const std::vector<std::string>& known_labels,
                               const ColumnNames& columns = {});
 
-/// The same for data to be tested on: a label that is not one of `label_names` is an error.
+/// Does the same for test data: a label that is not one of `label_names` is an error.
 TaggedWords read_tagged_words_of(const std::filesystem::path& path, const std::vector<std::string>& label_names,
                                  const ColumnNames& columns = {});
 
-/// Words that a model is to label: as above, but the labels may be missing, and a .txt file without columns has a
-/// sentence in each line, words between blanks.
+/// Reads words that a model is to label. It reads the same files, but the labels may be missing, and a .txt file
+/// without columns has a sentence in each line, with blanks between words.
 TaggedWords read_words_to_label(const std::filesystem::path& path, const std::vector<std::string>& label_names,
                                 const ColumnNames& columns = {});
 

@@ -72,7 +72,7 @@ double number_of(const TextRow& row, const std::filesystem::path& path) {
       shown(label));
 }
 
-/// Returns what the labels are by their form, or `otherwise` if the form does not say.
+/// Returns the kind of the labels if their form shows it, otherwise `otherwise`.
 ProblemType problem_type_of(const std::vector<TextRow>& rows, ProblemType otherwise) {
   for (const TextRow& row : rows) {
     if (row.label->is_array()) return ProblemType::multi_label;
@@ -81,7 +81,7 @@ ProblemType problem_type_of(const std::vector<TextRow>& rows, ProblemType otherw
   return otherwise;
 }
 
-/// Reads every row; each has a label or labels.
+/// Reads the labels of every row; each row must have some.
 std::vector<std::vector<std::string>> names_of_all(const std::vector<TextRow>& rows, ProblemType problem_type,
                                                    const std::filesystem::path& path) {
   std::vector<std::vector<std::string>> names;
@@ -142,7 +142,8 @@ std::vector<std::string> notes_on(const std::filesystem::path& path, const std::
   return notes;
 }
 
-/// `labels`: none, or of each row, among `label_names`.
+/// Makes the data, with labels as numbers. `labels` is empty, or has the names of each row's labels, which must be
+/// among `label_names`.
 TextData numbered(const std::filesystem::path& path, std::vector<TextRow> rows,
                   const std::vector<std::vector<std::string>>& labels, const std::vector<std::string>& label_names,
                   ProblemType problem_type) {

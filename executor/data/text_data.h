@@ -10,12 +10,13 @@ namespace frostpipe {
 /// Texts for classification, in the order of the file.
 struct TextData {
   std::vector<std::string> texts;
-  ProblemType problem_type = ProblemType::single_label;  // what their labels are
-  /// With single_label: one index into label_names per text, or none at all.
+  ProblemType problem_type = ProblemType::single_label;  // the kind of labels
+  /// For single_label: an index into label_names for each text; empty if the data have no labels.
   std::vector<int> labels;
-  /// With the other types: 1 or 0 for each of label_names, whether the text has that label; or the number itself.
+  /// For the other types, by text: 1 or 0 for each of label_names, which says whether the text has that label; or the
+  /// number itself.
   std::vector<std::vector<double>> targets{};
-  std::vector<std::string> label_names;  // of regression LABEL_0, as transformers calls it
+  std::vector<std::string> label_names;  // for regression LABEL_0, as in transformers
   /// Messages for the user that name the file, on things that are valid but may be mistakes.
   std::vector<std::string> notes;
 
@@ -31,23 +32,21 @@ struct ColumnNames {
 ///
 /// - A column is called `text` (or `sentence`) and one `label` (or `labels`), in any order, or as `columns` says;
 ///   further columns are ignored.
-/// - A text may be empty, the label of a single_label not.
-/// - Lists of names are several labels, and so are two or more columns that hold 0 or 1 in every row where none is
-/// called
-///   `label`. A fraction in JSON makes labels numbers. What else a label is, `otherwise` says: a name (in JSON a text,
-///   a whole number, true or false); a list of names, which a table has as JSON, or one name, or none where it is
-///   empty; or a number.
-/// - label_names are the distinct labels: in numeric order if all are integers, else in order of their bytes. Notes:
-/// how
-///   many texts are empty, and which labels differ by blanks alone.
+/// - A text may be empty; the label of a single_label may not.
+/// - Labels are of the type multi_label if they are lists of names, or if no column is called `label` and two or more
+///   columns hold 0 or 1 in every row. They are of the type regression if one is a number with a fraction in JSON.
+///   Otherwise they are of the type `otherwise`: a name (in JSON a text, a whole number, true or false); a list of
+///   names (in a table written as JSON), one name, or none if the field is empty; or a number.
+/// - label_names are the distinct labels: in numeric order if all are integers, else in order of their bytes.
+/// - Notes say how many texts are empty, and which labels differ only by blanks.
 ///
 /// Throws InvalidInput that names file, line, field, rule and value; also for a file without rows, with fewer than two
-/// labels to choose from, or without any of several.
+/// different labels (single_label), or without any label (multi_label).
 TextData read_texts(const std::filesystem::path& path, const ColumnNames& columns = {},
                     ProblemType otherwise = ProblemType::single_label);
 
-/// The same for data to be tested on: labels are as `problem_type` says and those of `label_names`, in its order, and
-/// one outside it is an error.
+/// Does the same for test data: labels are of the kind `problem_type` and are numbered as in `label_names`; any other
+/// label is an error.
 TextData read_texts(const std::filesystem::path& path, const std::vector<std::string>& label_names,
                     const ColumnNames& columns = {}, ProblemType problem_type = ProblemType::single_label);
 

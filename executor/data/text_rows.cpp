@@ -21,7 +21,7 @@ using Flags = std::map<std::string, bool>;
 
 constexpr std::size_t kFewestFlags = 2;
 
-/// The names that a column may have, the first one that is there, for a rule and as they are compared.
+/// The names that a column may have, the preferred one first, and their text for messages.
 struct Wanted {
   std::vector<std::string> names;
   std::string rule;  // "text" (or "sentence")
@@ -129,7 +129,7 @@ std::string text_of_record(const Json& record, const std::string& place, const W
 TextRows rows_of_json(const std::filesystem::path& path, const WantedRows& wanted) {
   const Wanted text = wanted_text(wanted.columns), labels = wanted_label(wanted.columns);
   TextRows read;
-  std::vector<Flags> flags;  // while they may be the labels
+  std::vector<Flags> flags;  // by row; empty if they cannot be the labels
   for_each_record(path, [&](const Json& record, const RecordPlace& at) {
     const std::string place = at.in(path);
     TextRow row{.place = at, .text = text_of_record(record, place, text), .label = {}};

@@ -38,9 +38,9 @@ class DeviceGraphs {
 class ComputeDevice {
  public:
   virtual ~ComputeDevice() = default;
-  /// "cpu", "cpu x 2", "cuda": MeasurementKey::device_type.
+  /// Returns the device type of MeasurementKey: "cpu", "cpu x 2", "cuda".
   virtual std::string type() const = 0;
-  /// The processor and its threads, for reports.
+  /// Returns the name of the processor and its threads, for reports.
   virtual std::string description() const = 0;
   virtual at::Device torch_device() const = 0;
   /// Sets the number of compute threads, and with it type(). Only for CPUs.
@@ -53,9 +53,9 @@ class ComputeDevice {
                                                        const std::string& address) = 0;
   /// Waits until everything issued so far has been computed.
   virtual void synchronize() = 0;
-  /// The current time: the host's steady clock, or the virtual clock of an emulated device.
+  /// Returns the current time by the host's steady clock, or by the virtual clock of an emulated device.
   virtual Nanoseconds now_ns() { return steady_now_ns(); }
-  /// The clock of an emulated device; null for other devices.
+  /// Returns the clock of an emulated device; null for other devices.
   virtual VirtualClock* virtual_clock() { return nullptr; }
   /// Forgets all marks and records the first one. The device must be idle.
   virtual void first_mark() = 0;
@@ -65,7 +65,8 @@ class ComputeDevice {
   virtual std::vector<Nanoseconds> marked_ns() = 0;
   /// Sets the limit on live tensor bytes; errors mention `who`. No value means no limit.
   virtual void set_memory_limit(std::optional<Bytes> limit, const std::string& who) = 0;
-  /// The bytes that tensors have requested, without the overhead of the allocator or the memory of libraries.
+  /// Return the current and the largest number of bytes that tensors have requested, without the overhead of the
+  /// allocator or the memory of libraries. reset_peak() sets the largest to the current number.
   virtual Bytes live_bytes() = 0;
   virtual Bytes peak_bytes() = 0;
   virtual void reset_peak() = 0;

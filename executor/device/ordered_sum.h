@@ -26,15 +26,16 @@ struct Exchange {
   std::function<Finish(const at::Tensor&, int from)> start_to_receive;
 };
 
-/// All-reduce (sum), in place, of a one-dimensional tensor. Adds in the order of ranks, so that all get the same bits:
-/// each rank adds its slice of all ranks and sends the result to all. The receives of the slices are started at once.
+/// Starts an all-reduce (sum), in place, of a one-dimensional tensor. Adds in the order of ranks, so that all get the
+/// same bits: each rank adds its slice of all ranks and sends the result to all. The receives of the slices are started
+/// at once.
 c10::intrusive_ptr<c10d::Work> start_sum_by_slices(const at::Tensor& flat, const Exchange& exchange);
 
-/// All-gather into `all`, by index. The tensors may differ in their number of values.
+/// Starts an all-gather into `all`, by index. The tensors may differ in their number of values.
 c10::intrusive_ptr<c10d::Work> start_gather(const at::Tensor& own, const std::vector<at::Tensor>& all,
                                             const Exchange& exchange);
-/// Reduce-scatter: `own` becomes the sum, in the order of ranks, of the tensors that each rank has for this rank. `all`
-/// are this rank's tensors for each rank, by index.
+/// Starts a reduce-scatter: `own` becomes the sum, in the order of ranks, of the tensors that each rank has for this
+/// rank. `all` are this rank's tensors for each rank, by index.
 c10::intrusive_ptr<c10d::Work> start_scatter_of_sums(const at::Tensor& own, const std::vector<at::Tensor>& all,
                                                      const Exchange& exchange);
 

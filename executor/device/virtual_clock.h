@@ -17,7 +17,7 @@ struct HostClock {
 /// has reached the same time, and does not sleep if that is ahead already.
 class VirtualClock {
  public:
-  /// On this host (steady_now_ns).
+  /// Uses this host's clock (steady_now_ns).
   VirtualClock();
   explicit VirtualClock(HostClock host);
 

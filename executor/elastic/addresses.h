@@ -33,7 +33,7 @@ Descriptor bound_socket(const std::string& address, int port);
 /// Returns the port of a bound socket.
 int port_of(const Descriptor& socket);
 
-/// "10.0.0.7:29500", "[fd00::7]:29500".
+/// Returns a text such as "10.0.0.7:29500" or "[fd00::7]:29500".
 std::string with_port(const std::string& address, int port);
 
 /// A port, of this host or another, that another process should open.

@@ -57,7 +57,7 @@ class LaunchersView {
   int number_or(const std::string& name, int otherwise) const { return find(name) ? number(name) : otherwise; }
 
   int world_size() const { return number(names_.world_size); }
-  /// Rank and world size, and the rendezvous address if the variables name it.
+  /// Returns rank and world size, and the rendezvous address if the variables name it.
   RankEnvironment ranks() const {
     RankEnvironment self;
     self.rank = number(names_.rank);
@@ -94,7 +94,8 @@ RankEnvironment by_torchrun(const LaunchersView& view) {
   return self;
 }
 
-/// mpirun tells how many ranks are on this host, but not on which hosts the others are.
+/// Sets what is known of the job's hosts: mpirun tells how many ranks are on this host, but not on which hosts the
+/// others are.
 void look_for_hosts(const LaunchersView& view, int local_size, RankEnvironment& self) {
   self.is_on_one_host = local_size == self.world_size;
   if (self.is_on_one_host || view.find(kMasterAddress)) return;

@@ -61,10 +61,10 @@ int number_of(const EnvironmentVariables& variables, const std::string& name, co
 ///
 /// Throws InvalidInput that names the variable that is missing or not a number.
 std::optional<RankEnvironment> rank_environment(const EnvironmentVariables& variables);
-/// The same with this process's environment.
+/// Does the same with this process's environment.
 std::optional<RankEnvironment> rank_environment();
 
-/// The first host of a Slurm node list: "n7" of "n[7-9,12],gpu[1-2]".
+/// Returns the first host of a Slurm node list: "n7" of "n[7-9,12],gpu[1-2]".
 std::string first_node_of(const std::string& node_list);
 
 /// True if this process is a rank, whichever launcher has started it.

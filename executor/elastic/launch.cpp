@@ -181,7 +181,7 @@ class Launcher {
     return 0;
   }
 
-  /// The loss of a spare has no consequences.
+  /// Forgets spares that were lost, since their loss has no consequences.
   void forget_lost_spares() {
     std::erase_if(processes_, [](const RankProcess& process) {
       if (process.rank >= 0 || process.running) return false;
@@ -283,7 +283,7 @@ class Launcher {
   std::optional<Clock::time_point> first_stop_;    // time of the first survivor's stop in this round
   std::optional<Clock::time_point> asked_to_end_;  // time of the first signal
   bool end_is_settled_ = false;                    // the ranks of this round know the step before which they end
-  bool was_interrupted_ = false;                   // they have ended there
+  bool was_interrupted_ = false;                   // the ranks have ended at that step
   Clock::time_point last_look_ = Clock::now(), look_before_ = Clock::now();
 };
 

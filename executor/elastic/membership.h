@@ -50,12 +50,13 @@ class Membership final : public Rendezvous {
   static std::unique_ptr<Membership> join(const std::string& interface = "", int max_restarts = 0);
   /// Reports success; the launcher then expects no further heartbeat.
   ~Membership() override;
-  /// The place of this rank if another launcher than frostpipe's has started it. Membership then gives it one round.
+  /// Returns the environment of this rank if another launcher than frostpipe's has started it. Membership then gives it
+  /// one round.
   const std::optional<RankEnvironment>& started_by_others() const;
-  /// How many rounds ranks of another launcher may arrange by themselves: 0 if torchrun's agent ends all ranks when one
-  /// is lost.
+  /// Returns how many further rounds the ranks of another launcher may arrange by themselves: 0 if torchrun's agent
+  /// ends all ranks when one is lost.
   int max_restarts() const;
-  /// The number of this process on its machine, which selects its GPU.
+  /// Returns the number of this process on its machine, which selects its GPU.
   int local_rank() const;
   std::optional<RendezvousInfo> next_round() override;
   bool may_rendezvous_again() const override;
@@ -81,7 +82,7 @@ inline constexpr const char* kEnd = "end";
 inline constexpr const char* kInterrupt = "interrupt";      // asks for the rank's progress
 inline constexpr const char* kInterrupted = "interrupted";  // the run has ended before the step of end_after()
 std::string stopped(int generation);
-/// Comes with a socket to that rank, before the start of the round that uses it.
+/// Makes the message that comes with a socket to that rank, before the start of the round that uses it.
 std::string peer(int rank);
 /// The answer to kInterrupt: the number of steps that the rank has begun in this round, and the longest duration of
 /// one.
@@ -91,7 +92,7 @@ struct Progress {
 };
 std::string progress(const Progress& progress);
 std::optional<Progress> parse_progress(const std::string& text);
-/// The reply to the ranks: run no more than `num_steps` steps of this round.
+/// Makes the launcher's reply: run no more than `num_steps` steps of this round.
 std::string end_after(int num_steps);
 std::optional<int> parse_end_after(const std::string& text);
 std::string start_round(const RendezvousInfo& info);

@@ -39,7 +39,7 @@ struct RankProcess {
   /// True if it ended by itself with an exit code other than 0.
   bool failed() const;
   bool lost_its_peer() const;
-  /// How long it may send nothing before it counts as lost.
+  /// Returns how long it may send nothing before it counts as lost.
   std::chrono::seconds silence_limit() const;
 };
 
@@ -48,7 +48,7 @@ struct RankProcess {
 /// command that cannot be executed ends with exit code 127.
 RankProcess start_rank_process(const LaunchOptions& options, int id);
 
-/// "rank 1 (process 4711)"
+/// Returns a text such as "rank 1 (process 4711)".
 std::string name_of(const RankProcess& process);
 /// Describes the end of a process that is lost or has failed: "was killed by signal 9 (Killed)".
 std::string how_it_ended(const RankProcess& process);

@@ -197,7 +197,7 @@ class EmulatedStage final : public StageCompute {
       visit(split_backward_of(costs[layer - range_.begin], layer > first_trainable_layer_));
   }
 
-  /// Synthetic samples all have one length.
+  /// Returns the one length that all synthetic samples have.
   std::int64_t tokens_per_sample() const { return batch_->lengths.front(); }
 
   std::int64_t tokens_of(const Work& work) const {
@@ -244,7 +244,8 @@ class EmulatedStage final : public StageCompute {
     return entries * (speed.latency_ns + transfer_occupancy_ns(speed, entry));
   }
 
-  /// A frozen layer costs the share of the samples whose cached activation lies at or before it.
+  /// Returns the time of a forward. A frozen layer costs the fraction of the samples whose cached activation lies at or
+  /// before it.
   Nanoseconds forward_ns(int micro_batch, const Work& work) {
     const std::vector<LayerCost>& costs = costs_of(work);
     const auto found = found_.find(micro_batch);

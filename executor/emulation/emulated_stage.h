@@ -28,7 +28,7 @@ class EmulatedStageFactory final : public StageFactory {
   /// If `cache` is null, no phase may use a cache.
   EmulatedStageFactory(const Profile& profile, EmulatedStageOptions options, VirtualClock& clock,
                        ActivationCache* cache);
-  /// All weights have the layer's number as value, so that layers differ.
+  /// Makes a layer whose weights all have the layer's number as value, so that layers differ.
   LayerState make_layer(int layer, bool trains, const TensorSlice& slice) const override;
   std::unique_ptr<StageCompute> make_stage(const Phase& phase, int stage, std::map<int, LayerState>& layers,
                                            const TensorRanks& ranks) const override;

@@ -13,10 +13,10 @@ struct ShrunkTable {
 };
 ShrunkTable shrunk_table(const Model& model, int shrink);
 
-/// Hidden size of shrunk activations: rounded up, at least 1.
+/// Returns the hidden size of shrunk activations, rounded up, at least 1.
 int shrunk_hidden_size(const Model& model, int shrink);
 
-/// Number of tied values at the beginning of the shrunk first and last layer; 0 = none are tied.
+/// Returns the number of tied values at the beginning of the shrunk first and last layer; 0 if none are tied.
 std::int64_t shrunk_tied_values(const Model& model, int shrink);
 
 }  // namespace frostpipe

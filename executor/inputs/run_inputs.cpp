@@ -67,7 +67,7 @@ void add_model(const fs::path& folder, RunInputs& inputs) {
   }
 }
 
-/// A freeze rule with all its parameters.
+/// Returns a freeze rule with all its parameters as text.
 std::string text_of(const FreezePolicy& policy) {
   const FreezeOptions& options = policy.options;
   return fmt::format("{}:{} alpha {} warm-up {} interval {} threshold {}", to_string(policy.rule),

@@ -25,7 +25,7 @@ struct RunInputs {
 /// that cannot be read.
 RunInputs run_inputs(const TrainOptions& options, const RunSettings& settings);
 
-/// The same for the measurement of a profile: data, the model's files, and every option.
+/// Does the same for the measurement of a profile: data, the model's files, and every option.
 RunInputs run_inputs(const MeasureOptions& options);
 
 /// Serializes the inputs to send them to other ranks.

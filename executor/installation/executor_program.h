@@ -23,14 +23,14 @@ std::optional<ExecutorProgram> find_executor(const std::filesystem::path& self);
 std::vector<std::filesystem::path> system_library_folders();
 
 /// Returns LD_LIBRARY_PATH for an installed executor: LibTorch's libraries, the value so far (`present`), and the
-/// bundled GCC libraries if the system has none. If the system has them, they are newer wherever the bundled ones,
-/// which need the C library that they were built with, could be loaded at all; and other libraries of the system may
-/// need them.
+/// bundled GCC libraries if the system has none. If the system has these, they are used: they are newer on every system
+/// on which the bundled ones, which need the C library that they were built with, can be loaded at all, and other
+/// libraries of the system may need them.
 std::string library_path(const ExecutorProgram& executor, const Torch& torch, const std::string& present,
                          const std::vector<std::filesystem::path>& system_folders);
 
-/// The same for an executor that this process starts or becomes, with its own LD_LIBRARY_PATH and this system's
-/// folders.
+/// Does the same for an executor that this process starts or becomes, with this process's LD_LIBRARY_PATH and this
+/// system's folders.
 std::string library_path(const ExecutorProgram& executor, const Torch& torch);
 
 }  // namespace frostpipe

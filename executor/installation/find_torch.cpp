@@ -24,7 +24,7 @@ constexpr const char* kFindInPython =
 
 fs::path library_in(const fs::path& folder) { return folder / "lib" / "libtorch_cpu.so"; }
 
-/// "2.11." of "2.11.0+cu130".
+/// Returns "2.11." of "2.11.0+cu130".
 std::string_view major_and_minor(std::string_view version) {
   return version.substr(0, version.find('.', version.find('.') + 1) + 1);
 }

@@ -97,7 +97,7 @@ Dataset examples(const DataSource& source, const SampleOptions& options, ModelFo
   return dataset;
 }
 
-/// `parts` is one source, or one to train and one to test on.
+/// Makes the dataset from `parts`: one source, or one to train on and one to test on.
 Dataset image_dataset(std::vector<ImageData> parts, const ImageInput& input) {
   Dataset dataset{.task = Task::image_classification, .label_names = parts.front().label_names()};
   for (const ImageData& part : parts) {
@@ -154,7 +154,7 @@ Dataset load_pictures(const DataSource& source, const ImageInput& input, const s
   if (!source.test_data.empty()) parts.push_back(open_images(source.test_data, parts.front().label_names()));
   Dataset dataset = image_dataset(std::move(parts), input);
   hold_out_by_label(source, num_train, dataset);
-  dataset.test_by_length = dataset.split.test;  // all are of one length
+  dataset.test_by_length = dataset.split.test;  // all samples have one length
   return dataset;
 }
 

@@ -24,10 +24,10 @@ struct Dataset {
   Split split;
   std::vector<std::string> label_names;      // for classification
   std::vector<int> labels;                   // for classification, by sample; empty if they are to be predicted
-  std::vector<std::vector<double>> targets;  // likewise of several labels and of regression, as TextData has them
+  std::vector<std::vector<double>> targets;  // the same for several labels and for regression, as in TextData
   QuestionSet questions;                     // for question answering
   std::vector<Window> windows;               // one per sample
-  TaggedWords words;                         // of token classification; a sample for each sentence
+  TaggedWords words;                         // for token classification; each sentence is a sample
   /// For each sentence, the positions of its words' first tokens in the sample; -1 for a word that is cut off or has no
   /// tokens.
   std::vector<std::vector<int>> first_tokens;
@@ -48,12 +48,14 @@ Task task_of(const std::filesystem::path& data, const ColumnNames& columns = {})
 /// vocabulary has more tokens than its config says.
 Dataset load_dataset(const DataSource& source, const SampleOptions& options, ModelFolder& folder);
 
-/// The same of data to be scored by the folder's model as it is: all of it in split.train, labels among the folder's.
-/// Texts and words need no labels then, and of a classifier those of a .txt file are its lines. Throws InvalidInput
-/// also where the folder does not name its labels, or two alike.
+/// Reads data that the folder's model is to score, without changing the model's head. All samples are in split.train,
+/// and labels must be among the folder's. Texts and words need no labels, and for a classifier of texts each line of a
+/// .txt file is a text. Throws InvalidInput as load_dataset() does, and, except for regression, unless the folder names
+/// its labels, each differently.
 Dataset load_to_score(const std::filesystem::path& data, const SampleOptions& options, ModelFolder& folder);
 
-/// The same two functions for pictures. Labels are in the order of `known_labels` if both have the same ones.
+/// Do what load_dataset() and load_to_score() do, for pictures. Labels are in the order of `known_labels` if the data
+/// have the same ones.
 Dataset load_pictures(const DataSource& source, const ImageInput& input, const std::vector<std::string>& known_labels);
 Dataset load_pictures_to_score(const std::filesystem::path& data, const ImageInput& input,
                                const std::vector<std::string>& labels);

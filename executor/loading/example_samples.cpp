@@ -102,7 +102,7 @@ void cut(Sample& sample, std::int64_t most_tokens) {
   std::erase_if(sample.learned, [](const TokenRange& range) { return range.begin >= range.end; });
 }
 
-/// The first token of a sample is never predicted.
+/// Returns whether no token with a loss is predicted; the first token of a sample never is.
 bool predicts_nothing(const Sample& sample) { return sample.learned.empty() || sample.learned.back().end < 2; }
 
 }  // namespace

@@ -21,8 +21,8 @@ class ImageSamples final : public Samples {
   ImageSamples(std::vector<ImageData> parts, ImageInput input);
   int size() const override { return static_cast<int>(place_.size()); }
   int tokens(int) const override { return input_.tokens; }
-  /// A hash of the sample's number and label, which suffices because a run's pictures do not change. Not valid with
-  /// augmentation, where a cache cannot be used.
+  /// Returns a hash of the sample's number and label, which suffices because a run's pictures do not change. Not valid
+  /// with augmentation, where a cache cannot be used.
   std::uint64_t key(int sample) const override;
   std::vector<std::int64_t> distinct_tokens(std::span<const int>) const override { return {}; }
   std::uint64_t fingerprint() const override;

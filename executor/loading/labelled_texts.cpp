@@ -26,7 +26,7 @@ const std::vector<std::string>& labels_to_score(const ModelFolder& folder) {
 
 namespace {
 
-/// Texts as the model's tokens. `text` keeps nothing but its texts.
+/// Makes a dataset of texts, encoded by the model's tokenizer.
 Dataset encoded(TextData text, const SampleOptions& options, ModelFolder& folder) {
   set_task(folder, Task::sequence_classification, text.label_names, text.problem_type);
   Dataset dataset{.task = Task::sequence_classification,
@@ -35,7 +35,7 @@ Dataset encoded(TextData text, const SampleOptions& options, ModelFolder& folder
                   .labels = std::move(text.labels),
                   .targets = std::move(text.targets),
                   .notes = std::move(text.notes)};
-  // Where there are no labels, what is computed does not depend on them.
+  // Data without labels get label 0, on which predictions do not depend.
   EncodedData encoded{.token_ids = {}, .labels = dataset.labels, .targets = dataset.targets};
   encoded.labels.resize(text.texts.size());
   const auto tokens_of = text_encoder(folder, longest(options, folder));

@@ -23,18 +23,18 @@ class Samples {
  public:
   virtual ~Samples() = default;
   virtual int size() const = 0;
-  /// Number of tokens of a sample in the layers.
+  /// Returns the number of tokens of a sample in the layers.
   virtual int tokens(int sample) const = 0;
-  /// Changes with the model's input for the sample.
+  /// Returns a hash of the model's input for the sample.
   virtual std::uint64_t key(int sample) const = 0;
-  /// Distinct tokens that the embedding looks up for these samples, ascending; empty if it looks up none.
+  /// Returns the distinct tokens that the embedding looks up for these samples, ascending; empty if it looks up none.
   virtual std::vector<std::int64_t> distinct_tokens(std::span<const int> samples) const = 0;
   /// Returns the number by which a mini-batch's sum of losses is divided: that of its samples or, if tokens have
   /// labels, that of its labelled tokens.
   virtual std::int64_t loss_terms(std::span<const int> samples) const {
     return static_cast<std::int64_t>(samples.size());
   }
-  /// Changes with any sample or label.
+  /// Returns a hash of all samples and labels.
   virtual std::uint64_t fingerprint() const = 0;
   /// Loads some samples of a mini-batch, packed, on the host. `type` is the model's dtype; `with_input` is for a stage
   /// with the embedding.
@@ -55,13 +55,13 @@ MiniBatch mini_batch(const Samples& data, std::span<const int> order, int global
 std::vector<SampleRange> batches_of(const Samples& data, std::span<const int> order, int most_samples,
                                     std::int64_t most_tokens);
 
-/// Mean number of tokens per sample, rounded.
+/// Returns the mean number of tokens per sample, rounded.
 int mean_length(const MiniBatch& batch);
 
 /// Returns the fraction of a causal model's tokens that have a loss, from at most the first 1,000 samples.
 double learned_part(const Samples& data, std::span<const int> samples);
 
-/// Returns 0 if there are no samples.
+/// Returns the number of tokens of the longest sample; 0 if there are no samples.
 int longest_tokens(const Samples& data, std::span<const int> samples);
 
 /// True if all samples have one number of tokens: pictures, blocks of text.
@@ -77,8 +77,8 @@ struct EncodedData {
   std::vector<std::vector<std::int32_t>> token_ids;
   std::vector<int> labels;    // labels_per_sample for each sample in turn
   int labels_per_sample = 1;  // 1: a class; 2: first and last token of an answer; 0: the tokens themselves
-  /// In place of labels: of each sample 0 or 1 for each label, or a number; or a label for each of its tokens, kIgnored
-  /// where it has none.
+  /// These two replace `labels` for other kinds of labels. `targets` has, for each sample, 0 or 1 for each label, or a
+  /// number. `token_labels` has, for each sample, a label for each of its tokens, kIgnored for a token without one.
   std::vector<std::vector<double>> targets{};
   std::vector<std::vector<int>> token_labels{};
   /// If labels_per_sample is 0: the tokens of each sample that have a loss, ascending; empty if all have one.

@@ -17,7 +17,7 @@ std::vector<std::string> named_labels(const ModelFolder& folder) {
   return are_unnamed(folder.label_names) ? std::vector<std::string>() : folder.label_names;
 }
 
-/// `words` as the model's tokens.
+/// Makes a dataset of sentences, encoded by the model's tokenizer.
 Dataset encoded(TaggedWords words, const std::filesystem::path& source, const SampleOptions& options,
                 ModelFolder& folder) {
   set_task(folder, Task::token_classification, words.label_names);

@@ -32,7 +32,7 @@ struct Frame {
   std::vector<std::int32_t> before, after;
 };
 
-/// The tokens that the tokenizer puts around a text.
+/// Returns the tokens that the tokenizer puts around a text.
 Frame frame_of(const Tokenizer& tokenizer) {
   const std::vector<std::int32_t> framed = tokenizer.encode("a"),
                                   plain = tokenizer.encode("a", {.add_special_tokens = false});

@@ -19,21 +19,21 @@ Tokenizer tokenizer_of(const ModelFolder& folder);
 /// tokens becomes the end-of-text token.
 std::function<std::vector<std::int32_t>(std::string_view)> text_encoder(const ModelFolder& folder, int most_tokens);
 
-/// How words that are given one by one become a text's tokens.
+/// Converts a text that is given word by word to tokens.
 struct WordEncoder {
-  std::vector<std::int32_t> before, after;  // what the tokenizer puts around a text
+  std::vector<std::int32_t> before, after;  // tokens that the tokenizer puts around a text
   /// Returns the tokens of a word that follows a blank, as transformers does with is_split_into_words (and, for a
   /// byte-level tokenizer, add_prefix_space). There may be none.
   std::function<std::vector<std::int32_t>(std::string_view)> tokens_of;
 };
 WordEncoder word_encoder(const ModelFolder& folder);
 
-/// How the texts of a causal model are tokenized.
+/// Tokenizes the texts of a causal model.
 struct CausalEncoder {
   /// Encodes a text in which special tokens are written out, as by a chat template; adds no tokens.
   std::function<SpannedTokens(std::string_view)> written;
-  std::vector<std::int32_t> before_text;  // tokens before a text that is no chat, such as <s>; none for GPT-2
-  std::int32_t end_of_text = 0;           // at the end of a text or completion
+  std::vector<std::int32_t> before_text;  // tokens before a text that is not a chat, such as <s>; none for GPT-2
+  std::int32_t end_of_text = 0;           // token at the end of a text or completion
   std::function<std::string(std::span<const std::int32_t>)> text_of;  // without special tokens
 };
 CausalEncoder causal_encoder(const ModelFolder& folder);

@@ -48,7 +48,7 @@ SeenBy seen_by_all(const AttentionRule& rule, std::int64_t length, bool has_one_
 
 /// Returns the mask of keys that each query does not attend to. [queries, keys] bool
 at::Tensor unseen(const AttentionRule& rule, const SeenBy& seen, const at::Device& device);
-/// The same as a term for the scores: 0 or -inf. [queries, keys]
+/// Returns the same mask as a term to add to the scores: 0 or -inf. [queries, keys]
 at::Tensor added_mask(const AttentionRule& rule, const SeenBy& seen, const at::TensorOptions& options);
 
 /// Computes queries, keys and values of the needed tokens of x, [own tokens, hidden]; tensor ranks compute their own

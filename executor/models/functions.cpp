@@ -105,7 +105,7 @@ class Draw {
   const std::int64_t* keys_;
 };
 
-/// `x` has values[i] of sample i, one sample after another.
+/// Applies dropout to `x`, which has values[i] of sample i, one sample after another.
 at::Tensor dropped(const TransformerConfig& config, int layer, DropoutSite site, const at::Tensor& x,
                    const at::Tensor& keys, std::span<const SampleValues> values) {
   const at::Tensor kept = at::empty(x.sizes(), at::kFloat);

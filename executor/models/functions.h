@@ -25,24 +25,25 @@ class LayerParameters {
   std::span<const Parameter> parameters_;
 };
 
-/// Linear layer x W^T + b; its backward adds W's and b's gradients into their buffers. [.., in] -> [.., out]. `bias`
-/// may be empty.
+/// Computes a linear layer x W^T + b; its backward adds W's and b's gradients into their buffers. `bias` may be empty.
+/// [.., in] -> [.., out]
 at::Tensor project(const at::Tensor& x, const Parameter& weight, const Parameter& bias);
 
-/// Column-parallel linear layer, as in Megatron-LM: each tensor rank has some rows of W, and so some columns of the
-/// output. The input is the same on all, and its gradient is summed over them. If rows are divided, each rank passes
-/// its own rows, which are gathered in the forward and again in the backward, and gets its own rows of the gradient.
-/// [own rows, in] -> [rows, own out]
+/// Computes a column-parallel linear layer, as in Megatron-LM: each tensor rank has some rows of W, and so some columns
+/// of the output. The input is the same on all, and its gradient is summed over them. If rows are divided, each rank
+/// passes its own rows, which are gathered in the forward and again in the backward, and gets its own rows of the
+/// gradient. [own rows, in] -> [rows, own out]
 at::Tensor project_columns(const at::Tensor& x, const Parameter& weight, const Parameter& bias, const RankRows& rows);
-/// Row-parallel linear layer: each tensor rank has some columns of W and of the input. The output is summed over them,
-/// and each gets its own rows, before the bias, which all have, is added. [rows, own in] -> [own rows, out]
+/// Computes a row-parallel linear layer: each tensor rank has some columns of W and of the input. The output is summed
+/// over them, each gets its own rows of the sum, and then adds the bias, which all have. [rows, own in] -> [own rows,
+/// out]
 at::Tensor project_rows(const at::Tensor& x, const Parameter& weight, const Parameter& bias, const RankRows& rows);
 
-/// Embedding lookup; its backward adds rows into the table's gradient. [..] -> [.., hidden]
+/// Looks up embeddings; the backward adds rows into the table's gradient. [..] -> [.., hidden]
 at::Tensor look_up(const Parameter& table, const at::Tensor& ids);
 
-/// Vocabulary-parallel lookup in a table of `vocab_size` rows, of which each tensor rank has some: the results are
-/// summed over the ranks, and the backward adds to the own rows only. [tokens] -> [own tokens, hidden]
+/// Looks up embeddings in a table of `vocab_size` rows that tensor ranks divide (vocabulary parallelism): the results
+/// are summed over the ranks, and the backward adds to the own rows only. [tokens] -> [own tokens, hidden]
 at::Tensor look_up_shared(const Parameter& table, std::int64_t vocab_size, const at::Tensor& ids, const RankRows& rows);
 
 /// Returns the tokens of a micro-batch that tensor ranks have.
@@ -56,11 +57,11 @@ class ClassTokens {
  public:
   ClassTokens(const TransformerConfig& config, const MicroBatch& batch, const at::Device& device,
               const TensorRanks& ranks);
-  /// [own tokens, hidden] -> [own class tokens, hidden]
+  /// Selects the rows of the class tokens. [own tokens, hidden] -> [own class tokens, hidden]
   at::Tensor of(const at::Tensor& x) const { return x.index_select(0, own_); }
   /// Scatters rows back to their positions, with zeros elsewhere. [own class tokens, hidden] -> [own tokens, hidden]
   at::Tensor spread(const at::Tensor& x) const;
-  /// The class tokens of each tensor rank: those among its tokens.
+  /// Returns the class tokens of each tensor rank: those among its tokens.
   const RankRows& rows() const { return rows_; }
 
  private:
@@ -81,7 +82,7 @@ class NeededTokens {
   at::Tensor of(const at::Tensor& x) const { return all() ? x : class_tokens_->of(x); }
   /// Scatters rows back to their positions, with zeros elsewhere. [own needed tokens, hidden] -> [own tokens, hidden]
   at::Tensor spread(const at::Tensor& x) const { return all() ? x : class_tokens_->spread(x); }
-  /// The needed tokens of each tensor rank, and all tokens of each.
+  /// Return the needed tokens of each tensor rank, and all tokens of each.
   const RankRows& rows() const { return all() ? tokens_ : class_tokens_->rows(); }
   const RankRows& rows_of_all() const { return tokens_; }
 

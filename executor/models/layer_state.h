@@ -60,8 +60,8 @@ struct LayerTypes {
   at::ScalarType frozen = computed;  // the same in consecutive frozen layers
 };
 
-/// For bfloat16, weights are kept in float32. `frozen_dtype` is for frozen layers; if not set, they are like the
-/// others.
+/// Returns the dtypes for computing in `dtype`. For bfloat16, weights are kept in float32. `frozen_dtype` is for frozen
+/// layers; if not set, they are like the others.
 LayerTypes layer_types_of(DType dtype, std::optional<DType> frozen_dtype = std::nullopt);
 
 /// Allocates a layer: weights are uninitialized, gradients and moments zero, `num_moments` (optimizer_moments()) of

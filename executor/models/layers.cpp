@@ -152,7 +152,7 @@ at::Tensor mlp(const LayerCall& call, const at::Tensor& x) {
   return joined_half(call, needed, from, transformed(call, from, needed.rows()), kNormOfMlp);
 }
 
-/// A block whose attention and MLP both read its input.
+/// Computes a block whose attention and MLP both read its input.
 at::Tensor parallel_block(const LayerCall& call, const at::Tensor& x) {
   const NeededTokens needed(call.config, call.layer, call.batch, x.device(), call.ranks);
   const RankRows& rows = needed.rows();

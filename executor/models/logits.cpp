@@ -27,7 +27,7 @@ using torch::autograd::AutogradContext;
 using torch::autograd::Function;
 using torch::autograd::tensor_list;
 
-/// Returns single precision at least.
+/// Returns the dtype in which to compute: at least single precision.
 at::ScalarType precise(at::ScalarType type) { return type == at::kDouble ? at::kDouble : at::kFloat; }
 
 /// Divides the tokens into parts of nearly equal size.

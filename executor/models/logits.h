@@ -14,7 +14,7 @@ namespace frostpipe {
 /// The logits of a head: either a tensor, or those of a vocabulary, which are computed in parts of tokens by the loss
 /// and the predictions, so that only one part exists at a time.
 struct Logits {
-  /// Existing logits, through which autograd passes.
+  /// Wraps existing logits, through which autograd passes.
   Logits(at::Tensor all) : x(std::move(all)) {}  // NOLINT(google-explicit-constructor)
   /// Logits c tanh((x W^T + b) / c), or x W^T + b if `soft_cap` is 0, of a matrix of which this tensor rank has some
   /// rows. `of` has the own rows of x, as for project_columns(); `with_bias` may be empty.

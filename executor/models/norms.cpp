@@ -29,7 +29,7 @@ using torch::autograd::variable_list;
 
 at::ScalarType precise_type(const at::Tensor& x) { return x.scalar_type() == at::kDouble ? at::kDouble : at::kFloat; }
 
-/// Rows per thread and task, so that each has enough values to be worth a task.
+/// Returns the least number of rows per task, so that a task has enough values to be worth a thread.
 std::int64_t grain(std::int64_t size) { return std::max<std::int64_t>(1, 16384 / std::max<std::int64_t>(1, size)); }
 
 struct RmsNorm : Function<RmsNorm> {

@@ -5,16 +5,16 @@
 
 namespace frostpipe {
 
-/// RMS norm (Zhang and Sennrich 2019): x / sqrt(mean(x^2) + eps) x weight, or x (1 + weight) with `adds_one`, over each
-/// `size` consecutive values; computed in single precision at least. Saves x and one number per group of values for the
-/// backward. [rows, n x size], [size] -> [rows, n x size]
+/// Applies RMS norm (Zhang and Sennrich 2019): x / sqrt(mean(x^2) + eps) x weight, or x (1 + weight) with `adds_one`,
+/// over each `size` consecutive values; computed in single precision at least. Saves x and one number per group of
+/// values for the backward. [rows, n x size], [size] -> [rows, n x size]
 at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& weight, double eps, bool adds_one);
 
-/// The config's norm over the last dimension, with these weights; `bias` may be empty.
+/// Applies the config's norm over the last dimension, with these weights; `bias` may be empty.
 at::Tensor norm(const TransformerConfig& config, const at::Tensor& x, const Parameter& weight, const Parameter& bias);
 
-/// The activation of a gated MLP: activation(gate) x up for [tokens, 2 x width], which has gate and up side by side.
-/// Saves only the input for the backward. -> [tokens, width]
+/// Applies the activation of a gated MLP: activation(gate) x up for [tokens, 2 x width], which has gate and up side by
+/// side. Saves only the input for the backward. -> [tokens, width]
 at::Tensor gated(Activation activation, const at::Tensor& gate_and_up);
 
 /// Applies the activation elementwise.

@@ -61,14 +61,14 @@ at::Tensor for_all_queries(const at::Tensor& of_key_heads, std::int64_t num_head
 /// Returns views of a group's rows of an AttentionInput.
 Heads heads_of(const AttentionInput& rows, const EqualLengths& group, const AttentionRule& rule);
 
-/// attend() as one operation with its own backward, on the CPU, without dropout and soft caps. Threads divide the
-/// samples instead of each sample's heads, and gradients are written in place.
+/// Computes attend() as one operation with its own backward, on the CPU, without dropout and soft caps. Threads divide
+/// the samples instead of each sample's heads, and gradients are written in place.
 at::Tensor attend_in_one(const AttentionInput& input, const std::vector<std::int64_t>& lengths,
                          const AttentionRule& rule);
 
-/// attend() as one call for samples of any lengths, on a GPU, without dropout and soft caps and if no window masks
-/// anything. Uses LibTorch's variable-length kernels: flash attention in bfloat16 and memory-efficient attention in
-/// float32.
+/// Computes attend() in one call for samples of any lengths, on a GPU, without dropout and soft caps and if no window
+/// masks anything. Uses LibTorch's variable-length kernels: flash attention in bfloat16 and memory-efficient attention
+/// in float32.
 at::Tensor attend_by_kernel(const AttentionInput& input, const MicroBatch& batch, const AttentionRule& rule);
 /// True if there is a kernel for this dtype, number and size of heads, and device.
 bool has_kernel_for_packed(const AttentionInput& input, const AttentionRule& rule);

@@ -9,10 +9,10 @@ namespace frostpipe {
 // for float32 (find_onednn_gemm), which need no extra memory. The choice depends only on the machine and the dtypes, so
 // runs are bitwise reproducible.
 
-/// x W^T + b: [rows, in] x [out, in] -> [rows, out]
+/// Returns x W^T + b. [rows, in] x [out, in] -> [rows, out]
 at::Tensor times_transposed(const at::Tensor& x, const at::Tensor& weight, const std::optional<at::Tensor>& bias);
 
-/// x W: [rows, out] x [out, in] -> [rows, in]
+/// Returns x W. [rows, out] x [out, in] -> [rows, in]
 at::Tensor times(const at::Tensor& x, const at::Tensor& weight);
 
 /// Adds gradient^T x into `sum`, which may be of a higher precision: [out, in] += [rows, out]^T x [rows, in].

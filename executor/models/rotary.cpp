@@ -23,8 +23,8 @@ using torch::autograd::AutogradContext;
 using torch::autograd::Function;
 using torch::autograd::tensor_list;
 
-/// Grattafiori et al. 2024: wavelengths beyond the original training positions are slowed down by the factor, short
-/// ones are kept, and those in between are interpolated.
+/// Scales frequencies as Grattafiori et al. 2024: those with wavelengths beyond the original training positions are
+/// divided by the factor, those with short wavelengths are kept, and those in between are interpolated.
 at::Tensor llama3_frequencies(const at::Tensor& frequencies, const RotaryScaling& scaling) {
   const double positions = static_cast<double>(scaling.original_positions),
                longest = positions / scaling.low_frequency_factor, shortest = positions / scaling.high_frequency_factor;
@@ -35,7 +35,8 @@ at::Tensor llama3_frequencies(const at::Tensor& frequencies, const RotaryScaling
   return at::where(wave > longest, slowed, at::where(wave < shortest, frequencies, mixed));
 }
 
-/// Peng et al. 2023: a ramp over the pairs by the number of their turns within the original training positions.
+/// Scales frequencies as Peng et al. 2023: by a ramp over the pairs, which depends on their number of turns within the
+/// original training positions.
 at::Tensor yarn_frequencies(const at::Tensor& frequencies, const Rotary& rotary, std::int64_t size) {
   const RotaryScaling& scaling = rotary.scaling;
   const auto pair_that_turns = [&](double times) {

@@ -14,7 +14,7 @@ namespace frostpipe {
 
 /// Returns the part of a whole parameter that a rank with this slice holds.
 ParameterSpec cut(ParameterSpec whole, const TensorSlice& slice);
-/// The same for all parameters of a layer.
+/// Does the same for all parameters of a layer.
 std::vector<ParameterSpec> cut(std::vector<ParameterSpec> whole, const TensorSlice& slice);
 
 /// Some values of a layer, flat in the order of parameters_of(): the slice of the divided parameters and, with
@@ -31,7 +31,7 @@ std::int64_t count_of(const std::vector<ParameterSpec>& layer, const ShardOfLaye
 /// parameters. [values of held] -> [values of wanted]
 at::Tensor taken(const std::vector<ParameterSpec>& layer, const at::Tensor& flat, const TensorSlice& held,
                  const ShardOfLayer& wanted);
-/// The inverse: copies the values of `part` to their positions among those of `held`, including whole parameters.
+/// Does the inverse: copies the values of `part` to their positions among those of `held`, including whole parameters.
 void put(const std::vector<ParameterSpec>& layer, at::Tensor flat, const TensorSlice& held, const at::Tensor& values,
          const ShardOfLayer& part);
 

@@ -113,7 +113,7 @@ struct Written {
   at::Tensor used() const { return scale.defined() ? weights * scale : weights; }
 };
 
-/// The gradient of for_all_queries. [samples, heads, tokens, size] -> [samples, key heads, tokens, size]
+/// Computes the backward of for_all_queries(). [samples, heads, tokens, size] -> [samples, key heads, tokens, size]
 at::Tensor sum_for_keys(const at::Tensor& of_heads, std::int64_t key_heads) {
   return of_heads.view({of_heads.size(0), key_heads, -1, of_heads.size(2), of_heads.size(3)}).sum(2);
 }

@@ -27,9 +27,9 @@ class KeyValuesOfLayers {
   std::map<int, c10::intrusive_ptr<KeyValues>> layers_;
 };
 
-/// Causal attention of a token slice -> [tokens, query values]. A token attends to itself and to earlier tokens of its
-/// sample, in this slice and in earlier ones, whose forwards must have run. Backwards must run in the opposite order.
-/// Recomputing a slice in between has no effect.
+/// Computes causal attention of a token slice -> [tokens, query values]. A token attends to itself and to earlier
+/// tokens of its sample, in this slice and in earlier ones, whose forwards must have run. Backwards must run in the
+/// opposite order. Recomputing a slice in between has no effect.
 at::Tensor attend_slice(const TransformerConfig& config, int layer, const AttentionInput& input,
                         const MicroBatch& batch);
 

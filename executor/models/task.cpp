@@ -23,7 +23,7 @@ namespace {
 
 constexpr std::int64_t kMostAnswerTokens = 30;
 
-/// Converts to single precision at least.
+/// Converts to at least single precision.
 at::Tensor precise(const at::Tensor& logits) {
   return logits.scalar_type() == at::kDouble ? logits : logits.to(at::kFloat);
 }
@@ -92,7 +92,7 @@ at::Tensor best_classes(const at::Tensor& logits) {
   return at::cat({classes.to(at::kDouble), probabilities.to(at::kDouble)}, 1).to(at::kCPU);
 }
 
-/// `targets`: as MicroBatch has labels of classes, or numbers.
+/// Returns the sum of the losses of classes, several labels or numbers. `targets` has the form of MicroBatch::labels.
 at::Tensor class_loss_sum(ProblemType problem_type, const at::Tensor& logits, const at::Tensor& targets,
                           double label_smoothing) {
   switch (problem_type) {
@@ -132,7 +132,8 @@ at::Tensor end_losses(const at::Tensor& logits, const MicroBatch& batch) {
          2;
 }
 
-/// `is_closed`: the second segment ends with a token that does not belong to the context.
+/// Returns the best span of each sample, its score and the first token's score. `is_closed` says that the second
+/// segment ends with a token that does not belong to the context.
 at::Tensor best_spans(const at::Tensor& logits, const MicroBatch& batch, bool is_closed) {
   const at::Tensor ends = precise(logits).to(at::kCPU, at::kDouble).contiguous(),
                    types = batch.token_types.to(at::kCPU);

@@ -9,13 +9,14 @@ namespace frostpipe {
 /// The label of targets without a loss.
 inline constexpr std::int64_t kIgnored = -100;
 
-/// Sum over the samples of their losses, by ProblemType and Task: the cross entropy of the class; the mean of the
-/// labels' binary cross entropies; the squared error; half the sum of the cross entropies of an answer's two ends; of a
-/// causal model the mean over those tokens of a text but the first that have a loss (MicroBatch::labels); of labels of
-/// tokens the sum over the labelled ones (Samples::loss_terms). `label_smoothing`: the part of the target that is
-/// spread over all classes or tokens (not over an answer's ends, nor where a sample has several labels or a number).
+/// Returns the sum of the samples' losses. By ProblemType and Task, the loss of a sample is the cross entropy of its
+/// class; the mean of its labels' binary cross entropies; the squared error of its number; half the sum of the cross
+/// entropies of its answer's two ends; for a causal model the mean over the tokens that have a loss
+/// (MicroBatch::labels), never the first of a text; for labels of tokens the sum over the labelled tokens
+/// (Samples::loss_terms). `label_smoothing` is the part of the target that is spread over all classes or tokens; it
+/// does not apply to an answer's ends, several labels or a number.
 ///
-/// Here and below, `logits` are the head's; of a vocabulary that is divided among `tensor_ranks`, the own ones. All
+/// Here and below, `logits` are those of the head; if tensor ranks divide the vocabulary, this rank's own ones. All
 /// ranks get the same result. With a graph, a causal model's loss is computed in the backward (cross_entropy_sum).
 at::Tensor loss_sum(const TransformerConfig& config, const Logits& logits, const MicroBatch& batch,
                     double label_smoothing, const TensorRanks& tensor_ranks = {});
@@ -23,7 +24,7 @@ at::Tensor loss_sum(const TransformerConfig& config, const Logits& logits, const
 /// The number of values in the answer to a sample.
 struct AnswerShape {
   std::int64_t of_sample = 2;
-  std::int64_t of_token = 0;  // and so many for each of its tokens
+  std::int64_t of_token = 0;  // and for each of its tokens this many more
   std::int64_t size(std::int64_t tokens) const { return of_sample + of_token * tokens; }
 };
 AnswerShape answer_shape(const TransformerConfig& config);

@@ -40,9 +40,9 @@ struct MicroBatch {
 
   std::int64_t size() const { return static_cast<std::int64_t>(lengths.size()); }
   std::int64_t num_tokens() const;
-  /// Index of each sample's first token, followed by num_tokens().
+  /// Returns the index of each sample's first token, followed by num_tokens().
   std::vector<std::int64_t> offsets() const;
-  /// The range of a sample's tokens that are in this batch, numbered within the sample.
+  /// Returns the range of a sample's tokens that are in this batch, numbered within the sample.
   TokenRange tokens_of(std::int64_t sample) const;
   /// Returns a token slice: these tokens of every sample; none for shorter samples.
   MicroBatch slice(const TokenRange& tokens, KeyValuesOfLayers& key_values) const;

@@ -42,10 +42,11 @@ class DeferWeightGradients {
   DeferWeightGradients& operator=(const DeferWeightGradients&) = delete;
 };
 
-/// Called by the backward of a matrix: WeightGradients::add_product(), computed at once unless it is deferred.
+/// Called by the backward of a matrix: does what WeightGradients::add_product() does, and computes at once unless it is
+/// deferred.
 void add_weight_gradient(const at::Tensor& sum, const at::Tensor& gradient, const at::Tensor& x,
                          const RankRows& rows = {});
-/// Called by the backward of a table: WeightGradients::add_rows().
+/// Called by the backward of a table: does the same for WeightGradients::add_rows().
 void add_row_gradients(const at::Tensor& sum, const at::Tensor& rows, const at::Tensor& gradient);
 
 }  // namespace frostpipe

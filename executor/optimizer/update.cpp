@@ -43,7 +43,7 @@ void adamw_step(const FlatTensors& tensors, const UpdateRule& rule, double decay
   is_on_device ? step_with(rule.rate_and_step[0]) : step_with(rule.learning_rate);
 }
 
-/// The kernel can divide, but takes the divisor in single precision only.
+/// Performs a step of AdamW. The kernel can divide gradients, but takes the divisor in single precision only.
 void adamw_step(const std::vector<UpdatedValues>& values, const UpdateRule& rule, std::optional<at::Tensor> divisor) {
   if (divisor && divisor->scalar_type() != at::kFloat) {
     for (const UpdatedValues& one : values) one.gradients.div_(*divisor);

@@ -31,7 +31,8 @@ Moments make_moments(const at::Tensor& values, int num_moments);
 /// Returns those of `moments` that are defined, in their order.
 std::vector<at::Tensor> defined_tensors(const Moments& moments);
 
-/// One step of an optimizer: AdamW (Loshchilov and Hutter 2019), SGD, or SGD with momentum as torch.optim.SGD does it:
+/// The rule of an optimizer's step: AdamW (Loshchilov and Hutter 2019), SGD, or SGD with momentum as torch.optim.SGD
+/// does it:
 ///   first = momentum x first + gradient + weight_decay x weight;  weight -= learning_rate x first
 /// SGD without momentum has no weight decay.
 struct UpdateRule {

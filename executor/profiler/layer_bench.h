@@ -87,8 +87,8 @@ class LayerBench {
   /// Measures a synthetic packed micro-batch of `micro_batch_size` samples with `tokens` tokens on average, from
   /// synthetic_lengths(): the forward of all layers, the backward of all, then the rarer variants. Adds to `samples`.
   void measure(int micro_batch_size, int tokens, SamplesByClass& samples);
-  /// The same for a token slice of a causal model: `tokens` of each sample after `context` earlier ones, whose keys and
-  /// values are synthetic. Does not measure I and W.
+  /// Does the same for a token slice of a causal model: `tokens` of each sample after `context` earlier ones, whose
+  /// keys and values are synthetic. Does not measure I and W.
   void measure_slice(int micro_batch_size, int tokens, int context, SamplesByClass& samples);
   /// Measures one optimizer step of every layer.
   void measure_updates(Optimizer optimizer, UpdatesByKind& samples);

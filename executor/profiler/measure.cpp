@@ -118,7 +118,8 @@ Readied made_ready(const RankEnvironment& self, const MeasureOptions& options) {
   }
 }
 
-/// Small micro-batches are quick to measure and suffer most from other load on the machine.
+/// Returns how often to measure a micro-batch per round. Small ones are quick to measure, and suffer most from other
+/// load on the machine.
 int passes_of(int micro_batch_size) { return std::clamp(16 / micro_batch_size, 1, 4); }
 
 /// How the ranks share the layers that are measured.
@@ -135,7 +136,7 @@ struct MeasuringRank {
   const Progress& progress;
 };
 
-/// Tensor groups of consecutive ranks; each group has all layers.
+/// Returns a phase in which consecutive ranks form tensor groups, each of which has all layers.
 Phase phase_of_tensor_ranks(int world_size, int tensor_parallel_size, int num_layers) {
   return {
       .layout = {.data_parallel_size = world_size / tensor_parallel_size, .tensor_parallel_size = tensor_parallel_size},

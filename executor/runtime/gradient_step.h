@@ -47,23 +47,23 @@ class GradientStep {
   void update(int stage);
   /// True if every trainable stage of the rank has been updated.
   bool is_done() const { return num_updated_ == num_stages_; }
-  /// After the first update() has thrown PeerLost: this rank's updates, if they lack only the norm. Only on the CPU: on
-  /// a GPU, data of other ranks may be missing too.
+  /// Returns, after the first update() has thrown PeerLost, this rank's updates if they lack only the norm. Returns
+  /// nothing on a GPU, where data of other ranks may be missing too.
   std::optional<InterruptedUpdate> interrupted() const;
-  /// The norm before clipping, on which all ranks agree. On the CPU, after the first update().
+  /// Returns the norm before clipping, on which all ranks agree. Only for the CPU, after the first update().
   double gradient_norm() const;
   /// Starts to copy the figures of result() to the host. Call it after the first update(), and again after replaying
   /// captured work.
   void bring_result();
-  /// Empty without an update(); otherwise valid when the device has completed bring_result(). Throws RuntimeFailure if
-  /// the gradient norm is not finite. On the CPU, update() throws it before anything changes.
+  /// Returns the result: empty without an update(), otherwise valid when the device has completed bring_result().
+  /// Throws RuntimeFailure if the gradient norm is not finite. On the CPU, update() throws it before anything changes.
   IterationResult result() const;
 
  private:
   /// Returns the gradients that may be nonzero in this iteration, for each trainable layer of the stage.
   std::map<int, TouchedGradients> touched_gradients(int stage) const;
-  /// With sequence parallelism, each tensor rank has the contribution of its own tokens to the gradients of whole
-  /// parameters.
+  /// Sums gradients of whole parameters over the tensor ranks; with sequence parallelism each rank has only the
+  /// contribution of its own tokens.
   void sum_over_tensor_ranks(int stage);
   /// Replaces the tied gradients of the first and the last stage by their sum.
   void reduce_tied();

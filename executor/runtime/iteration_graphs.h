@@ -42,7 +42,7 @@ class IterationGraphs {
   UpdateRule on_device(const UpdateRule& rule);
   /// True if the iteration's actions are being captured.
   bool captures() const { return mode_ == Mode::capture; }
-  /// True if they are replayed: results are written to the same tensors as at the capture.
+  /// True if the iteration's actions are replayed: results are written to the same tensors as at the capture.
   bool replays() const { return mode_ == Mode::replay; }
   /// Runs the iteration's next action that can be captured; `perform` issues it.
   void run(const std::function<void()>& perform);
@@ -54,7 +54,7 @@ class IterationGraphs {
   std::unique_ptr<DeviceGraphs> graphs_;  // by action
   Mode mode_ = Mode::eager;
   std::vector<std::int64_t> lengths_;
-  DeviceCopies copies_;  // of the eager iteration
+  DeviceCopies copies_;  // made in the eager iteration
   std::size_t next_action_ = 0;
   at::Tensor rate_and_step_;
 };

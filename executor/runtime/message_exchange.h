@@ -27,9 +27,9 @@ struct RankMessages {
   std::map<Action, std::vector<Action>> arrived_before;
 };
 
-/// `lowered` must have a body only. `ranks` are those of its pipeline ranks.
+/// Returns the messages of a pipeline rank. `lowered` must have a body only. `ranks` are those of its pipeline ranks.
 RankMessages messages_of(const Schedule& lowered, int pipeline_rank, std::vector<int> ranks);
-/// The number of tags that an iteration's messages use.
+/// Returns the number of tags that an iteration's messages use.
 int num_tags(const RankMessages& messages);
 
 /// How many receives are posted before they are needed.

@@ -46,10 +46,10 @@ class RankSession {
   std::optional<HeldLayers> release();
   /// Changes to another phase. Must be called by all ranks at the same step.
   void enter(const Phase& phase);
-  /// Null on a rank that is idle in this phase.
+  /// Returns the runner of this phase; null on a rank that is idle in it.
   ScheduleRunner* runner() { return runner_ ? &*runner_ : nullptr; }
   const Phase& phase() const { return phase_; }
-  /// Number of optimizer steps that this rank's layers have done.
+  /// Returns the number of optimizer steps that this rank's layers have done.
   int num_updates() const { return runner_ ? runner_->updates().value_or(from_step_) : from_step_; }
   std::map<int, LayerState>& layers() { return layers_; }
   const std::map<int, OffloadedMoments>& offloaded() const { return offloaded_; }
@@ -59,7 +59,7 @@ class RankSession {
   /// Returns the ranks that hold a layer: the tensor ranks of a replica, in order; if the replica has lost its rank,
   /// those of another one.
   std::vector<LayerPart> parts_of(int layer, int replica) const;
-  /// The same for each layer, for replica 0.
+  /// Returns the same for each layer, for replica 0.
   std::vector<std::vector<LayerPart>> parts_of_layers() const;
   /// True on the one rank that reports the gradients' figures: the first tensor rank of the first replica of the last
   /// stage.
@@ -82,7 +82,7 @@ class RankSession {
   int from_step_ = 0;
   bool whole_ = false;
   std::int64_t tied_values_ = 0;
-  /// The value for this phase.
+  /// Returns the number of tied values in this phase.
   std::int64_t tied_values() const { return phase_.first_trainable_layer == 0 ? tied_values_ : 0; }
   std::map<int, LayerState> layers_;
   std::map<int, OffloadedMoments> offloaded_;

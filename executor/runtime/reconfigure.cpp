@@ -61,7 +61,8 @@ std::map<int, LayerState> layers_to_make(const Phase& after, const StageFactory&
   return made;
 }
 
-/// On a CPU, offloaded weights are the frozen layer's tensor while this rank has the layer, and count as its memory.
+/// Excludes the weights of removed layers from the counted memory. On a CPU, offloaded weights are the frozen layer's
+/// tensor, and count as device memory only while this rank has the layer.
 void stop_counting_removed_weights(const std::map<int, LayerState>& layers,
                                    const std::map<int, OffloadedMoments>& offloaded) {
   for (const auto& [layer, moments] : offloaded) {

@@ -38,21 +38,22 @@ class ScheduleRunner {
   /// True if the next iteration has begun.
   bool has_begun() const { return begun_ != nullptr; }
 
-  /// Number of optimizer steps that this rank's stages have done, if any. A step that fails because a peer is lost may
-  /// have been done nevertheless.
+  /// Returns the number of optimizer steps that this rank's stages have done, if any. A step that fails because a peer
+  /// is lost may have been done nevertheless.
   std::optional<int> updates() const { return updates_; }
   /// False while an update is in progress on a device that runs asynchronously to the host. After a peer is lost, such
   /// an update may have used data that never arrived.
   bool has_whole_weights() const { return has_whole_weights_; }
 
-  /// The norm of the last update's gradients before clipping; not set on a device that runs asynchronously to the host.
+  /// Returns the norm of the last update's gradients before clipping; nothing on a device that runs asynchronously to
+  /// the host.
   std::optional<double> gradient_norm() const { return gradient_norm_; }
-  /// The next update, if it was interrupted and can be completed.
+  /// Returns the next update, if it was interrupted and can be completed.
   const std::optional<InterruptedUpdate>& interrupted_update() const { return interrupted_update_; }
 
-  /// Forward only, in evaluation mode: answers to `samples`, as answer_shape says, one after the other; known on the
-  /// ranks of the last stage, for the samples of their own replica, 0 elsewhere. `most_samples`, `most_tokens`: at a
-  /// time (batches_of).
+  /// Runs forwards in evaluation mode and returns the answers to `samples`, one after the other, each of answer_shape.
+  /// The ranks of the last stage know them for the samples of their own replica; all other values are 0. At most
+  /// `most_samples` samples and `most_tokens` tokens are computed at a time (batches_of).
   std::vector<double> answers(const Samples& data, std::span<const int> samples, int most_samples,
                               std::int64_t most_tokens = std::numeric_limits<std::int64_t>::max());
 
@@ -87,7 +88,7 @@ class ScheduleRunner {
   void begin_gradient_step(Iteration& iteration, const IterationUpdate& update);
   /// Returns a tensor to receive into, which is the same in each iteration if the action that uses it is captured.
   at::Tensor make_received(const Action& receive, std::int64_t tokens);
-  /// The parts that all iterations share.
+  /// Returns the parts that all iterations share.
   const RankParts& parts() const { return parts_.front(); }
   bool has_stage(int stage) const { return parts().stages.contains(stage); }
   at::Tensor make_activation(std::int64_t tokens) { return parts().stages.begin()->second->make_activation(tokens); }

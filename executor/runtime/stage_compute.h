@@ -49,20 +49,20 @@ class StageCompute {
   /// Waits for the cached activations of the micro-batch. Called before each of its token slices; the first call does
   /// everything.
   virtual void cache_read(int micro_batch, SampleRange range) = 0;
-  /// F of a micro-batch (samples `range` of the mini-batch) or of one of its token slices. `input` is undefined on the
-  /// first stage. Returns the activation to send; undefined on the last stage.
+  /// Runs F of a micro-batch (samples `range` of the mini-batch) or of one of its token slices. `input` is undefined on
+  /// the first stage. Returns the activation to send; undefined on the last stage.
   virtual at::Tensor forward(Part part, SampleRange range, at::Tensor input) = 0;
   /// True if cache_write() would store anything, for which activations are copied from the device.
   virtual bool has_to_write(int /*micro_batch*/, SampleRange /*range*/) const { return true; }
   /// Stores the micro-batch's activations at the frozen boundary. Called after each of its token slices; acts after the
   /// last.
   virtual void cache_write(int micro_batch, SampleRange range) = 0;
-  /// B. `gradient`, of the output, is undefined on the last stage, which adds its loss to loss(). Returns the gradient
-  /// of the input; undefined unless the previous stage trains.
+  /// Runs B. `gradient` is that of the output, undefined on the last stage, which adds its loss to loss(). Returns the
+  /// gradient of the input; undefined unless the previous stage trains.
   virtual at::Tensor backward(Part part, at::Tensor gradient) = 0;
-  /// I, in place of B: the same without the gradients of weight matrices and tables.
+  /// Runs I, in place of B: does the same, but leaves out the gradients of weight matrices and tables.
   virtual at::Tensor input_gradient(Part part, at::Tensor gradient) = 0;
-  /// W: the gradients that I has left out, from the tensors that it has kept.
+  /// Runs W: computes the gradients that I has left out, from the tensors that it has kept.
   virtual void weight_gradient(Part part) = 0;
   /// Returns the rows of the embedding table that the tokens of this mini-batch look up, over all replicas, as indices
   /// of the rank's own rows; all others have zero gradients. [rows] int64, ascending and unique; may be empty on a
@@ -72,16 +72,16 @@ class StageCompute {
   /// Performs one optimizer step of every trainable layer of the stage.
   virtual void update(const UpdateRule& rule) = 0;
 
-  /// Sum over this iteration's backwards of the samples' losses divided by the mini-batch's loss_terms: [] float64, on
-  /// the device. Undefined but on the last stage, and there where no backward has run.
+  /// Returns the loss of this iteration's backwards so far: the sum of the samples' losses divided by the mini-batch's
+  /// loss_terms, [] float64 on the device. Undefined on other stages than the last, and before the first backward.
   virtual at::Tensor loss() const = 0;
 
-  /// Forward only, in evaluation mode, of a batch of samples, frozen layers as in forward(); `input` is undefined on
-  /// the first stage. The last stage returns the model's answers on the host, as answers_of does.
+  /// Runs the forward of a batch of samples in evaluation mode; frozen layers run as in forward(). `input` is undefined
+  /// on the first stage. The last stage returns the model's answers on the host, as answers_of() does.
   virtual at::Tensor evaluate(const MiniBatch& batch, at::Tensor input) = 0;
   virtual AnswerShape answer_shape() const = 0;
-  /// The same for a token slice on the host, in which every text has tokens. The last stage of a causal model returns
-  /// the most likely token after the last one of each text, on the host, [texts] int64.
+  /// Does the same for a token slice on the host, in which every text has tokens. The last stage of a causal model
+  /// returns the most likely token after the last one of each text, on the host, [texts] int64.
   virtual at::Tensor next_tokens(const MicroBatch& /*slice*/, at::Tensor /*input*/) {
     FROSTPIPE_CHECK(false, "only a language model goes on with texts");
   }

@@ -58,7 +58,8 @@ at::Tensor StageForward::run(int begin, int end, at::Tensor activation, const Mi
   return activation;
 }
 
-/// Activations enter and leave in the run's dtype, which represents all values of the frozen layers' dtype.
+/// Runs frozen layers. Activations enter and leave in the run's dtype, which represents all values of the frozen
+/// layers' dtype.
 at::Tensor StageForward::run_frozen(int begin, int end, at::Tensor activation, const MicroBatch& batch) const {
   if (begin >= end) return activation;
   if (activation.defined()) activation = activation.to(types_.frozen);

@@ -21,7 +21,7 @@ class StageForward {
         range_(range),
         first_trainable_layer_(first_trainable_layer) {}
 
-  /// The end of the stage's frozen layers.
+  /// Returns the end of the stage's frozen layers.
   int frozen_end() const;
   /// Runs all layers before `end` in evaluation mode, frozen ones in their dtype. `input` is undefined on the first
   /// stage.

@@ -191,7 +191,7 @@ class TransformerStage final : public StageCompute {
   AnswerShape answer_shape() const override { return frostpipe::answer_shape(config_); }
 
  private:
-  /// Stays on the device, so that the host does not wait.
+  /// Adds a loss on the device, so that the host does not wait.
   void add_loss(const at::Tensor& loss) {
     loss_ = uses_graphs_ ? loss_.add_(loss) : loss_.defined() ? loss_ + loss : loss;
   }

@@ -42,7 +42,7 @@ class PhaseSequence {
   bool changes_at(int step) const;
   /// Removes the phase that next() has returned, when it begins.
   void begin_next() { upcoming_.erase(upcoming_.begin()); }
-  /// Called when a freeze is undone: FreezeController::slow_down().
+  /// Called when a freeze is undone; calls FreezeController::slow_down().
   void slow_down(int step) { controller_.slow_down(step); }
 
  private:

@@ -7,10 +7,10 @@
 
 namespace frostpipe {
 
-/// A rank of a pipeline.
+/// The session of one rank of a pipeline.
 class PipelineSession final : public TrainingSession {
  public:
-  /// The task and what `place` refers to outlive it.
+  /// The task, and what `place` refers to, must outlive this object.
   PipelineSession(const PipelineTask& task, const SessionPlace& place);
 
   void start(const Phase& phase, int step, const LayerOrigin& origin) override;
@@ -25,7 +25,7 @@ class PipelineSession final : public TrainingSession {
   void save(bool embeddings_are_tied, const std::filesystem::path& folder) override;
   PipelineSession* pipeline() override { return this; }
 
-  /// Begins with what survivors hold, as RankSession::start_with.
+  /// Begins with the layers that survivors hold, as RankSession::start_with() does.
   void start_with(const Phase& phase, int step, bool embeddings_are_tied, HeldLayers held,
                   const std::vector<TensorMove>& moves);
   const StageFactory& factory() const { return *factory_; }

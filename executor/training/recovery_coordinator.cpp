@@ -14,7 +14,7 @@
 namespace frostpipe {
 namespace {
 
-/// "2 x 1", with tensor ranks "2 x 1 x 2"; of an operator plan "2 devices".
+/// Returns "2 x 1", with tensor ranks "2 x 1 x 2", for an operator plan "2 devices".
 std::string layout_text(const Phase& phase) {
   const ParallelLayout& layout = phase.layout;
   if (!phase.operator_plan.empty())
@@ -62,7 +62,8 @@ void RecoveryCoordinator::start(const ScalarLog& scalars) {
   state_.clock.begin_loop(run_.device->now_ns());
 }
 
-/// On rank 0. Returns the checkpoint to resume from, "" for none, and removes the files of another run.
+/// Must be called on rank 0 only. Returns the checkpoint to resume from, "" if there is none, and removes the files of
+/// another run.
 std::string RecoveryCoordinator::prepare_run_folder(const ScalarLog& scalars) {
   const TrainOptions& options = run_.options;
   const std::optional<Checkpoint> found = checkpoint_to_resume(options, state_.settings, run_.callbacks.note);
@@ -186,7 +187,8 @@ Nanoseconds RecoveryCoordinator::longest_time_since(int step) {
   return static_cast<Nanoseconds>(*std::max_element(spent.begin(), spent.end()));
 }
 
-/// The rank that described the run knows only its own peak memory in the phase that the loss has ended.
+/// Sets all ranks' peaks in the phase that the loss has ended, of which the rank that described the run knows only its
+/// own.
 void RecoveryCoordinator::learn_peaks(RunSummary& run) {
   if (run.phases.empty()) return;
   PhaseSummary& last = run.phases.back();
@@ -197,7 +199,7 @@ void RecoveryCoordinator::learn_peaks(RunSummary& run) {
   }
 }
 
-/// Survivors know of earlier recoveries that a checkpoint may lack.
+/// Replaces the recoveries by the longest list that a rank knows, since a checkpoint may lack the latest ones.
 void RecoveryCoordinator::learn_recoveries() {
   std::vector<Recovery>& recoveries = state_.summary.recoveries;
   for (const std::string& text : round_.communicator().gather(to_json(RunSummary{.recoveries = recoveries}))) {
@@ -242,7 +244,7 @@ void RecoveryCoordinator::keep_layers() {
   const PhaseSequence::State to_come = state_.phases.state();
   for (const Phase& phase : to_come.upcoming) known_phases_.push_back(round_.with_logical_ranks(phase));
   PipelineSession* const pipeline = session.pipeline();
-  if (!pipeline) {  // of what it did nothing is left but how far it came
+  if (!pipeline) {  // a net's session keeps no layers after a loss, but its progress is reported
     inventory_ = {.step = state_.step, .num_recorded = -1, .trainable = {run_.num_layers() - 1}};
     return;
   }

@@ -19,10 +19,10 @@ class RecoveryCoordinator {
   RecoveryCoordinator(const RunContext& run, RendezvousRound& round, TrainingState& state)
       : run_(run), round_(round), state_(state) {}
 
-  /// In the first round: resumes from the checkpoint that TrainOptions::resume names, or begins the run.
+  /// Called in the first round: resumes from the checkpoint that TrainOptions::resume names, or begins the run.
   void start(const ScalarLog& scalars);
-  /// In later rounds: continues from the survivors' memory, else from the newest intact checkpoint, else from the
-  /// beginning.
+  /// Called in later rounds: continues from the survivors' memory, else from the newest intact checkpoint, else from
+  /// the beginning.
   void recover(const RendezvousInfo& info);
   /// Undoes the freeze after `baseline`, whose checkpoint must be intact, because of `cause`. Writes the checkpoint
   /// again with the new caution. No other checkpoint may be in progress.

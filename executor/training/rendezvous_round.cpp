@@ -38,7 +38,7 @@ void RendezvousRound::connect(const RendezvousInfo& info) {
                                                 : checkpoint_folder_of(root, *communicator_);
 }
 
-/// Lost hosts are known from the cluster only.
+/// Finds the node of each rank. Lost hosts can only be inferred from the cluster.
 void RendezvousRound::find_nodes() {
   const TrainOptions& options = run_.options;
   if (options.num_nodes > 0) {

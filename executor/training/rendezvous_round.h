@@ -38,11 +38,11 @@ class RendezvousRound {
 
   bool is_first() const { return communicator_->rank() == 0; }
   bool is_watched_by_launcher() const { return info_.self.watched_by_launcher; }
-  /// Number of nodes in the job, including those without ranks.
+  /// Returns the number of nodes in the job, including those without ranks.
   int num_nodes() const;
   /// True if ranks of the plan are missing.
   bool lacks_ranks() const;
-  /// Logical ranks, by rank.
+  /// Returns the logical ranks, by rank.
   const std::vector<int>& logical_ranks() const { return info_.logical_ranks; }
   Communicator& communicator() { return *communicator_; }
   bool has_session() const { return session_ != nullptr; }
@@ -50,9 +50,9 @@ class RendezvousRound {
   CollectLayers collect_layers();
   CheckpointManager& checkpoints() { return *checkpoints_; }
   const CheckpointFolder& checkpoint_folder() const { return checkpoint_folder_; }
-  /// Null if no phase uses a cache.
+  /// Returns the cache; null if no phase uses one.
   NodeCache* cache() { return cache_.get(); }
-  /// The counts of this rank's cache look-ups and writes so far.
+  /// Returns the counts of this rank's cache look-ups and writes so far.
   CacheCounts cache_counts() const { return cache_ ? cache_->view().counts() : CacheCounts{}; }
   /// Makes the frozen layers of the session's phase the cache boundary, if it uses the cache. Must be called by all
   /// ranks.

@@ -21,7 +21,8 @@ namespace frostpipe {
 class RunRecorder {
  public:
   static constexpr int kRememberedSteps = 1024;
-  /// A phase's first steps, whose spans are kept unless a run's steps have so many that fewer must do.
+  /// The default of `traced_steps`: number of first steps of a phase whose spans are kept. Runs with many spans per
+  /// step pass less.
   static constexpr int kTracedSteps = 256;
 
   /// `num_logical_ranks` is the number of ranks in the plan; `folder` is the run's.
@@ -37,20 +38,20 @@ class RunRecorder {
   /// Call it after the last step of a phase and before its layers move, so that memory for moving does not count for
   /// the phase.
   void end_steps();
-  /// Median iteration time of the current phase on the rank that reports figures; 0 before its first step.
+  /// Returns the median iteration time of the current phase on the rank that reports figures; 0 before its first step.
   Nanoseconds median_iteration_ns() const;
   /// Records a step. `reports_figures` says that this rank's figures count and are written. It is a rank of the last
   /// stage, because ranks of completely frozen stages run ahead. All ranks that train know the loss. Returns false if
   /// the figures cannot be written.
   bool record_step(const StepRecord& step, bool reports_figures);
-  /// Spans of the running phase; kept for its first steps.
+  /// Returns the spans of the running phase, which are kept for its first steps.
   Trace& trace() { return trace_; }
   void record_event(const char* name, Nanoseconds begin_ns, Nanoseconds end_ns);
 
   /// Sets `run` and `executed` to the state so far, phases and the last step, on all ranks alike.
   void so_far(const CacheCounts& cached, RunSummary& run, TrainingPlan& executed);
-  /// The same from this rank's knowledge up to step `num_steps`, without communication: losses and steps as on a rank
-  /// that trains.
+  /// Does the same from this rank's knowledge up to step `num_steps`, without communication: losses and steps as on a
+  /// rank that trains.
   void history(int num_steps, const CacheCounts& cached, RunSummary& run, TrainingPlan& executed) const;
   /// Returns this rank's peak in the current phase, by logical rank, if the phase began at that step; all other values
   /// are 0.
@@ -58,12 +59,13 @@ class RunRecorder {
   /// Restores the state of so_far() or history(), before step `step`; earlier records are dropped.
   void restore(const RunSummary& run, const TrainingPlan& executed, int step);
   int num_steps() const { return num_steps_; }
-  /// Time that the steps from `step` on took, as far as this rank knows; steps that it no longer remembers count with
-  /// the mean of the others.
+  /// Returns the time that the steps from `step` on took, as far as this rank knows; steps that it no longer remembers
+  /// count with the mean of the others.
   Nanoseconds time_since(int step) const;
   StepLog& log() { return log_; }
 
-  /// After the last step: so_far(), and the timelines of all ranks. The result is complete on rank 0.
+  /// Call it after the last step. Does what so_far() does, and collects the timelines of all ranks. The result is
+  /// complete on rank 0.
   void finish(const CacheCounts& cached, RunSummary& run, TrainingPlan& executed, Trace& whole_run);
 
  private:

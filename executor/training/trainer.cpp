@@ -70,8 +70,8 @@ void Trainer::join(const RendezvousInfo& info) {
     run_.callbacks.note(fmt::format("activation cache: {}; what it does not hold is computed", lacks));
 }
 
-/// After a loss: gives up every connection of the round, and keeps complete layers. From here on the recovery takes
-/// host time.
+/// Called after a loss: gives up every connection of the round, and keeps complete layers. From here on the recovery
+/// takes host time.
 void Trainer::leave() {
   if (VirtualClock* const clock = run_.device->virtual_clock()) clock->begin_host_time();
   has_begun_ = false;
@@ -186,8 +186,8 @@ void Trainer::record_step(const StepRecord& step) {
                                  {"frozen_blocks", static_cast<double>(frozen)}});
 }
 
-/// Ranks that train know the loss, and the line shows the one that was posted last. No rank waits for it, so that ranks
-/// of frozen stages can run ahead.
+/// Reports progress on rank 0. Only ranks that train know the loss; the line shows the loss that one of them posted
+/// last. No rank waits for it, so that ranks of frozen stages can run ahead.
 void Trainer::report_progress() {
   const int done = state_.step + 1;
   if (round_.session().reports_figures() && !run_.options.emulation)
@@ -221,13 +221,14 @@ void Trainer::finish() {
   round_.communicator().control_group().barrier();
 }
 
-/// A loss during an evaluation discards the evaluation.
+/// Returns whether the run was evaluated at this step; an evaluation is discarded if a rank is lost during it.
 bool Trainer::is_evaluated() const {
   const std::vector<EvaluationRecord>& evaluations = state_.summary.evaluations;
   return state_.step == 0 || (!evaluations.empty() && evaluations.back().step >= state_.step);
 }
 
-/// At the begin of a round: repeats the evaluation at this step, or the verdict after it, if a loss has prevented it.
+/// Called at the beginning of a round: repeats the evaluation at this step, or the verdict after it, if the loss of a
+/// rank has prevented it.
 void Trainer::catch_up_on_evaluation() {
   if (!run_.is_tested_after(state_.step)) return;
   if (!is_evaluated()) return evaluate_and_judge();
@@ -263,8 +264,8 @@ double Trainer::evaluate() {
   return score.value;
 }
 
-/// Before a freeze: takes the snapshot to go back to and the accuracy to compare with. A run that resumes from the
-/// checkpoint decides again.
+/// Called before a freeze: takes the snapshot to go back to and the accuracy to compare with. A run that resumes from
+/// the checkpoint decides again.
 void Trainer::take_baseline(const Phase& next) {
   const std::vector<EvaluationRecord>& evaluations = state_.summary.evaluations;
   const bool is_known = !evaluations.empty() && evaluations.back().step == state_.step;
@@ -279,7 +280,8 @@ void Trainer::take_baseline(const Phase& next) {
   }
 }
 
-/// At the begin of a round: takes the baseline of a freeze exactly at its first step, which is not decided again.
+/// Called at the beginning of a round: takes the baseline of a freeze exactly at its first step, which is not decided
+/// again.
 void Trainer::catch_up_on_baseline() {
   const Phase& phase = round_.session().phase();
   if (!state_.lacks_baseline(phase)) return;

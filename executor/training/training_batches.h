@@ -8,8 +8,8 @@
 
 namespace frostpipe {
 
-/// Mini-batches of an epoch, of which the last may be a short one. An operator plan has whole ones alone: what is left
-/// of an epoch's random order is not trained on in that epoch.
+/// Returns the number of mini-batches in an epoch, of which the last one may be short. Operator plans have no short
+/// mini-batches: samples that are left over in an epoch's random order are not trained on in that epoch.
 int steps_per_epoch(const TrainOptions& options, const Dataset& dataset);
 
 /// Determines the samples of every step: a function of seed, step and the number of data shards of nodes, which does
@@ -19,9 +19,9 @@ class TrainingBatches {
   /// `options` and `dataset` must outlive it.
   TrainingBatches(const TrainOptions& options, const Dataset& dataset, int num_shards);
 
-  /// Valid until the batch of an epoch at least two later is requested.
+  /// Returns the mini-batch of a step. It is valid until a batch is requested that is at least two epochs later.
   MiniBatch at(int step);
-  /// The samples of each node's part of the data.
+  /// Returns the samples of each node's part of the data.
   const std::vector<std::vector<int>>& shards() const { return shards_; }
   int num_shards() const { return static_cast<int>(shards_.size()); }
 

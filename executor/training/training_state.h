@@ -20,10 +20,11 @@ struct TrainingState {
   Checkpoint beginning() const;
   /// Returns the current snapshot. Must be called by all ranks.
   Checkpoint snapshot(RendezvousRound& round) { return snapshot(round, phases.state()); }
-  /// The same with phases and decisions as of begin_decision(), so that a run that continues from it decides again.
+  /// Returns the current snapshot, but with phases and decisions as of begin_decision(), so that a run that continues
+  /// from it decides again.
   Checkpoint snapshot_before_decision(RendezvousRound& round);
-  /// The same from this rank's knowledge, at an earlier step. `known_phases` are the phase of that step and later ones;
-  /// layouts name logical ranks.
+  /// Returns a snapshot of an earlier step from this rank's knowledge. `known_phases` are the phase of that step and
+  /// later ones; layouts name logical ranks.
   Checkpoint remembered(int at_step, const RendezvousRound& round, const std::vector<Phase>& known_phases) const;
   /// Enclose the decisions before a step, until the phase that they lead to begins. After a loss in between, nothing
   /// has been decided, and the run continues with deciding.
@@ -60,7 +61,7 @@ struct TrainingState {
   std::optional<BeforeDecision> before_decision_;
 };
 
-/// `num_shards` is the number of parts into which the data is divided among nodes.
+/// Returns the settings of a run. `num_shards` is the number of parts into which the data is divided among nodes.
 RunSettings settings_of(const RunContext& run, int num_shards);
 
 }  // namespace frostpipe

@@ -16,16 +16,16 @@ class Communicator;
 class ComputeDevice;
 class TrainingSession;
 
-/// Where a session is made: what all of it outlives.
+/// The objects that a session uses; all of them must outlive it.
 struct SessionPlace {
   const TrainOptions& options;
   ComputeDevice& device;
   Communicator& communicator;
-  ActivationCache* cache = nullptr;  // null: no phase may use one
-  int logical_rank = 0;              // the device of the cluster that this rank is
+  ActivationCache* cache = nullptr;  // if null, no phase may use a cache
+  int logical_rank = 0;              // identifies this rank's device in the cluster
 };
 
-/// The type and the device of the tensors that a run computes with.
+/// Returns the dtype and the device of the tensors with which a run computes.
 at::TensorOptions tensor_options(DType dtype, const ComputeDevice& device);
 
 /// The model and data of a run, equal on all ranks.
@@ -34,27 +34,28 @@ class TrainingTask {
   virtual ~TrainingTask() = default;
   virtual const Model& model() const = 0;
   virtual const Dataset& dataset() const = 0;
-  /// Hidden size of the activations that this run holds; 0 if none can be cached.
+  /// Returns the hidden size of the activations to be cached; 0 if none can be cached.
   virtual std::int64_t hidden_size() const { return 0; }
-  /// Tensors that no file initializes, or "the whole model".
+  /// Returns the tensors that no file initializes, or "the whole model".
   virtual std::vector<std::string> starts_at_random() const = 0;
-  /// A session without layers. The task outlives it.
+  /// Makes a session without layers. The task must outlive it.
   virtual std::unique_ptr<TrainingSession> make_session(const SessionPlace& place) const = 0;
-  /// Steps of a phase whose spans are kept.
+  /// Returns the number of first steps of a phase whose spans are kept.
   virtual int traced_steps() const { return RunRecorder::kTracedSteps; }
-  /// At the end of a run, on rank 0: what this kind of task adds to its summary and its trace.
+  /// Adds to the summary and the trace whatever is particular to this kind of task. Called on rank 0 at the end of a
+  /// run.
   virtual void complete(const TrainingPlan& /*executed*/, RunSummary& /*run*/, Trace& /*whole_run*/) const {}
 };
 
-/// One that pipelines train.
+/// A task that pipelines train.
 class PipelineTask : public TrainingTask {
  public:
-  /// See RankSession::tie_embeddings.
+  /// Returns the argument of RankSession::tie_embeddings().
   virtual std::int64_t tied_values() const = 0;
   virtual std::unique_ptr<StageFactory> make_factory(const SessionPlace& place) const = 0;
   /// Sets a layer's weights at the start of the run.
   virtual void fill(int layer, LayerState& state) const = 0;
-  /// As TrainingSession::save, with this rank's layers. `parts`: by layer, the ranks that hold it.
+  /// Does what TrainingSession::save() does, with this rank's layers. `parts` has, by layer, the ranks that hold it.
   virtual void save(bool embeddings_are_tied, const std::map<int, LayerState>& layers,
                     const std::vector<std::vector<LayerPart>>& parts, Communicator& communicator,
                     const std::filesystem::path& folder) const = 0;

@@ -12,7 +12,7 @@ namespace frostpipe {
 
 namespace {
 
-/// One step of the optimizer on values that all decay.
+/// Takes one step of the optimizer on `values`, all of which are subject to weight decay.
 void update_all(const at::Tensor& values, const at::Tensor& gradient, const at::Tensor& momentum,
                 const UpdateRule& rule) {
   update({{.weights = values.view(-1),
@@ -24,15 +24,15 @@ void update_all(const at::Tensor& values, const at::Tensor& gradient, const at::
 
 }  // namespace
 
-/// A task's inputs; those that it does not read are undefined.
+/// A task's inputs; tensors that it does not read are undefined.
 struct DeviceRunner::Inputs {
-  at::Tensor gradient;    // of this layer's output, summed over those who read it
+  at::Tensor gradient;    // of this layer's output, summed over the layers that read it
   at::Tensor product;     // of this layer's convolution
   at::Tensor normalised;  // this layer's output
   at::Tensor activation;  // of an earlier layer, or the pictures
   NormStatistics statistics;
   at::Tensor sums;             // of the batch norm's gradient
-  at::Tensor weight_gradient;  // summed: this part's
+  at::Tensor weight_gradient;  // summed over all samples, for the updated part of the weights
 };
 
 DeviceRunner::DeviceRunner(const NetShape& net, const OperatorPlan& plan, const OperatorTasks& tasks, int device,
@@ -120,7 +120,8 @@ double DeviceRunner::end_iteration(NetState& state) {
   return std::exchange(loss_, 0);
 }
 
-/// Posts the receives of the new weights that no task from `place` on reads as they were: into their place.
+/// Posts the receives of the new weights of layers whose old weights no task from `place` on reads. They overwrite the
+/// old ones.
 void DeviceRunner::expect_new_weights(int place) {
   for (const int transfer : new_weights_from_[place]) {
     const int task = tasks_.transfers[transfer].task;
@@ -128,7 +129,7 @@ void DeviceRunner::expect_new_weights(int place) {
   }
 }
 
-/// Posts the receives of the tasks to come, and waits for this one's.
+/// Posts the receives of the next kTasksAhead tasks, and waits for those of this task.
 void DeviceRunner::wait_for(int place) {
   expect_new_weights(place);
   for (; expected_ < std::min(place + kTasksAhead, static_cast<int>(own_.order.size())); ++expected_)
@@ -198,7 +199,8 @@ DeviceRunner::Inputs DeviceRunner::inputs_of(int task) const {
   return inputs;
 }
 
-/// Without batch norm, a ReLU's gradients are masked by the layer's product, which nothing else reads then.
+/// Computes the output of a task that is no update. Without batch norm, the gradients of a ReLU are masked by the
+/// layer's product, which is an input for this purpose alone.
 at::Tensor DeviceRunner::output_of(int task, const Inputs& in) {
   const OperatorTask& one = tasks_.tasks[task];
   const Operator& op = plan_.graph.operators[one.op];
@@ -238,7 +240,7 @@ at::Tensor DeviceRunner::output_of(int task, const Inputs& in) {
   FROSTPIPE_CHECK(false, "updates have no output of samples");
 }
 
-/// In place where no task to come reads the layer's weights.
+/// Updates the weights in place if no later task reads them; otherwise end_iteration() writes them.
 void DeviceRunner::update(int task, const Inputs& inputs, NetMomentum& momentum, const UpdateRule& rule) {
   const auto weights = part_of((*state_)[layer_of(task)].weights, task);
   const bool in_place = place_ > last_use_[layer_of(task)];
@@ -251,7 +253,7 @@ void DeviceRunner::update(int task, const Inputs& inputs, NetMomentum& momentum,
 void DeviceRunner::update_norm(int task, const Inputs& inputs, NetMomentum& momentum, const UpdateRule& rule) {
   const int layer = layer_of(task);
   auto norm = (*state_)[layer].norm.clone();
-  update_all(norm, inputs.sums.flip(0), momentum.norm, rule);  // the scale's gradient first
+  update_all(norm, inputs.sums.flip(0), momentum.norm, rule);  // `sums` has shift first, `norm` has scale first
   pending_.push_back({.layer = layer, .norm = std::move(norm), .statistics = inputs.statistics});
 }
 
@@ -285,7 +287,7 @@ at::Tensor DeviceRunner::weight_gradient_from(int op, int update_task) const {
 
 int DeviceRunner::layer_of(int task) const { return plan_.graph.operators[tasks_.tasks[task].op].layer; }
 
-/// The first parameter of an update's part; for the part after the last one, the number of parameters.
+/// Returns the first parameter of the part that an update task changes.
 std::int64_t DeviceRunner::part_begin(int task) const { return begin_of(task, tasks_.tasks[task].begin); }
 
 at::Tensor DeviceRunner::part_of(const at::Tensor& weights, int update_task) const {
@@ -307,7 +309,7 @@ bool DeviceRunner::is_gradient(const Operator& op) const {
          op.kind == OperatorKind::normalise_gradient;
 }
 
-/// The shape of an operator's output for these samples.
+/// Returns the shape of an operator's output for `num_samples` samples.
 std::vector<std::int64_t> DeviceRunner::shape_of(int op, int num_samples) const {
   const Operator& one = plan_.graph.operators[op];
   const NetLayer& layer = net_.layers[one.layer];

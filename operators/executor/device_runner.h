@@ -14,41 +14,42 @@
 
 namespace frostpipe {
 
-/// Carries out one device's part of an OperatorPlan, task by task. `net` must have given the plan's graph
-/// (counted_operators, frozen). What it refers to outlives it.
+/// Runs one device's part of an OperatorPlan, task by task. The plan's graph must have been made from `net`
+/// (counted_operators, frozen). The arguments of the constructor must outlive this object.
 class DeviceRunner {
  public:
   DeviceRunner(const NetShape& net, const OperatorPlan& plan, const OperatorTasks& tasks, int device,
                TensorExchange& exchange);
 
-  /// The device's tasks in the plan's order.
+  /// Returns the device's tasks in the plan's order. A `place` below is an index into them.
   const std::vector<int>& tasks() const { return own_.order; }
 
-  /// The range of the mini-batch's samples whose pictures or labels it reads; none: [0, 0).
+  /// Returns the range of the mini-batch's samples whose pictures or labels this device reads; [0, 0) if it reads none.
   SampleRange samples_needed() const { return needed_; }
 
-  /// `pictures` [n, channels, size, size] and `labels` [n]: of samples_needed. `state` and `momentum` are held_by this
-  /// device. From here to end_iteration `state` is nobody else's.
+  /// Begins an iteration with the `pictures` [n, channels, size, size] and `labels` [n] of samples_needed(). `state`,
+  /// and `momentum` in run_task(), are the parts that held_by() gives this device. Nothing else may use `state` until
+  /// end_iteration().
   void begin_iteration(const NetState& state, const at::Tensor& pictures, const at::Tensor& labels);
-  /// For what tasks()[place] reads of other devices. To be called before run_task, of every place in turn.
+  /// Waits for what tasks()[place] reads from other devices. Must be called before run_task(), for every place in turn.
   void wait_for(int place);
-  /// Places are called in their order, each followed by send_outputs.
+  /// Runs tasks()[place]. Places must be run in ascending order, each followed by send_outputs().
   void run_task(int place, std::vector<NetMomentum>& momentum, const UpdateRule& rule);
-  /// Sends the outputs of the last task that other devices read.
+  /// Sends those outputs of the last task that other devices read.
   void send_outputs();
-  /// Waits for new weights from other devices, which come into `state` from each layer's last use on, and puts this
-  /// device's there. Returns its part of the mean loss.
+  /// Writes this device's new weights to `state`, and waits until those from other devices have arrived there; they may
+  /// arrive as soon as no later task reads a layer's old weights. Returns this device's part of the mean loss.
   double end_iteration(NetState& state);
 
  private:
   struct Inputs;
-  /// Values that take their place when the iteration has ended.
+  /// Values that replace the old ones when the iteration has ended.
   struct NewWeights {
     int layer = 0;
     std::int64_t begin = 0;
-    at::Tensor weights;         // from `begin` on
-    at::Tensor norm;            // or scale and shift
-    NormStatistics statistics;  // with them
+    at::Tensor weights;         // of the layer's flat parameters, from `begin` on
+    at::Tensor norm;            // or new scale and shift
+    NormStatistics statistics;  // of the mini-batch, with `norm`
   };
   struct Outgoing {
     int transfer = 0;
@@ -79,13 +80,13 @@ class DeviceRunner {
   int device_;
   TensorExchange& exchange_;
   DeviceTasks own_;
-  std::vector<std::vector<int>> inputs_;  // by operator: edges
-  std::vector<std::vector<int>> parts_;   // by operator: its tasks on all devices
+  std::vector<std::vector<int>> inputs_;  // by operator: indices of the edges to it
+  std::vector<std::vector<int>> parts_;   // by operator: tasks on all devices
   SampleRange needed_;
-  std::vector<int> last_use_;                       // by layer: place of the last task that reads its weights
-  std::vector<std::vector<int>> new_weights_from_;  // by place: transfers whose layers no task from there on reads
-  int expected_ = 0;                                // places whose transfers are expected
-  int place_ = 0;                                   // of the task that runs
+  std::vector<int> last_use_;                       // by layer: place of the last reader of its weights; -1: none
+  std::vector<std::vector<int>> new_weights_from_;  // by place: transfers of new weights to expect from this place on
+  int expected_ = 0;                                // receives are posted for the places before this one
+  int place_ = 0;                                   // place of the running task
   const NetState* state_ = nullptr;
   at::Tensor pictures_, labels_;
   OperatorValues values_;

@@ -6,12 +6,12 @@
 
 namespace frostpipe {
 
-/// A device's part of a plan: what it does one after the other, and what it waits for.
+/// A device's part of a plan: its tasks in order, and what they wait for.
 struct DeviceTasks {
-  std::vector<int> order;                       // its tasks
-  std::vector<std::vector<int>> transfers_for;  // by place in `order`: those that no task before waits for
-  std::vector<std::vector<int>> reads;          // by place: tasks, also of other devices, whose outputs it reads
-  std::vector<int> new_weights;                 // transfers that come to this device and that no task reads
+  std::vector<int> order;                       // its tasks; a place is an index into this list
+  std::vector<std::vector<int>> transfers_for;  // by place: messages that it reads and no earlier place has waited for
+  std::vector<std::vector<int>> reads;          // by place: tasks, including other devices', whose outputs it reads
+  std::vector<int> new_weights;                 // transfers to this device that no task reads: updated weights
 };
 
 DeviceTasks tasks_of_device(const OperatorPlan& plan, const OperatorTasks& tasks, int device);

@@ -8,22 +8,24 @@
 
 namespace frostpipe {
 
-/// Momentum, by layer: as the weights and the norm of its state; of a device, that of the parts that it updates.
+/// The momentum of one layer, with the shapes of `weights` and `norm` of its state. On a device, only the momentum of
+/// the parts that it updates.
 struct NetMomentum {
   at::Tensor weights, norm;
 };
 std::vector<NetMomentum> no_momentum(const NetState& state);
 
-/// The devices that have something of a layer, ascending.
+/// The devices that hold parts of a layer, ascending.
 struct LayerHolders {
-  std::vector<int> weights;  // whole, alike
-  std::vector<int> norm;     // the batch norm, alike
-  std::vector<int> updates;  // each the momentum of its part of the weights (part_begin); none where frozen
+  std::vector<int> weights;  // each holds all weights
+  std::vector<int> norm;     // each holds the whole batch norm
+  std::vector<int> updates;  // each holds the momentum of its part of the weights (part_begin); empty if frozen
   std::vector<int> norm_updates;
 };
 std::vector<LayerHolders> holders_by_layer(const OperatorPlan& plan);
 
-/// Returns a device's parts of all layers' weights and momentum, in the same memory; the rest is undefined.
+/// Return views of a device's parts of all layers' weights and momentum; tensors that the device does not hold are
+/// undefined.
 NetState held_by(int device, const std::vector<LayerHolders>& holders, const NetState& whole);
 std::vector<NetMomentum> held_by(int device, const std::vector<LayerHolders>& holders,
                                  const std::vector<NetMomentum>& whole);

@@ -38,7 +38,7 @@ class GraphMaker {
     return kFloat * graph_.batch * one.in_channels * one.in_size * one.in_size;
   }
   Bytes weight_bytes(int layer) const { return kFloat * num_weights(net_.layers[layer]); }
-  /// Bytes that a part of batch norm's statistics, or of their gradient, sends: two numbers per channel.
+  /// Returns the bytes that a part of batch norm's statistics, or of their gradient, sends: two numbers per channel.
   Bytes statistics_bytes(int layer) const { return 2 * kFloat * net_.layers[layer].out_channels; }
 
   int add(const std::string& name, Kind kind, int layer, OperatorCost cost, Bytes output) {
@@ -59,7 +59,8 @@ class GraphMaker {
 
   int output_of(int layer) const { return layer < 0 ? -1 : outputs_[layer]; }
 
-  /// The work of a pass over input, weights and output; each of the three gradients takes as much as the forward.
+  /// Returns the cost of a pass over input, weights and output. The input gradient and the weight gradient each cost as
+  /// much as the forward.
   OperatorCost product_cost(int layer) const {
     return {.operations = 2.0 * static_cast<double>(multiply_adds(net_.layers[layer])) * graph_.batch,
             .bytes = static_cast<double>(input_bytes(layer) + output_bytes(layer) + weight_bytes(layer))};
@@ -90,7 +91,8 @@ class GraphMaker {
     products_.push_back(product), statistics_.push_back(sums), outputs_.push_back(output);
   }
 
-  /// gradients_[layer] are the operators whose outputs add up to the gradient of the layer's output.
+  /// Adds a layer's operators of the backward. gradients_[layer] are the operators whose outputs add up to the gradient
+  /// of the layer's output.
   void add_backward(int layer) {
     const NetLayer& one = net_.layers[layer];
     const auto size = static_cast<double>(output_bytes(layer));
@@ -112,7 +114,7 @@ class GraphMaker {
       gradients_[*one.addend].push_back(sum);
     }
     if (one.batch_norm) gradient = {add_batch_norm_backward(layer, gradient)};
-    const bool masks = one.relu && !one.batch_norm;  // where the forward's own output was cut off
+    const bool masks = one.relu && !one.batch_norm;  // the forward itself applied the ReLU
     if (one.input >= 0) {
       const int of_input =
           add(one.name + ".input_gradient", Kind::input_gradient, layer, product_cost(layer), input_bytes(layer));
@@ -151,8 +153,8 @@ class GraphMaker {
   const NetShape& net_;
   OperatorGraph graph_;
   std::vector<OperatorCost> costs_;
-  /// By layer: the convolution, its batch norm's statistics and what the next layers read; the same operator where a
-  /// layer has no more.
+  /// Operators by layer: the convolution, its batch norm's statistics, and the one whose output the next layers read.
+  /// They are the same operator if the layer consists of only one.
   std::vector<int> products_, statistics_, outputs_;
   std::vector<std::vector<int>> gradients_;
 };

@@ -11,7 +11,7 @@
 namespace frostpipe {
 namespace {
 
-/// Adds layer after layer; the last one is the input of the next.
+/// Builds a net layer by layer; by default each layer's input is the layer before it.
 class NetMaker {
  public:
   NetMaker(const std::string& name, int picture_size) { net_ = {.name = name, .picture_size = picture_size}; }
@@ -25,7 +25,7 @@ class NetMaker {
     double relu_limit = NetLayer().relu_limit;
   };
 
-  /// With batch norm. Its output has as many pixels as its input has, divided by the stride.
+  /// Adds a convolution with batch norm. Its output has as many pixels on a side as its input, divided by the stride.
   int add(const std::string& name, const Convolution& one, std::optional<int> input = std::nullopt) {
     const int from = input.value_or(last());
     const int size = size_of(from), in_last_stride = size % one.stride == 0 ? one.stride : size % one.stride;
@@ -61,7 +61,7 @@ class NetMaker {
                  .out_size = (size_of(last()) + 2 * padding - kernel) / stride + 1});
   }
 
-  /// Means of size x size equal regions.
+  /// Adds average pooling to the means of size x size equal regions.
   int add_mean(const std::string& name, int size = 1) {
     return push({.name = name,
                  .kind = NetLayer::Kind::average_pooling,
@@ -97,7 +97,7 @@ class NetMaker {
   NetShape net_;
 };
 
-/// The shortcut comes before the block's last convolution, which adds it.
+/// Adds a residual block. Its shortcut precedes the block's last convolution, which adds the shortcut's output.
 void add_residual_block(NetMaker& net, const std::string& name, int channels, int stride, const ResNetShape& shape) {
   constexpr int kReduction = 4;
   const int input = net.last();
@@ -117,7 +117,7 @@ void add_residual_block(NetMaker& net, const std::string& name, int channels, in
   net.set_addend(end, shortcut);
 }
 
-/// Convolutions as both MobileNets have them.
+/// Adds the kinds of convolutions that both MobileNets have.
 class MobileNetMaker : public NetMaker {
  public:
   MobileNetMaker(const std::string& name, const MobileNetShape& shape)
@@ -147,7 +147,7 @@ class MobileNetMaker : public NetMaker {
   const MobileNetShape& shape_;
 };
 
-/// A multiple of the divisor near the value, no less than nine tenths of it.
+/// Returns a multiple of depth_divisible_by near the value, and at least nine tenths of it.
 int rounded_channels(double value, const MobileNetV2Shape& shape) {
   const double whole = std::nearbyint(value);
   const int divisor = shape.depth_divisible_by;
@@ -174,7 +174,7 @@ NetShape resnet(const std::string& name, const ResNetShape& shape) {
 }
 
 NetShape vgg(const std::string& name, const VggShape& shape) {
-  constexpr int kClassified = 7;  // pixels of a side
+  constexpr int kClassified = 7;  // pixels on a side that the classifier reads
   NetMaker net(name, shape.picture_size);
   for (int stage = 0; stage < static_cast<int>(shape.depths.size()); ++stage) {
     for (int i = 0; i < shape.depths[stage]; ++i)

@@ -31,8 +31,8 @@ inline constexpr int kSmallestVggPicture = 32;
 struct VggShape {
   int picture_size = kImageNetPixels, num_classes = kImageNetClasses;
   std::vector<int> hidden_sizes = {64, 128, 256, 512, 512}, depths = {2, 2, 3, 3, 3};
-  /// Number of outputs of each of the two linear layers before the last one. None: there is only the last one, which
-  /// reads the means of all pixels, as is usual for pictures of 32 x 32.
+  /// Number of outputs of each of the two linear layers before the last one. If not set, there is only the last one,
+  /// which reads the means of all pixels, as is usual for pictures of 32 x 32.
   std::optional<int> classifier_size = 4096;
 };
 NetShape vgg(const std::string& name, const VggShape& shape);

@@ -7,8 +7,9 @@
 
 namespace frostpipe {
 
-/// A convolution, a linear layer (a convolution of one pixel) or a pooling, with what follows it: batch norm, the
-/// addition of another layer's output, ReLU. A linear layer reads its input's channels and pixels as one row.
+/// A convolution, a linear layer (a convolution of one pixel) or a pooling, with what may follow it, in this order:
+/// batch norm, the addition of another layer's output, ReLU. A linear layer reads its input's channels and pixels as
+/// one row.
 struct NetLayer {
   /// Average pooling gives the means of as many equal regions as its output has pixels (AdaptiveAvgPool2d); its kernel,
   /// stride and padding are ignored.
@@ -19,7 +20,7 @@ struct NetLayer {
   std::optional<int> addend = std::nullopt;  // the layer whose output is added before the ReLU
   int in_channels = 0, out_channels = 0, kernel = 1, stride = 1, padding = 0, groups = 1;
   int padding_after = 0;          // additional padding to the right and below, as in TensorFlow
-  int in_size = 1, out_size = 1;  // pixels of a side
+  int in_size = 1, out_size = 1;  // pixels on a side
   bool batch_norm = false, bias = false, relu = false;
   double norm_epsilon = 1e-5;
   double relu_limit = std::numeric_limits<double>::infinity();  // upper limit of the output: 6 for ReLU6

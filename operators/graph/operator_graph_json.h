@@ -5,7 +5,7 @@
 
 namespace frostpipe {
 
-/// Times a number of samples they stay within 64 bits.
+/// The largest numbers of bytes and samples, whose product stays within 64 bits.
 constexpr json::Bounds kOperatorBytes = json::between(0, std::int64_t{1} << 38);
 constexpr std::int64_t kMostOperatorBatch = 1 << 20;
 

@@ -77,13 +77,14 @@ LayerPrefixes mobilenet_prefixes(const std::string& layer) {
   return {layer + ".convolution.", layer + ".normalization."};
 }
 
-/// The layers after the first are numbered as they come.
+/// Returns the prefixes in a file without the base model's prefix; there the layers after the first are numbered in
+/// order.
 LayerPrefixes v1_without_base_model(const NetShape& net, int index) {
   if (net.layers[index].name == "fc") return {.product = "classifier.", .norm = ""};
   return mobilenet_prefixes(index == 0 ? "conv_stem" : fmt::format("layer.{}", index - 1));
 }
 
-/// "block3.expand" is layer.2.expand_1x1.
+/// Returns the prefixes in a file without the base model's prefix; "block3.expand", for example, is layer.2.expand_1x1.
 LayerPrefixes v2_without_base_model(const NetShape& net, int index) {
   const std::string& name = net.layers[index].name;
   if (name == "fc") return {.product = "classifier.", .norm = ""};

@@ -15,7 +15,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int kMostPixels = 4096;  // of a side
+constexpr int kMostPixels = 4096;  // on a side
 
 }  // namespace
 
@@ -56,7 +56,7 @@ int transformers_picture_size(const std::filesystem::path& folder, const ConfigF
     const std::string file = path.string(), text = read_text_file(path);
     const Json json = ConfigFields(text, file).json();
     const bool cuts = json.value("do_center_crop", Json(false)) == Json(true) && json.contains("crop_size");
-    const char* const key = cuts ? "crop_size" : "size";  // what is cut out is what the net sees
+    const char* const key = cuts ? "crop_size" : "size";  // the net's input is the centre crop
     const Json given = json.value(key, Json());
     if (!given.is_null()) return picture_size_from(given, file + ": " + key);
   }

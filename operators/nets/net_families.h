@@ -24,15 +24,14 @@ struct NetConfig {
 /// The prefixes of the names of a layer's tensors, in one naming scheme.
 struct LayerPrefixes {
   std::string product, norm;
-  int stored_pixels =
-      0;  // a linear layer's kernel is stored as a convolution of so many pixels of a side; 0: as a matrix
+  int stored_pixels = 0;  // pixels on a side of the convolution as which a linear layer is stored; 0: a matrix
 };
 
 /// Returns the prefixes of a layer other than pooling.
 using TensorNaming = LayerPrefixes (*)(const NetShape& net, int layer);
 
-/// The format of the folders of a family of nets. Functions throw InvalidInput that names file, field, rule and value,
-/// also for options that this tool does not compute.
+/// The format of the folders of a family of nets. Its functions throw InvalidInput that names file, field, rule and
+/// value, also for options that frostpipe does not support.
 struct NetFamily {
   bool (*is_of)(const nlohmann::ordered_json& config);
   /// `fields` are those of config.json, which `file` names.
@@ -50,7 +49,8 @@ extern const NetFamily kResNet, kVgg, kMobileNet, kMobileNetV2;
 /// Returns null if config.json belongs to none of the families.
 const NetFamily* find_net_family(const nlohmann::ordered_json& config);
 
-/// Returns a field that is a whole number > 0 and fits into shapes.
+/// Returns the field `key`, or `otherwise` if it is missing. Throws InvalidInput unless it is a whole number > 0 that
+/// fits into shapes.
 int small_number(const ConfigFields& fields, const char* key, int otherwise, const std::string& file);
 
 /// Returns the pixels on a side of square pictures. Throws InvalidInput with `place` unless it is a number within the

@@ -17,7 +17,7 @@
 namespace frostpipe {
 namespace {
 
-/// The naming in which the files have most of the tensors; the first without files.
+/// Returns the naming by which the files have the most tensors; the first one if there are no files.
 TensorNaming naming_of(const NetFolder& folder, const WeightFiles& files) {
   const auto num_found = [&](TensorNaming naming) {
     int found = 0;
@@ -35,7 +35,8 @@ void take_label_names(NetFolder& folder, const std::vector<std::string>& label_n
 
 bool is_classifier(const NetFolder& folder, const NetLayer& layer) { return &layer == &folder.net.layers.back(); }
 
-/// A classifier counts where it is for these labels, which its rows tell too.
+/// Returns whether the files have the tensor. A classifier's tensor counts only if it is for the labels to be learnt
+/// and has one row for each.
 bool is_there(const NetFolder& folder, const NetLayer& layer, const WeightFiles& files, const NetTensor& tensor) {
   const StoredTensor* const stored = files.find(tensor.name);
   if (!is_classifier(folder, layer) || !stored) return stored != nullptr;
@@ -50,7 +51,7 @@ bool is_net_folder(const std::filesystem::path& path) {
   try {
     return find_net_family(parse_json<nlohmann::ordered_json>(read_text_file(file), file.string())) != nullptr;
   } catch (const InvalidInput&) {
-    return false;  // reading it as a Transformer reports why
+    return false;  // the attempt to read the folder as a Transformer reports the error
   }
 }
 

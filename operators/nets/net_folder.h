@@ -27,7 +27,7 @@ struct NetFolder {
 /// Returns whether the folder's config.json is that of a net, which open_net_folder() can read.
 bool is_net_folder(const std::filesystem::path& path);
 
-/// Reads and checks config.json, and preprocessor_config.json of transformers' folders. Throws InvalidInput naming
+/// Reads and checks config.json, and preprocessor_config.json of transformers' folders. Throws InvalidInput that names
 /// file, field, rule and value.
 NetFolder open_net_folder(const std::filesystem::path& path);
 

@@ -55,7 +55,7 @@ at::Tensor inverse_deviation(const NetLayer& layer, const NormStatistics& statis
   return (statistics.variance + layer.norm_epsilon).rsqrt();
 }
 
-/// scale x (x - mean) / sqrt(variance + epsilon) + shift, per channel, in one pass.
+/// Returns scale x (x - mean) / sqrt(variance + epsilon) + shift, per channel, in one pass.
 at::Tensor affine(const NetLayer& layer, const NormStatistics& statistics, const at::Tensor& x, const at::Tensor& scale,
                   const at::Tensor& shift) {
   return std::get<0>(at::native_batch_norm(x, scale, shift, statistics.mean, statistics.variance, /*training=*/false,
@@ -69,22 +69,24 @@ at::Tensor scaled(const NetLayer& layer, const NetLayerState& state, const NormS
 
 at::Tensor rows_of(const at::Tensor& x) { return x.reshape({x.size(0), -1}); }
 
-/// Returns whether the output has one pixel: then it is a linear layer of the input's pixels that the kernel sees, the
-/// first `num_seen` of each side; what else of the kernel there is lies on padding. LibTorch's convolutions multiply
-/// that, too, and their weight gradients of such layers take ten times as long as their forwards.
+/// Returns whether the layer can be computed as one matrix product, since its output has one pixel. It is then a linear
+/// layer of the input's pixels under the kernel, the first num_seen() of each side; the rest of the kernel lies on
+/// padding. LibTorch's convolutions multiply the padding too, and their weight gradients of such layers take ten times
+/// as long as their forwards.
 bool is_one_product(const NetLayer& layer) {
   return layer.out_size == 1 && layer.groups == 1 && layer.padding_after == 0;
 }
 
 int num_seen(const NetLayer& layer) { return std::min(layer.kernel - layer.padding, layer.in_size); }
 
-/// A view of that part of a kernel [out, in, kernel, kernel].
+/// Returns a view of the part of a kernel [out, in, kernel, kernel] that does not lie on padding.
 at::Tensor seeing_part(const NetLayer& layer, const at::Tensor& kernel) {
   const int seen = num_seen(layer);
   return seen == layer.kernel ? kernel : kernel.narrow(2, layer.padding, seen).narrow(3, layer.padding, seen);
 }
 
-/// A view of those pixels of an input [samples, in, size, size]; all of one that a linear layer reads as one row.
+/// Returns a view of the pixels of an input [samples, in, size, size] that lie under the kernel; all of them for a
+/// linear layer.
 at::Tensor seen_part(const NetLayer& layer, const at::Tensor& x) {
   const int seen = num_seen(layer);
   return seen == layer.in_size ? x : x.narrow(2, 0, seen).narrow(3, 0, seen);
@@ -243,7 +245,7 @@ at::Tensor scores_of(const NetShape& net, const NetState& state, const at::Tenso
     if (net.layers[i].input >= 0) last_reader[net.layers[i].input] = i;
     if (net.layers[i].addend) last_reader[*net.layers[i].addend] = i;
   }
-  std::vector<at::Tensor> outputs(num_layers);  // until they have been read
+  std::vector<at::Tensor> outputs(num_layers);  // each is freed after its last reader
   for (int i = 0; i < num_layers; ++i) {
     const NetLayer& layer = net.layers[i];
     const at::Tensor x = layer.input < 0 ? pictures : outputs[layer.input];

@@ -11,7 +11,7 @@
 
 namespace frostpipe {
 
-inline constexpr double kNormMomentum = 0.1;  // PyTorch's
+inline constexpr double kNormMomentum = 0.1;  // PyTorch's default
 
 /// True for a 1 x 1 convolution with a bias and without batch norm.
 bool is_linear(const NetLayer& layer);
@@ -19,8 +19,8 @@ bool is_linear(const NetLayer& layer);
 /// Computes the convolution or linear layer, with the ReLU if no batch norm follows.
 at::Tensor product(const NetLayer& layer, const NetLayerState& state, const at::Tensor& x);
 
-/// Returns the gradient of the input, [samples, in, size, size]. `gradient` is that of the product's output, masked if
-/// it had a ReLU.
+/// Returns the gradient of the input, [samples, in, size, size]. `gradient` is that of the product's output, after
+/// masked() if the product included a ReLU.
 at::Tensor input_gradient(const NetLayer& layer, const NetLayerState& state, const at::Tensor& gradient);
 /// Returns the gradient of the weights, summed over the samples: [num_weights].
 at::Tensor weight_gradient(const NetLayer& layer, const at::Tensor& x, const at::Tensor& gradient);
@@ -29,12 +29,13 @@ at::Tensor weight_gradient(const NetLayer& layer, const at::Tensor& x, const at:
 at::Tensor masked(const NetLayer& layer, const at::Tensor& gradient, const at::Tensor& output);
 
 at::Tensor pool(const NetLayer& layer, const at::Tensor& x);
-/// Max pooling needs the values of its input `x`, average pooling only the shape.
+/// Returns the gradient of a pooling's input. Max pooling needs the values of its input `x`, average pooling only the
+/// shape.
 at::Tensor pool_gradient(const NetLayer& layer, const at::Tensor& gradient, const at::Tensor& x);
 
 /// A batch norm's values per channel.
 struct NormStatistics {
-  at::Tensor mean, variance;  // of these values (biased)
+  at::Tensor mean, variance;  // of the mini-batch's values (biased variance)
   std::int64_t count = 0;     // values per channel; 0 for running statistics
 };
 
@@ -44,12 +45,13 @@ at::Tensor partial_statistics(const at::Tensor& x);
 NormStatistics merged(const std::vector<at::Tensor>& parts, const std::vector<std::int64_t>& counts);
 NormStatistics running(const NetLayerState& state);
 
-/// scale x (x - mean) / sqrt(variance + epsilon) + shift, plus `addend` if it is defined, then the layer's ReLU.
+/// Returns scale x (x - mean) / sqrt(variance + epsilon) + shift, plus `addend` if it is defined, then the layer's
+/// ReLU.
 at::Tensor normalise(const NetLayer& layer, const NetLayerState& state, const NormStatistics& statistics,
                      const at::Tensor& x, const at::Tensor& addend);
 
-/// Returns the gradient before the ReLU of a batch norm without addend, whose output is recomputed bit by bit. With an
-/// addend, sum_gradient has masked the gradient already.
+/// Returns the gradient before the ReLU of a batch norm without addend, whose output is recomputed bit for bit. With an
+/// addend, the operator elementwise_gradient has already masked the gradient.
 at::Tensor before_relu(const NetLayer& layer, const NetLayerState& state, const NormStatistics& statistics,
                        const at::Tensor& x, const at::Tensor& gradient);
 
@@ -65,10 +67,11 @@ at::Tensor normalise_gradient(const NetLayer& layer, const NetLayerState& state,
 /// Moves the running statistics towards the mini-batch's by kNormMomentum; the variance is unbiased, as in PyTorch.
 void update_running(NetLayerState& state, const NormStatistics& statistics);
 
-/// The part of these samples in the mean cross entropy, and the gradient of their scores; both divided by `batch`.
+/// What some samples contribute to the mean cross entropy of `batch` samples, and the gradient with respect to their
+/// scores.
 struct LossPart {
   double loss = 0;
-  at::Tensor gradient;  // as the scores, [samples, classes, 1, 1]
+  at::Tensor gradient;  // [samples, classes, 1, 1], like the scores
 };
 LossPart cross_entropy(const at::Tensor& scores, const at::Tensor& labels, int batch);
 

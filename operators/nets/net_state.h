@@ -25,9 +25,9 @@ at::Tensor kernel_of(const NetLayer& layer, const NetLayerState& state);
 /// Returns the bias as a view [out]; undefined if the layer has none.
 at::Tensor bias_of(const NetLayer& layer, const NetLayerState& state);
 
-/// Initializes as transformers does a ResNet: kernels normal with the deviation sqrt(2 / (out x kernel^2)) (He et al.
-/// 2015, by outputs), linear layers uniform within 1 / sqrt(in), batch norms 1 and 0. Depends on the seed and the layer
-/// alone.
+/// Initializes a net as transformers initializes a ResNet: kernels from a normal distribution with the standard
+/// deviation sqrt(2 / (out x kernel^2)) (He et al. 2015, mode fan_out), linear layers uniformly within +-1 / sqrt(in),
+/// batch norms with scale 1 and shift 0. A layer's values depend on the seed and the layer alone.
 NetState random_state(const NetShape& net, std::uint64_t seed, at::ScalarType type);
 
 /// Returns a deep copy.

@@ -11,7 +11,7 @@
 namespace frostpipe {
 namespace {
 
-constexpr int kReduction = 4;  // of a bottleneck's channels
+constexpr int kReduction = 4;  // factor by which a bottleneck reduces its channels
 
 ResNetShape resnet_shape_of(const ConfigFields& fields, const std::string& file) {
   ResNetShape shape;
@@ -52,7 +52,7 @@ void write_resnet(const NetFolder& source, const std::filesystem::path& target) 
   write_transformers_config(source, "ResNetForImageClassification", target);
 }
 
-/// "stage2.0.conv1", "stage2.0.shortcut": stages, blocks and convolutions as their names count them.
+/// The numbers in the name of a block's layer, such as "stage2.0.conv1" or "stage2.0.shortcut".
 struct BlockLayer {
   int stage = 0, block = 0, convolution = 0;  // 0 = the shortcut
 };

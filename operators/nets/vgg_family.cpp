@@ -11,9 +11,9 @@
 #include "operators/nets/net_families.h"
 #include "operators/nets/net_folder.h"
 
-// timm's config.json: {"architecture": "vgg16_bn", "num_classes", "label_names", "model_args": {"drop_rate"},
-// "pretrained_cfg": {"input_size", "mean", "std"}}, and of our own "head_hidden_size": timm's name for the features
-// that the last linear layer reads, which it does not write.
+// timm's config.json is {"architecture": "vgg16_bn", "num_classes", "label_names", "model_args": {"drop_rate"},
+// "pretrained_cfg": {"input_size", "mean", "std"}}. frostpipe adds "head_hidden_size", timm's name for the number of
+// features that the last linear layer reads, which timm does not write.
 
 namespace frostpipe {
 namespace {
@@ -32,7 +32,7 @@ bool is_vgg(const Json& config) {
   return name.is_string() && name.get<std::string>().starts_with("vgg");
 }
 
-/// An object among the fields; empty without it.
+/// Returns the object `key`; an empty one if it is missing.
 Json vgg_object(const Json& config, const char* key, const std::string& file) {
   const Json given = config.value(key, Json());
   if (!given.is_null() && !given.is_object())
@@ -71,7 +71,7 @@ std::vector<std::string> vgg_label_names(const Json& config, const std::string& 
   return names;
 }
 
-/// Refuses fields that would make another net of it.
+/// Returns the dropout rate. Throws InvalidInput if model_args has a field that would change the net.
 double vgg_dropout(const Json& config, const std::string& file) {
   const Json arguments = vgg_object(config, "model_args", file);
   for (const auto& [key, value] : arguments.items()) {
@@ -131,7 +131,8 @@ void write_vgg(const NetFolder& source, const std::filesystem::path& target) {
   write_file_atomically(target / "config.json", config.dump(2) + "\n");
 }
 
-/// Modules are numbered as they come: a convolution, its batch norm, its ReLU, ..., a maximum.
+/// Returns the prefixes of a layer among the features, whose modules are numbered in order: a convolution, its batch
+/// norm, its ReLU, ..., a max pooling.
 LayerPrefixes vgg_features(const NetShape& net, int index) {
   int module = 0;
   for (int i = 0; i < index; ++i) module += is_pooling(net.layers[i]) ? 1 : 3;

@@ -67,7 +67,8 @@ void fields(Archive& archive, json::Value<Archive, OperatorPlanFile>& file) {
   fields(archive, file.plan);
 }
 
-/// The list of a layer to which devices with a part of such an operator belong; none for other kinds.
+/// Returns the layer's list of holders to which a device with a part of an operator of this kind belongs; null if the
+/// operator reads neither weights nor batch norm.
 std::vector<int>* holders_by(OperatorKind kind, int layer, std::vector<std::vector<int>>& of_weights,
                              std::vector<std::vector<int>>& of_norm) {
   if (reads_weights(kind)) return &of_weights[layer];

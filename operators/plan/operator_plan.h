@@ -23,7 +23,7 @@ struct OperatorMachine {
   std::vector<OperatorDevice> devices;
   /// The links of every ordered pair of devices, in one node and between nodes.
   Link within_node, between_nodes;
-  /// A device sends to one other and receives from one other at a time.
+  /// True if a device sends to only one other device at a time, and receives from only one.
   bool shared_ports = false;
   /// As in Cluster. The task that sends a message takes longer by message_work_ns, and so does the first that reads it.
   std::int64_t message_bytes_per_cpu_second = 0;
@@ -59,9 +59,9 @@ struct OperatorPlan {
   /// For each device, the operators of which it has a part, in the order in which it runs them.
   std::vector<std::vector<int>> order;
   Nanoseconds predicted_ns = 0;
-  /// No plan of these operators on these devices is faster.
+  /// No plan of these operators on these devices takes less time than this.
   Nanoseconds lower_bound_ns = 0;
-  /// For each device, as counted by peak_memory_of() (operators/simulator/operator_memory.h).
+  /// The peak memory of each device, as counted by peak_memory_of() (operators/simulator/operator_memory.h).
   std::vector<Bytes> predicted_memory_bytes;
   Provenance provenance;
   bool operator==(const OperatorPlan&) const = default;
@@ -102,7 +102,7 @@ void validate(const OperatorPlan& plan, std::string_view source);
 std::string to_json(const OperatorPlan& plan);
 OperatorPlan operator_plan_from_json(std::string_view json, std::string_view source);
 
-/// "mtrain", "mtrain-single", as in options and files.
+/// Returns the name that options and files use, such as "mtrain" or "mtrain-single".
 std::string_view to_string(OperatorMethod method);
 std::optional<OperatorMethod> find_operator_method(std::string_view word);
 void parse_text(std::string_view text, const std::string& place, OperatorMethod& method);

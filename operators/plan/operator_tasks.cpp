@@ -75,8 +75,8 @@ class Lowering {
       }
   }
 
-  /// `what` is read of a task. One transfer brings a device, of samples, from the first to the last that anything there
-  /// reads.
+  /// Records that task `to` reads `what` of task `from`. A device gets one transfer of a task's output: the samples
+  /// from the first to the last that any task of the device reads.
   void add_reader(int from, int to, const TaskTransfer& what) {
     const int device = result_.tasks[to].device;
     if (result_.tasks[from].device == device) {
@@ -132,7 +132,8 @@ class Lowering {
     }
   }
 
-  /// A reader of the transfer; where new weights come, the receiver's part of the update.
+  /// Returns the task that pays for receiving the transfer: its first reader or, for new weights, the receiver's part
+  /// of the update.
   int receiving_task(std::size_t transfer) const {
     const auto readers = result_.transfer_readers[static_cast<int>(transfer)];
     if (!readers.empty()) return readers.front();
@@ -146,7 +147,7 @@ class Lowering {
   const OperatorPlacement& placement_;
   std::size_t num_devices_;
   OperatorTasks result_;
-  std::vector<std::vector<int>> parts_;  // per operator its tasks
+  std::vector<std::vector<int>> parts_;  // by operator: its tasks
   std::vector<int> transfer_at_;         // [task * devices + device]: its transfer to the device, or -1
   Pairs local_, remote_, of_task_;
 };

@@ -37,14 +37,14 @@ struct IndexLists {
 struct OperatorTasks {
   std::vector<OperatorTask> tasks;
   std::vector<TaskTransfer> transfers;
-  IndexLists local_readers;     // by task: readers on its own device
-  IndexLists transfers_of;      // by task
+  IndexLists local_readers;     // by task: tasks of its device that read its output
+  IndexLists transfers_of;      // by task: transfers of its output
   IndexLists transfer_readers;  // by transfer: tasks; none if it sends new weights to another holder
   std::vector<int> num_inputs;  // by task: number of lists of readers that contain it
 };
 
-/// In an update every holder of the layer updates an equal part of the parameters and sends it to the other holders.
-/// The placement must be valid.
+/// Returns the tasks of a placement, which must be valid. In an update every holder of the layer updates an equal part
+/// of the parameters and sends it to the other holders.
 OperatorTasks tasks_of(const OperatorGraph& graph, const OperatorMachine& machine, const OperatorPlacement& placement);
 
 /// Returns the size of the output that other tasks read; updates have none, since they change weights in place.

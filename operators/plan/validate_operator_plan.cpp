@@ -9,7 +9,7 @@
 namespace frostpipe {
 namespace {
 
-/// That the ranges are those of the mini-batch, one after the other, on as many devices.
+/// Checks that the ranges of an operator cover the mini-batch, one after the other, each on a device of its own.
 void validate_ranges(const OperatorPlan& plan, std::size_t op, const std::string& place) {
   const auto& ranges = plan.placement[op];
   if (!is_split_by_samples(plan.graph.operators[op].kind)) {
@@ -30,7 +30,7 @@ void validate_ranges(const OperatorPlan& plan, std::size_t op, const std::string
     throw InvalidInput(place, fmt::format("must end with sample {}", plan.graph.batch), std::to_string(end));
 }
 
-/// Sorted operators of which the device has a part.
+/// Returns, for each device, the operators of which it has a part, ascending.
 std::vector<std::vector<int>> parts_of_devices(const OperatorPlan& plan) {
   std::vector<std::vector<int>> parts(plan.machine.devices.size());
   const auto holders = holders_of(plan.graph, plan.placement);

@@ -13,7 +13,7 @@ constexpr double kNever = std::numeric_limits<double>::infinity();
 
 int num_devices(const OperatorProblem& problem) { return static_cast<int>(problem.machine.devices.size()); }
 
-/// [layer][device]: all its operators.
+/// Returns the time of all operators of a layer, [layer][device].
 std::vector<std::vector<double>> layer_times(const OperatorProblem& problem) {
   std::vector<std::vector<double>> times(num_layers(problem.graph), std::vector<double>(num_devices(problem)));
   for (const auto& one : problem.graph.operators) {
@@ -40,7 +40,7 @@ OperatorPlacement placement_of_layers(const OperatorProblem& problem, const std:
   return placement;
 }
 
-/// The chain of layers with the least sum of times and messages.
+/// Returns the device of each layer for which the sum of the layers' times and of the messages between them is least.
 std::vector<int> best_device_of_layers(const OperatorProblem& problem) {
   const auto times = layer_times(problem);
   const auto outputs = layer_outputs(problem.graph);
@@ -64,7 +64,8 @@ std::vector<int> best_device_of_layers(const OperatorProblem& problem) {
   return chosen;
 }
 
-/// Stages of neighbouring layers, one per device in their order, with the least longest stage.
+/// Returns the stage of each layer. Stages consist of neighbouring layers, stage d is on device d, and the longest
+/// stage is as short as possible.
 std::vector<int> stage_of_layers(const OperatorProblem& problem) {
   const auto times = layer_times(problem);
   const int layers = static_cast<int>(times.size()), devices = num_devices(problem);
@@ -86,7 +87,7 @@ std::vector<int> stage_of_layers(const OperatorProblem& problem) {
   return stage;
 }
 
-/// When a device is taken, ascending.
+/// The intervals in which a device is busy, ascending: begin and end in nanoseconds.
 using Taken = std::vector<std::pair<double, double>>;
 
 double first_gap(const Taken& taken, double from, double length) {

@@ -7,8 +7,8 @@ namespace frostpipe {
 /// devices; the order is that of list scheduling, as for all methods.
 OperatorPlacement baseline_placement(const OperatorProblem& problem, OperatorMethod method);
 
-/// HEFT: in the order of upward rank, puts each operator whole on the device where it ends first after its inputs have
-/// arrived, in the first gap that is long enough.
+/// Returns the placement of HEFT: in the order of upward rank, it puts each operator whole on the device where it ends
+/// first, in the first gap that is long enough after its inputs have arrived.
 OperatorPlacement earliest_finish_placement(const OperatorProblem& problem);
 
 /// Returns the time of a message between two devices on idle links.

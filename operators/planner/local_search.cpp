@@ -12,7 +12,7 @@ constexpr int kNumGroups = 5;
 
 constexpr int kLateTrials = 10;
 
-constexpr int kMostSubsetDevices = 4;  // beyond, only the fastest ones are tried together
+constexpr int kMostSubsetDevices = 4;  // for more devices, only the fastest ones are tried together
 
 Group group_of(OperatorKind kind) {
   switch (kind) {
@@ -30,7 +30,7 @@ Group group_of(OperatorKind kind) {
   }
 }
 
-/// By the same numbers on every computer, which std::uniform_int_distribution does not promise.
+/// Random numbers that are the same on every computer, which std::uniform_int_distribution does not promise.
 class Dice {
  public:
   explicit Dice(std::uint64_t seed) : generator_(seed) {}
@@ -40,7 +40,8 @@ class Dice {
   std::mt19937_64 generator_;
 };
 
-/// Every device alone, subsets of few devices, the fastest 2, 3, ... of many: each by the speeds.
+/// Returns the splits to try, each in proportion to the devices' speeds: over every device alone, and over every subset
+/// of at most kMostSubsetDevices devices or, if there are more devices, over the fastest 2, 3, ....
 std::vector<std::vector<OperatorRange>> candidates_of(const OperatorProblem& problem) {
   const auto speeds = speeds_of(problem);
   const int count = static_cast<int>(speeds.size());
@@ -94,7 +95,8 @@ class Search {
   }
 
  private:
-  /// One, or those of a group in neighbouring layers: four on average, or all that follow.
+  /// Returns one operator, or those of a group in neighbouring layers: in four layers on average, or in all from a
+  /// layer on.
   std::vector<int> some_operators() {
     const auto group = static_cast<Group>(dice_.below(kNumGroups));
     if (group == Group::one) return {movable_[dice_.below(static_cast<int>(movable_.size()))]};
@@ -110,8 +112,8 @@ class Search {
     return chosen;
   }
 
-  /// All of them the same: one of the candidates, what another operator has, or what the first has with a boundary
-  /// elsewhere.
+  /// Gives all these operators the same ranges: a candidate's, those of another operator, or those of the first of them
+  /// with one boundary shifted.
   void change(OperatorPlacement& placement, const std::vector<int>& operators) {
     if (operators.empty()) return;
     std::vector<OperatorRange> ranges;

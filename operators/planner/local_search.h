@@ -3,7 +3,7 @@
 
 namespace frostpipe {
 
-/// A placement and the priorities of the operators (`places`, the lowest first) by which it is scheduled.
+/// A placement and the priorities by which its operators are scheduled: `places` by operator, the lowest first.
 struct ScheduledPlacement {
   OperatorPlacement placement;
   std::vector<int> places;

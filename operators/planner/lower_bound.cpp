@@ -20,7 +20,8 @@ double weighted_time(const std::vector<double>& times, const Weights& weights) {
   return least;
 }
 
-/// By multiplicative weights: a device that would get more than its part becomes dearer. Any weights are a bound.
+/// Improves the weights by the method of multiplicative weights: in each round, the weight of a device that gets more
+/// than its part grows. Any weights give a valid bound.
 Weights best_weights(const std::vector<std::vector<double>>& times) {
   const std::size_t num_devices = times.front().size();
   Weights weights(num_devices, 1.0 / static_cast<double>(num_devices)), best = weights;
@@ -48,7 +49,8 @@ Weights best_weights(const std::vector<std::vector<double>>& times) {
   return best;
 }
 
-/// Where devices differ by a factor alone: by their speeds.
+/// Returns weights in proportion to the devices' speeds, which are best if the times of devices differ only by a
+/// factor.
 Weights speed_weights(const OperatorProblem& problem) {
   Weights weights = speeds_of(problem);
   double sum = 0;
@@ -65,7 +67,7 @@ bool is_barrier(const OperatorGraph& graph, int op) {
   });
 }
 
-/// Statistics that have ended, and how long all devices but one have nothing to do of what follows.
+/// The end of a statistics operator, and for how long after it all devices but one cannot begin anything that follows.
 struct Barrier {
   int op = 0;
   double wait = 0;
@@ -113,7 +115,8 @@ class LowerBound {
     }
   }
 
-  /// Along samples the mean end of parts, else the last one's: what samples lead out of is no barrier.
+  /// Returns a bound on the end of an operator by the path to it: on the mean end of its parts if samples lead on from
+  /// it, else on the end of the last part. An operator that samples lead on from is no barrier.
   double end_of_path(int op) const {
     const Operator& one = graph_.operators[op];
     double end = least_mean_part(problem_, one);
@@ -126,7 +129,8 @@ class LowerBound {
     return end;
   }
 
-  /// With the work before it; returns a bound by the work after it.
+  /// Raises the end of a barrier to the bound by the work before it. Returns a bound on the whole iteration, which adds
+  /// the work after it.
   double add_barrier(int op) {
     double& end = end_[op];
     end = std::max(end, time_of(before_[op], 0));
@@ -142,8 +146,8 @@ class LowerBound {
     return end + time_of(rest, barriers_.back().wait);
   }
 
-  /// A device that has no part of the statistics which ended last begins with what a message brings: these statistics,
-  /// or the output of an operator after them.
+  /// Returns how long other devices wait than the one where the last part of the statistics ended. They begin with what
+  /// a message brings: these statistics, or the output of an operator that reads them.
   double wait_after(int op, const OperatorSet& rest) const {
     double wait = least_message(problem_.machine, graph_.operators[op].output_bytes);
     const double latency = least_message(problem_.machine, 0);
@@ -154,7 +158,8 @@ class LowerBound {
     return wait;
   }
 
-  /// In which the operators can be done, if all devices but one begin after `wait`.
+  /// Returns a bound on the time in which all devices together can run the operators, if all devices but one begin
+  /// after `wait`.
   double time_of(const OperatorSet& set, double wait) const {
     double most = 0;
     for (std::size_t i = 0; i < work_.size(); ++i) {
@@ -169,9 +174,9 @@ class LowerBound {
   const OperatorProblem& problem_;
   const OperatorGraph& graph_;
   std::vector<std::vector<OperatorEdge>> inputs_;
-  std::vector<OperatorSet> before_, after_;  // by operator, with itself
-  std::vector<double> most_weight_;          // by weights
-  std::vector<std::vector<double>> work_;    // by weights and operator
+  std::vector<OperatorSet> before_, after_;  // by operator, which belongs to both
+  std::vector<double> most_weight_;          // by set of weights
+  std::vector<std::vector<double>> work_;    // [set of weights][operator]
   std::vector<double> end_;                  // by operator: the last part does not end before then
   std::vector<Barrier> barriers_;
 };
@@ -179,7 +184,7 @@ class LowerBound {
 }  // namespace
 
 Nanoseconds operator_lower_bound_ns(const OperatorProblem& problem) {
-  // Shares of samples are exact, sums of doubles are not.
+  // Sums of doubles are not exact, so the bound is lowered by more than their error.
   return static_cast<Nanoseconds>(std::floor(LowerBound(problem).most() * (1 - 1e-9)));
 }
 

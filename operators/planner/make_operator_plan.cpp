@@ -9,7 +9,7 @@
 namespace frostpipe {
 namespace {
 
-/// Operators instead of tasks.
+/// Converts the order of tasks on each device to an order of operators.
 std::vector<std::vector<int>> operators_of(const std::vector<std::vector<int>>& order, const OperatorTasks& tasks) {
   std::vector<std::vector<int>> operators(order.size());
   for (std::size_t device = 0; device < order.size(); ++device)

@@ -10,7 +10,8 @@ namespace frostpipe {
 /// The search for a plan of OperatorMethod::mtrain. It starts from the best of the baselines and HEFT, and changes the
 /// ranges of some operators of neighbouring layers, or the order of two operators.
 struct OperatorSearch {
-  /// Number of placements that are scheduled. It is no time, so the plan does not depend on the speed of this machine.
+  /// Number of placements that are tried. It is not a limit of time, so that the plan does not depend on the speed of
+  /// this machine.
   int num_trials = 1500;
   std::uint64_t seed = 1;
 };

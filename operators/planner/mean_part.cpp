@@ -13,8 +13,8 @@ using Times = std::vector<double>;
 
 constexpr double kUnknown = std::numeric_limits<double>::infinity();
 
-/// The least sum of s_d x (overhead_d + s_d x work_d). By its dual, of which any level is a bound:
-/// level - sum of max(0, level - overhead_d)^2 / (4 work_d).
+/// Returns the least sum of s_d x (overhead_d + s_d x work_d) over shares s_d that sum up to 1. It maximizes the dual,
+/// which is a lower bound at any level: level - sum of max(0, level - overhead_d)^2 / (4 work_d).
 double best_shares(const Times& overheads, const Times& work) {
   std::vector<std::size_t> devices(work.size());
   std::iota(devices.begin(), devices.end(), 0);
@@ -43,7 +43,8 @@ Times overheads_of(const OperatorProblem& problem, const Operator& one) {
   return overheads;
 }
 
-/// Whole on a device, or in parts, one of which waits for its part of `gradient`, if any, and is sent on.
+/// Returns the least time of an update: whole on one device, or in equal parts, one of which waits for a message with
+/// its part of `gradient` (if not null) and is then sent to the other holders.
 double least_update(const OperatorProblem& problem, const Operator& update, const Operator* gradient) {
   const Times overheads = overheads_of(problem, update), work = work_on_devices(problem, update);
   double least = std::ranges::min(time_on_devices(problem, update));

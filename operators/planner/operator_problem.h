@@ -18,7 +18,7 @@ std::vector<int> in_proportion(int total, const std::vector<double>& weights);
 std::vector<double> work_on_devices(const OperatorProblem& problem, const Operator& one);
 std::vector<double> time_on_devices(const OperatorProblem& problem, const Operator& one);
 
-/// Returns the speed of each device: 1 / the time of all operators.
+/// Returns the speed of each device: 1 / its time for all operators.
 std::vector<double> speeds_of(const OperatorProblem& problem);
 
 /// Splits the mini-batch over some devices in proportion to their speeds; a device whose share is less than half a
@@ -32,8 +32,8 @@ std::vector<OperatorRange> whole_on(const OperatorProblem& problem, int device);
 /// Returns a placement with these ranges for all operators but updates, which have none.
 OperatorPlacement uniform_placement(const OperatorProblem& problem, const std::vector<OperatorRange>& ranges);
 
-/// Returns the places of the operators by upward rank, the largest first: the longest path to the end, if every
-/// operator is split best over devices of the mean speed.
+/// Returns the places of the operators by upward rank, the largest first. The rank is the length of the longest path
+/// from the operator to the end, if every operator is split optimally over devices of the mean speed.
 std::vector<int> places_by_rank(const OperatorProblem& problem);
 
 }  // namespace frostpipe

@@ -5,7 +5,7 @@
 namespace frostpipe {
 namespace {
 
-/// A task or a transfer; none before the beginning.
+/// A task or a transfer, or nothing: the beginning of the iteration.
 struct Step {
   bool is_task = true;
   int index = -1;
@@ -40,7 +40,7 @@ class Walk {
                      : Step{.is_task = false, .index = ends(run_.transfer_end_ns)};
   }
 
-  /// The last thing that a task waited for: an input, else the task before it on its device.
+  /// Returns what a task waited for last: an input, or else the task before it on its device.
   Step before(int task) const {
     const Nanoseconds begin = run_.task_begin_ns[task];
     if (begin == 0) return {};
@@ -53,7 +53,7 @@ class Walk {
   const OperatorTasks& tasks_;
   const OperatorRun& run_;
   std::vector<std::vector<Step>> inputs_;
-  std::vector<int> before_;  // on the device
+  std::vector<int> before_;  // by task: the task before it on its device
 };
 
 }  // namespace

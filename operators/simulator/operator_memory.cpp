@@ -6,7 +6,7 @@
 namespace frostpipe {
 namespace {
 
-/// Bytes allocated and freed over time.
+/// Records allocations and frees over time.
 class MemoryOverTime {
  public:
   void hold(Bytes bytes, Nanoseconds from, Nanoseconds to) {
@@ -14,7 +14,7 @@ class MemoryOverTime {
     changes_.emplace_back(from, bytes);
     changes_.emplace_back(to, -bytes);
   }
-  /// Memory that is freed at a time is not available to an allocation at the same time.
+  /// Returns the peak. Memory that is freed at some time is not available to an allocation at the same time.
   Bytes peak() {
     std::ranges::sort(changes_, [](const auto& a, const auto& b) {
       return a.first != b.first ? a.first < b.first : a.second < b.second;
@@ -91,7 +91,7 @@ class MemoryOfRun {
     timelines_[one.device].hold(output_bytes(plan_.graph, one), run_.task_begin_ns[task], end_ns);
   }
 
-  /// Bytes that only the task itself needs.
+  /// Adds the working memory that only the task itself needs.
   void add_own(int task) {
     const OperatorTask& one = tasks_.tasks[task];
     const Operator& op = operator_of(task);
@@ -102,10 +102,10 @@ class MemoryOfRun {
                                 run_.task_begin_ns[task], run_.task_end_ns[task]);
   }
 
-  /// When the receiver makes room for it.
+  /// Returns the time at which the receiver allocates memory for the transfer.
   Nanoseconds asked_for_ns(int transfer) const {
     const auto readers = tasks_.transfer_readers[transfer];
-    if (readers.empty()) return run_.makespan_ns;  // new weights come to where the old ones are
+    if (readers.empty()) return run_.makespan_ns;  // new weights overwrite the old ones, without memory of their own
     int first = place_of_[readers.front()];
     for (const int reader : readers) first = std::min(first, place_of_[reader]);
     return run_.task_begin_ns[run_.order[tasks_.transfers[transfer].to_device][std::max(0, first - kTasksAhead + 1)]];
@@ -123,7 +123,7 @@ class MemoryOfRun {
   const OperatorRun& run_;
   std::vector<MemoryOverTime> timelines_;
   std::vector<int> place_of_;                       // by task, in its device's order
-  std::vector<std::vector<Nanoseconds>> last_use_;  // of a layer's weights, by device and layer
+  std::vector<std::vector<Nanoseconds>> last_use_;  // [device][layer]: end of the last task that reads the weights
 };
 
 }  // namespace

@@ -8,12 +8,12 @@ namespace frostpipe {
 /// Returns for each device the largest number of bytes that its tensors take at any time of the run:
 ///   always       the weights of the layers that the device holds, and the momentum of the parameters that it updates;
 ///                for a batch norm that trains, scale and shift, their momentum, and running statistics
-///   received     a message, from kTasksAhead tasks before its first reader, when the receive is posted, until its last
+///   received     a message, from when its receive is posted (kTasksAhead tasks before its first reader) until its last
 ///                reader has ended
-///   outputs      of a task, from its begin until all its readers on this device have ended, and all its transfers have
-///                been received
-///   working      the working memory of a task while it runs (own_bytes)
-///   new weights  until the end of the iteration, if a task after the update still reads the old ones
+///   outputs      a task's output, from the task's begin until all its readers on this device have ended and all its
+///                transfers have been received
+///   working      a task's working memory (own_bytes) while it runs new weights  a copy until the end of the iteration,
+///   if a task after the update still reads the old weights
 /// The mini-batch's pictures are in host memory and not counted.
 std::vector<Bytes> peak_memory_of(const OperatorPlan& plan, const OperatorTasks& tasks, const OperatorRun& run);
 

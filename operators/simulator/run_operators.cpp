@@ -17,13 +17,14 @@ struct Event {
   int index = 0;
 };
 
-/// Tasks that can begin, the first one on top.
+/// (place, task) of the tasks that can begin, the lowest place on top.
 using ReadyTasks = std::priority_queue<std::pair<int, int>, std::vector<std::pair<int, int>>, std::greater<>>;
 
 class Engine {
  public:
-  /// `places`: of a task on its device; a task of less place goes first. `strict`: none begins before those of less
-  /// place, so that places of a device are 0, 1, ...
+  /// `places` has the place of each task; of the ready tasks of a device, the one with the lowest place begins. If
+  /// `strict`, no task begins before all tasks of its device with lower places have begun; the places of a device must
+  /// then be 0, 1, ....
   Engine(const OperatorTasks& tasks, const OperatorMachine& machine, const std::vector<int>& places, bool strict)
       : tasks_(tasks), machine_(machine), places_(places), strict_(strict), missing_(tasks.num_inputs) {
     const std::size_t num_devices = machine.devices.size();
@@ -39,7 +40,7 @@ class Engine {
     run_.transfer_end_ns.resize(tasks.transfers.size());
   }
 
-  /// None if not every task could begin.
+  /// Returns nothing if some tasks could never begin.
   std::optional<OperatorRun> run() {
     for (std::size_t task = 0; task < tasks_.tasks.size(); ++task)
       if (missing_[task] == 0) make_ready(static_cast<int>(task));
@@ -103,7 +104,7 @@ class Engine {
   const OperatorMachine& machine_;
   const std::vector<int>& places_;
   bool strict_;
-  std::vector<int> missing_;  // inputs of a task
+  std::vector<int> missing_;  // by task: inputs that have not arrived yet
   std::vector<ReadyTasks> ready_;
   std::vector<char> busy_;
   std::vector<LinkQueue> ways_, out_ports_, in_ports_;

@@ -17,17 +17,17 @@ struct OperatorRun {
   std::vector<std::vector<int>> order;  // tasks of each device
 };
 
-/// Runs by list scheduling: a free device begins, of the tasks that are ready, the one whose operator has the least
-/// `place_of_operator`. Places are a permutation.
+/// Simulates list scheduling: of the tasks that are ready, a free device begins the one whose operator has the least
+/// `place_of_operator`. The places must be a permutation of the operators.
 OperatorRun run_by_priority(const OperatorTasks& tasks, const OperatorMachine& machine,
                             const std::vector<int>& place_of_operator);
 
-/// Runs each device's operators in the order of its list. Returns none if they wait for each other in a cycle.
+/// Simulates each device's operators in the order of its list. Returns nothing if they wait for each other in a cycle.
 std::optional<OperatorRun> run_in_order(const OperatorTasks& tasks, const OperatorMachine& machine,
                                         const std::vector<std::vector<int>>& operators);
 
-/// Runs the operators in the plan's order. Throws InvalidInput ("SOURCE: order: ...") if its operators wait for each
-/// other in a circle.
+/// Simulates the operators in the plan's order. Throws InvalidInput ("SOURCE: order: ...") if they wait for each other
+/// in a cycle.
 OperatorRun simulate_operators(const OperatorPlan& plan, const OperatorTasks& tasks, const std::string& source);
 
 }  // namespace frostpipe

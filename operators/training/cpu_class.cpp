@@ -23,7 +23,8 @@ std::optional<Number> parse_number(std::string_view text) {
   return error == std::errc() && end == text.data() + text.size() ? std::optional(number) : std::nullopt;
 }
 
-/// Takes " SIGN NUMBER" off the end of `text`. True where there is none, too; `number` stays as it is then.
+/// Removes "SIGN NUMBER" from the end of `text` and sets `number`. Returns false if SIGN is not followed by a number;
+/// if there is no SIGN, returns true and leaves `number` unchanged.
 template <class Number>
 bool take_number(std::string_view& text, std::string_view sign, Number& number) {
   const std::size_t at = text.find(sign);
@@ -45,7 +46,7 @@ std::optional<CpuClass> parse_cpu_class(std::string_view text) {
 }
 
 SlowCpu::SlowCpu(double slowdown) : slowdown_(slowdown) {
-  if (slowdown > 1) prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);  // ns; 50,000 by default
+  if (slowdown > 1) prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);  // in ns; the default is 50,000
 }
 
 void SlowCpu::begin_work() { work_began_ns_ = processor_time_ns(CLOCK_THREAD_CPUTIME_ID); }

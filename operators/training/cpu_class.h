@@ -6,19 +6,19 @@
 
 namespace frostpipe {
 
-/// A class of devices that are CPUs of this machine: "cpu", "cpu x 2" (threads of a rank), "cpu / 3" (a CPU that takes
-/// three times as long), "cpu x 2 / 1.5".
+/// A class of devices that are CPUs of this machine: "cpu", "cpu x 2" (two threads per rank), "cpu / 3" (a CPU that is
+/// made to take three times as long), "cpu x 2 / 1.5".
 struct CpuClass {
   int threads = 1;
   double slowdown = 1;  // at least 1
 };
 
-/// Parses a device class; none if it is not one of CPUs.
+/// Parses a device class. Returns nothing if it is not one of CPUs.
 std::optional<CpuClass> parse_cpu_class(std::string_view text);
 
-/// Makes a CPU as slow as its class says: sleeps after each piece of work, by the processor time that this thread took
-/// for it; that others held it up does not count twice. What it sleeps too long, because the system wakes it late, it
-/// sleeps less the next time.
+/// Makes a CPU as slow as its class says: after each piece of work this thread sleeps for slowdown - 1 times the
+/// processor time that the work took. Time in which other processes delayed the thread is therefore not multiplied. If
+/// the system wakes the thread late, it sleeps less the next time.
 class SlowCpu {
  public:
   explicit SlowCpu(double slowdown);

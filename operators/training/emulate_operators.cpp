@@ -20,7 +20,7 @@ namespace frostpipe {
 namespace {
 
 constexpr int kIterations = 10;
-constexpr int kShrink = 256;  // of messages' bytes
+constexpr int kShrink = 256;  // divisor of the messages' bytes
 
 /// Returns a link that messages occupy for as long as message_occupancy_ns says.
 Link without_work(Link link, std::int64_t message_bytes_per_cpu_second) {
@@ -31,7 +31,7 @@ Link without_work(Link link, std::int64_t message_bytes_per_cpu_second) {
   return link;
 }
 
-/// The plan's devices and links as the emulated links know them.
+/// Returns the plan's devices and links as a cluster for the emulated links.
 Cluster emulated_cluster_of(const OperatorPlan& plan) {
   Cluster cluster = cluster_of(plan);
   for (Link* const link : {&cluster.intra_node.point_to_point, &cluster.inter_node.point_to_point})
@@ -65,7 +65,7 @@ class EmulatedDevice {
         exchange_(group, plan, tasks_),
         clock_(clock) {}
 
-  /// Its tasks' spans go to `trace`.
+  /// Runs the device's tasks and adds their spans to `trace`.
   void run_iteration(int step, Trace& trace) {
     int expected = 0;
     const int num_places = static_cast<int>(own_.order.size());
@@ -122,7 +122,7 @@ void emulate_operators(Membership& membership, const OperatorPlan& plan, const s
   const Nanoseconds first_ns = begin_ns;
   for (int step = 0; step < kIterations; ++step) {
     emulated.run_iteration(step, recorder.trace());
-    all.barrier();  // the prediction is of one iteration alone
+    all.barrier();  // iterations must not overlap, since the prediction is that of a single one
     const Nanoseconds end_ns = device->now_ns();
     recorder.record_step({.step = step, .samples = plan.graph.batch, .iteration_ns = end_ns - begin_ns},
                          communicator->rank() == 0);

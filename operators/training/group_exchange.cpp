@@ -8,7 +8,7 @@ GroupExchange::GroupExchange(Group& group, const OperatorPlan& plan, const Opera
     : group_(group), plan_(plan), tasks_(tasks) {}
 
 void GroupExchange::send(int transfer, const at::Tensor& tensor) {
-  std::erase_if(sent_, [](Transfer& one) {  // what has gone needs no memory
+  std::erase_if(sent_, [](Transfer& one) {  // frees the memory of what has been sent
     if (!one.is_done()) return false;
     one.wait();
     return true;

@@ -8,7 +8,7 @@
 
 namespace frostpipe {
 
-/// Transfers as messages of a group in which rank d is device d.
+/// Sends transfers as messages of a group in which rank d is device d.
 class GroupExchange final : public TensorExchange {
  public:
   /// The arguments must outlive this object.

@@ -11,9 +11,9 @@
 namespace frostpipe {
 namespace {
 
-constexpr int kTag = 1 << 24;  // of messages that are no plan's transfers
+constexpr int kTag = 1 << 24;  // tag of messages that are not transfers of a plan
 
-/// Scale, shift, running statistics and the number of mini-batches of a batch norm, as one row of doubles.
+/// Packs scale, shift, running statistics and the number of mini-batches of a batch norm into one row of doubles.
 at::Tensor packed(const NetLayerState& state) {
   const auto count = at::full({1}, static_cast<double>(state.num_batches), at::kDouble);
   return at::cat({state.norm.reshape(-1).to(at::kDouble), state.running_mean.to(at::kDouble),

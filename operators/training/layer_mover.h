@@ -15,20 +15,22 @@ struct WholeLayer {
 /// same order.
 class LayerMover {
  public:
-  /// `group`: of all ranks, in which rank d is device d; it outlives this object.
+  /// `group` consists of all ranks, and rank d is device d. It must outlive this object.
   LayerMover(const NetShape& net, Group& group, at::ScalarType type);
 
-  /// On rank 0 the layer as its holders have it, in memory of its own; elsewhere undefined. Momentum only if wanted;
-  /// zero where nothing updates the layer.
+  /// Returns, on rank 0, a copy of the layer as its holders have it; on other ranks undefined tensors. The momentum is
+  /// included only if `with_momentum`; it is zero if no device updates the layer.
   WholeLayer collect(int layer, const LayerHolders& holders, const NetState& state,
                      const std::vector<NetMomentum>& momentum, bool with_momentum);
-  /// `whole` is rank 0's. To the holders, what each shall have, in memory of its own.
+  /// Sends the layer from rank 0, whose `whole` it is, to its holders. Each gets a copy of the parts that it shall
+  /// hold.
   void give(int layer, const LayerHolders& holders, const WholeLayer& whole, NetState& state,
             std::vector<NetMomentum>& momentum);
 
  private:
   at::Tensor copy_of(const at::Tensor& values) const;
-  /// From `from` to `to`, where it is returned; undefined elsewhere.
+  /// Sends a tensor of `size` values from rank `from` to rank `to`, where it is returned; returns an undefined tensor
+  /// on other ranks.
   at::Tensor move(const at::Tensor& tensor, std::int64_t size, int from, int to, const std::string& what);
 
   const NetShape& net_;

@@ -26,7 +26,7 @@
 namespace frostpipe {
 namespace {
 
-/// With one device there is nothing to exchange.
+/// The exchange of a plan for one device, which has no transfers.
 class NoExchange final : public TensorExchange {
  public:
   void send(int, const at::Tensor&) override {}
@@ -35,7 +35,7 @@ class NoExchange final : public TensorExchange {
   void end_iteration() override {}
 };
 
-/// All on one device, in the graph's order.
+/// Returns a plan with all operators on one device, in the graph's order.
 OperatorPlan plan_alone(const OperatorGraph& graph) {
   OperatorPlan plan{.method = OperatorMethod::single, .graph = graph};
   plan.machine.devices = {{.device_class = "here"}};
@@ -49,12 +49,13 @@ OperatorPlan plan_alone(const OperatorGraph& graph) {
   return plan;
 }
 
-/// By an operator: time, and memory beside what it reads and gives.
+/// The time that an operator took, and the memory that it needed besides its inputs and outputs.
 struct Taken {
   double ns = 0, own_bytes = 0;
 };
 
-/// Whole iterations of the net on this device, operator by operator, so that each finds the caches as in training.
+/// Measures operators in whole iterations of the net on this device, so that each finds the processor's caches in the
+/// same state as in training.
 class NetBench {
  public:
   NetBench(const NetShape& net, int batch, const CpuClass& cpu)
@@ -68,7 +69,7 @@ class NetBench {
         pictures_(at::randn({batch, net.channels, net.picture_size, net.picture_size})),
         labels_(at::randint(net.layers.back().out_channels, {batch}, at::kLong)) {}
 
-  /// By operator.
+  /// Runs one iteration. Returns what each operator took.
   std::vector<Taken> measure() {
     std::vector<Taken> taken(plan_.graph.operators.size());
     runner_.begin_iteration(state_, pictures_, labels_);
@@ -100,7 +101,7 @@ class NetBench {
   at::Tensor pictures_, labels_;
 };
 
-/// Mini-batches to measure: the whole one, and some smaller, which parts of it are like.
+/// Returns the sizes of the mini-batches to measure: the whole one, and smaller ones, which stand for parts of it.
 std::vector<int> batches_to_measure(int batch) {
   std::vector<int> batches;
   for (const int divisor : {4, 2, 1})
@@ -109,11 +110,11 @@ std::vector<int> batches_to_measure(int batch) {
   return batches;
 }
 
-/// Measured times by share of the mini-batch.
+/// Pairs of a share of the mini-batch and the measured value (nanoseconds or bytes).
 using Points = std::vector<std::pair<double, double>>;
 
-/// Updates are split along the parameters, whatever the mini-batch: what they take is that of the whole, all of it
-/// work.
+/// Fits the cost of an operator. Updates do not depend on the mini-batch, since they are split along the parameters:
+/// their mean is taken as work, without overhead.
 OperatorLine line_of(const Operator& one, const Points& points) {
   if (is_split_by_samples(one.kind)) return line_through(points);
   double sum = 0;
@@ -130,7 +131,8 @@ ClassCost time_of(const Operator& one, const std::string& device_class, const Po
           .work_bytes = static_cast<Bytes>(memory.slope)};
 }
 
-/// Means on this rank by operator, of each mini-batch; the first iteration of each is not counted.
+/// Returns the means on this rank by size of the mini-batch, then by operator. The first iteration of each size is not
+/// counted.
 std::map<int, std::vector<Taken>> measure_batches(const NetShape& net, const OperatorMeasureOptions& options,
                                                   const CpuClass& cpu, Communicator& communicator,
                                                   const Progress& progress) {
@@ -142,7 +144,7 @@ std::map<int, std::vector<Taken>> measure_batches(const NetShape& net, const Ope
     NetBench bench(net, batch, cpu);
     std::vector<Taken>& mean = means[batch];
     for (int round = 0; round <= num_rounds; ++round) {
-      communicator.control_group().barrier();  // ranks share memory and caches, as in training
+      communicator.control_group().barrier();  // all measure at once: ranks share caches in training too
       const std::vector<Taken> taken = bench.measure();
       mean.resize(taken.size());
       for (std::size_t op = 0; op < taken.size() && round > 0; ++op)
@@ -156,8 +158,8 @@ std::map<int, std::vector<Taken>> measure_batches(const NetShape& net, const Ope
   return means;
 }
 
-/// Bytes that a rank's processor sends or receives in a second of its time: each sends to the next one, all at once.
-/// As in training, what is sent is in no cache, and what comes is received into memory that is new.
+/// Returns how many bytes a rank sends or receives per second of processor time. All ranks send to the next one at
+/// once. As in training, what is sent is in no cache, and what is received goes to newly allocated memory.
 std::int64_t message_bytes_per_cpu_second(Communicator& communicator) {
   constexpr int kMessages = 16;
   constexpr std::int64_t kBytes = 4 << 20;
@@ -174,7 +176,7 @@ std::int64_t message_bytes_per_cpu_second(Communicator& communicator) {
       coming.wait();
     }
   };
-  exchange();  // connections are used for the first time
+  exchange();  // not measured: connections are set up at their first use
   communicator.control_group().barrier();
   const Nanoseconds begin_ns = processor_time_ns(CLOCK_PROCESS_CPUTIME_ID);
   exchange();
@@ -221,7 +223,7 @@ MeasuredOperators measure_operators(const RankEnvironment& self, const OperatorM
     all.push_back(nlohmann::json::parse(text));
   }
   for (std::size_t op = 0; op < result.graph.operators.size(); ++op) {
-    std::map<std::string, std::pair<Points, Points>> points;  // by class; several ranks may be of one
+    std::map<std::string, std::pair<Points, Points>> points;  // times, bytes; by class, which several ranks may have
     for (std::size_t rank = 0; rank < all.size(); ++rank)
       for (const auto& [batch, taken] : all[rank].items()) {
         const double share = std::stod(batch) / options.global_batch_size;

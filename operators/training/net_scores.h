@@ -5,11 +5,11 @@
 
 namespace frostpipe {
 
-/// How a folder's net takes pictures.
+/// Returns how pictures become the input of a folder's net.
 ImageInput image_input(const NetFolder& folder, const SampleOptions& options, std::uint64_t seed);
 
-/// What the net answers to these samples, by running statistics, in this process: for each the class and its
-/// probability, as score_of takes them. `state` has every layer. `progress` may be empty.
+/// Returns the net's answers to these samples, computed in this process with running statistics: for each sample the
+/// class and its probability, the form that score_of() takes. `state` must have every layer. `progress` may be empty.
 std::vector<double> answers_of_net(const NetShape& net, const NetState& state, const Dataset& dataset,
                                    const std::vector<int>& samples, int batch_size, const Progress& progress);
 

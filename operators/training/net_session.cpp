@@ -24,7 +24,7 @@ namespace {
 
 constexpr double kMomentum = 0.9;
 constexpr int kLossTag = 1 << 23;
-constexpr int kScoredAtOnce = 64;  // samples
+constexpr int kScoredAtOnce = 64;  // samples per batch
 
 CpuClass cpu_of(const OperatorPlan& plan, const NetTask& task, int device) {
   return cpu_classes_of(plan, task.plan_source()).at(device);
@@ -68,7 +68,7 @@ void NetSession::start(const Phase& phase, int, const LayerOrigin& origin) {
   give(std::move(layers));
 }
 
-/// Every rank reads the folder's weights.
+/// Starts from the folder's weights, which every rank reads itself.
 void NetSession::begin_anew() {
   const int self = place_.communicator.rank();
   const auto [whole, none] = [&] {
@@ -79,7 +79,7 @@ void NetSession::begin_anew() {
   }();
   state_ = copy_of(held_by(self, running_->holders, whole));
   momentum_ = held_by(self, running_->holders, none);
-  for (NetMomentum& layer : momentum_)  // of this device's parts alone
+  for (NetMomentum& layer : momentum_)  // copies, so that only this device's parts stay in memory
     for (at::Tensor* const held : {&layer.weights, &layer.norm})
       if (held->defined()) *held = held->clone();
 }

@@ -11,11 +11,12 @@
 
 namespace frostpipe {
 
-/// A device of an operator plan: the layers that it computes, whole, and the momentum that it updates. Rank d is device
-/// d of the phase's plan, a CPU of its class. Layers move by way of rank 0.
+/// One rank's session: rank d is device d of the phase's operator plan, a CPU of its class. It holds all weights of the
+/// layers that it computes, and the momentum of the parts that it updates. Layers move from rank to rank through rank
+/// 0.
 class NetSession final : public TrainingSession {
  public:
-  /// The task and what `place` refers to outlive it.
+  /// The task, and what `place` refers to, must outlive this object.
   NetSession(const NetTask& task, const SessionPlace& place);
 
   void start(const Phase& phase, int step, const LayerOrigin& origin) override;
@@ -48,12 +49,12 @@ class NetSession final : public TrainingSession {
   int num_layers() const { return static_cast<int>(task_.folder().net.layers.size()); }
   void run_plan_of(const Phase& phase);
   void begin_anew();
-  /// `layers`: rank 0's.
+  /// Hands the layers, which only rank 0 needs to have, to their holders.
   void give(std::vector<WholeLayer> layers);
-  /// On rank 0 a layer as its holders have it, in memory of its own.
+  /// Returns, on rank 0, a copy of a layer as its holders have it.
   WholeLayer collect(int layer, bool with_momentum);
   NetState collect_all();
-  /// On rank 0 the sum of what all ranks have; the others wait for nobody.
+  /// Returns, on rank 0, the sum of all ranks' values; other ranks do not wait for it and return `own`.
   double sum_on_first(double own);
 
   const NetTask& task_;

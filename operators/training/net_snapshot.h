@@ -5,12 +5,12 @@
 
 namespace frostpipe {
 
-/// A layer as a checkpoint keeps it, in float32 and flat: weights (the kernel, then the bias), first_moment (their
-/// momentum); with a batch norm norm (scale, then shift), norm_moment, running_mean, running_variance and num_batches
-/// (I64). Of pooling layers nothing.
+/// Returns a layer as a checkpoint stores it, in float32 and flat: `weights` (the kernel, then the bias) and
+/// `first_moment` (their momentum); with a batch norm also `norm` (scale, then shift), `norm_moment`, `running_mean`,
+/// `running_variance` and `num_batches` (I64). A pooling layer has no tensors.
 LayerImage image_of(int layer, const NetLayer& shape, WholeLayer whole);
 
-/// The layer of such a file. Throws InvalidInput if the file lacks a tensor, or has it in another size.
+/// Returns the layer of such a file. Throws InvalidInput if the file lacks a tensor, or has it with another size.
 WholeLayer stored_layer(const SafetensorsFile& file, const NetLayer& shape);
 
 }  // namespace frostpipe

@@ -17,7 +17,8 @@
 namespace frostpipe {
 namespace {
 
-/// The classifier may be for other labels: that changes nothing but sizes.
+/// Throws InvalidInput unless the plan's graph is that of the folder's net. The classifier may be for other labels,
+/// which changes only sizes.
 void require_same_net(const OperatorPlan& plan, const NetFolder& folder, const std::string& source) {
   const OperatorGraph graph = frozen(counted_operators(folder.net, plan.graph.batch).graph, plan.frozen_layers);
   const auto& planned = plan.graph.operators;

@@ -6,24 +6,24 @@
 
 namespace frostpipe {
 
-/// A net that is trained by operator plans. A layer of the net is a layer of the model, and a block of its own.
+/// The task to train a net by operator plans. Each layer of the net is a layer of the model, and a block of its own.
 class NetTask final : public TrainingTask {
  public:
-  /// Reads the folder's configuration, the data and the plan's phases. Throws InvalidInput, also unless every operator
-  /// plan is of the folder's net, its devices are CPUs that do not wait for each other in a circle, and its mini-batch
-  /// is no larger than the data. `options` outlives it.
+  /// Reads the folder's configuration, the data and the plan's phases. Throws InvalidInput if any of them is invalid,
+  /// and unless every operator plan is of the folder's net, its devices are CPUs, their operators do not wait for each
+  /// other in a cycle, and its mini-batch is no larger than the data. `options` must outlive this object.
   explicit NetTask(const TrainOptions& options);
 
   const Model& model() const override { return model_; }
   const Dataset& dataset() const override { return dataset_; }
   std::vector<std::string> starts_at_random() const override;
   std::unique_ptr<TrainingSession> make_session(const SessionPlace& place) const override;
-  /// They have a span for every operator.
+  /// Fewer than for pipelines, since a step has a span for every operator.
   int traced_steps() const override { return 32; }
   void complete(const TrainingPlan& executed, RunSummary& run, Trace& whole_run) const override;
 
   const NetFolder& folder() const { return folder_; }
-  /// The run's first: it numbers the operators in traces.
+  /// The first plan of the run, whose operators number the stages in traces.
   const OperatorPlan& first_plan() const { return first_plan_; }
   const std::string& plan_source() const { return options_.plan_source; }
   std::uint64_t seed() const { return options_.seed; }
@@ -36,7 +36,7 @@ class NetTask final : public TrainingTask {
   OperatorPlan first_plan_;
 };
 
-/// By device. Throws InvalidInput for a class that is no CPU.
+/// Returns the class of each device. Throws InvalidInput if one is not a CPU.
 std::vector<CpuClass> cpu_classes_of(const OperatorPlan& plan, const std::string& source);
 
 }  // namespace frostpipe

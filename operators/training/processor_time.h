@@ -5,7 +5,8 @@
 
 namespace frostpipe {
 
-/// CLOCK_THREAD_CPUTIME_ID: of this thread; CLOCK_PROCESS_CPUTIME_ID: of all threads of this process.
+/// Returns the processor time of this thread (CLOCK_THREAD_CPUTIME_ID) or of all threads of this process
+/// (CLOCK_PROCESS_CPUTIME_ID).
 inline Nanoseconds processor_time_ns(clockid_t whose) {
   timespec time{};
   clock_gettime(whose, &time);

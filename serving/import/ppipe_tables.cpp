@@ -29,8 +29,8 @@ std::vector<std::string> files_named(const fs::path& folder, const std::string& 
   return names;
 }
 
-/// Parses "L4-2", type and share, in "MODEL-L4-2.csv"; nothing if the file belongs to another model whose name is
-/// longer.
+/// Parses type and share, "L4-2", in "MODEL-L4-2.csv". Returns nothing if the file belongs to another model, whose name
+/// only begins with MODEL.
 std::optional<BlockTimes> device_of(std::string_view name, std::size_t start) {
   const auto parts = split(name.substr(start, name.size() - start - 4), '-');
   if (parts.size() != 2 || parts[0].empty()) return std::nullopt;

@@ -76,12 +76,12 @@ struct ServedModel {
   double weight = 1;
   /// The time within which a request must be answered.
   Nanoseconds objective_ns = 0;
-  /// Tokens of every request, a sample of a Transformer; 1 for pictures.
+  /// Tokens of every request, which is one sample of a Transformer; 1 for pictures.
   int tokens = 1;
   /// Required throughput, for objective `cost`; 0 = none.
   double required_requests_per_second = 0;
-  /// The rate at which batches are expected to be built: the model's throughput without pipelines or, if it cannot be
-  /// served so, with them; 0 = batches are built in no time.
+  /// The rate at which requests are expected to fill the batches: the model's throughput without pipelines or, if it
+  /// cannot be served so, with them; 0 = batches are built in no time.
   double building_requests_per_second = 0;
   /// Block i consists of the layers blocks[i] of the model.
   Partition blocks;
@@ -107,7 +107,7 @@ enum class ServingObjective {
 
 /// The parts of a latency objective that a plan leaves free.
 struct ServingMargins {
-  /// Fraction for queueing and other effects that the plan does not model.
+  /// Fraction of the objective that is kept for queueing and other effects that the plan does not model.
   double objective_fraction = 0.4;
   /// Building a batch of b takes this factor times (b - 1) / building_requests_per_second.
   double batch_building = 1.3;
@@ -124,7 +124,8 @@ struct ServingPlan {
   std::vector<ServedModel> models;
   /// Throughput per weight, or price per hour.
   double objective_value = 0;
-  /// No plan under the same rules has a higher (throughput) or lower (cost) value. Not set for a heuristic method.
+  /// No plan under the same rules has a higher (throughput) or lower (cost) value than this bound. Not set for a
+  /// heuristic method.
   std::optional<double> objective_bound = std::nullopt;
   bool operator==(const ServingPlan&) const = default;
 };
@@ -159,12 +160,12 @@ std::int64_t devices_in_use(const ServingPlan& plan, std::string_view device_cla
 /// is that of the models or devices, the bound is on its correct side, and numbers are within serving/plan/limits.h.
 void validate(const ServingPlan& plan, std::string_view source);
 
-/// Writes envelope "frostpipe.plan" of version 3, or 5 if a model has a shared prefix, of kind "serving"
+/// Writes the envelope "frostpipe.plan" of version 3, or 5 if a model has a shared prefix, of kind "serving"
 /// (plan/plan_kind.h). Reading calls validate().
 std::string to_json(const ServingPlan& plan);
 ServingPlan serving_plan_from_json(std::string_view json, std::string_view source);
 
-/// Return names such as "ppipe-np" and "cost", as in options and files.
+/// Return the names that options and files use, such as "ppipe-np" and "cost".
 std::string_view to_string(ServingMethod method);
 std::string_view to_string(ServingObjective objective);
 std::optional<ServingMethod> find_serving_method(std::string_view word);

@@ -30,7 +30,7 @@ void require_time(Nanoseconds time_ns, const std::string& place) {
           time_ns);
 }
 
-/// Also for prices. Rejects NaN.
+/// Checks a rate or a price; rejects NaN.
 void require_rate(double rate, const std::string& place) {
   require(0 <= rate && rate <= kMostServingRate, place, fmt::format("must be >= 0 and <= {:g}", kMostServingRate),
           rate);

@@ -11,8 +11,8 @@
 namespace frostpipe {
 namespace {
 
-/// Removes virtual devices while every model keeps the throughput of the least one: the optimum leaves open how much
-/// more the others get.
+/// Removes virtual devices as long as every model keeps the smallest throughput per weight. The optimum does not
+/// determine how much more the other models get.
 void shrink(SizedPlan& plain) {
   for (std::size_t n = 0; n < plain.pools.models.size(); ++n) {
     const auto& model = plain.pools.models[n];
@@ -29,7 +29,7 @@ void shrink(SizedPlan& plain) {
 }
 
 /// Returns the devices of each model, [model][class]: those that its plan without pipelines uses, and an equal share of
-/// those left over.
+/// those left over, rounded down.
 std::vector<std::vector<int>> share_out(const ServingProblem& problem, const SizedPlan& plain) {
   const std::size_t num_models = problem.models.size();
   std::vector<std::vector<int>> devices(num_models, std::vector<int>(problem.classes.size(), 0));

@@ -3,9 +3,9 @@
 
 namespace frostpipe {
 
-/// DART-r (serving/planner/make_serving_plan.h). The devices are divided among the models by the plan without
-/// pipelines, and those that it leaves over evenly; then each model's devices are paired. Requires a problem of whole
-/// devices (as_solved).
+/// Plans by DART-r (serving/planner/make_serving_plan.h). Each model gets the devices that the plan without pipelines
+/// gives it, and an equal part of those left over, rounded down; then each model's devices are combined into groups.
+/// Requires a problem of whole devices (as_solved).
 ServingPlanResult dart_plan(const ServingProblem& problem);
 
 }  // namespace frostpipe

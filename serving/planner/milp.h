@@ -31,7 +31,7 @@ constexpr double kUnbounded = 1e30;
 struct MilpSolution {
   std::vector<double> values;  // one per column; whole numbers for integer columns
   double objective = 0;
-  /// No solution has a better objective.
+  /// No solution has a better objective than this bound.
   double bound = 0;
 };
 

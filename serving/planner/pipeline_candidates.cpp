@@ -102,7 +102,7 @@ class Enumeration {
                        model_.profile.cut_bytes[last.end_block - 1]);
   }
 
-  /// The newest pool's input occupies its card and that of the previous pool.
+  /// Limits the throughputs of the last two pools by their network cards, both of which the last pool's input occupies.
   void limit_by_cards(CandidatePipeline& pipeline) const {
     if (pipeline.pools.size() < 2) return;
     CandidatePool &to = pipeline.pools.back(), &from = *(pipeline.pools.end() - 2);
@@ -124,8 +124,9 @@ class Enumeration {
     return needed * times.share() <= *limit;
   }
 
-  /// Two adjacent pools of one class are no better than one pool on the devices of both, which computes as much and
-  /// sends less. If there are many pipelines, they are left out unless memory requires them.
+  /// Returns whether to leave out a next pool of class k because it could be one pool with the last one. Two adjacent
+  /// pools of one class are no better than one pool on the devices of both, which computes as much and sends less. If
+  /// there are many pipelines, they are left out unless memory requires them.
   bool would_be_one_pool(const CandidatePipeline& front, int k, const BlockSums& times, int end) const {
     if (problem_.most_partitions <= kMostPartitionsOfAnyClasses || front.pools.empty()) return false;
     const CandidatePool& last = front.pools.back();

@@ -36,7 +36,7 @@ std::optional<Prepartition> prepartition_within(const ServingProfile& layers, in
   const int num_layers = frostpipe::num_blocks(layers);
   const auto before = times_before(layers);
   const double least = bounds.least_share / num_blocks, most = bounds.most_share / num_blocks;
-  std::vector<Bytes> best(num_layers + 1, kNever);  // of the first p blocks, which end before layer j
+  std::vector<Bytes> best(num_layers + 1, kNever);  // [j]: fewest bytes if the first blocks end before layer j
   best[0] = 0;
   std::vector<std::vector<int>> begin_of(num_blocks, std::vector<int>(num_layers + 1, 0));
   for (int block = 0; block < num_blocks; ++block) {

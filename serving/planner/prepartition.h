@@ -6,7 +6,7 @@
 
 namespace frostpipe {
 
-/// How evenly blocks divide a model's time: each has at least least_share / N and at most most_share / N of it.
+/// How evenly N blocks divide a model's time: each block has at least least_share / N and at most most_share / N of it.
 struct BlockBounds {
   double least_share = 0;
   double most_share = 0;
@@ -28,9 +28,9 @@ struct Prepartition {
 std::optional<Prepartition> prepartition_within(const ServingProfile& layers, int num_blocks,
                                                 const BlockBounds& bounds);
 
-/// The same with the tightest of PPipe's bounds that can be met: 0.7 to 1.3, 0.5 to 1.5, 2, 2.5, 3, 3.5, 4, 0.4 to 4.
-/// If none can, or if there are fewer layers than blocks, every layer is a block if there are at most num_blocks;
-/// otherwise the bounds are 0 to N.
+/// Returns the cuts within the first of PPipe's bounds that can be met: 0.7 to 1.3; 0.5 to 1.5, to 2, to 2.5, to 3, to
+/// 3.5, to 4; 0.4 to 4. If none of them can be met, the bounds are 0 to N. If there are at most num_blocks layers,
+/// every layer is a block.
 Prepartition prepartition(const ServingProfile& layers, int num_blocks);
 
 }  // namespace frostpipe

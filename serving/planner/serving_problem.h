@@ -14,7 +14,7 @@ struct ModelToServe {
   double weight = 1;
   Nanoseconds objective_ns = 0;
   double required_requests_per_second = 0;  // for objective `cost`
-  ServingProfile profile;                   // with a shared prefix: of with_heads()
+  ServingProfile profile;                   // the result of with_heads() if shared_prefix is set
   std::optional<SharedPrefix> shared_prefix = std::nullopt;
   /// The rate at which its batches are built. If not set, make_serving_plan() determines it.
   std::optional<double> building_requests_per_second = std::nullopt;

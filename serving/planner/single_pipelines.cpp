@@ -17,7 +17,8 @@ bool is_no_more(const std::vector<int>& one, const std::vector<int>& other) {
   return std::ranges::equal(one, other, std::less_equal<>());
 }
 
-/// Adds a choice unless another uses no more devices of any class, and removes those for which the new one does so.
+/// Adds a choice unless another one needs at most as many devices of every class. Removes the choices that need at
+/// least as many devices of every class as the new one.
 void add(std::vector<Choice>& choices, Choice choice) {
   for (const auto& other : choices)
     if (is_no_more(other.devices, choice.devices)) return;
@@ -99,7 +100,7 @@ double value_of(const PoolProblem& problem, const Choice& choice) {
 
 std::optional<PoolSizes> size_single_pipelines(const PoolProblem& problem) {
   if (problem.objective == ServingObjective::cost) return cheapest(problem);
-  // Bisection between a value that a choice reaches and one that none reaches.
+  // Bisects between a value that some choice reaches and one that none reaches.
   auto choices = choices_for_all(problem, 0);
   if (choices.empty()) return std::nullopt;
   Choice best = choices.front();

@@ -19,7 +19,7 @@ std::set<int> classes_in_pipelines(const ServingProblem& problem, const ServingP
   return classes;
 }
 
-/// For a class that pipelines could use.
+/// Returns the reason for a class that pipelines could use.
 std::string why_not_chosen(const ServingPlan& plan) {
   if (plan.method == ServingMethod::ppipe_dart) return "the heuristic gives it nothing";
   if (!is_proven_best(plan)) return "the search, which was cut, found no use for it";
@@ -27,7 +27,7 @@ std::string why_not_chosen(const ServingPlan& plan) {
                                                   : "it would not raise the least throughput per weight";
 }
 
-/// For a class that no pipeline can use, although one could without memory limits.
+/// Returns the reason for a class that no pipeline can use, although one could without memory limits.
 std::string whose_memory_is_too_small(ServingProblem problem, const ServingPlan& plan, int device_class) {
   problem.memory_limit_bytes[device_class].reset();
   return classes_in_pipelines(problem, plan).contains(device_class)

@@ -153,7 +153,7 @@ void ModelServer::sent(int pipeline, std::int64_t first_request, int requests, c
   try {
     batch.buffer = take_buffer(pipeline);
   } catch (const RuntimeFailure& error) {
-    return fail(number, error.what());  // the next batch finds buffers of those that have ended
+    return fail(number, error.what());  // later batches reuse the buffers of batches that have ended
   }
   fill(batch, buffers_[pipeline].all[*batch.buffer]);
   order(number);
@@ -270,7 +270,8 @@ void ModelServer::fail(std::int64_t number, const std::string& why) {
   if (batch.buffer) buffers_[batch.pipeline].free.push_back(*batch.buffer);
 }
 
-/// Fast workers do not compensate for a late timer, since the timer must be in time by the plan.
+/// Learns how much of the objective to reserve: the sum of the largest delay and the largest lateness, since fast
+/// workers do not compensate for a late timer.
 void ModelServer::learn_lateness(Nanoseconds delay_ns, Nanoseconds late_ns) {
   largest_delay_ns_ = std::max(largest_delay_ns_, delay_ns);
   largest_lateness_ns_ = std::max(largest_lateness_ns_, late_ns);

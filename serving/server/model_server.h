@@ -25,7 +25,7 @@ class ModelServer final : private ServingObserver {
   /// Starts the workers. `plan` must outlive the server.
   ModelServer(const ServingPlan& plan, const ServedModel& served, const ServableModel& model,
               const std::vector<std::string>& worker_command);
-  /// Fails the requests that have no answer yet.
+  /// Answers the requests that have no answer yet with `failed`.
   ~ModelServer() override;
 
   /// True when all workers have loaded. Throws RuntimeFailure or InvalidInput if one cannot load.
@@ -34,7 +34,7 @@ class ModelServer final : private ServingObserver {
   bool can_answer() const;
   /// Sets the current time, and processes everything that is due.
   void advance_to(Nanoseconds now_ns);
-  /// The time of the next event, if there is one.
+  /// Returns the time of the next event, if there is one.
   std::optional<Nanoseconds> next_ns() const;
   /// Adds a request, which arrived at `at_ns`, not later than the current time.
   void arrive(Nanoseconds at_ns, RequestInput input, std::promise<RequestAnswer> reply, ModelCounters& counters);

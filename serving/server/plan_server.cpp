@@ -153,7 +153,8 @@ void PlanServer::require_replaceable(const ServingPlan& plan) const {
   if (wanted_ || next_) throw InvalidInput("another plan is being loaded; the new one is not used");
 }
 
-/// Requests made for one plan may reach the next one, and HTTP formats its answers.
+/// Throws InvalidInput unless the new models have the same forms: requests made for one plan may reach the next one,
+/// and HTTP formats its answers.
 void PlanServer::require_same_form(const std::map<std::string, ServableModel>& models) const {
   for (const auto& [name, model] : models)
     for (std::size_t i = 0; i < model.folder_bytes.size(); ++i)
@@ -203,8 +204,8 @@ std::vector<ServingRun> PlanServer::finish_run(Nanoseconds window_ns) {
   return runs;
 }
 
-/// The server's thread. Errors of the first plan are thrown by wait_until_loaded(); those of later plans, and lack of
-/// system resources, become notes.
+/// Runs the server's thread. Errors of the first plan are thrown by wait_until_loaded(); those of later plans, and lack
+/// of system resources, become notes.
 void PlanServer::run() {
   while (true) {
     try {

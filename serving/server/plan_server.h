@@ -53,7 +53,7 @@ class PlanServer final : public ServedModels {
   /// if the plan serves other models, or while another plan is being loaded. If its workers cannot load, the plan is
   /// abandoned, and a note says so.
   void replace(ServingPlan plan);
-  /// The newest plan that has loaded.
+  /// Returns the newest plan that has loaded.
   ServingPlan plan() const;
   /// True if the newest plan has loaded and no older one has requests left.
   bool is_settled() const;

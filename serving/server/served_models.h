@@ -18,7 +18,7 @@ namespace frostpipe {
 /// [channels, height, width].
 struct RequestInput {
   std::vector<std::int32_t> tokens;
-  /// Null for a text. Shared, so that they are copied only once, to the batch buffer.
+  /// Null for a text. The pixels are shared, so that they are copied only once, to the batch buffer.
   std::shared_ptr<const std::vector<float>> pixels;
 };
 
@@ -31,8 +31,8 @@ struct RequestAnswer {
   };
   Kind kind = Kind::answered;
   /// If answered: for a classifier the label's number and its probability; for a language model the mean loss of the
-  /// predicted tokens, their number, and the number of correct predictions; for several heads one after another. Empty
-  /// for emulated devices.
+  /// predicted tokens, their number, and the number of correct predictions; with several heads, the values of one head
+  /// after another. Empty for emulated devices.
   std::vector<double> values;
   std::string why;  // reason for `dropped` or `failed`
 };
@@ -49,7 +49,7 @@ struct HeadForm {
 struct RequestForm {
   ServedTask task = ServedTask::text_classification;
   std::vector<HeadForm> heads = {HeadForm{}};
-  int most_tokens = 0;  // limit for a text: the number that the plan allows
+  int most_tokens = 0;  // largest number of tokens of a text, from the plan
   std::int64_t vocabulary_size = 0;
   int image_size = 0;  // height and width of a picture with 3 channels
   /// Tokenizes a text to at most most_tokens tokens. Empty if the model takes pictures or its folder has no tokenizer.

@@ -11,7 +11,7 @@ namespace frostpipe {
 
 /// The workers of one pool of virtual devices, with their outstanding batches. A lost worker is restarted, at most
 /// three times in a row without a computed batch in between. If the system lacks resources for that (descriptors,
-/// processes), it is retried every second, which does not count.
+/// processes), it is retried every second; these retries do not count.
 class WorkerPool {
  public:
   /// Starts the workers, on devices from load.device_index on. `reserved` is the data plane's state of the pool, in

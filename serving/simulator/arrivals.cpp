@@ -22,7 +22,7 @@ constexpr EnumWords<ArrivalProcess, 4> kProcesses = {{{ArrivalProcess::even, "ev
 class RandomSource {
  public:
   explicit RandomSource(std::uint64_t seed) : bits_(seed) {}
-  /// Uniform in [0, 1).
+  /// Returns a random number uniform in [0, 1).
   double uniform() { return static_cast<double>(bits_() >> 11) * 0x1p-53; }
   double exponential(double mean) { return -mean * std::log1p(-uniform()); }
 

@@ -58,7 +58,7 @@ int ReactivePlane::next_pipeline() {
   return best;
 }
 
-/// Idle devices are used in the order in which they became idle, so that their servers take turns.
+/// Gives waiting requests to idle devices, in the order in which these became idle, so that their servers take turns.
 void ReactivePlane::serve(int index) {
   const Queue& queue = queues_[index];
   ++queues_[index].round;

@@ -35,7 +35,7 @@ class ReservedPlane {
   explicit ReservedPlane(ServingEngine& engine) : engine_(engine) {}
   void handle(const ServingEvent& event);
   std::int64_t num_waiting() const { return end_ - oldest_; }
-  /// How late the last event was handled; 0 unless the clock runs in real time.
+  /// Returns how late the last event was handled; 0 unless the clock runs in real time.
   Nanoseconds delay_ns() const { return delay_ns_; }
 
  private:

@@ -25,7 +25,7 @@ struct ServingEvent {
 /// A pool of virtual devices, and the network cards of their servers.
 struct Pool {
   const ServingPartition* partition = nullptr;
-  /// Its statistics, an index into ServingRun::pools.
+  /// Index of its statistics in ServingRun::pools.
   int use = 0;
   int devices_per_server = 1;                 // virtual devices per server
   std::vector<Nanoseconds> device_until;      // end of the reservation, by virtual device
@@ -70,7 +70,7 @@ class ServingEngine {
   std::int64_t arrive(Nanoseconds at_ns);
   std::int64_t num_requests() const { return num_forgotten_ + static_cast<std::int64_t>(run.requests.size()); }
   ServedRequest& request(std::int64_t number) { return run.requests[number - num_forgotten_]; }
-  /// For runs without end: removes the requests before `number` from run.requests. They must not be used any more.
+  /// Removes the requests before `number` from run.requests, in runs without end. They must not be used any more.
   void forget_before(std::int64_t number);
   Nanoseconds deadline_ns(std::int64_t number) {
     return request(number).arrival_ns + model.objective_ns - kept_free_ns;

@@ -25,9 +25,9 @@ inline constexpr std::array kDropReasons = {DropReason::no_device_in_time, DropR
 /// Times are relative to the begin of the run.
 struct ServedRequest {
   Nanoseconds arrival_ns = 0;
-  /// When its batch was sent; not set if it was dropped before.
+  /// The time at which its batch was sent; not set if it was dropped before.
   std::optional<Nanoseconds> admitted_ns = std::nullopt;
-  /// When it was answered or dropped.
+  /// The time at which it was answered or dropped.
   Nanoseconds end_ns = 0;
   std::optional<DropReason> drop = std::nullopt;  // not set if answered
   bool operator==(const ServedRequest&) const = default;

@@ -52,7 +52,7 @@ class ActivationStore {
   /// Copies the sample's entry to `to`, which has its entry_bytes, if the entry is complete and has one of these keys.
   /// Returns that key, else 0. Keys must not be 0.
   std::uint64_t read(int sample, std::span<const std::uint64_t> keys, std::span<std::byte> to) const;
-  /// Only the first samples have a slot.
+  /// Returns whether the sample has a slot; only the first samples have.
   bool has_slot(int sample) const { return sample < slots_in_memory_ + slots_on_disk_; }
   /// True if the sample's entry has that key; its content is not checked.
   bool holds(int sample, std::uint64_t key) const;

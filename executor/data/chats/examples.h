@@ -8,7 +8,7 @@
 
 namespace frostpipe {
 
-/// The training examples of a causal model, in the forms of `datasets` and TRL.
+/// These are the training examples of a causal model, in the forms of the libraries `datasets` and TRL.
 
 struct ChatMessage {
   std::string role;  // system, user or assistant
@@ -48,11 +48,13 @@ struct Example {
 /// The kind of samples in a file of records or a table, by the fields of its first record.
 enum class RecordKind { labelled_texts, tagged_words, examples };
 
-/// - labelled_texts: a text (`text` or `sentence`) with a `label` (or `labels`, or columns of 0 and 1); of a table also
-/// whatever is no example.
-/// - tagged_words: of JSON, a list of words in `tokens` or in the column that `columns` names.
-/// - examples: `messages`; `prompt` and `completion`; `instruction` and `output` (and `input`); of JSON also a text
-///   without a label, or messages in the column that `columns` names.
+/// Returns the kind of the records in a file:
+///
+/// - labelled_texts have a text (`text` or `sentence`) with a `label` (or `labels`, or columns of 0 and 1). A table
+///   without examples counts as labelled_texts too.
+/// - tagged_words are JSON and have a list of words in `tokens` or in the column that `columns` names.
+/// - examples have `messages`; `prompt` and `completion`; or `instruction` and `output` (and `input`). In JSON they may
+///   also be a text without a label, or have messages in the column that `columns` names.
 ///
 /// Throws InvalidInput that lists the known forms for JSON that is none of them.
 RecordKind kind_of_records(const std::filesystem::path& path, const ColumnNames& columns);

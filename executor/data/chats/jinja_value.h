@@ -32,7 +32,8 @@ std::string bytes_of(const Text& text);
 
 struct Value;
 using List = std::vector<Value>;
-/// In the order of the source; shared, so that members of a namespace() can be set.
+/// The members of an object, in the order of the source. A Value shares them, so that members of a namespace() can be
+/// set.
 using Members = std::vector<std::pair<std::string, Value>>;
 
 struct Arguments {

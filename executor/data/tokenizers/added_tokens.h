@@ -19,7 +19,8 @@ struct AddedToken {
   /// Whether it includes the spaces before (lstrip) or after it (rstrip).
   bool lstrip = false;
   bool rstrip = false;
-  /// Matched in the normalized text, in what remains between the tokens that are not.
+  /// Whether it is matched in the normalized text. Such tokens are searched for in the text between tokens that are
+  /// matched as written.
   bool normalized = false;
   bool special = false;
 

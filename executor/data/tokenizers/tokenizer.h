@@ -48,8 +48,8 @@ struct PairFrame {
 ///
 ///     text -> added tokens | rest -> normalizer -> pre-tokenizer: words -> model: tokens -> post-processor -> ids
 ///
-/// Invalid UTF-8 is read as U+FFFD, as by Python's bytes.decode(errors="replace"); the readers of data files refuse it
-/// before, naming the line.
+/// Invalid UTF-8 is read as U+FFFD, as by Python's bytes.decode(errors="replace"). Data files with invalid UTF-8 never
+/// get here, since their readers refuse them.
 ///
 /// Thread-safe: encode() and decode() do not change the object. Copies are cheap and share the tables.
 class Tokenizer {
@@ -70,7 +70,7 @@ class Tokenizer {
   /// Returns the tokens of the whole text without those of the post-processor, and their ranges in code points of the
   /// original text, as the library does with add_special_tokens=False.
   SpannedTokens encode_with_spans(std::string_view utf8) const;
-  /// The tokens that encode_pair() puts around the two texts.
+  /// Returns the tokens that encode_pair() puts around the two texts.
   const PairFrame& pair_frame() const;
 
   /// Converts ids to text with the decoder of the files. Invalid UTF-8, where `ids` begin or end inside a character,
@@ -78,7 +78,7 @@ class Tokenizer {
   /// in the vocabulary.
   std::string decode(std::span<const std::int32_t> ids, bool skip_special_tokens = false) const;
 
-  /// The largest id plus 1, including added tokens.
+  /// Returns the largest id plus 1, including added tokens.
   int vocabulary_size() const;
   const SpecialIds& special_ids() const;
   /// Returns the id of a token as the files spell it.

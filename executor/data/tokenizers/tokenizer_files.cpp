@@ -19,7 +19,8 @@ using Json = nlohmann::json;
 constexpr std::array<const char*, 7> kRoleNames = {"bos_token", "eos_token", "unk_token", "sep_token",
                                                    "pad_token", "cls_token", "mask_token"};
 
-/// Also returns false if the path is not accessible; reading the file then reports that.
+/// Returns whether the file exists. Returns false if the path is not accessible; the attempt to read the file then
+/// reports that.
 bool file_exists(const std::filesystem::path& path) {
   std::error_code ignored;
   return std::filesystem::exists(path, ignored);

@@ -18,7 +18,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// Lines are counted from 1.
+/// Returns "FILE:LINE" for messages; lines are counted from 1.
 std::string line_of(const std::filesystem::path& file, std::size_t line) {
   return fmt::format("{}:{}", file.string(), line);
 }

@@ -11,7 +11,8 @@ namespace frostpipe {
 /// duplicate, or if [UNK], [CLS] or [SEP] is missing.
 TokenizerFiles bert_files(const std::filesystem::path& vocabulary);
 
-/// The same for a model with a vocab.json and merges.txt: RoBERTa's if the vocabulary has <s> and </s>, else GPT-2's.
+/// Does the same for a model with a vocab.json and merges.txt: RoBERTa's if the vocabulary has <s> and </s>, else
+/// GPT-2's.
 TokenizerFiles byte_level_files(const std::filesystem::path& vocabulary, const std::filesystem::path& merges);
 
 /// Throws InvalidInput that names the file if it is not a JSON object or is nested too deeply.

@@ -42,14 +42,14 @@ std::string in_gib(std::size_t bytes) {
   return (tenths.size() > 1 ? tenths.substr(0, tenths.size() - 1) : "0") + "." + tenths.back() + " GiB";
 }
 
-/// The bytes that tensors have requested. Blocks taken from the cache may be up to 1 MiB larger.
+/// Returns the bytes that tensors have requested. Blocks taken from the cache may be up to 1 MiB larger.
 c10::CachingAllocator::Stat requested(c10::DeviceIndex device) {
   using c10::CachingAllocator::StatType;
   return allocator::getDeviceStats(device).requested_bytes[static_cast<std::size_t>(StatType::AGGREGATE)];
 }
 
-/// The workspaces that LibTorch allocates for cuBLAS, once per thread that computes, and never frees. Each of them is
-/// rounded up to a multiple of `piece`.
+/// Returns the bytes of the workspaces that LibTorch allocates for cuBLAS, once per thread that computes, and never
+/// frees. Each workspace is rounded up to a multiple of `piece` bytes.
 Bytes bytes_for_cublas(std::size_t piece = 1) {
   const auto all = [piece](at::cuda::WorkspaceMapWithMutex& of_handles, std::size_t size) {
     const std::shared_lock lock(of_handles.mutex);
@@ -92,7 +92,7 @@ class NcclGroup final : public c10d::ProcessGroupNCCL {
   }
 };
 
-/// The rank to name in errors. It is process-wide because LibTorch's allocator is.
+/// Returns the rank to name in errors. It is process-wide because LibTorch's allocator is.
 std::string& owner() {
   static std::string who = "this rank";
   return who;
@@ -232,8 +232,8 @@ class CudaDevice final : public ComputeDevice {
 }  // namespace
 }  // namespace frostpipe
 
-/// The only entry point: see load_cuda_device() in executor/device/device.cpp. `is_alone` says that no other rank sends
-/// it messages. `action` returns what the rank is doing, for errors.
+/// Makes the device. This is the only entry point of the module; see load_cuda_device() in executor/device/device.cpp.
+/// `is_alone` says that no other rank sends messages to this one. `action` returns what the rank is doing, for errors.
 extern "C" frostpipe::ComputeDevice* frostpipe_make_cuda_device(int local_rank, bool is_alone,
                                                                 const char* (*action)()) {
   try {

@@ -73,10 +73,11 @@ bool is_there(const ModelFolder& folder, const WeightFiles& files, int layer, co
   return true;
 }
 
-/// Uniform in [0, 1), the same on every platform.
+/// Returns a random number uniform in [0, 1), the same on every platform.
 double uniform(std::mt19937_64& random) { return static_cast<double>(random() >> 11) * 0x1p-53; }
 
-/// Standard normal (Box and Muller 1958), the same on every platform except for the last bits of the logarithm.
+/// Returns a standard normal random number (Box and Muller 1958), the same on every platform except for the last bits
+/// of the logarithm.
 double normal(std::mt19937_64& random) {
   const double radius = std::sqrt(-2 * std::log(1 - uniform(random)));
   return radius * std::cos(2 * std::numbers::pi * uniform(random));

@@ -17,7 +17,7 @@ struct ModelFolder {
   std::filesystem::path path;
   TransformerConfig config;              // its task is that of the folder's head, else the family's first
   std::vector<std::string> label_names;  // empty if the folder has none
-  std::string other_use;  // what the folder's head is for, where that is not what it is used for: it starts at random
+  std::string other_use;  // purpose of the folder's head if the model gets another one, at random; else ""
   std::string name;       // for plans: config's _name_or_path, else the folder's name
 };
 
@@ -35,8 +35,9 @@ bool are_other_labels(const std::vector<std::string>& of_folder, const std::vect
 /// model_type and for fields that select an unsupported computation (profiles/computed_fields.h).
 ModelFolder open_model_folder(const std::filesystem::path& path);
 
-/// The model with this task's head, for these labels in this order. A head in the folder counts unless it is another
-/// task's or another problem_type's, or are_other_labels. Throws InvalidInput if the family has no such head.
+/// Gives the model this task's head, for these labels in this order. The folder's head is used unless it is for another
+/// task or problem_type, or the labels are other ones (are_other_labels). Throws InvalidInput if the family has no such
+/// head.
 void set_task(ModelFolder& folder, Task task, const std::vector<std::string>& label_names,
               ProblemType problem_type = ProblemType::single_label);
 

@@ -13,15 +13,15 @@ namespace frostpipe {
 /// files are mapped and read on demand, so a rank needs memory for its own layers only.
 class WeightFiles {
  public:
-  /// Empty for a folder without weights. Throws InvalidInput that names the file and, for the index, the tensor, also
-  /// if there are weights in another format only.
+  /// Opens the files; empty for a folder without weights. Throws InvalidInput that names the file and, for the index,
+  /// the tensor; also if there are only weights in another format.
   explicit WeightFiles(const std::filesystem::path& folder);
   bool empty() const { return files_.empty(); }
   /// Returns null if there is no such tensor.
   const StoredTensor* find(const std::string& name) const;
   /// Throws InvalidInput that names the file if there is no such tensor, or its shape differs.
   const StoredTensor& tensor(const std::string& name, const std::vector<std::int64_t>& shape) const;
-  /// For messages: the file that has the tensor, or should have it.
+  /// Returns the file that has the tensor, or should have it, for messages.
   std::string place_of(const std::string& name) const;
 
  private:

@@ -20,7 +20,7 @@
 namespace frostpipe {
 namespace {
 
-/// The ranks' knowledge of each other's shares of a checkpoint.
+/// What each rank's folder has of a checkpoint.
 struct Parts {
   GatheredCheckpoint checkpoint;
   std::vector<std::optional<std::set<std::string>>> layers;  // names by rank; not set if the rank's folder lacks the

@@ -24,7 +24,7 @@ struct CheckpointFolder {
   }
 };
 
-/// For ranks of one host that frostpipe's launcher has started.
+/// Returns the folder for ranks of one host that frostpipe's launcher has started.
 CheckpointFolder shared_checkpoint_folder(const std::filesystem::path& root, int world_size);
 
 /// Finds out by temporary files which ranks share `root`. Must be called by all ranks.

@@ -20,7 +20,8 @@ struct Source {
   bool is_offloaded = false;
 };
 
-/// Returns the sources of the layer's offloaded moments: each place that has them whole, else wherever their parts are.
+/// Returns the sources of the layer's offloaded moments: one in each place that has all of them, or else one that joins
+/// the parts of all places.
 std::vector<Source> offloaded_sources(int layer, const std::vector<LayerPart>& offloaded,
                                       const std::vector<int>& places) {
   std::map<int, std::vector<LayerPart>> by_place;
@@ -36,7 +37,8 @@ std::vector<Source> offloaded_sources(int layer, const std::vector<LayerPart>& o
   return sources;
 }
 
-/// The tensor rank of each replica that would write the layer determines its place.
+/// Returns the sources of a layer that is held: one replica in each place. The place of a replica is that of its tensor
+/// rank that would write the layer.
 std::vector<Source> held_sources(int layer, const RankSession& session, const std::vector<int>& places) {
   const ParallelLayout& layout = session.phase().layout;
   std::map<int, std::vector<Source>> by_place;

@@ -18,14 +18,15 @@ struct LayersToWrite {
   std::vector<std::vector<int>> writers;  // ranks by layer: one in each place that has the layer
 };
 
-/// Brings all layers to the ranks that write them. `places`: by rank, equal where ranks see the same folder. Of frozen
-/// layers that `writer` has already nothing need be sent. Called by all ranks.
+/// Brings all layers to the ranks that write them. `places` is indexed by rank and equal for ranks that see the same
+/// folder. Frozen layers whose files `writer` has already need not be sent. Must be called by all ranks.
 using CollectLayers = std::function<LayersToWrite(const std::vector<int>& places, const CheckpointWriter& writer)>;
 
-/// That of a pipeline; the session and the communicator outlive it. Of tensor ranks one brings the layer's parts
-/// together. Each place writes all that its ranks have, so that one that is lost takes along no more than the layers
-/// that nobody else has. Those that train are spread over the place's replicas and tensor ranks; frozen ones are with
-/// its first rank that has offloaded moments of them, else spread as well.
+/// Returns the function that collects the layers of a pipeline. The session and the communicator must outlive it. One
+/// of the tensor ranks collects the parts of a layer. Each place writes every layer that its ranks have, so that the
+/// loss of a place loses only layers that no other place has. Layers that train are distributed over the place's
+/// replicas and tensor ranks. A frozen layer is written by the place's first rank that has offloaded its moments; if
+/// there is none, it is distributed like the others.
 CollectLayers layers_of(RankSession& session, Communicator& communicator);
 
 }  // namespace frostpipe

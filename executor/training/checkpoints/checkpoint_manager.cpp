@@ -45,7 +45,8 @@ void CheckpointManager::forget_earlier_rounds() {
   if (folder_.is_first_of_its_place(communicator_.rank())) remove_attempts_before(folder_.root, round_);
 }
 
-/// If a place cannot write its share, newer checkpoints of the others are useless.
+/// Learns which checkpoints all places have completed. If a place cannot write its share, newer checkpoints of the
+/// others are useless.
 void CheckpointManager::learn_what_is_complete() {
   std::vector<double> completed(folder_.places.size(), 0.0);
   completed[communicator_.rank()] = writer_->completed();

@@ -28,9 +28,10 @@ class CheckpointManager {
   /// Returns whether a checkpoint must be written before step `step`. Ranks wait for each other only at steps where one
   /// may be due, at most every few seconds.
   bool is_due(int step);
-  /// Writes one, in the background. `snapshot`: rank 0's counts; its files are filled in. `collect` is called once.
+  /// Writes a checkpoint in the background. The `snapshot` of the first rank of each place is used, and its list of
+  /// files is filled in. `collect` is called once.
   void write(const Checkpoint& snapshot, const CollectLayers& collect);
-  /// Like write(), but waits for the previous checkpoint, and keeps the new one until release().
+  /// Does what write() does, but waits for the previous checkpoint, and keeps the new one until release().
   void write_and_hold(const Checkpoint& snapshot, const CollectLayers& collect);
   void release() { writer_->hold(std::nullopt); }
   /// Keeps a checkpoint of an earlier round until release().
@@ -54,11 +55,11 @@ class CheckpointManager {
   /// places have a newer one; later ones are removed.
   void set_completed(int step);
 
-  /// Any rank may call this alone.
+  /// Returns the path of a step's checkpoint. Any rank may call this alone.
   std::filesystem::path path_of(int step) const { return checkpoint_path(folder_.root, step); }
 
  private:
-  /// The defect as far as this rank sees it.
+  /// Returns the defect that this rank finds.
   std::string own_defect_of(int step) const;
   bool still_writes_for_earlier_rounds() const;
   void forget_earlier_rounds();

@@ -13,7 +13,7 @@
 namespace frostpipe {
 namespace {
 
-/// The largest number of tokens of a prompt and its completion.
+/// Returns the largest number of tokens of a prompt and its completion.
 std::int64_t limit_of(const TokenIds& prompt, const CompletionOptions& options) {
   return std::min(static_cast<std::int64_t>(prompt.size()) + options.most_new_tokens, options.longest);
 }
@@ -45,7 +45,7 @@ class OpenTexts {
             .sliced = SlicedSamples{whole, slice_, key_values_.get()}};
   }
 
-  /// `next` has the model's next token after each text's token of the slice.
+  /// Continues the texts. `next` has the model's next token after each text's token of the slice.
   void go_on(std::span<const double> next) {
     is_over_ = true;
     for (std::size_t i = 0; i < texts_.size(); ++i) {

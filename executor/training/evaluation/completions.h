@@ -11,7 +11,7 @@ namespace frostpipe {
 
 using TokenIds = std::vector<std::int32_t>;
 
-/// How a causal model continues prompts.
+/// Options of continuing prompts with a causal model.
 struct CompletionOptions {
   std::vector<std::int32_t> end_tokens{};  // the first of these ends a completion
   std::int64_t most_new_tokens = 128;
@@ -30,7 +30,7 @@ struct CompletionOptions {
 std::vector<TokenIds> completions_of(const std::vector<TokenIds>& prompts, const CompletionOptions& options,
                                      ScheduleRunner* runner, Communicator* communicator);
 
-/// The same on the ranks of a session, with one batch at a time per pipeline rank of each replica.
+/// Does the same on the ranks of a session, with one batch at a time per pipeline rank of each replica.
 std::vector<TokenIds> completions_of(const std::vector<TokenIds>& prompts, CompletionOptions options,
                                      RankSession& session, Communicator& communicator);
 

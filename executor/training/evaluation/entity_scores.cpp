@@ -13,7 +13,7 @@ namespace {
 
 constexpr const char* kOutside = "O";
 
-/// Returns the label of each word of a sentence. `answer` holds class and probability of each token.
+/// Returns the predicted label of each word of a sentence. `answer` holds class and probability of each token.
 std::vector<std::string> said_of(const Dataset& dataset, int sample, std::span<const double> answer) {
   std::vector<std::string> labels;
   for (const int token : dataset.first_tokens[sample])
@@ -27,7 +27,7 @@ std::vector<std::string> labels_of(const Dataset& dataset, int sample) {
   return labels;
 }
 
-/// Things of a kind that are there, that are said, and both.
+/// For each kind, the numbers of entities that the data have, that are predicted, and that are both.
 using CountsOfKinds = std::map<std::string, LabelCounts>;
 
 Matches matches_of(const std::vector<Entity>& there, const std::vector<Entity>& said, CountsOfKinds& kinds) {
@@ -39,7 +39,7 @@ Matches matches_of(const std::vector<Entity>& there, const std::vector<Entity>& 
   return {static_cast<int>(there.size()), static_cast<int>(said.size()), static_cast<int>(both.size())};
 }
 
-/// Each word is an entity of its label.
+/// Returns each word as an entity whose kind is its label.
 std::vector<Entity> words_as_entities(const std::vector<std::string>& labels) {
   std::vector<Entity> words;
   for (int word = 0; word < static_cast<int>(labels.size()); ++word) words.push_back({labels[word], word, word});
@@ -67,7 +67,7 @@ bool is_entity_label(const std::string& label) {
 
 std::vector<Entity> entities_of(const std::vector<std::string>& labels) {
   std::vector<Entity> entities;
-  char before = 'O';  // place in the entity: B, I, E, S, or O outside
+  char before = 'O';  // previous label's position in its entity: B, I, E, S, or O outside
   std::string kind_before;
   for (int word = 0; word < static_cast<int>(labels.size()); ++word) {
     const std::string& label = labels[word];

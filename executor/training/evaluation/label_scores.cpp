@@ -19,7 +19,7 @@ double mean_of(std::span<const double> values) {
          static_cast<double>(std::max<std::size_t>(1, values.size()));
 }
 
-/// From 0; equal values share the mean of theirs.
+/// Returns the ranks of the values, from 0; equal values share their mean rank.
 std::vector<double> ranks_of(std::span<const double> values) {
   std::vector<std::size_t> order(values.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
@@ -34,7 +34,7 @@ std::vector<double> ranks_of(std::span<const double> values) {
 
 std::string shown_number(double number) { return fmt::format("{:.6g}", number); }
 
-/// Where `is_set` holds.
+/// Returns the names of the labels whose value satisfies `is_set`, as a JSON list.
 std::string list_of(const Dataset& dataset, std::span<const double> values, bool (*is_set)(double)) {
   nlohmann::json names = nlohmann::json::array();
   for (std::size_t label = 0; label < values.size(); ++label)
@@ -42,7 +42,7 @@ std::string list_of(const Dataset& dataset, std::span<const double> values, bool
   return names.dump();
 }
 
-/// Label, where there is one, predicted label, and probabilities.
+/// Returns the fields of a sample's row: its label if the data have labels, the predicted label, and probabilities.
 std::vector<std::string> fields_of(const Dataset& dataset, int sample, std::span<const double> answer) {
   std::vector<std::string> fields;
   const auto label = [&] { return std::span<const double>(dataset.targets[sample]); };

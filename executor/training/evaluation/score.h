@@ -12,26 +12,28 @@ namespace frostpipe {
 struct Score {
   std::string metric;  // "accuracy", "micro F1", "Pearson correlation", "F1", "next-token accuracy"; empty where there
                        // are no labels to compare with
-  double value = 0;    // of it, at most 1
+  double value = 0;    // value of the metric, at most 1
   double standard_error = 0;
   std::vector<NamedValue> others;        // "exact match", "perplexity"
-  std::vector<LabelCounts> of_labels;    // of classification: each label of the data
-  std::vector<int> labels, predictions;  // of one label for each sample, in the order of the samples asked for
+  std::vector<LabelCounts> of_labels;    // for classification: each label of the data
+  std::vector<int> labels, predictions;  // for single-label classification: class by sample, in the order of `samples`
 };
 
-/// `answers`: answers_of of these samples, one after the other.
+/// Scores the answers to these samples, which `answers` has one after the other, as answers_of() returns them.
 Score score_of(const Dataset& dataset, const std::vector<int>& samples, const std::vector<double>& answers);
 
-/// What `evaluate` says of these samples' answers, which took `seconds`; without predictions.
+/// Returns the result of `evaluate` for the answers to these samples, whose computation took `seconds`; without a
+/// predictions file.
 Evaluation evaluation_of(const Dataset& dataset, const std::vector<int>& samples, const std::vector<double>& answers,
                          double seconds);
 
 /// Returns the best answer to each question of these samples, by its id.
 Predictions predictions_of(const Dataset& dataset, const std::vector<int>& samples, const std::vector<double>& answers);
 
-/// What is said of each sample; `answers` of all in their order. Of questions JSON, {"id": "answer"}. Of `items` CSV:
-/// text or picture, label where there is one, predicted label, its probability; of several labels lists of them in
-/// JSON, and the probability of each; of regression the numbers.
+/// Returns the content of a file with the prediction for each sample. `answers` has the answers to all samples, in
+/// order. For questions it is JSON, {"id": "answer"}. For `items` it is CSV: text or picture, label if the data have
+/// labels, predicted label, its probability; for several labels lists of them in JSON, and the probability of each; for
+/// regression the numbers.
 std::string predictions_file(const Dataset& dataset, const std::vector<double>& answers);
 
 /// A causal model's completion of a prompt, as texts.

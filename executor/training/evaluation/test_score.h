@@ -4,9 +4,9 @@
 
 namespace frostpipe {
 
-/// What the model that the ranks of a pipeline train answers to `samples` of the data, each known to one rank and 0 on
-/// the others; called by all ranks. Needs no more memory than a training step with this global batch size, so that a
-/// memory limit holds here too.
+/// Returns the answers to `samples` of the model that the ranks of a pipeline train. One rank knows each answer; it is
+/// 0 on the others. Must be called by all ranks. Needs no more memory than a training step with this global batch size,
+/// so that a memory limit holds here too.
 std::vector<double> own_answers(const Dataset& dataset, const std::vector<int>& samples, int global_batch_size,
                                 RankSession& session);
 

@@ -35,7 +35,7 @@ class AccuracyGate {
   /// Ends the watch: the freeze is confirmed or undone.
   void close() { baseline_.reset(); }
 
-  /// The baseline of the unconfirmed freeze.
+  /// Returns the baseline of the unconfirmed freeze, if there is one.
   const std::optional<Baseline>& baseline() const { return baseline_; }
   std::optional<double> tolerance() const { return tolerance_; }
 

@@ -17,7 +17,7 @@ class FreezeRule {
   /// block, the L2 norm of its reduced gradients before clipping, averaged over the steps since the last decision; 0
   /// for frozen blocks.
   virtual int decide(int step, int frozen, std::span<const double> norms) = 0;
-  /// The state between decisions, for restore() of an equal rule.
+  /// Returns the state between decisions, for restore() of an equal rule.
   virtual std::vector<double> state() const { return {}; }
   /// Returns false if this is not a state of such a rule.
   virtual bool restore(std::span<const double> state) { return state.empty(); }

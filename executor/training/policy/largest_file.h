@@ -6,8 +6,8 @@
 namespace frostpipe {
 
 struct LargestFile {
-  std::filesystem::path path;  // of the file, or of the folder that will have it
-  Bytes bytes = 0;             // without the header
+  std::filesystem::path path;  // path of the file, or of the folder that will have it
+  Bytes bytes = 0;             // size without the header
 };
 
 /// Returns the largest file that training writes, as far as its size is known in advance. The saved model has all

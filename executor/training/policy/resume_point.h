@@ -26,7 +26,7 @@ std::optional<Checkpoint> checkpoint_to_resume(const TrainOptions& options, cons
                                                const std::function<void(const std::string&)>& note);
 
 /// Returns the folder of the checkpoint, of any kind, from which a run resumes, by TrainOptions::resume; "" if it
-/// begins at step 0. `read` throws InvalidInput if a folder's checkpoint is not intact. Otherwise as
+/// begins at step 0. `read` throws InvalidInput if a folder's checkpoint is not intact. Otherwise does the same as
 /// checkpoint_to_resume().
 std::filesystem::path whole_checkpoint_to_resume(const TrainOptions& options,
                                                  const std::function<void(const std::filesystem::path&)>& read,

@@ -26,7 +26,7 @@ class RunClock {
   /// Adds an evaluation, which is neither part of a step nor of the training loop.
   void add_evaluation(Nanoseconds begin_ns, Nanoseconds end_ns);
 
-  /// The duration of the training loop until then, without evaluations.
+  /// Returns the duration of the training loop until `now_ns`, in seconds, without evaluations.
   double wall_seconds(Nanoseconds now_ns) const;
   double evaluation_seconds() const;
 

@@ -46,7 +46,7 @@ class ClientSocket {
   ssize_t read(char* to, std::size_t size);
   /// Writes all bytes. Returns -1 after a failure, and if the client receives less than 64 KiB within the patience.
   ssize_t write(const char* from, std::size_t size);
-  /// Bytes that read() has returned beyond the head, since the last head.
+  /// Returns the number of bytes that read() has returned after the last head.
   std::size_t body_bytes() const { return body_bytes_; }
 
   /// Call it when an answer has taken long, and before a TLS handshake.

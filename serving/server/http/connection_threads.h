@@ -25,7 +25,8 @@ class ConnectionThreads {
   /// Time in which a client's first bytes may still be in transfer.
   static constexpr std::chrono::milliseconds kGrace{100};
 
-  /// If that leaves fewer than `most` threads, half of `most_connections` may wait. `serve` must not throw.
+  /// There are at most `most` threads, but at most half as many as `most_connections`; the other connections may wait.
+  /// `serve` must not throw.
   ConnectionThreads(std::size_t most_connections, std::size_t most, std::function<void(Descriptor)> serve);
   /// Serves the waiting connections, and returns.
   ~ConnectionThreads();

@@ -47,7 +47,8 @@ class HttpRoutes {
   InferRequest read(std::string body, const RequestForm& form, const std::function<bool()>& is_wanted);
 
   ServedModels& models_;
-  /// The parsed form of a body takes several times its bytes and a core, so there are as many parsers as cores.
+  /// Parsing a body occupies a core, and memory of several times its bytes, so as many bodies are parsed at once as
+  /// there are cores.
   std::counting_semaphore<> readers_;
 };
 

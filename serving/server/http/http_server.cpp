@@ -115,7 +115,7 @@ class HttpServer::Implementation : private httplib::Server {
   }
 
   void open() {
-    // Without SO_REUSEPORT, by which httplib lets several servers share a port.
+    // SO_REUSEPORT, by which httplib would let several servers share a port, is not set.
     set_socket_options([](socket_t socket) {
       const int yes = 1;
       setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);

@@ -14,7 +14,7 @@ struct HttpServerOptions {
   /// A client that neither sends nor receives for this long is disconnected.
   std::chrono::milliseconds patience = std::chrono::seconds(5);
   std::size_t most_body_bytes = std::size_t{64} << 20;
-  /// Limit for all requests that are being read or answered, without the first 64 KiB of each.
+  /// Limit of the bodies of all requests that are being read or answered, not counting the first 64 KiB of each.
   std::size_t most_bytes_of_bodies = std::size_t{256} << 20;
   /// Key that clients must send as "Authorization: Bearer KEY", except for health requests. "" = no key is required.
   std::string api_key = {};

@@ -187,7 +187,8 @@ class TensorReader {
       throw InvalidInput(place.text(), fmt::format("must be {}", fmt::join(known, " or ")), in_quotes(datatype));
   }
 
-  /// `expected` is 0 for a free dimension, which is limited by the number of rows or tokens.
+  /// Reads a shape and compares it with `expected`, which is 0 for a free dimension; that is limited by the number of
+  /// rows or tokens.
   Shape shape(std::string_view rule, const Shape& expected) const {
     const Place place(place_, "shape");
     const Json& given = tensor_["shape"];

@@ -118,7 +118,8 @@ int at_most_int(std::size_t size) { return static_cast<int>(std::min<std::size_t
 
 long control_socket(BIO*, int command, long, void*) { return command == BIO_CTRL_FLUSH ? 1 : 0; }
 
-/// OpenSSL's own socket BIO would raise SIGPIPE, and would be read as long as data arrive.
+/// Returns the method of a socket BIO in place of OpenSSL's own, which would raise SIGPIPE and would be read as long as
+/// data arrive.
 const BIO_METHOD* socket_method() {
   static const Owned<BIO_METHOD> method = [] {
     Owned<BIO_METHOD> made(BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "socket"), BIO_meth_free);

@@ -42,8 +42,8 @@ class TlsConnection {
   ssize_t accept();
   ssize_t receive(char* to, std::size_t size);
   ssize_t send(const char* from, std::size_t size);
-  /// After -1: the events to poll the socket for before the call is repeated; 0 if the connection has failed. A client
-  /// that sends records without payload forever also causes -1 now and then.
+  /// After a call that returned -1, returns the events to poll the socket for before the call is repeated; 0 if the
+  /// connection has failed. A client that sends records without payload forever also causes -1 now and then.
   short events() const { return events_; }
   /// True if received bytes are buffered here and no longer in the socket.
   bool has_pending() const;

@@ -84,7 +84,8 @@ void require_same_file(const ModelFolder& first, const ModelFolder& other, const
   refuse(first, other, name, "the tokenizer's file", "another one");
 }
 
-/// All heads get the same tokens or pixels, so they must agree on them.
+/// Throws InvalidInput unless both models convert texts or pictures alike, since all heads get the same tokens or
+/// pixels.
 void require_same_inputs(const ModelFolder& first, const ModelFolder& other) {
   for (const char* name : {"vocab.txt", "vocab.json", "merges.txt", "tokenizer.json", "tokenizer_config.json"})
     require_same_file(first, other, name);

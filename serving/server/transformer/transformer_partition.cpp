@@ -1,5 +1,5 @@
-// The partition of a Transformer that a worker holds, as evaluation stages of the executor. Shared layers form one
-// stage, and the later layers of each head another.
+// This file implements the partition of a Transformer that a worker holds, as evaluation stages of the executor. Shared
+// layers form one stage, and the later layers of each head another.
 #include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
 
@@ -61,7 +61,7 @@ class BatchSamples final : public Samples {
   std::span<const float> pixels_;
 };
 
-/// Returns the pipeline's partitions as stages; one in which the shared layers end becomes two.
+/// Returns the pipeline's partitions as stages; a partition in which the shared layers end becomes two stages.
 Phase phase_of(const PartitionLoad& load) {
   std::set<int> bounds(load.layers.begin(), load.layers.end());
   bounds.insert(load.shared_layers);
@@ -162,7 +162,7 @@ class TransformerPartition final : public PartitionCompute {
     std::memmove(target.data(), output.data_ptr(), output.nbytes());
   }
 
-  /// `answers` is [requests, heads, size].
+  /// Writes a head's answers into `answers`, [requests, heads, size].
   void put_answers(const at::Tensor& output, int head, std::span<double> answers) const {
     const auto heads = static_cast<std::int64_t>(own_.size());
     FROSTPIPE_CHECK(output.numel() * heads <= static_cast<std::int64_t>(answers.size()), "answers fit into the buffer");

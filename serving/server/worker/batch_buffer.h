@@ -30,13 +30,14 @@ class BatchBuffer {
   /// Maps the memory that another process made by make(), from its descriptor.
   static BatchBuffer open(Descriptor file, const BatchShape& shape);
 
-  /// Tokens of all requests, concatenated.
+  /// Returns the tokens of all requests, concatenated.
   std::span<std::int32_t> tokens();
-  /// Shape: [requests, pixels].
+  /// Returns the pictures, [requests, pixels].
   std::span<float> pixels();
-  /// Shape: [tokens of all requests, activation_bytes]. An activation common to all heads is that of head 0.
+  /// Returns a head's activation, [tokens of all requests, activation_bytes]. An activation common to all heads is that
+  /// of head 0.
   std::span<std::byte> activation(int head = 0);
-  /// Shape: [requests, heads, answer_size].
+  /// Returns the answers, [requests, heads, answer_size].
   std::span<double> answers();
   int descriptor() const { return static_cast<int>(memory_.address().descriptor); }
 

@@ -11,8 +11,9 @@ struct FolderBytes {
   bool operator==(const FolderBytes&) const = default;
 };
 
-/// Hashes these files. The server calls it before it reads the model, and a worker after it has loaded its part, so
-/// that any change in between is detected. Throws InvalidInput if a file cannot be read.
+/// Hashes the files of a folder that FolderBytes describes. The server calls it before it reads the model, and a worker
+/// after it has loaded its part, so that any change in between is detected. Throws InvalidInput if a file cannot be
+/// read.
 FolderBytes read_folder_bytes(const std::filesystem::path& folder);
 
 }  // namespace frostpipe

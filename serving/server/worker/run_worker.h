@@ -12,7 +12,7 @@ inline constexpr const char* kServingWorkerVariable = "FROSTPIPE_SERVING_WORKER"
 /// True if a server has started this process as a worker.
 bool is_serving_worker();
 
-/// load_partition(), or a function that throws in a program without LibTorch.
+/// The type of load_partition() and, in a program without LibTorch, of a function that throws.
 using LoadPartition = std::function<std::unique_ptr<PartitionCompute>(const PartitionLoad&)>;
 
 /// Runs a worker: loads a partition, then computes batches until the server is gone. Returns the exit code.

@@ -5,17 +5,18 @@ namespace frostpipe {
 /// Character properties as Hugging Face's tokenizers use them, independent of the ICU version. The libraries under
 /// these tokenizers have tables of different Unicode versions.
 
-/// The property White_Space.
+/// Returns whether the character has the property White_Space.
 bool is_whitespace(char32_t c);
 
 // ---- BERT's: general categories of Unicode 8.0 --------------------------------------------------
 
-/// Cc, Cf and Co, except the three that count as spaces. Unassigned characters are kept.
+/// True for the categories Cc, Cf and Co, except the three characters that count as spaces. Unassigned characters are
+/// kept.
 bool is_dropped(char32_t c);
 bool is_punctuation(char32_t c);
 bool is_nonspacing_mark(char32_t c);
-/// The blocks that BERT's authors listed, without Hiragana, Katakana and Hangul, and without the first 256 of extension
-/// E.
+/// True for the blocks that BERT's authors listed: without Hiragana, Katakana and Hangul, and without the first 256
+/// characters of extension E.
 bool is_chinese(char32_t c);
 
 // ---- For regular expressions: Unicode 16.0 ------------------------------------------------------
@@ -30,11 +31,11 @@ char32_t known_character_like(char32_t c);
 
 // ---- Others -------------------------------------------------------------------------------------
 
-/// Any mark (M) of Unicode 9.0.
+/// True for any mark (M) of Unicode 9.0.
 bool is_mark(char32_t c);
-/// Nd, Nl or No of Unicode 17.0.
+/// True for the categories Nd, Nl and No of Unicode 17.0.
 bool is_number(char32_t c);
-/// The lower case of Unicode 17.0, if it is one character.
+/// Returns the lower case in Unicode 17.0 if that is one character, otherwise the character itself.
 char32_t lower_case_of(char32_t c);
 
 }  // namespace frostpipe

@@ -16,7 +16,7 @@ namespace {
 
 constexpr char32_t kNothing = 0xFFFFFFFF;
 
-/// Replaces each character by `change` of it; kNothing removes it.
+/// Replaces each character by the result of `change`; kNothing removes it.
 template <typename Change>
 void change_each(Text& text, Change change) {
   Rewrite result(text);

@@ -30,7 +30,7 @@ class PipelinePart {
   bool flag(const std::string& key, bool otherwise);
   std::string text(const std::string& key);
   std::string text(const std::string& key, std::string_view otherwise);
-  /// At most 2^20.
+  /// Returns a whole number from 0 to 2^20.
   int count(const std::string& key, int otherwise);
   PipelinePart part(const std::string& key);
   std::vector<PipelinePart> parts(const std::string& key);

@@ -104,7 +104,7 @@ PreTokenizer split_by_pattern(PipelinePart& part) {
 
 // ---- With a changed text ------------------------------------------------------------------------
 
-/// Replaces each piece by `change`(its range, size written so far); it stays one piece.
+/// Replaces each piece by the result of `change`(range, size written so far); it stays one piece.
 template <typename Change>
 void change_pieces(Pieces& pieces, Change change) {
   Rewrite result(pieces.text);

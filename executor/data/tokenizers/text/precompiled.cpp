@@ -107,7 +107,8 @@ class Graphemes {
   std::unique_ptr<icu::BreakIterator> iterator_;
 };
 
-/// The n-th character of the replacement stands for the n-th that it replaces, and surplus ones for the last.
+/// Appends a replacement. Its n-th character stands for the n-th character that it replaces, and surplus ones for the
+/// last.
 void put_replacement(Rewrite& result, std::string_view replacement, Range replaced, const std::string& old) {
   std::size_t source = replaced.begin;
   for (std::size_t i = 0; i < replacement.size();) {

@@ -91,7 +91,7 @@ std::vector<Character> decomposed(const std::vector<Character>& text, const icu:
   return result;
 }
 
-/// ASCII is unchanged, and no mark moves across it.
+/// Decomposes the parts of the text between ASCII characters, which are unchanged and across which no mark moves.
 void decompose(Text& text, const icu::Normalizer2& form) {
   Rewrite result(text);
   std::vector<Character> characters;
@@ -118,8 +118,8 @@ std::vector<std::size_t> character_starts(std::string_view utf8) {
   return starts;
 }
 
-/// The first new character stands for the first old one, and the others for as many at the end, or for the last old
-/// one.
+/// Appends composed characters. The first one stands for the first old character, and the others for as many old ones
+/// at the end; if there are fewer, for the last old one.
 void put_composed(Rewrite& result, std::string_view composed, Range replaced, std::string_view text) {
   const std::vector<std::size_t> old = character_starts(text.substr(replaced.begin, replaced.end - replaced.begin));
   std::vector<std::size_t> starts = character_starts(composed);
