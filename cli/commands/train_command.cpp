@@ -265,6 +265,7 @@ int run_train(TrainCommandOptions& options) {
                        .ends_with_checkpoint = true,
                        .interface = options.interface,
                        .needs = needs,
+                       .folders = {options.train.output, options.train.output / "model"},
                        .work =
                            [&](Membership& membership) {
                              const Answers answers = prepare_with_others(options, membership);

@@ -207,6 +207,7 @@ int train_net_by_plan(NetTrainCommandOptions& options) {
                        .max_restarts = options.max_restarts,
                        .ends_with_checkpoint = true,
                        .needs = needs,
+                       .folders = {options.train.output, options.train.output / "model"},
                        .work = [&](Membership& membership) { train_rank(options, plan, membership); },
                        .print_result = [&] { print_run(options.train.output, options.format); }});
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "executor/elastic/launch.h"
 
 namespace frostpipe {
@@ -36,6 +37,7 @@ int run_on_ranks(const RankedCommand& command) {
                                             .num_spares = command.num_spares,
                                             .max_restarts = command.max_restarts,
                                             .ends_with_checkpoint = command.ends_with_checkpoint});
+  for (const std::filesystem::path& folder : command.folders) remove_unfinished_files(folder);
   if (exit_code == 0) command.print_result();
   return exit_code;
 }

@@ -1,6 +1,8 @@
 #pragma once
+#include <filesystem>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "base/process/process_limits.h"
 #include "executor/elastic/membership.h"
@@ -15,6 +17,9 @@ struct RankedCommand {
   bool ends_with_checkpoint = false;
   std::string interface;  // of ranks that another launcher has started (RankEnvironment)
   ProcessNeeds needs;     // needs of one rank, which are checked before any rank is started
+  /// The folders that the ranks write to. Once they have all ended, the unfinished files of those that were killed are
+  /// removed from there.
+  std::vector<std::filesystem::path> folders;
   /// Does the work of one process.
   std::function<void(Membership& membership)> work;
   /// Prints the result from the files that the ranks have written.

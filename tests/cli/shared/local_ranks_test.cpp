@@ -6,8 +6,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
+#include <ranges>
 #include <string>
 #include <vector>
 
@@ -23,6 +26,7 @@ using testing::ElementsAre;
 
 constexpr const char* kDiary = "FROSTPIPE_LOCAL_RANKS_DIARY";
 constexpr const char* kFailingRank = "FROSTPIPE_LOCAL_RANKS_FAILS";
+constexpr const char* kWritingRank = "FROSTPIPE_LOCAL_RANKS_IS_KILLED_WHILE_IT_WRITES";
 
 /// Appends one whole line to the test's record.
 void note(const std::string& line) { std::ofstream(std::getenv(kDiary), std::ios::app) << line + "\n" << std::flush; }
@@ -42,6 +46,10 @@ RankedCommand command_of(int num_ranks) {
                 const RankEnvironment self = membership.next_round()->self;
                 note("rank " + std::to_string(self.rank) + " of " + std::to_string(self.world_size));
                 if (std::to_string(self.rank) == std::getenv(kFailingRank)) throw RuntimeFailure("as told");
+                if (const char* const rank = std::getenv(kWritingRank); rank && std::to_string(self.rank) == rank) {
+                  const AtomicFile unfinished(std::filesystem::path(std::getenv(kDiary)).parent_path() / "result");
+                  raise(SIGKILL);
+                }
               },
           .print_result = [] { note("result"); }};
 }
@@ -65,6 +73,7 @@ class LocalRanks : public test::ScratchFolderTest {
   ~LocalRanks() override {
     unsetenv(kDiary);
     unsetenv(kFailingRank);
+    unsetenv(kWritingRank);
   }
   /// The record, without the processes' command lines.
   std::vector<std::string> diary() const {
@@ -73,6 +82,9 @@ class LocalRanks : public test::ScratchFolderTest {
     for (std::string line; std::getline(input, line);)
       if (!line.starts_with("called ")) lines.push_back(line);
     return lines;
+  }
+  int num_files() const {
+    return static_cast<int>(std::ranges::distance(std::filesystem::directory_iterator(folder_)));
   }
   /// The same if another launcher has started this rank.
   std::vector<std::string> diary_of_rank(int rank) const {
@@ -108,6 +120,18 @@ TEST_F(LocalRanks, WhereOneFailsNothingIsPrinted) {
   EXPECT_EQ(run_on_ranks(command_of(2)), 1);
   EXPECT_THAT(testing::internal::GetCapturedStderr(), testing::HasSubstr("rank 1"));
   EXPECT_THAT(diary(), testing::Not(testing::Contains("result")));
+}
+
+TEST_F(LocalRanks, KilledWhileTheyWriteLeaveNoUnfinishedFile) {
+  setenv(kWritingRank, "1", 1);
+  RankedCommand command = command_of(2);
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(run_on_ranks(command), 1);
+  EXPECT_EQ(num_files(), 2) << "the record and the unfinished file";
+  command.folders = {folder_, folder_ / "missing"};
+  EXPECT_EQ(run_on_ranks(command), 1);
+  testing::internal::GetCapturedStderr();
+  EXPECT_EQ(num_files(), 1);
 }
 
 TEST_F(LocalRanks, OfSomebodyElsesJobOnlyTheFirstPrints) {
