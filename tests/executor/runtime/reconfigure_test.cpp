@@ -30,20 +30,20 @@ const std::vector<TwinPhase> kFourTwoOne{
     {4, 1, 3, 0, 2}, {4, 1, 2, 3, 2}, {2, 2, 2, 3, 2}, {1, 4, 1, 5, 2}, {1, 4, 2, 7, 1}};
 const std::vector<TwinPhase> kWithIdleRanks{{3, 1, 2, 0, 2}, {2, 1, 2, 1, 1}, {1, 3, 1, 3, 2}, {2, 2, 1, 5, 1}};
 
-RANK_TEST(Exactness, SgdRunOf4To2To1StagesEqualsOneProcess, 4) {
+RANK_TEST(Reconfiguration, SgdRunOf4To2To1StagesEqualsOneProcess, 4) {
   elastic_run_equals_single_process(self, Optimizer::kSgd, kFourTwoOne);
 }
 
-RANK_TEST(Exactness, AdamWRunOf4To2To1StagesEqualsOneProcess, 4) {
+RANK_TEST(Reconfiguration, AdamWRunOf4To2To1StagesEqualsOneProcess, 4) {
   elastic_run_equals_single_process(self, Optimizer::kAdamW, kFourTwoOne);
 }
 
-RANK_TEST(Exactness, RunWithRanksThatAreIdleForAWhileEqualsOneProcess, 4) {
+RANK_TEST(Reconfiguration, RunWithRanksThatAreIdleForAWhileEqualsOneProcess, 4) {
   elastic_run_equals_single_process(self, Optimizer::kSgd, kWithIdleRanks);
 }
 
 /// Changes between whole and split backwards, with freezing and another layout in between.
-RANK_TEST(Exactness, RunThroughSchedulesThatSplitTheBackwardEqualsOneProcess, 2) {
+RANK_TEST(Reconfiguration, RunThroughSchedulesThatSplitTheBackwardEqualsOneProcess, 2) {
   Job job(self);
   for (const Optimizer optimizer : {Optimizer::kSgd, Optimizer::kAdamW})
     elastic_run_equals_single_process(job, optimizer,
@@ -55,7 +55,7 @@ RANK_TEST(Exactness, RunThroughSchedulesThatSplitTheBackwardEqualsOneProcess, 2)
 }
 
 /// Layers move to ranks that hold several ranges of them, to those of a V, and back; rank 3 is idle for a while.
-RANK_TEST(Exactness, RunThroughSchedulesOfSeveralStagesPerRankEqualsOneProcess, 4) {
+RANK_TEST(Reconfiguration, RunThroughSchedulesOfSeveralStagesPerRankEqualsOneProcess, 4) {
   Job job(self);
   for (const Optimizer optimizer : {Optimizer::kSgd, Optimizer::kAdamW})
     elastic_run_equals_single_process(job, optimizer,
@@ -69,7 +69,7 @@ RANK_TEST(Exactness, RunThroughSchedulesOfSeveralStagesPerRankEqualsOneProcess, 
 }
 
 /// Changes to token slices and back, with freezing, another cut and another number of slices in between.
-RANK_TEST(Exactness, RunThroughTokenSlicesEqualsOneProcess, 2) {
+RANK_TEST(Reconfiguration, RunThroughTokenSlicesEqualsOneProcess, 2) {
   Job job(self);
   job.train_now(small_config(Family::gpt2, Task::causal_language_modeling));
   for (const Optimizer optimizer : {Optimizer::kSgd, Optimizer::kAdamW})
@@ -82,7 +82,7 @@ RANK_TEST(Exactness, RunThroughTokenSlicesEqualsOneProcess, 2) {
 }
 
 /// Every family with each of its heads; GPT-2's embeddings are untied during the run.
-RANK_TEST(Exactness, RunOfEveryHeadThroughReconfigurationsEqualsOneProcess, 2) {
+RANK_TEST(Reconfiguration, RunOfEveryHeadThroughReconfigurationsEqualsOneProcess, 2) {
   Job job(self);
   for (const TransformerConfig& config : small_configs()) {
     job.train_now(config);
@@ -91,7 +91,7 @@ RANK_TEST(Exactness, RunOfEveryHeadThroughReconfigurationsEqualsOneProcess, 2) {
   }
 }
 
-RANK_TEST(Exactness, RunsThroughHostMemoryEqualOneProcess, 4) {
+RANK_TEST(Reconfiguration, RunsThroughHostMemoryEqualOneProcess, 4) {
   Job job = job_through_host(self);
   for (const TransformerConfig& config : small_configs()) {
     job.train_now(config);
@@ -102,7 +102,7 @@ RANK_TEST(Exactness, RunsThroughHostMemoryEqualOneProcess, 4) {
 
 /// After a reconfiguration the next step is bitwise equal to that of a run started in the new layout from the same
 /// weights and moments.
-RANK_TEST(Exactness, StepAfterReconfigurationEqualsAFreshStartInTheNewLayoutToTheBit, 2) {
+RANK_TEST(Reconfiguration, StepAfterReconfigurationEqualsAFreshStartInTheNewLayoutToTheBit, 2) {
   Job job(self);
   const std::unique_ptr<Samples> samples = small_samples(job.config, 9);
   const Samples& data = *samples;
