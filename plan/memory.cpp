@@ -47,8 +47,21 @@ StageMemory::StageMemory(const Phase& unpartitioned, const Profile& profile, Opt
       exchange_(tied_gradient_bytes(unpartitioned, profile.model, dtype)),
       splits_backward_(splits_backward(unpartitioned)),
       keeps_older_weights_(weight_delay(unpartitioned) > 0) {
-  for (const Layer& layer : profile.model.layers)
-    recomputed_.push_back(is_recomputed(unpartitioned.recompute, layer.kind));
+  for (int index = 0; index < static_cast<int>(model_.layers.size()); ++index) {
+    const Layer& layer = model_.layers[index];
+    const auto held = [&](Bytes per_parameter) {
+      return of_tensor_rank(held_parameter_count(model_, index) * per_parameter,
+                            layer.whole_parameter_count * per_parameter, unpartitioned.layout.tensor_parallel_size);
+    };
+    LayerMemory memory{.weights = held(kept_bytes_),
+                       .trains = index >= unpartitioned.first_trainable_layer,
+                       .recomputed = is_recomputed(unpartitioned.recompute, layer.kind),
+                       .has_attention = has_attention(layer.kind)};
+    memory.version = memory.weights + held(memory.trains ? rounded_bytes_ : frozen_rounded_bytes_);
+    memory.joins_segment =
+        index > 0 && joins_segment(unpartitioned.recompute, memory.recomputed, layers_[index - 1].recomputed);
+    layers_.push_back(memory);
+  }
 }
 
 Bytes tied_gradient_bytes(const Phase& phase, const Model& model, DType dtype) {
@@ -81,33 +94,26 @@ RankMemory StageMemory::of(LayerRange stage, std::span<const LayerCost> layers, 
 
 void StageMemory::Growing::add() {
   const int layer = end_++;
-  const Phase& phase = of_.unpartitioned_;
-  const Layer& described = of_.model_.layers.at(layer);
-  const auto held = [&](Bytes per_parameter) {
-    return of_tensor_rank(held_parameter_count(of_.model_, layer) * per_parameter,
-                          described.whole_parameter_count * per_parameter, phase.layout.tensor_parallel_size);
-  };
+  const LayerMemory& held = of_.layers_[layer];
   const LayerCost& cost = layers_[layer];
-  const bool trains = layer >= phase.first_trainable_layer;
-  const Bytes weights = held(of_.kept_bytes_);
-  const Bytes version = weights + held(trains ? of_.rounded_bytes_ : of_.frozen_rounded_bytes_);
-  lasting_.weights += version;
+  const bool trains = held.trains;
+  lasting_.weights += held.version;
   if (trains) {
-    lasting_.older_weights += of_.keeps_older_weights_ ? version : 0;
-    lasting_.gradients += weights;
-    lasting_.optimizer_state += weights * of_.moments_;
+    lasting_.older_weights += of_.keeps_older_weights_ ? held.version : 0;
+    lasting_.gradients += held.weights;
+    lasting_.optimizer_state += held.weights * of_.moments_;
     add_saved_activations(layer);
   }
   // A frozen layer saves nothing, so its output counts as a transient.
   transient_ = std::max(transient_, cost.workspace_bytes + (trains ? 0 : cost.output_activation_bytes));
-  if (!has_attention(described.kind)) return;
+  if (!held.has_attention) return;
   const Bytes keys_and_values = 2 * cost.output_activation_bytes;
   // Gradients are accumulated in the type of the weights.
   const Bytes of_gradients = of_.rounded_bytes_ > 0 ? of_.kept_bytes_ / of_.rounded_bytes_ : 1;
   keys_and_values_in_action_ += keys_and_values * (trains ? of_gradients : 1);
   if (!trains) return;
   keys_and_values_ += keys_and_values;
-  if (!of_.recomputed_[layer]) keys_and_values_beside_ += keys_and_values;  // for whole samples
+  if (!held.recomputed) keys_and_values_beside_ += keys_and_values;  // for whole samples
 }
 
 void StageMemory::Growing::add_saved_activations(int layer) {
@@ -115,7 +121,7 @@ void StageMemory::Growing::add_saved_activations(int layer) {
   if (layer == first) {
     // The first layer that saves anything also saves its input, which nothing else on this rank holds.
     closed_.kept = output_bytes_of(layer - 1);
-  } else if (!joins_segment(of_.unpartitioned_.recompute, of_.recomputed_[layer], of_.recomputed_[layer - 1])) {
+  } else if (!of_.layers_[layer].joins_segment) {
     closed_ = with_last_segment(layer - 1, output_bytes_of(layer - 1));
     segment_ = split_ = 0;
   }
@@ -126,7 +132,7 @@ void StageMemory::Growing::add_saved_activations(int layer) {
 
 StageMemory::Growing::SavedActivations StageMemory::Growing::with_last_segment(int last, Bytes next_input) const {
   SavedActivations saved = closed_;
-  const bool again = of_.recomputed_[last];
+  const bool again = of_.layers_[last].recomputed;
   const Bytes kept = again ? next_input : segment_;
   saved.kept += kept;
   saved.until_weights += split_;

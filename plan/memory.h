@@ -135,6 +135,13 @@ class StageMemory {
   };
 
  private:
+  /// What a layer adds to every stage that contains it.
+  struct LayerMemory {
+    Bytes weights = 0, version = 0;  // of one tensor rank: as stored, and with the rounded copy for computing
+    bool trains = false, recomputed = false, has_attention = false;
+    bool joins_segment = false;  // the recompute segment of the layer before it
+  };
+
   /// Returns the bytes of an activation between layers for the tokens of all tensor ranks together, if one rank has
   /// `output` bytes of it.
   Bytes of_all_tokens(Bytes output) const;
@@ -145,7 +152,7 @@ class StageMemory {
   Bytes rounded_bytes_, frozen_rounded_bytes_;  // per weight: the bfloat16 copy for computing; 0 = none
   int moments_;
   Bytes exchange_;
-  std::vector<bool> recomputed_;  // by layer
+  std::vector<LayerMemory> layers_;
   bool splits_backward_;
   bool keeps_older_weights_;
 };

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <set>
 
@@ -41,20 +42,44 @@ std::vector<StagesInFlight> moments_of(const std::vector<Action>& list, const Sc
   return {moments.begin(), moments.end()};
 }
 
-/// Removes the moments that are dominated by another one.
-std::vector<StagesInFlight> most_of(const std::vector<StagesInFlight>& moments) {
-  const auto is_at_most = [](const InFlight& a, const InFlight& b) {
-    return a.before_backward <= b.before_backward && a.before_weights <= b.before_weights &&
-           a.key_values <= b.key_values;
-  };
-  const auto is_below = [&](const StagesInFlight& a, const StagesInFlight& b) {
-    return a != b && std::equal(a.begin(), a.end(), b.begin(), is_at_most);
-  };
-  std::vector<StagesInFlight> most;
-  for (const StagesInFlight& one : moments)
-    if (std::ranges::none_of(moments, [&](const StagesInFlight& other) { return is_below(one, other); }))
-      most.push_back(one);
-  return most;
+/// Returns whether `a` holds at most what `b` holds, of every kind on every stage.
+bool is_at_most(const StagesInFlight& a, const StagesInFlight& b) {
+  return std::ranges::equal(a, b, [](const InFlight& one, const InFlight& other) {
+    return one.before_backward <= other.before_backward && one.before_weights <= other.before_weights &&
+           one.key_values <= other.key_values;
+  });
+}
+
+/// Raises `most` to at least `one`, of every kind on every stage.
+void raise_to(StagesInFlight& most, const StagesInFlight& one) {
+  for (std::size_t i = 0; i < most.size(); ++i) {
+    most[i].before_backward = std::max(most[i].before_backward, one[i].before_backward);
+    most[i].before_weights = std::max(most[i].before_weights, one[i].before_weights);
+    most[i].key_values = std::max(most[i].key_values, one[i].key_values);
+  }
+}
+
+/// Removes the moments that are dominated by another one, and repeated ones; the others are in ascending order.
+std::vector<StagesInFlight> most_of(std::vector<StagesInFlight> moments) {
+  // In this order a moment is dominated only by earlier ones, and if by any, then by one that is kept. Whole groups of
+  // neighbours are passed over by the most that they hold together.
+  std::ranges::sort(moments, std::greater<>());
+  constexpr std::size_t kGroup = 32;
+  std::vector<StagesInFlight> kept, most_of_groups;
+  for (StagesInFlight& one : moments) {
+    bool is_dominated = false;
+    for (std::size_t group = 0; group < most_of_groups.size() && !is_dominated; ++group) {
+      if (!is_at_most(one, most_of_groups[group])) continue;
+      const std::size_t end = std::min(kept.size(), (group + 1) * kGroup);
+      for (std::size_t i = group * kGroup; i < end && !is_dominated; ++i) is_dominated = is_at_most(one, kept[i]);
+    }
+    if (is_dominated) continue;
+    if (kept.size() % kGroup == 0) most_of_groups.push_back(one);
+    raise_to(most_of_groups.back(), one);
+    kept.push_back(std::move(one));
+  }
+  std::ranges::reverse(kept);
+  return kept;
 }
 
 }  // namespace
@@ -113,7 +138,7 @@ std::vector<std::vector<StagesInFlight>> most_in_flight(const Phase& phase, int 
       const auto of_list = moments_of(schedule.body[list], schedule, stages_on(phase, pipeline_rank), tokens);
       moments.insert(moments.end(), of_list.begin(), of_list.end());
     }
-    most.push_back(most_of(moments));
+    most.push_back(most_of(std::move(moments)));
   }
   return most;
 }

@@ -106,12 +106,12 @@ class Search {
       Choice& known = smallest.try_emplace(choice.recompute, choice).first->second;
       if (choice.num_micro_batches > known.num_micro_batches) known = choice;
     }
+    for (const auto& [way, choice] : smallest) {  // the quick test first: it may save the exact search of all modes
+      if (maker_.fits_if_filled(unpartitioned_phase_of(choice))) return closest_.reset();
+    }
     for (const auto& [way, choice] : smallest) {
       const Candidate closest = maker_.closest_to_fitting(unpartitioned_phase_of(choice));
-      if (closest.missing_bytes == 0) {  // it fits but is too slow
-        closest_.reset();
-        return;
-      }
+      if (closest.missing_bytes == 0) return closest_.reset();  // it fits but is too slow
       record_miss(closest);
     }
   }

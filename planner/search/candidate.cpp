@@ -167,6 +167,27 @@ bool CandidateMaker::may_fit(const Phase& unpartitioned) {
   return begin == n;
 }
 
+bool CandidateMaker::fits_if_filled(const Phase& unpartitioned) {
+  if (unpartitioned.virtual_stages > 1 || !problem_.options.pins.empty()) return false;
+  const StageMemory memory(unpartitioned, problem_.profile, problem_.options.optimizer, problem_.options.dtype);
+  const int n = static_cast<int>(problem_.profile.model.layers.size());
+  int begin = 0, later = unpartitioned.layout.pipeline_parallel_size;
+  for (const Room& room : rooms_of(unpartitioned)) {
+    --later;
+    StageMemory::Growing stage(memory, room.layers, begin);
+    int longest = begin;
+    for (int end = begin + 1; end <= n - later; ++end) {
+      stage.add();
+      const RankMemory need = together(std::array{stage.memory()}, room.in_flight);
+      if (!room.limit || need.total() <= *room.limit) longest = end;
+      if (room.limit && room.needed_by_longer(need, begin) > *room.limit) break;
+    }
+    if (longest == begin) return false;
+    begin = longest;
+  }
+  return begin == n;
+}
+
 std::optional<Candidate> CandidateMaker::exact_that_fits(const Phase& unpartitioned, const StageBound& bound,
                                                          Nanoseconds limit_ns) {
   const StageMemory memory(unpartitioned, problem_.profile, problem_.options.optimizer, problem_.options.dtype);

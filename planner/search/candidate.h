@@ -62,6 +62,10 @@ class CandidateMaker {
   /// partition do the first k ranks hold more layers, for any k.
   bool may_fit(const Phase& unpartitioned);
 
+  /// Quick test with one stage per rank and no pins; true only if a partition fits. Every pipeline rank takes as many
+  /// layers as fit there, except those that later ranks need to have one each.
+  bool fits_if_filled(const Phase& unpartitioned);
+
   /// Returns the partition with the fewest missing bytes on the rank that misses most.
   Candidate closest_to_fitting(const Phase& unpartitioned);
 

@@ -127,7 +127,7 @@ TEST(SimulatedIterationNs, OneReplicaOfManyTakesAsLongAsAllOfThem) {
 
 TEST(CandidateMaker, TheExactPartitionHasTheLeastBoundOfAllThatFit) {
   std::mt19937 random(13);
-  int found = 0, none = 0;
+  int found = 0, none = 0, filled = 0;
   for (int round = 0; round < 1500; ++round) {
     RandomCase one = random_case(random);
     const int layers = static_cast<int>(one.profile.model.layers.size()), p = one.phase.layout.pipeline_parallel_size;
@@ -158,12 +158,17 @@ TEST(CandidateMaker, TheExactPartitionHasTheLeastBoundOfAllThatFit) {
     const auto made = std::get<std::optional<Candidate>>(maker.make(unpartitioned, kNoLimit));
     ASSERT_EQ(made.has_value(), best != kNoLimit) << round;
     (made ? found : none)++;
+    if (maker.fits_if_filled(unpartitioned)) {
+      ++filled;
+      EXPECT_TRUE(made) << round;
+    }
     if (!made) continue;
     EXPECT_EQ(made->bound_ns, best) << round;
     EXPECT_TRUE(maker.may_fit(unpartitioned));
   }
   EXPECT_GT(found, 300);
   EXPECT_GT(none, 100);
+  EXPECT_GT(filled, 200);
 }
 
 }  // namespace
