@@ -38,10 +38,10 @@ std::vector<int> decision_steps(int num_steps, const FreezeOptions& options) {
   return steps;
 }
 
-int cap_rule(int num_layers, double alpha, int decision) {
+int cap_rule(int num_layers, double alpha, int num_decisions) {
   require_alpha(alpha);
-  FROSTPIPE_CHECK(num_layers >= 0 && decision >= 0, "decisions are counted from 1");
-  return std::min(num_layers, ceil_of(num_layers * (1 - std::pow(1 - alpha, decision))));
+  FROSTPIPE_CHECK(num_layers >= 0 && num_decisions >= 0, "numbers of blocks and decisions are not negative");
+  return std::min(num_layers, ceil_of(num_layers * (1 - std::pow(1 - alpha, num_decisions))));
 }
 
 int paper_rule(int previous, int num_layers, double alpha, std::span<const double> gradient_norms) {

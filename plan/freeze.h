@@ -26,9 +26,10 @@ struct FreezeEvent {
 /// all < num_steps.
 std::vector<int> decision_steps(int num_steps, const FreezeOptions& options);
 
-/// Returns the cap after decision 1, 2, ...: ceil(L (1 - (1 - alpha)^decision)) of L blocks. This is the bound of He et
-/// al. 2021, unrolled as in the published code. Rounding errors do not raise it: for 6 (1 - 0.5) it is 3.
-int cap_rule(int num_layers, double alpha, int decision);
+/// Returns the cap after `num_decisions` decisions, 0 before the first: ceil(L (1 - (1 - alpha)^num_decisions)) of L
+/// blocks. This is the bound of He et al. 2021, unrolled as in the published code. Rounding errors do not raise it: for
+/// 6 (1 - 0.5) it is 3.
+int cap_rule(int num_layers, double alpha, int num_decisions);
 
 /// Returns min(ceil(previous + alpha (L - previous)), argmin over l in [previous, L) of gradient_norms[l]) for L
 /// blocks. This freezes all blocks below the active one with the smallest gradient norm, but at most a fraction alpha

@@ -13,7 +13,7 @@ using testing::ElementsAre;
 
 std::vector<int> caps(int num_layers, double alpha, int count) {
   std::vector<int> found;
-  for (int decision = 0; decision < count; ++decision) found.push_back(cap_rule(num_layers, alpha, decision));
+  for (int decisions = 0; decisions < count; ++decisions) found.push_back(cap_rule(num_layers, alpha, decisions));
   return found;
 }
 
