@@ -144,7 +144,7 @@ nlohmann::ordered_json memory_json(const std::vector<RankMemory>& per_pipeline_r
 }
 
 std::string simulation_text(const TrainingPlan& plan, const std::vector<PredictedPhase>& phases, const Model& model,
-                            const std::vector<std::string>& exceeds) {
+                            const std::vector<std::string>& violations) {
   using enum Table::Align;
   Table times({{"from step", right},
                {"steps", right},
@@ -178,14 +178,14 @@ std::string simulation_text(const TrainingPlan& plan, const std::vector<Predicte
                    in_mebibytes(phases[i].peak_memory_bytes)});
   }
   std::string text = fmt::format("{}\n{}\n{}\n", times.to_string(), ranks.to_string(), memory_text(plan, phases));
-  for (const std::string& sentence : exceeds) text += "does not fit: " + sentence + "\n";
+  for (const std::string& sentence : violations) text += "does not fit: " + sentence + "\n";
   return text + fmt::format("predicted training time: {}, {:.1f} samples/s, {:.3g} device-hours on {} ranks\n",
                             format_duration(predicted_run_ns(plan)), run_samples_per_second(plan), device_hours(plan),
                             plan.world_size);
 }
 
 std::string simulation_json(const TrainingPlan& plan, const std::vector<PredictedPhase>& phases, const Model& model,
-                            const std::vector<std::string>& exceeds) {
+                            const std::vector<std::string>& violations) {
   nlohmann::ordered_json json = {{"format", "frostpipe.simulation"},
                                  {"version", 2},
                                  {"method", to_string(plan.method)},
@@ -194,7 +194,7 @@ std::string simulation_json(const TrainingPlan& plan, const std::vector<Predicte
                                  {"predicted_run_ns", predicted_run_ns(plan)},
                                  {"samples_per_second", run_samples_per_second(plan)},
                                  {"device_hours", device_hours(plan)},
-                                 {"does_not_fit", exceeds},
+                                 {"does_not_fit", violations},
                                  {"phases", nlohmann::ordered_json::array()}};
   for (std::size_t i = 0; i < plan.phases.size(); ++i) {
     const Phase& phase = plan.phases[i];
@@ -237,8 +237,8 @@ int run_simulate(const SimulateOptions& options) {
   if (!options.timeline.empty()) write_named_file(options.timeline, to_chrome_trace(timelines_in_a_row(plan, phases)));
   const std::vector<MemoryCurve> curves = memory_curves(plan, phases, profile, cluster);
   if (!options.memory.empty()) write_named_file(options.memory, memory_file(options.memory, curves));
-  print_result(options.format == "json" ? simulation_json(plan, phases, profile.model, what_exceeds(curves))
-                                        : simulation_text(plan, phases, profile.model, what_exceeds(curves)));
+  print_result(options.format == "json" ? simulation_json(plan, phases, profile.model, limit_violations(curves))
+                                        : simulation_text(plan, phases, profile.model, limit_violations(curves)));
   return 0;
 }
 
