@@ -79,17 +79,15 @@ Bytes parse_bytes(std::string_view text, std::string_view place) {
 Nanoseconds parse_duration(std::string_view text, std::string_view place) {
   constexpr const char* kRule = "must be a time such as 90s, 12min or 1.5h";
   double number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  const std::string_view unit = text.substr(static_cast<std::size_t>(end - text.data()));
-  const double factor = unit == "ms"                   ? 1e6
-                        : unit == "s"                  ? 1e9
-                        : unit == "min" || unit == "m" ? 60e9
-                        : unit == "h"                  ? 3600e9
-                                                       : 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number, std::chars_format::fixed);
+  std::string_view name = text.substr(static_cast<std::size_t>(end - text.data()));
+  if (name.starts_with(' ')) name.remove_prefix(1);
+  if (name == "m") name = "min";
+  const auto unit = std::ranges::find(kDurations, name, &Unit::name);
   constexpr double kLongest = 9e18;
-  if (error != std::errc() || factor == 0 || !(number > 0 && number * factor < kLongest))
+  if (error != std::errc() || unit == kDurations.end() || !(number * unit->size >= 1 && number * unit->size < kLongest))
     throw InvalidInput(std::string(place), kRule, std::string(text));
-  return static_cast<Nanoseconds>(number * factor);
+  return std::llround(number * unit->size);
 }
 
 }  // namespace frostpipe

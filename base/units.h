@@ -13,7 +13,8 @@ using Bytes = std::int64_t;
 
 /// Formats "12.3 ms", "4.10 s", "850 us" with three significant digits, for display only.
 std::string format_duration(Nanoseconds duration);
-/// Reads "90s", "12min", "1.5h", "250ms". Throws InvalidInput that names `place`.
+/// Reads a decimal number without an exponent, and its unit: ns, us, ms, s, min (or m) or h, after a space or none
+/// ("90s", "1.5h", "250 ms"). Throws InvalidInput that names `place` for any other text, and for times below 1 ns.
 Nanoseconds parse_duration(std::string_view text, std::string_view place);
 /// Formats "384 MiB", "1.50 GiB", "12 B", for display only.
 std::string format_bytes(Bytes bytes);

@@ -141,13 +141,14 @@ PublishedTable bloom_table(const std::string& folder) {
                        .source = "BLOOM's search for a layout (BigScience, 2022): Megatron-DeepSpeed on A100s of 80 GB",
                        .rows = {}};
   std::vector<PublishedRow> memory;
-  std::size_t timed = 0, weighed = 0;  // rows with a time, and with memory; every second one of each was fitted on
+  // Rows with a time, and with memory; every second one of each was fitted on.
+  std::size_t num_with_time = 0, num_with_memory = 0;
   const auto group = [](std::size_t& index) { return index++ % 2 == 0 ? "fitted on" : "judged on"; };
   for (const BloomRun& run : bloom_runs(std::filesystem::path(folder) / "runs.csv")) {
     const bool has_run = run.seconds > 0;
     const double seconds = predicted_seconds(run);  // throws if the row does not describe a valid run
     if (has_run)
-      table.rows.push_back({.group = group(timed),
+      table.rows.push_back({.group = group(num_with_time),
                             .what = "time [s]",
                             .run = run.name,
                             .base = {},
@@ -155,7 +156,7 @@ PublishedTable bloom_table(const std::string& folder) {
                             .predicted = seconds,
                             .note = run.note});
     if (has_run && run.memory_gib == 0) continue;
-    memory.push_back({.group = has_run ? group(weighed) : "ran out of memory",
+    memory.push_back({.group = has_run ? group(num_with_memory) : "ran out of memory",
                       .what = "memory [GiB]",
                       .run = run.name,
                       .base = {},

@@ -107,7 +107,7 @@ PaperResult run_as_published(const PaperRun& run) {
   PaperResult result;
   int before = 0, length = kGpusPerNode;
   for (int epoch = 0; epoch < kEpochs; ++epoch) {
-    const int frozen = epoch == 0 || run.alpha == 0 ? 0 : cap_rule(kBlocks, run.alpha, epoch);
+    const int frozen = run.alpha == 0 ? 0 : cap_rule(kBlocks, run.alpha, epoch);
     const int frozen_units = frozen == 0 ? 0 : 1 + 2 * frozen;  // the embedding, and two of each block
     const int next = run.compresses ? paper_pipeline_length(millions, frozen_units, kGpusPerNode) : kGpusPerNode;
     if (next != length) result.changes_seconds += change_seconds(next);

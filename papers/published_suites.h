@@ -53,11 +53,14 @@ struct FolderSuite {
 };
 inline constexpr FolderSuite kFolderSuites[] = {
     {"sailor", "the simulator against published training runs on GH200 and mixed GPUs", sailor_table},
-    {"vtrain", "against published runs of Megatron on A100s", vtrain_table},
+    {"vtrain", "the simulator against published runs of Megatron on A100s", vtrain_table},
     {"ppipe", "the plans of PPipe's artifact made again, optimum and time, and simulated", ppipe_table},
-    {"vocabulary-pipeline", "against 1F1B on 8 A100s, rank by rank, with equal layers and with layers moved",
+    {"vocabulary-pipeline",
+     "the simulator against 1F1B on 8 A100s, rank by rank, with equal layers and with layers moved",
      vocabulary_pipeline_table},
-    {"bloom", "against the search for BLOOM's layout on A100s: tensor, pipeline and data parallelism, time and memory",
+    {"bloom",
+     "the simulator against the search for BLOOM's layout on A100s: tensor, pipeline and data parallelism, time and "
+     "memory",
      bloom_table},
 };
 
@@ -67,13 +70,15 @@ struct FilelessSuite {
   PublishedTable (*table)();
 };
 inline constexpr FilelessSuite kFilelessSuites[] = {
-    {"megatron", "against Megatron-LM's paper (up to 3,072 GPUs): Tables 1 and 2, Figures 11, 12, 13 and 18",
+    {"megatron",
+     "the simulator against Megatron-LM's paper (up to 3,072 GPUs): Tables 1 and 2, Figures 11, 12, 13 and 18",
      megatron_table},
-    {"terapipe", "against Figure 6 of TeraPipe's paper (token slices)", terapipe_table},
-    {"zero-bubble", "against Table 5 of Zero Bubble's paper (bubble rates)", zero_bubble_table},
-    {"pipetransformer-paper", "against the tables of PipeTransformer's paper, by its rules on its machine",
+    {"terapipe", "the simulator against Figure 6 and Table 1 of TeraPipe's paper (token slices)", terapipe_table},
+    {"zero-bubble", "the simulator against Table 5 of Zero Bubble's paper (bubble rates)", zero_bubble_table},
+    {"pipetransformer-paper",
+     "the simulator against the tables of PipeTransformer's paper, by its rules on its machine",
      pipetransformer_paper_table},
-    {"pipedream-2bw", "against PipeDream-2BW's paper: flushing, tensor parallelism", pipedream_2bw_table},
+    {"pipedream-2bw", "the simulator against PipeDream-2BW's paper: flushing, tensor parallelism", pipedream_2bw_table},
 };
 
 }  // namespace frostpipe

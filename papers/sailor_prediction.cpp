@@ -52,15 +52,14 @@ class Prediction {
 
   StageTimes stage_times(int stage, int replica) {
     const auto& [device, tensor_ranks] = at(stage, replica);
-    double forward = 0, backward = 0, update = 0, forward_of_one = 0;
+    double forward = 0, backward = 0, update = 0;
     for (const int layer : run_.stages[stage].layers) {
       const SailorLayerTime time = data_.layer_time(run_.model, device, run_.micro_batch_size, tensor_ranks, layer);
       forward += time.forward;
       backward += time.backward;
       update = std::max(update, time.update);  // every layer has the time of the whole optimizer step
-      forward_of_one += data_.layer_time(run_.model, device, 1, tensor_ranks, layer).forward;
     }
-    if (forward <= 1.05 * forward_of_one && run_.micro_batch_size == 1) is_launch_bound_ |= is_flat(stage, replica);
+    if (run_.micro_batch_size == 1) is_launch_bound_ |= is_flat(stage, replica);
     return {.forward_ns = nanoseconds_of(forward),
             .backward_ns = nanoseconds_of(backward),
             .send_forward = stage + 1 < p_ ? message(stage, stage, stage + 1, replica) : TransferCost{},

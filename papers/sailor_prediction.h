@@ -19,7 +19,8 @@ struct SailorConstants {
 struct SailorPrediction {
   Nanoseconds iteration_ns = 0;
   Bytes peak_memory_bytes = 0;
-  bool is_launch_bound = false;  // times hardly grow with the micro-batch size, so trust the prediction little
+  /// A micro-batch has one sample, and on some stage two would take hardly longer, so trust the prediction little.
+  bool is_launch_bound = false;
 };
 
 /// Predicts one iteration in DeepSpeed's order. A message takes 20 us plus the time of its whole activation at the

@@ -38,25 +38,25 @@ std::vector<int> decision_steps(int num_steps, const FreezeOptions& options) {
   return steps;
 }
 
-int cap_rule(int num_layers, double alpha, int decision) {
+int cap_rule(int num_blocks, double alpha, int num_decisions) {
   require_alpha(alpha);
-  FROSTPIPE_CHECK(num_layers >= 0 && decision >= 0, "decisions are counted from 1");
-  return std::min(num_layers, ceil_of(num_layers * (1 - std::pow(1 - alpha, decision))));
+  FROSTPIPE_CHECK(num_blocks >= 0 && num_decisions >= 0, "numbers of blocks and decisions are not negative");
+  return std::min(num_blocks, ceil_of(num_blocks * (1 - std::pow(1 - alpha, num_decisions))));
 }
 
-int paper_rule(int previous, int num_layers, double alpha, std::span<const double> gradient_norms) {
+int paper_rule(int previous, int num_blocks, double alpha, std::span<const double> gradient_norms) {
   require_alpha(alpha);
-  FROSTPIPE_CHECK(previous >= 0 && previous <= num_layers, "frozen layers are layers of the model");
-  FROSTPIPE_CHECK(static_cast<int>(gradient_norms.size()) == num_layers, "there is one gradient norm per block");
+  FROSTPIPE_CHECK(previous >= 0 && previous <= num_blocks, "frozen blocks are blocks of the model");
+  FROSTPIPE_CHECK(static_cast<int>(gradient_norms.size()) == num_blocks, "there is one gradient norm per block");
   int smallest = previous;
   double smallest_norm = std::numeric_limits<double>::infinity();  // a NaN is never the smallest
-  for (int layer = previous; layer < num_layers; ++layer) {
-    if (gradient_norms[layer] < smallest_norm) {
-      smallest = layer;
-      smallest_norm = gradient_norms[layer];
+  for (int block = previous; block < num_blocks; ++block) {
+    if (gradient_norms[block] < smallest_norm) {
+      smallest = block;
+      smallest_norm = gradient_norms[block];
     }
   }
-  return std::min(ceil_of(previous + alpha * (num_layers - previous)), smallest);
+  return std::min(ceil_of(previous + alpha * (num_blocks - previous)), smallest);
 }
 
 std::optional<std::vector<int>> parse_fixed_layers(std::string_view text) {
@@ -83,11 +83,11 @@ std::vector<FreezeEvent> forecast_fixed(std::span<const int> layers, int num_ste
   return events;
 }
 
-std::vector<FreezeEvent> forecast_cap(int num_layers, int num_steps, const FreezeOptions& options) {
+std::vector<FreezeEvent> forecast_cap(int num_blocks, int num_steps, const FreezeOptions& options) {
   std::vector<FreezeEvent> events;
   int frozen = 0, decision = 0;
   for (const int step : decision_steps(num_steps, options)) {
-    const int capped = cap_rule(num_layers, options.alpha, ++decision);
+    const int capped = cap_rule(num_blocks, options.alpha, ++decision);
     if (capped <= frozen) continue;
     frozen = capped;
     events.push_back({.from_step = step, .frozen_blocks = frozen});

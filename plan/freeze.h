@@ -26,15 +26,16 @@ struct FreezeEvent {
 /// all < num_steps.
 std::vector<int> decision_steps(int num_steps, const FreezeOptions& options);
 
-/// Returns the cap after decision 1, 2, ...: ceil(L (1 - (1 - alpha)^decision)) of L blocks. This is the bound of He et
-/// al. 2021, unrolled as in the published code. Rounding errors do not raise it: for 6 (1 - 0.5) it is 3.
-int cap_rule(int num_layers, double alpha, int decision);
+/// Returns the cap after `num_decisions` decisions, 0 before the first: ceil(L (1 - (1 - alpha)^num_decisions)) of L
+/// blocks. This is the bound of He et al. 2021, unrolled as in the published code. Rounding errors do not raise it: for
+/// 6 (1 - 0.5) it is 3.
+int cap_rule(int num_blocks, double alpha, int num_decisions);
 
 /// Returns min(ceil(previous + alpha (L - previous)), argmin over l in [previous, L) of gradient_norms[l]) for L
 /// blocks. This freezes all blocks below the active one with the smallest gradient norm, but at most a fraction alpha
 /// of the active ones at once (He et al. 2021, section 3.1). gradient_norms has one entry per block; those of frozen
 /// blocks are ignored. Ties go to the lower block. The result is never below `previous`.
-int paper_rule(int previous, int num_layers, double alpha, std::span<const double> gradient_norms);
+int paper_rule(int previous, int num_blocks, double alpha, std::span<const double> gradient_norms);
 
 /// Parses "3,5,6": the number of frozen blocks after the 1st, 2nd, ... decision, never decreasing. Returns none for any
 /// other text.
@@ -45,6 +46,6 @@ std::vector<FreezeEvent> forecast_fixed(std::span<const int> layers, int num_ste
 
 /// Forecasts the events of `cap_rule` over a run, from which plans are made. It lists only events that freeze more
 /// blocks.
-std::vector<FreezeEvent> forecast_cap(int num_layers, int num_steps, const FreezeOptions& options);
+std::vector<FreezeEvent> forecast_cap(int num_blocks, int num_steps, const FreezeOptions& options);
 
 }  // namespace frostpipe

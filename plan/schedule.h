@@ -207,8 +207,8 @@ std::string place_in_list(const std::vector<Action>& list, int index);
 std::string to_grid(const Schedule& compute_only);
 
 /// Returns PyTorch's CSV: row i = rank i, one action per field in order, no header. A compute-only schedule gives the
-/// `compute_only` format, a lowered one `compute_comms` without the actions that PyTorch does not have (OPTIMIZER_STEP
-/// and the cache's).
+/// `compute_only` format, a lowered one `compute_comms` without the actions that PyTorch does not have (OPTIMIZER_STEP,
+/// RECOMPUTE and the cache's).
 std::string to_csv(const Schedule& schedule);
 
 /// Reads either of PyTorch's formats; the inverse of to_csv. Empty fields are idle slots. The numbers of stages and

@@ -16,7 +16,8 @@ constexpr int kMostStages = 65536, kMostMicroBatches = 1 << 20, kMostSlices = 65
 constexpr std::string_view kJoin = "OVERLAP_F_B";
 
 bool pytorch_has(ActionKind kind) {
-  return kind != ActionKind::optimizer_step && kind != ActionKind::cache_read && kind != ActionKind::cache_write;
+  return kind != ActionKind::optimizer_step && kind != ActionKind::recompute && kind != ActionKind::cache_read &&
+         kind != ActionKind::cache_write;
 }
 
 /// Parses "2F0" or "(0F7;7B0)OVERLAP_F_B".

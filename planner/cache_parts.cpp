@@ -33,8 +33,7 @@ double cached_from(const std::vector<CacheFound>& found, int layer) {
 
 bool covers(const CacheContent& content, const CacheContent& other) {
   constexpr double kRounding = 1e-9;
-  for (const auto& [mine, theirs] :
-       {std::pair(&content.waiting, &other.waiting), std::pair(&content.come, &other.come)})
+  for (const auto& [mine, theirs] : {std::pair(&content.unseen, &other.unseen), std::pair(&content.seen, &other.seen)})
     for (const CacheFound& one : *theirs)
       if (cached_from(*mine, one.layer) + kRounding < cached_from(*theirs, one.layer)) return false;
   return true;
@@ -46,14 +45,14 @@ CacheContent advanced(CacheContent content, int boundary, int from_step, int to_
     const int epoch_end = (step / steps_per_epoch + 1) * steps_per_epoch;
     const int end = std::min(to_step, epoch_end);
     const double share = static_cast<double>(end - step) / steps_per_epoch;
-    const std::vector<CacheFound> waiting = content.waiting;
+    const std::vector<CacheFound> unseen_before = content.unseen;
     if (boundary > 0)
-      add(content.come, boundary, share);
+      add(content.seen, boundary, share);
     else
-      for (const CacheFound& one : content.waiting) add(content.come, one.layer, one.fraction * share);
-    if (end == epoch_end) content = {.waiting = std::move(content.come), .come = {}};
+      for (const CacheFound& one : content.unseen) add(content.seen, one.layer, one.fraction * share);
+    if (end == epoch_end) content = {.unseen = std::move(content.seen), .seen = {}};
     step = end;
-    if (end == epoch_end && content.waiting == waiting)
+    if (end == epoch_end && content.unseen == unseen_before)
       step += (to_step - step) / steps_per_epoch * steps_per_epoch;  // whole epochs change nothing any more
   }
   return content;
@@ -67,10 +66,10 @@ std::vector<CachePart> cache_parts(int first_trainable_layer, int from_step, int
     CachePart part{.from_step = step,
                    .end_step = std::min(end_step, (step / steps_per_epoch + 1) * steps_per_epoch),
                    .use = {.on = true, .found = {}}};
-    for (const auto& [layer, fraction] : content.waiting) {
+    for (const auto& [layer, fraction] : content.unseen) {
       if (fraction * capacity > kNoFraction) part.use.found.push_back({layer, std::min(1.0, fraction) * capacity});
     }
-    if (fraction_at(content.waiting, first_trainable_layer) > 1 - kNoFraction)
+    if (fraction_at(content.unseen, first_trainable_layer) > 1 - kNoFraction)
       part.end_step = end_step;  // nothing changes any more
     content = advanced(std::move(content), first_trainable_layer, step, part.end_step, steps_per_epoch);
     step = part.end_step;

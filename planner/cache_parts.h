@@ -7,8 +7,8 @@ namespace frostpipe {
 
 /// The content of a node's activation cache at some step, assuming room for all samples. Both lists ascend by layer.
 struct CacheContent {
-  std::vector<CacheFound> waiting;  // as fractions of the samples that the running epoch has yet to use
-  std::vector<CacheFound> come;     // samples that the running epoch has used already, as fractions of all samples
+  std::vector<CacheFound> unseen;  // as fractions of the samples that the running epoch has yet to use
+  std::vector<CacheFound> seen;    // samples that the running epoch has used already, as fractions of all samples
   bool operator==(const CacheContent&) const = default;
 };
 

@@ -22,15 +22,15 @@ std::variant<AutoPlan, Infeasible> as_answer(PlanResult made) {
 PlannedRun plan_until_deadline(const Profile& profile, const Cluster& cluster, const PlanRequest& request) {
   auto made = plan_for_deadline({profile, cluster, request.options}, *request.deadline_ns);
   if (auto* const none = std::get_if<Infeasible>(&made)) return {.answer = std::move(*none)};
-  DeadlinePlan& late = std::get<DeadlinePlan>(made);
-  return {.answer = AutoPlan{.plan = late.plan}, .late = std::move(late)};
+  DeadlinePlan& deadline_plan = std::get<DeadlinePlan>(made);
+  return {.answer = AutoPlan{.plan = deadline_plan.plan}, .deadline_plan = std::move(deadline_plan)};
 }
 
 bool is_better(const PlannedRun& one, const PlannedRun& other) {
   const auto* const plan = std::get_if<AutoPlan>(&one.answer);
   const auto* const other_plan = std::get_if<AutoPlan>(&other.answer);
   if (!plan || !other_plan) return plan != nullptr && other_plan == nullptr;
-  const auto delay_steps = [](const PlannedRun& run) { return run.late ? run.late->delay_steps : 0; };
+  const auto delay_steps = [](const PlannedRun& run) { return run.deadline_plan ? run.deadline_plan->delay_steps : 0; };
   if (delay_steps(one) != delay_steps(other)) return delay_steps(one) > delay_steps(other);
   return predicted_run_ns(plan->plan) < predicted_run_ns(other_plan->plan);
 }
@@ -57,9 +57,9 @@ PlannedRun plan_by_auto_zero_bubble(const Profile& profile, const Cluster& clust
     for (Phase& phase : answer->plan.phases)
       if (phase.schedule == "ZB-H1") phase = with_auto_zero_bubble(phase, {profile, cluster, request.options});
     answer->lower_bound_ns = iteration_lower_bound_ns({profile, cluster, request.options});  // for any order
-    if (planned.late) {
-      planned.late->plan = answer->plan;
-      planned.late->predicted_ns = predicted_run_ns(answer->plan);
+    if (planned.deadline_plan) {
+      planned.deadline_plan->plan = answer->plan;
+      planned.deadline_plan->predicted_ns = predicted_run_ns(answer->plan);
     }
   }
   return planned;

@@ -28,7 +28,7 @@ struct WeighedReplan {
 /// fit; the lower bound is also filled in for the schedule AutoZeroBubble.
 struct PlannedRun {
   std::variant<AutoPlan, Infeasible> answer;
-  std::optional<DeadlinePlan> late;  // if there is a deadline and it can be met
+  std::optional<DeadlinePlan> deadline_plan;  // if there is a deadline and it can be met
   std::vector<WeighedReplan> replans;
 };
 

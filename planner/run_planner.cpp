@@ -16,8 +16,8 @@
 namespace frostpipe {
 namespace {
 
-constexpr std::size_t kMostLayouts = 10;  // per window
-constexpr std::size_t kMostLastLayouts = 3;
+constexpr std::size_t kMostLayouts = 10;             // per window
+constexpr std::size_t kMostLayoutsWithAllFound = 3;  // of fastest_with_all_found
 constexpr std::size_t kMostStates = 512;
 
 CacheUse all_found(int layer, double capacity) { return {.on = true, .found = {{layer, capacity}}}; }
@@ -150,7 +150,7 @@ std::vector<int> RunPlanner::fastest_with_all_found(const RunWindow& window, con
         ranked.emplace_back(*time, layout);
   }
   std::sort(ranked.begin(), ranked.end());
-  ranked.resize(std::min(ranked.size(), kMostLastLayouts));
+  ranked.resize(std::min(ranked.size(), kMostLayoutsWithAllFound));
   std::vector<int> fastest;
   for (const auto& [time, layout] : ranked) fastest.push_back(layout);
   return fastest;

@@ -63,7 +63,8 @@ class RunPlanner {
   const std::vector<int>& layouts_for(int first_trainable_layer);
   std::vector<int> layouts_to_consider(const RunWindow& window, const std::vector<RunWindow>& windows,
                                        const std::vector<int>& kept);
-  /// Returns the fastest of the layouts if all samples are found in the cache; empty if nothing may be cached.
+  /// Returns at most kMostLayoutsWithAllFound of the layouts, those that are fastest if all samples are found in the
+  /// cache, the fastest first; none if nothing may be cached.
   std::vector<int> fastest_with_all_found(const RunWindow& window, const std::vector<int>& layouts);
   Phase phase_of(int layout, int first_trainable_layer, const CacheUse& cache) const;
   /// Returns a lower bound on the phase's iteration time, without a simulation.

@@ -32,7 +32,7 @@ std::int64_t ConfigFields::positive(const char* key, std::int64_t otherwise) con
   return value.get<std::int64_t>();
 }
 
-std::int64_t ConfigFields::whole(const char* key, std::int64_t otherwise) const {
+std::int64_t ConfigFields::non_negative(const char* key, std::int64_t otherwise) const {
   const OrderedJson& value = given(key);
   if (value.is_null()) return otherwise;
   if (value != 0 && !is_positive_number(value))

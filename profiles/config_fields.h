@@ -26,7 +26,7 @@ class ConfigFields {
   std::int64_t positive(const char* key) const;
   std::int64_t positive(const char* key, std::int64_t otherwise) const;
   /// Reads an integer >= 0, such as a token's id.
-  std::int64_t whole(const char* key, std::int64_t otherwise) const;
+  std::int64_t non_negative(const char* key, std::int64_t otherwise) const;
   std::vector<int> positives(const char* key, const std::vector<int>& otherwise) const;
   double number(const char* key, double otherwise) const;
   bool flag(const char* key, bool otherwise) const;

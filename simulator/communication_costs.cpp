@@ -39,16 +39,16 @@ bool Messages::scatters(int from_rank, int to_rank) const {
 }
 
 int reductions_side_by_side(const Cluster& cluster, const ParallelLayout& layout) {
-  std::map<int, std::set<int>> stages_on;  // by node, the stages that have replicas on other nodes too
-  for (int stage = 0; stage < layout.pipeline_parallel_size; ++stage) {
-    const std::vector<int> ranks = replicas_of(layout, stage);
+  std::map<int, std::set<int>> pipeline_ranks_on;  // by node, those that have replicas on other nodes too
+  for (int pipeline_rank = 0; pipeline_rank < layout.pipeline_parallel_size; ++pipeline_rank) {
+    const std::vector<int> ranks = replicas_of(layout, pipeline_rank);
     if (std::none_of(ranks.begin(), ranks.end(),
                      [&](int other) { return between_nodes(cluster, ranks.front(), other); }))
       continue;
-    for (const int rank : ranks) stages_on[cluster.devices[rank].node].insert(stage);
+    for (const int rank : ranks) pipeline_ranks_on[cluster.devices[rank].node].insert(pipeline_rank);
   }
   std::size_t most = 1;
-  for (const auto& [node, stages] : stages_on) most = std::max(most, stages.size());
+  for (const auto& [node, pipeline_ranks] : pipeline_ranks_on) most = std::max(most, pipeline_ranks.size());
   return static_cast<int>(most) * layout.tensor_parallel_size;
 }
 

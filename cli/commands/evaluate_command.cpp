@@ -11,7 +11,14 @@ namespace frostpipe {
 Command add_evaluate_command(CLI::App& app) {
   const auto options = std::make_shared<EvaluationOptions>();
   CLI::App* command = app.add_subcommand("evaluate", "Score a trained model on data that it has not seen");
-  add_evaluation_options(*command, *options);
+  add_evaluation_options(
+      *command, *options,
+      {.data = "Data of the kind that train takes. They may lack labels, and texts may be the lines of a .txt file",
+       .predictions =
+           "Also write each prediction to this file: labels as CSV (text, label, predicted, probability; several "
+           "labels as lists in JSON, numbers without a probability), words with their labels as columns, "
+           "answers to questions as SQuAD's script reads them ({\"id\": \"answer\"}), completions of prompts "
+           "as JSON Lines (prompt, completion, expected)"});
   add_count_option(*command, "--max-new-tokens", options->evaluate.max_new_tokens,
                    "Largest number of tokens in a completion, which ends earlier at a token that ends a text");
   add_sample_options(*command, options->evaluate.samples);

@@ -166,9 +166,9 @@ int run_inspect(const InspectOptions& options) {
 Command add_inspect_command(CLI::App& app) {
   const auto options = std::make_shared<InspectOptions>();
   CLI::App* command = app.add_subcommand("inspect", "Show what a checkpoint holds, and whether it is whole");
-  command->add_option("checkpoint", options->path, "Checkpoint, RUN/checkpoints/step-..., or RUN for its newest one")
+  command->add_option("CHECKPOINT", options->path, "Checkpoint, RUN/checkpoints/step-..., or RUN for its newest one")
       ->required()
-      ->type_name("PATH");
+      ->type_name("");
   add_format_option(*command, options->format);
   command->footer(
       "The exit code is 1 if anything in it is not as it was written.\n\nExample:\n  frostpipe inspect runs/elastic");

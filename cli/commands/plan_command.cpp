@@ -200,7 +200,7 @@ std::string groupings_text(const std::vector<GroupedRun>& runs) {
 std::string explanation_text(const PlanCommandOptions& options, const std::vector<GroupedRun>& runs,
                              const GroupedRun& best, const Profile& profile) {
   std::string text;
-  if (best.planned.late) text += deadline_text(*best.planned.late, options.deadline);
+  if (best.planned.deadline_plan) text += deadline_text(*best.planned.deadline_plan, options.deadline);
   for (const auto& [request, result] : best.planned.replans) text += explanation_of(request, result, profile.model);
   text += groupings_text(runs);
   if (options.plan.method == PlanMethod::timely_freeze) {

@@ -144,7 +144,7 @@ nlohmann::ordered_json memory_json(const std::vector<RankMemory>& per_pipeline_r
 }
 
 std::string simulation_text(const TrainingPlan& plan, const std::vector<PredictedPhase>& phases, const Model& model,
-                            const std::vector<std::string>& exceeds) {
+                            const std::vector<std::string>& violations) {
   using enum Table::Align;
   Table times({{"from step", right},
                {"steps", right},
@@ -178,14 +178,14 @@ std::string simulation_text(const TrainingPlan& plan, const std::vector<Predicte
                    in_mebibytes(phases[i].peak_memory_bytes)});
   }
   std::string text = fmt::format("{}\n{}\n{}\n", times.to_string(), ranks.to_string(), memory_text(plan, phases));
-  for (const std::string& sentence : exceeds) text += "does not fit: " + sentence + "\n";
+  for (const std::string& sentence : violations) text += "does not fit: " + sentence + "\n";
   return text + fmt::format("predicted training time: {}, {:.1f} samples/s, {:.3g} device-hours on {} ranks\n",
                             format_duration(predicted_run_ns(plan)), run_samples_per_second(plan), device_hours(plan),
                             plan.world_size);
 }
 
 std::string simulation_json(const TrainingPlan& plan, const std::vector<PredictedPhase>& phases, const Model& model,
-                            const std::vector<std::string>& exceeds) {
+                            const std::vector<std::string>& violations) {
   nlohmann::ordered_json json = {{"format", "frostpipe.simulation"},
                                  {"version", 2},
                                  {"method", to_string(plan.method)},
@@ -194,7 +194,7 @@ std::string simulation_json(const TrainingPlan& plan, const std::vector<Predicte
                                  {"predicted_run_ns", predicted_run_ns(plan)},
                                  {"samples_per_second", run_samples_per_second(plan)},
                                  {"device_hours", device_hours(plan)},
-                                 {"does_not_fit", exceeds},
+                                 {"does_not_fit", violations},
                                  {"phases", nlohmann::ordered_json::array()}};
   for (std::size_t i = 0; i < plan.phases.size(); ++i) {
     const Phase& phase = plan.phases[i];
@@ -237,8 +237,8 @@ int run_simulate(const SimulateOptions& options) {
   if (!options.timeline.empty()) write_named_file(options.timeline, to_chrome_trace(timelines_in_a_row(plan, phases)));
   const std::vector<MemoryCurve> curves = memory_curves(plan, phases, profile, cluster);
   if (!options.memory.empty()) write_named_file(options.memory, memory_file(options.memory, curves));
-  print_result(options.format == "json" ? simulation_json(plan, phases, profile.model, what_exceeds(curves))
-                                        : simulation_text(plan, phases, profile.model, what_exceeds(curves)));
+  print_result(options.format == "json" ? simulation_json(plan, phases, profile.model, limit_violations(curves))
+                                        : simulation_text(plan, phases, profile.model, limit_violations(curves)));
   return 0;
 }
 
@@ -248,12 +248,8 @@ void add_simulate_options(CLI::App& command, SimulateOptions& options) {
       command
           .add_option(
               "--set", options.sets,
-              "What if: bandwidth=x0.1 (or GB/s), latency=x10 (or ms), card=12.5 (GB/s that a node's ranks "
-              "share), switch=4x50 (that 4 nodes share), all-reduce=tree (ring, hierarchical, direct, fastest), "
-              "overlap-reduction=on, scatter-gather=off, compute=x2, rank3=x0.5 (speed), freeze=x0.5 "
-              "(earlier), cache=off, recompute=layers, jitter=0.05, failures=2 (a day; with checkpoint=30 where "
-              "writing a checkpoint takes 30 s and not 60). Join several with commas; each --set is a row "
-              "beside the plan as it is")
+              "What if the changes below were made, several of them joined by commas. Each --set is a row beside "
+              "the plan as it is")
           ->type_name("CHANGES")
           ->take_all();
   CLI::Option* const lose =
@@ -296,6 +292,20 @@ Command add_simulate_command(CLI::App& app) {
   CLI::App* command = app.add_subcommand("simulate", "Predict how a plan will run: times, bubbles, memory");
   add_simulate_options(*command, *options);
   command->footer(
+      "Changes for --set:\n"
+      "  bandwidth=x0.1          of messages and collectives: a factor, or GB/s (bandwidth=10)\n"
+      "  latency=x10             of messages and collectives: a factor, or ms (latency=0.5)\n"
+      "  card=12.5               each node's ranks share a network card of that many GB/s each way\n"
+      "  switch=4x50             every 4 nodes share an uplink of 50 GB/s\n"
+      "  all-reduce=tree         or ring, hierarchical, direct, fastest\n"
+      "  overlap-reduction=on, scatter-gather=off\n"
+      "  compute=x2, rank3=x0.5  the speed of all devices, or of one rank's\n"
+      "  freeze=x0.5             every freeze at half its step (x2: later)\n"
+      "  cache=off\n"
+      "  recompute=layers        as plan --recompute, or off\n"
+      "  jitter=0.05             every compute time varies by 5 % of itself (standard deviation)\n"
+      "  failures=2              failures of the whole job a day\n"
+      "  checkpoint=30           with failures: seconds that writing a checkpoint takes (60 by default)\n\n"
       "bubble_fraction is the idle part of ranks x makespan; bubble_overhead is idle over busy time.\n\n"
       "Examples:\n  frostpipe simulate elastic.json --timeline elastic.trace.json\n"
       "  frostpipe simulate elastic.json --set bandwidth=x0.1 --set rank1=x0.5 --set cache=off,freeze=x2");

@@ -46,7 +46,7 @@ void add_operator_plan_options(CLI::App& command, OperatorRequest& request) {
       ->type_name("METHOD")
       ->capture_default_str();
   command
-      .add_option("--freeze", request.frozen_layers, "Number of leading layers that are frozen, as the profile counts")
+      .add_option("--freeze", request.frozen_layers, "Number of leading layers to freeze, numbered as in the profile")
       ->check(CLI::Range(0, kLargestCount).description(""))
       ->type_name("N")
       ->capture_default_str();

@@ -67,10 +67,10 @@ void add_estimate_options(CLI::App& command, ProfileOptions& options, const Sour
       ->capture_default_str()
       ->excludes(from.model);
   add_count_option(command, "--expert-parallel", options.estimate.expert_parallel_size,
-                   "Number of replicas that share out the experts of each layer of a mixture of experts")
+                   "Number of replicas over which the experts of each layer are distributed")
       ->needs(from.like);
   add_count_option(command, "--import-samples", options.graph_samples,
-                   "Number of samples that the imported times and sizes are of")
+                   "Number of samples to which the imported times and sizes refer")
       ->needs(from.import);
 }
 
@@ -109,7 +109,7 @@ void add_ranks(CLI::App& command, ProfileOptions& options, const Sources& from) 
           ->excludes(from.import);
   command
       .add_flag("--sequence-parallel", options.estimate.sequence_parallel,
-                "Also measure such ranks when they split activations by tokens between matrices")
+                "Also measure the ranks of --tensor-parallel when they split activations between matrices by tokens")
       ->needs(tensor_parallel);
   add_device_option(command, options.measure.device);
   command.get_option("--device")->needs(from.model);
@@ -120,8 +120,7 @@ void add_sizes(CLI::App& command, ProfileOptions& options, const Sources& from) 
   add_count_option(command, "--global-batch", options.measure.global_batch_size,
                    "Number of samples in a mini-batch, over all ranks");
   command
-      .add_flag("--quick", options.measure.quick,
-                "Measure fewer sizes, once each: a first look in a fraction of the time, with rough predictions")
+      .add_flag("--quick", options.measure.quick, "Measure fewer sizes, once each: faster, but predictions are rough")
       ->needs(from.model);
   add_counts_option(command, "--micro-batch-sizes", options.measure.micro_batch_sizes,
                     "Sizes to measure. Default: powers of two up to the mini-batch")

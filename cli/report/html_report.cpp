@@ -19,7 +19,7 @@
 namespace frostpipe {
 namespace {
 
-std::string what_was_run(const Comparison& comparison) {
+std::string run_facts_text(const Comparison& comparison) {
   const RunSummary& run = comparison.runs.back();
   std::vector<std::string> parts = {
       plural(static_cast<long long>(comparison.runs.size()), "training run"), plural(run.world_size, "rank"),
@@ -51,17 +51,17 @@ std::optional<WorstPrediction> worst_prediction(const Comparison& comparison) {
   return worst;
 }
 
-bool alike(const RunSummary& a, const RunSummary& b) {
+bool have_same_settings(const RunSummary& a, const RunSummary& b) {
   return a.seed == b.seed && a.num_steps == b.num_steps && a.test_items == b.test_items &&
          a.num_train_samples == b.num_train_samples && a.global_batch_size == b.global_batch_size;
 }
 
 std::string runs_hint(const Comparison& comparison) {
   const auto& runs = comparison.runs;
-  const bool all_alike =
-      std::all_of(runs.begin(), runs.end(), [&](const RunSummary& run) { return alike(run, runs[0]); });
+  const bool same_settings =
+      std::all_of(runs.begin(), runs.end(), [&](const RunSummary& run) { return have_same_settings(run, runs[0]); });
   return std::string(runs.size() == 1 ? ""
-                     : all_alike
+                     : same_settings
                          ? "Equal data, seed, mini-batch and number of steps. "
                          : "The runs differ in data, seed, mini-batch or number of steps: compare with care. ") +
          "Every figure is of this one run on this machine.";
@@ -188,7 +188,7 @@ std::string html_report(const HtmlReportInput& input) {
   html += html_card("What if", "Predicted from the profile; no run measured it.", what_ifs_table(comparison));
   html += html_card("Labels", "Recall and precision on the test set.", labels_table(comparison));
   html += meanings(comparison) + footer(input);
-  return html_page("frostpipe report", "frostpipe report · " + escape_html(what_was_run(comparison)), answer, html);
+  return html_page("frostpipe report", "frostpipe report · " + escape_html(run_facts_text(comparison)), answer, html);
 }
 
 }  // namespace frostpipe

@@ -101,7 +101,7 @@ std::string memory_csv(const std::vector<MemoryCurve>& curves) {
   return csv;
 }
 
-std::vector<std::string> what_exceeds(const std::vector<MemoryCurve>& curves) {
+std::vector<std::string> limit_violations(const std::vector<MemoryCurve>& curves) {
   std::vector<std::string> sentences;
   for (const MemoryCurve& curve : curves) {
     if (!curve.limit_bytes || curve.changes.empty()) continue;

@@ -24,6 +24,6 @@ std::string memory_svg(const std::vector<MemoryCurve>& curves);
 std::string memory_csv(const std::vector<MemoryCurve>& curves);
 
 /// Returns a sentence for every rank that needs more memory than its limit.
-std::vector<std::string> what_exceeds(const std::vector<MemoryCurve>& curves);
+std::vector<std::string> limit_violations(const std::vector<MemoryCurve>& curves);
 
 }  // namespace frostpipe

@@ -118,7 +118,7 @@ void add_serving_load_options(CLI::App& command, ServingLoadOptions& options) {
                   "Column of the times in the file of --arrivals. Default: TIMESTAMP, or the only one")
       ->type_name("NAME")
       ->needs(arrivals);
-  add("--seconds", options.seconds, 1e-3, "How long requests arrive. Default: 30, or as long as the file");
+  add("--seconds", options.seconds, 1e-3, "Seconds during which requests arrive. Default: 30, or as long as the file");
   command.add_option("--seed", options.seed, "Seed of random arrivals. Default: 1")
       ->check(CLI::Validator(
           [](const std::string& text) { return text.starts_with('-') ? "must be >= 0, is " + text : std::string(); },

@@ -115,7 +115,7 @@ std::string binding_text(const ServingPipeline& pipeline) {
 
 /// Says which model has the objective's value. For the cheapest plan, says what each model must get and what the
 /// devices cost.
-std::string what_decides(const ServingPlan& plan) {
+std::string objective_details_text(const ServingPlan& plan) {
   if (plan.objective == ServingObjective::throughput) {
     const auto per_weight = [](const ServedModel& model) { return model.requests_per_second / model.weight; };
     const auto least = std::ranges::min_element(plan.models, {}, per_weight);
@@ -194,7 +194,7 @@ std::string serving_explanation(const ServingPlan& plan, const std::map<std::str
     for (std::size_t i = 0; i < model.pipelines.size(); ++i)
       text += fmt::format("  {}, pipeline {}: {}\n    a batch takes {}\n", model.name, i,
                           binding_text(model.pipelines[i]), latency_text(plan, model, model.pipelines[i]));
-  return text + what_decides(plan) + classes_in_use_text(plan, why_unused);
+  return text + objective_details_text(plan) + classes_in_use_text(plan, why_unused);
 }
 
 }  // namespace frostpipe

@@ -86,7 +86,7 @@ void add_record_options(CLI::App& command, SampleOptions& samples) {
   command
       .add_option_function<std::string>(
           "--loss-on", [&samples](const std::string& what) { samples.loss_on_all = what == "all"; },
-          "Tokens of prompts and chats to learn: completions (and the assistant's messages), or all")
+          "Tokens of prompts and chats that have a loss: completions (and the assistant's messages), or all")
       ->check(CLI::IsMember({"completions", "all"}).description(""))
       ->type_name("WHAT")
       ->default_str("completions");

@@ -76,24 +76,13 @@ std::string evaluation_json(const Evaluation& evaluation) {
 
 }  // namespace
 
-void add_evaluation_options(CLI::App& command, EvaluationOptions& options) {
+void add_evaluation_options(CLI::App& command, EvaluationOptions& options, const EvaluationTexts& texts) {
   command
       .add_option("--model", options.evaluate.model, "Folder of the model to score, which train has written: RUN/model")
       ->required()
       ->type_name("FOLDER");
-  command
-      .add_option("--data", options.evaluate.data,
-                  "Data of the kind that train takes. They may lack labels, and texts may be the lines of a .txt file")
-      ->required()
-      ->type_name("DATA");
-  command
-      .add_option(
-          "--predictions", options.predictions,
-          "Also write each prediction to this file: labels as CSV (text, label, predicted, probability; several "
-          "labels as lists in JSON, numbers without a probability), words with their labels as columns, "
-          "answers to questions as SQuAD's script reads them ({\"id\": \"answer\"}), completions of prompts "
-          "as JSON Lines (prompt, completion, expected)")
-      ->type_name("FILE");
+  command.add_option("--data", options.evaluate.data, texts.data)->required()->type_name("DATA");
+  command.add_option("--predictions", options.predictions, texts.predictions)->type_name("FILE");
   add_count_option(command, "--batch-size", options.evaluate.batch_size, "Number of samples to compute at a time");
   add_format_option(command, options.format);
 }

@@ -16,8 +16,13 @@ struct EvaluationOptions {
   std::string format;
 };
 
+/// Help texts that differ between the two commands.
+struct EvaluationTexts {
+  const char *data, *predictions;
+};
+
 /// Adds --model, --data, --predictions, --batch-size and --format.
-void add_evaluation_options(CLI::App& command, EvaluationOptions& options);
+void add_evaluation_options(CLI::App& command, EvaluationOptions& options, const EvaluationTexts& texts);
 
 /// Scores the model by `score`, which is evaluate() or evaluate_net(), and prints the result; returns the exit code.
 int print_evaluation(EvaluationOptions& options, Evaluation (*score)(const EvaluateOptions&, const Progress&));

@@ -57,6 +57,14 @@ class HelpFormat : public CLI::Formatter {
     return Formatter::make_group(std::move(group), is_positional, std::move(options));
   }
 
+  /// Returns the groups without the empty line that CLI11 puts after the last group that is shown if a hidden one
+  /// follows it.
+  std::string make_groups(const CLI::App* app, CLI::AppFormatMode mode) const override {
+    std::string text = Formatter::make_groups(app, mode);
+    if (text.ends_with("\n\n")) text.pop_back();
+    return text;
+  }
+
   std::string make_option(const CLI::Option* option, bool is_positional) const override {
     std::string name = make_option_name(option, is_positional);
     if (option->get_type_size() != 0 && !option->get_type_name().empty()) name += " " + option->get_type_name();

@@ -100,7 +100,7 @@ void add_recovery_options(CLI::App& command, CommonTrainOptions& options) {
   command
       .add_option("--accuracy-guard", options.accuracy_tolerance,
                   "Take a freeze back, and freeze more slowly from then on, if the test accuracy falls by more than X "
-                  "per cent after it. Default: accuracy is not watched")
+                  "percentage points after it. Default: accuracy is not watched")
       ->check(finite_range(0, 100))
       ->type_name("X");
 }

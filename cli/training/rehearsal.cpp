@@ -42,9 +42,10 @@ void add_rehearsal_options(CLI::App& command, RehearsalOptions& options, TrainOp
       ->type_name("DEVICE")
       ->capture_default_str();
   command
-      .add_option("--emulated-shrink", options.shrink,
-                  "Divisor of emulated tensors and bandwidths; reports give whole bytes. Default: the least with which "
-                  "all ranks together stay under 256 MiB")
+      .add_option(
+          "--emulated-shrink", options.shrink,
+          "Divisor of emulated tensors and bandwidths; reports show undivided sizes. Default: the least with which "
+          "all ranks together stay under 256 MiB")
       ->check(CLI::Range(1, kLargestCount).description(""))
       ->type_name("N");
   command.add_flag("--emulated-links", options.links,

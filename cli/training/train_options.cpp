@@ -67,7 +67,8 @@ void add_ranks(CLI::App& command, TrainCommandOptions& options) {
   add_rehearsal_options(command, options.rehearsal, options.train);
   add_interface_option(command, options.interface);
   command.add_flag("--cuda-graphs", options.train.cuda_graphs,
-                   "On GPUs, capture an iteration's kernels and replay them in later iterations of samples as long");
+                   "On GPUs, capture an iteration's kernels, and replay them in later iterations whose samples have "
+                   "the same lengths");
   command
       .add_option("--on-loss", options.on_loss,
                   "Recovery from a loss without a spare. replan makes a new layout for the ranks that are left. "

@@ -43,15 +43,15 @@ std::vector<LayerPart> moments_of(const std::vector<RankInventory>& inventories,
 }
 
 /// Returns the ranks that need a part of the layer in the phase, the lowest first.
-std::vector<LayerPart> takers_of(const Phase& phase, int layer) {
+std::vector<LayerPart> receivers_of(const Phase& phase, int layer) {
   const ParallelLayout& layout = phase.layout;
   const int pipeline_rank = find_coordinate(layout, replicas_of_layer(phase, layer).front())->pipeline_rank;
-  std::vector<LayerPart> takers;
+  std::vector<LayerPart> receivers;
   for (int tensor = 0; tensor < layout.tensor_parallel_size; ++tensor)
     for (const int rank : replicas_of(layout, pipeline_rank, tensor))
-      takers.push_back({.rank = rank, .slice = slice_of(tensor, layout.tensor_parallel_size)});
-  std::ranges::sort(takers, {}, &LayerPart::rank);
-  return takers;
+      receivers.push_back({.rank = rank, .slice = slice_of(tensor, layout.tensor_parallel_size)});
+  std::ranges::sort(receivers, {}, &LayerPart::rank);
+  return receivers;
 }
 
 }  // namespace
@@ -136,18 +136,18 @@ std::vector<TensorMove> moves_to_restore(const std::vector<RankInventory>& inven
     const std::vector<LayerPart> pieces = whole_from(held);
     FROSTPIPE_CHECK(!pieces.empty(), "every layer is with survivors");
     std::map<int, std::size_t> turns;  // index of the piece to use next, by where pieces begin
-    for (const LayerPart& taker : takers_of(phase, layer)) {
-      const auto own = std::ranges::find(held, taker.rank, &LayerPart::rank);
+    for (const LayerPart& receiver : receivers_of(phase, layer)) {
+      const auto own = std::ranges::find(held, receiver.rank, &LayerPart::rank);
       bool with_whole = own == held.end();
       for (const LayerPart& piece : pieces) {
-        const std::optional<TensorSlice> part = common_part(piece.slice, taker.slice);
+        const std::optional<TensorSlice> part = common_part(piece.slice, receiver.slice);
         if (!part || (own != held.end() && is_within(*part, own->slice))) continue;
         std::vector<int> sources;
         for (const LayerPart& source : held)
           if (source.slice == piece.slice) sources.push_back(source.rank);
         moves.push_back({.layer = layer,
                          .from_rank = sources[turns[piece.slice.begin]++ % sources.size()],
-                         .to_rank = taker.rank,
+                         .to_rank = receiver.rank,
                          .with_moments = layer >= phase.first_trainable_layer,
                          .slice = *part,
                          .with_whole = std::exchange(with_whole, false)});

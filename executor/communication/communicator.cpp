@@ -50,7 +50,7 @@ using Pairs = std::set<std::pair<MeshCoordinate, MeshCoordinate>>;
 constexpr std::chrono::seconds kMostConnecting{kStopLimitSeconds - 3};
 
 /// Returns the pairs of coordinates that exchange activations and gradients, the lower pipeline rank first.
-Pairs talking_pairs(const Phase& phase) {
+Pairs communicating_pairs(const Phase& phase) {
   Pairs pairs;
   const ParallelLayout& layout = phase.layout;
   const int turns =
@@ -70,7 +70,7 @@ Pairs talking_pairs(const Phase& phase) {
 
 /// Sorts even lower pipeline ranks first, so that the pairs of a long pipeline connect in two parallel rounds, rather
 /// than each after the one below it.
-std::vector<Pairs::value_type> in_two_rounds(const Pairs& pairs) {
+std::vector<Pairs::value_type> even_lower_ranks_first(const Pairs& pairs) {
   std::vector<Pairs::value_type> ordered(pairs.begin(), pairs.end());
   std::ranges::stable_partition(ordered, [](const auto& pair) { return pair.first.pipeline_rank % 2 == 0; });
   return ordered;
@@ -129,7 +129,8 @@ struct Communicator::State {
       if (coordinate == from) group.send(one, rank_at(phase.layout, to), 0, what).wait();
       if (coordinate == to) group.receive(one, rank_at(phase.layout, from), 0, what).wait();
     };
-    for (const auto& [lower, upper] : in_two_rounds(talking_pairs(phase))) {  // the same order on all ranks
+    for (const auto& [lower, upper] :
+         even_lower_ranks_first(communicating_pairs(phase))) {  // the same order on all ranks
       for (Group* group : {&groups.activations_up, &groups.gradients_up}) pass_on(*group, lower, upper);
       for (Group* group : {&groups.activations_down, &groups.gradients_down}) pass_on(*group, upper, lower);
     }

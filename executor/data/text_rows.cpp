@@ -22,17 +22,17 @@ using Flags = std::map<std::string, bool>;
 constexpr std::size_t kFewestFlags = 2;
 
 /// The names that a column may have, the preferred one first, and their text for messages.
-struct Wanted {
+struct WantedColumn {
   std::vector<std::string> names;
   std::string rule;  // "text" (or "sentence")
 };
 
-Wanted wanted_text(const ColumnNames& columns) {
+WantedColumn wanted_text(const ColumnNames& columns) {
   if (!columns.text.empty()) return {{columns.text}, in_quotes(columns.text)};
   return {{"text", "sentence"}, "\"text\" (or \"sentence\")"};
 }
 
-Wanted wanted_label(const ColumnNames& columns) {
+WantedColumn wanted_label(const ColumnNames& columns) {
   if (!columns.label.empty()) return {{columns.label}, in_quotes(columns.label)};
   return {{"label", "labels"}, "\"label\" (or \"labels\")"};
 }
@@ -78,7 +78,7 @@ struct Columns {
   std::optional<std::size_t> label;
 };
 
-std::optional<std::size_t> column_of(const std::string& place, const TableRow& header, const Wanted& wanted,
+std::optional<std::size_t> column_of(const std::string& place, const TableRow& header, const WantedColumn& wanted,
                                      bool is_needed) {
   const auto is_wanted = [&](const std::string& name) {
     return std::ranges::find(wanted.names, name) != wanted.names.end();
@@ -96,7 +96,7 @@ TextRows rows_of_table(const std::filesystem::path& path, const WantedRows& want
   std::vector<TableRow> table = read_table(path, content);
   const std::string place = RecordPlace{.number = 1}.in(path);
   const TableRow header = table.empty() ? TableRow() : table.front();
-  const Wanted labels = wanted_label(wanted.columns);
+  const WantedColumn labels = wanted_label(wanted.columns);
   const Columns columns{.text = *column_of(place, header, wanted_text(wanted.columns), true),
                         .label = column_of(place, header, labels, wanted.needs_labels && !wanted.takes_flags)};
   TextRows read;
@@ -114,7 +114,7 @@ TextRows rows_of_table(const std::filesystem::path& path, const WantedRows& want
   return read;
 }
 
-std::string text_of_record(const Json& record, const std::string& place, const Wanted& wanted) {
+std::string text_of_record(const Json& record, const std::string& place, const WantedColumn& wanted) {
   std::vector<std::string> found;
   for (const std::string& name : wanted.names)
     if (member(record, name)) found.push_back(name);
@@ -127,7 +127,7 @@ std::string text_of_record(const Json& record, const std::string& place, const W
 }
 
 TextRows rows_of_json(const std::filesystem::path& path, const WantedRows& wanted) {
-  const Wanted text = wanted_text(wanted.columns), labels = wanted_label(wanted.columns);
+  const WantedColumn text = wanted_text(wanted.columns), labels = wanted_label(wanted.columns);
   TextRows read;
   std::vector<Flags> flags;  // by row; empty if they cannot be the labels
   for_each_record(path, [&](const Json& record, const RecordPlace& at) {

@@ -52,7 +52,7 @@ Dataset encoded(TaggedWords words, const std::filesystem::path& source, const Sa
   if (num_cut > 0)
     dataset.notes.push_back(
         fmt::format("{}: {} of {} sentences are longer than {} tokens; their last words are cut off, "
-                    "and count as without a name where the model is tested",
+                    "and count as predicted O when the model is tested",
                     source.string(), num_cut, words.sentences.size(), most));
   dataset.words = std::move(words);
   dataset.samples = std::make_unique<TokenSamples>(std::move(encoded));

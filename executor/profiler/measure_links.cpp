@@ -27,7 +27,7 @@ using RankPair = std::pair<int, int>;
 /// rank.
 struct LinkUse {
   std::vector<std::string> what;  // name of each link
-  std::vector<int> judges;        // by link: the rank whose times count
+  std::vector<int> timing_ranks;  // by link: the rank whose times count
   std::vector<Bytes> sizes;       // ascending; a brief measurement takes those after the third only if they are quick
   double wire_share;              // share of a tensor's bytes that pass a link
   std::function<Nanoseconds(const at::Tensor&)> transfer;
@@ -72,57 +72,57 @@ Nanoseconds time_all_reduce(const Bench& bench, Group& group, const at::Tensor& 
   return bench.device.now_ns() - begin;
 }
 
-/// Returns, on all ranks, the times of each link's judge.
-std::vector<double> of_judges(const Bench& bench, const LinkUse& use, Nanoseconds time) {
+/// Returns, on all ranks, the times of each link's timing rank.
+std::vector<double> times_of_timing_ranks(const Bench& bench, const LinkUse& use, Nanoseconds time) {
   std::vector<double> times;
-  for (const int judge : use.judges)
-    times.push_back(bench.communicator.rank() == judge ? static_cast<double>(time) : 0.0);
+  for (const int timing_rank : use.timing_ranks)
+    times.push_back(bench.communicator.rank() == timing_rank ? static_cast<double>(time) : 0.0);
   return bench.communicator.sum(std::move(times));
 }
 
 /// A tensor of one of the sizes, and how often it is sent in a round.
-struct Parcel {
+struct SizedTransfer {
   at::Tensor tensor;
   int repetitions = 1;
 };
 
 /// Makes the tensors; each takes some milliseconds of a round.
-std::vector<Parcel> parcels_of(const Bench& bench, const LinkUse& use, double& round_ns) {
+std::vector<SizedTransfer> sized_transfers_of(const Bench& bench, const LinkUse& use, double& round_ns) {
   constexpr double kNanosecondsPerSize = 5e6, kLong = 20e6;
-  std::vector<Parcel> parcels;
+  std::vector<SizedTransfer> transfers;
   for (const Bytes bytes : use.sizes) {
-    Parcel parcel{at::zeros({bytes / 4}, bench.options.dtype(at::kFloat))};
-    use.transfer(parcel.tensor);  // the first transfer connects, and touches memory
-    const std::vector<double> times = of_judges(bench, use, use.transfer(parcel.tensor));
+    SizedTransfer sized{at::zeros({bytes / 4}, bench.options.dtype(at::kFloat))};
+    use.transfer(sized.tensor);  // the first transfer connects, and touches memory
+    const std::vector<double> times = times_of_timing_ranks(bench, use, use.transfer(sized.tensor));
     const double slowest = std::max(1.0, *std::max_element(times.begin(), times.end()));
-    parcel.repetitions = static_cast<int>(std::clamp(kNanosecondsPerSize / slowest, 1.0, 50.0));
-    round_ns += parcel.repetitions * slowest;
-    parcels.push_back(std::move(parcel));
-    if (bench.brief && parcels.size() >= 3 && slowest > kLong) break;
+    sized.repetitions = static_cast<int>(std::clamp(kNanosecondsPerSize / slowest, 1.0, 50.0));
+    round_ns += sized.repetitions * slowest;
+    transfers.push_back(std::move(sized));
+    if (bench.brief && transfers.size() >= 3 && slowest > kLong) break;
   }
-  return parcels;
+  return transfers;
 }
 
-/// Measures in rounds over all sizes, so that each figure averages over the whole measuring time. Returns the judges'
-/// figures on all ranks, by link. Inconsistent figures are measured again, twice at most. Slow links, which vary less
-/// than the disturbances, take fewer rounds.
+/// Measures in rounds over all sizes, so that each figure averages over the whole measuring time. Returns the timing
+/// ranks' figures on all ranks, by link. Inconsistent figures are measured again, twice at most. Slow links, which vary
+/// less than the disturbances, take fewer rounds.
 std::vector<Link> measure(const Bench& bench, const LinkUse& use) {
   constexpr double kLongRound = 0.1e9;
   double round_ns = 0;
-  const std::vector<Parcel> parcels = parcels_of(bench, use, round_ns);
+  const std::vector<SizedTransfer> transfers = sized_transfers_of(bench, use, round_ns);
   const int num_rounds = bench.quick || round_ns > kLongRound ? 5 : 11;
-  const std::size_t num_links = use.judges.size();
+  const std::size_t num_links = use.timing_ranks.size();
   constexpr int kAttempts = 3;
   for (int attempt = 1;; ++attempt) {
     std::vector<std::vector<LinkRound>> rounds(num_links, std::vector<LinkRound>(num_rounds));
     for (int round = 0; round < num_rounds; ++round) {
-      for (const Parcel& parcel : parcels) {
+      for (const SizedTransfer& sized : transfers) {
         std::vector<Nanoseconds> times;
-        for (int i = 0; i < parcel.repetitions; ++i) times.push_back(use.transfer(parcel.tensor));
-        const std::vector<double> judged = of_judges(bench, use, quantile(std::move(times), 0.5));
-        const auto on_wire = static_cast<Bytes>(use.wire_share * static_cast<double>(parcel.tensor.nbytes()));
+        for (int i = 0; i < sized.repetitions; ++i) times.push_back(use.transfer(sized.tensor));
+        const std::vector<double> times_of_links = times_of_timing_ranks(bench, use, quantile(std::move(times), 0.5));
+        const auto on_wire = static_cast<Bytes>(use.wire_share * static_cast<double>(sized.tensor.nbytes()));
         for (std::size_t link = 0; link < num_links; ++link)
-          rounds[link][round].push_back({on_wire, static_cast<Nanoseconds>(judged[link])});
+          rounds[link][round].push_back({on_wire, static_cast<Nanoseconds>(times_of_links[link])});
       }
     }
     try {
@@ -140,13 +140,13 @@ constexpr Bytes kSmall = 8, kMebibyte = 1 << 20;
 /// Measures messages between the two ranks of each pair, all pairs at the same time. No rank may be in two pairs.
 std::vector<Link> measure_messages(const Bench& bench, const std::vector<RankPair>& pairs) {
   LinkUse use{.what = {},
-              .judges = {},
+              .timing_ranks = {},
               .sizes = {kSmall, kMebibyte / 4, kMebibyte, 4 * kMebibyte},
               .wire_share = 1,
               .transfer = [&](const at::Tensor& tensor) { return time_message(bench, tensor, pairs); }};
   for (const auto& [one, other] : pairs) {
     use.what.push_back(fmt::format("messages between ranks {} and {}", one, other));
-    use.judges.push_back(one);
+    use.timing_ranks.push_back(one);
   }
   return measure(bench, use);
 }
@@ -165,13 +165,13 @@ std::vector<Link> measure_all_reduces(const Bench& bench, const std::vector<std:
   ActiveGroups formed = bench.communicator.form(phase);
   const auto d = static_cast<double>(size);
   LinkUse use{.what = {},
-              .judges = {},
+              .timing_ranks = {},
               .sizes = {kSmall, kMebibyte, 4 * kMebibyte, 16 * kMebibyte},
               .wire_share = 2 * (d - 1) / d,
               .transfer = [&](const at::Tensor& tensor) { return time_all_reduce(bench, formed.replicas, tensor); }};
   for (const std::vector<int>& ranks : groups) {
     use.what.push_back(fmt::format("all-reduces over ranks {}", fmt::join(ranks, " ")));
-    use.judges.push_back(ranks.front());
+    use.timing_ranks.push_back(ranks.front());
   }
   return measure(bench, use);
 }

@@ -88,7 +88,7 @@ void MessageExchange::post(Queue& queue, std::size_t up_to) {
     const Action action = queue.waiting.front();
     queue.waiting.pop_front();
     const int from = messages_.ranks[peer_of(action)];
-    if (says_when_asked_for(action))
+    if (is_requested_by_receiver(action))
       asked_.push_back(
           group_of(action).send(at::zeros({1}, at::kByte), from, tag_of(action), to_string(action) + ": asking"));
     queue.posted.emplace_back(action, group_of(action).receive(make_(action), from, tag_of(action), to_string(action)));
@@ -113,7 +113,7 @@ void MessageExchange::finish_send(const Action& action) {
   if (auto found = sends_.extract(action); !found.empty()) found.mapped().wait();
 }
 
-bool MessageExchange::says_when_asked_for(const Action& message) const {
+bool MessageExchange::is_requested_by_receiver(const Action& message) const {
   const int sender = is_send(message.kind) ? message.stage : other_stage(message);
   return sender < messages_.first_trainable_stage && group_of(message).keeps_virtual_time();
 }
@@ -130,7 +130,7 @@ void MessageExchange::send(const Action& action, const at::Tensor& tensor) {
     return;
   }
   std::optional<Transfer> asked;
-  if (says_when_asked_for(action))
+  if (is_requested_by_receiver(action))
     asked = group.receive(at::zeros({1}, at::kByte), to, tag, to_string(action) + ": being asked");
   ahead_.add(action.stage, std::move(sent), std::move(asked));
 }

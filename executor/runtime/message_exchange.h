@@ -73,7 +73,7 @@ class MessageExchange {
   /// Waits for this send, if it is in progress, and releases its tensor.
   void finish_send(const Action& action);
   /// True for a message that a frozen stage sends in virtual time.
-  bool says_when_asked_for(const Action& message) const;
+  bool is_requested_by_receiver(const Action& message) const;
   /// Returns the pipeline rank at the other end.
   int peer_of(const Action& message) const;
   Group& group_of(const Action& message) const;

@@ -42,16 +42,16 @@ int FreezeController::decide(int step, int frozen, Communicator& communicator) {
   num_recorded_ = 0;
   const int decided = std::max(frozen, rule_->decide(step, frozen, norms));
   if (step < hold_until_) return frozen;
-  return frozen + (decided - frozen + (1 << caution_) - 1) / (1 << caution_);
+  return frozen + (decided - frozen + (1 << num_slow_downs_) - 1) / (1 << num_slow_downs_);
 }
 
 void FreezeController::slow_down(int step) {
   hold_until_ = step;
-  caution_ = std::min(caution_ + 1, 16);
+  num_slow_downs_ = std::min(num_slow_downs_ + 1, 16);
 }
 
 std::vector<double> FreezeController::state() const {
-  std::vector<double> all{static_cast<double>(hold_until_), static_cast<double>(caution_)};
+  std::vector<double> all{static_cast<double>(hold_until_), static_cast<double>(num_slow_downs_)};
   for (const auto& part : {norm_sums_, {num_recorded_}, rule_->state()})
     all.insert(all.end(), part.begin(), part.end());
   return all;
@@ -64,7 +64,7 @@ void FreezeController::restore(const std::vector<double>& state, const std::stri
                        std::to_string(state.size()) + " numbers");
   }
   hold_until_ = static_cast<int>(state[0]);
-  caution_ = std::clamp(static_cast<int>(state[1]), 0, 16);
+  num_slow_downs_ = std::clamp(static_cast<int>(state[1]), 0, 16);
   std::copy_n(state.begin() + 2, norm_sums_.size(), norm_sums_.begin());
   num_recorded_ = state[own - 1];
 }

@@ -38,7 +38,7 @@ class FreezeController {
   std::vector<double> norm_sums_;  // per block, since the last decision
   double num_recorded_ = 0;
   int hold_until_ = 0;
-  int caution_ = 0;  // number of slow_down() calls
+  int num_slow_downs_ = 0;  // number of slow_down() calls, 16 at most
 };
 
 }  // namespace frostpipe

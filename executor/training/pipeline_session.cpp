@@ -37,8 +37,8 @@ IterationResult PipelineSession::run_iteration(const MiniBatch& batch, const Min
   return runner ? runner->run_iteration(batch, next, step, update, trace, drains) : IterationResult{};
 }
 
-LayersToWrite PipelineSession::layers_to_write(const std::vector<int>& places, const CheckpointWriter& writer) {
-  return layers_of(rank_, place_.communicator)(places, writer);
+LayersToWrite PipelineSession::layers_to_write(const std::vector<int>& folder_of_rank, const CheckpointWriter& writer) {
+  return layers_of(rank_, place_.communicator)(folder_of_rank, writer);
 }
 
 std::vector<double> PipelineSession::answers(const std::vector<int>& samples) {

@@ -20,7 +20,7 @@ class PipelineSession final : public TrainingSession {
   IterationResult run_iteration(const MiniBatch& batch, const MiniBatch* next, int step, const IterationUpdate& update,
                                 Trace& trace, bool drains) override;
   bool reports_figures() const override { return rank_.reports_figures(); }
-  LayersToWrite layers_to_write(const std::vector<int>& places, const CheckpointWriter& writer) override;
+  LayersToWrite layers_to_write(const std::vector<int>& folder_of_rank, const CheckpointWriter& writer) override;
   std::vector<double> answers(const std::vector<int>& samples) override;
   void save(bool embeddings_are_tied, const std::filesystem::path& folder) override;
   PipelineSession* pipeline() override { return this; }

@@ -92,8 +92,8 @@ void RendezvousRound::renew_session() {
 }
 
 CollectLayers RendezvousRound::collect_layers() {
-  return [this](const std::vector<int>& places, const CheckpointWriter& writer) {
-    return session_->layers_to_write(places, writer);
+  return [this](const std::vector<int>& folder_of_rank, const CheckpointWriter& writer) {
+    return session_->layers_to_write(folder_of_rank, writer);
   };
 }
 

@@ -171,7 +171,7 @@ void Trainer::train_step(bool is_last) {
 void Trainer::record_step(const StepRecord& step) {
   const bool reports_figures = round_.session().reports_figures();
   const bool is_recorded = state_.recorder.record_step(step, reports_figures);
-  if (!is_recorded && !std::exchange(has_said_unrecorded_, true)) {
+  if (!is_recorded && !std::exchange(has_noted_unrecorded_steps_, true)) {
     run_.callbacks.note(fmt::format(
         "{}: the figures of step {} cannot be written; the summary will lack those of such steps, and training goes on",
         (run_.options.output / "steps.jsonl").string(), step.step));

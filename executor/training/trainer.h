@@ -59,7 +59,7 @@ class Trainer {
 
   double recent_loss_ = 0;  // sum over the steps since the last report
   int recent_steps_ = 0;
-  bool has_said_unrecorded_ = false;
+  bool has_noted_unrecorded_steps_ = false;
   bool has_begun_ = false;  // the next step has begun on this round's ranks, since iterations overlap
 };
 

@@ -44,7 +44,7 @@ class TrainingSession {
   virtual bool reports_figures() const = 0;
 
   /// Does what CollectLayers says.
-  virtual LayersToWrite layers_to_write(const std::vector<int>& places, const CheckpointWriter& writer) = 0;
+  virtual LayersToWrite layers_to_write(const std::vector<int>& folder_of_rank, const CheckpointWriter& writer) = 0;
   /// Returns the answers to `samples` in the form that score_of() takes. One rank knows each answer; it is 0 on the
   /// others.
   virtual std::vector<double> answers(const std::vector<int>& samples) = 0;

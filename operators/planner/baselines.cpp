@@ -88,10 +88,10 @@ std::vector<int> stage_of_layers(const OperatorProblem& problem) {
 }
 
 /// The intervals in which a device is busy, ascending: begin and end in nanoseconds.
-using Taken = std::vector<std::pair<double, double>>;
+using BusyIntervals = std::vector<std::pair<double, double>>;
 
-double first_gap(const Taken& taken, double from, double length) {
-  for (const auto& [begin, end] : taken) {
+double first_gap(const BusyIntervals& busy, double from, double length) {
+  for (const auto& [begin, end] : busy) {
     if (from + length <= begin) break;
     from = std::max(from, end);
   }
@@ -136,7 +136,7 @@ OperatorPlacement earliest_finish_placement(const OperatorProblem& problem) {
   for (const auto& edge : graph.edges) inputs[edge.to].push_back(edge.from);
   std::vector<int> device_of(places.size());
   std::vector<double> end_of(places.size());
-  std::vector<Taken> taken(problem.machine.devices.size());
+  std::vector<BusyIntervals> busy(problem.machine.devices.size());
   for (const int op : by_rank) {
     const auto times = time_on_devices(problem, graph.operators[op]);
     double earliest = kNever, begin = 0;
@@ -148,11 +148,11 @@ OperatorPlacement earliest_finish_placement(const OperatorProblem& problem) {
         ready = std::max(ready,
                          end_of[input] + static_cast<double>(message_ns(problem.machine, device_of[input], d, bytes)));
       }
-      const double from = first_gap(taken[d], ready, times[d]);
+      const double from = first_gap(busy[d], ready, times[d]);
       if (from + times[d] < earliest) earliest = from + times[d], begin = from, device_of[op] = d;
     }
     end_of[op] = earliest;
-    Taken& of_device = taken[device_of[op]];
+    BusyIntervals& of_device = busy[device_of[op]];
     of_device.insert(std::ranges::lower_bound(of_device, std::pair(begin, earliest)), {begin, earliest});
   }
   OperatorPlacement placement;

@@ -31,9 +31,9 @@ Group group_of(OperatorKind kind) {
 }
 
 /// Random numbers that are the same on every computer, which std::uniform_int_distribution does not promise.
-class Dice {
+class PortableRandom {
  public:
-  explicit Dice(std::uint64_t seed) : generator_(seed) {}
+  explicit PortableRandom(std::uint64_t seed) : generator_(seed) {}
   int below(int end) { return static_cast<int>(generator_() % static_cast<std::uint64_t>(end)); }
 
  private:
@@ -74,7 +74,7 @@ std::vector<std::vector<OperatorRange>> candidates_of(const OperatorProblem& pro
 class Search {
  public:
   Search(const OperatorProblem& problem, std::uint64_t seed)
-      : problem_(problem), dice_(seed), candidates_(candidates_of(problem)), operators_(num_layers(problem.graph)) {
+      : problem_(problem), random_(seed), candidates_(candidates_of(problem)), operators_(num_layers(problem.graph)) {
     for (std::size_t op = 0; op < problem.graph.operators.size(); ++op) {
       const Operator& one = problem.graph.operators[op];
       if (!is_split_by_samples(one.kind)) continue;
@@ -85,9 +85,9 @@ class Search {
 
   ScheduledPlacement changed(ScheduledPlacement from) {
     if (movable_.empty()) return from;
-    if (dice_.below(8) == 0) {
+    if (random_.below(8) == 0) {
       const int count = static_cast<int>(from.places.size());
-      std::swap(from.places[dice_.below(count)], from.places[dice_.below(count)]);
+      std::swap(from.places[random_.below(count)], from.places[random_.below(count)]);
       return from;
     }
     change(from.placement, some_operators());
@@ -98,13 +98,13 @@ class Search {
   /// Returns one operator, or those of a group in neighbouring layers: in four layers on average, or in all from a
   /// layer on.
   std::vector<int> some_operators() {
-    const auto group = static_cast<Group>(dice_.below(kNumGroups));
-    if (group == Group::one) return {movable_[dice_.below(static_cast<int>(movable_.size()))]};
+    const auto group = static_cast<Group>(random_.below(kNumGroups));
+    if (group == Group::one) return {movable_[random_.below(static_cast<int>(movable_.size()))]};
     const int layers = static_cast<int>(operators_.size());
-    const int first = dice_.below(layers);
+    const int first = random_.below(layers);
     int end = first + 1;
-    while (end < layers && dice_.below(4) > 0) ++end;
-    if (dice_.below(8) == 0) end = layers;
+    while (end < layers && random_.below(4) > 0) ++end;
+    if (random_.below(8) == 0) end = layers;
     std::vector<int> chosen;
     for (int layer = first; layer < end; ++layer)
       for (const int op : operators_[layer])
@@ -117,30 +117,30 @@ class Search {
   void change(OperatorPlacement& placement, const std::vector<int>& operators) {
     if (operators.empty()) return;
     std::vector<OperatorRange> ranges;
-    const int way = dice_.below(4);
+    const int way = random_.below(4);
     if (way == 0) {
-      ranges = placement[movable_[dice_.below(static_cast<int>(movable_.size()))]];
+      ranges = placement[movable_[random_.below(static_cast<int>(movable_.size()))]];
     } else if (way == 1) {
       ranges = placement[operators.front()];
       shift_boundary(ranges);
     } else {
-      ranges = candidates_[dice_.below(static_cast<int>(candidates_.size()))];
+      ranges = candidates_[random_.below(static_cast<int>(candidates_.size()))];
     }
     for (const int op : operators) placement[op] = ranges;
   }
 
   void shift_boundary(std::vector<OperatorRange>& ranges) {
     if (ranges.size() < 2) return;
-    const int left = dice_.below(static_cast<int>(ranges.size()) - 1);
+    const int left = random_.below(static_cast<int>(ranges.size()) - 1);
     const int room = ranges[left + 1].end - ranges[left].begin;
     const int most = std::max(1, room / 8);
-    const int shifted = ranges[left].end + (dice_.below(2) == 0 ? 1 : -1) * (1 + dice_.below(most));
+    const int shifted = ranges[left].end + (random_.below(2) == 0 ? 1 : -1) * (1 + random_.below(most));
     if (shifted <= ranges[left].begin || shifted >= ranges[left + 1].end) return;
     ranges[left].end = ranges[left + 1].begin = shifted;
   }
 
   const OperatorProblem& problem_;
-  Dice dice_;
+  PortableRandom random_;
   std::vector<std::vector<OperatorRange>> candidates_;
   std::vector<int> movable_;
   std::vector<std::vector<int>> operators_;  // by layer

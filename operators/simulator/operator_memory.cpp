@@ -31,7 +31,13 @@ class MemoryOverTime {
 class MemoryOfRun {
  public:
   MemoryOfRun(const OperatorPlan& plan, const OperatorTasks& tasks, const OperatorRun& run)
-      : plan_(plan), tasks_(tasks), run_(run), timelines_(plan.machine.devices.size()), place_of_(tasks.tasks.size()) {
+      : plan_(plan),
+        tasks_(tasks),
+        run_(run),
+        timelines_(plan.machine.devices.size()),
+        place_of_(tasks.tasks.size()),
+        num_parts_(plan.graph.operators.size()) {
+    for (const OperatorTask& task : tasks.tasks) ++num_parts_[task.op];
     for (const auto& order : run.order)
       for (std::size_t place = 0; place < order.size(); ++place) place_of_[order[place]] = static_cast<int>(place);
   }
@@ -70,9 +76,7 @@ class MemoryOfRun {
   /// norm, which every device that applies it holds whole: scale and shift, their momentum, and running statistics.
   Bytes updated_bytes(std::size_t op) const {
     const Operator& one = plan_.graph.operators[op];
-    const auto num_parts =
-        static_cast<Bytes>(std::ranges::count(tasks_.tasks, static_cast<int>(op), &OperatorTask::op));
-    return one.kind == OperatorKind::update ? one.weight_bytes / num_parts : 3 * one.weight_bytes;
+    return one.kind == OperatorKind::update ? one.weight_bytes / num_parts_[op] : 3 * one.weight_bytes;
   }
 
   void add_output(int task) {
@@ -95,9 +99,8 @@ class MemoryOfRun {
   void add_own(int task) {
     const OperatorTask& one = tasks_.tasks[task];
     const Operator& op = operator_of(task);
-    const double share = is_split_by_samples(op.kind)
-                             ? static_cast<double>(one.end - one.begin) / plan_.graph.batch
-                             : 1.0 / static_cast<double>(std::ranges::count(tasks_.tasks, one.op, &OperatorTask::op));
+    const double share = is_split_by_samples(op.kind) ? static_cast<double>(one.end - one.begin) / plan_.graph.batch
+                                                      : 1.0 / num_parts_[one.op];
     timelines_[one.device].hold(own_bytes(op, plan_.machine.devices[one.device].device_class, share),
                                 run_.task_begin_ns[task], run_.task_end_ns[task]);
   }
@@ -123,6 +126,7 @@ class MemoryOfRun {
   const OperatorRun& run_;
   std::vector<MemoryOverTime> timelines_;
   std::vector<int> place_of_;                       // by task, in its device's order
+  std::vector<int> num_parts_;                      // by operator: number of its tasks
   std::vector<std::vector<Nanoseconds>> last_use_;  // [device][layer]: end of the last task that reads the weights
 };
 

@@ -50,7 +50,7 @@ OperatorPlan plan_alone(const OperatorGraph& graph) {
 }
 
 /// The time that an operator took, and the memory that it needed besides its inputs and outputs.
-struct Taken {
+struct OperatorMeasurement {
   double ns = 0, own_bytes = 0;
 };
 
@@ -70,8 +70,8 @@ class NetBench {
         labels_(at::randint(net.layers.back().out_channels, {batch}, at::kLong)) {}
 
   /// Runs one iteration. Returns what each operator took.
-  std::vector<Taken> measure() {
-    std::vector<Taken> taken(plan_.graph.operators.size());
+  std::vector<OperatorMeasurement> measure() {
+    std::vector<OperatorMeasurement> measured(plan_.graph.operators.size());
     runner_.begin_iteration(state_, pictures_, labels_);
     for (int place = 0; place < static_cast<int>(runner_.tasks().size()); ++place) {
       const OperatorTask& task = tasks_.tasks[runner_.tasks()[place]];
@@ -82,11 +82,11 @@ class NetBench {
       runner_.run_task(place, momentum_,
                        {.optimizer = Optimizer::kSgd, .learning_rate = 1e-3, .momentum = 0.9, .weight_decay = 0});
       slow_cpu_.end_work();
-      taken[task.op] = {.ns = static_cast<double>(steady_now_ns() - begin_ns),
-                        .own_bytes = static_cast<double>(std::max<Bytes>(0, MemoryMeter::peak_bytes() - expected))};
+      measured[task.op] = {.ns = static_cast<double>(steady_now_ns() - begin_ns),
+                           .own_bytes = static_cast<double>(std::max<Bytes>(0, MemoryMeter::peak_bytes() - expected))};
     }
     runner_.end_iteration(state_);
-    return taken;
+    return measured;
   }
 
  private:
@@ -133,22 +133,23 @@ ClassCost time_of(const Operator& one, const std::string& device_class, const Po
 
 /// Returns the means on this rank by size of the mini-batch, then by operator. The first iteration of each size is not
 /// counted.
-std::map<int, std::vector<Taken>> measure_batches(const NetShape& net, const OperatorMeasureOptions& options,
-                                                  const CpuClass& cpu, Communicator& communicator,
-                                                  const Progress& progress) {
+std::map<int, std::vector<OperatorMeasurement>> measure_batches(const NetShape& net,
+                                                                const OperatorMeasureOptions& options,
+                                                                const CpuClass& cpu, Communicator& communicator,
+                                                                const Progress& progress) {
   const std::vector<int> batches = batches_to_measure(options.global_batch_size);
   const int num_rounds = options.quick ? 2 : 6;
-  std::map<int, std::vector<Taken>> means;
+  std::map<int, std::vector<OperatorMeasurement>> means;
   double done = 0;
   for (const int batch : batches) {
     NetBench bench(net, batch, cpu);
-    std::vector<Taken>& mean = means[batch];
+    std::vector<OperatorMeasurement>& mean = means[batch];
     for (int round = 0; round <= num_rounds; ++round) {
       communicator.control_group().barrier();  // all measure at once: ranks share caches in training too
-      const std::vector<Taken> taken = bench.measure();
-      mean.resize(taken.size());
-      for (std::size_t op = 0; op < taken.size() && round > 0; ++op)
-        mean[op].ns += taken[op].ns / num_rounds, mean[op].own_bytes += taken[op].own_bytes / num_rounds;
+      const std::vector<OperatorMeasurement> measured = bench.measure();
+      mean.resize(measured.size());
+      for (std::size_t op = 0; op < measured.size() && round > 0; ++op)
+        mean[op].ns += measured[op].ns / num_rounds, mean[op].own_bytes += measured[op].own_bytes / num_rounds;
       if (communicator.rank() == 0)
         progress((done + (round + 1.0) / (num_rounds + 1)) / static_cast<double>(batches.size()),
                  fmt::format("mini-batches of {} samples, round {} of {}", batch, round, num_rounds));
@@ -216,7 +217,8 @@ MeasuredOperators measure_operators(const RankEnvironment& self, const OperatorM
   const auto means = measure_batches(folder.net, options, cpu, *communicator, progress);
   nlohmann::json own;
   for (const auto& [batch, by_operator] : means)
-    for (const Taken& taken : by_operator) own[std::to_string(batch)].push_back({taken.ns, taken.own_bytes});
+    for (const OperatorMeasurement& measured : by_operator)
+      own[std::to_string(batch)].push_back({measured.ns, measured.own_bytes});
   std::vector<nlohmann::json> all;
   for (const std::string& text : communicator->gather(own.dump())) {
     result.cluster.devices[all.size()].type = options.device_classes[all.size()];
@@ -225,11 +227,11 @@ MeasuredOperators measure_operators(const RankEnvironment& self, const OperatorM
   for (std::size_t op = 0; op < result.graph.operators.size(); ++op) {
     std::map<std::string, std::pair<Points, Points>> points;  // times, bytes; by class, which several ranks may have
     for (std::size_t rank = 0; rank < all.size(); ++rank)
-      for (const auto& [batch, taken] : all[rank].items()) {
+      for (const auto& [batch, measured] : all[rank].items()) {
         const double share = std::stod(batch) / options.global_batch_size;
         auto& [times, bytes] = points[options.device_classes[rank]];
-        times.emplace_back(share, taken[op][0].get<double>());
-        bytes.emplace_back(share, taken[op][1].get<double>());
+        times.emplace_back(share, measured[op][0].get<double>());
+        bytes.emplace_back(share, measured[op][1].get<double>());
       }
     Operator& one = result.graph.operators[op];
     for (const auto& [device_class, of_class] : points)

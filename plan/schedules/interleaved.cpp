@@ -20,40 +20,43 @@ class Interleaving {
         pipeline_rank_(pipeline_rank),
         split_(split),
         actions_(schedule.body[pipeline_rank]),
-        next_(3 * v_, 0) {}
+        next_(kNumPasses * v_, 0) {}
 
   void run(int warm_up) {
     const int all = m_ * v_;
     for (int i = 0; i < all; ++i) {
-      append(0, i, false);
+      append(Pass::forward, i);
       if (i >= warm_up) append_backward(i - warm_up);
     }
     for (int i = all - warm_up; i < all; ++i) append_backward(i);
-    while (split_ && weights_ < all) append(2, weights_++, true);
+    while (split_ && weights_ < all) append(Pass::weight_gradient, weights_++);
   }
 
  private:
   void append_backward(int index) {
-    append(1, index, true);
-    if (split_ && index >= pipeline_rank_) append(2, weights_++, true);
+    append(Pass::backward, index);
+    if (split_ && index >= pipeline_rank_) append(Pass::weight_gradient, weights_++);
   }
 
-  /// Appends the index-th F (what = 0), B or I (1), or W (2) of this rank.
-  void append(int what, int index, bool from_last_stage) {
+  enum class Pass { forward, backward, weight_gradient };
+  static constexpr int kNumPasses = 3;
+
+  /// Appends the index-th F, B (I with `split`) or W of this rank.
+  void append(Pass pass, int index) {
     const int group = std::max(1, m_ / std::max(1, m_ / p_));
     const int turn = index / group % v_;
-    const int local = from_last_stage ? v_ - 1 - turn : turn;
-    const int stage = local * p_ + pipeline_rank_, micro_batch = next_[what * v_ + local]++;
-    actions_.push_back(what == 0   ? forward(stage, micro_batch)
-                       : what == 2 ? weight_gradient(stage, micro_batch)
-                       : split_    ? input_gradient(stage, micro_batch)
-                                   : backward(stage, micro_batch));
+    const int local = pass == Pass::forward ? turn : v_ - 1 - turn;
+    const int stage = local * p_ + pipeline_rank_, micro_batch = next_[static_cast<int>(pass) * v_ + local]++;
+    actions_.push_back(pass == Pass::forward           ? forward(stage, micro_batch)
+                       : pass == Pass::weight_gradient ? weight_gradient(stage, micro_batch)
+                       : split_                        ? input_gradient(stage, micro_batch)
+                                                       : backward(stage, micro_batch));
   }
 
   int p_, m_, v_, pipeline_rank_;
   bool split_;
   std::vector<Action>& actions_;
-  std::vector<int> next_;  // next micro-batch, by kind and local stage
+  std::vector<int> next_;  // next micro-batch, by pass and local stage
   int weights_ = 0;
 };
 

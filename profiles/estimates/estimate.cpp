@@ -64,7 +64,7 @@ class Estimator {
         for (const int tensor_ranks : options_.tensor_parallel_sizes) {
           add_measurement(layer, size, span, {tensor_ranks}, work);
           if (options_.sequence_parallel && tensor_ranks > 1)
-            add_measurement(layer, size, span, {tensor_ranks, /*split_tokens=*/true}, work);
+            add_measurement(layer, size, span, {tensor_ranks, /*sequence_parallel=*/true}, work);
         }
       if (size == options_.global_batch_size) break;
     }
@@ -81,7 +81,7 @@ class Estimator {
   /// The number of ranks that share the layer, and whether they split the activations between matrices by tokens.
   struct Sharing {
     int ranks = 1;
-    bool split_tokens = false;
+    bool sequence_parallel = false;
   };
 
   /// Time that exchanges of activations add to a layer.
@@ -102,7 +102,7 @@ class Estimator {
   }
 
   Exchanges exchanges_of(const LayerWork& work, const Sharing& sharing, Bytes activation_bytes) const {
-    if (!sharing.split_tokens) {
+    if (!sharing.sequence_parallel) {
       const Nanoseconds sum = all_reduce_ns(node_, tensor_ranks_of(sharing.ranks), activation_bytes);
       return {.forward = work.output_sums * sum, .input_gradient = work.input_gradient_sums * sum};
     }
@@ -128,7 +128,7 @@ class Estimator {
       return whole(size * (on_each + shared / n)) * bytes_per_value(options_.dtype);
     };
     /// Returns the values per rank of an activation between matrices.
-    const auto split = [&](double values) { return sharing.split_tokens ? values / n : values; };
+    const auto split = [&](double values) { return sharing.sequence_parallel ? values / n : values; };
     Exchanges exchanges = exchanges_of(work, sharing, bytes(activation_values(span)));
     const Nanoseconds routing = 2 * all_to_all_ns(n, bytes(split(work.routed_values)));
     exchanges.forward += routing;
@@ -145,7 +145,7 @@ class Estimator {
                  .tokens = span.tokens,
                  .context_tokens = span.context,
                  .tensor_parallel_size = n,
-                 .sequence_parallel = sharing.split_tokens},
+                 .sequence_parallel = sharing.sequence_parallel},
          .cost = {
              .forward_ns = forward,
              .input_gradient_ns = pass + exchanges.input_gradient,

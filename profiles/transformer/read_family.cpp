@@ -66,7 +66,7 @@ void require_heads_that_divide(const ConfigFields& fields, const char* key, cons
 void read_positions(const ConfigFields& fields, TransformerConfig& config) {
   config.max_position_embeddings = fields.positive("max_position_embeddings");
   if (config.position_offset == 0) return;
-  config.padding_id = fields.whole("pad_token_id", config.padding_id);
+  config.padding_id = fields.non_negative("pad_token_id", config.padding_id);
   config.position_offset = config.padding_id + 1;
   if (config.max_position_embeddings <= config.position_offset)
     throw InvalidInput(fields.place("max_position_embeddings"),
@@ -137,7 +137,7 @@ void read_modernbert(const ConfigFields& fields, TransformerConfig& config) {
   require_heads_that_divide(fields, "num_attention_heads", config);
   config.vocab_size = fields.positive("vocab_size");
   config.max_position_embeddings = fields.positive("max_position_embeddings", 8192);
-  config.padding_id = fields.whole("pad_token_id", 50283);
+  config.padding_id = fields.non_negative("pad_token_id", 50283);
   config.layer_norm_eps = fields.number("norm_eps", config.layer_norm_eps);
   config.norm_has_bias = fields.flag("norm_bias", false);
   config.has_qkv_bias = config.has_attention_output_bias = fields.flag("attention_bias", false);
@@ -181,7 +181,7 @@ void read_gpt_neox(const ConfigFields& fields, TransformerConfig& config) {
   require_heads_that_divide(fields, "num_attention_heads", config);
   config.vocab_size = fields.positive("vocab_size");
   config.max_position_embeddings = fields.positive("max_position_embeddings", 2048);
-  config.padding_id = fields.whole("pad_token_id", 0);
+  config.padding_id = fields.non_negative("pad_token_id", 0);
   config.layer_norm_eps = fields.number("layer_norm_eps", config.layer_norm_eps);
   config.ties_embeddings = fields.flag("tie_word_embeddings", false);
   config.activation = activation_named(fields, "hidden_act", "gelu");
@@ -195,7 +195,7 @@ void read_decoder(const ConfigFields& fields, TransformerConfig& config) {
   read_heads(fields, config);
   config.vocab_size = fields.positive("vocab_size");
   config.max_position_embeddings = fields.positive("max_position_embeddings", 2048);
-  config.padding_id = fields.whole("pad_token_id", 0);
+  config.padding_id = fields.non_negative("pad_token_id", 0);
   config.layer_norm_eps = fields.number("rms_norm_eps", config.layer_norm_eps);
   config.ties_embeddings = fields.flag("tie_word_embeddings", config.ties_embeddings);
   config.activation = decoder_activation(fields, config);

@@ -164,7 +164,7 @@ class RotaryReader {
       case Family::qwen2:
       case Family::qwen3:
       case Family::qwen3_moe:
-        return fields_.flag("use_sliding_window", false) && block >= fields_.whole("max_window_layers", 28);
+        return fields_.flag("use_sliding_window", false) && block >= fields_.non_negative("max_window_layers", 28);
       case Family::gemma2:
         return block % 2 == 0;
       case Family::gemma3_text:

@@ -115,7 +115,7 @@ ServedModel pair_up(const ServingProblem& problem, double building, std::size_t 
 
 ServingPlanResult dart_plan(const ServingProblem& problem) {
   if (problem.objective == ServingObjective::cost)
-    throw InvalidInput("--required-rate: is not for ppipe-dart, which seeks no cheapest plan");
+    throw InvalidInput("--required-rate: cannot be used with ppipe-dart, which does not minimize the price");
   const ServingProblem whole_models = without_pipelines(problem);
   const auto building = building_rates(whole_models);
   auto plain = size_plan(whole_models, building);

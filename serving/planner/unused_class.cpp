@@ -21,9 +21,9 @@ std::set<int> classes_in_pipelines(const ServingProblem& problem, const ServingP
 
 /// Returns the reason for a class that pipelines could use.
 std::string why_not_chosen(const ServingPlan& plan) {
-  if (plan.method == ServingMethod::ppipe_dart) return "the heuristic gives it nothing";
-  if (!is_proven_best(plan)) return "the search, which was cut, found no use for it";
-  return plan.objective == ServingObjective::cost ? "the required rates are cheaper without it"
+  if (plan.method == ServingMethod::ppipe_dart) return "DART-r assigns no model to it";
+  if (!is_proven_best(plan)) return "the search, which stopped at its limit, found no use for it";
+  return plan.objective == ServingObjective::cost ? "the required rates cost less without it"
                                                   : "it would not raise the least throughput per weight";
 }
 

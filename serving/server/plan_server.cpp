@@ -64,7 +64,7 @@ PlanServer::PlanServer(ServingPlan plan, PlanServerOptions options)
       names_(names_of(plan)),
       models_(options_.open_models(plan)),
       counters_(names_.size()),
-      wanted_(Wanted{std::move(plan), models_}) {
+      requested_(RequestedPlan{std::move(plan), models_}) {
   thread_ = std::thread([this] { run(); });
 }
 
@@ -150,7 +150,7 @@ void PlanServer::require_replaceable(const ServingPlan& plan) const {
   if (plan.dtype != service_->plan.dtype)
     throw InvalidInput(fmt::format("the new plan computes in {}, not {}; it is not used", to_string(plan.dtype),
                                    to_string(service_->plan.dtype)));
-  if (wanted_ || next_) throw InvalidInput("another plan is being loaded; the new one is not used");
+  if (requested_ || next_) throw InvalidInput("another plan is being loaded; the new one is not used");
 }
 
 /// Throws InvalidInput unless the new models have the same forms: requests made for one plan may reach the next one,
@@ -175,7 +175,7 @@ void PlanServer::replace(ServingPlan plan) {
   require_same_form(models);
   {
     const std::lock_guard lock(mutex_);
-    wanted_ = Wanted{std::move(plan), std::move(models)};
+    requested_ = RequestedPlan{std::move(plan), std::move(models)};
   }
   wake_up_.wake();
 }
@@ -187,7 +187,7 @@ ServingPlan PlanServer::plan() const {
 
 bool PlanServer::is_settled() const {
   const std::lock_guard lock(mutex_);
-  return !wanted_ && !next_ && old_.empty();
+  return !requested_ && !next_ && old_.empty();
 }
 
 void PlanServer::begin_run() {
@@ -256,7 +256,7 @@ void PlanServer::advance(Service& service) {
 /// Starts the requested plan, and switches to it once it has loaded.
 void PlanServer::try_next() {
   try {
-    if (wanted_) next_ = start_service(*std::exchange(wanted_, std::nullopt));
+    if (requested_) next_ = start_service(*std::exchange(requested_, std::nullopt));
     if (!next_) return;
     advance(*next_);
     if (!next_->has_loaded()) return;
@@ -274,12 +274,12 @@ void PlanServer::try_next() {
   }
 }
 
-std::unique_ptr<PlanServer::Service> PlanServer::start_service(const Wanted& wanted) const {
-  auto service = std::make_unique<Service>(wanted.plan);
+std::unique_ptr<PlanServer::Service> PlanServer::start_service(const RequestedPlan& requested) const {
+  auto service = std::make_unique<Service>(requested.plan);
   service->begin_ns = steady_now_ns();
   for (const ServedModel& model : service->plan.models)
     service->models.push_back(
-        std::make_unique<ModelServer>(service->plan, model, wanted.models.at(model.name), options_.worker_command));
+        std::make_unique<ModelServer>(service->plan, model, requested.models.at(model.name), options_.worker_command));
   return service;
 }
 

@@ -73,7 +73,7 @@ class PlanServer final : public ServedModels {
     bool has_loaded() const;
     bool is_idle() const;
   };
-  struct Wanted {
+  struct RequestedPlan {
     ServingPlan plan;
     std::map<std::string, ServableModel> models;
   };
@@ -90,7 +90,7 @@ class PlanServer final : public ServedModels {
   void supervise(Service& service);
   void try_next();
   void wait() const;
-  std::unique_ptr<Service> start_service(const Wanted& wanted) const;
+  std::unique_ptr<Service> start_service(const RequestedPlan& requested) const;
   std::size_t number_of(std::string_view model) const;
   void require_replaceable(const ServingPlan& plan) const;
   void require_same_form(const std::map<std::string, ServableModel>& models) const;
@@ -103,7 +103,7 @@ class PlanServer final : public ServedModels {
   std::vector<ModelCounters> counters_;
   std::vector<Arrival> arrivals_;
   std::unique_ptr<Service> service_;           // receives new requests
-  std::optional<Wanted> wanted_;               // requested, to be started by the thread
+  std::optional<RequestedPlan> requested_;     // to be started by the thread
   std::unique_ptr<Service> next_;              // is loading
   std::vector<std::unique_ptr<Service>> old_;  // finish their remaining requests
   Nanoseconds run_begin_ns_ = 0;               // on the steady clock

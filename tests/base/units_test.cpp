@@ -70,8 +70,17 @@ TEST(ParseDuration, ReadsUnitsAndNamesThePlaceOfAnythingElse) {
   EXPECT_EQ(parse_duration("1.5h", "x"), 5'400'000'000'000);
   EXPECT_EQ(parse_duration("12min", "x"), parse_duration("12m", "x"));
   EXPECT_EQ(parse_duration("250ms", "x"), 250'000'000);
-  for (const char* text : {"", "12", "s", "-1s", "0s", "nan", "infs", "1e30h", "3 parsecs"})
+  EXPECT_EQ(parse_duration("1.5us", "x"), 1'500);
+  EXPECT_EQ(parse_duration("7ns", "x"), 7);
+  for (const char* text :
+       {"", "12", "s", "-1s", "0s", "0.5ns", "nan", "infs", "1e3s", "1e30h", "3  s", "3 parsecs", "9999999999h"})
     EXPECT_THROW(parse_duration(text, "--deadline"), InvalidInput) << text;
+}
+
+TEST(ParseDuration, ReadsWhatFormatDurationWrites) {
+  for (const Nanoseconds duration :
+       {1LL, 999LL, 1'500LL, 12'300'000LL, 4'000'000'000LL, 90'000'000'000LL, 5'400'000'000'000LL})
+    EXPECT_EQ(parse_duration(format_duration(duration), "x"), duration) << format_duration(duration);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 import shutil
 import unittest
 
@@ -140,6 +141,16 @@ class SimulateWhatIfsTest(CliTest):
         self.assertGreater(slow["training_seconds"], 1.2 * base["training_seconds"])
         self.assertAlmostEqual(both["times_base"], 0.5, delta=0.02)  # only compute is left, and it is halved
         self.assertLessEqual(both["training_seconds"], faster["training_seconds"])
+
+    def test_help_shows_an_example_of_each_change(self):
+        """Oracle: the names that the refusal of an unknown change lists."""
+        self.plan("static.json", "static")
+        refused = self.run_tool("simulate", "static.json", "--set", "speed=2", code=2).stderr
+        names = re.search("must be one of (.*?)[;.\n]", refused).group(1).split(", ")
+        self.assertIn("checkpoint", names)
+        text = self.run_tool("simulate", "--help").stdout
+        for name in names:
+            self.assertRegex(text, f"(?m)^  (.*, )?{name.replace('rankN', 'rank3')}=")
 
     def test_networks(self):
         """Two ranks in two nodes, messages of some 100 us at 12 GB/s: a card of 0.1 GB/s is the bottleneck, one of 1000

@@ -28,6 +28,7 @@ class UsageTest(CliTest):
                 self.assertEqual(done.stderr, "")
                 self.assertIn("--format", done.stdout)
                 self.assertRegex(done.stdout, f"Examples?:\n  frostpipe {command} ")
+                self.assertNotIn("\n\n\n", done.stdout)
                 if command != "bench":
                     lines = done.stdout.splitlines()
                     self.assertLessEqual(len(lines), 45)

@@ -59,6 +59,19 @@ TEST_F(SailorTest, AProfileThatFallsWithTheSamplesIsCleaned) {
   EXPECT_NEAR(predicted_ms(run("[[0, 1]]", 1, 1, 1, 1)), 10 + 20 + 20 + 40 + 1, 1e-6);
 }
 
+TEST_F(SailorTest, OneSampleIsLaunchBoundWhereTwoTakeHardlyLonger) {
+  // One sample takes 10 + 20 ms forward (cleaned), two take 12 + 20 ms.
+  SailorData data(folder_);
+  EXPECT_TRUE(predict(run("[[0, 1]]", 1, 1, 1, 1), data).is_launch_bound);
+  EXPECT_FALSE(predict(run("[[0, 1]]", 1, 1, 2, 2), data).is_launch_bound);
+}
+
+TEST_F(SailorTest, AProfileNeedsNoOtherSizeThanTheMicroBatches) {
+  write_file_atomically(folder_ / "OPT-350_GH-96_profile.json",
+                        R"({"2": {"2": {"0": [0.012, 0.024, 0.001], "1": [0.020, 0.050, 0.001]}}})");
+  EXPECT_NEAR(predicted_ms(run("[[0, 1]]", 1, 1, 2, 2)), 106 + 1, 1e-6);
+}
+
 TEST_F(SailorTest, TwoStagesPayTheWholeActivationAtOnePairsSpeed) {
   // One micro-batch of two samples: 2 MB at 1 GB/s and 20 us, in both directions.
   EXPECT_NEAR(predicted_ms(run("[[0], [1]]", 2, 1, 2, 2)), 12 + 20 + 50 + 24 + 2 * 2.02 + 1, 1e-6);

@@ -11,9 +11,9 @@ namespace {
 
 using testing::ElementsAre;
 
-std::vector<int> caps(int num_layers, double alpha, int count) {
+std::vector<int> caps(int num_blocks, double alpha, int count) {
   std::vector<int> found;
-  for (int decision = 0; decision < count; ++decision) found.push_back(cap_rule(num_layers, alpha, decision));
+  for (int decisions = 0; decisions < count; ++decisions) found.push_back(cap_rule(num_blocks, alpha, decisions));
   return found;
 }
 

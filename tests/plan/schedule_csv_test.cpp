@@ -49,6 +49,11 @@ TEST(ScheduleFromCsv, ReadsUnshardsThatPyTorchRepeats) {
   EXPECT_NO_THROW(validate(lower(read)));
 }
 
+// Oracle: PyTorch's computation types, which have no RECOMPUTE.
+TEST(ToCsv, LeavesOutRecomputation) {
+  EXPECT_EQ(to_csv(schedule_from_csv("0F0,0RECOMPUTE0,0B0\n", "file")), "0F0,0B0\n");
+}
+
 TEST(ScheduleFromCsv, NamesRowAndField) {
   EXPECT_THAT(error_of("0F0,0B0\n1F0,1X0\n"), AllOf(HasSubstr("hand.csv, row 2, field 2"), HasSubstr("1X0")));
   EXPECT_THAT(error_of("0F0,0B0\n1F0,0B1\n"),

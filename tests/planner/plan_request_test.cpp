@@ -106,10 +106,10 @@ TEST(PlanRun, AutoZeroBubbleIsInThePlanOfADeadlineToo) {
   request.options.pipeline_parallel_size = 4;
   request.options.schedule = kAutoZeroBubble;
   const PlannedRun run = plan_run(profile, cluster, request);
-  ASSERT_TRUE(run.late);
-  EXPECT_EQ(run.late->plan.phases[0].schedule, kAutoZeroBubble);
-  EXPECT_EQ(run.late->plan, std::get<AutoPlan>(run.answer).plan);
-  EXPECT_EQ(run.late->predicted_ns, predicted_run_ns(run.late->plan));
+  ASSERT_TRUE(run.deadline_plan);
+  EXPECT_EQ(run.deadline_plan->plan.phases[0].schedule, kAutoZeroBubble);
+  EXPECT_EQ(run.deadline_plan->plan, std::get<AutoPlan>(run.answer).plan);
+  EXPECT_EQ(run.deadline_plan->predicted_ns, predicted_run_ns(run.deadline_plan->plan));
 }
 
 TEST(PlanRun, AutoZeroBubblesErrorsNameItAndNotWhatStandsInForIt) {
@@ -158,10 +158,11 @@ TEST(BestGrouping, FreezesLatestWhereThereIsADeadline) {
   const Cluster cluster = test::free_cluster(2);
   const PlanOptions options = test::options_for(PlanMethod::pipetransformer);
   const auto runs = plan_groupings(profile, cluster, {.options = options, .deadline_ns = Nanoseconds{1} << 40}, {1, 2});
-  ASSERT_TRUE(runs[0].planned.late);
-  EXPECT_EQ(runs[0].planned.late->delay_steps, runs[1].planned.late->delay_steps);
+  ASSERT_TRUE(runs[0].planned.deadline_plan);
+  EXPECT_EQ(runs[0].planned.deadline_plan->delay_steps, runs[1].planned.deadline_plan->delay_steps);
   EXPECT_EQ(best_grouping(runs).threads_per_rank, 2) << "of equal delays the shorter run";
-  const Nanoseconds in_between = (runs[0].planned.late->predicted_ns + 3 * runs[1].planned.late->predicted_ns) / 4;
+  const Nanoseconds in_between =
+      (runs[0].planned.deadline_plan->predicted_ns + 3 * runs[1].planned.deadline_plan->predicted_ns) / 4;
   const auto late = plan_groupings(profile, cluster, {.options = options, .deadline_ns = in_between}, {1, 2});
   EXPECT_EQ(best_grouping(late).threads_per_rank, 2);
 }
@@ -193,7 +194,7 @@ TEST(PlanRun, KeepsWhatWasWeighedWhereItIsAskedTo) {
 TEST(PlanRun, SaysWhyADeadlineCannotBeKept) {
   const auto run = plan_run(test::two_blocks(), test::free_cluster(2),
                             {.options = test::options_for(PlanMethod::pipetransformer), .deadline_ns = 1});
-  EXPECT_FALSE(run.late);
+  EXPECT_FALSE(run.deadline_plan);
   EXPECT_THAT(std::get<Infeasible>(run.answer).reason, HasSubstr("as early as the forecast allows"));
 }
 

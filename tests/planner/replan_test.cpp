@@ -22,7 +22,7 @@ MATCHER_P(IsContent, expected, "") {
       return x.layer == y.layer && std::abs(x.fraction - y.fraction) < 1e-12;
     });
   };
-  return near(arg.waiting, expected.waiting) && near(arg.come, expected.come);
+  return near(arg.unseen, expected.unseen) && near(arg.seen, expected.seen);
 }
 
 TEST(CacheParts, FillThenPartThenHit) {
@@ -43,7 +43,7 @@ TEST(CacheParts, EndsWithTheRunAndKnowsItsRoom) {
 TEST(CacheParts, RebaseStartsFromWhatIsThere) {
   // All samples are cached at layer 3, and layers freeze before step 16. Until the end of the epoch all start from
   // layer 3; in the next one the 40 % that came last are at layer 5 and the others start from 3; then all are at 5.
-  EXPECT_THAT(cache_parts(5, 16, 50, 10, 1.0, {.waiting = {{3, 1}}, .come = {{3, 0.6}}}),
+  EXPECT_THAT(cache_parts(5, 16, 50, 10, 1.0, {.unseen = {{3, 1}}, .seen = {{3, 0.6}}}),
               ElementsAre(part(16, 20, {{3, 1}}), part(20, 30, {{3, 0.6}, {5, 0.4}}), part(30, 50, {{5, 1}})));
 }
 
@@ -51,21 +51,21 @@ TEST(CacheParts, ThreeFreezesInOneEpochLeaveThreeLayers) {
   // Layers freeze before steps 10, 14 and 16 of epochs of 10. Samples of the running epoch do not come again in it, so
   // nothing is found until its end. In the next one 40 % are at layer 3, 20 % at 5, 40 % at 7.
   const CacheContent content = advanced(advanced({}, 3, 10, 14, 10), 5, 14, 16, 10);
-  EXPECT_THAT(content, IsContent(CacheContent{.waiting = {}, .come = {{3, 0.4}, {5, 0.2}}}));
+  EXPECT_THAT(content, IsContent(CacheContent{.unseen = {}, .seen = {{3, 0.4}, {5, 0.2}}}));
   EXPECT_THAT(cache_parts(7, 16, 50, 10, 1.0, content),
               ElementsAre(part(16, 20, {}), part(20, 30, {{3, 0.4}, {5, 0.2}, {7, 0.4}}), part(30, 50, {{7, 1}})));
 }
 
 TEST(CacheContent, FollowsTheEpochs) {
   // The cache is used from step 13, with epochs of 10.
-  EXPECT_THAT(advanced({}, 5, 13, 17, 10), IsContent(CacheContent{.waiting = {}, .come = {{5, 0.4}}}));
-  EXPECT_THAT(advanced({}, 5, 13, 25, 10), IsContent(CacheContent{.waiting = {{5, 0.7}}, .come = {{5, 0.5}}}));
-  EXPECT_THAT(advanced({}, 5, 13, 40, 10), IsContent(CacheContent{.waiting = {{5, 1}}, .come = {}}));
+  EXPECT_THAT(advanced({}, 5, 13, 17, 10), IsContent(CacheContent{.unseen = {}, .seen = {{5, 0.4}}}));
+  EXPECT_THAT(advanced({}, 5, 13, 25, 10), IsContent(CacheContent{.unseen = {{5, 0.7}}, .seen = {{5, 0.5}}}));
+  EXPECT_THAT(advanced({}, 5, 13, 40, 10), IsContent(CacheContent{.unseen = {{5, 1}}, .seen = {}}));
   // If it is not used, only the samples that have come change.
-  EXPECT_THAT(advanced({.waiting = {{5, 0.8}}, .come = {}}, 0, 20, 25, 10),
-              IsContent(CacheContent{.waiting = {{5, 0.8}}, .come = {{5, 0.4}}}));
-  EXPECT_THAT(advanced({.waiting = {{5, 0.8}}, .come = {}}, 0, 20, 40, 10),
-              IsContent(CacheContent{.waiting = {{5, 0.8}}, .come = {}}));
+  EXPECT_THAT(advanced({.unseen = {{5, 0.8}}, .seen = {}}, 0, 20, 25, 10),
+              IsContent(CacheContent{.unseen = {{5, 0.8}}, .seen = {{5, 0.4}}}));
+  EXPECT_THAT(advanced({.unseen = {{5, 0.8}}, .seen = {}}, 0, 20, 40, 10),
+              IsContent(CacheContent{.unseen = {{5, 0.8}}, .seen = {}}));
 }
 
 TEST(CacheCapacity, IsRoomByNeed) {
@@ -162,7 +162,7 @@ TEST(Replan, SaysWhyThereIsNoCache) {
 TEST(CacheParts, FindSomethingWhereASampleComesAgain) {
   EXPECT_FALSE(find_something(cache_parts(5, 3, 10, 10, 1.0, {})));
   EXPECT_TRUE(find_something(cache_parts(5, 3, 11, 10, 1.0, {})));
-  EXPECT_TRUE(find_something(cache_parts(5, 13, 20, 10, 1.0, {.waiting = {{3, 1}}, .come = {}})));
+  EXPECT_TRUE(find_something(cache_parts(5, 13, 20, 10, 1.0, {.unseen = {{3, 1}}, .seen = {}})));
   EXPECT_FALSE(find_something({}));
 }
 

@@ -89,10 +89,10 @@ TEST_F(RunReplanning, RemembersWhatTheCacheHolds) {
   second.current = first.chosen.phases.front();
   second.current.first_trainable_layer = 5;
   second.current.cache.on = true;
-  const CacheContent half_come{.waiting = {}, .come = {{.layer = 5, .fraction = 0.5}}};
+  const CacheContent half_seen{.unseen = {}, .seen = {{.layer = 5, .fraction = 0.5}}};
   const auto found = std::get<ReplanResult>(planner.replan(second, cluster));
   EXPECT_EQ(found.candidates,
-            std::get<ReplanResult>(replan({profile, cluster, options}, second, half_come)).candidates);
+            std::get<ReplanResult>(replan({profile, cluster, options}, second, half_seen)).candidates);
   EXPECT_NE(found.candidates, std::get<ReplanResult>(replan({profile, cluster, options}, second, {})).candidates)
       << "the content must matter";
 }

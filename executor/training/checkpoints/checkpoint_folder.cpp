@@ -29,7 +29,7 @@ struct Parts {
 
 std::optional<Parts> known_parts(const CheckpointFolder& folder, const std::filesystem::path& root,
                                  Communicator& communicator) {
-  const bool looks = folder.is_first_of_its_place(communicator.rank());
+  const bool looks = folder.is_first_of_its_folder(communicator.rank());
   std::vector<std::vector<CheckpointShare>> shares;
   for (const std::string& text : communicator.gather(to_text(looks ? shares_in(root) : std::vector<CheckpointShare>())))
     shares.push_back(shares_from_text(text));
@@ -47,8 +47,8 @@ std::optional<Parts> known_parts(const CheckpointFolder& folder, const std::file
   return parts;
 }
 
-/// Copies a file of rank `from` to the ranks `takers`, which ascend. Other ranks may call it, and do nothing.
-void pass_on(const std::filesystem::path& file, Bytes bytes, int from, const std::vector<int>& takers,
+/// Copies a file of rank `from` to the ranks `receivers`, which ascend. Other ranks may call it, and do nothing.
+void pass_on(const std::filesystem::path& file, Bytes bytes, int from, const std::vector<int>& receivers,
              Communicator& communicator) {
   const int self = communicator.rank();
   const std::string what = fmt::format("bringing {} together", file.filename().string());
@@ -56,8 +56,8 @@ void pass_on(const std::filesystem::path& file, Bytes bytes, int from, const std
   if (self == from) {
     std::string content = read_text_file(file, kAnySize);
     const at::Tensor values = at::from_blob(content.data(), {bytes}, at::kByte);
-    for (const int taker : takers) group.send(values, taker, /*tag=*/0, what).wait();
-  } else if (std::find(takers.begin(), takers.end(), self) != takers.end()) {
+    for (const int receiver : receivers) group.send(values, receiver, /*tag=*/0, what).wait();
+  } else if (std::find(receivers.begin(), receivers.end(), self) != receivers.end()) {
     const at::Tensor values = at::empty({bytes}, at::kByte);
     group.receive(values, from, /*tag=*/0, what).wait();
     write_file_atomically(file, {static_cast<const char*>(values.data_ptr()), static_cast<std::size_t>(bytes)});
@@ -67,32 +67,32 @@ void pass_on(const std::filesystem::path& file, Bytes bytes, int from, const std
 }  // namespace
 
 CheckpointFolder shared_checkpoint_folder(const std::filesystem::path& root, int world_size) {
-  return {.root = root, .places = std::vector<int>(world_size, 0), .hosts = {}, .start = {}};
+  return {.root = root, .folder_of_rank = std::vector<int>(world_size, 0), .hosts = {}, .start = {}};
 }
 
 CheckpointFolder checkpoint_folder_of(const std::filesystem::path& root, Communicator& communicator) {
   const int self = communicator.rank();
   CheckpointFolder folder{
       .root = root,
-      .places = hosts_of_ranks(communicator),
+      .folder_of_rank = hosts_of_ranks(communicator),
       .hosts = {},
       .start = communicator.broadcast(std::to_string(std::chrono::system_clock::now().time_since_epoch().count()), 0)};
-  const std::vector<int> hosts = folder.places;
+  const std::vector<int> hosts = folder.folder_of_rank;
   const auto mark_of = [&](int host) { return root / fmt::format("host-{}-{}", folder.start, host); };
   std::error_code ignored;
-  const bool marks = folder.is_first_of_its_place(self);
+  const bool marks = folder.is_first_of_its_folder(self);
   try {
     if (marks) write_file_atomically(mark_of(hosts[self]), "");
   } catch (const RuntimeFailure&) {  // no checkpoint will be written there, and a message then gives the reason
   }
   communicator.control_group().barrier();
-  std::vector<double> places(hosts.size(), 0.0);
-  for (places[self] = 0; places[self] < hosts[self]; ++places[self])
-    if (std::filesystem::exists(mark_of(static_cast<int>(places[self])), ignored)) break;
-  places = communicator.sum(std::move(places));
+  std::vector<double> folder_of_rank(hosts.size(), 0.0);
+  for (folder_of_rank[self] = 0; folder_of_rank[self] < hosts[self]; ++folder_of_rank[self])
+    if (std::filesystem::exists(mark_of(static_cast<int>(folder_of_rank[self])), ignored)) break;
+  folder_of_rank = communicator.sum(std::move(folder_of_rank));
   if (marks) std::filesystem::remove(mark_of(hosts[self]), ignored);
-  folder.places.assign(places.begin(), places.end());
-  if (std::any_of(folder.places.begin(), folder.places.end(), [](int place) { return place != 0; }))
+  folder.folder_of_rank.assign(folder_of_rank.begin(), folder_of_rank.end());
+  if (std::any_of(folder.folder_of_rank.begin(), folder.folder_of_rank.end(), [](int index) { return index != 0; }))
     folder.hosts = communicator.gather(host_name());
   return folder;
 }
@@ -106,16 +106,16 @@ void bring_checkpoint_together(const CheckpointFolder& folder, const std::filesy
   const bool is_checkpoint = communicator.sum({is_seen_here ? 1.0 : 0.0}).front() > 0;
   const std::filesystem::path path = is_checkpoint ? from : checkpoint_path(from, checkpoint.step);
   const int self = communicator.rank();
-  const auto takers_of = [&](const std::string& layer) {
-    std::vector<int> takers;
+  const auto receivers_of = [&](const std::string& layer) {
+    std::vector<int> receivers;
     for (int rank = 0; rank < communicator.world_size(); ++rank) {
       const auto& layers = parts->layers[rank];
       const bool has = layers && (layer.empty() || layers->contains(layer));
-      if (folder.is_first_of_its_place(rank) && !has) takers.push_back(rank);
+      if (folder.is_first_of_its_folder(rank) && !has) receivers.push_back(rank);
     }
-    return takers;
+    return receivers;
   };
-  const std::vector<int> without_any = takers_of("");
+  const std::vector<int> without_any = receivers_of("");
   const bool has_none = std::find(without_any.begin(), without_any.end(), self) != without_any.end();
   std::error_code ignored;
   if (has_none) std::filesystem::remove_all(path, ignored);  // may be of another run
@@ -129,17 +129,17 @@ void bring_checkpoint_together(const CheckpointFolder& folder, const std::filesy
   std::vector<CheckpointFile> layers;
   bool lacked_any = false;
   for (const GatheredCheckpoint::Source& source : checkpoint.layers) {
-    const std::vector<int> takers = takers_of(source.file.name);
-    pass_on(path / source.file.name, source.file.bytes, source.rank, takers, communicator);
-    lacked_any = lacked_any || std::find(takers.begin(), takers.end(), self) != takers.end();
+    const std::vector<int> receivers = receivers_of(source.file.name);
+    pass_on(path / source.file.name, source.file.bytes, source.rank, receivers, communicator);
+    lacked_any = lacked_any || std::find(receivers.begin(), receivers.end(), self) != receivers.end();
     layers.push_back(source.file);
   }
   if (lacked_any) complete_manifest(path, layers);
-  communicator.control_group().barrier();  // others may read files that the first rank of their place has written
+  communicator.control_group().barrier();  // others may read files that the first rank of their folder has written
 }
 
 void follow_first_rank(const CheckpointFolder& folder, const Checkpoint& chosen, int rank) {
-  if (rank == 0 || !folder.is_first_of_its_place(rank)) return;
+  if (rank == 0 || !folder.is_first_of_its_folder(rank)) return;
   remove_unfinished_checkpoints(folder.root);
   keep_checkpoints_up_to(chosen.folder, chosen.step, folder.root);
 }

@@ -10,17 +10,18 @@
 namespace frostpipe {
 
 /// The folder of a run's checkpoints as its ranks see it: one that all share, or one per host or group of hosts. Each
-/// such place has a share of every checkpoint (scattered_checkpoint.h).
+/// such folder has a share of every checkpoint (scattered_checkpoint.h).
 struct CheckpointFolder {
   std::filesystem::path root;
-  std::vector<int> places;         // by rank: equal if ranks see the same folder
-  std::vector<std::string> hosts;  // names by rank; empty if all ranks share the folder
-  std::string start;               // identifies this start of the run; equal on all ranks
+  std::vector<int> folder_of_rank;  // index by rank: equal if ranks see the same folder
+  std::vector<std::string> hosts;   // names by rank; empty if all ranks share the folder
+  std::string start;                // identifies this start of the run; equal on all ranks
 
   bool is_shared() const { return hosts.empty(); }
-  /// True for the rank that completes and removes checkpoints of its place.
-  bool is_first_of_its_place(int rank) const {
-    return std::find(places.begin(), places.end(), places[rank]) - places.begin() == rank;
+  /// True for the rank that completes and removes checkpoints of its folder.
+  bool is_first_of_its_folder(int rank) const {
+    return std::find(folder_of_rank.begin(), folder_of_rank.end(), folder_of_rank[rank]) - folder_of_rank.begin() ==
+           rank;
   }
 };
 
@@ -31,13 +32,13 @@ CheckpointFolder shared_checkpoint_folder(const std::filesystem::path& root, int
 CheckpointFolder checkpoint_folder_of(const std::filesystem::path& root, Communicator& communicator);
 
 /// Prepares a run that resumes from `from`, a checkpoint or a folder of them: copies the shares of that checkpoint, or
-/// of the newest one there, between the places, so that each has all of it. Must be called by all ranks. Throws
+/// of the newest one there, between the folders, so that each has all of it. Must be called by all ranks. Throws
 /// InvalidInput, on all alike, if there are checkpoints but none has every layer intact somewhere.
 void bring_checkpoint_together(const CheckpointFolder& folder, const std::filesystem::path& from,
                                Communicator& communicator);
 
 /// Called after rank 0 has chosen the checkpoint to resume from (`chosen` without a folder: the beginning) and removed
-/// later ones. Does the same in the places that rank 0 does not see.
+/// later ones. Does the same in the folders that rank 0 does not see.
 void follow_first_rank(const CheckpointFolder& folder, const Checkpoint& chosen, int rank);
 
 }  // namespace frostpipe

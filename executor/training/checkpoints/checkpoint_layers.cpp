@@ -20,56 +20,56 @@ struct Source {
   bool is_offloaded = false;
 };
 
-/// Returns the sources of the layer's offloaded moments: one in each place that has all of them, or else one that joins
-/// the parts of all places.
+/// Returns the sources of the layer's offloaded moments: one in each folder that has all of them, or else one that
+/// joins the parts of all folders.
 std::vector<Source> offloaded_sources(int layer, const std::vector<LayerPart>& offloaded,
-                                      const std::vector<int>& places) {
-  std::map<int, std::vector<LayerPart>> by_place;
-  for (const LayerPart& part : offloaded) by_place[places[part.rank]].push_back(part);
+                                      const std::vector<int>& folder_of_rank) {
+  std::map<int, std::vector<LayerPart>> by_folder;
+  for (const LayerPart& part : offloaded) by_folder[folder_of_rank[part.rank]].push_back(part);
   std::vector<Source> sources;
   const auto add_whole = [&](const std::vector<LayerPart>& held) {
     std::vector<LayerPart> parts = whole_from(held);
     if (!parts.empty())
       sources.push_back({.layer = layer, .parts = parts, .writer = parts.front().rank, .is_offloaded = true});
   };
-  for (const auto& [place, parts] : by_place) add_whole(parts);
+  for (const auto& [folder, parts] : by_folder) add_whole(parts);
   if (sources.empty()) add_whole(offloaded);
   return sources;
 }
 
-/// Returns the sources of a layer that is held: one replica in each place. The place of a replica is that of its tensor
-/// rank that would write the layer.
-std::vector<Source> held_sources(int layer, const RankSession& session, const std::vector<int>& places) {
+/// Returns the sources of a layer that is held: one replica in each folder. The folder of a replica is that of its
+/// tensor rank that would write the layer.
+std::vector<Source> held_sources(int layer, const RankSession& session, const std::vector<int>& folder_of_rank) {
   const ParallelLayout& layout = session.phase().layout;
-  std::map<int, std::vector<Source>> by_place;
+  std::map<int, std::vector<Source>> by_folder;
   for (int replica = 0; replica < layout.data_parallel_size; ++replica) {
     Source source{.layer = layer, .parts = session.parts_of(layer, replica)};
     source.writer = source.parts[layer / layout.data_parallel_size % layout.tensor_parallel_size].rank;
-    by_place[places[source.writer]].push_back(std::move(source));
+    by_folder[folder_of_rank[source.writer]].push_back(std::move(source));
   }
   std::vector<Source> sources;
-  for (auto& [place, replicas] : by_place) sources.push_back(std::move(replicas[layer % replicas.size()]));
+  for (auto& [folder, replicas] : by_folder) sources.push_back(std::move(replicas[layer % replicas.size()]));
   return sources;
 }
 
 std::vector<Source> sources_of(int layer, const RankSession& session, const std::vector<LayerPart>& offloaded,
-                               const std::vector<int>& places) {
+                               const std::vector<int>& folder_of_rank) {
   if (layer < session.phase().first_trainable_layer) {
-    std::vector<Source> sources = offloaded_sources(layer, offloaded, places);
+    std::vector<Source> sources = offloaded_sources(layer, offloaded, folder_of_rank);
     if (!sources.empty()) return sources;
   }
-  return held_sources(layer, session, places);
+  return held_sources(layer, session, folder_of_rank);
 }
 
 /// Returns 1 for each source whose writer has the frozen layer's file already. Does not communicate if no layer is
 /// divided.
-std::vector<double> there_already(const std::vector<Source>& sources, const CheckpointWriter& writer,
-                                  Communicator& communicator) {
-  std::vector<double> there(sources.size(), 0.0);
-  if (std::ranges::none_of(sources, [](const Source& source) { return source.parts.size() > 1; })) return there;
+std::vector<double> written_before(const std::vector<Source>& sources, const CheckpointWriter& writer,
+                                   Communicator& communicator) {
+  std::vector<double> written(sources.size(), 0.0);
+  if (std::ranges::none_of(sources, [](const Source& source) { return source.parts.size() > 1; })) return written;
   for (std::size_t i = 0; i < sources.size(); ++i)
-    if (sources[i].writer == communicator.rank() && writer.has_frozen(sources[i].layer)) there[i] = 1;
-  return communicator.sum(std::move(there));
+    if (sources[i].writer == communicator.rank() && writer.has_frozen(sources[i].layer)) written[i] = 1;
+  return communicator.sum(std::move(written));
 }
 
 /// Collects the layer's values on its writer, which appends their image to `layers`.
@@ -95,22 +95,22 @@ void bring_layer(const Source& source, RankSession& session, Communicator& commu
     layers.own.push_back(image_of(layer, values, is_frozen, /*changes=*/!is_frozen && !is_collected));
 }
 
-LayersToWrite layers_to_write(RankSession& session, const std::vector<int>& places, const CheckpointWriter& writer,
-                              Communicator& communicator) {
+LayersToWrite layers_to_write(RankSession& session, const std::vector<int>& folder_of_rank,
+                              const CheckpointWriter& writer, Communicator& communicator) {
   const int num_layers = static_cast<int>(session.phase().partition.back().end);
   const std::vector<std::vector<LayerPart>> offloaded = offloaded_parts(session, num_layers, communicator);
   LayersToWrite layers;
   std::vector<Source> sources;
   for (int layer = 0; layer < num_layers; ++layer) {
     std::vector<int>& writers = layers.writers.emplace_back();
-    for (Source& source : sources_of(layer, session, offloaded[layer], places)) {
+    for (Source& source : sources_of(layer, session, offloaded[layer], folder_of_rank)) {
       writers.push_back(source.writer);
       sources.push_back(std::move(source));
     }
   }
-  const std::vector<double> there = there_already(sources, writer, communicator);
+  const std::vector<double> written = written_before(sources, writer, communicator);
   for (std::size_t i = 0; i < sources.size(); ++i) {
-    if (there[i] == 0)
+    if (written[i] == 0)
       bring_layer(sources[i], session, communicator, layers);
     else if (sources[i].writer == communicator.rank())
       layers.own.push_back({.layer = sources[i].layer, .frozen = true, .tensors = {}});
@@ -147,8 +147,8 @@ std::vector<std::vector<LayerPart>> offloaded_parts(const RankSession& session, 
 }
 
 CollectLayers layers_of(RankSession& session, Communicator& communicator) {
-  return [&](const std::vector<int>& places, const CheckpointWriter& writer) {
-    return layers_to_write(session, places, writer, communicator);
+  return [&](const std::vector<int>& folder_of_rank, const CheckpointWriter& writer) {
+    return layers_to_write(session, folder_of_rank, writer, communicator);
   };
 }
 

@@ -15,17 +15,18 @@ std::vector<std::vector<LayerPart>> offloaded_parts(const RankSession& session, 
 /// The layers of a checkpoint, and the ranks that write them.
 struct LayersToWrite {
   std::vector<LayerImage> own;            // whole layers that this rank writes
-  std::vector<std::vector<int>> writers;  // ranks by layer: one in each place that has the layer
+  std::vector<std::vector<int>> writers;  // ranks by layer: one in each folder that has the layer
 };
 
-/// Brings all layers to the ranks that write them. `places` is indexed by rank and equal for ranks that see the same
-/// folder. Frozen layers whose files `writer` has already need not be sent. Must be called by all ranks.
-using CollectLayers = std::function<LayersToWrite(const std::vector<int>& places, const CheckpointWriter& writer)>;
+/// Brings all layers to the ranks that write them. `folder_of_rank` is indexed by rank and equal for ranks that see the
+/// same folder. Frozen layers whose files `writer` has already need not be sent. Must be called by all ranks.
+using CollectLayers =
+    std::function<LayersToWrite(const std::vector<int>& folder_of_rank, const CheckpointWriter& writer)>;
 
 /// Returns the function that collects the layers of a pipeline. The session and the communicator must outlive it. One
-/// of the tensor ranks collects the parts of a layer. Each place writes every layer that its ranks have, so that the
-/// loss of a place loses only layers that no other place has. Layers that train are distributed over the place's
-/// replicas and tensor ranks. A frozen layer is written by the place's first rank that has offloaded its moments; if
+/// of the tensor ranks collects the parts of a layer. Each folder writes every layer that its ranks have, so that the
+/// loss of a folder loses only layers that no other folder has. Layers that train are distributed over the folder's
+/// replicas and tensor ranks. A frozen layer is written by the folder's first rank that has offloaded its moments; if
 /// there is none, it is distributed like the others.
 CollectLayers layers_of(RankSession& session, Communicator& communicator);
 

@@ -42,18 +42,18 @@ void CheckpointManager::forget_earlier_rounds() {
   if (is_clean_) return;
   is_clean_ = true;
   earlier_writers_.clear();
-  if (folder_.is_first_of_its_place(communicator_.rank())) remove_attempts_before(folder_.root, round_);
+  if (folder_.is_first_of_its_folder(communicator_.rank())) remove_attempts_before(folder_.root, round_);
 }
 
-/// Learns which checkpoints all places have completed. If a place cannot write its share, newer checkpoints of the
+/// Learns which checkpoints all folders have completed. If a folder cannot write its share, newer checkpoints of the
 /// others are useless.
 void CheckpointManager::learn_what_is_complete() {
-  std::vector<double> completed(folder_.places.size(), 0.0);
+  std::vector<double> completed(folder_.folder_of_rank.size(), 0.0);
   completed[communicator_.rank()] = writer_->completed();
   completed = communicator_.sum(std::move(completed));
   double everywhere = completed.front();
   for (int rank = 0; rank < communicator_.world_size(); ++rank)
-    if (folder_.is_first_of_its_place(rank)) everywhere = std::min(everywhere, completed[rank]);
+    if (folder_.is_first_of_its_folder(rank)) everywhere = std::min(everywhere, completed[rank]);
   if (everywhere >= 0) writer_->completed_everywhere(static_cast<int>(everywhere));
 }
 
@@ -81,18 +81,18 @@ void CheckpointManager::write(const Checkpoint& snapshot, const CollectLayers& c
                       .manifest = std::nullopt,
                       .num_layers = 0};
   const int self = communicator_.rank();
-  LayersToWrite layers = collect(folder_.places, *writer_);
+  LayersToWrite layers = collect(folder_.folder_of_rank, *writer_);
   part.layers = std::move(layers.own);
   for (int layer = 0; layer < static_cast<int>(layers.writers.size()); ++layer) {
     const std::vector<int>& writers = layers.writers[layer];
-    const auto is_here = [&](int writer) { return folder_.places[writer] == folder_.places[self]; };
+    const auto is_here = [&](int writer) { return folder_.folder_of_rank[writer] == folder_.folder_of_rank[self]; };
     if (std::ranges::any_of(writers, is_here))
       ++part.num_layers;
     else
       part.elsewhere.push_back({.name = layer_file_name(layer), .host = folder_.hosts[writers.front()]});
   }
   if (!folder_.is_shared()) part.host = folder_.hosts[self];
-  if (folder_.is_first_of_its_place(self)) {
+  if (folder_.is_first_of_its_folder(self)) {
     part.manifest = snapshot;
     part.manifest->attempt = folder_.is_shared() ? "" : folder_.start + "-" + part.attempt;
   }
@@ -108,7 +108,7 @@ void CheckpointManager::write_and_hold(const Checkpoint& snapshot, const Collect
 
 void CheckpointManager::finish() {
   const WithoutVirtualTime on_the_host(communicator_.control_group());
-  const bool completes = folder_.is_first_of_its_place(communicator_.rank());
+  const bool completes = folder_.is_first_of_its_folder(communicator_.rank());
   if (!completes) writer_->finish(kLongestWaitSeconds);
   if (communicator_.sum({writer_->failed() ? 1.0 : 0.0}).front() > 0)
     writer_->give_up("a rank could not write its part");
@@ -137,14 +137,14 @@ std::string CheckpointManager::defect_of(int step) const {
   } catch (const InvalidInput& error) {
     return error.what();
   }
-  const bool looks = folder_.is_first_of_its_place(communicator_.rank());
+  const bool looks = folder_.is_first_of_its_folder(communicator_.rank());
   for (std::string& defect : communicator_.gather(looks ? own_defect_of(step) : ""))
     if (!defect.empty()) return std::move(defect);
   return "";
 }
 
 void CheckpointManager::remove_after(int step) const {
-  if (folder_.is_first_of_its_place(communicator_.rank())) remove_checkpoints_after(folder_.root, step);
+  if (folder_.is_first_of_its_folder(communicator_.rank())) remove_checkpoints_after(folder_.root, step);
 }
 
 void CheckpointManager::set_completed(int step) {

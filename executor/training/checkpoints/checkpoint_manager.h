@@ -28,7 +28,7 @@ class CheckpointManager {
   /// Returns whether a checkpoint must be written before step `step`. Ranks wait for each other only at steps where one
   /// may be due, at most every few seconds.
   bool is_due(int step);
-  /// Writes a checkpoint in the background. The `snapshot` of the first rank of each place is used, and its list of
+  /// Writes a checkpoint in the background. The `snapshot` of the first rank of each folder is used, and its list of
   /// files is filled in. `collect` is called once.
   void write(const Checkpoint& snapshot, const CollectLayers& collect);
   /// Does what write() does, but waits for the previous checkpoint, and keeps the new one until release().
@@ -52,7 +52,7 @@ class CheckpointManager {
   /// Called when the run has gone back to `step`: removes later checkpoints.
   void remove_after(int step) const;
   /// Called when the run continues from the checkpoint of that step, which is in the folder. It is kept until all
-  /// places have a newer one; later ones are removed.
+  /// folders have a newer one; later ones are removed.
   void set_completed(int step);
 
   /// Returns the path of a step's checkpoint. Any rank may call this alone.

@@ -14,7 +14,7 @@ namespace {
 constexpr const char* kOutside = "O";
 
 /// Returns the predicted label of each word of a sentence. `answer` holds class and probability of each token.
-std::vector<std::string> said_of(const Dataset& dataset, int sample, std::span<const double> answer) {
+std::vector<std::string> predicted_labels_of(const Dataset& dataset, int sample, std::span<const double> answer) {
   std::vector<std::string> labels;
   for (const int token : dataset.first_tokens[sample])
     labels.push_back(token < 0 ? kOutside : dataset.words.label_names[static_cast<std::size_t>(answer[2 * token])]);
@@ -30,13 +30,13 @@ std::vector<std::string> labels_of(const Dataset& dataset, int sample) {
 /// For each kind, the numbers of entities that the data have, that are predicted, and that are both.
 using CountsOfKinds = std::map<std::string, LabelCounts>;
 
-Matches matches_of(const std::vector<Entity>& there, const std::vector<Entity>& said, CountsOfKinds& kinds) {
+Matches matches_of(const std::vector<Entity>& labelled, const std::vector<Entity>& predicted, CountsOfKinds& kinds) {
   std::vector<Entity> both;
-  std::ranges::set_intersection(there, said, std::back_inserter(both));
-  for (const Entity& one : there) ++kinds[one.kind].count;
-  for (const Entity& one : said) ++kinds[one.kind].predicted;
+  std::ranges::set_intersection(labelled, predicted, std::back_inserter(both));
+  for (const Entity& one : labelled) ++kinds[one.kind].count;
+  for (const Entity& one : predicted) ++kinds[one.kind].predicted;
   for (const Entity& one : both) ++kinds[one.kind].hits;
-  return {static_cast<int>(there.size()), static_cast<int>(said.size()), static_cast<int>(both.size())};
+  return {static_cast<int>(labelled.size()), static_cast<int>(predicted.size()), static_cast<int>(both.size())};
 }
 
 /// Returns each word as an entity whose kind is its label.
@@ -97,11 +97,12 @@ Score score_of_words(const Dataset& dataset, const std::vector<int>& samples, co
   std::vector<Matches> of_sentences, of_words;
   bool is_labelled = false;
   for (std::size_t i = 0; i < samples.size(); ++i) {
-    const std::vector<std::string> there = labels_of(dataset, samples[i]),
-                                   said = said_of(dataset, samples[i], std::span(answers).subspan(begins[i]));
-    is_labelled = is_labelled || !there.empty();
-    of_sentences.push_back(matches_of(things_in(there), things_in(said), kinds));
-    of_words.push_back(matches_of(words_as_entities(there), words_as_entities(said), labels));
+    const std::vector<std::string> labelled = labels_of(dataset, samples[i]),
+                                   predicted =
+                                       predicted_labels_of(dataset, samples[i], std::span(answers).subspan(begins[i]));
+    is_labelled = is_labelled || !labelled.empty();
+    of_sentences.push_back(matches_of(things_in(labelled), things_in(predicted), kinds));
+    of_words.push_back(matches_of(words_as_entities(labelled), words_as_entities(predicted), labels));
   }
   Score score;
   for (auto& [kind, counts] : kinds) {
@@ -126,11 +127,11 @@ std::string predictions_conll(const Dataset& dataset, const std::vector<double>&
   std::string lines;
   std::size_t begin = 0;
   for (int sample = 0; sample < dataset.samples->size(); ++sample) {
-    const std::vector<std::string> there = labels_of(dataset, sample),
-                                   said = said_of(dataset, sample, std::span(answers).subspan(begin));
+    const std::vector<std::string> labelled = labels_of(dataset, sample),
+                                   predicted = predicted_labels_of(dataset, sample, std::span(answers).subspan(begin));
     const std::vector<std::string>& words = dataset.words.sentences[sample].words;
     for (std::size_t word = 0; word < words.size(); ++word)
-      lines += words[word] + "\t" + (there.empty() ? "" : there[word] + "\t") + said[word] + "\n";
+      lines += words[word] + "\t" + (labelled.empty() ? "" : labelled[word] + "\t") + predicted[word] + "\n";
     lines += "\n";
     begin += static_cast<std::size_t>(dataset.answer_shape.size(dataset.samples->tokens(sample)));
   }

@@ -31,7 +31,7 @@ TEST(UnusedClass, IsTooSlowOrTooSmallOrTooExpensive) {
   problem = two_devices();
   problem.objective = ServingObjective::cost;
   problem.models[0].required_requests_per_second = 100;
-  EXPECT_EQ(reasons(ServingMethod::ppipe, problem), (Reasons{{"slow", "the required rates are cheaper without it"}}));
+  EXPECT_EQ(reasons(ServingMethod::ppipe, problem), (Reasons{{"slow", "the required rates cost less without it"}}));
 }
 
 // The whole model is on "other"; the transfer of a batch from the slow device to it would take a second.
@@ -59,7 +59,8 @@ TEST(UnusedClass, WouldNotHelpTheModelThatGetsLeast) {
   EXPECT_DOUBLE_EQ(plan.objective_value, 125);
   EXPECT_EQ(why_unused(problem, plan), (Reasons{{"slow", "it would not raise the least throughput per weight"}}));
   plan.objective_bound = 126;
-  EXPECT_EQ(why_unused(problem, plan), (Reasons{{"slow", "the search, which was cut, found no use for it"}}));
+  EXPECT_EQ(why_unused(problem, plan),
+            (Reasons{{"slow", "the search, which stopped at its limit, found no use for it"}}));
 }
 
 // A pair would serve 100 requests/s (10 ms of the slow device), and the fast one alone serves 125.
@@ -67,7 +68,7 @@ TEST(UnusedClass, GetsNothingOfAHeuristic) {
   auto problem = two_devices();
   problem.models[0].objective_ns = 40 * kMillisecond;
   problem.models[0].profile.times[1].forward_ns = {{10 * kMillisecond}, {100 * kMillisecond}};
-  EXPECT_EQ(reasons(ServingMethod::ppipe_dart, problem), (Reasons{{"slow", "the heuristic gives it nothing"}}));
+  EXPECT_EQ(reasons(ServingMethod::ppipe_dart, problem), (Reasons{{"slow", "DART-r assigns no model to it"}}));
 }
 
 }  // namespace
