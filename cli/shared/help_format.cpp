@@ -48,21 +48,16 @@ class HelpFormat : public CLI::Formatter {
   std::string make_help(const CLI::App* app, std::string name, CLI::AppFormatMode mode) const override {
     HelpFormat format = *this;
     format.shows_all_ = mode != CLI::AppFormatMode::Normal;
-    return format.Formatter::make_help(app, std::move(name), mode);
+    std::string text = format.Formatter::make_help(app, std::move(name), mode);
+    // CLI11 puts an empty line too many after the last group that it shows, if a hidden group follows.
+    if (const std::size_t lines = text.find("\n\n\n"); lines != std::string::npos) text.erase(lines, 1);
+    return text;
   }
 
   std::string make_group(std::string group, bool is_positional,
                          std::vector<const CLI::Option*> options) const override {
     if (group == kMoreOptions && !shows_all_) return fmt::format("{} more options: see --help-all\n", options.size());
     return Formatter::make_group(std::move(group), is_positional, std::move(options));
-  }
-
-  /// Returns the groups without the empty line that CLI11 puts after the last group that is shown if a hidden one
-  /// follows it.
-  std::string make_groups(const CLI::App* app, CLI::AppFormatMode mode) const override {
-    std::string text = Formatter::make_groups(app, mode);
-    if (text.ends_with("\n\n")) text.pop_back();
-    return text;
   }
 
   std::string make_option(const CLI::Option* option, bool is_positional) const override {
