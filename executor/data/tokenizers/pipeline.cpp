@@ -31,6 +31,7 @@ class Tokenizer::Pipeline::Run {
  private:
   Text text_of(std::string_view utf8, bool is_first) {
     Text text{.bytes = std::string(utf8), .positions = {}, .has_positions = with_spans_, .is_first = is_first};
+    if (!utf8.empty()) next_character(utf8, text.bytes_of_first);
     if (!with_spans_) return text;
     text.positions.reserve(utf8.size());
     for (std::size_t i = 0; i < utf8.size(); ++character_) {

@@ -151,9 +151,10 @@ struct MetaspaceOptions {
 };
 
 /// As in Hugging Face, a text that was not split still begins where the original does, even if characters were dropped
-/// there.
+/// there, and of a text that was split, every piece that begins in what became of its first character: U+FDFA becomes
+/// four words.
 bool is_first(const Pieces& pieces, Range range) {
-  return pieces.text.is_first && range.begin == 0 && (pieces.text.keeps_first || !pieces.is_cut);
+  return pieces.text.is_first && (pieces.is_cut ? range.begin < pieces.text.bytes_of_first : range.begin == 0);
 }
 
 void cut_at_metaspaces(Pieces& pieces, const MetaspaceOptions& options) {

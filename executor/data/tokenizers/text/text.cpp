@@ -10,31 +10,32 @@ namespace frostpipe {
 Rewrite::Rewrite(const Text& old) : old_(old) {
   new_.has_positions = old.has_positions;
   new_.is_first = old.is_first;
-  new_.keeps_first = old.keeps_first;
   new_.bytes.reserve(old.bytes.size() + old.bytes.size() / 8);
 }
 
-void Rewrite::note_source(std::size_t source) {
-  if (new_.bytes.empty() && source > 0) new_.keeps_first = false;
+void Rewrite::note_first(std::size_t source, std::size_t begin, std::size_t end) {
+  if (source < old_.bytes_of_first && new_.bytes_of_first == begin) new_.bytes_of_first = end;
 }
 
 void Rewrite::keep(Range range) {
-  if (range.begin < range.end) note_source(range.begin);
+  const std::size_t begin = new_.bytes.size();
   new_.bytes.append(old_.bytes, range.begin, range.end - range.begin);
+  note_first(range.begin, begin, begin + std::min(range.end, old_.bytes_of_first) - range.begin);
   if (old_.has_positions)
     new_.positions.insert(new_.positions.end(), old_.positions.begin() + static_cast<std::ptrdiff_t>(range.begin),
                           old_.positions.begin() + static_cast<std::ptrdiff_t>(range.end));
 }
 
 void Rewrite::put(std::string_view utf8, std::size_t source) {
-  note_source(source);
   new_.bytes += utf8;
+  note_first(source, new_.bytes.size() - utf8.size(), new_.bytes.size());
   if (old_.has_positions) new_.positions.resize(new_.bytes.size(), old_.positions[source]);
 }
 
 void Rewrite::put(char32_t c, std::size_t source) {
-  note_source(source);
+  const std::size_t begin = new_.bytes.size();
   append_utf8(new_.bytes, c);
+  note_first(source, begin, new_.bytes.size());
   if (old_.has_positions) new_.positions.resize(new_.bytes.size(), old_.positions[source]);
 }
 

@@ -21,9 +21,10 @@ struct Text {
   /// For each byte, the index of its code point in the original text. Kept for spans, if `has_positions`.
   std::vector<std::int32_t> positions;
   bool has_positions = false;
-  /// True if it begins where the original text does, and if its first byte still belongs to that beginning.
+  /// True if it begins where the original text does.
   bool is_first = true;
-  bool keeps_first = true;
+  /// How many bytes at the beginning stand for the first character that the text had before its normalization.
+  std::size_t bytes_of_first = 0;
 };
 
 /// A text and the pieces into which it is split, in order and not empty.
@@ -48,10 +49,12 @@ class Rewrite {
   void put(std::string_view utf8, std::size_t source);
   void put(char32_t c, std::size_t source);
   std::size_t size() const { return new_.bytes.size(); }
+  std::string_view text() const { return new_.bytes; }
   Text take() { return std::move(new_); }
 
  private:
-  void note_source(std::size_t source);
+  /// Counts the new bytes [begin, end), which stand for the old one at `source`, if they belong to the first character.
+  void note_first(std::size_t source, std::size_t begin, std::size_t end);
 
   const Text& old_;
   Text new_;

@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <cstddef>
 #include <memory>
+#include <optional>
+#include <string_view>
 #include <vector>
 
 #include "base/error.h"
@@ -38,10 +40,10 @@ int combining_class_of(char32_t c) {
   return value == 0 || unicode_version_of(c) > kUnicodeOfForms ? 0 : value;
 }
 
-/// A character of a decomposition: the first that a character gave, or a further one.
+/// A part of a decomposition, or several that were composed again.
 struct DecomposedCharacter {
   char32_t value;
-  bool is_first;
+  std::size_t num_first;  // how many of these parts are the first that a character gave
 };
 
 /// Sorts each run of combining characters by class (stable): canonical ordering.
@@ -63,9 +65,17 @@ struct Character {
   std::size_t source;
 };
 
-/// Decomposes the text. Sources do not move with reordered marks: as in Hugging Face, the n-th first part of the result
-/// takes the source of the text's n-th character, and a further part that of the part before it.
-std::vector<Character> decomposed(const std::vector<Character>& text, const icu::Normalizer2& form) {
+std::vector<Character> characters_of(std::string_view utf8) {
+  std::vector<Character> characters;
+  for (std::size_t i = 0; i < utf8.size();) {
+    const std::size_t source = i;
+    characters.push_back({next_character(utf8, i), source});
+  }
+  return characters;
+}
+
+/// Returns the decomposition in canonical order.
+std::vector<DecomposedCharacter> parts_of(const std::vector<Character>& text, const icu::Normalizer2& form) {
   std::vector<DecomposedCharacter> parts;
   icu::UnicodeString expansion;
   for (const Character& character : text) {
@@ -73,62 +83,64 @@ std::vector<Character> decomposed(const std::vector<Character>& text, const icu:
     const bool has_parts =
         form.getDecomposition(static_cast<UChar32>(c), expansion) != 0 && unicode_version_of(c) <= kUnicodeOfForms;
     if (!has_parts) {
-      parts.push_back({c, true});
+      parts.push_back({c, 1});
       continue;
     }
     for (std::int32_t i = 0; i < expansion.length(); i = expansion.moveIndex32(i, 1))
       parts.push_back({static_cast<char32_t>(expansion.char32At(i)), i == 0});
   }
   order_canonically(parts);
+  return parts;
+}
 
-  std::vector<Character> result;
-  std::size_t num_first = 0;
+/// Composes parts in canonical order, each with the last starter before it unless a part between them blocks it.
+std::vector<DecomposedCharacter> composed(const std::vector<DecomposedCharacter>& parts, const icu::Normalizer2& form) {
+  std::vector<DecomposedCharacter> result;
+  std::optional<std::size_t> starter;  // in the result
   for (const DecomposedCharacter& part : parts) {
-    if (part.is_first) ++num_first;
-    FROSTPIPE_CHECK(num_first > 0, "a decomposition is in canonical order, so its first part stays its first");
-    result.push_back({part.value, text[num_first - 1].source});
+    const int here = combining_class_of(part.value);
+    const bool is_next = starter && *starter + 1 == result.size();
+    if (starter && (is_next || combining_class_of(result.back().value) < here)) {
+      const UChar32 pair =
+          form.composePair(static_cast<UChar32>(result[*starter].value), static_cast<UChar32>(part.value));
+      if (pair >= 0) {
+        result[*starter].value = static_cast<char32_t>(pair);
+        result[*starter].num_first += part.num_first;
+        continue;
+      }
+    }
+    if (here == 0) starter = result.size();
+    result.push_back(part);
   }
   return result;
+}
+
+/// Sources do not move with reordered marks: as in Hugging Face, a character of the result takes the source of the next
+/// character of `text`, and uses up as many as there are first parts in it; without any it takes that of the one
+/// before.
+void put_parts(Rewrite& result, const std::vector<DecomposedCharacter>& parts, const std::vector<Character>& text,
+               std::size_t offset) {
+  std::size_t used = 0;
+  for (const DecomposedCharacter& part : parts) {
+    FROSTPIPE_CHECK(used + part.num_first > 0, "a decomposition is in canonical order, so its first part stays first");
+    result.put(part.value, offset + text[part.num_first > 0 ? used : used - 1].source);
+    used += part.num_first;
+  }
 }
 
 /// Decomposes the parts of the text between ASCII characters, which are unchanged and across which no mark moves.
 void decompose(Text& text, const icu::Normalizer2& form) {
   Rewrite result(text);
-  std::vector<Character> characters;
   for (std::size_t i = 0; i < text.bytes.size();) {
-    const std::size_t begin = i;
+    std::size_t begin = i;
     while (i < text.bytes.size() && static_cast<unsigned char>(text.bytes[i]) < 0x80) ++i;
     result.keep({begin, i});
-    characters.clear();
-    while (i < text.bytes.size() && static_cast<unsigned char>(text.bytes[i]) >= 0x80) {
-      const std::size_t source = i;
-      characters.push_back({next_character(text.bytes, i), source});
-    }
-    for (const Character& c : decomposed(characters, form)) result.put(c.value, c.source);
+    begin = i;
+    while (i < text.bytes.size() && static_cast<unsigned char>(text.bytes[i]) >= 0x80) ++i;
+    const std::vector<Character> characters = characters_of(std::string_view(text.bytes).substr(begin, i - begin));
+    put_parts(result, parts_of(characters, form), characters, begin);
   }
   text = result.take();
-}
-
-std::vector<std::size_t> character_starts(std::string_view utf8) {
-  std::vector<std::size_t> starts;
-  for (std::size_t i = 0; i < utf8.size();) {
-    starts.push_back(i);
-    next_character(utf8, i);
-  }
-  return starts;
-}
-
-/// Appends composed characters. The first one stands for the first old character, and the others for as many old ones
-/// at the end; if there are fewer, for the last old one.
-void put_composed(Rewrite& result, std::string_view composed, Range replaced, std::string_view text) {
-  const std::vector<std::size_t> old = character_starts(text.substr(replaced.begin, replaced.end - replaced.begin));
-  std::vector<std::size_t> starts = character_starts(composed);
-  const std::size_t size = starts.size();
-  starts.push_back(composed.size());
-  for (std::size_t i = 0; i < size; ++i) {
-    const std::size_t source = i == 0 ? 0 : std::min(i + old.size() - std::min(size, old.size()), old.size() - 1);
-    result.put(composed.substr(starts[i], starts[i + 1] - starts[i]), replaced.begin + old[source]);
-  }
 }
 
 std::unique_ptr<const icu::UnicodeSet> characters_with_forms() {
@@ -139,7 +151,8 @@ std::unique_ptr<const icu::UnicodeSet> characters_with_forms() {
   return set;
 }
 
-void compose(Text& text, const icu::Normalizer2& form) {
+/// `decomposing` is the form that decomposes what `form` composes.
+void compose(Text& text, const icu::Normalizer2& form, const icu::Normalizer2& decomposing) {
   static const std::unique_ptr<const icu::UnicodeSet> known = characters_with_forms();
   const icu::FilteredNormalizer2 filtered(form, *known);
   UErrorCode status = U_ZERO_ERROR;
@@ -153,14 +166,15 @@ void compose(Text& text, const icu::Normalizer2& form) {
   icu::Edits::Iterator part = edits.getFineIterator();
   while (part.next(status) != 0) {
     const auto source = static_cast<std::size_t>(part.sourceIndex());
-    const auto end = source + static_cast<std::size_t>(part.oldLength());
+    const auto size = static_cast<std::size_t>(part.oldLength());
     if (part.hasChange() == 0) {
-      result.keep({source, end});
+      result.keep({source, source + size});
       continue;
     }
-    put_composed(result, std::string_view(bytes).substr(result.size(), static_cast<std::size_t>(part.newLength())),
-                 {source, end}, text.bytes);
+    const std::vector<Character> old = characters_of(std::string_view(text.bytes).substr(source, size));
+    put_parts(result, composed(parts_of(old, decomposing), form), old, source);
   }
+  FROSTPIPE_CHECK(result.text() == bytes, "characters are composed as ICU does it");
   text = result.take();
 }
 
@@ -171,7 +185,7 @@ void change_form(Text& text, UnicodeForm form) {
   if (form == UnicodeForm::kNfd || form == UnicodeForm::kNfkd)
     decompose(text, instance_of(form));
   else
-    compose(text, instance_of(form));
+    compose(text, instance_of(form), instance_of(form == UnicodeForm::kNfc ? UnicodeForm::kNfd : UnicodeForm::kNfkd));
 }
 
 }  // namespace frostpipe
