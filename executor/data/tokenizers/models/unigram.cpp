@@ -27,6 +27,19 @@ struct UnigramFile {
   bool falls_back_to_bytes = false;
 };
 
+/// Returns the double nearest to 10^exponent, for exponents up to 308; std::pow need not.
+double power_of_ten(int exponent) {
+  static const std::vector<double> powers = [] {
+    std::vector<double> made;
+    for (int i = 0; i <= 308; ++i) {
+      const std::string text = fmt::format("1e{}", i);
+      std::from_chars(text.data(), text.data() + text.size(), made.emplace_back());
+    }
+    return made;
+  }();
+  return powers.at(static_cast<std::size_t>(exponent));
+}
+
 /// Returns the score that the library reads where a file says `score`. The library divides the decimal digits, which it
 /// rounds first, by a power of ten (serde_json without float_roundtrip). A quarter of the trained scores come out one
 /// unit in the last place away from the nearest number, and where two tokenizations would have equal sums, this decides
@@ -44,7 +57,7 @@ double as_the_library_reads(double score) {
     power -= static_cast<int>(e - point) - 1;
   auto value = static_cast<double>(digits);
   for (; power < -308; power += 308) value /= 1e308;
-  value = power < 0 ? value / std::pow(10.0, -power) : value * std::pow(10.0, power);
+  value = power < 0 ? value / power_of_ten(-power) : value * power_of_ten(power);
   return std::signbit(score) ? -value : value;
 }
 
