@@ -37,7 +37,7 @@ void pass_on_device(const std::vector<OnRanks>& tests) {
 TEST(RanksOnDevice, EveryHead) {
   pass_on_device({{"Exactness.EveryHeadOn1StagesX1ReplicasEqualsOneProcess", 1},
                   {"Exactness.EveryHeadOn2StagesX2ReplicasEqualsOneProcess", 4},
-                  {"Exactness.RunOfEveryHeadThroughReconfigurationsEqualsOneProcess", 2}});
+                  {"Reconfiguration.RunOfEveryHeadThroughReconfigurationsEqualsOneProcess", 2}});
 }
 
 TEST(RanksOnDevice, Bfloat16) { pass_on_device({{"BFloat16.TrainsCloseToFloat32AndKeepsSmallSteps", 2}}); }
@@ -73,13 +73,13 @@ TEST(RanksOnDevice, TiedEmbeddings) { pass_on_device({{"WeightDelay.FourStepsOfE
 TEST(RanksOnDevice, SchedulesOfSeveralStagesPerRank) {
   pass_on_device({{"Schedules.GradientsOnTwoRanksEqualOneProcess", 2},
                   {"Schedules.GradientsOfEveryHeadEqualOneProcess", 2},
-                  {"Exactness.RunThroughSchedulesOfSeveralStagesPerRankEqualsOneProcess", 4}});
+                  {"Reconfiguration.RunThroughSchedulesOfSeveralStagesPerRankEqualsOneProcess", 4}});
 }
 
 TEST(RanksOnDevice, TokenSlices) {
   pass_on_device({{"Slices.GradientsOn2StagesEqualOneProcess", 2},
                   {"Slices.GradientsThroughHostMemoryEqualOneProcess", 4},
-                  {"Exactness.RunThroughTokenSlicesEqualsOneProcess", 2}});
+                  {"Reconfiguration.RunThroughTokenSlicesEqualsOneProcess", 2}});
 }
 
 /// Embedding, loss and answers with tensor ranks.
@@ -104,10 +104,10 @@ TEST(RanksOnDevice, NothingOfAnIterationIsLeft) {
 }
 
 TEST(RanksOnDevice, LiveChange) {
-  pass_on_device({{"Exactness.SgdRunOf4To2To1StagesEqualsOneProcess", 4},
-                  {"Exactness.AdamWRunOf4To2To1StagesEqualsOneProcess", 4},
-                  {"Exactness.RunWithRanksThatAreIdleForAWhileEqualsOneProcess", 4},
-                  {"Exactness.StepAfterReconfigurationEqualsAFreshStartInTheNewLayoutToTheBit", 2}});
+  pass_on_device({{"Reconfiguration.SgdRunOf4To2To1StagesEqualsOneProcess", 4},
+                  {"Reconfiguration.AdamWRunOf4To2To1StagesEqualsOneProcess", 4},
+                  {"Reconfiguration.RunWithRanksThatAreIdleForAWhileEqualsOneProcess", 4},
+                  {"Reconfiguration.StepAfterReconfigurationEqualsAFreshStartInTheNewLayoutToTheBit", 2}});
 }
 
 TEST(RanksOnDevice, ActivationCache) {

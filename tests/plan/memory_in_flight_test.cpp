@@ -88,7 +88,7 @@ TEST(Memory, MostInFlightIsThatOfTheWholeList) {
         phase.layout.pipeline_parallel_size = p;
         phase.virtual_stages = std::min(2, schedule_traits(name).most_virtual_stages);
         phase.num_micro_batches = m;
-        for (int first = 0; first < num_stages(phase); first += p > 6 ? 17 : 1) {
+        for (int first = 0; first<num_stages(phase); first += p> 6 ? 17 : 1) {
           ScheduleShape shape{p, m, first};
           shape.virtual_stages = phase.virtual_stages;
           shape.token_slices = 1;
