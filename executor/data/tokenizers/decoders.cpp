@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/error.h"
 #include "executor/data/tokenizers/text/byte_level_words.h"
 #include "executor/data/tokenizers/text/part.h"
 #include "executor/data/tokenizers/text/pattern.h"
@@ -78,6 +79,7 @@ std::string with_replaced(std::string_view text, std::string_view old, std::stri
 
 Decoder metaspace_decoder(PipelinePart& part) {
   const std::string replacement = part.text("replacement", "\xE2\x96\x81");
+  if (replacement.empty()) throw InvalidInput(part.place_of("replacement"), "must be a character", "\"\"");
   part.take("str_rep");
   part.flag("split", true);
   const bool prepends =
@@ -105,6 +107,7 @@ Decoder replace_decoder(PipelinePart& part) {
 Decoder strip_decoder(PipelinePart& part) {
   return [content = part.text("content"), start = part.count("start", 0),
           stop = part.count("stop", 0)](std::vector<std::string>& tokens) {
+    if (content.empty()) return;
     for (std::string& token : tokens) {
       std::string_view rest = token;
       for (int i = 0; i < start && rest.starts_with(content); ++i) rest.remove_prefix(content.size());

@@ -106,6 +106,8 @@ TEST_F(ByteLevelModelTest, RefusesWhatItDoesNotKnowByName) {
   EXPECT_EQ(message_with("/decoder", {{"type", "CTC"}}),
             "tokenizer.json: decoder.type: must be one of those that are known (ByteFallback, ByteLevel, Fuse, "
             "Metaspace, Replace, Sequence, Strip, WordPiece), is \"CTC\"");
+  EXPECT_EQ(message_with("/decoder", {{"type", "Metaspace"}, {"replacement", ""}}),
+            "tokenizer.json: decoder.replacement: must be a character, is \"\"");
   EXPECT_EQ(message_with("/pre_tokenizer/new_field", 1),
             "tokenizer.json: pre_tokenizer.new_field: must be one of the known fields (add_prefix_space, trim_offsets, "
             "type, use_regex), is \"new_field\"");
