@@ -11,6 +11,7 @@ import json
 import struct
 
 from byte_alphabet import symbols_of_bytes
+from reference.protobuf import fields_of
 
 LLAMA3_WORDS = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|"
                 r"\s*[\r\n]+|\s+(?!\S)|\s+")
@@ -137,24 +138,3 @@ def piece_of(message):
     """Returns text, score and type of a piece of SentencePiece."""
     fields = dict(fields_of(message))
     return str(fields[1], "utf-8"), struct.unpack("<f", fields.get(2, bytes(4)))[0], fields.get(3, 1)
-
-
-def fields_of(message):
-    """Yields number and value of each field of a message of protobuf: bytes, or an int if it is a varint."""
-    message, i = memoryview(message), 0
-
-    def varint():
-        nonlocal i
-        value = shift = 0
-        while True:
-            value, shift, i = value | (message[i] & 127) << shift, shift + 7, i + 1
-            if message[i - 1] < 128:
-                return value
-    while i < len(message):
-        number, kind = divmod(varint(), 8)
-        if kind == 0:
-            yield number, varint()
-        else:
-            size = {1: 8, 5: 4}[kind] if kind != 2 else varint()
-            yield number, message[i:i + size]
-            i += size

@@ -6,6 +6,7 @@ import tempfile
 
 from reference.byte_level_bpe import BYTE_LEVEL_TEXTS, SMALL_TRAINING_TEXT
 from reference.files import write_lines
+from reference.protobuf import fields_of
 from reference.texts import TEXTS
 
 OWN_TEXTS = [
@@ -40,30 +41,8 @@ def small_table():
 
 
 def charsmap_of(model):
-    """Reads field 2 of field 3 of SentencePiece's message, without protobuf."""
-    def length_delimited(message, wanted):
-        i = 0
-
-        def number():
-            nonlocal i
-            value = shift = 0
-            while True:
-                value, shift, i = value | (message[i] & 127) << shift, shift + 7, i + 1
-                if message[i - 1] < 128:
-                    return value
-        while i < len(message):
-            key = number()
-            if key & 7 == 2:
-                size = number()
-                if key >> 3 == wanted:
-                    return message[i:i + size]
-                i += size
-            elif key & 7 == 0:
-                number()
-            else:
-                i += 4 if key & 7 == 5 else 8
-        raise ValueError(f"no field {wanted}")
-    return bytes(length_delimited(length_delimited(model, 3), 2))
+    """Returns the table of replacements of SentencePiece's model: field 2 of its normalizer, field 3."""
+    return bytes(dict(fields_of(dict(fields_of(model))[3]))[2])
 
 
 def byte_pairs(pre_tokenizer, **options):

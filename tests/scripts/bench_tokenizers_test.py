@@ -8,7 +8,7 @@ import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "bench"), str(ROOT / "bench" / "tokenizers")]
+sys.path[:0] = [str(ROOT / folder) for folder in ("bench", "bench/tokenizers", "scripts")]
 import convert  # noqa: E402
 import lines  # noqa: E402
 import results  # noqa: E402
