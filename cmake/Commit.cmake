@@ -3,6 +3,7 @@
 # is left alone.
 #
 # In: GIT (may be missing), SOURCE, HEADER.
+cmake_minimum_required(VERSION 3.25)
 set(commit unknown)
 if(GIT)
   execute_process(COMMAND ${GIT} -C ${SOURCE} rev-parse --show-toplevel
