@@ -4,8 +4,7 @@
 
 #include <algorithm>
 #include <functional>
-#include <map>
-#include <set>
+#include <span>
 
 #include "base/error.h"
 #include "plan/batch.h"
@@ -18,12 +17,22 @@
 namespace frostpipe {
 namespace {
 
-/// Returns the moments of one list after an increase and before a decrease; at every other moment a neighbouring one
-/// holds at least as much. Frozen stages hold nothing. An action of slice s counts slice_tokens[s].
-std::vector<StagesInFlight> moments_of(const std::vector<Action>& list, const Schedule& schedule,
-                                       const std::vector<int>& stages, const std::vector<std::int64_t>& slice_tokens) {
-  std::set<StagesInFlight> moments;
+/// Moments one after the other, each with one entry per stage.
+struct Moments {
+  std::size_t num_stages = 0;
+  std::vector<InFlight> entries;
+  std::span<const InFlight> at(std::size_t moment) const {
+    return std::span(entries).subspan(moment * num_stages, num_stages);
+  }
+  std::size_t size() const { return entries.size() / num_stages; }
+};
+
+/// Adds the moments of one list after an increase and before a decrease; at every other moment a neighbouring one holds
+/// at least as much. Frozen stages hold nothing. An action of slice s counts slice_tokens[s].
+void add_moments_of(const std::vector<Action>& list, const Schedule& schedule, const std::vector<int>& stages,
+                    const std::vector<std::int64_t>& slice_tokens, Moments& moments) {
   StagesInFlight now(stages.size());
+  const auto add = [&] { moments.entries.insert(moments.entries.end(), now.begin(), now.end()); };
   bool has_risen = false;
   for (const Action& action : list) {
     if (action.stage < schedule.first_trainable_stage) continue;
@@ -32,18 +41,17 @@ std::vector<StagesInFlight> moments_of(const std::vector<Action>& list, const Sc
     const int change =
         (kind == ActionKind::forward) - (kind == ActionKind::backward || kind == ActionKind::input_gradient);
     const bool falls = kind != ActionKind::forward;
-    if (falls && has_risen) moments.insert(now);
+    if (falls && has_risen) add();
     has_risen = !falls || kind == ActionKind::input_gradient;  // I leaves what W needs
     of_stage.before_backward += change * slice_tokens[action.slice.value_or(0)];
     of_stage.before_weights += (kind == ActionKind::input_gradient) - (kind == ActionKind::weight_gradient);
     if (action.slice && *action.slice == 0) of_stage.key_values += change;
   }
-  if (has_risen) moments.insert(now);
-  return {moments.begin(), moments.end()};
+  if (has_risen) add();
 }
 
 /// Returns whether `a` holds at most what `b` holds, of every kind on every stage.
-bool is_at_most(const StagesInFlight& a, const StagesInFlight& b) {
+bool is_at_most(std::span<const InFlight> a, std::span<const InFlight> b) {
   return std::ranges::equal(a, b, [](const InFlight& one, const InFlight& other) {
     return one.before_backward <= other.before_backward && one.before_weights <= other.before_weights &&
            one.key_values <= other.key_values;
@@ -51,7 +59,7 @@ bool is_at_most(const StagesInFlight& a, const StagesInFlight& b) {
 }
 
 /// Raises `most` to at least `one`, of every kind on every stage.
-void raise_to(StagesInFlight& most, const StagesInFlight& one) {
+void raise_to(StagesInFlight& most, std::span<const InFlight> one) {
   for (std::size_t i = 0; i < most.size(); ++i) {
     most[i].before_backward = std::max(most[i].before_backward, one[i].before_backward);
     most[i].before_weights = std::max(most[i].before_weights, one[i].before_weights);
@@ -59,14 +67,16 @@ void raise_to(StagesInFlight& most, const StagesInFlight& one) {
   }
 }
 
-/// Removes the moments that are dominated by another one, and repeated ones; the others are in ascending order.
-std::vector<StagesInFlight> most_of(std::vector<StagesInFlight> moments) {
+/// Returns the moments that no other one dominates, each once, in ascending order.
+std::vector<StagesInFlight> most_of(const Moments& moments) {
+  std::vector<std::span<const InFlight>> descending;
+  for (std::size_t moment = 0; moment < moments.size(); ++moment) descending.push_back(moments.at(moment));
+  std::ranges::sort(descending, [](auto a, auto b) { return std::ranges::lexicographical_compare(b, a); });
   // In this order a moment is dominated only by earlier ones, and if by any, then by one that is kept. Whole groups of
   // neighbours are passed over by the most that they hold together.
-  std::ranges::sort(moments, std::greater<>());
   constexpr std::size_t kGroup = 32;
   std::vector<StagesInFlight> kept, most_of_groups;
-  for (StagesInFlight& one : moments) {
+  for (const std::span<const InFlight> one : descending) {
     bool is_dominated = false;
     for (std::size_t group = 0; group < most_of_groups.size() && !is_dominated; ++group) {
       if (!is_at_most(one, most_of_groups[group])) continue;
@@ -74,9 +84,9 @@ std::vector<StagesInFlight> most_of(std::vector<StagesInFlight> moments) {
       for (std::size_t i = group * kGroup; i < end && !is_dominated; ++i) is_dominated = is_at_most(one, kept[i]);
     }
     if (is_dominated) continue;
-    if (kept.size() % kGroup == 0) most_of_groups.push_back(one);
+    if (kept.size() % kGroup == 0) most_of_groups.emplace_back(one.begin(), one.end());
     raise_to(most_of_groups.back(), one);
-    kept.push_back(std::move(one));
+    kept.emplace_back(one.begin(), one.end());
   }
   std::ranges::reverse(kept);
   return kept;
@@ -133,12 +143,11 @@ std::vector<std::vector<StagesInFlight>> most_in_flight(const Phase& phase, int 
       num_slices(phase) > 1 ? tokens_of_slices(phase, longest_sample(phase)) : std::vector<std::int64_t>{1};
   std::vector<std::vector<StagesInFlight>> most;
   for (int pipeline_rank = 0; pipeline_rank < phase.layout.pipeline_parallel_size; ++pipeline_rank) {
-    std::vector<StagesInFlight> moments;
-    for (const int list : lists_of(phase.layout, pipeline_rank)) {
-      const auto of_list = moments_of(schedule.body[list], schedule, stages_on(phase, pipeline_rank), tokens);
-      moments.insert(moments.end(), of_list.begin(), of_list.end());
-    }
-    most.push_back(most_of(std::move(moments)));
+    const std::vector<int> stages = stages_on(phase, pipeline_rank);
+    Moments moments{.num_stages = stages.size()};
+    for (const int list : lists_of(phase.layout, pipeline_rank))
+      add_moments_of(schedule.body[list], schedule, stages, tokens, moments);
+    most.push_back(most_of(moments));
   }
   return most;
 }
