@@ -86,93 +86,130 @@ Bytes StageMemory::of_all_tokens(Bytes output) const {
   return layout.sequence_parallel ? output * layout.tensor_parallel_size : output;
 }
 
-RankMemory StageMemory::of(LayerRange stage, std::span<const LayerCost> layers, bool hands_on) const {
-  Growing growing(*this, layers, stage.begin);
-  for (int layer = stage.begin; layer < stage.end; ++layer) growing.add();
-  return growing.memory(hands_on);
-}
-
-void StageMemory::Growing::add() {
-  const int layer = end_++;
-  const LayerMemory& held = of_.layers_[layer];
-  const LayerCost& cost = layers_[layer];
-  const bool trains = held.trains;
-  lasting_.weights += held.version;
-  if (trains) {
-    lasting_.older_weights += of_.keeps_older_weights_ ? held.version : 0;
-    lasting_.gradients += held.weights;
-    lasting_.optimizer_state += held.weights * of_.moments_;
-    add_saved_activations(layer);
+StageMemory::OnDevice::OnDevice(const StageMemory& memory, std::span<const LayerCost> layers, LayerRange within)
+    : of_(memory), layers_(layers), first_(within.begin) {
+  const int first_trainable_layer = of_.unpartitioned_.first_trainable_layer;
+  Sums sums;
+  std::vector<Bytes> transients;
+  for (int layer = within.begin; layer < within.end; ++layer) {
+    const LayerMemory& held = of_.layers_[layer];
+    const LayerCost& cost = layers_[layer];
+    const bool trains = held.trains;
+    const bool begins_segment = trains && (segments_.empty() || !held.joins_segment);
+    if (begins_segment) segments_.push_back({.begin = layer});
+    sums_.push_back(sums);
+    sums.segment += begins_segment;
+    sums.versions += held.version;
+    sums.weights += held.weights;
+    // A frozen layer saves nothing, so its output counts as a transient.
+    transients.push_back(cost.workspace_bytes + (trains ? 0 : cost.output_activation_bytes));
+    if (trains) {
+      sums.saved += cost.saved_activation_bytes;
+      if (of_.splits_backward_) sums.split += split_backward_of(cost, layer > first_trainable_layer).kept_bytes;
+    }
+    if (!held.has_attention) continue;
+    const Bytes keys_and_values = 2 * cost.output_activation_bytes;
+    // Gradients are accumulated in the type of the weights.
+    const Bytes of_gradients = of_.rounded_bytes_ > 0 ? of_.kept_bytes_ / of_.rounded_bytes_ : 1;
+    sums.keys_and_values_in_action += keys_and_values * (trains ? of_gradients : 1);
+    if (!trains) continue;
+    sums.keys_and_values += keys_and_values;
+    if (!held.recomputed) sums.keys_and_values_beside += keys_and_values;  // for whole samples
   }
-  // A frozen layer saves nothing, so its output counts as a transient.
-  transient_ = std::max(transient_, cost.workspace_bytes + (trains ? 0 : cost.output_activation_bytes));
-  if (!held.has_attention) return;
-  const Bytes keys_and_values = 2 * cost.output_activation_bytes;
-  // Gradients are accumulated in the type of the weights.
-  const Bytes of_gradients = of_.rounded_bytes_ > 0 ? of_.kept_bytes_ / of_.rounded_bytes_ : 1;
-  keys_and_values_in_action_ += keys_and_values * (trains ? of_gradients : 1);
-  if (!trains) return;
-  keys_and_values_ += keys_and_values;
-  if (!held.recomputed) keys_and_values_beside_ += keys_and_values;  // for whole samples
-}
-
-void StageMemory::Growing::add_saved_activations(int layer) {
-  const int first = std::max(begin_, of_.unpartitioned_.first_trainable_layer);
-  if (layer == first) {
-    // The first layer that saves anything also saves its input, which nothing else on this rank holds.
-    closed_.kept = output_bytes_of(layer - 1);
-  } else if (!of_.layers_[layer].joins_segment) {
-    closed_ = with_last_segment(layer - 1, output_bytes_of(layer - 1));
-    segment_ = split_ = 0;
+  sums_.push_back(sums);
+  transients_ = RangeMaximum(std::move(transients));
+  std::vector<Bytes> again;
+  segments_.push_back({.begin = within.end});
+  for (std::size_t i = 0; i + 1 < segments_.size(); ++i) {
+    const Segment& segment = segments_[i];
+    Segment& next = segments_[i + 1];
+    SavedActivations saved;
+    const bool recomputed = of_.layers_[next.begin - 1].recomputed;
+    const Sums &from = before(segment.begin), &to = before(next.begin);
+    saved.add_segment(to.saved - from.saved, to.split - from.split, recomputed, output_bytes_of(next.begin - 1),
+                      of_.splits_backward_);
+    next.kept_before = segment.kept_before + saved.kept;
+    next.left_before = segment.left_before + (of_.splits_backward_ ? saved.until_weights - saved.kept : 0);
+    again.push_back((recomputed ? to.saved - from.saved : 0) - next.left_before);
   }
-  segment_ += layers_[layer].saved_activation_bytes;
-  if (of_.splits_backward_)
-    split_ += split_backward_of(layers_[layer], layer > of_.unpartitioned_.first_trainable_layer).kept_bytes;
+  again_ = RangeMaximum(std::move(again));
 }
 
-StageMemory::Growing::SavedActivations StageMemory::Growing::with_last_segment(int last, Bytes next_input) const {
-  SavedActivations saved = closed_;
-  const bool again = of_.layers_[last].recomputed;
-  const Bytes kept = again ? next_input : segment_;
-  saved.kept += kept;
-  saved.until_weights += split_;
+void StageMemory::OnDevice::SavedActivations::add_segment(Bytes saved, Bytes split, bool recomputed, Bytes next_input,
+                                                          bool splits_backward) {
+  const Bytes is_kept = recomputed ? next_input : saved;
+  kept += is_kept;
+  until_weights += split;
   // I goes from the last segment to the first, and each segment leaves what W needs in place of what was saved for it.
-  saved.computed_again =
-      std::max(saved.computed_again + (of_.splits_backward_ ? split_ - kept : 0), again ? segment_ : 0);
+  computed_again = std::max(computed_again + (splits_backward ? split - is_kept : 0), recomputed ? saved : 0);
+}
+
+StageMemory::OnDevice::SavedActivations StageMemory::OnDevice::saved_activations(int begin, int end) const {
+  SavedActivations saved;
+  if (begin >= end) return saved;
+  const auto add = [&](int from, int to) {
+    saved.add_segment(before(to).saved - before(from).saved, before(to).split - before(from).split,
+                      of_.layers_[to - 1].recomputed, to < end ? output_bytes_of(to - 1) : 0, of_.splits_backward_);
+  };
+  // The first layer that saves anything also saves its input, which nothing else on this rank holds.
+  saved.kept = output_bytes_of(begin - 1);
+  // The segments that begin inside the stage: [next, last] of them, the last of which may end outside it.
+  const int next = before(begin + 1).segment, last = before(end).segment - 1;
+  if (next > last) {
+    add(begin, end);
+    return saved;
+  }
+  add(begin, segments_[next].begin);
+  if (next < last) {  // whole segments, as add_segment would add them one after the other
+    const Segment &from = segments_[next], &to = segments_[last];
+    saved.kept += to.kept_before - from.kept_before;
+    saved.until_weights += before(to.begin).split - before(from.begin).split;
+    saved.computed_again = to.left_before + std::max(saved.computed_again - from.left_before, again_.of(next, last));
+  }
+  add(segments_[last].begin, end);
   return saved;
 }
 
-RankMemory StageMemory::Growing::memory(bool hands_on) const {
+RankMemory StageMemory::OnDevice::of(LayerRange stage, bool hands_on) const {
+  const auto [begin, end] = stage;
   const Phase& phase = of_.unpartitioned_;
   const int n = static_cast<int>(of_.model_.layers.size());
-  RankMemory memory = lasting_;
-  SavedActivations saved;
-  if (end_ > std::max(begin_, phase.first_trainable_layer)) saved = with_last_segment(end_ - 1, 0);
+  const int first_to_train = std::clamp(phase.first_trainable_layer, begin, end);
+  RankMemory memory;
+  memory.weights = before(end).versions - before(begin).versions;
+  if (of_.keeps_older_weights_) memory.older_weights = before(end).versions - before(first_to_train).versions;
+  memory.gradients = before(end).weights - before(first_to_train).weights;
+  memory.optimizer_state = memory.gradients * of_.moments_;
+  const SavedActivations saved = saved_activations(first_to_train, end);
   memory.until_backward = saved.kept;
   memory.until_weights = saved.until_weights;
-  const Bytes sent = end_ < n ? output_bytes_of(end_ - 1) : 0;
-  memory.workspace = transient_ + saved.computed_again + output_bytes_of(begin_ - 1) + sent;
-  if (end_ <= phase.first_trainable_layer && !hands_on) memory.sent_ahead = phase.num_micro_batches * sent;
-  if (begin_ == 0 || end_ == n) memory.exchange = of_.exchange_;
+  const Bytes sent = end < n ? output_bytes_of(end - 1) : 0;
+  const Bytes transient = begin < end ? transients_.of(begin - first_, end - first_) : 0;
+  memory.workspace = transient + saved.computed_again + output_bytes_of(begin - 1) + sent;
+  if (end <= phase.first_trainable_layer && !hands_on) memory.sent_ahead = phase.num_micro_batches * sent;
+  if (begin == 0 || end == n) memory.exchange = of_.exchange_;
   // With overlapping iterations, the next iteration's forwards are in flight already.
-  if (begin_ == 0 && of_.keeps_older_weights_ && of_.exchange_ > 0)
+  if (begin == 0 && of_.keeps_older_weights_ && of_.exchange_ > 0)
     memory.exchange += (phase.layout.pipeline_parallel_size - 1) * memory.until_backward;
-  if (begin_ == 0 && phase.cache.on)
+  if (begin == 0 && phase.cache.on)
     memory.cache = 2 * phase.num_micro_batches * of_.of_all_tokens(output_bytes_of(phase.first_trainable_layer - 1));
-  if (num_slices(phase) > 1) cut_into_slices(memory);
+  if (num_slices(phase) > 1) cut_into_slices(memory, stage);
   return memory;
 }
 
-void StageMemory::Growing::cut_into_slices(RankMemory& memory) const {
+void StageMemory::OnDevice::cut_into_slices(RankMemory& memory, LayerRange stage) const {
   const Phase& phase = of_.unpartitioned_;
+  const Sums &from = before(stage.begin), &to = before(stage.end);
   const std::int64_t longest = longest_sample(phase);
   const std::vector<std::int64_t> tokens = tokens_of_slices(phase, longest);
-  memory.workspace = memory.workspace * *std::ranges::max_element(tokens) / longest + keys_and_values_in_action_;
-  memory.key_values = keys_and_values_;
-  memory.until_backward = (std::max<Bytes>(0, memory.until_backward - keys_and_values_beside_) + longest - 1) / longest;
+  memory.workspace = memory.workspace * *std::ranges::max_element(tokens) / longest + to.keys_and_values_in_action -
+                     from.keys_and_values_in_action;
+  memory.key_values = to.keys_and_values - from.keys_and_values;
+  const Bytes beside = to.keys_and_values_beside - from.keys_and_values_beside;
+  memory.until_backward = (std::max<Bytes>(0, memory.until_backward - beside) + longest - 1) / longest;
   // The cache stores whole samples, so the slices are assembled.
   const int boundary = phase.first_trainable_layer;
-  if (phase.cache.on && begin_ < boundary && boundary <= end_)
+  if (phase.cache.on && stage.begin < boundary && boundary <= stage.end)
     memory.workspace += of_.of_all_tokens(layers_[boundary - 1].output_activation_bytes);
 }
 

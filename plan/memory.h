@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/range_maximum.h"
 #include "plan/plan.h"
 #include "plan/trace.h"
 #include "profiles/profile.h"
@@ -82,57 +83,75 @@ MicroBatchSize planned_micro_batch(const Phase& phase, int global_batch_size);
 /// the model and the type of frozen layers.
 class StageMemory {
  public:
+  /// Keeps references to the phase and to the profile's model.
   StageMemory(const Phase& unpartitioned, const Profile& profile, Optimizer optimizer, DType dtype);
-  /// Returns the memory of a stage with nothing in flight. `layers` are the costs of all layers on the stage's device,
-  /// for planned_micro_batch. Throws InvalidInput if the schedule splits the backward and the costs do not say what W
-  /// needs.
-  ///
-  /// With token slices the workspace counts the longest slice's share of an action's transients. Keys and values are
-  /// kept once, for the whole micro-batch: those of trainable layers are key_values. The workspace contains those of
-  /// frozen layers, until the last slice's forward, and the gradients that later slices leave, each for one
-  /// micro-batch.
-  ///
-  /// `hands_on` is the stage's hands_on_at_once (plan/stages.h): if true, none of its outputs waits for its receiver,
-  /// as a frozen stage's otherwise may.
-  RankMemory of(LayerRange stage, std::span<const LayerCost> layers, bool hands_on = false) const;
-
-  /// Computes the same for a stage that grows layer by layer, in constant time per layer, for sweeps over the end of a
-  /// stage.
-  class Growing {
+  /// Computes the memory of stages within a range of layers on devices of one type, each stage in constant time from
+  /// sums and maxima over its layers.
+  class OnDevice {
    public:
-    /// Begins without layers. Keeps references to its arguments.
-    Growing(const StageMemory& memory, std::span<const LayerCost> layers, int begin)
-        : of_(memory), layers_(layers), begin_(begin), end_(begin) {}
-    /// Adds the next layer.
-    void add();
-    RankMemory memory(bool hands_on = false) const;
+    /// `layers` are the costs of all layers on the device for planned_micro_batch, though only those of `within` and of
+    /// the layer before it are used (and with a cache that of the last frozen layer). Keeps references to `memory` and
+    /// `layers`. Takes O(n log n) time for n layers. Throws InvalidInput if the schedule splits the backward and the
+    /// costs do not say what W needs.
+    OnDevice(const StageMemory& memory, std::span<const LayerCost> layers, LayerRange within);
+    /// Returns the memory of a stage with nothing in flight.
+    ///
+    /// With token slices the workspace counts the longest slice's share of an action's transients. Keys and values are
+    /// kept once, for the whole micro-batch: those of trainable layers are key_values. The workspace contains those of
+    /// frozen layers, until the last slice's forward, and the gradients that later slices leave, each for one
+    /// micro-batch.
+    ///
+    /// `hands_on` is the stage's hands_on_at_once (plan/stages.h): if true, none of its outputs waits for its receiver,
+    /// as a frozen stage's otherwise may.
+    RankMemory of(LayerRange stage, bool hands_on = false) const;
 
    private:
+    /// Sums over the layers of `within` before one of them.
+    struct Sums {
+      Bytes versions = 0, weights = 0;      // LayerMemory's
+      Bytes saved = 0;                      // activations of trainable layers
+      Bytes split = 0;                      // what I leaves of them for W
+      Bytes keys_and_values = 0;            // of attention layers that train
+      Bytes keys_and_values_beside = 0;     // of those that are not recomputed
+      Bytes keys_and_values_in_action = 0;  // counted in the workspace
+      int segment = 0;                      // the number of recompute segments that begin before this layer
+    };
+    /// A recompute segment of trainable layers, as if no stage began or ended inside it.
+    struct Segment {
+      int begin = 0;
+      Bytes kept_before = 0;  // sum of what earlier segments keep from forward until backward
+      Bytes left_before = 0;  // sum of what I leaves for W beyond that; it may be negative
+    };
+    /// What a stage saves.
     struct SavedActivations {
       Bytes kept = 0;            // from forward until backward
       Bytes until_weights = 0;   // from I until W
       Bytes computed_again = 0;  // most that lives in a backward beyond what was saved
+      /// Adds the next segment, of layers that save `saved` bytes and leave `split` for W. If it is recomputed, it only
+      /// keeps `next_input`, the input of the segment after it.
+      void add_segment(Bytes saved, Bytes split, bool recomputed, Bytes next_input, bool splits_backward);
     };
+    const Sums& before(int layer) const { return sums_[layer - first_]; }
     /// Returns 0 for layer -1, the model's input: the bytes of token ids are negligible.
     Bytes output_bytes_of(int layer) const { return layer < 0 ? 0 : layers_[layer].output_activation_bytes; }
-    void add_saved_activations(int layer);
-    /// Adds the last segment, which ends with layer `last`. If it is recomputed, it saves only `next_input`, the input
-    /// of the next segment.
-    SavedActivations with_last_segment(int last, Bytes next_input) const;
+    /// `begin` is the stage's first trainable layer.
+    SavedActivations saved_activations(int begin, int end) const;
     /// Converts the memory for whole samples to that for token slices.
-    void cut_into_slices(RankMemory& memory) const;
+    void cut_into_slices(RankMemory& memory, LayerRange stage) const;
 
     const StageMemory& of_;
     std::span<const LayerCost> layers_;
-    int begin_, end_;
-    RankMemory lasting_;
-    Bytes transient_ = 0;
-    SavedActivations closed_;              // all segments but the last
-    Bytes segment_ = 0, split_ = 0;        // saved by the last segment, and left by it for W
-    Bytes keys_and_values_ = 0;            // of attention layers that train
-    Bytes keys_and_values_beside_ = 0;     // of those that are not recomputed
-    Bytes keys_and_values_in_action_ = 0;  // counted in the workspace
+    int first_;
+    std::vector<Sums> sums_;
+    RangeMaximum transients_;
+    std::vector<Segment> segments_;  // and, at the end, what follows them
+    RangeMaximum again_;             // of a segment: what it computes again, less left_before of the next one
   };
+
+  /// Returns the memory of one stage, as OnDevice does.
+  RankMemory of(LayerRange stage, std::span<const LayerCost> layers, bool hands_on = false) const {
+    return OnDevice(*this, layers, stage).of(stage, hands_on);
+  }
 
  private:
   /// What a layer adds to every stage that contains it.

@@ -1,6 +1,7 @@
 #include "planner/search/candidate.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <set>
@@ -125,7 +126,17 @@ std::optional<Candidate> CandidateMaker::with_even_work(Phase phase) {
   return candidate;
 }
 
-std::vector<CandidateMaker::Room> CandidateMaker::rooms_of(const Phase& unpartitioned) {
+CandidateMaker::RankMemories::RankMemories(CandidateMaker& maker, const Phase& unpartitioned)
+    : memory_(unpartitioned, maker.problem_.profile, maker.problem_.options.optimizer, maker.problem_.options.dtype) {
+  const int n = static_cast<int>(maker.problem_.profile.model.layers.size());
+  for (int k = 0; k < unpartitioned.layout.pipeline_parallel_size; ++k) {
+    const std::vector<LayerCost>& layers = maker.layers_on(unpartitioned, k);
+    const auto known = of_device_.try_emplace(layers.data(), memory_, layers, LayerRange{0, n}).first;
+    of_rank_.push_back(&known->second);
+  }
+}
+
+std::vector<CandidateMaker::Room> CandidateMaker::rooms_of(const Phase& unpartitioned, const RankMemories& memories) {
   const auto& in_flight = this->in_flight(unpartitioned, 0);  // a frozen stage keeps nothing, whatever is in flight
   const std::int64_t parts = num_slices(unpartitioned) > 1 ? longest_sample(unpartitioned) : 1;
   std::vector<Room> rooms;
@@ -134,6 +145,7 @@ std::vector<CandidateMaker::Room> CandidateMaker::rooms_of(const Phase& unpartit
     for (const StagesInFlight& moment : in_flight[k])
       most = std::max(most, moment.front().before_backward + moment.front().before_weights);
     rooms.push_back({.limit = limit_of(unpartitioned, k),
+                     .memory = memories.on(k),
                      .layers = layers_on(unpartitioned, k),
                      .in_flight = in_flight[k],
                      .first_trainable_layer = unpartitioned.first_trainable_layer,
@@ -143,24 +155,26 @@ std::vector<CandidateMaker::Room> CandidateMaker::rooms_of(const Phase& unpartit
   return rooms;
 }
 
-Bytes CandidateMaker::Room::needed_by_longer(const RankMemory& need, int begin) const {
-  const int input = std::max(begin, first_trainable_layer) - 1;
+RankMemory CandidateMaker::Room::needed_by(LayerRange stage) const {
+  return together(std::array{memory.of(stage)}, in_flight);
+}
+
+Bytes CandidateMaker::Room::needed_by_longer(const RankMemory& need, LayerRange stage) const {
+  const int input = std::max(stage.begin, first_trainable_layer) - 1;
   const Bytes output = input < 0 ? 0 : layers[input].output_activation_bytes;
   return need.rising() - most_in_flight * ((output + parts - 1) / parts);
 }
 
 bool CandidateMaker::may_fit(const Phase& unpartitioned) {
-  const StageMemory memory(unpartitioned, problem_.profile, problem_.options.optimizer, problem_.options.dtype);
+  const RankMemories memories(*this, unpartitioned);
   const int n = static_cast<int>(problem_.profile.model.layers.size());
   int begin = 0;
-  for (const Room& room : rooms_of(unpartitioned)) {
+  for (const Room& room : rooms_of(unpartitioned, memories)) {
     if (!room.limit || begin == n) return true;
-    StageMemory::Growing stage(memory, room.layers, begin);
     int end = begin;
     for (; end < n; ++end) {
-      stage.add();
-      const RankMemory need = together(std::array{stage.memory()}, room.in_flight);
-      if (room.needed_by_longer(need, begin) > *room.limit) break;
+      const LayerRange stage = {begin, end + 1};
+      if (room.needed_by_longer(room.needed_by(stage), stage) > *room.limit) break;
     }
     begin = end;
   }
@@ -169,18 +183,16 @@ bool CandidateMaker::may_fit(const Phase& unpartitioned) {
 
 bool CandidateMaker::fits_if_filled(const Phase& unpartitioned) {
   if (unpartitioned.virtual_stages > 1 || !problem_.options.pins.empty()) return false;
-  const StageMemory memory(unpartitioned, problem_.profile, problem_.options.optimizer, problem_.options.dtype);
+  const RankMemories memories(*this, unpartitioned);
   const int n = static_cast<int>(problem_.profile.model.layers.size());
   int begin = 0, later = unpartitioned.layout.pipeline_parallel_size;
-  for (const Room& room : rooms_of(unpartitioned)) {
+  for (const Room& room : rooms_of(unpartitioned, memories)) {
     --later;
-    StageMemory::Growing stage(memory, room.layers, begin);
-    int longest = begin;
-    for (int end = begin + 1; end <= n - later; ++end) {
-      stage.add();
-      const RankMemory need = together(std::array{stage.memory()}, room.in_flight);
-      if (!room.limit || need.total() <= *room.limit) longest = end;
-      if (room.limit && room.needed_by_longer(need, begin) > *room.limit) break;
+    int longest = room.limit ? begin : n - later;
+    for (int end = begin + 1; room.limit && end <= n - later; ++end) {
+      const RankMemory need = room.needed_by({begin, end});
+      if (need.total() <= *room.limit) longest = end;
+      if (room.needed_by_longer(need, {begin, end}) > *room.limit) break;
     }
     if (longest == begin) return false;
     begin = longest;
@@ -190,23 +202,20 @@ bool CandidateMaker::fits_if_filled(const Phase& unpartitioned) {
 
 std::optional<Candidate> CandidateMaker::exact_that_fits(const Phase& unpartitioned, const StageBound& bound,
                                                          Nanoseconds limit_ns) {
-  const StageMemory memory(unpartitioned, problem_.profile, problem_.options.optimizer, problem_.options.dtype);
-  const std::vector<Room> rooms = rooms_of(unpartitioned);
+  const RankMemories memories(*this, unpartitioned);
+  const std::vector<Room> rooms = rooms_of(unpartitioned, memories);
   const int n = static_cast<int>(problem_.profile.model.layers.size());
   const auto that_fit = [&](int pipeline_rank, int begin, int first, auto&& visit) {
     const Room& room = rooms[pipeline_rank];
-    StageMemory::Growing stage(memory, room.layers, begin);
-    for (int end = begin + 1, next = first; end <= n && next <= n; ++end) {
-      stage.add();
-      if (end < next) continue;
+    for (int end = first; end <= n;) {
       const StageBound::Terms terms = bound.terms(pipeline_rank, {begin, end});
       Nanoseconds value = terms.total_ns();
       if (room.limit) {
-        const RankMemory need = together(std::array{stage.memory()}, room.in_flight);
-        if (room.needed_by_longer(need, begin) > *room.limit) return;
+        const RankMemory need = room.needed_by({begin, end});
+        if (room.needed_by_longer(need, {begin, end}) > *room.limit) return;
         if (need.total() > *room.limit) value = kNotAllowed;
       }
-      next = visit(end, value, terms.rising_ns());
+      end = visit(end, value, terms.rising_ns());
     }
   };
   auto cut = cut_chain(n, unpartitioned.layout.pipeline_parallel_size, keeping_pins(problem_.options.pins, that_fit),
@@ -222,20 +231,16 @@ std::optional<Candidate> CandidateMaker::exact_that_fits(const Phase& unpartitio
 
 Candidate CandidateMaker::closest_to_fitting(const Phase& unpartitioned) {
   if (unpartitioned.virtual_stages > 1) return shifted(unpartitioned, bound_of(unpartitioned), kNoLimit);
-  const StageMemory memory(unpartitioned, problem_.profile, problem_.options.optimizer, problem_.options.dtype);
-  const std::vector<Room> rooms = rooms_of(unpartitioned);
+  const RankMemories memories(*this, unpartitioned);
+  const std::vector<Room> rooms = rooms_of(unpartitioned, memories);
   const int n = static_cast<int>(problem_.profile.model.layers.size());
   const auto by_missing = [&](int pipeline_rank, int begin, int first, auto&& visit) {
     const Room& room = rooms[pipeline_rank];
     const Bytes limit = room.limit.value_or(std::numeric_limits<Bytes>::max());
-    StageMemory::Growing stage(memory, room.layers, begin);
-    Bytes most = 0;  // running maximum: longer stages that need less again are not worth a look
-    for (int end = begin + 1, next = first; end <= n && next <= n; ++end) {
-      stage.add();
-      const RankMemory need = together(std::array{stage.memory()}, room.in_flight);
-      most = std::max(most, need.total() - limit);
-      const Bytes least = std::max<Bytes>(0, room.needed_by_longer(need, begin) - limit);
-      if (end == next) next = visit(end, std::max<Bytes>(0, most), least);
+    for (int end = first; end <= n;) {
+      const RankMemory need = room.needed_by({begin, end});
+      const Bytes least = std::max<Bytes>(0, room.needed_by_longer(need, {begin, end}) - limit);
+      end = visit(end, std::max<Bytes>(0, need.total() - limit), least);
     }
   };
   Phase phase = unpartitioned;

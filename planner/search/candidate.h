@@ -80,19 +80,35 @@ class CandidateMaker {
 
  private:
   class LoopedPrices;
+  /// The memory of any stage on any pipeline rank of a phase.
+  class RankMemories {
+   public:
+    RankMemories(CandidateMaker& maker, const Phase& unpartitioned);
+    /// Returns the memory of stages on a pipeline rank.
+    const StageMemory::OnDevice& on(int pipeline_rank) const { return *of_rank_[pipeline_rank]; }
+
+   private:
+    StageMemory memory_;
+    std::map<const LayerCost*, StageMemory::OnDevice> of_device_;  // by the first layer's costs
+    std::vector<const StageMemory::OnDevice*> of_rank_;
+  };
   /// The memory limit of a pipeline rank with one stage, and what is needed to compare a stage with it.
   struct Room {
     std::optional<Bytes> limit;
+    const StageMemory::OnDevice& memory;
     const std::vector<LayerCost>& layers;
     const std::vector<StagesInFlight>& in_flight;
     int first_trainable_layer = 0;
     std::int64_t most_in_flight = 0, parts = 1;  // the most micro-batches in flight, in units of 1 / parts of one
 
-    /// Returns a lower bound on the memory of any longer stage that contains the stage of `need`, which begins at
-    /// `begin`. It leaves out the saved input, which may be smaller at another begin, and the workspace.
-    Bytes needed_by_longer(const RankMemory& need, int begin) const;
+    /// Returns the memory of a rank with this stage.
+    RankMemory needed_by(LayerRange stage) const;
+    /// Returns a lower bound on the memory of any longer stage that contains this one, which needs `need`. It leaves
+    /// out the saved input, which may be smaller at another begin, and the workspace.
+    Bytes needed_by_longer(const RankMemory& need, LayerRange stage) const;
   };
-  std::vector<Room> rooms_of(const Phase& unpartitioned);
+  /// Keeps references to its arguments.
+  std::vector<Room> rooms_of(const Phase& unpartitioned, const RankMemories& memories);
   /// Returns false only if no partition fits with a bound of at most limit_ns. Layer l needs at least lasting(l) +
   /// held(k) kept(l) bytes on pipeline rank k, and work(l) of its time. Each rank is limited by the scarcer of the two,
   /// as a fraction of what the whole model would need there. The fractions that its layers need sum to at most the
@@ -100,6 +116,9 @@ class CandidateMaker {
   /// all ranks.
   bool may_fit_looped(const Phase& unpartitioned, const StageBound& bound, Nanoseconds limit_ns);
   Candidate shifted(const Phase& unpartitioned, const StageBound& bound, Nanoseconds limit_ns);
+  /// Returns the partition that minimizes the longest work of a stage, for one stage or several per rank. Partitions
+  /// are cached, since schedules and ways to recompute often share their work.
+  const Partition& with_even_stages(const Phase& unpartitioned, const StageBound& bound);
   std::variant<Partition, Infeasible> published_partition() const;
   const std::vector<std::vector<StagesInFlight>>& in_flight(const Phase& phase, int first_stage);
   const std::vector<LayerCost>& layers_on(const Phase& phase, int pipeline_rank);
@@ -113,6 +132,7 @@ class CandidateMaker {
   Phase unpartitioned_;  // common to all candidates
   std::map<std::tuple<std::string, int, int, int, std::vector<int>>, std::vector<std::vector<StagesInFlight>>>
       in_flight_;  // by schedule, stages per rank, micro-batches, first trainable stage, token slices
+  std::map<std::vector<Nanoseconds>, Partition> even_stages_;  // by the work of all stages' layers
 };
 
 /// Returns ", recompute layers" for messages; "" if all activations are kept.

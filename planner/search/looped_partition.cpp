@@ -25,17 +25,16 @@ class CandidateMaker::LoopedPrices {
   LoopedPrices(CandidateMaker& maker, const Phase& unpartitioned, const StageBound& bound, Partition first)
       : maker_(maker),
         unpartitioned_(unpartitioned),
-        memory_(unpartitioned, maker.problem_.profile, maker.problem_.options.optimizer, maker.problem_.options.dtype),
+        memories_(maker, unpartitioned),
         rank_of_stage_(pipeline_ranks_of_stages(unpartitioned)),
         hand_on_(stages_that_hand_on_at_once(unpartitioned)),
-        shifts_(cut_shifts(static_cast<int>(first.size()))),
         partition_(std::move(first)),
-        bounds_(bound, unpartitioned),
-        known_shifts_(shifts_.size()),
-        known_(partition_.size()) {
+        bounds_(bound, unpartitioned) {
+    for (const CutShift& one : cut_shifts(static_cast<int>(partition_.size())))
+      shifts_.push_back({.cuts = one, .changed = bounds_.changed_by(one)});
     const std::vector<std::vector<int>> stages_on = stages_on_each(unpartitioned);
     for (int k = 0; k < unpartitioned.layout.pipeline_parallel_size; ++k) {
-      ranks_.push_back({.stages = stages_on[k], .layers = maker.layers_on(unpartitioned, k)});
+      ranks_.push_back({.stages = stages_on[k]});
       all_ranks_.push_back(k);
       if (maker.problem_.options.ignore_memory_limit) continue;
       for (const int rank : all_ranks_of(unpartitioned.layout, k))
@@ -51,70 +50,77 @@ class CandidateMaker::LoopedPrices {
   const Price& price() const { return price_; }
   const Partition& partition() const { return partition_; }
 
-  /// Returns the shift by `step` layers with the fewest missing bytes, or equally few at the smallest bound; on a tie
-  /// the first. Returns none if no shift improves the partition.
-  std::optional<CutShift> best_shift(int step) {
+  /// Takes the shift by `step` layers with the fewest missing bytes, or equally few at the smallest bound; on a tie the
+  /// first. Returns false if no shift improves the partition.
+  bool take_best_shift(int step) {
     find_ranks_of_interest();
-    std::optional<CutShift> best;
+    KnownShift* best = nullptr;
     Price least = price_;
-    for (std::size_t i = 0; i < shifts_.size(); ++i) {
-      CutShift one = shifts_[i];
-      one.by *= step;
-      if (!is_of_interest(one) || !shift(partition_, one)) continue;
-      if (keeps_pins(maker_.problem_.options.pins, partition_)) {
-        ShiftPrice& known = known_of(i, step);
-        if (!known.bound_ns) known.bound_ns = bounds_.changed_with(partition_, one);
-        Price shifted{.bound_ns = bounds_.with(*known.bound_ns, one)};
-        if (least.missing_bytes > 0 || shifted.bound_ns < least.bound_ns) {
-          shifted.missing_bytes = missing_with(one, known);
-          if (shifted < least) {
-            least = shifted;
-            best = one;
-          }
-        }
+    for (KnownShift& known : shifts_) {
+      if (std::ranges::none_of(known.changed, [&](int k) { return ranks_[k].is_of_interest; })) continue;
+      price(known, step);
+      if (!known.bound_ns) continue;
+      Price shifted{.bound_ns = bounds_.with(*known.bound_ns, known.changed)};
+      if (least.missing_bytes == 0 && shifted.bound_ns >= least.bound_ns) continue;
+      shifted.missing_bytes = missing_with(known);
+      if (shifted < least) {
+        least = shifted;
+        best = &known;
       }
-      shift(partition_, one.back());
     }
-    return best;
-  }
-
-  void take(const CutShift& one) {
-    shift(partition_, one);
-    bounds_.take(partition_, one);
-    price_.bound_ns = bounds_.largest();
-    for (int stage = one.first; stage <= one.last + 1; ++stage) needs_[stage] = need_of(stage);
-    for (const int k : bounds_.changed_by(one)) ++ranks_[k].version;
-    if (first_to_train_ != first_to_train()) return take_in_flight();
-    for (const int k : bounds_.changed_by(one)) {
-      price_.missing_bytes -= ranks_[k].missing_bytes;
-      price_.missing_bytes += ranks_[k].missing_bytes = missing_on(k, *in_flight_);
-    }
+    if (best != nullptr) take(*best);
+    return best != nullptr;
   }
 
  private:
   struct PipelineRank {
     std::vector<int> stages;
-    const std::vector<LayerCost>& layers;
     std::vector<Bytes> limits;  // of the replicas that have one
     Bytes missing_bytes = 0;
     bool is_of_interest = false;
     int version = 0;  // counts the changes of its stages
   };
 
-  /// The result of a shift by `step` layers on the ranks that it changes; it holds as long as nothing else changes
+  /// A shift by `step` layers and its result on the ranks that it changes, which holds as long as nothing else changes
   /// them.
-  struct ShiftPrice {
+  struct KnownShift {
+    CutShift cuts;
+    std::vector<int> changed;  // pipeline ranks
     int step = 0, version = 0;
-    std::optional<Nanoseconds> bound_ns;  // the largest
-    std::optional<Bytes> missing_bytes;
+    std::optional<Nanoseconds> bound_ns;  // the largest; none if the shift is not allowed
+    std::optional<Bytes> missing_bytes;   // none if not computed yet
   };
 
-  ShiftPrice& known_of(std::size_t shift, int step) {
-    ShiftPrice& known = known_shifts_[shift];
+  static CutShift by_step(const KnownShift& known, int step) {
+    return {.first = known.cuts.first, .last = known.cuts.last, .by = known.cuts.by * step};
+  }
+
+  /// Makes the result of the shift, except for missing_bytes, valid for the present partition.
+  void price(KnownShift& known, int step) {
     int version = in_flight_version_;
-    for (const int k : bounds_.changed_by(shifts_[shift])) version += ranks_[k].version;
-    if (known.step != step || known.version != version) known = {.step = step, .version = version};
-    return known;
+    for (const int k : known.changed) version += ranks_[k].version;
+    if (known.step == step && known.version == version) return;
+    known.step = step;
+    known.version = version;
+    known.bound_ns = known.missing_bytes = std::nullopt;
+    const CutShift one = by_step(known, step);
+    if (!shift(partition_, one)) return;
+    if (keeps_pins(maker_.problem_.options.pins, partition_))
+      known.bound_ns = bounds_.of_changed(partition_, known.changed);
+    shift(partition_, one.back());
+  }
+
+  void take(const KnownShift& known) {
+    shift(partition_, by_step(known, known.step));
+    bounds_.take(partition_, known.changed);
+    price_.bound_ns = bounds_.largest();
+    for (int stage = known.cuts.first; stage <= known.cuts.last + 1; ++stage) needs_[stage] = need_of(stage);
+    for (const int k : known.changed) ++ranks_[k].version;
+    if (first_to_train_ != first_to_train()) return take_in_flight();
+    for (const int k : known.changed) {
+      price_.missing_bytes -= ranks_[k].missing_bytes;
+      price_.missing_bytes += ranks_[k].missing_bytes = missing_on(k, *in_flight_);
+    }
   }
 
   int first_to_train() const { return first_trainable_stage(partition_, unpartitioned_.first_trainable_layer); }
@@ -141,42 +147,29 @@ class CandidateMaker::LoopedPrices {
       ranks_[rank_of_stage_[first_to_train_]].is_of_interest = true;
   }
 
-  bool is_of_interest(const CutShift& one) const {
-    for (int stage = one.first; stage <= one.last + 1; ++stage)
-      if (ranks_[rank_of_stage_[stage]].is_of_interest) return true;
-    return false;
+  RankMemory need_of(int stage) const {
+    return memories_.on(rank_of_stage_[stage]).of(partition_[stage], hand_on_[stage]);
   }
 
-  /// Returns the memory of a stage. The last few ranges of each stage are cached, since a round mostly asks again for
-  /// those of earlier rounds.
-  const RankMemory& need_of(int stage) {
-    constexpr std::size_t kMostKnown = 8;
-    std::vector<std::pair<LayerRange, RankMemory>>& known = known_[stage];
-    const auto found = std::ranges::find(known, partition_[stage], &std::pair<LayerRange, RankMemory>::first);
-    if (found != known.end()) return found->second;
-    if (known.size() == kMostKnown) known.clear();
-    known.emplace_back(partition_[stage],
-                       memory_.of(partition_[stage], ranks_[rank_of_stage_[stage]].layers, hand_on_[stage]));
-    return known.back().second;
-  }
-
-  /// Returns the missing bytes of the partition, to which the shift has been applied.
-  Bytes missing_with(const CutShift& one, ShiftPrice& known) {
-    const std::vector<int>& changed = bounds_.changed_by(one);
+  /// Returns the missing bytes of the partition after an allowed shift.
+  Bytes missing_with(KnownShift& known) {
     if (!known.missing_bytes) {
+      const CutShift one = by_step(known, known.step);
+      shift(partition_, one);
       std::vector<RankMemory> before;
       for (int stage = one.first; stage <= one.last + 1; ++stage)
         before.push_back(std::exchange(needs_[stage], need_of(stage)));
       std::optional<Bytes> of_all;  // if another stage is now the first to train
       if (const int first = first_to_train(); first == first_to_train_)
-        known.missing_bytes = missing_on(changed, *in_flight_);
+        known.missing_bytes = missing_on(known.changed, *in_flight_);
       else
         of_all = missing_on(all_ranks_, maker_.in_flight(unpartitioned_, first));
       std::ranges::move(before, needs_.begin() + one.first);
+      shift(partition_, one.back());
       if (of_all) return *of_all;
     }
     Bytes missing = price_.missing_bytes + *known.missing_bytes;
-    for (const int k : changed) missing -= ranks_[k].missing_bytes;
+    for (const int k : known.changed) missing -= ranks_[k].missing_bytes;
     return missing;
   }
 
@@ -199,21 +192,19 @@ class CandidateMaker::LoopedPrices {
 
   CandidateMaker& maker_;
   const Phase& unpartitioned_;
-  StageMemory memory_;
+  RankMemories memories_;
   std::vector<int> rank_of_stage_;
   std::vector<bool> hand_on_;
-  std::vector<CutShift> shifts_;
   Partition partition_;
   RankBounds bounds_;
   std::vector<PipelineRank> ranks_;
   std::vector<int> all_ranks_;
-  std::vector<ShiftPrice> known_shifts_;
+  std::vector<KnownShift> shifts_;
   Price price_;
-  std::vector<std::vector<std::pair<LayerRange, RankMemory>>> known_;  // needs, by stage
-  std::vector<RankMemory> needs_;                                      // of all stages
-  std::vector<RankMemory> on_rank_;                                    // of the stages being summed
-  int first_to_train_ = 0;                                             // stage
-  int in_flight_version_ = 0;                                          // counts the changes of in_flight_
+  std::vector<RankMemory> needs_;    // of all stages
+  std::vector<RankMemory> on_rank_;  // of the stages being summed
+  int first_to_train_ = 0;           // stage
+  int in_flight_version_ = 0;        // counts the changes of in_flight_
   const std::vector<std::vector<StagesInFlight>>* in_flight_ = nullptr;
 };
 
@@ -251,7 +242,7 @@ struct LeastOfLayers {
 }  // namespace
 
 bool CandidateMaker::may_fit_looped(const Phase& unpartitioned, const StageBound& bound, Nanoseconds limit_ns) {
-  const StageMemory memory(unpartitioned, problem_.profile, problem_.options.optimizer, problem_.options.dtype);
+  const RankMemories memories(*this, unpartitioned);
   const std::vector<Layer>& layers = problem_.profile.model.layers;
   const int p = unpartitioned.layout.pipeline_parallel_size, n = static_cast<int>(layers.size());
   LeastOfLayers lasting(n), kept(n), work(n);
@@ -260,7 +251,7 @@ bool CandidateMaker::may_fit_looped(const Phase& unpartitioned, const StageBound
     const std::vector<LayerCost>& costs = layers_on(unpartitioned, k);
     if (std::exchange(known, &costs) == &costs) continue;
     for (int layer = 0; layer < n; ++layer) {
-      lasting.take(layer, static_cast<double>(memory.of({layer, layer + 1}, costs).lasting()));
+      lasting.take(layer, static_cast<double>(memories.on(k).of({layer, layer + 1}).lasting()));
       const bool is_kept = !is_recomputed(unpartitioned.recompute, layers[layer].kind);
       kept.take(layer, is_kept ? static_cast<double>(costs[layer].saved_activation_bytes) : 0);
       work.take(layer, static_cast<double>(bound.terms(k, {layer, layer + 1}).work_ns));
@@ -306,9 +297,19 @@ std::optional<Candidate> CandidateMaker::looped_partition(const Phase& unpartiti
   return shifted(unpartitioned, bound, limit_ns);
 }
 
-Candidate CandidateMaker::shifted(const Phase& unpartitioned, const StageBound& bound, Nanoseconds limit_ns) {
+const Partition& CandidateMaker::with_even_stages(const Phase& unpartitioned, const StageBound& bound) {
   const int n = static_cast<int>(problem_.profile.model.layers.size());
   const std::vector<int> rank_of_stage = pipeline_ranks_of_stages(unpartitioned);
+  std::map<const std::vector<Nanoseconds>*, int> types;  // by their work, numbered in order of first use
+  std::vector<Nanoseconds> work_of_stages;
+  for (const int k : rank_of_stage) {
+    const std::vector<Nanoseconds>& work = bound.work_before(k);
+    const auto [type, is_new] = types.try_emplace(&work, static_cast<int>(types.size()));
+    if (is_new) work_of_stages.insert(work_of_stages.end(), work.begin(), work.end());
+    work_of_stages.push_back(type->second);
+  }
+  const auto [known, is_new] = even_stages_.try_emplace(std::move(work_of_stages));
+  if (!is_new) return known->second;
   const auto by_work = [&](int stage, int begin, int first, auto&& visit) {
     for (int end = first; end <= n;) {
       const Nanoseconds work = bound.work_ns(rank_of_stage[stage], {begin, end});
@@ -316,10 +317,15 @@ Candidate CandidateMaker::shifted(const Phase& unpartitioned, const StageBound& 
     }
   };
   auto even = cut_chain(n, num_stages(unpartitioned), keeping_pins(problem_.options.pins, by_work));
-  LoopedPrices prices(*this, unpartitioned, bound, std::move(even->partition));
+  return known->second = std::move(even->partition);
+}
+
+Candidate CandidateMaker::shifted(const Phase& unpartitioned, const StageBound& bound, Nanoseconds limit_ns) {
+  const int n = static_cast<int>(problem_.profile.model.layers.size());
+  LoopedPrices prices(*this, unpartitioned, bound, with_even_stages(unpartitioned, bound));
   const bool is_hopeless = prices.price().missing_bytes == 0 && prices.price().bound_ns / 11 > limit_ns / 10;
   for (int step = is_hopeless ? 0 : first_step(n, num_stages(unpartitioned)); step > 0; step /= 2)
-    for (auto better = prices.best_shift(step); better; better = prices.best_shift(step)) prices.take(*better);
+    while (prices.take_best_shift(step)) continue;
   Phase phase = unpartitioned;
   phase.partition = prices.partition();
   Candidate candidate = with_memory(std::move(phase));

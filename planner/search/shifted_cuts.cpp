@@ -47,8 +47,8 @@ void RankBounds::take(const Partition& partition) {
   sort_ranks();
 }
 
-void RankBounds::take(const Partition& partition, const CutShift& one) {
-  for (const int k : changed_by(one)) of_rank_[k] = bound_.on_rank(partition, k).total_ns();
+void RankBounds::take(const Partition& partition, std::span<const int> changed) {
+  for (const int k : changed) of_rank_[k] = bound_.on_rank(partition, k).total_ns();
   sort_ranks();
 }
 
@@ -56,31 +56,26 @@ void RankBounds::sort_ranks() {
   std::ranges::sort(descending_, std::greater<>(), [&](int k) { return of_rank_[k]; });
 }
 
-Nanoseconds RankBounds::with(const Partition& shifted, const CutShift& one) {
-  return with(changed_with(shifted, one), one);
-}
-
-Nanoseconds RankBounds::changed_with(const Partition& shifted, const CutShift& one) {
+Nanoseconds RankBounds::of_changed(const Partition& partition, std::span<const int> changed) const {
   Nanoseconds largest = 0;
-  for (const int k : changed_by(one)) largest = std::max(largest, bound_.on_rank(shifted, k).total_ns());
+  for (const int k : changed) largest = std::max(largest, bound_.on_rank(partition, k).total_ns());
   return largest;
 }
 
-Nanoseconds RankBounds::with(Nanoseconds changed, const CutShift& one) {
-  const Nanoseconds largest = std::max(bound_.of_any(), changed);
-  const std::vector<int>& ranks = changed_by(one);
+Nanoseconds RankBounds::with(Nanoseconds largest, std::span<const int> changed) const {
+  largest = std::max(bound_.of_any(), largest);
   for (const int k : descending_)
-    if (std::ranges::find(ranks, k) == ranks.end()) return std::max(largest, of_rank_[k]);
+    if (std::ranges::find(changed, k) == changed.end()) return std::max(largest, of_rank_[k]);
   return largest;
 }
 
 Nanoseconds RankBounds::largest() const { return std::max(bound_.of_any(), of_rank_[descending_.front()]); }
 
-const std::vector<int>& RankBounds::changed_by(const CutShift& one) {
-  changed_.clear();
+std::vector<int> RankBounds::changed_by(const CutShift& one) const {
+  std::vector<int> changed;
   for (int stage = one.first; stage <= one.last + 1; ++stage)
-    if (const int k = rank_of_stage_[stage]; std::ranges::find(changed_, k) == changed_.end()) changed_.push_back(k);
-  return changed_;
+    if (const int k = rank_of_stage_[stage]; std::ranges::find(changed, k) == changed.end()) changed.push_back(k);
+  return changed;
 }
 
 Phase with_shifted_cuts(Phase current, const PlanningProblem& problem, CandidateMaker& maker,
@@ -94,7 +89,9 @@ Phase with_shifted_cuts(Phase current, const PlanningProblem& problem, Candidate
     bounds.take(partition);
     for (const CutShift& one : shifts) {
       if (!shift(partition, one)) continue;
-      if (keeps_pins(problem.options.pins, partition) && bounds.with(partition, one) < current.predicted.iteration_ns) {
+      const std::vector<int> changed = bounds.changed_by(one);
+      if (keeps_pins(problem.options.pins, partition) &&
+          bounds.with(bounds.of_changed(partition, changed), changed) < current.predicted.iteration_ns) {
         Phase phase = current;
         phase.partition = partition;
         if (auto next = predicted_below(phase, current.predicted.iteration_ns)) {

@@ -1,6 +1,7 @@
 #pragma once
 #include <functional>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "planner/search/candidate.h"
@@ -25,21 +26,20 @@ bool shift(Partition& partition, const CutShift& one);
 class RankBounds {
  public:
   RankBounds(const StageBound& bound, const Phase& unpartitioned);
+  /// Returns the pipeline ranks that have a stage which the shift changes, each once.
+  std::vector<int> changed_by(const CutShift& one) const;
   /// Computes the bounds for `partition`.
   void take(const Partition& partition);
-  /// Updates the bounds for a partition that is shifted from the last one taken.
-  void take(const Partition& partition, const CutShift& one);
-  /// Returns the StageBound of the last partition taken, after this shift.
-  Nanoseconds with(const Partition& shifted, const CutShift& one);
-  /// Returns the largest bound of the ranks that the shift changes, after it.
-  Nanoseconds changed_with(const Partition& shifted, const CutShift& one);
-  /// Returns the StageBound of the last partition taken, after a shift for which changed_with() has returned `changed`.
-  Nanoseconds with(Nanoseconds changed, const CutShift& one);
+  /// Updates the bounds for a partition that differs from the last one taken on the ranks `changed` only.
+  void take(const Partition& partition, std::span<const int> changed);
+  /// Returns the largest bound of the ranks `changed` for `partition`.
+  Nanoseconds of_changed(const Partition& partition, std::span<const int> changed) const;
+  /// Returns the StageBound of a partition that differs from the last one taken on the ranks `changed` only, for which
+  /// of_changed() has returned `largest`.
+  Nanoseconds with(Nanoseconds largest, std::span<const int> changed) const;
   /// Returns the StageBound of the last partition taken.
   Nanoseconds largest() const;
   Nanoseconds of_rank(int pipeline_rank) const { return of_rank_[pipeline_rank]; }
-  /// Returns the pipeline ranks that have a stage which the shift changes, each once.
-  const std::vector<int>& changed_by(const CutShift& one);
 
  private:
   void sort_ranks();
@@ -48,7 +48,6 @@ class RankBounds {
   std::vector<int> rank_of_stage_;
   std::vector<Nanoseconds> of_rank_;
   std::vector<int> descending_;  // pipeline ranks, the largest bound first
-  std::vector<int> changed_;
 };
 
 /// A function that returns the phase with its prediction; none if it lacks memory, or its iteration is not below the

@@ -78,6 +78,12 @@ class StageBound {
     return before[stage.end] - before[stage.begin];
   }
 
+  /// Returns for each layer, and the end, the work_ns of the layers before it on a pipeline rank. Ranks with devices of
+  /// one type return the same object.
+  const std::vector<Nanoseconds>& work_before(int pipeline_rank) const {
+    return work_of_pipeline_rank_[pipeline_rank]->all;
+  }
+
   /// Returns the terms of a pipeline rank's stages together, for a partition or its beginning.
   Terms on_rank(const Partition& partition, int pipeline_rank) const;
 
