@@ -67,10 +67,30 @@ void raise_to(StagesInFlight& most, std::span<const InFlight> one) {
   }
 }
 
-/// Returns the moments that no other one dominates, each once, in ascending order.
+/// Returns whether a moment holds at most the mean of two others, equally far before and after it. Since the memory of
+/// a moment is linear in what it holds, it is then at most that of one of the two. The memory has its first peak at a
+/// moment for which this is false: there, that of each earlier moment is smaller, and that of each later one not
+/// larger.
+bool is_at_most_a_mean(const Moments& moments, std::size_t moment) {
+  const std::size_t farthest = 2 * moments.num_stages;  // steady parts of a schedule repeat within a few actions
+  const std::span<const InFlight> one = moments.at(moment);
+  for (std::size_t far = 1; far <= farthest && far <= moment && moment + far < moments.size(); ++far) {
+    const std::span<const InFlight> before = moments.at(moment - far), after = moments.at(moment + far);
+    bool is_at_most = true;
+    for (std::size_t i = 0; i < one.size() && is_at_most; ++i)
+      is_at_most = 2 * one[i].before_backward <= before[i].before_backward + after[i].before_backward &&
+                   2 * one[i].before_weights <= before[i].before_weights + after[i].before_weights &&
+                   2 * one[i].key_values <= before[i].key_values + after[i].key_values;
+    if (is_at_most) return true;
+  }
+  return false;
+}
+
+/// Returns the moments at which the memory can have its peak, each once, in ascending order.
 std::vector<StagesInFlight> most_of(const Moments& moments) {
   std::vector<std::span<const InFlight>> descending;
-  for (std::size_t moment = 0; moment < moments.size(); ++moment) descending.push_back(moments.at(moment));
+  for (std::size_t moment = 0; moment < moments.size(); ++moment)
+    if (!is_at_most_a_mean(moments, moment)) descending.push_back(moments.at(moment));
   std::ranges::sort(descending, [](auto a, auto b) { return std::ranges::lexicographical_compare(b, a); });
   // In this order a moment is dominated only by earlier ones, and if by any, then by one that is kept. Whole groups of
   // neighbours are passed over by the most that they hold together.
