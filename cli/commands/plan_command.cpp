@@ -65,10 +65,10 @@ Provenance provenance_of(const PlanCommandOptions& options, const Profile& profi
                          const std::string& cluster_content) {
   return {.model_name = profile.model.name,
           .model_fingerprint = fingerprint(profile.model),
-          .model_path = profile.model_path.empty() ? "" : path_for_plan(profile.model_path, options.output),
-          .profile_path = options.output.empty() ? "" : path_for_plan(options.profile, options.output),
+          .model_path = path_for_plan(profile.model_path, options.output),
+          .profile_path = path_for_plan(options.profile, options.output),
           .profile_fingerprint = fingerprint(profile_content),
-          .cluster_path = options.output.empty() ? "" : path_for_plan(options.cluster, options.output),
+          .cluster_path = path_for_plan(options.cluster, options.output),
           .cluster_fingerprint = fingerprint(cluster_content),
           .version = FROSTPIPE_VERSION};
 }

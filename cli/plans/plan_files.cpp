@@ -142,6 +142,7 @@ fs::path path_in_plan(const std::string& path, const std::string& plan_path) {
 }
 
 std::string path_for_plan(const fs::path& path, const std::string& plan_path) {
+  if (path.empty() || plan_path.empty()) return "";
   const fs::path folder = fs::absolute(plan_path).parent_path();
   std::error_code error;
   const fs::path relative = fs::relative(fs::absolute(path), folder, error);

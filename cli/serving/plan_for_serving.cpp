@@ -102,22 +102,21 @@ ModelToServe model_to_serve(const ServingRequest& request, const Measured& measu
   drop_foreign_types(problem, layers);
   const auto shared_prefix = shared_prefix_of(options, name, num_blocks(layers));
   if (shared_prefix) layers = with_heads(std::move(layers), shared_prefix->layers, shared_prefix->heads);
-  return {
-      .name = name,
-      .weight = number_for(options.weights, name, 1, "--weight", kLeastWeight, kMostWeight),
-      .objective_ns = latency_objective(objective),
-      .required_requests_per_second =
-          number_for(options.required_rates, name, 0, "--required-rate", 1e-6, kMostServingRate),
-      .profile = join_blocks(layers, prepartition(layers, kNumBlocks).ends),
-      .shared_prefix = shared_prefix,
-      .provenance = {.model_name = name,
-                     .model_fingerprint = fingerprint(profile.model),
-                     .model_path = profile.model_path.empty() ? "" : path_for_plan(profile.model_path, request.output),
-                     .profile_path = path_for_plan(measured.path, request.output),
-                     .profile_fingerprint = fingerprint(measured.content),
-                     .cluster_path = path_for_plan(request.cluster, request.output),
-                     .cluster_fingerprint = fingerprint(cluster_content),
-                     .version = FROSTPIPE_VERSION}};
+  return {.name = name,
+          .weight = number_for(options.weights, name, 1, "--weight", kLeastWeight, kMostWeight),
+          .objective_ns = latency_objective(objective),
+          .required_requests_per_second =
+              number_for(options.required_rates, name, 0, "--required-rate", 1e-6, kMostServingRate),
+          .profile = join_blocks(layers, prepartition(layers, kNumBlocks).ends),
+          .shared_prefix = shared_prefix,
+          .provenance = {.model_name = name,
+                         .model_fingerprint = fingerprint(profile.model),
+                         .model_path = path_for_plan(profile.model_path, request.output),
+                         .profile_path = path_for_plan(measured.path, request.output),
+                         .profile_fingerprint = fingerprint(measured.content),
+                         .cluster_path = path_for_plan(request.cluster, request.output),
+                         .cluster_fingerprint = fingerprint(cluster_content),
+                         .version = FROSTPIPE_VERSION}};
 }
 
 ServingProblem problem_of(const ServingRequest& request) {

@@ -146,6 +146,11 @@ class PlanTest(CliTest):
         plan = self.read("static.json")
         self.assertEqual({key: answer[key] for key in plan}, plan)
 
+    def test_a_plan_of_a_measured_model_can_only_be_shown(self):
+        self.edit("profile.json", lambda profile: profile.update(model_path="a/folder"))
+        shown = self.run_tool("plan", "--profile", "profile.json", "--cluster", "cluster.json", "--global-batch", 64)
+        self.assertIn("predicted training time", shown.stdout)
+
     def test_steps_and_epochs(self):
         self.plan("a.json", "static", "--epochs", 1)
         self.assertEqual((self.read("a.json")["num_steps"], self.read("a.json")["epochs"]), (10, 1))
