@@ -79,9 +79,10 @@ std::string tiles(const Comparison& comparison) {
   }
   html += html_tile(fmt::format("{:.1f}", run.samples_per_second),
                     fmt::format("samples per second, {}", escape_html(run.name)));
-  html += html_tile(fmt::format("{:.1f} %", 100 * run.test_accuracy),
-                    fmt::format("test {}, {}<br>standard error {:.1f}", escape_html(run.test_metric),
-                                escape_html(run.name), 100 * run.test_accuracy_standard_error));
+  if (run.num_test_samples > 0)
+    html += html_tile(fmt::format("{:.1f} %", 100 * run.test_accuracy),
+                      fmt::format("test {}, {}<br>standard error {:.1f}", escape_html(run.test_metric),
+                                  escape_html(run.name), 100 * run.test_accuracy_standard_error));
   if (const auto worst = worst_prediction(comparison)) {
     html += html_tile(
         fmt::format("{:.1f} %", 100 * worst->error),

@@ -102,7 +102,7 @@ std::vector<std::string> phase_row(const PhaseSummary& phase, const std::string&
           milliseconds_or_dash(phase.measured_iteration_ns),
           error_cell(phase),
           prediction_strip(phase, scale_ns, colour),
-          fmt::format("{:.0f}", phase.samples_per_second),
+          fmt::format("{:.1f}", phase.samples_per_second),
           transformation_cell(phase)};
 }
 
@@ -165,12 +165,13 @@ std::string runs_table(const Comparison& comparison) {
                                            : "");
     }
     const Bytes peak = peak_memory_bytes(run);
-    cells.insert(cells.end(),
-                 {fmt::format("{:.1f}", run.wall_seconds),
-                  fmt::format("{:.2f}", static_cast<double>(total_transformation_ns(run)) / 1e9),
-                  fmt::format("{:.1f}", run.start_seconds), fmt::format("{:.1f}", run.evaluation_seconds),
-                  fmt::format("{:.1f} ± {:.1f}", 100 * run.test_accuracy, 100 * run.test_accuracy_standard_error),
-                  peak > 0 ? fmt::format("{:.0f}", static_cast<double>(peak) / (1 << 20)) : "–"});
+    cells.insert(cells.end(), {fmt::format("{:.1f}", run.wall_seconds),
+                               fmt::format("{:.2f}", static_cast<double>(total_transformation_ns(run)) / 1e9),
+                               fmt::format("{:.1f}", run.start_seconds), fmt::format("{:.1f}", run.evaluation_seconds),
+                               run.num_test_samples > 0 ? fmt::format("{:.1f} ± {:.1f}", 100 * run.test_accuracy,
+                                                                      100 * run.test_accuracy_standard_error)
+                                                        : "–",
+                               peak > 0 ? fmt::format("{:.0f}", static_cast<double>(peak) / (1 << 20)) : "–"});
     table.add_row(cells);
   }
   return table.to_string();

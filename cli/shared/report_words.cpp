@@ -62,9 +62,12 @@ std::string headline(const Comparison& comparison) {
   const RunSummary& last = comparison.runs.back();
   const std::string subject = capitalised(run_in_words(last.name));
   if (comparison.speedups.empty()) {
-    return fmt::format("{} trained {:.0f} samples per second and reached {:.1f} % {} (standard error {:.1f}).", subject,
-                       last.samples_per_second, 100 * last.test_accuracy, last.test_metric,
-                       100 * last.test_accuracy_standard_error);
+    const std::string reached =
+        last.num_test_samples > 0
+            ? fmt::format(" and reached {:.1f} % {} (standard error {:.1f})", 100 * last.test_accuracy,
+                          last.test_metric, 100 * last.test_accuracy_standard_error)
+            : "";
+    return fmt::format("{} trained {:.1f} samples per second{}.", subject, last.samples_per_second, reached);
   }
   std::vector<Speedup> speedups = comparison.speedups;
   std::stable_sort(speedups.begin(), speedups.end(),

@@ -56,7 +56,7 @@ class DeathTest(FaultTest):
                 launcher, _ = self.start_training()
                 os.kill(launcher.pid, number)
                 self.assertEqual(launcher.ended_within(LIMIT_SECONDS), 128 + number, launcher.stderr)
-                self.assert_said(launcher, r"frostpipe: stopped before step \d+ of \d+: the same command again goes on")
+                self.assert_said(launcher, r"frostpipe: stopped after \d+ of \d+ steps: the same command again goes on")
                 self.assertNotRegex(launcher.stderr, r"rank \d+ \(process")
                 self.assert_no_process_within(1)
 
@@ -65,7 +65,7 @@ class DeathTest(FaultTest):
         launcher, _ = self.start_training()
         os.killpg(launcher.pid, signal.SIGINT)
         self.assertEqual(launcher.ended_within(LIMIT_SECONDS), 128 + signal.SIGINT, launcher.stderr)
-        self.assert_said(launcher, r"frostpipe: stopped before step \d+ of \d+: the same command again goes on")
+        self.assert_said(launcher, r"frostpipe: stopped after \d+ of \d+ steps: the same command again goes on")
         self.assertNotRegex(launcher.stderr, r"rank \d+ \(process")
         self.assert_no_process_within(1)
 

@@ -245,7 +245,7 @@ class NetsTest(EndToEndTest):
                         lambda: run.stderr)
         run.process.send_signal(signal.SIGINT)
         self.assertEqual(run.ended_within(20), 130, run.stderr)
-        found = re.search(r"stopped before step (\d+) of 240: the same command again goes on from step \1", run.stderr)
+        found = re.search(r"stopped after (\d+) of 240 steps: the same command again goes on from there", run.stderr)
         self.assertIsNotNone(found, run.stderr)
         self.assertFalse((self.folder / "run/summary.json").exists())
         done = self.run_tool(*command, "-o", "run")

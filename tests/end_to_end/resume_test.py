@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import sys
@@ -96,10 +97,11 @@ class ResumeTest(InterruptedCase):
                 self.assertNotRegex(launcher.stderr, NOT_FOR_USERS)
                 self.assert_no_process_within(1)
                 last = launcher.stderr.splitlines()[-1]
-                self.assertRegex(last, rf"^frostpipe: stopped before step \d+ of {10 * self.epochs}: the same command "
-                                       r"again goes on from step \d+$")
+                stopped = re.fullmatch(rf"frostpipe: stopped after (\d+) of {10 * self.epochs} steps: the same command "
+                                       r"again goes on from there", last)
+                self.assertIsNotNone(stopped, last)
                 self.assertFalse((self.folder / "run/summary.json").exists())
-                step = int(last.split()[-1])
+                step = int(stopped[1])
                 self.assertEqual([path.name for path in (self.folder / "run/checkpoints").iterdir()],
                                  [f"step-{step:08}"])
                 # The checkpoint has all finished steps: no step has figures and is not in the checkpoint.

@@ -75,9 +75,9 @@ void require_same_settings(const RunSettings& saved, const RunSettings& now, con
 }
 
 std::string stopped_early(const TrainOptions& options, int step, int num_steps, bool checkpoint_is_written) {
-  const std::string how = fmt::format("the same command{} again goes on from step {}",
-                                      options.resume == "auto" ? "" : " with --resume auto", step);
-  return fmt::format("stopped before step {} of {}: {}", step, num_steps,
+  const std::string how = fmt::format("the same command{} again goes on from there",
+                                      options.resume == "auto" ? "" : " with --resume auto");
+  return fmt::format("stopped after {} of {} steps: {}", step, num_steps,
                      checkpoint_is_written ? how : "its checkpoint is missing, see above");
 }
 

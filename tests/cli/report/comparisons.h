@@ -35,6 +35,7 @@ inline RunSummary run_with_hostile_names(const std::string& name) {
   run.num_steps = 4;
   run.global_batch_size = 64;
   run.samples_per_second = 1234.5;
+  run.num_test_samples = 4;
   run.test_accuracy = 0.75;
   run.test_accuracy_standard_error = 0.03;
   run.phases = {first, second};

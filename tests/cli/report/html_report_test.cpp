@@ -32,6 +32,14 @@ TEST(HtmlReport, HasACardForWhatThereIs) {
   EXPECT_THAT(html, HasSubstr("<b>4.0 %</b><span>largest error of a predicted iteration time")) << "26 against 25 ms";
 }
 
+TEST(HtmlReport, SaysNothingOfATestThatWasNotMade) {
+  Comparison comparison = test::hostile_comparison();
+  const auto page = [&] { return html_report({.comparison = comparison, .source = "x", .cluster = std::nullopt}); };
+  EXPECT_THAT(page(), HasSubstr("<span>test accuracy"));
+  for (RunSummary& run : comparison.runs) run.num_test_samples = 0;
+  EXPECT_THAT(page(), Not(HasSubstr("<span>test accuracy")));
+}
+
 TEST(HtmlReport, NeedsARun) {
   EXPECT_THROW(html_report({.comparison = {}, .source = "x", .cluster = std::nullopt}), InvalidInput);
 }

@@ -43,6 +43,12 @@ TEST(RunsTable, GivesSpeedupsOverTheOthers) {
   EXPECT_THAT(runs_table(alone), Not(HasSubstr("over this one")));
 }
 
+TEST(RunsTable, GivesNoAccuracyWithoutATest) {
+  Comparison comparison = test::hostile_comparison();
+  for (RunSummary& run : comparison.runs) run.num_test_samples = 0;
+  EXPECT_THAT(runs_table(comparison), Not(HasSubstr(" ± ")));
+}
+
 TEST(PhasesTable, HasARowForEveryPhase) {
   const std::string html = phases_table(test::hostile_comparison());
   EXPECT_EQ(test::count_of("<tr>", html), 1 + 4);

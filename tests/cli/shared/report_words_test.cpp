@@ -9,6 +9,7 @@ RunSummary run_named(const std::string& name, double samples_per_second) {
   RunSummary run;
   run.name = name;
   run.samples_per_second = samples_per_second;
+  run.num_test_samples = 90;
   run.test_accuracy = 0.9;
   run.test_accuracy_standard_error = 0.031;
   return run;
@@ -51,7 +52,9 @@ TEST(Headline, SaysWhatTheLastRunBrought) {
   Comparison alone;
   alone.runs = {run_named("elastic", 100)};
   EXPECT_EQ(headline(alone),
-            "The elastic run trained 100 samples per second and reached 90.0 % accuracy (standard error 3.1).");
+            "The elastic run trained 100.0 samples per second and reached 90.0 % accuracy (standard error 3.1).");
+  alone.runs.front().num_test_samples = 0;
+  EXPECT_EQ(headline(alone), "The elastic run trained 100.0 samples per second.");
   EXPECT_EQ(headline(three_runs()),
             "The elastic run trained 2.00× as fast as data parallelism alone and 1.25× as fast as the best static "
             "pipeline, the fastest of the others.");
