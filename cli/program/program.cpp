@@ -49,7 +49,8 @@ int run(const ToolProgram& program, int argc, char** argv) {
     return run_parsed(commands);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
-    return usage_error(app, error.what() + hint_for_options(app, argv[0]));
+    const std::string unexpected = unexpected_arguments(app);
+    return usage_error(app, (unexpected.empty() ? error.what() : unexpected) + hint_for_options(app, argv[0]));
   } catch (const UsageError& error) {
     return usage_error(app, error.what());
   }

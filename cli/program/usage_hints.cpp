@@ -1,6 +1,7 @@
 #include "cli/program/usage_hints.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -78,6 +79,13 @@ void require_known_command(const CLI::App& app, int argc, char** argv) {
 }
 
 std::string name_of_parsed(const CLI::App& app) { return name_of(parsed_command(app)); }
+
+std::string unexpected_arguments(const CLI::App& app) {
+  const std::vector<std::string> arguments = app.remaining(/*recurse=*/true);
+  if (arguments.empty()) return "";
+  return fmt::format("The following argument{} not expected: {}", arguments.size() > 1 ? "s were" : " was",
+                     fmt::join(arguments, " "));
+}
 
 std::string hint_for_options(const CLI::App& app, const std::string& tool) {
   const CLI::App& parsed = parsed_command(app);

@@ -111,6 +111,7 @@ class UsageTest(CliTest):
             (["serving", "plann"], "there is no command 'plann'; did you mean 'plan'?"),
             (["schedule", "1F1B", "--fromat", "text"], "did you mean '--format'?"),
             (["schedule", "1F1B", "--fromat=text"], "did you mean '--format'?"),
+            (["schedule", "1F1B", "--xyz", "8", "9"], "The following arguments were not expected: --xyz 8 9\n"),
             (["plan", "--profil", "p", "--cluster", "c", "--global-batch", "4"], "did you mean '--profile'?"),
         ]:
             with self.subTest(arguments):
