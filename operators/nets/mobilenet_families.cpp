@@ -26,11 +26,11 @@ MobileNetShape mobilenet_shape_of(const std::filesystem::path& folder, const Con
   shape.min_depth = small_number(fields, "min_depth", shape.min_depth, file);
   shape.tf_padding = fields.flag("tf_padding", shape.tf_padding);
   shape.norm_epsilon = fields.number("layer_norm_eps", shape.norm_epsilon);
-  const auto activation = fields.json().value("hidden_act", nlohmann::ordered_json("relu6"));
-  if (activation != "relu" && activation != "relu6")
+  const nlohmann::ordered_json& activation = fields.given("hidden_act");
+  if (!activation.is_null() && activation != "relu" && activation != "relu6")
     throw InvalidInput(file + ": hidden_act", "must be relu6 or relu: another one is not computed here",
                        activation.dump());
-  shape.relu6 = activation == "relu6";
+  shape.relu6 = activation != "relu";
   return shape;
 }
 

@@ -51,6 +51,7 @@ int picture_size_from(const Json& pixels, const std::string& place) {
 }
 
 int transformers_picture_size(const std::filesystem::path& folder, const ConfigFields& fields) {
+  const Json& image_size = fields.given("image_size");
   const std::filesystem::path path = folder / "preprocessor_config.json";
   if (std::filesystem::exists(path)) {
     const std::string file = path.string(), text = read_text_file(path);
@@ -60,9 +61,7 @@ int transformers_picture_size(const std::filesystem::path& folder, const ConfigF
     const Json given = json.value(key, Json());
     if (!given.is_null()) return picture_size_from(given, file + ": " + key);
   }
-  const Json given = fields.json().value("image_size", Json());
-  return given.is_null() ? NetShape().picture_size
-                         : picture_size_from(given, (folder / "config.json").string() + ": image_size");
+  return image_size.is_null() ? NetShape().picture_size : picture_size_from(image_size, fields.place("image_size"));
 }
 
 void write_transformers_config(const NetFolder& source, const char* architecture, const std::filesystem::path& target) {

@@ -34,7 +34,8 @@ using TensorNaming = LayerPrefixes (*)(const NetShape& net, int layer);
 /// value, also for options that frostpipe does not support.
 struct NetFamily {
   bool (*is_of)(const nlohmann::ordered_json& config);
-  /// `fields` are those of config.json, which `file` names.
+  /// `fields` are those of config.json, which `file` names. Reads every field that changes the net by the functions of
+  /// `fields`, since a field that was not read may be refused as unknown.
   NetConfig (*read)(const std::filesystem::path& folder, const std::string& name, const ConfigFields& fields,
                     const std::string& file);
   /// Files are written with the first naming, unless is_written_as_read.

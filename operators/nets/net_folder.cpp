@@ -67,6 +67,7 @@ NetFolder open_net_folder(const std::filesystem::path& path) {
                        "of none");
   const std::string name = model_name(path, text);
   NetConfig config = family->read(path, name, fields, file);
+  fields.require_known();
   NetFolder folder{.path = path,
                    .family = family,
                    .net = std::move(config.net),

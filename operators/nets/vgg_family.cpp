@@ -11,9 +11,9 @@
 #include "operators/nets/net_families.h"
 #include "operators/nets/net_folder.h"
 
-// timm's config.json is {"architecture": "vgg16_bn", "num_classes", "label_names", "model_args": {"drop_rate"},
-// "pretrained_cfg": {"input_size", "mean", "std"}}. frostpipe adds "head_hidden_size", timm's name for the number of
-// features that the last linear layer reads, which timm does not write.
+// timm's config.json is {"architecture": "vgg16_bn", "num_classes", "global_pool": "avg", "label_names",
+// "model_args": {"drop_rate"}, "pretrained_cfg": {"input_size", "mean", "std"}}. frostpipe adds "head_hidden_size",
+// timm's name for the number of features that the last linear layer reads, which timm does not write.
 
 namespace frostpipe {
 namespace {
@@ -33,11 +33,24 @@ bool is_vgg(const Json& config) {
 }
 
 /// Returns the object `key`; an empty one if it is missing.
-Json vgg_object(const Json& config, const char* key, const std::string& file) {
-  const Json given = config.value(key, Json());
+Json vgg_object(const ConfigFields& fields, const char* key) {
+  const Json& given = fields.given(key);
   if (!given.is_null() && !given.is_object())
-    throw InvalidInput(file + ": " + key, "must be a JSON object", given.dump());
+    throw InvalidInput(fields.place(key), "must be a JSON object", given.dump());
   return given.is_null() ? Json::object() : given;
+}
+
+/// Reads the fields that timm and transformers' wrapper of it write beside those above, which change nothing in a
+/// classifier, so that they are known.
+void read_notes(const ConfigFields& fields) {
+  for (const char* const note : {"do_pooling", "label_descriptions", "num_features"}) fields.given(note);
+}
+
+/// Throws InvalidInput if the net has another pooling than the mean before its classifier.
+void require_mean_pooling(const ConfigFields& fields) {
+  const Json& pooling = fields.given("global_pool");
+  if (!pooling.is_null() && pooling != "avg")
+    throw InvalidInput(fields.place("global_pool"), "must be avg: another one is not computed here", pooling.dump());
 }
 
 int vgg_picture_size(const Json& pretrained, const std::string& file) {
@@ -60,26 +73,26 @@ Normalisation vgg_normalisation(const nlohmann::json& pretrained, const std::str
   return normalisation;
 }
 
-std::vector<std::string> vgg_label_names(const Json& config, const std::string& file) {
-  const Json given = config.value("label_names", Json());
+std::vector<std::string> vgg_label_names(const ConfigFields& fields) {
+  const Json& given = fields.given("label_names");
   std::vector<std::string> names;
   if (given.is_null()) return names;
   const bool fits =
       given.is_array() && std::all_of(given.begin(), given.end(), [](const Json& one) { return one.is_string(); });
-  if (!fits) throw InvalidInput(file + ": label_names", "must be a list of names", given.dump().substr(0, 80));
+  if (!fits) throw InvalidInput(fields.place("label_names"), "must be a list of names", given.dump().substr(0, 80));
   for (const Json& name : given) names.push_back(name);
   return names;
 }
 
 /// Returns the dropout rate. Throws InvalidInput if model_args has a field that would change the net.
-double vgg_dropout(const Json& config, const std::string& file) {
-  const Json arguments = vgg_object(config, "model_args", file);
+double vgg_dropout(const ConfigFields& fields) {
+  const Json arguments = vgg_object(fields, "model_args");
   for (const auto& [key, value] : arguments.items()) {
-    const bool is_known = key == "drop_rate" || (key == "num_classes" && value == config.value(key, Json())) ||
+    const bool is_known = key == "drop_rate" || (key == "num_classes" && value == fields.given("num_classes")) ||
                           (key == "global_pool" && value == "avg") || (key == "in_chans" && value == 3) ||
                           (key == "mlp_ratio" && value == 1);
     if (!is_known)
-      throw InvalidInput(fmt::format("{}: model_args.{}", file, key),
+      throw InvalidInput(fields.place("model_args.") + key,
                          key == "num_classes" ? "must be the num_classes beside model_args"
                                               : "must not be given: it is not computed here",
                          value.dump());
@@ -95,7 +108,9 @@ NetConfig read_vgg(const std::filesystem::path&, const std::string& name, const 
   if (depths == kVggDepths.end())
     throw InvalidInput(file + ": architecture", "must be vgg11_bn, vgg13_bn, vgg16_bn or vgg19_bn",
                        "\"" + architecture + "\"");
-  const Json pretrained = vgg_object(fields.json(), "pretrained_cfg", file);
+  read_notes(fields);
+  require_mean_pooling(fields);
+  const Json pretrained = vgg_object(fields, "pretrained_cfg");
   VggShape shape{.picture_size = vgg_picture_size(pretrained, file), .depths = depths->second};
   shape.num_classes = small_number(fields, "num_classes", shape.num_classes, file);
   const int features = shape.hidden_sizes.back(),
@@ -107,9 +122,9 @@ NetConfig read_vgg(const std::filesystem::path&, const std::string& name, const 
         std::to_string(read));
   if (read == features) shape.classifier_size.reset();
   return {.net = vgg(name, shape),
-          .label_names = vgg_label_names(fields.json(), file),
+          .label_names = vgg_label_names(fields),
           .normalisation = vgg_normalisation(pretrained, file),
-          .dropout = vgg_dropout(fields.json(), file)};
+          .dropout = vgg_dropout(fields)};
 }
 
 void write_vgg(const NetFolder& source, const std::filesystem::path& target) {
