@@ -39,6 +39,8 @@ constexpr FormerOption kFormerOptions[] = {
     {"launch", "--torchrun", "use launch torchrun PLAN"},
     {"launch", "--mpirun", "use launch mpirun PLAN"},
     {"launch", "--by-hand", "use launch by-hand PLAN"},
+    {"serving simulate", "--load-factor", "use --rate xF"},
+    {"serving run", "--load-factor", "use --rate xF"},
     {"train", "--max-tokens", kInPlan},
     {"train", "--window-overlap", kInPlan},
     {"train", "--nproc-per-node", kInPlan},

@@ -182,7 +182,7 @@ class PlanServingTest(CliTest):
 
     def test_numbers_that_are_none_are_refused_everywhere(self):
         self.write("serving.json", synthetic_serving_plan())
-        for option in ("--rate", "--load-factor", "--seconds"):
+        for option in ("--rate", "--seconds"):
             for value in ("nan", "inf", "-1"):
                 self.assert_refused("serving", "simulate", "serving.json", option, value, code=2, says=option)
         for option, value in (("--memory-reserve", "nan"), ("--freeze-set", "alpha=nan")):

@@ -17,7 +17,7 @@ from support import MS, serving_pool, synthetic_serving_plan
 
 class ServeTest(ServerCase):
     def test_every_request_of_a_load_has_an_end_and_none_a_shorter_one_than_planned(self):
-        done = self.run_tool("serving", "run", "serving.json", "--emulate", "--load-factor", 0.5, "--arrivals", "even",
+        done = self.run_tool("serving", "run", "serving.json", "--emulate", "--rate", "x0.5", "--arrivals", "even",
                              "--seconds", 2, "--format", "json")
         answer = json.loads(done.stdout)
         self.assertEqual((answer["format"], answer["version"], answer["window_ns"]),
@@ -34,14 +34,14 @@ class ServeTest(ServerCase):
         self.assertEqual(large["pools"][1]["requests"], large["in_time"] + large["late"])
 
     def test_too_much_load_is_dropped_and_the_rest_is_answered(self):
-        server = self.start("--load-factor", 3, "--seconds", 2)
+        server = self.start("--rate", "x3", "--seconds", 2)
         large, small = self.result(server)
         for model in large, small:
             self.assert_all_have_an_end(model)
             self.assertGreater(model["drops"]["no device in time"], model["requests"] // 3)
 
     def test_a_killed_worker_loses_its_own_requests_only_and_is_started_again(self):
-        server = self.start("--load-factor", 0.5, "--seconds", 4)
+        server = self.start("--rate", "x0.5", "--seconds", 4)
         self.assertEqual(len(children_of(server.pid)), 4)
         victim = children_of(server.pid)[0]
         os.kill(victim, signal.SIGKILL)
@@ -71,7 +71,7 @@ class ServeTest(ServerCase):
         self.assertEqual([model["requests"] for model in self.result(server)], [0, 0])
 
     def test_sighup_takes_the_plan_as_it_is_now(self):
-        server = self.start("--load-factor", 0.5, "--seconds", 5)
+        server = self.start("--rate", "x0.5", "--seconds", 5)
         before = set(children_of(server.pid))
         self.write("serving.json", "{}")
         server.send_signal(signal.SIGHUP)
@@ -97,7 +97,7 @@ class ServeTest(ServerCase):
 
     def test_sigterm_and_sigint_end_it_with_its_result(self):
         for number in signal.SIGTERM, signal.SIGINT:
-            server = self.start("--load-factor", 0.5, "--seconds", 600)
+            server = self.start("--rate", "x0.5", "--seconds", 600)
             workers = children_of(server.pid)
             server.send_signal(number)
             for model in self.result(server):
@@ -105,7 +105,7 @@ class ServeTest(ServerCase):
             self.assertFalse([worker for worker in workers if Path(f"/proc/{worker}").exists()])
 
     def test_workers_end_with_their_server(self):
-        server = self.start("--load-factor", 0.5, "--seconds", 600)
+        server = self.start("--rate", "x0.5", "--seconds", 600)
         workers = children_of(server.pid)
         server.kill()
         server.wait()
@@ -187,7 +187,7 @@ class ServeTest(ServerCase):
         plan = {**synthetic_serving_plan(), "version": 5}
         plan["models"][0]["shared_prefix"] = {"layers": 1, "heads": 3}
         self.write("serving.json", plan)
-        server = self.start("--load-factor", 0.5, "--seconds", 600)
+        server = self.start("--rate", "x0.5", "--seconds", 600)
         plan["models"][0]["shared_prefix"]["heads"] = 2
         self.write("serving.json", plan)
         server.send_signal(signal.SIGHUP)
@@ -204,8 +204,8 @@ class ServeTest(ServerCase):
                             says="--model excludes --emulate")
         self.assert_refused("serving", "run", "serving.json", "--emulate", "--head", "a=x", code=2,
                             says="--head excludes --emulate")
-        self.assert_refused("serving", "run", "serving.json", "--emulate", "--load-factor", 1, "--rate", 1, code=2,
-                            says="--rate excludes --load-factor")
+        self.assert_refused("serving", "run", "serving.json", "--emulate", "--rate", "1x", code=2,
+                            says="--rate: must be requests per second such as 120, or a multiple of the planned")
         self.assert_refused("serving", "run", "serving.json", "--emulate", "--port", 70000, code=2, says="--port")
 
 
