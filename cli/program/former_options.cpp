@@ -10,7 +10,7 @@ struct FormerOption {
 };
 
 constexpr std::string_view kInPlan = "the plan says it", kComputeTimes = "use --compute-ms F,I,W",
-                           kMessageTime = "use --message-ms X";
+                           kMessageTime = "use --message-ms X", kColumnOfTimes = "name the column TIMESTAMP";
 constexpr FormerOption kFormerOptions[] = {
     {"serve", "", "use 'frostpipe serving run'"},
     {"profile", "--operators", "use 'frostpipe nets profile'"},
@@ -41,6 +41,8 @@ constexpr FormerOption kFormerOptions[] = {
     {"launch", "--by-hand", "use launch by-hand PLAN"},
     {"serving simulate", "--load-factor", "use --rate xF"},
     {"serving run", "--load-factor", "use --rate xF"},
+    {"serving simulate", "--arrivals-column", kColumnOfTimes},
+    {"serving run", "--arrivals-column", kColumnOfTimes},
     {"train", "--max-tokens", kInPlan},
     {"train", "--window-overlap", kInPlan},
     {"train", "--nproc-per-node", kInPlan},

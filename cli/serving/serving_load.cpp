@@ -12,7 +12,6 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "cli/shared/common_options.h"
-#include "cli/shared/usage_error.h"
 #include "serving/import/arrival_times.h"
 #include "serving/simulator/arrivals.h"
 
@@ -81,8 +80,7 @@ ServingLoad named_load(const ServingPlan& plan, const ServingLoadOptions& option
 }
 
 ServingLoad recorded_load(const ServingPlan& plan, const ServingLoadOptions& options) {
-  std::vector<Nanoseconds> times =
-      import_arrival_times(read_named_file(options.arrivals), options.arrivals, options.arrivals_column);
+  std::vector<Nanoseconds> times = import_arrival_times(read_named_file(options.arrivals), options.arrivals);
   std::vector<double> rates;
   if (options.rate) {
     rates = rates_of(plan, *options.rate);
@@ -119,18 +117,12 @@ void add_serving_load_options(CLI::App& command, ServingLoadOptions& options) {
           },
           ""))
       ->type_name("X|xF");
-  CLI::Option* const arrivals =
-      command
-          .add_option("--arrivals", options.arrivals,
-                      fmt::format("How requests arrive: {}, or a CSV file of times, which are stretched to --rate. "
-                                  "Default: poisson",
-                                  known_arrival_processes()))
-          ->type_name("NAME|FILE");
   command
-      .add_option("--arrivals-column", options.arrivals_column,
-                  "Column of the times in the file of --arrivals. Default: TIMESTAMP, or the only one")
-      ->type_name("NAME")
-      ->needs(arrivals);
+      .add_option("--arrivals", options.arrivals,
+                  fmt::format("How requests arrive: {}, or a CSV file of times (in its column TIMESTAMP, or the only "
+                              "one), which are stretched to --rate. Default: poisson",
+                              known_arrival_processes()))
+      ->type_name("NAME|FILE");
   command
       .add_option("--seconds", options.seconds,
                   "Seconds during which requests arrive. Default: 30, or as long as the file")
@@ -144,8 +136,7 @@ void add_serving_load_options(CLI::App& command, ServingLoadOptions& options) {
 }
 
 bool is_given(const ServingLoadOptions& options) {
-  return options.rate || !options.arrivals.empty() || !options.arrivals_column.empty() || options.seconds ||
-         options.seed;
+  return options.rate || !options.arrivals.empty() || options.seconds || options.seed;
 }
 
 ServingLoad serving_load(const ServingPlan& plan, const ServingLoadOptions& options) {
@@ -154,7 +145,6 @@ ServingLoad serving_load(const ServingPlan& plan, const ServingLoadOptions& opti
     throw InvalidInput("--arrivals", fmt::format("must be a file of times or one of {}", known_arrival_processes()),
                        fmt::format("\"{}\"", options.arrivals));
   }
-  if (process && !options.arrivals_column.empty()) throw UsageError("--arrivals-column: is for a file of arrivals");
   return process ? named_load(plan, options, *process) : recorded_load(plan, options);
 }
 

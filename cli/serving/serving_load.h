@@ -22,11 +22,11 @@ struct RequestRate {
 struct ServingLoadOptions {
   std::optional<RequestRate> rate;
   std::optional<double> seconds;
-  std::string arrivals, arrivals_column;
+  std::string arrivals;
   std::optional<std::uint64_t> seed;
 };
 
-/// Adds --rate, --arrivals, --arrivals-column, --seconds and --seed.
+/// Adds --rate, --arrivals, --seconds and --seed.
 void add_serving_load_options(CLI::App& command, ServingLoadOptions& options);
 
 /// Returns whether any of the options is given.
@@ -43,7 +43,7 @@ struct ServingLoad {
 
 /// Makes the requests. A rate per second is shared out by the models' weights. Named arrivals come by default at the
 /// planned throughput, for 30 s. Recorded arrivals are stretched to the rate, if one is given, and dealt to the models
-/// at random. Throws InvalidInput and UsageError.
+/// at random. Throws InvalidInput.
 ServingLoad serving_load(const ServingPlan& plan, const ServingLoadOptions& options);
 
 }  // namespace frostpipe

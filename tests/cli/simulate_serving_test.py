@@ -91,7 +91,8 @@ class SimulateServingTest(CliTest):
         refused("--arrivals", "gamma", says='--arrivals: must be a file of times or one of even, poisson, square, mmpp')
         self.write("times.csv", "a,b\n1,2\n")
         refused("--arrivals", "times.csv", says="times.csv: line 1: names no column TIMESTAMP, but a, b")
-        refused("--arrivals", "times.csv", "--arrivals-column", "b", "--rate", 5, says="all requests come at one time")
+        self.write("times.csv", "a,Timestamp\n1,2\n")
+        refused("--arrivals", "times.csv", "--rate", 5, says="all requests come at one time")
         refused("--rate", 1e9, says="are more than 20 million requests; ask for fewer --seconds")
         for process in ("square", "mmpp"):  # each change of the rate takes computing time, even if nothing arrives
             refused("--arrivals", process, "--rate", 1e-6, "--seconds", 1e9,
@@ -101,9 +102,7 @@ class SimulateServingTest(CliTest):
         for rate in ("-1", "x-1", "x", "5x", "nan", "xx1", "x 1"):
             refused("--rate", rate, code=2, says="--rate: must be requests per second such as 120, or a multiple of")
         refused("--load-factor", 1, code=2, says="use --rate xF")
-        refused("--arrivals-column", "b", code=2, says="--arrivals-column requires --arrivals")
-        refused("--arrivals", "even", "--arrivals-column", "b", code=2,
-                says="--arrivals-column: is for a file of arrivals")
+        refused("--arrivals-column", "b", code=2, says="; name the column TIMESTAMP")
         self.plan("training.json", "static")
         self.assert_refused("serving", "simulate", "training.json", code=2,
                             says="training.json: is a plan of training, which `frostpipe simulate` and")
