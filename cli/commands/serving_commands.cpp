@@ -47,7 +47,7 @@ Command add_serving_run(CLI::App& group) {
   command->footer(
       "Examples:\n"
       "  frostpipe serving run serving.json --model runs/elastic/model\n"
-      "  frostpipe serving run heads.json --head topic=runs/topic/model --head tone=runs/tone/model\n"
+      "  frostpipe serving run heads.json --model topic=runs/topic/model --model tone=runs/tone/model\n"
       "  frostpipe serving run serving.json --emulate --rate x0.9 --seconds 30");
   return {command, [options] {
             if (is_serving_worker()) return run_serving_worker(load_partition);

@@ -43,6 +43,7 @@ constexpr FormerOption kFormerOptions[] = {
     {"serving run", "--load-factor", "use --rate xF"},
     {"serving simulate", "--arrivals-column", kColumnOfTimes},
     {"serving run", "--arrivals-column", kColumnOfTimes},
+    {"serving run", "--head", "use --model NAME=FOLDER"},
     {"train", "--max-tokens", kInPlan},
     {"train", "--window-overlap", kInPlan},
     {"train", "--nproc-per-node", kInPlan},

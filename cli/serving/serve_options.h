@@ -14,8 +14,7 @@ namespace frostpipe {
 /// The options of `frostpipe serving run`. A field is empty where its option is not given.
 struct ServeOptions {
   std::string plan;                 // the plan's file
-  std::vector<std::string> models;  // "FOLDER" or "MODEL=FOLDER"
-  std::vector<std::string> heads;   // "NAME=FOLDER" or "MODEL=NAME=FOLDER"
+  std::vector<std::string> models;  // as served_folders() takes them
   bool emulate = false;
   std::string host = "127.0.0.1";
   std::optional<int> port;

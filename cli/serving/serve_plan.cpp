@@ -42,7 +42,7 @@ std::map<std::string, ServableModel> servable_models(const ServeOptions& options
     for (const ServedModel& planned : plan.models) models[planned.name] = emulated_model(planned);
     return models;
   }
-  const auto folders = served_folders(plan, options.models, options.heads);
+  const auto folders = served_folders(plan, options.models);
   for (std::size_t i = 0; i < folders.size(); ++i) {
     const ServedModel& planned = plan.models[i];
     ServableModel& model = models[planned.name] = open_model(folders[i], planned, plan.dtype);

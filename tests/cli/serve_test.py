@@ -202,8 +202,7 @@ class ServeTest(ServerCase):
         self.assert_refused("serving", "run", "profile.json", "--emulate", says="profile.json")
         self.assert_refused("serving", "run", "serving.json", "--emulate", "--model", "folder", code=2,
                             says="--model excludes --emulate")
-        self.assert_refused("serving", "run", "serving.json", "--emulate", "--head", "a=x", code=2,
-                            says="--head excludes --emulate")
+        self.assert_refused("serving", "run", "serving.json", "--head", "a=x", code=2, says="use --model NAME=FOLDER")
         self.assert_refused("serving", "run", "serving.json", "--emulate", "--rate", "1x", code=2,
                             says="--rate: must be requests per second such as 120, or a multiple of the planned")
         self.assert_refused("serving", "run", "serving.json", "--emulate", "--port", 70000, code=2, says="--port")

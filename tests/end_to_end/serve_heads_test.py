@@ -41,7 +41,7 @@ class ServeHeadsTest(ServingCase):
         return self.folder / head / "model"
 
     def heads(self):
-        return [option for head in HEADS for option in ("--head", f"{head}={self.folder_of(head)}")]
+        return [option for head in HEADS for option in ("--model", f"{head}={self.folder_of(head)}")]
 
     def end(self, server):
         server.process.send_signal(signal.SIGTERM)
