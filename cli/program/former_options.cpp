@@ -43,6 +43,7 @@ constexpr FormerOption kFormerOptions[] = {
     {"serving run", "--load-factor", "use --rate xF"},
     {"serving simulate", "--arrivals-column", kColumnOfTimes},
     {"serving run", "--arrivals-column", kColumnOfTimes},
+    {"serving plan", "--shared-layers", "use --heads K,N"},
     {"serving run", "--head", "use --model NAME=FOLDER"},
     {"train", "--max-tokens", kInPlan},
     {"train", "--window-overlap", kInPlan},
