@@ -48,7 +48,7 @@ Command add_serving_run(CLI::App& group) {
       "Examples:\n"
       "  frostpipe serving run serving.json --model runs/elastic/model\n"
       "  frostpipe serving run heads.json --model topic=runs/topic/model --model tone=runs/tone/model\n"
-      "  frostpipe serving run serving.json --emulate --rate x0.9 --seconds 30");
+      "  frostpipe serving run serving.json --device emulated --rate x0.9 --seconds 30");
   return {command, [options] {
             if (is_serving_worker()) return run_serving_worker(load_partition);
             print_result(serve_plan(*options, open_servable_model));

@@ -44,6 +44,7 @@ constexpr FormerOption kFormerOptions[] = {
     {"serving simulate", "--arrivals-column", kColumnOfTimes},
     {"serving run", "--arrivals-column", kColumnOfTimes},
     {"serving plan", "--shared-layers", "use --heads K,N"},
+    {"serving run", "--emulate", "use --device emulated"},
     {"serving run", "--head", "use --model NAME=FOLDER"},
     {"train", "--max-tokens", kInPlan},
     {"train", "--window-overlap", kInPlan},

@@ -15,15 +15,14 @@ namespace frostpipe {
 struct ServeOptions {
   std::string plan;                 // the plan's file
   std::vector<std::string> models;  // as served_folders() takes them
-  bool emulate = false;
+  std::string device = "cpu";       // or cuda; or emulated, which computes nothing and takes no folders
   std::string host = "127.0.0.1";
   std::optional<int> port;
   std::string api_key_file;               // if empty, everybody who reaches the port may ask
   std::string ssl_certfile, ssl_keyfile;  // if empty, nothing is encrypted
-  std::string device = "cpu";
-  int threads = 1;          // of each worker
-  ServingLoadOptions load;  // requests to generate; if none is given, requests come over HTTP
-  std::string output;       // folder for serving_run.json and report.html
+  int threads = 1;                        // of each worker
+  ServingLoadOptions load;                // requests to generate; if none is given, requests come over HTTP
+  std::string output;                     // folder for serving_run.json and report.html
   std::string format;
 };
 

@@ -69,7 +69,7 @@ HeadFolder folder_for(const ServedModel& planned, const std::vector<GivenFolder>
     if (is_for(one, planned) && (found == nullptr || found->model.empty() || !one.model.empty())) found = &one;
   if (found == nullptr)
     throw UsageError(
-        fmt::format("--model {}=FOLDER: is required, for the plan serves it (or --emulate)", planned.name));
+        fmt::format("--model {}=FOLDER: is required, for the plan serves it (or --device emulated)", planned.name));
   return found->head;
 }
 
@@ -84,9 +84,9 @@ std::vector<HeadFolder> heads_for(const ServedModel& planned, const std::vector<
   }
   const int wanted = planned.shared_prefix->heads;
   if (static_cast<int>(heads.size()) != wanted)
-    throw UsageError(
-        fmt::format("--model NAME=FOLDER: must be given for each of the {} heads of {} (or --emulate), is given for {}",
-                    wanted, planned.name, heads.size()));
+    throw UsageError(fmt::format(
+        "--model NAME=FOLDER: must be given for each of the {} heads of {} (or --device emulated), is given for {}",
+        wanted, planned.name, heads.size()));
   return heads;
 }
 

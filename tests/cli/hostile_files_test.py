@@ -77,7 +77,7 @@ COMMANDS = [  # (the file that is hostile, the command)
     *[(file, SERVE) for file in ("profile.json", "cluster.json")],
     ("serving.json", ("serving", "simulate", "serving.json", "--seconds", 2, "--timeline", "out/trace.json")),
     ("serving.json", ("serving", "inspect", "serving.json")),
-    ("serving.json", ("serving", "run", "serving.json", "--emulate", "--rate", "x0.2", "--seconds", 0.2, "-o",
+    ("serving.json", ("serving", "run", "serving.json", "--device=emulated", "--rate", "x0.2", "--seconds", 0.2, "-o",
                       "out/run")),
     *[(file, MTRAIN) for file in ("ops.json", "mixed.json")],
     ("mtrain.json", ("nets", "simulate", "mtrain.json", "--timeline", "out/trace.json")),

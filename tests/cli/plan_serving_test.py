@@ -135,7 +135,7 @@ class PlanServingTest(CliTest):
               "-o", "serving.json"], "`frostpipe serving plan` makes plans by ppipe"),
             (["simulate", "serving.json"], "which `frostpipe serving simulate`, `serving run` and `serving inspect`"),
             (["inspect", "serving.json"], "is a plan of serving, which `frostpipe serving inspect` shows"),
-            (["serve", "serving.json", "--emulate"], "there is no command 'serve'; use 'frostpipe serving run'"),
+            (["serve", "serving.json"], "there is no command 'serve'; use 'frostpipe serving run'"),
         ]:
             with self.subTest(arguments):
                 self.assert_refused(*arguments, code=2, says=says)

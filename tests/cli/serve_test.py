@@ -17,8 +17,8 @@ from support import MS, serving_pool, synthetic_serving_plan
 
 class ServeTest(ServerCase):
     def test_every_request_of_a_load_has_an_end_and_none_a_shorter_one_than_planned(self):
-        done = self.run_tool("serving", "run", "serving.json", "--emulate", "--rate", "x0.5", "--arrivals", "even",
-                             "--seconds", 2, "--format", "json")
+        done = self.run_tool("serving", "run", "serving.json", "--device", "emulated", "--rate", "x0.5", "--arrivals",
+                             "even", "--seconds", 2, "--format", "json")
         answer = json.loads(done.stdout)
         self.assertEqual((answer["format"], answer["version"], answer["window_ns"]),
                          ("frostpipe.serving_run", 1, 2000 * MS))
@@ -141,7 +141,7 @@ class ServeTest(ServerCase):
         self.assertIn("WARNING: 0.0.0.0 is reached from other hosts, and any client that reaches it may send requests",
                       self.errors.read_text())
         self.write("key", "short\n")
-        done = self.run_tool("serving", "run", "serving.json", "--emulate", "--api-key-file", "key", code=1)
+        done = self.run_tool("serving", "run", "serving.json", "--device", "emulated", "--api-key-file", "key", code=1)
         self.assertIn("key: must hold one line, the key, of 16 to 1024 printable characters", done.stderr)
 
     def test_with_a_certificate_it_is_reached_by_https_alone_and_a_stalled_handshake_holds_nobody_up(self):
@@ -176,11 +176,12 @@ class ServeTest(ServerCase):
 
     def test_certificates_that_cannot_be_used_are_refused_before_the_plan_is_read(self):
         options = self.with_certificate()
-        self.assert_refused("serving", "run", "none.json", "--emulate", *options[:2], code=2,
+        self.assert_refused("serving", "run", "none.json", "--device", "emulated", *options[:2], code=2,
                             says="--ssl-certfile requires --ssl-keyfile")
-        self.assert_refused("serving", "run", "none.json", "--emulate", "--ssl-certfile", "key.pem", *options[2:],
+        self.assert_refused("serving", "run", "none.json", "--device", "emulated", "--ssl-certfile", "key.pem",
+                            *options[2:],
                             says="key.pem: must hold a certificate in PEM form")
-        self.assert_refused("serving", "run", "none.json", "--emulate", *options[:2], "--ssl-keyfile",
+        self.assert_refused("serving", "run", "none.json", "--device", "emulated", *options[:2], "--ssl-keyfile",
                             "certificate.pem", says="certificate.pem: must hold a private key in PEM form")
 
     def test_a_plan_with_heads_is_emulated_and_one_with_fewer_is_not_taken(self):
@@ -198,14 +199,15 @@ class ServeTest(ServerCase):
             self.assert_all_have_an_end(model)
 
     def test_what_is_wrong_is_said(self):
-        self.assert_refused("serving", "run", "none.json", "--emulate", says="none.json")
-        self.assert_refused("serving", "run", "profile.json", "--emulate", says="profile.json")
-        self.assert_refused("serving", "run", "serving.json", "--emulate", "--model", "folder", code=2,
-                            says="--model excludes --emulate")
+        self.assert_refused("serving", "run", "none.json", "--device", "emulated", says="none.json")
+        self.assert_refused("serving", "run", "profile.json", "--device", "emulated", says="profile.json")
+        self.assert_refused("serving", "run", "serving.json", "--device", "emulated", "--model", "folder", code=2,
+                            says="--model: has no meaning with --device emulated")
         self.assert_refused("serving", "run", "serving.json", "--head", "a=x", code=2, says="use --model NAME=FOLDER")
-        self.assert_refused("serving", "run", "serving.json", "--emulate", "--rate", "1x", code=2,
+        self.assert_refused("serving", "run", "serving.json", "--device", "emulated", "--rate", "1x", code=2,
                             says="--rate: must be requests per second such as 120, or a multiple of the planned")
-        self.assert_refused("serving", "run", "serving.json", "--emulate", "--port", 70000, code=2, says="--port")
+        self.assert_refused("serving", "run", "serving.json", "--device", "emulated", "--port", 70000, code=2,
+                            says="--port")
 
 
 if __name__ == "__main__":

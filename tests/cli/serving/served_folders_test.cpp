@@ -74,13 +74,14 @@ TEST(ServedFolders, MayHoldEqualsSigns) {
 }
 
 TEST(ServedFolders, AreAsManyAsThePlanHas) {
-  EXPECT_EQ(refusal<UsageError>({}),
-            "--model NAME=FOLDER: must be given for each of the 2 heads of large (or --emulate), is given for 0");
+  EXPECT_EQ(
+      refusal<UsageError>({}),
+      "--model NAME=FOLDER: must be given for each of the 2 heads of large (or --device emulated), is given for 0");
   EXPECT_THAT(refusal<UsageError>({"large=a=x"}), HasSubstr("is given for 1"));
   EXPECT_THAT(refusal<UsageError>({"large=x"}), HasSubstr("is given for 1")) << "a head that is called large";
   EXPECT_THAT(refusal<UsageError>({"large=a=x", "b=y", "c=z"}), HasSubstr("is given for 3"));
   EXPECT_EQ(refusal<UsageError>({"large=a=x", "large=b=y"}),
-            "--model small=FOLDER: is required, for the plan serves it (or --emulate)");
+            "--model small=FOLDER: is required, for the plan serves it (or --device emulated)");
   EXPECT_EQ(refusal<UsageError>({"large=a=x", "large=a=y"}),
             "--model: must have another name for each head, and \"a\" is there twice");
 }
