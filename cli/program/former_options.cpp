@@ -45,6 +45,7 @@ constexpr FormerOption kFormerOptions[] = {
     {"serving run", "--arrivals-column", kColumnOfTimes},
     {"serving plan", "--shared-layers", "use --heads K,N"},
     {"serving run", "--emulate", "use --device emulated"},
+    {"serving run", "--threads-per-worker", "the plan's device class says it"},
     {"serving run", "--head", "use --model NAME=FOLDER"},
     {"train", "--max-tokens", kInPlan},
     {"train", "--window-overlap", kInPlan},

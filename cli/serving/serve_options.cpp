@@ -49,8 +49,6 @@ void add_serve_options(CLI::App& command, ServeOptions& options) {
           ->type_name("FILE")
           ->needs(certificate);
   certificate->needs(key);
-  add_count_option(command, "--threads-per-worker", options.threads,
-                   "Number of threads that each worker on the CPU computes with");
   add_serving_load_options(command, options.load);
   command.add_option("-o,--output", options.output, "Folder for serving_run.json and report.html")->type_name("RUN");
   add_format_option(command, options.format);

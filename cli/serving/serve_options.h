@@ -20,7 +20,6 @@ struct ServeOptions {
   std::optional<int> port;
   std::string api_key_file;               // if empty, everybody who reaches the port may ask
   std::string ssl_certfile, ssl_keyfile;  // if empty, nothing is encrypted
-  int threads = 1;                        // of each worker
   ServingLoadOptions load;                // requests to generate; if none is given, requests come over HTTP
   std::string output;                     // folder for serving_run.json and report.html
   std::string format;

@@ -48,7 +48,6 @@ std::map<std::string, ServableModel> servable_models(const ServeOptions& options
     const ServedModel& planned = plan.models[i];
     ServableModel& model = models[planned.name] = open_model(folders[i], planned, plan.dtype);
     model.device = options.device;
-    model.threads = options.threads;
   }
   return models;
 }
