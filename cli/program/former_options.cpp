@@ -10,7 +10,8 @@ struct FormerOption {
 };
 
 constexpr std::string_view kInPlan = "the plan says it", kComputeTimes = "use --compute-ms F,I,W",
-                           kMessageTime = "use --message-ms X", kColumnOfTimes = "name the column TIMESTAMP";
+                           kMessageTime = "use --message-ms X", kColumnOfTimes = "name the column TIMESTAMP",
+                           kInConfig = "use --like with a config.json that says it";
 constexpr FormerOption kFormerOptions[] = {
     {"serve", "", "use 'frostpipe serving run'"},
     {"profile", "--operators", "use 'frostpipe nets profile'"},
@@ -39,6 +40,8 @@ constexpr FormerOption kFormerOptions[] = {
     {"launch", "--torchrun", "use launch torchrun PLAN"},
     {"launch", "--mpirun", "use launch mpirun PLAN"},
     {"launch", "--by-hand", "use launch by-hand PLAN"},
+    {"nets profile", "--picture-size", kInConfig},
+    {"nets profile", "--num-classes", kInConfig},
     {"serving simulate", "--load-factor", "use --rate xF"},
     {"serving run", "--load-factor", "use --rate xF"},
     {"serving simulate", "--arrivals-column", kColumnOfTimes},
