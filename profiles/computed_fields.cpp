@@ -97,13 +97,14 @@ constexpr const char* kFieldsWithoutEffect[] = {
     "classifier_dropout_prob", "drop_path_rate", "dropout", "embd_pdrop", "embedding_dropout", "hidden_dropout",
     "hidden_dropout_prob", "mlp_dropout", "qa_dropout", "resid_pdrop", "seq_classif_dropout", "summary_first_dropout",
     "summary_last_dropout",
-    // how weights start
-    "initializer_cutoff_factor", "layerscale_value", "sinusoidal_pos_embds",
+    // how weights start; families that start as their library does read initializer_range
+    "initializer_cutoff_factor", "initializer_range", "layerscale_value", "sinusoidal_pos_embds",
     // parts and heads that are not computed
     "apply_layernorm", "decoder_bias", "encoder_stride", "is_decoder", "pooler_act", "pooler_fc_size",
     "pooler_num_attention_heads", "pooler_num_fc_layers", "pooler_output_size", "pooler_size_per_head", "pooler_type",
-    "reshape_hidden_states", "sparse_pred_ignore_index", "sparse_prediction", "summary_activation",
-    "summary_proj_to_labels", "summary_type", "summary_use_proj", "tie_word_embeddings", "use_mask_token",
+    "reshape_hidden_states", "semantic_loss_ignore_index", "sparse_pred_ignore_index", "sparse_prediction",
+    "summary_activation", "summary_proj_to_labels", "summary_type", "summary_use_proj", "tie_word_embeddings",
+    "use_mask_token",
     // experts, which are only counted
     "aux_loss_alpha", "clip_qkv", "ep_size", "n_group", "norm_topk_prob", "num_nextn_predict_layers", "qk_head_dim",
     "rope_interleave", "routed_scaling_factor", "router_aux_loss_coef", "router_jitter_noise", "scoring_func",

@@ -68,6 +68,13 @@ bool ConfigFields::flag(const char* key, bool otherwise) const {
   return value.get<bool>();
 }
 
+OrderedJson ConfigFields::object(const char* key) const {
+  const OrderedJson& value = given(key);
+  if (value.is_null()) return OrderedJson::object();
+  if (!value.is_object()) throw InvalidInput(place(key), "must be a JSON object", value.dump());
+  return value;
+}
+
 std::string ConfigFields::text(const char* key) const {
   const OrderedJson& value = given(key);
   return value.is_string() ? value.get<std::string>() : "";

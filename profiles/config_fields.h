@@ -30,6 +30,8 @@ class ConfigFields {
   std::vector<int> positives(const char* key, const std::vector<int>& otherwise) const;
   double number(const char* key, double otherwise) const;
   bool flag(const char* key, bool otherwise) const;
+  /// Returns an empty object if the field is missing.
+  nlohmann::ordered_json object(const char* key) const;
   /// Returns "" if the field is missing.
   std::string text(const char* key) const;
   /// Returns "FILE: KEY" for messages.

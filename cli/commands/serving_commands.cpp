@@ -33,7 +33,7 @@ Command add_serving_simulate(CLI::App& group) {
   const auto options = std::make_shared<SimulateServingOptions>();
   CLI::App* command = group.add_subcommand("simulate", "Predict how a plan serves requests: attainment, latencies");
   add_simulate_serving_options(*command, *options);
-  command->footer("Example:\n  frostpipe serving simulate serving.json --load-factor 0.9");
+  command->footer("Example:\n  frostpipe serving simulate serving.json --rate x0.9");
   return {command, [options] {
             print_result(simulate_serving_plan(*options));
             return 0;
@@ -47,8 +47,8 @@ Command add_serving_run(CLI::App& group) {
   command->footer(
       "Examples:\n"
       "  frostpipe serving run serving.json --model runs/elastic/model\n"
-      "  frostpipe serving run heads.json --head topic=runs/topic/model --head tone=runs/tone/model\n"
-      "  frostpipe serving run serving.json --emulate --load-factor 0.9 --seconds 30");
+      "  frostpipe serving run heads.json --model topic=runs/topic/model --model tone=runs/tone/model\n"
+      "  frostpipe serving run serving.json --device emulated --rate x0.9 --seconds 30");
   return {command, [options] {
             if (is_serving_worker()) return run_serving_worker(load_partition);
             print_result(serve_plan(*options, open_servable_model));

@@ -36,19 +36,28 @@ void lead_to_torch(const ExecutorProgram& executor) {
   setenv("LD_LIBRARY_PATH", library_path(executor, *search.found).c_str(), /*overwrite=*/1);
 }
 
-/// Returns whether the command needs LibTorch. A command that only shows its options, or estimates from counted
-/// operations, does not: this program does that as well.
+/// Returns whether the option has this value, in the next word or behind '='.
+bool has_value(const std::vector<std::string_view>& words, std::string_view option, std::string_view value) {
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (words[i] == fmt::format("{}={}", option, value)) return true;
+    if (words[i] == option && i + 1 < words.size() && words[i + 1] == value) return true;
+  }
+  return false;
+}
+
+/// Returns whether the command needs LibTorch. A command that only shows its options, estimates from counted
+/// operations, or serves on emulated devices does not: this program does that as well.
 bool computes(const std::vector<std::string_view>& words) {
   constexpr std::array<std::string_view, 8> kComputing{"profile",      "train",      "evaluate",      "serving run",
                                                        "nets profile", "nets train", "nets rehearse", "nets evaluate"};
-  constexpr std::array<std::string_view, 6> kNeedNoTensors{"-h",     "--help",   "--help-all",
-                                                           "--like", "--import", "--emulate"};
+  constexpr std::array<std::string_view, 5> kNeedNoTensors{"-h", "--help", "--help-all", "--like", "--import"};
   if (words.empty()) return false;
   const std::string member = words.size() > 1 ? fmt::format("{} {}", words[0], words[1]) : "";
   const auto is_command = [&](std::string_view command) { return command == words[0] || command == member; };
   const auto needs_none = [&](std::string_view word) {
     return std::ranges::find(kNeedNoTensors, word.substr(0, word.find('='))) != kNeedNoTensors.end();
   };
+  if (is_command("serving run") && has_value(words, "--device", "emulated")) return false;
   return std::ranges::any_of(kComputing, is_command) && std::ranges::none_of(words, needs_none);
 }
 

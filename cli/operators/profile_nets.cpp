@@ -1,9 +1,16 @@
 #include "cli/operators/profile_nets.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <filesystem>
 #include <memory>
 #include <vector>
 
+#include "base/error.h"
+#include "base/error_values.h"
 #include "base/files.h"
 #include "base/separated_values.h"
 #include "cli/operators/operator_profile_text.h"
@@ -15,6 +22,7 @@
 #include "operators/execute_net.h"
 #include "operators/graph/estimated_operators.h"
 #include "operators/graph/known_nets.h"
+#include "operators/graph/net_config.h"
 #include "profiles/hardware.h"
 
 namespace frostpipe {
@@ -30,11 +38,21 @@ std::vector<std::string> device_classes(const NetProfileOptions& options) {
   return names;
 }
 
-/// Estimates the operators of a known net on each of the devices from their makers' figures.
+/// Returns the net that --like names.
+NetShape net_like(const std::string& name_or_file) {
+  if (std::ranges::find(known_nets(), name_or_file) != known_nets().end()) return find_net(name_or_file);
+  if (!std::filesystem::exists(name_or_file))
+    throw InvalidInput("--like",
+                       fmt::format("must be one of {}, or a config.json or its folder", fmt::join(known_nets(), ", ")),
+                       in_quotes(name_or_file));
+  return read_net(name_or_file);
+}
+
+/// Estimates the operators of a net on each of the devices from their makers' figures.
 int estimate_operators(const NetProfileOptions& options) {
   std::vector<Hardware> devices;
   for (const std::string& name : device_classes(options)) devices.push_back(hardware_named(name));
-  const NetShape net = find_net(options.like, options.picture_size, options.num_classes);
+  const NetShape net = net_like(options.like);
   const OperatorGraph graph = estimated_operators(net, options.global_batch_size, devices);
   validate(graph, "--hardware");
   write_named_file(options.output, to_json(graph));
@@ -72,17 +90,15 @@ int measure_on_all_classes(const NetProfileOptions& options) {
 }  // namespace
 
 void add_net_profile_options(CLI::App& command, NetProfileOptions& options) {
-  options.picture_size = kImageNetPixels;
-  options.num_classes = kImageNetClasses;
   CLI::Option* const model =
       command.add_option("--model", options.model, "Hugging Face folder of a ResNet, VGG or MobileNet to measure")
           ->type_name("FOLDER");
-  CLI::Option* const like = command
-                                .add_option("--like", options.like,
-                                            "Estimate from counted operations, and measure nothing: resnet-18, "
-                                            "resnet-50, vgg-16-bn or mobilenet")
-                                ->type_name("NAME")
-                                ->excludes(model);
+  command
+      .add_option("--like", options.like,
+                  "Estimate from counted operations, and measure nothing: a net's config.json or its folder, or "
+                  "resnet-18, resnet-50, vgg-16-bn or mobilenet")
+      ->type_name("NAME")
+      ->excludes(model);
   command
       .add_option("--hardware", options.hardware,
                   "Classes of devices, separated by commas. Parts of this machine's CPU to measure on, such as "
@@ -95,10 +111,6 @@ void add_net_profile_options(CLI::App& command, NetProfileOptions& options) {
       ->type_name("FILE")
       ->needs(model);
   command.add_flag("--quick", options.quick, "Measure fewer sizes, once each, for rough predictions")->needs(model);
-  add_count_option(command, "--picture-size", options.picture_size, "Pixels on a side of the square pictures")
-      ->check(CLI::Range(1, 4096).description(""))
-      ->needs(like);
-  add_count_option(command, "--num-classes", options.num_classes, "Number of labels of the pictures")->needs(like);
   add_format_option(command, options.format);
 }
 

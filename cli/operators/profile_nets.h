@@ -7,10 +7,10 @@ class App;
 
 namespace frostpipe {
 
-/// The options of `frostpipe nets profile`. It measures `model`, a folder, or estimates `like`, a known net.
+/// The options of `frostpipe nets profile`. It measures `model`, a folder, or estimates `like`, a known net or a
+/// config.json.
 struct NetProfileOptions {
   std::string model, like, hardware, output, cluster, format;
-  int picture_size, num_classes;
   int global_batch_size = 64;
   bool quick = false;
 };

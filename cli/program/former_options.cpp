@@ -10,7 +10,8 @@ struct FormerOption {
 };
 
 constexpr std::string_view kInPlan = "the plan says it", kComputeTimes = "use --compute-ms F,I,W",
-                           kMessageTime = "use --message-ms X";
+                           kMessageTime = "use --message-ms X", kColumnOfTimes = "name the column TIMESTAMP",
+                           kInConfig = "use --like with a config.json that says it";
 constexpr FormerOption kFormerOptions[] = {
     {"serve", "", "use 'frostpipe serving run'"},
     {"profile", "--operators", "use 'frostpipe nets profile'"},
@@ -39,6 +40,16 @@ constexpr FormerOption kFormerOptions[] = {
     {"launch", "--torchrun", "use launch torchrun PLAN"},
     {"launch", "--mpirun", "use launch mpirun PLAN"},
     {"launch", "--by-hand", "use launch by-hand PLAN"},
+    {"nets profile", "--picture-size", kInConfig},
+    {"nets profile", "--num-classes", kInConfig},
+    {"serving simulate", "--load-factor", "use --rate xF"},
+    {"serving run", "--load-factor", "use --rate xF"},
+    {"serving simulate", "--arrivals-column", kColumnOfTimes},
+    {"serving run", "--arrivals-column", kColumnOfTimes},
+    {"serving plan", "--shared-layers", "use --heads K,N"},
+    {"serving run", "--emulate", "use --device emulated"},
+    {"serving run", "--threads-per-worker", "the plan's device class says it"},
+    {"serving run", "--head", "use --model NAME=FOLDER"},
     {"train", "--max-tokens", kInPlan},
     {"train", "--window-overlap", kInPlan},
     {"train", "--nproc-per-node", kInPlan},

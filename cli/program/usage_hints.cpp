@@ -92,8 +92,8 @@ std::string hint_for_options(const CLI::App& app, const std::string& tool) {
   for (const std::string& argument : app.remaining(/*recurse=*/true)) {
     if (!argument.starts_with("--")) continue;
     const std::string option = argument.substr(0, argument.find('='));
-    if (const std::string successor = successor_of(parsed.get_name(), option); !successor.empty())
-      return "; " + successor;
+    const std::string name = name_of(parsed), command = name.substr(name.find(' ') + 1);
+    if (const std::string successor = successor_of(command, option); !successor.empty()) return "; " + successor;
     if (const std::string other = command_with(option, parsed, tool); !other.empty())
       return fmt::format("; '{}' has {}", other, option);
     std::vector<std::string> known;

@@ -4,11 +4,13 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 
 #include "base/error.h"
 #include "base/error_values.h"
 #include "base/files.h"
+#include "base/separated_values.h"
 #include "cli/plans/plan_files.h"
 #include "cli/serving/serving_plan_text.h"
 #include "cli/shared/common_options.h"
@@ -76,17 +78,24 @@ void drop_foreign_types(const ServingProblem& problem, ServingProfile& layers) {
   if (!std::ranges::all_of(layers.times, is_foreign)) std::erase_if(layers.times, is_foreign);
 }
 
-/// Returns nothing if the model has one head.
+/// Reads K,N of --heads for a model of `num_layers` layers. Returns nothing if it is not given.
 std::optional<SharedPrefix> shared_prefix_of(const ServingOptions& options, const std::string& name, int num_layers) {
-  const int heads = count_for(options.heads, name, 1, "--heads", 1, kMostHeads);
-  const int layers = count_for(options.shared_layers, name, 0, "--shared-layers", 1, num_layers - 1);
-  if (heads > 1 && layers == 0)
+  const std::string text = text_for(options.heads, name);
+  if (text.empty()) return std::nullopt;
+  SharedPrefix prefix;
+  const auto parts = split(text, ',');
+  const auto is_read = [](std::string_view part, int least, int most, int& number) {
+    const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), number);
+    return error == std::errc() && end == part.data() + part.size() && least <= number && number <= most;
+  };
+  if (parts.size() != 2 || !is_read(parts[0], 2, kMostHeads, prefix.heads) ||
+      !is_read(parts[1], 1, num_layers - 1, prefix.layers))
     throw UsageError(
-        fmt::format("--heads: needs --shared-layers N, the leading layers that the {} heads of {} share", heads, name));
-  if (layers > 0 && text_for(options.heads, name).empty())
-    throw UsageError(fmt::format("--shared-layers: needs --heads K, how many models share these layers of {}", name));
-  if (heads == 1) return std::nullopt;
-  return SharedPrefix{.layers = layers, .heads = heads};
+        "--heads",
+        fmt::format("must be K,N: 2 to {} models that share their first N of the {} layers of {}, but not all of them",
+                    kMostHeads, num_layers, name),
+        in_quotes(text));
+  return prefix;
 }
 
 ModelToServe model_to_serve(const ServingRequest& request, const Measured& measured, const ServingProblem& problem,
@@ -136,7 +145,6 @@ ServingProblem problem_of(const ServingRequest& request) {
   require_known(request.options.weights, names, "--weight");
   require_known(request.options.required_rates, names, "--required-rate");
   require_known(request.options.heads, names, "--heads");
-  require_known(request.options.shared_layers, names, "--shared-layers");
   for (const auto& model : measured) problem.models.push_back(model_to_serve(request, model, problem, cluster_content));
   return problem;
 }

@@ -10,28 +10,23 @@ void add_serve_options(CLI::App& command, ServeOptions& options) {
   command.add_option("PLAN", options.plan, "Plan to serve. SIGHUP makes the server read it again")
       ->required()
       ->type_name("");
-  CLI::Option* const model =
-      command
-          .add_option(
-              "--model", options.models,
-              "Hugging Face folder of the plan's model: a classifier of texts or pictures, or GPT-2. If the plan "
-              "has several models, give NAME=FOLDER for each")
-          ->type_name("[NAME=]FOLDER")
-          ->take_all();
-  CLI::Option* const head =
-      command
-          .add_option("--head", options.heads,
-                      "For a plan made with --heads: a name and the Hugging Face folder of one of the fine-tuned "
-                      "models that share "
-                      "their first layers. Give it once for each; all of them answer every request")
-          ->type_name("[MODEL=]NAME=FOLDER")
-          ->take_all();
   command
-      .add_flag("--emulate", options.emulate,
-                "Compute nothing: workers and links sleep for the plan's times, so that you can try a plan for "
-                "devices that are not here")
-      ->excludes(model)
-      ->excludes(head);
+      .add_option(
+          "--model", options.models,
+          "Hugging Face folder of the plan's model: a classifier of texts or pictures, or GPT-2. If the plan has "
+          "several models, give MODEL=FOLDER for each. For a plan made with --heads, give NAME=FOLDER for each "
+          "of the fine-tuned models that share their first layers, or MODEL=NAME=FOLDER; all of them answer "
+          "every request")
+      ->type_name("[NAME=]FOLDER")
+      ->take_all();
+  command
+      .add_option(
+          "--device", options.device,
+          "Device to compute on: cpu or cuda. emulated computes nothing: workers and links sleep for the plan's "
+          "times, so that you can try a plan for devices that are not here")
+      ->check(CLI::IsMember({"cpu", "cuda", "emulated"}).description(""))
+      ->type_name("DEVICE")
+      ->capture_default_str();
   command.add_option("--host", options.host, "Address to listen on for HTTP. Default: 127.0.0.1")->type_name("ADDRESS");
   command
       .add_option("--port", options.port,
@@ -54,9 +49,6 @@ void add_serve_options(CLI::App& command, ServeOptions& options) {
           ->type_name("FILE")
           ->needs(certificate);
   certificate->needs(key);
-  add_device_option(command, options.device);
-  add_count_option(command, "--threads-per-worker", options.threads,
-                   "Number of threads that each worker on the CPU computes with");
   add_serving_load_options(command, options.load);
   command.add_option("-o,--output", options.output, "Folder for serving_run.json and report.html")->type_name("RUN");
   add_format_option(command, options.format);

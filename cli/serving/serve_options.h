@@ -14,17 +14,14 @@ namespace frostpipe {
 /// The options of `frostpipe serving run`. A field is empty where its option is not given.
 struct ServeOptions {
   std::string plan;                 // the plan's file
-  std::vector<std::string> models;  // "FOLDER" or "MODEL=FOLDER"
-  std::vector<std::string> heads;   // "NAME=FOLDER" or "MODEL=NAME=FOLDER"
-  bool emulate = false;
+  std::vector<std::string> models;  // as served_folders() takes them
+  std::string device = "cpu";       // or cuda; or emulated, which computes nothing and takes no folders
   std::string host = "127.0.0.1";
   std::optional<int> port;
   std::string api_key_file;               // if empty, everybody who reaches the port may ask
   std::string ssl_certfile, ssl_keyfile;  // if empty, nothing is encrypted
-  std::string device = "cpu";
-  int threads = 1;          // of each worker
-  ServingLoadOptions load;  // requests to generate; if none is given, requests come over HTTP
-  std::string output;       // folder for serving_run.json and report.html
+  ServingLoadOptions load;                // requests to generate; if none is given, requests come over HTTP
+  std::string output;                     // folder for serving_run.json and report.html
   std::string format;
 };
 

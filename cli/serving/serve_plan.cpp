@@ -17,6 +17,7 @@
 #include "cli/serving/serving_run_text.h"
 #include "cli/shared/output.h"
 #include "cli/shared/table.h"
+#include "cli/shared/usage_error.h"
 #include "serving/plan/serving_plan.h"
 #include "serving/server/http/http_server.h"
 #include "serving/server/plan_server.h"
@@ -28,26 +29,25 @@ namespace {
 constexpr int kUsualPort = 8000;
 constexpr Nanoseconds kLookEveryNs = 50'000'000;
 
-/// Returns the command that starts this program as a worker. With --emulate it does not need LibTorch.
+bool is_emulated(const ServeOptions& options) { return options.device == "emulated"; }
+
+/// Returns the command that starts this program as a worker. On emulated devices it does not need LibTorch.
 std::vector<std::string> worker_command(const ServeOptions& options) {
-  std::vector<std::string> command = {"/proc/self/exe", "serving", "run", options.plan};
-  if (options.emulate) command.emplace_back("--emulate");
-  return command;
+  return {"/proc/self/exe", "serving", "run", options.plan, "--device", options.device};
 }
 
 std::map<std::string, ServableModel> servable_models(const ServeOptions& options, const ServingPlan& plan,
                                                      const OpenModel& open_model) {
   std::map<std::string, ServableModel> models;
-  if (options.emulate) {
+  if (is_emulated(options)) {
     for (const ServedModel& planned : plan.models) models[planned.name] = emulated_model(planned);
     return models;
   }
-  const auto folders = served_folders(plan, options.models, options.heads);
+  const auto folders = served_folders(plan, options.models);
   for (std::size_t i = 0; i < folders.size(); ++i) {
     const ServedModel& planned = plan.models[i];
     ServableModel& model = models[planned.name] = open_model(folders[i], planned, plan.dtype);
     model.device = options.device;
-    model.threads = options.threads;
   }
   return models;
 }
@@ -180,6 +180,8 @@ void warn_if_unprotected(const HttpServer& http, const ServeOptions& options) {
 }  // namespace
 
 std::string serve_plan(const ServeOptions& options, const OpenModel& open_model) {
+  if (is_emulated(options) && !options.models.empty())
+    throw UsageError("--model: has no meaning with --device emulated, which computes nothing");
   const std::shared_ptr<const TlsIdentity> tls = read_identity(options);
   const ServingPlan plan = load_serving_plan(options.plan);
   const std::string api_key = options.api_key_file.empty() ? "" : read_api_key(options.api_key_file);

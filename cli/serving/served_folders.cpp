@@ -12,55 +12,65 @@
 namespace frostpipe {
 namespace {
 
-/// A folder that --model or --head names.
+/// A folder that --model names. The head's name is empty in "FOLDER" and "MODEL=FOLDER".
 struct GivenFolder {
   std::string model;  // empty for any model
   HeadFolder head;
 };
 
-/// Returns MODEL of "MODEL=..." if the plan has such a model, the longest name if several fit; else an empty text.
-std::string model_in(const ServingPlan& plan, std::string_view value) {
-  std::string found;
+bool has_heads(const ServedModel& model) { return model.shared_prefix.has_value(); }
+
+/// Returns MODEL of "MODEL=..." if the plan has such a model, the one with the longest name if several fit; else null.
+const ServedModel* model_in(const ServingPlan& plan, std::string_view value) {
+  const ServedModel* found = nullptr;
   for (const ServedModel& model : plan.models)
-    if (model.name.size() > found.size() && value.starts_with(model.name + "=")) found = model.name;
+    if ((!found || model.name.size() > found->name.size()) && value.starts_with(model.name + "=")) found = &model;
   return found;
 }
 
-GivenFolder folder_of_model(const ServingPlan& plan, const std::string& value) {
-  const std::string model = model_in(plan, value);
-  if (!model.empty()) return {.model = model, .head = {.name = {}, .folder = value.substr(model.size() + 1)}};
-  if (const auto sign = value.find('='); sign != std::string::npos) {
-    std::vector<std::string> names;
-    for (const ServedModel& planned : plan.models) names.push_back(planned.name);
-    throw InvalidInput("--model", fmt::format("must name a model of the plan: {}", in_quotes(names)),
-                       in_quotes(value.substr(0, sign)));
-  }
-  return {.model = {}, .head = {.name = {}, .folder = value}};
+/// Reads "[MODEL=]NAME=FOLDER". MODEL is the name of `model`, if another '=' follows it.
+GivenFolder folder_of_head(const ServedModel* model, const std::string& value) {
+  const std::size_t begin = model ? model->name.size() + 1 : 0;
+  const bool names_model = model && value.find('=', begin) != std::string::npos;
+  const std::string rest = names_model ? value.substr(begin) : value;
+  const auto sign = rest.find('=');
+  if (sign == 0 || sign + 1 == rest.size())
+    throw UsageError(fmt::format("--model: must be [MODEL=]NAME=FOLDER for a head, is {}", in_quotes(value)));
+  return {.model = names_model ? model->name : "",
+          .head = {.name = rest.substr(0, sign), .folder = rest.substr(sign + 1)}};
 }
 
-GivenFolder folder_of_head(const ServingPlan& plan, const std::string& value) {
-  std::string model = model_in(plan, value), rest = value;
-  if (!model.empty()) rest = value.substr(model.size() + 1);
-  if (rest.find('=') == std::string::npos) {
-    model.clear();
-    rest = value;
+GivenFolder given_folder(const ServingPlan& plan, const std::string& value) {
+  const ServedModel* const model = model_in(plan, value);
+  if (model && !has_heads(*model))
+    return {.model = model->name, .head = {.name = {}, .folder = value.substr(model->name.size() + 1)}};
+  if (value.find('=') == std::string::npos) {
+    if (std::ranges::all_of(plan.models, has_heads))
+      throw UsageError(
+          fmt::format("--model: must be [MODEL=]NAME=FOLDER for each head of the plan, is {}", in_quotes(value)));
+    return {.model = {}, .head = {.name = {}, .folder = value}};
   }
-  const auto sign = rest.find('=');
-  if (sign == std::string::npos || sign == 0 || sign + 1 == rest.size())
-    throw UsageError(fmt::format("--head: must be [MODEL=]NAME=FOLDER, is {}", in_quotes(value)));
-  return {.model = model, .head = {.name = rest.substr(0, sign), .folder = rest.substr(sign + 1)}};
+  if (std::ranges::any_of(plan.models, has_heads)) return folder_of_head(model, value);
+  std::vector<std::string> names;
+  for (const ServedModel& planned : plan.models) names.push_back(planned.name);
+  throw InvalidInput("--model", fmt::format("must name a model of the plan: {}", in_quotes(names)),
+                     in_quotes(value.substr(0, value.find('='))));
 }
 
 bool is_for(const GivenFolder& given, const ServedModel& planned) {
-  return given.model.empty() || given.model == planned.name;
+  return given.head.name.empty() != has_heads(planned) && (given.model.empty() || given.model == planned.name);
 }
 
-/// Returns the last folder given for the model by name, else the last one for any model; empty if there is neither.
-std::filesystem::path folder_for(const ServedModel& planned, const std::vector<GivenFolder>& models) {
+/// Returns the last folder given for the model by name, else the last one for any model. Throws UsageError if there is
+/// neither.
+HeadFolder folder_for(const ServedModel& planned, const std::vector<GivenFolder>& given) {
   const GivenFolder* found = nullptr;
-  for (const GivenFolder& given : models)
-    if (is_for(given, planned) && (found == nullptr || found->model.empty() || !given.model.empty())) found = &given;
-  return found == nullptr ? std::filesystem::path() : found->head.folder;
+  for (const GivenFolder& one : given)
+    if (is_for(one, planned) && (found == nullptr || found->model.empty() || !one.model.empty())) found = &one;
+  if (found == nullptr)
+    throw UsageError(
+        fmt::format("--model {}=FOLDER: is required, for the plan serves it (or --device emulated)", planned.name));
+  return found->head;
 }
 
 std::vector<HeadFolder> heads_for(const ServedModel& planned, const std::vector<GivenFolder>& given) {
@@ -68,49 +78,26 @@ std::vector<HeadFolder> heads_for(const ServedModel& planned, const std::vector<
   for (const GivenFolder& one : given) {
     if (!is_for(one, planned)) continue;
     if (std::ranges::find(heads, one.head.name, &HeadFolder::name) != heads.end())
-      throw UsageError(
-          fmt::format("--head: must have another name for each head, and {} is there twice", in_quotes(one.head.name)));
+      throw UsageError(fmt::format("--model: must have another name for each head, and {} is there twice",
+                                   in_quotes(one.head.name)));
     heads.push_back(one.head);
   }
-  return heads;
-}
-
-std::vector<HeadFolder> folders_for(const ServedModel& planned, const std::vector<GivenFolder>& models,
-                                    const std::vector<GivenFolder>& given_heads) {
-  std::vector<HeadFolder> heads = heads_for(planned, given_heads);
-  const std::filesystem::path folder = folder_for(planned, models);
-  if (!planned.shared_prefix) {
-    if (!heads.empty())
-      throw UsageError(
-          fmt::format("--head: the plan has one head of {0}; give --model {0}=FOLDER, or plan with --heads "
-                      "K --shared-layers N",
-                      planned.name));
-    if (folder.empty())
-      throw UsageError(
-          fmt::format("--model {}=FOLDER: is required, for the plan serves it (or --emulate)", planned.name));
-    return {{.name = {}, .folder = folder}};
-  }
   const int wanted = planned.shared_prefix->heads;
-  if (!folder.empty())
-    throw UsageError(
-        fmt::format("--model: the plan has {} heads of {}; give --head NAME=FOLDER for each", wanted, planned.name));
   if (static_cast<int>(heads.size()) != wanted)
-    throw UsageError(
-        fmt::format("--head NAME=FOLDER: must be given {} times for {}, as the plan has heads (or "
-                    "--emulate), is given {} times",
-                    wanted, planned.name, heads.size()));
+    throw UsageError(fmt::format(
+        "--model NAME=FOLDER: must be given for each of the {} heads of {} (or --device emulated), is given for {}",
+        wanted, planned.name, heads.size()));
   return heads;
 }
 
 }  // namespace
 
-std::vector<std::vector<HeadFolder>> served_folders(const ServingPlan& plan, const std::vector<std::string>& models,
-                                                    const std::vector<std::string>& heads) {
-  std::vector<GivenFolder> of_models, of_heads;
-  for (const std::string& value : models) of_models.push_back(folder_of_model(plan, value));
-  for (const std::string& value : heads) of_heads.push_back(folder_of_head(plan, value));
+std::vector<std::vector<HeadFolder>> served_folders(const ServingPlan& plan, const std::vector<std::string>& models) {
+  std::vector<GivenFolder> given;
+  for (const std::string& value : models) given.push_back(given_folder(plan, value));
   std::vector<std::vector<HeadFolder>> folders;
-  for (const ServedModel& planned : plan.models) folders.push_back(folders_for(planned, of_models, of_heads));
+  for (const ServedModel& planned : plan.models)
+    folders.push_back(has_heads(planned) ? heads_for(planned, given) : std::vector{folder_for(planned, given)});
   return folders;
 }
 

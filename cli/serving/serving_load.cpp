@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <filesystem>
 #include <numeric>
@@ -11,7 +12,6 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "cli/shared/common_options.h"
-#include "cli/shared/usage_error.h"
 #include "serving/import/arrival_times.h"
 #include "serving/simulator/arrivals.h"
 
@@ -28,39 +28,47 @@ constexpr std::uint64_t kSeedsOfAModel = 1'000'003;
 
 Nanoseconds window_of(double seconds) { return std::llround(1e9 * seconds); }
 
-/// Returns the requests per second of each model; empty if no load is given.
-std::vector<double> rates_of(const ServingPlan& plan, const ServingLoadOptions& options) {
+/// Reads "120" or "x0.9" into `rate`. Returns "" or why it is neither.
+std::string read_rate(const std::string& text, RequestRate& rate) {
+  rate.is_multiple = text.starts_with('x');
+  const char* const last = text.data() + text.size();
+  const auto [end, error] = std::from_chars(text.data() + (rate.is_multiple ? 1 : 0), last, rate.value);
+  if (error == std::errc() && end == last && 0 <= rate.value && rate.value <= kMostSeconds) return "";
+  return fmt::format(
+      "must be requests per second such as 120, or a multiple of the planned throughput such as x0.9; a number >= 0 "
+      "and <= {:g}, is {}",
+      kMostSeconds, text);
+}
+
+/// Returns the requests per second of each model.
+std::vector<double> rates_of(const ServingPlan& plan, const RequestRate& rate) {
   double weights = 0;
   for (const ServedModel& model : plan.models) weights += model.weight;
   std::vector<double> rates;
-  for (const ServedModel& model : plan.models) {
-    if (options.rate) rates.push_back(*options.rate * model.weight / weights);
-    if (options.load_factor) rates.push_back(*options.load_factor * model.requests_per_second);
-  }
+  for (const ServedModel& model : plan.models)
+    rates.push_back(rate.value * (rate.is_multiple ? model.requests_per_second : model.weight / weights));
   return rates;
 }
 
 double sum_of(const std::vector<double>& values) { return std::accumulate(values.begin(), values.end(), 0.0); }
 
-void require_few(const std::string& option, double requests_per_second, double seconds) {
+void require_few(double requests_per_second, double seconds) {
   if (requests_per_second * seconds <= 1e6 * kMostMillions) return;
   throw InvalidInput(
-      fmt::format("{}: {:g} requests per second for {:g} s are more than {} million requests; ask for "
+      fmt::format("--rate: {:g} requests per second for {:g} s are more than {} million requests; ask for "
                   "fewer --seconds",
-                  option, requests_per_second, seconds, kMostMillions));
+                  requests_per_second, seconds, kMostMillions));
 }
 
 ServingLoad named_load(const ServingPlan& plan, const ServingLoadOptions& options, ArrivalProcess process) {
-  ServingLoadOptions given = options;
-  if (!given.rate && !given.load_factor) given.load_factor = 1;
-  const std::vector<double> rates = rates_of(plan, given);
+  const std::vector<double> rates = rates_of(plan, options.rate.value_or(RequestRate()));
   const double seconds = options.seconds.value_or(kUsualSeconds);
   const bool changes = process == ArrivalProcess::square || process == ArrivalProcess::mmpp;
   if (changes && seconds > kMostSecondsOfChanges)
     throw InvalidInput("--seconds",
                        fmt::format("must be <= {:g} with --arrivals {}", kMostSecondsOfChanges, to_string(process)),
                        fmt::format("{:g}", seconds));
-  require_few(options.rate ? "--rate" : "--load-factor", sum_of(rates), seconds);
+  require_few(sum_of(rates), seconds);
   ServingLoad load{.source = fmt::format("{} arrivals", to_string(process)),
                    .requests_per_second = sum_of(rates),
                    .window_ns = window_of(seconds)};
@@ -72,16 +80,15 @@ ServingLoad named_load(const ServingPlan& plan, const ServingLoadOptions& option
 }
 
 ServingLoad recorded_load(const ServingPlan& plan, const ServingLoadOptions& options) {
-  std::vector<Nanoseconds> times =
-      import_arrival_times(read_named_file(options.arrivals), options.arrivals, options.arrivals_column);
-  std::vector<double> rates = rates_of(plan, options);
-  if (!rates.empty()) {
+  std::vector<Nanoseconds> times = import_arrival_times(read_named_file(options.arrivals), options.arrivals);
+  std::vector<double> rates;
+  if (options.rate) {
+    rates = rates_of(plan, *options.rate);
     if (times.back() == 0)
       throw InvalidInput(options.arrivals + ": all requests come at one time, which cannot be stretched to a rate");
-    const std::string option = options.rate ? "--rate" : "--load-factor";
     if (static_cast<double>(times.size()) > kMostSeconds * sum_of(rates))
-      throw InvalidInput(fmt::format("{}: stretches the {} requests of {} over more than {:g} s; give a higher one",
-                                     option, times.size(), options.arrivals, kMostSeconds));
+      throw InvalidInput(fmt::format("--rate: stretches the {} requests of {} over more than {:g} s; give a higher one",
+                                     times.size(), options.arrivals, kMostSeconds));
     times = at_rate(times, sum_of(rates));
   }
   ServingLoad load{.source = options.arrivals, .window_ns = times.back() + 1};
@@ -98,27 +105,29 @@ ServingLoad recorded_load(const ServingPlan& plan, const ServingLoadOptions& opt
 }  // namespace
 
 void add_serving_load_options(CLI::App& command, ServingLoadOptions& options) {
-  const auto add = [&](const std::string& name, std::optional<double>& value, double least,
-                       const std::string& meaning) {
-    return command.add_option(name, value, meaning)->check(finite_range(least, kMostSeconds))->type_name("X");
-  };
-  CLI::Option* const rate = add("--rate", options.rate, 0, "Requests per second of all models together");
-  add("--load-factor", options.load_factor, 0,
-      "Requests per second of each model, as a multiple of its planned throughput. Default: 1")
-      ->excludes(rate);
-  CLI::Option* const arrivals =
-      command
-          .add_option("--arrivals", options.arrivals,
-                      fmt::format("How requests arrive: {}, or a CSV file of times, which are stretched to --rate or "
-                                  "--load-factor. Default: poisson",
-                                  known_arrival_processes()))
-          ->type_name("NAME|FILE");
   command
-      .add_option("--arrivals-column", options.arrivals_column,
-                  "Column of the times in the file of --arrivals. Default: TIMESTAMP, or the only one")
-      ->type_name("NAME")
-      ->needs(arrivals);
-  add("--seconds", options.seconds, 1e-3, "Seconds during which requests arrive. Default: 30, or as long as the file");
+      .add_option_function<std::string>(
+          "--rate", [&options](const std::string& text) { read_rate(text, options.rate.emplace()); },
+          "Requests per second of all models together; or xF, which sends each model F times its planned throughput. "
+          "Default: x1, or as recorded in a file")
+      ->check(CLI::Validator(
+          [](const std::string& text) {
+            RequestRate unused;
+            return read_rate(text, unused);
+          },
+          ""))
+      ->type_name("X|xF");
+  command
+      .add_option("--arrivals", options.arrivals,
+                  fmt::format("How requests arrive: {}, or a CSV file of times (in its column TIMESTAMP, or the only "
+                              "one), which are stretched to --rate. Default: poisson",
+                              known_arrival_processes()))
+      ->type_name("NAME|FILE");
+  command
+      .add_option("--seconds", options.seconds,
+                  "Seconds during which requests arrive. Default: 30, or as long as the file")
+      ->check(finite_range(1e-3, kMostSeconds))
+      ->type_name("X");
   command.add_option("--seed", options.seed, "Seed of random arrivals. Default: 1")
       ->check(CLI::Validator(
           [](const std::string& text) { return text.starts_with('-') ? "must be >= 0, is " + text : std::string(); },
@@ -127,8 +136,7 @@ void add_serving_load_options(CLI::App& command, ServingLoadOptions& options) {
 }
 
 bool is_given(const ServingLoadOptions& options) {
-  return options.rate || options.load_factor || !options.arrivals.empty() || !options.arrivals_column.empty() ||
-         options.seconds || options.seed;
+  return options.rate || !options.arrivals.empty() || options.seconds || options.seed;
 }
 
 ServingLoad serving_load(const ServingPlan& plan, const ServingLoadOptions& options) {
@@ -137,7 +145,6 @@ ServingLoad serving_load(const ServingPlan& plan, const ServingLoadOptions& opti
     throw InvalidInput("--arrivals", fmt::format("must be a file of times or one of {}", known_arrival_processes()),
                        fmt::format("\"{}\"", options.arrivals));
   }
-  if (process && !options.arrivals_column.empty()) throw UsageError("--arrivals-column: is for a file of arrivals");
   return process ? named_load(plan, options, *process) : recorded_load(plan, options);
 }
 

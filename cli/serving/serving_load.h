@@ -12,14 +12,21 @@ class App;
 
 namespace frostpipe {
 
+/// A rate of requests: per second, of all models together; or as a multiple of each model's planned throughput.
+struct RequestRate {
+  double value = 1;
+  bool is_multiple = true;
+};
+
 /// The requests that `frostpipe serving simulate` and `run` generate. A field is empty where its option is not given.
 struct ServingLoadOptions {
-  std::optional<double> rate, load_factor, seconds;
-  std::string arrivals, arrivals_column;
+  std::optional<RequestRate> rate;
+  std::optional<double> seconds;
+  std::string arrivals;
   std::optional<std::uint64_t> seed;
 };
 
-/// Adds --rate, --load-factor, --arrivals, --arrivals-column, --seconds and --seed.
+/// Adds --rate, --arrivals, --seconds and --seed.
 void add_serving_load_options(CLI::App& command, ServingLoadOptions& options);
 
 /// Returns whether any of the options is given.
@@ -34,9 +41,9 @@ struct ServingLoad {
   std::vector<std::vector<Nanoseconds>> arrivals;  // [model][request]
 };
 
-/// Makes the requests. A load factor, by default 1, is a multiple of each model's planned throughput; a rate is shared
-/// out by the models' weights. Named arrivals last for 30 s by default. Recorded arrivals are stretched to the load, if
-/// one is given, and dealt to the models at random. Throws InvalidInput and UsageError.
+/// Makes the requests. A rate per second is shared out by the models' weights. Named arrivals come by default at the
+/// planned throughput, for 30 s. Recorded arrivals are stretched to the rate, if one is given, and dealt to the models
+/// at random. Throws InvalidInput.
 ServingLoad serving_load(const ServingPlan& plan, const ServingLoadOptions& options);
 
 }  // namespace frostpipe

@@ -5,7 +5,6 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
-#include <cmath>
 
 #include "base/error_values.h"
 #include "cli/shared/common_options.h"
@@ -30,10 +29,9 @@ void add_serving_options(CLI::App& command, ServingOptions& options) {
   add_values(command, "--required-rate", options.required_rates, "[MODEL=]X",
              "Requests per second that a model must get, on devices in use that cost as little per hour as possible. "
              "Default: as many requests per second as possible");
-  add_values(command, "--heads", options.heads, "[MODEL=]K",
-             "Number of fine-tuned models that share their first layers and all answer every request. Default: 1");
-  add_values(command, "--shared-layers", options.shared_layers, "[MODEL=]N",
-             "Number of leading layers that the --heads share: one for the embedding and two for each block");
+  add_values(command, "--heads", options.heads, "[MODEL=]K,N",
+             "Serve K fine-tuned models that share their first N layers (one for the embedding and two for each block) "
+             "and all answer every request. Default: one model");
   command
       .add_option("--margin", options.margin, "Fraction of every latency objective that the plan leaves for queueing")
       ->check(finite_range(0, 0.95))
@@ -66,13 +64,6 @@ double number_for(const std::vector<std::string>& values, const std::string& nam
   if (error != std::errc() || stop != text.data() + text.size() || !(least <= number && number <= most))
     throw UsageError(option, fmt::format("must be a number >= {:g} and <= {:g}", least, most), in_quotes(text));
   return number;
-}
-
-int count_for(const std::vector<std::string>& values, const std::string& name, int otherwise, const std::string& option,
-              int least, int most) {
-  const double number = number_for(values, name, otherwise, option, least, most);
-  if (number != std::floor(number)) throw UsageError(option, "must be a whole number", fmt::format("{}", number));
-  return static_cast<int>(number);
 }
 
 void require_known(const std::vector<std::string>& values, const std::vector<std::string>& names,

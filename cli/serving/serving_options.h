@@ -13,22 +13,18 @@ struct ServingOptions {
   /// "100ms" for every model, or "NAME=100ms" for one.
   std::vector<std::string> objectives;
   std::vector<std::string> weights, required_rates;  // "2" or "NAME=2"
-  std::vector<std::string> heads, shared_layers;     // "3" or "NAME=3"
+  std::vector<std::string> heads;                    // "3,9" or "NAME=3,9"
   double margin = 0.4;
   int most_partitions = 2;
 };
 
-/// Adds --slo, --weight, --required-rate, --heads, --shared-layers, --margin and --max-partitions.
+/// Adds --slo, --weight, --required-rate, --heads, --margin and --max-partitions.
 void add_serving_options(CLI::App& command, ServingOptions& options);
 
 /// Returns the number for the model `name`: of the last "NAME=NUMBER", else of the last "NUMBER", else `otherwise`.
 /// Throws UsageError that names the option unless it is between `least` and `most`.
 double number_for(const std::vector<std::string>& values, const std::string& name, double otherwise,
                   const std::string& option, double least, double most);
-
-/// Does the same for a whole number.
-int count_for(const std::vector<std::string>& values, const std::string& name, int otherwise, const std::string& option,
-              int least, int most);
 
 /// Returns the text behind the last "NAME=", else the last text without a name; empty if there is neither.
 std::string text_for(const std::vector<std::string>& values, const std::string& name);

@@ -23,8 +23,9 @@ struct ResNetShape {
 };
 NetShape resnet(const std::string& name, const ResNetShape& shape);
 
-/// Each of a VGG's five stages halves the pixels of a side.
-inline constexpr int kSmallestVggPicture = 32;
+/// Each of a VGG's five stages halves the pixels of a side. If more than 7 are left, torchvision and timm compute
+/// different scores.
+inline constexpr int kSmallestVggPicture = 32, kLargestVggPicture = 255;
 
 /// A VGG with batch norm as torchvision has it; the defaults are VGG-16. Its classifier reads 7 x 7 pixels:
 /// more pixels are averaged, and fewer are repeated.

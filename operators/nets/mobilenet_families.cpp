@@ -2,67 +2,29 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/error.h"
 #include "executor/models/folder/model_config.h"
-#include "operators/graph/known_nets.h"
 #include "operators/nets/net_families.h"
 
 namespace frostpipe {
 namespace {
 
-double small_factor(const ConfigFields& fields, const char* key, double otherwise, const std::string& file) {
-  constexpr double kMost = 64;
-  const double value = fields.number(key, otherwise);
-  if (value > kMost)
-    throw InvalidInput(file + ": " + key, fmt::format("must be at most {}", kMost), fmt::format("{}", value));
-  return value;
-}
-
-MobileNetShape mobilenet_shape_of(const std::filesystem::path& folder, const ConfigFields& fields,
-                                  const std::string& file) {
-  MobileNetShape shape;
-  shape.picture_size = transformers_picture_size(folder, fields);
-  shape.depth_multiplier = small_factor(fields, "depth_multiplier", shape.depth_multiplier, file);
-  shape.min_depth = small_number(fields, "min_depth", shape.min_depth, file);
-  shape.tf_padding = fields.flag("tf_padding", shape.tf_padding);
-  shape.norm_epsilon = fields.number("layer_norm_eps", shape.norm_epsilon);
-  const auto activation = fields.json().value("hidden_act", nlohmann::ordered_json("relu6"));
-  if (activation != "relu" && activation != "relu6")
-    throw InvalidInput(file + ": hidden_act", "must be relu6 or relu: another one is not computed here",
-                       activation.dump());
-  shape.relu6 = activation == "relu6";
-  return shape;
-}
-
-NetConfig mobilenet_config_of(const std::filesystem::path& folder, NetShape net, double default_dropout,
-                              const ConfigFields& fields, const std::string& file) {
+NetConfig mobilenet_config_of(const std::filesystem::path& folder, double default_dropout, const ConfigFields& fields,
+                              const std::string& file) {
   const nlohmann::ordered_json dropout =
       fields.json().value("classifier_dropout_prob", nlohmann::ordered_json(default_dropout));
-  return {.net = std::move(net),
-          .label_names = label_names_from_json(fields.json().dump(), file),
+  return {.label_names = label_names_from_json(fields.json().dump(), file),
           .normalisation = read_normalisation(folder),
           .dropout = dropout.is_number() ? dropout.get<double>() : 0};
 }
 
-template <const char* kType>
-bool has_model_type(const nlohmann::ordered_json& config) {
-  return config.value("model_type", nlohmann::ordered_json()) == kType;
-}
 constexpr char kMobileNetType[] = "mobilenet_v1", kMobileNetV2Type[] = "mobilenet_v2";
 
-NetConfig read_mobilenet(const std::filesystem::path& folder, const std::string& name, const ConfigFields& fields,
-                         const std::string& file) {
-  return mobilenet_config_of(folder, mobilenet(name, mobilenet_shape_of(folder, fields, file)), 0.999, fields, file);
+NetConfig read_mobilenet(const std::filesystem::path& folder, const ConfigFields& fields, const std::string& file) {
+  return mobilenet_config_of(folder, 0.999, fields, file);
 }
 
-NetConfig read_mobilenet_v2(const std::filesystem::path& folder, const std::string& name, const ConfigFields& fields,
-                            const std::string& file) {
-  MobileNetV2Shape shape{.common = mobilenet_shape_of(folder, fields, file)};
-  shape.depth_divisible_by = small_number(fields, "depth_divisible_by", shape.depth_divisible_by, file);
-  shape.expand_ratio = small_factor(fields, "expand_ratio", shape.expand_ratio, file);
-  shape.finegrained_output = fields.flag("finegrained_output", shape.finegrained_output);
-  shape.first_layer_is_expansion = fields.flag("first_layer_is_expansion", shape.first_layer_is_expansion);
-  return mobilenet_config_of(folder, mobilenet_v2(name, shape), 0.8, fields, file);
+NetConfig read_mobilenet_v2(const std::filesystem::path& folder, const ConfigFields& fields, const std::string& file) {
+  return mobilenet_config_of(folder, 0.8, fields, file);
 }
 
 void write_mobilenet(const NetFolder& source, const std::filesystem::path& target) {
@@ -113,11 +75,9 @@ constexpr TensorNaming kMobileNetV2Namings[] = {mobilenet_of_transformers<v2_wit
 
 }  // namespace
 
-constexpr NetFamily kMobileNet = {.is_of = has_model_type<kMobileNetType>,
-                                  .read = read_mobilenet,
-                                  .namings = kMobileNetNamings,
-                                  .write_config = write_mobilenet};
-constexpr NetFamily kMobileNetV2 = {.is_of = has_model_type<kMobileNetV2Type>,
+constexpr NetFamily kMobileNet = {
+    .kind = NetKind::mobilenet, .read = read_mobilenet, .namings = kMobileNetNamings, .write_config = write_mobilenet};
+constexpr NetFamily kMobileNetV2 = {.kind = NetKind::mobilenet_v2,
                                     .read = read_mobilenet_v2,
                                     .namings = kMobileNetV2Namings,
                                     .write_config = write_mobilenet_v2};

@@ -49,7 +49,7 @@ bool is_net_folder(const std::filesystem::path& path) {
   const std::filesystem::path file = path / "config.json";
   if (!std::filesystem::is_regular_file(file)) return false;
   try {
-    return find_net_family(parse_json<nlohmann::ordered_json>(read_text_file(file), file.string())) != nullptr;
+    return find_net_kind(parse_json<nlohmann::ordered_json>(read_text_file(file), file.string())).has_value();
   } catch (const InvalidInput&) {
     return false;  // the attempt to read the folder as a Transformer reports the error
   }
@@ -59,17 +59,14 @@ NetFolder open_net_folder(const std::filesystem::path& path) {
   require_model_folder(path);
   const std::string file = (path / "config.json").string(), text = read_text_file(file);
   const ConfigFields fields(text, file);
-  const NetFamily* const family = find_net_family(fields.json());
-  if (!family)
-    throw InvalidInput(file,
-                       "must be of a net: model_type resnet, mobilenet_v1 or mobilenet_v2, or timm's architecture "
-                       "vgg16_bn",
-                       "of none");
+  const NetFamily& family = family_of(net_kind_of(fields, file));
   const std::string name = model_name(path, text);
-  NetConfig config = family->read(path, name, fields, file);
+  NetShape net = net_from_config(family.kind, name, path, fields);
+  const NetConfig config = family.read(path, fields, file);
+  fields.require_known();
   NetFolder folder{.path = path,
-                   .family = family,
-                   .net = std::move(config.net),
+                   .family = &family,
+                   .net = std::move(net),
                    .label_names = {},
                    .name = name,
                    .normalisation = config.normalisation,

@@ -5,46 +5,13 @@
 
 #include "base/error.h"
 #include "executor/models/folder/model_config.h"
-#include "operators/graph/known_nets.h"
 #include "operators/nets/net_families.h"
 
 namespace frostpipe {
 namespace {
 
-constexpr int kReduction = 4;  // factor by which a bottleneck reduces its channels
-
-ResNetShape resnet_shape_of(const ConfigFields& fields, const std::string& file) {
-  ResNetShape shape;
-  shape.embedding_size = small_number(fields, "embedding_size", shape.embedding_size, file);
-  shape.hidden_sizes = fields.positives("hidden_sizes", shape.hidden_sizes);
-  shape.depths = fields.positives("depths", shape.depths);
-  if (shape.depths.size() != shape.hidden_sizes.size())
-    throw InvalidInput(file + ": depths",
-                       fmt::format("must have one of each of the {} hidden_sizes", shape.hidden_sizes.size()),
-                       std::to_string(shape.depths.size()));
-  const std::string type = fields.text("layer_type");
-  if (type != "" && type != "basic" && type != "bottleneck")
-    throw InvalidInput(file + ": layer_type", "must be basic or bottleneck", "\"" + type + "\"");
-  shape.bottleneck = type != "basic";
-  shape.downsample_in_first_stage = fields.flag("downsample_in_first_stage", false);
-  shape.downsample_in_bottleneck = fields.flag("downsample_in_bottleneck", false);
-  for (const int size : shape.hidden_sizes)
-    if (shape.bottleneck && size % kReduction != 0)
-      throw InvalidInput(file + ": hidden_sizes", fmt::format("must be multiples of {} in bottlenecks", kReduction),
-                         std::to_string(size));
-  return shape;
-}
-
-bool is_resnet(const nlohmann::ordered_json& config) {
-  return config.value("model_type", nlohmann::ordered_json()) == "resnet";
-}
-
-NetConfig read_resnet(const std::filesystem::path& folder, const std::string& name, const ConfigFields& fields,
-                      const std::string& file) {
-  ResNetShape shape = resnet_shape_of(fields, file);
-  shape.picture_size = transformers_picture_size(folder, fields);
-  return {.net = resnet(name, shape),
-          .label_names = label_names_from_json(fields.json().dump(), file),
+NetConfig read_resnet(const std::filesystem::path& folder, const ConfigFields& fields, const std::string& file) {
+  return {.label_names = label_names_from_json(fields.json().dump(), file),
           .normalisation = read_normalisation(folder)};
 }
 
@@ -99,6 +66,6 @@ constexpr TensorNaming kResNetNamings[] = {resnet_of_transformers, resnet_withou
 }  // namespace
 
 constexpr NetFamily kResNet = {
-    .is_of = is_resnet, .read = read_resnet, .namings = kResNetNamings, .write_config = write_resnet};
+    .kind = NetKind::resnet, .read = read_resnet, .namings = kResNetNamings, .write_config = write_resnet};
 
 }  // namespace frostpipe

@@ -17,7 +17,7 @@ namespace frostpipe {
 namespace {
 
 constexpr double kMostSeconds = 9e9;  // about the limit of 64 bits of nanoseconds
-constexpr std::string_view kUsualColumn = "TIMESTAMP";
+constexpr std::string_view kColumn = "TIMESTAMP";
 
 template <class Number>
 std::optional<Number> number_in(std::string_view text) {
@@ -69,25 +69,28 @@ std::optional<Nanoseconds> time_in(std::string_view text) {
   return time_of_date(text);
 }
 
-/// Returns the column's index among the names of the first line.
-std::size_t column_index(const std::vector<std::string_view>& names, std::string_view source, std::string_view column) {
-  if (column.empty() && names.size() == 1) return 0;
-  const std::string_view wanted = column.empty() ? kUsualColumn : column;
-  const auto found =
-      std::find_if(names.begin(), names.end(), [&](std::string_view name) { return trimmed(name) == wanted; });
+bool is_column_of_times(std::string_view name) {
+  return std::ranges::equal(trimmed(name), kColumn, {},
+                            [](char c) { return c >= 'a' && c <= 'z' ? c - 'a' + 'A' : c; });
+}
+
+/// Returns the index of the column of times among the names of the first line.
+std::size_t column_index(const std::vector<std::string_view>& names, std::string_view source) {
+  if (names.size() == 1) return 0;
+  const auto found = std::ranges::find_if(names, is_column_of_times);
   if (found != names.end()) return static_cast<std::size_t>(found - names.begin());
-  throw InvalidInput(fmt::format("{}: line 1: names no column {}, but {}; name one of them with --arrivals-column",
-                                 source, wanted, fmt::join(names, ", ")));
+  throw InvalidInput(fmt::format("{}: line 1: names no column {}, but {}; name the one with the times so", source,
+                                 kColumn, fmt::join(names, ", ")));
 }
 
 }  // namespace
 
-std::vector<Nanoseconds> import_arrival_times(std::string_view text, std::string_view source, std::string_view column) {
+std::vector<Nanoseconds> import_arrival_times(std::string_view text, std::string_view source) {
   if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);  // byte order mark
   const std::vector<std::string_view> lines = lines_of(text);
   const std::vector<std::string_view> first = lines.empty() ? std::vector<std::string_view>() : split(lines[0], ',');
-  const bool is_one_bare_column = first.size() == 1 && column.empty() && time_in(trimmed(first[0]));
-  const std::size_t index = first.empty() || is_one_bare_column ? 0 : column_index(first, source, column);
+  const bool is_one_bare_column = first.size() == 1 && time_in(trimmed(first[0]));
+  const std::size_t index = first.empty() || is_one_bare_column ? 0 : column_index(first, source);
   std::vector<Nanoseconds> times;
   for (std::size_t i = is_one_bare_column ? 0 : 1; i < lines.size(); ++i) {
     if (trimmed(lines[i]).empty()) continue;

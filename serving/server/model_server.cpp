@@ -6,6 +6,7 @@
 #include <iterator>
 
 #include "base/error.h"
+#include "profiles/device_type.h"
 
 namespace frostpipe {
 namespace {
@@ -78,7 +79,7 @@ ModelServer::ModelServer(const ServingPlan& plan, const ServedModel& served, con
                          .dtype = plan.dtype,
                          .device = model.device,
                          .device_index = device,
-                         .threads = model.threads,
+                         .threads = threads_of(pipeline.partitions[partition].device_class),
                          .shape = shape_of(model.shape, pipeline)};
       if (model.folders.empty()) load.compute_ns = pipeline.partitions[partition].compute_ns;
       device += num_devices_of(pipeline.partitions[partition]);

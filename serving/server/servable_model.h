@@ -23,7 +23,6 @@ struct ServableModel {
   RequestForm form;
   BatchShape shape;  // without most_requests
   std::string device = "cpu";
-  int threads = 1;  // threads of a worker
 };
 
 /// Opens the folders of BERT or ViT classifiers or GPT-2 language models for a plan: as many as the plan has heads,

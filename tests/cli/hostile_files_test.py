@@ -29,6 +29,14 @@ VIT = {"model_type": "vit", "hidden_size": 64, "num_hidden_layers": 2, "num_atte
        "intermediate_size": 128, "image_size": 32, "patch_size": 8, "num_channels": 3, "num_labels": 10}
 GPT2 = {"model_type": "gpt2", "n_embd": 64, "n_positions": 128, "vocab_size": 1000, "n_layer": 2, "n_head": 4,
         "n_inner": 256, "hidden_size": 64}
+RESNET = {"model_type": "resnet", "embedding_size": 8, "hidden_sizes": [8, 16], "depths": [1, 2], "layer_type": "basic",
+          "hidden_act": "relu", "downsample_in_first_stage": False, "num_channels": 3, "image_size": 32,
+          "id2label": {"0": "a", "1": "b"}}
+MOBILENET = {"model_type": "mobilenet_v2", "depth_multiplier": 0.25, "depth_divisible_by": 8, "min_depth": 8,
+             "expand_ratio": 6, "output_stride": 32, "hidden_act": "relu6", "tf_padding": True, "image_size": 32,
+             "layer_norm_eps": 0.001, "num_labels": 3}
+VGG = {"architecture": "vgg11_bn", "num_classes": 2, "head_hidden_size": 512, "global_pool": "avg",
+       "label_names": ["a", "b"], "model_args": {"drop_rate": 0.5}, "pretrained_cfg": {"input_size": [3, 32, 32]}}
 HARDWARE = {"format": "frostpipe.hardware", "version": 1, "name": "mine", "peak_flops": 1e12, "bytes_per_second": 1e11,
             "memory_bytes": 1 << 30, "efficiency": 0.5, "source": "a test"}
 PIPER = {"nodes": [{"id": i, "name": f"n{i}", "TMPCs": {"1": [{"timePerSample": 0.003, "parameterSize": 400.0}]}}
@@ -37,7 +45,7 @@ PIPER = {"nodes": [{"id": i, "name": f"n{i}", "TMPCs": {"1": [{"timePerSample": 
 SAILOR_SIZES = {"OPT": {ranks: {layer: {"params_bytes": 400, "act_output_bytes": 8192, "act_mem_bytes": 100}
                                 for layer in "012"} for ranks in "12"}}
 SAILOR = {samples: {ranks: {layer: [0.002, 0.004, 0.01] for layer in "012"} for ranks in "12"} for samples in "124"}
-CONVOLUTIONS = ("nets", "profile", "--like", "resnet-18", "--hardware", "A100,V100", "--global-batch", 16)
+CONVOLUTIONS = ("nets", "profile", "--hardware", "A100,V100", "--global-batch", 16, "--like")
 PLAN = ("plan", "--global-batch", 64, "--profile", "profile.json", "--cluster", "cluster.json", "-o", "out/plan.json")
 SIMULATE = ("simulate", "plan.json", "--profile", "profile.json", "--cluster", "cluster.json", "--timeline",
             "out/trace.json", "--memory", "out/memory.svg")
@@ -70,6 +78,7 @@ COMMANDS = [  # (the file that is hostile, the command)
     ("cluster.json", ("report", "summary.json", "--cluster", "cluster.json", "-o", "out/report.html")),
     ("elastic.json", (*PLAN, "--method", "pipetransformer", "--forecast", "elastic.json")),
     *[(file, like(file)) for file in ("bert.json", "vit.json", "gpt2.json")],
+    *[(file, (*CONVOLUTIONS, file, "-o", "out/ops.json")) for file in ("resnet.json", "mobilenet.json", "vgg.json")],
     ("hardware.json", (*like("vit-b16"), "--hardware", "hardware.json", "--tensor-parallel", "1,2")),
     ("piper.json", imported("piper.json")),
     ("OPT_V100_profile.json", imported("OPT_V100_profile.json")),
@@ -77,7 +86,7 @@ COMMANDS = [  # (the file that is hostile, the command)
     *[(file, SERVE) for file in ("profile.json", "cluster.json")],
     ("serving.json", ("serving", "simulate", "serving.json", "--seconds", 2, "--timeline", "out/trace.json")),
     ("serving.json", ("serving", "inspect", "serving.json")),
-    ("serving.json", ("serving", "run", "serving.json", "--emulate", "--load-factor", 0.2, "--seconds", 0.2, "-o",
+    ("serving.json", ("serving", "run", "serving.json", "--device=emulated", "--rate", "x0.2", "--seconds", 0.2, "-o",
                       "out/run")),
     *[(file, MTRAIN) for file in ("ops.json", "mixed.json")],
     ("mtrain.json", ("nets", "simulate", "mtrain.json", "--timeline", "out/trace.json")),
@@ -100,9 +109,10 @@ class HostileFilesTest(CliTest):
         for rank, device in enumerate(mixed["devices"]):
             device.update(node=rank, type="A100" if rank == 0 else "V100")
         self.write("mixed.json", mixed)
-        self.run_tool(*CONVOLUTIONS, "-o", "ops.json")
+        self.run_tool(*CONVOLUTIONS, "resnet-18", "-o", "ops.json")
         self.run_tool(*MTRAIN[:-1], "mtrain.json")
         for name, value in (("bert.json", BERT), ("vit.json", VIT), ("gpt2.json", GPT2), ("hardware.json", HARDWARE),
+                            ("resnet.json", RESNET), ("mobilenet.json", MOBILENET), ("vgg.json", VGG),
                             ("piper.json", PIPER), ("OPT_V100_profile.json", SAILOR), ("llm_info.json", SAILOR_SIZES)):
             self.write(name, value)
 

@@ -72,17 +72,24 @@ class MTrainTest(CliTest):
                     self.assert_refused(*command, code=2, says="executed.json: is the plan that a net's run has "
                                         "executed; name the one that `frostpipe nets plan` wrote")
 
-    def test_a_known_net_takes_other_pictures_and_labels(self):
-        small = ("nets", "profile", "--hardware", "A100", "-o", "small.json", "--picture-size", "32",
-                 "--num-classes", "10", "--like")
-        self.run_tool(*small, "vgg-16-bn")
+    def test_a_config_says_which_pictures_and_labels_a_net_takes(self):
+        vgg = {"architecture": "vgg16_bn", "num_classes": 10, "pretrained_cfg": {"input_size": [3, 32, 32]}}
+        small = ("nets", "profile", "--hardware", "A100", "-o", "small.json", "--like")
+        (self.folder / "vgg").mkdir()
+        self.write("vgg/config.json", vgg)
+        self.assertIn("vgg, 22 layers, mini-batch 64", self.run_tool(*small, "vgg").stdout)
         operators = {one["name"]: one for one in self.read("small.json")["operators"]}
         self.assertEqual(operators["fc3"]["weight_bytes"], 4 * 4097 * 10)
         self.assertEqual(operators["stage1.conv1"]["output_bytes"], 4 * 64 * 32 * 32 * self.read("small.json")["batch"])
-        self.assert_refused(*small[:-5], "--picture-size", "31", "--like", "vgg-16-bn",
-                            says="picture size: must be at least 32 for vgg-16-bn, is 31")
-        self.assert_refused("nets", "profile", "--model", "net", "--hardware", "cpu", "-o", "small.json",
-                            "--num-classes", "10", code=2, says="--num-classes requires --like")
+        self.write("vgg/config.json", {**vgg, "head_norm": "layer"})
+        self.assert_refused(*small, "vgg", says="vgg/config.json: head_norm: must not be given: it is not known here")
+        self.write("vgg/config.json", {**vgg, "pretrained_cfg": {"input_size": [3, 31, 31]}})
+        self.assert_refused(*small, "vgg/config.json",
+                            says="pretrained_cfg.input_size: must be 32 to 255 pixels for a VGG, is 31")
+        self.assert_refused(*small, "alexnet", says="--like: must be one of resnet-18, resnet-50, vgg-16-bn, "
+                            'mobilenet, or a config.json or its folder, is "alexnet"')
+        self.assert_refused(*small, "resnet-18", "--picture-size", 32, code=2,
+                            says="; use --like with a config.json that says it")
         self.assert_refused("nets", "profile", "--hardware", "cpu", "-o", "small.json", code=2,
                             says="needs either --model FOLDER or --like NAME")
 

@@ -17,8 +17,8 @@ from support import MS, serving_pool, synthetic_serving_plan
 
 class ServeTest(ServerCase):
     def test_every_request_of_a_load_has_an_end_and_none_a_shorter_one_than_planned(self):
-        done = self.run_tool("serving", "run", "serving.json", "--emulate", "--load-factor", 0.5, "--arrivals", "even",
-                             "--seconds", 2, "--format", "json")
+        done = self.run_tool("serving", "run", "serving.json", "--device", "emulated", "--rate", "x0.5", "--arrivals",
+                             "even", "--seconds", 2, "--format", "json")
         answer = json.loads(done.stdout)
         self.assertEqual((answer["format"], answer["version"], answer["window_ns"]),
                          ("frostpipe.serving_run", 1, 2000 * MS))
@@ -34,14 +34,14 @@ class ServeTest(ServerCase):
         self.assertEqual(large["pools"][1]["requests"], large["in_time"] + large["late"])
 
     def test_too_much_load_is_dropped_and_the_rest_is_answered(self):
-        server = self.start("--load-factor", 3, "--seconds", 2)
+        server = self.start("--rate", "x3", "--seconds", 2)
         large, small = self.result(server)
         for model in large, small:
             self.assert_all_have_an_end(model)
             self.assertGreater(model["drops"]["no device in time"], model["requests"] // 3)
 
     def test_a_killed_worker_loses_its_own_requests_only_and_is_started_again(self):
-        server = self.start("--load-factor", 0.5, "--seconds", 4)
+        server = self.start("--rate", "x0.5", "--seconds", 4)
         self.assertEqual(len(children_of(server.pid)), 4)
         victim = children_of(server.pid)[0]
         os.kill(victim, signal.SIGKILL)
@@ -71,7 +71,7 @@ class ServeTest(ServerCase):
         self.assertEqual([model["requests"] for model in self.result(server)], [0, 0])
 
     def test_sighup_takes_the_plan_as_it_is_now(self):
-        server = self.start("--load-factor", 0.5, "--seconds", 5)
+        server = self.start("--rate", "x0.5", "--seconds", 5)
         before = set(children_of(server.pid))
         self.write("serving.json", "{}")
         server.send_signal(signal.SIGHUP)
@@ -97,7 +97,7 @@ class ServeTest(ServerCase):
 
     def test_sigterm_and_sigint_end_it_with_its_result(self):
         for number in signal.SIGTERM, signal.SIGINT:
-            server = self.start("--load-factor", 0.5, "--seconds", 600)
+            server = self.start("--rate", "x0.5", "--seconds", 600)
             workers = children_of(server.pid)
             server.send_signal(number)
             for model in self.result(server):
@@ -105,7 +105,7 @@ class ServeTest(ServerCase):
             self.assertFalse([worker for worker in workers if Path(f"/proc/{worker}").exists()])
 
     def test_workers_end_with_their_server(self):
-        server = self.start("--load-factor", 0.5, "--seconds", 600)
+        server = self.start("--rate", "x0.5", "--seconds", 600)
         workers = children_of(server.pid)
         server.kill()
         server.wait()
@@ -141,7 +141,7 @@ class ServeTest(ServerCase):
         self.assertIn("WARNING: 0.0.0.0 is reached from other hosts, and any client that reaches it may send requests",
                       self.errors.read_text())
         self.write("key", "short\n")
-        done = self.run_tool("serving", "run", "serving.json", "--emulate", "--api-key-file", "key", code=1)
+        done = self.run_tool("serving", "run", "serving.json", "--device", "emulated", "--api-key-file", "key", code=1)
         self.assertIn("key: must hold one line, the key, of 16 to 1024 printable characters", done.stderr)
 
     def test_with_a_certificate_it_is_reached_by_https_alone_and_a_stalled_handshake_holds_nobody_up(self):
@@ -176,18 +176,19 @@ class ServeTest(ServerCase):
 
     def test_certificates_that_cannot_be_used_are_refused_before_the_plan_is_read(self):
         options = self.with_certificate()
-        self.assert_refused("serving", "run", "none.json", "--emulate", *options[:2], code=2,
+        self.assert_refused("serving", "run", "none.json", "--device", "emulated", *options[:2], code=2,
                             says="--ssl-certfile requires --ssl-keyfile")
-        self.assert_refused("serving", "run", "none.json", "--emulate", "--ssl-certfile", "key.pem", *options[2:],
+        self.assert_refused("serving", "run", "none.json", "--device", "emulated", "--ssl-certfile", "key.pem",
+                            *options[2:],
                             says="key.pem: must hold a certificate in PEM form")
-        self.assert_refused("serving", "run", "none.json", "--emulate", *options[:2], "--ssl-keyfile",
+        self.assert_refused("serving", "run", "none.json", "--device", "emulated", *options[:2], "--ssl-keyfile",
                             "certificate.pem", says="certificate.pem: must hold a private key in PEM form")
 
     def test_a_plan_with_heads_is_emulated_and_one_with_fewer_is_not_taken(self):
         plan = {**synthetic_serving_plan(), "version": 5}
         plan["models"][0]["shared_prefix"] = {"layers": 1, "heads": 3}
         self.write("serving.json", plan)
-        server = self.start("--load-factor", 0.5, "--seconds", 600)
+        server = self.start("--rate", "x0.5", "--seconds", 600)
         plan["models"][0]["shared_prefix"]["heads"] = 2
         self.write("serving.json", plan)
         server.send_signal(signal.SIGHUP)
@@ -198,15 +199,15 @@ class ServeTest(ServerCase):
             self.assert_all_have_an_end(model)
 
     def test_what_is_wrong_is_said(self):
-        self.assert_refused("serving", "run", "none.json", "--emulate", says="none.json")
-        self.assert_refused("serving", "run", "profile.json", "--emulate", says="profile.json")
-        self.assert_refused("serving", "run", "serving.json", "--emulate", "--model", "folder", code=2,
-                            says="--model excludes --emulate")
-        self.assert_refused("serving", "run", "serving.json", "--emulate", "--head", "a=x", code=2,
-                            says="--head excludes --emulate")
-        self.assert_refused("serving", "run", "serving.json", "--emulate", "--load-factor", 1, "--rate", 1, code=2,
-                            says="--rate excludes --load-factor")
-        self.assert_refused("serving", "run", "serving.json", "--emulate", "--port", 70000, code=2, says="--port")
+        self.assert_refused("serving", "run", "none.json", "--device", "emulated", says="none.json")
+        self.assert_refused("serving", "run", "profile.json", "--device", "emulated", says="profile.json")
+        self.assert_refused("serving", "run", "serving.json", "--device", "emulated", "--model", "folder", code=2,
+                            says="--model: has no meaning with --device emulated")
+        self.assert_refused("serving", "run", "serving.json", "--head", "a=x", code=2, says="use --model NAME=FOLDER")
+        self.assert_refused("serving", "run", "serving.json", "--device", "emulated", "--rate", "1x", code=2,
+                            says="--rate: must be requests per second such as 120, or a multiple of the planned")
+        self.assert_refused("serving", "run", "serving.json", "--device", "emulated", "--port", 70000, code=2,
+                            says="--port")
 
 
 if __name__ == "__main__":

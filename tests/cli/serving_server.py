@@ -48,8 +48,8 @@ class ServerCase(CliTest):
 
         self.errors = self.folder / "errors"
         with open(self.errors, "w") as errors:
-            server = subprocess.Popen([FROSTPIPE, "serving", "run", "serving.json", "--emulate", "--format", "json",
-                                       *map(str, options)], cwd=self.folder, text=True, stdout=subprocess.PIPE,
+            server = subprocess.Popen([FROSTPIPE, "serving", "run", "serving.json", "--device", "emulated", "--format",
+                                       "json", *map(str, options)], cwd=self.folder, text=True, stdout=subprocess.PIPE,
                                       stderr=errors, preexec_fn=limit)
         self.addCleanup(server.stdout.close)
         self.addCleanup(server.wait)

@@ -17,8 +17,8 @@ class SimulateServingTest(CliTest):
         self.assertEqual(done.stderr, "")
         return json.loads(done.stdout)
 
-    def test_a_load_factor_is_of_each_models_throughput(self):
-        answer = self.simulate("--load-factor", 0.5, "--arrivals", "even", "--seconds", 10)
+    def test_a_multiple_is_of_each_models_throughput(self):
+        answer = self.simulate("--rate", "x0.5", "--arrivals", "even", "--seconds", 10)
         self.assertEqual((answer["format"], answer["version"]), ("frostpipe.serving_simulation", 1))
         large, small = answer["models"]
         self.assertEqual((large["requests"], small["requests"]), (499, 624))  # of 10 s at 50 and 62.5
@@ -37,21 +37,21 @@ class SimulateServingTest(CliTest):
         self.assertEqual(answer["data_plane"], "reserved")
         self.assertEqual(answer["window_ns"], 30_000 * MS)
         self.assertAlmostEqual(answer["requests_per_second"], 225)
-        self.assertEqual(answer, self.simulate("--load-factor", 1, "--arrivals", "poisson", "--seed", 1))
+        self.assertEqual(answer, self.simulate("--rate", "x1", "--arrivals", "poisson", "--seed", 1))
         self.assertNotEqual(answer["models"], self.simulate("--seed", 2)["models"])
 
     def test_too_much_load_is_dropped_with_a_reason_and_the_rest_is_in_time(self):
         for plane, reason in ("reserved", "no device in time"), ("reactive", "time spent in queues"):
-            small = self.simulate("--load-factor", 2, "--data-plane", plane)["models"][1]
+            small = self.simulate("--rate", "x2", "--data-plane", plane)["models"][1]
             self.assertEqual(small["drops"][reason], small["requests"] - small["in_time"], plane)
             self.assertLess(small["attainment"], 0.6)
             self.assertGreater(small["goodput_per_second"], 115)
             self.assertLessEqual(small["largest_latency_ns"], 20 * MS)
-        text = self.run_tool("serving", "simulate", "serving.json", "--load-factor", 2).stdout
+        text = self.run_tool("serving", "simulate", "serving.json", "--rate", "x2").stdout
         self.assertRegex(text, r"small: \d+ of \d+ requests not answered in time: no device in time \d+\n")
 
     def test_text_names_the_load_and_has_units_in_its_headers(self):
-        text = self.run_tool("serving", "simulate", "serving.json", "--load-factor", 0.5, "--seconds", 2).stdout
+        text = self.run_tool("serving", "simulate", "serving.json", "--rate", "x0.5", "--seconds", 2).stdout
         self.assertEqual(text.splitlines()[0],
                          "poisson arrivals (seed 1), 112.5 requests/s for 2.00 s, reserved data plane")
         for header in ("in time [%]", "99 % [ms]", "SLO [ms]", "computing [%]", "requests per batch"):
@@ -70,7 +70,7 @@ class SimulateServingTest(CliTest):
         self.assertEqual(self.simulate("--arrivals", "times.csv", "--seconds", 1)["models"][0]["requests"], 2)
 
     def test_a_timeline_has_every_batch(self):
-        models = self.simulate("--arrivals", "even", "--load-factor", 0.5, "--seconds", 1,
+        models = self.simulate("--arrivals", "even", "--rate", "x0.5", "--seconds", 1,
                                "--timeline", "trace.json")["models"]
         events = self.read("trace.json")["traceEvents"]
         names = {event["pid"]: event["args"]["name"] for event in events if event["name"] == "process_name"}
@@ -91,17 +91,18 @@ class SimulateServingTest(CliTest):
         refused("--arrivals", "gamma", says='--arrivals: must be a file of times or one of even, poisson, square, mmpp')
         self.write("times.csv", "a,b\n1,2\n")
         refused("--arrivals", "times.csv", says="times.csv: line 1: names no column TIMESTAMP, but a, b")
-        refused("--arrivals", "times.csv", "--arrivals-column", "b", "--rate", 5, says="all requests come at one time")
+        self.write("times.csv", "a,Timestamp\n1,2\n")
+        refused("--arrivals", "times.csv", "--rate", 5, says="all requests come at one time")
         refused("--rate", 1e9, says="are more than 20 million requests; ask for fewer --seconds")
         for process in ("square", "mmpp"):  # each change of the rate takes computing time, even if nothing arrives
             refused("--arrivals", process, "--rate", 1e-6, "--seconds", 1e9,
                     says=f"--seconds: must be <= 1e+06 with --arrivals {process}, is 1e+09")
         self.write("two.csv", "1\n2\n")
         refused("--arrivals", "two.csv", "--rate", 0, says="--rate: stretches the 2 requests of two.csv over more than")
-        refused("--rate", 5, "--load-factor", 1, code=2, says="--rate")
-        refused("--arrivals-column", "b", code=2, says="--arrivals-column requires --arrivals")
-        refused("--arrivals", "even", "--arrivals-column", "b", code=2,
-                says="--arrivals-column: is for a file of arrivals")
+        for rate in ("-1", "x-1", "x", "5x", "nan", "xx1", "x 1"):
+            refused("--rate", rate, code=2, says="--rate: must be requests per second such as 120, or a multiple of")
+        refused("--load-factor", 1, code=2, says="use --rate xF")
+        refused("--arrivals-column", "b", code=2, says="; name the column TIMESTAMP")
         self.plan("training.json", "static")
         self.assert_refused("serving", "simulate", "training.json", code=2,
                             says="training.json: is a plan of training, which `frostpipe simulate` and")

@@ -41,7 +41,7 @@ class ServeHeadsTest(ServingCase):
         return self.folder / head / "model"
 
     def heads(self):
-        return [option for head in HEADS for option in ("--head", f"{head}={self.folder_of(head)}")]
+        return [option for head in HEADS for option in ("--model", f"{head}={self.folder_of(head)}")]
 
     def end(self, server):
         server.process.send_signal(signal.SIGTERM)
@@ -79,11 +79,11 @@ class ServeHeadsTest(ServingCase):
         self.write("serving.json", plan_of_heads(7, shared_layers=7))
         self.assert_refused("serving", "run", "serving.json", *self.heads(),
                             says=["kind/model: must have the first 7 layers of ", "shares only the first 5; plan with "
-                                  "--shared-layers 5"])
+                                  "--heads 3,5"])
 
     def serve_as_planned(self):
         self.run_tool("serving", "plan", "--profile", "profile.json", "--cluster", "cluster.json", "--slo",
-                      "2s", "--tokens", TOKENS, "--heads", len(HEADS), "--shared-layers", SHARED_LAYERS, "-o",
+                      "2s", "--tokens", TOKENS, "--heads", f"{len(HEADS)},{SHARED_LAYERS}", "-o",
                       "planned.json")
         self.run_tool("serving", "run", "planned.json", *self.heads(), "--rate", 4, "--seconds", 3, "-o",
                       self.folder / "served")

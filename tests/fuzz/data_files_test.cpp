@@ -87,13 +87,13 @@ TEST(Fuzz, WordsWithLabels) {
 TEST(Fuzz, RecordedArrivals) {
   fuzz("TIMESTAMP,tokens\n2023-11-16 18:17:03.9799600,4808\r\n2024-02-29T00:00:00Z,1\n12.5,3\n",
        [](const std::string& text) {
-         const std::vector<Nanoseconds> times = import_arrival_times(text, "times.csv", "");
+         const std::vector<Nanoseconds> times = import_arrival_times(text, "times.csv");
          if (times.front() != 0) throw std::logic_error("times count from the earliest");
          std::string again;
          for (const Nanoseconds time_ns : times)
            again += std::to_string(time_ns / 1'000'000'000) + "." +
                     std::to_string(1'000'000'000 + time_ns % 1'000'000'000).substr(1) + "\n";
-         const std::vector<Nanoseconds> read_again = import_arrival_times(again, "again.csv", "");
+         const std::vector<Nanoseconds> read_again = import_arrival_times(again, "again.csv");
          for (std::size_t i = 0; i < times.size(); ++i) {
            // As a double, the longest allowed time is exact only to some hundred nanoseconds.
            if (std::abs(read_again.at(i) - times[i]) > 1'024)

@@ -128,6 +128,18 @@ TEST(KnownFields, EveryFieldThatTransformersWritesIsKnown) {
   }
 }
 
+/// Oracle: transformers 5's MobileNetV2ForImageClassification, which computes without these fields; it has no dilation.
+TEST(KnownFields, WhatDoesNotChangeANetIsKnown) {
+  nlohmann::ordered_json config = {
+      {"model_type", "mobilenet_v2"},    {"initializer_range", 0.1}, {"semantic_loss_ignore_index", 0},
+      {"classifier_dropout_prob", 0.8},  {"num_channels", 3},        {"output_stride", 32},
+      {"transformers_version", "5.24.0"}};
+  EXPECT_NO_THROW(require_known_fields(config, {}, "config.json"));
+  config["dilation"] = 2;
+  EXPECT_THROW(require_known_fields(config, {}, "config.json"), InvalidInput);
+  EXPECT_NO_THROW(require_known_fields(config, {"dilation"}, "config.json")) << "its reader knows it";
+}
+
 /// Oracle: Qwen3MoeConfig of transformers 5, which writes another name than transformers 4.
 TEST(KnownFields, BothNamesOfTheNumberOfExpertsAreRead) {
   Json config = test::reference_data("configs_reference.json").at("configs").at(0);

@@ -112,10 +112,10 @@ void require_shared_layers(const std::vector<ModelFolder>& folders, int shared_l
     const at::Tensor weights = weights_of(first, files_of_first, layer);
     for (std::size_t i = 0; i < others.size(); ++i) {
       if (have_equal_bits(weights, weights_of(others[i], files[i], layer))) continue;
-      throw InvalidInput(
-          fmt::format("{}: must have the first {} layers of {}, which the plan computes once, and shares {}",
-                      others[i].path.string(), shared_layers, first.path.string(),
-                      layer == 0 ? "none" : fmt::format("only the first {0}; plan with --shared-layers {0}", layer)));
+      throw InvalidInput(fmt::format(
+          "{}: must have the first {} layers of {}, which the plan computes once, and shares {}",
+          others[i].path.string(), shared_layers, first.path.string(),
+          layer == 0 ? "none" : fmt::format("only the first {1}; plan with --heads {0},{1}", folders.size(), layer)));
     }
   }
 }

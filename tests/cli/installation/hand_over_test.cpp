@@ -29,7 +29,7 @@ constexpr int kCameBack = 40, kThrew = 41;
   const char* const error_file = std::getenv(kErrorFile);
   if (!error_file) return true;
   std::string own = read_text_file("/proc/self/cmdline");
-  std::array<char*, 4> arguments{};
+  std::array<char*, 6> arguments{};
   int count = 0;
   for (std::size_t at = 0; at < own.size(); at = own.find('\0', at) + 1) arguments.at(count++) = own.data() + at;
   try {
@@ -54,11 +54,11 @@ class HandOver : public test::ScratchFolderTest {
   }
   void put_executor_beside(fs::perms permissions) const { put_beside("tool-executor", 7, permissions); }
   /// The exit status of the tool with these arguments.
-  int call(const char* command, const char* argument) const {
+  int call(const char* command, const char* argument, const char* option = nullptr, const char* value = nullptr) const {
     const pid_t child = fork();
     if (child == 0) {
       setenv(kErrorFile, error_file().c_str(), 1);
-      execl(tool().c_str(), "frostpipe", command, argument, nullptr);
+      execl(tool().c_str(), "frostpipe", command, argument, option, value, nullptr);
       _exit(1);
     }
     int status = 0;
@@ -93,6 +93,9 @@ TEST_F(HandOver, AMemberOfAGroupThatComputesBecomesTheGroupsProgramWithLibTorch)
   put_beside("tool-serving-executor", 11);
   put_beside("tool-nets-executor", 12);
   EXPECT_EQ(call("serving", "run"), 11);
+  EXPECT_EQ(call("serving", "run", "--device", "cpu"), 11);
+  EXPECT_EQ(call("serving", "run", "--device", "emulated"), 8);
+  EXPECT_EQ(call("serving", "run", "--device=emulated"), 8);
   EXPECT_EQ(call("serving", "plan"), 8);
   EXPECT_EQ(call("nets", "train"), 12);
   EXPECT_EQ(call("nets", "plan"), kCameBack) << "there is no tool-nets";
@@ -114,6 +117,7 @@ TEST_F(HandOver, WhatShowsOptionsOrEstimatesStays) {
   for (const char* const option : {"--like", "--like=bert-large", "--import=graph.txt"})
     EXPECT_EQ(call("profile", option), kCameBack) << option;
   EXPECT_EQ(call("profile", "--model=--like"), 7) << "a value is no option";
+  EXPECT_EQ(call("train", "--device", "emulated"), 7) << "its messages are real tensors";
 }
 
 TEST_F(HandOver, WithoutTheProgramBesideTheCommandItselfSaysSo) { EXPECT_EQ(call("train", "plan.json"), kCameBack); }

@@ -195,6 +195,8 @@ TEST_F(NetFolderTest, WhatIsNotComputedOfAVggIsRefused) {
   says(vgg + R"("num_classes": 10, "model_args": {"num_classes": 100})",
        "model_args.num_classes: must be the num_classes beside model_args, is 100");
   says(vgg + R"("model_args": [])", "model_args: must be a JSON object, is []");
+  says(vgg + R"("global_pool": "max")", "global_pool: must be avg: another one is not computed here, is \"max\"");
+  says(vgg + R"("head_dropout": 0.5)", "head_dropout: must not be given: it is not known here");
   says(vgg + R"("label_names": {"0": "cat"})", "label_names: must be a list of names");
   for (const char* size : {"[3, 24, 24]", "[3, 256, 256]"})
     says(vgg + R"("pretrained_cfg": {"input_size": )" + size + "}", "input_size: must be 32 to 255 pixels for a VGG");

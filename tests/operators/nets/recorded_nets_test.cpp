@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <span>
 
+#include "base/error.h"
 #include "executor/checkpoint/safetensors.h"
 #include "operators/nets/net_folder.h"
 #include "operators/nets/net_kernels.h"
@@ -82,6 +83,62 @@ TEST_F(RecordedNetsTest, ScoreAsTransformersAndTorchvisionBeforeAndAfterTheyAreW
     EXPECT_LT(distance(again, load_state(again, WeightFiles(target), 1), recorded), 1e-7);
     std::filesystem::remove_all(target);
   }
+}
+
+/// Oracle: the recorded configurations have all fields that transformers writes, and no other one.
+TEST_F(RecordedNetsTest, AFieldThatNobodyKnowsIsRefusedByItsName) {
+  for (const Json& recorded : test::reference_data("nets_reference.json")["nets"]) {
+    SCOPED_TRACE(recorded["config"].dump());
+    Json config = recorded["config"];
+    file("config.json", config.dump());
+    EXPECT_NO_THROW(open_net_folder(folder_));
+    config["stem_kernel"] = 3;
+    file("config.json", config.dump());
+    try {
+      open_net_folder(folder_);
+      ADD_FAILURE() << "is opened";
+    } catch (const InvalidInput& error) {
+      EXPECT_NE(std::string(error.what()).find("config.json: stem_kernel: must not be given: it is not known here"),
+                std::string::npos)
+          << error.what();
+    }
+  }
+}
+
+/// Oracle: what timm 1.0.31 writes (save_config_for_hf), and transformers 5.24 for the same net (TimmWrapperConfig).
+TEST_F(RecordedNetsTest, EveryFieldThatTimmWritesIsKnown) {
+  const Json timm = {{"architecture", "vgg16_bn"},
+                     {"num_classes", 2},
+                     {"num_features", 4096},
+                     {"global_pool", "avg"},
+                     {"label_names", {"cat", "dog"}},
+                     {"label_descriptions", {{"cat", "a cat"}, {"dog", "a dog"}}},
+                     {"model_args", {{"num_classes", 2}}},
+                     {"pretrained_cfg",
+                      {{"tag", "tv_in1k"},
+                       {"custom_load", false},
+                       {"input_size", {3, 224, 224}},
+                       {"fixed_input_size", false},
+                       {"interpolation", "bilinear"},
+                       {"crop_pct", 0.875},
+                       {"crop_mode", "center"},
+                       {"mean", {0.485, 0.456, 0.406}},
+                       {"std", {0.229, 0.224, 0.225}},
+                       {"num_classes", 2},
+                       {"pool_size", {7, 7}},
+                       {"first_conv", "features.0"},
+                       {"classifier", "head.fc"}}}};
+  file("config.json", timm.dump());
+  EXPECT_EQ(open_net_folder(folder_).label_names, (std::vector<std::string>{"cat", "dog"}));
+  Json wrapped = timm;
+  wrapped.update({{"model_type", "timm_wrapper"},
+                  {"architectures", {"TimmWrapperForImageClassification"}},
+                  {"do_pooling", true},
+                  {"initializer_range", 0.02},
+                  {"dtype", "float32"},
+                  {"transformers_version", "5.24.0"}});
+  file("config.json", wrapped.dump());
+  EXPECT_EQ(open_net_folder(folder_).label_names, (std::vector<std::string>{"cat", "dog"}));
 }
 
 /// Names and shapes of the matrices and the kernels, in order.

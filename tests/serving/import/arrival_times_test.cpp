@@ -13,13 +13,11 @@ namespace {
 
 using ::testing::ElementsAre;
 
-std::vector<Nanoseconds> read_times(std::string_view text, std::string_view column = "") {
-  return import_arrival_times(text, "a.csv", column);
-}
+std::vector<Nanoseconds> read_times(std::string_view text) { return import_arrival_times(text, "a.csv"); }
 
-std::string refused_times(std::string_view text, std::string_view column = "") {
+std::string refused_times(std::string_view text) {
   try {
-    read_times(text, column);
+    read_times(text);
   } catch (const InvalidInput& error) {
     return error.what();
   }
@@ -48,8 +46,9 @@ TEST(ArrivalTimes, DatesGoOverMonthsAndLeapDays) {
   EXPECT_THAT(read_times("2023-02-28T23:59:59\n2023-03-01T00:00:01\n"), ElementsAre(0, 2'000'000'000));
 }
 
-TEST(ArrivalTimes, AColumnIsTakenByName) {
-  EXPECT_THAT(read_times("id, at ,size\n1,5,9\n2,4.5,9\n", "at"), ElementsAre(0, 500'000'000));
+TEST(ArrivalTimes, TheColumnMayBeAnywhereAndInSmallLetters) {
+  for (const std::string name : {"TIMESTAMP", "Timestamp", "timestamp"})
+    EXPECT_THAT(read_times("id, " + name + " ,size\n1,5,9\n2,4.5,9\n"), ElementsAre(0, 500'000'000)) << name;
 }
 
 TEST(ArrivalTimes, WhatIsNoTimeIsNamedByItsLine) {
@@ -60,15 +59,15 @@ TEST(ArrivalTimes, WhatIsNoTimeIsNamedByItsLine) {
     EXPECT_NE(refused_times(std::string("1\n") + bad + "\n").find("a.csv: line 2: must be seconds"), std::string::npos)
         << bad;
   }
-  EXPECT_EQ(refused_times("a,at\n1,2\n3\n", "at"),
+  EXPECT_EQ(refused_times("a,timestamp\n1,2\n3\n"),
             "a.csv: line 3: must be seconds, or a time such as 2023-11-16 18:17:03.98, is \"\"");
 }
 
 TEST(ArrivalTimes, AColumnThatIsNotThereIsNamedWithThoseThatAre) {
   EXPECT_EQ(refused_times("a,b\n1,2\n"),
-            "a.csv: line 1: names no column TIMESTAMP, but a, b; name one of them with --arrivals-column");
-  EXPECT_EQ(refused_times("", ""), "a.csv: holds no arrivals; give it a time per line");
-  EXPECT_EQ(refused_times("at\n", ""), "a.csv: holds no arrivals; give it a time per line");
+            "a.csv: line 1: names no column TIMESTAMP, but a, b; name the one with the times so");
+  EXPECT_EQ(refused_times(""), "a.csv: holds no arrivals; give it a time per line");
+  EXPECT_EQ(refused_times("at\n"), "a.csv: holds no arrivals; give it a time per line");
 }
 
 }  // namespace

@@ -24,20 +24,21 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::int32_t kEndWorker = 99;  // a token
+constexpr std::int32_t kEndWorker = 99, kAskThreads = 98;  // tokens
 
 class NumberPartition final : public PartitionCompute {
  public:
   explicit NumberPartition(const PartitionLoad& load)
-      : number_(std::stod(read_text_file(load.folders.at(0) + "/model.safetensors"))) {}
+      : number_(std::stod(read_text_file(load.folders.at(0) + "/model.safetensors"))), threads_(load.threads) {}
   void compute(const BatchOrder&, BatchBuffer& buffer) override {
     if (buffer.tokens()[0] == kEndWorker) _exit(1);
     std::this_thread::sleep_for(2ms);  // so that simultaneous requests go to both workers
-    buffer.answers()[0] = number_;
+    buffer.answers()[0] = buffer.tokens()[0] == kAskThreads ? threads_ : number_;
   }
 
  private:
   double number_;
+  int threads_;
 };
 
 TEST(PlanServerWorker, DISABLED_OfTheTestsBelow) {
@@ -119,6 +120,16 @@ TEST_F(PlanServerTest, AWorkerThatWasLostComesBackWithTheSameBytes) {
   EXPECT_TRUE(becomes_true([&] { return notes().find("is started again") != notes().npos; })) << notes();
   EXPECT_TRUE(becomes_true([&] { return num_ready(server) == 2; })) << notes();
   EXPECT_EQ(answers(server, 20), std::vector<double>{1});
+}
+
+TEST_F(PlanServerTest, AWorkerHasTheThreadsThatItsDeviceClassSays) {
+  ServingPlan plan = plan_;
+  plan.device_classes.front().name = "cpu x 3";
+  plan.models.front().pipelines.front().partitions.front().device_class = "cpu x 3";
+  PlanServer of_three(plan, options()), of_one(plan_, options());
+  ASSERT_TRUE(of_three.wait_until_loaded(30'000 * test::kMs) && of_one.wait_until_loaded(30'000 * test::kMs));
+  EXPECT_EQ(answers(of_three, 4, kAskThreads), std::vector<double>{3});
+  EXPECT_EQ(answers(of_one, 4, kAskThreads), std::vector<double>{1});
 }
 
 // The folder is overwritten, then a worker is lost: the other one goes on, until a new plan makes all workers load it.

@@ -39,8 +39,7 @@ TEST_F(SharedLayers, AreCountedUpToTheFirstThatDiffers) {
       write_head("other", family, shared, 2);
       EXPECT_EQ(refusal("other", shared), "no InvalidInput");
       // A language model's head has the embedding's matrix, but is not shared, since its norm differs.
-      EXPECT_THAT(refusal("other", 8),
-                  EndsWith(fmt::format("only the first {0}; plan with --shared-layers {0}", shared)));
+      EXPECT_THAT(refusal("other", 8), EndsWith(fmt::format("only the first {0}; plan with --heads 2,{0}", shared)));
     }
     EXPECT_EQ(refusal("one", 8), "no InvalidInput");
   }
@@ -53,7 +52,7 @@ TEST_F(SharedLayers, MustBeAsManyAsThePlanHas) {
   EXPECT_EQ(refusal("other", 5), "no InvalidInput");
   EXPECT_THAT(refusal("other", 6), HasSubstr("other: must have the first 6 layers of "));
   EXPECT_THAT(refusal("other", 6), HasSubstr("one, which the plan computes once, and shares only the first 5; plan "
-                                             "with --shared-layers 5"));
+                                             "with --heads 2,5"));
   EXPECT_THAT(refusal("stranger", 6), HasSubstr("which the plan computes once, and shares none"));
 }
 
@@ -62,7 +61,7 @@ TEST_F(SharedLayers, AreAdvisedToBeThoseOfAllModels) {
   write_head("more", Family::bert, 6, 2);
   write_head("fewer", Family::bert, 3, 2);
   EXPECT_THAT(refusal_of({"more", "fewer"}, 7), AllOf(HasSubstr("fewer: must have the first 7 layers of "),
-                                                      EndsWith("only the first 3; plan with --shared-layers 3")));
+                                                      EndsWith("only the first 3; plan with --heads 3,3")));
   EXPECT_EQ(refusal_of({"more", "fewer"}, 3), "no InvalidInput");
 }
 
