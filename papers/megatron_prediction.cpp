@@ -33,18 +33,20 @@ class LayerTimes {
   /// a matrix cut by columns and end with one cut by rows. So a forward adds up the outputs of the two (Megatron's g),
   /// and a backward the gradients of their inputs (its f); weight gradients need no sum. A recomputed forward is a
   /// whole forward; Megatron computes its last sum too, though nothing reads it. With everything recomputed a layer has
-  /// 2 + 2 + 2 = 6. (With sequence parallelism each would be an all-gather and a reduce-scatter of the same bytes
-  /// together, and the backward would gather twice more, the inputs of its weight gradients: 6 reduce-scatters and 8
-  /// all-gathers.)
+  /// 2 + 2 + 2 = 6, and 4 with nothing recomputed. (With sequence parallelism each would be an all-gather and a
+  /// reduce-scatter of the same bytes together, and the backward would gather twice more, the inputs of its weight
+  /// gradients: 6 reduce-scatters and 8 all-gathers.)
   double sums_seconds() const {
     return 2 * all_reduce(kHalfBytes * run_.micro_batch_size * run_.tokens * static_cast<double>(run_.hidden));
   }
 
-  /// Returns the time of the forward of the vocabulary product and the loss.
+  /// Returns the time of the forward of the vocabulary product and the loss. Each tensor rank has the same whole number
+  /// of the vocabulary's columns; a remainder is left out.
   double head_seconds() const {
-    const double rows = static_cast<double>(run_.micro_batch_size) * run_.tokens,
-                 columns = static_cast<double>(run_.vocabulary) / run_.tensor_parallel_size;
-    return product(rows, run_.hidden, columns) + by_memory(3 * 4 * rows * columns);  // the loss works in fp32
+    const int columns = run_.vocabulary / run_.tensor_parallel_size;
+    const double rows = static_cast<double>(run_.micro_batch_size) * run_.tokens;
+    return product(rows, run_.hidden, columns, columns % 2 == 0 ? 1 : constants_.odd_vocabulary_efficiency) +
+           by_memory(3 * 4 * rows * columns);  // the loss works in fp32
   }
 
   double by_memory(double bytes) const {
@@ -54,9 +56,10 @@ class LayerTimes {
  private:
   bool is_aligned() const { return run_.hidden % (kTile * run_.tensor_parallel_size) == 0; }
 
-  double product(double rows, double inner, double columns) const {
+  /// Returns the time of a matrix product, which reaches `share` of the usual efficiency.
+  double product(double rows, double inner, double columns, double share = 1) const {
     const double flops = 2 * rows * inner * columns;
-    const double efficiency = constants_.gemm_efficiency * (is_aligned() ? 1 : constants_.unaligned_efficiency);
+    const double efficiency = constants_.gemm_efficiency * share * (is_aligned() ? 1 : constants_.unaligned_efficiency);
     const double by_flops = (flops + constants_.gemm_half_flops) / (constants_.peak_flops * efficiency);
     return std::max(by_flops, by_memory(kHalfBytes * (rows * inner + inner * columns + rows * columns)));
   }
@@ -146,8 +149,8 @@ Nanoseconds predict_iteration_ns(const MegatronRun& run, const MegatronConstants
   const double launch = 1e-9 * static_cast<double>(constants.launch_ns), computing = times.computing_seconds(),
                sums = times.sums_seconds(), forward = computing + sums;
   const double stage_forward = layers * std::max(forward, launch);
-  const double stage_backward = layers * (std::max(2 * computing + sums, 1.6 * launch) +
-                                          std::max(forward, launch));  // and the recomputed forward
+  const double recomputed = run.recomputes ? std::max(forward, launch) : 0;
+  const double stage_backward = layers * (std::max(2 * computing + sums, 1.6 * launch) + recomputed);
 
   const bool within_node = t * d * p <= kDevicesPerNode;
   const double message = message_seconds(run, constants, within_node),

@@ -15,12 +15,13 @@ constexpr Nanoseconds kMessageLatencyNs = 20'000;
 /// simulate.
 constexpr std::int64_t kMostStagePasses = 1'000'000;
 
-/// A run that trains a GPT with Megatron-LM: fp16 with fp32 Adam, 1F1B (interleaved if virtual_stages > 1), all
-/// activations recomputed, nodes of 8 devices, all-reduces of tensor ranks within a node if they fit.
+/// A run that trains a GPT with Megatron-LM: fp16 with fp32 Adam, 1F1B (interleaved if virtual_stages > 1), nodes of 8
+/// devices, all-reduces of tensor ranks within a node if they fit.
 struct MegatronRun {
   int hidden = 0, heads = 0, layers = 0, tokens = 2048, vocabulary = 51200;
   int tensor_parallel_size = 1, data_parallel_size = 1, pipeline_parallel_size = 1, virtual_stages = 1;
   int global_batch_size = 1, micro_batch_size = 1;
+  bool recomputes = true;  // every layer's forward again before its backward; otherwise its activations are kept
   /// Between nodes each of the t tensor ranks sends 1 / t of an activation, which is gathered on arrival.
   bool scatter_gather = false;
   /// The embedding and the head each count as a layer on their rank, so that layers + 2 are divided by the ranks.
@@ -34,13 +35,18 @@ struct MegatronConstants {
   double memory_bytes_per_second = 1.555e12;  // A100 of 40 GB; 2.04e12 for 80 GB
   // The constants below were fitted to every second available row of vTrain's published runs, by random search. Rows of
   // one node weigh four times as much as rows of several nodes, and all measurements of one node from which rows were
-  // derived weigh the same.
-  double gemm_efficiency = 0.812;   // of peak_flops, for a large matrix product; attention's products reach half of it
-  double gemm_half_flops = 0.03e9;  // a product of this size reaches half of that; the rows hardly determine it
+  // derived weigh the same. The speeds of memory and links and iteration_ns are from an earlier such fit, in which one
+  // node was counted with recomputing; the others were fitted again.
+  double gemm_efficiency = 0.82;    // of peak_flops, for a large matrix product; attention's products reach half of it
+  double gemm_half_flops = 15.4e9;  // a product of this size reaches half of that
   double memory_efficiency = 1;
   double unaligned_efficiency = 1;  // factor for products in which hidden / t is not a multiple of 64
+  /// Factor for products with the vocabulary if a tensor rank has an odd number of its columns. In 16 bits, every
+  /// second row then begins at an address that is not a multiple of 4 bytes, for which an A100 has no asynchronous
+  /// copies.
+  double odd_vocabulary_efficiency = 0.417;
   Nanoseconds launch_ns =
-      990'000;  // least time of a layer's forward, for its launches; 1.6 times as long for the backward
+      1'338'000;  // least time of a layer's forward, for its launches; 1.6 times as long for the backward
   double nvlink_bytes_per_second = 304e9;   // of a ring within a node
   Nanoseconds tree_step_ns = 68'700;        // of each of the 2 log2(t) steps of the tree of an all-reduce
   double network_bytes_per_second = 132e9;  // out of a node

@@ -66,6 +66,16 @@ MegatronRun run_of(const double* column) {
           .micro_batch_size = whole(1)};
 }
 
+/// Makes a run of one node. Its activations are kept: if layers were computed again, products would need more than the
+/// peak of an A100. (Most runs of several nodes must recompute to fit into 80 GB.) Each tensor rank has 50257 / t
+/// columns of the vocabulary, rounded down and not padded, as in vTrain's own model.
+MegatronRun run_of_one_node(const double* column) {
+  MegatronRun run = run_of(column);
+  run.recomputes = false;
+  run.vocabulary = 50257;
+  return run;
+}
+
 std::string name_of(const MegatronRun& run) {
   return fmt::format("h {} l {} t {} d {} p {} B {} b {}", run.hidden, run.layers, run.tensor_parallel_size,
                      run.data_parallel_size, run.pipeline_parallel_size, run.global_batch_size, run.micro_batch_size);
@@ -89,7 +99,7 @@ PublishedTable vtrain_table(const std::string& folder) {
                           .note = {}});
   }
   for (const auto& row : numbers_in(std::filesystem::path(folder) / "ground_truth_single.csv", kSingleHeader)) {
-    const MegatronRun run = run_of(row.data() + 1);
+    const MegatronRun run = run_of_one_node(row.data() + 1);
     // All rows with the same micro-batch size, hidden size and degrees of parallelism follow exactly from one
     // measurement, so they count as one.
     table.rows.push_back({.group = "one node",

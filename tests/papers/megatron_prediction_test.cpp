@@ -123,6 +123,40 @@ TEST(PredictIterationNs, ARecomputedLayerHasSixAllReducesWhoseLatencyGrowsWithLo
         << ranks;
 }
 
+/// Oracle: without recomputing, a layer has a forward of 1 ms and a backward of 1.6, and two all-reduces in each.
+TEST(PredictIterationNs, ALayerThatKeepsItsActivationsHasOneForwardAndFourAllReduces) {
+  MegatronRun run{.hidden = 64, .heads = 16, .layers = 3, .tokens = 16, .global_batch_size = 5, .recomputes = false};
+  EXPECT_EQ(predict_iteration_ns(run, launches_alone()), 5 * 3 * 2'600'000);
+  MegatronConstants constants = launches_alone();
+  constants.launch_ns = 0;
+  constants.tree_step_ns = 1'000'000;
+  run.tensor_parallel_size = 4;
+  EXPECT_EQ(predict_iteration_ns(run, constants), 5 * 3 * 4 * 4 * 1'000'000);
+}
+
+/// Oracle: the three products of the head have 2 n h V / t operations each, for n tokens, and V / t rounded down.
+TEST(PredictIterationNs, AnOddVocabularyPerRankSlowsTheHead) {
+  MegatronConstants constants = launches_alone();
+  constants.launch_ns = 0;
+  constants.peak_flops = 1e12;
+  constants.odd_vocabulary_efficiency = 0.25;
+  const auto time = [&](int vocabulary, int ranks) {
+    return static_cast<double>(predict_iteration_ns({.hidden = 64,
+                                                     .heads = 2,
+                                                     .layers = 1,
+                                                     .tokens = 1000,
+                                                     .vocabulary = vocabulary,
+                                                     .tensor_parallel_size = ranks,
+                                                     .global_batch_size = 1},
+                                                    constants));
+  };
+  const double column = 1e9 * 3 * 2 * 1000 * 64 / constants.peak_flops;  // ns of a column of the vocabulary
+  EXPECT_NEAR(time(1000, 1) - time(500, 1), 500 * column, 3);
+  EXPECT_NEAR(time(1001, 1) - time(500, 1), (1001 / 0.25 - 500) * column, 3);
+  EXPECT_NEAR(time(1001, 2) - time(500, 2), (500 - 250) * column, 3);
+  EXPECT_NEAR(time(1002, 2) - time(500, 2), (501 / 0.25 - 250) * column, 3);
+}
+
 TEST(PredictIterationNs, RefusesWhatDoesNotDivide) {
   EXPECT_THROW(predict_iteration_ns(
                    {.hidden = 64, .heads = 1, .layers = 5, .pipeline_parallel_size = 2, .global_batch_size = 4}, {}),
