@@ -33,6 +33,10 @@ void parse_text(std::string_view text, const std::string& place, RecomputeMode& 
       parse_word(kWords, text, place, fmt::format("must be one of {}, or missing", fmt::join(recompute_words(), ", ")));
 }
 
+std::string recompute_note(const Recompute& recompute) {
+  return recompute ? fmt::format(", recompute {}", to_string(*recompute)) : "";
+}
+
 bool is_recomputed(const Recompute& mode, LayerKind kind) {
   if (!mode || kind == LayerKind::head) return false;
   return *mode != RecomputeMode::attention || has_attention(kind);

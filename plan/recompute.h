@@ -33,6 +33,9 @@ Recompute find_recompute(std::string_view word);
 /// Throws InvalidInput ("PLACE: must be one of attention, layers, stage, or missing, is ...").
 void parse_text(std::string_view text, const std::string& place, RecomputeMode& mode);
 
+/// Returns ", recompute layers", to follow a schedule; "" if all activations are kept.
+std::string recompute_note(const Recompute& recompute);
+
 /// Returns whether the forward of a trainable layer of this kind is computed twice.
 bool is_recomputed(const Recompute& mode, LayerKind kind);
 

@@ -134,7 +134,8 @@ Inputs read_inputs(PlanCommandOptions& options) {
   Inputs inputs;
   if (makes_profile(options)) options.profile = beside(options.output, ".profile.json");
   if (is_estimated(options)) {
-    Estimate made = estimate_of(options.estimated, options.tokens, options.plan.global_batch_size);
+    Estimate made =
+        estimate_of(options.estimated, options.tokens, options.plan.global_batch_size, options.plan.sequence_parallel);
     options.cluster = beside(options.output, ".cluster.json");
     inputs.cluster_content = to_json(made.cluster);
     inputs.profile_content = to_json(made.profile);

@@ -17,6 +17,7 @@
 #include "cli/shared/output.h"
 #include "cli/shared/shape_text.h"
 #include "cli/shared/table.h"
+#include "plan/recompute.h"
 #include "plan/stages.h"
 #include "plan/token_slices.h"
 #include "simulator/predict_phases.h"
@@ -167,8 +168,8 @@ std::string simulation_text(const TrainingPlan& plan, const std::vector<Predicte
     const IterationSummary& summary = phases[i].simulated.summary;
     times.add_row({std::to_string(phase.from_step), std::to_string(last_step(plan, i) - phase.from_step),
                    std::to_string(frozen_blocks(model, phase.first_trainable_layer)), shape_text(phase),
-                   std::to_string(phase.num_micro_batches), schedule_text(phase), in_milliseconds(summary.iteration_ns),
-                   in_milliseconds(summary.makespan_ns),
+                   std::to_string(phase.num_micro_batches), schedule_text(phase) + recompute_note(phase.recompute),
+                   in_milliseconds(summary.iteration_ns), in_milliseconds(summary.makespan_ns),
                    fmt::format("{:.1f}", 1e9 * plan.global_batch_size /
                                              static_cast<double>(std::max<Nanoseconds>(1, summary.iteration_ns))),
                    in_milliseconds(phases[i].transformation_ns)});
@@ -216,6 +217,7 @@ std::string simulation_json(const TrainingPlan& plan, const std::vector<Predicte
                               {"peak_memory_bytes", phases[i].peak_memory_bytes},
                               {"memory_of_positions", memory_json(phases[i].memory)},
                               {"transformation_ns", phases[i].transformation_ns}});
+    if (phase.recompute) json["phases"].back()["recompute"] = to_string(*phase.recompute);
     if (phase.virtual_stages > 1) json["phases"].back()["virtual_stages"] = phase.virtual_stages;
     if (!phase.token_slices.empty()) json["phases"].back()["token_slices"] = phase.token_slices;
   }

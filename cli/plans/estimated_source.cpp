@@ -1,8 +1,11 @@
 #include "cli/plans/estimated_source.h"
 
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 
 #include "cli/shared/common_options.h"
+#include "cli/shared/output.h"
 #include "profiles/estimates/known_models.h"
 
 namespace frostpipe {
@@ -28,20 +31,25 @@ CLI::Option* add_estimated_source(CLI::App& command, EstimatedSource& source) {
       ->needs(model);
   add_dtype_option(
       command, "--dtype", [&source](DType dtype) { source.dtype = dtype; },
-      "With --model: type to compute in, float32 or bfloat16 with weights kept in float32")
+      "With --model: type to compute in, float32 or bfloat16 with weights kept in float32. Default: bfloat16, or "
+      "float32 on RTX5000, RTX2080Ti and V100, which lack it")
       ->type_name("TYPE")
-      ->default_str(std::string(to_string(source.dtype)))
       ->needs(model);
   return model;
 }
 
-Estimate estimate_of(const EstimatedSource& source, int tokens, int global_batch_size) {
+Estimate estimate_of(const EstimatedSource& source, int tokens, int global_batch_size, bool sequence_parallel) {
   const EstimatedModel model = find_model(source.model, tokens);
+  const Hardware hardware = hardware_named(source.hardware);
+  const DType dtype = source.dtype.value_or(hardware.lacks_bfloat16 ? DType::kFloat32 : DType::kBFloat16);
+  if (dtype == DType::kBFloat16 && hardware.lacks_bfloat16)
+    print_note(fmt::format("{} lacks bfloat16: times are those of float16, which train does not offer", hardware.name));
   EstimateOptions options{.num_nodes = source.num_nodes,
                           .ranks_per_node = source.devices_per_node,
                           .global_batch_size = global_batch_size,
-                          .dtype = source.dtype};
-  apply(hardware_named(source.hardware), options);
+                          .sequence_parallel = sequence_parallel,
+                          .dtype = dtype};
+  apply(hardware, options);
   for (int ranks = 2; source.devices_per_node % ranks == 0 && model.config.num_attention_heads % ranks == 0; ranks *= 2)
     options.tensor_parallel_sizes.push_back(ranks);
   return estimate(model, options);

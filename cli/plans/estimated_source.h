@@ -1,4 +1,5 @@
 #pragma once
+#include <optional>
 #include <string>
 
 #include "profiles/estimates/estimate.h"
@@ -14,14 +15,15 @@ namespace frostpipe {
 struct EstimatedSource {
   std::string model, hardware = "H100";
   int num_nodes = 1, devices_per_node = 8;
-  DType dtype = DType::kBFloat16;
+  std::optional<DType> dtype;  // none = bfloat16, or float32 on devices that lack it
 };
 
 /// Adds --model and what needs it. Returns --model.
 CLI::Option* add_estimated_source(CLI::App& command, EstimatedSource& source);
 
 /// Estimates the source's profile and cluster, with all powers of two of tensor ranks that fit on a node and divide the
-/// attention heads. `tokens` is the length of a sample; 0 = the model's longest.
-Estimate estimate_of(const EstimatedSource& source, int tokens, int global_batch_size);
+/// attention heads, with sequence parallelism too if `sequence_parallel`. `tokens` is the length of a sample; 0 = the
+/// model's longest. Prints a note if the devices lack the type to compute in.
+Estimate estimate_of(const EstimatedSource& source, int tokens, int global_batch_size, bool sequence_parallel);
 
 }  // namespace frostpipe

@@ -100,7 +100,7 @@ void add_layout(CLI::App& command, PlanCommandOptions& options) {
       ->type_name("LAYER=STAGE");
   command.add_flag(
       "--sequence-parallel", options.plan.sequence_parallel,
-      "Let tensor ranks split activations by tokens between matrices, which saves memory. The profile must "
+      "Let tensor ranks split activations by tokens between matrices, which saves memory. A --profile must "
       "have measured it (profile --sequence-parallel)");
   command
       .add_option("--recompute", options.recompute,

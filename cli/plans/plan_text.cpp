@@ -10,6 +10,7 @@
 #include "cli/shared/report_words.h"
 #include "cli/shared/shape_text.h"
 #include "cli/shared/table.h"
+#include "plan/recompute.h"
 #include "plan/stages.h"
 #include "planner/published/timely_freeze.h"
 #include "simulator/simulate.h"
@@ -67,7 +68,7 @@ std::string phases_text(const TrainingPlan& plan, const Profile& profile, const 
         shape_text(phase),
         to_brief_string(phase.partition),
         std::to_string(phase.num_micro_batches),
-        schedule_text(phase),
+        schedule_text(phase) + recompute_note(phase.recompute),
         to_string(phase.cache, phase.first_trainable_layer),
         in_milliseconds(predicted.iteration_ns),
         fmt::format("{:.1f}", 1e9 * plan.global_batch_size /
@@ -97,10 +98,10 @@ std::string plan_text(const TrainingPlan& plan, const Profile& profile, const Cl
   const Nanoseconds total = predicted_run_ns(plan);
   const double samples = static_cast<double>(plan.num_steps) * plan.global_batch_size;
   return fmt::format(
-      "{}: {} plan of {} steps of mini-batch {} on {}, {} tokens per sample\n\n{}\n"
+      "{}: {} plan of {} steps of mini-batch {} on {}, {} tokens per sample, in {}\n\n{}\n"
       "memory limit per rank [MiB]: {}\npredicted training time: {}, {:.1f} samples/s{}\n{}{}{}",
       path, to_string(plan.method), plan.num_steps, plan.global_batch_size,
-      ranks_text(plan.world_size, plan.threads_per_rank), plan.phases.front().tokens,
+      ranks_text(plan.world_size, plan.threads_per_rank), plan.phases.front().tokens, to_string(plan.dtype),
       phases_text(plan, profile, cluster), memory_limits(cluster, plan.memory_limited), format_duration(total),
       total > 0 ? samples * 1e9 / static_cast<double>(total) : 0.0,
       profile.quick ? "; roughly, since the profile is a quick one" : "", one_process_line(plan, is_fastest),

@@ -312,10 +312,6 @@ Candidate CandidateMaker::with_memory(Phase phase) {
   return {.phase = std::move(phase), .memory = std::move(memory), .missing_bytes = missing};
 }
 
-std::string recompute_note(const Recompute& recompute) {
-  return recompute ? ", recompute " + std::string(to_string(*recompute)) : "";
-}
-
 std::vector<Bytes> peak_per_rank(const Phase& phase, const std::vector<RankMemory>& memory, int world_size) {
   std::vector<Bytes> peak(world_size, 0);
   for (int rank = 0; rank < world_size; ++rank) {

@@ -135,9 +135,6 @@ class CandidateMaker {
   std::map<std::vector<Nanoseconds>, Partition> even_stages_;  // by the work of all stages' layers
 };
 
-/// Returns ", recompute layers" for messages; "" if all activations are kept.
-std::string recompute_note(const Recompute& recompute);
-
 /// Returns the peak bytes of every rank of the world, 0 for idle ones.
 std::vector<Bytes> peak_per_rank(const Phase& phase, const std::vector<RankMemory>& memory, int world_size);
 
