@@ -133,6 +133,7 @@ struct RunSummary {
   std::uint64_t seed = 0;
   int world_size = 1;
   int threads_per_rank = 1;  // of the plan
+  bool is_emulated = false;  // a rehearsal: devices waited in place of computing, so there is no loss and no test
   double epochs = 0;         // num_steps as passes over the training samples, possibly fractional
   int num_steps = 0;
   int global_batch_size = 1;

@@ -99,6 +99,7 @@ void fields(Archive& archive, json::Value<Archive, RunSummary>& run) {
   archive("seed", run.seed);
   archive("world_size", run.world_size, json::at_least(1));
   archive("threads_per_rank", run.threads_per_rank, json::MayBeMissing{json::between(1, kMostThreads)});
+  archive("emulated", run.is_emulated, json::MayBeMissing());
   archive("epochs", run.epochs, json::at_least(0));
   archive("num_steps", run.num_steps, json::at_least(0));
   archive("global_batch_size", run.global_batch_size, json::at_least(1));

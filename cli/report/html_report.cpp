@@ -64,7 +64,10 @@ std::string runs_hint(const Comparison& comparison) {
                      : same_settings
                          ? "Equal data, seed, mini-batch and number of steps. "
                          : "The runs differ in data, seed, mini-batch or number of steps: compare with care. ") +
-         "Every figure is of this one run on this machine.";
+         (std::ranges::any_of(runs, &RunSummary::is_emulated)
+              ? "A rehearsal: emulated devices waited in place of computing, so times are of the plan, and nothing was "
+                "learned."
+              : "Every figure is of this one run on this machine.");
 }
 
 std::string tiles(const Comparison& comparison) {

@@ -125,6 +125,7 @@ std::string four_charts(const Comparison& comparison, bool in_time) {
     const std::string colour = run_colour(i, n);
     frozen.series.push_back({run.name, colour, Shape::steps, frozen_over_steps(run, x)});
     speed.series.push_back({run.name, colour, Shape::line, throughput(run, x)});
+    if (run.is_emulated) continue;
     loss.series.push_back({run.name, colour, Shape::faint_line, raw_loss(run, x)});
     loss.series.push_back({run.name, colour, Shape::line, smooth_loss(run, x)});
     score.series.push_back({run.name, colour, Shape::line_with_dots, accuracy(run, x)});

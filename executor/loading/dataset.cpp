@@ -118,6 +118,8 @@ ImageInput image_input(const SampleOptions& options, std::uint64_t seed, const M
 }  // namespace
 
 Task task_of(const std::filesystem::path& data, const ColumnNames& columns) {
+  if (!std::filesystem::exists(data))
+    throw InvalidInput(fmt::format("{}: cannot be read: No such file or directory", data.string()));
   const std::filesystem::path extension = data.extension();
   if (std::filesystem::is_directory(data) || extension == ".bin") return Task::image_classification;
   if (has_conll_columns(data)) return Task::token_classification;

@@ -22,6 +22,12 @@ double learned_part(const Samples& data, std::span<const int> samples) {
   return labels.numel() == 0 ? 1 : labels.ne(kIgnored).to(at::kDouble).mean().item<double>();
 }
 
+double mean_tokens(const Samples& data, std::span<const int> samples) {
+  double sum = 0;
+  for (const int sample : samples) sum += data.tokens(sample);
+  return samples.empty() ? 0 : sum / static_cast<double>(samples.size());
+}
+
 int longest_tokens(const Samples& data, std::span<const int> samples) {
   int longest = 0;
   for (const int sample : samples) longest = std::max(longest, data.tokens(sample));

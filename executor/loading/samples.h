@@ -61,6 +61,9 @@ int mean_length(const MiniBatch& batch);
 /// Returns the fraction of a causal model's tokens that have a loss, from at most the first 1,000 samples.
 double learned_part(const Samples& data, std::span<const int> samples);
 
+/// Returns the mean number of tokens of the samples; 0 if there are none.
+double mean_tokens(const Samples& data, std::span<const int> samples);
+
 /// Returns the number of tokens of the longest sample; 0 if there are no samples.
 int longest_tokens(const Samples& data, std::span<const int> samples);
 

@@ -14,6 +14,7 @@ void describe(const RunContext& run, int world_size, double wall_seconds, Traini
   summary.method = to_string(options.plan.method);
   summary.freeze = to_string(options.freeze.rule);
   summary.seed = options.seed;
+  summary.is_emulated = options.emulation.has_value();
   summary.world_size = world_size;
   summary.threads_per_rank = run.threads_per_rank;
   summary.epochs = static_cast<double>(run.num_steps) / run.steps_per_epoch;

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <optional>
 #include <utility>
@@ -18,6 +19,22 @@
 
 namespace frostpipe {
 
+namespace {
+
+/// Returns a note if samples are clearly longer or shorter than those that the plan was made for; "" otherwise.
+std::string note_on_lengths(const TrainOptions& options, const Dataset& dataset) {
+  constexpr double kClearly = 0.2;
+  if (!options.plan.workload) return "";
+  const double planned = options.plan.workload->tokens, found = mean_tokens(*dataset.samples, dataset.split.train);
+  if (std::abs(found - planned) <= kClearly * planned) return "";
+  return fmt::format(
+      "{}: samples have {:.0f} tokens on average, and those of the plan ({}) {:.0f}: it may not be the best plan, and "
+      "its times and memory are not those of this run",
+      options.data.string(), found, options.plan.workload->name, planned);
+}
+
+}  // namespace
+
 InputsFound check_inputs(const TrainOptions& options) {
   const Nanoseconds begin = steady_now_ns();
   std::shared_ptr<const TrainingTask> training_task = make_training_task(options);
@@ -32,6 +49,8 @@ InputsFound check_inputs(const TrainOptions& options) {
                     .longest_tokens = longest_tokens(*training_task->dataset().samples, train),
                     .starts_at_random = goes_on ? std::vector<std::string>{} : training_task->starts_at_random(),
                     .notes = training_task->dataset().notes};
+  if (const std::string note = note_on_lengths(options, training_task->dataset()); !note.empty())
+    found.notes.push_back(note);
   for (const std::string& note : notes_on_bfloat16(options.device, options.plan.dtype, options.plan.frozen_dtype))
     found.notes.push_back(note);
   if (options.cuda_graphs) {

@@ -14,6 +14,11 @@
 #include "executor/training/run_results.h"
 
 namespace frostpipe {
+namespace {
+
+std::string at_step(int done) { return fmt::format(" at step {}", done); }
+
+}  // namespace
 
 Trainer::Trainer(Membership& membership, StoreRendezvous* store_rendezvous, const TrainOptions& options,
                  const InputsFound& inputs, const TrainCallbacks& callbacks)
@@ -187,16 +192,18 @@ void Trainer::record_step(const StepRecord& step) {
 }
 
 /// Reports progress on rank 0. Only ranks that train know the loss; the line shows the loss that one of them posted
-/// last. No rank waits for it, so that ranks of frozen stages can run ahead.
+/// last, and of which step it is if that is an earlier one. No rank waits for it, so that ranks of frozen stages can
+/// run ahead.
 void Trainer::report_progress() {
   const int done = state_.step + 1;
   if (round_.session().reports_figures() && !run_.options.emulation)
-    round_.communicator().post(fmt::format(", loss {:.3f}", recent_loss_ / recent_steps_));
+    round_.communicator().post(fmt::format(", loss {:.3f}{}", recent_loss_ / recent_steps_, at_step(done)));
   recent_loss_ = 0;
   recent_steps_ = 0;
-  if (round_.is_first())
-    run_.callbacks.progress(run_.fraction(done),
-                            fmt::format("step {}/{}{}", done, run_.num_steps, round_.communicator().posted()));
+  if (!round_.is_first()) return;
+  std::string loss = round_.communicator().posted();
+  if (loss.ends_with(at_step(done))) loss.resize(loss.size() - at_step(done).size());
+  run_.callbacks.progress(run_.fraction(done), fmt::format("step {}/{}{}", done, run_.num_steps, loss));
 }
 
 /// Ends early at the launcher's request, with a checkpoint from which the next start resumes.

@@ -19,6 +19,7 @@ class RehearsalTest(RehearsalCase):
         done, run = self.rehearse("static.json", "run", "--emulated-links")
         self.assertNotIn("accuracy", done.stdout)
         self.assertEqual((run["num_steps"], run["num_train_samples"], run["num_test_samples"]), (16, 128, 0))
+        self.assertTrue(run["emulated"])
         self.assertFalse((self.folder / "run/model").exists())
         phase = run["phases"][0]
         predicted = self.read("static.json")["phases"][0]["predicted"]

@@ -49,6 +49,8 @@ std::filesystem::path whole_checkpoint_to_resume(const TrainOptions& options,
     remove_unfinished_files(folder);
   const std::filesystem::path from = folder_to_resume(options);
   if (from.empty()) return {};
+  if (options.resume != "auto" && !std::filesystem::exists(from))
+    throw InvalidInput("--resume", "must name a folder that exists", from.string());
   if (std::filesystem::exists(from / kCheckpointManifest)) {
     read(from);
     return from;
@@ -75,8 +77,8 @@ void require_same_settings(const RunSettings& saved, const RunSettings& now, con
 }
 
 std::string stopped_early(const TrainOptions& options, int step, int num_steps, bool checkpoint_is_written) {
-  const std::string how = fmt::format("the same command{} again goes on from there",
-                                      options.resume == "auto" ? "" : " with --resume auto");
+  const std::string how =
+      fmt::format("the same command{} again goes on from there", options.resume == "auto" ? "" : " with --resume auto");
   return fmt::format("stopped after {} of {} steps: {}", step, num_steps,
                      checkpoint_is_written ? how : "its checkpoint is missing, see above");
 }

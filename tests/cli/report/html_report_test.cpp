@@ -40,6 +40,13 @@ TEST(HtmlReport, SaysNothingOfATestThatWasNotMade) {
   EXPECT_THAT(page(), Not(HasSubstr("<span>test accuracy")));
 }
 
+TEST(HtmlReport, SaysThatARunWasARehearsal) {
+  Comparison comparison = test::hostile_comparison();
+  comparison.runs.front().is_emulated = true;
+  EXPECT_THAT(html_report({.comparison = comparison, .source = "x", .cluster = std::nullopt}),
+              HasSubstr("A rehearsal: emulated devices waited"));
+}
+
 TEST(HtmlReport, NeedsARun) {
   EXPECT_THROW(html_report({.comparison = {}, .source = "x", .cluster = std::nullopt}), InvalidInput);
 }

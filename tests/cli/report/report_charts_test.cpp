@@ -43,6 +43,12 @@ TEST(RunCharts, AreFourOverTimeAndFourOverSteps) {
   EXPECT_EQ(test::count_of("optimizer step", html), 4);
 }
 
+TEST(RunCharts, LeaveOutTheLossOfARehearsal) {
+  Comparison comparison = test::hostile_comparison();
+  for (RunSummary& run : comparison.runs) run.is_emulated = true;
+  EXPECT_THAT(run_charts(comparison), Not(HasSubstr("Training loss")));
+}
+
 TEST(PhaseTimelines, LeaveOutPhasesWithoutAPicture) {
   // Each run has a trace of only its first phase.
   const std::string html = phase_timelines(test::hostile_comparison());
