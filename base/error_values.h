@@ -9,8 +9,8 @@ namespace frostpipe {
 
 /// These functions show values in error messages. Text from a file is cut after 80 bytes, never inside a character.
 
-/// Returns the text, or its first `most_bytes` bytes and "..." if it is longer.
-std::string shortened(std::string_view text, std::size_t most_bytes = 80);
+/// Returns the text, or its first `max_bytes` bytes and "..." if it is longer.
+std::string shortened(std::string_view text, std::size_t max_bytes = 80);
 std::string in_quotes(std::string_view text);
 /// Shows at most ten names and counts the rest: "a", "b" and 3 more.
 std::string in_quotes(const std::vector<std::string>& names);

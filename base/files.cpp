@@ -116,25 +116,25 @@ Descriptor open_regular_file(const std::filesystem::path& path) {
   return file;
 }
 
-std::string read_text_file(const std::filesystem::path& path, std::size_t most_bytes) {
-  return read_regular(open_regular_file(path), path, most_bytes);
+std::string read_text_file(const std::filesystem::path& path, std::size_t max_bytes) {
+  return read_regular(open_regular_file(path), path, max_bytes);
 }
 
-std::string read_text_if_any(const std::filesystem::path& path, std::size_t most_bytes) {
+std::string read_text_if_any(const std::filesystem::path& path, std::size_t max_bytes) {
   try {
-    return read_text_file(path, most_bytes);
+    return read_text_file(path, max_bytes);
   } catch (const InvalidInput&) {
     return "";
   }
 }
 
-std::string read_named_file(const std::filesystem::path& path, std::size_t most_bytes) {
+std::string read_named_file(const std::filesystem::path& path, std::size_t max_bytes) {
   struct stat status {};
   if (::stat(path.c_str(), &status) != 0) fail_read(path, errno);
-  if (S_ISREG(status.st_mode)) return read_text_file(path, most_bytes);
+  if (S_ISREG(status.st_mode)) return read_text_file(path, max_bytes);
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (file.number() < 0) fail_read(path, errno);
-  const std::size_t most = std::min(most_bytes, kMostTextBytes);
+  const std::size_t most = std::min(max_bytes, kMaxTextBytes);
   std::string content = read_up_to(file, path, most);
   require_at_most(path, content.size(), most);
   return content;

@@ -10,7 +10,7 @@
 namespace frostpipe {
 
 /// The default limit of the functions below, 1 GiB. It is larger than any JSON file, vocabulary, plan or profile.
-constexpr std::size_t kMostTextBytes = std::size_t{1} << 30;
+constexpr std::size_t kMaxTextBytes = std::size_t{1} << 30;
 /// The limit for data sets, which may have any size.
 constexpr std::size_t kAnySize = std::numeric_limits<std::size_t>::max();
 
@@ -19,15 +19,15 @@ constexpr std::size_t kAnySize = std::numeric_limits<std::size_t>::max();
 Descriptor open_regular_file(const std::filesystem::path& path);
 
 /// Returns the content of a regular file as bytes. Throws InvalidInput that names the path and the system's reason, or
-/// says that the path is a pipe, that the file is a Git LFS pointer, or that it has more than `most_bytes` bytes.
-std::string read_text_file(const std::filesystem::path& path, std::size_t most_bytes = kMostTextBytes);
+/// says that the path is a pipe, that the file is a Git LFS pointer, or that it has more than `max_bytes` bytes.
+std::string read_text_file(const std::filesystem::path& path, std::size_t max_bytes = kMaxTextBytes);
 
 /// Does the same as read_text_file, but returns "" if there is no regular file that can be read.
-std::string read_text_if_any(const std::filesystem::path& path, std::size_t most_bytes = kMostTextBytes);
+std::string read_text_if_any(const std::filesystem::path& path, std::size_t max_bytes = kMaxTextBytes);
 
 /// Does the same as read_text_file for a path from the command line, which may also be a pipe: /dev/stdin, a process
-/// substitution. At most kMostTextBytes are read from a pipe.
-std::string read_named_file(const std::filesystem::path& path, std::size_t most_bytes = kMostTextBytes);
+/// substitution. At most kMaxTextBytes are read from a pipe.
+std::string read_named_file(const std::filesystem::path& path, std::size_t max_bytes = kMaxTextBytes);
 
 /// Writes a file under a random name beside `path` until finish() renames it to `path`. So a reader never sees half a
 /// file, a failed write leaves the old file, and a link or a pipe at `path` is replaced, not written through. Every

@@ -16,9 +16,9 @@ class Comparisons {
  public:
   /// Counts one more key in an object that has `before` keys already. Returns false once the bound is exceeded.
   bool add(std::size_t before) {
-    constexpr std::size_t kFewKeys = 32, kMostKeys = 20'000;
+    constexpr std::size_t kFewKeys = 32, kMaxKeys = 20'000;
     if (before > kFewKeys) count_ += before;
-    return count_ <= kMostKeys * (kMostKeys - 1) / 2;
+    return count_ <= kMaxKeys * (kMaxKeys - 1) / 2;
   }
 
  private:

@@ -55,8 +55,8 @@ constexpr Bounds between(std::int64_t minimum, std::int64_t maximum) { return {m
 /// micro-batches fit into 64 bits.
 constexpr Bounds kDuration = between(0, 1'000'000'000'000'000);  // 11 days in nanoseconds
 constexpr Bounds kSize = between(0, std::int64_t{1} << 50);      // 1 PiB in bytes
-constexpr std::int64_t kMostParameters = std::int64_t{1} << 44;  // per layer
-constexpr std::int64_t kMostTokens = 1 << 24, kMostSamples = 1 << 24, kMostRanks = 1 << 20, kMostMicroBatches = 1 << 20;
+constexpr std::int64_t kMaxParameters = std::int64_t{1} << 44;   // per layer
+constexpr std::int64_t kMaxTokens = 1 << 24, kMaxSamples = 1 << 24, kMaxRanks = 1 << 20, kMaxMicroBatches = 1 << 20;
 
 /// Throws InvalidInput "PLACE: RULE, is VALUE", in which a long value is cut.
 [[noreturn]] void fail(const Place& place, std::string_view rule, const Json& value);

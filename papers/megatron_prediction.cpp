@@ -127,7 +127,7 @@ void check_run(const MegatronRun& run) {
   require_size(run.global_batch_size % samples == 0, "must have a batch that divides by replicas x micro-batch size",
                run.global_batch_size);
   const std::int64_t stages = std::int64_t{run.pipeline_parallel_size} * run.virtual_stages;
-  require_size(stages <= kMostStagePasses && stages * (run.global_batch_size / samples) <= kMostStagePasses,
+  require_size(stages <= kMaxStagePasses && stages * (run.global_batch_size / samples) <= kMaxStagePasses,
                "must have at most a million stages x micro-batches, which a smaller batch gives",
                run.global_batch_size);
 }

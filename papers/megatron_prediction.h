@@ -13,7 +13,7 @@ constexpr Nanoseconds kMessageLatencyNs = 20'000;
 
 /// The largest product of stages and micro-batches of a published run; larger ones do not occur and would take long to
 /// simulate.
-constexpr std::int64_t kMostStagePasses = 1'000'000;
+constexpr std::int64_t kMaxStagePasses = 1'000'000;
 
 /// A run that trains a GPT with Megatron-LM: fp16 with fp32 Adam, 1F1B (interleaved if virtual_stages > 1), nodes of 8
 /// devices, all-reduces of tensor ranks within a node if they fit.

@@ -179,7 +179,7 @@ PPipePlan read_plan(const fs::path& folder, const fs::path& file, Profiles& prof
                  .method = planner.method,
                  .shipped = {.method = planner.method}};
   add_classes(config, devices, plan);
-  plan.problem.most_partitions = std::max(2, config["max_num_parts"].integer());
+  plan.problem.max_partitions = std::max(2, config["max_num_parts"].integer());
   plan.problem.margins.batch_building = config["batch_build_factor"].number();
   const double margin = config["hist_adjustment"].number() / config["sla"].number();
   plan.problem.margins.objective_fraction = std::round(100 * margin) / 100;  // it is rounded to whole microseconds

@@ -62,8 +62,8 @@ PPipeLoad largest_load(const ServingPlan& plan, std::size_t model, const ServedM
   for (int step = kStepsPerLoad; step > 0; --step) {
     const double load_factor = static_cast<double>(step) / kStepsPerLoad;
     const std::vector<Nanoseconds> arrivals = arrivals_at(load_factor, ppipe, seed);
-    const auto most_drops = static_cast<std::int64_t>((1 - kAttainment) * static_cast<double>(arrivals.size()));
-    const ServingRun run = simulate_serving(plan, plan.models[model], arrivals, kWindowNs, {.most_drops = most_drops});
+    const auto max_drops = static_cast<std::int64_t>((1 - kAttainment) * static_cast<double>(arrivals.size()));
+    const ServingRun run = simulate_serving(plan, plan.models[model], arrivals, kWindowNs, {.max_drops = max_drops});
     if (run.requests.size() < arrivals.size() || summarize(run).attainment < kAttainment) continue;
     const DeviceClass& weak = plan.device_classes.back();
     return {.largest_load_factor = load_factor,

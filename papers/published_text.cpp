@@ -11,7 +11,7 @@
 namespace frostpipe {
 namespace {
 
-constexpr std::size_t kMostShownRows = 60;  // rows shown per group in text output
+constexpr std::size_t kMaxShownRows = 60;  // rows shown per group in text output
 
 std::string in_percent(double fraction) { return fmt::format("{:+.1f}", 100 * fraction); }
 
@@ -23,7 +23,7 @@ std::string table_text(const PublishedTable& published) {
   for (const PublishedRow& row : published.rows) {
     const auto group = std::find_if(groups.begin(), groups.end(),
                                     [&](const PublishedGroup& g) { return g.name == row.group && g.what == row.what; });
-    if (group->num_rows > kMostShownRows) continue;
+    if (group->num_rows > kMaxShownRows) continue;
     rows.add_row({row.run, row.what, fmt::format("{:.3f}", row.measured), fmt::format("{:.3f}", row.predicted),
                   row.counts ? in_percent(row.predicted / row.measured - 1) : "-", row.note});
   }

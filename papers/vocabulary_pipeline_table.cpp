@@ -27,7 +27,7 @@ namespace {
 // The manufacturer's values for an A100.
 constexpr double kNvlinkBytesPerSecond = 300e9;
 
-constexpr int kMostLayers = 1'000;
+constexpr int kMaxLayers = 1'000;
 
 constexpr const char *kRankDevice = "A100", *kEqual = "base", *kMoved = "redis";
 
@@ -75,10 +75,10 @@ RankedRun ranked_run(const CsvTable& file, std::size_t row) {
                 .stages = {}};
   const auto forward = times_of_ranks(file, row, "forward_us", ranks),
              backward = times_of_ranks(file, row, "backward_us", ranks);
-  if (std::int64_t{ranks} * run.micro_batches > kMostStagePasses || run.layers > kMostLayers)
+  if (std::int64_t{ranks} * run.micro_batches > kMaxStagePasses || run.layers > kMaxLayers)
     throw InvalidInput(
         run.place,
-        fmt::format("must be of at most {} layers and {} ranks x micro-batches", kMostLayers, kMostStagePasses),
+        fmt::format("must be of at most {} layers and {} ranks x micro-batches", kMaxLayers, kMaxStagePasses),
         fmt::format("{} and {} x {}", run.layers, ranks, run.micro_batches));
   for (int rank = 0; rank < ranks; ++rank)
     run.stages.push_back({.forward_ns = forward[rank], .backward_ns = backward[rank]});

@@ -80,8 +80,8 @@ std::int64_t longest_piece_tokens(int num_samples, std::int64_t tokens, int long
   // Fill the pieces in turn, each up to c tokens. If samples are left over, each piece together with the sample after
   // it exceeds c, and only the last of these samples is in no piece: tokens + (num_parts - 1) longest > num_parts c.
   const std::int64_t filled = (tokens + (num_parts - 1) * std::int64_t{longest_tokens}) / num_parts;
-  const std::int64_t most_samples = (std::int64_t{num_samples} + num_parts - 1) / num_parts;
-  return std::min(filled, most_samples * longest_tokens);
+  const std::int64_t max_samples = (std::int64_t{num_samples} + num_parts - 1) / num_parts;
+  return std::min(filled, max_samples * longest_tokens);
 }
 
 std::vector<SampleRange> split_evenly(int num_samples, int num_parts) {

@@ -267,7 +267,7 @@ std::vector<RankMemory> memory_of_stages(const Phase& phase, const StepSettings&
 std::vector<RankMemory> memory_of(const Phase& phase, const StepSettings& settings, const Profile& profile,
                                   const Cluster& cluster) {
   const std::vector<RankMemory> stages = memory_of_stages(phase, settings, profile, cluster);
-  const auto moments = most_in_flight(phase, first_trainable_stage(phase));
+  const auto moments = peaks_in_flight(phase, first_trainable_stage(phase));
   const std::vector<std::vector<int>> stages_on = stages_on_each(phase);
   std::vector<RankMemory> pipeline_ranks;
   for (int pipeline_rank = 0; pipeline_rank < phase.layout.pipeline_parallel_size; ++pipeline_rank) {

@@ -55,7 +55,7 @@ using StagesInFlight = std::vector<InFlight>;
 /// Returns, for each pipeline rank, the moments of the phase's schedule at which its memory can peak on any replica:
 /// whatever the stages save, the peak is at one of these moments. Moments that hold at most what another one holds, or
 /// the mean of two others, are left out. Stages before `first_trainable_stage` hold nothing.
-std::vector<std::vector<StagesInFlight>> most_in_flight(const Phase& phase, int first_trainable_stage);
+std::vector<std::vector<StagesInFlight>> peaks_in_flight(const Phase& phase, int first_trainable_stage);
 
 /// Returns the peak memory of a pipeline rank with these stages, at the worst of `moments`. Each of `stages` says what
 /// it holds per micro-batch (until_backward, until_weights, key_values).

@@ -147,7 +147,7 @@ int micro_batches_in_flight(const Phase& phase) {
   return schedule_traits(phase.schedule).starts_all_forwards || has_uneven_rounds ? m : std::min(m, 4 * p);
 }
 
-std::vector<std::vector<StagesInFlight>> most_in_flight(const Phase& phase, int first_trainable_stage) {
+std::vector<std::vector<StagesInFlight>> peaks_in_flight(const Phase& phase, int first_trainable_stage) {
   // Messages keep nothing in flight, so the schedule need not be lowered. Where iterations overlap, the next one fills
   // the places that this one leaves, so the flushed schedule has the same peaks.
   Schedule schedule =

@@ -30,9 +30,9 @@ void fields(Archive& archive, json::Value<Archive, MeshCoordinate>& vacant) {  /
 
 template <class Archive>
 void fields(Archive& archive, json::Value<Archive, ParallelLayout>& layout) {
-  archive("pipeline_parallel_size", layout.pipeline_parallel_size, json::between(1, json::kMostRanks));
-  archive("data_parallel_size", layout.data_parallel_size, json::between(1, json::kMostRanks));
-  archive("tensor_parallel_size", layout.tensor_parallel_size, json::between(1, json::kMostRanks));
+  archive("pipeline_parallel_size", layout.pipeline_parallel_size, json::between(1, json::kMaxRanks));
+  archive("data_parallel_size", layout.data_parallel_size, json::between(1, json::kMaxRanks));
+  archive("tensor_parallel_size", layout.tensor_parallel_size, json::between(1, json::kMaxRanks));
   archive("placement", layout.placement, json::at_least(0));
   archive("sequence_parallel", layout.sequence_parallel, json::Otherwise{false});
   archive("vacant", layout.vacant, json::MayBeMissing());
@@ -70,15 +70,15 @@ void fields(Archive& archive, json::Value<Archive, Phase>& phase) {
   archive("first_trainable_layer", phase.first_trainable_layer, json::at_least(0));
   archive("layout", phase.layout);
   archive("partition", phase.partition);
-  archive("num_micro_batches", phase.num_micro_batches, json::between(1, json::kMostMicroBatches));
+  archive("num_micro_batches", phase.num_micro_batches, json::between(1, json::kMaxMicroBatches));
   archive("schedule", phase.schedule);
-  archive("virtual_stages", phase.virtual_stages, json::Otherwise{1, json::between(1, json::kMostRanks)});
-  archive("token_slices", phase.token_slices, json::MayBeMissing{json::between(1, json::kMostTokens)});
+  archive("virtual_stages", phase.virtual_stages, json::Otherwise{1, json::between(1, json::kMaxRanks)});
+  archive("token_slices", phase.token_slices, json::MayBeMissing{json::between(1, json::kMaxTokens)});
   archive("schedule_rows", phase.schedule_rows, json::Otherwise{std::vector<std::string>()});
-  archive("tokens", phase.tokens, json::between(0, json::kMostTokens));
-  archive("longest_tokens", phase.longest_tokens, json::between(0, json::kMostTokens));
+  archive("tokens", phase.tokens, json::between(0, json::kMaxTokens));
+  archive("longest_tokens", phase.longest_tokens, json::between(0, json::kMaxTokens));
   archive("largest_micro_batch_tokens", phase.largest_micro_batch_tokens,
-          json::MayBeMissing{json::between(0, json::kMostTokens * json::kMostSamples)});
+          json::MayBeMissing{json::between(0, json::kMaxTokens * json::kMaxSamples)});
   archive("cache", phase.cache);
   archive("recompute", phase.recompute);
   archive("operator_plan", phase.operator_plan, json::MayBeMissing());
@@ -88,9 +88,9 @@ void fields(Archive& archive, json::Value<Archive, Phase>& phase) {
 template <class Archive>
 void fields(Archive& archive, json::Value<Archive, TrainingPlan>& plan) {
   archive("method", plan.method);
-  archive("world_size", plan.world_size, json::between(1, json::kMostRanks));
-  archive("threads_per_rank", plan.threads_per_rank, json::MayBeMissing{json::between(1, kMostThreads)});
-  archive("global_batch_size", plan.global_batch_size, json::between(1, json::kMostSamples));
+  archive("world_size", plan.world_size, json::between(1, json::kMaxRanks));
+  archive("threads_per_rank", plan.threads_per_rank, json::MayBeMissing{json::between(1, kMaxThreads)});
+  archive("global_batch_size", plan.global_batch_size, json::between(1, json::kMaxSamples));
   archive("num_steps", plan.num_steps, json::at_least(0));
   archive("epochs", plan.epochs, json::MayBeMissing());
   archive("optimizer", plan.optimizer);

@@ -25,14 +25,14 @@ struct Builder {
 constexpr ScheduleTraits kOneStage{.is_for_plans = true};
 constexpr ScheduleTraits kOneStageForwardsFirst{.is_for_plans = true, .starts_all_forwards = true};
 constexpr ScheduleTraits kOneStageSplit{.is_for_plans = true, .splits_backward = true};
-constexpr ScheduleTraits kLoop{.is_for_plans = true, .most_virtual_stages = kAnyNumber};
+constexpr ScheduleTraits kLoop{.is_for_plans = true, .max_virtual_stages = kAnyNumber};
 constexpr ScheduleTraits kLoopForwardsFirst{
-    .is_for_plans = true, .starts_all_forwards = true, .most_virtual_stages = kAnyNumber};
-constexpr ScheduleTraits kLoopSplit{.is_for_plans = true, .splits_backward = true, .most_virtual_stages = kAnyNumber};
+    .is_for_plans = true, .starts_all_forwards = true, .max_virtual_stages = kAnyNumber};
+constexpr ScheduleTraits kLoopSplit{.is_for_plans = true, .splits_backward = true, .max_virtual_stages = kAnyNumber};
 constexpr ScheduleTraits kV{.is_for_plans = true,
                             .splits_backward = true,
                             .least_virtual_stages = 2,
-                            .most_virtual_stages = 2,
+                            .max_virtual_stages = 2,
                             .stage_map = StageMap::v};
 constexpr ScheduleTraits kSliced{.is_for_plans = true, .has_slices = true};
 constexpr ScheduleTraits kSlicedForwardsFirst{.is_for_plans = true, .starts_all_forwards = true, .has_slices = true};

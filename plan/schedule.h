@@ -145,10 +145,10 @@ int pipeline_rank_of(StageMap map, int stage, int pipeline_parallel_size);
 /// Properties of a schedule that are known without building it.
 struct ScheduleTraits {
   bool is_for_plans = false;
-  bool starts_all_forwards = false;                       // every stage runs all forwards before its first backward
-  bool splits_backward = false;                           // has I and W in place of B
-  bool has_slices = false;                                // may cut micro-batches into token slices
-  int least_virtual_stages = 1, most_virtual_stages = 1;  // per rank
+  bool starts_all_forwards = false;                      // every stage runs all forwards before its first backward
+  bool splits_backward = false;                          // has I and W in place of B
+  bool has_slices = false;                               // may cut micro-batches into token slices
+  int least_virtual_stages = 1, max_virtual_stages = 1;  // per rank
   StageMap stage_map = StageMap::loop;
   int weight_delay = 0;  // as in Schedule
 };

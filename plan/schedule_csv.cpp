@@ -12,7 +12,7 @@
 namespace frostpipe {
 namespace {
 
-constexpr int kMostStages = 65536, kMostMicroBatches = 1 << 20, kMostSlices = 65536;  // limits of the simulator
+constexpr int kMaxStages = 65536, kMaxMicroBatches = 1 << 20, kMaxSlices = 65536;  // limits of the simulator
 constexpr std::string_view kJoin = "OVERLAP_F_B";
 
 bool pytorch_has(ActionKind kind) {
@@ -40,9 +40,9 @@ void read_field(std::string_view field, const std::string& place, std::vector<Ac
 class Census {
  public:
   void add(const Action& action, int pipeline_rank, const std::string& place) {
-    require(action.stage, kMostStages, "stage", place);
-    require(action.micro_batch.value_or(0), kMostMicroBatches, "micro-batch", place);
-    require(action.slice.value_or(0), kMostSlices, "token slice", place);
+    require(action.stage, kMaxStages, "stage", place);
+    require(action.micro_batch.value_or(0), kMaxMicroBatches, "micro-batch", place);
+    require(action.slice.value_or(0), kMaxSlices, "token slice", place);
     num_micro_batches_ = std::max(num_micro_batches_, action.micro_batch.value_or(-1) + 1);
     num_slices_ = std::max(num_slices_, action.slice.value_or(-1) + 1);
     const auto [at, is_new] = pipeline_rank_of_.emplace(action.stage, pipeline_rank);
@@ -78,7 +78,7 @@ class Census {
   }
 
   std::map<int, int> pipeline_rank_of_;
-  int num_micro_batches_ = 0, num_slices_ = 0, first_trained_ = kMostStages;
+  int num_micro_batches_ = 0, num_slices_ = 0, first_trained_ = kMaxStages;
 };
 
 void append_missing_end(Schedule& schedule) {

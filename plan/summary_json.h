@@ -21,7 +21,7 @@ void fields(Archive& archive, json::Value<Archive, PhaseSummary>& phase) {
   archive("stages", phase.stages, json::at_least(1));
   archive("replicas", phase.replicas, json::at_least(1));
   archive("tensor_ranks", phase.tensor_ranks, json::MayBeMissing{json::at_least(1)});
-  archive("devices", phase.devices, json::MayBeMissing{json::between(0, json::kMostRanks)});
+  archive("devices", phase.devices, json::MayBeMissing{json::between(0, json::kMaxRanks)});
   archive("num_micro_batches", phase.num_micro_batches, json::at_least(1));
   archive("schedule", phase.schedule);
   archive("partition", phase.partition);
@@ -98,7 +98,7 @@ void fields(Archive& archive, json::Value<Archive, RunSummary>& run) {
   archive("freeze", run.freeze);
   archive("seed", run.seed);
   archive("world_size", run.world_size, json::at_least(1));
-  archive("threads_per_rank", run.threads_per_rank, json::MayBeMissing{json::between(1, kMostThreads)});
+  archive("threads_per_rank", run.threads_per_rank, json::MayBeMissing{json::between(1, kMaxThreads)});
   archive("emulated", run.is_emulated, json::MayBeMissing());
   archive("epochs", run.epochs, json::at_least(0));
   archive("num_steps", run.num_steps, json::at_least(0));

@@ -22,7 +22,7 @@ void check_element(const json::Place& place, const Element& element, int num_ran
 }
 
 /// Readers of a trace allocate memory per rank, so a short file must not announce more ranks than this.
-constexpr std::size_t kMostRanksWithoutSpans = 256;
+constexpr std::size_t kMaxRanksWithoutSpans = 256;
 
 /// Threads of a rank in the Chrome trace. Messages of the two directions overlap each other and compute.
 enum Thread { kCompute, kWaitingThread, kSendForward, kSendBackward, kRun, kNumThreads };
@@ -72,11 +72,11 @@ Look look_of(ActionKind kind) {
 }  // namespace
 
 void check(const json::Place& place, const Trace& trace) {
-  const std::size_t most_ranks = kMostRanksWithoutSpans + trace.spans.size() + trace.events.size();
-  if (static_cast<std::size_t>(trace.num_ranks) > most_ranks)
+  const std::size_t max_ranks = kMaxRanksWithoutSpans + trace.spans.size() + trace.events.size();
+  if (static_cast<std::size_t>(trace.num_ranks) > max_ranks)
     throw InvalidInput(
         json::Place(place, "num_ranks").text(),
-        fmt::format("must be <= {}, for {} spans and {} events", most_ranks, trace.spans.size(), trace.events.size()),
+        fmt::format("must be <= {}, for {} spans and {} events", max_ranks, trace.spans.size(), trace.events.size()),
         std::to_string(trace.num_ranks));
   const json::Place spans(place, "spans"), events(place, "events");
   const auto num_names = static_cast<int>(trace.stage_names.size());

@@ -34,7 +34,7 @@ void fields(Archive& archive, json::Value<Archive, Event>& event) {
 
 template <class Archive>
 void fields(Archive& archive, json::Value<Archive, Trace>& trace) {
-  archive("num_ranks", trace.num_ranks, json::between(0, json::kMostRanks));
+  archive("num_ranks", trace.num_ranks, json::between(0, json::kMaxRanks));
   archive("spans", trace.spans);
   archive("events", trace.events);
   archive("stage_names", trace.stage_names, json::MayBeMissing());

@@ -17,8 +17,8 @@
 namespace frostpipe {
 namespace {
 
-constexpr std::size_t kMostAlternatives = 5;
-constexpr std::size_t kMostReasons = 8;
+constexpr std::size_t kMaxAlternatives = 5;
+constexpr std::size_t kMaxReasons = 8;
 constexpr int kProofMicroBatches = 40'000;  // per layout; takes some tens of milliseconds
 
 /// Returns the pairs (tensor-parallel size, pipeline length) that leave no device idle.
@@ -143,7 +143,7 @@ class AutoSearch {
           search_phase({problem_.profile, problem_.cluster, layout.options}, layout.search, costs_);
       lower_bound_ns_ = std::min(lower_bound_ns_, result.lower_bound_ns);
       if (result.best && !bound_only_) keep(*std::move(result.best));
-      if (found_.size() > kMostAlternatives + 1) found_.erase(std::prev(found_.end()));
+      if (found_.size() > kMaxAlternatives + 1) found_.erase(std::prev(found_.end()));
       if (!result.reason.empty())
         unfit_layouts_.emplace(result.missing_bytes > 0 ? result.missing_bytes : kNoLimit,
                                of_layout(tensor_ranks, result.reason));
@@ -178,7 +178,7 @@ class AutoSearch {
   Nanoseconds slowest_of_interest(int length, int tensor_ranks) {
     if (bound_only_) return lower_bound_ns_ == kNoLimit ? 0 : lower_bound_ns_;
     if (const auto same = found_with(length, tensor_ranks); same != found_.end()) return std::get<0>(same->first);
-    return found_.size() > kMostAlternatives ? std::get<0>(found_.rbegin()->first) : 0;
+    return found_.size() > kMaxAlternatives ? std::get<0>(found_.rbegin()->first) : 0;
   }
 
   PlanningProblem problem_;
@@ -209,7 +209,7 @@ std::variant<AutoPlan, Infeasible> make_auto_plan(const PlanningProblem& problem
   std::vector<std::string> unfit_layouts = search.unfit_layouts();
   if (found.empty()) {
     if (unfit_layouts.empty()) return Infeasible{why_no_layout(problem)};
-    const std::size_t more = unfit_layouts.size() > kMostReasons ? unfit_layouts.size() - kMostReasons : 0;
+    const std::size_t more = unfit_layouts.size() > kMaxReasons ? unfit_layouts.size() - kMaxReasons : 0;
     unfit_layouts.resize(unfit_layouts.size() - more);
     return Infeasible{
         fmt::format("{}{}", fmt::join(unfit_layouts, "; "), more > 0 ? fmt::format("; and {} layouts more", more) : ""),

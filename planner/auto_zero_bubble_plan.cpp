@@ -65,8 +65,8 @@ Phase with_auto_zero_bubble(const Phase& phase, const PlanningProblem& problem) 
   const double share = weight_gradient_share(memory_of_stages(phase, settings, profile, cluster));
   Phase best = by_rows(phase, zero_bubble_h1(shape));
   best.predicted = phase.predicted;
-  for (const int most_in_flight : std::set<int>{p, p + p / 2, 2 * p}) {
-    Phase next = by_rows(phase, auto_zero_bubble(shape, costs, most_in_flight, share));
+  for (const int max_in_flight : std::set<int>{p, p + p / 2, 2 * p}) {
+    Phase next = by_rows(phase, auto_zero_bubble(shape, costs, max_in_flight, share));
     const std::vector<RankMemory> memory = memory_of(next, settings, profile, cluster);
     if (!options.ignore_memory_limit && !what_does_not_fit(next, memory, cluster).empty()) continue;
     next.predicted.iteration_ns = simulated_iteration_ns(next, settings, profile, cluster);

@@ -16,9 +16,9 @@
 namespace frostpipe {
 namespace {
 
-constexpr std::size_t kMostLayouts = 10;             // per window
-constexpr std::size_t kMostLayoutsWithAllFound = 3;  // of fastest_with_all_found
-constexpr std::size_t kMostStates = 512;
+constexpr std::size_t kMaxLayouts = 10;             // per window
+constexpr std::size_t kMaxLayoutsWithAllFound = 3;  // of fastest_with_all_found
+constexpr std::size_t kMaxStates = 512;
 
 CacheUse all_found(int layer, double capacity) { return {.on = true, .found = {{layer, capacity}}}; }
 
@@ -129,11 +129,11 @@ std::vector<int> RunPlanner::layouts_to_consider(const RunWindow& window, const 
     std::vector<std::pair<Nanoseconds, int>> bounded;
     for (const int layout : all) bounded.emplace_back(bound_ns(layout, window.first_trainable_layer, use), layout);
     std::sort(bounded.begin(), bounded.end());
-    std::set<std::pair<Nanoseconds, int>> fastest;  // at most kMostLayouts
+    std::set<std::pair<Nanoseconds, int>> fastest;  // at most kMaxLayouts
     for (const auto& [bound, layout] : bounded) {
-      if (fastest.size() == kMostLayouts && bound > fastest.rbegin()->first) break;
+      if (fastest.size() == kMaxLayouts && bound > fastest.rbegin()->first) break;
       if (const auto time = iteration_ns(layout, window.first_trainable_layer, use)) fastest.emplace(*time, layout);
-      if (fastest.size() > kMostLayouts) fastest.erase(std::prev(fastest.end()));
+      if (fastest.size() > kMaxLayouts) fastest.erase(std::prev(fastest.end()));
     }
     for (const auto& [time, layout] : fastest) chosen.insert(layout);
   }
@@ -150,7 +150,7 @@ std::vector<int> RunPlanner::fastest_with_all_found(const RunWindow& window, con
         ranked.emplace_back(*time, layout);
   }
   std::sort(ranked.begin(), ranked.end());
-  ranked.resize(std::min(ranked.size(), kMostLayoutsWithAllFound));
+  ranked.resize(std::min(ranked.size(), kMaxLayoutsWithAllFound));
   std::vector<int> fastest;
   for (const auto& [time, layout] : ranked) fastest.push_back(layout);
   return fastest;
@@ -279,7 +279,7 @@ std::vector<RunPlanner::State> RunPlanner::next_states(const RunWindow& window, 
   std::vector<State> next;
   for (auto& [key, same] : kept) std::move(same.begin(), same.end(), std::back_inserter(next));
   std::stable_sort(next.begin(), next.end(), [](const State& a, const State& b) { return a.rank() < b.rank(); });
-  if (next.size() > kMostStates) next.resize(kMostStates);
+  if (next.size() > kMaxStates) next.resize(kMaxStates);
   return next;
 }
 

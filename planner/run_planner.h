@@ -37,8 +37,8 @@ struct RunPath {
 /// never grow). A state is the layout and the content of the cache. Of two states with the same layout, the one that
 /// costs more is dropped unless it has an activation cached at a later layer. The cache is used only where samples are
 /// found in it before the run ends, and on equal costs in fewer windows. The plan is exact over these layouts if no
-/// window has more than kMostLayouts candidates that may be among the fastest and no state is dropped for lack of room
-/// (the cheapest kMostStates stay). Reconfigurations are priced by the simulator.
+/// window has more than kMaxLayouts candidates that may be among the fastest and no state is dropped for lack of room
+/// (the cheapest kMaxStates stay). Reconfigurations are priced by the simulator.
 class RunPlanner {
  public:
   RunPlanner(const PlanningProblem& problem, RunStart start);
@@ -63,7 +63,7 @@ class RunPlanner {
   const std::vector<int>& layouts_for(int first_trainable_layer);
   std::vector<int> layouts_to_consider(const RunWindow& window, const std::vector<RunWindow>& windows,
                                        const std::vector<int>& kept);
-  /// Returns at most kMostLayoutsWithAllFound of the layouts, those that are fastest if all samples are found in the
+  /// Returns at most kMaxLayoutsWithAllFound of the layouts, those that are fastest if all samples are found in the
   /// cache, the fastest first; none if nothing may be cached.
   std::vector<int> fastest_with_all_found(const RunWindow& window, const std::vector<int>& layouts);
   Phase phase_of(int layout, int first_trainable_layer, const CacheUse& cache) const;

@@ -41,9 +41,8 @@ int threads_of(std::string_view device_type) {
   const std::string_view digits = device_type.substr(place + kTimes.size());
   int threads = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), threads);
-  return error == std::errc() && end == digits.data() + digits.size() && threads > 0 && threads <= kMostThreads
-             ? threads
-             : 1;
+  return error == std::errc() && end == digits.data() + digits.size() && threads > 0 && threads <= kMaxThreads ? threads
+                                                                                                               : 1;
 }
 
 Cluster with_threads_per_rank(const Cluster& cluster, int threads) {

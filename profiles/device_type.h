@@ -11,7 +11,7 @@
 namespace frostpipe {
 
 /// Upper bound on the threads of one rank.
-inline constexpr int kMostThreads = 1024;
+inline constexpr int kMaxThreads = 1024;
 
 /// Returns "cpu x 8" for "cpu" with 8 threads, and the type itself for 1 thread.
 std::string device_type_with_threads(std::string_view type, int threads);

@@ -48,11 +48,11 @@ Link fit_link(const std::vector<LinkRound>& rounds, std::string_view what) {
   const LinkRound& example = rounds.front();
   if (slope <= 0)
     fail(what, fmt::format("{} bytes take no longer than {} bytes", example.back().bytes, example[1].bytes));
-  if (1e9 / slope > kMostBytesPerSecond)
+  if (1e9 / slope > kMaxBytesPerSecond)
     fail(what, fmt::format("{:.3g} GB/s, more than any link can do ({:g})", in_gigabytes(1e9 / slope),
-                           in_gigabytes(kMostBytesPerSecond)));
+                           in_gigabytes(kMaxBytesPerSecond)));
   const auto bandwidth = [](double nanoseconds_per_byte) {
-    return static_cast<std::int64_t>(std::llround(std::min(1e9 / nanoseconds_per_byte, kMostBytesPerSecond)));
+    return static_cast<std::int64_t>(std::llround(std::min(1e9 / nanoseconds_per_byte, kMaxBytesPerSecond)));
   };
   // A slope <= 0 (larger messages were faster) gives no upper bound on the bandwidth.
   const double fast = at_share(slopes, 0.25);
@@ -60,14 +60,14 @@ Link fit_link(const std::vector<LinkRound>& rounds, std::string_view what) {
           .bandwidth_bytes_per_second = bandwidth(slope),
           .measured_bandwidth =
               BandwidthSpread{bandwidth(at_share(slopes, 0.75)),
-                              fast > 0 ? bandwidth(fast) : static_cast<std::int64_t>(kMostBytesPerSecond)}};
+                              fast > 0 ? bandwidth(fast) : static_cast<std::int64_t>(kMaxBytesPerSecond)}};
 }
 
 Link link_through(const TransferTime& smaller, const TransferTime& larger) {
   FROSTPIPE_CHECK(smaller.bytes < larger.bytes, "a slope needs two sizes");
   const double slope =
       static_cast<double>(larger.time_ns - smaller.time_ns) / static_cast<double>(larger.bytes - smaller.bytes);
-  if (slope * kMostBytesPerSecond < 1e9)
+  if (slope * kMaxBytesPerSecond < 1e9)
     return {.latency_ns = std::max<Nanoseconds>(0, larger.time_ns), .bandwidth_bytes_per_second = 0};
   const double latency = static_cast<double>(smaller.time_ns) - slope * static_cast<double>(smaller.bytes);
   return {.latency_ns = std::max<Nanoseconds>(0, std::llround(latency)),

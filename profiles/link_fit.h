@@ -20,16 +20,16 @@ using LinkRound = std::vector<TransferTime>;
 /// estimator, which a single disturbed transfer cannot distort); the link has the median over the rounds, with their
 /// quartiles as its spread. A fixed cost of every large transfer is part of neither latency nor bandwidth. Throws
 /// RuntimeFailure that names `what` and says what to try if more than half of the rounds show no bandwidth, or one
-/// beyond kMostBytesPerSecond.
+/// beyond kMaxBytesPerSecond.
 Link fit_link(const std::vector<LinkRound>& rounds, std::string_view what);
 
 /// Returns the link through two times, for predictions near the larger one. If the larger transfer takes no longer, or
-/// the bandwidth would exceed kMostBytesPerSecond, no bandwidth was measured: the latency is then the larger one's
+/// the bandwidth would exceed kMaxBytesPerSecond, no bandwidth was measured: the latency is then the larger one's
 /// time, and the bandwidth is unlimited.
 Link link_through(const TransferTime& smaller, const TransferTime& larger);
 
 /// A bandwidth beyond that of any link between two devices.
-inline constexpr double kMostBytesPerSecond = 1e13;
+inline constexpr double kMaxBytesPerSecond = 1e13;
 
 /// Returns whether the quartiles of the link's bandwidth are more than a factor of 2 apart, so that predictions from it
 /// are unreliable.

@@ -12,7 +12,7 @@ void fields(Archive& archive, json::Value<Archive, Layer>& layer) {
   archive("name", layer.name);
   archive("kind", layer.kind);
   archive("block", layer.block, json::at_least(0));
-  archive("parameter_count", layer.parameter_count, json::between(0, json::kMostParameters));
+  archive("parameter_count", layer.parameter_count, json::between(0, json::kMaxParameters));
   archive("whole_parameter_count", layer.whole_parameter_count, json::MayBeMissing{});
   archive("expert_parameter_count", layer.expert_parameter_count, json::MayBeMissing{});
 }

@@ -19,10 +19,10 @@ void fields(Archive& archive, json::Value<Archive, MeasurementKey>& key) {
   archive("layer", key.layer, json::at_least(0));
   archive("device_type", key.device_type);
   archive("dtype", key.dtype);
-  archive("micro_batch_size", key.micro_batch_size, json::between(1, json::kMostSamples));
-  archive("tokens", key.tokens, json::between(1, json::kMostTokens));
-  archive("context_tokens", key.context_tokens, json::between(0, json::kMostTokens));
-  archive("tensor_parallel_size", key.tensor_parallel_size, json::between(1, json::kMostRanks));
+  archive("micro_batch_size", key.micro_batch_size, json::between(1, json::kMaxSamples));
+  archive("tokens", key.tokens, json::between(1, json::kMaxTokens));
+  archive("context_tokens", key.context_tokens, json::between(0, json::kMaxTokens));
+  archive("tensor_parallel_size", key.tensor_parallel_size, json::between(1, json::kMaxRanks));
   archive("sequence_parallel", key.sequence_parallel, json::Otherwise{false});
 }
 
@@ -158,8 +158,8 @@ std::string to_json(const Profile& profile) {
 }
 
 Profile profile_from_json(std::string_view json, std::string_view source) {
-  constexpr std::size_t kMostBytes = 64U << 20U;
-  if (json.size() > kMostBytes)
+  constexpr std::size_t kMaxBytes = 64U << 20U;
+  if (json.size() > kMaxBytes)
     throw InvalidInput(std::string(source), "must be at most 64 MiB; measure fewer sizes or join layers",
                        format_bytes(static_cast<Bytes>(json.size())));
   auto [version, content] = json::open_envelope(json, source, "frostpipe.profile", kNewestVersion);

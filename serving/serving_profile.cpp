@@ -13,7 +13,7 @@ namespace {
 
 /// The largest time of a layer, which is also its limit in a file (json::kDuration). Sums over layers stay within 64
 /// bits, and no objective is as long.
-constexpr Nanoseconds kMostLayerNs = 1'000'000'000'000'000;
+constexpr Nanoseconds kMaxLayerNs = 1'000'000'000'000'000;
 
 std::set<std::string> device_types(const Profile& profile, DType dtype) {
   std::set<std::string> types;
@@ -34,11 +34,11 @@ std::pair<std::string, int> type_and_share(const std::string& type) {
 }
 
 /// Adds one layer's times for batches of 1, 2, ... as far as they are known.
-void add_layer(const Profile& profile, MeasurementKey key, int most_requests, BlockTimes& times) {
+void add_layer(const Profile& profile, MeasurementKey key, int max_requests, BlockTimes& times) {
   const bool frozen_like_this = profile.frozen_dtype.value_or(key.dtype) == key.dtype;
   auto& forward = times.forward_ns.emplace_back();
   auto& working = times.working_bytes.emplace_back();
-  for (int requests = 1; requests <= most_requests; ++requests) {
+  for (int requests = 1; requests <= max_requests; ++requests) {
     key.micro_batch_size = requests;
     try {
       const LayerCost cost = cost_of(profile, key);
@@ -79,7 +79,7 @@ std::vector<int> measured_shares(const ServingProfile& profile, std::string_view
   return shares;
 }
 
-ServingProfile serving_profile_of(const std::vector<Profile>& profiles, DType dtype, int tokens, int most_requests) {
+ServingProfile serving_profile_of(const std::vector<Profile>& profiles, DType dtype, int tokens, int max_requests) {
   FROSTPIPE_CHECK(!profiles.empty(), "a model is served by what was measured");
   const Model& model = profiles.front().model;
   const int num_layers = static_cast<int>(model.layers.size());
@@ -101,7 +101,7 @@ ServingProfile serving_profile_of(const std::vector<Profile>& profiles, DType dt
                            fmt::format("\"{}\" twice", type));
       BlockTimes times{.device_type = device_type, .share = share};
       for (int layer = 0; layer < num_layers; ++layer)
-        add_layer(profile, {.layer = layer, .device_type = type, .dtype = dtype, .tokens = tokens}, most_requests,
+        add_layer(profile, {.layer = layer, .device_type = type, .dtype = dtype, .tokens = tokens}, max_requests,
                   times);
       cut_to_common_batches(times);
       result.times.push_back(std::move(times));
@@ -150,7 +150,7 @@ ServingProfile with_heads(ServingProfile layers, int shared_layers, int heads) {
     layers.weight_bytes[layer] *= heads;
     if (layer < layers.cut_bytes.size()) layers.cut_bytes[layer] *= heads;
     for (BlockTimes& times : layers.times) {
-      for (Nanoseconds& forward : times.forward_ns[layer]) forward = std::min(forward * heads, kMostLayerNs);
+      for (Nanoseconds& forward : times.forward_ns[layer]) forward = std::min(forward * heads, kMaxLayerNs);
       if (times.working_bytes.empty()) continue;
       for (std::size_t b = 0; b < times.working_bytes[layer].size(); ++b)
         times.working_bytes[layer][b] += static_cast<Bytes>(b + 1) * shared_output;

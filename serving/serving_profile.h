@@ -47,10 +47,10 @@ std::vector<int> measured_shares(const ServingProfile& profile, std::string_view
 /// Makes a profile with one block per layer from measured profiles. Several profiles must be of one model on different
 /// devices; a device type "1/2 L4" is a half of an L4. Times are those of a forward that saves nothing for a backward,
 /// in `dtype` (those of a training layer if the profile's frozen layers have another dtype), for batches of 1 to
-/// `most_requests`, as far as they were measured or can be interpolated (cost_of), and for requests of `tokens` tokens.
+/// `max_requests`, as far as they were measured or can be interpolated (cost_of), and for requests of `tokens` tokens.
 /// Throws InvalidInput if the profiles are of different models, have a device type twice, or have no measurement in
 /// `dtype`.
-ServingProfile serving_profile_of(const std::vector<Profile>& profiles, DType dtype, int tokens, int most_requests);
+ServingProfile serving_profile_of(const std::vector<Profile>& profiles, DType dtype, int tokens, int max_requests);
 
 /// Joins adjacent blocks: new block i ends with old block ends[i] - 1. `ends` must ascend to num_blocks. A joined
 /// block's working bytes are the maximum of its parts.

@@ -54,7 +54,7 @@ class FirstReplica final : public CostModel {
 
 namespace {
 
-constexpr std::size_t kMostPaths = 8;
+constexpr std::size_t kMaxPaths = 8;
 
 ParallelLayout first_replica_of(const ParallelLayout& layout) {
   ParallelLayout alone{.pipeline_parallel_size = layout.pipeline_parallel_size};
@@ -118,7 +118,7 @@ class IterationTimer::Prepared {
     const auto traced = trace_on_fast_path(schedule_, *programs_, layout_, costs());
     FROSTPIPE_CHECK(traced.has_value(), "ranks of a schedule that was built do not wait forever");
     if (!traced->path.empty()) {
-      if (paths_.size() == kMostPaths) paths_.pop_back();
+      if (paths_.size() == kMaxPaths) paths_.pop_back();
       paths_.emplace(paths_.begin(), traced->path, costs(),
                      [&](const Action& action, int replica) { return of_all_.size_of(action, replica); });
     }

@@ -14,7 +14,7 @@
 namespace frostpipe {
 namespace {
 
-constexpr std::size_t kMostUnfitLayouts = 5;
+constexpr std::size_t kMaxUnfitLayouts = 5;
 
 double gap_of(const AutoPlan& answer) {
   const Nanoseconds predicted = answer.plan.phases.front().predicted.iteration_ns;
@@ -49,11 +49,11 @@ std::string plan_answer_text(const AutoPlan& answer) {
     }
     text += "\n" + table.to_string();
   }
-  for (std::size_t i = 0; i < std::min(answer.unfit_layouts.size(), kMostUnfitLayouts); ++i)
+  for (std::size_t i = 0; i < std::min(answer.unfit_layouts.size(), kMaxUnfitLayouts); ++i)
     text += "does not fit: " + answer.unfit_layouts[i] + "\n";
-  if (answer.unfit_layouts.size() > kMostUnfitLayouts)
+  if (answer.unfit_layouts.size() > kMaxUnfitLayouts)
     text += fmt::format("{} more layouts do not fit; --format json names them\n",
-                        answer.unfit_layouts.size() - kMostUnfitLayouts);
+                        answer.unfit_layouts.size() - kMaxUnfitLayouts);
   return text;
 }
 

@@ -154,7 +154,7 @@ void add_devices(CLI::App& command, PlanCommandOptions& options) {
       .add_option("--threads-per-rank", options.threads_per_rank,
                   "Number of threads that a rank computes with on the CPU, one that the profile has measured. Default: "
                   "the fastest for auto and pipetransformer, if no part of the layout is fixed; else 1")
-      ->check(CLI::Range(1, kMostThreads).description(""))
+      ->check(CLI::Range(1, kMaxThreads).description(""))
       ->type_name("N");
   command.add_option("--max-devices", options.plan.max_devices, "Largest number of ranks to use. Default: all")
       ->check(CLI::Range(1, kLargestCount).description(""))

@@ -100,7 +100,7 @@ void add_ranks(CLI::App& command, ProfileOptions& options, const Sources& from) 
       .add_option("--threads-per-rank", options.measure.threads_per_rank,
                   "Number of threads that each rank computes with on the CPU. Default: one, and then fewer ranks with "
                   "several each on the same cores, so that plan can choose")
-      ->check(CLI::Range(1, kMostThreads).description(""))
+      ->check(CLI::Range(1, kMaxThreads).description(""))
       ->type_name("N")
       ->needs(from.model);
   CLI::Option* const tensor_parallel =

@@ -29,7 +29,7 @@ RequestInput random_input(const RequestForm& form, std::mt19937_64& random) {
     for (float& pixel : pixels) pixel = static_cast<float>(random() % 2001) / 1000 - 1;
     input.pixels = std::make_shared<const std::vector<float>>(std::move(pixels));
   } else if (form.vocabulary_size > 0) {
-    input.tokens.resize(form.most_tokens);
+    input.tokens.resize(form.max_tokens);
     for (std::int32_t& token : input.tokens) token = static_cast<std::int32_t>(random() % form.vocabulary_size);
   }
   return input;

@@ -64,8 +64,8 @@ int tokens_of(const ServingRequest& request, const Profile& profile) {
 Nanoseconds latency_objective(const std::string& text) {
   if (!check_duration(text).empty()) throw UsageError("--slo", "must be a time such as 20ms or 0.5s", in_quotes(text));
   const Nanoseconds objective_ns = parse_duration(text, "--slo");
-  if (objective_ns < 1 || objective_ns > kMostServingNs)
-    throw UsageError("--slo", fmt::format("must be > 0 and <= {}", format_duration(kMostServingNs)), in_quotes(text));
+  if (objective_ns < 1 || objective_ns > kMaxServingNs)
+    throw UsageError("--slo", fmt::format("must be > 0 and <= {}", format_duration(kMaxServingNs)), in_quotes(text));
   return objective_ns;
 }
 
@@ -88,12 +88,12 @@ std::optional<SharedPrefix> shared_prefix_of(const ServingOptions& options, cons
     const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), number);
     return error == std::errc() && end == part.data() + part.size() && least <= number && number <= most;
   };
-  if (parts.size() != 2 || !is_read(parts[0], 2, kMostHeads, prefix.heads) ||
+  if (parts.size() != 2 || !is_read(parts[0], 2, kMaxHeads, prefix.heads) ||
       !is_read(parts[1], 1, num_layers - 1, prefix.layers))
     throw UsageError(
         "--heads",
         fmt::format("must be K,N: 2 to {} models that share their first N of the {} layers of {}, but not all of them",
-                    kMostHeads, num_layers, name),
+                    kMaxHeads, num_layers, name),
         in_quotes(text));
   return prefix;
 }
@@ -106,16 +106,15 @@ ModelToServe model_to_serve(const ServingRequest& request, const Measured& measu
   const std::string objective = text_for(options.objectives, name);
   if (objective.empty())
     throw UsageError(fmt::format("serving plan: needs --slo TIME, the latency objective of {}", name));
-  auto layers =
-      serving_profile_of(measured.profiles, problem.dtype, tokens_of(request, profile), problem.most_requests);
+  auto layers = serving_profile_of(measured.profiles, problem.dtype, tokens_of(request, profile), problem.max_requests);
   drop_foreign_types(problem, layers);
   const auto shared_prefix = shared_prefix_of(options, name, num_blocks(layers));
   if (shared_prefix) layers = with_heads(std::move(layers), shared_prefix->layers, shared_prefix->heads);
   return {.name = name,
-          .weight = number_for(options.weights, name, 1, "--weight", kLeastWeight, kMostWeight),
+          .weight = number_for(options.weights, name, 1, "--weight", kLeastWeight, kMaxWeight),
           .objective_ns = latency_objective(objective),
           .required_requests_per_second =
-              number_for(options.required_rates, name, 0, "--required-rate", 1e-6, kMostServingRate),
+              number_for(options.required_rates, name, 0, "--required-rate", 1e-6, kMaxServingRate),
           .profile = join_blocks(layers, prepartition(layers, kNumBlocks).ends),
           .shared_prefix = shared_prefix,
           .provenance = {.model_name = name,
@@ -135,7 +134,7 @@ ServingProblem problem_of(const ServingRequest& request) {
   ServingProblem problem{.classes = device_classes_of(cluster),
                          .latency_ns = cluster.inter_node.point_to_point.latency_ns,
                          .dtype = dtype_of(measured),
-                         .most_partitions = request.options.most_partitions};
+                         .max_partitions = request.options.max_partitions};
   problem.memory_limit_bytes = memory_limits_of(cluster, problem.classes);
   problem.margins.objective_fraction = request.options.margin;
   if (!request.options.required_rates.empty()) problem.objective = ServingObjective::cost;

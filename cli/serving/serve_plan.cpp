@@ -146,15 +146,15 @@ std::string served_json(Nanoseconds served_ns, const std::vector<ServedAndSimula
 
 /// Reads the file's only line. Short keys are refused, because they could be guessed by trying.
 std::string read_api_key(const std::string& path) {
-  constexpr std::size_t kLeast = 16, kMost = 1024;
-  std::string key = read_named_file(path, 2 * kMost);
+  constexpr std::size_t kLeast = 16, kMax = 1024;
+  std::string key = read_named_file(path, 2 * kMax);
   while (key.ends_with('\n') || key.ends_with('\r')) key.pop_back();
   const bool is_printable = std::ranges::all_of(key, [](char c) { return c > ' ' && c < 127; });
-  if (key.size() < kLeast || key.size() > kMost || !is_printable)
+  if (key.size() < kLeast || key.size() > kMax || !is_printable)
     throw InvalidInput(
         fmt::format("{}: must hold one line, the key, of {} to {} printable characters without blanks; "
                     "`openssl rand -hex 32` makes one",
-                    path, kLeast, kMost));
+                    path, kLeast, kMax));
   return key;
 }
 

@@ -18,10 +18,10 @@
 namespace frostpipe {
 namespace {
 
-constexpr int kMostMillions = 20;
-constexpr double kMostSeconds = 1e9;
+constexpr int kMaxMillions = 20;
+constexpr double kMaxSeconds = 1e9;
 /// For processes whose rate changes every second or so. A change takes time to compute even if nothing arrives.
-constexpr double kMostSecondsOfChanges = 1e6;
+constexpr double kMaxSecondsOfChanges = 1e6;
 constexpr double kUsualSeconds = 30;
 /// The distance between the seeds of two models. It is so large that runs with neighbouring seeds share no seed.
 constexpr std::uint64_t kSeedsOfAModel = 1'000'003;
@@ -33,11 +33,11 @@ std::string read_rate(const std::string& text, RequestRate& rate) {
   rate.is_multiple = text.starts_with('x');
   const char* const last = text.data() + text.size();
   const auto [end, error] = std::from_chars(text.data() + (rate.is_multiple ? 1 : 0), last, rate.value);
-  if (error == std::errc() && end == last && 0 <= rate.value && rate.value <= kMostSeconds) return "";
+  if (error == std::errc() && end == last && 0 <= rate.value && rate.value <= kMaxSeconds) return "";
   return fmt::format(
       "must be requests per second such as 120, or a multiple of the planned throughput such as x0.9; a number >= 0 "
       "and <= {:g}, is {}",
-      kMostSeconds, text);
+      kMaxSeconds, text);
 }
 
 /// Returns the requests per second of each model.
@@ -53,20 +53,20 @@ std::vector<double> rates_of(const ServingPlan& plan, const RequestRate& rate) {
 double sum_of(const std::vector<double>& values) { return std::accumulate(values.begin(), values.end(), 0.0); }
 
 void require_few(double requests_per_second, double seconds) {
-  if (requests_per_second * seconds <= 1e6 * kMostMillions) return;
+  if (requests_per_second * seconds <= 1e6 * kMaxMillions) return;
   throw InvalidInput(
       fmt::format("--rate: {:g} requests per second for {:g} s are more than {} million requests; ask for "
                   "fewer --seconds",
-                  requests_per_second, seconds, kMostMillions));
+                  requests_per_second, seconds, kMaxMillions));
 }
 
 ServingLoad named_load(const ServingPlan& plan, const ServingLoadOptions& options, ArrivalProcess process) {
   const std::vector<double> rates = rates_of(plan, options.rate.value_or(RequestRate()));
   const double seconds = options.seconds.value_or(kUsualSeconds);
   const bool changes = process == ArrivalProcess::square || process == ArrivalProcess::mmpp;
-  if (changes && seconds > kMostSecondsOfChanges)
+  if (changes && seconds > kMaxSecondsOfChanges)
     throw InvalidInput("--seconds",
-                       fmt::format("must be <= {:g} with --arrivals {}", kMostSecondsOfChanges, to_string(process)),
+                       fmt::format("must be <= {:g} with --arrivals {}", kMaxSecondsOfChanges, to_string(process)),
                        fmt::format("{:g}", seconds));
   require_few(sum_of(rates), seconds);
   ServingLoad load{.source = fmt::format("{} arrivals", to_string(process)),
@@ -86,9 +86,9 @@ ServingLoad recorded_load(const ServingPlan& plan, const ServingLoadOptions& opt
     rates = rates_of(plan, *options.rate);
     if (times.back() == 0)
       throw InvalidInput(options.arrivals + ": all requests come at one time, which cannot be stretched to a rate");
-    if (static_cast<double>(times.size()) > kMostSeconds * sum_of(rates))
+    if (static_cast<double>(times.size()) > kMaxSeconds * sum_of(rates))
       throw InvalidInput(fmt::format("--rate: stretches the {} requests of {} over more than {:g} s; give a higher one",
-                                     times.size(), options.arrivals, kMostSeconds));
+                                     times.size(), options.arrivals, kMaxSeconds));
     times = at_rate(times, sum_of(rates));
   }
   ServingLoad load{.source = options.arrivals, .window_ns = times.back() + 1};
@@ -126,7 +126,7 @@ void add_serving_load_options(CLI::App& command, ServingLoadOptions& options) {
   command
       .add_option("--seconds", options.seconds,
                   "Seconds during which requests arrive. Default: 30, or as long as the file")
-      ->check(finite_range(1e-3, kMostSeconds))
+      ->check(finite_range(1e-3, kMaxSeconds))
       ->type_name("X");
   command.add_option("--seed", options.seed, "Seed of random arrivals. Default: 1")
       ->check(CLI::Validator(

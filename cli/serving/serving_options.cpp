@@ -37,7 +37,7 @@ void add_serving_options(CLI::App& command, ServingOptions& options) {
       ->check(finite_range(0, 0.95))
       ->type_name("X")
       ->capture_default_str();
-  command.add_option("--max-partitions", options.most_partitions, "Largest number of pools in a pipeline")
+  command.add_option("--max-partitions", options.max_partitions, "Largest number of pools in a pipeline")
       ->check(CLI::Range(1, 4).description(""))
       ->type_name("N")
       ->capture_default_str();

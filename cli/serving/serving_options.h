@@ -15,7 +15,7 @@ struct ServingOptions {
   std::vector<std::string> weights, required_rates;  // "2" or "NAME=2"
   std::vector<std::string> heads;                    // "3,9" or "NAME=3,9"
   double margin = 0.4;
-  int most_partitions = 2;
+  int max_partitions = 2;
 };
 
 /// Adds --slo, --weight, --required-rate, --heads, --margin and --max-partitions.

@@ -17,7 +17,7 @@ namespace frostpipe {
 namespace {
 
 constexpr int kIntervals = 60;  // points of a run in a chart
-constexpr int kMostLanes = 24;  // lanes of a timeline
+constexpr int kMaxLanes = 24;   // lanes of a timeline
 constexpr int kObjectivesInTimeline = 4;
 
 double milliseconds(Nanoseconds duration_ns) { return static_cast<double>(duration_ns) / 1e6; }
@@ -73,14 +73,14 @@ std::string charts(const ServedAndSimulated& model) {
   return "<div class=\"charts\">" + to_svg(latency) + to_svg(goodput) + "</div>\n";
 }
 
-/// The lanes of the timeline: one for each virtual device, up to kMostLanes.
+/// The lanes of the timeline: one for each virtual device, up to kMaxLanes.
 struct Lanes {
   std::vector<std::string> names;
   std::map<std::tuple<int, int, int>, int> numbers;  // by pipeline, partition, device
 
   explicit Lanes(const ServingRun& run) {
     for (const PoolUse& pool : run.pools) {
-      for (int device = 0; device < pool.num_virtual_devices && std::ssize(names) < kMostLanes; ++device) {
+      for (int device = 0; device < pool.num_virtual_devices && std::ssize(names) < kMaxLanes; ++device) {
         numbers[{pool.pipeline, pool.partition, device}] = static_cast<int>(names.size());
         names.push_back(fmt::format("{}.{} #{}", pool.pipeline, pool.partition, device));
       }

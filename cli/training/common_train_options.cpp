@@ -17,11 +17,11 @@ namespace {
 
 /// Reads "500", a number of steps, or "10min". Returns "" or why it is neither.
 std::string read_checkpoint_interval(const std::string& text, CheckpointPolicy& policy) {
-  constexpr std::size_t kMostDigits = 6;
+  constexpr std::size_t kMaxDigits = 6;
   policy.every_steps = 0;
   policy.every_minutes = 0;
   if (!text.empty() && text.find_first_not_of("0123456789") == std::string::npos) {
-    if (text.size() > kMostDigits) return fmt::format("must be at most {} steps, is {}", kLargestCount - 1, text);
+    if (text.size() > kMaxDigits) return fmt::format("must be at most {} steps, is {}", kLargestCount - 1, text);
     policy.every_steps = std::stoi(text);
     return "";
   }

@@ -15,7 +15,7 @@
 namespace frostpipe {
 namespace {
 
-constexpr Bytes kMostBytes = Bytes{256} << 20;  // copying more would take longer than the emulated computation
+constexpr Bytes kMaxBytes = Bytes{256} << 20;  // copying more would take longer than the emulated computation
 
 /// Returns the most that all ranks together may hold: the largest phase of the plan, or a whole model on each rank, as
 /// in data parallelism.
@@ -107,7 +107,7 @@ Emulation emulation_of(const RehearsalOptions& options, Profile profile, const T
   if (shrink == 0) {
     shrink = 1;
     const Bytes total = largest_total(profile, plan);
-    while (total / shrink > kMostBytes && 2 * shrink <= profile.model.hidden_size) shrink *= 2;
+    while (total / shrink > kMaxBytes && 2 * shrink <= profile.model.hidden_size) shrink *= 2;
   }
   return {.profile = std::move(profile), .shrink = shrink, .links = options.links};
 }

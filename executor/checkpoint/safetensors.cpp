@@ -45,9 +45,9 @@ std::vector<std::int64_t> whole_numbers(const nlohmann::json& entry, const char*
   const nlohmann::json& given = field(entry, key, place);
   if (!given.is_array()) throw InvalidInput(place + ": " + key, "must be a list of whole numbers", shown(given));
   std::vector<std::int64_t> numbers;
-  constexpr std::uint64_t kMost = std::numeric_limits<std::int64_t>::max();
+  constexpr std::uint64_t kMax = std::numeric_limits<std::int64_t>::max();
   for (const nlohmann::json& number : given) {
-    if (!number.is_number_unsigned() || number.get<std::uint64_t>() > kMost)
+    if (!number.is_number_unsigned() || number.get<std::uint64_t>() > kMax)
       throw InvalidInput(place + ": " + key, "must be a list of whole numbers from 0 to 2^63 - 1",
                          "with " + shown(number));
     numbers.push_back(number.get<std::int64_t>());
@@ -105,9 +105,9 @@ SafetensorsFile::SafetensorsFile(const std::filesystem::path& path) : path_(path
                        fmt::format("{} bytes long", size));
   std::uint64_t header_size = 0;
   std::memcpy(&header_size, mapping.get(), 8);
-  constexpr std::uint64_t kMostHeaderBytes = 100'000'000;  // limit of the safetensors library
-  if (header_size > kMostHeaderBytes)
-    throw InvalidInput(path.string(), fmt::format("header length must be at most {}", kMostHeaderBytes),
+  constexpr std::uint64_t kMaxHeaderBytes = 100'000'000;  // limit of the safetensors library
+  if (header_size > kMaxHeaderBytes)
+    throw InvalidInput(path.string(), fmt::format("header length must be at most {}", kMaxHeaderBytes),
                        std::to_string(header_size));
   if (header_size > size - 8) {
     throw InvalidInput(path.string(),

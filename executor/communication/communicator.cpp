@@ -47,7 +47,7 @@ using Pairs = std::set<std::pair<MeshCoordinate, MeshCoordinate>>;
 
 /// The longest that a rank waits for another one to make a NCCL communicator with it. That takes a second or two, and
 /// the other rank may first have to make two others. After a loss, a rank that waits in vain still stops in time.
-constexpr std::chrono::seconds kMostConnecting{kStopLimitSeconds - 3};
+constexpr std::chrono::seconds kMaxConnecting{kStopLimitSeconds - 3};
 
 /// Returns the pairs of coordinates that exchange activations and gradients, the lower pipeline rank first.
 Pairs communicating_pairs(const Phase& phase) {
@@ -240,7 +240,7 @@ void Communicator::open_store_in_file() {
   }
   folder = broadcast(folder, 0);
   state_->store = c10::make_intrusive<c10d::FileStore>(folder + "/store", world_size());
-  state_->store->setTimeout(kMostConnecting);
+  state_->store->setTimeout(kMaxConnecting);
 }
 
 int Communicator::rank() const { return state_->self.rank; }

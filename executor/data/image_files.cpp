@@ -19,7 +19,7 @@
 namespace frostpipe {
 namespace {
 
-constexpr std::uint64_t kMostPixels = 64'000'000;
+constexpr std::uint64_t kMaxPixels = 64'000'000;
 
 using Bytes = std::span<const std::byte>;
 
@@ -45,13 +45,13 @@ bool completes(Escape& escape, Steps steps) {
 
 /// Checks the size that a header claims before memory is allocated.
 void require_plausible_size(const std::string& place, std::uint64_t width, std::uint64_t height,
-                            std::uint64_t most_pixels_in_file) {
+                            std::uint64_t max_pixels_in_file) {
   const auto size = [&] { return fmt::format("{} x {}", width, height); };
   // The product cannot overflow: both have at most 31 bits.
-  if (width == 0 || height == 0 || width * height > kMostPixels)
-    throw InvalidInput(place, fmt::format("an image must have 1 to {} pixels", kMostPixels), size());
-  if (width * height > most_pixels_in_file)
-    throw InvalidInput(place, fmt::format("its bytes can hold at most {} pixels", most_pixels_in_file), size());
+  if (width == 0 || height == 0 || width * height > kMaxPixels)
+    throw InvalidInput(place, fmt::format("an image must have 1 to {} pixels", kMaxPixels), size());
+  if (width * height > max_pixels_in_file)
+    throw InvalidInput(place, fmt::format("its bytes can hold at most {} pixels", max_pixels_in_file), size());
 }
 
 /// Converts `rows`, [height, width, channel], to planes.
@@ -100,18 +100,18 @@ void judge_jpeg_message(j_common_ptr info, int level) {
 
 /// A small scan can pass over all pixels, so a small file with many scans could take hours. About ten are usual.
 void limit_jpeg_scans(j_common_ptr info) {
-  constexpr int kMostScans = 100;
-  if (reinterpret_cast<j_decompress_ptr>(info)->input_scan_number <= kMostScans) return;
+  constexpr int kMaxScans = 100;
+  if (reinterpret_cast<j_decompress_ptr>(info)->input_scan_number <= kMaxScans) return;
   Escape& escape = *static_cast<Escape*>(info->client_data);
-  std::snprintf(escape.reason, sizeof escape.reason, "more than %d scans", kMostScans);
+  std::snprintf(escape.reason, sizeof escape.reason, "more than %d scans", kMaxScans);
   std::longjmp(escape.target, 1);
 }
 
 /// Returns the largest number of pixels that a JPEG file of this size can have. Every 8 x 8 block begins with a Huffman
 /// code of at least one bit, and there are at least 1/8 as many blocks as would cover the image (whatever the
 /// sampling). Arithmetic coding has no such limit.
-std::uint64_t most_pixels_of_jpeg(const jpeg_decompress_struct& info, Bytes bytes) {
-  return info.arith_code ? kMostPixels : std::uint64_t{bytes.size()} * 8 * 64 * 8;
+std::uint64_t max_pixels_of_jpeg(const jpeg_decompress_struct& info, Bytes bytes) {
+  return info.arith_code ? kMaxPixels : std::uint64_t{bytes.size()} * 8 * 64 * 8;
 }
 
 /// Converts CMYK to RGB as Pillow does. `inks` is [pixel, 4], with 255 for no ink: so Adobe stores them, and Pillow
@@ -151,7 +151,7 @@ Image decode_jpeg(Bytes bytes, const std::string& place) {
   if (!has_inks && colours != JCS_GRAYSCALE && colours != JCS_RGB && colours != JCS_YCbCr)
     throw InvalidInput(place, "a JPEG image must be grey, RGB, YCbCr, CMYK or YCCK",
                        fmt::format("of {} unknown channels", info.num_components));
-  require_plausible_size(place, info.image_width, info.image_height, most_pixels_of_jpeg(info, bytes));
+  require_plausible_size(place, info.image_width, info.image_height, max_pixels_of_jpeg(info, bytes));
 
   const std::size_t row_size = std::size_t{info.image_width} * (has_inks ? 4 : 3);
   std::vector<std::uint8_t> rows(row_size * info.image_height);
@@ -202,7 +202,7 @@ void read_png_bytes(png_structp png, png_bytep target, std::size_t count) {
 
 /// Returns the largest number of pixels that a PNG file of this size can have. Deflate compresses at most 1032 : 1,
 /// with two bits for a run of 258 bytes.
-std::uint64_t most_pixels_of_png(std::uint64_t bits_per_pixel, Bytes bytes) {
+std::uint64_t max_pixels_of_png(std::uint64_t bits_per_pixel, Bytes bytes) {
   return std::uint64_t{bytes.size()} * 1032 * 8 / bits_per_pixel;
 }
 
@@ -231,7 +231,7 @@ Image decode_png(Bytes bytes, const std::string& place) {
   const std::uint32_t width = png_get_image_width(png, info);
   const std::uint32_t height = png_get_image_height(png, info);
   const int bits_per_pixel = png_get_channels(png, info) * png_get_bit_depth(png, info);
-  require_plausible_size(place, width, height, most_pixels_of_png(static_cast<std::uint64_t>(bits_per_pixel), bytes));
+  require_plausible_size(place, width, height, max_pixels_of_png(static_cast<std::uint64_t>(bits_per_pixel), bytes));
 
   int num_passes = 0;
   run([&] {

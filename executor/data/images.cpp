@@ -83,11 +83,11 @@ std::vector<std::string> pictures_of(const fs::path& label_folder) {
 }
 
 Image decode_file(const fs::path& path) {
-  constexpr std::uintmax_t kMostBytes = std::uintmax_t{1} << 29;  // 64,000,000 pixels of 8 bytes
+  constexpr std::uintmax_t kMaxBytes = std::uintmax_t{1} << 29;  // 64,000,000 pixels of 8 bytes
   std::error_code error;
   const std::uintmax_t size = fs::file_size(path, error);
-  if (!error && size > kMostBytes)
-    throw InvalidInput(path.string(), fmt::format("an image must have at most {} bytes", kMostBytes),
+  if (!error && size > kMaxBytes)
+    throw InvalidInput(path.string(), fmt::format("an image must have at most {} bytes", kMaxBytes),
                        std::to_string(size));
   const std::string content = read_text_file(path);
   return decode_image(std::as_bytes(std::span(content)), path.string());

@@ -40,8 +40,8 @@ void require_no_line(const std::filesystem::path& path, std::string_view content
 
 }  // namespace
 
-std::string read_utf8_file(const std::filesystem::path& path, std::size_t most_bytes) {
-  std::string content = read_named_file(path, most_bytes);
+std::string read_utf8_file(const std::filesystem::path& path, std::size_t max_bytes) {
+  std::string content = read_named_file(path, max_bytes);
   if (content.starts_with("\xFF\xFE") || content.starts_with("\xFE\xFF"))
     throw InvalidInput(path.string(), "must be UTF-8 text (iconv -f utf16 -t utf8 OLD > NEW)", "UTF-16");
   if (content.starts_with("PAR1"))

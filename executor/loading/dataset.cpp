@@ -87,7 +87,7 @@ Dataset examples(const DataSource& source, const SampleOptions& options, ModelFo
   EncodedData encoded{.token_ids = {}, .labels = {}, .labels_per_sample = 0};
   const auto add = [&](const std::filesystem::path& path) {
     return add_examples(path, columns_of(options), folder,
-                        {.most_tokens = longest(options, folder), .loss_on_all = options.loss_on_all}, encoded,
+                        {.max_tokens = longest(options, folder), .loss_on_all = options.loss_on_all}, encoded,
                         dataset.notes);
   };
   const int num_train = add(source.data);

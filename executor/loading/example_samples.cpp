@@ -96,9 +96,9 @@ class Encoder {
   std::optional<ChatTemplate> template_;
 };
 
-void cut(Sample& sample, std::int64_t most_tokens) {
-  sample.ids.resize(static_cast<std::size_t>(most_tokens));
-  for (TokenRange& range : sample.learned) range.end = std::min(range.end, most_tokens);
+void cut(Sample& sample, std::int64_t max_tokens) {
+  sample.ids.resize(static_cast<std::size_t>(max_tokens));
+  for (TokenRange& range : sample.learned) range.end = std::min(range.end, max_tokens);
   std::erase_if(sample.learned, [](const TokenRange& range) { return range.begin >= range.end; });
 }
 
@@ -116,8 +116,8 @@ int add_examples(const std::filesystem::path& path, const ColumnNames& columns, 
   std::string first_left_out;
   for (const Example& example : examples) {
     Sample sample = encoder.encode(example);
-    if (std::ssize(sample.ids) > options.most_tokens) {
-      cut(sample, options.most_tokens);
+    if (std::ssize(sample.ids) > options.max_tokens) {
+      cut(sample, options.max_tokens);
       ++num_cut;
     }
     if (predicts_nothing(sample)) {
@@ -128,7 +128,7 @@ int add_examples(const std::filesystem::path& path, const ColumnNames& columns, 
     data.learned.push_back(std::move(sample.learned));
     ++num_added;
   }
-  const std::string most = fmt::format("{} tokens (--max-tokens, or what the model takes)", options.most_tokens);
+  const std::string most = fmt::format("{} tokens (--max-tokens, or what the model takes)", options.max_tokens);
   if (num_added == 0)
     throw InvalidInput(path.string(), fmt::format("must have a sample with something to learn in its first {}", most),
                        fmt::format("{} samples without", examples.size()));

@@ -10,7 +10,7 @@
 namespace frostpipe {
 
 struct ExampleOptions {
-  int most_tokens = 0;       // longer samples are truncated
+  int max_tokens = 0;        // longer samples are truncated
   bool loss_on_all = false;  // compute the loss on prompts and on messages of other roles too
 };
 

@@ -48,13 +48,13 @@ MiniBatch mini_batch(const Samples& data, std::span<const int> order, int global
   return batch;
 }
 
-std::vector<SampleRange> batches_of(const Samples& data, std::span<const int> order, int most_samples,
-                                    std::int64_t most_tokens) {
+std::vector<SampleRange> batches_of(const Samples& data, std::span<const int> order, int max_samples,
+                                    std::int64_t max_tokens) {
   std::vector<SampleRange> batches;
   std::int64_t tokens = 0;
   for (int i = 0; i < static_cast<int>(order.size()); ++i) {
     tokens += data.tokens(order[i]);
-    if (batches.empty() || tokens > most_tokens || i - batches.back().begin == most_samples) {
+    if (batches.empty() || tokens > max_tokens || i - batches.back().begin == max_samples) {
       batches.push_back({i, i});
       tokens = data.tokens(order[i]);
     }

@@ -50,10 +50,10 @@ inline std::span<const int> samples_of(const MiniBatch& batch, SampleRange range
 /// Returns mini-batch `index` of an epoch: the index-th slice of `order`; the last one may be short. It has one shard.
 MiniBatch mini_batch(const Samples& data, std::span<const int> order, int global_batch_size, int index);
 
-/// Divides `order` into batches of consecutive samples: each has as many as fit into most_tokens, at least one and at
-/// most most_samples.
-std::vector<SampleRange> batches_of(const Samples& data, std::span<const int> order, int most_samples,
-                                    std::int64_t most_tokens);
+/// Divides `order` into batches of consecutive samples: each has as many as fit into max_tokens, at least one and at
+/// most max_samples.
+std::vector<SampleRange> batches_of(const Samples& data, std::span<const int> order, int max_samples,
+                                    std::int64_t max_tokens);
 
 /// Returns the mean number of tokens per sample, rounded.
 int mean_length(const MiniBatch& batch);

@@ -16,9 +16,9 @@ Tokenizer tokenizer_of(const ModelFolder& folder) {
   return tokenizer;
 }
 
-std::function<std::vector<std::int32_t>(std::string_view)> text_encoder(const ModelFolder& folder, int most_tokens) {
-  return [tokenizer = tokenizer_of(folder), most_tokens](std::string_view text) {
-    std::vector<std::int32_t> ids = tokenizer.encode(text, {.max_tokens = most_tokens});
+std::function<std::vector<std::int32_t>(std::string_view)> text_encoder(const ModelFolder& folder, int max_tokens) {
+  return [tokenizer = tokenizer_of(folder), max_tokens](std::string_view text) {
+    std::vector<std::int32_t> ids = tokenizer.encode(text, {.max_tokens = max_tokens});
     if (!ids.empty()) return ids;
     if (!tokenizer.special_ids().end_of_text)
       throw InvalidInput("text", "must have a token, as the tokenizer has none for the end of a text", "empty");

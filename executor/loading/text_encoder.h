@@ -15,9 +15,9 @@ namespace frostpipe {
 Tokenizer tokenizer_of(const ModelFolder& folder);
 
 /// Returns a thread-safe function that encodes a text for the folder's classifier or language model, with the
-/// tokenizer's special tokens ([CLS] and [SEP] for BERT), truncated to `most_tokens`. An empty text without special
+/// tokenizer's special tokens ([CLS] and [SEP] for BERT), truncated to `max_tokens`. An empty text without special
 /// tokens becomes the end-of-text token.
-std::function<std::vector<std::int32_t>(std::string_view)> text_encoder(const ModelFolder& folder, int most_tokens);
+std::function<std::vector<std::int32_t>(std::string_view)> text_encoder(const ModelFolder& folder, int max_tokens);
 
 /// Converts a text that is given word by word to tokens.
 struct WordEncoder {

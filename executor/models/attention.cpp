@@ -195,7 +195,7 @@ AttentionInput attention_input(const TransformerConfig& config, int layer, const
   const RankRows& rows = needed.rows_of_all();
   const bool keys_are_shared = config.key_value_heads() == 1 && rows.ranks;
   AttentionInput input = Projections(parameters, keys_are_shared).of(x, needed);
-  const std::int64_t groups = most_tensor_ranks(config);
+  const std::int64_t groups = max_tensor_ranks(config);
   input.first_head = slice_of(rows.ranks).begin_in(groups) * (config.num_attention_heads / groups);
   if (config.query_key_norm != QueryKeyNorm::none) norm_heads(config, parameters, rows, keys_are_shared, input);
   turn_heads(config, layer, batch, keys_are_shared ? rows : RankRows{}, input);

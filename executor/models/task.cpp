@@ -21,7 +21,7 @@
 namespace frostpipe {
 namespace {
 
-constexpr std::int64_t kMostAnswerTokens = 30;
+constexpr std::int64_t kMaxAnswerTokens = 30;
 
 /// Converts to at least single precision.
 at::Tensor precise(const at::Tensor& logits) {
@@ -151,7 +151,7 @@ at::Tensor best_spans(const at::Tensor& logits, const MicroBatch& batch, bool is
     answer[2] = -std::numeric_limits<double>::infinity();
     answer[3] = logit[0] + logit[1];
     for (std::int64_t first = begin; first < end; ++first) {
-      for (std::int64_t last = first; last < std::min(end, first + kMostAnswerTokens); ++last) {
+      for (std::int64_t last = first; last < std::min(end, first + kMaxAnswerTokens); ++last) {
         const double score = logit[2 * first] + logit[2 * last + 1];
         if (score <= answer[2]) continue;
         answer[0] = static_cast<double>(first);

@@ -270,10 +270,10 @@ std::vector<std::string> check_inputs(const MeasureOptions& options, int num_ran
   check_weights(folder, WeightFiles(folder.path));
   sizes_to_measure(options, num_ranks);
   for (const int size : options.tensor_parallel_sizes)
-    if (size > most_tensor_ranks(folder.config))
+    if (size > max_tensor_ranks(folder.config))
       throw InvalidInput("--tensor-parallel",
                          fmt::format("must be at most {}, the model's attention heads that can be shared",
-                                     most_tensor_ranks(folder.config)),
+                                     max_tensor_ranks(folder.config)),
                          std::to_string(size));
   for (const int tokens : options.tokens) {
     if (folder.config.reads_pictures && tokens != image_tokens(folder.config)) {

@@ -50,11 +50,11 @@ Workload describe_data(const Dataset& dataset, const std::vector<int>& lengths, 
 
 /// Returns the tokens per sample to measure at: the data's mean, which predictions of times use, and a larger length,
 /// at least half of the longest sample, from which predictions of memory extrapolate. The model supports at most
-/// `most_tokens`.
-std::vector<int> suited_tokens(const Workload& workload, int most_tokens) {
+/// `max_tokens`.
+std::vector<int> suited_tokens(const Workload& workload, int max_tokens) {
   const int mean = static_cast<int>(std::lround(workload.tokens)), longest = workload.longest_tokens;
   if (mean == longest) return {mean};  // pictures, or blocks of text
-  const int larger = std::min(most_tokens, std::max(mean + std::max(4, mean / 2), (longest + 1) / 2));
+  const int larger = std::min(max_tokens, std::max(mean + std::max(4, mean / 2), (longest + 1) / 2));
   return larger > mean ? std::vector<int>{mean, larger} : std::vector<int>{std::max(1, mean / 2), mean};
 }
 
@@ -75,11 +75,11 @@ std::vector<Shape> Shapes::all() const {
 Shapes shapes_to_measure(const MeasureOptions& options, ModelFolder& folder) {
   Shapes shapes;
   const bool is_of_pictures = folder.config.reads_pictures;
-  const int most_tokens =
+  const int max_tokens =
       static_cast<int>(is_of_pictures ? image_tokens(folder.config) : folder.config.max_position_embeddings);
   shapes.tokens = options.tokens.empty() ? std::vector<int>{16, 32} : options.tokens;
-  if (options.tokens.empty() && most_tokens < shapes.tokens.back())
-    shapes.tokens = {std::max(1, most_tokens / 2), most_tokens};
+  if (options.tokens.empty() && max_tokens < shapes.tokens.back())
+    shapes.tokens = {std::max(1, max_tokens / 2), max_tokens};
   if (options.data) {
     const Dataset dataset =
         load_dataset({*options.data, options.test_data, options.held_out, options.seed}, options.samples, folder);
@@ -88,10 +88,10 @@ Shapes shapes_to_measure(const MeasureOptions& options, ModelFolder& folder) {
       shapes.learned_part = learned_part(*dataset.samples, dataset.split.train);
     shapes.has_one_length = has_one_length(*dataset.samples);
     shapes.workload = describe_data(dataset, shapes.data_lengths, options);
-    if (options.tokens.empty()) shapes.tokens = suited_tokens(*shapes.workload, most_tokens);
+    if (options.tokens.empty()) shapes.tokens = suited_tokens(*shapes.workload, max_tokens);
   }
   if (is_of_pictures) {
-    shapes.tokens = {most_tokens};
+    shapes.tokens = {max_tokens};
     shapes.has_one_length = true;
   }
   shapes.sizes = options.micro_batch_sizes.empty() ? suited_sizes(options.global_batch_size, options.quick)

@@ -79,14 +79,14 @@ void ScheduleRunner::pass_forward(const ForwardPass& pass) {
   exchange.finish();
 }
 
-std::vector<double> ScheduleRunner::answers(const Samples& data, std::span<const int> samples, int most_samples,
-                                            std::int64_t most_tokens) {
+std::vector<double> ScheduleRunner::answers(const Samples& data, std::span<const int> samples, int max_samples,
+                                            std::int64_t max_tokens) {
   const std::vector<std::size_t> begins = answer_begins(data, samples, parts().stages.begin()->second->answer_shape());
   std::vector<double> answers(begins.back(), 0.0);
   const std::vector<int> by_length = sorted_by_length(data, samples);
   std::vector<int> sorted;
   for (const int index : by_length) sorted.push_back(samples[index]);
-  const std::vector<SampleRange> batches = batches_of(data, sorted, most_samples, most_tokens);
+  const std::vector<SampleRange> batches = batches_of(data, sorted, max_samples, max_tokens);
   if (batches.empty()) return answers;
   const auto batch_of = [&](int batch) {
     const auto [begin, end] = batches[batch];

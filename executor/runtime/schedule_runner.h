@@ -53,9 +53,9 @@ class ScheduleRunner {
 
   /// Runs forwards in evaluation mode and returns the answers to `samples`, one after the other, each of answer_shape.
   /// The ranks of the last stage know them for the samples of their own replica; all other values are 0. At most
-  /// `most_samples` samples and `most_tokens` tokens are computed at a time (batches_of).
-  std::vector<double> answers(const Samples& data, std::span<const int> samples, int most_samples,
-                              std::int64_t most_tokens = std::numeric_limits<std::int64_t>::max());
+  /// `max_samples` samples and `max_tokens` tokens are computed at a time (batches_of).
+  std::vector<double> answers(const Samples& data, std::span<const int> samples, int max_samples,
+                              std::int64_t max_tokens = std::numeric_limits<std::int64_t>::max());
 
   /// Does the same for token slices on the host, each of a batch of texts that a causal model continues: returns the
   /// most likely next token of each text, slice after slice. Replicas take the slices in turn. Slices without texts are

@@ -14,11 +14,11 @@ namespace frostpipe {
 /// the stage is at most one iteration ahead of its receiver.
 class SendsAhead {
  public:
-  explicit SendsAhead(std::size_t most) : most_(most) {}
+  explicit SendsAhead(std::size_t most) : max_(most) {}
 
   /// Must be called before the stage sends another message.
   void make_room(int stage) {
-    for (std::deque<Sent>& sent = of_stage_[stage]; sent.size() >= most_; sent.pop_front()) sent.front().wait();
+    for (std::deque<Sent>& sent = of_stage_[stage]; sent.size() >= max_; sent.pop_front()) sent.front().wait();
   }
   /// `asked` is the receiver's request for this message.
   void add(int stage, Transfer send, std::optional<Transfer> asked) {
@@ -40,7 +40,7 @@ class SendsAhead {
     }
   };
 
-  std::size_t most_;
+  std::size_t max_;
   std::map<int, std::deque<Sent>> of_stage_;  // oldest first
 };
 

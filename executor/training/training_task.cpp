@@ -57,7 +57,7 @@ class TransformerTask final : public PipelineTask {
 
  private:
   void require_heads_for(int tensor_parallel_size) const {
-    const std::int64_t most = most_tensor_ranks(folder_.config);
+    const std::int64_t most = max_tensor_ranks(folder_.config);
     if (tensor_parallel_size > most)
       throw InvalidInput(options_.plan_source + ": layout.tensor_parallel_size",
                          fmt::format("must be at most {}: tensor ranks share the model's attention heads", most),

@@ -16,11 +16,11 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int kMostPixels = 4096;           // on a side
-constexpr int kMostBlocks = 1000;           // of a ResNet
-constexpr int kReduction = 4;               // factor by which a ResNet's bottleneck reduces its channels
-constexpr double kMostValues = 1e12;        // outputs of a layer for one sample, and weights of a layer
-constexpr double kMostMultiplyAdds = 1e15;  // of a layer, for one sample
+constexpr int kMaxPixels = 4096;           // on a side
+constexpr int kMaxBlocks = 1000;           // of a ResNet
+constexpr int kReduction = 4;              // factor by which a ResNet's bottleneck reduces its channels
+constexpr double kMaxValues = 1e12;        // outputs of a layer for one sample, and weights of a layer
+constexpr double kMaxMultiplyAdds = 1e15;  // of a layer, for one sample
 
 const std::map<std::string, std::vector<int>> kVggDepths = {{"vgg11_bn", {1, 1, 2, 2, 2}},
                                                             {"vgg13_bn", {2, 2, 2, 2, 2}},
@@ -30,18 +30,18 @@ const std::map<std::string, std::vector<int>> kVggDepths = {{"vgg11_bn", {1, 1, 
 /// Returns the field `key`, or `otherwise` if it is missing. Throws InvalidInput unless it is a whole number > 0 that
 /// fits into shapes.
 int small_number(const ConfigFields& fields, const char* key, int otherwise) {
-  constexpr int kMost = 1 << 16;
+  constexpr int kMax = 1 << 16;
   const std::int64_t value = fields.positive(key, otherwise);
-  if (value > kMost)
-    throw InvalidInput(fields.place(key), fmt::format("must be at most {}", kMost), std::to_string(value));
+  if (value > kMax)
+    throw InvalidInput(fields.place(key), fmt::format("must be at most {}", kMax), std::to_string(value));
   return static_cast<int>(value);
 }
 
 double small_factor(const ConfigFields& fields, const char* key, double otherwise) {
-  constexpr double kMost = 64;
+  constexpr double kMax = 64;
   const double value = fields.number(key, otherwise);
-  if (value > kMost)
-    throw InvalidInput(fields.place(key), fmt::format("must be at most {}", kMost), fmt::format("{}", value));
+  if (value > kMax)
+    throw InvalidInput(fields.place(key), fmt::format("must be at most {}", kMax), fmt::format("{}", value));
   return value;
 }
 
@@ -49,7 +49,7 @@ double small_factor(const ConfigFields& fields, const char* key, double otherwis
 /// limit.
 int picture_size_from(const Json& pixels, const std::string& place) {
   const auto is_size = [](const Json& value) {
-    return value.is_number_integer() && value.get<std::int64_t>() >= 1 && value.get<std::int64_t>() <= kMostPixels;
+    return value.is_number_integer() && value.get<std::int64_t>() >= 1 && value.get<std::int64_t>() <= kMaxPixels;
   };
   Json size = pixels;
   if (pixels.is_object() && pixels.contains("shortest_edge")) size = pixels["shortest_edge"];
@@ -58,7 +58,7 @@ int picture_size_from(const Json& pixels, const std::string& place) {
   if (!is_size(size))
     throw InvalidInput(
         place,
-        fmt::format("must be a number of pixels up to {}, as shortest_edge or as equal height and width", kMostPixels),
+        fmt::format("must be a number of pixels up to {}, as shortest_edge or as equal height and width", kMaxPixels),
         pixels.dump());
   return size.get<int>();
 }
@@ -88,8 +88,8 @@ ResNetShape resnet_shape_of(const std::filesystem::path& folder, const ConfigFie
                        fmt::format("must have one of each of the {} hidden_sizes", shape.hidden_sizes.size()),
                        std::to_string(shape.depths.size()));
   const std::int64_t num_blocks = std::accumulate(shape.depths.begin(), shape.depths.end(), std::int64_t{0});
-  if (num_blocks > kMostBlocks)
-    throw InvalidInput(fields.place("depths"), fmt::format("must be at most {} blocks together", kMostBlocks),
+  if (num_blocks > kMaxBlocks)
+    throw InvalidInput(fields.place("depths"), fmt::format("must be at most {} blocks together", kMaxBlocks),
                        std::to_string(num_blocks));
   const std::string type = fields.text("layer_type");
   if (type != "" && type != "basic" && type != "bottleneck")
@@ -202,10 +202,10 @@ void require_possible(const NetShape& net, const std::string& file) {
   for (const NetLayer& layer : net.layers) {
     const double pixels = 1.0 * layer.out_size * layer.out_size,
                  weights = 1.0 * layer.in_channels / layer.groups * layer.out_channels * layer.kernel * layer.kernel;
-    require(layer, "the outputs for a sample", pixels * layer.out_channels, kMostValues);
+    require(layer, "the outputs for a sample", pixels * layer.out_channels, kMaxValues);
     if (is_pooling(layer)) continue;
-    require(layer, "the weights", weights, kMostValues);
-    require(layer, "the multiply-adds for a sample", weights * pixels, kMostMultiplyAdds);
+    require(layer, "the weights", weights, kMaxValues);
+    require(layer, "the multiply-adds for a sample", weights * pixels, kMaxMultiplyAdds);
   }
 }
 

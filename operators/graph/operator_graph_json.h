@@ -7,7 +7,7 @@ namespace frostpipe {
 
 /// The largest numbers of bytes and samples, whose product stays within 64 bits.
 constexpr json::Bounds kOperatorBytes = json::between(0, std::int64_t{1} << 38);
-constexpr std::int64_t kMostOperatorBatch = 1 << 20;
+constexpr std::int64_t kMaxOperatorBatch = 1 << 20;
 
 template <class Archive>
 void fields(Archive& archive, json::Value<Archive, ClassCost>& time) {
@@ -38,7 +38,7 @@ void fields(Archive& archive, json::Value<Archive, OperatorEdge>& edge) {
 template <class Archive>
 void fields(Archive& archive, json::Value<Archive, OperatorGraph>& graph) {
   archive("net", graph.net);
-  archive("batch", graph.batch, json::between(1, kMostOperatorBatch));
+  archive("batch", graph.batch, json::between(1, kMaxOperatorBatch));
   archive("operators", graph.operators);
   archive("edges", graph.edges);
 }

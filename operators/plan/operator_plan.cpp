@@ -14,7 +14,7 @@ namespace frostpipe {
 template <class Archive>
 void fields(Archive& archive, json::Value<Archive, OperatorDevice>& device) {
   archive("device_class", device.device_class);
-  archive("node", device.node, json::between(0, json::kMostRanks));
+  archive("node", device.node, json::between(0, json::kMaxRanks));
 }
 
 template <class Archive>

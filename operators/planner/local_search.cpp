@@ -12,7 +12,7 @@ constexpr int kNumGroups = 5;
 
 constexpr int kLateTrials = 10;
 
-constexpr int kMostSubsetDevices = 4;  // for more devices, only the fastest ones are tried together
+constexpr int kMaxSubsetDevices = 4;  // for more devices, only the fastest ones are tried together
 
 Group group_of(OperatorKind kind) {
   switch (kind) {
@@ -41,7 +41,7 @@ class PortableRandom {
 };
 
 /// Returns the splits to try, each in proportion to the devices' speeds: over every device alone, and over every subset
-/// of at most kMostSubsetDevices devices or, if there are more devices, over the fastest 2, 3, ....
+/// of at most kMaxSubsetDevices devices or, if there are more devices, over the fastest 2, 3, ....
 std::vector<std::vector<OperatorRange>> candidates_of(const OperatorProblem& problem) {
   const auto speeds = speeds_of(problem);
   const int count = static_cast<int>(speeds.size());
@@ -51,7 +51,7 @@ std::vector<std::vector<OperatorRange>> candidates_of(const OperatorProblem& pro
     if (std::ranges::find(candidates, ranges) == candidates.end()) candidates.push_back(std::move(ranges));
   };
   for (int device = 0; device < count; ++device) add({device});
-  if (count <= kMostSubsetDevices) {
+  if (count <= kMaxSubsetDevices) {
     for (unsigned set = 1; set < 1U << count; ++set) {
       std::vector<int> devices;
       for (int device = 0; device < count; ++device)

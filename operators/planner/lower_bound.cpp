@@ -84,7 +84,7 @@ class LowerBound {
     std::vector<std::vector<double>> times;
     for (const auto& one : graph_.operators) times.push_back(time_on_devices(problem, one));
     for (const Weights& weights : {best_weights(times), speed_weights(problem)}) {
-      most_weight_.push_back(*std::ranges::max_element(weights));
+      max_weight_.push_back(*std::ranges::max_element(weights));
       auto& work = work_.emplace_back();
       for (const auto& of_devices : times) work.push_back(weighted_time(of_devices, weights));
     }
@@ -165,8 +165,8 @@ class LowerBound {
     for (std::size_t i = 0; i < work_.size(); ++i) {
       double work = 0;
       for (auto op = set.find_first(); op != OperatorSet::npos; op = set.find_next(op)) work += work_[i][op];
-      const double alone = most_weight_[i] * wait;  // done by one device before the others begin
-      most = std::max(most, work <= alone ? work / most_weight_[i] : work + wait - alone);
+      const double alone = max_weight_[i] * wait;  // done by one device before the others begin
+      most = std::max(most, work <= alone ? work / max_weight_[i] : work + wait - alone);
     }
     return most;
   }
@@ -175,7 +175,7 @@ class LowerBound {
   const OperatorGraph& graph_;
   std::vector<std::vector<OperatorEdge>> inputs_;
   std::vector<OperatorSet> before_, after_;  // by operator, which belongs to both
-  std::vector<double> most_weight_;          // by set of weights
+  std::vector<double> max_weight_;           // by set of weights
   std::vector<std::vector<double>> work_;    // [set of weights][operator]
   std::vector<double> end_;                  // by operator: the last part does not end before then
   std::vector<Barrier> barriers_;

@@ -31,8 +31,8 @@ ScheduledPlacement best_start(const OperatorProblem& problem, const std::vector<
 OperatorPlan make_operator_plan(const OperatorProblem& problem, OperatorMethod method, const OperatorSearch& search) {
   if (problem.graph.operators.empty())
     throw InvalidInput("--freeze", "must leave a layer that trains", "every layer frozen");
-  if (const std::size_t count = problem.machine.devices.size(); count > kMostOperatorDevices)
-    throw InvalidInput("--cluster", "must have at most " + std::to_string(kMostOperatorDevices) + " devices here",
+  if (const std::size_t count = problem.machine.devices.size(); count > kMaxOperatorDevices)
+    throw InvalidInput("--cluster", "must have at most " + std::to_string(kMaxOperatorDevices) + " devices here",
                        std::to_string(count));
   require_times(problem.graph, problem.machine, "--profile");
   const auto places = places_by_rank(problem);

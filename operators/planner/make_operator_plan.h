@@ -17,11 +17,11 @@ struct OperatorSearch {
 };
 
 /// A search for this many devices takes 10 s, and time and memory grow with their square.
-inline constexpr std::size_t kMostOperatorDevices = 256;
+inline constexpr std::size_t kMaxOperatorDevices = 256;
 
 /// Makes a plan by the method, with prediction, bound and memory. `mtrain` is never slower than a baseline. Throws
 /// InvalidInput if a device has no times, the graph has no operators, or there are more devices than
-/// kMostOperatorDevices.
+/// kMaxOperatorDevices.
 OperatorPlan make_operator_plan(const OperatorProblem& problem, OperatorMethod method,
                                 const OperatorSearch& search = {});
 

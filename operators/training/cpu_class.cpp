@@ -14,7 +14,7 @@
 namespace frostpipe {
 namespace {
 
-constexpr double kMostSlowdown = 1000;
+constexpr double kMaxSlowdown = 1000;
 
 template <class Number>
 std::optional<Number> parse_number(std::string_view text) {
@@ -40,8 +40,8 @@ bool take_number(std::string_view& text, std::string_view sign, Number& number) 
 std::optional<CpuClass> parse_cpu_class(std::string_view text) {
   CpuClass found;
   if (!take_number(text, " / ", found.slowdown) || !take_number(text, " x ", found.threads)) return std::nullopt;
-  const bool fits = text == "cpu" && found.threads >= 1 && found.threads <= kMostThreads && found.slowdown >= 1 &&
-                    found.slowdown <= kMostSlowdown;
+  const bool fits = text == "cpu" && found.threads >= 1 && found.threads <= kMaxThreads && found.slowdown >= 1 &&
+                    found.slowdown <= kMaxSlowdown;
   return fits ? std::optional(found) : std::nullopt;
 }
 

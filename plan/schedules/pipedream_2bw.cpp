@@ -43,10 +43,10 @@ Schedule flushed(Schedule schedule) {
   return schedule;
 }
 
-constexpr int kMostIterations = 255;  // weight versions are stored in bytes
+constexpr int kMaxIterations = 255;  // weight versions are stored in bytes
 
 Schedule unrolled(const Schedule& schedule, int iterations) {
-  if (iterations > kMostIterations)
+  if (iterations > kMaxIterations)
     throw InvalidInput("iterations", "must be at most 255 to be written out", std::to_string(iterations));
   Schedule flat = schedule;
   flat.num_micro_batches = schedule.num_micro_batches * iterations;

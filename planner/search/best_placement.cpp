@@ -29,7 +29,7 @@ PhaseSearchResult search_placements(const PlanningProblem& problem, const PhaseS
     others.emplace_back(simulated_iteration_ns(phase, step_settings(options), profile, cluster), *next);
   }
   std::stable_sort(others.begin(), others.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-  others.resize(std::min(others.size(), kMostSearched - 1));
+  others.resize(std::min(others.size(), kMaxSearched - 1));
   for (const auto& [time, placement] : others) {
     PhaseSearchResult other = searched(placement, best.best->predicted.iteration_ns);
     if (other.best && other.best->predicted.iteration_ns < best.best->predicted.iteration_ns) best = std::move(other);

@@ -149,7 +149,7 @@ std::vector<CandidateMaker::Room> CandidateMaker::rooms_of(const Phase& unpartit
                      .layers = layers_on(unpartitioned, k),
                      .in_flight = in_flight[k],
                      .first_trainable_layer = unpartitioned.first_trainable_layer,
-                     .most_in_flight = most,
+                     .max_in_flight = most,
                      .parts = parts});
   }
   return rooms;
@@ -162,7 +162,7 @@ RankMemory CandidateMaker::Room::needed_by(LayerRange stage) const {
 Bytes CandidateMaker::Room::needed_by_longer(const RankMemory& need, LayerRange stage) const {
   const int input = std::max(stage.begin, first_trainable_layer) - 1;
   const Bytes output = input < 0 ? 0 : layers[input].output_activation_bytes;
-  return need.rising() - most_in_flight * ((output + parts - 1) / parts);
+  return need.rising() - max_in_flight * ((output + parts - 1) / parts);
 }
 
 bool CandidateMaker::may_fit(const Phase& unpartitioned) {
@@ -275,7 +275,7 @@ std::variant<Partition, Infeasible> CandidateMaker::published_partition() const 
 const std::vector<std::vector<StagesInFlight>>& CandidateMaker::in_flight(const Phase& phase, int first_stage) {
   auto& known = in_flight_[{phase.schedule, phase.virtual_stages, micro_batches_in_flight(phase), first_stage,
                             phase.token_slices}];
-  if (known.empty()) known = most_in_flight(phase, first_stage);
+  if (known.empty()) known = peaks_in_flight(phase, first_stage);
   return known;
 }
 

@@ -99,7 +99,7 @@ class CandidateMaker {
     const std::vector<LayerCost>& layers;
     const std::vector<StagesInFlight>& in_flight;
     int first_trainable_layer = 0;
-    std::int64_t most_in_flight = 0, parts = 1;  // the most micro-batches in flight, in units of 1 / parts of one
+    std::int64_t max_in_flight = 0, parts = 1;  // the most micro-batches in flight, in units of 1 / parts of one
 
     /// Returns the memory of a rank with this stage.
     RankMemory needed_by(LayerRange stage) const;

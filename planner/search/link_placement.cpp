@@ -69,7 +69,7 @@ class LinkPlacements {
     std::vector<std::vector<int>> placements;
     for (auto& [kinds, alike] : worth) std::sort(alike.begin(), alike.end());
     std::size_t before = 0;
-    for (std::size_t i = 0; i == 0 || (before < placements.size() && placements.size() < kMostLinkPlacements); ++i) {
+    for (std::size_t i = 0; i == 0 || (before < placements.size() && placements.size() < kMaxLinkPlacements); ++i) {
       before = placements.size();
       for (const auto& [kinds, alike] : worth)
         if (i < alike.size()) placements.push_back(placement_of(alike[i].second));
@@ -87,11 +87,11 @@ class LinkPlacements {
     return all;
   }
 
-  /// Appends all assignments that begin with `begun`. Returns false if there are more than kMostAssignments.
+  /// Appends all assignments that begin with `begun`. Returns false if there are more than kMaxAssignments.
   bool add_all_from(Assignment& begun, std::vector<int>& left, std::vector<Assignment>& all) const {
     if (static_cast<int>(begun.size()) == p_ * d_) {
       all.push_back(begun);
-      return all.size() <= kMostAssignments;
+      return all.size() <= kMaxAssignments;
     }
     bool complete = true;
     for (std::size_t node = 0; complete && node < left.size(); ++node) {

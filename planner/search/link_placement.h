@@ -13,17 +13,17 @@ namespace frostpipe {
 /// as long as no link is shared and apart from the latency of the gradient norm's few bytes if not all devices take
 /// part in it. Replicas count as interchangeable.
 ///
-/// If there are at most kMostAssignments ways to assign nodes (six nodes of one rank, four of two), all are considered.
+/// If there are at most kMaxAssignments ways to assign nodes (six nodes of one rank, four of two), all are considered.
 /// Otherwise only these orders of nodes are: their own, and, from every node, the order in which each next node is the
 /// one best connected to the last. Each is filled in two ways, pipeline rank by pipeline rank and replica by replica.
 /// The fastest placement for every order of device types comes first; beyond these there are at most
-/// kMostLinkPlacements.
+/// kMaxLinkPlacements.
 ///
 /// Returns only options.placement if that is given, all pairs of nodes are equal, tensor ranks do not fill nodes, a
 /// node has unequal devices, or the devices of a pipeline rank cannot be of one type.
 std::vector<std::vector<int>> placements_by_links(const Cluster& cluster, const PlanOptions& options,
                                                   int tensor_parallel_size, int pipeline_parallel_size);
 
-constexpr std::size_t kMostAssignments = 2520, kMostLinkPlacements = 32;
+constexpr std::size_t kMaxAssignments = 2520, kMaxLinkPlacements = 32;
 
 }  // namespace frostpipe

@@ -265,7 +265,7 @@ bool CandidateMaker::may_fit_looped(const Phase& unpartitioned, const StageBound
     return whole > 0 ? room / whole : std::numeric_limits<double>::max();
   };
   const double by_time = has_of(static_cast<double>(limit_ns), all_work);
-  double shares = 0, least_held = std::numeric_limits<double>::max(), most_held = 0;
+  double shares = 0, least_held = std::numeric_limits<double>::max(), max_held = 0;
   bool is_bound_by_time = false;
   for (int k = 0; k < p; ++k) {
     const double held = knows_in_flight ? held_of_each_stage(in_flight(unpartitioned, 0)[k]) : 0;
@@ -275,13 +275,13 @@ bool CandidateMaker::may_fit_looped(const Phase& unpartitioned, const StageBound
     is_bound_by_time = is_bound_by_time || by_time <= by_memory;
     if (by_memory >= by_time) continue;
     least_held = std::min(least_held, held);
-    most_held = std::max(most_held, held);
+    max_held = std::max(max_held, held);
   }
   double needed = 0;
   for (int layer = 0; layer < n; ++layer) {
     double least = is_bound_by_time ? share(work.of_layer[layer], all_work) : std::numeric_limits<double>::max();
-    for (const double held : {least_held, most_held}) {
-      if (least_held > most_held) break;
+    for (const double held : {least_held, max_held}) {
+      if (least_held > max_held) break;
       least =
           std::min(least, share(lasting.of_layer[layer] + held * kept.of_layer[layer], all_lasting + held * all_kept));
     }

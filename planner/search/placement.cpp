@@ -20,7 +20,7 @@ std::vector<std::vector<int>> all_orders(std::vector<int> kinds) {
   std::sort(kinds.begin(), kinds.end());
   std::vector<std::vector<int>> orders;
   do {
-    if (orders.size() == kMostOrders) return {};
+    if (orders.size() == kMaxOrders) return {};
     orders.push_back(kinds);
   } while (std::next_permutation(kinds.begin(), kinds.end()));
   return orders;
@@ -76,7 +76,7 @@ std::vector<std::vector<int>> placements_of(const Cluster& cluster, const PlanOp
       std::vector<int> order;
       for (const int kind : kind_order) order.insert(order.end(), pipeline_ranks_of[kind], kind);
       orders.push_back(std::move(order));
-    } while (orders.size() < kMostOrders && std::next_permutation(kind_order.begin(), kind_order.end()));
+    } while (orders.size() < kMaxOrders && std::next_permutation(kind_order.begin(), kind_order.end()));
   }
   std::vector<std::vector<int>> placements;
   for (const std::vector<int>& order : orders) {

@@ -117,7 +117,7 @@ void require_slices(const PlanOptions& options, const Profile& profile) {
 void require_open_partition_for_several_stages(const PlanOptions& options) {
   if (!asks_for_several_stages_per_rank(options)) return;
   const ScheduleTraits traits = schedule_traits(options.schedule);
-  const auto [least, most] = std::pair(traits.least_virtual_stages, traits.most_virtual_stages);
+  const auto [least, most] = std::pair(traits.least_virtual_stages, traits.max_virtual_stages);
   const int wanted = options.virtual_stages;
   if (!options.schedule.empty() && wanted > 0 && (wanted < least || wanted > most))
     throw InvalidInput("stages per rank", fmt::format("must be {} for the schedule {}", least, options.schedule),
@@ -148,10 +148,10 @@ void require_meaningful(const PlanningProblem& problem) {
                        profile.measurements.empty() ? "no measurements" : "none above 0");
   if (splits_backward(options.schedule)) require_split_backward(options.schedule, profile);
   const int layers = static_cast<int>(profile.model.layers.size());
-  constexpr int kMostLayers = 10'000;
-  if (layers > kMostLayers)
+  constexpr int kMaxLayers = 10'000;
+  if (layers > kMaxLayers)
     throw InvalidInput("profile of " + profile.model.name,
-                       fmt::format("must have at most {} layers to plan with; join some", kMostLayers),
+                       fmt::format("must have at most {} layers to plan with; join some", kMaxLayers),
                        std::to_string(layers));
   for (const LayerPin& pin : options.pins)
     if (pin.layer < 0 || pin.layer >= layers || pin.stage < 0)
@@ -189,7 +189,7 @@ bool knows_slices(const Profile& profile) {
 }
 
 bool asks_for_several_stages_per_rank(const PlanOptions& options) {
-  return options.virtual_stages > 1 || schedule_traits(options.schedule).most_virtual_stages > 1;
+  return options.virtual_stages > 1 || schedule_traits(options.schedule).max_virtual_stages > 1;
 }
 
 namespace {
@@ -199,9 +199,9 @@ namespace {
 /// out.
 std::vector<int> stages_per_rank_of(const ScheduleTraits& traits, const PlanOptions& options, int most) {
   std::vector<int> numbers;
-  for (int v = traits.least_virtual_stages; v <= std::min(most, traits.most_virtual_stages); ++v) {
+  for (int v = traits.least_virtual_stages; v <= std::min(most, traits.max_virtual_stages); ++v) {
     const bool is_asked_for = options.virtual_stages == v;
-    const bool is_another_schedule = v == 1 && traits.most_virtual_stages > 1;
+    const bool is_another_schedule = v == 1 && traits.max_virtual_stages > 1;
     if (options.virtual_stages > 0 && !is_asked_for) continue;
     if (is_another_schedule && !(is_asked_for && !options.schedule.empty())) continue;
     if (v > 1 && !options.partition.empty()) continue;  // a given partition has one stage per rank
@@ -231,9 +231,9 @@ std::vector<PlannedSchedule> schedules_for(const PlanningProblem& problem, int p
   if (any)
     for (const std::string& name : plan_schedule_names())
       if (name != "1F1B" && name != "GPipe" && schedule_traits(name).weight_delay == 0) names.push_back(name);
-  constexpr int kMost = 4;
+  constexpr int kMax = 4;
   const int layers_per_rank = static_cast<int>(problem.profile.model.layers.size()) / pipeline_parallel_size;
-  const int most = options.virtual_stages > 0 ? options.virtual_stages : std::clamp(layers_per_rank, 2, kMost);
+  const int most = options.virtual_stages > 0 ? options.virtual_stages : std::clamp(layers_per_rank, 2, kMax);
   std::vector<PlannedSchedule> choices;
   for (const std::string& name : names) {
     const ScheduleTraits traits = schedule_traits(name);
@@ -274,7 +274,7 @@ std::string why_no_pipeline(const PlanningProblem& problem, int pipeline_paralle
   if (!options.partition.empty() && static_cast<int>(options.partition.size()) != p)
     return fmt::format("the partition has {} stages", options.partition.size());
   // Looped schedules always have a possible number of micro-batches; for the others, more are better.
-  if (!options.schedule.empty() && schedule_traits(options.schedule).most_virtual_stages <= 2) {
+  if (!options.schedule.empty() && schedule_traits(options.schedule).max_virtual_stages <= 2) {
     const int most = options.num_micro_batches > 0 ? options.num_micro_batches : options.global_batch_size / replicas;
     const std::string why = why_no_shape(
         options, {.pipeline_parallel_size = p, .num_micro_batches = most, .virtual_stages = virtual_stages}, replicas);

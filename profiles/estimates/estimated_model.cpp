@@ -15,7 +15,7 @@
 namespace frostpipe {
 namespace {
 
-constexpr std::int64_t kMostTokensByDefault = 8192;
+constexpr std::int64_t kMaxTokensByDefault = 8192;
 
 int tokens_of(const TransformerConfig& config, int asked) {
   if (config.reads_pictures) {
@@ -29,7 +29,7 @@ int tokens_of(const TransformerConfig& config, int asked) {
   if (asked > longest)
     throw InvalidInput("--tokens", fmt::format("must be at most {}, the model's positions", longest),
                        std::to_string(asked));
-  return asked > 0 ? asked : static_cast<int>(std::min(longest, kMostTokensByDefault));
+  return asked > 0 ? asked : static_cast<int>(std::min(longest, kMaxTokensByDefault));
 }
 
 /// Throws InvalidInput unless the products of an estimate fit into 64 bits and into the bounds of a profile.

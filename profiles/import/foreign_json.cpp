@@ -68,11 +68,11 @@ File::File(std::string_view json, std::string_view source) : place_(source) {
 }
 
 int number_in(std::string_view key, int least) {
-  constexpr int kMost = 1 << 24;
+  constexpr int kMax = 1 << 24;
   int number = 0;
   const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), number);
-  if (error != std::errc() || end != key.data() + key.size() || number < least || number > kMost)
-    throw InvalidInput("key", fmt::format("must be a whole number from {} to {}", least, kMost), in_quotes(key));
+  if (error != std::errc() || end != key.data() + key.size() || number < least || number > kMax)
+    throw InvalidInput("key", fmt::format("must be a whole number from {} to {}", least, kMax), in_quotes(key));
   return number;
 }
 

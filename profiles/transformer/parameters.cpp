@@ -341,7 +341,7 @@ Model model_of(const TransformerConfig& config, std::string name) {
   return model;
 }
 
-std::int64_t most_tensor_ranks(const TransformerConfig& config) {
+std::int64_t max_tensor_ranks(const TransformerConfig& config) {
   return config.query_key_norm == QueryKeyNorm::whole ? 1 : num_head_groups(config);
 }
 

@@ -37,10 +37,9 @@ std::int64_t mlp_size(const ConfigFields& fields, const TransformerConfig& confi
 
 /// Reads the number of blocks, which is bounded, since differences between blocks are stored in a list.
 std::int64_t num_blocks(const ConfigFields& fields, const char* key) {
-  constexpr std::int64_t kMost = 4096;
+  constexpr std::int64_t kMax = 4096;
   const std::int64_t blocks = fields.positive(key);
-  if (blocks > kMost)
-    throw InvalidInput(fields.place(key), fmt::format("must be <= {}", kMost), std::to_string(blocks));
+  if (blocks > kMax) throw InvalidInput(fields.place(key), fmt::format("must be <= {}", kMax), std::to_string(blocks));
   return blocks;
 }
 

@@ -201,7 +201,7 @@ struct TransformerConfig {
 
 /// Returns the largest tensor-parallel size: the number of key and value heads; if there is only one, all tensor ranks
 /// have it and the queries' heads are distributed; 1 if a norm spans all heads.
-std::int64_t most_tensor_ranks(const TransformerConfig& config);
+std::int64_t max_tensor_ranks(const TransformerConfig& config);
 
 /// Returns the tokens of an image in the layers: one or two class tokens and its patches.
 std::int64_t image_tokens(const TransformerConfig& config);

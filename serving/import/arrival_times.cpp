@@ -16,7 +16,7 @@
 namespace frostpipe {
 namespace {
 
-constexpr double kMostSeconds = 9e9;  // about the limit of 64 bits of nanoseconds
+constexpr double kMaxSeconds = 9e9;  // about the limit of 64 bits of nanoseconds
 constexpr std::string_view kColumn = "TIMESTAMP";
 
 template <class Number>
@@ -63,7 +63,7 @@ std::optional<Nanoseconds> time_of_date(std::string_view text) {
 
 std::optional<Nanoseconds> time_in(std::string_view text) {
   if (const auto seconds = number_in<double>(text)) {
-    if (!(*seconds >= 0 && *seconds <= kMostSeconds)) return std::nullopt;
+    if (!(*seconds >= 0 && *seconds <= kMaxSeconds)) return std::nullopt;
     return std::llround(1e9 * *seconds);
   }
   return time_of_date(text);

@@ -16,16 +16,16 @@ namespace frostpipe {
 namespace {
 
 /// Bounds that the reader checks, which also rules out NaN; validate() checks the rest.
-constexpr json::Bounds kTime = json::between(0, kMostServingNs);
-constexpr json::Bounds kRate = json::between(0, static_cast<std::int64_t>(kMostServingRate));
+constexpr json::Bounds kTime = json::between(0, kMaxServingNs);
+constexpr json::Bounds kRate = json::between(0, static_cast<std::int64_t>(kMaxServingRate));
 
 }  // namespace
 
 template <class Archive>
 void fields(Archive& archive, json::Value<Archive, DeviceClass>& device_class) {
   archive("name", device_class.name);
-  archive("count", device_class.count, json::between(1, json::kMostRanks));
-  archive("devices_per_server", device_class.devices_per_server, json::between(1, json::kMostRanks));
+  archive("count", device_class.count, json::between(1, json::kMaxRanks));
+  archive("devices_per_server", device_class.devices_per_server, json::between(1, json::kMaxRanks));
   archive("bandwidth_bytes_per_second", device_class.bandwidth_bytes_per_second, json::at_least(0));
   archive("price_per_hour", device_class.price_per_hour, kRate);
 }
@@ -35,8 +35,8 @@ void fields(Archive& archive, json::Value<Archive, ServingPartition>& partition)
   archive("first_block", partition.first_block, json::at_least(0));
   archive("end_block", partition.end_block, json::at_least(0));
   archive("device_class", partition.device_class);
-  archive("share", partition.share, json::between(1, kMostShare));
-  archive("num_virtual_devices", partition.num_virtual_devices, json::between(1, json::kMostRanks * kMostShare));
+  archive("share", partition.share, json::between(1, kMaxShare));
+  archive("num_virtual_devices", partition.num_virtual_devices, json::between(1, json::kMaxRanks * kMaxShare));
   archive("compute_ns", partition.compute_ns, kTime);
   archive("input_bytes", partition.input_bytes, json::kSize);
   archive("transfer_ns", partition.transfer_ns, kTime);
@@ -46,7 +46,7 @@ void fields(Archive& archive, json::Value<Archive, ServingPartition>& partition)
 
 template <class Archive>
 void fields(Archive& archive, json::Value<Archive, ServingPipeline>& pipeline) {
-  archive("batch_size", pipeline.batch_size, json::between(1, kMostBatch));
+  archive("batch_size", pipeline.batch_size, json::between(1, kMaxBatch));
   archive("partitions", pipeline.partitions);
   archive("batch_building_ns", pipeline.batch_building_ns, kTime);
   archive("requests_per_second", pipeline.requests_per_second, kRate);
@@ -55,7 +55,7 @@ void fields(Archive& archive, json::Value<Archive, ServingPipeline>& pipeline) {
 template <class Archive>
 void fields(Archive& archive, json::Value<Archive, SharedPrefix>& prefix) {
   archive("layers", prefix.layers, json::at_least(1));
-  archive("heads", prefix.heads, json::between(2, kMostHeads));
+  archive("heads", prefix.heads, json::between(2, kMaxHeads));
 }
 
 template <class Archive>
@@ -63,7 +63,7 @@ void fields(Archive& archive, json::Value<Archive, ServedModel>& model) {
   archive("name", model.name);
   archive("weight", model.weight, kRate);
   archive("objective_ns", model.objective_ns, kTime);
-  archive("tokens", model.tokens, json::between(1, json::kMostTokens));
+  archive("tokens", model.tokens, json::between(1, json::kMaxTokens));
   archive("required_requests_per_second", model.required_requests_per_second, kRate);
   archive("building_requests_per_second", model.building_requests_per_second, kRate);
   archive("blocks", model.blocks);
@@ -139,7 +139,7 @@ Nanoseconds latency_budget_ns(Nanoseconds objective_ns, const ServingMargins& ma
 Nanoseconds batch_building_ns(int requests, double requests_per_second, const ServingMargins& margins) {
   if (requests_per_second <= 0) return 0;
   const double building = margins.batch_building * 1e9 * (requests - 1) / requests_per_second;
-  return static_cast<Nanoseconds>(std::llround(std::min(building, 2.0 * static_cast<double>(kMostServingNs))));
+  return static_cast<Nanoseconds>(std::llround(std::min(building, 2.0 * static_cast<double>(kMaxServingNs))));
 }
 
 const DeviceClass& device_class_of(const ServingPlan& plan, const ServingPartition& partition) {

@@ -26,14 +26,13 @@ void require(bool holds, const std::string& place, std::string_view rule, const 
 }
 
 void require_time(Nanoseconds time_ns, const std::string& place) {
-  require(0 <= time_ns && time_ns <= kMostServingNs, place, fmt::format("must be >= 0 and <= {}", kMostServingNs),
+  require(0 <= time_ns && time_ns <= kMaxServingNs, place, fmt::format("must be >= 0 and <= {}", kMaxServingNs),
           time_ns);
 }
 
 /// Checks a rate or a price; rejects NaN.
 void require_rate(double rate, const std::string& place) {
-  require(0 <= rate && rate <= kMostServingRate, place, fmt::format("must be >= 0 and <= {:g}", kMostServingRate),
-          rate);
+  require(0 <= rate && rate <= kMaxServingRate, place, fmt::format("must be >= 0 and <= {:g}", kMaxServingRate), rate);
 }
 
 void require_name(const std::string& name, std::set<std::string>& names, const std::string& place) {
@@ -76,16 +75,16 @@ void require_partition(const ServingPlan& plan, const ServingPipeline& pipeline,
     throw InvalidInput(place + ".device_class", fmt::format("must be one of device_classes ({})", in_quotes(names)),
                        in_quotes(partition.device_class));
   }
-  require(1 <= partition.share && partition.share <= kMostShare, place + ".share",
-          fmt::format("must be >= 1 and <= {}", kMostShare), partition.share);
+  require(1 <= partition.share && partition.share <= kMaxShare, place + ".share",
+          fmt::format("must be >= 1 and <= {}", kMaxShare), partition.share);
   require(partition.num_virtual_devices >= 1, place + ".num_virtual_devices", "must be >= 1",
           partition.num_virtual_devices);
   require(partition.compute_ns.size() == static_cast<std::size_t>(pipeline.batch_size), place + ".compute_ns",
           fmt::format("must have {} entries, one for each batch size up to the planned", pipeline.batch_size),
           fmt::format("{} entries", partition.compute_ns.size()));
   for (std::size_t i = 0; i < partition.compute_ns.size(); ++i)
-    require(1 <= partition.compute_ns[i] && partition.compute_ns[i] <= kMostServingNs,
-            fmt::format("{}.compute_ns[{}]", place, i), fmt::format("must be >= 1 and <= {}", kMostServingNs),
+    require(1 <= partition.compute_ns[i] && partition.compute_ns[i] <= kMaxServingNs,
+            fmt::format("{}.compute_ns[{}]", place, i), fmt::format("must be >= 1 and <= {}", kMaxServingNs),
             partition.compute_ns[i]);
   require_time(partition.transfer_ns, place + ".transfer_ns");
   require_time(partition.latency_ns, place + ".latency_ns");
@@ -114,8 +113,8 @@ void require_building(const ServingPlan& plan, const ServedModel& model, const S
 /// Checks one pipeline; `place` is "plan.json: models[0].pipelines[1]".
 void require_pipeline(const ServingPlan& plan, const ServedModel& model, const ServingPipeline& pipeline,
                       const std::string& place) {
-  require(1 <= pipeline.batch_size && pipeline.batch_size <= kMostBatch, place + ".batch_size",
-          fmt::format("must be >= 1 and <= {}", kMostBatch), pipeline.batch_size);
+  require(1 <= pipeline.batch_size && pipeline.batch_size <= kMaxBatch, place + ".batch_size",
+          fmt::format("must be >= 1 and <= {}", kMaxBatch), pipeline.batch_size);
   if (pipeline.partitions.empty()) throw InvalidInput(place + ".partitions", "must hold at least one partition", "[]");
   for (std::size_t i = 0; i < pipeline.partitions.size(); ++i)
     require_partition(plan, pipeline, i, fmt::format("{}.partitions[{}]", place, i));
@@ -141,15 +140,14 @@ void require_shared_prefix(const ServedModel& model, const std::string& place) {
   const int num_layers = model.blocks.back().end;
   require(1 <= layers && layers < num_layers, place + ".layers",
           fmt::format("must be >= 1 and < {}, the layers of the model", num_layers), layers);
-  require(2 <= heads && heads <= kMostHeads, place + ".heads", fmt::format("must be >= 2 and <= {}", kMostHeads),
-          heads);
+  require(2 <= heads && heads <= kMaxHeads, place + ".heads", fmt::format("must be >= 2 and <= {}", kMaxHeads), heads);
 }
 
 void require_model(const ServingPlan& plan, const ServedModel& model, const std::string& place) {
-  require(kLeastWeight <= model.weight && model.weight <= kMostWeight, place + ".weight",
-          fmt::format("must be >= {:g} and <= {:g}", kLeastWeight, kMostWeight), model.weight);
-  require(1 <= model.objective_ns && model.objective_ns <= kMostServingNs, place + ".objective_ns",
-          fmt::format("must be >= 1 and <= {}", kMostServingNs), model.objective_ns);
+  require(kLeastWeight <= model.weight && model.weight <= kMaxWeight, place + ".weight",
+          fmt::format("must be >= {:g} and <= {:g}", kLeastWeight, kMaxWeight), model.weight);
+  require(1 <= model.objective_ns && model.objective_ns <= kMaxServingNs, place + ".objective_ns",
+          fmt::format("must be >= 1 and <= {}", kMaxServingNs), model.objective_ns);
   require_rate(model.required_requests_per_second, place + ".required_requests_per_second");
   require_rate(model.building_requests_per_second, place + ".building_requests_per_second");
   require(model.tokens >= 1, place + ".tokens", "must be >= 1", model.tokens);

@@ -26,7 +26,7 @@ void require_times(const ServingProblem& problem, const ModelToServe& model) {
   throw InvalidInput(
       fmt::format("model {}: no profile of it was measured on a device of the cluster ({}), or on a part "
                   "down to 1/{} of one; they know {}",
-                  in_quotes(model.name), in_quotes(classes), problem.most_share, in_quotes(known)));
+                  in_quotes(model.name), in_quotes(classes), problem.max_share, in_quotes(known)));
 }
 
 void require_classes(const ServingProblem& problem) {
@@ -59,15 +59,15 @@ void require_models(const ServingProblem& problem) {
   if (problem.models.empty()) throw InvalidInput("there is no model to serve");
   for (const auto& model : problem.models) {
     const auto place = fmt::format("model {}", model.name);
-    if (!(kLeastWeight <= model.weight && model.weight <= kMostWeight))
-      throw InvalidInput(place + ": weight", fmt::format("must be >= {:g} and <= {:g}", kLeastWeight, kMostWeight),
+    if (!(kLeastWeight <= model.weight && model.weight <= kMaxWeight))
+      throw InvalidInput(place + ": weight", fmt::format("must be >= {:g} and <= {:g}", kLeastWeight, kMaxWeight),
                          fmt::format("{}", model.weight));
-    if (model.objective_ns < 1 || model.objective_ns > kMostServingNs)
+    if (model.objective_ns < 1 || model.objective_ns > kMaxServingNs)
       throw InvalidInput(place + ": latency objective",
-                         fmt::format("must be > 0 and <= {}", format_duration(kMostServingNs)),
+                         fmt::format("must be > 0 and <= {}", format_duration(kMaxServingNs)),
                          format_duration(model.objective_ns));
-    if (!(model.required_requests_per_second <= kMostServingRate))
-      throw InvalidInput(place + ": required requests per second", fmt::format("must be <= {:g}", kMostServingRate),
+    if (!(model.required_requests_per_second <= kMaxServingRate))
+      throw InvalidInput(place + ": required requests per second", fmt::format("must be <= {:g}", kMaxServingRate),
                          fmt::format("{}", model.required_requests_per_second));
     if (problem.objective == ServingObjective::cost && !(model.required_requests_per_second > 0))
       throw InvalidInput(place + ": required requests per second", "must be > 0 for the cheapest plan",
@@ -117,7 +117,7 @@ void fill_in_rates(ServingProblem problem, std::vector<double>& rates) {
 std::variant<SizedPlan, Infeasible> size_plan(const ServingProblem& problem, const std::vector<double>& building) {
   SizedPlan plan;
   plan.pools.objective = problem.objective;
-  plan.pools.most_partitions = problem.most_partitions;
+  plan.pools.max_partitions = problem.max_partitions;
   for (const auto& device_class : problem.classes) {
     plan.pools.num_devices.push_back(device_class.count);
     plan.pools.prices.push_back(device_class.price_per_hour.value_or(0));
@@ -138,14 +138,14 @@ std::variant<SizedPlan, Infeasible> size_plan(const ServingProblem& problem, con
 }
 
 ServingProblem without_pipelines(ServingProblem problem) {
-  problem.most_partitions = 1;
-  problem.most_share = 1;
+  problem.max_partitions = 1;
+  problem.max_share = 1;
   return problem;
 }
 
 ServingProblem as_solved(ServingProblem problem, ServingMethod method) {
   if (method == ServingMethod::ppipe_np) return without_pipelines(std::move(problem));
-  if (method == ServingMethod::ppipe_dart) problem.most_share = 1;
+  if (method == ServingMethod::ppipe_dart) problem.max_share = 1;
   return problem;
 }
 

@@ -13,7 +13,7 @@ namespace frostpipe {
 namespace {
 
 /// Pipelines with more pools than this have different classes in adjacent pools.
-constexpr int kMostPartitionsOfAnyClasses = 2;
+constexpr int kMaxPartitionsOfAnyClasses = 2;
 
 /// Prefix sums of a model's times on a virtual device: compute_ns(first, end, batch) takes constant time.
 class BlockSums {
@@ -48,13 +48,13 @@ class Enumeration {
     for (const auto& device_class : problem.classes) {
       auto& of_class = times_.emplace_back();
       for (const int share : measured_shares(model.profile, device_class.name))
-        if (share <= problem.most_share)
+        if (share <= problem.max_share)
           of_class.emplace_back(model.profile, *find_times(model.profile, device_class.name, share));
     }
   }
 
   std::vector<CandidatePipeline> run() {
-    for (int batch = 1; batch <= problem_.most_requests; ++batch) {
+    for (int batch = 1; batch <= problem_.max_requests; ++batch) {
       CandidatePipeline start{.batch_size = batch,
                               .batch_building_ns = batch_building_ns(batch, building_, problem_.margins)};
       budget_ns_ = latency_budget_ns(model_.objective_ns, problem_.margins) - start.batch_building_ns;
@@ -70,7 +70,7 @@ class Enumeration {
   void extend(const CandidatePipeline& front, int first, Nanoseconds used_ns) {
     const int end_of_model = num_blocks(model_.profile);
     if (first == end_of_model) return keep(front);
-    const int pools_left = problem_.most_partitions - static_cast<int>(front.pools.size());
+    const int pools_left = problem_.max_partitions - static_cast<int>(front.pools.size());
     if (pools_left == 0) return;
     for (int k = 0; k < static_cast<int>(problem_.classes.size()); ++k) {
       for (const BlockSums& times : times_[k]) {
@@ -128,7 +128,7 @@ class Enumeration {
   /// pools of one class are no better than one pool on the devices of both, which computes as much and sends less. If
   /// there are many pipelines, they are left out unless memory requires them.
   bool would_be_one_pool(const CandidatePipeline& front, int k, const BlockSums& times, int end) const {
-    if (problem_.most_partitions <= kMostPartitionsOfAnyClasses || front.pools.empty()) return false;
+    if (problem_.max_partitions <= kMaxPartitionsOfAnyClasses || front.pools.empty()) return false;
     const CandidatePool& last = front.pools.back();
     return last.device_class == k && fits(k, times, last.first_block, end, front.batch_size);
   }
@@ -154,7 +154,7 @@ class Enumeration {
 /// Returns the least latency of a single request without any limit on latency.
 Nanoseconds least_latency_ns(ServingProblem problem, ModelToServe model) {
   problem.margins.objective_fraction = 0;
-  problem.most_requests = 1;
+  problem.max_requests = 1;
   Nanoseconds low = 0, high = 1'000'000'000'000;
   while (high - low > std::max<Nanoseconds>(1, high / 1000)) {
     model.objective_ns = low + (high - low) / 2;
@@ -188,14 +188,14 @@ std::vector<CandidatePipeline> pipeline_candidates(const ServingProblem& problem
 bool has_times(const ServingProblem& problem, const ModelToServe& model) {
   return std::ranges::any_of(problem.classes, [&](const DeviceClass& device_class) {
     const auto shares = measured_shares(model.profile, device_class.name);
-    return !shares.empty() && shares.front() <= problem.most_share;
+    return !shares.empty() && shares.front() <= problem.max_share;
   });
 }
 
 std::string why_no_candidate(const ServingProblem& problem, const ModelToServe& model) {
   if (!has_times(problem, model))
     return fmt::format("no profile of it was measured on {} of the cluster's classes",
-                       problem.most_share == 1 ? "whole devices" : "devices");
+                       problem.max_share == 1 ? "whole devices" : "devices");
   ServingProblem without_limits = problem;
   without_limits.memory_limit_bytes.clear();
   if (!pipeline_candidates(without_limits, model, 0).empty())
@@ -204,7 +204,7 @@ std::string why_no_candidate(const ServingProblem& problem, const ModelToServe& 
   return fmt::format(
       "a single request takes at least {} on any pipeline of at most {} partitions, and the margin of {:.0f} % leaves "
       "{} of the objective of {}; try a longer one, a smaller margin or more partitions",
-      format_duration(least_latency_ns(without_limits, model)), problem.most_partitions,
+      format_duration(least_latency_ns(without_limits, model)), problem.max_partitions,
       100 * problem.margins.objective_fraction, format_duration(budget), format_duration(model.objective_ns));
 }
 

@@ -29,9 +29,9 @@ struct CandidatePipeline {
 /// which together are at least as fast.
 bool dominates(const CandidatePipeline& one, const CandidatePipeline& other);
 
-/// Returns all pipelines of a model with at most most_partitions pools whose planned batches, including their building
+/// Returns all pipelines of a model with at most max_partitions pools whose planned batches, including their building
 /// at `building_requests_per_second` (0: in no time), meet the objective's budget (latency_budget_ns), that fit into
-/// the devices' memory, and that no other one dominates. If most_partitions is more than 2, adjacent pools have
+/// the devices' memory, and that no other one dominates. If max_partitions is more than 2, adjacent pools have
 /// different classes unless memory requires two of one. The order is deterministic: by classes, then as the enumeration
 /// finds them. A virtual device's throughput in requests per second is the least of, with G devices per server and s
 /// the pool's share:

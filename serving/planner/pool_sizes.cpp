@@ -15,8 +15,8 @@ namespace {
 constexpr double kGap = 1e-5;
 /// Limits that suffice to prove the plans of PPipe's artifact optimal. An iteration's time grows with the number of
 /// rows and columns, so large programs get fewer iterations.
-constexpr int kMostNodes = 200'000;
-constexpr double kMostWork = 1e8;  // iterations x columns; about 50 s
+constexpr int kMaxNodes = 200'000;
+constexpr double kMaxWork = 1e8;  // iterations x columns; about 50 s
 
 /// The columns of one candidate. A pipeline of one pool needs no throughput column, since its throughput is rate x
 /// size.
@@ -33,7 +33,7 @@ class Programme {
     const bool for_throughput = problem.objective == ServingObjective::throughput;
     unit_ = for_throughput ? start.value : 1;
     milp_.maximize = for_throughput;
-    most_ = for_throughput ? add_column(0, most_value(), 1, false) : -1;
+    max_ = for_throughput ? add_column(0, max_value(), 1, false) : -1;
     for (std::size_t n = 0; n < problem.models.size(); ++n) add_model(n);
     for (std::size_t k = 0; k < problem.num_devices.size(); ++k) {
       MilpRow row{.lower = -kUnbounded, .upper = static_cast<double>(problem.num_devices[k])};
@@ -45,9 +45,9 @@ class Programme {
   }
 
   std::optional<PoolSizes> solve() const {
-    const double iterations = kMostWork / static_cast<double>(milp_.columns.size());
+    const double iterations = kMaxWork / static_cast<double>(milp_.columns.size());
     const auto solution =
-        frostpipe::solve(milp_, kGap, {.nodes = kMostNodes, .iterations = static_cast<int>(std::min(iterations, 1e9))});
+        frostpipe::solve(milp_, kGap, {.nodes = kMaxNodes, .iterations = static_cast<int>(std::min(iterations, 1e9))});
     if (!solution) return std::nullopt;
     PoolSizes result{.pipelines = std::vector<std::vector<SizedPipeline>>(problem_.models.size()),
                      .bound = solution->bound * unit_};
@@ -86,7 +86,7 @@ class Programme {
     return most;
   }
 
-  double most_value() const {
+  double max_value() const {
     double most = std::numeric_limits<double>::infinity();
     for (std::size_t n = 0; n < problem_.models.size(); ++n) {
       double of_model = 0;
@@ -100,8 +100,8 @@ class Programme {
     const auto& [weight, required, candidates] = problem_.models[n];
     auto& columns = columns_.emplace_back();
     MilpRow throughput{.lower = 0, .upper = kUnbounded};
-    if (most_ >= 0)
-      throughput.terms.emplace_back(most_, -1);
+    if (max_ >= 0)
+      throughput.terms.emplace_back(max_, -1);
     else
       throughput.lower = required / scale(n);
     std::map<Place, MilpRow> used;
@@ -121,7 +121,7 @@ class Programme {
     for (auto& [classes, row] : sequences) {
       row.lower = -kUnbounded;
       row.upper = std::pow(static_cast<double>(problem_.num_devices.size()),
-                           problem_.most_partitions - static_cast<double>(classes.size()));
+                           problem_.max_partitions - static_cast<double>(classes.size()));
       milp_.rows.push_back(std::move(row));
     }
   }
@@ -164,7 +164,7 @@ class Programme {
   void set_start() {
     auto& values = milp_.start;
     values.assign(milp_.columns.size(), 0);
-    if (most_ >= 0) values[most_] = 1;
+    if (max_ >= 0) values[max_] = 1;
     for (std::size_t n = 0; n < problem_.models.size(); ++n) {
       std::map<Place, double> used;
       for (const auto& [index, sizes] : start_.pipelines[n]) {
@@ -187,7 +187,7 @@ class Programme {
   const PoolSizes& start_;
   double unit_ = 1;
   Milp milp_;
-  int most_ = -1;  // column of the objective
+  int max_ = -1;  // column of the objective
   std::vector<std::vector<CandidateColumns>> columns_;
   std::map<Place, int> devices_;
 };

@@ -17,7 +17,7 @@ struct PoolProblem {
   std::vector<int> num_devices;
   std::vector<double> prices;  // per class; for objective `cost`
   ServingObjective objective = ServingObjective::throughput;
-  int most_partitions = 2;
+  int max_partitions = 2;
   std::vector<OfModel> models;
 };
 
@@ -42,7 +42,7 @@ int devices_of(const std::vector<SizedPipeline>& pipelines, const std::vector<Ca
                int device_class);
 
 /// Returns the best sizes, by a mixed-integer linear program (PPipe, appendix A.2, enumerated). A model has at most one
-/// pipeline for each sequence of most_partitions classes; a shorter pipeline can stand for any sequence that it begins.
+/// pipeline for each sequence of max_partitions classes; a shorter pipeline can stand for any sequence that it begins.
 /// Returns nothing if no sizes meet the requirements (cost) or a model has no candidate. Exact to a relative 10^-5, or
 /// as the bound says if the search reached its limits.
 std::optional<PoolSizes> size_pools(const PoolProblem& problem);

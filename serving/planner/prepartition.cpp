@@ -35,7 +35,7 @@ std::optional<Prepartition> prepartition_within(const ServingProfile& layers, in
                                                 const BlockBounds& bounds) {
   const int num_layers = frostpipe::num_blocks(layers);
   const auto before = times_before(layers);
-  const double least = bounds.least_share / num_blocks, most = bounds.most_share / num_blocks;
+  const double least = bounds.least_share / num_blocks, most = bounds.max_share / num_blocks;
   std::vector<Bytes> best(num_layers + 1, kNever);  // [j]: fewest bytes if the first blocks end before layer j
   best[0] = 0;
   std::vector<std::vector<int>> begin_of(num_blocks, std::vector<int>(num_layers + 1, 0));

@@ -6,10 +6,10 @@
 
 namespace frostpipe {
 
-/// How evenly N blocks divide a model's time: each block has at least least_share / N and at most most_share / N of it.
+/// How evenly N blocks divide a model's time: each block has at least least_share / N and at most max_share / N of it.
 struct BlockBounds {
   double least_share = 0;
-  double most_share = 0;
+  double max_share = 0;
   bool operator==(const BlockBounds&) const = default;
 };
 

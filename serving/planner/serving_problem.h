@@ -32,10 +32,10 @@ struct ServingProblem {
   ServingObjective objective = ServingObjective::throughput;
   ServingMargins margins;
   DType dtype = DType::kFloat32;
-  int most_partitions = 2;
+  int max_partitions = 2;
   /// Larger batches, and smaller shares of a device, are not used.
-  int most_requests = 8;
-  int most_share = 4;  // largest number of virtual devices per device
+  int max_requests = 8;
+  int max_share = 4;  // largest number of virtual devices per device
 };
 
 }  // namespace frostpipe

@@ -11,9 +11,9 @@
 namespace frostpipe {
 namespace {
 
-constexpr std::int64_t kMostRemembered = 2'000'000;
+constexpr std::int64_t kMaxRemembered = 2'000'000;
 /// The timeline of a run has only its first batches.
-constexpr std::size_t kMostSpans = 20'000;
+constexpr std::size_t kMaxSpans = 20'000;
 /// The largest lateness among this many batches is reserved from the objective for the next ones, but at least 1/50 and
 /// at most 1/4 of it.
 constexpr int kLatenessBatches = 200;
@@ -29,7 +29,7 @@ std::vector<int> layer_bounds(const ServedModel& model, const ServingPipeline& p
 }
 
 BatchShape shape_of(BatchShape shape, const ServingPipeline& pipeline) {
-  shape.most_requests = pipeline.batch_size;
+  shape.max_requests = pipeline.batch_size;
   return shape;
 }
 
@@ -177,7 +177,7 @@ void ModelServer::fill(Batch& batch, BatchBuffer& buffer) {
   for (int i = 0; i < batch.num_requests(); ++i) {
     const RequestInput& input = pending_.at(batch.first_request + i).input;
     const bool has_tokens = !input.tokens.empty();
-    batch.lengths[i] = has_tokens ? static_cast<std::int64_t>(input.tokens.size()) : model_.shape.most_tokens;
+    batch.lengths[i] = has_tokens ? static_cast<std::int64_t>(input.tokens.size()) : model_.shape.max_tokens;
     token = std::ranges::copy(input.tokens, token).out;
     if (input.pixels) pixel = std::ranges::copy(*input.pixels, pixel).out;
   }
@@ -207,7 +207,7 @@ std::vector<std::string> ModelServer::poll_workers() {
 void ModelServer::note_span(const Batch& batch, int device, Nanoseconds duration_ns) {
   PoolUse& use = engine_.run.pools[pool_at(batch, batch.partition).use];
   use.busy_ns += duration_ns;
-  if (engine_.run.timeline.size() >= kMostSpans) return;
+  if (engine_.run.timeline.size() >= kMaxSpans) return;
   engine_.run.timeline.push_back({.kind = ServingSpan::Kind::compute,
                                   .pipeline = batch.pipeline,
                                   .partition = batch.partition,
@@ -285,8 +285,8 @@ void ModelServer::learn_lateness(Nanoseconds delay_ns, Nanoseconds late_ns) {
 }
 
 void ModelServer::forget_old() {
-  if (static_cast<std::int64_t>(engine_.run.requests.size()) < kMostRemembered) return;
-  std::int64_t oldest = engine_.num_requests() - kMostRemembered / 2;
+  if (static_cast<std::int64_t>(engine_.run.requests.size()) < kMaxRemembered) return;
+  std::int64_t oldest = engine_.num_requests() - kMaxRemembered / 2;
   for (const auto& [request, pending] : pending_) oldest = std::min(oldest, request);
   engine_.forget_before(oldest);
 }

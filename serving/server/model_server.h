@@ -48,7 +48,7 @@ class ModelServer final : private ServingObserver {
   void add_workers(std::vector<WorkerState>& workers) const;
   std::int64_t num_waiting() const { return plane_.num_waiting(); }
   std::int64_t num_computing() const { return static_cast<std::int64_t>(pending_.size()) - plane_.num_waiting(); }
-  /// Returns the results so far, with the last kMostRemembered requests.
+  /// Returns the results so far, with the last kMaxRemembered requests.
   ServingRun run(Nanoseconds window_ns) const;
 
  private:

@@ -6,9 +6,9 @@ namespace frostpipe {
 
 ServableModel emulated_model(const ServedModel& planned) {
   ServableModel model;
-  model.form.most_tokens = planned.tokens;
+  model.form.max_tokens = planned.tokens;
   model.form.vocabulary_size = std::numeric_limits<std::int32_t>::max();
-  model.shape.most_tokens = planned.tokens;
+  model.shape.max_tokens = planned.tokens;
   return model;
 }
 

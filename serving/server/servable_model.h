@@ -21,7 +21,7 @@ struct ServableModel {
   std::vector<std::string> folders;       // one per head; empty if emulated
   std::vector<FolderBytes> folder_bytes;  // hashes of each folder, taken before it was read
   RequestForm form;
-  BatchShape shape;  // without most_requests
+  BatchShape shape;  // without max_requests
   std::string device = "cpu";
 };
 

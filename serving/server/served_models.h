@@ -49,10 +49,10 @@ struct HeadForm {
 struct RequestForm {
   ServedTask task = ServedTask::text_classification;
   std::vector<HeadForm> heads = {HeadForm{}};
-  int most_tokens = 0;  // largest number of tokens of a text, from the plan
+  int max_tokens = 0;  // largest number of tokens of a text, from the plan
   std::int64_t vocabulary_size = 0;
   int image_size = 0;  // height and width of a picture with 3 channels
-  /// Tokenizes a text to at most most_tokens tokens. Empty if the model takes pictures or its folder has no tokenizer.
+  /// Tokenizes a text to at most max_tokens tokens. Empty if the model takes pictures or its folder has no tokenizer.
   /// Thread-safe.
   std::function<std::vector<std::int32_t>(std::string_view)> tokens_of;
 };

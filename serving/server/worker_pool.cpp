@@ -11,7 +11,7 @@
 namespace frostpipe {
 namespace {
 
-constexpr int kMostLosses = 3;
+constexpr int kMaxLosses = 3;
 /// So late that nothing is in time, and early enough for sums to stay within 64 bits.
 constexpr Nanoseconds kForEver = std::numeric_limits<Nanoseconds>::max() / 4;
 /// A worker that takes this many times the planned duration, and at least kLeastStuckNs, is stuck.
@@ -79,7 +79,7 @@ void WorkerPool::lose(int device, const std::string& how, Events& events) {
   if (losses_[device] == 0 && !worker.is_loaded)
     throw RuntimeFailure(fmt::format("{} ended before it had loaded its part of the model", name_of(device)));
   for (const OrderedBatch& order : worker.orders) events.lost_batches.push_back(order.batch);
-  const bool starts_again = ++losses_[device] <= kMostLosses;
+  const bool starts_again = ++losses_[device] <= kMaxLosses;
   events.notes.push_back(fmt::format("{} (process {}) {}, with {} batches; {}", name_of(device), worker.pid(), how,
                                      worker.orders.size(),
                                      starts_again ? "it is started again" : "it is given up, the others go on"));

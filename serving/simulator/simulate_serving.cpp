@@ -14,10 +14,10 @@ constexpr EnumWords<DataPlane, 2> kDataPlanes = {
 
 /// Schedules one arrival at a time, so that the event queue holds only the next one.
 template <class Plane>
-void run(ServingEngine& engine, std::span<const Nanoseconds> arrivals, std::optional<std::int64_t> most_drops) {
+void run(ServingEngine& engine, std::span<const Nanoseconds> arrivals, std::optional<std::int64_t> max_drops) {
   Plane plane(engine);
   const auto schedule_arrival = [&](std::size_t request) {
-    if (request >= arrivals.size() || (most_drops && engine.num_drops > *most_drops)) return;
+    if (request >= arrivals.size() || (max_drops && engine.num_drops > *max_drops)) return;
     engine.queue.schedule(arrivals[request],
                           {.kind = ServingEvent::Kind::arrival, .index = static_cast<std::int64_t>(request)});
   };
@@ -43,9 +43,9 @@ ServingRun simulate_serving(const ServingPlan& plan, const ServedModel& model, s
   engine.run.window_ns = window_ns;
   engine.run.requests.reserve(arrivals.size());
   if (options.data_plane == DataPlane::reserved) {
-    run<ReservedPlane>(engine, arrivals, options.most_drops);
+    run<ReservedPlane>(engine, arrivals, options.max_drops);
   } else {
-    run<ReactivePlane>(engine, arrivals, options.most_drops);
+    run<ReactivePlane>(engine, arrivals, options.max_drops);
   }
   return std::move(engine.run);
 }

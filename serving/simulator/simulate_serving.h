@@ -24,7 +24,7 @@ struct ServingSimulationOptions {
   bool timeline = false;
   /// If set, requests stop arriving after more drops than this. It saves time if the only question is whether there are
   /// so many.
-  std::optional<std::int64_t> most_drops = std::nullopt;
+  std::optional<std::int64_t> max_drops = std::nullopt;
 };
 
 /// Serves `arrivals`, sorted times in [0, window_ns), by the pipelines of one model of a valid plan, until the last

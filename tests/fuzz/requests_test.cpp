@@ -17,7 +17,7 @@ using test::fuzz;
 void fuzz_requests(const std::string& valid, const RequestForm& form) {
   fuzz(valid, [&](const std::string& body) {
     const InferRequest request = read_infer_request(body, form);
-    if (request.rows.empty() || request.rows.size() > kMostRows) throw std::logic_error("as many rows as there may be");
+    if (request.rows.empty() || request.rows.size() > kMaxRows) throw std::logic_error("as many rows as there may be");
     std::vector<RequestAnswer> answers;
     for (const RequestInput& row : request.rows) answers.push_back(test::plain_answer(form.task, row));
     infer_answer("m", form, request, answers);

@@ -36,7 +36,7 @@ TEST(Memory, OfASplitBackwardIsWhatEachMomentOfTheListHolds) {
   Phase phase = two_stages();
   phase.schedule = "ZB-H1";
   phase.num_micro_batches = 4;
-  const auto peaks = most_in_flight(phase, 0);
+  const auto peaks = peaks_in_flight(phase, 0);
   ASSERT_EQ(to_text(build_schedule("ZB-H1", {2, 4})),
             "rank 0: 0F0 0F1 0I0 0W0 0F2 0I1 0W1 0F3 0I2 0W2 0I3 0W3\n"
             "rank 1: 1F0 1I0 1F1 1I1 1W0 1F2 1I2 1W1 1F3 1I3 1W2 1W3\n");
@@ -65,7 +65,7 @@ TEST(Memory, OfASplitBackwardThatComputesAgainHasBothInI) {
 }
 
 /// Returns what `list` holds at its peak if each stage keeps `kept` per micro-batch from F and `weights` from I.
-int most_held(const std::vector<Action>& list, int first_trainable_stage, int kept, int weights) {
+int max_held(const std::vector<Action>& list, int first_trainable_stage, int kept, int weights) {
   int held = 0, most = 0;
   for (const Action& action : list) {
     if (action.stage < first_trainable_stage) continue;
@@ -86,7 +86,7 @@ TEST(Memory, MostInFlightIsThatOfTheWholeList) {
         Phase phase = two_stages();
         phase.schedule = name;
         phase.layout.pipeline_parallel_size = p;
-        phase.virtual_stages = std::min(2, schedule_traits(name).most_virtual_stages);
+        phase.virtual_stages = std::min(2, schedule_traits(name).max_virtual_stages);
         phase.num_micro_batches = m;
         for (int first = 0; first<num_stages(phase); first += p> 6 ? 17 : 1) {
           ScheduleShape shape{p, m, first};
@@ -99,7 +99,7 @@ TEST(Memory, MostInFlightIsThatOfTheWholeList) {
           }
           const Schedule built = build_schedule(name, shape),
                          schedule = unrolled(built, built.epilogue.empty() ? 1 : 3);
-          const auto peaks = most_in_flight(phase, first);
+          const auto peaks = peaks_in_flight(phase, first);
           for (int rank = 0; rank < p; ++rank) {
             for (const auto& [kept, weights] : {std::pair(5, 0), {5, 2}, {5, 5}, {1, 7}}) {
               int most = 0;
@@ -109,7 +109,7 @@ TEST(Memory, MostInFlightIsThatOfTheWholeList) {
                   held += kept * of_stage.before_backward + weights * of_stage.before_weights;
                 most = std::max(most, held);
               }
-              EXPECT_EQ(most, most_held(schedule.body[rank], first, kept, weights))
+              EXPECT_EQ(most, max_held(schedule.body[rank], first, kept, weights))
                   << name << " p " << p << " m " << m << " first " << first << " rank " << rank;
             }
           }
@@ -134,7 +134,7 @@ TEST(Memory, OfAVHasNothingSentAheadWhereTheNextStageIsOnTheSameRank) {
 }
 
 /// Returns the maximal number of outputs of `stage` that the next stage, on the same rank, has not consumed yet.
-int most_waiting(const std::vector<Action>& list, int stage) {
+int max_waiting(const std::vector<Action>& list, int stage) {
   int waiting = 0, most = 0;
   for (const Action& action : list) {
     if (action.kind != ActionKind::forward) continue;
@@ -150,7 +150,7 @@ TEST(Stages, ThatHandOnAtOnceNeverHaveTwoOutputsWaiting) {
   for (const std::string& name : plan_schedule_names()) {
     const ScheduleTraits traits = schedule_traits(name);
     for (int p = 1; p <= 4; ++p) {
-      for (int v = traits.least_virtual_stages; v <= std::min(4, traits.most_virtual_stages); ++v) {
+      for (int v = traits.least_virtual_stages; v <= std::min(4, traits.max_virtual_stages); ++v) {
         for (const int m : {1, 4 * p, 4 * p + 1}) {
           Phase phase = two_stages();
           phase.schedule = name;
@@ -172,7 +172,7 @@ TEST(Stages, ThatHandOnAtOnceNeverHaveTwoOutputsWaiting) {
                 continue;
               }
               const Schedule schedule = build_schedule(name, shape);
-              EXPECT_EQ(hands_on_at_once(phase, stage), most_waiting(schedule.body[rank], stage) == 1)
+              EXPECT_EQ(hands_on_at_once(phase, stage), max_waiting(schedule.body[rank], stage) == 1)
                   << name << " p " << p << " v " << v << " m " << m << " first " << first;
               (hands_on_at_once(phase, stage) ? at_once : later).insert(name);
               if (first > 0) continue;  // rows of a phase contain all backwards

@@ -81,16 +81,16 @@ void for_each_shape(const Limits& limits, const Visitor& visit) {
     }
   };
   for (const std::string& name : schedule_names()) {
-    const int most_stages = name.starts_with("Interleaved") || name == "LoopedBFS" ? 4 : 1;
-    const int most_slices = name == "TeraPipe" || name == "Seq1F1B" ? 4 : 1;
+    const int max_stages = name.starts_with("Interleaved") || name == "LoopedBFS" ? 4 : 1;
+    const int max_slices = name == "TeraPipe" || name == "Seq1F1B" ? 4 : 1;
     for (int p = 2; p <= limits.pipeline_ranks; ++p)
       for (int m = 1; m <= limits.micro_batches; ++m)
-        for (int v = 1; v <= most_stages; ++v)
-          for (int slices = 1; slices <= most_slices; ++slices)
+        for (int v = 1; v <= max_stages; ++v)
+          for (int slices = 1; slices <= max_slices; ++slices)
             try_shape(name, {.pipeline_parallel_size = p,
                              .num_micro_batches = m,
-                             .virtual_stages = most_stages > 1 ? v : 0,
-                             .token_slices = most_slices > 1 ? slices : 0});
+                             .virtual_stages = max_stages > 1 ? v : 0,
+                             .token_slices = max_slices > 1 ? slices : 0});
   }
 }
 

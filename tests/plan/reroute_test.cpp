@@ -122,7 +122,7 @@ TEST(Reroute, NoRankWaitsForever) {
     for (const auto& layout :
          {with_vacant(4, 2, {{0, 1}}), with_vacant(4, 2, {{3, 0}}), with_vacant(4, 2, {{1, 0}, {2, 1}}),
           with_vacant(2, 4, {{1, 2}}), with_vacant(2, 4, {{0, 1}, {1, 0}, {1, 3}})}) {
-      const Phase phase = phase_of(layout, 8, name, traits.most_virtual_stages == 1 ? 1 : 2);
+      const Phase phase = phase_of(layout, 8, name, traits.max_virtual_stages == 1 ? 1 : 2);
       const Schedule schedule = schedule_of(phase);
       EXPECT_NO_THROW(validate(schedule)) << name;
       EXPECT_EQ(blocking_cycle(schedule, receive_queues(schedule)), std::nullopt) << name;

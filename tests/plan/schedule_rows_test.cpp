@@ -43,7 +43,7 @@ void for_each_phase(Check check) {
     const ScheduleTraits traits = schedule_traits(name);
     if (traits.weight_delay > 0) continue;
     for (int p = 1; p <= 3; ++p) {
-      for (int v = traits.least_virtual_stages; v <= std::min(3, traits.most_virtual_stages); ++v) {
+      for (int v = traits.least_virtual_stages; v <= std::min(3, traits.max_virtual_stages); ++v) {
         for (const int m : {p, 2 * p, 2 * p + 1}) {
           for (int frozen = 0; frozen < p * v; ++frozen) {
             Phase phase = phase_of(name, p, v, m);

@@ -28,7 +28,7 @@ TEST(Stages, AreWhereTheScheduleHasThem) {
   for (const std::string& name : plan_schedule_names()) {
     for (int p = 1; p <= 5; ++p) {
       const ScheduleTraits traits = schedule_traits(name);
-      for (int v = traits.least_virtual_stages; v <= std::min(4, traits.most_virtual_stages); ++v) {
+      for (int v = traits.least_virtual_stages; v <= std::min(4, traits.max_virtual_stages); ++v) {
         Phase phase = phase_of(p, v, 1);
         phase.schedule = name;
         phase.num_micro_batches = 2 * p;

@@ -98,7 +98,7 @@ TEST(LinkPlacement, SixteenNodesOfTwoShuffledIslandsAreTakenIslandByIsland) {
   for (int node = 0; node < 16; node += 2) order.push_back(node);
   for (int node = 1; node < 16; node += 2) order.push_back(node);
   EXPECT_THAT(placements, testing::Contains(order));
-  EXPECT_LE(placements.size(), kMostLinkPlacements);
+  EXPECT_LE(placements.size(), kMaxLinkPlacements);
 }
 
 TEST(LinkPlacement, PairsThatAreAsAllOthersGiveThePlanWithoutThem) {

@@ -29,7 +29,7 @@ TEST(DeviceType, NamesItsThreads) {
   EXPECT_EQ(threads_of("a x -2"), 1);
   EXPECT_EQ(threads_of("a x 99999999999"), 1);
   EXPECT_EQ(threads_of("a x 1024"), 1024);
-  EXPECT_EQ(threads_of("a x 1025"), 1);  // exceeds kMostThreads
+  EXPECT_EQ(threads_of("a x 1025"), 1);  // exceeds kMaxThreads
 }
 
 TEST(WithThreadsPerRank, NeighbouringDevicesOfANodeAreOneWithTheirMemoryTogether) {

@@ -18,7 +18,7 @@ using jinja::Text;
 using jinja::Value;
 using Json = nlohmann::json;
 
-constexpr std::size_t kMostTemplateBytes = std::size_t{1} << 20;
+constexpr std::size_t kMaxTemplateBytes = std::size_t{1} << 20;
 
 template <class Call>
 auto naming(const std::string& place, Call call) {
@@ -149,7 +149,7 @@ std::optional<ChatTemplate> chat_template_in(const std::filesystem::path& model_
   std::string place = file.string();
   std::optional<std::string> source;
   if (std::filesystem::exists(file)) {
-    source = read_utf8_file(file, kMostTemplateBytes);
+    source = read_utf8_file(file, kMaxTemplateBytes);
   } else {
     place = settings.string() + ": chat_template";
     source = template_in(config, place);

@@ -122,12 +122,12 @@ Value member_or(const Members& members, const Arguments& arguments) {
 }
 
 Value range(const Arguments& arguments) {
-  constexpr std::int64_t kMost = 100'000;
+  constexpr std::int64_t kMax = 100'000;
   const auto number = [&](std::size_t index) { return need_number(arguments.values[index], "a bound of range"); };
   const std::size_t count = arguments.values.size();
   if (count != 1 && count != 2) throw InvalidInput("range", "must have one or two bounds", std::to_string(count));
   const std::int64_t begin = count == 2 ? number(0) : 0, end = number(count - 1);
-  if (begin < 0 || end > kMost) throw InvalidInput("range", "must be of 0 to 100,000", std::to_string(end));
+  if (begin < 0 || end > kMax) throw InvalidInput("range", "must be of 0 to 100,000", std::to_string(end));
   List numbers;
   for (std::int64_t i = begin; i < end; ++i) numbers.emplace_back(i);
   return list_value(std::move(numbers));

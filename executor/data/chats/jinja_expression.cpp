@@ -14,7 +14,7 @@
 namespace frostpipe::jinja {
 namespace {
 
-constexpr std::size_t kMostSteps = 400'000;
+constexpr std::size_t kMaxSteps = 400'000;
 
 std::string shown(const Token& token) {
   return token.kind == Token::Kind::end ? std::string("the end of the tag") : in_quotes(token.text);
@@ -53,8 +53,8 @@ class Parser {
   /// Limits recursion, so that nested expressions cannot overflow the stack.
   struct Depth {
     explicit Depth(Parser& parser) : nesting(parser.nesting_) {
-      if (++nesting > 4 * kMostNesting)
-        throw InvalidInput("an expression", fmt::format("must nest at most {} deep", kMostNesting), "deeper");
+      if (++nesting > 4 * kMaxNesting)
+        throw InvalidInput("an expression", fmt::format("must nest at most {} deep", kMaxNesting), "deeper");
     }
     ~Depth() { --nesting; }
     Depth(const Depth&) = delete;
@@ -300,7 +300,7 @@ Value Scope::get(const std::string& name) const {
 
 void Scope::step() {
   if (outer_) return outer_->step();
-  if (++steps_ > kMostSteps) throw InvalidInput("the loops of a template", "must end in 400,000 steps", "more");
+  if (++steps_ > kMaxSteps) throw InvalidInput("the loops of a template", "must end in 400,000 steps", "more");
 }
 
 bool Tokens::is_next(std::string_view word) const {

@@ -12,7 +12,7 @@ namespace frostpipe::jinja {
 namespace {
 
 Text joined(Text one, const Text& other) {
-  if (one.size() + other.size() > kMostTextBytes)
+  if (one.size() + other.size() > kMaxTextBytes)
     throw InvalidInput("a text of a chat", "must have at most 64 MiB", "longer");
   one += other;
   return one;
@@ -44,8 +44,8 @@ Value arithmetic(const std::string& sign, const Value& a, const Value& b) {
   if (sign == "+") return sum(a, b);
   if (sign == "~") return joined(printed(a), printed(b));
   const std::int64_t left = need_number(a, "before " + sign), right = need_number(b, "behind " + sign);
-  constexpr std::int64_t kMost = std::int64_t{1} << 31;  // limit that rules out overflow
-  if (std::abs(left) > kMost || std::abs(right) > kMost || (right == 0 && sign != "-" && sign != "*"))
+  constexpr std::int64_t kMax = std::int64_t{1} << 31;  // limit that rules out overflow
+  if (std::abs(left) > kMax || std::abs(right) > kMax || (right == 0 && sign != "-" && sign != "*"))
     throw InvalidInput("numbers around " + sign, "must be below 2^31, a divisor not 0", fmt::format("{}", right));
   if (sign == "-") return left - right;
   if (sign == "*") return left * right;

@@ -12,7 +12,7 @@
 namespace frostpipe::jinja {
 namespace {
 
-constexpr std::size_t kMostTokens = 2'000;  // limits the recursion depth
+constexpr std::size_t kMaxTokens = 2'000;  // limits the recursion depth
 
 bool is_space(char c) { return std::isspace(static_cast<unsigned char>(c)) != 0; }
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
@@ -90,7 +90,7 @@ class Cutter {
       const bool has_sign = (rest[0] == '-' || rest[0] == '+') && rest.substr(1).starts_with(closing);
       if (open.empty() && (has_sign || rest.starts_with(closing))) break;
       part.tokens.push_back(next_token());
-      if (part.tokens.size() > kMostTokens) refuse("a tag must have at most 2,000 words", "more");
+      if (part.tokens.size() > kMaxTokens) refuse("a tag must have at most 2,000 words", "more");
       const std::string& text = part.tokens.back().text;
       if (part.tokens.back().kind != Token::Kind::sign) continue;
       if (text == "(" || text == "[" || text == "{") open.push_back(text[0]);

@@ -62,8 +62,8 @@ class Template::Reader {
  private:
   /// Parses blocks up to one of these statements, which is not consumed, or to the end.
   Block blocks(const std::vector<std::string_view>& ends) {
-    if (++nesting_ > kMostNesting)
-      throw InvalidInput("a template", fmt::format("must nest at most {} deep", kMostNesting), "deeper");
+    if (++nesting_ > kMaxNesting)
+      throw InvalidInput("a template", fmt::format("must nest at most {} deep", kMaxNesting), "deeper");
     std::vector<std::pair<std::size_t, Block>> found;
     while (at_ < parts_.size() && !is_statement(ends)) {
       const std::size_t line = parts_[at_].line;
@@ -78,7 +78,7 @@ class Template::Reader {
         in_line(line, [&, &block = one] {
           scope.step();
           block(scope, written);
-          if (written.size() > kMostTextBytes)
+          if (written.size() > kMaxTextBytes)
             throw InvalidInput("what a template writes", "must have at most 64 MiB", "longer");
         });
       }
@@ -223,7 +223,7 @@ class Template::Reader {
     return [=](Scope& outer, Text&) {
       const auto calls = std::make_shared<int>(0);
       outer.set(name, function_value([=, &outer](const Arguments& arguments) -> Value {
-                  if (++*calls > kMostNesting) throw InvalidInput("a macro", "must not call itself for ever", name);
+                  if (++*calls > kMaxNesting) throw InvalidInput("a macro", "must not call itself for ever", name);
                   Scope scope(&outer);
                   for (std::size_t i = 0; i < parameters.size(); ++i) {
                     const auto& [parameter, otherwise] = parameters[i];

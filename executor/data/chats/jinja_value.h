@@ -12,8 +12,8 @@
 namespace frostpipe::jinja {
 
 /// Limits for every template, since templates come from untrusted folders.
-inline constexpr std::size_t kMostTextBytes = std::size_t{1} << 26;
-inline constexpr int kMostNesting = 100;
+inline constexpr std::size_t kMaxTextBytes = std::size_t{1} << 26;
+inline constexpr int kMaxNesting = 100;
 
 /// Traits of strings whose bytes (UTF-8) may each carry a mark. Marks survive all string operations of a template, and
 /// comparisons ignore them.

@@ -51,7 +51,7 @@ class FilesOfWeights {
 
   void plan(const std::string& name, const std::vector<std::int64_t>& shape) {
     const Bytes bytes = count_of(shape) * static_cast<Bytes>(c10::elementSize(names_of(saved_.dtype).type));
-    if (parts_.empty() || (bytes_ + bytes > saved_.most_bytes_of_file && !parts_.back().empty())) {
+    if (parts_.empty() || (bytes_ + bytes > saved_.max_bytes_of_file && !parts_.back().empty())) {
       parts_.emplace_back();
       bytes_ = 0;
     }

@@ -15,7 +15,7 @@ namespace {
 
 /// Returns the largest number of tokens of a prompt and its completion.
 std::int64_t limit_of(const TokenIds& prompt, const CompletionOptions& options) {
-  return std::min(static_cast<std::int64_t>(prompt.size()) + options.most_new_tokens, options.longest);
+  return std::min(static_cast<std::int64_t>(prompt.size()) + options.max_new_tokens, options.longest);
 }
 
 /// Texts that are continued together, each from its prompt, by token slices: the first one ends with the shortest
@@ -103,7 +103,7 @@ std::vector<std::vector<std::size_t>> batches_of(const std::vector<TokenIds>& pr
     const std::int64_t length = limit_of(prompts[number], options);  // the longest so far
     FROSTPIPE_CHECK(!prompts[number].empty() && length > static_cast<std::int64_t>(prompts[number].size()),
                     "a prompt has a token and room for another one");
-    const std::size_t most = std::clamp<std::int64_t>(options.most_tokens / length, 1, options.most_samples);
+    const std::size_t most = std::clamp<std::int64_t>(options.max_tokens / length, 1, options.max_samples);
     if (batches.empty() || batches.back().size() >= most) batches.emplace_back();
     batches.back().push_back(number);
   }

@@ -14,11 +14,11 @@ using TokenIds = std::vector<std::int32_t>;
 /// Options of continuing prompts with a causal model.
 struct CompletionOptions {
   std::vector<std::int32_t> end_tokens{};  // the first of these ends a completion
-  std::int64_t most_new_tokens = 128;
+  std::int64_t max_new_tokens = 128;
   std::int64_t longest = 0;  // limit for a prompt and its completion: the positions of the model
   /// Limits per batch, for which keys and values are kept: prompts, and tokens of these with their completions.
-  int most_samples = 64;
-  std::int64_t most_tokens = std::numeric_limits<std::int64_t>::max();
+  int max_samples = 64;
+  std::int64_t max_tokens = std::numeric_limits<std::int64_t>::max();
   int batches_at_once = 1;  // number of batches in a pipeline at the same time
   std::function<void(std::size_t completed)> progress = [](std::size_t) {};
 };

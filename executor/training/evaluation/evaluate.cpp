@@ -80,10 +80,10 @@ std::string completed(const std::vector<Prompt>& prompts, const ModelFolder& fol
                       WholeModel& model, const Progress& progress) {
   const CausalEncoder tokens = causal_encoder(folder);
   CompletionOptions how{.end_tokens = end_tokens_in(folder.path),
-                        .most_new_tokens = options.max_new_tokens,
+                        .max_new_tokens = options.max_new_tokens,
                         .longest = folder.config.max_position_embeddings,
-                        .most_samples = options.batch_size,
-                        .most_tokens = std::int64_t{options.batch_size} * options.samples.max_tokens};
+                        .max_samples = options.batch_size,
+                        .max_tokens = std::int64_t{options.batch_size} * options.samples.max_tokens};
   how.end_tokens.push_back(tokens.end_of_text);
   how.progress = [&](std::size_t completed) {
     progress(static_cast<double>(completed) / static_cast<double>(prompts.size()),

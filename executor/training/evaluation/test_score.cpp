@@ -7,7 +7,7 @@
 namespace frostpipe {
 namespace {
 
-constexpr int kMostSamples = 64;  // per batch
+constexpr int kMaxSamples = 64;  // per batch
 
 /// Returns the number of tokens per batch, so that a memory limit holds during evaluation too: those of the largest
 /// micro-batch. Trainable layers fit twice as many, since activations are not saved; frozen layers save none anyway,
@@ -22,7 +22,7 @@ std::int64_t tokens_at_a_time(const Phase& phase, int global_batch_size, Task ta
 std::vector<double> own_answers(const Dataset& dataset, const std::vector<int>& samples, int global_batch_size,
                                 RankSession& session) {
   if (ScheduleRunner* const runner = session.runner())
-    return runner->answers(*dataset.samples, samples, kMostSamples,
+    return runner->answers(*dataset.samples, samples, kMaxSamples,
                            tokens_at_a_time(session.phase(), global_batch_size, dataset.task));
   return std::vector<double>(answer_begins(*dataset.samples, samples, dataset.answer_shape).back(), 0.0);
 }

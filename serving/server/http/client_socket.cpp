@@ -16,7 +16,7 @@ using namespace std::chrono_literals;
 
 constexpr auto kSlice = 100ms;
 constexpr std::size_t kRenewalBytes = 64 << 10;
-constexpr std::size_t kMostThrownAway = 1 << 20;
+constexpr std::size_t kMaxThrownAway = 1 << 20;
 
 bool names_field(std::string_view line, std::string_view name) {
   return line.size() > name.size() && line[name.size()] == ':' &&
@@ -141,7 +141,7 @@ ClientSocket::Head ClientSocket::receive_head() {
   while (true) {
     if (buffer_.starts_with("\r\n")) buffer_.erase(0, 2);  // some clients end a body with a newline
     const std::size_t end = buffer_.find("\n\r\n");        // the empty line, with httplib's criterion
-    if (end != std::string::npos && end + 3 <= kMostHeadBytes) {
+    if (end != std::string::npos && end + 3 <= kMaxHeadBytes) {
       if (!is_well_formed(std::string_view(buffer_).substr(0, end + 3))) return Head::malformed;
       const std::string head = without_field(std::string_view(buffer_).substr(0, end + 3), "Range");
       buffer_.replace(0, end + 3, head);
@@ -149,7 +149,7 @@ ClientSocket::Head ClientSocket::receive_head() {
       renew();
       return Head::complete;
     }
-    if (buffer_.size() >= kMostHeadBytes) return Head::too_long;
+    if (buffer_.size() >= kMaxHeadBytes) return Head::too_long;
     if (!receive_more()) return Head::none;
   }
 }
@@ -199,10 +199,10 @@ void ClientSocket::finish() {
   tls_.reset();  // discarded data need not be decrypted
   if (shutdown(socket_.number(), SHUT_WR) != 0) return;
   deadline_ = Clock::now() + std::min<std::chrono::milliseconds>(patience_, 1s);
-  until_renewal_ = 2 * kMostThrownAway;
+  until_renewal_ = 2 * kMaxThrownAway;
   waited_ = patience_;  // passed to must_end(), so that this wait is the first to end
   std::array<char, 16 << 10> bytes{};
-  for (std::size_t thrown_away = 0; thrown_away < kMostThrownAway;) {
+  for (std::size_t thrown_away = 0; thrown_away < kMaxThrownAway;) {
     const ssize_t received = receive(bytes.data(), bytes.size());
     if (received <= 0) return;
     thrown_away += static_cast<std::size_t>(received);

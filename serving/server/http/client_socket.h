@@ -28,11 +28,11 @@ class ClientSocket {
 
   enum class Head {
     complete,
-    too_long,   // more than kMostHeadBytes
+    too_long,   // more than kMaxHeadBytes
     malformed,  // after the first line, not only lines of "Name: value" that end in CR LF
     none,       // the client has left or was silent for too long, or must_end() returned true
   };
-  static constexpr std::size_t kMostHeadBytes = 16 << 10;
+  static constexpr std::size_t kMaxHeadBytes = 16 << 10;
 
   /// Receives a request's head, which read() returns afterwards. Waits one patience for its first byte, and another for
   /// the rest. A preceding TLS handshake may take as long, including its first byte; the request has then begun.

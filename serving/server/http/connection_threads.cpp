@@ -29,7 +29,7 @@ int bytes_received(const Descriptor& connection) {
 
 }  // namespace
 
-std::size_t most_connections(std::size_t wanted) {
+std::size_t max_connections(std::size_t wanted) {
   const auto limit = process_limit(RLIMIT_NOFILE);
   if (!limit) return wanted;
   const std::filesystem::directory_iterator open("/proc/self/fd");
@@ -37,9 +37,9 @@ std::size_t most_connections(std::size_t wanted) {
   return static_cast<std::size_t>(std::clamp<std::int64_t>(left / 4 * 3, 2, static_cast<std::int64_t>(wanted)));
 }
 
-ConnectionThreads::ConnectionThreads(std::size_t most_connections, std::size_t most,
+ConnectionThreads::ConnectionThreads(std::size_t max_connections, std::size_t most,
                                      std::function<void(Descriptor)> serve)
-    : most_(std::min(most, most_connections / 2)), most_waiting_(most_connections - most_), serve_(std::move(serve)) {}
+    : max_(std::min(most, max_connections / 2)), max_waiting_(max_connections - max_), serve_(std::move(serve)) {}
 
 /// Returns the connection to close for a new one; the end if there is none.
 std::deque<ConnectionThreads::Waiting>::iterator ConnectionThreads::dispensable() {
@@ -62,14 +62,14 @@ ConnectionThreads::~ConnectionThreads() {
 void ConnectionThreads::add(Descriptor connection) {
   constexpr std::chrono::milliseconds kBetweenLooks{5};
   std::unique_lock lock(mutex_);
-  if (waiting_.size() >= num_idle_ && threads_.size() < most_) {
+  if (waiting_.size() >= num_idle_ && threads_.size() < max_) {
     try {
       threads_.emplace_back([this] { run(); });
     } catch (const std::exception&) {  // no thread or memory is available at present
       if (threads_.empty()) return;    // otherwise the existing threads serve it
     }
   }
-  while (waiting_.size() >= num_idle_ + most_waiting_) {
+  while (waiting_.size() >= num_idle_ + max_waiting_) {
     const auto least = dispensable();
     if (least != waiting_.end()) {
       waiting_.erase(least);
@@ -83,7 +83,7 @@ void ConnectionThreads::add(Descriptor connection) {
 
 bool ConnectionThreads::are_all_busy() const {
   const std::lock_guard lock(mutex_);
-  return threads_.size() >= most_ && waiting_.size() > num_idle_;
+  return threads_.size() >= max_ && waiting_.size() > num_idle_;
 }
 
 void ConnectionThreads::run() {

@@ -25,9 +25,9 @@ class ConnectionThreads {
   /// Time in which a client's first bytes may still be in transfer.
   static constexpr std::chrono::milliseconds kGrace{100};
 
-  /// There are at most `most` threads, but at most half as many as `most_connections`; the other connections may wait.
+  /// There are at most `most` threads, but at most half as many as `max_connections`; the other connections may wait.
   /// `serve` must not throw.
-  ConnectionThreads(std::size_t most_connections, std::size_t most, std::function<void(Descriptor)> serve);
+  ConnectionThreads(std::size_t max_connections, std::size_t most, std::function<void(Descriptor)> serve);
   /// Serves the waiting connections, and returns.
   ~ConnectionThreads();
   ConnectionThreads(const ConnectionThreads&) = delete;
@@ -49,7 +49,7 @@ class ConnectionThreads {
   void run();
   std::deque<Waiting>::iterator dispensable();
 
-  const std::size_t most_, most_waiting_;
+  const std::size_t max_, max_waiting_;
   const std::function<void(Descriptor)> serve_;
   mutable std::mutex mutex_;
   std::condition_variable changed_, has_room_;
@@ -61,6 +61,6 @@ class ConnectionThreads {
 
 /// Returns how many connections the process has descriptors for, at most `wanted`. A quarter of the free descriptors is
 /// reserved for everything else that a server opens: restarted workers, batches, files.
-std::size_t most_connections(std::size_t wanted);
+std::size_t max_connections(std::size_t wanted);
 
 }  // namespace frostpipe

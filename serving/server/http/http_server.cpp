@@ -28,17 +28,17 @@ namespace frostpipe {
 namespace {
 
 /// The largest number of concurrent requests; each waits in its thread for its answer.
-constexpr std::size_t kMostThreads = 256;
+constexpr std::size_t kMaxThreads = 256;
 /// The largest number of connections that wait for a thread, if there are descriptors for them.
-constexpr std::size_t kMostWaiting = 768;
+constexpr std::size_t kMaxWaiting = 768;
 /// While connections wait, these replace the patience; the second one if a client has not begun a request.
 constexpr std::chrono::milliseconds kPatienceUnderLoad{200}, kPatienceWithIdle{100};
 /// The largest number of requests per connection.
-constexpr int kMostRequests = 10'000;
+constexpr int kMaxRequests = 10'000;
 /// Longer paths are refused, since httplib matches them recursively.
 constexpr std::size_t kLongestPath = 1024;
 /// The largest size of a body's chunk headers, which are read in addition to it.
-constexpr std::size_t kMostChunkSizes = 1 << 20;
+constexpr std::size_t kMaxChunkSizes = 1 << 20;
 
 /// The connection that this thread serves; httplib does not pass it to handlers.
 thread_local const ClientSocket* current_socket = nullptr;
@@ -105,8 +105,8 @@ class HttpServer::Implementation : private httplib::Server {
   Implementation(ServedModels& models, const HttpServerOptions& options, const struct sigaction& sigpipe)
       : options_(options),
         routes_(models),
-        budget_(options.most_bytes_of_bodies),
-        threads_(most_connections(kMostThreads + kMostWaiting), kMostThreads,
+        budget_(options.max_bytes_of_bodies),
+        threads_(max_connections(kMaxThreads + kMaxWaiting), kMaxThreads,
                  [this](Descriptor connection) { serve(std::move(connection)); }) {
     sigaction(SIGPIPE, &sigpipe, nullptr);
     set_handlers();
@@ -141,7 +141,7 @@ class HttpServer::Implementation : private httplib::Server {
   }
 
   void set_handlers() {
-    set_keep_alive_max_count(kMostRequests);
+    set_keep_alive_max_count(kMaxRequests);
     set_keep_alive_timeout(std::chrono::ceil<std::chrono::seconds>(options_.patience).count());
     set_pre_routing_handler([this](const auto& request, auto& response) {
       const std::optional<HttpAnswer> answer = answer_before_body(request);
@@ -178,7 +178,7 @@ class HttpServer::Implementation : private httplib::Server {
     if (request.path.size() > kLongestPath)
       return http_error(414, fmt::format("a path must have at most {} bytes", kLongestPath));
     if (request.method == "POST" && !routes_.inferred_model(request.path).empty())
-      return body_refusal(request, options_.most_body_bytes);
+      return body_refusal(request, options_.max_body_bytes);
     const HttpAnswer answer = routes_.answer(request.method, request.path);
     if (answer.status < 400 && has_body(request)) return http_error(400, "a body must not be sent here");
     return answer;
@@ -190,14 +190,14 @@ class HttpServer::Implementation : private httplib::Server {
     BodyBudget::Share share(budget_);  // held until the answer, since the rows take memory too
     bool is_too_long = false, is_too_much = false;
     const bool is_read = read([&](const char* bytes, std::size_t size) {
-      is_too_long = body.size() + size > options_.most_body_bytes;
+      is_too_long = body.size() + size > options_.max_body_bytes;
       is_too_much = body.size() + size > HttpRoutes::kShortBody && !share.add(size);
       const bool is_accepted = !is_too_long && !is_too_much && !is_ending_;
       if (is_accepted) body.append(bytes, size);
       return is_accepted;
     });
     if (is_too_long)
-      give(http_error(413, fmt::format("a body must have at most {} bytes", options_.most_body_bytes)), response);
+      give(http_error(413, fmt::format("a body must have at most {} bytes", options_.max_body_bytes)), response);
     else if (is_too_much)
       give(busy_answer("the bodies of other requests take all memory that there is for them"), response);
     else if (!is_read && is_ending_)
@@ -217,11 +217,11 @@ class HttpServer::Implementation : private httplib::Server {
                             const auto patience = has_begun && !is_ending_ ? kPatienceUnderLoad : kPatienceWithIdle;
                             return silent > patience && (is_ending_ || threads_.are_all_busy());
                           });
-      for (int i = 1; i <= kMostRequests && !is_ending_; ++i) {
+      for (int i = 1; i <= kMaxRequests && !is_ending_; ++i) {
         const ClientSocket::Head head = socket.receive_head();
         if (head == ClientSocket::Head::none) return;
         if (head != ClientSocket::Head::complete) return refuse_head(socket, head);
-        if (!answer_one(socket, i == kMostRequests || threads_.are_all_busy())) return;
+        if (!answer_one(socket, i == kMaxRequests || threads_.are_all_busy())) return;
       }
     } catch (const std::exception&) {
       // There is no memory for an answer of 500: close the connection.
@@ -241,7 +241,7 @@ class HttpServer::Implementation : private httplib::Server {
         body_bytes = content_length(request);
       }
       must_close |= !body_bytes || (has_body(request) && answer_before_body(request).has_value());
-      socket.allow(body_bytes.value_or(2 * options_.most_body_bytes + kMostChunkSizes));
+      socket.allow(body_bytes.value_or(2 * options_.max_body_bytes + kMaxChunkSizes));
       request.headers.erase("Accept-Encoding");  // answers are too small to compress
       if (!must_close) return;
       request.headers.erase("Connection");
@@ -256,7 +256,7 @@ class HttpServer::Implementation : private httplib::Server {
   static void refuse_head(ClientSocket& socket, ClientSocket::Head head) {
     const bool is_too_long = head == ClientSocket::Head::too_long;
     const std::string why =
-        is_too_long ? fmt::format("a request's head must have at most {} bytes", ClientSocket::kMostHeadBytes)
+        is_too_long ? fmt::format("a request's head must have at most {} bytes", ClientSocket::kMaxHeadBytes)
                     : "a request's head must be lines of the form \"Name: value\" that end in CR LF";
     const std::string body = http_error(0, why).body;
     const std::string answer = fmt::format(

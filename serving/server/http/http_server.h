@@ -13,9 +13,9 @@ struct HttpServerOptions {
   int port = 8000;  // 0: any free port
   /// A client that neither sends nor receives for this long is disconnected.
   std::chrono::milliseconds patience = std::chrono::seconds(5);
-  std::size_t most_body_bytes = std::size_t{64} << 20;
+  std::size_t max_body_bytes = std::size_t{64} << 20;
   /// Limit of the bodies of all requests that are being read or answered, not counting the first 64 KiB of each.
-  std::size_t most_bytes_of_bodies = std::size_t{256} << 20;
+  std::size_t max_bytes_of_bodies = std::size_t{256} << 20;
   /// Key that clients must send as "Authorization: Bearer KEY", except for health requests. "" = no key is required.
   std::string api_key = {};
   /// Null: no encryption.

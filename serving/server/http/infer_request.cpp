@@ -25,16 +25,16 @@ using Shape = std::vector<std::size_t>;
 constexpr std::string_view kSource = "request";
 
 /// Returns the largest number of JSON values, including lists: the nested data of a row has fewer lists than this.
-std::size_t most_values(const RequestForm& form) {
-  const auto side = static_cast<std::size_t>(form.image_size), tokens = static_cast<std::size_t>(form.most_tokens);
-  return kMostRows * (std::max(tokens, 3 * side * side) + 3 * side + 8) + 4 * kMostKeys;
+std::size_t max_values(const RequestForm& form) {
+  const auto side = static_cast<std::size_t>(form.image_size), tokens = static_cast<std::size_t>(form.max_tokens);
+  return kMaxRows * (std::max(tokens, 3 * side * side) + 3 * side + 8) + 4 * kMaxKeys;
 }
 
 /// Builds the JSON tree during parsing, with limits: each new key of an object is compared with the earlier ones.
 class BoundedTree : public nlohmann::detail::json_sax_dom_parser<Json> {
  public:
-  BoundedTree(Json& root, std::size_t most_values, const std::function<void()>& look)
-      : json_sax_dom_parser(root), most_values_(most_values), look_(look) {}
+  BoundedTree(Json& root, std::size_t max_values, const std::function<void()>& look)
+      : json_sax_dom_parser(root), max_values_(max_values), look_(look) {}
 
   bool null() { return count(), json_sax_dom_parser::null(); }
   bool boolean(bool value) { return count(), json_sax_dom_parser::boolean(value); }
@@ -47,21 +47,21 @@ class BoundedTree : public nlohmann::detail::json_sax_dom_parser<Json> {
   bool start_array(std::size_t size) { return count(), json_sax_dom_parser::start_array(size); }
   bool start_object(std::size_t size) { return count(), json_sax_dom_parser::start_object(size); }
   bool key(std::string& name) {
-    if (++num_keys_ > kMostKeys)
-      throw InvalidInput(fmt::format("{}: must have at most {} keys in all its objects", kSource, kMostKeys));
+    if (++num_keys_ > kMaxKeys)
+      throw InvalidInput(fmt::format("{}: must have at most {} keys in all its objects", kSource, kMaxKeys));
     return json_sax_dom_parser::key(name);
   }
 
  private:
   void count() {
     static constexpr std::size_t kValuesPerLook = 4096;
-    if (++num_values_ > most_values_)
+    if (++num_values_ > max_values_)
       throw InvalidInput(fmt::format("{}: must have at most {} values, which is more than {} rows of this model need",
-                                     kSource, most_values_, kMostRows));
+                                     kSource, max_values_, kMaxRows));
     if (num_values_ % kValuesPerLook == 0) look_();
   }
 
-  const std::size_t most_values_;
+  const std::size_t max_values_;
   const std::function<void()>& look_;
   std::size_t num_keys_ = 0, num_values_ = 0;
 };
@@ -69,7 +69,7 @@ class BoundedTree : public nlohmann::detail::json_sax_dom_parser<Json> {
 Json parsed(std::string_view body, const RequestForm& form, const std::function<void()>& look) {
   require_shallow_json(body, kSource);
   Json json;
-  BoundedTree tree(json, most_values(form), look);
+  BoundedTree tree(json, max_values(form), look);
   try {
     Json::sax_parse(body, &tree);
     return json;
@@ -148,7 +148,7 @@ class TensorReader {
   std::vector<RequestInput> tokens() const {
     require_datatype({"INT64", "INT32"});
     const Shape sizes =
-        shape(fmt::format("[rows, tokens] with {} to {} tokens", least_tokens(), form_.most_tokens), {0, 0});
+        shape(fmt::format("[rows, tokens] with {} to {} tokens", least_tokens(), form_.max_tokens), {0, 0});
     std::vector<RequestInput> rows(sizes[0]);
     const auto most = std::min<std::int64_t>(form_.vocabulary_size, std::numeric_limits<std::int32_t>::max()) - 1;
     each_element(sizes, [&](const Json& element, const Place& at, std::size_t index) {
@@ -192,16 +192,16 @@ class TensorReader {
   Shape shape(std::string_view rule, const Shape& expected) const {
     const Place place(place_, "shape");
     const Json& given = tensor_["shape"];
-    const auto refuse = [&] { fail(place, fmt::format("must be {}, of 1 to {} rows", rule, kMostRows), given); };
+    const auto refuse = [&] { fail(place, fmt::format("must be {}, of 1 to {} rows", rule, kMaxRows), given); };
     if (!given.is_array() || given.size() != expected.size()) refuse();
     Shape sizes;
     for (std::size_t i = 0; i < expected.size(); ++i) {
       if (!given[i].is_number_unsigned()) refuse();
       const auto size = given[i].get<std::uint64_t>();
       const std::uint64_t least = i == 0 ? 1 : expected[i] > 0 ? expected[i] : least_tokens();
-      const std::uint64_t most = i == 0            ? kMostRows
+      const std::uint64_t most = i == 0            ? kMaxRows
                                  : expected[i] > 0 ? expected[i]
-                                                   : static_cast<std::uint64_t>(form_.most_tokens);
+                                                   : static_cast<std::uint64_t>(form_.max_tokens);
       if (size < least || size > most) refuse();
       sizes.push_back(static_cast<std::size_t>(size));
     }

@@ -17,14 +17,14 @@ struct InferRequest {
   std::vector<std::string> outputs;  // names of requested output tensors; empty = all
 };
 
-inline constexpr std::size_t kMostRows = 64;
+inline constexpr std::size_t kMaxRows = 64;
 /// Limit for all objects of a request together. The protocol uses some twenty keys; others are parameters.
-inline constexpr std::size_t kMostKeys = 1024;
+inline constexpr std::size_t kMaxKeys = 1024;
 
 /// Parses {"id"?, "parameters"?, "inputs": [{"name", "shape", "datatype", "data", "parameters"?}], "outputs"?:
 /// [{"name", "parameters"?}]}. Throws InvalidInput that names place, rule and value if the body is not JSON, or the
 /// model has no such inputs or outputs. Parameters are ignored, except those of the binary tensor extension, which is
-/// refused. A request with more than kMostKeys keys, or many more values than the form allows, is refused during
+/// refused. A request with more than kMaxKeys keys, or many more values than the form allows, is refused during
 /// parsing, so that time and memory are linear in the body. `look` is called now and then during parsing and may throw
 /// to stop it.
 InferRequest read_infer_request(

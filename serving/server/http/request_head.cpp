@@ -45,7 +45,7 @@ bool has_body(const httplib::Request& request) {
   return is_chunked(request) || (request.has_header("Content-Length") && content_length(request) != 0u);
 }
 
-std::optional<HttpAnswer> body_refusal(const httplib::Request& request, std::size_t most_bytes) {
+std::optional<HttpAnswer> body_refusal(const httplib::Request& request, std::size_t max_bytes) {
   if (request.has_header("Inference-Header-Content-Length"))
     return http_error(400,
                       "header Inference-Header-Content-Length: must not be given: tensors are JSON here, without "
@@ -66,8 +66,8 @@ std::optional<HttpAnswer> body_refusal(const httplib::Request& request, std::siz
   if (!request.has_header("Content-Length")) return http_error(411, "header Content-Length: must be given");
   const std::optional<std::size_t> length = content_length(request);
   if (!length) return http_error(400, "header Content-Length: must be one number of bytes");
-  if (*length > most_bytes)
-    return http_error(413, fmt::format("header Content-Length: must be at most {} bytes, is {}", most_bytes, *length));
+  if (*length > max_bytes)
+    return http_error(413, fmt::format("header Content-Length: must be at most {} bytes, is {}", max_bytes, *length));
   return std::nullopt;
 }
 

@@ -14,7 +14,7 @@ bool is_chunked(const httplib::Request& request);
 std::optional<std::size_t> content_length(const httplib::Request& request);
 bool has_body(const httplib::Request& request);
 /// Returns an error if the body of an inference request cannot be read; nothing otherwise.
-std::optional<HttpAnswer> body_refusal(const httplib::Request& request, std::size_t most_bytes);
+std::optional<HttpAnswer> body_refusal(const httplib::Request& request, std::size_t max_bytes);
 /// Returns 401 if a key is required and the request does not have it. Probes of "/v2/health/" need none, since they
 /// only tell whether the server and its models are ready.
 std::optional<HttpAnswer> key_refusal(const httplib::Request& request, const std::string& key);

@@ -19,9 +19,9 @@ namespace frostpipe {
 namespace {
 
 /// Certificate chains have a few KiB.
-constexpr std::size_t kMostPemBytes = 1 << 20;
+constexpr std::size_t kMaxPemBytes = 1 << 20;
 /// Socket reads per call of OpenSSL; a record takes two.
-constexpr int kMostReads = 16;
+constexpr int kMaxReads = 16;
 constexpr const char* kToMakeOne =
     "`openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=HOST -addext "
     "subjectAltName=DNS:HOST -keyout KEY -out CERTIFICATE` makes a pair that clients can be told to trust";
@@ -49,7 +49,7 @@ int no_passphrase(char*, int, int, void* was_asked) {
 class Pem {
  public:
   explicit Pem(const std::string& file)
-      : text_(read_named_file(file, kMostPemBytes)),
+      : text_(read_named_file(file, kMaxPemBytes)),
         bio_(BIO_new_mem_buf(text_.data(), static_cast<int>(text_.size())), BIO_free_all) {}
   /// Returns null at the end of the file, and if it is damaged.
   Owned<X509> next_certificate() {
@@ -169,7 +169,7 @@ bool TlsConnection::has_pending() const { return SSL_pending(session_.get()) > 0
 template <class Call>
 ssize_t TlsConnection::outcome(const Call& call) {
   ERR_clear_error();  // from another connection of this thread
-  socket_.reads_left = kMostReads;
+  socket_.reads_left = kMaxReads;
   events_ = 0;
   const int result = call();
   if (result > 0) return result;

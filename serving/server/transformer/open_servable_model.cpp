@@ -84,7 +84,7 @@ ServableModel open_servable_model(const std::vector<HeadFolder>& heads, const Se
   const ModelFolder& folder = folders.front();
   const TransformerConfig& config = folder.config;
   model.form.task = served_task(folder);
-  model.form.most_tokens = planned.tokens;
+  model.form.max_tokens = planned.tokens;
   if (model.form.task == ServedTask::image_classification) {
     model.form.image_size = static_cast<int>(config.image_size);
     model.shape.pixels = static_cast<int>(3 * config.image_size * config.image_size);
@@ -92,7 +92,7 @@ ServableModel open_servable_model(const std::vector<HeadFolder>& heads, const Se
     model.form.vocabulary_size = config.vocab_size;
     if (has_tokenizer(folder.path)) model.form.tokens_of = text_encoder(folder, planned.tokens);
   }
-  model.shape.most_tokens = planned.tokens;
+  model.shape.max_tokens = planned.tokens;
   model.shape.heads = static_cast<int>(heads.size());
   model.shape.activation_bytes = config.hidden_size * bytes_per_value(dtype);
   model.shape.answer_size = static_cast<int>(answer_shape(config).size(planned.tokens));

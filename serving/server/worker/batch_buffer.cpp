@@ -20,8 +20,8 @@ struct Offsets {
   std::size_t activation_bytes;  // for one head
 
   explicit Offsets(const BatchShape& shape) {
-    const auto requests = static_cast<std::size_t>(shape.most_requests);
-    num_tokens = requests * shape.most_tokens;
+    const auto requests = static_cast<std::size_t>(shape.max_requests);
+    num_tokens = requests * shape.max_tokens;
     num_pixels = requests * shape.pixels;
     num_answers = requests * shape.heads * shape.answer_size;
     activation_bytes = num_tokens * static_cast<std::size_t>(shape.activation_bytes);

@@ -11,8 +11,8 @@ namespace frostpipe {
 
 /// The capacity of a batch's buffer.
 struct BatchShape {
-  int most_requests = 1;
-  int most_tokens = 1;         // per request
+  int max_requests = 1;
+  int max_tokens = 1;          // per request
   int pixels = 0;              // values of a picture per request; 0: requests are tokens
   int heads = 1;               // number of heads that answer a request
   Bytes activation_bytes = 0;  // per token and head

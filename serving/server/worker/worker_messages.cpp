@@ -7,8 +7,8 @@ namespace frostpipe {
 
 template <class Archive>
 void fields(Archive& archive, json::Value<Archive, BatchShape>& shape) {
-  archive("most_requests", shape.most_requests);
-  archive("most_tokens", shape.most_tokens);
+  archive("most_requests", shape.max_requests);
+  archive("most_tokens", shape.max_tokens);
   archive("pixels", shape.pixels);
   archive("heads", shape.heads);
   archive("activation_bytes", shape.activation_bytes);

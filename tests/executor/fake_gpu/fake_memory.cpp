@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::size_t kRegionBytes = std::size_t{1} << 36;
 constexpr std::size_t kPiece = 512;
-constexpr int kMostGpus = 16;
+constexpr int kMaxGpus = 16;
 constexpr int kPoison = 0xff;
 
 thread_local int current_gpu = 0;
@@ -152,7 +152,7 @@ class Region {
   std::map<int, Free> free_{{0, {{0, kRegionBytes}}}};  // by pool
   int pool_ = 0;
   std::map<std::size_t, Used> used_;
-  std::array<OfGpu, kMostGpus> gpus_;
+  std::array<OfGpu, kMaxGpus> gpus_;
 };
 
 struct DeviceAllocator final : c10::Allocator {

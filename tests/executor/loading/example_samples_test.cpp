@@ -41,7 +41,7 @@ class ExampleSamples : public test::RecordedModelTest {
     file("special_tokens_map.json",
          R"({"bos_token": "<|endoftext|>", "eos_token": "<|endoftext|>", "unk_token": "<|endoftext|>"})");
   }
-  EncodedData encoded(const std::filesystem::path& data, ExampleOptions options = {.most_tokens = 512}) {
+  EncodedData encoded(const std::filesystem::path& data, ExampleOptions options = {.max_tokens = 512}) {
     EncodedData found{.token_ids = {}, .labels = {}, .labels_per_sample = 0};
     notes_.clear();
     add_examples(data, {}, open_model_folder(folder_), options, found, notes_);
@@ -92,7 +92,7 @@ TEST_F(ExampleSamples, CompletionsAndTextsEndInTheTokenForIt) {
   EXPECT_EQ(found.learned, (LearnedRanges{{{std::ssize(prompt), std::ssize(whole) + 1}},
                                           {{0, std::ssize(text) + 1}},
                                           {{std::ssize(instruction) - 1, std::ssize(instruction) + 1}}}));
-  const EncodedData all = encoded(data, {.most_tokens = 512, .loss_on_all = true});
+  const EncodedData all = encoded(data, {.max_tokens = 512, .loss_on_all = true});
   EXPECT_EQ(all.token_ids, found.token_ids);
   EXPECT_EQ(all.learned[0], (std::vector<TokenRange>{{0, std::ssize(whole) + 1}}));
 }
@@ -102,7 +102,7 @@ TEST_F(ExampleSamples, LongOnesAreCutAndThoseWithNothingToLearnLeftOut) {
                          "{\"prompt\": \"the the the the\", \"completion\": \" the\"}\n"
                          "{\"prompt\": \"the\", \"completion\": \" the the the the\"}\n"
                          "{\"prompt\": \"the\", \"completion\": \" the\"}\n");
-  const EncodedData found = encoded(data, {.most_tokens = 4});
+  const EncodedData found = encoded(data, {.max_tokens = 4});
   ASSERT_EQ(ids_of("the the the the the").size(), 5u) << "a token for each word";
   EXPECT_EQ(found.token_ids, (std::vector<Ids>{ids_of("the the the the"), with_end(ids_of("the the"))}));
   EXPECT_EQ(found.learned, (LearnedRanges{{{1, 4}}, {{1, 3}}}));
@@ -112,7 +112,7 @@ TEST_F(ExampleSamples, LongOnesAreCutAndThoseWithNothingToLearnLeftOut) {
                 path + ": 2 of 3 samples are cut after 4 tokens (--max-tokens, or what the model takes)",
                 path + ":1: 1 of 3 samples have nothing to learn in their first 4 tokens (--max-tokens, or what "
                        "the model takes) and are left out, this being the first"}));
-  EXPECT_EQ(message_of([&] { encoded(data, {.most_tokens = 1}); }),
+  EXPECT_EQ(message_of([&] { encoded(data, {.max_tokens = 1}); }),
             "data.jsonl: must have a sample with something to learn in its first 1 tokens (--max-tokens, or what the "
             "model takes), is 3 samples without");
 }

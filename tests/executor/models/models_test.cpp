@@ -273,7 +273,7 @@ void expect_equal_when_written(const std::filesystem::path& path, const SavedWei
   const bool is_tied = tied_parameter_count(folder.config) > 0;
   write_model_folder(
       folder, is_tied, [&](int layer) { return weights[layer]; }, target, saved);
-  EXPECT_EQ(std::filesystem::exists(target / "model.safetensors.index.json"), saved.most_bytes_of_file < 5000);
+  EXPECT_EQ(std::filesystem::exists(target / "model.safetensors.index.json"), saved.max_bytes_of_file < 5000);
   const ModelFolder written = open_model_folder(target);
   EXPECT_TRUE(written.config == folder.config);
   EXPECT_EQ(check_weights(written, WeightFiles(target)), std::vector<std::string>{});

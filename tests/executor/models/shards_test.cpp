@@ -79,11 +79,11 @@ TEST(Shards, KeyHeadsAreCutWithTheirQueriesAndASingleOneIsOnEveryRank) {
   EXPECT_TRUE(at::equal(taken({layer[1]}, numbered({layer[1]}), {}, {.slice = slice_of(1, 2)}),
                         at::cat({at::arange(3 * 12, 6 * 12), at::arange(9 * 12, 12 * 12)})));
   EXPECT_EQ(cut(layer[0], slice_of(1, 2)).shape, (std::vector<std::int64_t>{6, 12}));
-  EXPECT_EQ(most_tensor_ranks(config), 2);
+  EXPECT_EQ(max_tensor_ranks(config), 2);
   config.num_key_value_heads = 1;
   EXPECT_EQ(cut(parameters_of(config, 1)[1], slice_of(1, 4)).shape, (std::vector<std::int64_t>{6, 12}));
   EXPECT_EQ(cut(parameters_of(config, 1)[0], slice_of(1, 4)).shape, (std::vector<std::int64_t>{3, 12}));
-  EXPECT_EQ(most_tensor_ranks(config), 4);
+  EXPECT_EQ(max_tensor_ranks(config), 4);
 }
 
 /// Oracle: the shapes of Megatron's shards without its padding, by hand: of 40 tokens the second of three tensor ranks

@@ -31,9 +31,9 @@ at::Tensor nothing_of(int sample) { return at::zeros({sample + 1, kHidden}, at::
 /// A cache for four samples, with entries of some, and room for the first ones.
 struct FilledCache {
   explicit FilledCache(const Ints& written, int room = 4) {
-    constexpr Bytes kMostOfAnEntry = 64;
+    constexpr Bytes kMaxOfAnEntry = 64;
     std::vector<CacheableSample> samples;
-    ActivationStoreOptions options{.entry_bytes = {}, .memory_bytes = room * kMostOfAnEntry, .disk_folder = {}};
+    ActivationStoreOptions options{.entry_bytes = {}, .memory_bytes = room * kMaxOfAnEntry, .disk_folder = {}};
     for (int sample = 0; sample < 4; ++sample) {
       samples.push_back({.tokens = sample + 1, .key = static_cast<std::uint64_t>(100 + sample)});
       options.entry_bytes.push_back(ActivationCache::entry_bytes(sample + 1, kHidden, at::kFloat));

@@ -32,8 +32,7 @@ bool is_possible(const Phase& phase) {
 std::vector<int> virtual_stages_of(const std::string& schedule, int p) {
   const ScheduleTraits traits = schedule_traits(schedule);
   std::vector<int> possible;
-  for (int v = traits.least_virtual_stages; v <= std::min(traits.most_virtual_stages, 8 / p); ++v)
-    possible.push_back(v);
+  for (int v = traits.least_virtual_stages; v <= std::min(traits.max_virtual_stages, 8 / p); ++v) possible.push_back(v);
   return possible;
 }
 
@@ -69,7 +68,7 @@ void one_cell_of_each_schedule(const RankEnvironment& self, int p, int d) {
   Job job(self);
   std::vector<std::string> several;
   for (const std::string& name : plan_schedule_names())
-    if (schedule_traits(name).most_virtual_stages > 1) several.push_back(name);
+    if (schedule_traits(name).max_virtual_stages > 1) several.push_back(name);
   check_cells(job, p, d, {several, {0, 3}, {Recompute()}, {1, p, 2 * p + 1}});
 }
 RANK_TEST(Schedules, GradientsOnOneRankEqualOneProcess, 1) { one_cell_of_each_schedule(self, 1, 1); }

@@ -45,9 +45,9 @@ class PlacementSearch {
   /// Whether any part of the operator is on the device.
   double least_part_ns(const Operator& one) const {
     const Times times = time_on_devices(problem_, one), work = work_on_devices(problem_, one);
-    const int most_parts = is_split_by_samples(one.kind) ? problem_.graph.batch : static_cast<int>(times.size());
+    const int max_parts = is_split_by_samples(one.kind) ? problem_.graph.batch : static_cast<int>(times.size());
     double least = std::numeric_limits<double>::infinity();
-    for (std::size_t d = 0; d < times.size(); ++d) least = std::min(least, times[d] - work[d] + work[d] / most_parts);
+    for (std::size_t d = 0; d < times.size(); ++d) least = std::min(least, times[d] - work[d] + work[d] / max_parts);
     return least;
   }
 

@@ -59,20 +59,20 @@ class OrderSearch {
  private:
   /// A bound for any order: the longest path, and a device's tasks with the work that must come before and after them.
   Nanoseconds least_ns() const {
-    Nanoseconds most_ns = 0;
+    Nanoseconds max_ns = 0;
     for (int device = 0; device < num_devices_; ++device) {
       Nanoseconds before_ns = std::numeric_limits<Nanoseconds>::max(), after_ns = before_ns, work_ns = 0;
       for (std::size_t task = 0; task < tasks_.tasks.size(); ++task) {
         const auto& [op, on, begin, end, duration_ns] = tasks_.tasks[task];
         if (on != device) continue;
-        most_ns = std::max(most_ns, ways_.until_end[task] + ways_.from_end[task]);
+        max_ns = std::max(max_ns, ways_.until_end[task] + ways_.from_end[task]);
         before_ns = std::min(before_ns, ways_.until_end[task] - duration_ns);
         after_ns = std::min(after_ns, ways_.from_end[task]);
         work_ns += duration_ns;
       }
-      if (work_ns > 0) most_ns = std::max(most_ns, before_ns + work_ns + after_ns);
+      if (work_ns > 0) max_ns = std::max(max_ns, before_ns + work_ns + after_ns);
     }
-    return most_ns;
+    return max_ns;
   }
 
   /// Chooses the first tasks of the devices from `device` on, then everything that follows.
@@ -143,10 +143,10 @@ class OrderSearch {
   }
 
   Nanoseconds way_after_transfer(int transfer) const {
-    Nanoseconds most_ns = 0;
+    Nanoseconds max_ns = 0;
     for (const int reader : tasks_.transfer_readers[transfer])
-      most_ns = std::max(most_ns, tasks_.tasks[reader].duration_ns + ways_.from_end[reader]);
-    return most_ns;
+      max_ns = std::max(max_ns, tasks_.tasks[reader].duration_ns + ways_.from_end[reader]);
+    return max_ns;
   }
 
   void go_on(RunState state) {
@@ -205,7 +205,7 @@ LongestWays longest_ways(const OperatorTasks& tasks, const OperatorMachine& mach
     return link_between(machine, from, one.to_device).latency_ns +
            message_occupancy_ns(machine, from, one.to_device, one.bytes);
   };
-  const auto raise = [](Nanoseconds& most_ns, Nanoseconds time_ns) { most_ns = std::max(most_ns, time_ns); };
+  const auto raise = [](Nanoseconds& max_ns, Nanoseconds time_ns) { max_ns = std::max(max_ns, time_ns); };
   for (int task = 0; task < count; ++task) {
     const Nanoseconds end_ns = ways.until_end[task] += tasks.tasks[task].duration_ns;
     for (const int reader : tasks.local_readers[task]) raise(ways.until_end[reader], end_ns);

@@ -45,7 +45,7 @@ TEST(MakeServingPlan, PutsTheWeakClassWhereItIsLeastBad) {
 TEST(MakeServingPlan, ComputesASharedPrefixOnceForAllHeads) {
   auto problem = two_devices();
   problem.classes = {{.name = "fast", .count = 2}};
-  problem.most_partitions = 1;
+  problem.max_partitions = 1;
   problem.margins.objective_fraction = 0;
   EXPECT_DOUBLE_EQ(planned(ServingMethod::ppipe, problem).objective_value, 250);
   auto& model = problem.models[0];
@@ -208,7 +208,7 @@ TEST(PipelineCandidates, OfThreePoolsChangeClassFromPoolToPoolUnlessMemoryForbid
   problem.models[0].objective_ns = 1000 * kMillisecond;
   const auto candidates = [&] { return pipeline_candidates(problem, problem.models[0], 0); };
   EXPECT_TRUE(std::ranges::any_of(candidates(), has_neighbours_of_one_class));
-  problem.most_partitions = 3;
+  problem.max_partitions = 3;
   EXPECT_FALSE(candidates().empty());
   EXPECT_TRUE(std::ranges::none_of(candidates(), has_neighbours_of_one_class));
   problem.memory_limit_bytes = {150, 150};
@@ -217,7 +217,7 @@ TEST(PipelineCandidates, OfThreePoolsChangeClassFromPoolToPoolUnlessMemoryForbid
 
 TEST(MakeServingPlan, TakesThreeClassesAndThreePartitions) {
   auto problem = two_devices();
-  problem.most_partitions = 3;
+  problem.max_partitions = 3;
   problem.classes.push_back({.name = "third", .count = 1, .bandwidth_bytes_per_second = 1'000'000});
   auto& profile = problem.models[0].profile;
   profile.block_ends = {1, 2, 3};

@@ -41,7 +41,7 @@ PoolProblem random_problem(std::mt19937& random, ServingObjective objective) {
   return problem;
 }
 
-/// Returns whether no sequence of most_partitions classes is used twice; a shorter pipeline uses all sequences that
+/// Returns whether no sequence of max_partitions classes is used twice; a shorter pipeline uses all sequences that
 /// begin with its classes.
 bool have_places(const std::vector<SizedPipeline>& pipelines, const std::vector<CandidatePipeline>& candidates) {
   int of_class[2] = {0, 0}, of_pair[2][2] = {{0, 0}, {0, 0}};

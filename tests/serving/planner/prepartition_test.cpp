@@ -25,7 +25,7 @@ bool is_within(const BlockTimes& times, int begin, int end, int num_blocks, cons
     whole += static_cast<double>(times.forward_ns[layer][0]);
     if (begin <= layer && layer < end) part += static_cast<double>(times.forward_ns[layer][0]);
   }
-  return part >= bounds.least_share / num_blocks * whole && part <= bounds.most_share / num_blocks * whole;
+  return part >= bounds.least_share / num_blocks * whole && part <= bounds.max_share / num_blocks * whole;
 }
 
 /// Fewest bytes over every way to cut layers [begin, end of the chain) into `num_left` blocks.

@@ -61,7 +61,7 @@ class PlanServerTest : public test::ScratchFolderTest {
                   ServableModel model;
                   model.folder_bytes = {read_folder_bytes(folder_)};
                   model.folders = {folder_.string()};
-                  model.shape.most_tokens = 1;
+                  model.shape.max_tokens = 1;
                   model.shape.answer_size = 1;
                   return std::map<std::string, ServableModel>{{"model", model}};
                 },

@@ -138,7 +138,7 @@ TEST_P(AnyServing, StopsWhereMoreIsDroppedThanAskedFor) {
   const ServingPlan plan = plan_of(20 * kMs, {{pool(1, {10})}});
   const auto arrivals = arrivals_of(ArrivalProcess::even, 1'000, kWindow, 1);
   const ServingRun run =
-      simulate_serving(plan, plan.models[0], arrivals, kWindow, {.data_plane = GetParam(), .most_drops = 5});
+      simulate_serving(plan, plan.models[0], arrivals, kWindow, {.data_plane = GetParam(), .max_drops = 5});
   const auto is_dropped = [](const ServedRequest& request) { return request.drop.has_value(); };
   EXPECT_LT(run.requests.size(), 100U);
   EXPECT_GT(std::count_if(run.requests.begin(), run.requests.end(), is_dropped), 5);

@@ -12,9 +12,8 @@ namespace {
 
 class WordPiece final : public TokenModel {
  public:
-  WordPiece(const std::vector<std::string>& tokens, std::int32_t unknown, const std::string& prefix,
-            int most_characters)
-      : unknown_(unknown), most_characters_(most_characters) {
+  WordPiece(const std::vector<std::string>& tokens, std::int32_t unknown, const std::string& prefix, int max_characters)
+      : unknown_(unknown), max_characters_(max_characters) {
     for (std::size_t i = 0; i < tokens.size(); ++i) {
       const std::string_view token = tokens[i];
       first_.add(token, static_cast<std::int32_t>(i));
@@ -34,10 +33,10 @@ class WordPiece final : public TokenModel {
  private:
   /// Appends the pieces of a word. Returns false if the word is unknown; the caller then removes what was appended.
   bool add_pieces(std::string_view word, std::size_t offset, std::vector<TextToken>& tokens) const {
-    if (word.size() > static_cast<std::size_t>(most_characters_)) {
+    if (word.size() > static_cast<std::size_t>(max_characters_)) {
       const auto is_continuation = [](char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; };
       const auto characters = std::count_if(word.begin(), word.end(), [&](char c) { return !is_continuation(c); });
-      if (characters > most_characters_) return false;
+      if (characters > max_characters_) return false;
     }
     for (std::size_t begin = 0; begin < word.size();) {
       std::size_t size = 0;
@@ -56,7 +55,7 @@ class WordPiece final : public TokenModel {
   }
 
   std::int32_t unknown_;
-  int most_characters_;
+  int max_characters_;
   TokenTree first_;       // tokens at the beginning of a word
   TokenTree continuing_;  // tokens further on, without the prefix
 };

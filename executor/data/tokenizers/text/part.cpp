@@ -42,11 +42,11 @@ std::string PipelinePart::text(const std::string& key, std::string_view otherwis
 }
 
 int PipelinePart::count(const std::string& key, int otherwise) {
-  constexpr std::uint64_t kMost = std::uint64_t{1} << 20;
+  constexpr std::uint64_t kMax = std::uint64_t{1} << 20;
   const Json& value = take(key);
   if (value.is_null()) return otherwise;
-  if (!value.is_number_unsigned() || value.get<std::uint64_t>() > kMost)
-    throw InvalidInput(place_of(key), fmt::format("must be an integer from 0 to {}", kMost), shown(value));
+  if (!value.is_number_unsigned() || value.get<std::uint64_t>() > kMax)
+    throw InvalidInput(place_of(key), fmt::format("must be an integer from 0 to {}", kMax), shown(value));
   return value.get<int>();
 }
 

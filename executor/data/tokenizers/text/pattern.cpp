@@ -30,7 +30,7 @@ std::vector<Range> byte_level_matches(std::string_view text) {
 
 // ---- Regular expressions ------------------------------------------------------------------------
 
-constexpr std::int32_t kMostTimePerMatch = 10'000;  // in ICU's unit, about a millisecond
+constexpr std::int32_t kMaxTimePerMatch = 10'000;  // in ICU's unit, about a millisecond
 
 /// A text in UTF-16 for ICU's regular expressions, and the byte position of each unit.
 struct Utf16 {
@@ -64,7 +64,7 @@ std::vector<Range> regex_matches(const icu::RegexPattern& expression, std::strin
   };
   UErrorCode status = U_ZERO_ERROR;
   const std::unique_ptr<icu::RegexMatcher> matcher(expression.matcher(utf16.units, status));
-  if (matcher) matcher->setTimeLimit(kMostTimePerMatch, status);
+  if (matcher) matcher->setTimeLimit(kMaxTimePerMatch, status);
   std::vector<Range> matches;
   while (U_SUCCESS(status) && matcher->find(status) != 0)
     matches.push_back({byte_of(matcher->start(status)), byte_of(matcher->end(status))});

@@ -49,7 +49,7 @@ std::vector<TokenIds> expected_completions(const TransformerConfig& config, cons
   std::vector<TokenIds> completions;
   for (const TokenIds& prompt : small_prompts()) {
     TokenIds text = prompt, &completion = completions.emplace_back();
-    while (static_cast<std::int64_t>(completion.size()) < options.most_new_tokens &&
+    while (static_cast<std::int64_t>(completion.size()) < options.max_new_tokens &&
            static_cast<std::int64_t>(text.size()) < options.longest &&
            (completion.empty() || std::ranges::count(options.end_tokens, completion.back()) == 0)) {
       const MicroBatch batch{.lengths = {static_cast<std::int64_t>(text.size())},
@@ -66,7 +66,7 @@ std::vector<TokenIds> expected_completions(const TransformerConfig& config, cons
 
 /// Tokens that end some completions and not others: the third tokens of three of them.
 std::vector<std::int32_t> some_end_tokens(const TransformerConfig& config) {
-  const std::vector<TokenIds> without_end = expected_completions(config, {.most_new_tokens = 3, .longest = kPositions});
+  const std::vector<TokenIds> without_end = expected_completions(config, {.max_new_tokens = 3, .longest = kPositions});
   return {without_end[1].back(), without_end[5].back(), without_end[9].back()};
 }
 
@@ -79,14 +79,14 @@ void completions_equal_one_process(const RankEnvironment& self, const Phase& pha
     session.start(phase, 0, [&](int layer, LayerState& state, std::map<int, OffloadedMoments>&) {
       randomise_layer(config, layer, kSeed, state);
     });
-    CompletionOptions options{.most_new_tokens = kNewTokens, .longest = kPositions};
+    CompletionOptions options{.max_new_tokens = kNewTokens, .longest = kPositions};
     for (const std::vector<std::int32_t>& end_tokens : {std::vector<std::int32_t>{}, some_end_tokens(config)}) {
       options.end_tokens = end_tokens;
       const std::vector<TokenIds> expected = expected_completions(config, options);
-      for (const int most_samples : {3, 64}) {
-        options.most_samples = most_samples;
-        for (const std::int64_t most_tokens : {1, 1000}) {
-          options.most_tokens = most_tokens;
+      for (const int max_samples : {3, 64}) {
+        options.max_samples = max_samples;
+        for (const std::int64_t max_tokens : {1, 1000}) {
+          options.max_tokens = max_tokens;
           const std::vector<TokenIds> found = completions_of(small_prompts(), options, session, *job.communicator);
           CHECK_RANK(found == expected, fmt::format("{}: {} instead of {}", name_of(config), found, expected));
         }

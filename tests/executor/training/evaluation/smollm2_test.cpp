@@ -45,9 +45,9 @@ class SmolLm2 : public ScratchFolderTest {
 TEST_F(SmolLm2, GreedyCompletionsOf50PromptsEqualTransformers) {
   const std::vector<TokenIds> found = completions_of(prompts_,
                                                      {.end_tokens = {2},
-                                                      .most_new_tokens = 20,
+                                                      .max_new_tokens = 20,
                                                       .longest = model_folder_.config.max_position_embeddings,
-                                                      .most_samples = 16},
+                                                      .max_samples = 16},
                                                      &model_->runner(), nullptr);
   for (std::size_t i = 0; i < found.size(); ++i) {
     const auto& prompt = recorded_["prompts"][i];

@@ -105,7 +105,7 @@ TEST(ConnectionThreads, AQuarterOfTheDescriptorsThatAreLeftIsKept) {
   rlimit low = before;
   low.rlim_cur = open + 100;
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &low), 0);
-  const std::size_t wished = most_connections(1024), few = most_connections(10);
+  const std::size_t wished = max_connections(1024), few = max_connections(10);
   setrlimit(RLIMIT_NOFILE, &before);
   EXPECT_GE(wished, 72u);
   EXPECT_LE(wished, 75u);

@@ -24,7 +24,7 @@ inline std::vector<std::int32_t> byte_tokens(std::string_view text) {
 inline RequestForm text_form() {
   return {.task = ServedTask::text_classification,
           .heads = {{.label_names = {"even", "odd"}}},
-          .most_tokens = 10,
+          .max_tokens = 10,
           .vocabulary_size = 300,
           .tokens_of = byte_tokens};
 }

@@ -236,7 +236,7 @@ TEST_P(HostileClients, AnObjectOfManyKeysIsRefusedWhileItIsParsed) {
 
 TEST_P(HostileClients, AllBodiesTogetherHaveABudgetAndShortOnesNeedNone) {
   HttpServerOptions with_budget = options();
-  with_budget.most_bytes_of_bodies = 250'000;
+  with_budget.max_bytes_of_bodies = 250'000;
   const HttpServer server(models, with_budget);
   const std::string request = post("texts", std::string(200'000, ' ') + kValid);
   EXPECT_EQ(reply_to(server.port(), request).status, 200);

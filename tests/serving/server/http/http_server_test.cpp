@@ -232,7 +232,7 @@ struct Refused {
 };
 
 TEST_F(HttpServerTest, WhatCannotBeUnderstoodIsRefusedWithASentence) {
-  options_.most_body_bytes = 1000;
+  options_.max_body_bytes = 1000;
   const std::string line = "POST /v2/models/texts/infer HTTP/1.1\r\nHost: h\r\n";
   const std::vector<Refused> cases = {
       {get("/"), 404, "there is no \\\"/\\\" here"},

@@ -268,7 +268,7 @@ TEST(InferRequest, IsRefusedWhileItIsParsedWhereItHasMoreThanAnyNeeds) {
     return "";
   };
   std::string keys, lists;
-  for (std::size_t i = 0; i <= kMostKeys; ++i) keys += (i == 0 ? "\"" : ",\"") + std::to_string(i) + "\":0";
+  for (std::size_t i = 0; i <= kMaxKeys; ++i) keys += (i == 0 ? "\"" : ",\"") + std::to_string(i) + "\":0";
   for (int i = 0; i < 100'000; ++i) lists += "[],";
   // The value that is refused comes before the text that is not JSON.
   EXPECT_THAT(why_not(R"({"parameters":{)" + keys + "!"), HasSubstr("must have at most 1024 keys"));

@@ -21,8 +21,8 @@ struct Load {
 };
 
 BatchShape shape_of(Family family, int heads) {
-  return {.most_requests = 3,
-          .most_tokens = 12,
+  return {.max_requests = 3,
+          .max_tokens = 12,
           .pixels = family == Family::vit ? 3 * 6 * 6 : 0,
           .heads = heads,
           .activation_bytes = 16 * sizeof(double),  // room for either dtype

@@ -13,7 +13,7 @@ namespace frostpipe {
 namespace {
 
 const BatchShape kShape{
-    .most_requests = 3, .most_tokens = 5, .pixels = 7, .heads = 2, .activation_bytes = 10, .answer_size = 2};
+    .max_requests = 3, .max_tokens = 5, .pixels = 7, .heads = 2, .activation_bytes = 10, .answer_size = 2};
 
 Descriptor another(const BatchBuffer& buffer) { return Descriptor(dup(buffer.descriptor())); }
 
@@ -43,7 +43,7 @@ TEST(BatchBuffer, WhatOneProcessWritesTheOtherReadsAndNoPartTouchesAnother) {
 TEST(BatchBuffer, MemoryThatIsTooSmallIsRefused) {
   const BatchBuffer buffer = BatchBuffer::make(kShape);
   BatchShape larger = kShape;
-  larger.most_tokens *= 1000;
+  larger.max_tokens *= 1000;
   EXPECT_THROW(BatchBuffer::open(another(buffer), larger), RuntimeFailure);
 }
 
