@@ -144,6 +144,12 @@ nlohmann::ordered_json memory_json(const std::vector<RankMemory>& per_pipeline_r
   return json;
 }
 
+/// Returns the idle part of ranks x iteration_ns, by the idle part of ranks x makespan_ns.
+double steady_bubble_fraction(const IterationSummary& summary) {
+  const double busy = (1 - summary.bubble_fraction) * static_cast<double>(summary.makespan_ns);
+  return std::max(0.0, 1 - busy / static_cast<double>(std::max<Nanoseconds>(1, summary.iteration_ns)));
+}
+
 std::string simulation_text(const TrainingPlan& plan, const std::vector<PredictedPhase>& phases, const Model& model,
                             const std::vector<std::string>& violations) {
   using enum Table::Align;
@@ -159,6 +165,7 @@ std::string simulation_text(const TrainingPlan& plan, const std::vector<Predicte
                {"change [ms]", right}});
   Table ranks({{"from step", right},
                {"bubble_fraction", right},
+               {"steady_bubble_fraction", right},
                {"bubble_overhead", right},
                {"busy per rank [ms]", left},
                {"peak in flight", left},
@@ -174,6 +181,7 @@ std::string simulation_text(const TrainingPlan& plan, const std::vector<Predicte
                                              static_cast<double>(std::max<Nanoseconds>(1, summary.iteration_ns))),
                    in_milliseconds(phases[i].transformation_ns)});
     ranks.add_row({std::to_string(phase.from_step), fmt::format("{:.3f}", summary.bubble_fraction),
+                   fmt::format("{:.3f}", steady_bubble_fraction(summary)),
                    fmt::format("{:.3f}", summary.bubble_overhead), busy_text(summary.busy_ns, phase.layout),
                    fmt::format("{:g}", fmt::join(summary.peak_in_flight, " / ")),
                    in_mebibytes(phases[i].peak_memory_bytes)});
@@ -211,6 +219,7 @@ std::string simulation_json(const TrainingPlan& plan, const std::vector<Predicte
                               {"makespan_ns", summary.makespan_ns},
                               {"longest_rank_span_ns", summary.longest_rank_span_ns},
                               {"bubble_fraction", summary.bubble_fraction},
+                              {"steady_bubble_fraction", steady_bubble_fraction(summary)},
                               {"bubble_overhead", summary.bubble_overhead},
                               {"busy_ns", summary.busy_ns},
                               {"peak_in_flight", summary.peak_in_flight},
@@ -308,7 +317,9 @@ Command add_simulate_command(CLI::App& app) {
       "  jitter=0.05             every compute time varies by 5 % of itself (standard deviation)\n"
       "  failures=2              failures of the whole job a day\n"
       "  checkpoint=30           with failures: seconds that writing a checkpoint takes (60 by default)\n\n"
-      "bubble_fraction is the idle part of ranks x makespan; bubble_overhead is idle over busy time.\n\n"
+      "bubble_fraction is the idle part of ranks x makespan, and steady_bubble_fraction of ranks x iteration, which "
+      "is\n"
+      "shorter where iterations overlap; bubble_overhead is idle over busy time.\n\n"
       "Examples:\n  frostpipe simulate elastic.json --timeline elastic.trace.json\n"
       "  frostpipe simulate elastic.json --set bandwidth=x0.1 --set rank1=x0.5 --set cache=off,freeze=x2");
   return {command, [options] { return run_simulate(*options); }};

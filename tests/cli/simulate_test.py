@@ -23,7 +23,11 @@ class SimulateTest(CliTest):
         total = sum(p["num_steps"] * p["iteration_ns"] + p["transformation_ns"] for p in simulated["phases"])
         self.assertEqual(simulated["predicted_run_ns"], total)
         self.assertAlmostEqual(simulated["device_hours"], 2 * total / 3.6e12)
-        for phase in simulated["phases"]:  # the parts add up to the peak
+        for phase in simulated["phases"]:
+            busy = [time for time in phase["busy_ns"] if time > 0]
+            self.assertAlmostEqual(phase["steady_bubble_fraction"],
+                                   max(0, 1 - sum(busy) / (len(busy) * phase["iteration_ns"])))
+            # The parts add up to the peak.
             self.assertIn(sum(phase["memory_of_positions"][0].values()), phase["peak_memory_bytes"])
 
     def test_text_has_units_in_its_headers(self):
