@@ -209,7 +209,10 @@ class SimulateWhatIfsTest(CliTest):
         self.plan("static.json", "static")
         for change, says in (("bandwidth", "NAME=VALUE"), ("speed=2", "one of bandwidth"), ("rank9=x2", "below 2"),
                              ("compute=2", "factor"), ("checkpoint=30", "with failures"),
-                             ("cache=on", "plan again"), ("latency=fast", "number"), ("jitter=x2", "not a factor")):
+                             ("cache=on", "plan again"), ("latency=fast", "number"), ("jitter=x2", "not a factor"),
+                             ("bandwidth=25000000000", "bandwidth=25000000000: must be from 0.001 to 1000000 GB/s"),
+                             ("card=1e12", "card=1e12: must be from 0.001 to 1000000 GB/s"),
+                             ("rank0=x1e-9", "rank0=x1e-9: must be a factor from x0.001 to x1000000")):
             with self.subTest(change):
                 self.assert_refused("simulate", "static.json", "--set", change, code=2, says=says)
 
