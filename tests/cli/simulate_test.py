@@ -125,6 +125,20 @@ class SimulateLossTest(CliTest):
         self.assertRegex(loss["choice"], "^a new layout, 1 x 1; not rerouted: no replica is left of stage 1$")
         self.assert_refused("simulate", "static.json", "--lose", 2, code=2, says="--lose: must be a rank of the plan")
 
+    def test_experts_that_only_the_lost_rank_held_are_not_rerouted(self):
+        """Two replicas have half of the experts each, so nobody else has the lost half; of four, another one has it."""
+        self.write("moe.json", {"model_type": "mixtral", "hidden_size": 64, "num_hidden_layers": 4, "vocab_size": 100,
+                                "num_attention_heads": 4, "intermediate_size": 128, "num_local_experts": 4})
+        for replicas, is_rerouted in ((2, False), (4, True)):
+            self.run_tool("profile", "--like", "moe.json", "--nproc-per-node", 2 * replicas, "--tokens", 64,
+                          "--expert-parallel", 2, "--cluster", "cluster.json", "-o", "profile.json")
+            self.plan("moe.plan.json", "static", "--fix", "pp=2", "--fix", f"dp={replicas}", "--fix", "m=4",
+                      "--schedule", "1F1B")
+            [loss] = self.loss_of("moe.plan.json", 1)
+            self.assertEqual("rerouted_ns" in loss, is_rerouted)
+            self.assertEqual("not rerouted: it held experts that no other rank holds" in loss["choice"],
+                             not is_rerouted)
+
 
 class SimulateWhatIfsTest(CliTest):
     """Changes to a plan, compared with the unchanged plan."""
