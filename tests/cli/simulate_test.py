@@ -139,6 +139,15 @@ class SimulateLossTest(CliTest):
             self.assertEqual("not rerouted: it held experts that no other rank holds" in loss["choice"],
                              not is_rerouted)
 
+    def test_table_and_sentence_count_stages_alike(self):
+        """7 ranks are left, which one pipeline with several stages per rank uses best."""
+        self.run_tool("profile", "--like", "bert-large", "--hardware", "A100", "--nproc-per-node", 8, "--dtype",
+                      "bfloat16", "--cluster", "cluster.json", "-o", "profile.json")
+        self.plan("pp4.json", "static", "--fix", "pp=4", "--schedule", "1F1B")
+        text = self.run_tool("simulate", "pp4.json", "--lose", 0).stdout
+        in_table, in_sentence = re.findall(r"\b\d+ x \d+\b", text)
+        self.assertEqual(in_table, in_sentence)
+
 
 class SimulateWhatIfsTest(CliTest):
     """Changes to a plan, compared with the unchanged plan."""
