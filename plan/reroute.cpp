@@ -36,6 +36,23 @@ bool is_at_an_end(const Phase& phase, int pipeline_rank) {
   return pipeline_rank == pipeline_rank_of(phase, 0) || pipeline_rank == pipeline_rank_of(phase, num_stages(phase) - 1);
 }
 
+/// Returns whether no remaining replica of the pipeline rank holds some of its experts. Among neighbouring replicas, as
+/// many as expert_parallel_size, each holds another share of the experts: the replica r the share r mod that size.
+bool loses_experts(const Phase& phase, int pipeline_rank, const Model& model) {
+  const int num_shares = model.expert_parallel_size;
+  if (num_shares == 1) return false;
+  const auto has_experts = [&](const LayerRange& range) {
+    const auto begin = model.layers.begin();
+    return std::any_of(begin + range.begin, begin + range.end,
+                       [](const Layer& layer) { return layer.expert_parameter_count > 0; });
+  };
+  if (std::ranges::none_of(layers_on(phase, pipeline_rank), has_experts)) return false;
+  std::vector<bool> is_held(num_shares);
+  for (int replica = 0; replica < phase.layout.data_parallel_size; ++replica)
+    if (!is_vacant(phase.layout, pipeline_rank, replica)) is_held[replica % num_shares] = true;
+  return std::ranges::find(is_held, false) != is_held.end();
+}
+
 /// The actions of one replica that a list contains, in their order.
 struct Stream {
   struct Entry {
@@ -171,6 +188,7 @@ std::variant<Phase, CannotReroute> rerouted(const Phase& phase, std::span<const 
     if (layout.placement.size() == placed)
       return CannotReroute{fmt::format("no replica is left of {} {}",
                                        has_one_stage_per_rank(phase) ? "stage" : "pipeline rank", pipeline_rank)};
+    if (loses_experts(result, pipeline_rank, model)) return CannotReroute{"it held experts that no other rank holds"};
   }
   return result;
 }

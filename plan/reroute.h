@@ -17,7 +17,8 @@ struct CannotReroute {
 };
 
 /// Returns `phase` with those coordinates vacant whose ranks are not in `left` (ascending). Ranks of the result are
-/// indices into `left`. The result has no prediction.
+/// indices into `left`. The result has no prediction. With expert parallelism it needs a remaining holder of each
+/// expert.
 std::variant<Phase, CannotReroute> rerouted(const Phase& phase, std::span<const int> left, const Model& model);
 
 /// Throws InvalidInput ("PLACE.layout.vacant[0]: ...") unless the vacant coordinates belong to the layout, ascend and

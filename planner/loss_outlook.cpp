@@ -7,6 +7,7 @@
 
 #include "plan/memory.h"
 #include "plan/reconfiguration.h"
+#include "plan/stages.h"
 #include "planner/run_replanner.h"
 #include "planner/run_windows.h"
 #include "simulator/simulate.h"
@@ -58,9 +59,12 @@ Nanoseconds time_until(int until_step, const std::vector<Phase>& phases, const P
   return total;
 }
 
+/// Returns "2 x 3" for stages x replicas; "2 x 3 x 4" if 4 tensor ranks share the layers of each stage.
 std::string layout_text(const Phase& phase) {
-  const auto& [p, d, t, placement, vacant, sequence_parallel] = phase.layout;
-  return t == 1 ? fmt::format("{} x {}", p, d) : fmt::format("{} x {} x {}", p, d, t);
+  const int stages = num_stages(phase), replicas = phase.layout.data_parallel_size;
+  const int tensor_ranks = phase.layout.tensor_parallel_size;
+  return tensor_ranks == 1 ? fmt::format("{} x {}", stages, replicas)
+                           : fmt::format("{} x {} x {}", stages, replicas, tensor_ranks);
 }
 
 std::string until_text(const LossOutlook& outlook, Nanoseconds iteration_ns, Nanoseconds total_ns) {

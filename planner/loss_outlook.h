@@ -40,7 +40,8 @@ bool reroutes(const LossOutlook& outlook);
 std::variant<std::vector<Phase>, Infeasible> phases_after(const LossOutlook& outlook);
 
 /// Returns "rerouted until step 40: 28 steps of 410 ms, 11.5 s; a new layout, 3 x 1: 28 steps of 300 ms, 14.9 s", with
-/// the time of the first iteration and the total until that step.
+/// the time of the first iteration and the total until that step. "3 x 1" is stages x replicas, of all stages where a
+/// rank has several.
 std::string to_string(const LossOutlook& outlook);
 
 }  // namespace frostpipe

@@ -35,10 +35,10 @@ void fields(Archive& archive, json::Value<Archive, Hardware>& hardware) {
   archive("source", hardware.source);
 }
 
-/// Requires a positive efficiency, since times are divided by it.
+/// Requires a positive efficiency, since times are divided by it, and one that a device can have.
 void check(const json::Place& place, const Hardware& hardware) {
-  if (!(hardware.efficiency > 0))
-    throw InvalidInput(json::Place(place, std::string_view("efficiency")).text(), "must be > 0",
+  if (!(hardware.efficiency > 0 && hardware.efficiency <= 1))
+    throw InvalidInput(json::Place(place, std::string_view("efficiency")).text(), "must be > 0 and <= 1",
                        fmt::format("{:g}", hardware.efficiency));
 }
 

@@ -15,7 +15,7 @@ struct Hardware {
   double peak_flops = 0;        // per second, float32 without tensor cores
   double bytes_per_second = 0;  // of its memory
   Bytes memory_bytes = 0;
-  /// Fraction of the peak that large matrix products reach.
+  /// Fraction of peak_flops, not of bfloat16_flops, that large matrix products reach: above 0 and at most 1.
   double efficiency = 0.7;
   /// Peak FLOP per second of dense matrix products of bfloat16 (of float16 on devices without it); none = that of
   /// float32, with its efficiency.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <memory>
 #include <random>
 
@@ -23,6 +24,24 @@ void for_each_link(Cluster& cluster, Edit edit) {
   for (NodePair& pair : cluster.node_pairs) classes.push_back(&pair.links);
   for (LinkClass* const links : classes)
     for (Link* const link : {&links->point_to_point, &links->collective}) edit(*link);
+}
+
+/// Rounds to an integer, at most a quarter of the largest, so that a few of them can be added.
+std::int64_t rounded(double amount) {
+  constexpr double kMost = static_cast<double>(std::numeric_limits<std::int64_t>::max() / 4);
+  return std::llround(std::min(kMost, amount));
+}
+
+/// Returns how long the run takes. Unlike predicted_run_ns() this does not overflow after 292 years.
+double run_seconds(const TrainingPlan& plan) {
+  double nanoseconds = 0;
+  for (std::size_t i = 0; i < plan.phases.size(); ++i) {
+    const Phase& phase = plan.phases[i];
+    const int end_step = i + 1 < plan.phases.size() ? plan.phases[i + 1].from_step : plan.num_steps;
+    nanoseconds += static_cast<double>(end_step - phase.from_step) * static_cast<double>(phase.predicted.iteration_ns) +
+                   static_cast<double>(phase.predicted.transformation_ns);
+  }
+  return 1e-9 * nanoseconds;
 }
 
 /// Varies the compute times of other costs at random.
@@ -92,32 +111,29 @@ IterationSpread apply_jitter(TrainingPlan& predicted, const Scenario& scenario) 
 void scale_bandwidths(Cluster& cluster, double factor) {
   for_each_link(cluster, [&](Link& link) {
     std::int64_t& bandwidth = link.bandwidth_bytes_per_second;
-    if (bandwidth > 0) bandwidth = std::max<std::int64_t>(1, std::llround(static_cast<double>(bandwidth) * factor));
+    if (bandwidth > 0) bandwidth = std::max<std::int64_t>(1, rounded(static_cast<double>(bandwidth) * factor));
   });
 }
 
 void set_bandwidths(Cluster& cluster, double bytes_per_second) {
   for_each_link(cluster, [&](Link& link) {
-    link.bandwidth_bytes_per_second = std::max<std::int64_t>(1, std::llround(bytes_per_second));
+    link.bandwidth_bytes_per_second = std::max<std::int64_t>(1, rounded(bytes_per_second));
   });
 }
 
 void scale_latencies(Cluster& cluster, double factor) {
-  for_each_link(cluster,
-                [&](Link& link) { link.latency_ns = std::llround(static_cast<double>(link.latency_ns) * factor); });
+  for_each_link(cluster, [&](Link& link) { link.latency_ns = rounded(static_cast<double>(link.latency_ns) * factor); });
 }
 
 void set_latencies(Cluster& cluster, double latency_ns) {
-  for_each_link(cluster, [&](Link& link) { link.latency_ns = std::llround(latency_ns); });
+  for_each_link(cluster, [&](Link& link) { link.latency_ns = rounded(latency_ns); });
 }
 
 void change_speed(Scenario& scenario, int rank, double speed) {
   Device& device = scenario.cluster.devices.at(rank);
   const std::string was = device.type;
   device.type = fmt::format("{} of rank {}", was, rank);
-  const auto scaled = [&](Nanoseconds time) {
-    return static_cast<Nanoseconds>(std::llround(static_cast<double>(time) / speed));
-  };
+  const auto scaled = [&](Nanoseconds time) { return rounded(static_cast<double>(time) / speed); };
   const std::vector<Measurement> measurements = scenario.profile.measurements;
   for (Measurement one : measurements) {
     if (one.key.device_type != was) continue;
@@ -156,13 +172,14 @@ Outcome evaluate(const Scenario& scenario) {
       outcome.peak_memory_bytes = std::max(outcome.peak_memory_bytes, bytes);
   TrainingPlan predicted = with_predictions(scenario.plan, phases);
   if (scenario.jitter > 0) outcome.spread = apply_jitter(predicted, scenario);
-  outcome.total_seconds = 1e-9 * static_cast<double>(predicted_run_ns(predicted));
+  outcome.total_seconds = run_seconds(predicted);
   if (scenario.failures.per_day > 0) {
     outcome.with_failures = expected_time(outcome.total_seconds, scenario.failures);
     outcome.total_seconds = outcome.with_failures->seconds;
   }
   if (outcome.total_seconds > 0)
-    outcome.samples_per_second = predicted.num_steps * predicted.global_batch_size / outcome.total_seconds;
+    outcome.samples_per_second =
+        static_cast<double>(predicted.num_steps) * predicted.global_batch_size / outcome.total_seconds;
   return outcome;
 }
 

@@ -80,6 +80,7 @@ int run_estimate(ProfileOptions& options) {
   if (!options.memory_limit.empty())
     options.estimate.memory_limit_bytes = parse_bytes(options.memory_limit, "--memory-limit");
   spread_over_nodes(options);
+  require_tensor_ranks(model.config, options.estimate);
   options.estimate.global_batch_size = options.measure.global_batch_size;
   std::vector<int>& sizes = options.estimate.tensor_parallel_sizes;
   if (std::ranges::find(sizes, 1) == sizes.end()) sizes.insert(sizes.begin(), 1);  // as in measured profiles

@@ -50,8 +50,11 @@ Estimate estimate_of(const EstimatedSource& source, int tokens, int global_batch
                           .sequence_parallel = sequence_parallel,
                           .dtype = dtype};
   apply(hardware, options);
-  for (int ranks = 2; source.devices_per_node % ranks == 0 && model.config.num_attention_heads % ranks == 0; ranks *= 2)
-    options.tensor_parallel_sizes.push_back(ranks);
+  const auto share_layers = [&](int ranks) {
+    return source.devices_per_node % ranks == 0 && model.config.num_attention_heads % ranks == 0 &&
+           ranks <= max_tensor_ranks(model.config);
+  };
+  for (int ranks = 2; share_layers(ranks); ranks *= 2) options.tensor_parallel_sizes.push_back(ranks);
   return estimate(model, options);
 }
 

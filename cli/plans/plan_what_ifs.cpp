@@ -38,6 +38,8 @@ std::string note_of(const Outcome& outcome) {
                        in_milliseconds(spread->low_ns), in_milliseconds(spread->median_ns),
                        in_milliseconds(spread->high_ns));
   if (outcome.with_failures) note += (note.empty() ? "" : "; ") + failures_note(outcome);
+  if (!outcome.with_failures && !ends(outcome))
+    note += (note.empty() ? "" : "; ") + std::string("the training would not end within 292 years");
   return note;
 }
 

@@ -19,6 +19,13 @@ namespace {
 constexpr double kBytesPerGigabyte = 1e9;
 constexpr double kNanosecondsPerMillisecond = 1e6;
 
+// Ranges that hold every link and device that exists, and keep all times within 64 bits of nanoseconds.
+constexpr double kLeastFactor = 1e-3, kMostFactor = 1e6;
+constexpr double kLeastGigabytesPerSecond = 1e-3, kMostGigabytesPerSecond = 1e6;
+constexpr double kMostLatencyMilliseconds = 1e4;
+constexpr double kMostFailuresPerDay = 1e6;
+constexpr double kMostCheckpointSeconds = 1e6;
+
 /// A change, and its parts, such as "bandwidth=x0.1", "bandwidth", "x0.1".
 struct Change {
   std::string text, name, value;
@@ -32,6 +39,17 @@ struct Amount {
 
 [[noreturn]] void refuse(const Change& change, const std::string& rule) {
   throw UsageError(fmt::format("--set {}: {}", change.text, rule));
+}
+
+/// Refuses a change whose amount is outside of a range, which the refusal states with its unit, such as "GB/s".
+void require_range(const Change& change, double amount, double least, double most, std::string_view unit) {
+  if (amount < least || amount > most) refuse(change, fmt::format("must be from {} to {:.0f} {}", least, most, unit));
+}
+
+/// Refuses a factor that is outside of the range for factors.
+void require_factor_range(const Change& change, double factor) {
+  if (factor < kLeastFactor || factor > kMostFactor)
+    refuse(change, fmt::format("must be a factor from x{} to x{:.0f}", kLeastFactor, kMostFactor));
 }
 
 Change parse_change(const std::string& text) {
@@ -53,6 +71,7 @@ Amount amount_in(const Change& change, std::string_view text) {
 double factor_in(const Change& change) {
   const Amount amount = amount_in(change, change.value);
   if (!amount.is_factor || amount.value <= 0) refuse(change, "must be a factor such as x0.5");
+  require_factor_range(change, amount.value);
   return amount.value;
 }
 
@@ -70,19 +89,28 @@ bool is_on(const Change& change) {
 void change_bandwidth(Scenario& scenario, const Change& change) {
   const Amount amount = amount_in(change, change.value);
   if (amount.value <= 0) refuse(change, "must be more than 0");
-  if (amount.is_factor) return scale_bandwidths(scenario.cluster, amount.value);
+  if (amount.is_factor) {
+    require_factor_range(change, amount.value);
+    return scale_bandwidths(scenario.cluster, amount.value);
+  }
+  require_range(change, amount.value, kLeastGigabytesPerSecond, kMostGigabytesPerSecond, "GB/s");
   set_bandwidths(scenario.cluster, kBytesPerGigabyte * amount.value);
 }
 
 void change_latency(Scenario& scenario, const Change& change) {
   const Amount amount = amount_in(change, change.value);
-  if (amount.is_factor) return scale_latencies(scenario.cluster, amount.value);
+  if (amount.is_factor) {
+    if (amount.value > 0) require_factor_range(change, amount.value);  // without latency is a fair question
+    return scale_latencies(scenario.cluster, amount.value);
+  }
+  require_range(change, amount.value, 0, kMostLatencyMilliseconds, "ms");
   set_latencies(scenario.cluster, kNanosecondsPerMillisecond * amount.value);
 }
 
 void share_link(Scenario& scenario, const Change& change, double nodes, double gigabytes_per_second) {
   if (gigabytes_per_second <= 0 || nodes < 1 || nodes > static_cast<double>(scenario.cluster.devices.size()))
     refuse(change, "must be more than 0, of at least one node");
+  require_range(change, gigabytes_per_second, kLeastGigabytesPerSecond, kMostGigabytesPerSecond, "GB/s");
   scenario.cluster.shared_links.push_back(
       {.name = change.name,
        .nodes = static_cast<int>(nodes),
@@ -152,10 +180,12 @@ void change_jitter(Scenario& scenario, const Change& change) {
 
 void change_failures(Scenario& scenario, const Change& change) {
   scenario.failures.per_day = number_in(change, change.value);
+  require_range(change, scenario.failures.per_day, 0, kMostFailuresPerDay, "a day");
 }
 
 void change_checkpoint(Scenario& scenario, const Change& change) {
   scenario.failures.checkpoint_seconds = number_in(change, change.value);
+  require_range(change, scenario.failures.checkpoint_seconds, 0, kMostCheckpointSeconds, "seconds");
 }
 
 using Apply = void (*)(Scenario&, const Change&);
@@ -186,6 +216,13 @@ void apply(Scenario& scenario, const Change& change) {
   refuse(change, fmt::format("must be one of {}", fmt::join(names, ", ")));
 }
 
+/// Refuses a factor beside another change of its name, since their product may leave the range of factors.
+void require_alone(const Change& change, const std::vector<Change>& all) {
+  const auto of_its_name = std::ranges::count(all, change.name, &Change::name);
+  if (change.value.starts_with('x') && of_its_name > 1)
+    refuse(change, "must be the only " + change.name + " of its --set");
+}
+
 }  // namespace
 
 void apply_changes(Scenario& scenario, const std::string& text) {
@@ -196,6 +233,7 @@ void apply_changes(Scenario& scenario, const std::string& text) {
         change.name != "checkpoint" ||
         std::any_of(changes.begin(), changes.end(), [](const Change& one) { return one.name == "failures"; });
     if (!counts) refuse(change, "must stand with failures, such as failures=2,checkpoint=30");
+    require_alone(change, changes);
     apply(scenario, change);
   }
 }

@@ -18,6 +18,8 @@ namespace frostpipe {
 ///   jitter=0.05: every compute time varies by 5 % of itself (standard deviation; seeded)
 ///   failures=2 (a day, of the whole job): with checkpoints at the best distance, or none where that takes less time
 ///   checkpoint=30: with failures, the seconds that writing a checkpoint takes (60)
+/// Factors are from 0.001 to 1000000 (a latency's also 0), and each the only change of its name. Bandwidths are from
+/// 0.001 to 1000000 GB/s, latencies at most 10000 ms, failures at most 1000000 a day, checkpoints 1000000 seconds.
 /// Throws UsageError that names the faulty change.
 void apply_changes(Scenario& scenario, const std::string& text);
 

@@ -10,16 +10,17 @@
 #include "executor/training/pipeline_session.h"
 #include "executor/training/policy/resume_point.h"
 #include "plan/memory.h"
+#include "plan/stages.h"
 
 namespace frostpipe {
 namespace {
 
-/// Returns "2 x 1", with tensor ranks "2 x 1 x 2", for an operator plan "2 devices".
+/// Returns "2 x 1" for stages x replicas, with tensor ranks "2 x 1 x 2", for an operator plan "2 devices".
 std::string layout_text(const Phase& phase) {
   const ParallelLayout& layout = phase.layout;
   if (!phase.operator_plan.empty())
     return fmt::format("{} device{}", layout.data_parallel_size, layout.data_parallel_size == 1 ? "" : "s");
-  return fmt::format("{} x {}{}", layout.pipeline_parallel_size, layout.data_parallel_size,
+  return fmt::format("{} x {}{}", num_stages(phase), layout.data_parallel_size,
                      layout.tensor_parallel_size > 1 ? fmt::format(" x {}", layout.tensor_parallel_size) : "");
 }
 

@@ -185,6 +185,19 @@ Estimate estimate(const EstimatedModel& model, const EstimateOptions& options) {
   return Estimator(model, options).run();
 }
 
+void require_tensor_ranks(const TransformerConfig& config, const EstimateOptions& options) {
+  const std::int64_t most = most_tensor_ranks(config);
+  const auto require = [](bool holds, const std::string& rule, int size) {
+    if (!holds) throw InvalidInput("--tensor-parallel", rule, std::to_string(size));
+  };
+  for (const int size : options.tensor_parallel_sizes) {
+    require(options.ranks_per_node % size == 0,
+            fmt::format("must divide the {} ranks of a node", options.ranks_per_node), size);
+    require(size <= most, fmt::format("must be at most {}, the model's attention heads that can be shared", most),
+            size);
+  }
+}
+
 void apply(const Hardware& hardware, EstimateOptions& options) {
   constexpr double kReached = 0.8;
   const auto set = [](LinkClass& speed, const std::optional<double>& peak) {

@@ -132,6 +132,30 @@ class EstimateTest(CliTest):
         sizes = {one["key"]["tensor_parallel_size"] for one in self.read("p.json")["measurements"]}
         self.assertEqual(sizes, {1, 2})
 
+    def test_tensor_ranks_share_the_ranks_and_the_heads(self):
+        """Oracle: the rule for measured profiles and for training, which is by key and value heads where there are
+        several, and by the heads of queries where there is one."""
+        llama = {"model_type": "llama", "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 8,
+                 "intermediate_size": 128, "vocab_size": 100, "max_position_embeddings": 64}
+        for heads, sizes, ranks, says in (
+                (2, 3, 8, "must divide the 8 ranks of a node, is 3"),
+                (2, 16, 8, "must divide the 8 ranks of a node, is 16"),
+                (2, "1,2,4", 8, "must be at most 2, the model's attention heads that can be shared, is 4"),
+                (8, 16, 16, "must be at most 8, the model's attention heads that can be shared, is 16"),
+                (2, 2, 8, None), (1, 8, 8, None), (8, 8, 8, None)):
+            with self.subTest(heads=heads, sizes=sizes):
+                self.write("llama.json", {**llama, "num_key_value_heads": heads})
+                profile = ("profile", "--like", "llama.json", "--tensor-parallel", sizes, "--nproc-per-node", ranks,
+                           "-o", "p.json")
+                if says:
+                    self.assert_refused(*profile, says="--tensor-parallel: " + says)
+                else:
+                    self.run_tool(*profile)
+        self.write("llama.json", {**llama, "num_key_value_heads": 2})
+        plan = ("plan", "--model", "llama.json", "--nproc-per-node", 8, "-o", "plan.json", "--fix")
+        self.run_tool(*plan, "tp=2")
+        self.assert_refused(*plan, "tp=4", says="tensor-parallel size 4: was not measured")
+
     def test_an_imported_graph_is_planned_and_simulated_but_not_rehearsed(self):
         (self.folder / "graph.txt").write_text("".join(
             f"node{i} -- Linear -- forward_compute_time={i}.0, backward_compute_time={2 * i}.0, "

@@ -129,6 +129,29 @@ class SimulateLossTest(CliTest):
         self.assertRegex(loss["choice"], "^a new layout, 1 x 1; not rerouted: no replica is left of stage 1$")
         self.assert_refused("simulate", "static.json", "--lose", 2, code=2, says="--lose: must be a rank of the plan")
 
+    def test_experts_that_only_the_lost_rank_held_are_not_rerouted(self):
+        """Two replicas have half of the experts each, so nobody else has the lost half; of four, another one has it."""
+        self.write("moe.json", {"model_type": "mixtral", "hidden_size": 64, "num_hidden_layers": 4, "vocab_size": 100,
+                                "num_attention_heads": 4, "intermediate_size": 128, "num_local_experts": 4})
+        for replicas, is_rerouted in ((2, False), (4, True)):
+            self.run_tool("profile", "--like", "moe.json", "--nproc-per-node", 2 * replicas, "--tokens", 64,
+                          "--expert-parallel", 2, "--cluster", "cluster.json", "-o", "profile.json")
+            self.plan("moe.plan.json", "static", "--fix", "pp=2", "--fix", f"dp={replicas}", "--fix", "m=4",
+                      "--schedule", "1F1B")
+            [loss] = self.loss_of("moe.plan.json", 1)
+            self.assertEqual("rerouted_ns" in loss, is_rerouted)
+            self.assertEqual("not rerouted: it held experts that no other rank holds" in loss["choice"],
+                             not is_rerouted)
+
+    def test_table_and_sentence_count_stages_alike(self):
+        """7 ranks are left, which one pipeline with several stages per rank uses best."""
+        self.run_tool("profile", "--like", "bert-large", "--hardware", "A100", "--nproc-per-node", 8, "--dtype",
+                      "bfloat16", "--cluster", "cluster.json", "-o", "profile.json")
+        self.plan("pp4.json", "static", "--fix", "pp=4", "--schedule", "1F1B")
+        text = self.run_tool("simulate", "pp4.json", "--lose", 0).stdout
+        in_table, in_sentence = re.findall(r"\b\d+ x \d+\b", text)
+        self.assertEqual(in_table, in_sentence)
+
 
 class SimulateWhatIfsTest(CliTest):
     """Changes to a plan, compared with the unchanged plan."""
@@ -213,7 +236,10 @@ class SimulateWhatIfsTest(CliTest):
         self.plan("static.json", "static")
         for change, says in (("bandwidth", "NAME=VALUE"), ("speed=2", "one of bandwidth"), ("rank9=x2", "below 2"),
                              ("compute=2", "factor"), ("checkpoint=30", "with failures"),
-                             ("cache=on", "plan again"), ("latency=fast", "number"), ("jitter=x2", "not a factor")):
+                             ("cache=on", "plan again"), ("latency=fast", "number"), ("jitter=x2", "not a factor"),
+                             ("bandwidth=25000000000", "bandwidth=25000000000: must be from 0.001 to 1000000 GB/s"),
+                             ("card=1e12", "card=1e12: must be from 0.001 to 1000000 GB/s"),
+                             ("rank0=x1e-9", "rank0=x1e-9: must be a factor from x0.001 to x1000000")):
             with self.subTest(change):
                 self.assert_refused("simulate", "static.json", "--set", change, code=2, says=says)
 

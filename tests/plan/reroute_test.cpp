@@ -169,6 +169,29 @@ TEST(Reroute, SaysWhyItCannotBe) {
   EXPECT_EQ(reason_of(phase, model, 2), "none");  // in the middle
 }
 
+/// By hand: of 2 or 4 replicas, neighbouring pairs share the experts of each layer.
+TEST(Reroute, NeedsAHolderOfEveryExpert) {
+  Model model = test::synthetic_model(3);
+  const Phase once = phase_of({.pipeline_parallel_size = 4, .data_parallel_size = 2}, 4);
+  const Phase twice = phase_of({.pipeline_parallel_size = 4, .data_parallel_size = 4}, 4);
+  model.expert_parallel_size = 2;
+  EXPECT_EQ(reason_of(once, model, 3), "none") << "no layer has experts";
+  model.layers[2].expert_parameter_count = 1;
+  EXPECT_EQ(reason_of(once, model, 3), "it held experts that no other rank holds") << "layers 2 and 3";
+  EXPECT_EQ(reason_of(once, model, 5), "none") << "layers 4 and 5 have no experts";
+  EXPECT_EQ(reason_of(twice, model, 5), "none") << "replica 3 has the experts of replica 1";
+  const auto lost = [&](std::vector<int> ranks) {
+    std::vector<int> left(16);
+    std::iota(left.begin(), left.end(), 0);
+    std::erase_if(left, [&](int rank) { return std::ranges::find(ranks, rank) != ranks.end(); });
+    return std::holds_alternative<CannotReroute>(rerouted(twice, left, model));
+  };
+  EXPECT_FALSE(lost({4, 5})) << "replicas 0 and 1, a whole group";
+  EXPECT_TRUE(lost({5, 7})) << "replicas 1 and 3, both holders of a half";
+  model.expert_parallel_size = 1;
+  EXPECT_EQ(reason_of(once, model, 3), "none") << "every replica has all experts";
+}
+
 TEST(Reroute, APlanKeepsVacantCoordinates) {
   TrainingPlan plan{.world_size = 4, .global_batch_size = 8, .num_steps = 1, .phases = {}, .provenance = {}};
   plan.phases = {phase_of(with_vacant(2, 2, {{1, 0}}), 2)};

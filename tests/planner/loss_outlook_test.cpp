@@ -117,5 +117,19 @@ TEST_F(LossOfARank, IsNotReroutedBeyondTheMemoryOfARank) {
   EXPECT_THAT(to_string(now), HasSubstr("not rerouted: "));
 }
 
+/// The table beside the sentence counts stages in this way too.
+TEST(LossOutlook, CountsAllStagesOfEachRank) {
+  Phase interleaved{.layout = {.pipeline_parallel_size = 2, .data_parallel_size = 3},
+                    .partition = {{0, 2}, {2, 4}, {4, 6}, {6, 8}},
+                    .num_micro_batches = 4,
+                    .schedule = "Interleaved1F1B",
+                    .virtual_stages = 2};
+  LossOutlook outlook{.rerouted = CannotReroute{"a reason"}, .replanned = std::vector{interleaved}};
+  EXPECT_EQ(to_string(outlook), "a new layout, 4 x 3; not rerouted: a reason");
+  interleaved.layout.tensor_parallel_size = 2;
+  outlook.replanned = std::vector{interleaved};
+  EXPECT_EQ(to_string(outlook), "a new layout, 4 x 3 x 2; not rerouted: a reason");
+}
+
 }  // namespace
 }  // namespace frostpipe

@@ -37,21 +37,25 @@ TEST(Hardware, IsFoundByNameInAnyCaseAndSaysWhereItsFiguresComeFrom) {
 
 /// Narayanan et al. 2021, Table 1: models of many layers reach 135 to 163 of 312 TFLOP/s on A100s.
 TEST(Hardware, ReachesHalfOfThePeakOfBfloat16) {
-  const Hardware a100 = find_hardware("A100");
+  Hardware a100 = find_hardware("A100");
+  EXPECT_DOUBLE_EQ(rates_of(a100, DType::kBFloat16).flops_per_second, 0.5 * 312e12);
+  a100.efficiency = 0.9;  // of float32
   EXPECT_DOUBLE_EQ(rates_of(a100, DType::kBFloat16).flops_per_second, 0.5 * 312e12);
   Hardware without = a100;
   without.bfloat16_flops.reset();
   EXPECT_EQ(rates_of(without, DType::kBFloat16).flops_per_second, rates_of(without).flops_per_second);
 }
 
-/// Times are divided by the efficiency.
+/// Times are divided by the efficiency, and no device is faster than its peak.
 TEST(Hardware, NeedsAnEfficiency) {
   Hardware hardware = known_hardware().front();
-  for (const double efficiency : {0.0, -1.0, std::numeric_limits<double>::quiet_NaN()}) {
+  for (const double efficiency : {0.0, -1.0, 1.01, 1e9, std::numeric_limits<double>::quiet_NaN()}) {
     hardware.efficiency = efficiency;
     EXPECT_THAT(hardware_error([&] { hardware_from_json(to_json(hardware), "mine.json"); }),
                 HasSubstr("mine.json: efficiency: must be >"));
   }
+  hardware.efficiency = 1;
+  EXPECT_EQ(hardware_from_json(to_json(hardware), "mine.json"), hardware);
   hardware.efficiency = 0.5;
   hardware.peak_flops = std::numeric_limits<double>::quiet_NaN();
   EXPECT_THAT(hardware_error([&] { hardware_from_json(to_json(hardware), "mine.json"); }),

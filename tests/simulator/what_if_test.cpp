@@ -80,6 +80,21 @@ TEST(WhatIf, LatenciesAreScaledOrSet) {
   EXPECT_EQ(cluster.intra_node.collective.latency_ns, 70);
 }
 
+/// 64 bits of nanoseconds hold 292 years and bandwidths of 9.2e18 byte/s.
+TEST(WhatIf, NothingOverflows) {
+  Cluster cluster;
+  set_bandwidths(cluster, 1e30);
+  EXPECT_GT(cluster.intra_node.point_to_point.bandwidth_bytes_per_second, 1'000'000'000'000'000);
+  scale_bandwidths(cluster, 1e6);
+  EXPECT_GT(cluster.intra_node.point_to_point.bandwidth_bytes_per_second, 1'000'000'000'000'000);
+  set_latencies(cluster, 1e30);
+  EXPECT_GT(cluster.intra_node.point_to_point.latency_ns, 1'000'000'000'000'000);
+  Scenario scenario = scenario_of(test::one_rank_plan());
+  scenario.plan.num_steps = 1'000'000'000;
+  change_speed(scenario, 0, 1e-6);
+  EXPECT_NEAR(evaluate(scenario).total_seconds / (1e15 * kStepSeconds), 1, 1e-9);
+}
+
 TEST(WhatIf, FreezesMove) {
   TrainingPlan plan = test::one_rank_plan_that_freezes();
   move_freezes(plan, 0.5);

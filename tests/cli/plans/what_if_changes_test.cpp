@@ -1,5 +1,6 @@
 #include "cli/plans/what_if_changes.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -107,6 +108,32 @@ TEST(WhatIfChanges, WhatIsWrongIsNamed) {
                                      {"jitter=x2", "must be a number, not a factor"},
                                      {"jitter=2", "must be a fraction, at most 1"}})
     EXPECT_THAT(refusal(change), AllOf(HasSubstr("--set " + std::string(change) + ": "), HasSubstr(says)));
+}
+
+/// Beyond these ranges times and bandwidths once overflowed: bandwidths in bytes/s made the training's time negative.
+TEST(WhatIfChanges, AmountsHaveRanges) {
+  for (const char* const change :
+       {"bandwidth=0.001", "bandwidth=1000000", "bandwidth=x0.001", "bandwidth=x1000000", "latency=0", "latency=x0",
+        "latency=10000", "card=1000000", "switch=2x0.001", "compute=x0.001,rank0=x0.001", "rank1=x1000000",
+        "freeze=x0.001", "failures=1000000,checkpoint=1000000", "failures=0"})
+    EXPECT_NO_THROW(changed(change)) << change;
+  const char* const kBandwidth = "must be from 0.001 to 1000000 GB/s";
+  const char* const kFactor = "must be a factor from x0.001 to x1000000";
+  for (const auto& [change, says] : {std::pair("bandwidth=25000000000", kBandwidth),
+                                     {"bandwidth=1e-4", kBandwidth},
+                                     {"card=1e12", kBandwidth},
+                                     {"switch=1x1e12", kBandwidth},
+                                     {"bandwidth=x1e10", kFactor},
+                                     {"bandwidth=x1e-10", kFactor},
+                                     {"latency=x1e10", kFactor},
+                                     {"latency=1e30", "must be from 0 to 10000 ms"},
+                                     {"compute=x1e-9", kFactor},
+                                     {"rank0=x1e-9", kFactor},
+                                     {"freeze=x1e9", kFactor},
+                                     {"failures=1e7", "must be from 0 to 1000000 a day"}})
+    EXPECT_EQ(refusal(change), fmt::format("--set {}: {}", change, says));
+  EXPECT_EQ(refusal("failures=1,checkpoint=1e7"), "--set checkpoint=1e7: must be from 0 to 1000000 seconds");
+  EXPECT_EQ(refusal("compute=x0.001,compute=x0.001"), "--set compute=x0.001: must be the only compute of its --set");
 }
 
 }  // namespace
