@@ -28,8 +28,8 @@ void for_each_link(Cluster& cluster, Edit edit) {
 
 /// Rounds to an integer, at most a quarter of the largest, so that a few of them can be added.
 std::int64_t rounded(double amount) {
-  constexpr double kMost = static_cast<double>(std::numeric_limits<std::int64_t>::max() / 4);
-  return std::llround(std::min(kMost, amount));
+  constexpr double kMax = static_cast<double>(std::numeric_limits<std::int64_t>::max() / 4);
+  return std::llround(std::min(kMax, amount));
 }
 
 /// Returns how long the run takes. Unlike predicted_run_ns() this does not overflow after 292 years.

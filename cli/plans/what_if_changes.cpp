@@ -20,11 +20,11 @@ constexpr double kBytesPerGigabyte = 1e9;
 constexpr double kNanosecondsPerMillisecond = 1e6;
 
 // Ranges that hold every link and device that exists, and keep all times within 64 bits of nanoseconds.
-constexpr double kLeastFactor = 1e-3, kMostFactor = 1e6;
-constexpr double kLeastGigabytesPerSecond = 1e-3, kMostGigabytesPerSecond = 1e6;
-constexpr double kMostLatencyMilliseconds = 1e4;
-constexpr double kMostFailuresPerDay = 1e6;
-constexpr double kMostCheckpointSeconds = 1e6;
+constexpr double kLeastFactor = 1e-3, kMaxFactor = 1e6;
+constexpr double kLeastGigabytesPerSecond = 1e-3, kMaxGigabytesPerSecond = 1e6;
+constexpr double kMaxLatencyMilliseconds = 1e4;
+constexpr double kMaxFailuresPerDay = 1e6;
+constexpr double kMaxCheckpointSeconds = 1e6;
 
 /// A change, and its parts, such as "bandwidth=x0.1", "bandwidth", "x0.1".
 struct Change {
@@ -48,8 +48,8 @@ void require_range(const Change& change, double amount, double least, double mos
 
 /// Refuses a factor that is outside of the range for factors.
 void require_factor_range(const Change& change, double factor) {
-  if (factor < kLeastFactor || factor > kMostFactor)
-    refuse(change, fmt::format("must be a factor from x{} to x{:.0f}", kLeastFactor, kMostFactor));
+  if (factor < kLeastFactor || factor > kMaxFactor)
+    refuse(change, fmt::format("must be a factor from x{} to x{:.0f}", kLeastFactor, kMaxFactor));
 }
 
 Change parse_change(const std::string& text) {
@@ -93,7 +93,7 @@ void change_bandwidth(Scenario& scenario, const Change& change) {
     require_factor_range(change, amount.value);
     return scale_bandwidths(scenario.cluster, amount.value);
   }
-  require_range(change, amount.value, kLeastGigabytesPerSecond, kMostGigabytesPerSecond, "GB/s");
+  require_range(change, amount.value, kLeastGigabytesPerSecond, kMaxGigabytesPerSecond, "GB/s");
   set_bandwidths(scenario.cluster, kBytesPerGigabyte * amount.value);
 }
 
@@ -103,14 +103,14 @@ void change_latency(Scenario& scenario, const Change& change) {
     if (amount.value > 0) require_factor_range(change, amount.value);  // without latency is a fair question
     return scale_latencies(scenario.cluster, amount.value);
   }
-  require_range(change, amount.value, 0, kMostLatencyMilliseconds, "ms");
+  require_range(change, amount.value, 0, kMaxLatencyMilliseconds, "ms");
   set_latencies(scenario.cluster, kNanosecondsPerMillisecond * amount.value);
 }
 
 void share_link(Scenario& scenario, const Change& change, double nodes, double gigabytes_per_second) {
   if (gigabytes_per_second <= 0 || nodes < 1 || nodes > static_cast<double>(scenario.cluster.devices.size()))
     refuse(change, "must be more than 0, of at least one node");
-  require_range(change, gigabytes_per_second, kLeastGigabytesPerSecond, kMostGigabytesPerSecond, "GB/s");
+  require_range(change, gigabytes_per_second, kLeastGigabytesPerSecond, kMaxGigabytesPerSecond, "GB/s");
   scenario.cluster.shared_links.push_back(
       {.name = change.name,
        .nodes = static_cast<int>(nodes),
@@ -180,12 +180,12 @@ void change_jitter(Scenario& scenario, const Change& change) {
 
 void change_failures(Scenario& scenario, const Change& change) {
   scenario.failures.per_day = number_in(change, change.value);
-  require_range(change, scenario.failures.per_day, 0, kMostFailuresPerDay, "a day");
+  require_range(change, scenario.failures.per_day, 0, kMaxFailuresPerDay, "a day");
 }
 
 void change_checkpoint(Scenario& scenario, const Change& change) {
   scenario.failures.checkpoint_seconds = number_in(change, change.value);
-  require_range(change, scenario.failures.checkpoint_seconds, 0, kMostCheckpointSeconds, "seconds");
+  require_range(change, scenario.failures.checkpoint_seconds, 0, kMaxCheckpointSeconds, "seconds");
 }
 
 using Apply = void (*)(Scenario&, const Change&);

@@ -186,7 +186,7 @@ Estimate estimate(const EstimatedModel& model, const EstimateOptions& options) {
 }
 
 void require_tensor_ranks(const TransformerConfig& config, const EstimateOptions& options) {
-  const std::int64_t most = most_tensor_ranks(config);
+  const std::int64_t most = max_tensor_ranks(config);
   const auto require = [](bool holds, const std::string& rule, int size) {
     if (!holds) throw InvalidInput("--tensor-parallel", rule, std::to_string(size));
   };

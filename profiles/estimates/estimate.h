@@ -68,7 +68,7 @@ struct Estimate {
 Estimate estimate(const EstimatedModel& model, const EstimateOptions& options);
 
 /// Throws InvalidInput ("--tensor-parallel: ...") unless each of the tensor-parallel sizes divides the ranks of a node
-/// and is at most most_tensor_ranks(), which is also what the executor requires. Heads need not divide evenly.
+/// and is at most max_tensor_ranks(), which is also what the executor requires. Heads need not divide evenly.
 void require_tensor_ranks(const TransformerConfig& config, const EstimateOptions& options);
 
 /// Returns only the cluster of an estimate, its ranks and links.
