@@ -133,9 +133,25 @@ class CompareAndReportTest(CliTest):
         self.assertRegex(text, "what if: .* would take an iteration of one process on all cores from")
         self.assertNotIn("an iteration of data parallelism alone", text)
 
+    def test_runs_of_one_name_are_named_by_their_folders(self):
+        """Two runs are called elastic and lie in folders named static_pipeline and elastic; the third keeps its name,
+        though its folder is called otherwise."""
+        pairs = self.make_runs()
+        self.edit("runs/static_pipeline/summary.json", lambda run: run.update(name="elastic"))
+        self.edit("runs/data_parallel/summary.json", lambda run: run.update(name="first"))
+        text = self.run_tool("compare", *pairs, "-o", "summary.json").stdout
+        self.assertEqual(self.read("summary.json")["order"], ["first", "static_pipeline", "elastic"])
+        self.assertRegex(text, r"elastic is [\d.]+ times as fast as static_pipeline")
+        self.assertIn("an iteration of the best static pipeline from", text)  # the what-if has the new name too
+        self.run_tool("report", "summary.json", "-o", "report.html")
+        self.check_page("report.html")
+        self.edit("runs/data_parallel/summary.json", lambda run: run.update(name="static_pipeline"))
+        self.assert_refused("compare", *pairs, says=["runs/static_pipeline/summary.json: name", "--name"])
+
     def test_compare_refuses_runs_of_one_name_and_foreign_plans(self):
         pairs = self.make_runs()
-        self.assert_refused("compare", *pairs[:2], *pairs[:2], says=["name", "data_parallel", "--name"])
+        self.assert_refused("compare", *pairs[:2], *pairs[:2],
+                            says=["name", "data_parallel in a folder data_parallel", "--name"])
         self.write("runs/elastic/executed_plan.json", self.read("static_pipeline.json"))
         self.assert_refused("compare", *pairs, "-o", "new.json", says=["executed_plan.json: method", "pipetransformer"])
         self.assertFalse((self.folder / "new.json").exists())
