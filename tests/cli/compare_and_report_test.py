@@ -230,6 +230,17 @@ class CompareAndReportTest(CliTest):
         self.assertIn(f"52.4 %largest error of a predicted iteration time, of all phaseselastic from step {from_step}, "
                       "3 steps long", self.check_page("report.html"))
 
+    def test_an_error_and_its_term_have_one_sign(self):
+        """A run that took twice as long as predicted: both are negative, each output with its own minus sign."""
+        pairs = self.make_runs()
+        self.edit("runs/elastic/summary.json", lambda run: [
+            phase.update(measured_iteration_ns=2 * phase["measured_iteration_ns"]) for phase in run["phases"]])
+        text = self.run_tool("compare", *pairs, "-o", "summary.json").stdout
+        self.assertRegex(text, r"-52\.4  +[a-z ]+ -[\d.]+ ms")  # 1 / (2 x 1.05) - 1
+        self.run_tool("report", "summary.json", "-o", "report.html")
+        self.assertRegex((self.folder / "report.html").read_text(),
+                         "−52\\.4\N{NO-BREAK SPACE}%<br><small>[a-z ]+ −[\\d.]+\N{NO-BREAK SPACE}ms<")
+
     def test_timelines_are_as_wide_as_the_page(self):
         """Places and widths along the time axis are percentages, and nothing scales the text."""
         self.run_tool("compare", *self.make_runs(), "-o", "summary.json")
