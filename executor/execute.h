@@ -185,6 +185,7 @@ struct MeasureOptions {
   double held_out = 0.2;  // fraction that `train` will hold out and not train on
   SampleOptions samples;
   bool quick = false;  // measure fewer sizes, in one round, for rough predictions
+  bool links = true;   // also measure the links between ranks, and what forming groups of them takes
   /// Compute threads of each rank on the CPU. 0 measures one, and then fewer ranks with several threads each, so that a
   /// plan can choose.
   int threads_per_rank = 0;
@@ -202,14 +203,14 @@ struct MeasureOptions {
 
 struct MeasuredProfile {
   Profile profile;
-  Cluster cluster;
+  Cluster cluster;  // empty unless the links were measured
 };
 
 /// Checks the inputs, as for training, for a measurement on `num_ranks` ranks. Returns messages for the user.
 std::vector<std::string> check_inputs(const MeasureOptions& options, int num_ranks);
 
-/// Measures every layer on all ranks at once (ranks of one machine share its memory and clock), and the links between
-/// them. Returns the result on rank 0.
+/// Measures every layer on all ranks at once (ranks of one machine share its memory and clock), and, if asked for, the
+/// links between them. Returns the result on rank 0.
 MeasuredProfile measure_profile(const RankEnvironment& self, const MeasureOptions& options, const Progress& progress);
 
 struct EvaluateOptions {

@@ -81,7 +81,7 @@ std::string term_that_is_off(const PhaseSummary& phase) {
   if (error < kWorthNaming * static_cast<double>(phase.measured_iteration_ns)) return {};
   const std::vector<TimeTerm> terms = time_terms(phase);
   if (terms.empty()) return {};
-  const auto difference = [](const TimeTerm& term) { return term.measured_ns - term.predicted_ns; };
+  const auto difference = [](const TimeTerm& term) { return term.predicted_ns - term.measured_ns; };
   const auto less = [&](const TimeTerm& a, const TimeTerm& b) {
     return std::abs(difference(a)) < std::abs(difference(b));
   };

@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <set>
 
@@ -54,13 +55,36 @@ void require_run_of(const OperatorPlan& plan, const RunSummary& run, const std::
       fmt::format("{} with mini-batches of {}", run.net->net, run.global_batch_size));
 }
 
-ComparedRun load_pair(const std::string& plan_path, const std::string& summary_path, const SourceOverrides& sources) {
-  ComparedRun pair{.plan = {},
-                   .executed = {},
-                   .profile = {},
-                   .cluster = {},
-                   .run = run_from_json(read_named_file(summary_path), summary_path),
-                   .embedding_alone = {}};
+/// Returns the name of the folder that the file is in, however its path is written.
+std::string folder_name(const std::string& path) {
+  return std::filesystem::weakly_canonical(path).parent_path().filename().string();
+}
+
+/// Reads each run's summary. Runs that share a name, such as two of one method, are named by the folders of their
+/// summaries instead. Throws if this does not tell all runs apart.
+std::vector<RunSummary> load_runs(const std::vector<std::string>& summary_paths) {
+  std::vector<RunSummary> runs;
+  std::map<std::string, int> uses;
+  for (const std::string& path : summary_paths) {
+    runs.push_back(run_from_json(read_named_file(path), path));
+    ++uses[runs.back().name];
+  }
+  std::set<std::string> names;
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    const std::string own_name = runs[i].name;
+    if (uses[own_name] > 1) runs[i].name = folder_name(summary_paths[i]);
+    if (names.insert(runs[i].name).second) continue;
+    throw InvalidInput(summary_paths[i] + ": name",
+                       "must differ from the other runs' (train --name), or be in a folder of another name",
+                       fmt::format("{} in a folder {}", own_name, folder_name(summary_paths[i])));
+  }
+  return runs;
+}
+
+ComparedRun load_pair(const std::string& plan_path, const std::string& summary_path, RunSummary run,
+                      const SourceOverrides& sources) {
+  ComparedRun pair{
+      .plan = {}, .executed = {}, .profile = {}, .cluster = {}, .run = std::move(run), .embedding_alone = {}};
   const std::string plan = read_named_file(plan_path);
   if (kind_of_plan(plan, plan_path) == PlanKind::operators) {
     require_run_of(operator_plan_from_json(plan, plan_path), pair.run, plan_path, summary_path);
@@ -129,16 +153,13 @@ int run_compare(const CompareOptions& options) {
   if (options.files.size() % 2 != 0) {
     throw UsageError(fmt::format("expected pairs of PLAN SUMMARY; {} has no summary", options.files.back()));
   }
+  std::vector<std::string> summary_paths;
+  for (std::size_t i = 1; i < options.files.size(); i += 2) summary_paths.push_back(options.files[i]);
+  std::vector<RunSummary> runs = load_runs(summary_paths);
   std::vector<ComparedRun> pairs;
-  std::set<std::string> names;
-  for (std::size_t i = 0; i < options.files.size(); i += 2) {
-    pairs.push_back(load_pair(options.files[i], options.files[i + 1], options.sources));
-    const std::string& name = pairs.back().run.name;
-    if (!names.insert(name).second) {
-      throw InvalidInput(options.files[i + 1] + ": name", "must differ from the other runs' (train --name)", name);
-    }
-  }
-  std::vector<RunSummary> runs;
+  for (std::size_t i = 0; i < runs.size(); ++i)
+    pairs.push_back(load_pair(options.files[2 * i], summary_paths[i], std::move(runs[i]), options.sources));
+  runs.clear();
   for (const ComparedRun& pair : pairs) runs.push_back(pair.run);
   Comparison comparison = compare(std::move(runs));
   for (const ComparedRun& pair : pairs) {
@@ -169,7 +190,8 @@ Command add_compare_command(CLI::App& app) {
   add_format_option(*command, options->format);
   command->footer(
       "Predictions are for the layouts that a run really used (executed_plan.json beside its summary), from the "
-      "profile that was taken before it.\n\n"
+      "profile that was taken before it. Runs that have the same name, such as two of one method, are named by the "
+      "folders of their summaries.\n\n"
       "Example:\n  frostpipe compare static.json runs/static/summary.json elastic.json runs/elastic/summary.json "
       "-o summary.json");
   return {command, [options] { return run_compare(*options); }};

@@ -66,7 +66,7 @@ std::string checkpoint_text(const Checkpoint& checkpoint, std::vector<std::strin
   const RunSettings& settings = checkpoint.settings;
   Table layers({{"layer"},
                 {"", Table::Align::left},
-                {"bytes"},
+                {"size"},
                 {"tensors", Table::Align::left},
                 {"content", Table::Align::left}});
   Bytes total = 0;
@@ -77,7 +77,7 @@ std::string checkpoint_text(const Checkpoint& checkpoint, std::vector<std::strin
     if (fault.empty()) {
       const SafetensorsFile file = open_layer(checkpoint, layer);
       for (const auto& [name, tensor] : file.tensors()) tensors += (tensors.empty() ? "" : ", ") + name;
-      size = std::to_string(file.content().size());
+      size = format_bytes(static_cast<Bytes>(file.content().size()));
       total += static_cast<Bytes>(file.content().size());
     }
     layers.add_row({std::to_string(layer), layer < phase.first_trainable_layer ? "frozen" : "trains", size, tensors,

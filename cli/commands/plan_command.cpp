@@ -222,6 +222,14 @@ AutoPlan complete_answer(AutoPlan answer, const PlanCommandOptions& options, con
   return answer;
 }
 
+/// Returns choices_of_bound, and the number of threads per rank if the profile has measured several.
+std::vector<std::string> choices_with_threads(const PlanCommandOptions& options, const Inputs& inputs, int threads) {
+  std::vector<std::string> choices = choices_of_bound(options);
+  if (measured_threads(inputs.profile, inputs.devices).size() > 1)
+    choices.push_back(fmt::format("--threads-per-rank {}", threads));
+  return choices;
+}
+
 int run_plan(PlanCommandOptions& options) {
   if (!is_estimated(options) && (options.profiles.empty() || options.cluster.empty()))
     throw UsageError("plan: needs --profile FILE and --cluster FILE, or --model NAME");
@@ -257,7 +265,7 @@ int run_plan(PlanCommandOptions& options) {
   const Phase& first = answer.plan.phases.front();
   print_result(plan_text(answer.plan, profile, grouped, options.output.empty() ? profile.model.name : options.output,
                          is_fastest) +
-               plan_answer_text(answer) + explanation +
+               plan_answer_text(answer, choices_with_threads(options, inputs, best.threads_per_rank)) + explanation +
                (options.explain ? stage_terms_text(first, {profile, best.cluster, options.plan}) +
                                       placement_text(first, best.cluster)
                                 : ""));

@@ -119,12 +119,15 @@ int run_profile(ProfileOptions& options) {
   if (!options.graph.empty()) return run_import(options);
   if (!options.like.empty()) return run_estimate(options);
   options.measure.model = options.model;
+  options.measure.links = !options.cluster.empty();
   options.measure.tensor_parallel_sizes = options.estimate.tensor_parallel_sizes;
   options.measure.sequence_parallel = options.estimate.sequence_parallel;
   if (!options.data.empty()) options.measure.data = options.data;
   if (!options.memory_limit.empty())
     options.measure.memory_limit_bytes = parse_bytes(options.memory_limit, "--memory-limit");
   if (!is_rank()) {  // once, before any rank is started
+    if (!options.measure.links)
+      print_note("links between ranks are not measured; plan needs them too, in a file that --cluster FILE writes");
     for (const std::string& note : check_inputs(options.measure, options.num_ranks)) print_note(note);
   }
   const auto work = [&](Membership& membership) { measure(options, membership.next_round()->self); };

@@ -1,6 +1,7 @@
 #include "cli/plans/plan_answer.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -9,6 +10,7 @@
 #include "cli/shared/shape_text.h"
 #include "cli/shared/table.h"
 #include "plan/stages.h"
+#include "planner/auto_zero_bubble_plan.h"
 #include "planner/method_table.h"
 
 namespace frostpipe {
@@ -24,13 +26,29 @@ double gap_of(const AutoPlan& answer) {
 
 }  // namespace
 
-std::string plan_answer_text(const AutoPlan& answer) {
+std::vector<std::string> choices_of_bound(const PlanCommandOptions& options) {
+  const bool bounds_all = options.method != "auto" || options.plan.schedule == kAutoZeroBubble;
+  std::vector<std::string> choices;
+  for (const std::string& fixed : options.limits.fixed)
+    if (!bounds_all || fixed.starts_with("slices=")) choices.push_back("--fix " + fixed);
+  if (!bounds_all) {
+    for (const std::string& pin : options.limits.pins) choices.push_back("--pin " + pin);
+    if (!options.plan.schedule.empty()) choices.push_back("--schedule " + options.plan.schedule);
+    if (!options.recompute.empty()) choices.push_back("--recompute " + options.recompute);
+  }
+  if (options.plan.sequence_parallel) choices.emplace_back("--sequence-parallel");
+  if (options.plan.max_devices > 0) choices.push_back(fmt::format("--max-devices {}", options.plan.max_devices));
+  return choices;
+}
+
+std::string plan_answer_text(const AutoPlan& answer, const std::vector<std::string>& choices) {
   std::string text;
   if (answer.lower_bound_ns > 0)
-    text +=
-        fmt::format("no fixed layout that auto looks at has an iteration below {}; the first phase is {:.1f} % {}\n",
-                    format_duration(answer.lower_bound_ns), 100 * std::abs(gap_of(answer)),
-                    gap_of(answer) < 0 ? "below, by a layout or a schedule that auto does not look at" : "above");
+    text += fmt::format(
+        "no fixed layout that auto looks at{}{} has an iteration below {}; the first phase is {:.1f} % {}\n",
+        choices.empty() ? "" : " with ", fmt::join(choices, " "), format_duration(answer.lower_bound_ns),
+        100 * std::abs(gap_of(answer)),
+        gap_of(answer) < 0 ? "below, by a layout or a schedule that auto does not look at" : "above");
   if (!answer.alternatives.empty()) {
     using enum Table::Align;
     Table table({{"next best", left},

@@ -1,12 +1,20 @@
 #pragma once
 #include <string>
+#include <vector>
 
+#include "cli/plans/plan_options.h"
 #include "planner/auto_plan.h"
 
 namespace frostpipe {
 
-/// Says how far the plan's first phase is from its bound, and shows the next best layouts.
-std::string plan_answer_text(const AutoPlan& answer);
+/// Returns those of plan's options that choose the layouts for which the bound holds ("--fix pp=2"). The method auto
+/// bounds the layouts that it was left with, all others those that auto would look at without --fix, --pin, --schedule
+/// and --recompute (iteration_lower_bound_ns).
+std::vector<std::string> choices_of_bound(const PlanCommandOptions& options);
+
+/// Says how far the plan's first phase is from its bound, for which choices the bound holds, and shows the next best
+/// layouts.
+std::string plan_answer_text(const AutoPlan& answer, const std::vector<std::string>& choices);
 
 /// Adds "objective", "predicted_iteration_ns", "lower_bound_ns", "gap" (predicted over bound, minus 1), "alternatives"
 /// and "misses" to the plan's JSON.

@@ -6,6 +6,7 @@
 #include <set>
 #include <tuple>
 
+#include "cli/shared/report_words.h"
 #include "cli/shared/table.h"
 #include "profiles/link_fit.h"
 
@@ -106,14 +107,14 @@ std::string profile_text(const Profile& profile, const std::optional<Cluster>& c
                   profile.model.layers.size(), profile.machine, layers_text(profile), updates_text(profile));
   if (profile.workload) {
     text +=
-        fmt::format("\ndata: {}, {} training samples, {:.1f} tokens on average (longest {}) in mini-batches of {}\n",
-                    profile.workload->name, profile.workload->num_samples, profile.workload->tokens,
-                    profile.workload->longest_tokens, profile.workload->global_batch_size);
+        fmt::format("\ndata: {}, {}, {:.1f} tokens on average (longest {}) in mini-batches of {}\n",
+                    profile.workload->name, plural(profile.workload->num_samples, "training sample"),
+                    profile.workload->tokens, profile.workload->longest_tokens, profile.workload->global_batch_size);
   }
   if (profile.quick) text += "\nquick: few sizes, measured once each; what is predicted from this profile is rough\n";
   return text + "\n" +
          (cluster ? links_text(*cluster)
-                  : "links: measured, but not kept; --cluster FILE writes the file that plan needs\n");
+                  : "links: left out; --cluster FILE writes the file of ranks and links that plan needs\n");
 }
 
 }  // namespace frostpipe

@@ -175,7 +175,7 @@ std::string html_report(const HtmlReportInput& input) {
                     "Layouts that were compared at each freeze, and when the cache pays; * was chosen. Times are the "
                     "planner's.",
                     decisions(comparison));
-  html += html_card("Losses and undone freezes",
+  html += html_card("Lost ranks, interruptions and undone freezes",
                     "Steps at which a run went back to an earlier one, the reason, and the time that it took.",
                     recoveries(comparison));
   html += html_card("Over the run", "How far each run was frozen, how fast it went and how well it learned.",

@@ -74,7 +74,8 @@ std::string error_cell(const PhaseSummary& phase) {
   const std::string error =
       with_its_unit(prediction_error_percent(phase.predicted_iteration_ns, phase.measured_iteration_ns));
   if (error.empty()) return "–";
-  const std::string term = term_that_is_off(phase);
+  std::string term = term_that_is_off(phase);
+  if (const auto minus = term.rfind(" -"); minus != std::string::npos) term.replace(minus + 1, 1, "−");
   return term.empty() ? error : fmt::format("{}<br><small>{}</small>", error, escape_html(with_its_unit(term)));
 }
 

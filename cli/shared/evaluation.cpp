@@ -10,6 +10,7 @@
 #include "cli/shared/common_options.h"
 #include "cli/shared/output.h"
 #include "cli/shared/progress.h"
+#include "cli/shared/report_words.h"
 #include "cli/shared/run_tables.h"
 #include "cli/shared/table.h"
 
@@ -20,12 +21,12 @@ std::string percent(int part, int whole) { return whole > 0 ? fmt::format("{:.1f
 
 std::string figures(const Evaluation& evaluation) {
   if (evaluation.metric.empty())
-    return fmt::format("{} samples without labels to compare with, {:.1f} samples/s\n", evaluation.num_samples,
-                       evaluation.samples_per_second);
-  const std::string samples =
-      evaluation.num_questions > 0
-          ? fmt::format("{} questions in {} windows", evaluation.num_questions, evaluation.num_samples)
-          : fmt::format("{} samples", evaluation.num_samples);
+    return fmt::format("{} without labels to compare with, {:.1f} samples/s\n",
+                       plural(evaluation.num_samples, "sample"), evaluation.samples_per_second);
+  const std::string samples = evaluation.num_questions > 0
+                                  ? fmt::format("{} in {}", plural(evaluation.num_questions, "question"),
+                                                plural(evaluation.num_samples, "window"))
+                                  : plural(evaluation.num_samples, "sample");
   std::string text = fmt::format("{}: {:.1f} % +- {:.1f} (standard error, {})", evaluation.metric,
                                  100 * evaluation.value, 100 * evaluation.standard_error, samples);
   for (const NamedValue& other : evaluation.others) text += ", " + measure_text(other);

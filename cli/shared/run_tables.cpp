@@ -78,8 +78,8 @@ std::string accuracy_line(const RunSummary& run) {
   if (run.num_test_samples == 0) return {};
   std::string others;
   for (const NamedValue& other : run.test_others) others += "; " + measure_text(other);
-  return fmt::format("{}: {:.1f} % +- {:.1f} (standard error, {} test samples){}\n", run.test_metric,
-                     100 * run.test_accuracy, 100 * run.test_accuracy_standard_error, run.num_test_samples, others);
+  return fmt::format("{}: {:.1f} % +- {:.1f} (standard error, {}){}\n", run.test_metric, 100 * run.test_accuracy,
+                     100 * run.test_accuracy_standard_error, plural(run.num_test_samples, "test sample"), others);
 }
 
 }  // namespace

@@ -74,11 +74,12 @@ PairTokenizer pair_tokenizer(Tokenizer tokenizer) {
 std::vector<Window> windows_of(const QuestionSet& set, const PairTokenizer& tokenizer, int max_tokens, int stride) {
   const int num_special =
       static_cast<int>(tokenizer.frame.before.size() + tokenizer.frame.between.size() + tokenizer.frame.after.size());
-  if (stride < 0) throw InvalidInput("overlap of windows", "must be >= 0", std::to_string(stride));
+  if (stride < 0) throw InvalidInput("--window-overlap", "must be >= 0", std::to_string(stride));
   if (std::int64_t{max_tokens} <= std::int64_t{stride} + num_special)
     throw InvalidInput(
-        "tokens of a window",
-        fmt::format("must be at least {} more than the overlap of windows ({})", num_special + 1, stride),
+        "--max-tokens",
+        fmt::format("must be at least {} more than --window-overlap ({}), for a window of a context to advance",
+                    num_special + 1, stride),
         std::to_string(max_tokens));
   std::vector<SpannedTokens> contexts;
   contexts.reserve(set.contexts.size());

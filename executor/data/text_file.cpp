@@ -27,6 +27,11 @@ bool is_utf8(std::string_view text) {
 
 bool has_nul(std::string_view text) { return text.find('\0') != std::string_view::npos; }
 
+/// Returns a name for the content of a file packed by gzip, in the working folder: "data.tsv" for "in/data.tsv.gz".
+std::string unpacked_name(const std::filesystem::path& path) {
+  return path.extension() == ".gz" ? path.stem().string() : path.filename().string() + ".unpacked";
+}
+
 /// Searches line by line only if the content as a whole is invalid.
 void require_no_line(const std::filesystem::path& path, std::string_view content, bool (*is_bad)(std::string_view),
                      const std::string& rule, const std::string& what) {
@@ -51,6 +56,11 @@ std::string read_utf8_file(const std::filesystem::path& path, std::size_t max_by
                                    "lines=True)\")",
                                    path.string()),
                        "Parquet");
+  if (content.starts_with("\x1F\x8B"))
+    throw InvalidInput(
+        path.string(),
+        fmt::format("must be text (unpack it by: gunzip -c {} > {})", path.string(), unpacked_name(path)),
+        "packed by gzip");
   if (!is_utf8(content))
     require_no_line(
         path, content, [](std::string_view line) { return !is_utf8(line); },

@@ -128,6 +128,7 @@ RunInputs run_inputs(const MeasureOptions& options) {
                    .values = {{"--global-batch", std::to_string(options.global_batch_size)},
                               {"--seed", std::to_string(options.seed)},
                               {"--quick", options.quick ? "on" : "off"},
+                              {"--cluster", options.links ? "given" : "left out"},
                               {"--threads-per-rank", std::to_string(options.threads_per_rank)},
                               {"--micro-batch-sizes", fmt::format("{}", fmt::join(options.micro_batch_sizes, ","))},
                               {"--tokens", fmt::format("{}", fmt::join(options.tokens, ","))},

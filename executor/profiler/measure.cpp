@@ -310,10 +310,11 @@ MeasuredProfile measure_profile(const RankEnvironment& self, const MeasureOption
   profile.quick = options.quick;
   profile.frozen_dtype = options.frozen_dtype;
   profile.workload = shapes.workload;
-  if (self.rank == 0) progress(0, "links between ranks, and the cache");
-  result.cluster = measure_links(*communicator, *device, tensor_options, options.memory_limit_bytes, options.quick,
-                                 nodes_of_ranks(*communicator));
-  if (communicator->world_size() > 1) {
+  if (self.rank == 0) progress(0, options.links ? "links between ranks, and the cache" : "the cache");
+  if (options.links)
+    result.cluster = measure_links(*communicator, *device, tensor_options, options.memory_limit_bytes, options.quick,
+                                   nodes_of_ranks(*communicator));
+  if (options.links && communicator->world_size() > 1) {
     result.cluster.regroup_ns = measure_regrouping(*communicator, *device);
     result.cluster.new_memory_bytes_per_second = measure_new_memory(*communicator, *device);
   }

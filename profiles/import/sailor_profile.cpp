@@ -157,7 +157,7 @@ Profile import_sailor(std::string_view text, std::string_view source, const Impo
     }
   }
   if (profile.measurements.empty())
-    throw InvalidInput(sizes.place(), "must have sizes of a tensor-parallel size that has times", "without");
+    throw InvalidInput(sizes.place(), "must have sizes of a tensor-parallel size that has times", "without any");
   std::sort(profile.measurements.begin(), profile.measurements.end(),
             [](const Measurement& a, const Measurement& b) { return a.key < b.key; });
   // The published update time is that of the whole step and is repeated for every layer.

@@ -133,9 +133,25 @@ class CompareAndReportTest(CliTest):
         self.assertRegex(text, "what if: .* would take an iteration of one process on all cores from")
         self.assertNotIn("an iteration of data parallelism alone", text)
 
+    def test_runs_of_one_name_are_named_by_their_folders(self):
+        """Two runs are called elastic and lie in folders named static_pipeline and elastic; the third keeps its name,
+        though its folder is called otherwise."""
+        pairs = self.make_runs()
+        self.edit("runs/static_pipeline/summary.json", lambda run: run.update(name="elastic"))
+        self.edit("runs/data_parallel/summary.json", lambda run: run.update(name="first"))
+        text = self.run_tool("compare", *pairs, "-o", "summary.json").stdout
+        self.assertEqual(self.read("summary.json")["order"], ["first", "static_pipeline", "elastic"])
+        self.assertRegex(text, r"elastic is [\d.]+ times as fast as static_pipeline")
+        self.assertIn("an iteration of the best static pipeline from", text)  # the what-if has the new name too
+        self.run_tool("report", "summary.json", "-o", "report.html")
+        self.check_page("report.html")
+        self.edit("runs/data_parallel/summary.json", lambda run: run.update(name="static_pipeline"))
+        self.assert_refused("compare", *pairs, says=["runs/static_pipeline/summary.json: name", "--name"])
+
     def test_compare_refuses_runs_of_one_name_and_foreign_plans(self):
         pairs = self.make_runs()
-        self.assert_refused("compare", *pairs[:2], *pairs[:2], says=["name", "data_parallel", "--name"])
+        self.assert_refused("compare", *pairs[:2], *pairs[:2],
+                            says=["name", "data_parallel in a folder data_parallel", "--name"])
         self.write("runs/elastic/executed_plan.json", self.read("static_pipeline.json"))
         self.assert_refused("compare", *pairs, "-o", "new.json", says=["executed_plan.json: method", "pipetransformer"])
         self.assertFalse((self.folder / "new.json").exists())
@@ -213,6 +229,17 @@ class CompareAndReportTest(CliTest):
         # 1 - 1 / (2 x 1.05)
         self.assertIn(f"52.4 %largest error of a predicted iteration time, of all phaseselastic from step {from_step}, "
                       "3 steps long", self.check_page("report.html"))
+
+    def test_an_error_and_its_term_have_one_sign(self):
+        """A run that took twice as long as predicted: both are negative, each output with its own minus sign."""
+        pairs = self.make_runs()
+        self.edit("runs/elastic/summary.json", lambda run: [
+            phase.update(measured_iteration_ns=2 * phase["measured_iteration_ns"]) for phase in run["phases"]])
+        text = self.run_tool("compare", *pairs, "-o", "summary.json").stdout
+        self.assertRegex(text, r"-52\.4  +[a-z ]+ -[\d.]+ ms")  # 1 / (2 x 1.05) - 1
+        self.run_tool("report", "summary.json", "-o", "report.html")
+        self.assertRegex((self.folder / "report.html").read_text(),
+                         "−52\\.4\N{NO-BREAK SPACE}%<br><small>[a-z ]+ −[\\d.]+\N{NO-BREAK SPACE}ms<")
 
     def test_timelines_are_as_wide_as_the_page(self):
         """Places and widths along the time axis are percentages, and nothing scales the text."""

@@ -213,6 +213,16 @@ class MethodTest(CliTest):
                   lambda cluster: [device.update(memory_limit_bytes=1000) for device in cluster["devices"]])
         self.assertRegex(self.plan("none.json", "auto", code=1).stderr, "p = 2: (stage|pipeline rank) 0 needs")
 
+    def test_the_bound_is_for_the_choices_that_limit_auto(self):
+        """Data parallelism, which --fix pp=2 rules out, may be faster than the bound of pipelines of two stages."""
+        bound = r"no fixed layout that auto looks at{} has an iteration below"
+        for method, options, limits in (("auto", ("--fix", "pp=2", "--recompute", "layers"),
+                                         " with --fix pp=2 --recompute layers"),
+                                        ("auto", (), ""), ("static", ("--fix", "pp=2"), "")):
+            with self.subTest(method=method, options=options):
+                done = self.plan("plan.json", method, *options, "--ignore-memory-limit")
+                self.assertIn(bound.format(limits), done.stdout)
+
     def test_every_method_by_name(self):
         for method in ("exact", "equal-split", "pipedream", "pipedream-2bw", "ptd-p", "timelyfreeze"):
             with self.subTest(method=method):

@@ -45,11 +45,11 @@ TEST(TimeTerms, NamesTheOneThatIsOffMost) {
   PhaseSummary phase = example();
   phase.measured_timeline.spans[4] = span(0, "0B0", 46, 76);  // B is 10 ms longer than predicted, on one of two ranks
   phase.measured_iteration_ns = 76 * kMs;
-  EXPECT_EQ(term_that_is_off(phase), "backward +5.0 ms");
+  EXPECT_EQ(term_that_is_off(phase), "backward -5.0 ms");
   phase.measured_timeline.spans[3] = span(1, "1B0", 26, 66);
   phase.measured_timeline.spans[4] = span(0, "0B0", 66, 106);  // now on both, by 20 ms
   phase.measured_iteration_ns = 106 * kMs;
-  EXPECT_EQ(term_that_is_off(phase), "backward +20.0 ms");
+  EXPECT_EQ(term_that_is_off(phase), "backward -20.0 ms");
 }
 
 TEST(TimeTerms, WaitingIsNamedWhereNothingElseExplainsIt) {
@@ -61,7 +61,7 @@ TEST(TimeTerms, WaitingIsNamedWhereNothingElseExplainsIt) {
   }
   phase.measured_timeline.spans[0] = span(0, "0F0", 0, 10);
   phase.measured_iteration_ns = 80 * kMs;
-  EXPECT_EQ(term_that_is_off(phase), "waiting +20.0 ms");
+  EXPECT_EQ(term_that_is_off(phase), "waiting -20.0 ms");
 }
 
 TEST(TimeTerms, SaysNothingWithoutATimelineOrWithinFivePercent) {

@@ -61,7 +61,7 @@ Conversation conversation_in(const Json& messages, const Place& place) {
     conversation.messages.push_back(message_in(messages[i], Place(place, i)));
   if (std::ranges::none_of(conversation.messages, [](const ChatMessage& one) { return one.role == "assistant"; }))
     throw InvalidInput(place.text(), "must have a message of the role \"assistant\", which is what is learned",
-                       fmt::format("{} without one", conversation.messages.size()));
+                       fmt::format("a list of {} without one", conversation.messages.size()));
   return conversation;
 }
 

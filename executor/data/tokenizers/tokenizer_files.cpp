@@ -41,7 +41,7 @@ TokenizerFiles read_vocabulary_files(const std::filesystem::path& folder) {
   if (file_exists(folder / "vocab.json") && file_exists(folder / "merges.txt"))
     return byte_level_files(folder / "vocab.json", folder / "merges.txt");
   throw InvalidInput(folder.string(), "must hold tokenizer.json, or vocab.txt, or vocab.json and merges.txt",
-                     "without");
+                     "a folder without them");
 }
 
 // ---- Settings of tokenizer_config.json that change the pipeline ---------------------------------

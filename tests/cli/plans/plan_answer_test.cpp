@@ -30,16 +30,43 @@ AutoPlan example_answer() {
 }
 
 TEST(PlanAnswer, SaysHowFarItIsFromTheBound) {
-  const std::string text = plan_answer_text(example_answer());
+  const std::string text = plan_answer_text(example_answer(), {});
   EXPECT_THAT(text, HasSubstr("an iteration below 10.0 ms; the first phase is 20.0 % above\n"));
   EXPECT_THAT(text, HasSubstr("1 x 2 x 3"));
   EXPECT_THAT(text, HasSubstr("  layers               15.0        25.0\n")) << "15 ms are 25 % slower than 12";
 }
 
+TEST(PlanAnswer, SaysForWhichChoicesTheBoundHolds) {
+  EXPECT_THAT(plan_answer_text(example_answer(), {}),
+              HasSubstr("no fixed layout that auto looks at has an iteration below 10.0 ms;"));
+  EXPECT_THAT(plan_answer_text(example_answer(), {"--fix pp=2", "--schedule GPipe"}),
+              HasSubstr("looks at with --fix pp=2 --schedule GPipe has an iteration below 10.0 ms;"));
+}
+
+/// Oracle: what make_auto_plan keeps of the options, and what iteration_lower_bound_ns ignores.
+TEST(PlanAnswer, TheBoundOfAutoIsForWhatWasChosen) {
+  using Strings = std::vector<std::string>;
+  PlanCommandOptions options;
+  EXPECT_EQ(choices_of_bound(options), Strings{});
+  options.limits.fixed = {"pp=2", "slices=4"};
+  options.limits.pins = {"head=1"};
+  options.plan.schedule = "Seq1F1B";
+  options.recompute = "layers";
+  options.plan.sequence_parallel = true;
+  options.plan.max_devices = 4;
+  EXPECT_EQ(choices_of_bound(options), (Strings{"--fix pp=2", "--fix slices=4", "--pin head=1", "--schedule Seq1F1B",
+                                                "--recompute layers", "--sequence-parallel", "--max-devices 4"}));
+  const Strings of_all{"--fix slices=4", "--sequence-parallel", "--max-devices 4"};
+  options.plan.schedule = "AutoZeroBubble";
+  EXPECT_EQ(choices_of_bound(options), of_all);
+  options.method = "static";
+  EXPECT_EQ(choices_of_bound(options), of_all);
+}
+
 TEST(PlanAnswer, SaysWhatBeatsTheBoundOfAllThatAutoLooksAt) {
   AutoPlan answer = example_answer();
   answer.lower_bound_ns = 16'000'000;
-  EXPECT_THAT(plan_answer_text(answer),
+  EXPECT_THAT(plan_answer_text(answer, {}),
               HasSubstr("the first phase is 25.0 % below, by a layout or a schedule that auto does not look at\n"));
 }
 
@@ -47,13 +74,13 @@ TEST(PlanAnswer, SaysNothingOfWhatIsNotKnown) {
   AutoPlan answer = example_answer();
   answer.lower_bound_ns = 0;
   answer.alternatives.clear();
-  EXPECT_EQ(plan_answer_text(answer), "");
+  EXPECT_EQ(plan_answer_text(answer, {}), "");
 }
 
 TEST(PlanAnswer, NamesTheFirstMisses) {
   AutoPlan answer;
   answer.unfit_layouts = {"a", "b", "c", "d", "e", "f", "g"};
-  const std::string text = plan_answer_text(answer);
+  const std::string text = plan_answer_text(answer, {});
   EXPECT_THAT(text, HasSubstr("does not fit: e\n"));
   EXPECT_THAT(text, Not(HasSubstr("does not fit: f\n")));
   EXPECT_THAT(text, HasSubstr("2 more layouts do not fit; --format json names them\n"));

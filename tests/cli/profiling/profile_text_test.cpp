@@ -49,14 +49,14 @@ TEST(ProfileText, SaysWhatIsKnownOfTheDataAndWhatIsRough) {
   profile.quick = true;
   profile.frozen_dtype = DType::kBFloat16;
   const std::string text = profile_text(profile, std::nullopt);
-  EXPECT_THAT(text, HasSubstr("data: example.tsv, 1600 training samples, 31.8 tokens on average (longest 48) in "
+  EXPECT_THAT(text, HasSubstr("data: example.tsv, 1,600 training samples, 31.8 tokens on average (longest 48) in "
                               "mini-batches of 64\n"));
   EXPECT_THAT(text, HasSubstr("quick: few sizes"));
   EXPECT_THAT(text, HasSubstr("frozen forward in bfloat16"));
 }
 
-TEST(ProfileText, SaysWhetherLinksWereKeptAndAreToBeTrusted) {
-  EXPECT_THAT(profile_text(millisecond_profile(), std::nullopt), HasSubstr("links: measured, but not kept"));
+TEST(ProfileText, SaysWhetherLinksAreThereAndAreToBeTrusted) {
+  EXPECT_THAT(profile_text(millisecond_profile(), std::nullopt), HasSubstr("links: left out; --cluster FILE"));
   Cluster cluster = test::free_cluster(3);
   EXPECT_THAT(profile_text(millisecond_profile(), cluster), HasSubstr("3 ranks; between two of one node:\n"));
   EXPECT_THAT(profile_text(millisecond_profile(), cluster), Not(HasSubstr("unsteady")));

@@ -28,7 +28,7 @@ TEST(HtmlReport, HasACardForWhatThereIs) {
   for (const char* const title : {"Runs", "Accuracy, item by item", "Prediction and measurement", "Decisions",
                                   "Over the run", "One iteration of each phase", "Peak memory", "What if", "Labels"})
     EXPECT_THAT(html, HasSubstr("<h2>" + std::string(title) + "</h2>"));
-  EXPECT_THAT(html, Not(HasSubstr("Losses and undone freezes"))) << "nothing was lost";
+  EXPECT_THAT(html, Not(HasSubstr("Lost ranks, interruptions and undone freezes"))) << "nothing was lost";
   EXPECT_THAT(html, HasSubstr("<b>4.0 %</b><span>largest error of a predicted iteration time")) << "26 against 25 ms";
 }
 

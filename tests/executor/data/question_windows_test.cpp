@@ -161,9 +161,10 @@ TEST_F(QuestionWindowsTest, WindowsAreInTheOrderOfTheQuestions) {
 TEST_F(QuestionWindowsTest, WindowsNeedRoomForMoreThanTheirOverlap) {
   const PairTokenizer w = letters();
   const QuestionSet set = asked("a", "q");
-  EXPECT_EQ(message_of([&] { windows_of(set, w, 8, -1); }), "overlap of windows: must be >= 0, is -1");
-  EXPECT_EQ(message_of([&] { windows_of(set, w, 8, 5); }),
-            "tokens of a window: must be at least 4 more than the overlap of windows (5), is 8");
+  EXPECT_EQ(message_of([&] { windows_of(set, w, 8, -1); }), "--window-overlap: must be >= 0, is -1");
+  EXPECT_EQ(
+      message_of([&] { windows_of(set, w, 8, 5); }),
+      "--max-tokens: must be at least 4 more than --window-overlap (5), for a window of a context to advance, is 8");
   EXPECT_EQ(windows_of(set, w, 8, 4).size(), 1u);
   for (const int extreme : {std::numeric_limits<int>::max(), std::numeric_limits<int>::min()})
     EXPECT_NE(message_of([&] { windows_of(set, w, std::numeric_limits<int>::min(), extreme); }), "no InvalidInput");

@@ -1,5 +1,7 @@
 #include "executor/data/text_data.h"
 
+#include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -13,6 +15,7 @@
 namespace frostpipe {
 namespace {
 
+using ::testing::HasSubstr;
 using Strings = std::vector<std::string>;
 
 class ReadTexts : public test::ScratchFolderTest {
@@ -103,6 +106,15 @@ TEST_F(ReadTexts, SaysHowManyLinesAreNoText) {
             "lines, this being the first");
   EXPECT_EQ(message_for(std::string_view("\xFF\xFEt\0e\0", 6)),
             "data.tsv: must be UTF-8 text (iconv -f utf16 -t utf8 OLD > NEW), is UTF-16");
+}
+
+TEST_F(ReadTexts, SaysHowToUnpackGzip) {
+  const std::string_view empty("\x1F\x8B\x08\0\0\0\0\0\0\x03\x03\0", 12);
+  const std::filesystem::path path = ScratchFolderTest::file("data.tsv.gz", empty);
+  EXPECT_EQ(message_of([&] { read_texts(path); }),
+            fmt::format("data.tsv.gz: must be text (unpack it by: gunzip -c {} > data.tsv), is packed by gzip",
+                        path.string()));
+  EXPECT_THAT(message_for(empty), HasSubstr("data.tsv > data.tsv.unpacked), is packed by gzip"));
 }
 
 TEST_F(ReadTexts, RefusesAGitLfsPointer) {

@@ -146,6 +146,7 @@ TEST_F(RunInputsTest, WhatIsMeasuredCountsAsWell) {
   EXPECT_EQ(differs_in([](MeasureOptions& on_b) { on_b.held_out = 0.7; }), "--held-out");
   EXPECT_EQ(differs_in([](MeasureOptions& on_b) { on_b.samples.max_tokens = 7; }), "--max-tokens");
   EXPECT_EQ(differs_in([](MeasureOptions& on_b) { on_b.quick = true; }), "--quick");
+  EXPECT_EQ(differs_in([](MeasureOptions& on_b) { on_b.links = false; }), "--cluster");
   EXPECT_EQ(differs_in([](MeasureOptions& on_b) { on_b.threads_per_rank = 7; }), "--threads-per-rank");
   EXPECT_EQ(differs_in([](MeasureOptions& on_b) { on_b.micro_batch_sizes = {1}; }), "--micro-batch-sizes");
   EXPECT_EQ(differs_in([](MeasureOptions& on_b) { on_b.tokens = {7}; }), "--tokens");

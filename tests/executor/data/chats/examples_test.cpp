@@ -77,8 +77,8 @@ TEST_F(Examples, TextsWithLabelsAreNone) {
 TEST_F(Examples, WhatIsWrongIsSaidWithFileLineFieldAndWhatIsKnown) {
   const std::string chat = R"({"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]})";
   EXPECT_EQ(refusal(chat + "\n" + R"({"messages": [{"role": "user", "content": "a"}]})"),
-            "data.jsonl:2: messages: must have a message of the role \"assistant\", which is what is learned, is 1 "
-            "without one");
+            "data.jsonl:2: messages: must have a message of the role \"assistant\", which is what is learned, is a "
+            "list of 1 without one");
   EXPECT_EQ(refusal(chat + "\n" + R"({"messages": [{"role": "user", "conte)"),
             "data.jsonl:2: must be a whole object of JSON, in one line (is the file cut, or is it one array? that is a "
             ".json file), is no JSON, and ends in \"{\"messages\": [{\"role\": \"user\", \"conte\"");

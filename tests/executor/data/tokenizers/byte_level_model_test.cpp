@@ -30,9 +30,11 @@ class ByteLevelModelTest : public test::ByteLevelFilesTest {
 };
 
 TEST_F(ByteLevelModelTest, TakesTokenizerJsonBeforeTheOthers) {
-  EXPECT_EQ(message(), "FOLDER: must hold tokenizer.json, or vocab.txt, or vocab.json and merges.txt, is without");
+  EXPECT_EQ(message(),
+            "FOLDER: must hold tokenizer.json, or vocab.txt, or vocab.json and merges.txt, is a folder without them");
   file("vocab.json", "damaged");
-  EXPECT_EQ(message(), "FOLDER: must hold tokenizer.json, or vocab.txt, or vocab.json and merges.txt, is without");
+  EXPECT_EQ(message(),
+            "FOLDER: must hold tokenizer.json, or vocab.txt, or vocab.json and merges.txt, is a folder without them");
   file("merges.txt", "");
   EXPECT_THAT(message(), testing::HasSubstr("is not valid JSON"));
   file("tokenizer.json", tokenizer_json({{"a", "b"}}).dump());
