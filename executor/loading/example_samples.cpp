@@ -131,7 +131,7 @@ int add_examples(const std::filesystem::path& path, const ColumnNames& columns, 
   const std::string most = fmt::format("{} tokens (--max-tokens, or what the model takes)", options.max_tokens);
   if (num_added == 0)
     throw InvalidInput(path.string(), fmt::format("must have a sample with something to learn in its first {}", most),
-                       fmt::format("{} samples without", examples.size()));
+                       fmt::format("{} samples without anything to learn", examples.size()));
   if (num_cut > 0)
     notes.push_back(
         fmt::format("{}: {} of {} samples are cut after {}", path.string(), num_cut, examples.size(), most));

@@ -26,7 +26,7 @@ WeightFiles whole_weights(const ModelFolder& folder, const EvaluateOptions& opti
   if (!missing.empty())
     throw InvalidInput(options.model.string() + ": weights",
                        fmt::format("must be there to be scored (a folder that train wrote for {})", to_string(task)),
-                       missing.front() + " is missing");
+                       missing.front() == "the whole model" ? "missing" : "without " + missing.front());
   return weights;
 }
 
