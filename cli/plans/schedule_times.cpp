@@ -33,8 +33,8 @@ void add_times_options(CLI::App& command, ScheduleTimes& times) {
   command
       .add_option(
           "--compute-ms", times.compute_ms,
-          "Times of one stage: F, the forward pass; I, the input gradients; W, the weight gradients. B takes I + "
-          "W")
+          "Times of one stage, or of one token slice in it: F, the forward pass; I, the input gradients; W, the weight "
+          "gradients. B takes I + W")
       ->delimiter(',')
       ->expected(3)
       ->check(finite_range(0, kLargestNumber))
