@@ -102,7 +102,7 @@ std::string links_text(const Cluster& cluster) {
 
 std::string profile_text(const Profile& profile, const std::optional<Cluster>& cluster) {
   std::string text =
-      fmt::format("{}: {} layers on {}; times are means over the layers of one kind\n\n{}\n{}", profile.model.name,
+      fmt::format("{}: {} layers, {}; times are means over the layers of one kind\n\n{}\n{}", profile.model.name,
                   profile.model.layers.size(), profile.machine, layers_text(profile), updates_text(profile));
   if (profile.workload) {
     text +=
@@ -113,7 +113,7 @@ std::string profile_text(const Profile& profile, const std::optional<Cluster>& c
   if (profile.quick) text += "\nquick: few sizes, measured once each; what is predicted from this profile is rough\n";
   return text + "\n" +
          (cluster ? links_text(*cluster)
-                  : "links: measured, but not kept; --cluster FILE writes the file that plan needs\n");
+                  : "links: not written; --cluster FILE writes them to a file, which plan needs\n");
 }
 
 }  // namespace frostpipe
