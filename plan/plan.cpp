@@ -179,7 +179,7 @@ class PhaseValidator {
         at("partition"),
         v == 1 ? fmt::format("must have {} stages, the pipeline-parallel size", p)
                : fmt::format("must have {} stages, the pipeline-parallel size of {} times {} per rank", wanted, p, v),
-        fmt::format("{} stages", phase_.partition.size()));
+        fmt::format("{} stage{}", phase_.partition.size(), phase_.partition.size() == 1 ? "" : "s"));
   }
 
   void require_schedule() const {

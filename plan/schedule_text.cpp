@@ -136,12 +136,13 @@ std::string to_grid(const Schedule& schedule) {
     }
   }
 
-  const int pipeline_ranks = num_pipeline_ranks(compute_only);
+  const int pipeline_ranks = num_pipeline_ranks(compute_only), stages = num_stages(compute_only),
+            micro_batches = compute_only.num_micro_batches;
   const std::size_t margin = fmt::format("rank {}", pipeline_ranks - 1).size() + 2;
   std::string text =
-      fmt::format("{}: {} stages, {} micro-batches{}\n{}\n", compute_only.name, num_stages(compute_only),
-                  compute_only.num_micro_batches, overlap ? fmt::format(" of {} iterations", kShownIterations) : "",
-                  legend(compute_only));
+      fmt::format("{}: {} stage{}, {} micro-batch{}{}\n{}\n", compute_only.name, stages, stages == 1 ? "" : "s",
+                  micro_batches, micro_batches == 1 ? "" : "es",
+                  overlap ? fmt::format(" of {} iterations", kShownIterations) : "", legend(compute_only));
   text += time_axis(margin, makespan, cell_width);
   for (int pipeline_rank = 0; pipeline_rank < pipeline_ranks; ++pipeline_rank) {
     std::string line = fmt::format("{:<{}}", fmt::format("rank {}", pipeline_rank), margin);

@@ -66,7 +66,8 @@ void require_token_slices(const Phase& phase, const Model& model, const std::str
   if (phase.token_slices.empty()) return;
   if (phase.schedule_rows.empty() && !schedule_traits(phase.schedule).has_slices)
     throw InvalidInput(place + ".token_slices", "must be empty unless the schedule is TeraPipe or Seq1F1B",
-                       fmt::format("{} slices with {}", phase.token_slices.size(), phase.schedule));
+                       fmt::format("{} slice{} with {}", phase.token_slices.size(),
+                                   phase.token_slices.size() == 1 ? "" : "s", phase.schedule));
   if (!model.is_causal)
     throw InvalidInput(place + ".token_slices", "need a causal language model (GPT-2); plan without slices",
                        model.name);

@@ -85,12 +85,14 @@ std::string advice_on_memory(double reserve) {
 std::vector<int> thread_counts(const PlanCommandOptions& options, const Profile& profile, const Cluster& cluster) {
   if (options.threads_per_rank == 0) return threads_to_weigh({profile, cluster, options.plan});
   const std::vector<int> measured = measured_threads(profile, cluster);
+  const std::string source =  // the profile has no name if it is estimated or joined, and no plan is written
+      options.profile.empty() ? "the profile has for all devices"
+                              : fmt::format("{} has measured for the devices of {}", options.profile, options.cluster);
   if (std::find(measured.begin(), measured.end(), options.threads_per_rank) == measured.end())
-    throw InvalidInput(
-        "--threads-per-rank",
-        fmt::format("must be a number that {} has measured for the devices of {}: {}", options.profile, options.cluster,
-                    measured.empty() ? "none" : fmt::format("{}", fmt::join(measured, ", "))),
-        std::to_string(options.threads_per_rank));
+    throw InvalidInput("--threads-per-rank",
+                       fmt::format("must be a number that {}: {}", source,
+                                   measured.empty() ? "none" : fmt::format("{}", fmt::join(measured, ", "))),
+                       std::to_string(options.threads_per_rank));
   return {options.threads_per_rank};
 }
 

@@ -183,8 +183,7 @@ std::string simulation_text(const TrainingPlan& plan, const std::vector<Predicte
     ranks.add_row({std::to_string(phase.from_step), fmt::format("{:.3f}", summary.bubble_fraction),
                    fmt::format("{:.3f}", steady_bubble_fraction(summary)),
                    fmt::format("{:.3f}", summary.bubble_overhead), busy_text(summary.busy_ns, phase.layout),
-                   fmt::format("{:g}", fmt::join(summary.peak_in_flight, " / ")),
-                   in_mebibytes(phases[i].peak_memory_bytes)});
+                   in_micro_batches(summary.peak_in_flight), in_mebibytes(phases[i].peak_memory_bytes)});
   }
   std::string text = fmt::format("{}\n{}\n{}\n", times.to_string(), ranks.to_string(), memory_text(plan, phases));
   for (const std::string& sentence : violations) text += "does not fit: " + sentence + "\n";

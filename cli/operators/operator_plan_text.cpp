@@ -53,10 +53,11 @@ OperatorPlan load_operator_plan(const std::string& path) {
 }
 
 std::string operator_plan_text(const OperatorPlan& plan, const std::string& path) {
-  const auto predicted = static_cast<double>(plan.predicted_ns);
-  const auto gap = percent(predicted - static_cast<double>(plan.lower_bound_ns), predicted);
+  const auto bound = static_cast<double>(plan.lower_bound_ns);
+  const double gap = percent(static_cast<double>(plan.predicted_ns) - bound, bound);
   std::string text = fmt::format(
-      "{}: {} of {}, mini-batch {}, on {} devices{}\niteration: {}, no plan takes less than {} (a gap of {:.0f} %)\n",
+      "{}: {} of {}, mini-batch {}, on {} devices{}\niteration: {}, no plan takes less than {}; this one is {:.1f} % "
+      "above\n",
       path, to_string(plan.method), plan.graph.net, plan.graph.batch, plan.machine.devices.size(),
       plan.frozen_layers > 0 ? fmt::format(", the first {} layers frozen", plan.frozen_layers) : "",
       format_duration(plan.predicted_ns), format_duration(plan.lower_bound_ns), gap);

@@ -17,7 +17,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// Shows each device as a process: its thread 0 computes, its thread 1 + d sends to device d.
+/// Shows each device as a process: its thread 0 computes, its thread 1 + d sends to device d. A message is shown while
+/// it occupies the link; it arrives `latency_ns` later, when the next one may already be on the link.
 Timeline timeline_of(const OperatorPlan& plan, const OperatorTasks& tasks, const OperatorRun& run) {
   Timeline timeline;
   const int num_devices = static_cast<int>(plan.machine.devices.size());
@@ -35,12 +36,14 @@ Timeline timeline_of(const OperatorPlan& plan, const OperatorTasks& tasks, const
   for (std::size_t i = 0; i < tasks.transfers.size(); ++i) {
     const TaskTransfer& transfer = tasks.transfers[i];
     const OperatorTask& task = tasks.tasks[transfer.task];
+    const Nanoseconds free_ns =
+        run.transfer_begin_ns[i] + message_occupancy_ns(plan.machine, task.device, transfer.to_device, transfer.bytes);
     timeline.spans.push_back({.name = plan.graph.operators[task.op].name,
                               .process = task.device,
                               .thread = 1 + transfer.to_device,
                               .begin_ns = run.transfer_begin_ns[i],
-                              .end_ns = run.transfer_end_ns[i],
-                              .values = {{"bytes", transfer.bytes}}});
+                              .end_ns = free_ns,
+                              .values = {{"bytes", transfer.bytes}, {"latency_ns", run.transfer_end_ns[i] - free_ns}}});
   }
   return timeline;
 }

@@ -4,6 +4,7 @@
 
 #include <optional>
 
+#include "cli/shared/report_words.h"
 #include "cli/shared/shape_text.h"
 #include "cli/shared/table.h"
 #include "plan/stages.h"
@@ -35,9 +36,11 @@ std::vector<std::string> row_of(const Continuation& way, bool is_chosen) {
 std::string break_even_text(const Continuation& cached, const std::vector<Continuation>& ways) {
   const std::optional<CacheGain> gain = cache_gain(cached, ways);
   if (!gain) return {};
-  const std::string costs =
-      fmt::format("; filling costs {} ms a step over {} steps, a hit saves {} ms", in_milliseconds(gain->fill_extra_ns),
-                  gain->fill_steps, in_milliseconds(gain->hit_saved_ns));
+  const auto amount = [](Nanoseconds time_ns) {
+    return time_ns > 0 ? in_milliseconds(time_ns) + " ms a step" : "nothing";
+  };
+  const std::string costs = fmt::format("; filling costs {} over {}, a hit saves {}", amount(gain->fill_extra_ns),
+                                        plural(gain->fill_steps, "step"), amount(gain->hit_saved_ns));
   const std::optional<double> hit_steps = break_even_hit_steps(*gain);
   return hit_steps ? costs + fmt::format(": paid back after {:.1f} hit steps", *hit_steps) : costs;
 }

@@ -1,7 +1,6 @@
 #include "cli/plans/schedule_times.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <cmath>
@@ -33,8 +32,8 @@ void add_times_options(CLI::App& command, ScheduleTimes& times) {
   command
       .add_option(
           "--compute-ms", times.compute_ms,
-          "Times of one stage: F, the forward pass; I, the input gradients; W, the weight gradients. B takes I + "
-          "W")
+          "Times of one stage, or of one token slice in it: F, the forward pass; I, the input gradients; W, the weight "
+          "gradients. B takes I + W")
       ->delimiter(',')
       ->expected(3)
       ->check(finite_range(0, kLargestNumber))
@@ -82,10 +81,10 @@ std::string schedule_times_text(const Schedule& compute, const ScheduleTimes& ti
       "bubble_overhead       {:.4f} (idle / busy)\n"
       "span_bubble_fraction  {:.4f} (idle / the longest rank's span)\n"
       "steady bubble         {:.4f} (idle / ranks x iteration)\n"
-      "peak in flight        {:g} (micro-batches of a rank's stages, by rank)\n",
+      "peak in flight        {} (micro-batches of a rank's stages, by rank)\n",
       compute.name, sizes_text(compute), in_milliseconds(summary.makespan_ns), in_milliseconds(summary.iteration_ns),
       in_milliseconds(summary.longest_rank_span_ns), summary.bubble_fraction, summary.bubble_overhead,
-      found.span_bubble_fraction, found.steady_bubble_fraction, fmt::join(summary.peak_in_flight, " / "));
+      found.span_bubble_fraction, found.steady_bubble_fraction, in_micro_batches(summary.peak_in_flight));
 }
 
 }  // namespace frostpipe

@@ -103,7 +103,7 @@ std::string links_text(const Cluster& cluster) {
 
 std::string profile_text(const Profile& profile, const std::optional<Cluster>& cluster) {
   std::string text =
-      fmt::format("{}: {} layers on {}; times are means over the layers of one kind\n\n{}\n{}", profile.model.name,
+      fmt::format("{}: {} layers, {}; times are means over the layers of one kind\n\n{}\n{}", profile.model.name,
                   profile.model.layers.size(), profile.machine, layers_text(profile), updates_text(profile));
   if (profile.workload) {
     text +=

@@ -54,6 +54,17 @@ std::string in_milliseconds(Nanoseconds duration) {
 
 std::string in_mebibytes(Bytes bytes) { return fmt::format("{:.0f}", static_cast<double>(bytes) / (1 << 20)); }
 
+std::string in_micro_batches(const std::vector<double>& numbers) {
+  std::string text;
+  for (const double number : numbers) {
+    std::string cell = fmt::format("{:.2f}", number);
+    cell.erase(cell.find_last_not_of('0') + 1);
+    if (cell.back() == '.') cell.pop_back();
+    text += (text.empty() ? "" : " / ") + cell;
+  }
+  return text;
+}
+
 std::string side_by_side(const std::vector<std::string>& cells) {
   constexpr std::ptrdiff_t kFewest = 3;
   std::string text;

@@ -33,6 +33,8 @@ std::string in_mebibytes(Bytes bytes);
 /// Joins cells, such as "12 / 15 / 9 x6": three or more equal cells in a row are written once, with their number.
 /// Returns "-" for no cells.
 std::string side_by_side(const std::vector<std::string>& cells);
+/// Joins numbers of micro-batches, such as "8 / 7.67 / 4", with at most two decimals.
+std::string in_micro_batches(const std::vector<double>& numbers);
 /// Joins the memory of each rank in the same way, or returns "12 to 15 on 64 ranks" if that would be long.
 std::string in_mebibytes(const std::vector<Bytes>& bytes_per_rank);
 /// Returns how far `predicted` is from `measured` in percent of it, such as "+4.0"; "-" if either is 0.

@@ -136,13 +136,32 @@ LayerGraph layer_graph(const Graph& graph, std::vector<int>& numbers, std::strin
   return layers;
 }
 
+/// Throws InvalidInput unless all members of the JSON object are named by numbers, as Sailor's micro-batch sizes are.
+void require_table_of_layers(std::string_view text, std::string_view source) {
+  const foreign::File file(text, source);
+  const auto is_number = [](const std::string& name) {
+    return !name.empty() && std::all_of(name.begin(), name.end(), [](char c) { return c >= '0' && c <= '9'; });
+  };
+  const char* const rule =
+      "must have \"nodes\" and \"edges\" (a graph of Piper) or the times of layers by micro-batch size (a table of "
+      "Sailor)";
+  const auto members = file.root().members();
+  if (members.empty()) throw InvalidInput(std::string(source), rule, "empty");
+  for (const auto& [name, value] : members)
+    if (!is_number(name))
+      throw InvalidInput(std::string(source), rule, fmt::format("a file with \"{}\"", name.substr(0, 40)));
+}
+
 }  // namespace
 
 Profile import_profile(std::string_view text, std::string_view source, const ImportOptions& options) {
   constexpr const char* kDeviceType = "imported";
   const std::size_t first = text.find_first_not_of(" \t\r\n");
   const bool is_json = first != std::string_view::npos && text[first] == '{';
-  if (is_json && !foreign::File(text, source).root().has("nodes")) return import_sailor(text, source, options);
+  if (is_json && !foreign::File(text, source).root().has("nodes")) {
+    require_table_of_layers(text, source);
+    return import_sailor(text, source, options);
+  }
   if (first != std::string_view::npos && text[first] >= '0' && text[first] <= '9')
     return import_block_table(text, source, options);
   const Graph graph = is_json ? read_piper(text, source) : GraphText(text, source).read();

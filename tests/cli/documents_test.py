@@ -79,8 +79,6 @@ class DocumentsTest(CliTest):
         self.write("my/two_hosts_cluster.json", two_hosts)
         self.run_tool("plan", "--profile", "my/profile.json", "--cluster", "my/two_hosts_cluster.json",
                       "--global-batch", 64, "--method", "static", "-o", "my/two_hosts.json")
-        self.run_tool("profile", "--like", "bert-large", "--hardware", "A100", "--nproc-per-node", 8, "-o", "bert.json",
-                      "--cluster", "my/gpus.json")
         self.run_tool("profile", "--like", "config.json", "--hardware", "A100", "--nproc-per-node", 8,
                       "--cluster", "cluster.json", "-o", "profile.json")
         self.run_tool("plan", "--profile", "profile.json", "--cluster", "cluster.json", "--global-batch", 64,

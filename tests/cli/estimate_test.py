@@ -67,6 +67,11 @@ class EstimateTest(CliTest):
             with self.subTest(arguments):
                 self.assert_refused("plan", *arguments, code=2, says=says)
 
+    def test_a_number_of_threads_is_refused_without_the_name_of_a_file_that_is_not_written(self):
+        self.write("config.json", self.CONFIG)
+        self.assert_refused("plan", "--model", "config.json", "--threads-per-rank", 4, code=1,
+                            says="--threads-per-rank: must be a number that the profile has for all devices: 1, is 4")
+
     def test_nodes_times_devices_per_node_as_torchrun_counts(self):
         self.write("config.json", self.CONFIG)
         for nodes, per_node in ((4, 4), (4, 6), (1, 3)):

@@ -32,6 +32,23 @@ class MTrainTest(CliTest):
         self.assertEqual(run["iteration_ns"], plan["predicted_ns"])
         self.assertGreater(len(self.read("t.json")["traceEvents"]), len(plan["graph"]["operators"]))
         self.assertIn("critical path", self.run_tool("nets", "simulate", "mtrain.json").stdout)
+        above = 100 * (plan["predicted_ns"] / plan["lower_bound_ns"] - 1)
+        self.assertIn(f"; this one is {above:.1f} % above\n", text)
+
+    def test_slices_of_a_lane_do_not_overlap(self):
+        """Perfetto drops a slice that ends within another one of its lane. The latency is 50 us."""
+        self.run_tool(*self.arguments())
+        self.run_tool("nets", "simulate", "mtrain.json", "--timeline", "t.json")
+        lanes, on_links = {}, 0
+        for event in self.read("t.json")["traceEvents"]:
+            if event["ph"] == "X":
+                lanes.setdefault((event["pid"], event["tid"]), []).append((event["ts"], event["ts"] + event["dur"]))
+                on_links += event["tid"] > 0
+        self.assertGreater(on_links, 0)
+        for lane, slices in lanes.items():
+            slices.sort()
+            for (_, end), (begin, _) in zip(slices, slices[1:]):
+                self.assertLessEqual(end, begin + 1e-6, lane)
 
     def test_old_spellings_name_the_new_command(self):
         self.run_tool(*self.arguments())

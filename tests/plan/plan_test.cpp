@@ -199,7 +199,7 @@ TEST_F(BadPlan, PartitionsThatDoNotCoverTheModel) {
   EXPECT_EQ(error_of([](auto& p) {
               p.phases[1].partition = {{0, 10}};
             }),
-            "plan.json: phases[1].partition: must have 2 stages, the pipeline-parallel size, is 1 stages");
+            "plan.json: phases[1].partition: must have 2 stages, the pipeline-parallel size, is 1 stage");
 }
 
 TEST_F(BadPlan, SchedulesThatCannotHaveTheirStagesOrMicroBatches) {

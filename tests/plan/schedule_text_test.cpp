@@ -42,6 +42,11 @@ TEST(ToGrid, HasTheClosedFormOfTheMakespan) {
                     HasSubstr(std::to_string(3 * (m + p - 1)) + " units; idle"));
 }
 
+TEST(ToGrid, CountsOneStageAndOneMicroBatchInTheSingular) {
+  EXPECT_THAT(to_grid(gpipe({.pipeline_parallel_size = 1, .num_micro_batches = 1})),
+              HasSubstr("GPipe: 1 stage, 1 micro-batch\n"));
+}
+
 TEST(ToGrid, MarksFrozenForwardsAndStagesThatShareAPipelineRank) {
   EXPECT_THAT(to_grid(gpipe({.pipeline_parallel_size = 2, .num_micro_batches = 2, .first_trainable_stage = 1})),
               HasSubstr("rank 0  f0 f1 .. .. .. .. ..\nrank 1  .. F0 F1 B0--- B1---\n"));

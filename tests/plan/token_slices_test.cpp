@@ -79,7 +79,7 @@ TEST(TokenSlices, ThatCannotBeAreRefusedInASentence) {
   EXPECT_EQ(error_of([](Phase& phase) { phase.schedule = "1F1B"; }),
             place + "schedule: schedule 1F1B: token slices: must be 1 (TeraPipe and Seq1F1B have more), is 3");
   EXPECT_EQ(error_of([](Phase& phase) { phase.schedule = "GPipe", phase.token_slices = {9}; }),
-            place + "token_slices: must be empty unless the schedule is TeraPipe or Seq1F1B, is 1 slices with GPipe");
+            place + "token_slices: must be empty unless the schedule is TeraPipe or Seq1F1B, is 1 slice with GPipe");
   EXPECT_EQ(error_of([](Phase&) {}, chain_model(4)),
             place + "token_slices: need a causal language model (GPT-2); plan without slices, is example");
   EXPECT_EQ(error_of([](Phase& phase) {

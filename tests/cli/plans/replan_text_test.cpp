@@ -56,7 +56,17 @@ TEST(ReplanText, SaysWhenTheCachePays) {
   EXPECT_THAT(
       explained(weighed()),
       EndsWith("the cache is used: the rest of the run takes 404 ms with it, 783 ms without; filling costs 3.000 ms a "
-               "step over 7 steps, a hit saves 5.000 ms: paid back after 4.2 hit steps\n"));
+               "step over 7 steps, a hit saves 5.000 ms a step: paid back after 4.2 hit steps\n"));
+}
+
+TEST(ReplanText, SaysWhenTheCacheCostsOrSavesNothing) {
+  // One step of filling and every hit take as long as a step without the cache.
+  ReplanResult result = weighed();
+  for (Continuation* const way : {&result.chosen, &result.candidates.front()}) {
+    for (Phase& phase : way->phases) phase.predicted.iteration_ns = 9'000'000;
+    way->parts.front().end_step = 14;
+  }
+  EXPECT_THAT(explained(result), EndsWith("; filling costs nothing over 1 step, a hit saves nothing\n"));
 }
 
 TEST(ReplanText, SaysWhyTheCacheIsNotUsed) {

@@ -29,7 +29,7 @@ Profile millisecond_profile() {
 
 TEST(ProfileText, GivesMeansByKindOfLayer) {
   const std::string text = squeezed(profile_text(millisecond_profile(), std::nullopt));
-  EXPECT_THAT(text, HasSubstr("synthetic: 4 layers on a test; times are means over the layers of one kind\n"));
+  EXPECT_THAT(text, HasSubstr("synthetic: 4 layers, a test; times are means over the layers of one kind\n"));
   EXPECT_THAT(text, HasSubstr("attention forward 1.000 2.000 4.000 8.000 16.0 32.0 64.0\n"));
   EXPECT_THAT(text, HasSubstr("attention backward 5.000 10.0 20.0 40.0 80.0 160.0 320.0\n"));
   EXPECT_THAT(text, HasSubstr("attention frozen forward 0.500 1.000 2.000 4.000 8.000 16.0 32.0\n"));

@@ -66,6 +66,11 @@ TEST(Cells, SideBySideCountThreeEqualOnesOrMore) {
   EXPECT_EQ(side_by_side({"9", "9", "9", "1", "9"}), "9 x3 / 1 / 9");
 }
 
+TEST(Cells, NumbersOfMicroBatchesHaveAtMostTwoDecimals) {
+  EXPECT_EQ(in_micro_batches({8, 7.5, 23.0 / 3, 100}), "8 / 7.5 / 7.67 / 100");
+  EXPECT_EQ(in_micro_batches({0}), "0");
+}
+
 TEST(Cells, ErrorsArePercentOfWhatWasMeasured) {
   EXPECT_EQ(error_percent(104, 100), "+4.0");
   EXPECT_EQ(error_percent(75, 100), "-25.0");

@@ -114,7 +114,7 @@ TEST_F(ExampleSamples, LongOnesAreCutAndThoseWithNothingToLearnLeftOut) {
                        "the model takes) and are left out, this being the first"}));
   EXPECT_EQ(message_of([&] { encoded(data, {.max_tokens = 1}); }),
             "data.jsonl: must have a sample with something to learn in its first 1 tokens (--max-tokens, or what the "
-            "model takes), is 3 samples without");
+            "model takes), is 3 samples without anything to learn");
 }
 
 TEST_F(ExampleSamples, ChatsNeedATemplateThatTakesThem) {

@@ -95,6 +95,9 @@ TEST(ImportProfile, NamesTheLineThatIsWrong) {
       HasSubstr("a node of its own"));
   EXPECT_THAT(import_error(""), HasSubstr("at least two nodes"));
   EXPECT_THAT(import_error("{\"nodes\": 3}"), HasSubstr("must be a list"));
+  EXPECT_THAT(import_error("{\"format\": \"frostpipe.profile\"}"),
+              AllOf(HasSubstr("must have \"nodes\" and \"edges\""), HasSubstr("is a file with \"format\"")));
+  EXPECT_THAT(import_error("{}"), HasSubstr("must have \"nodes\" and \"edges\""));
 }
 
 class ImportSailor : public testing::Test {
