@@ -19,7 +19,7 @@ namespace {
 constexpr double kBytesPerGigabyte = 1e9;
 constexpr double kNanosecondsPerMillisecond = 1e6;
 
-// Ranges that hold every link and device that exists, and keep all times within 64 bits of nanoseconds.
+// Ranges that hold every link and device that exists, and keep a usual iteration within 64 bits of nanoseconds.
 constexpr double kLeastFactor = 1e-3, kMaxFactor = 1e6;
 constexpr double kLeastGigabytesPerSecond = 1e-3, kMaxGigabytesPerSecond = 1e6;
 constexpr double kMaxLatencyMilliseconds = 1e4;
