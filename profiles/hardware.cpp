@@ -30,6 +30,7 @@ void fields(Archive& archive, json::Value<Archive, Hardware>& hardware) {
   archive("memory_bytes", hardware.memory_bytes, json::at_least(0));
   archive("efficiency", hardware.efficiency, json::at_least(0));
   archive("bfloat16_flops", hardware.bfloat16_flops, json::at_least(1));
+  archive("lacks_bfloat16", hardware.lacks_bfloat16, json::MayBeMissing());
   archive("node_bytes_per_second", hardware.node_bytes_per_second, json::at_least(1));
   archive("network_bytes_per_second", hardware.network_bytes_per_second, json::at_least(1));
   archive("source", hardware.source);

@@ -20,7 +20,7 @@ struct Hardware {
   /// Peak FLOP per second of dense matrix products of bfloat16 (of float16 on devices without it); none = that of
   /// float32, with its efficiency.
   std::optional<double> bfloat16_flops = std::nullopt;
-  bool lacks_bfloat16 = false;  // of the known devices; then bfloat16_flops is the peak of float16
+  bool lacks_bfloat16 = false;  // then bfloat16_flops is the peak of float16
   /// Bytes per second between two devices of a node, and of a device's share of the network, in each direction; none =
   /// PCIe 3.0 x16 and 40 Gbit/s.
   std::optional<double> node_bytes_per_second = std::nullopt, network_bytes_per_second = std::nullopt;

@@ -25,7 +25,7 @@ TEST(PlanText, AddsUpTheRun) {
   const std::string text =
       plan_text(example_plan(), profile, examples::cluster_of(4, Bytes{64} << 20), "elastic.json", false);
   EXPECT_THAT(text, StartsWith("elastic.json: pipetransformer plan of 100 steps of mini-batch 64 on 4 ranks, 32 tokens "
-                               "per sample\n"));
+                               "per sample, in float32\n"));
   EXPECT_THAT(text, HasSubstr("memory limit per rank [MiB]: 64 x4\n"));
   EXPECT_THAT(text, HasSubstr("predicted training time: 8.00 s, 800.0 samples/s\n"));
   EXPECT_THAT(text, HasSubstr("640.0")) << "samples/s of the first phase: 64 in 100 ms";

@@ -92,6 +92,8 @@ TEST_F(ResumePointTest, ACheckpointOrAFolderOfThemMayBeNamed) {
   options_.resume = checkpoint_path(folder_ / "other", 2).string();
   EXPECT_EQ(found_step(), 2);
   options_.resume = (folder_ / "nothing").string();
+  EXPECT_THAT(message_of([&] { found_step(); }), HasSubstr("--resume: must name a folder that exists"));
+  std::filesystem::create_directory(folder_ / "nothing");
   EXPECT_THAT(message_of([&] { found_step(); }),
               HasSubstr("--resume: must name a whole checkpoint, or a folder of such"));
 }
