@@ -65,7 +65,7 @@ class PlannedWorkTest(EndToEndTest):
         for expected, found in zip(predicted, measured):
             self.assertLess(found, 1.25 * expected)
         self.assert_refused("train", "cut-plan.json", "--data", "data.tsv", "--max-tokens", 128,
-                            "-o", self.folder / "other", code=2, says=["--max-tokens; the plan says it"])
+                            "-o", self.folder / "other", code=2, says=["--max-tokens 128; the plan says it"])
 
     def test_what_would_do_nothing_is_refused(self):
         train = ("train", "static.json", "--data", "data.tsv", "-o", self.folder / "other")
