@@ -63,6 +63,17 @@ class OwnDataTest(EndToEndTest):
                 self.assertIn("100 samples without labels",
                               self.run_tool("evaluate", "--model", "run-csv/model", "--data", data).stdout)
 
+    def test_samples_unlike_those_of_the_plan_are_said(self):
+        plan = self.of_length("static.json", 3)
+        said = r"short\.tsv: samples have 3 tokens on average, and those of the plan \(data\.tsv\) \d+"
+        self.assertNotIn("on average", self.run_tool(*self.train_arguments(plan, "alike")).stderr)
+        self.write("short.tsv", "text\tlabel\n" + "".join(f"the\t{label}\n" for _, label in tiny_model.samples(100)))
+        self.assertRegex(self.run_tool(*self.train_arguments(plan, "run", data="short.tsv")).stderr, said)
+
+    def test_data_that_are_missing_are_named(self):
+        self.assert_refused("evaluate", "--model", "model", "--data", "nosuch.tsv",
+                            says=["nosuch.tsv: cannot be read: No such file or directory"])
+
     def test_what_may_be_a_slip_is_said_once(self):
         rows = [*tiny_model.samples(60, labels=["x", "y"]), ("the one", "rare"), ("", "x"), ("some", "y "),
                 ("more", "y ")]

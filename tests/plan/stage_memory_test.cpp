@@ -2,6 +2,7 @@
 
 #include "plan/memory.h"
 #include "plan/recompute.h"
+#include "plan/stages.h"
 #include "plan/token_slices.h"
 #include "tests/plan/examples.h"
 
@@ -58,17 +59,23 @@ RankMemory added_up(const Phase& phase, const Model& model, std::span<const Laye
   return memory;
 }
 
+/// Returns two stages of `model` with three micro-batches of samples of 16 tokens.
+Phase phase_of(const Model& model) {
+  Phase phase;
+  phase.layout.pipeline_parallel_size = 2;
+  phase.partition = {{0, 5}, {5, static_cast<int>(model.layers.size())}};
+  phase.num_micro_batches = 3;
+  phase.tokens = phase.longest_tokens = 16;
+  return phase;
+}
+
 // Oracle: every stage added up layer by layer.
 TEST(StageMemory, OfAnyRangeIsThatOfItsLayersAddedUp) {
   std::mt19937 numbers(1);
   const Model model = chain_model(5);
   const Profile profile = flat_profile(model, 4, 16);
   const int n = static_cast<int>(model.layers.size());
-  Phase phase;
-  phase.layout.pipeline_parallel_size = 2;
-  phase.partition = {{0, 5}, {5, n}};
-  phase.num_micro_batches = 3;
-  phase.tokens = 16;
+  Phase phase = phase_of(model);
   std::vector<Recompute> ways = {std::nullopt};
   ways.insert(ways.end(), kRecomputeModes.begin(), kRecomputeModes.end());
   for (const std::string schedule : {"1F1B", "ZB-H1"})
@@ -96,11 +103,7 @@ TEST(StageMemory, OfTokenSlicesInBfloat16IsTheSameForARangeAndByItself) {
   const Model model = chain_model(5);
   const Profile profile = flat_profile(model, 4, 16);
   const int n = static_cast<int>(model.layers.size());
-  Phase phase;
-  phase.layout.pipeline_parallel_size = 2;
-  phase.partition = {{0, 5}, {5, n}};
-  phase.num_micro_batches = 3;
-  phase.tokens = phase.longest_tokens = 16;
+  Phase phase = phase_of(model);
   phase.token_slices = equal_slices(16, 4);
   for (const Recompute& recompute : {Recompute(), Recompute(RecomputeMode::attention)})
     for (const int first : {0, 4}) {
