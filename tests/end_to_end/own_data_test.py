@@ -64,8 +64,8 @@ class OwnDataTest(EndToEndTest):
                               self.run_tool("evaluate", "--model", "run-csv/model", "--data", data).stdout)
 
     def test_samples_unlike_those_of_the_plan_are_said(self):
-        plan = self.of_length("static.json", 3)
-        said = r"short\.tsv: samples have 3 tokens on average, and those of the plan \(data\.tsv\) \d+"
+        plan = self.of_length("static.json", 3, forget=("epochs",))
+        said = r"short\.tsv: samples have [3-6] tokens on average, and those of the plan \(data\.tsv\) 8: it may"
         self.assertNotIn("on average", self.run_tool(*self.train_arguments(plan, "alike")).stderr)
         self.write("short.tsv", "text\tlabel\n" + "".join(f"the\t{label}\n" for _, label in tiny_model.samples(100)))
         self.assertRegex(self.run_tool(*self.train_arguments(plan, "run", data="short.tsv")).stderr, said)
