@@ -117,7 +117,12 @@ std::string four_charts(const Comparison& comparison, bool in_time) {
              .series = {},
              .y_low = 0.0,
              .y_high = {}};
-  Chart score{.title = "Test accuracy", .x_label = x_label, .y_label = "%", .series = {}, .y_low = {}, .y_high = {}};
+  Chart score{.title = "Test " + test_metric_of(comparison.runs),
+              .x_label = x_label,
+              .y_label = "%",
+              .series = {},
+              .y_low = {},
+              .y_high = {}};
   const std::size_t n = comparison.runs.size();
   for (std::size_t i = 0; i < n; ++i) {
     const RunSummary& run = comparison.runs[i];

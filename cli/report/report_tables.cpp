@@ -139,6 +139,7 @@ std::string run_label(std::size_t index, std::size_t num_runs, std::string_view 
 std::string runs_table(const Comparison& comparison) {
   const bool compared = !comparison.speedups.empty();
   const std::string last = escape_html(comparison.runs.back().name);
+  const std::string metric = test_metric_of(comparison.runs);
   std::vector<HtmlTable::Column> columns = {
       {"run", "run", "l"},
       {"freezing", "freezing", "l"},
@@ -146,13 +147,16 @@ std::string runs_table(const Comparison& comparison) {
   if (compared)
     columns.push_back({fmt::format("{}'s throughput<br>over this one's <small>10–90 %</small>", last),
                        comparison.runs.back().name + " / this one, 10–90 %", ""});
-  columns.insert(columns.end(),
-                 {{"training loop<br><small>s</small>", "training loop, s", ""},
-                  {"of it changing<br>layout <small>s</small>", "of it changing layout, s", ""},
-                  {"start<br><small>s</small>", "start, s", ""},
-                  {"evaluation<br><small>s</small>", "evaluation, s", ""},
-                  {"test accuracy<br><small>% ± s.e.</small>", "test accuracy, % ± s.e.", ""},
-                  {"peak memory<br><small>MiB, largest rank</small>", "peak memory, MiB, largest rank", ""}});
+  columns.insert(columns.end(), {{"training loop<br><small>s</small>", "training loop, s", ""},
+                                 {"of it changing<br>layout <small>s</small>", "of it changing layout, s", ""},
+                                 {"start<br><small>s</small>", "start, s", ""},
+                                 {"evaluation<br><small>s</small>", "evaluation, s", ""},
+                                 {fmt::format("test {}<br><small>% ± s.e.</small>", escape_html(metric)),
+                                  fmt::format("test {}, % ± s.e.", metric), ""}});
+  const std::vector<std::string> others = other_measures(comparison.runs);
+  for (const std::string& name : others)
+    columns.push_back({"test " + escape_html(measure_heading(name)), "test " + measure_heading(name), ""});
+  columns.push_back({"peak memory<br><small>MiB, largest rank</small>", "peak memory, MiB, largest rank", ""});
   HtmlTable table(columns);
   const std::size_t n = comparison.runs.size();
   for (std::size_t i = 0; i < n; ++i) {
@@ -171,8 +175,12 @@ std::string runs_table(const Comparison& comparison) {
                                fmt::format("{:.1f}", run.start_seconds), fmt::format("{:.1f}", run.evaluation_seconds),
                                run.num_test_samples > 0 ? fmt::format("{:.1f} ± {:.1f}", 100 * run.test_accuracy,
                                                                       100 * run.test_accuracy_standard_error)
-                                                        : "–",
-                               peak > 0 ? fmt::format("{:.0f}", static_cast<double>(peak) / (1 << 20)) : "–"});
+                                                        : "–"});
+    for (const std::string& name : others) {
+      const std::string value = other_measure(run, name);
+      cells.push_back(value.empty() ? "–" : value);
+    }
+    cells.push_back(peak > 0 ? fmt::format("{:.0f}", static_cast<double>(peak) / (1 << 20)) : "–");
     table.add_row(cells);
   }
   return table.to_string();

@@ -124,6 +124,43 @@ std::string grouped(long long value) {
   return text;
 }
 
+namespace {
+
+bool is_fraction(const std::string& measure) {
+  return measure != "loss" && measure != "perplexity" && measure != "mean squared error";
+}
+
+}  // namespace
+
+std::string test_metric_of(const std::vector<RunSummary>& runs) {
+  std::string metric;
+  for (const RunSummary& run : runs) {
+    if (run.num_test_samples == 0) continue;
+    if (!metric.empty() && run.test_metric != metric) return "accuracy";
+    metric = run.test_metric;
+  }
+  return metric.empty() ? "accuracy" : metric;
+}
+
+std::vector<std::string> other_measures(const std::vector<RunSummary>& runs) {
+  std::vector<std::string> names;
+  for (const RunSummary& run : runs)
+    for (const NamedValue& measure : run.test_others)
+      if (std::ranges::find(names, measure.name) == names.end()) names.push_back(measure.name);
+  return names;
+}
+
+std::string measure_heading(const std::string& name) { return is_fraction(name) ? name + " [%]" : name; }
+
+std::string measure_number(const NamedValue& measure) {
+  return is_fraction(measure.name) ? fmt::format("{:.1f}", 100 * measure.value) : fmt::format("{:.3f}", measure.value);
+}
+
+std::string other_measure(const RunSummary& run, const std::string& name) {
+  const auto found = std::ranges::find(run.test_others, name, &NamedValue::name);
+  return found == run.test_others.end() ? "" : measure_number(*found);
+}
+
 Nanoseconds total_transformation_ns(const RunSummary& run) {
   Nanoseconds total = 0;
   for (const PhaseSummary& phase : run.phases) total += phase.transformation_ns;

@@ -1,6 +1,7 @@
 #pragma once
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "plan/comparison.h"
 
@@ -37,6 +38,20 @@ std::string signed_number(double value);
 
 /// Returns "12,345", with separators.
 std::string grouped(long long value);
+
+/// Returns the name of the runs' test accuracy, such as "F1", if all tested runs have the same; else "accuracy".
+std::string test_metric_of(const std::vector<RunSummary>& runs);
+
+/// Returns the names of the further figures of the runs' tests, such as "loss", each once.
+std::vector<std::string> other_measures(const std::vector<RunSummary>& runs);
+
+/// Returns "exact match [%]", or "perplexity" for a figure that is not a fraction.
+std::string measure_heading(const std::string& name);
+
+/// Returns the number that stands below measure_heading(): "71.2" percent, "0.523".
+std::string measure_number(const NamedValue& measure);
+/// Returns the same of the run's further figure of that name; empty if it has none.
+std::string other_measure(const RunSummary& run, const std::string& name);
 
 /// Returns the time of all changes of the layout in a run.
 Nanoseconds total_transformation_ns(const RunSummary& run);

@@ -52,24 +52,31 @@ std::string run_phases_text(const RunSummary& run) {
 }
 
 std::string runs_text(const std::vector<RunSummary>& runs) {
-  Table table({{"run", left},
-               {"freezing", left},
-               {"samples/s", right},
-               {"training [s]", right},
-               {"changes [s]", right},
-               {"start [s]", right},
-               {"evaluation [s]", right},
-               {"accuracy [%]", right},
-               {"s.e.", right},
-               {"peak memory [MiB]", right}});
+  std::vector<Table::Column> columns = {
+      {"run", left},          {"freezing", left},   {"samples/s", right},      {"training [s]", right},
+      {"changes [s]", right}, {"start [s]", right}, {"evaluation [s]", right}, {test_metric_of(runs) + " [%]", right},
+      {"s.e.", right}};
+  const std::vector<std::string> others = other_measures(runs);
+  for (const std::string& name : others) columns.push_back({measure_heading(name), right});
+  columns.push_back({"peak memory [MiB]", right});
+  Table table(columns);
   for (const RunSummary& run : runs) {
-    table.add_row({run.name, run.freeze, fmt::format("{:.1f}", run.samples_per_second),
-                   fmt::format("{:.1f}", run.wall_seconds),
-                   fmt::format("{:.2f}", static_cast<double>(total_transformation_ns(run)) / 1e9),
-                   fmt::format("{:.1f}", run.start_seconds), fmt::format("{:.1f}", run.evaluation_seconds),
-                   run.num_test_samples > 0 ? fmt::format("{:.1f}", 100 * run.test_accuracy) : "-",
-                   run.num_test_samples > 0 ? fmt::format("{:.1f}", 100 * run.test_accuracy_standard_error) : "-",
-                   in_mebibytes(peak_memory_bytes(run))});
+    std::vector<std::string> cells = {
+        run.name,
+        run.freeze,
+        fmt::format("{:.1f}", run.samples_per_second),
+        fmt::format("{:.1f}", run.wall_seconds),
+        fmt::format("{:.2f}", static_cast<double>(total_transformation_ns(run)) / 1e9),
+        fmt::format("{:.1f}", run.start_seconds),
+        fmt::format("{:.1f}", run.evaluation_seconds),
+        run.num_test_samples > 0 ? fmt::format("{:.1f}", 100 * run.test_accuracy) : "-",
+        run.num_test_samples > 0 ? fmt::format("{:.1f}", 100 * run.test_accuracy_standard_error) : "-"};
+    for (const std::string& name : others) {
+      const std::string value = other_measure(run, name);
+      cells.push_back(value.empty() ? "-" : value);
+    }
+    cells.push_back(in_mebibytes(peak_memory_bytes(run)));
+    table.add_row(cells);
   }
   return table.to_string();
 }
@@ -85,9 +92,8 @@ std::string accuracy_line(const RunSummary& run) {
 }  // namespace
 
 std::string measure_text(const NamedValue& measure) {
-  const bool is_share = measure.name != "loss" && measure.name != "perplexity" && measure.name != "mean squared error";
-  return is_share ? fmt::format("{} {:.1f} %", measure.name, 100 * measure.value)
-                  : fmt::format("{} {:.3f}", measure.name, measure.value);
+  const bool has_unit = measure_heading(measure.name) != measure.name;
+  return fmt::format("{} {}{}", measure.name, measure_number(measure), has_unit ? " %" : "");
 }
 
 std::string recoveries_text(const RunSummary& run) {

@@ -49,6 +49,20 @@ TEST(RunsTable, GivesNoAccuracyWithoutATest) {
   EXPECT_THAT(runs_table(comparison), Not(HasSubstr("75.0 ± 3.0")));
 }
 
+TEST(RunsTable, HasAllFiguresOfTheTests) {
+  Comparison comparison = test::hostile_comparison();
+  for (RunSummary& run : comparison.runs) run.test_metric = "next-token accuracy";
+  comparison.runs.back().test_others = {{"loss", 1.25}, {"<b>", 0.5}};
+  const std::string html = runs_table(comparison);
+  EXPECT_EQ(test::fault_of(html), "");
+  EXPECT_THAT(html, HasSubstr("test next-token accuracy<br>"));
+  EXPECT_THAT(html, HasSubstr(">test loss</th>"));
+  EXPECT_THAT(html, HasSubstr(">test &lt;b&gt; [%]</th>"));
+  EXPECT_THAT(html, HasSubstr(">1.250</td>"));
+  EXPECT_THAT(html, HasSubstr(">50.0</td>"));
+  EXPECT_THAT(html, HasSubstr(">–</td>")) << "the other runs have none";
+}
+
 TEST(PhasesTable, HasARowForEveryPhase) {
   const std::string html = phases_table(test::hostile_comparison());
   EXPECT_EQ(test::count_of("<tr>", html), 1 + 4);

@@ -93,5 +93,19 @@ TEST(ComparisonText, NamesSpeedupsAndWhatIfs) {
   EXPECT_TRUE(text.ends_with("what if: It would.\n"));
 }
 
+TEST(ComparisonText, HasAllFiguresOfTheTests) {
+  RunSummary language_model = example_run(), classifier = example_run();
+  language_model.test_metric = "next-token accuracy";
+  language_model.test_others = {{"loss", 3.671}, {"perplexity", 39.29}};
+  Comparison comparison;
+  comparison.runs = {language_model, language_model};
+  EXPECT_THAT(comparison_text(comparison), HasSubstr("next-token accuracy [%]  s.e.   loss  perplexity  peak"));
+  EXPECT_THAT(comparison_text(comparison), HasSubstr("90.0   3.0  3.671      39.290"));
+  comparison.runs.back() = classifier;
+  EXPECT_THAT(comparison_text(comparison), HasSubstr("  accuracy [%]  s.e.   loss  perplexity  peak"))
+      << "different metrics have one column";
+  EXPECT_THAT(comparison_text(comparison), HasSubstr("90.0   3.0      -           -"));
+}
+
 }  // namespace
 }  // namespace frostpipe
