@@ -217,7 +217,7 @@ struct EvaluateOptions {
   std::filesystem::path model;  // a folder that `train` wrote
   std::filesystem::path
       data;                  // see DataSource; labels may be missing, and .txt is a text per line for text classifiers
-  bool predicts = false;     // write predictions_file
+  bool predicts = false;     // write predictions_file; prompts need no answer then
   int max_new_tokens = 128;  // of each completion
   int batch_size = 64;
   SampleOptions samples;
@@ -232,10 +232,11 @@ struct LabelCounts {
 };
 
 struct Evaluation {
-  int num_samples = 0;    // questions: windows
-  int num_questions = 0;  // number of questions in the windows
-  std::string metric;     // accuracy, micro F1, Pearson correlation, ...; empty if the data have no labels
-  double value = 0;       // value of the metric, at most 1
+  int num_samples = 0;      // questions: windows
+  int num_questions = 0;    // number of questions in the windows
+  int num_completions = 0;  // number of completed prompts in predictions_file
+  std::string metric;       // accuracy, micro F1, Pearson correlation, ...; empty if the data have no labels or answers
+  double value = 0;         // value of the metric, at most 1
   double standard_error = 0;
   std::vector<NamedValue> others;
   double samples_per_second = 0;

@@ -13,8 +13,8 @@ Command add_evaluate_command(CLI::App& app) {
   CLI::App* command = app.add_subcommand("evaluate", "Score a trained model on data that it has not seen");
   add_evaluation_options(
       *command, *options,
-      {.data = "Data of the kind that train takes. They may lack labels (prompts and chats need an answer, which is "
-               "scored), and texts may be the lines of a .txt file",
+      {.data = "Data of the kind that train takes. They may lack labels, and prompts and chats may lack an answer if "
+               "--predictions completes them. Texts may be the lines of a .txt file",
        .predictions =
            "Also write each prediction to this file: labels as CSV (text, label, predicted, probability; several "
            "labels as lists in JSON, numbers without a probability), words with their labels as columns, "

@@ -20,6 +20,8 @@ namespace {
 std::string percent(int part, int whole) { return whole > 0 ? fmt::format("{:.1f}", 100.0 * part / whole) : "-"; }
 
 std::string figures(const Evaluation& evaluation) {
+  const std::string completed = plural(evaluation.num_completions, "completion");
+  if (evaluation.num_samples == 0) return fmt::format("{}, without answers to compare with\n", completed);
   if (evaluation.metric.empty())
     return fmt::format("{} without labels to compare with, {:.1f} samples/s\n",
                        plural(evaluation.num_samples, "sample"), evaluation.samples_per_second);
@@ -30,6 +32,7 @@ std::string figures(const Evaluation& evaluation) {
   std::string text = fmt::format("{}: {:.1f} % +- {:.1f} (standard error, {})", evaluation.metric,
                                  100 * evaluation.value, 100 * evaluation.standard_error, samples);
   for (const NamedValue& other : evaluation.others) text += ", " + measure_text(other);
+  if (evaluation.num_completions > 0) text += ", " + completed;
   return text + fmt::format(", {:.1f} samples/s\n", evaluation.samples_per_second);
 }
 
@@ -52,6 +55,7 @@ std::string evaluation_json(const Evaluation& evaluation) {
   nlohmann::ordered_json json = {
       {"format", "frostpipe.evaluation"}, {"version", 1}, {"num_samples", evaluation.num_samples}};
   if (evaluation.num_questions > 0) json["num_questions"] = evaluation.num_questions;
+  if (evaluation.num_completions > 0) json["num_completions"] = evaluation.num_completions;
   if (!evaluation.metric.empty()) {
     json["metric"] = evaluation.metric;
     json["value"] = evaluation.value;

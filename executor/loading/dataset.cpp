@@ -60,12 +60,27 @@ int add_blocks(const std::filesystem::path& path, const Tokenizer& tokenizer, in
   return static_cast<int>(count);
 }
 
+/// Throws InvalidInput for test data whose labels, or fields, a causal model would take for text.
+void require_test_data_alike(const DataSource& source, const ColumnNames& columns) {
+  const std::filesystem::path& test = source.test_data;
+  if (test.empty() || !std::filesystem::is_regular_file(test)) return;
+  const bool is_plain = test.extension() == ".txt", trains_plain = source.data.extension() == ".txt";
+  if (trains_plain ? !is_json_file(test) : !is_plain && kind_of_records(test, columns) == RecordKind::examples) return;
+  throw InvalidInput(test.string(),
+                     fmt::format("must hold {}, as {} does", trains_plain ? "plain text" : "chats, prompts or texts",
+                                 source.data.string()),
+                     is_plain       ? "plain text"
+                     : trains_plain ? "JSON"
+                                    : "texts or words with labels");
+}
+
 Dataset plain_text(const DataSource& source, const SampleOptions& options, ModelFolder& folder) {
   Dataset dataset{.task = Task::causal_language_modeling};
   set_task(folder, dataset.task, {});
   const Tokenizer tokenizer = tokenizer_of(folder);
   EncodedData encoded{.token_ids = {}, .labels = {}, .labels_per_sample = 0};
   const int size = longest(options, folder);
+  require_test_data_alike(source, columns_of(options));
   int num_train = add_blocks(source.data, tokenizer, size, encoded), num_all = num_train;
   if (!source.test_data.empty()) {
     num_all += add_blocks(source.test_data, tokenizer, size, encoded);
@@ -81,14 +96,17 @@ Dataset plain_text(const DataSource& source, const SampleOptions& options, Model
   return dataset;
 }
 
-Dataset examples(const DataSource& source, const SampleOptions& options, ModelFolder& folder) {
+Dataset examples(const DataSource& source, const SampleOptions& options, ModelFolder& folder,
+                 Answers answers = Answers::required) {
   Dataset dataset{.task = Task::causal_language_modeling};
   set_task(folder, dataset.task, {});
   EncodedData encoded{.token_ids = {}, .labels = {}, .labels_per_sample = 0};
+  require_test_data_alike(source, columns_of(options));
   const auto add = [&](const std::filesystem::path& path) {
-    return add_examples(path, columns_of(options), folder,
-                        {.max_tokens = longest(options, folder), .loss_on_all = options.loss_on_all}, encoded,
-                        dataset.notes);
+    return add_examples(
+        path, columns_of(options), folder,
+        {.max_tokens = longest(options, folder), .loss_on_all = options.loss_on_all, .answers = answers}, encoded,
+        dataset.notes);
   };
   const int num_train = add(source.data);
   if (!source.test_data.empty()) add(source.test_data);
@@ -201,7 +219,8 @@ Dataset load_dataset(const DataSource& source, const SampleOptions& options, Mod
   return dataset;
 }
 
-Dataset load_to_score(const std::filesystem::path& data, const SampleOptions& options, ModelFolder& folder) {
+Dataset load_to_score(const std::filesystem::path& data, const SampleOptions& options, ModelFolder& folder,
+                      Answers answers) {
   Task task = task_of(data, columns_of(options));
   const bool labels_texts = folder.config.task == Task::sequence_classification,
              labels_lines = folder.config.task == Task::token_classification && data.extension() == ".txt";
@@ -214,6 +233,8 @@ Dataset load_to_score(const std::filesystem::path& data, const SampleOptions& op
   } else if (task == Task::image_classification) {
     dataset = load_pictures_to_score(data, image_input(options, /*seed=*/0, folder), labels_to_score(folder));
     set_task(folder, dataset.task, dataset.label_names);
+  } else if (task == Task::causal_language_modeling && data.extension() != ".txt") {
+    dataset = examples({.data = data, .test_data = {}, .held_out = 0}, options, folder, answers);
   } else {
     return load_dataset({.data = data, .test_data = {}, .held_out = 0}, options, folder);
   }

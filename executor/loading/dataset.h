@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "executor/data/chats/examples.h"
 #include "executor/data/question_windows.h"
 #include "executor/data/split.h"
 #include "executor/data/tagged_words.h"
@@ -50,9 +51,10 @@ Dataset load_dataset(const DataSource& source, const SampleOptions& options, Mod
 
 /// Reads data that the folder's model is to score, without changing the model's head. All samples are in split.train,
 /// and labels must be among the folder's. Texts and words need no labels, and for a classifier of texts each line of a
-/// .txt file is a text. Throws InvalidInput as load_dataset() does, and, except for regression, unless the folder names
-/// its labels, each differently.
-Dataset load_to_score(const std::filesystem::path& data, const SampleOptions& options, ModelFolder& folder);
+/// .txt file is a text. Prompts without an answer are left out where answers are optional. Throws InvalidInput as
+/// load_dataset() does, and, except for regression, unless the folder names its labels, each differently.
+Dataset load_to_score(const std::filesystem::path& data, const SampleOptions& options, ModelFolder& folder,
+                      Answers answers = Answers::required);
 
 /// Do what load_dataset() and load_to_score() do, for pictures. Labels are in the order of `known_labels` if the data
 /// have the same ones.

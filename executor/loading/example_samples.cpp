@@ -110,7 +110,12 @@ bool predicts_nothing(const Sample& sample) { return sample.learned.empty() || s
 int add_examples(const std::filesystem::path& path, const ColumnNames& columns, const ModelFolder& folder,
                  const ExampleOptions& options, EncodedData& data, std::vector<std::string>& notes) {
   const Encoder encoder(folder, options);
-  const std::vector<Example> examples = read_examples(path, columns);
+  std::vector<Example> examples = read_examples(path, columns, options.answers);
+  const std::size_t num_unanswered = std::erase_if(examples, [](const Example& one) { return !one.has_answer; });
+  if (num_unanswered > 0)
+    notes.push_back(fmt::format("{}: {} of {} prompts have no answer: they are completed and not scored", path.string(),
+                                num_unanswered, num_unanswered + examples.size()));
+  if (examples.empty()) return 0;
   int num_cut = 0, num_added = 0;
   std::size_t num_left_out = 0;
   std::string first_left_out;

@@ -18,9 +18,9 @@ struct Prompt {
 };
 
 /// Returns the prompts of a file of examples (read_examples), as in training; for a chat everything before the
-/// assistant's last turn, if that ends the chat. Throws InvalidInput that names file and line, also for a text without
-/// a prompt.
+/// assistant's last turn, if that ends the chat. Answers are optional. Examples without a prompt are left out, which
+/// `notes` reports. Throws InvalidInput that names file and line, also if no example has a prompt.
 std::vector<Prompt> read_prompts(const std::filesystem::path& path, const ColumnNames& columns,
-                                 const ModelFolder& folder);
+                                 const ModelFolder& folder, std::vector<std::string>& notes);
 
 }  // namespace frostpipe

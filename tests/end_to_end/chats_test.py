@@ -71,11 +71,36 @@ class JsonLinesTest(EndToEndTest):
             found = self.evaluate("unseen.jsonl", "--loss-on", loss_on, model=f"{loss_on}/model")
             self.assertAlmostEqual(found["value"], run["test_accuracy"], delta=1e-6)
         self.assertNotEqual(self.losses(runs["completions"]), self.losses(runs["all"]))
+        self.check_prompts_without_answers()
         self.write("mute.jsonl", json_lines(chats(3) + [{"messages": [{"role": "user", "content": "a"}]}]))
         for command in (["profile", "--model", "gpt2", "-o", "q.json"], ["train", "chats.json", "-o", "mute"],
                         ["evaluate", "--model", "all/model"]):
             self.assert_refused(*command, "--data", "mute.jsonl",
                                 says=['mute.jsonl:4: messages: must have a message of the role "assistant"'])
+
+    def check_prompts_without_answers(self):
+        """Prompts are completed as with their answers, and only those with an answer are scored."""
+        def completed(records):
+            self.write("asked.jsonl", json_lines(records))
+            done = self.run_tool("evaluate", "--model", "all/model", "--data", "asked.jsonl", "--max-new-tokens", 4,
+                                 "--predictions", "said.jsonl", "--format", "json")
+            said = [json.loads(line) for line in (self.folder / "said.jsonl").read_text().splitlines()]
+            return json.loads(done.stdout), said, done.stderr
+        answered = chats(4)
+        asked = [{"messages": chat["messages"][:1]} for chat in answered]
+        scored, said, notes = completed(answered)
+        self.assertEqual((scored["num_samples"], scored["num_completions"]), (4, 4))
+        self.assertNotIn("no answer", notes)
+        found, said_again, notes = completed(answered[:1] + asked[1:])
+        self.assertEqual((found["num_samples"], found["num_completions"]), (1, 4))
+        self.assertIn("3 of 4 prompts have no answer: they are completed and not scored", notes)
+        self.assertEqual([line["completion"] for line in said], [line["completion"] for line in said_again])
+        found, said_again, _ = completed(asked)
+        self.assertEqual((found["num_samples"], found["num_completions"], "metric" in found), (0, 4, False))
+        self.assertEqual([line["completion"] for line in said], [line["completion"] for line in said_again])
+        shown = self.run_tool("evaluate", "--model", "all/model", "--data", "asked.jsonl", "--max-new-tokens", 4,
+                              "--predictions", "said.jsonl").stdout
+        self.assertEqual(shown, "4 completions, without answers to compare with\n")
 
 
 if __name__ == "__main__":

@@ -28,9 +28,13 @@ bool has(const Json& record, const std::string& name) {
   return found != record.end() && !found->is_null();
 }
 
-const std::string& text_in(const Json& object, const Place& place, const std::string& name) {
+/// Says how an example without an answer can be used.
+constexpr const char* kWithoutAnswers = "evaluate --predictions completes prompts without one";
+
+const std::string& text_in(const Json& object, const Place& place, const std::string& name,
+                           const std::string& hint = "") {
   if (!has(object, name))
-    throw InvalidInput(place.text(), fmt::format("must have the field {}", in_quotes(name)),
+    throw InvalidInput(place.text(), fmt::format("must have the field {}{}", in_quotes(name), hint),
                        "an object with " + shown_fields(object));
   const Json& value = object.at(name);
   if (!value.is_string())
@@ -59,10 +63,20 @@ Conversation conversation_in(const Json& messages, const Place& place) {
   Conversation conversation;
   for (std::size_t i = 0; i < messages.size(); ++i)
     conversation.messages.push_back(message_in(messages[i], Place(place, i)));
-  if (std::ranges::none_of(conversation.messages, [](const ChatMessage& one) { return one.role == "assistant"; }))
-    throw InvalidInput(place.text(), "must have a message of the role \"assistant\", which is what is learned",
-                       fmt::format("a list of {} without one", conversation.messages.size()));
   return conversation;
+}
+
+Example chat_in(const Json& messages, const std::string& where, const std::string& field, Answers answers) {
+  const Place record(where), place(record, std::string_view(field));
+  Conversation chat = conversation_in(messages, place);
+  const bool has_answer =
+      std::ranges::any_of(chat.messages, [](const ChatMessage& one) { return one.role == "assistant"; });
+  if (!has_answer && answers == Answers::required)
+    throw InvalidInput(
+        place.text(),
+        fmt::format("must have a message of the role \"assistant\", which is what is learned ({})", kWithoutAnswers),
+        fmt::format("a list of {} without one", chat.messages.size()));
+  return {where, std::move(chat), has_answer};
 }
 
 /// Returns the field that holds plain text or, if the user names it, possibly a chat.
@@ -76,6 +90,12 @@ std::optional<std::string> text_field(const Json& record, const ColumnNames& col
 bool has_form_of_example(const Json& record) {
   return has(record, "messages") || (has(record, "prompt") && has(record, "completion")) ||
          (has(record, "instruction") && has(record, "output"));
+}
+
+/// Returns whether a record has a prompt or an instruction, though no answer to it and no text.
+bool is_unanswered(const Json& record, const ColumnNames& columns) {
+  return columns.text.empty() && !has_form_of_example(record) && !text_field(record, columns) &&
+         (has(record, "prompt") || has(record, "instruction"));
 }
 
 bool has_words(const Json& record, const ColumnNames& columns) {
@@ -92,20 +112,24 @@ bool has_words(const Json& record, const ColumnNames& columns) {
                      "an object with " + shown_fields(record));
 }
 
-Example example_in(const Json& record, const std::string& where, const ColumnNames& columns) {
+Example example_in(const Json& record, const std::string& where, const ColumnNames& columns, Answers answers) {
   const Place place(where);
   const auto text = [&](const char* name) { return text_in(record, place, name); };
-  if (!columns.text.empty() || !has_form_of_example(record)) {
+  if (!columns.text.empty() || !(has_form_of_example(record) || is_unanswered(record, columns))) {
     const std::optional<std::string> field = text_field(record, columns);
     if (!field && columns.text.empty()) refuse_fields(where, record);
-    if (field && record.at(*field).is_array())
-      return {where, conversation_in(record.at(*field), Place(place, std::string_view(*field)))};
+    if (field && record.at(*field).is_array()) return chat_in(record.at(*field), where, *field, answers);
     return {where, PromptCompletion{.prompt = {}, .completion = text_in(record, place, field.value_or(columns.text))}};
   }
-  if (has(record, "messages"))
-    return {where, conversation_in(record.at("messages"), Place(place, std::string_view("messages")))};
-  if (has(record, "prompt")) return {where, PromptCompletion{text("prompt"), text("completion")}};
-  return {where, Instruction{text("instruction"), has(record, "input") ? text("input") : "", text("output")}};
+  if (has(record, "messages")) return chat_in(record.at("messages"), where, "messages", answers);
+  const bool is_instruction = !has(record, "prompt") || (has(record, "output") && !has(record, "completion"));
+  const char* name = is_instruction ? "output" : "completion";
+  const bool has_answer = has(record, name);
+  const std::string answer = has_answer || answers == Answers::required
+                                 ? text_in(record, place, name, fmt::format(" ({})", kWithoutAnswers))
+                                 : "";
+  if (!is_instruction) return {where, PromptCompletion{text("prompt"), answer}, has_answer};
+  return {where, Instruction{text("instruction"), has(record, "input") ? text("input") : "", answer}, has_answer};
 }
 
 /// Returns a table's columns as a record without values.
@@ -122,12 +146,14 @@ Json header_of(const std::filesystem::path& path) {
 
 RecordKind kind_of_records(const std::filesystem::path& path, const ColumnNames& columns) {
   if (!is_json_file(path)) {
-    return columns.text.empty() && has_form_of_example(header_of(path)) ? RecordKind::examples
-                                                                        : RecordKind::labelled_texts;
+    const Json header = header_of(path);
+    const bool are_examples = columns.text.empty() && (has_form_of_example(header) || is_unanswered(header, columns));
+    return are_examples ? RecordKind::examples : RecordKind::labelled_texts;
   }
   const FirstRecord first = first_record(path);
   if (has_words(first.record, columns)) return RecordKind::tagged_words;
   if (columns.text.empty() && has_form_of_example(first.record)) return RecordKind::examples;
+  if (is_unanswered(first.record, columns)) return RecordKind::examples;
   const std::optional<std::string> text = text_field(first.record, columns);
   if (!text) refuse_fields(first.place.in(path), first.record);
   const bool is_labelled =
@@ -135,10 +161,10 @@ RecordKind kind_of_records(const std::filesystem::path& path, const ColumnNames&
   return is_labelled && !first.record.at(*text).is_array() ? RecordKind::labelled_texts : RecordKind::examples;
 }
 
-std::vector<Example> read_examples(const std::filesystem::path& path, const ColumnNames& columns) {
+std::vector<Example> read_examples(const std::filesystem::path& path, const ColumnNames& columns, Answers answers) {
   std::vector<Example> examples;
   for_each_record(path, [&](const Json& record, const RecordPlace& place) {
-    examples.push_back(example_in(record, place.in(path), columns));
+    examples.push_back(example_in(record, place.in(path), columns, answers));
     return true;
   });
   return examples;

@@ -41,9 +41,14 @@ struct Instruction {
 struct Example {
   std::string place;  // "data.jsonl:7"
   std::variant<Conversation, PromptCompletion, Instruction> content;
+  bool has_answer = true;  // false if there is no completion, output or message of the assistant to learn or to score
 
   bool operator==(const Example&) const = default;
 };
+
+/// Whether every example must have an answer: a completion, an output, or a message of the assistant. Training needs
+/// one; the model can complete prompts without.
+enum class Answers { required, optional };
 
 /// The kind of samples in a file of records or a table, by the fields of its first record.
 enum class RecordKind { labelled_texts, tagged_words, examples };
@@ -54,14 +59,16 @@ enum class RecordKind { labelled_texts, tagged_words, examples };
 ///   without examples counts as labelled_texts too.
 /// - tagged_words are JSON and have a list of words in `tokens` or in the column that `columns` names.
 /// - examples have `messages`; `prompt` and `completion`; or `instruction` and `output` (and `input`). In JSON they may
-///   also be a text without a label, or have messages in the column that `columns` names.
+///   also be a text without a label, or have messages in the column that `columns` names. A record with a `prompt` or
+///   an `instruction` and no text is an example without an answer.
 ///
 /// Throws InvalidInput that lists the known forms for JSON that is none of them.
 RecordKind kind_of_records(const std::filesystem::path& path, const ColumnNames& columns);
 
 /// Reads the examples of a file; each may have any of these forms. Throws InvalidInput that names file, line, field,
-/// rule and value, also for an unknown role, a chat without an assistant's message, and tool calls.
-std::vector<Example> read_examples(const std::filesystem::path& path, const ColumnNames& columns);
+/// rule and value, also for an unknown role, tool calls, and an example without an answer if that is required.
+std::vector<Example> read_examples(const std::filesystem::path& path, const ColumnNames& columns,
+                                   Answers answers = Answers::required);
 
 /// Returns an instruction as a chat turn: the instruction, an empty line and the input.
 Conversation as_conversation(const Instruction& instruction);

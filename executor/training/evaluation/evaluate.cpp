@@ -57,14 +57,15 @@ std::vector<double> answers_to(const Samples& samples, WholeModel& model, int ba
 }
 
 /// Reads prompts for a causal model; each leaves room for a completion.
-std::vector<Prompt> prompts_in(const EvaluateOptions& options, const ModelFolder& folder) {
+std::vector<Prompt> prompts_in(const EvaluateOptions& options, const ModelFolder& folder,
+                               std::vector<std::string>& notes) {
   if (options.data.extension() == ".txt")
     throw InvalidInput("--predictions",
                        "needs data with answers (texts or pictures to label, or questions) or with prompts (JSON Lines "
-                       "with \"prompt\" and \"completion\", or \"messages\")",
+                       "with \"prompt\", \"instruction\" or \"messages\")",
                        "for plain text");
   std::vector<Prompt> prompts =
-      read_prompts(options.data, {options.samples.text_column, options.samples.label_column}, folder);
+      read_prompts(options.data, {options.samples.text_column, options.samples.label_column}, folder, notes);
   for (const Prompt& prompt : prompts)
     if (std::ssize(prompt.ids) >= folder.config.max_position_embeddings)
       throw InvalidInput(prompt.place,
@@ -102,9 +103,10 @@ std::string completed(const std::vector<Prompt>& prompts, const ModelFolder& fol
 
 Evaluation evaluate(const EvaluateOptions& options, const Progress& progress) {
   ModelFolder folder = open_model_folder(options.model);
-  const Dataset data = load_to_score(options.data, options.samples, folder);
+  Dataset data =
+      load_to_score(options.data, options.samples, folder, options.predicts ? Answers::optional : Answers::required);
   const bool completes = options.predicts && data.task == Task::causal_language_modeling;
-  const std::vector<Prompt> prompts = completes ? prompts_in(options, folder) : std::vector<Prompt>{};
+  const std::vector<Prompt> prompts = completes ? prompts_in(options, folder, data.notes) : std::vector<Prompt>{};
   const WeightFiles weights = whole_weights(folder, options, data.task);
   WholeModel model(folder, weights, *data.samples, options.device);
   const auto begin = std::chrono::steady_clock::now();
@@ -113,6 +115,7 @@ Evaluation evaluate(const EvaluateOptions& options, const Progress& progress) {
   std::vector<int> all(data.samples->size());
   std::iota(all.begin(), all.end(), 0);
   Evaluation evaluation = evaluation_of(data, all, answers, seconds);
+  evaluation.num_completions = static_cast<int>(prompts.size());
   if (completes)
     evaluation.predictions_file = completed(prompts, folder, options, model, progress);
   else if (options.predicts)

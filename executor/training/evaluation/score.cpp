@@ -109,7 +109,7 @@ Score score_of(const Dataset& dataset, const std::vector<int>& samples, const st
 
 Evaluation evaluation_of(const Dataset& dataset, const std::vector<int>& samples, const std::vector<double>& answers,
                          double seconds) {
-  const Score score = score_of(dataset, samples, answers);
+  const Score score = samples.empty() ? Score{} : score_of(dataset, samples, answers);
   return {.num_samples = static_cast<int>(samples.size()),
           .num_questions = static_cast<int>(dataset.questions.questions.size()),
           .metric = score.metric,

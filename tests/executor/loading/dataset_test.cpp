@@ -86,5 +86,26 @@ TEST_F(DatasetTest, TheFormOfRecordsTellsTheTask) {
   EXPECT_EQ(task_of(file("a.txt", "a O\n")), Task::causal_language_modeling);
 }
 
+TEST_F(DatasetTest, OfACausalModelIsNotTestedOnLabels) {
+  for (Json one : test::reference_data("models_reference.json")["models"]) {
+    one["config"]["vocab_size"] = 600;
+    if (one["config"]["model_type"] == "gpt2") write_config(one["config"]);
+  }
+  test::write_small_byte_level_vocabulary(folder_);
+  const auto refusal = [&](const std::filesystem::path& data, const std::filesystem::path& test) {
+    ModelFolder folder = open_model_folder(folder_);
+    return message_of([&] { load_dataset({.data = data, .test_data = test}, {.max_tokens = 4}, folder); });
+  };
+  const auto prompts = file("prompts.jsonl", R"({"prompt": "a", "completion": "bcdef"})"),
+             text = file("text.txt", "a text of many letters"), labels = file("labels.tsv", "text\tlabel\na\tb\n");
+  EXPECT_EQ(refusal(prompts, labels), "labels.tsv: must hold chats, prompts or texts, as " + prompts.string() +
+                                          " does, is texts or words with labels");
+  EXPECT_EQ(refusal(prompts, text),
+            "text.txt: must hold chats, prompts or texts, as " + prompts.string() + " does, is plain text");
+  EXPECT_EQ(refusal(text, prompts), "prompts.jsonl: must hold plain text, as " + text.string() + " does, is JSON");
+  EXPECT_EQ(refusal(prompts, prompts), "no InvalidInput");
+  EXPECT_EQ(refusal(text, text), "no InvalidInput");
+}
+
 }  // namespace
 }  // namespace frostpipe

@@ -31,8 +31,10 @@ class Prompts : public test::RecordedModelTest {
          "{% if add_generation_prompt %}<assistant>{% endif %}");
   }
   std::vector<Prompt> read(const std::string& records) {
-    return read_prompts(file("data.jsonl", records), {}, open_model_folder(folder_));
+    return read_prompts(file("data.jsonl", records), {}, open_model_folder(folder_), notes_);
   }
+
+  std::vector<std::string> notes_;
 };
 
 TEST_F(Prompts, AreWhatStandsBeforeCompletions) {
@@ -63,13 +65,28 @@ TEST_F(Prompts, OfChatsEndWhereTheAssistantIsToSpeak) {
   EXPECT_EQ(found[2].expected, "e");
 }
 
-TEST_F(Prompts, TextAloneAndAssistantsThatNobodyAsksAreRefused) {
-  EXPECT_EQ(message_of([&] { read("{\"prompt\": \"a\", \"completion\": \"b\"}\n{\"text\": \"a\"}\n"); }),
-            "data.jsonl:2: must have a prompt to be completed: \"prompt\" and \"completion\", \"messages\", or "
-            "\"instruction\" and \"output\", is a text without one");
+TEST_F(Prompts, NeedNoAnswer) {
   write_chat_template();
-  EXPECT_EQ(message_of([&] { read(R"({"messages": [{"role": "assistant", "content": "b"}]})"); }),
-            "data.jsonl:1: must have a message before the assistant's, for the model to answer, is without one");
+  const std::vector<Prompt> found = read(
+      "{\"prompt\": \"a\"}\n{\"instruction\": \"b\"}\n"
+      "{\"messages\": [{\"role\": \"user\", \"content\": \"c\"}]}\n");
+  ASSERT_EQ(found.size(), 3u);
+  EXPECT_EQ(found[0].text, "a");
+  EXPECT_EQ(found[1].text, "<user>b<assistant>");
+  EXPECT_EQ(found[2].text, "<user>c<assistant>");
+  for (const Prompt& one : found) EXPECT_EQ(one.expected, "");
+  EXPECT_TRUE(notes_.empty());
+}
+
+TEST_F(Prompts, TextAloneAndAssistantsThatNobodyAsksAreLeftOut) {
+  write_chat_template();
+  const std::string without = "{\"text\": \"a\"}\n{\"messages\": [{\"role\": \"assistant\", \"content\": \"b\"}]}\n";
+  EXPECT_EQ(read("{\"prompt\": \"a\", \"completion\": \"b\"}\n" + without).size(), 1u);
+  ASSERT_EQ(notes_.size(), 1u);
+  EXPECT_TRUE(notes_[0].ends_with("data.jsonl: 2 of 3 samples have no prompt and are not completed"));
+  EXPECT_EQ(message_of([&] { read(without); }),
+            "data.jsonl: must have a prompt to be completed: \"prompt\", \"instruction\", or \"messages\" with one "
+            "before the assistant's, is without one");
 }
 
 }  // namespace

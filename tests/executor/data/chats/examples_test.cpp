@@ -66,6 +66,27 @@ TEST_F(Examples, AreChatsPromptsInstructionsOrText) {
                                   {"own.jsonl:2", PromptCompletion{"", "text"}}}));
 }
 
+TEST_F(Examples, MayHaveNoAnswerToComplete) {
+  const std::filesystem::path path = file("data.jsonl",
+                                          "{\"prompt\": \"a\"}\n"
+                                          "{\"prompt\": \"a\", \"completion\": \"b\"}\n"
+                                          "{\"prompt\": \"a\", \"completion\": null}\n"
+                                          "{\"instruction\": \"a\", \"input\": \"c\"}\n"
+                                          "{\"prompt\": \"p\", \"instruction\": \"a\", \"output\": \"b\"}\n"
+                                          "{\"messages\": [{\"role\": \"user\", \"content\": \"a\"}]}\n"
+                                          "{\"prompt\": \"a\", \"text\": \"t\"}\n");
+  EXPECT_EQ(kind_of_records(path, {}), RecordKind::examples);
+  const auto place = [&](int line) { return path.string() + ":" + std::to_string(line); };
+  EXPECT_EQ(read_examples(path, {}, Answers::optional),
+            (std::vector<Example>{{place(1), PromptCompletion{"a", ""}, false},
+                                  {place(2), PromptCompletion{"a", "b"}},
+                                  {place(3), PromptCompletion{"a", ""}, false},
+                                  {place(4), Instruction{"a", "c", ""}, false},
+                                  {place(5), Instruction{"a", "", "b"}},
+                                  {place(6), Conversation{{{"user", "a"}}}, false},
+                                  {place(7), PromptCompletion{"", "t"}}}));
+}
+
 TEST_F(Examples, TextsWithLabelsAreNone) {
   EXPECT_EQ(kind("{\"text\": \"a\", \"label\": 0}"), RecordKind::labelled_texts);
   EXPECT_EQ(kind("{\"text\": \"a\", \"stars\": 0}"), RecordKind::examples);
@@ -77,8 +98,15 @@ TEST_F(Examples, TextsWithLabelsAreNone) {
 TEST_F(Examples, WhatIsWrongIsSaidWithFileLineFieldAndWhatIsKnown) {
   const std::string chat = R"({"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]})";
   EXPECT_EQ(refusal(chat + "\n" + R"({"messages": [{"role": "user", "content": "a"}]})"),
-            "data.jsonl:2: messages: must have a message of the role \"assistant\", which is what is learned, is a "
-            "list of 1 without one");
+            "data.jsonl:2: messages: must have a message of the role \"assistant\", which is what is learned (evaluate "
+            "--predictions completes prompts without one), is a list of 1 without one");
+  EXPECT_EQ(
+      refusal(R"({"prompt": "a"})"),
+      "data.jsonl:1: must have the field \"completion\" (evaluate --predictions completes prompts without one), is "
+      "an object with \"prompt\"");
+  EXPECT_EQ(refusal("instruction,input\na,b\n", "data.csv"),
+            "data.csv:2: must have the field \"output\" (evaluate --predictions completes prompts without one), is an "
+            "object with \"input\", \"instruction\"");
   EXPECT_EQ(refusal(chat + "\n" + R"({"messages": [{"role": "user", "conte)"),
             "data.jsonl:2: must be a whole object of JSON, in one line (is the file cut, or is it one array? that is a "
             ".json file), is no JSON, and ends in \"{\"messages\": [{\"role\": \"user\", \"conte\"");
@@ -92,10 +120,10 @@ TEST_F(Examples, WhatIsWrongIsSaidWithFileLineFieldAndWhatIsKnown) {
   EXPECT_EQ(refusal(R"({"messages": []})"),
             "data.jsonl:1: messages: must be a list of messages, each with a role and its content, is an empty array");
   EXPECT_EQ(
-      refusal(R"([{"prompt": "a", "completion": "b"}, {"prompt": "a"}])", "data.json"),
+      refusal(R"([{"prompt": "a", "completion": "b"}, {"question": "a"}])", "data.json"),
       "data.json: [1]: must have the fields of a form that is known: \"text\" (or \"sentence\") and \"label\"; "
       "\"text\" alone; \"tokens\" and \"ner_tags\"; \"prompt\" and \"completion\"; \"instruction\" and \"output\"; "
-      "\"messages\" (--text-column and --label-column name others), is an object with \"prompt\"");
+      "\"messages\" (--text-column and --label-column name others), is an object with \"question\"");
   EXPECT_EQ(refusal(R"({"instruction": "a", "input": 3, "output": "b"})"), "data.jsonl:1: input: must be a text, is 3");
   EXPECT_EQ(refusal("[1]", "data.json"), "data.json: [0]: must be an object of JSON with the fields of a sample, is 1");
   EXPECT_EQ(refusal("\n\n"), "data.jsonl: must have a line with an object of JSON, is without one");
