@@ -111,16 +111,7 @@ std::variant<std::optional<Candidate>, Infeasible> CandidateMaker::make(Phase un
 std::optional<Candidate> CandidateMaker::with_even_work(Phase phase) {
   if (phase.virtual_stages > 1) return std::nullopt;
   const StageBound bound = bound_of(phase);
-  const int n = static_cast<int>(problem_.profile.model.layers.size());
-  const auto by_work = [&](int pipeline_rank, int begin, int first, auto&& visit) {
-    for (int end = first; end <= n;) {
-      const Nanoseconds work = bound.work_ns(pipeline_rank, {begin, end});
-      end = visit(end, work, work);
-    }
-  };
-  auto cut = cut_chain(n, phase.layout.pipeline_parallel_size, keeping_pins(problem_.options.pins, by_work));
-  if (!cut) return std::nullopt;
-  phase.partition = std::move(cut->partition);
+  phase.partition = with_even_stages(phase, bound);
   Candidate candidate = with_memory(std::move(phase));
   candidate.bound_ns = bound.of(candidate.phase.partition);
   return candidate;

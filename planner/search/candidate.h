@@ -69,8 +69,8 @@ class CandidateMaker {
   /// Returns the partition with the fewest missing bytes on the rank that misses most.
   Candidate closest_to_fitting(const Phase& unpartitioned);
 
-  /// Returns the phase with the partition that minimizes the longest work of a rank. Returns none if pins allow no
-  /// partition, or with several stages per rank.
+  /// Returns the phase with the partition that minimizes the longest work of a rank; none with several stages per rank.
+  /// Pins must allow a partition.
   std::optional<Candidate> with_even_work(Phase phase);
 
   /// Returns `phase` unchanged, with its memory.
