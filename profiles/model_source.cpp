@@ -29,6 +29,12 @@ std::string how_to_fetch(const std::filesystem::path& name) {
 
 void require_model_folder(const std::filesystem::path& path) {
   std::error_code ignored;
+  if (std::filesystem::exists(path / "adapter_config.json", ignored) &&
+      !std::filesystem::exists(path / "config.json", ignored))
+    throw InvalidInput(path.string(),
+                       "must be the folder of a whole model (merge the adapter into its base model with peft's "
+                       "merge_and_unload, and save the result with save_pretrained)",
+                       "that of an adapter");
   if (std::filesystem::is_directory(path, ignored)) return;
   const bool exists = std::filesystem::exists(path, ignored);
   throw InvalidInput(

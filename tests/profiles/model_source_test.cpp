@@ -21,6 +21,12 @@ TEST_F(ModelSource, AFolderIsWantedAndTheHubHasIt) {
   EXPECT_EQ(message_of([this] { require_model_folder(file("config.json", "{}")); }),
             "config.json" + rule + ", is a file");
   EXPECT_NO_THROW(require_model_folder(folder_));
+  file("adapter_config.json", "{}");
+  EXPECT_NO_THROW(require_model_folder(folder_)) << "there is a whole model beside the adapter";
+  std::filesystem::remove(folder_ / "config.json");
+  EXPECT_EQ(message_of([this] { require_model_folder(folder_); }),
+            "FOLDER: must be the folder of a whole model (merge the adapter into its base model with peft's "
+            "merge_and_unload, and save the result with save_pretrained), is that of an adapter");
 }
 
 }  // namespace

@@ -40,8 +40,13 @@ TokenizerFiles read_vocabulary_files(const std::filesystem::path& folder) {
   if (const auto path = folder / "vocab.txt"; file_exists(path)) return bert_files(path);
   if (file_exists(folder / "vocab.json") && file_exists(folder / "merges.txt"))
     return byte_level_files(folder / "vocab.json", folder / "merges.txt");
-  throw InvalidInput(folder.string(), "must hold tokenizer.json, or vocab.txt, or vocab.json and merges.txt",
-                     "a folder without them");
+  const bool has_sentence_pieces = file_exists(folder / "tokenizer.model");
+  throw InvalidInput(folder.string(),
+                     fmt::format("must hold tokenizer.json, or vocab.txt, or vocab.json and merges.txt{}",
+                                 has_sentence_pieces ? " (transformers makes tokenizer.json of tokenizer.model by "
+                                                       "AutoTokenizer.from_pretrained(FOLDER).save_pretrained(FOLDER))"
+                                                     : ""),
+                     has_sentence_pieces ? "a folder with tokenizer.model alone" : "a folder without them");
 }
 
 // ---- Settings of tokenizer_config.json that change the pipeline ---------------------------------

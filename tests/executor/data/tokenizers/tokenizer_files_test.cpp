@@ -49,6 +49,11 @@ TEST_F(TokenizerFilesTest, VocabularyErrorsNameTheLine) {
   const std::string start = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n";
   EXPECT_EQ(message(),
             "FOLDER: must hold tokenizer.json, or vocab.txt, or vocab.json and merges.txt, is a folder without them");
+  file("tokenizer.model", "");
+  EXPECT_EQ(message(),
+            "FOLDER: must hold tokenizer.json, or vocab.txt, or vocab.json and merges.txt (transformers makes "
+            "tokenizer.json of tokenizer.model by AutoTokenizer.from_pretrained(FOLDER).save_pretrained(FOLDER)), is a "
+            "folder with tokenizer.model alone");
   EXPECT_EQ(message_with("vocab.txt", start + "a\n\nb\n"), "vocab.txt:6: must be a token, is an empty line");
   EXPECT_EQ(message_with("vocab.txt", start + "a\nb\na\n"),
             "vocab.txt:7: must differ from every other line (see line 5), is \"a\"");
