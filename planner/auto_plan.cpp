@@ -18,7 +18,7 @@ namespace frostpipe {
 namespace {
 
 constexpr std::size_t kMaxAlternatives = 5;
-constexpr std::size_t kMaxReasons = 8;
+constexpr std::size_t kMaxReasons = 5;
 constexpr int kProofMicroBatches = 40'000;  // per layout; takes some tens of milliseconds
 
 /// Returns the pairs (tensor-parallel size, pipeline length) that leave no device idle.
@@ -211,9 +211,9 @@ std::variant<AutoPlan, Infeasible> make_auto_plan(const PlanningProblem& problem
     if (unfit_layouts.empty()) return Infeasible{why_no_layout(problem)};
     const std::size_t more = unfit_layouts.size() > kMaxReasons ? unfit_layouts.size() - kMaxReasons : 0;
     unfit_layouts.resize(unfit_layouts.size() - more);
-    return Infeasible{
-        fmt::format("{}{}", fmt::join(unfit_layouts, "; "), more > 0 ? fmt::format("; and {} layouts more", more) : ""),
-        search.lacks_memory()};
+    return Infeasible{fmt::format("{}{}", fmt::join(unfit_layouts, "\n  "),
+                                  more > 0 ? fmt::format("\n  and {} layouts more", more) : ""),
+                      search.lacks_memory()};
   }
   PlanOptions chosen = options;  // for the fields of the plan other than its phases
   chosen.method =

@@ -73,6 +73,30 @@ Provenance provenance_of(const PlanCommandOptions& options, const Profile& profi
           .version = FROSTPIPE_VERSION};
 }
 
+/// Says that all devices together have less memory than the model's weights, gradients and optimizer state need; empty
+/// if they have enough.
+std::string shortage_of_all_devices(const Profile& profile, const Cluster& cluster, const PlanOptions& options) {
+  double parameters = 0;  // of the replicas that share the experts
+  for (std::size_t layer = 0; layer < profile.model.layers.size(); ++layer)
+    parameters += static_cast<double>(profile.model.expert_parallel_size *
+                                      held_parameter_count(profile.model, static_cast<int>(layer)));
+  const Bytes kept = kept_bytes_per_value(options.dtype), computed = bytes_per_value(options.dtype);
+  const auto bytes_per_parameter =
+      static_cast<double>(kept * (2 + optimizer_moments(options.optimizer)) + (computed < kept ? computed : 0));
+  double memory = 0;
+  for (const Device& device : cluster.devices) {
+    if (!device.memory_limit_bytes) return {};
+    memory += static_cast<double>(*device.memory_limit_bytes);
+  }
+  if (parameters * bytes_per_parameter <= memory) return {};
+  return fmt::format(
+      "Weights, gradients and optimizer state need about {}, {:g} bytes for each of {:.3g} billion parameters; all {} "
+      "have "
+      "{}.\n",
+      format_bytes(static_cast<Bytes>(parameters * bytes_per_parameter)), bytes_per_parameter, parameters / 1e9,
+      plural(std::ssize(cluster.devices), "device"), format_bytes(static_cast<Bytes>(memory)));
+}
+
 std::string advice_on_memory(double reserve) {
   return fmt::format(
       "{}Try more ranks or a higher memory limit, another --method, or see with --ignore-memory-limit what a larger "
@@ -247,7 +271,9 @@ int run_plan(PlanCommandOptions& options) {
   const GroupedRun& best = best_grouping(runs);
   if (const auto* const none = std::get_if<Infeasible>(&best.planned.answer)) {
     print_note(fmt::format("no {} plan fits: {}{}", options.method, none->reason,
-                           none->lacks_memory ? "\n" + advice_on_memory(options.memory_reserve) : ""));
+                           none->lacks_memory ? "\n" + shortage_of_all_devices(profile, inputs.devices, options.plan) +
+                                                    advice_on_memory(options.memory_reserve)
+                                              : ""));
     return 1;
   }
   const std::string explanation = explanation_text(options, runs, best, profile);

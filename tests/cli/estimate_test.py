@@ -186,6 +186,17 @@ class EstimateTest(CliTest):
         self.assert_refused("profile", "--like", "vit-b16", "--hardware", "broken.json", "-o", "p.json", code=1,
                             says="broken.json: ")
 
+    def test_a_model_that_is_too_large_for_all_devices_is_told_so(self):
+        """70,553,706,496 parameters have 4 bytes each of weight, gradient and two moments, and 2 of a copy in bfloat16; of
+        eight times 40 GB, 2 % are kept free."""
+        refused = self.run_tool("plan", "--model", "llama-3-70b", "--hardware", "A100", code=1).stderr
+        self.assertRegex(refused, r"^frostpipe: no auto plan fits: (t = \d, )?p = \d: stage \d needs .*\n  (t = \d, )?p = ")
+        self.assertRegex(refused, r"\n  and \d+ layouts more\n")
+        self.assertIn("Weights, gradients and optimizer state need about 1.16 TiB, 18 bytes for each of 70.6 billion "
+                      "parameters; all 8 devices have 292 GiB.\n", refused)
+        fits = self.run_tool("plan", "--model", "llama-3-70b", "--hardware", "H100", "--nodes", 2, code=1).stderr
+        self.assertNotIn("Weights, gradients and optimizer state need", fits)  # it is the activations that do not fit
+
     def test_a_name_that_is_none_is_told_what_there_is(self):
         self.assert_refused("profile", "--like", "bert-base-uncased", "-o", "none.json",
                             says=["must be one of gpt2, ", "deepseek-v3, or a config.json or its folder",
