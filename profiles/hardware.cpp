@@ -1,22 +1,18 @@
 #include "profiles/hardware.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
-#include <algorithm>
-#include <cctype>
 #include <filesystem>
+#include <ranges>
 
 #include "base/error.h"
 #include "base/files.h"
 #include "base/json_reader.h"
+#include "base/spelling.h"
 
 namespace frostpipe {
 namespace {
-
-std::string lower_case(std::string text) {
-  for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return text;
-}
 
 constexpr Bytes gigabytes(Bytes count) { return count * 1'000'000'000; }
 
@@ -76,6 +72,42 @@ const std::vector<Hardware>& known_hardware() {
        .node_bytes_per_second = 300e9,
        .network_bytes_per_second = 25e9,
        .source = "A100 SXM datasheet, NVIDIA 2020; DGX A100: 8 x 200 Gbit/s for 8"},
+      {.name = "A100-80GB",
+       .peak_flops = 19.5e12,
+       .bytes_per_second = 2039e9,
+       .memory_bytes = gigabytes(80),
+       .bfloat16_flops = 312e12,
+       .node_bytes_per_second = 300e9,
+       .network_bytes_per_second = 25e9,
+       .source = "A100 80GB SXM datasheet, NVIDIA 2021; DGX A100: 8 x 200 Gbit/s for 8"},
+      {.name = "RTX3090",
+       .peak_flops = 35.6e12,
+       .bytes_per_second = 936e9,
+       .memory_bytes = gigabytes(24),
+       .bfloat16_flops = 71e12,
+       .node_bytes_per_second = 32e9,
+       .source = "Ampere GA102 whitepaper (sums in float32), NVIDIA 2020; PCIe 4.0 x16"},
+      {.name = "RTX4090",
+       .peak_flops = 82.6e12,
+       .bytes_per_second = 1008e9,
+       .memory_bytes = gigabytes(24),
+       .bfloat16_flops = 165.2e12,
+       .node_bytes_per_second = 32e9,
+       .source = "Ada architecture whitepaper (sums in float32), NVIDIA 2022; PCIe 4.0 x16"},
+      {.name = "L4",
+       .peak_flops = 30.3e12,
+       .bytes_per_second = 300e9,
+       .memory_bytes = gigabytes(24),
+       .bfloat16_flops = 121e12,
+       .node_bytes_per_second = 32e9,
+       .source = "L4 datasheet (half of the figure with sparsity), NVIDIA 2023; PCIe 4.0 x16"},
+      {.name = "L40S",
+       .peak_flops = 91.6e12,
+       .bytes_per_second = 864e9,
+       .memory_bytes = gigabytes(48),
+       .bfloat16_flops = 362e12,
+       .node_bytes_per_second = 32e9,
+       .source = "L40S datasheet, NVIDIA 2023; PCIe 4.0 x16"},
       {.name = "GH200",
        .peak_flops = 67e12,
        .bytes_per_second = 4000e9,
@@ -100,18 +132,27 @@ const std::vector<Hardware>& known_hardware() {
        .node_bytes_per_second = 450e9,
        .network_bytes_per_second = 50e9,
        .source = "H200 SXM datasheet, NVIDIA 2023; DGX H200: 8 x 400 Gbit/s for 8"},
+      {.name = "B200",
+       .peak_flops = 75e12,
+       .bytes_per_second = 8000e9,
+       .memory_bytes = gigabytes(180),
+       .bfloat16_flops = 2250e12,
+       .node_bytes_per_second = 900e9,
+       .network_bytes_per_second = 50e9,
+       .source = "DGX B200 and HGX B200 datasheets, NVIDIA 2024; 8 x 400 Gbit/s for 8"},
   };
   return hardware;
 }
 
+std::string known_hardware_names() {
+  return fmt::format("{}", fmt::join(known_hardware() | std::views::transform(&Hardware::name), ", "));
+}
+
 Hardware find_hardware(const std::string& name_or_file) {
-  std::string names;
-  for (const Hardware& one : known_hardware()) {
-    if (lower_case(one.name) == lower_case(name_or_file)) return one;
-    names += (names.empty() ? "" : ", ") + one.name;
-  }
+  for (const Hardware& one : known_hardware())
+    if (equal_ignoring_case(one.name, name_or_file)) return one;
   if (std::filesystem::exists(name_or_file)) return hardware_from_json(read_named_file(name_or_file), name_or_file);
-  throw InvalidInput("hardware", fmt::format("must be one of {}, or a file", names),
+  throw InvalidInput("hardware", fmt::format("must be one of {}, or a file", known_hardware_names()),
                      fmt::format("\"{}\"", name_or_file));
 }
 

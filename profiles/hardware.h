@@ -28,8 +28,12 @@ struct Hardware {
   bool operator==(const Hardware&) const = default;
 };
 
-/// Returns the Quadro RTX 5000, RTX 2080 Ti, V100, A100, GH200, H100 and H200.
+/// Returns GPUs from the Quadro RTX 5000 and V100 to the B200, with the figures of their datasheets. The memory of
+/// those that exist with several sizes is in their names, or it is the smaller one.
 const std::vector<Hardware>& known_hardware();
+
+/// Returns "RTX5000, RTX2080Ti, ...".
+std::string known_hardware_names();
 
 /// Finds a device by name in any case, or reads it from a file (envelope "frostpipe.hardware"). Throws InvalidInput
 /// that lists the known names.

@@ -100,9 +100,11 @@ void add_net_profile_options(CLI::App& command, NetProfileOptions& options) {
       ->type_name("NAME")
       ->excludes(model);
   command
-      .add_option("--hardware", options.hardware,
-                  "Classes of devices, separated by commas. Parts of this machine's CPU to measure on, such as "
-                  "\"cpu,cpu / 2\"; to estimate for, RTX5000, RTX2080Ti, V100, A100, GH200, H100, H200 or files")
+      .add_option(
+          "--hardware", options.hardware,
+          fmt::format("Classes of devices, separated by commas. Parts of this machine's CPU to measure on, such "
+                      "as \"cpu,cpu / 2\"; to estimate for, {} or files",
+                      known_hardware_names()))
       ->required()
       ->type_name("NAME,NAME");
   add_count_option(command, "--global-batch", options.global_batch_size, "Samples of a mini-batch, over all devices");

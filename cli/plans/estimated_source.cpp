@@ -7,6 +7,7 @@
 #include "cli/shared/common_options.h"
 #include "cli/shared/output.h"
 #include "profiles/estimates/known_models.h"
+#include "profiles/hardware.h"
 
 namespace frostpipe {
 
@@ -17,9 +18,7 @@ CLI::Option* add_estimated_source(CLI::App& command, EstimatedSource& source) {
                       "Estimate profile and cluster from counted operations instead of reading them: a Hugging Face "
                       "config.json or its folder, or a name such as llama-3-8b; see 'frostpipe profile --help'")
           ->type_name("NAME");
-  command
-      .add_option("--hardware", source.hardware,
-                  "With --model: RTX5000, RTX2080Ti, V100, A100, GH200, H100, H200 or a file")
+  command.add_option("--hardware", source.hardware, fmt::format("With --model: {} or a file", known_hardware_names()))
       ->type_name("NAME")
       ->capture_default_str()
       ->needs(model);

@@ -55,8 +55,9 @@ void add_estimate_options(CLI::App& command, ProfileOptions& options, const Sour
   command
       .add_option(
           "--hardware", options.hardware,
-          "Devices to estimate for: RTX5000, RTX2080Ti, V100, A100, GH200, H100, H200 or a file, with the links that "
-          "they have in servers. Default: GPUs of 8 TFLOP/s, PCIe and 40 Gbit/s")
+          fmt::format("Devices to estimate for: {} or a file, with the links that they have in servers. Default: "
+                      "GPUs of 8 TFLOP/s, PCIe and 40 Gbit/s",
+                      known_hardware_names()))
       ->type_name("NAME")
       ->needs(from.like);
   add_count_option(command, "--samples", options.estimate.num_samples, "Number of training samples to estimate for")

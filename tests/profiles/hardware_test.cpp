@@ -31,7 +31,9 @@ TEST(Hardware, IsFoundByNameInAnyCaseAndSaysWhereItsFiguresComeFrom) {
     EXPECT_EQ(hardware_from_json(to_json(one), "file"), one);
   }
   EXPECT_THAT(hardware_error([] { find_hardware("abacus"); }),
-              HasSubstr("must be one of RTX5000, RTX2080Ti, V100, A100, GH200, H100, H200"));
+              HasSubstr("must be one of RTX5000, RTX2080Ti, V100, A100, A100-80GB, RTX3090, RTX4090, L4, L40S, GH200, "
+                        "H100, H200, B200, or a file"));
+  EXPECT_EQ(find_hardware("a100-80gb").memory_bytes, 2 * find_hardware("A100").memory_bytes);
   EXPECT_DOUBLE_EQ(rates_of(find_hardware("A100")).flops_per_second, 0.7 * 19.5e12);
 }
 
