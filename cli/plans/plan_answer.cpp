@@ -18,10 +18,24 @@ namespace {
 
 constexpr std::size_t kMaxUnfitLayouts = 5;
 
+/// Returns the predicted iteration time over its bound, minus 1. Requires a bound.
 double gap_of(const AutoPlan& answer) {
   const Nanoseconds predicted = answer.plan.phases.front().predicted.iteration_ns;
-  return answer.lower_bound_ns > 0 ? static_cast<double>(predicted) / static_cast<double>(answer.lower_bound_ns) - 1
-                                   : 0;
+  return static_cast<double>(predicted) / static_cast<double>(answer.lower_bound_ns) - 1;
+}
+
+std::string bound_sentence(const AutoPlan& answer, const std::vector<std::string>& choices) {
+  if (answer.lower_bound_ns > 0)
+    return fmt::format(
+        "no fixed layout that auto looks at{}{} has an iteration below {}; the first phase is {:.1f} % {}\n",
+        choices.empty() ? "" : " with ", fmt::join(choices, " "), format_duration(answer.lower_bound_ns),
+        100 * std::abs(gap_of(answer)),
+        gap_of(answer) < 0 ? "below, by a layout or a schedule that auto does not look at" : "above");
+  if (answer.plan.phases.empty() || !schedule_traits(answer.plan.phases.front().schedule).has_slices) return "";
+  return fmt::format(
+      "plan chose the number and the lengths of the token slices, and no lower bound covers them all; --schedule {} "
+      "--fix slices=N plans N equal slices with a bound\n",
+      answer.plan.phases.front().schedule);
 }
 
 }  // namespace
@@ -42,13 +56,7 @@ std::vector<std::string> choices_of_bound(const PlanCommandOptions& options) {
 }
 
 std::string plan_answer_text(const AutoPlan& answer, const std::vector<std::string>& choices) {
-  std::string text;
-  if (answer.lower_bound_ns > 0)
-    text += fmt::format(
-        "no fixed layout that auto looks at{}{} has an iteration below {}; the first phase is {:.1f} % {}\n",
-        choices.empty() ? "" : " with ", fmt::join(choices, " "), format_duration(answer.lower_bound_ns),
-        100 * std::abs(gap_of(answer)),
-        gap_of(answer) < 0 ? "below, by a layout or a schedule that auto does not look at" : "above");
+  std::string text = bound_sentence(answer, choices);
   if (!answer.alternatives.empty()) {
     using enum Table::Align;
     Table table({{"next best", left},
@@ -79,8 +87,12 @@ std::string plan_answer_json(const AutoPlan& answer, const std::string& plan_jso
   auto json = nlohmann::ordered_json::parse(plan_json);
   json["objective"] = entry_of(answer.plan.method).objective;
   json["predicted_iteration_ns"] = answer.plan.phases.front().predicted.iteration_ns;
-  json["lower_bound_ns"] = answer.lower_bound_ns;
-  json["gap"] = gap_of(answer);
+  if (answer.lower_bound_ns > 0) {
+    json["lower_bound_ns"] = answer.lower_bound_ns;
+    json["gap"] = gap_of(answer);
+  } else {
+    json["lower_bound_ns"] = json["gap"] = nullptr;
+  }
   json["alternatives"] = nlohmann::ordered_json::array();
   for (const Phase& phase : answer.alternatives) {
     json["alternatives"].push_back({{"stages", num_stages(phase)},

@@ -34,7 +34,13 @@ class EstimateTest(CliTest):
                 phase = self.read(f"{name}.plan.json")["phases"][0]
                 self.assertEqual(sum(phase.get("token_slices", [1024])), 1024)
                 self.assertIn("device-hours", self.run_tool("simulate", f"{name}.plan.json").stdout)
-        self.assertEqual(len(self.read("seq1f1b.plan.json")["phases"][0]["token_slices"]), 4)
+        self.assertGreater(len(self.read("seq1f1b.plan.json")["phases"][0]["token_slices"]), 1)
+        given = [*common, *choice]  # Seq1F1B with the number of slices open: no bound, and no slower than with four
+        free = json.loads(self.run_tool(*given, "--format", "json").stdout)
+        four = json.loads(self.run_tool(*given, "--fix", "slices=4", "--format", "json").stdout)
+        self.assertLessEqual(free["predicted_iteration_ns"], four["predicted_iteration_ns"])
+        self.assertEqual((free["lower_bound_ns"], free["gap"]), (None, None))
+        self.assertLessEqual(four["lower_bound_ns"], four["predicted_iteration_ns"])
         self.write("bert.json", {"model_type": "bert", "hidden_size": 64, "num_hidden_layers": 4, "vocab_size": 100,
                                 "num_attention_heads": 2, "intermediate_size": 256, "max_position_embeddings": 64,
                                 "type_vocab_size": 2})

@@ -77,6 +77,19 @@ TEST(PlanAnswer, SaysNothingOfWhatIsNotKnown) {
   EXPECT_EQ(plan_answer_text(answer, {}), "");
 }
 
+TEST(PlanAnswer, SaysThatNoBoundCoversTheTokenSlicesThatItChose) {
+  AutoPlan answer = example_answer();
+  answer.lower_bound_ns = 0;
+  answer.plan.phases.front().schedule = "Seq1F1B";
+  EXPECT_THAT(
+      plan_answer_text(answer, {}),
+      HasSubstr("plan chose the number and the lengths of the token slices, and no lower bound covers them all; "
+                "--schedule Seq1F1B --fix slices=N plans N equal slices with a bound\n"));
+  const auto json = nlohmann::json::parse(plan_answer_json(answer, "{}"));
+  EXPECT_TRUE(json.at("lower_bound_ns").is_null());
+  EXPECT_TRUE(json.at("gap").is_null());
+}
+
 TEST(PlanAnswer, NamesTheFirstMisses) {
   AutoPlan answer;
   answer.unfit_layouts = {"a", "b", "c", "d", "e", "f", "g"};
