@@ -3,20 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <filesystem>
 
 #include "base/error.h"
 #include "base/files.h"
 #include "base/json_reader.h"
+#include "base/spelling.h"
 
 namespace frostpipe {
 namespace {
-
-std::string lower_case(std::string text) {
-  for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return text;
-}
 
 constexpr Bytes gigabytes(Bytes count) { return count * 1'000'000'000; }
 
@@ -107,7 +102,7 @@ const std::vector<Hardware>& known_hardware() {
 Hardware find_hardware(const std::string& name_or_file) {
   std::string names;
   for (const Hardware& one : known_hardware()) {
-    if (lower_case(one.name) == lower_case(name_or_file)) return one;
+    if (equal_ignoring_case(one.name, name_or_file)) return one;
     names += (names.empty() ? "" : ", ") + one.name;
   }
   if (std::filesystem::exists(name_or_file)) return hardware_from_json(read_named_file(name_or_file), name_or_file);

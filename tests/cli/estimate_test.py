@@ -197,6 +197,24 @@ class EstimateTest(CliTest):
                             says=["must be one of gpt2, ", "deepseek-v3, or a config.json or its folder",
                                   "hf download bert-base-uncased --local-dir bert-base-uncased"])
 
+    def test_names_are_read_in_any_case(self):
+        given = self.run_tool("plan", "--model", "GPT2", "--hardware", "a100", "--schedule", "1f1b", "--fix", "pp=2",
+                              "--fix", "m=8", "--format", "json").stdout
+        same = self.run_tool("plan", "--model", "gpt2", "--hardware", "A100", "--schedule", "1F1B", "--fix", "pp=2",
+                             "--fix", "m=8", "--format", "json").stdout
+        self.assertEqual(given, same)
+        self.assertEqual(json.loads(given)["phases"][0]["schedule"], "1F1B")
+        self.assert_refused("plan", "--model", "gpt2", "--schedule", "1f1c", code=2, says=["--schedule", "1f1c"])
+
+    def test_a_folder_comes_before_a_name_in_another_case(self):
+        (self.folder / "GPT2").mkdir()
+        (self.folder / "GPT2" / "config.json").write_text(json.dumps({**self.CONFIG, "model_type": "mamba"}))
+        self.assert_refused("profile", "--like", "GPT2", "-o", "p.json", code=1, says="is \"mamba\"")
+
+    def test_a_part_of_the_layout_is_fixed_once(self):
+        self.assert_refused("plan", "--model", "gpt2", "--fix", "pp=2", "--fix", "pp=4", code=2,
+                            says="--fix: must give pp once, is pp=2 and pp=4")
+
 
 if __name__ == "__main__":
     unittest.main()
