@@ -259,7 +259,7 @@ int run_plan(PlanCommandOptions& options) {
     write_named_file(options.output, json);
   }
   if (options.format == "json") {
-    print_result(plan_answer_json(answer, json));
+    print_result(plan_answer_json(answer, json, profile));
     return 0;
   }
   const bool is_fastest = runs.size() > 1 && options.deadline.empty();  // under a deadline another plan may be faster

@@ -12,6 +12,7 @@
 #include "plan/stages.h"
 #include "planner/auto_zero_bubble_plan.h"
 #include "planner/method_table.h"
+#include "simulator/predict_phases.h"
 
 namespace frostpipe {
 namespace {
@@ -83,8 +84,11 @@ std::string plan_answer_text(const AutoPlan& answer, const std::vector<std::stri
   return text;
 }
 
-std::string plan_answer_json(const AutoPlan& answer, const std::string& plan_json) {
+std::string plan_answer_json(const AutoPlan& answer, const std::string& plan_json, const Profile& profile) {
   auto json = nlohmann::ordered_json::parse(plan_json);
+  for (std::size_t i = 0; i < answer.plan.phases.size(); ++i)
+    if (const auto rate = tokens_per_second(answer.plan.phases[i], answer.plan.global_batch_size, profile))
+      json["phases"][i]["tokens_per_second"] = *rate;
   json["objective"] = entry_of(answer.plan.method).objective;
   json["predicted_iteration_ns"] = answer.plan.phases.front().predicted.iteration_ns;
   if (answer.lower_bound_ns > 0) {

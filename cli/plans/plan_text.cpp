@@ -13,6 +13,7 @@
 #include "plan/recompute.h"
 #include "plan/stages.h"
 #include "planner/published/timely_freeze.h"
+#include "simulator/predict_phases.h"
 #include "simulator/simulate.h"
 
 namespace frostpipe {
@@ -56,6 +57,9 @@ std::string phases_text(const TrainingPlan& plan, const Profile& profile, const 
                                         {"samples/s", right},
                                         {"memory per rank [MiB]", left},
                                         {"change [ms]", right}};
+  constexpr int kTokens = 9;  // the column for models of text
+  const bool reads_text = profile.model.vocab_size > 0;
+  if (reads_text) columns.insert(columns.begin() + kTokens, {"tokens/s", right});
   const bool is_mixed = has_several_types(cluster);
   constexpr int kDevices = 4;  // the column for clusters of several types
   if (is_mixed) columns.insert(columns.begin() + kDevices, {"devices", left});
@@ -75,6 +79,9 @@ std::string phases_text(const TrainingPlan& plan, const Profile& profile, const 
                                   static_cast<double>(std::max<Nanoseconds>(1, predicted.iteration_ns))),
         in_mebibytes(predicted.peak_memory_bytes),
         in_milliseconds(predicted.transformation_ns)};
+    if (reads_text)
+      row.insert(row.begin() + kTokens,
+                 fmt::format("{:.0f}", tokens_per_second(phase, plan.global_batch_size, profile).value()));
     if (is_mixed) row.insert(row.begin() + kDevices, device_types(phase.layout, cluster));
     table.add_row(row);
   }

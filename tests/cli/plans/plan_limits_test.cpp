@@ -51,7 +51,9 @@ TEST(ApplyFixed, SetsWhatIsFixed) {
 
 TEST(ApplyFixed, RefusesAPartThatIsGivenTwice) {
   PlanOptions options;
-  EXPECT_EQ(examples::message_of<UsageError>([&] { apply_fixed({"pp=2", "m=4", "pp=4"}, options); }),
+  EXPECT_EQ(examples::message_of<UsageError>([&] {
+              apply_fixed({"pp=2", "m=4", "pp=4"}, options);
+            }),
             "--fix: must give pp once, is pp=2 and pp=4");
 }
 
