@@ -77,7 +77,7 @@ int run_simulate(const SimulateOptions& options) {
   const std::vector<MemoryCurve> curves = memory_curves(plan, phases, profile, cluster);
   if (!options.memory.empty()) write_named_file(options.memory, memory_file(options.memory, curves));
   print_result(options.format == "json" ? simulation_json(plan, phases, profile, limit_violations(curves))
-                                        : simulation_text(plan, phases, profile, limit_violations(curves)));
+                                        : simulation_text(plan, phases, profile, cluster, limit_violations(curves)));
   return 0;
 }
 

@@ -133,32 +133,37 @@ std::string times_text(const TrainingPlan& plan, const std::vector<PredictedPhas
   return table.to_string();
 }
 
-std::string per_rank_text(const TrainingPlan& plan, const std::vector<PredictedPhase>& phases) {
+std::string per_rank_text(const TrainingPlan& plan, const std::vector<PredictedPhase>& phases, const Cluster& cluster) {
   using enum Table::Align;
-  Table table({{"from step", right},
-               {"bubble_fraction", right},
-               {"steady_bubble_fraction", right},
-               {"bubble_overhead", right},
-               {"busy per rank [ms]", left},
-               {"peak in flight", left},
-               {"memory per rank [MiB]", left}});
+  std::vector<Table::Column> columns = {
+      {"from step", right}, {"bubble_fraction", right}, {"steady_bubble_fraction", right}, {"bubble_overhead", right}};
+  const bool names_stages = names_stages_of_ranks(plan.phases, cluster);
+  if (names_stages) columns.push_back({"stages per rank", left});
+  columns.push_back({"busy per rank [ms]", left});
+  columns.push_back({names_stages ? "peak in flight by pipeline rank" : "peak in flight", left});
+  columns.push_back({"memory per rank [MiB]", left});
+  Table table(std::move(columns));
   for (std::size_t i = 0; i < plan.phases.size(); ++i) {
     const Phase& phase = plan.phases[i];
     const IterationSummary& summary = phases[i].simulated.summary;
-    table.add_row({std::to_string(phase.from_step), fmt::format("{:.3f}", summary.bubble_fraction),
-                   fmt::format("{:.3f}", steady_bubble_fraction(summary)),
-                   fmt::format("{:.3f}", summary.bubble_overhead), busy_text(summary.busy_ns, phase.layout),
-                   in_micro_batches(summary.peak_in_flight), in_mebibytes(phases[i].peak_memory_bytes)});
+    std::vector<std::string> row = {std::to_string(phase.from_step), fmt::format("{:.3f}", summary.bubble_fraction),
+                                    fmt::format("{:.3f}", steady_bubble_fraction(summary)),
+                                    fmt::format("{:.3f}", summary.bubble_overhead)};
+    if (names_stages) row.push_back(stages_per_rank_text(phase, plan.world_size));
+    row.push_back(busy_text(summary.busy_ns, phase.layout));
+    row.push_back(in_micro_batches(summary.peak_in_flight));
+    row.push_back(in_mebibytes(phases[i].peak_memory_bytes));
+    table.add_row(std::move(row));
   }
-  return table.to_string();
+  return table.to_string() + device_line(cluster);
 }
 
 }  // namespace
 
 std::string simulation_text(const TrainingPlan& plan, const std::vector<PredictedPhase>& phases, const Profile& profile,
-                            const std::vector<std::string>& violations) {
-  std::string text = fmt::format("{}\n{}\n{}\n", times_text(plan, phases, profile), per_rank_text(plan, phases),
-                                 memory_text(plan, phases));
+                            const Cluster& cluster, const std::vector<std::string>& violations) {
+  std::string text = fmt::format("{}\n{}\n{}\n", times_text(plan, phases, profile),
+                                 per_rank_text(plan, phases, cluster), memory_text(plan, phases));
   for (const std::string& sentence : violations) text += "does not fit: " + sentence + "\n";
   return text + fmt::format("predicted training time: {}, {:.1f} samples/s, {:.3g} device-hours on {} ranks\n",
                             format_duration(predicted_run_ns(plan)), run_samples_per_second(plan), device_hours(plan),
@@ -194,6 +199,7 @@ std::string simulation_json(const TrainingPlan& plan, const std::vector<Predicte
                               {"steady_bubble_fraction", steady_bubble_fraction(summary)},
                               {"bubble_overhead", summary.bubble_overhead},
                               {"busy_ns", summary.busy_ns},
+                              {"stages_of_ranks", stages_of_ranks(phase, plan.world_size)},
                               {"peak_in_flight", summary.peak_in_flight},
                               {"peak_memory_bytes", phases[i].peak_memory_bytes},
                               {"memory_of_positions", memory_json(phases[i].memory)},

@@ -38,9 +38,22 @@ TEST(PlanText, CountsTokensOfModelsOfText) {
   const auto text = [&] { return plan_text(example_plan(), profile, examples::cluster_of(4), "x", false); };
   EXPECT_THAT(text(), Not(HasSubstr("tokens/s")));
   profile.model.vocab_size = 100;
-  EXPECT_THAT(text(), HasSubstr("samples/s  tokens/s  memory"));
+  EXPECT_THAT(text(), HasSubstr("samples/s  tokens/s  stages per rank  memory"));
   EXPECT_THAT(text(), HasSubstr("    640.0     20480  "));
   EXPECT_THAT(text(), HasSubstr("   1280.0     40960  "));
+}
+
+TEST(PlanText, NamesTheStagesOfRanksThatAreNotInTheirOrder) {
+  const Profile profile = examples::flat_profile(examples::chain_model(4), 8, 32);
+  TrainingPlan plan = example_plan();
+  plan.phases.resize(1);
+  const int ranks = plan.phases[0].layout.pipeline_parallel_size;
+  ASSERT_EQ(ranks, 4);
+  const auto text = [&] { return plan_text(plan, profile, examples::cluster_of(4), "x", false); };
+  EXPECT_THAT(text(), Not(HasSubstr("stages per rank")));
+  plan.phases[0].layout.placement = {2, 0, 1, 3};
+  EXPECT_THAT(text(), HasSubstr("samples/s  stages per rank  memory"));
+  EXPECT_THAT(text(), HasSubstr("    640.0  1 / 2 / 0 / 3  "));
 }
 
 TEST(PlanText, SaysWhatIsRoughOrNotApplied) {
