@@ -1,6 +1,7 @@
 #include "base/spelling.h"
 
 #include <algorithm>
+#include <cctype>
 
 namespace frostpipe {
 namespace {
@@ -32,6 +33,11 @@ std::optional<std::string> nearest_spelling(std::string_view word, const std::ve
   const auto first = std::find_if(known.begin(), known.end(), continues);
   if (first == known.end() || std::find_if(first + 1, known.end(), continues) != known.end()) return std::nullopt;
   return *first;
+}
+
+bool equal_ignoring_case(std::string_view a, std::string_view b) {
+  const auto lower = [](char c) { return std::tolower(static_cast<unsigned char>(c)); };
+  return std::ranges::equal(a, b, {}, lower, lower);
 }
 
 }  // namespace frostpipe

@@ -10,4 +10,7 @@ namespace frostpipe {
 /// else the only one that begins with `word`, if there is one.
 std::optional<std::string> nearest_spelling(std::string_view word, const std::vector<std::string>& known);
 
+/// Returns whether two texts differ at most in the case of ASCII letters.
+bool equal_ignoring_case(std::string_view a, std::string_view b);
+
 }  // namespace frostpipe

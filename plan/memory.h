@@ -204,7 +204,8 @@ struct MemoryChange {
 };
 
 /// Returns the memory of one rank over one iteration, in order of time. `peak` comes from memory_of for its pipeline
-/// rank, `stages` from memory_of_stages, `timeline` is the simulated iteration. A micro-batch's activations live from
+/// rank, `stages` from memory_of_stages, `timeline` is the simulated iteration, whose spans are in ascending order of
+/// ranks. A micro-batch's activations live from
 /// the start of its F to the end of its B, or of its I, which leaves what W needs until W has ended. An action's
 /// workspace lives while it runs, an exchange while gradients are reduced, and the rest throughout. The result is empty
 /// for a rank that computes nothing. With token slices, `slice_tokens` are the tokens of each slice of the longest

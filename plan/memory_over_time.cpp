@@ -10,8 +10,7 @@ std::vector<MemoryChange> memory_over_time(const Trace& timeline, int rank, cons
   std::vector<MemoryChange> changes;
   const Bytes lasting = peak.lasting() + peak.sent_ahead;
   Bytes held = lasting;
-  for (const Span& span : timeline.spans) {
-    if (span.rank != rank) continue;
+  for (const Span& span : std::ranges::equal_range(timeline.spans, rank, {}, &Span::rank)) {
     const ActionKind kind = span.action.kind;
     if (kind == ActionKind::reduce_gradient && peak.exchange > 0) {
       changes.push_back({.at_ns = span.begin_ns, .bytes = lasting + peak.exchange, .action = span.action});

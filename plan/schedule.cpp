@@ -5,10 +5,10 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <limits>
 
 #include "base/error.h"
+#include "base/spelling.h"
 
 namespace frostpipe {
 
@@ -51,11 +51,6 @@ constexpr std::array<Builder, 12> kBuilders{{{"GPipe", gpipe, kOneStageForwardsF
                                              {"PipeDream-2BW", pipedream_2bw, kDelayed},
                                              {"TeraPipe", terapipe, kSlicedForwardsFirst},
                                              {"Seq1F1B", seq_one_f_one_b, kSliced}}};
-
-bool equal_ignoring_case(std::string_view a, std::string_view b) {
-  const auto lower = [](char c) { return std::tolower(static_cast<unsigned char>(c)); };
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [&](char x, char y) { return lower(x) == lower(y); });
-}
 
 /// Returns null if there is no builder of that name.
 const Builder* find_builder(std::string_view name) {

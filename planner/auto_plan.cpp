@@ -221,13 +221,14 @@ std::variant<AutoPlan, Infeasible> make_auto_plan(const PlanningProblem& problem
   AutoPlan result{.plan = plan_of({profile, cluster, chosen}, {found.front()}),
                   .alternatives = {},
                   .unfit_layouts = std::move(unfit_layouts)};
-  result.lower_bound_ns = search.lower_bound_ns();
+  result.lower_bound_ns = cuts_slices(problem) ? 0 : search.lower_bound_ns();
   found.erase(found.begin());
   result.alternatives = std::move(found);
   return result;
 }
 
 Nanoseconds iteration_lower_bound_ns(const PlanningProblem& problem) {
+  if (cuts_slices(problem)) return 0;
   PlanOptions any = problem.options;
   any.tensor_parallel_size = 1;
   any.any_tensor_parallel_size = true;

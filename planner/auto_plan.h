@@ -10,7 +10,7 @@ namespace frostpipe {
 /// The best static plan, and how good it is.
 struct AutoPlan {
   TrainingPlan plan;               // its method is data_parallel or static_pipeline
-  Nanoseconds lower_bound_ns = 0;  // of the iteration time of any plan
+  Nanoseconds lower_bound_ns = 0;  // of the iteration time of any plan; 0 = none is known (see cuts_slices)
   /// The next best layouts with their predictions, at most five, the fastest first.
   std::vector<Phase> alternatives;
   /// Layouts that do not fit, each with its first rank that lacks memory; the one that lacks least comes first. After
@@ -32,7 +32,8 @@ std::variant<AutoPlan, Infeasible> make_auto_plan(const PlanningProblem& problem
 /// make_auto_plan's do, with this profile and this memory: the minimum of StageBound (see its proof) over
 /// make_auto_plan's layouts, recompute modes, numbers of micro-batches and all partitions that fit. Nothing is
 /// simulated. Choices fixed by `options` are ignored: the bound covers all schedules of schedules_for, and also the
-/// schedule asked for, with its stages per rank. The bound is 0 if nothing fits.
+/// schedule asked for, with its stages per rank. The bound is 0 if nothing fits, and for plans whose token slices it
+/// does not cover (cuts_slices).
 Nanoseconds iteration_lower_bound_ns(const PlanningProblem& problem);
 
 }  // namespace frostpipe

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <optional>
 
@@ -54,6 +55,14 @@ std::vector<PredictedPhase> predict_phases(const TrainingPlan& plan, const Profi
     predicted.push_back(std::move(result));
   }
   return predicted;
+}
+
+std::optional<double> tokens_per_second(const Phase& phase, int global_batch_size, const Profile& profile) {
+  if (profile.model.vocab_size == 0) return std::nullopt;
+  const auto& workload = profile.workload;
+  const bool is_of_workload = workload && std::lround(workload->tokens) == phase.tokens;
+  const double tokens = is_of_workload ? workload->tokens : phase.tokens;
+  return 1e9 * global_batch_size * tokens / static_cast<double>(std::max<Nanoseconds>(1, phase.predicted.iteration_ns));
 }
 
 TrainingPlan with_predictions(TrainingPlan plan, const std::vector<PredictedPhase>& phases) {

@@ -1,4 +1,5 @@
 #pragma once
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,11 @@ struct PredictedPhase {
 
 /// Predicts each phase of the plan. Throws what ProfileCostModel throws.
 std::vector<PredictedPhase> predict_phases(const TrainingPlan& plan, const Profile& profile, const Cluster& cluster);
+
+/// Returns the tokens that all ranks together train on per second of a phase that has its prediction. If the workload's
+/// mean rounds to the phase's tokens per sample, it is used unrounded. Returns none for models that read no text
+/// (without vocab_size).
+std::optional<double> tokens_per_second(const Phase& phase, int global_batch_size, const Profile& profile);
 
 /// Returns the plan with `phases` as the predictions of its phases, one for each.
 TrainingPlan with_predictions(TrainingPlan plan, const std::vector<PredictedPhase>& phases);

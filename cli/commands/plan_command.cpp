@@ -248,6 +248,25 @@ AutoPlan complete_answer(AutoPlan answer, const PlanCommandOptions& options, con
   return answer;
 }
 
+/// Prints a note if the model has experts and every replica holds all of them: only a profile knows what it takes to
+/// distribute them.
+void note_experts(const PlanCommandOptions& options, const Model& model) {
+  const bool has_experts =
+      std::ranges::any_of(model.layers, [](const Layer& layer) { return layer.expert_parameter_count > 0; });
+  if (!has_experts || model.expert_parallel_size > 1) return;
+  const EstimatedSource& source = options.estimated;
+  const std::string command =
+      is_estimated(options)
+          ? fmt::format("{} --hardware {} --nodes {} --nproc-per-node {} --dtype {} --tokens {} --global-batch {}",
+                        source.model, source.hardware, source.num_nodes, source.devices_per_node,
+                        to_string(options.plan.dtype), options.plan.tokens, options.plan.global_batch_size)
+          : model.name;
+  print_note(fmt::format(
+      "this is without expert parallelism: every replica holds all experts. To distribute them over N replicas, plan "
+      "from a profile: frostpipe profile --like {} --expert-parallel N -o profile.json --cluster cluster.json",
+      command));
+}
+
 /// Returns choices_of_bound, and the number of threads per rank if the profile has measured several.
 std::vector<std::string> choices_with_threads(const PlanCommandOptions& options, const Inputs& inputs, int threads) {
   std::vector<std::string> choices = choices_of_bound(options);
@@ -274,6 +293,7 @@ int run_plan(PlanCommandOptions& options) {
                            none->lacks_memory ? "\n" + shortage_of_all_devices(profile, inputs.devices, options.plan) +
                                                     advice_on_memory(options.memory_reserve)
                                               : ""));
+    note_experts(options, profile.model);
     return 1;
   }
   const std::string explanation = explanation_text(options, runs, best, profile);
@@ -285,7 +305,8 @@ int run_plan(PlanCommandOptions& options) {
     write_named_file(options.output, json);
   }
   if (options.format == "json") {
-    print_result(plan_answer_json(answer, json));
+    print_result(plan_answer_json(answer, json, profile));
+    note_experts(options, profile.model);
     return 0;
   }
   const bool is_fastest = runs.size() > 1 && options.deadline.empty();  // under a deadline another plan may be faster
@@ -297,6 +318,7 @@ int run_plan(PlanCommandOptions& options) {
                (options.explain ? stage_terms_text(first, {profile, best.cluster, options.plan}) +
                                       placement_text(first, best.cluster)
                                 : ""));
+  note_experts(options, profile.model);
   return 0;
 }
 

@@ -12,16 +12,31 @@
 #include "plan/stages.h"
 #include "planner/auto_zero_bubble_plan.h"
 #include "planner/method_table.h"
+#include "simulator/predict_phases.h"
 
 namespace frostpipe {
 namespace {
 
 constexpr std::size_t kMaxUnfitLayouts = 5;
 
+/// Returns the predicted iteration time over its bound, minus 1. Requires a bound.
 double gap_of(const AutoPlan& answer) {
   const Nanoseconds predicted = answer.plan.phases.front().predicted.iteration_ns;
-  return answer.lower_bound_ns > 0 ? static_cast<double>(predicted) / static_cast<double>(answer.lower_bound_ns) - 1
-                                   : 0;
+  return static_cast<double>(predicted) / static_cast<double>(answer.lower_bound_ns) - 1;
+}
+
+std::string bound_sentence(const AutoPlan& answer, const std::vector<std::string>& choices) {
+  if (answer.lower_bound_ns > 0)
+    return fmt::format(
+        "no fixed layout that auto looks at{}{} has an iteration below {}; the first phase is {:.1f} % {}\n",
+        choices.empty() ? "" : " with ", fmt::join(choices, " "), format_duration(answer.lower_bound_ns),
+        100 * std::abs(gap_of(answer)),
+        gap_of(answer) < 0 ? "below, by a layout or a schedule that auto does not look at" : "above");
+  if (answer.plan.phases.empty() || !schedule_traits(answer.plan.phases.front().schedule).has_slices) return "";
+  return fmt::format(
+      "plan chose the number and the lengths of the token slices, and no lower bound covers them all; --schedule {} "
+      "--fix slices=N plans N equal slices with a bound\n",
+      answer.plan.phases.front().schedule);
 }
 
 }  // namespace
@@ -42,13 +57,7 @@ std::vector<std::string> choices_of_bound(const PlanCommandOptions& options) {
 }
 
 std::string plan_answer_text(const AutoPlan& answer, const std::vector<std::string>& choices) {
-  std::string text;
-  if (answer.lower_bound_ns > 0)
-    text += fmt::format(
-        "no fixed layout that auto looks at{}{} has an iteration below {}; the first phase is {:.1f} % {}\n",
-        choices.empty() ? "" : " with ", fmt::join(choices, " "), format_duration(answer.lower_bound_ns),
-        100 * std::abs(gap_of(answer)),
-        gap_of(answer) < 0 ? "below, by a layout or a schedule that auto does not look at" : "above");
+  std::string text = bound_sentence(answer, choices);
   if (!answer.alternatives.empty()) {
     using enum Table::Align;
     Table table({{"next best", left},
@@ -75,12 +84,19 @@ std::string plan_answer_text(const AutoPlan& answer, const std::vector<std::stri
   return text;
 }
 
-std::string plan_answer_json(const AutoPlan& answer, const std::string& plan_json) {
+std::string plan_answer_json(const AutoPlan& answer, const std::string& plan_json, const Profile& profile) {
   auto json = nlohmann::ordered_json::parse(plan_json);
+  for (std::size_t i = 0; i < answer.plan.phases.size(); ++i)
+    if (const auto rate = tokens_per_second(answer.plan.phases[i], answer.plan.global_batch_size, profile))
+      json["phases"][i]["tokens_per_second"] = *rate;
   json["objective"] = entry_of(answer.plan.method).objective;
   json["predicted_iteration_ns"] = answer.plan.phases.front().predicted.iteration_ns;
-  json["lower_bound_ns"] = answer.lower_bound_ns;
-  json["gap"] = gap_of(answer);
+  if (answer.lower_bound_ns > 0) {
+    json["lower_bound_ns"] = answer.lower_bound_ns;
+    json["gap"] = gap_of(answer);
+  } else {
+    json["lower_bound_ns"] = json["gap"] = nullptr;
+  }
   json["alternatives"] = nlohmann::ordered_json::array();
   for (const Phase& phase : answer.alternatives) {
     json["alternatives"].push_back({{"stages", num_stages(phase)},

@@ -12,12 +12,13 @@ namespace frostpipe {
 /// and --recompute (iteration_lower_bound_ns).
 std::vector<std::string> choices_of_bound(const PlanCommandOptions& options);
 
-/// Says how far the plan's first phase is from its bound, for which choices the bound holds, and shows the next best
-/// layouts.
+/// Says how far the plan's first phase is from its bound, for which choices the bound holds, or why there is no bound,
+/// and shows the next best layouts.
 std::string plan_answer_text(const AutoPlan& answer, const std::vector<std::string>& choices);
 
-/// Adds "objective", "predicted_iteration_ns", "lower_bound_ns", "gap" (predicted over bound, minus 1), "alternatives"
-/// and "misses" to the plan's JSON.
-std::string plan_answer_json(const AutoPlan& answer, const std::string& plan_json);
+/// Adds "objective", "predicted_iteration_ns", "lower_bound_ns", "gap" (predicted over bound, minus 1; both
+/// are null without a bound), "alternatives" and "misses" to the plan's JSON, and "tokens_per_second" to its phases if
+/// the model reads text.
+std::string plan_answer_json(const AutoPlan& answer, const std::string& plan_json, const Profile& profile);
 
 }  // namespace frostpipe

@@ -78,9 +78,14 @@ std::vector<LayerPin> parse_pins(const std::vector<std::string>& texts, const Mo
 }
 
 void apply_fixed(const std::vector<std::string>& texts, PlanOptions& options) {
+  std::map<std::string, std::string> given;  // by part
   for (const std::string& text : texts) {
     const auto fixed = parse_fixed(text);
     FROSTPIPE_CHECK(fixed, "check_fixed accepts it");
+    const auto [before, is_new] = given.try_emplace(text.substr(0, text.find('=')), text);
+    if (!is_new)
+      throw UsageError("--fix", fmt::format("must give {} once", before->first),
+                       fmt::format("{} and {}", before->second, text));
     options.*fixed->setting = fixed->number;
     if (fixed->setting == &PlanOptions::tensor_parallel_size) options.any_tensor_parallel_size = false;
   }

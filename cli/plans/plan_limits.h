@@ -19,6 +19,7 @@ struct PlanLimits {
 std::vector<LayerPin> parse_pins(const std::vector<std::string>& texts, const Model& model);
 
 /// Sets the options that texts such as "pp=4", "tp=2", "dp=2" or "m=8" fix. Requires that check_fixed accepts them.
+/// Throws UsageError if two of them fix the same option.
 void apply_fixed(const std::vector<std::string>& texts, PlanOptions& options);
 
 /// Returns "" if apply_fixed takes the text, else why not.

@@ -83,7 +83,7 @@ void add_layout(CLI::App& command, PlanCommandOptions& options) {
                   "InterleavedZeroBubble, ZBVZeroBubble or DualPipeV; token slices of a causal model (--fix slices=4) "
                   "need TeraPipe or Seq1F1B. PipeDream-2BW updates weights a step late. Default: the fastest of those "
                   "that leave the updates as they are")
-      ->check(CLI::IsMember(names_for_plans()).description(""))
+      ->transform(CLI::IsMember(names_for_plans(), CLI::ignore_case).description(""))
       ->type_name("NAME");
   command
       .add_option(

@@ -13,6 +13,7 @@
 #include "plan/recompute.h"
 #include "plan/stages.h"
 #include "planner/published/timely_freeze.h"
+#include "simulator/predict_phases.h"
 #include "simulator/simulate.h"
 
 namespace frostpipe {
@@ -23,11 +24,6 @@ std::string memory_limits(const Cluster& cluster, bool memory_limited) {
   for (const Device& device : cluster.devices)
     cells.push_back(device.memory_limit_bytes ? in_mebibytes(*device.memory_limit_bytes) : "none");
   return side_by_side(cells) + (memory_limited ? "" : " (not applied to this plan)");
-}
-
-bool has_several_types(const Cluster& cluster) {
-  return std::ranges::any_of(cluster.devices,
-                             [&](const Device& device) { return device.type != cluster.devices.front().type; });
 }
 
 /// Returns the device types of the pipeline ranks in their order, such as "V100 / A100"; "A100+V100" if the replicas of
@@ -56,6 +52,12 @@ std::string phases_text(const TrainingPlan& plan, const Profile& profile, const 
                                         {"samples/s", right},
                                         {"memory per rank [MiB]", left},
                                         {"change [ms]", right}};
+  constexpr int kStages = 9;  // the column for ranks that are of several types, or not in the order of stages
+  const bool names_stages = names_stages_of_ranks(plan.phases, cluster);
+  if (names_stages) columns.insert(columns.begin() + kStages, {"stages per rank", left});
+  constexpr int kTokens = 9;  // the column for models of text
+  const bool reads_text = profile.model.vocab_size > 0;
+  if (reads_text) columns.insert(columns.begin() + kTokens, {"tokens/s", right});
   const bool is_mixed = has_several_types(cluster);
   constexpr int kDevices = 4;  // the column for clusters of several types
   if (is_mixed) columns.insert(columns.begin() + kDevices, {"devices", left});
@@ -75,6 +77,10 @@ std::string phases_text(const TrainingPlan& plan, const Profile& profile, const 
                                   static_cast<double>(std::max<Nanoseconds>(1, predicted.iteration_ns))),
         in_mebibytes(predicted.peak_memory_bytes),
         in_milliseconds(predicted.transformation_ns)};
+    if (names_stages) row.insert(row.begin() + kStages, stages_per_rank_text(phase, plan.world_size));
+    if (reads_text)
+      row.insert(row.begin() + kTokens,
+                 fmt::format("{:.0f}", tokens_per_second(phase, plan.global_batch_size, profile).value()));
     if (is_mixed) row.insert(row.begin() + kDevices, device_types(phase.layout, cluster));
     table.add_row(row);
   }
@@ -99,11 +105,11 @@ std::string plan_text(const TrainingPlan& plan, const Profile& profile, const Cl
   const double samples = static_cast<double>(plan.num_steps) * plan.global_batch_size;
   return fmt::format(
       "{}: {} plan of {} steps of mini-batch {} on {}, {} tokens per sample, in {}\n\n{}\n"
-      "memory limit per rank [MiB]: {}\npredicted training time: {}, {:.1f} samples/s{}\n{}{}{}",
+      "{}memory limit per rank [MiB]: {}\npredicted training time: {}, {:.1f} samples/s{}\n{}{}{}",
       path, to_string(plan.method), plan.num_steps, plan.global_batch_size,
       ranks_text(plan.world_size, plan.threads_per_rank), plan.phases.front().tokens, to_string(plan.dtype),
-      phases_text(plan, profile, cluster), memory_limits(cluster, plan.memory_limited), format_duration(total),
-      total > 0 ? samples * 1e9 / static_cast<double>(total) : 0.0,
+      phases_text(plan, profile, cluster), device_line(cluster), memory_limits(cluster, plan.memory_limited),
+      format_duration(total), total > 0 ? samples * 1e9 / static_cast<double>(total) : 0.0,
       profile.quick ? "; roughly, since the profile is a quick one" : "", one_process_line(plan, is_fastest),
       plan.frozen_dtype ? fmt::format("frozen layers compute in {}\n", to_string(*plan.frozen_dtype)) : "",
       delay_sentence(plan));

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/spelling.h"
 #include "cli/shared/common_options.h"
 #include "cli/shared/report_words.h"
 #include "cli/shared/usage_error.h"
@@ -20,10 +21,6 @@ namespace frostpipe {
 namespace {
 
 constexpr int kLargestShape = 4096;  // largest number of ranks and of micro-batches; more cannot be shown
-
-bool equal_ignoring_case(std::string a, std::string b) {
-  return CLI::detail::to_lower(std::move(a)) == CLI::detail::to_lower(std::move(b));
-}
 
 }  // namespace
 

@@ -1,9 +1,11 @@
 #include "cli/shared/shape_text.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
+#include "cli/shared/table.h"
 #include "plan/stages.h"
 
 namespace frostpipe {
@@ -43,6 +45,40 @@ std::string shape_heading(const std::vector<RunSummary>& runs, std::string_view 
   };
   if (std::ranges::all_of(runs, is_net)) return "devices";
   return heading_of(std::ranges::any_of(runs, has_tensor_ranks), times);
+}
+
+std::vector<std::vector<int>> stages_of_ranks(const Phase& phase, int world_size) {
+  const std::vector<std::vector<int>> of_pipeline_ranks = stages_on_each(phase);
+  std::vector<std::vector<int>> stages(world_size);
+  for (int rank = 0; rank < world_size; ++rank)
+    if (const auto at = find_coordinate(phase.layout, rank)) stages[rank] = of_pipeline_ranks[at->pipeline_rank];
+  return stages;
+}
+
+bool has_several_types(const Cluster& cluster) {
+  return std::ranges::any_of(cluster.devices,
+                             [&](const Device& device) { return device.type != cluster.devices.front().type; });
+}
+
+bool names_stages_of_ranks(const std::vector<Phase>& phases, const Cluster& cluster) {
+  return has_several_types(cluster) ||
+         std::ranges::any_of(phases, [](const Phase& phase) { return !phase.layout.placement.empty(); });
+}
+
+std::string stages_per_rank_text(const Phase& phase, int world_size) {
+  std::vector<std::string> cells;
+  for (const std::vector<int>& stages : stages_of_ranks(phase, world_size))
+    cells.push_back(stages.empty() ? "-" : fmt::format("{}", fmt::join(stages, "+")));
+  constexpr std::size_t kLongest = 120;  // characters
+  const std::string text = side_by_side(cells);
+  return text.size() <= kLongest ? text : fmt::format("of {} ranks: see simulate --format json", world_size);
+}
+
+std::string device_line(const Cluster& cluster) {
+  if (!has_several_types(cluster)) return "";
+  std::vector<std::string> types;
+  for (const Device& device : cluster.devices) types.push_back(device.type);
+  return fmt::format("device per rank: {}\n", side_by_side(types));
 }
 
 std::string frozen_unit(const std::vector<RunSummary>& runs) {

@@ -196,32 +196,22 @@ class Search {
     best_rank_ = rank;
   }
 
-  /// Shifts the cuts of the best few candidates, beginning with their own cuts and with those of even work (the least
-  /// bound lets early ranks work longer than late ones, which may be far from the best), and also tries other token
-  /// slices.
+  /// Shifts the cuts of the best few candidates, and also tries other token slices.
   void shift_cuts_of_best() {
-    const auto shifted = [&](const Phase& phase) {
-      return with_shifted_cuts(phase, problem_, maker_,
-                               [&](const Phase& one, Nanoseconds limit_ns) { return predicted_below(one, limit_ns); });
+    const PredictBelow below = [&](const Phase& phase, Nanoseconds limit_ns) {
+      return predicted_below(phase, limit_ns);
+    };
+    const auto keep = [&](Phase phase, Rank rank) {
+      std::get<0>(rank) = phase.predicted.iteration_ns;
+      keep_if_faster(std::move(phase), rank);
     };
     std::size_t count = 0;
     for (const auto& [rank, candidate] : feasible_) {
       if (++count > kShiftedCandidates || simulated_micro_batches(candidate, problem_.options) > kShiftedMicroBatches)
         break;
-      Phase current = shifted(candidate);
-      if (const auto even = maker_.with_even_work(candidate); even && even->missing_bytes == 0) {
-        Phase other = shifted(predicted(*even));
-        if (other.predicted.iteration_ns < current.predicted.iteration_ns) current = std::move(other);
-      }
-      Rank shifted_rank = rank;
-      std::get<0>(shifted_rank) = current.predicted.iteration_ns;
-      if (const auto cut = with_cut_slices(current, problem_, maker_, costs_); cut && cut->missing_bytes == 0) {
-        Phase sliced = predicted(*cut);
-        Rank sliced_rank = rank;
-        std::get<0>(sliced_rank) = sliced.predicted.iteration_ns;
-        keep_if_faster(std::move(sliced), sliced_rank);
-      }
-      keep_if_faster(std::move(current), shifted_rank);
+      Phase current = with_shifted_or_even_cuts(candidate, problem_, maker_, below);
+      if (auto sliced = with_cut_slices(current, problem_, maker_, costs_, below)) keep(*std::move(sliced), rank);
+      keep(std::move(current), rank);
     }
   }
 

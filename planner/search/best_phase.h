@@ -23,7 +23,8 @@ struct PhaseSearch {
 
 struct PhaseSearchResult {
   std::optional<Phase> best;  // with its prediction unless bound_only
-  /// No phase in the search has a shorter iteration, whatever its partition. The bound is at most give_up_above_ns.
+  /// No phase in the search has a shorter iteration, whatever its partition. The bound is at most give_up_above_ns. It
+  /// does not hold for other token slices (with_cut_slices) than those that the search begins with.
   Nanoseconds lower_bound_ns = 0;
   std::string reason;       // why none fits of the phases that would be fast enough
   Bytes missing_bytes = 0;  // summed over the ranks of the candidate that is closest to fitting
@@ -49,12 +50,12 @@ Nanoseconds least_bound_of_any_partition(const PlanningProblem& problem, const P
 /// (exact, stage_bound.h). Candidates whose bound is above the best time are not simulated. The shortest simulated
 /// iteration wins; ties go to the preferred schedule and to fewer micro-batches. The cuts of the two fastest are then
 /// shifted, one or several neighbouring ones by one layer, while the simulation gets faster (not beyond 2,048
-/// micro-batches over all stages). The result is at least as fast as every candidate, but not exact over all
-/// partitions: on 1,000 random models of 4 and 6 layers on 1, 2 and 4 ranks the best over its lengths was the best of
-/// all layouts and partitions every time. Candidates whose micro-batch size was not measured are left out; if all are,
-/// the function throws what cost_of throws. If nodes are unequally connected, search_placements chooses the placement.
-/// The published greedy partition is not changed. Infeasible names what the smallest micro-batches lack, or the stage
-/// that the greedy partitioner left empty.
+/// micro-batches over all stages), and their token slices are cut again (with_cut_slices). The result is at least as
+/// fast as every candidate, but not exact over all partitions: on 1,000 random models of 4 and 6 layers on 1, 2 and 4
+/// ranks the best over its lengths was the best of all layouts and partitions every time. Candidates whose micro-batch
+/// size was not measured are left out; if all are, the function throws what cost_of throws. If nodes are unequally
+/// connected, search_placements chooses the placement. The published greedy partition is not changed. Infeasible names
+/// what the smallest micro-batches lack, or the stage that the greedy partitioner left empty.
 std::variant<Phase, Infeasible> best_phase(const PlanningProblem& problem, int pipeline_parallel_size,
                                            int first_trainable_layer, const CacheUse& cache = {});
 

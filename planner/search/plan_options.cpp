@@ -188,6 +188,12 @@ bool knows_slices(const Profile& profile) {
                      [](const Measurement& one) { return one.key.context_tokens > 0; });
 }
 
+bool cuts_slices(const PlanningProblem& problem) {
+  const PlanOptions& options = problem.options;
+  const bool asks_for_slices = options.method == PlanMethod::terapipe || schedule_traits(options.schedule).has_slices;
+  return asks_for_slices && options.token_slices == 0 && knows_slices(problem.profile);
+}
+
 bool asks_for_several_stages_per_rank(const PlanOptions& options) {
   return options.virtual_stages > 1 || schedule_traits(options.schedule).max_virtual_stages > 1;
 }

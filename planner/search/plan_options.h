@@ -100,6 +100,11 @@ int token_slices_of(const PlanOptions& options, const std::string& schedule);
 /// Returns whether the profile has measured token slices (tokens after context tokens).
 bool knows_slices(const Profile& profile);
 
+/// Returns whether the planner chooses the number and the lengths of the token slices: a schedule with slices is asked
+/// for by name, their number is not, and slices were measured. Bounds, which hold for equal slices of a given number,
+/// do not cover such plans. A search over all schedules uses 4 equal slices.
+bool cuts_slices(const PlanningProblem& problem);
+
 /// Returns the number of the cluster's devices that may be used.
 int devices_to_use(const Cluster& cluster, const PlanOptions& options);
 

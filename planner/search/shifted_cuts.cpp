@@ -105,4 +105,15 @@ Phase with_shifted_cuts(Phase current, const PlanningProblem& problem, Candidate
   return current;
 }
 
+Phase with_shifted_or_even_cuts(const Phase& phase, const PlanningProblem& problem, CandidateMaker& maker,
+                                const PredictBelow& predicted_below) {
+  Phase shifted = with_shifted_cuts(phase, problem, maker, predicted_below);
+  const auto even = maker.with_even_work(phase);
+  if (!even || even->missing_bytes > 0) return shifted;
+  const auto predicted = predicted_below(even->phase, kNoLimit);
+  if (!predicted) return shifted;
+  Phase other = with_shifted_cuts(*predicted, problem, maker, predicted_below);
+  return other.predicted.iteration_ns < shifted.predicted.iteration_ns ? other : shifted;
+}
+
 }  // namespace frostpipe

@@ -59,4 +59,9 @@ using PredictBelow = std::function<std::optional<Phase>(const Phase&, Nanosecond
 Phase with_shifted_cuts(Phase current, const PlanningProblem& problem, CandidateMaker& maker,
                         const PredictBelow& predicted_below);
 
+/// Returns the faster of two phases: with_shifted_cuts from the cuts of `phase`, which has its prediction, and from
+/// those of even work (the least bound lets early ranks work longer than late ones, which may be far from the best).
+Phase with_shifted_or_even_cuts(const Phase& phase, const PlanningProblem& problem, CandidateMaker& maker,
+                                const PredictBelow& predicted_below);
+
 }  // namespace frostpipe

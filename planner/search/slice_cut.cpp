@@ -1,7 +1,9 @@
 #include "planner/search/slice_cut.h"
 
 #include <algorithm>
+#include <array>
 #include <numeric>
+#include <utility>
 
 #include "base/error.h"
 #include "plan/memory.h"
@@ -54,17 +56,58 @@ TokenSlices cut_for_slowest_stage(const Phase& phase, const PlanningProblem& pro
   return slices;
 }
 
-std::optional<Candidate> with_cut_slices(const Phase& phase, const PlanningProblem& problem, CandidateMaker& maker,
-                                         LayerCosts& costs) {
-  const bool are_open = num_slices(phase) > 1 && problem.options.token_slices == 0 && !problem.options.schedule.empty();
-  if (!are_open || !knows_slices(problem.profile)) return std::nullopt;
-  Phase cut = phase;
-  try {
-    cut.token_slices = cut_for_slowest_stage(phase, problem, costs).lengths;
-    return maker.with_memory(std::move(cut));
-  } catch (const InvalidInput&) {  // a slice after so many tokens was not measured
-    return std::nullopt;
+namespace {
+
+/// Returns the cuts to try for a phase that has its partition: that of TeraPipe's dynamic programme, which knows
+/// neither messages nor the schedule, and few or many equal slices.
+std::vector<std::vector<int>> cuts_to_try(const Phase& phase, const PlanningProblem& problem, LayerCosts& costs) {
+  constexpr std::array kEqual = {1, 2, 8};
+  std::vector<std::vector<int>> cuts{cut_for_slowest_stage(phase, problem, costs).lengths};
+  const int tokens = static_cast<int>(longest_sample(phase));
+  for (const int slices : kEqual)
+    if (slices <= tokens) cuts.push_back(equal_slices(tokens, slices));
+  return cuts;
+}
+
+/// Returns the fastest of the phases that have the slices of `phase` and an iteration below the limit: from its cuts,
+/// and from those of the least StageBound for these slices, the cuts are shifted while that is faster.
+std::optional<Phase> with_partition_for_its_slices(const Phase& phase, Nanoseconds limit_ns,
+                                                   const PlanningProblem& problem, CandidateMaker& maker,
+                                                   const PredictBelow& predicted_below) {
+  std::vector<Phase> starts{phase};
+  const auto made = maker.make(phase, limit_ns);
+  const auto* const candidate = std::get_if<std::optional<Candidate>>(&made);
+  if (candidate && *candidate) starts.push_back((*candidate)->phase);
+  std::optional<Phase> best;
+  for (const Phase& start : starts) {
+    const auto predicted = predicted_below(start, kNoLimit);
+    if (!predicted) continue;
+    Phase shifted = with_shifted_or_even_cuts(*predicted, problem, maker, predicted_below);
+    if (shifted.predicted.iteration_ns >= limit_ns) continue;
+    limit_ns = shifted.predicted.iteration_ns;
+    best = std::move(shifted);
   }
+  return best;
+}
+
+}  // namespace
+
+std::optional<Phase> with_cut_slices(Phase phase, const PlanningProblem& problem, CandidateMaker& maker,
+                                     LayerCosts& costs, const PredictBelow& predicted_below) {
+  if (num_slices(phase) < 2 || !cuts_slices(problem)) return std::nullopt;
+  std::optional<Phase> best;
+  Nanoseconds limit_ns = phase.predicted.iteration_ns;
+  try {
+    for (std::vector<int>& lengths : cuts_to_try(phase, problem, costs)) {
+      phase.token_slices = std::move(lengths);
+      auto cut = with_partition_for_its_slices(phase, limit_ns, problem, maker, predicted_below);
+      if (!cut) continue;
+      limit_ns = cut->predicted.iteration_ns;
+      best = std::move(cut);
+    }
+  } catch (const InvalidInput&) {  // a slice after so many tokens was not measured
+  }
+  return best;
 }
 
 }  // namespace frostpipe

@@ -2,6 +2,7 @@
 #include <optional>
 
 #include "planner/search/candidate.h"
+#include "planner/search/shifted_cuts.h"
 #include "planner/search/slice_tokens.h"
 
 namespace frostpipe {
@@ -11,10 +12,11 @@ namespace frostpipe {
 /// last slice is longer by what the longest sample has beyond the mean. Throws InvalidInput if a size was not measured.
 TokenSlices cut_for_slowest_stage(const Phase& phase, const PlanningProblem& problem, LayerCosts& costs);
 
-/// Returns the phase with these slices. Returns none if the slices cannot be chosen: the schedule has none or was not
-/// asked for (the bound of a search over all schedules covers only equal slices), their number was asked for, or the
-/// profile has not measured slices after so many tokens.
-std::optional<Candidate> with_cut_slices(const Phase& phase, const PlanningProblem& problem, CandidateMaker& maker,
-                                         LayerCosts& costs);
+/// Returns a phase, which has its prediction, with other slices, if that is faster: with these or with 1, 2 or 8 equal
+/// ones. The partition is sought again for each: its cuts are shifted from those it has, those of the least StageBound
+/// and those of even work. Returns none if the search does not cut slices (cuts_slices), the phase has none, or others
+/// are not faster, lack memory, or were not measured after so many tokens.
+std::optional<Phase> with_cut_slices(Phase phase, const PlanningProblem& problem, CandidateMaker& maker,
+                                     LayerCosts& costs, const PredictBelow& predicted_below);
 
 }  // namespace frostpipe

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/spelling.h"
 #include "profiles/estimates/known_models.h"
 #include "profiles/model_source.h"
 #include "profiles/transformer/families.h"
@@ -67,7 +68,10 @@ EstimatedModel model_from_config(const std::string& json, const std::string& sou
 }
 
 EstimatedModel find_model(const std::string& name_or_file, int tokens) {
-  const auto known = std::ranges::find(known_models(), name_or_file, &KnownModel::name);
+  auto known = std::ranges::find(known_models(), name_or_file, &KnownModel::name);
+  if (known == known_models().end() && !std::filesystem::exists(name_or_file))
+    known = std::ranges::find_if(known_models(),
+                                 [&](const KnownModel& one) { return equal_ignoring_case(one.name, name_or_file); });
   if (known != known_models().end()) {
     EstimatedModel model = model_from_config(known->config, known->name, tokens > 0 ? tokens : known->tokens);
     model.name = known->name;

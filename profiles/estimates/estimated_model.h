@@ -18,7 +18,8 @@ struct EstimatedModel {
 /// supported (profiles/computed_fields.h), and for implausible sizes.
 EstimatedModel model_from_config(const std::string& json, const std::string& source, int tokens);
 
-/// Returns a model of known_models() by name, or the one described by a config.json or by the folder that holds it.
+/// Returns a model of known_models() by name, or the one described by a config.json or by the folder that holds it. The
+/// case of letters in a name does not matter unless a file has that name.
 EstimatedModel find_model(const std::string& name_or_file, int tokens);
 
 }  // namespace frostpipe

@@ -21,5 +21,11 @@ TEST(NearestSpelling, IsWhatOneWordAloneBeginsWith) {
   EXPECT_EQ(nearest_spelling("p", kKnown), std::nullopt);  // both plan and profile begin with it
 }
 
+TEST(EqualIgnoringCase, ComparesWholeTexts) {
+  EXPECT_TRUE(equal_ignoring_case("Llama-3-8B", "llama-3-8b"));
+  EXPECT_FALSE(equal_ignoring_case("llama-3-8b", "llama-3-8"));
+  EXPECT_FALSE(equal_ignoring_case("llama-3-8", "llama-3.8"));
+}
+
 }  // namespace
 }  // namespace frostpipe

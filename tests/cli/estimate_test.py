@@ -34,7 +34,13 @@ class EstimateTest(CliTest):
                 phase = self.read(f"{name}.plan.json")["phases"][0]
                 self.assertEqual(sum(phase.get("token_slices", [1024])), 1024)
                 self.assertIn("device-hours", self.run_tool("simulate", f"{name}.plan.json").stdout)
-        self.assertEqual(len(self.read("seq1f1b.plan.json")["phases"][0]["token_slices"]), 4)
+        self.assertGreater(len(self.read("seq1f1b.plan.json")["phases"][0]["token_slices"]), 1)
+        given = [*common, *choice]  # Seq1F1B with the number of slices open: no bound, and no slower than with four
+        free = json.loads(self.run_tool(*given, "--format", "json").stdout)
+        four = json.loads(self.run_tool(*given, "--fix", "slices=4", "--format", "json").stdout)
+        self.assertLessEqual(free["predicted_iteration_ns"], four["predicted_iteration_ns"])
+        self.assertEqual((free["lower_bound_ns"], free["gap"]), (None, None))
+        self.assertLessEqual(four["lower_bound_ns"], four["predicted_iteration_ns"])
         self.write("bert.json", {"model_type": "bert", "hidden_size": 64, "num_hidden_layers": 4, "vocab_size": 100,
                                 "num_attention_heads": 2, "intermediate_size": 256, "max_position_embeddings": 64,
                                 "type_vocab_size": 2})
@@ -201,6 +207,58 @@ class EstimateTest(CliTest):
         self.assert_refused("profile", "--like", "bert-base-uncased", "-o", "none.json",
                             says=["must be one of gpt2, ", "deepseek-v3, or a config.json or its folder",
                                   "hf download bert-base-uncased --local-dir bert-base-uncased"])
+
+    def test_names_are_read_in_any_case(self):
+        given = self.run_tool("plan", "--model", "GPT2", "--hardware", "a100", "--schedule", "1f1b", "--fix", "pp=2",
+                              "--fix", "m=8", "--format", "json").stdout
+        same = self.run_tool("plan", "--model", "gpt2", "--hardware", "A100", "--schedule", "1F1B", "--fix", "pp=2",
+                             "--fix", "m=8", "--format", "json").stdout
+        self.assertEqual(given, same)
+        self.assertEqual(json.loads(given)["phases"][0]["schedule"], "1F1B")
+        self.assert_refused("plan", "--model", "gpt2", "--schedule", "1f1c", code=2, says=["--schedule", "1f1c"])
+
+    def test_a_folder_comes_before_a_name_in_another_case(self):
+        (self.folder / "GPT2").mkdir()
+        (self.folder / "GPT2" / "config.json").write_text(json.dumps({**self.CONFIG, "model_type": "mamba"}))
+        self.assert_refused("profile", "--like", "GPT2", "-o", "p.json", code=1, says="is \"mamba\"")
+
+    def test_tokens_per_second_of_models_of_text(self):
+        """By hand: 128 samples of 1024 tokens in each iteration. Pictures have none."""
+        for model, tokens in (("gpt2", 1024), ("vit-b16", None)):
+            answer = json.loads(self.run_tool("plan", "--model", model, "--nproc-per-node", 4, "--fix", "pp=2",
+                                              "--schedule", "1F1B", "-o", "p.json", "--format", "json").stdout)
+            simulated = json.loads(self.run_tool("simulate", "p.json", "--format", "json").stdout)["phases"][0]
+            self.assertEqual(simulated["stages_of_ranks"], [[0], [0], [1], [1]])
+            text = self.run_tool("simulate", "p.json").stdout
+            if tokens is None:
+                self.assertNotIn("tokens_per_second", answer["phases"][0])
+                self.assertNotIn("tokens_per_second", simulated)
+                self.assertNotIn("tokens/s", text)
+                continue
+            expected = 128 * tokens * 1e9 / answer["predicted_iteration_ns"]
+            self.assertAlmostEqual(answer["phases"][0]["tokens_per_second"], expected)
+            self.assertAlmostEqual(simulated["tokens_per_second"], expected)
+            self.assertRegex(text, rf"tokens/s(.|\n)* {expected:.0f} ")
+
+    def test_a_plan_without_expert_parallelism_says_so(self):
+        note = ("this is without expert parallelism: every replica holds all experts. To distribute them over N "
+                "replicas, plan from a profile: frostpipe profile --like mixtral-8x7b --hardware H100 --nodes 2 "
+                "--nproc-per-node 8 --dtype bfloat16 --tokens 512 --global-batch 64 --expert-parallel N "
+                "-o profile.json --cluster cluster.json")
+        given = ("--model", "mixtral-8x7b", "--nodes", 2, "--tokens", 512, "--global-batch", 64)
+        for options in ((), ("--format", "json")):
+            self.assertIn(note, self.run_tool("plan", *given, *options).stderr)
+        self.assertIn(note, self.run_tool("plan", *given, "--fix", "pp=1", "--fix", "tp=1", code=1).stderr)
+        command = note.split("frostpipe ")[-1].replace("parallel N", "parallel 2").split()
+        self.run_tool(*command)
+        spread = self.run_tool("plan", "--profile", "profile.json", "--cluster", "cluster.json", "--global-batch", 64)
+        self.assertNotIn("expert", spread.stderr)
+        dense = self.run_tool("plan", "--model", "gpt2", "--nodes", 2, "--tokens", 512, "--global-batch", 64)
+        self.assertNotIn("expert", dense.stderr)
+
+    def test_a_part_of_the_layout_is_fixed_once(self):
+        self.assert_refused("plan", "--model", "gpt2", "--fix", "pp=2", "--fix", "pp=4", code=2,
+                            says="--fix: must give pp once, is pp=2 and pp=4")
 
 
 if __name__ == "__main__":

@@ -77,6 +77,19 @@ TEST(PlanAnswer, SaysNothingOfWhatIsNotKnown) {
   EXPECT_EQ(plan_answer_text(answer, {}), "");
 }
 
+TEST(PlanAnswer, SaysThatNoBoundCoversTheTokenSlicesThatItChose) {
+  AutoPlan answer = example_answer();
+  answer.lower_bound_ns = 0;
+  answer.plan.phases.front().schedule = "Seq1F1B";
+  EXPECT_THAT(
+      plan_answer_text(answer, {}),
+      HasSubstr("plan chose the number and the lengths of the token slices, and no lower bound covers them all; "
+                "--schedule Seq1F1B --fix slices=N plans N equal slices with a bound\n"));
+  const auto json = nlohmann::json::parse(plan_answer_json(answer, "{}", Profile()));
+  EXPECT_TRUE(json.at("lower_bound_ns").is_null());
+  EXPECT_TRUE(json.at("gap").is_null());
+}
+
 TEST(PlanAnswer, NamesTheFirstMisses) {
   AutoPlan answer;
   answer.unfit_layouts = {"a", "b", "c", "d", "e", "f", "g"};
@@ -87,7 +100,7 @@ TEST(PlanAnswer, NamesTheFirstMisses) {
 }
 
 TEST(PlanAnswer, IsAddedToThePlansJson) {
-  const auto json = nlohmann::json::parse(plan_answer_json(example_answer(), R"({"kept": 1})"));
+  const auto json = nlohmann::json::parse(plan_answer_json(example_answer(), R"({"kept": 1})", Profile()));
   EXPECT_EQ(json.at("kept"), 1);
   EXPECT_EQ(json.at("objective"), "iteration time");
   EXPECT_EQ(json.at("predicted_iteration_ns"), 12'000'000);
@@ -99,6 +112,24 @@ TEST(PlanAnswer, IsAddedToThePlansJson) {
   EXPECT_TRUE(json.at("misses").empty());
 }
 
+/// By hand: 64 samples of 32 tokens in 12 ms. Samples of 31.5 tokens on average were planned as 32.
+TEST(PlanAnswer, HasTheTokensPerSecondOfModelsOfText) {
+  AutoPlan answer = example_answer();
+  answer.plan.global_batch_size = 64;
+  answer.plan.phases.front().tokens = 32;
+  const auto phase_of = [&](const Profile& profile) {
+    return nlohmann::json::parse(plan_answer_json(answer, R"({"phases": [{}]})", profile)).at("phases")[0];
+  };
+  Profile profile;
+  EXPECT_FALSE(phase_of(profile).contains("tokens_per_second"));
+  profile.model.vocab_size = 100;
+  EXPECT_DOUBLE_EQ(phase_of(profile).at("tokens_per_second"), 64 * 32 / 0.012);
+  profile.workload = Workload{.tokens = 31.5};
+  EXPECT_DOUBLE_EQ(phase_of(profile).at("tokens_per_second"), 64 * 31.5 / 0.012);
+  profile.workload->tokens = 20;
+  EXPECT_DOUBLE_EQ(phase_of(profile).at("tokens_per_second"), 64 * 32 / 0.012) << "plan --tokens 32";
+}
+
 TEST(PlanAnswer, NamesWhatTheMethodMakesBest) {
   AutoPlan answer = example_answer();
   for (const auto& [method, objective] : {std::pair(PlanMethod::pipetransformer, "run time"),
@@ -106,7 +137,7 @@ TEST(PlanAnswer, NamesWhatTheMethodMakesBest) {
                                           {PlanMethod::pipedream, "slowest stage"},
                                           {PlanMethod::pipedream_2bw, "throughput without a bubble"}}) {
     answer.plan.method = method;
-    EXPECT_EQ(nlohmann::json::parse(plan_answer_json(answer, "{}")).at("objective"), objective);
+    EXPECT_EQ(nlohmann::json::parse(plan_answer_json(answer, "{}", Profile())).at("objective"), objective);
   }
 }
 

@@ -49,6 +49,14 @@ TEST(ApplyFixed, SetsWhatIsFixed) {
   EXPECT_FALSE(options.any_tensor_parallel_size);
 }
 
+TEST(ApplyFixed, RefusesAPartThatIsGivenTwice) {
+  PlanOptions options;
+  EXPECT_EQ(examples::message_of<UsageError>([&] {
+              apply_fixed({"pp=2", "m=4", "pp=4"}, options);
+            }),
+            "--fix: must give pp once, is pp=2 and pp=4");
+}
+
 TEST(ApplyFixed, RefusesAnythingElse) {
   EXPECT_EQ(check_fixed("m=8"), "");
   for (const char* const wrong : {"pp=0", "stages=2", "pp", "pp=", "pp=2x", "pp=1000001"})

@@ -10,6 +10,7 @@ namespace frostpipe {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 /// 40 steps of 100 ms and 60 of 50 ms after a change of 1 s: 8 s for 6,400 samples.
@@ -29,6 +30,30 @@ TEST(PlanText, AddsUpTheRun) {
   EXPECT_THAT(text, HasSubstr("memory limit per rank [MiB]: 64 x4\n"));
   EXPECT_THAT(text, HasSubstr("predicted training time: 8.00 s, 800.0 samples/s\n"));
   EXPECT_THAT(text, HasSubstr("640.0")) << "samples/s of the first phase: 64 in 100 ms";
+}
+
+/// By hand: 64 samples of 32 tokens in 100 ms, and in 50 ms.
+TEST(PlanText, CountsTokensOfModelsOfText) {
+  Profile profile = examples::flat_profile(examples::chain_model(4), 8, 32);
+  const auto text = [&] { return plan_text(example_plan(), profile, examples::cluster_of(4), "x", false); };
+  EXPECT_THAT(text(), Not(HasSubstr("tokens/s")));
+  profile.model.vocab_size = 100;
+  EXPECT_THAT(text(), HasSubstr("samples/s  tokens/s  stages per rank  memory"));
+  EXPECT_THAT(text(), HasSubstr("    640.0     20480  "));
+  EXPECT_THAT(text(), HasSubstr("   1280.0     40960  "));
+}
+
+TEST(PlanText, NamesTheStagesOfRanksThatAreNotInTheirOrder) {
+  const Profile profile = examples::flat_profile(examples::chain_model(4), 8, 32);
+  TrainingPlan plan = example_plan();
+  plan.phases.resize(1);
+  const int ranks = plan.phases[0].layout.pipeline_parallel_size;
+  ASSERT_EQ(ranks, 4);
+  const auto text = [&] { return plan_text(plan, profile, examples::cluster_of(4), "x", false); };
+  EXPECT_THAT(text(), Not(HasSubstr("stages per rank")));
+  plan.phases[0].layout.placement = {2, 0, 1, 3};
+  EXPECT_THAT(text(), HasSubstr("samples/s  stages per rank  memory"));
+  EXPECT_THAT(text(), HasSubstr("    640.0  1 / 2 / 0 / 3  "));
 }
 
 TEST(PlanText, SaysWhatIsRoughOrNotApplied) {

@@ -232,6 +232,60 @@ TEST(SearchOfSlices, KeepsToEqualOnesBeyondWhatWasMeasured) {
   }
 }
 
+/// Oracle: brute force over all partitions into three stages, with the slices that were chosen. A slice takes long for
+/// every layer (a0), so fewer slices than the four that the search begins with are faster.
+TEST(SearchOfSlices, SeeksThePartitionForTheNumberOfSlicesThatItChooses) {
+  std::mt19937 random(11);
+  int fewer = 0;
+  for (int round = 0; round < 40; ++round) {
+    std::vector<test::SyntheticLayer> layers(10);
+    const auto some_ns = [&] { return Nanoseconds{1} + static_cast<Nanoseconds>(random() % 40); };
+    for (auto& layer : layers) layer = {.forward_ns = some_ns(), .weight_gradient_ns = some_ns()};
+    const Profile profile =
+        with_slices(synthetic_profile(4, layers), {.a0 = static_cast<int>(random() % 4), .a1 = 1, .a3 = 1});
+    const Cluster cluster = free_cluster(3);
+    PlanOptions options = options_of_one_micro_batch(PlanMethod::automatic, kSyntheticTokens);
+    options.pipeline_parallel_size = 3;
+    options.num_micro_batches = 1 << random() % 3;
+    options.schedule = round % 2 == 0 ? "TeraPipe" : "Seq1F1B";
+    const AutoPlan answer = std::get<AutoPlan>(plan_run(profile, cluster, {.options = options}).answer);
+    Phase phase = answer.plan.phases.front();
+    EXPECT_EQ(answer.lower_bound_ns, 0) << "the bound would hold for four slices only";
+    fewer += num_slices(phase) < 4;
+    const int n = static_cast<int>(profile.model.layers.size());
+    Nanoseconds least = std::numeric_limits<Nanoseconds>::max();
+    for (int first = 1; first + 1 < n; ++first) {
+      for (int second = first + 1; second < n; ++second) {
+        phase.partition = {{0, first}, {first, second}, {second, n}};
+        least = std::min(
+            least, simulated_iteration_ns(phase, {.global_batch_size = options.global_batch_size}, profile, cluster));
+      }
+    }
+    EXPECT_EQ(answer.plan.phases.front().predicted.iteration_ns, least) << round;
+    options.token_slices = num_slices(phase);
+    const AutoPlan equal = std::get<AutoPlan>(plan_run(profile, cluster, {.options = options}).answer);
+    EXPECT_GT(equal.lower_bound_ns, 0);
+    EXPECT_LE(answer.plan.phases.front().predicted.iteration_ns, equal.plan.phases.front().predicted.iteration_ns)
+        << round;
+  }
+  EXPECT_GT(fewer, 5);
+}
+
+TEST(SearchOfSlices, HasNoBoundWhereItChoosesThem) {
+  const Profile profile = with_slices(synthetic_profile(2, {{}}), {.a1 = 1});
+  const Cluster cluster = free_cluster(2);
+  const auto bound_of = [&](PlanMethod method, const std::string& schedule, int slices) {
+    PlanOptions options = options_for(method);
+    options.schedule = schedule;
+    options.token_slices = slices;
+    return iteration_lower_bound_ns({profile, cluster, options});
+  };
+  EXPECT_EQ(bound_of(PlanMethod::static_pipeline, "Seq1F1B", 0), 0);
+  EXPECT_EQ(bound_of(PlanMethod::terapipe, "", 0), 0);
+  EXPECT_GT(bound_of(PlanMethod::static_pipeline, "Seq1F1B", 3), 0);
+  EXPECT_GT(bound_of(PlanMethod::static_pipeline, "", 0), 0);
+}
+
 TEST(TeraPipeMethod, IsInfeasibleBeyondWhatWasMeasured) {
   const Profile profile = measured_to_16_tokens();
   for (const int tokens : {17, 18, 20}) {

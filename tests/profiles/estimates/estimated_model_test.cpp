@@ -196,6 +196,11 @@ TEST(KnownModels, TakeAsManyTokensAsAreAskedFor) {
   EXPECT_EQ(find_model("bert-large", 512).tokens, 512);
 }
 
+TEST(KnownModels, HaveNamesInAnyCase) {
+  EXPECT_EQ(find_model("Llama-3-8B", 0).name, "llama-3-8b");
+  EXPECT_THAT(refusal_of([] { find_model("Llama-3-9B", 0); }), HasSubstr("Llama-3-9B: must be one of gpt2, "));
+}
+
 // Profiles of these sizes would take gigabytes, and products would exceed 64 bits.
 TEST(ModelFromConfig, RefusesSizesThatNoModelHas) {
   const auto refusal = [](std::string from, const std::string& field, const std::string& value, int tokens = 0) {
