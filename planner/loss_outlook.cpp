@@ -80,8 +80,9 @@ LossOutlook look_at_loss(const PlanningProblem& problem, const ReplanRequest& re
   options.tokens = request.current.tokens;
   if (request.forecast) options.forecast = request.forecast;
   const PlanningProblem asked{problem.profile, problem.cluster, options};
-  const auto windows = windows_of(problem.profile.model, request.from_step, request.first_trainable_layer,
-                                  forecast_of(problem.profile.model, options), options.num_steps);
+  const Model& model = problem.profile.model;
+  const auto windows = windows_of(model, request.from_step, request.first_trainable_layer,
+                                  forecast_after(request.from_step, model, options), options.num_steps);
   LossOutlook outlook{.from_step = request.from_step,
                       .until_step = std::max(request.from_step, windows.front().end_step),
                       .rerouted = priced(asked, request),

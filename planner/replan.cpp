@@ -21,8 +21,9 @@ std::variant<ReplanResult, Infeasible> replan_along_forecast(const PlanningProbl
   RunStart start{.current = request.current, .content = content, .lengths = {}};
   if (request.layout_is_lost) start.current.reset();
   RunPlanner planner(problem, std::move(start));
-  const auto windows = windows_of(problem.profile.model, request.from_step, request.first_trainable_layer,
-                                  forecast_of(problem.profile.model, problem.options), problem.options.num_steps);
+  const Model& model = problem.profile.model;
+  const auto windows = windows_of(model, request.from_step, request.first_trainable_layer,
+                                  forecast_after(request.from_step, model, problem.options), problem.options.num_steps);
   auto planned = planner.plan(windows, /*only_best=*/false);
   if (auto* none = std::get_if<Infeasible>(&planned)) return std::move(*none);
   ReplanResult result;

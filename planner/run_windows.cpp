@@ -27,6 +27,12 @@ std::vector<FreezeEvent> forecast_of(const Model& model, const PlanOptions& opti
   return options.forecast ? *options.forecast : forecast_cap(num_blocks(model), options.num_steps, options.freeze);
 }
 
+std::vector<FreezeEvent> forecast_after(int step, const Model& model, const PlanOptions& options) {
+  std::vector<FreezeEvent> events = forecast_of(model, options);
+  std::erase_if(events, [&](const FreezeEvent& event) { return event.from_step <= step; });
+  return events;
+}
+
 void append_until(std::vector<Phase>& phases, const std::vector<Phase>& of_window, int end_step) {
   std::copy_if(of_window.begin(), of_window.end(), std::back_inserter(phases),
                [&](const Phase& phase) { return phase.from_step < end_step; });

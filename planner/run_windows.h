@@ -20,6 +20,9 @@ std::vector<RunWindow> windows_of(const Model& model, int from_step, int first_t
 /// Returns options.forecast, or if there is none the cap's by options.freeze.
 std::vector<FreezeEvent> forecast_of(const Model& model, const PlanOptions& options);
 
+/// Returns those freezes of forecast_of() that come after `step`, whose frozen layers are known.
+std::vector<FreezeEvent> forecast_after(int step, const Model& model, const PlanOptions& options);
+
 /// Appends those of a window's phases that begin before the window's end. Later ones are for a run in which nothing
 /// more freezes.
 void append_until(std::vector<Phase>& phases, const std::vector<Phase>& of_window, int end_step);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "base/error.h"
@@ -12,6 +13,13 @@ namespace {
 
 FreezeController controller_of(const RunContext& run) {
   return FreezeController(run.options.freeze, num_blocks(run.model), run.num_steps);
+}
+
+/// Removes the phases from the first one on that freezes more than the current phase, which comes first.
+void leave_freezes_to_rule(std::vector<Phase>& phases) {
+  const int frozen = phases.front().first_trainable_layer;
+  const auto freezes = [&](const Phase& phase) { return phase.first_trainable_layer > frozen; };
+  phases.erase(std::ranges::find_if(phases, freezes), phases.end());
 }
 
 /// Returns the same layout with more frozen layers; the cache keeps its contents.
@@ -61,6 +69,7 @@ std::vector<Phase> PhaseSequence::decided(int first_trainable_layer, int step, R
       explanation = std::move(answer.explanation);
     }
     if (phases.empty()) phases = {with_more_frozen(current, first_trainable_layer, step)};
+    FROSTPIPE_CHECK(phases.front().first_trainable_layer == first_trainable_layer, "what the rule has decided");
   }
   explanation = round.communicator().broadcast(explanation, 0);
   if (!explanation.empty()) decisions.push_back({step, frozen_blocks(run_.model, first_trainable_layer), explanation});
@@ -94,6 +103,7 @@ Phase PhaseSequence::restore(const Checkpoint& snapshot, RendezvousRound& round)
   }
   choice_after_loss_.clear();
   upcoming_ = restored(snapshot, round);
+  if (run_.options.freeze.rule != FreezePolicy::Rule::plan) leave_freezes_to_rule(upcoming_);
   Phase phase = upcoming_.front();
   begin_next();
   phase.from_step = snapshot.step;

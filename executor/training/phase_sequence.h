@@ -10,7 +10,8 @@
 namespace frostpipe {
 
 /// Knows the remaining phases of the run. They are those of the plan until the freeze rule decides, or a loss removes
-/// ranks of a layout: then rank 0 re-plans and broadcasts the result. The sequence is the same on all ranks.
+/// ranks of a layout: then rank 0 re-plans and broadcasts the result. Phases of the plan that would freeze more layers
+/// begin only if the plan decides what freezes (FreezePolicy::Rule::plan). The sequence is the same on all ranks.
 class PhaseSequence {
  public:
   explicit PhaseSequence(const RunContext& run);

@@ -167,10 +167,23 @@ class FreezeRuleTest(EndToEndTest):
                     self.assertEqual(frozen, [0, 1, 2])
                 if rule == "paper":
                     self.assertTrue(all(now <= cap for now, cap in zip(frozen, [0, 2, 3, 4])), frozen)
+                self.assertEqual([decision["frozen_blocks"] for decision in run["decisions"]], frozen[1:])
                 self.assertGreater(run["test_accuracy"], 1.5 * CHANCE)
                 executed = self.read(f"{rule.replace(':', '-')}/executed_plan.json")
                 self.assertEqual([phase["from_step"] for phase in executed["phases"]],
                                  [phase["from_step"] for phase in run["phases"]])
+
+    def test_the_plans_forecast_freezes_nothing_that_the_rule_does_not(self):
+        """The plan forecasts 2, 3 and 4 frozen blocks from steps 21, 29 and 37."""
+        for rule, expected in (("fixed:0", [(0, 0)]), ("fixed:0,1", [(0, 0), (29, 1)])):
+            with self.subTest(rule):
+                run = self.train("pipetransformer.json", rule.replace(":", "-"), "--freeze", rule)
+                begins = {}
+                for phase in run["phases"]:
+                    begins.setdefault(phase["frozen_blocks"], phase["from_step"])
+                self.assertEqual([(step, blocks) for blocks, step in begins.items()], expected)
+        run = self.train("pipetransformer.json", "warm", "--freeze", "cap", "--freeze-set", "warm-up=1")
+        self.assertEqual({phase["frozen_blocks"] for phase in run["phases"]}, {0})
 
     def test_the_published_rule_packs_and_replicates_whenever_it_fits(self):
         run = self.train("pipetransformer-published.json", "run")

@@ -230,6 +230,16 @@ TEST(Replan, FreezesAtTheStepThatIsForeseen) {
   }
 }
 
+TEST(Replan, FreezesWhatTheRuleHasDecidedWhateverWasForeseenForThatStep) {
+  Example example;  // the rule has frozen 2 blocks before step 10
+  example.options.forecast =
+      std::vector<FreezeEvent>{{.from_step = 10, .frozen_blocks = 3}, {.from_step = 20, .frozen_blocks = 4}};
+  for (const Continuation& way : example.run().candidates) {
+    for (const Phase& phase : way.phases) EXPECT_EQ(phase.first_trainable_layer, 5);
+    for (const Phase& phase : way.later) EXPECT_EQ(phase.first_trainable_layer, 9);
+  }
+}
+
 TEST(Replan, TakesTheMachineAsItIs) {
   // The measured time is twice the prediction, so every predicted iteration is twice as long (messages are free here).
   Example example;
