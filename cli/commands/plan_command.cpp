@@ -21,6 +21,7 @@
 #include "cli/shared/output.h"
 #include "cli/shared/report_words.h"
 #include "cli/shared/usage_error.h"
+#include "plan/plan_paths.h"
 #include "plan/run_length.h"
 #include "planner/auto_zero_bubble_plan.h"
 #include "planner/plan_request.h"

@@ -14,6 +14,7 @@
 #include "cli/shared/output.h"
 #include "operators/planner/machine.h"
 #include "operators/planner/make_operator_plan.h"
+#include "plan/plan_paths.h"
 
 namespace frostpipe {
 namespace {

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "cli/shared/usage_error.h"
+#include "plan/plan_paths.h"
 #include "plan/planned_work.h"
 #include "plan/schedule_rows.h"
 #include "planner/search/plan_options.h"
@@ -135,18 +136,6 @@ void require_split_backward(const std::vector<Phase>& phases, const Profile& pro
         overrides.profile.empty() ? path_in_plan(plan.provenance.profile_path, plan_path).string() : overrides.profile;
     throw InvalidInput(fmt::format("{}: {}", file, error.what()));
   }
-}
-
-fs::path path_in_plan(const std::string& path, const std::string& plan_path) {
-  return (fs::path(plan_path).parent_path() / path).lexically_normal();
-}
-
-std::string path_for_plan(const fs::path& path, const std::string& plan_path) {
-  if (path.empty() || plan_path.empty()) return "";
-  const fs::path folder = fs::absolute(plan_path).parent_path();
-  std::error_code error;
-  const fs::path relative = fs::relative(fs::absolute(path), folder, error);
-  return error || relative.empty() ? fs::absolute(path).lexically_normal().string() : relative.string();
 }
 
 }  // namespace frostpipe

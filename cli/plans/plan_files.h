@@ -55,11 +55,4 @@ Cluster load_cluster_of(const TrainingPlan& plan, const std::string& plan_path, 
 void require_split_backward(const std::vector<Phase>& phases, const Profile& profile, const TrainingPlan& plan,
                             const std::string& plan_path, const SourceOverrides& overrides);
 
-/// Resolves a path that a plan names: relative paths start at the plan's folder.
-std::filesystem::path path_in_plan(const std::string& path, const std::string& plan_path);
-
-/// Returns the path by which a plan at `plan_path` should name `path`: relative to its own folder if possible; "" if
-/// there is no such path, or the plan is not written.
-std::string path_for_plan(const std::filesystem::path& path, const std::string& plan_path);
-
 }  // namespace frostpipe

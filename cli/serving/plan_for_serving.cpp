@@ -16,6 +16,7 @@
 #include "cli/shared/common_options.h"
 #include "cli/shared/output.h"
 #include "cli/shared/usage_error.h"
+#include "plan/plan_paths.h"
 #include "serving/plan/limits.h"
 #include "serving/planner/device_classes.h"
 #include "serving/planner/make_serving_plan.h"

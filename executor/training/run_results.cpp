@@ -2,6 +2,7 @@
 
 #include "base/files.h"
 #include "executor/training/policy/executed_run.h"
+#include "plan/plan_paths.h"
 
 namespace frostpipe {
 namespace {
@@ -40,13 +41,15 @@ void write_results(const RunContext& run, RendezvousRound& round, TrainingState&
   fit_world(executed);
   describe(run, executed.world_size, wall_seconds, state);
   const std::filesystem::path& folder = run.options.output;
+  const std::filesystem::path executed_path = folder / "executed_plan.json";
+  executed.provenance = provenance_for(executed.provenance, run.options.plan_source, executed_path.string());
   if (round.is_first()) {  // left by a first rank that was lost here
     for (const std::filesystem::path& part : {folder, folder / "model"}) remove_unfinished_files(part);
   }
   round.session().save(state.embeddings_are_tied, folder / "model");
   if (!round.is_first()) return;
   run.training_task->complete(executed, state.summary, whole_run);
-  write_file_atomically(folder / "executed_plan.json", to_json(executed));
+  write_file_atomically(executed_path, to_json(executed));
   write_file_atomically(folder / "trace.json", to_chrome_trace(whole_run));
   write_file_atomically(folder / "summary.json", to_json(state.summary));
 }

@@ -16,8 +16,9 @@ class OwnFileTest(ScheduleFileTest):
         self.assertEqual([phase["schedule"] for phase in run["phases"]], ["mine.csv"] * 2)
         executed = self.read("by_file/executed_plan.json")
         self.assertEqual([phase["schedule_rows"] for phase in executed["phases"]], [rows] * 2)
-        # The executed plan is a plan like any other.
-        again = self.train("by_file/executed_plan.json", "again", "--model", "model", "--epochs", 2)
+        # The executed plan is a plan like any other, and names the files that its plan named.
+        self.assertEqual(self.run_tool("simulate", "by_file/executed_plan.json").returncode, 0)
+        again = self.train("by_file/executed_plan.json", "again", "--epochs", 2)
         self.assert_losses_equal(run, again, 14, 1e-6)
 
     def test_refused(self):

@@ -85,13 +85,5 @@ TEST_F(PlanFiles, NeedADevicePerRank) {
   EXPECT_EQ(load_cluster_of(plan, path, {.profile = "", .cluster = two}).devices.size(), 1U);
 }
 
-TEST(PathsInPlans, CountFromThePlansFolder) {
-  EXPECT_EQ(path_in_plan("../profile.json", "plans/plan.json"), "profile.json");
-  EXPECT_EQ(path_in_plan("profile.json", "plan.json"), "profile.json");
-  EXPECT_EQ(path_in_plan("/data/profile.json", "plans/plan.json"), "/data/profile.json");
-  EXPECT_EQ(path_for_plan("/data/profile.json", "/data/plans/plan.json"), "../profile.json");
-  EXPECT_EQ(path_for_plan("profile.json", "plan.json"), "profile.json");
-}
-
 }  // namespace
 }  // namespace frostpipe
