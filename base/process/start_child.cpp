@@ -47,6 +47,7 @@ pid_t start_child(const std::vector<std::string>& command, const ChildOptions& o
     if (options.leaves_signals_to_parent) {
       std::signal(SIGINT, SIG_IGN);
       std::signal(SIGTERM, SIG_IGN);
+      std::signal(SIGHUP, SIG_IGN);
     }
     if (getppid() != parent) _exit(1);  // the parent died before the child asked for the signal
     for (int stream = 0; stream < 3; ++stream) {

@@ -14,8 +14,8 @@ struct ChildOptions {
   /// Descriptors that become its standard streams. -1: the child shares this process's stream.
   int input = -1, output = -1, errors = -1;
   int signal_at_parents_death = SIGKILL;
-  /// Whether the child ignores SIGINT and SIGTERM, which often go to a whole process group: this process then decides
-  /// how the child ends.
+  /// Whether the child ignores SIGINT, SIGTERM and SIGHUP, which often go to a whole process group: this process then
+  /// decides how the child ends.
   bool leaves_signals_to_parent = false;
 };
 

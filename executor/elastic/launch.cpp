@@ -44,6 +44,8 @@ class Launcher {
     num_signals = 0;
     std::signal(SIGINT, remember_signal);
     std::signal(SIGTERM, remember_signal);
+    // The terminal is closed. Under nohup, which ignores this signal, it stays ignored.
+    if (std::signal(SIGHUP, SIG_IGN) != SIG_IGN) std::signal(SIGHUP, remember_signal);
     std::signal(SIGPIPE, SIG_IGN);  // a closed stdout must not end the job
     for (int id = 0; id < options_.num_ranks + options_.num_spares; ++id) {
       processes_.push_back(start_rank_process(options_, id));
@@ -64,7 +66,7 @@ class Launcher {
   }
 
  private:
-  /// Handles SIGINT or SIGTERM; returns the exit code if the job ends now. Ranks that can end with a checkpoint do so
+  /// Handles SIGINT, SIGTERM or SIGHUP; returns the exit code if the job ends now. Ranks that can end with a checkpoint do so
   /// before the same step: each reports its progress and then waits for the step at which all end. Until then, and if a
   /// rank is lost meanwhile, the job goes on as usual.
   std::optional<int> obey_signal() {

@@ -26,9 +26,9 @@ struct LaunchOptions {
 /// rank, and the exit code is 1 (2 if a rank ended with 2: bad usage). The processes die with the launcher, even if it
 /// is killed by SIGKILL.
 ///
-/// SIGINT or SIGTERM to the launcher, which alone handles them, ends the job with exit code 128 + signal: at once, or,
-/// with `ends_with_checkpoint`, before the same step on all ranks after they have written a checkpoint. A second
-/// signal, or a checkpoint that takes minutes, ends the job at once.
+/// SIGINT, SIGTERM or SIGHUP (unless it is ignored, as under nohup) to the launcher, which alone handles them, ends the
+/// job with exit code 128 + signal: at once, or, with `ends_with_checkpoint`, before the same step on all ranks after
+/// they have written a checkpoint. A second signal, or a checkpoint that takes minutes, ends the job at once.
 int launch_local_ranks(const LaunchOptions& options);
 
 }  // namespace frostpipe

@@ -85,10 +85,11 @@ class ResumeTest(InterruptedCase):
 
     def test_a_signal_ends_the_run_with_a_checkpoint(self):
         """The exit code is 128 + signal, no work is lost, and the next start ends bitwise equal to the uninterrupted
-        run. Ranks ignore the terminal's interrupt."""
-        for plan, number, send in (("static.json", signal.SIGINT, os.killpg),
+        run. Ranks ignore the terminal's interrupt, and its end."""
+        self.addCleanup(signal.signal, signal.SIGHUP, signal.signal(signal.SIGHUP, signal.SIG_DFL))  # not as under nohup
+        for plan, number, send in (("static.json", signal.SIGINT, os.killpg), ("static.json", signal.SIGHUP, os.killpg),
                                    ("data-parallel.json", signal.SIGTERM, os.kill)):
-            with self.subTest(plan):
+            with self.subTest(plan=plan, number=number):
                 reference, weights = self.reference(plan, "--epochs", self.epochs)
                 launcher = self.start_until(10 * self.epochs // 4, plan, "--epochs", self.epochs,
                                             "--checkpoint-every", 0)

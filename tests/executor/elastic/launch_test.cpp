@@ -135,6 +135,7 @@ int be_signalled(Membership& membership) {
   membership.next_round();
   raise(SIGINT);
   raise(SIGTERM);
+  raise(SIGHUP);
   return 0;
 }
 
