@@ -15,6 +15,7 @@
 #include "base/error_values.h"
 #include "base/files.h"
 #include "base/separated_values.h"
+#include "executor/data/text_file.h"
 
 namespace frostpipe {
 namespace {
@@ -79,6 +80,9 @@ std::vector<std::string> pictures_of(const fs::path& label_folder) {
     names.push_back(std::move(entry.name));
   }
   if (names.empty()) throw InvalidInput(label_folder.string(), "a label's folder must hold an image", "without one");
+  if (!is_utf8(label_folder.filename().string()))  // the name is written to config.json, which is UTF-8
+    throw InvalidInput(label_folder.string(), "a label's folder must have a name in UTF-8 (rename it)",
+                       "of another kind");
   return names;
 }
 
@@ -176,7 +180,7 @@ std::vector<std::string> label_names_beside(const fs::path& path, const CifarKin
     for (std::size_t i = 0; i < kind.num_labels; ++i) names.push_back(std::to_string(i));
     return names;
   }
-  const std::string content = read_text_file(names_path);
+  const std::string content = read_utf8_file(names_path);
   for (const std::string_view line : lines_of(content))
     if (!line.empty()) names.emplace_back(line);
   if (names.size() != kind.num_labels)

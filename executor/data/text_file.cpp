@@ -12,7 +12,6 @@
 #include "base/separated_values.h"
 
 namespace frostpipe {
-namespace {
 
 bool is_utf8(std::string_view text) {
   const auto* const bytes = reinterpret_cast<const std::uint8_t*>(text.data());
@@ -24,6 +23,8 @@ bool is_utf8(std::string_view text) {
   }
   return true;
 }
+
+namespace {
 
 bool has_nul(std::string_view text) { return text.find('\0') != std::string_view::npos; }
 

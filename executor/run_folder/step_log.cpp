@@ -1,6 +1,7 @@
 #include "executor/run_folder/step_log.h"
 
 #include <algorithm>
+#include <fstream>
 #include <map>
 #include <optional>
 #include <string_view>
@@ -9,11 +10,22 @@
 
 namespace frostpipe {
 
+namespace {
+
+/// Returns whether a file's last line is incomplete, as a kill or a full disk may leave it.
+bool ends_within_a_line(const std::filesystem::path& path) {
+  std::error_code none;
+  if (!std::filesystem::is_regular_file(path, none) || std::filesystem::file_size(path, none) == 0) return false;
+  std::ifstream file(path, std::ios::binary);
+  return file.seekg(-1, std::ios::end).get() != '\n';
+}
+
+}  // namespace
+
 bool StepLog::write(const std::vector<StepRecord>& steps) {
   std::error_code none;
   std::filesystem::create_directories(path_.parent_path(), none);
-  const bool has_lines = std::filesystem::exists(path_, none) && std::filesystem::file_size(path_, none) > 0;
-  std::string text = line_may_be_torn_ && has_lines ? "\n" : "";
+  std::string text = line_may_be_torn_ && ends_within_a_line(path_) ? "\n" : "";
   for (const StepRecord& step : steps) text += to_json_line(step) + "\n";
   line_may_be_torn_ = !append_to_file(path_, text);  // one write
   if (line_may_be_torn_) return false;

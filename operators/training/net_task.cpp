@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/steady_clock.h"
+#include "executor/training/policy/resume_point.h"
 #include "operators/execute_net.h"
 #include "operators/graph/counted_operators.h"
 #include "operators/plan/net_phase.h"
@@ -110,7 +111,7 @@ InputsFound check_net_inputs(const TrainOptions& options) {
                     .reading_ns = steady_now_ns() - begin_ns,
                     .num_training_samples = static_cast<int>(dataset.split.train.size()),
                     .longest_tokens = 1,
-                    .starts_at_random = task->starts_at_random(),
+                    .starts_at_random = may_go_on(options) ? std::vector<std::string>{} : task->starts_at_random(),
                     .notes = dataset.notes,
                     .largest_file = options.output / "model/model.safetensors",
                     .largest_file_bytes = Bytes{sizeof(float)} * num_parameters(folder.net)};

@@ -200,6 +200,7 @@ class NetsTest(EndToEndTest):
                 folder = f"until-{step}/checkpoints/step-{step:08}"
                 run, done = self.train_net("mtrain-data-parallel", f"from-{step}", *freeze, "--resume", folder)
                 self.assertIn(f"goes on with step {step} of 12, from {folder}", done.stderr)
+                self.assertNotIn("starts at random", done.stderr)
                 self.assertEqual(weights(f"from-{step}"), weights("whole"))
                 for one, other in zip(run["steps"], whole["steps"], strict=True):
                     self.assertAlmostEqual(one["loss"], other["loss"], delta=1e-12)

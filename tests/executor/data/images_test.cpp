@@ -151,6 +151,9 @@ TEST_F(ImagesTest, FolderErrorsNameTheFirstOffence) {
             "a/0.png: a label's folder must hold nothing but files that end in .jpg, .jpeg or .png, is a folder");
   file("0.jpg");
   EXPECT_EQ(message_for(folder_), "0.jpg: an image must lie in the folder of its label, is beside those");
+  file("latin1/caf\xe9/1.png");
+  EXPECT_EQ(message_for(folder_ / "latin1"),
+            "latin1/caf\xe9: a label's folder must have a name in UTF-8 (rename it), is of another kind");
 }
 
 TEST_F(ImagesTest, ADamagedFileIsFoundWhenItIsLoaded) {

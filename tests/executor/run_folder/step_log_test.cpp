@@ -58,6 +58,12 @@ TEST_F(StepLogTest, ATornLineCostsItsStepAlone) {
   }
 }
 
+TEST_F(StepLogTest, AnotherProcessLeavesNoEmptyLine) {
+  EXPECT_TRUE(StepLog(folder_).write({record(0)}));
+  EXPECT_TRUE(StepLog(folder_).write({record(1)}));
+  EXPECT_EQ(read_text_file(folder_ / "steps.jsonl"), to_json_line(record(0)) + "\n" + to_json_line(record(1)) + "\n");
+}
+
 // Reading a pipe in its place would wait, and a link to an endless device would fill the memory.
 TEST_F(StepLogTest, WhatIsNoRegularFileIsNotRead) {
   const std::filesystem::path path = folder_ / "steps.jsonl";
