@@ -17,6 +17,7 @@
 #include "cli/training/train_options.h"
 #include "executor/elastic/lost_hosts.h"
 #include "plan/messages.h"
+#include "plan/plan_paths.h"
 #include "plan/planned_work.h"
 #include "plan/run_length.h"
 #include "planner/search/plan_options.h"
@@ -172,6 +173,7 @@ Answers prepare(TrainCommandOptions& options) {
   TrainOptions& train = options.train;
   const bool is_rehearsal = train.device == "emulated";
   require_consistent(options);
+  check_common_options(options);
   require_regular_files(options);
   train.plan = load_trainable_plan(options);
   adopt_planned_samples(train);

@@ -129,6 +129,7 @@ void require_net(const std::string& folder) {
 InputsFound prepare(NetTrainCommandOptions& options, const OperatorPlan& plan) {
   require_net(options.model);
   adopt(options, plan);
+  check_common_options(options);
   take_run_folder(options);
   InputsFound found = check_net_inputs(options.train);
   TrainingPlan& run = options.train.plan;

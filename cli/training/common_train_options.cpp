@@ -10,6 +10,8 @@
 #include "base/files.h"
 #include "base/units.h"
 #include "cli/shared/common_options.h"
+#include "cli/shared/output.h"
+#include "cli/shared/usage_error.h"
 #include "executor/elastic/job_environment.h"
 
 namespace frostpipe {
@@ -121,6 +123,13 @@ void add_common_train_options(CLI::App& command, CommonTrainOptions& options) {
   add_checkpoint_options(command, options);
   add_recovery_options(command, options);
   add_format_option(command, options.format);
+}
+
+void check_common_options(const CommonTrainOptions& options) {
+  if (options.accuracy_tolerance >= 0 && options.train.held_out == 0 && options.train.test_data.empty())
+    throw UsageError("--accuracy-guard", "needs data to test on (--test-data, or --held-out above 0)", "without any");
+  if (options.num_spares > 0 && is_rank() && answers_for_job())
+    print_note("--spares: is not used, another launcher has started the ranks");
 }
 
 void take_run_folder(CommonTrainOptions& options) {

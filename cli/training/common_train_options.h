@@ -27,6 +27,10 @@ struct CommonTrainOptions {
 /// `options` are the defaults.
 void add_common_train_options(CLI::App& command, CommonTrainOptions& options);
 
+/// Throws UsageError if the test accuracy is to be watched and nothing is tested on. Notes --spares under another
+/// launcher, which starts no spares.
+void check_common_options(const CommonTrainOptions& options);
+
 /// Sets the run folder and checks that it can be written. If this process is responsible for the job, locks the folder,
 /// so that no other run uses it, and refuses a folder in which a run has ended. Throws InvalidInput.
 void take_run_folder(CommonTrainOptions& options);

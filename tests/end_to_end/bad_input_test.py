@@ -256,6 +256,7 @@ class BadOptionsTest(BadInputTest):
             (["--learning-rate", "fast"], ["--learning-rate", "fast"]),
             (["--held-out", 1.5], ["--held-out", "1.5"]),
             (["--seed", "-1"], ["--seed", "-1"]),
+            (["--accuracy-guard", 1, "--held-out", 0], ["--accuracy-guard", "data to test on", "--test-data"]),
         ]:
             with self.subTest(options=options):
                 self.assert_train_refused(says, *options, code=2)
