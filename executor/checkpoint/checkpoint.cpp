@@ -114,7 +114,11 @@ std::optional<std::string> first_difference(const RunSettings& saved, const RunS
     difference = first_difference(before, after).value_or(*difference);
   }
   if (!difference) return std::nullopt;
-  return fmt::format("{}: {} in the checkpoint, {} now", difference->name, difference->one, difference->other);
+  const std::string hint =
+      difference->name == "data_shards"
+          ? fmt::format(" (one for each host; --nodes {} divides the data as before)", difference->one)
+          : "";
+  return fmt::format("{}: {} in the checkpoint, {} now{}", difference->name, difference->one, difference->other, hint);
 }
 
 std::filesystem::path checkpoint_path(const std::filesystem::path& root, int step) {

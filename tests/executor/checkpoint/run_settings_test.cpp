@@ -22,6 +22,10 @@ TEST(RunSettings, TheFirstDifferenceIsNamed) {
   EXPECT_EQ(first_difference(settings, other), "group_by_length: none in the checkpoint, 8 now");
   EXPECT_EQ(first_difference(other, settings), "group_by_length: 8 in the checkpoint, none now");
   other = settings;
+  other.data_shards = 2;
+  EXPECT_EQ(first_difference(other, settings),
+            "data_shards: 2 in the checkpoint, 1 now (one for each host; --nodes 2 divides the data as before)");
+  other = settings;
   other.frozen_dtype = DType::kBFloat16;
   EXPECT_EQ(first_difference(settings, other), "frozen_dtype: none in the checkpoint, \"bfloat16\" now");
 }
