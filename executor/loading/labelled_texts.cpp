@@ -1,5 +1,7 @@
 #include "executor/loading/labelled_texts.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <iterator>
 
@@ -38,8 +40,17 @@ Dataset encoded(TextData text, const SampleOptions& options, ModelFolder& folder
   // Data without labels get label 0, on which predictions do not depend.
   EncodedData encoded{.token_ids = {}, .labels = dataset.labels, .targets = dataset.targets};
   encoded.labels.resize(text.texts.size());
-  const auto tokens_of = text_encoder(folder, longest(options, folder));
-  for (const std::string& one : text.texts) encoded.token_ids.push_back(tokens_of(one));
+  const int limit = longest(options, folder);
+  const auto tokens_of = text_encoder(folder, limit), tokens_of_longer = text_encoder(folder, limit + 1);
+  int num_cut = 0;
+  for (const std::string& one : text.texts) {
+    encoded.token_ids.push_back(tokens_of(one));
+    num_cut += std::ssize(encoded.token_ids.back()) == limit && std::ssize(tokens_of_longer(one)) > limit;
+  }
+  if (num_cut > 0)
+    dataset.notes.push_back(
+        fmt::format("{} of {} texts are cut after {} tokens (--max-tokens, or what the model takes)", num_cut,
+                    text.texts.size(), limit));
   if (folder.config.is_causal) {
     const SpecialIds ids = tokenizer_of(folder).special_ids();
     if (const auto padding = ids.padding ? ids.padding : ids.end_of_text) folder.config.padding_id = *padding;

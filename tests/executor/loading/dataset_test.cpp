@@ -76,6 +76,19 @@ TEST_F(DatasetTest, ASentencesLabelsStandOnTheFirstTokensOfItsWords) {
   EXPECT_NE(dataset.notes[0].find("1 of 2 sentences are longer than 7 tokens"), std::string::npos) << dataset.notes[0];
 }
 
+TEST_F(DatasetTest, TextsThatAreCutAreCounted) {
+  write_config(test::reference_data("models_reference.json")["models"][0]["config"]);
+  file("vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\na\nb\n");
+  const auto data = file("data.tsv", "text\tlabel\na b\tx\na b a\ty\na a a a a\tx\n");  // 4, 5 and 7 tokens
+  const auto notes_within = [&](int max_tokens) {
+    ModelFolder folder = open_model_folder(folder_);
+    return load_dataset({.data = data, .held_out = 0}, {.max_tokens = max_tokens}, folder).notes;
+  };
+  EXPECT_EQ(notes_within(7), (std::vector<std::string>{}));
+  EXPECT_EQ(notes_within(5),
+            (std::vector<std::string>{"1 of 3 texts are cut after 5 tokens (--max-tokens, or what the model takes)"}));
+}
+
 TEST_F(DatasetTest, TheFormOfRecordsTellsTheTask) {
   const auto task = [&](const std::string& line) { return task_of(file("data.jsonl", line)); };
   EXPECT_EQ(task(R"({"text": "a", "labels": ["x"]})"), Task::sequence_classification);
