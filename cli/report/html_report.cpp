@@ -12,6 +12,7 @@
 #include "cli/report/svg.h"
 #include "cli/shared/one_process_text.h"
 #include "cli/shared/report_words.h"
+#include "cli/shared/run_settings.h"
 #include "cli/shared/run_tables.h"
 #include "cli/shared/shape_text.h"
 #include "plan/run_length.h"
@@ -51,23 +52,18 @@ std::optional<WorstPrediction> worst_prediction(const Comparison& comparison) {
   return worst;
 }
 
-bool have_same_settings(const RunSummary& a, const RunSummary& b) {
-  return a.seed == b.seed && a.num_steps == b.num_steps && a.test_items == b.test_items &&
-         a.num_train_samples == b.num_train_samples && a.global_batch_size == b.global_batch_size;
-}
-
 std::string runs_hint(const Comparison& comparison) {
-  const auto& runs = comparison.runs;
-  const bool same_settings =
-      std::all_of(runs.begin(), runs.end(), [&](const RunSummary& run) { return have_same_settings(run, runs[0]); });
-  return std::string(runs.size() == 1 ? ""
-                     : same_settings
-                         ? "Equal data, seed, mini-batch and number of steps. "
-                         : "The runs differ in data, seed, mini-batch or number of steps: compare with care. ") +
-         (std::ranges::any_of(runs, &RunSummary::is_emulated)
+  const std::string sentence = settings_sentence(comparison.runs);
+  return escape_html(sentence) + (sentence.empty() ? "" : " ") +
+         (std::ranges::any_of(comparison.runs, &RunSummary::is_emulated)
               ? "A rehearsal: emulated devices waited in place of computing, so times are of the plan, and nothing was "
                 "learned."
               : "Every figure is of this one run on this machine.");
+}
+
+/// Returns the warning that stands below the page's headline; empty for runs that can be compared.
+std::string warning(const Comparison& comparison) {
+  return differing_settings(comparison.runs).empty() ? "" : settings_sentence(comparison.runs);
 }
 
 std::string tiles(const Comparison& comparison) {
@@ -160,7 +156,8 @@ std::string html_report(const HtmlReportInput& input) {
   const std::string answer = escape_html(headline(comparison));
 
   std::string html;
-  for (const std::string& text : {one_process_line(comparison.runs.back()), accuracy_sentence(comparison)})
+  for (const std::string& text :
+       {warning(comparison), one_process_line(comparison.runs.back()), accuracy_sentence(comparison)})
     if (!text.empty()) html += "<p class=\"muted\">" + escape_html(text) + "</p>\n";
   html += "</header>\n";
   html += tiles(comparison);

@@ -5,6 +5,7 @@
 
 #include "cli/shared/one_process_text.h"
 #include "cli/shared/report_words.h"
+#include "cli/shared/run_settings.h"
 #include "cli/shared/shape_text.h"
 #include "cli/shared/table.h"
 #include "plan/run_length.h"
@@ -167,6 +168,7 @@ std::string phases_text(const std::vector<RunSummary>& runs) {
 std::string comparison_text(const Comparison& comparison) {
   std::string text = phases_text(comparison.runs) + "\nRuns\n\n" + runs_text(comparison.runs);
   if (!comparison.speedups.empty()) text += "\n";
+  if (const std::string sentence = settings_sentence(comparison.runs); !sentence.empty()) text += sentence + "\n";
   for (const Speedup& speedup : comparison.speedups) {
     text += fmt::format("{} is {:.2f} times as fast as {}{} (10-90 %: {:.2f} to {:.2f}, this run's own noise)\n",
                         speedup.run, speedup.factor, speedup.baseline, fastest_clause(comparison, speedup.baseline),

@@ -93,6 +93,18 @@ TEST(ComparisonText, NamesSpeedupsAndWhatIfs) {
   EXPECT_TRUE(text.ends_with("what if: It would.\n"));
 }
 
+TEST(ComparisonText, SaysBeforeTheSpeedupWhetherTheRunsCanBeCompared) {
+  Comparison comparison;
+  comparison.runs = {example_run(), example_run()};
+  comparison.speedups = {{.run = "elastic", .baseline = "mine", .factor = 1.25, .low = 1.2, .high = 1.3}};
+  EXPECT_THAT(comparison_text(comparison),
+              HasSubstr("\nEqual data, seed, mini-batch and number of steps.\nelastic is 1.25 times as fast"));
+  comparison.runs.back().net = NetSummary{.net = "resnet", .device_classes = {"cpu"}};
+  comparison.runs.front().model = "minilm";
+  EXPECT_THAT(comparison_text(comparison),
+              HasSubstr("\nThe runs differ in model (minilm / resnet): compare with care.\nelastic is 1.25 times"));
+}
+
 TEST(ComparisonText, HasAllFiguresOfTheTests) {
   RunSummary language_model = example_run(), classifier = example_run();
   language_model.test_metric = "next-token accuracy";
