@@ -8,6 +8,7 @@
 #include "cli/report/svg.h"
 #include "cli/shared/report_words.h"
 #include "cli/shared/shape_text.h"
+#include "cli/shared/table.h"
 #include "plan/time_terms.h"
 
 namespace frostpipe {
@@ -180,7 +181,7 @@ std::string runs_table(const Comparison& comparison) {
       const std::string value = other_measure(run, name);
       cells.push_back(value.empty() ? "–" : value);
     }
-    cells.push_back(peak > 0 ? fmt::format("{:.0f}", static_cast<double>(peak) / (1 << 20)) : "–");
+    cells.push_back(peak > 0 ? in_mebibytes(peak) : "–");
     table.add_row(cells);
   }
   return table.to_string();
