@@ -20,14 +20,31 @@
 namespace frostpipe {
 namespace {
 
+/// Returns how long the run was. The rehearsal of a net has no data, and so no epochs.
+std::string length_of(const RunSummary& run) {
+  const std::string steps = plural(run.num_steps, "step");
+  return run.is_emulated && run.net ? steps : fmt::format("{} ({})", epochs_text(run.epochs), steps);
+}
+
+std::string samples_of(const RunSummary& run) {
+  if (run.is_emulated && run.net) return "no data";
+  return fmt::format("{} training and {} test samples", grouped(run.num_train_samples), grouped(run.num_test_samples));
+}
+
+std::string labels_of(const RunSummary& run) {
+  return run.label_names.empty() ? "" : plural(static_cast<long long>(run.label_names.size()), "label");
+}
+
+/// Returns the figures that say what was trained. One that is not the same in all runs has the values of all.
 std::string run_facts_text(const Comparison& comparison) {
-  const RunSummary& run = comparison.runs.back();
+  const auto& runs = comparison.runs;
+  const auto n = static_cast<long long>(runs.size());
   std::vector<std::string> parts = {
-      plural(static_cast<long long>(comparison.runs.size()), "training run"), plural(run.world_size, "rank"),
-      fmt::format("mini-batch {}", run.global_batch_size),
-      fmt::format("{} ({})", epochs_text(run.epochs), plural(run.num_steps, "step")),
-      fmt::format("{} training and {} test samples", grouped(run.num_train_samples), grouped(run.num_test_samples))};
-  if (!run.label_names.empty()) parts.push_back(plural(static_cast<long long>(run.label_names.size()), "label"));
+      plural(n, std::ranges::all_of(runs, &RunSummary::is_emulated) ? "rehearsal" : "training run"),
+      distinct_texts(runs, [](const RunSummary& run) { return plural(run.world_size, "rank"); }),
+      distinct_texts(runs, [](const RunSummary& run) { return fmt::format("mini-batch {}", run.global_batch_size); }),
+      distinct_texts(runs, length_of), distinct_texts(runs, samples_of)};
+  if (const std::string labels = distinct_texts(runs, labels_of); !labels.empty()) parts.push_back(labels);
   return fmt::format("{}", fmt::join(parts, " · "));
 }
 
@@ -118,15 +135,20 @@ std::string meanings(const Comparison& comparison) {
       "<dt>peak memory</dt><dd>Largest sum of live tensor bytes of a rank: weights, gradients, optimizer state, "
       "kept activations, work space.</dd>"
       "<dt>ranges</dt><dd>A speedup's range comes from resampling this run's own step times: it is not the spread "
-      "over machines or days. Accuracies are compared item by item on the same test set.</dd></dl></details>\n",
+      "over machines or days. Accuracies are compared item by item, between runs "
+      "that were tested on the same items.</dd></dl></details>\n",
       unit == "layers" ? "" : kPipelineWords, unit == "blocks" ? "" : kNetWords);
 }
 
+/// Returns the seed, which the rehearsal of a net does not have.
+std::string seed_of(const RunSummary& run) { return run.is_emulated && run.net ? "none" : std::to_string(run.seed); }
+
 std::string footer(const HtmlReportInput& input) {
-  const RunSummary& run = input.comparison.runs.back();
+  const auto& runs = input.comparison.runs;
   return fmt::format("<footer>frostpipe {} · from {} · seed {} · plan method {} · freezing by {}</footer>\n",
-                     FROSTPIPE_VERSION, escape_html(input.source), run.seed, escape_html(run.method),
-                     escape_html(run.freeze));
+                     FROSTPIPE_VERSION, escape_html(input.source), distinct_texts(runs, seed_of),
+                     escape_html(distinct_texts(runs, [](const RunSummary& run) { return run.method; })),
+                     escape_html(distinct_texts(runs, [](const RunSummary& run) { return run.freeze; })));
 }
 
 /// Returns the freezing decisions of the last run.
