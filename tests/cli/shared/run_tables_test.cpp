@@ -72,6 +72,25 @@ TEST(RunText, NamesFiguresAndFolder) {
   EXPECT_TRUE(text.ends_with("written to runs/mine\n"));
 }
 
+TEST(RunText, SaysThatARunWasARehearsal) {
+  RunSummary run = example_run();
+  run.is_emulated = true;
+  EXPECT_THAT(run_text(run, "x"), HasSubstr("elastic: rehearsal of 3 epochs, 30 steps of mini-batch 64, freezing by "
+                                            "plan, seed 0\n"));
+  run.net = NetSummary{.net = "resnet", .device_classes = {"cpu", "cpu / 2"}};  // without epochs, data and seed
+  run.method = "mtrain";
+  run.epochs = 0;
+  run.num_test_samples = 0;
+  run.phases.front().measured_peak_memory_bytes.clear();
+  const std::string text = run_text(run, "x");
+  EXPECT_THAT(text, HasSubstr("elastic: rehearsal of resnet by mtrain on cpu + cpu / 2, 30 steps of mini-batch 64, "
+                              "freezing by plan\n"));
+  EXPECT_THAT(text, HasSubstr("  0.0  -                                -\n"))
+      << "neither memory nor a change of layout";
+  EXPECT_THAT(comparison_text({.runs = {run}, .speedups = {}, .accuracies = {}, .what_ifs = {}}),
+              Not(HasSubstr(" 0\n")));
+}
+
 TEST(PhasesText, SetsPredictionsAgainstMeasurements) {
   const std::string text = phases_text({example_run()});
   EXPECT_THAT(text, HasSubstr(" 26.0 ")) << "predicted";
