@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
+#include "base/json_text.h"
 #include "cli/commands/commands.h"
 #include "cli/report/chrome_trace.h"
 #include "cli/report/html_report.h"
@@ -53,7 +54,7 @@ int run_report(const ReportOptions& options) {
   if (options.format == "json") {
     nlohmann::ordered_json json = {{"report", options.output}};
     if (!options.trace.empty()) json["trace"] = options.trace;
-    print_result(json.dump() + "\n");
+    print_result(json_text(json) + "\n");
   } else {
     print_result(fmt::format("report: {}\n", options.output));
     if (!options.trace.empty()) print_result(fmt::format("trace: {} (open it at ui.perfetto.dev)\n", options.trace));

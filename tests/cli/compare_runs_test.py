@@ -1,6 +1,7 @@
 """What compare and report say of runs that cannot be compared, and of files that are no runs of training."""
 
 import json
+import os
 import unittest
 
 from support import CliTest, synthetic_run
@@ -17,6 +18,12 @@ class CompareRunsTest(CliTest):
             self.write(f"runs/{name}/executed_plan.json", self.read(f"{name}.json"))
             self.write(f"runs/{name}/summary.json", synthetic_run(self.read(f"{name}.json"), simulated))
         return [file for name in names for file in (f"{name}.json", f"runs/{name}/summary.json")]
+
+    def test_json_names_a_file_whose_name_is_no_utf8(self):
+        self.make_runs("elastic")
+        done = self.run_tool("report", "runs/elastic/summary.json", "-o", os.fsdecode(b"caf\xe9.html"),
+                             "--format", "json")
+        self.assertEqual(json.loads(done.stdout), {"report": "caf\N{REPLACEMENT CHARACTER}.html"})
 
     def test_compare_warns_of_runs_of_two_models(self):
         pairs = self.make_runs("static_pipeline", "elastic")
