@@ -19,6 +19,15 @@ class CompareRunsTest(CliTest):
             self.write(f"runs/{name}/summary.json", synthetic_run(self.read(f"{name}.json"), simulated))
         return [file for name in names for file in (f"{name}.json", f"runs/{name}/summary.json")]
 
+    def test_report_says_what_shows_other_files(self):
+        self.make_runs("elastic")
+        self.assert_refused("report", "elastic.json", "-o", "report.html", code=2,
+                            says=["elastic.json: is a plan; report shows runs: give it the RUN/summary.json"])
+        self.write("serving_run.json", {"format": "frostpipe.serving_run", "version": 1, "models": []})
+        self.assert_refused("report", "serving_run.json", "-o", "report.html", code=2,
+                            says=["serving_run.json: is the result of `frostpipe serving run -o RUN`, which has "
+                                  "written RUN/report.html beside it"])
+
     def test_json_names_a_file_whose_name_is_no_utf8(self):
         self.make_runs("elastic")
         done = self.run_tool("report", "runs/elastic/summary.json", "-o", os.fsdecode(b"caf\xe9.html"),
