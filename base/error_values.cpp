@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <nlohmann/json.hpp>
 
+#include "base/json_text.h"
+
 namespace frostpipe {
 namespace {
 
@@ -32,7 +34,7 @@ std::string in_quotes(const std::vector<std::string>& names) {
 
 std::string shown(const nlohmann::json& value) {
   if (value.is_structured()) return value.empty() ? std::string("an empty ") + value.type_name() : value.type_name();
-  return shortened(value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+  return shortened(json_text(value));
 }
 
 }  // namespace frostpipe

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/error_values.h"
+#include "base/json_text.h"
 #include "base/parse_json.h"
 #include "base/spelling.h"
 
@@ -14,16 +15,14 @@ namespace {
 
 constexpr std::size_t kLineWidth = 120;
 
-std::string scalar_text(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
-
-/// Appends what scalar_text returns. The library's own function is slow for the many numbers of a profile.
+/// Appends what json_text returns. The library's own function is slow for the many numbers of a profile.
 void append_scalar(const Json& json, std::string& out) {
   if (json.is_number_unsigned()) {
     fmt::format_to(std::back_inserter(out), "{}", json.get<std::uint64_t>());
   } else if (json.is_number_integer()) {
     fmt::format_to(std::back_inserter(out), "{}", json.get<std::int64_t>());
   } else {
-    out += scalar_text(json);
+    out += json_text(json);
   }
 }
 
@@ -32,7 +31,7 @@ void append_key(const std::string& key, std::string& out) {
   if (std::all_of(key.begin(), key.end(), is_plain)) {
     out.append(1, '"').append(key).append("\": ");
   } else {
-    out.append(scalar_text(key)).append(": ");
+    out.append(json_text(Json(key))).append(": ");
   }
 }
 
@@ -60,7 +59,7 @@ void append_filled(const Json& array, std::size_t indent, std::string& out) {
   out += margin;
   std::size_t column = indent + 1;
   for (std::size_t i = 0; i < array.size(); ++i) {
-    const std::string item = scalar_text(array[i]) + (i + 1 < array.size() ? "," : "");
+    const std::string item = json_text(array[i]) + (i + 1 < array.size() ? "," : "");
     if (column > indent + 1 && column + 1 + item.size() > kLineWidth) {
       out += margin;
       column = indent + 1;
@@ -123,7 +122,7 @@ std::string Place::text() const {
 }
 
 void fail(const Place& place, std::string_view rule, const Json& value) {
-  throw InvalidInput(place.text(), rule, shortened(scalar_text(value), 60));
+  throw InvalidInput(place.text(), rule, shortened(json_text(value), 60));
 }
 
 void fail_fields(const Place& place, const Json& object, const std::vector<const char*>& known, const char* missing) {

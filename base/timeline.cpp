@@ -2,6 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/json_text.h"
+
 namespace frostpipe {
 namespace {
 
@@ -37,7 +39,7 @@ std::string to_chrome_trace(const Timeline& timeline) {
   for (const TimelineThread& one : timeline.threads)
     events.push_back(metadata("thread_name", one.process, one.thread, "name", one.name));
   for (const TimelineSpan& span : timeline.spans) events.push_back(complete_event(span));
-  return Json{{"traceEvents", std::move(events)}, {"displayTimeUnit", "ms"}}.dump() + "\n";
+  return json_text(Json{{"traceEvents", std::move(events)}, {"displayTimeUnit", "ms"}}) + "\n";
 }
 
 }  // namespace frostpipe

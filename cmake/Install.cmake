@@ -39,7 +39,9 @@ foreach(target ${executors} frostpipe_cuda)
     frostpipe_install_beside_libraries(${target})
   endif()
 endforeach()
-install(FILES README.md LICENSE CHANGELOG.md DESTINATION share/doc/frostpipe)
+# All pages that link to each other.
+install(FILES README.md LICENSE CHANGELOG.md CONTRIBUTING.md DESTINATION share/doc/frostpipe)
+install(FILES bench/README.md DESTINATION share/doc/frostpipe/bench)
 install(DIRECTORY docs DESTINATION share/doc/frostpipe)
 # Of libraries that are headers alone, for their licences.
 foreach(header CLI/CLI.hpp nlohmann/json.hpp boost/config.hpp xxhash.h)

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "base/json_text.h"
 #include "cli/shared/table.h"
 #include "operators/graph/estimated_operators.h"
 #include "operators/graph/known_nets.h"
@@ -80,7 +81,7 @@ std::string json_of(const std::vector<MTrainRow>& rows) {
       one["baselines_ns"][std::string(to_string(kOperatorBaselines[i]))] = row.baseline_ns[i];
     json["rows"].push_back(std::move(one));
   }
-  return json.dump(2) + "\n";
+  return json_text(json, 2) + "\n";
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "base/json_text.h"
 #include "cli/report/svg.h"
 #include "cli/shared/table.h"
 
@@ -67,7 +68,7 @@ std::string table_json(const PublishedTable& published) {
                               {"largest_error", group.errors.largest},
                               {"bias", group.errors.bias},
                               {"rank_correlation", group.errors.rank_correlation}});
-  return json.dump(2) + "\n";
+  return json_text(json, 2) + "\n";
 }
 
 std::string table_csv(const PublishedTable& published) {

@@ -130,6 +130,7 @@ struct RunSummary {
   std::string name;  // data_parallel, static_pipeline, elastic, or the user's
   std::string method;
   std::string freeze;  // the freeze rule
+  std::string model;   // name of the model, "" until filled in by `compare`; a net's name is in `net`
   std::uint64_t seed = 0;
   int world_size = 1;
   int threads_per_rank = 1;  // of the plan

@@ -96,6 +96,7 @@ void fields(Archive& archive, json::Value<Archive, RunSummary>& run) {
   archive("name", run.name);
   archive("method", run.method);
   archive("freeze", run.freeze);
+  archive("model", run.model, json::MayBeMissing());
   archive("seed", run.seed);
   archive("world_size", run.world_size, json::at_least(1));
   archive("threads_per_rank", run.threads_per_rank, json::MayBeMissing{json::between(1, kMaxThreads)});

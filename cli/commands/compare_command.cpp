@@ -93,6 +93,7 @@ ComparedRun load_pair(const std::string& plan_path, const std::string& summary_p
   pair.plan = plan_by_file(plan, plan_path, /*schedule_file=*/"");
   pair.profile = load_profile_of(pair.plan, plan_path, sources);
   pair.cluster = load_cluster_of(pair.plan, plan_path, sources);
+  pair.run.model = pair.profile.model.name;
   const std::string executed_path = (std::filesystem::path(summary_path).parent_path() / "executed_plan.json").string();
   pair.executed = plan_from_json(read_text_file(executed_path), executed_path);
   require_same_model(pair.executed, pair.profile.model, executed_path);

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/json_text.h"
 #include "cli/commands/commands.h"
 #include "cli/plans/plan_files.h"
 #include "cli/shared/common_options.h"
@@ -120,7 +121,7 @@ std::string checkpoint_json(const Checkpoint& checkpoint, std::vector<std::strin
     if (const std::string fault = fault_of(checkpoint, layer); !fault.empty()) faults.push_back(fault);
   }
   json["faults"] = faults;
-  return json.dump(2) + "\n";
+  return json_text(json, 2) + "\n";
 }
 
 /// Throws UsageError that names the command which shows the plan, if the file is one.

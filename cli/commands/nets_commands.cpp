@@ -66,9 +66,10 @@ Command add_nets_rehearse(CLI::App& group) {
 Command add_nets_evaluate(CLI::App& group) {
   const auto options = std::make_shared<EvaluationOptions>();
   CLI::App* command = group.add_subcommand("evaluate", "Score a trained net on pictures that it has not seen");
-  add_evaluation_options(*command, *options,
-                         {.data = "Pictures of the kind that nets train takes; they may lack labels",
-                          .predictions = "Also write each prediction to this CSV file"});
+  add_evaluation_options(
+      *command, *options,
+      {.data = "Labelled pictures of the kind that nets train takes, with labels that the model knows",
+       .predictions = "Also write each prediction to this CSV file"});
   command->footer("Example:\n  frostpipe nets evaluate --model runs/resnet/model --data unseen");
   return {command, [options] { return print_evaluation(*options, evaluate_net); }};
 }

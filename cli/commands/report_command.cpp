@@ -5,11 +5,13 @@
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
+#include "base/json_text.h"
 #include "cli/commands/commands.h"
 #include "cli/report/chrome_trace.h"
 #include "cli/report/html_report.h"
 #include "cli/shared/common_options.h"
 #include "cli/shared/output.h"
+#include "cli/shared/usage_error.h"
 
 namespace frostpipe {
 namespace {
@@ -19,14 +21,31 @@ struct ReportOptions {
   std::string format;
 };
 
-bool is_comparison(const std::string& content) {
+/// Returns the file's field "format"; empty if it has none, or is no JSON.
+std::string format_of(const std::string& content) {
   const auto json = nlohmann::json::parse(content, nullptr, /*allow_exceptions=*/false);
-  return json.is_object() && json.contains("format") && json["format"] == "frostpipe.summary";
+  if (!json.is_object() || !json.contains("format") || !json["format"].is_string()) return "";
+  return json["format"].get<std::string>();
+}
+
+/// Throws UsageError that says what shows the file, if it is another one that commands write.
+void refuse_what_others_show(const std::string& format, const std::string& path) {
+  if (format == "frostpipe.serving_run")
+    throw UsageError(
+        fmt::format("{}: is the result of `frostpipe serving run -o RUN`, which has written RUN/report.html beside it; "
+                    "report shows runs of training",
+                    path));
+  if (format == "frostpipe.plan")
+    throw UsageError(
+        fmt::format("{}: is a plan; report shows runs: give it the RUN/summary.json of one that followed the plan, or "
+                    "the file that `frostpipe compare -o` has written",
+                    path));
 }
 
 Comparison load_comparison(const std::string& path) {
-  const std::string content = read_named_file(path);
-  return is_comparison(content) ? comparison_from_json(content, path) : compare({run_from_json(content, path)});
+  const std::string content = read_named_file(path), format = format_of(content);
+  refuse_what_others_show(format, path);
+  return format == "frostpipe.summary" ? comparison_from_json(content, path) : compare({run_from_json(content, path)});
 }
 
 /// Returns one iteration of each phase, as predicted and as measured.
@@ -53,7 +72,7 @@ int run_report(const ReportOptions& options) {
   if (options.format == "json") {
     nlohmann::ordered_json json = {{"report", options.output}};
     if (!options.trace.empty()) json["trace"] = options.trace;
-    print_result(json.dump() + "\n");
+    print_result(json_text(json) + "\n");
   } else {
     print_result(fmt::format("report: {}\n", options.output));
     if (!options.trace.empty()) print_result(fmt::format("trace: {} (open it at ui.perfetto.dev)\n", options.trace));

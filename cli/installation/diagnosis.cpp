@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/json_text.h"
 #include "base/units.h"
 
 namespace frostpipe {
@@ -210,10 +211,10 @@ std::string diagnosis_json(const Diagnosis& diagnosis) {
   json["problems"] = nlohmann::ordered_json::array();
   for (const Problem& problem : problems_of(diagnosis))
     json["problems"].push_back({{"missing", problem.missing}, {"to_do", problem.to_do}});
-  return json.dump(2) + "\n";
+  return json_text(json, 2) + "\n";
 }
 
-std::string libtorch_facts_json(const LibTorchFacts& facts) { return facts_json(facts).dump(); }
+std::string libtorch_facts_json(const LibTorchFacts& facts) { return json_text(facts_json(facts)); }
 
 LibTorchFacts parse_libtorch_facts(std::string_view text) {
   try {

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
+#include "base/json_text.h"
 #include "base/timeline.h"
 #include "cli/operators/operator_plan_text.h"
 #include "cli/shared/common_options.h"
@@ -69,7 +70,7 @@ std::string simulation_json(const OperatorPlan& plan, const OperatorRun& run, co
                {"devices", Json::array()}};
   for (const auto& [busy_ns, sent_bytes] : use)
     json["devices"].push_back({{"busy_ns", busy_ns}, {"sent_bytes", sent_bytes}});
-  return json.dump(2) + "\n";
+  return json_text(json, 2) + "\n";
 }
 
 std::string simulation_text(const OperatorPlan& plan, const OperatorRun& run, const std::vector<DeviceUse>& use) {

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "cli/operators/net_freezing.h"
 #include "cli/operators/operator_plan_text.h"
 #include "cli/shared/common_options.h"
 #include "cli/shared/local_ranks.h"
@@ -24,16 +25,6 @@
 namespace frostpipe {
 namespace {
 
-/// Parses --freeze. Throws UsageError for a rule that decides during the run: nets freeze after known epochs only.
-FreezePolicy freeze_policy_of(const std::string& text) {
-  try {
-    FreezePolicy policy = parse_freeze_policy(text, {});
-    if (policy.rule == FreezePolicy::Rule::plan || policy.rule == FreezePolicy::Rule::fixed) return policy;
-  } catch (const InvalidInput&) {  // the UsageError below reports it
-  }
-  throw UsageError("--freeze", "must be plan or fixed:N,N,... (frozen layers after the 1st, 2nd, ... epoch)", text);
-}
-
 /// Returns `plan` made anew for `machine`, with its first `layers` layers frozen.
 OperatorPlan with_frozen(const OperatorPlan& plan, int layers, const OperatorMachine& machine) {
   OperatorPlan next = make_operator_plan({.graph = frozen(plan.graph, layers), .machine = machine}, plan.method);
@@ -45,7 +36,7 @@ OperatorPlan with_frozen(const OperatorPlan& plan, int layers, const OperatorMac
 /// Returns a phase for the first epoch, and one for each epoch after which more layers freeze. Their from_step is a
 /// number of epochs, since the steps of an epoch are not known yet.
 std::vector<Phase> phases_of(const NetTrainCommandOptions& options, const OperatorPlan& plan) {
-  const FreezePolicy policy = freeze_policy_of(options.freeze);
+  const FreezePolicy policy = net_freeze_policy(options.freeze);
   std::vector<Phase> phases = {phase_of(plan, 0)};
   int epoch = 0;
   for (const int layers : policy.fixed_layers) {
@@ -201,6 +192,8 @@ int train_net_by_plan(NetTrainCommandOptions& options) {
   if (!is_rank()) {
     const InputsFound found = prepare(options, plan);
     note_all(options.train, found);
+    if (const std::string note = freezes_that_never_happen(options.freeze, options.num_epochs); !note.empty())
+      print_note(note);
     needs = needs_of(plan, found);
   }
   return run_on_ranks({.num_ranks = needs.num_ranks,

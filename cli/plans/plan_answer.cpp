@@ -7,6 +7,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "base/json_text.h"
 #include "cli/shared/shape_text.h"
 #include "cli/shared/table.h"
 #include "plan/stages.h"
@@ -111,7 +112,7 @@ std::string plan_answer_json(const AutoPlan& answer, const std::string& plan_jso
     if (!phase.token_slices.empty()) json["alternatives"].back()["token_slices"] = phase.token_slices;
   }
   json["misses"] = answer.unfit_layouts;
-  return json.dump(2) + "\n";
+  return json_text(json, 2) + "\n";
 }
 
 }  // namespace frostpipe

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/json_text.h"
 #include "cli/shared/shape_text.h"
 #include "cli/shared/table.h"
 #include "cli/shared/usage_error.h"
@@ -78,7 +79,7 @@ std::string losses_json(const std::vector<LossInPhase>& losses, int lost) {
     phase["choice"] = to_string(outlook);
     json["phases"].push_back(std::move(phase));
   }
-  return json.dump(2) + "\n";
+  return json_text(json, 2) + "\n";
 }
 
 }  // namespace

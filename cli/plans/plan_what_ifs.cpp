@@ -6,6 +6,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "base/json_text.h"
 #include "cli/plans/what_if_changes.h"
 #include "cli/shared/table.h"
 
@@ -74,7 +75,7 @@ std::string what_ifs_json(const std::vector<WhatIfRow>& rows) {
                             {"samples_per_second", outcome.samples_per_second},
                             {"peak_memory_bytes", outcome.peak_memory_bytes},
                             {"note", note_of(outcome)}});
-  return json.dump(2) + "\n";
+  return json_text(json, 2) + "\n";
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "base/json_text.h"
 #include "base/seconds.h"
 #include "cli/plans/schedule_choice.h"
 #include "cli/shared/common_options.h"
@@ -70,7 +71,7 @@ std::string schedule_times_text(const Schedule& compute, const ScheduleTimes& ti
                                          {"busy_ns", summary.busy_ns},
                                          {"peak_in_flight", summary.peak_in_flight},
                                          {"engine", found.engine}};
-    return json.dump(2) + "\n";
+    return json_text(json, 2) + "\n";
   }
   return fmt::format(
       "{}: {}\n\n"

@@ -12,6 +12,7 @@
 #include "cli/report/svg.h"
 #include "cli/shared/one_process_text.h"
 #include "cli/shared/report_words.h"
+#include "cli/shared/run_settings.h"
 #include "cli/shared/run_tables.h"
 #include "cli/shared/shape_text.h"
 #include "plan/run_length.h"
@@ -19,14 +20,31 @@
 namespace frostpipe {
 namespace {
 
+/// Returns how long the run was. The rehearsal of a net has no data, and so no epochs.
+std::string length_of(const RunSummary& run) {
+  const std::string steps = plural(run.num_steps, "step");
+  return run.is_emulated && run.net ? steps : fmt::format("{} ({})", epochs_text(run.epochs), steps);
+}
+
+std::string samples_of(const RunSummary& run) {
+  if (run.is_emulated && run.net) return "no data";
+  return fmt::format("{} training and {} test samples", grouped(run.num_train_samples), grouped(run.num_test_samples));
+}
+
+std::string labels_of(const RunSummary& run) {
+  return run.label_names.empty() ? "" : plural(static_cast<long long>(run.label_names.size()), "label");
+}
+
+/// Returns the figures that say what was trained. One that is not the same in all runs has the values of all.
 std::string run_facts_text(const Comparison& comparison) {
-  const RunSummary& run = comparison.runs.back();
+  const auto& runs = comparison.runs;
+  const auto n = static_cast<long long>(runs.size());
   std::vector<std::string> parts = {
-      plural(static_cast<long long>(comparison.runs.size()), "training run"), plural(run.world_size, "rank"),
-      fmt::format("mini-batch {}", run.global_batch_size),
-      fmt::format("{} ({})", epochs_text(run.epochs), plural(run.num_steps, "step")),
-      fmt::format("{} training and {} test samples", grouped(run.num_train_samples), grouped(run.num_test_samples))};
-  if (!run.label_names.empty()) parts.push_back(plural(static_cast<long long>(run.label_names.size()), "label"));
+      plural(n, std::ranges::all_of(runs, &RunSummary::is_emulated) ? "rehearsal" : "training run"),
+      distinct_texts(runs, [](const RunSummary& run) { return plural(run.world_size, "rank"); }),
+      distinct_texts(runs, [](const RunSummary& run) { return fmt::format("mini-batch {}", run.global_batch_size); }),
+      distinct_texts(runs, length_of), distinct_texts(runs, samples_of)};
+  if (const std::string labels = distinct_texts(runs, labels_of); !labels.empty()) parts.push_back(labels);
   return fmt::format("{}", fmt::join(parts, " · "));
 }
 
@@ -51,23 +69,18 @@ std::optional<WorstPrediction> worst_prediction(const Comparison& comparison) {
   return worst;
 }
 
-bool have_same_settings(const RunSummary& a, const RunSummary& b) {
-  return a.seed == b.seed && a.num_steps == b.num_steps && a.test_items == b.test_items &&
-         a.num_train_samples == b.num_train_samples && a.global_batch_size == b.global_batch_size;
-}
-
 std::string runs_hint(const Comparison& comparison) {
-  const auto& runs = comparison.runs;
-  const bool same_settings =
-      std::all_of(runs.begin(), runs.end(), [&](const RunSummary& run) { return have_same_settings(run, runs[0]); });
-  return std::string(runs.size() == 1 ? ""
-                     : same_settings
-                         ? "Equal data, seed, mini-batch and number of steps. "
-                         : "The runs differ in data, seed, mini-batch or number of steps: compare with care. ") +
-         (std::ranges::any_of(runs, &RunSummary::is_emulated)
+  const std::string sentence = settings_sentence(comparison.runs);
+  return escape_html(sentence) + (sentence.empty() ? "" : " ") +
+         (std::ranges::any_of(comparison.runs, &RunSummary::is_emulated)
               ? "A rehearsal: emulated devices waited in place of computing, so times are of the plan, and nothing was "
                 "learned."
               : "Every figure is of this one run on this machine.");
+}
+
+/// Returns the warning that stands below the page's headline; empty for runs that can be compared.
+std::string warning(const Comparison& comparison) {
+  return differing_settings(comparison.runs).empty() ? "" : settings_sentence(comparison.runs);
 }
 
 std::string tiles(const Comparison& comparison) {
@@ -122,15 +135,20 @@ std::string meanings(const Comparison& comparison) {
       "<dt>peak memory</dt><dd>Largest sum of live tensor bytes of a rank: weights, gradients, optimizer state, "
       "kept activations, work space.</dd>"
       "<dt>ranges</dt><dd>A speedup's range comes from resampling this run's own step times: it is not the spread "
-      "over machines or days. Accuracies are compared item by item on the same test set.</dd></dl></details>\n",
+      "over machines or days. Accuracies are compared item by item, between runs "
+      "that were tested on the same items.</dd></dl></details>\n",
       unit == "layers" ? "" : kPipelineWords, unit == "blocks" ? "" : kNetWords);
 }
 
+/// Returns the seed, which the rehearsal of a net does not have.
+std::string seed_of(const RunSummary& run) { return run.is_emulated && run.net ? "none" : std::to_string(run.seed); }
+
 std::string footer(const HtmlReportInput& input) {
-  const RunSummary& run = input.comparison.runs.back();
+  const auto& runs = input.comparison.runs;
   return fmt::format("<footer>frostpipe {} · from {} · seed {} · plan method {} · freezing by {}</footer>\n",
-                     FROSTPIPE_VERSION, escape_html(input.source), run.seed, escape_html(run.method),
-                     escape_html(run.freeze));
+                     FROSTPIPE_VERSION, escape_html(input.source), distinct_texts(runs, seed_of),
+                     escape_html(distinct_texts(runs, [](const RunSummary& run) { return run.method; })),
+                     escape_html(distinct_texts(runs, [](const RunSummary& run) { return run.freeze; })));
 }
 
 /// Returns the freezing decisions of the last run.
@@ -160,7 +178,8 @@ std::string html_report(const HtmlReportInput& input) {
   const std::string answer = escape_html(headline(comparison));
 
   std::string html;
-  for (const std::string& text : {one_process_line(comparison.runs.back()), accuracy_sentence(comparison)})
+  for (const std::string& text :
+       {warning(comparison), one_process_line(comparison.runs.back()), accuracy_sentence(comparison)})
     if (!text.empty()) html += "<p class=\"muted\">" + escape_html(text) + "</p>\n";
   html += "</header>\n";
   html += tiles(comparison);

@@ -13,6 +13,7 @@
 #include "cli/report/svg_timeline.h"
 #include "cli/shared/report_words.h"
 #include "cli/shared/shape_text.h"
+#include "cli/shared/table.h"
 #include "profiles/device_type.h"
 
 namespace frostpipe {
@@ -234,9 +235,10 @@ std::string memory_bars(const Comparison& comparison, const std::optional<Cluste
         "<span>{}</span><svg class=\"bar\" viewBox=\"0 0 100 19\" preserveAspectRatio=\"none\" role=\"img\" "
         "aria-label=\"memory\">",
         escape_html(row.label));
-    html += fmt::format(
-        "<rect class=\"{} soft\" x=\"0\" y=\"3\" width=\"{}\" height=\"13\"><title>measured {}</title></rect>",
-        row.colour, percent(row.measured), format_bytes(row.measured));
+    if (row.measured > 0)
+      html += fmt::format(
+          "<rect class=\"{} soft\" x=\"0\" y=\"3\" width=\"{}\" height=\"13\"><title>measured {}</title></rect>",
+          row.colour, percent(row.measured), format_bytes(row.measured));
     if (row.predicted > 0)
       html += fmt::format(
           "<line class=\"mark\" x1=\"{0}\" x2=\"{0}\" y1=\"2\" y2=\"17\"><title>predicted {1}</title></line>",
@@ -245,8 +247,8 @@ std::string memory_bars(const Comparison& comparison, const std::optional<Cluste
       html +=
           fmt::format("<line class=\"limit\" x1=\"{0}\" x2=\"{0}\" y1=\"0\" y2=\"19\"><title>limit {1}</title></line>",
                       percent(row.limit), format_bytes(row.limit));
-    html += fmt::format("</svg><b{}>{:.0f}</b>\n", row.limit > 0 && row.measured > row.limit ? " class=\"bad\"" : "",
-                        static_cast<double>(row.measured) / (1 << 20));
+    html += fmt::format("</svg><b{}>{}</b>\n", row.limit > 0 && row.measured > row.limit ? " class=\"bad\"" : "",
+                        row.measured > 0 ? in_mebibytes(row.measured) : "–");
   }
   return html + "</div>\n";
 }

@@ -8,6 +8,7 @@
 #include "cli/report/svg.h"
 #include "cli/shared/report_words.h"
 #include "cli/shared/shape_text.h"
+#include "cli/shared/table.h"
 #include "plan/time_terms.h"
 
 namespace frostpipe {
@@ -125,6 +126,13 @@ std::vector<LabelCount> count_labels(const RunSummary& run) {
   return counts;
 }
 
+/// Returns whether all runs were tested on equally many items of each label.
+bool have_equal_counts(const std::vector<std::vector<LabelCount>>& counts_of_runs) {
+  return std::ranges::all_of(counts_of_runs, [&](const std::vector<LabelCount>& counts) {
+    return std::ranges::equal(counts, counts_of_runs.front(), {}, &LabelCount::count, &LabelCount::count);
+  });
+}
+
 }  // namespace
 
 std::string run_colour(std::size_t index, std::size_t num_runs) {
@@ -180,7 +188,7 @@ std::string runs_table(const Comparison& comparison) {
       const std::string value = other_measure(run, name);
       cells.push_back(value.empty() ? "–" : value);
     }
-    cells.push_back(peak > 0 ? fmt::format("{:.0f}", static_cast<double>(peak) / (1 << 20)) : "–");
+    cells.push_back(peak > 0 ? in_mebibytes(peak) : "–");
     table.add_row(cells);
   }
   return table.to_string();
@@ -230,22 +238,30 @@ std::string labels_table(const Comparison& comparison) {
   const std::size_t n = comparison.runs.size();
   const std::vector<std::string>& names = comparison.runs.back().label_names;
   std::vector<std::vector<LabelCount>> counts;
-  std::vector<HtmlTable::Column> columns = {{"label", "label", "l"}, {"test items", "test items", ""}};
-  for (std::size_t i = 0; i < n; ++i) {
-    const RunSummary& run = comparison.runs[i];
+  for (const RunSummary& run : comparison.runs) {
     if (run.label_names != names) return "";
     counts.push_back(count_labels(run));
-    columns.push_back({run_label(i, n, run.name) + "<br><small>recall / precision, %</small>",
-                       run.name + ": recall / precision, %", ""});
+  }
+  const bool same_items = have_equal_counts(counts);
+  std::vector<HtmlTable::Column> columns = {{"label", "label", "l"}};
+  if (same_items) columns.push_back({"test items", "test items", ""});
+  for (std::size_t i = 0; i < n; ++i) {
+    const std::string& name = comparison.runs[i].name;
+    if (!same_items)
+      columns.push_back({run_label(i, n, name) + "<br><small>test items</small>", name + ": test items", ""});
+    columns.push_back(
+        {run_label(i, n, name) + "<br><small>recall / precision, %</small>", name + ": recall / precision, %", ""});
   }
   HtmlTable table(columns);
   const auto percent = [](int part, int whole) {
     return whole > 0 ? fmt::format("{:.1f}", 100.0 * part / whole) : std::string("–");
   };
   for (std::size_t label = 0; label < names.size(); ++label) {
-    std::vector<std::string> cells = {escape_html(names[label]), std::to_string(counts.back()[label].count)};
+    std::vector<std::string> cells = {escape_html(names[label])};
+    if (same_items) cells.push_back(std::to_string(counts.front()[label].count));
     for (std::size_t i = 0; i < n; ++i) {
       const LabelCount& count = counts[i][label];
+      if (!same_items) cells.push_back(std::to_string(count.count));
       cells.push_back(fmt::format("{} <small>/ {}</small>", percent(count.hits, count.count),
                                   percent(count.hits, count.predicted)));
     }

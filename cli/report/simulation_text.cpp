@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/json_text.h"
 #include "cli/shared/shape_text.h"
 #include "cli/shared/table.h"
 #include "plan/recompute.h"
@@ -210,7 +211,7 @@ std::string simulation_json(const TrainingPlan& plan, const std::vector<Predicte
     if (phase.virtual_stages > 1) json["phases"].back()["virtual_stages"] = phase.virtual_stages;
     if (!phase.token_slices.empty()) json["phases"].back()["token_slices"] = phase.token_slices;
   }
-  return json.dump(2) + "\n";
+  return json_text(json, 2) + "\n";
 }
 
 }  // namespace frostpipe

@@ -13,10 +13,10 @@ void add_serve_options(CLI::App& command, ServeOptions& options) {
   command
       .add_option(
           "--model", options.models,
-          "Hugging Face folder of the plan's model: a classifier of texts or pictures, or GPT-2. If the plan has "
-          "several models, give MODEL=FOLDER for each. For a plan made with --heads, give NAME=FOLDER for each "
-          "of the fine-tuned models that share their first layers, or MODEL=NAME=FOLDER; all of them answer "
-          "every request")
+          "Hugging Face folder of the plan's model: a classifier of texts or pictures, or a language model, of any "
+          "family that train takes. If the plan has several models, give MODEL=FOLDER for each. For a plan made with "
+          "--heads, give NAME=FOLDER for each of the fine-tuned models that share their first layers, or "
+          "MODEL=NAME=FOLDER; all of them answer every request")
       ->type_name("[NAME=]FOLDER")
       ->take_all();
   command

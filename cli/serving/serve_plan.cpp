@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/json_text.h"
 #include "base/steady_clock.h"
 #include "cli/serving/generated_load.h"
 #include "cli/serving/served_folders.h"
@@ -141,7 +142,7 @@ std::string served_json(Nanoseconds served_ns, const std::vector<ServedAndSimula
     model["simulated"] = serving_run_json(simulated, summarize(simulated));
     json["models"].push_back(std::move(model));
   }
-  return json.dump(2) + "\n";
+  return json_text(json, 2) + "\n";
 }
 
 /// Reads the file's only line. Short keys are refused, because they could be guessed by trying.

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
+#include "base/json_text.h"
 #include "cli/serving/serving_plan_text.h"
 #include "cli/serving/serving_run_text.h"
 #include "cli/serving/serving_trace.h"
@@ -35,7 +36,7 @@ std::string simulation_json(const ServingLoad& load, DataPlane data_plane, const
                                  {"models", nlohmann::ordered_json::array()}};
   if (load.seed) json["seed"] = *load.seed;
   for (const ServedModelRun& model : models) json["models"].push_back(serving_run_json(model.run, model.summary));
-  return json.dump(2) + "\n";
+  return json_text(json, 2) + "\n";
 }
 
 }  // namespace

@@ -14,16 +14,6 @@ std::string capitalised(std::string text) {
   return text;
 }
 
-/// Returns "a", "a and b", "a, b and c".
-std::string joined(const std::vector<std::string>& parts) {
-  std::string text;
-  for (std::size_t i = 0; i < parts.size(); ++i) {
-    if (i > 0) text += i + 1 == parts.size() ? " and " : ", ";
-    text += parts[i];
-  }
-  return text;
-}
-
 /// Returns the smallest difference, in percentage points, that the paired items can tell from zero at 95 % confidence:
 /// half the width of the interval, or by the rule of three if every item was right in both runs or wrong in both.
 double smallest_seen(const PairedAccuracy& paired, std::size_t num_items) {
@@ -40,10 +30,19 @@ std::string accuracy_clause(const std::vector<PairedAccuracy>& accuracies) {
                                 run_in_words(paired.baseline), signed_number(100 * paired.low),
                                 signed_number(100 * paired.high)));
   }
-  return "; its accuracy differs " + joined(parts);
+  return "; its accuracy differs " + listed(parts);
 }
 
 }  // namespace
+
+std::string listed(const std::vector<std::string>& parts) {
+  std::string text;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    if (i > 0) text += i + 1 == parts.size() ? " and " : ", ";
+    text += parts[i];
+  }
+  return text;
+}
 
 std::string run_in_words(std::string_view name) {
   if (name == "one_process") return "one process on all cores";
@@ -61,13 +60,14 @@ std::string headline(const Comparison& comparison) {
   if (comparison.runs.empty()) return "No runs.";
   const RunSummary& last = comparison.runs.back();
   const std::string subject = capitalised(run_in_words(last.name));
+  const char* const did = last.is_emulated ? "rehearsed" : "trained";
   if (comparison.speedups.empty()) {
     const std::string reached =
         last.num_test_samples > 0
             ? fmt::format(" and reached {:.1f} % {} (standard error {:.1f})", 100 * last.test_accuracy,
                           last.test_metric, 100 * last.test_accuracy_standard_error)
             : "";
-    return fmt::format("{} trained {:.1f} samples per second{}.", subject, last.samples_per_second, reached);
+    return fmt::format("{} {} {:.1f} samples per second{}.", subject, did, last.samples_per_second, reached);
   }
   std::vector<Speedup> speedups = comparison.speedups;
   std::stable_sort(speedups.begin(), speedups.end(),
@@ -77,7 +77,7 @@ std::string headline(const Comparison& comparison) {
     parts.push_back(fmt::format("{:.2f}× as fast as {}{}", speedup.factor, run_in_words(speedup.baseline),
                                 fastest_clause(comparison, speedup.baseline)));
   }
-  return fmt::format("{} trained {}{}.", subject, joined(parts), accuracy_clause(comparison.accuracies));
+  return fmt::format("{} {} {}{}.", subject, did, listed(parts), accuracy_clause(comparison.accuracies));
 }
 
 std::string accuracy_sentence(const Comparison& comparison) {
@@ -90,7 +90,7 @@ std::string accuracy_sentence(const Comparison& comparison) {
   return fmt::format(
       "Accuracy {:.1f} %, over the same {} test items. At 95 % the smallest difference that they can show is {}: a "
       "smaller one may be there unseen.",
-      100 * last.test_accuracy, grouped(static_cast<long long>(last.test_items.size())), joined(parts));
+      100 * last.test_accuracy, grouped(static_cast<long long>(last.test_items.size())), listed(parts));
 }
 
 std::string plural(long long count, std::string_view word) {

@@ -7,6 +7,9 @@
 
 namespace frostpipe {
 
+/// Returns "a", "a and b", "a, b and c".
+std::string listed(const std::vector<std::string>& parts);
+
 /// Returns the name of a run in a sentence: "one process on all cores", "data parallelism alone", "the best static
 /// pipeline", "the elastic run", "the run NAME".
 std::string run_in_words(std::string_view name);

@@ -5,6 +5,7 @@
 
 #include "cli/shared/one_process_text.h"
 #include "cli/shared/report_words.h"
+#include "cli/shared/run_settings.h"
 #include "cli/shared/shape_text.h"
 #include "cli/shared/table.h"
 #include "plan/run_length.h"
@@ -75,7 +76,8 @@ std::string runs_text(const std::vector<RunSummary>& runs) {
       const std::string value = other_measure(run, name);
       cells.push_back(value.empty() ? "-" : value);
     }
-    cells.push_back(in_mebibytes(peak_memory_bytes(run)));
+    const Bytes peak = peak_memory_bytes(run);
+    cells.push_back(peak > 0 ? in_mebibytes(peak) : "-");
     table.add_row(cells);
   }
   return table.to_string();
@@ -87,6 +89,14 @@ std::string accuracy_line(const RunSummary& run) {
   for (const NamedValue& other : run.test_others) others += "; " + measure_text(other);
   return fmt::format("{}: {:.1f} % +- {:.1f} (standard error, {}){}\n", run.test_metric, 100 * run.test_accuracy,
                      100 * run.test_accuracy_standard_error, plural(run.num_test_samples, "test sample"), others);
+}
+
+/// Says how much was trained, and how. A net's rehearsal has neither epochs nor a seed.
+std::string length_text(const RunSummary& run) {
+  const std::string length =
+      fmt::format("{} steps of mini-batch {}, freezing by {}", run.num_steps, run.global_batch_size, run.freeze);
+  if (run.is_emulated && run.net) return length;
+  return fmt::format("{}, {}, seed {}", epochs_text(run.epochs), length, run.seed);
 }
 
 }  // namespace
@@ -118,13 +128,13 @@ std::string run_text(const RunSummary& run, const std::string& folder) {
       run.net ? fmt::format("{} by {} on {}, ", run.net->net, run.method, fmt::join(run.net->device_classes, " + "))
               : "";
   return fmt::format(
-      "{}: {}{}, {} steps of mini-batch {}, freezing by {}, seed {}\n\n{}\n"
-      "throughput: {:.1f} samples/s over {:.1f} s of training (changes included; start {:.1f} s and evaluation {:.1f} "
+      "{}: {}{}{}\n\n{}\n"
+      "throughput: {:.1f} samples/s over {:.1f} s of {} (changes included; start {:.1f} s and evaluation {:.1f} "
       "s not)\n"
       "{}{}{}written to {}\n",
-      run.name, net, epochs_text(run.epochs), run.num_steps, run.global_batch_size, run.freeze, run.seed,
-      run_phases_text(run), run.samples_per_second, run.wall_seconds, run.start_seconds, run.evaluation_seconds,
-      accuracy_line(run), one_process_line(run), recoveries_text(run), folder);
+      run.name, run.is_emulated ? "rehearsal of " : "", net, length_text(run), run_phases_text(run),
+      run.samples_per_second, run.wall_seconds, run.is_emulated ? "rehearsal" : "training", run.start_seconds,
+      run.evaluation_seconds, accuracy_line(run), one_process_line(run), recoveries_text(run), folder);
 }
 
 std::string phases_text(const std::vector<RunSummary>& runs) {
@@ -167,6 +177,7 @@ std::string phases_text(const std::vector<RunSummary>& runs) {
 std::string comparison_text(const Comparison& comparison) {
   std::string text = phases_text(comparison.runs) + "\nRuns\n\n" + runs_text(comparison.runs);
   if (!comparison.speedups.empty()) text += "\n";
+  if (const std::string sentence = settings_sentence(comparison.runs); !sentence.empty()) text += sentence + "\n";
   for (const Speedup& speedup : comparison.speedups) {
     text += fmt::format("{} is {:.2f} times as fast as {}{} (10-90 %: {:.2f} to {:.2f}, this run's own noise)\n",
                         speedup.run, speedup.factor, speedup.baseline, fastest_clause(comparison, speedup.baseline),

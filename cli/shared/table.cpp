@@ -52,7 +52,10 @@ std::string in_milliseconds(Nanoseconds duration) {
                       : "-";
 }
 
-std::string in_mebibytes(Bytes bytes) { return fmt::format("{:.0f}", static_cast<double>(bytes) / (1 << 20)); }
+std::string in_mebibytes(Bytes bytes) {
+  const double mebibytes = static_cast<double>(bytes) / (1 << 20);
+  return fmt::format("{:.{}f}", mebibytes, bytes > 0 && mebibytes < 9.95 ? 1 : 0);
+}
 
 std::string in_micro_batches(const std::vector<double>& numbers) {
   std::string text;

@@ -29,6 +29,7 @@ class Table {
 
 /// Formats numbers for cells, without units: "12.3", or "-" if nothing was measured or predicted.
 std::string in_milliseconds(Nanoseconds duration);
+/// Returns whole MiB, with one decimal below 10 MiB.
 std::string in_mebibytes(Bytes bytes);
 /// Joins cells, such as "12 / 15 / 9 x6": three or more equal cells in a row are written once, with their number.
 /// Returns "-" for no cells.

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/json_text.h"
 #include "base/parse_json.h"
 #include "executor/models/folder/model_config.h"
 #include "operators/nets/net_folder.h"
@@ -24,7 +25,7 @@ void write_transformers_config(const NetFolder& source, const char* architecture
   config.erase("torch_dtype");
   if (config.contains("image_size")) config["image_size"] = source.net.picture_size;
   set_label_names(config, source.label_names);
-  write_file_atomically(target / "config.json", config.dump(2) + "\n");
+  write_file_atomically(target / "config.json", json_text(config, 2) + "\n");
   write_file_atomically(target / "preprocessor_config.json", preprocessor_config(source.path, source.net.picture_size));
 }
 

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/json_text.h"
 #include "base/parse_json.h"
 #include "operators/nets/net_families.h"
 #include "operators/nets/net_folder.h"
@@ -61,7 +62,7 @@ void write_vgg(const NetFolder& source, const std::filesystem::path& target) {
   pretrained["crop_mode"] = "squash";
   pretrained["mean"] = source.normalisation.mean;
   pretrained["std"] = source.normalisation.deviation;
-  write_file_atomically(target / "config.json", config.dump(2) + "\n");
+  write_file_atomically(target / "config.json", json_text(config, 2) + "\n");
 }
 
 /// Returns the prefixes of a layer among the features, whose modules are numbered in order: a convolution, its batch

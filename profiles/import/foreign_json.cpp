@@ -9,12 +9,13 @@
 #include "base/error.h"
 #include "base/error_values.h"
 #include "base/files.h"
+#include "base/json_text.h"
 #include "base/parse_json.h"
 
 namespace frostpipe::foreign {
 
 void Value::fail(std::string_view rule) const {
-  const std::string text = json_->dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  const std::string text = json_text(*json_);
   throw InvalidInput(place_, rule, shortened(text, 60));
 }
 

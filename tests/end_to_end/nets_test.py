@@ -132,8 +132,12 @@ class NetsTest(EndToEndTest):
 
     def test_emulated_devices_take_what_is_predicted(self):
         for method in ("mtrain", "mtrain-data-parallel", "mtrain-pipeline"):
-            self.run_tool("nets", "rehearse", self.plan(method), "-o", method)
-            phase = self.read(f"{method}/summary.json")["phases"][0]
+            said = self.run_tool("nets", "rehearse", self.plan(method), "-o", method).stdout
+            self.assertTrue(said.startswith("emulated: rehearsal of "), said)
+            run = self.read(f"{method}/summary.json")
+            phase = run["phases"][0]
+            self.assertTrue(run["emulated"])
+            self.assertEqual(phase["measured_peak_memory_bytes"], [], "no weights and activations are held")
             self.assertAlmostEqual(phase["measured_iteration_ns"] / phase["predicted_iteration_ns"], 1, delta=0.02)
 
     def kill_rank_1_of(self, *command):

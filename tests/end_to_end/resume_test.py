@@ -157,6 +157,12 @@ class ResumeTest(InterruptedCase):
         self.assertRegex(shown, r"step \d+ of 20, loss [\d.]+")
         self.assertEqual(shown.count("first_moment, second_moment, weights"), 10)
         self.assertEqual(json.loads(self.run_tool("inspect", "run", "--format", "json").stdout)["faults"], [])
+        layer = sorted((self.folder / "run/checkpoints").glob("step-????????"))[-1] / "layer-003.safetensors"
+        whole = layer.read_bytes()
+        layer.write_bytes(whole[:20] + b"\xff\xfe\xff" + whole[23:])  # in the header, and no UTF-8
+        faults = json.loads(self.run_tool("inspect", "run", "--format", "json", code=1).stdout)["faults"]
+        self.assertEqual(len(faults), 1)
+        self.assertIn("layer-003.safetensors", faults[0])
         self.assert_refused("inspect", "model", says=["must be a checkpoint"])
 
 

@@ -6,6 +6,7 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "bench/README.md", *sorted(ROOT.glob("docs/**/*.md"))]
+CHANGELOG = ROOT / "CHANGELOG.md"
 FOLDERS = ("bench", "cli", "cmake", "docs", "executor", "plan", "planner", "profiles", "scripts", "simulator", "tests")
 RUNS = ("one_process", "data_parallel", "static_pipeline", "elastic")
 
@@ -32,18 +33,35 @@ def tests_in_the_tree():
     return names
 
 
+def links(page):
+    """The links within the tree, as (path, anchor)."""
+    targets = re.findall(r"\]\(([^)]+)\)", without_code(page.read_text()))
+    return [target.split("#") if "#" in target else (target, "") for target in targets
+            if not target.startswith("https://")]
+
+
 class DocumentsTest(unittest.TestCase):
     def test_links_lead_to_files_and_headings(self):
-        for page in PAGES:
-            for target in re.findall(r"\]\(([^)]+)\)", without_code(page.read_text())):
-                if target.startswith("https://"):
-                    continue
-                name, _, anchor = target.partition("#")
+        for page in [*PAGES, CHANGELOG]:
+            for name, anchor in links(page):
+                target = f"{name}#{anchor}"
                 with self.subTest(page=str(page.relative_to(ROOT)), link=target):
                     file = (page.parent / name).resolve() if name else page
                     self.assertTrue(file.exists())
                     if anchor:
                         self.assertIn(anchor, anchors(file.read_text()))
+
+    def test_links_of_installed_pages_lead_to_installed_files(self):
+        """All pages are installed in one folder with the same paths (cmake/Install.cmake)."""
+        install = re.compile(r"^install\((?:FILES|DIRECTORY) ([^)]*) DESTINATION share/doc/frostpipe", re.M)
+        found = install.findall((ROOT / "cmake/Install.cmake").read_text())
+        installed = [ROOT / name for names in found for name in names.split()]
+        for page in [*PAGES, CHANGELOG]:
+            self.assertTrue(any(page.is_relative_to(one) for one in installed), page)
+            for name, _ in links(page):
+                with self.subTest(page=str(page.relative_to(ROOT)), link=name):
+                    file = (page.parent / name).resolve() if name else page
+                    self.assertTrue(any(file.is_relative_to(one) for one in installed))
 
     def test_every_page_is_linked(self):
         linked = {ROOT / "README.md"}

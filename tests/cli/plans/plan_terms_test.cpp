@@ -24,7 +24,7 @@ TEST(StageTerms, SayWhichStageSetsThePace) {
   EXPECT_THAT(text(test::free_cluster(2)), HasSubstr("stage 1 sets the pace; the iteration takes 5.00 ms\n"));
   EXPECT_THAT(text(test::free_cluster(2)), HasSubstr("none")) << "no limit";
   EXPECT_THAT(text(test::free_cluster(2)), HasSubstr("optimizer")) << "two moments are most of what a layer needs";
-  EXPECT_THAT(text(test::free_cluster(2, Bytes{7} << 20)), HasSubstr("  7  "));
+  EXPECT_THAT(text(test::free_cluster(2, Bytes{7} << 20)), HasSubstr("  7.0  "));
   phase.partition = {{0, 4}, {4, 6}};
   EXPECT_THAT(text(test::free_cluster(2)), HasSubstr("stage 0 sets the pace"));
   EXPECT_THAT(text(test::free_cluster(2)), HasSubstr("[4,6)"));

@@ -88,5 +88,21 @@ TEST(LabelsTable, GivesRecallAndPrecision) {
   EXPECT_EQ(labels_table({}), "");
 }
 
+TEST(LabelsTable, GivesEachRunItsOwnCountsWhereTheyDiffer) {
+  Comparison comparison = test::hostile_comparison();
+  EXPECT_THAT(labels_table(comparison), HasSubstr("data-label=\"test items\">3</td>")) << "one count for both runs";
+  RunSummary& last = comparison.runs.back();  // 1 of 2 items of the first label, 1 of 1 of the second
+  last.test_items = {0, 1, 2};
+  last.test_labels = {0, 0, 1};
+  last.test_predictions = {0, 1, 1};
+  const std::string html = labels_table(comparison);
+  EXPECT_EQ(test::fault_of(html), "");
+  EXPECT_THAT(html, Not(HasSubstr("data-label=\"test items\"")));
+  EXPECT_THAT(html, HasSubstr("base&gt;: test items\">3</td>"));
+  EXPECT_THAT(html, HasSubstr(">66.7 <small>/ 100.0</small>"));
+  EXPECT_THAT(html, HasSubstr("b&quot;: test items\">2</td>"));
+  EXPECT_THAT(html, HasSubstr(">50.0 <small>/ 100.0</small>"));
+}
+
 }  // namespace
 }  // namespace frostpipe

@@ -72,6 +72,25 @@ TEST(RunText, NamesFiguresAndFolder) {
   EXPECT_TRUE(text.ends_with("written to runs/mine\n"));
 }
 
+TEST(RunText, SaysThatARunWasARehearsal) {
+  RunSummary run = example_run();
+  run.is_emulated = true;
+  EXPECT_THAT(run_text(run, "x"), HasSubstr("elastic: rehearsal of 3 epochs, 30 steps of mini-batch 64, freezing by "
+                                            "plan, seed 0\n"));
+  run.net = NetSummary{.net = "resnet", .device_classes = {"cpu", "cpu / 2"}};  // without epochs, data and seed
+  run.method = "mtrain";
+  run.epochs = 0;
+  run.num_test_samples = 0;
+  run.phases.front().measured_peak_memory_bytes.clear();
+  const std::string text = run_text(run, "x");
+  EXPECT_THAT(text, HasSubstr("elastic: rehearsal of resnet by mtrain on cpu + cpu / 2, 30 steps of mini-batch 64, "
+                              "freezing by plan\n"));
+  EXPECT_THAT(text, HasSubstr("  0.0  -                                -\n"))
+      << "neither memory nor a change of layout";
+  EXPECT_THAT(comparison_text({.runs = {run}, .speedups = {}, .accuracies = {}, .what_ifs = {}}),
+              Not(HasSubstr(" 0\n")));
+}
+
 TEST(PhasesText, SetsPredictionsAgainstMeasurements) {
   const std::string text = phases_text({example_run()});
   EXPECT_THAT(text, HasSubstr(" 26.0 ")) << "predicted";
@@ -91,6 +110,18 @@ TEST(ComparisonText, NamesSpeedupsAndWhatIfs) {
   EXPECT_THAT(text, HasSubstr("accuracy of elastic minus mine: +1.0 points (95 % interval -2.0 to +4.0, same test "
                               "items)\n"));
   EXPECT_TRUE(text.ends_with("what if: It would.\n"));
+}
+
+TEST(ComparisonText, SaysBeforeTheSpeedupWhetherTheRunsCanBeCompared) {
+  Comparison comparison;
+  comparison.runs = {example_run(), example_run()};
+  comparison.speedups = {{.run = "elastic", .baseline = "mine", .factor = 1.25, .low = 1.2, .high = 1.3}};
+  EXPECT_THAT(comparison_text(comparison),
+              HasSubstr("\nEqual data, seed, mini-batch and number of steps.\nelastic is 1.25 times as fast"));
+  comparison.runs.back().net = NetSummary{.net = "resnet", .device_classes = {"cpu"}};
+  comparison.runs.front().model = "minilm";
+  EXPECT_THAT(comparison_text(comparison),
+              HasSubstr("\nThe runs differ in model (minilm / resnet): compare with care.\nelastic is 1.25 times"));
 }
 
 TEST(ComparisonText, HasAllFiguresOfTheTests) {

@@ -50,12 +50,20 @@ TEST(Cells, GiveShortTimesMoreDecimals) {
 }
 
 TEST(Cells, GiveMemoryInWholeMebibytes) {
-  EXPECT_EQ(in_mebibytes(Bytes{3} << 20), "3");
-  EXPECT_EQ(in_mebibytes((Bytes{3} << 20) + (Bytes{3} << 18)), "4");
-  EXPECT_EQ(in_mebibytes(std::vector<Bytes>{Bytes{1} << 20, Bytes{2} << 20}), "1 / 2");
+  EXPECT_EQ(in_mebibytes(Bytes{30} << 20), "30");
+  EXPECT_EQ(in_mebibytes((Bytes{30} << 20) + (Bytes{3} << 18)), "31");
+  EXPECT_EQ(in_mebibytes(std::vector<Bytes>{Bytes{10} << 20, Bytes{20} << 20}), "10 / 20");
+  EXPECT_EQ(in_mebibytes(std::vector<Bytes>{}), "-");
   std::vector<Bytes> ascending;
   for (Bytes mebibytes = 101; mebibytes <= 164; ++mebibytes) ascending.push_back(mebibytes << 20);
   EXPECT_EQ(in_mebibytes(ascending), "101 to 164 on 64 ranks");
+}
+
+TEST(Cells, GiveLittleMemoryWithOneDecimal) {
+  EXPECT_EQ(in_mebibytes(std::vector<Bytes>{Bytes{518} << 10, Bytes{440} << 10}), "0.5 / 0.4");
+  EXPECT_EQ(in_mebibytes((Bytes{10} << 20) - (Bytes{1} << 18)), "9.8") << "9.75";
+  EXPECT_EQ(in_mebibytes((Bytes{10} << 20) - 1), "10") << "not 10.0";
+  EXPECT_EQ(in_mebibytes(Bytes{0}), "0");
 }
 
 TEST(Cells, SideBySideCountThreeEqualOnesOrMore) {
