@@ -18,7 +18,9 @@ CLI::Option* add_estimated_source(CLI::App& command, EstimatedSource& source) {
                       "Estimate profile and cluster from counted operations instead of reading them: a Hugging Face "
                       "config.json or its folder, or a name such as llama-3-8b; see 'frostpipe profile --help'")
           ->type_name("NAME");
-  command.add_option("--hardware", source.hardware, fmt::format("With --model: {} or a file", known_hardware_names()))
+  command
+      .add_option("--hardware", source.hardware,
+                  "With --model: a GPU such as A100 (all: 'frostpipe profile --help-all') or a file")
       ->type_name("NAME")
       ->capture_default_str()
       ->needs(model);
