@@ -14,7 +14,55 @@
 namespace frostpipe {
 namespace {
 
-constexpr Bytes gigabytes(Bytes count) { return count * 1'000'000'000; }
+/// A line of a datasheet; the fields are those of Hardware.
+struct Gpu {
+  const char* name;
+  double peak_flops, bytes_per_second;
+  int memory_gigabytes;
+  double bfloat16_flops;
+  bool lacks_bfloat16;
+  double node_bytes_per_second, network_bytes_per_second;  // 0 = none
+  const char* source;
+};
+
+constexpr Gpu kGpus[] = {
+    {"RTX5000", 11.2e12, 448e9, 16, 89.2e12, true, 0, 0, "Quadro RTX 5000 datasheet, NVIDIA 2018"},
+    {"RTX2080Ti", 13.45e12, 616e9, 11, 107.6e12, true, 0, 0, "Turing architecture whitepaper, NVIDIA 2018"},
+    {"V100", 15.7e12, 900e9, 16, 125e12, true, 150e9, 6.25e9,
+     "Tesla V100 SXM2 datasheet, NVIDIA 2018; DGX-1: 4 x 100 Gbit/s for 8"},
+    {"A100", 19.5e12, 1555e9, 40, 312e12, false, 300e9, 25e9,
+     "A100 SXM datasheet, NVIDIA 2020; DGX A100: 8 x 200 Gbit/s for 8"},
+    {"A100-80GB", 19.5e12, 2039e9, 80, 312e12, false, 300e9, 25e9,
+     "A100 80GB SXM datasheet, NVIDIA 2021; DGX A100: 8 x 200 Gbit/s for 8"},
+    {"RTX3090", 35.6e12, 936e9, 24, 71e12, false, 32e9, 0,
+     "Ampere GA102 whitepaper (sums in float32), NVIDIA 2020; PCIe 4.0 x16"},
+    {"RTX4090", 82.6e12, 1008e9, 24, 165.2e12, false, 32e9, 0,
+     "Ada architecture whitepaper (sums in float32), NVIDIA 2022; PCIe 4.0 x16"},
+    {"L4", 30.3e12, 300e9, 24, 121e12, false, 32e9, 0,
+     "L4 datasheet (half of the figure with sparsity), NVIDIA 2023; PCIe 4.0 x16"},
+    {"L40S", 91.6e12, 864e9, 48, 362e12, false, 32e9, 0, "L40S datasheet, NVIDIA 2023; PCIe 4.0 x16"},
+    {"GH200", 67e12, 4000e9, 96, 989e12, false, 450e9, 50e9,
+     "GH200 datasheet (96 GB HBM3), NVIDIA 2023; 400 Gbit/s each"},
+    {"H100", 67e12, 3350e9, 80, 989e12, false, 450e9, 50e9,
+     "H100 SXM datasheet, NVIDIA 2022; DGX H100: 8 x 400 Gbit/s for 8"},
+    {"H200", 67e12, 4800e9, 141, 989e12, false, 450e9, 50e9,
+     "H200 SXM datasheet, NVIDIA 2023; DGX H200: 8 x 400 Gbit/s for 8"},
+    {"B200", 75e12, 8000e9, 180, 2250e12, false, 900e9, 50e9,
+     "DGX B200 and HGX B200 datasheets, NVIDIA 2024; 8 x 400 Gbit/s for 8"},
+};
+
+Hardware hardware_of(const Gpu& gpu) {
+  const auto given = [](double rate) { return rate > 0 ? std::optional(rate) : std::nullopt; };
+  return {.name = gpu.name,
+          .peak_flops = gpu.peak_flops,
+          .bytes_per_second = gpu.bytes_per_second,
+          .memory_bytes = Bytes{gpu.memory_gigabytes} * 1'000'000'000,
+          .bfloat16_flops = gpu.bfloat16_flops,
+          .lacks_bfloat16 = gpu.lacks_bfloat16,
+          .node_bytes_per_second = given(gpu.node_bytes_per_second),
+          .network_bytes_per_second = given(gpu.network_bytes_per_second),
+          .source = gpu.source};
+}
 
 }  // namespace
 
@@ -40,107 +88,11 @@ void check(const json::Place& place, const Hardware& hardware) {
 }
 
 const std::vector<Hardware>& known_hardware() {
-  static const std::vector<Hardware> hardware{
-      {.name = "RTX5000",
-       .peak_flops = 11.2e12,
-       .bytes_per_second = 448e9,
-       .memory_bytes = gigabytes(16),
-       .bfloat16_flops = 89.2e12,
-       .lacks_bfloat16 = true,
-       .source = "Quadro RTX 5000 datasheet, NVIDIA 2018"},
-      {.name = "RTX2080Ti",
-       .peak_flops = 13.45e12,
-       .bytes_per_second = 616e9,
-       .memory_bytes = gigabytes(11),
-       .bfloat16_flops = 107.6e12,
-       .lacks_bfloat16 = true,
-       .source = "Turing architecture whitepaper, NVIDIA 2018"},
-      {.name = "V100",
-       .peak_flops = 15.7e12,
-       .bytes_per_second = 900e9,
-       .memory_bytes = gigabytes(16),
-       .bfloat16_flops = 125e12,
-       .lacks_bfloat16 = true,
-       .node_bytes_per_second = 150e9,
-       .network_bytes_per_second = 6.25e9,
-       .source = "Tesla V100 SXM2 datasheet, NVIDIA 2018; DGX-1: 4 x 100 Gbit/s for 8"},
-      {.name = "A100",
-       .peak_flops = 19.5e12,
-       .bytes_per_second = 1555e9,
-       .memory_bytes = gigabytes(40),
-       .bfloat16_flops = 312e12,
-       .node_bytes_per_second = 300e9,
-       .network_bytes_per_second = 25e9,
-       .source = "A100 SXM datasheet, NVIDIA 2020; DGX A100: 8 x 200 Gbit/s for 8"},
-      {.name = "A100-80GB",
-       .peak_flops = 19.5e12,
-       .bytes_per_second = 2039e9,
-       .memory_bytes = gigabytes(80),
-       .bfloat16_flops = 312e12,
-       .node_bytes_per_second = 300e9,
-       .network_bytes_per_second = 25e9,
-       .source = "A100 80GB SXM datasheet, NVIDIA 2021; DGX A100: 8 x 200 Gbit/s for 8"},
-      {.name = "RTX3090",
-       .peak_flops = 35.6e12,
-       .bytes_per_second = 936e9,
-       .memory_bytes = gigabytes(24),
-       .bfloat16_flops = 71e12,
-       .node_bytes_per_second = 32e9,
-       .source = "Ampere GA102 whitepaper (sums in float32), NVIDIA 2020; PCIe 4.0 x16"},
-      {.name = "RTX4090",
-       .peak_flops = 82.6e12,
-       .bytes_per_second = 1008e9,
-       .memory_bytes = gigabytes(24),
-       .bfloat16_flops = 165.2e12,
-       .node_bytes_per_second = 32e9,
-       .source = "Ada architecture whitepaper (sums in float32), NVIDIA 2022; PCIe 4.0 x16"},
-      {.name = "L4",
-       .peak_flops = 30.3e12,
-       .bytes_per_second = 300e9,
-       .memory_bytes = gigabytes(24),
-       .bfloat16_flops = 121e12,
-       .node_bytes_per_second = 32e9,
-       .source = "L4 datasheet (half of the figure with sparsity), NVIDIA 2023; PCIe 4.0 x16"},
-      {.name = "L40S",
-       .peak_flops = 91.6e12,
-       .bytes_per_second = 864e9,
-       .memory_bytes = gigabytes(48),
-       .bfloat16_flops = 362e12,
-       .node_bytes_per_second = 32e9,
-       .source = "L40S datasheet, NVIDIA 2023; PCIe 4.0 x16"},
-      {.name = "GH200",
-       .peak_flops = 67e12,
-       .bytes_per_second = 4000e9,
-       .memory_bytes = gigabytes(96),
-       .bfloat16_flops = 989e12,
-       .node_bytes_per_second = 450e9,
-       .network_bytes_per_second = 50e9,
-       .source = "GH200 datasheet (96 GB HBM3), NVIDIA 2023; 400 Gbit/s each"},
-      {.name = "H100",
-       .peak_flops = 67e12,
-       .bytes_per_second = 3350e9,
-       .memory_bytes = gigabytes(80),
-       .bfloat16_flops = 989e12,
-       .node_bytes_per_second = 450e9,
-       .network_bytes_per_second = 50e9,
-       .source = "H100 SXM datasheet, NVIDIA 2022; DGX H100: 8 x 400 Gbit/s for 8"},
-      {.name = "H200",
-       .peak_flops = 67e12,
-       .bytes_per_second = 4800e9,
-       .memory_bytes = gigabytes(141),
-       .bfloat16_flops = 989e12,
-       .node_bytes_per_second = 450e9,
-       .network_bytes_per_second = 50e9,
-       .source = "H200 SXM datasheet, NVIDIA 2023; DGX H200: 8 x 400 Gbit/s for 8"},
-      {.name = "B200",
-       .peak_flops = 75e12,
-       .bytes_per_second = 8000e9,
-       .memory_bytes = gigabytes(180),
-       .bfloat16_flops = 2250e12,
-       .node_bytes_per_second = 900e9,
-       .network_bytes_per_second = 50e9,
-       .source = "DGX B200 and HGX B200 datasheets, NVIDIA 2024; 8 x 400 Gbit/s for 8"},
-  };
+  static const std::vector<Hardware> hardware = [] {
+    std::vector<Hardware> all;
+    for (const Gpu& gpu : kGpus) all.push_back(hardware_of(gpu));
+    return all;
+  }();
   return hardware;
 }
 

@@ -66,9 +66,9 @@ class Launcher {
   }
 
  private:
-  /// Handles SIGINT, SIGTERM or SIGHUP; returns the exit code if the job ends now. Ranks that can end with a checkpoint do so
-  /// before the same step: each reports its progress and then waits for the step at which all end. Until then, and if a
-  /// rank is lost meanwhile, the job goes on as usual.
+  /// Handles SIGINT, SIGTERM or SIGHUP; returns the exit code if the job ends now. Ranks that can end with a checkpoint
+  /// do so before the same step: each reports its progress and then waits for the step at which all end. Until then,
+  /// and if a rank is lost meanwhile, the job goes on as usual.
   std::optional<int> obey_signal() {
     if (!asked_to_end_) {
       asked_to_end_ = Clock::now();

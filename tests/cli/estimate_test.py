@@ -193,10 +193,11 @@ class EstimateTest(CliTest):
                             says="broken.json: ")
 
     def test_a_model_that_is_too_large_for_all_devices_is_told_so(self):
-        """70,553,706,496 parameters have 4 bytes each of weight, gradient and two moments, and 2 of a copy in bfloat16; of
-        eight times 40 GB, 2 % are kept free."""
+        """70,553,706,496 parameters have 4 bytes each of weight, gradient and two moments, and 2 of a copy in bfloat16;
+        of eight times 40 GB, 2 % are kept free."""
         refused = self.run_tool("plan", "--model", "llama-3-70b", "--hardware", "A100", code=1).stderr
-        self.assertRegex(refused, r"^frostpipe: no auto plan fits: (t = \d, )?p = \d: stage \d needs .*\n  (t = \d, )?p = ")
+        layout = r"(t = \d, )?p = \d: "
+        self.assertRegex(refused, rf"^frostpipe: no auto plan fits: {layout}stage \d needs .*\n  {layout}")
         self.assertRegex(refused, r"\n  and \d+ layouts more\n")
         self.assertIn("Weights, gradients and optimizer state need about 1.16 TiB, 18 bytes for each of 70.6 billion "
                       "parameters; all 8 devices have 292 GiB.\n", refused)

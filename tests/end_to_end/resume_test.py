@@ -86,7 +86,8 @@ class ResumeTest(InterruptedCase):
     def test_a_signal_ends_the_run_with_a_checkpoint(self):
         """The exit code is 128 + signal, no work is lost, and the next start ends bitwise equal to the uninterrupted
         run. Ranks ignore the terminal's interrupt, and its end."""
-        self.addCleanup(signal.signal, signal.SIGHUP, signal.signal(signal.SIGHUP, signal.SIG_DFL))  # not as under nohup
+        # nohup has the tests, and what they start, ignore the end of the terminal.
+        self.addCleanup(signal.signal, signal.SIGHUP, signal.signal(signal.SIGHUP, signal.SIG_DFL))
         for plan, number, send in (("static.json", signal.SIGINT, os.killpg), ("static.json", signal.SIGHUP, os.killpg),
                                    ("data-parallel.json", signal.SIGTERM, os.kill)):
             with self.subTest(plan=plan, number=number):
