@@ -155,7 +155,8 @@ int run_compare(const CompareOptions& options) {
     throw UsageError(fmt::format("expected pairs of PLAN SUMMARY; {} has no summary", options.files.back()));
   }
   std::vector<std::string> summary_paths;
-  for (std::size_t i = 1; i < options.files.size(); i += 2) summary_paths.push_back(options.files[i]);
+  for (std::size_t i = 1; i < options.files.size(); i += 2)
+    summary_paths.push_back(file_in(options.files[i], "summary.json"));
   std::vector<RunSummary> runs = load_runs(summary_paths);
   std::vector<ComparedRun> pairs;
   for (std::size_t i = 0; i < runs.size(); ++i)
@@ -183,7 +184,8 @@ Command add_compare_command(CLI::App& app) {
   CLI::App* command = app.add_subcommand("compare", "Compare predictions with measurements, and runs with each other");
   command
       ->add_option("PLAN SUMMARY", options->files,
-                   "Pairs of a plan and the summary.json of its run. The last run is compared with each of the others")
+                   "Pairs of a plan and its run: the run's folder, or the summary.json in it. The last run is compared "
+                   "with each of the others")
       ->required()
       ->type_name("");
   command->add_option("-o,--output", options->output, "Summary of all runs to write, for report")->type_name("FILE");
@@ -193,8 +195,7 @@ Command add_compare_command(CLI::App& app) {
       "Predictions are for the layouts that a run really used (executed_plan.json beside its summary), from the "
       "profile that was taken before it. Runs that have the same name, such as two of one method, are named by the "
       "folders of their summaries.\n\n"
-      "Example:\n  frostpipe compare static.json runs/static/summary.json elastic.json runs/elastic/summary.json "
-      "-o summary.json");
+      "Example:\n  frostpipe compare static.json runs/static elastic.json runs/elastic -o summary.json");
   return {command, [options] { return run_compare(*options); }};
 }
 

@@ -297,6 +297,10 @@ int run_plan(PlanCommandOptions& options) {
     note_experts(options, profile.model);
     return 1;
   }
+  if (const int samples = profile.workload ? profile.workload->num_samples : 0;
+      samples > 0 && samples < options.plan.global_batch_size)
+    print_note(fmt::format("a step has all of the {} samples, fewer than --global-batch: predictions are for {}",
+                           samples, options.plan.global_batch_size));
   const std::string explanation = explanation_text(options, runs, best, profile);
   const AutoPlan answer = complete_answer(std::get<AutoPlan>(best.planned.answer), options, inputs, best.cluster);
   const std::string json = to_json(answer.plan);

@@ -7,6 +7,7 @@
 #include "base/files.h"
 #include "base/json_text.h"
 #include "cli/commands/commands.h"
+#include "cli/plans/plan_files.h"
 #include "cli/report/chrome_trace.h"
 #include "cli/report/html_report.h"
 #include "cli/shared/common_options.h"
@@ -63,7 +64,8 @@ std::vector<NamedTrace> timelines(const Comparison& comparison) {
 }
 
 int run_report(const ReportOptions& options) {
-  HtmlReportInput input{.comparison = load_comparison(options.summary), .source = options.summary, .cluster = {}};
+  const std::string summary = file_in(options.summary, "summary.json");
+  HtmlReportInput input{.comparison = load_comparison(summary), .source = summary, .cluster = {}};
   if (!options.cluster.empty()) input.cluster = cluster_from_json(read_named_file(options.cluster), options.cluster);
   const std::string html = html_report(input);
   if (!options.trace.empty()) write_named_file(options.trace, to_chrome_trace(timelines(input.comparison)));
@@ -85,7 +87,9 @@ int run_report(const ReportOptions& options) {
 Command add_report_command(CLI::App& app) {
   const auto options = std::make_shared<ReportOptions>();
   CLI::App* command = app.add_subcommand("report", "Make one self-contained HTML page of predictions and measurements");
-  command->add_option("SUMMARY", options->summary, "File that compare has written, or the summary.json of a run")
+  command
+      ->add_option("SUMMARY", options->summary,
+                   "File that compare has written, or a run: its folder, or the summary.json in it")
       ->required()
       ->type_name("");
   command->add_option("-o,--output", options->output, "HTML page to write")->required()->type_name("FILE");

@@ -138,4 +138,9 @@ void require_split_backward(const std::vector<Phase>& phases, const Profile& pro
   }
 }
 
+std::string file_in(const std::string& path, const char* file) {
+  std::error_code ignored;
+  return fs::is_directory(path, ignored) ? (fs::path(path) / file).string() : path;
+}
+
 }  // namespace frostpipe

@@ -55,4 +55,7 @@ Cluster load_cluster_of(const TrainingPlan& plan, const std::string& plan_path, 
 void require_split_backward(const std::vector<Phase>& phases, const Profile& profile, const TrainingPlan& plan,
                             const std::string& plan_path, const SourceOverrides& overrides);
 
+/// Returns the path of `file` in `path` if that is a folder, such as that of a run; else `path`.
+std::string file_in(const std::string& path, const char* file);
+
 }  // namespace frostpipe

@@ -103,8 +103,9 @@ std::optional<std::vector<FreezeEvent>> parse_forecast(const std::string& text, 
                                                        const FreezeOptions& options) {
   if (text == "cap") return std::nullopt;
   if (!text.starts_with("fixed:")) {
-    const TrainingPlan recorded = load_plan(text);
-    require_same_model(recorded, model, text);
+    const std::string file = file_in(text, "executed_plan.json");
+    const TrainingPlan recorded = load_plan(file);
+    require_same_model(recorded, model, file);
     return recorded_forecast(recorded, model, num_steps);
   }
   const auto layers = parse_fixed_layers(std::string_view(text).substr(std::string_view("fixed:").size()));

@@ -173,8 +173,7 @@ void add_freezing(CLI::App& command, PlanCommandOptions& options, CLI::Option* m
   command
       .add_option("--forecast", options.limits.forecast,
                   "Freezes that the plan expects: cap (the rule with the parameters of --freeze-set), fixed:N,N,... "
-                  "(number of frozen blocks after each decision), or the file of a plan or run, such as "
-                  "executed_plan.json")
+                  "(number of frozen blocks after each decision), a plan's file, or a run's folder")
       ->type_name("WHAT")
       ->capture_default_str();
   command

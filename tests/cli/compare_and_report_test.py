@@ -58,6 +58,13 @@ class CompareAndReportTest(CliTest):
             self.write(f"runs/{name}/executed_plan.json", plan)
             self.write(f"runs/{name}/summary.json", synthetic_run(plan, simulated))
 
+    def test_a_run_is_also_named_by_its_folder(self):
+        files = self.make_runs()
+        folders = [file.removesuffix("/summary.json") for file in files]
+        self.assertEqual(self.run_tool("compare", *files).stdout, self.run_tool("compare", *folders).stdout)
+        for run in (files[-1], folders[-1]):
+            self.run_tool("report", run, "-o", "report.html")
+
     def test_compare_predicts_each_phase_of_each_run(self):
         text = self.run_tool("compare", *self.make_runs(), "-o", "summary.json").stdout
         summary = self.read("summary.json")
