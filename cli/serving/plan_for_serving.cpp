@@ -98,6 +98,18 @@ std::optional<SharedPrefix> shared_prefix_of(const ServingOptions& options, cons
   return prefix;
 }
 
+void warn_of_noise(const ServingProfile& layers) {
+  const auto fall = find_falling_time(layers);
+  if (!fall) return;
+  print_note(
+      fmt::format("WARNING: by its profile, {} takes {} for a batch of {} on {}{}, but only {} for one of {}: such "
+                  "times are mostly "
+                  "noise; profile again while the machine is idle, without --quick",
+                  layers.model_name, format_duration(fall->smaller_ns), fall->smaller,
+                  fall->share > 1 ? fmt::format("1/{} ", fall->share) : "", fall->device_type,
+                  format_duration(fall->larger_ns), fall->larger));
+}
+
 ModelToServe model_to_serve(const ServingRequest& request, const Measured& measured, const ServingProblem& problem,
                             const std::string& cluster_content) {
   const Profile& profile = measured.profiles.front();
@@ -108,6 +120,8 @@ ModelToServe model_to_serve(const ServingRequest& request, const Measured& measu
     throw UsageError(fmt::format("serving plan: needs --slo TIME, the latency objective of {}", name));
   auto layers = serving_profile_of(measured.profiles, problem.dtype, tokens_of(request, profile), problem.max_requests);
   drop_foreign_types(problem, layers);
+  warn_of_noise(layers);
+  layers = without_falling_times(std::move(layers));
   const auto shared_prefix = shared_prefix_of(options, name, num_blocks(layers));
   if (shared_prefix) layers = with_heads(std::move(layers), shared_prefix->layers, shared_prefix->heads);
   return {.name = name,

@@ -25,7 +25,8 @@ Route find_route(const std::vector<Pool>& pools, int requests, Nanoseconds now_n
 /// 1. Choose the pipeline whose planned batch would wait least for reserved resources.
 ///   2. Choose the largest batch, up to the planned size, that answers the oldest request in time.
 ///   3. If there is none, drop the oldest request. If it needs more requests than are waiting, wait for more, until the
-///      last instant at which one more would be in time. Otherwise reserve its route and send it.
+///      last instant at which one more would be in time, but no longer than a batch of those that wait is. Otherwise
+///      reserve its route and send it.
 ///
 /// A resource is reserved up to one time; earlier gaps are not filled. A request that is considered for the first time
 /// is dropped unless a batch of nearly the planned size is in time: small batches are meant for requests that have
@@ -47,7 +48,8 @@ class ReservedPlane {
   Route probe(int pipeline, int requests);
   Choice least_waiting_pipeline(Nanoseconds deadline_ns);
   bool shrink_to(Nanoseconds deadline_ns, int smallest, Choice& choice);
-  void wait_for_more(Nanoseconds deadline_ns, const Choice& choice);
+  Nanoseconds end_of_waiting_ns(Nanoseconds deadline_ns, int num_here, const Choice& choice);
+  void wait_until(Nanoseconds until_ns);
   void send(const Choice& choice);
 
   ServingEngine& engine_;

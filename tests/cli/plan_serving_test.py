@@ -63,6 +63,19 @@ class PlanServingTest(CliTest):
         cheapest = self.serve("--required-rate", 10, "--explain", "--weight", 1)
         self.assertIn("\n  none of 4 slow in use: no pipeline with it answers in time\n", cheapest)
 
+    def test_times_that_fall_as_batches_grow_are_named_and_no_plan_has_them(self):
+        """On "slow" a forward of one request takes as long as one of 1000 times as many; each plan's times of a batch
+        must ascend."""
+        self.edit("slow.json", lambda slow: [one["cost"].update(frozen_forward_ns=1000 * one["cost"][
+            "frozen_forward_ns"]) for one in slow["measurements"] if one["key"]["micro_batch_size"] == 1])
+        done = self.run_tool(*self.arguments("--slo", "2000s"))
+        self.assertRegex(done.stderr, r"WARNING: by its profile, synthetic takes .* for a batch of 1 on slow, but only "
+                                      r".* for one of \d+: such times are mostly noise; profile again")
+        [model] = self.read("serving.json")["models"]
+        for pipeline in model["pipelines"]:
+            for pool in pipeline["partitions"]:
+                self.assertEqual(pool["compute_ns"], sorted(pool["compute_ns"]))
+
     def test_stdout_as_json_is_the_plan(self):
         self.assertEqual(json.loads(self.serve("--format", "json")), self.read("serving.json"))
 
