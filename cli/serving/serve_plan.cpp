@@ -138,6 +138,7 @@ std::string served_json(Nanoseconds served_ns, const std::vector<ServedAndSimula
   json["models"] = nlohmann::ordered_json::array();
   for (const auto& [served, simulated] : models) {
     nlohmann::ordered_json model = serving_run_json(served, summarize(served));
+    model["cut"] = served.cut;
     model["simulated"] = serving_run_json(simulated, summarize(simulated));
     json["models"].push_back(std::move(model));
   }
@@ -161,6 +162,16 @@ std::string read_api_key(const std::string& path) {
 std::shared_ptr<const TlsIdentity> read_identity(const ServeOptions& options) {
   if (options.ssl_certfile.empty()) return nullptr;
   return std::make_shared<TlsIdentity>(options.ssl_certfile, options.ssl_keyfile);
+}
+
+/// Says to how many tokens texts are cut.
+void note_limits(const PlanServer& server) {
+  for (const std::string& name : server.names()) {
+    const RequestForm& form = server.form_of(name);
+    if (form.tokens_of)
+      print_note(fmt::format("texts for {} are cut to {} tokens, as planned; `serving plan --tokens` sets their number",
+                             name, form.max_tokens));
+  }
 }
 
 void warn_if_unprotected(const HttpServer& http, const ServeOptions& options) {
@@ -199,6 +210,7 @@ std::string serve_plan(const ServeOptions& options, const OpenModel& open_model)
   wait_until_loaded(server, signals);
   print_note(fmt::format("{} {} loaded", server.workers().size(),
                          server.workers().size() == 1 ? "worker has" : "workers have"));
+  note_limits(server);
   std::optional<ServingLoad> load;
   if (is_generated) load = serving_load(plan, options.load);
   std::optional<HttpServer> http;

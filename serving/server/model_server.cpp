@@ -126,6 +126,10 @@ void ModelServer::arrive(Nanoseconds at_ns, RequestInput input, std::promise<Req
   forget_old();
   const std::int64_t request = engine_.arrive(at_ns);
   ++counters.requests;
+  if (input.is_cut) {
+    ++counters.cut;
+    ++engine_.run.cut;
+  }
   pending_.emplace(request, Pending{std::move(input), std::move(reply), &counters});
   plane_.handle({.kind = ServingEvent::Kind::arrival, .index = request});
 }

@@ -20,6 +20,7 @@ struct RequestInput {
   std::vector<std::int32_t> tokens;
   /// Null for a text. The pixels are shared, so that they are copied only once, to the batch buffer.
   std::shared_ptr<const std::vector<float>> pixels;
+  bool is_cut = false;  // the text had more tokens
 };
 
 /// The result of a request.
@@ -55,6 +56,8 @@ struct RequestForm {
   /// Tokenizes a text to at most max_tokens tokens. Empty if the model takes pictures or its folder has no tokenizer.
   /// Thread-safe.
   std::function<std::vector<std::int32_t>(std::string_view)> tokens_of;
+  /// True if the text has more than max_tokens tokens. Set if tokens_of is; thread-safe.
+  std::function<bool(std::string_view)> is_cut;
 };
 
 /// Counts since the server began, over all plans.
@@ -63,6 +66,7 @@ struct ModelCounters {
   std::int64_t in_time = 0, late = 0;           // answered
   std::map<std::string, std::int64_t> dropped;  // by reason
   std::int64_t failed = 0;
+  std::int64_t cut = 0;                     // received texts that had more tokens than the model is planned for
   std::int64_t waiting = 0, computing = 0;  // at present
   std::int64_t batches = 0, requests_in_batches = 0;
   /// Cumulative histogram: answers with latency up to kLatencyBoundsSeconds[i]; the last entry counts all.

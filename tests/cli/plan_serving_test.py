@@ -76,6 +76,20 @@ class PlanServingTest(CliTest):
             for pool in pipeline["partitions"]:
                 self.assertEqual(pool["compute_ns"], sorted(pool["compute_ns"]))
 
+    def test_a_request_is_as_long_as_the_longest_sample_that_was_measured(self):
+        """The profile knows 16 and 32 tokens."""
+        def tokens_with(mean, longest, *options):
+            for name in "profile.json", "slow.json":
+                self.edit(name, lambda profile: profile["workload"].update(tokens=mean, longest_tokens=longest))
+            text = self.serve(*options)
+            [model] = self.read("serving.json")["models"]
+            self.assertRegex(text, r"tokens .*\n.*\nsynthetic +20\.0 +%d " % model["tokens"])
+            return model["tokens"]
+
+        self.assertEqual(tokens_with(17.4, 30), 30)
+        self.assertEqual(tokens_with(17.4, 200), 17)
+        self.assertEqual(tokens_with(17.4, 30, "--tokens", 20), 20)
+
     def test_stdout_as_json_is_the_plan(self):
         self.assertEqual(json.loads(self.serve("--format", "json")), self.read("serving.json"))
 

@@ -103,10 +103,12 @@ std::string HttpRoutes::inferred_model(std::string_view path) const {
 HttpAnswer HttpRoutes::model_answer(std::string_view model_path) const {
   if (is_served(model_path)) {
     const RequestForm& form = models_.form_of(model_path);
-    return answer_of({{"name", model_path},
-                      {"platform", "frostpipe"},
-                      {"inputs", tensors_json(input_tensors(form))},
-                      {"outputs", tensors_json(output_tensors(form))}});
+    Json json = {{"name", model_path},
+                 {"platform", "frostpipe"},
+                 {"inputs", tensors_json(input_tensors(form))},
+                 {"outputs", tensors_json(output_tensors(form))}};
+    if (form.image_size == 0) json["parameters"] = {{"max_tokens", form.max_tokens}};
+    return answer_of(json);
   }
   if (const std::string_view model = before(model_path, kReady); is_served(model))
     return ready_answer({{"name", model}}, models_.is_ready(model));

@@ -26,7 +26,8 @@ inline RequestForm text_form() {
           .heads = {{.label_names = {"even", "odd"}}},
           .max_tokens = 10,
           .vocabulary_size = 300,
-          .tokens_of = byte_tokens};
+          .tokens_of = byte_tokens,
+          .is_cut = [](std::string_view text) { return text.size() > 8; }};
 }
 
 inline RequestForm picture_form() {

@@ -188,6 +188,8 @@ TEST_F(HttpServerTest, WhatIsServedIsSaid) {
     "outputs": [{"name": "label", "datatype": "BYTES", "shape": [-1]},
                 {"name": "label_id", "datatype": "INT64", "shape": [-1]},
                 {"name": "probability", "datatype": "FP64", "shape": [-1]}]})"));
+  EXPECT_EQ(json::parse(reply_to(port(), get("/v2/models/texts")).body)["parameters"],
+            json::parse(R"({"max_tokens": 10})"));
   EXPECT_EQ(json::parse(reply_to(port(), get("/v2/models/a%2Fb/ready")).body),
             json::parse(R"({"name": "a/b", "ready": true})"));
   EXPECT_EQ(reply_to(port(), post("a/b", kThreeTexts)).status, 200);
