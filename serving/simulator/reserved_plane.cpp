@@ -68,7 +68,7 @@ void ReservedPlane::handle(const ServingEvent& event) {
   delay_ns_ = is_timer ? engine_.queue.now() - timer_due_ns_ : 0;
   const Nanoseconds borrowed_ns = std::min(delay_ns_, engine_.kept_free_ns);
   while (oldest_ < end_) {
-    const bool has_waited = looked_at_ == oldest_;
+    const bool has_waited = oldest_ < waited_end_;
     const Nanoseconds deadline_ns = engine_.deadline_ns(oldest_) + (has_waited ? borrowed_ns : 0);
     Choice choice = least_waiting_pipeline(deadline_ns);
     const int smallest = has_waited ? 1 : static_cast<int>(std::lround(kPartOfPlannedBatch * choice.requests));
@@ -141,7 +141,7 @@ Nanoseconds ReservedPlane::end_of_waiting_ns(Nanoseconds deadline_ns, int num_he
 }
 
 void ReservedPlane::wait_until(Nanoseconds until_ns) {
-  looked_at_ = oldest_;
+  waited_end_ = end_;
   timer_due_ns_ = until_ns;
   engine_.queue.schedule(timer_due_ns_, {.kind = ServingEvent::Kind::timer, .index = 0, .round = timer_round_});
 }

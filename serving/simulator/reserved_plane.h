@@ -1,6 +1,5 @@
 #pragma once
 #include <cstdint>
-#include <optional>
 #include <vector>
 
 #include "serving/simulator/serving_engine.h"
@@ -30,7 +29,8 @@ Route find_route(const std::vector<Pool>& pools, int requests, Nanoseconds now_n
 ///
 /// A resource is reserved up to one time; earlier gaps are not filled. A request that is considered for the first time
 /// is dropped unless a batch of nearly the planned size is in time: small batches are meant for requests that have
-/// waited in vain, and would otherwise reduce the throughput under overload.
+/// waited in vain, and would otherwise reduce the throughput under overload. A request that was behind the oldest one
+/// while that waited has waited too.
 class ReservedPlane {
  public:
   explicit ReservedPlane(ServingEngine& engine) : engine_(engine) {}
@@ -53,8 +53,8 @@ class ReservedPlane {
   void send(const Choice& choice);
 
   ServingEngine& engine_;
-  std::int64_t oldest_ = 0, end_ = 0;      // requests [oldest_, end_) are waiting
-  std::optional<std::int64_t> looked_at_;  // the request for whose batch more requests were awaited
+  std::int64_t oldest_ = 0, end_ = 0;  // requests [oldest_, end_) are waiting
+  std::int64_t waited_end_ = 0;        // those before this one were waiting when more requests were awaited
   int timer_round_ = 0;
   Nanoseconds timer_due_ns_ = 0, delay_ns_ = 0;
 };
