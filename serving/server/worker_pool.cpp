@@ -14,7 +14,7 @@ namespace {
 constexpr int kMaxLosses = 3;
 /// So late that nothing is in time, and early enough for sums to stay within 64 bits.
 constexpr Nanoseconds kForEver = std::numeric_limits<Nanoseconds>::max() / 4;
-/// A worker that takes this many times the planned duration, and at least kLeastStuckNs, is stuck.
+/// A worker that takes this many times the planned duration for its first batch, and at least kLeastStuckNs, is stuck.
 constexpr int kStuckFactor = 20;
 constexpr Nanoseconds kLeastStuckNs = 10'000'000'000;
 constexpr Nanoseconds kStartAgainAfterNs = 1'000'000'000;
@@ -69,8 +69,9 @@ void WorkerPool::handle(int device, const FromWorker& message, Nanoseconds now_n
   if (!message.report) return;
   losses_[device] = 0;
   busy_ns_[device] += message.report->end_ns - message.report->begin_ns;
-  std::erase_if(workers_[device]->orders,
-                [&](const OrderedBatch& order) { return order.batch == message.report->batch; });
+  auto& orders = workers_[device]->orders;
+  std::erase_if(orders, [&](const OrderedBatch& order) { return order.batch == message.report->batch; });
+  if (!orders.empty()) orders.front().first_ns = steady_now_ns();
   events.reports.emplace_back(device, *message.report);
 }
 
@@ -104,7 +105,7 @@ bool WorkerPool::is_stuck(int device) const {
   const auto& orders = workers_[device]->orders;
   if (orders.empty()) return false;
   const Nanoseconds limit_ns = std::max(kLeastStuckNs, kStuckFactor * orders.front().compute_ns);
-  return steady_now_ns() - orders.front().ordered_ns > limit_ns;
+  return steady_now_ns() - orders.front().first_ns > limit_ns;
 }
 
 void WorkerPool::reserve(std::int64_t batch, const RouteLeg& leg) {
@@ -145,7 +146,7 @@ bool WorkerPool::order(BatchOrder order, const BatchBuffer& buffer) {
   }
   order.ordered_ns = steady_now_ns();
   workers_[device]->orders.push_back(
-      {.batch = order.batch, .ordered_ns = order.ordered_ns, .compute_ns = reservation.compute_ns});
+      {.batch = order.batch, .first_ns = order.ordered_ns, .compute_ns = reservation.compute_ns});
   workers_[device]->send(order, buffer);  // if the worker is gone, poll() finds the batch among its orders
   return true;
 }

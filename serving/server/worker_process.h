@@ -14,7 +14,8 @@ namespace frostpipe {
 /// A batch that was sent to a worker and not reported yet.
 struct OrderedBatch {
   std::int64_t batch = 0;
-  Nanoseconds ordered_ns = 0;  // on the steady clock
+  /// When it became the worker's first one, and could be computed; on the steady clock.
+  Nanoseconds first_ns = 0;
   Nanoseconds compute_ns = 0;  // planned duration
 };
 
