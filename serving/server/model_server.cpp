@@ -41,6 +41,19 @@ void count_latency(Nanoseconds latency_ns, ModelCounters& counters) {
   ++counters.latency_counts.back();
 }
 
+/// Returns how many times as long as planned all pools of a pipeline may take for a planned batch to be in time while
+/// the pipeline is idle, even if a quarter of the objective is kept free and a request is looked at a twelfth of it
+/// late. With more, no request would be accepted any more. At least 1.
+double max_slowdown(const ServedModel& model, const ServingPipeline& pipeline) {
+  static_assert(kLargestPartOfObjective == 4);
+  Nanoseconds left_ns = model.objective_ns - model.objective_ns / 3, compute_ns = 0;
+  for (const ServingPartition& partition : pipeline.partitions) {
+    left_ns -= partition.latency_ns + pipeline.batch_size * partition.transfer_ns;
+    compute_ns += partition.compute_ns.back();
+  }
+  return std::max(1.0, static_cast<double>(left_ns) / static_cast<double>(compute_ns));
+}
+
 int num_devices_of(const ServingPartition& partition) {
   return (partition.num_virtual_devices + partition.share - 1) / partition.share;
 }
@@ -84,7 +97,8 @@ ModelServer::ModelServer(const ServingPlan& plan, const ServedModel& served, con
       if (model.folders.empty()) load.compute_ns = pipeline.partitions[partition].compute_ns;
       device += num_devices_of(pipeline.partitions[partition]);
       pools_[i].emplace_back(engine_.pipelines[i][partition], worker_command, std::move(load),
-                             fmt::format("{}'s pipeline {}, partition {}", served.name, i, partition));
+                             fmt::format("{}'s pipeline {}, partition {}", served.name, i, partition),
+                             max_slowdown(served, pipeline));
     }
   }
 }

@@ -16,7 +16,7 @@ struct OrderedBatch {
   std::int64_t batch = 0;
   /// When it became the worker's first one, and could be computed; on the steady clock.
   Nanoseconds first_ns = 0;
-  Nanoseconds compute_ns = 0;  // planned duration
+  Nanoseconds planned_ns = 0;  // duration by the plan
 };
 
 /// The process of one virtual device, as seen by its server.
