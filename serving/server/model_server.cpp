@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "profiles/device_type.h"
+#include "serving/simulator/simulate_serving.h"
 
 namespace frostpipe {
 namespace {
@@ -73,7 +74,11 @@ int first_device_of(const ServingPlan& plan, const ServedModel& served) {
 
 ModelServer::ModelServer(const ServingPlan& plan, const ServedModel& served, const ServableModel& model,
                          const std::vector<std::string>& worker_command)
-    : model_(model), engine_(plan, served, /*with_timeline=*/false), plane_(engine_) {
+    : model_(model),
+      engine_(plan, served, /*with_timeline=*/false),
+      plane_(engine_),
+      most_at_once_(
+          most_requests_at_once(plan, served, served.objective_ns / kLeastPartOfObjective, kMaxRequestsAtOnce)) {
   engine_.observer = this;
   engine_.run.model = served.name;
   engine_.run.objective_ns = served.objective_ns;

@@ -43,6 +43,8 @@ class ModelServer final : private ServingObserver {
   /// True if no request waits or is being computed.
   bool is_idle() const { return pending_.empty(); }
 
+  /// Returns the largest number of requests, up to kMaxRequestsAtOnce, that the plan can answer in time together.
+  int most_at_once() const { return most_at_once_; }
   const std::string& name() const { return engine_.model.name; }
   void add_descriptors(std::vector<int>& descriptors) const;
   void add_workers(std::vector<WorkerState>& workers) const;
@@ -101,6 +103,7 @@ class ModelServer final : private ServingObserver {
   // Largest delays of the last batches: of sending, and of answering, relative to the reservations.
   Nanoseconds largest_delay_ns_ = 0, largest_lateness_ns_ = 0;
   int num_learnt_from_ = 0;
+  const int most_at_once_;
 };
 
 }  // namespace frostpipe

@@ -113,6 +113,11 @@ bool PlanServer::is_ready(std::string_view model) const {
   return service_->models[number_of(model)]->can_answer();
 }
 
+int PlanServer::most_at_once(std::string_view model) const {
+  const std::lock_guard lock(mutex_);
+  return service_->models[number_of(model)]->most_at_once();
+}
+
 ModelCounters PlanServer::counters_of(std::string_view model) const {
   const std::lock_guard lock(mutex_);
   const std::size_t number = number_of(model);

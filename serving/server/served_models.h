@@ -83,6 +83,9 @@ struct WorkerState {
   Nanoseconds busy_ns = 0;
 };
 
+/// The largest number of requests that a client can make at once.
+inline constexpr int kMaxRequestsAtOnce = 64;
+
 /// The served models. Thread-safe.
 class ServedModels {
  public:
@@ -95,6 +98,9 @@ class ServedModels {
   virtual std::future<RequestAnswer> ask(std::string_view model, RequestInput input) = 0;
   /// True if all workers of its newest plan have loaded their weights, except those restarted after a loss.
   virtual bool is_ready(std::string_view model) const = 0;
+  /// The largest number of requests, 1 to kMaxRequestsAtOnce, that can all be answered within the objective by the plan
+  /// if they arrive at once while the server is idle. Another plan may have another number.
+  virtual int most_at_once(std::string_view model) const = 0;
   virtual ModelCounters counters_of(std::string_view model) const = 0;
   virtual std::vector<WorkerState> workers() const = 0;
 };
