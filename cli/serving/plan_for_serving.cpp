@@ -165,10 +165,10 @@ ServingProblem problem_of(const ServingRequest& request) {
   if (!request.options.required_rates.empty()) problem.objective = ServingObjective::cost;
   std::vector<std::string> names;
   for (const auto& model : measured) names.push_back(model.profiles.front().model.name);
-  require_known(request.options.objectives, names, "--slo");
-  require_known(request.options.weights, names, "--weight");
-  require_known(request.options.required_rates, names, "--required-rate");
-  require_known(request.options.heads, names, "--heads");
+  require_one_each(request.options.objectives, names, "--slo");
+  require_one_each(request.options.weights, names, "--weight");
+  require_one_each(request.options.required_rates, names, "--required-rate");
+  require_one_each(request.options.heads, names, "--heads");
   for (const auto& model : measured) problem.models.push_back(model_to_serve(request, model, problem, cluster_content));
   return problem;
 }

@@ -68,7 +68,7 @@ class PlanServingTest(CliTest):
         must ascend."""
         self.edit("slow.json", lambda slow: [one["cost"].update(frozen_forward_ns=1000 * one["cost"][
             "frozen_forward_ns"]) for one in slow["measurements"] if one["key"]["micro_batch_size"] == 1])
-        done = self.run_tool(*self.arguments("--slo", "2000s"))
+        done = self.run_tool(*self.arguments("--slo", "900s"))
         self.assertRegex(done.stderr, r"WARNING: by its profile, synthetic takes .* for a batch of 1 on slow, but only "
                                       r".* for one of \d+: such times are mostly noise; profile again")
         [model] = self.read("serving.json")["models"]
@@ -173,6 +173,10 @@ class PlanServingTest(CliTest):
                                 ("100", 'must be a time such as 20ms or 0.5s, is "100"'),
                                 ("other=20ms", 'must name a model of the profiles: "synthetic", is "other"')):
             self.refused("--slo", objective, code=2, says=f"--slo: {says}")
+        self.refused("--slo", "20ms", "--slo", "30ms", code=2,
+                     says="--slo: must be given once; MODEL=VALUE is for one model, is twice")
+        self.refused("--slo", "20ms", "--weight", "synthetic=2", "--weight", "synthetic=3", code=2,
+                     says='--weight: must be given once for "synthetic", is twice')
         for weight in ("1e13", "1e-11", "nan", "0", "-1", "x"):
             self.refused("--slo", "20ms", "--weight", weight, code=2,
                          says=f'--weight: must be a number >= 1e-06 and <= 1e+06, is "{weight}"')
