@@ -21,7 +21,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kModels = "/v2/models/";
-constexpr std::string_view kInfer = "/infer", kReady = "/ready";
+constexpr std::string_view kInfer = "/infer", kReady = "/ready", kVersions = "/versions";
 
 HttpAnswer answer_of(const Json& json, int status = 200) {
   return {.status = status, .body = json.dump(-1, ' ', false, Json::error_handler_t::replace)};
@@ -113,6 +113,11 @@ HttpAnswer HttpRoutes::model_answer(std::string_view model_path) const {
   }
   if (const std::string_view model = before(model_path, kReady); is_served(model))
     return ready_answer({{"name", model}}, models_.is_ready(model));
+  if (const auto end = model_path.find(kVersions); is_served(model_path.substr(0, end)))
+    return http_error(
+        404, fmt::format("models have no versions here; ask {}{} without one", kModels, model_path.substr(0, end)));
+  for (const std::string_view ending : {kInfer, kReady})
+    if (model_path.ends_with(ending)) model_path = before(model_path, ending);
   return http_error(404, fmt::format("there is no model {}; this server serves {}", in_quotes(model_path),
                                      in_quotes(models_.names())));
 }

@@ -250,7 +250,10 @@ TEST_F(HttpServerTest, WhatCannotBeUnderstoodIsRefusedWithASentence) {
   const std::vector<Refused> cases = {
       {get("/"), 404, "there is no \\\"/\\\" here"},
       {get("/v2/models/none"), 404, "there is no model \\\"none\\\"; this server serves"},
-      {post("none", "{}"), 404, "there is no model \\\"none/infer\\\";"},
+      {get("/v2/models/none/ready"), 404, "there is no model \\\"none\\\"; this server serves"},
+      {post("none", "{}"), 404, "there is no model \\\"none\\\"; this server serves"},
+      {get("/v2/models/texts/versions/1"), 404, "models have no versions here; ask /v2/models/texts without one"},
+      {post("texts/versions/1", "{}"), 404, "models have no versions here; ask /v2/models/texts without one"},
       {get("/v2/models/texts/infer"), 405, "/v2/models/texts/infer is for POST alone, with a JSON body"},
       {get("/metrics", "DELETE"), 405, "/metrics is for GET alone"},
       {get("/v2", "OPTIONS"), 405, "/v2 is for GET alone"},
