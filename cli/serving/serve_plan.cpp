@@ -91,7 +91,7 @@ void wait_until_loaded(PlanServer& server, const Signals& signals) {
 Nanoseconds serve_until_the_end(PlanServer& server, const ServeOptions& options, const Signals& signals,
                                 const std::optional<ServingLoad>& load) {
   std::optional<GeneratedLoad> generated;
-  server.begin_run();
+  server.begin_run(load ? std::optional(load->window_ns) : std::nullopt);
   const Nanoseconds begin_ns = steady_now_ns();
   if (load) generated.emplace(server, *load);
   while (!generated || !generated->has_ended()) {

@@ -229,14 +229,15 @@ std::vector<std::string> ModelServer::poll_workers() {
 
 void ModelServer::note_span(const Batch& batch, int device, Nanoseconds duration_ns) {
   PoolUse& use = engine_.run.pools[pool_at(batch, batch.partition).use];
-  use.busy_ns += duration_ns;
+  const Nanoseconds begin_ns = engine_.queue.now() - duration_ns;
+  use.busy_ns += std::max<Nanoseconds>(0, std::min(engine_.queue.now(), window_end_ns_) - begin_ns);
   if (engine_.run.timeline.size() >= kMaxSpans) return;
   engine_.run.timeline.push_back({.kind = ServingSpan::Kind::compute,
                                   .pipeline = batch.pipeline,
                                   .partition = batch.partition,
                                   .virtual_device = device,
                                   .requests = batch.num_requests(),
-                                  .begin_ns = engine_.queue.now() - duration_ns,
+                                  .begin_ns = begin_ns,
                                   .end_ns = engine_.queue.now()});
 }
 

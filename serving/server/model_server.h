@@ -2,6 +2,7 @@
 #include <array>
 #include <functional>
 #include <future>
+#include <limits>
 #include <map>
 #include <memory>
 #include <string>
@@ -50,6 +51,8 @@ class ModelServer final : private ServingObserver {
   void add_workers(std::vector<WorkerState>& workers) const;
   std::int64_t num_waiting() const { return plane_.num_waiting(); }
   std::int64_t num_computing() const { return static_cast<std::int64_t>(pending_.size()) - plane_.num_waiting(); }
+  /// Sets the time after which computing no longer counts in run().
+  void end_window(Nanoseconds at_ns) { window_end_ns_ = at_ns; }
   /// Returns the results so far, with the last kMaxRemembered requests.
   ServingRun run(Nanoseconds window_ns) const;
 
@@ -104,6 +107,7 @@ class ModelServer final : private ServingObserver {
   Nanoseconds largest_delay_ns_ = 0, largest_lateness_ns_ = 0;
   int num_learnt_from_ = 0;
   const int most_at_once_;
+  Nanoseconds window_end_ns_ = std::numeric_limits<Nanoseconds>::max();
 };
 
 }  // namespace frostpipe
