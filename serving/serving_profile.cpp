@@ -14,6 +14,8 @@ namespace {
 /// The largest time of a layer, which is also its limit in a file (json::kDuration). Sums over layers stay within 64
 /// bits, and no objective is as long.
 constexpr Nanoseconds kMaxLayerNs = 1'000'000'000'000'000;
+/// Repeated measurements on an idle machine differ by less than this part.
+constexpr double kLargestFall = 0.1;
 
 std::set<std::string> device_types(const Profile& profile, DType dtype) {
   std::set<std::string> types;
@@ -111,6 +113,42 @@ ServingProfile serving_profile_of(const std::vector<Profile>& profiles, DType dt
   for (first.layer = 0; first.layer + 1 < num_layers; ++first.layer)
     result.cut_bytes.push_back(cost_of(profiles.front(), first).output_activation_bytes);
   return result;
+}
+
+std::optional<FallingTime> find_falling_time(const ServingProfile& profile) {
+  std::optional<FallingTime> found;
+  double largest_fall = kLargestFall;
+  for (const BlockTimes& times : profile.times) {
+    int smaller = 0;
+    Nanoseconds smaller_ns = 0;  // the longest time up to here
+    for (int batch = 1; batch <= largest_batch(times); ++batch) {
+      Nanoseconds sum_ns = 0;
+      for (const auto& row : times.forward_ns) sum_ns += row[batch - 1];
+      if (sum_ns >= smaller_ns) {
+        smaller = batch;
+        smaller_ns = sum_ns;
+        continue;
+      }
+      const double fall = 1 - static_cast<double>(sum_ns) / static_cast<double>(smaller_ns);
+      if (fall <= largest_fall) continue;
+      largest_fall = fall;
+      found = {.device_type = times.device_type,
+               .share = times.share,
+               .smaller = smaller,
+               .larger = batch,
+               .smaller_ns = smaller_ns,
+               .larger_ns = sum_ns};
+    }
+  }
+  return found;
+}
+
+ServingProfile without_falling_times(ServingProfile profile) {
+  for (BlockTimes& times : profile.times)
+    for (auto& row : times.forward_ns)
+      for (auto batch = static_cast<int>(row.size()) - 2; batch >= 0; --batch)
+        row[batch] = std::min(row[batch], row[batch + 1]);
+  return profile;
 }
 
 ServingProfile join_blocks(const ServingProfile& profile, const std::vector<int>& ends) {

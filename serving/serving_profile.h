@@ -52,6 +52,24 @@ std::vector<int> measured_shares(const ServingProfile& profile, std::string_view
 /// `dtype`.
 ServingProfile serving_profile_of(const std::vector<Profile>& profiles, DType dtype, int tokens, int max_requests);
 
+/// A time of the whole model that is shorter for a larger batch.
+struct FallingTime {
+  std::string device_type;
+  int share = 1;
+  int smaller = 1, larger = 2;  // requests per batch
+  Nanoseconds smaller_ns = 0, larger_ns = 0;
+  bool operator==(const FallingTime&) const = default;
+};
+
+/// Returns the largest fall of the whole model's time, relative to the smaller batch's, if it is more than a tenth.
+/// Such a profile is mostly noise: it was measured on a machine that was busy with other work.
+std::optional<FallingTime> find_falling_time(const ServingProfile& profile);
+
+/// Lowers each time to the shortest of its block for as large a batch or a larger one, so that no time falls as the
+/// batch grows: a batch can be computed as a larger one, filled up with anything. Noise only makes measured times
+/// longer, so the shorter time is nearer to the truth than the longer one.
+ServingProfile without_falling_times(ServingProfile profile);
+
 /// Joins adjacent blocks: new block i ends with old block ends[i] - 1. `ends` must ascend to num_blocks. A joined
 /// block's working bytes are the maximum of its parts.
 ServingProfile join_blocks(const ServingProfile& profile, const std::vector<int>& ends);

@@ -57,9 +57,20 @@ DType dtype_of(const std::vector<Measured>& models) {
   throw InvalidInput("--profile: holds no measurements");
 }
 
-int tokens_of(const ServingRequest& request, const Profile& profile) {
-  if (request.tokens > 0) return request.tokens;
-  return profile.workload ? std::max(1, static_cast<int>(std::lround(profile.workload->tokens))) : 1;
+/// Returns the times of requests of --tokens. Its default is the longest sample of the profile's data, so that no text
+/// like those is cut; the mean if the longest is unknown, or longer than what was measured.
+ServingProfile layers_of(const ServingRequest& request, const Measured& measured, const ServingProblem& problem) {
+  const auto for_tokens = [&](int tokens) {
+    return serving_profile_of(measured.profiles, problem.dtype, tokens, problem.max_requests);
+  };
+  if (request.tokens > 0) return for_tokens(request.tokens);
+  const auto& workload = measured.profiles.front().workload;
+  if (!workload) return for_tokens(1);
+  try {
+    if (workload->longest_tokens > 0) return for_tokens(workload->longest_tokens);
+  } catch (const InvalidInput&) {  // not measured, or there is another error, which follows
+  }
+  return for_tokens(std::max(1, static_cast<int>(std::lround(workload->tokens))));
 }
 
 Nanoseconds latency_objective(const std::string& text) {
@@ -99,6 +110,18 @@ std::optional<SharedPrefix> shared_prefix_of(const ServingOptions& options, cons
   return prefix;
 }
 
+void warn_of_noise(const ServingProfile& layers) {
+  const auto fall = find_falling_time(layers);
+  if (!fall) return;
+  print_note(
+      fmt::format("WARNING: by its profile, {} takes {} for a batch of {} on {}{}, but only {} for one of {}: such "
+                  "times are mostly "
+                  "noise; profile again while the machine is idle, without --quick",
+                  layers.model_name, format_duration(fall->smaller_ns), fall->smaller,
+                  fall->share > 1 ? fmt::format("1/{} ", fall->share) : "", fall->device_type,
+                  format_duration(fall->larger_ns), fall->larger));
+}
+
 ModelToServe model_to_serve(const ServingRequest& request, const Measured& measured, const ServingProblem& problem,
                             const std::string& cluster_content) {
   const Profile& profile = measured.profiles.front();
@@ -107,8 +130,10 @@ ModelToServe model_to_serve(const ServingRequest& request, const Measured& measu
   const std::string objective = text_for(options.objectives, name);
   if (objective.empty())
     throw UsageError(fmt::format("serving plan: needs --slo TIME, the latency objective of {}", name));
-  auto layers = serving_profile_of(measured.profiles, problem.dtype, tokens_of(request, profile), problem.max_requests);
+  auto layers = layers_of(request, measured, problem);
   drop_foreign_types(problem, layers);
+  warn_of_noise(layers);
+  layers = without_falling_times(std::move(layers));
   const auto shared_prefix = shared_prefix_of(options, name, num_blocks(layers));
   if (shared_prefix) layers = with_heads(std::move(layers), shared_prefix->layers, shared_prefix->heads);
   return {.name = name,
@@ -141,10 +166,10 @@ ServingProblem problem_of(const ServingRequest& request) {
   if (!request.options.required_rates.empty()) problem.objective = ServingObjective::cost;
   std::vector<std::string> names;
   for (const auto& model : measured) names.push_back(model.profiles.front().model.name);
-  require_known(request.options.objectives, names, "--slo");
-  require_known(request.options.weights, names, "--weight");
-  require_known(request.options.required_rates, names, "--required-rate");
-  require_known(request.options.heads, names, "--heads");
+  require_one_each(request.options.objectives, names, "--slo");
+  require_one_each(request.options.weights, names, "--weight");
+  require_one_each(request.options.required_rates, names, "--required-rate");
+  require_one_each(request.options.heads, names, "--heads");
   for (const auto& model : measured) problem.models.push_back(model_to_serve(request, model, problem, cluster_content));
   return problem;
 }
@@ -168,8 +193,10 @@ void add_serving_plan_options(CLI::App& command, ServingRequest& request) {
       ->capture_default_str();
   command.add_option("-o,--output", request.output, "Plan to write")->required()->type_name("PLAN");
   command
-      .add_option("--tokens", request.tokens,
-                  "Number of tokens in every request. Default: the mean of the profile's data, or 1")
+      .add_option(
+          "--tokens", request.tokens,
+          "Number of tokens in every request; longer texts are cut to it. Default: the longest sample of the profile's "
+          "data if such long ones were measured, else their mean, or 1")
       ->check(CLI::Range(1, kLargestCount).description(""))
       ->type_name("N");
   add_serving_options(command, request.options);

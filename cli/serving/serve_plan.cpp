@@ -92,7 +92,7 @@ void wait_until_loaded(PlanServer& server, const Signals& signals) {
 Nanoseconds serve_until_the_end(PlanServer& server, const ServeOptions& options, const Signals& signals,
                                 const std::optional<ServingLoad>& load) {
   std::optional<GeneratedLoad> generated;
-  server.begin_run();
+  server.begin_run(load ? std::optional(load->window_ns) : std::nullopt);
   const Nanoseconds begin_ns = steady_now_ns();
   if (load) generated.emplace(server, *load);
   while (!generated || !generated->has_ended()) {
@@ -139,6 +139,7 @@ std::string served_json(Nanoseconds served_ns, const std::vector<ServedAndSimula
   json["models"] = nlohmann::ordered_json::array();
   for (const auto& [served, simulated] : models) {
     nlohmann::ordered_json model = serving_run_json(served, summarize(served));
+    model["cut"] = served.cut;
     model["simulated"] = serving_run_json(simulated, summarize(simulated));
     json["models"].push_back(std::move(model));
   }
@@ -164,6 +165,20 @@ std::shared_ptr<const TlsIdentity> read_identity(const ServeOptions& options) {
   return std::make_shared<TlsIdentity>(options.ssl_certfile, options.ssl_keyfile);
 }
 
+std::string host_in_url(const std::string& host) {
+  return host.find(':') == std::string::npos ? host : "[" + host + "]";  // an IPv6 address
+}
+
+/// Says to how many tokens texts are cut.
+void note_limits(const PlanServer& server) {
+  for (const std::string& name : server.names()) {
+    const RequestForm& form = server.form_of(name);
+    if (form.tokens_of)
+      print_note(fmt::format("texts for {} are cut to {} tokens, as planned; `serving plan --tokens` sets their number",
+                             name, form.max_tokens));
+  }
+}
+
 void warn_if_unprotected(const HttpServer& http, const ServeOptions& options) {
   if (!http.is_beyond_loopback()) return;
   if (options.api_key_file.empty())
@@ -183,6 +198,7 @@ void warn_if_unprotected(const HttpServer& http, const ServeOptions& options) {
 std::string serve_plan(const ServeOptions& options, const OpenModel& open_model) {
   if (is_emulated(options) && !options.models.empty())
     throw UsageError("--model: has no meaning with --device emulated, which computes nothing");
+  const Signals signals;  // from now on they end the run in order
   const std::shared_ptr<const TlsIdentity> tls = read_identity(options);
   const ServingPlan plan = load_serving_plan(options.plan);
   const std::string api_key = options.api_key_file.empty() ? "" : read_api_key(options.api_key_file);
@@ -191,8 +207,11 @@ std::string serve_plan(const ServeOptions& options, const OpenModel& open_model)
     for (const char* name : {"serving_run.json", "report.html"})
       require_writable(std::filesystem::path(options.output) / name);
   }
-  const bool is_generated = is_given(options.load);
-  const Signals signals;
+  // What can be refused is refused before the workers load, which may take minutes.
+  std::optional<ServingLoad> load;
+  if (is_given(options.load)) load = serving_load(plan, options.load);
+  const bool has_http = !load || options.port;
+  if (has_http) require_free_port(options.host, options.port.value_or(kUsualPort));
   PlanServer server(plan,
                     {.worker_command = worker_command(options),
                      .open_models = [&](const ServingPlan& read) { return servable_models(options, read, open_model); },
@@ -200,16 +219,15 @@ std::string serve_plan(const ServeOptions& options, const OpenModel& open_model)
   wait_until_loaded(server, signals);
   print_note(fmt::format("{} {} loaded", server.workers().size(),
                          server.workers().size() == 1 ? "worker has" : "workers have"));
-  std::optional<ServingLoad> load;
-  if (is_generated) load = serving_load(plan, options.load);
+  note_limits(server);
   std::optional<HttpServer> http;
-  if (!is_generated || options.port) {
+  if (has_http) {
     const HttpServerOptions http_options = {
         .host = options.host, .port = options.port.value_or(kUsualPort), .api_key = api_key, .tls = tls};
     http.emplace(server, http_options);
     warn_if_unprotected(*http, options);
     print_note(fmt::format("serves {} on {}://{}:{}", fmt::join(server.names(), ", "), tls ? "https" : "http",
-                           options.host, http->port()));
+                           host_in_url(options.host), http->port()));
   }
   const Nanoseconds served_ns = serve_until_the_end(server, options, signals, load);
   http.reset();

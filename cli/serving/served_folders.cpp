@@ -61,8 +61,20 @@ bool is_for(const GivenFolder& given, const ServedModel& planned) {
   return given.head.name.empty() != has_heads(planned) && (given.model.empty() || given.model == planned.name);
 }
 
-/// Returns the last folder given for the model by name, else the last one for any model. Throws UsageError if there is
-/// neither.
+/// Throws UsageError if a model, or any model, is given two folders without names of heads.
+void require_once(const std::vector<GivenFolder>& given) {
+  std::vector<std::string> models;
+  for (const GivenFolder& one : given) {
+    if (!one.head.name.empty()) continue;
+    if (std::ranges::find(models, one.model) != models.end())
+      throw UsageError(one.model.empty()
+                           ? "--model: must be given once, or as MODEL=FOLDER once for each model"
+                           : fmt::format("--model: must be given once for each model, is twice for {}", one.model));
+    models.push_back(one.model);
+  }
+}
+
+/// Returns the folder given for the model by name, else the one for any model. Throws UsageError if there is neither.
 HeadFolder folder_for(const ServedModel& planned, const std::vector<GivenFolder>& given) {
   const GivenFolder* found = nullptr;
   for (const GivenFolder& one : given)
@@ -95,6 +107,7 @@ std::vector<HeadFolder> heads_for(const ServedModel& planned, const std::vector<
 std::vector<std::vector<HeadFolder>> served_folders(const ServingPlan& plan, const std::vector<std::string>& models) {
   std::vector<GivenFolder> given;
   for (const std::string& value : models) given.push_back(given_folder(plan, value));
+  require_once(given);
   std::vector<std::vector<HeadFolder>> folders;
   for (const ServedModel& planned : plan.models)
     folders.push_back(has_heads(planned) ? heads_for(planned, given) : std::vector{folder_for(planned, given)});

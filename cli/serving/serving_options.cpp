@@ -66,13 +66,18 @@ double number_for(const std::vector<std::string>& values, const std::string& nam
   return number;
 }
 
-void require_known(const std::vector<std::string>& values, const std::vector<std::string>& names,
-                   const std::string& option) {
+void require_one_each(const std::vector<std::string>& values, const std::vector<std::string>& names,
+                      const std::string& option) {
+  std::vector<std::string> given;
   for (const auto& value : values) {
     const auto sign = value.rfind('=');
-    if (sign == std::string::npos || std::ranges::find(names, value.substr(0, sign)) != names.end()) continue;
-    throw UsageError(option, fmt::format("must name a model of the profiles: {}", in_quotes(names)),
-                     in_quotes(value.substr(0, sign)));
+    const std::string name = sign == std::string::npos ? "" : value.substr(0, sign);
+    if (std::ranges::find(given, name) != given.end())
+      throw UsageError(fmt::format("{}: must be given once{}, is twice", option,
+                                   name.empty() ? "; MODEL=VALUE is for one model" : " for " + in_quotes(name)));
+    given.push_back(name);
+    if (sign == std::string::npos || std::ranges::find(names, name) != names.end()) continue;
+    throw UsageError(option, fmt::format("must name a model of the profiles: {}", in_quotes(names)), in_quotes(name));
   }
 }
 

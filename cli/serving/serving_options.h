@@ -21,16 +21,17 @@ struct ServingOptions {
 /// Adds --slo, --weight, --required-rate, --heads, --margin and --max-partitions.
 void add_serving_options(CLI::App& command, ServingOptions& options);
 
-/// Returns the number for the model `name`: of the last "NAME=NUMBER", else of the last "NUMBER", else `otherwise`.
+/// Returns the number for the model `name`: of "NAME=NUMBER", else of "NUMBER", else `otherwise`.
 /// Throws UsageError that names the option unless it is between `least` and `most`.
 double number_for(const std::vector<std::string>& values, const std::string& name, double otherwise,
                   const std::string& option, double least, double most);
 
-/// Returns the text behind the last "NAME=", else the last text without a name; empty if there is neither.
+/// Returns the text behind "NAME=", else the text without a name; empty if there is neither.
 std::string text_for(const std::vector<std::string>& values, const std::string& name);
 
-/// Throws UsageError if a value names a model that is not among `names`.
-void require_known(const std::vector<std::string>& values, const std::vector<std::string>& names,
-                   const std::string& option);
+/// Throws UsageError if a value names a model that is not among `names`, or if two values are for the same model or for
+/// all.
+void require_one_each(const std::vector<std::string>& values, const std::vector<std::string>& names,
+                      const std::string& option);
 
 }  // namespace frostpipe

@@ -39,14 +39,15 @@ std::string models_text(const ServingPlan& plan) {
   using enum Table::Align;
   Table table({{"model", left},
                {"SLO [ms]", right},
+               {"tokens", right},
                {"weight", right},
                {"throughput [requests/s]", right},
                {"per weight", right},
                {"pipelines", right}});
   for (const auto& model : plan.models)
-    table.add_row({model.name, in_milliseconds(model.objective_ns), fmt::format("{:g}", model.weight),
-                   rate(model.requests_per_second), rate(model.requests_per_second / model.weight),
-                   std::to_string(model.pipelines.size())});
+    table.add_row({model.name, in_milliseconds(model.objective_ns), std::to_string(model.tokens),
+                   fmt::format("{:g}", model.weight), rate(model.requests_per_second),
+                   rate(model.requests_per_second / model.weight), std::to_string(model.pipelines.size())});
   return table.to_string();
 }
 

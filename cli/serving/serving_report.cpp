@@ -132,8 +132,8 @@ std::string requests_table(const std::vector<ServedAndSimulated>& models) {
       const ServingSummary summary = summarize(*run);
       const std::int64_t failed = summary.drops[static_cast<std::size_t>(DropReason::failed)];
       table.add_row({escape_html(run->model), run == &served ? "served" : "simulated", std::to_string(summary.requests),
-                     fmt::format("{:.2f}", 100 * summary.attainment), fmt::format("{:.1f}", summary.goodput_per_second),
-                     std::to_string(summary.late),
+                     summary.requests > 0 ? fmt::format("{:.2f}", 100 * summary.attainment) : "-",
+                     fmt::format("{:.1f}", summary.goodput_per_second), std::to_string(summary.late),
                      std::to_string(summary.requests - summary.in_time - summary.late - failed), std::to_string(failed),
                      fmt::format("{:.1f}", milliseconds(summary.median_latency_ns)),
                      fmt::format("{:.1f}", milliseconds(summary.p99_latency_ns)),

@@ -35,12 +35,12 @@ std::string models_table(const std::vector<ServedModelRun>& models) {
                {"largest [ms]", right},
                {"SLO [ms]", right}});
   for (const auto& [name, run, summary] : models) {
-    table.add_row({name, std::to_string(summary.requests),
-                   fmt::format("{:.1f}", per_second(summary.requests, run.window_ns)), in_percent(summary.attainment),
-                   fmt::format("{:.1f}", summary.goodput_per_second), in_milliseconds(summary.mean_latency_ns),
-                   in_milliseconds(summary.median_latency_ns), in_milliseconds(summary.p90_latency_ns),
-                   in_milliseconds(summary.p99_latency_ns), in_milliseconds(summary.largest_latency_ns),
-                   in_milliseconds(run.objective_ns)});
+    table.add_row(
+        {name, std::to_string(summary.requests), fmt::format("{:.1f}", per_second(summary.requests, run.window_ns)),
+         summary.requests > 0 ? in_percent(summary.attainment) : "-", fmt::format("{:.1f}", summary.goodput_per_second),
+         in_milliseconds(summary.mean_latency_ns), in_milliseconds(summary.median_latency_ns),
+         in_milliseconds(summary.p90_latency_ns), in_milliseconds(summary.p99_latency_ns),
+         in_milliseconds(summary.largest_latency_ns), in_milliseconds(run.objective_ns)});
   }
   return table.to_string();
 }

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "profiles/device_type.h"
+#include "serving/simulator/simulate_serving.h"
 
 namespace frostpipe {
 namespace {
@@ -41,6 +42,19 @@ void count_latency(Nanoseconds latency_ns, ModelCounters& counters) {
   ++counters.latency_counts.back();
 }
 
+/// Returns how many times as long as planned all pools of a pipeline may take for a planned batch to be in time while
+/// the pipeline is idle, even if a quarter of the objective is kept free and a request is looked at a twelfth of it
+/// late. With more, no request would be accepted any more. At least 1.
+double max_slowdown(const ServedModel& model, const ServingPipeline& pipeline) {
+  static_assert(kLargestPartOfObjective == 4);
+  Nanoseconds left_ns = model.objective_ns - model.objective_ns / 3, compute_ns = 0;
+  for (const ServingPartition& partition : pipeline.partitions) {
+    left_ns -= partition.latency_ns + pipeline.batch_size * partition.transfer_ns;
+    compute_ns += partition.compute_ns.back();
+  }
+  return std::max(1.0, static_cast<double>(left_ns) / static_cast<double>(compute_ns));
+}
+
 int num_devices_of(const ServingPartition& partition) {
   return (partition.num_virtual_devices + partition.share - 1) / partition.share;
 }
@@ -60,7 +74,11 @@ int first_device_of(const ServingPlan& plan, const ServedModel& served) {
 
 ModelServer::ModelServer(const ServingPlan& plan, const ServedModel& served, const ServableModel& model,
                          const std::vector<std::string>& worker_command)
-    : model_(model), engine_(plan, served, /*with_timeline=*/false), plane_(engine_) {
+    : model_(model),
+      engine_(plan, served, /*with_timeline=*/false),
+      plane_(engine_),
+      most_at_once_(
+          most_requests_at_once(plan, served, served.objective_ns / kLeastPartOfObjective, kMaxRequestsAtOnce)) {
   engine_.observer = this;
   engine_.run.model = served.name;
   engine_.run.objective_ns = served.objective_ns;
@@ -84,7 +102,8 @@ ModelServer::ModelServer(const ServingPlan& plan, const ServedModel& served, con
       if (model.folders.empty()) load.compute_ns = pipeline.partitions[partition].compute_ns;
       device += num_devices_of(pipeline.partitions[partition]);
       pools_[i].emplace_back(engine_.pipelines[i][partition], worker_command, std::move(load),
-                             fmt::format("{}'s pipeline {}, partition {}", served.name, i, partition));
+                             fmt::format("{}'s pipeline {}, partition {}", served.name, i, partition),
+                             max_slowdown(served, pipeline));
     }
   }
 }
@@ -126,6 +145,10 @@ void ModelServer::arrive(Nanoseconds at_ns, RequestInput input, std::promise<Req
   forget_old();
   const std::int64_t request = engine_.arrive(at_ns);
   ++counters.requests;
+  if (input.is_cut) {
+    ++counters.cut;
+    ++engine_.run.cut;
+  }
   pending_.emplace(request, Pending{std::move(input), std::move(reply), &counters});
   plane_.handle({.kind = ServingEvent::Kind::arrival, .index = request});
 }
@@ -206,14 +229,15 @@ std::vector<std::string> ModelServer::poll_workers() {
 
 void ModelServer::note_span(const Batch& batch, int device, Nanoseconds duration_ns) {
   PoolUse& use = engine_.run.pools[pool_at(batch, batch.partition).use];
-  use.busy_ns += duration_ns;
+  const Nanoseconds begin_ns = engine_.queue.now() - duration_ns;
+  use.busy_ns += std::max<Nanoseconds>(0, std::min(engine_.queue.now(), window_end_ns_) - begin_ns);
   if (engine_.run.timeline.size() >= kMaxSpans) return;
   engine_.run.timeline.push_back({.kind = ServingSpan::Kind::compute,
                                   .pipeline = batch.pipeline,
                                   .partition = batch.partition,
                                   .virtual_device = device,
                                   .requests = batch.num_requests(),
-                                  .begin_ns = engine_.queue.now() - duration_ns,
+                                  .begin_ns = begin_ns,
                                   .end_ns = engine_.queue.now()});
 }
 

@@ -2,6 +2,7 @@
 #include <array>
 #include <functional>
 #include <future>
+#include <limits>
 #include <map>
 #include <memory>
 #include <string>
@@ -43,11 +44,15 @@ class ModelServer final : private ServingObserver {
   /// True if no request waits or is being computed.
   bool is_idle() const { return pending_.empty(); }
 
+  /// Returns the largest number of requests, up to kMaxRequestsAtOnce, that the plan can answer in time together.
+  int most_at_once() const { return most_at_once_; }
   const std::string& name() const { return engine_.model.name; }
   void add_descriptors(std::vector<int>& descriptors) const;
   void add_workers(std::vector<WorkerState>& workers) const;
   std::int64_t num_waiting() const { return plane_.num_waiting(); }
   std::int64_t num_computing() const { return static_cast<std::int64_t>(pending_.size()) - plane_.num_waiting(); }
+  /// Sets the time after which computing no longer counts in run().
+  void end_window(Nanoseconds at_ns) { window_end_ns_ = at_ns; }
   /// Returns the results so far, with the last kMaxRemembered requests.
   ServingRun run(Nanoseconds window_ns) const;
 
@@ -101,6 +106,8 @@ class ModelServer final : private ServingObserver {
   // Largest delays of the last batches: of sending, and of answering, relative to the reservations.
   Nanoseconds largest_delay_ns_ = 0, largest_lateness_ns_ = 0;
   int num_learnt_from_ = 0;
+  const int most_at_once_;
+  Nanoseconds window_end_ns_ = std::numeric_limits<Nanoseconds>::max();
 };
 
 }  // namespace frostpipe

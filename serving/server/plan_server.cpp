@@ -113,6 +113,11 @@ bool PlanServer::is_ready(std::string_view model) const {
   return service_->models[number_of(model)]->can_answer();
 }
 
+int PlanServer::most_at_once(std::string_view model) const {
+  const std::lock_guard lock(mutex_);
+  return service_->models[number_of(model)]->most_at_once();
+}
+
 ModelCounters PlanServer::counters_of(std::string_view model) const {
   const std::lock_guard lock(mutex_);
   const std::size_t number = number_of(model);
@@ -190,13 +195,20 @@ bool PlanServer::is_settled() const {
   return !requested_ && !next_ && old_.empty();
 }
 
-void PlanServer::begin_run() {
+void PlanServer::begin_run(std::optional<Nanoseconds> window_ns) {
   const std::lock_guard lock(mutex_);
   run_begin_ns_ = steady_now_ns();
+  if (window_ns) end_run_at(run_begin_ns_ + *window_ns);
+}
+
+void PlanServer::end_run_at(Nanoseconds end_ns) {
+  run_end_ns_ = end_ns;
+  for (const auto& model : service_->models) model->end_window(end_ns - service_->begin_ns);
 }
 
 std::vector<ServingRun> PlanServer::finish_run(Nanoseconds window_ns) {
   std::unique_lock lock(mutex_);
+  if (!run_end_ns_) end_run_at(run_begin_ns_ + window_ns);
   changed_.wait(lock, [&] { return arrivals_.empty() && service_->is_idle() && old_.empty(); });
   std::vector<ServingRun> runs;
   for (const auto& model : service_->models)
@@ -280,6 +292,8 @@ std::unique_ptr<PlanServer::Service> PlanServer::start_service(const RequestedPl
   for (const ServedModel& model : service->plan.models)
     service->models.push_back(
         std::make_unique<ModelServer>(service->plan, model, requested.models.at(model.name), options_.worker_command));
+  if (run_end_ns_)
+    for (const auto& model : service->models) model->end_window(*run_end_ns_ - service->begin_ns);
   return service;
 }
 

@@ -45,6 +45,7 @@ class PlanServer final : public ServedModels {
   const RequestForm& form_of(std::string_view model) const override;
   std::future<RequestAnswer> ask(std::string_view model, RequestInput input) override;
   bool is_ready(std::string_view model) const override;
+  int most_at_once(std::string_view model) const override;
   ModelCounters counters_of(std::string_view model) const override;
   std::vector<WorkerState> workers() const override;
 
@@ -57,8 +58,9 @@ class PlanServer final : public ServedModels {
   ServingPlan plan() const;
   /// True if the newest plan has loaded and no older one has requests left.
   bool is_settled() const;
-  /// Begins the time of finish_run().
-  void begin_run();
+  /// Begins the time of finish_run(), of which workers' computing counts up to `window_ns`; if that is not known yet,
+  /// up to the window that finish_run() names.
+  void begin_run(std::optional<Nanoseconds> window_ns = std::nullopt);
   /// Returns the results of the newest plan's models for the requests since begin_run(), in the plan's order. Waits
   /// until all have been answered.
   std::vector<ServingRun> finish_run(Nanoseconds window_ns);
@@ -87,6 +89,7 @@ class PlanServer final : public ServedModels {
   void run();
   void step();
   void advance(Service& service);
+  void end_run_at(Nanoseconds end_ns);
   void supervise(Service& service);
   void try_next();
   void wait() const;
@@ -107,6 +110,7 @@ class PlanServer final : public ServedModels {
   std::unique_ptr<Service> next_;              // is loading
   std::vector<std::unique_ptr<Service>> old_;  // finish their remaining requests
   Nanoseconds run_begin_ns_ = 0;               // on the steady clock
+  std::optional<Nanoseconds> run_end_ns_;      // the same; not set if it is not known yet
   bool ends_ = false;
   std::exception_ptr failure_;  // error of the first plan
   std::condition_variable changed_;

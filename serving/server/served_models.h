@@ -20,6 +20,7 @@ struct RequestInput {
   std::vector<std::int32_t> tokens;
   /// Null for a text. The pixels are shared, so that they are copied only once, to the batch buffer.
   std::shared_ptr<const std::vector<float>> pixels;
+  bool is_cut = false;  // the text had more tokens
 };
 
 /// The result of a request.
@@ -55,6 +56,8 @@ struct RequestForm {
   /// Tokenizes a text to at most max_tokens tokens. Empty if the model takes pictures or its folder has no tokenizer.
   /// Thread-safe.
   std::function<std::vector<std::int32_t>(std::string_view)> tokens_of;
+  /// True if the text has more than max_tokens tokens. Set if tokens_of is; thread-safe.
+  std::function<bool(std::string_view)> is_cut;
 };
 
 /// Counts since the server began, over all plans.
@@ -63,6 +66,7 @@ struct ModelCounters {
   std::int64_t in_time = 0, late = 0;           // answered
   std::map<std::string, std::int64_t> dropped;  // by reason
   std::int64_t failed = 0;
+  std::int64_t cut = 0;                     // received texts that had more tokens than the model is planned for
   std::int64_t waiting = 0, computing = 0;  // at present
   std::int64_t batches = 0, requests_in_batches = 0;
   /// Cumulative histogram: answers with latency up to kLatencyBoundsSeconds[i]; the last entry counts all.
@@ -79,6 +83,9 @@ struct WorkerState {
   Nanoseconds busy_ns = 0;
 };
 
+/// The largest number of requests that a client can make at once.
+inline constexpr int kMaxRequestsAtOnce = 64;
+
 /// The served models. Thread-safe.
 class ServedModels {
  public:
@@ -91,6 +98,9 @@ class ServedModels {
   virtual std::future<RequestAnswer> ask(std::string_view model, RequestInput input) = 0;
   /// True if all workers of its newest plan have loaded their weights, except those restarted after a loss.
   virtual bool is_ready(std::string_view model) const = 0;
+  /// The largest number of requests, 1 to kMaxRequestsAtOnce, that can all be answered within the objective by the plan
+  /// if they arrive at once while the server is idle. Another plan may have another number.
+  virtual int most_at_once(std::string_view model) const = 0;
   virtual ModelCounters counters_of(std::string_view model) const = 0;
   virtual std::vector<WorkerState> workers() const = 0;
 };

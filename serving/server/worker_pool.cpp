@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "base/error.h"
 #include "base/steady_clock.h"
@@ -14,14 +15,20 @@ namespace {
 constexpr int kMaxLosses = 3;
 /// So late that nothing is in time, and early enough for sums to stay within 64 bits.
 constexpr Nanoseconds kForEver = std::numeric_limits<Nanoseconds>::max() / 4;
-/// A worker that takes this many times the planned duration, and at least kLeastStuckNs, is stuck.
+/// A worker that takes this many times the planned duration for its first batch, and at least kLeastStuckNs, is stuck.
 constexpr int kStuckFactor = 20;
 constexpr Nanoseconds kLeastStuckNs = 10'000'000'000;
 constexpr Nanoseconds kStartAgainAfterNs = 1'000'000'000;
+/// A pool is slower than planned if half of its last kSlowdownBatches batches took at least kLeastSlowdown times the
+/// planned time. A median, since single batches are delayed on any machine; smaller differences are left to the part of
+/// the objective that is kept free.
+constexpr std::size_t kSlowdownBatches = 15;
+constexpr double kLeastSlowdown = 1.2;
 
 }  // namespace
 
-WorkerPool::WorkerPool(Pool& reserved, std::vector<std::string> command, PartitionLoad load, std::string name)
+WorkerPool::WorkerPool(Pool& reserved, std::vector<std::string> command, PartitionLoad load, std::string name,
+                       double max_slowdown)
     : reserved_(reserved),
       command_(std::move(command)),
       load_(std::move(load)),
@@ -30,7 +37,8 @@ WorkerPool::WorkerPool(Pool& reserved, std::vector<std::string> command, Partiti
       start_again_ns_(workers_.size()),
       reservations_(workers_.size()),
       losses_(workers_.size()),
-      busy_ns_(workers_.size()) {
+      busy_ns_(workers_.size()),
+      max_slowdown_(max_slowdown) {
   for (int device = 0; device < size(); ++device) start(device);
 }
 
@@ -68,9 +76,16 @@ void WorkerPool::handle(int device, const FromWorker& message, Nanoseconds now_n
   }
   if (!message.report) return;
   losses_[device] = 0;
-  busy_ns_[device] += message.report->end_ns - message.report->begin_ns;
-  std::erase_if(workers_[device]->orders,
-                [&](const OrderedBatch& order) { return order.batch == message.report->batch; });
+  const Nanoseconds duration_ns = message.report->end_ns - message.report->begin_ns;
+  busy_ns_[device] += duration_ns;
+  auto& orders = workers_[device]->orders;
+  const auto reported = std::ranges::find(orders, message.report->batch, &OrderedBatch::batch);
+  if (reported != orders.end()) {
+    if (message.report->failure.empty())
+      learn_slowdown(static_cast<double>(duration_ns) / static_cast<double>(reported->planned_ns), events);
+    orders.erase(reported);
+  }
+  if (!orders.empty()) orders.front().first_ns = steady_now_ns();
   events.reports.emplace_back(device, *message.report);
 }
 
@@ -103,8 +118,26 @@ void WorkerPool::start_again(int device, Events& events) {
 bool WorkerPool::is_stuck(int device) const {
   const auto& orders = workers_[device]->orders;
   if (orders.empty()) return false;
-  const Nanoseconds limit_ns = std::max(kLeastStuckNs, kStuckFactor * orders.front().compute_ns);
-  return steady_now_ns() - orders.front().ordered_ns > limit_ns;
+  const Nanoseconds limit_ns = std::max(kLeastStuckNs, kStuckFactor * orders.front().planned_ns);
+  return steady_now_ns() - orders.front().first_ns > limit_ns;
+}
+
+/// Scales the planned times by the median of the last batches, so that no more requests are accepted than can be
+/// answered in time. The limit leaves an idle pool able to take a batch, which is measured again: no slowdown lasts for
+/// ever.
+void WorkerPool::learn_slowdown(double times_planned, Events& events) {
+  times_planned_.push_back(times_planned);
+  if (times_planned_.size() < kSlowdownBatches) return;
+  std::vector<double> sorted = times_planned_;
+  times_planned_.erase(times_planned_.begin());
+  std::ranges::sort(sorted);
+  const double median = sorted[kSlowdownBatches / 2];
+  reserved_.slowdown = median < kLeastSlowdown ? 1 : std::min(median, max_slowdown_);
+  if (median < kLeastSlowdown || std::exchange(has_noted_slowdown_, true)) return;
+  events.notes.push_back(fmt::format(
+      "WARNING: batches of {} take {:.1f} times the planned time; fewer requests are accepted while they do, "
+      "so that these are answered in time; profile again under the conditions of serving",
+      name_, median));
 }
 
 void WorkerPool::reserve(std::int64_t batch, const RouteLeg& leg) {
@@ -144,8 +177,9 @@ bool WorkerPool::order(BatchOrder order, const BatchBuffer& buffer) {
     reserved_.device_until[device] += reservation.compute_ns;
   }
   order.ordered_ns = steady_now_ns();
-  workers_[device]->orders.push_back(
-      {.batch = order.batch, .ordered_ns = order.ordered_ns, .compute_ns = reservation.compute_ns});
+  workers_[device]->orders.push_back({.batch = order.batch,
+                                      .first_ns = order.ordered_ns,
+                                      .planned_ns = reserved_.planned_ns(static_cast<int>(order.lengths.size()))});
   workers_[device]->send(order, buffer);  // if the worker is gone, poll() finds the batch among its orders
   return true;
 }

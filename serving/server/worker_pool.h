@@ -15,8 +15,10 @@ namespace frostpipe {
 class WorkerPool {
  public:
   /// Starts the workers, on devices from load.device_index on. `reserved` is the data plane's state of the pool, in
-  /// which a device without a loaded worker is reserved forever.
-  WorkerPool(Pool& reserved, std::vector<std::string> command, PartitionLoad load, std::string name);
+  /// which a device without a loaded worker is reserved forever, and whose times become `max_slowdown` times as long at
+  /// most if the last batches took longer than planned.
+  WorkerPool(Pool& reserved, std::vector<std::string> command, PartitionLoad load, std::string name,
+             double max_slowdown);
 
   /// The results of poll().
   struct Events {
@@ -53,6 +55,7 @@ class WorkerPool {
   void lose(int device, const std::string& how, Events& events);
   void handle(int device, const FromWorker& message, Nanoseconds now_ns, Events& events);
   bool is_stuck(int device) const;
+  void learn_slowdown(double times_planned, Events& events);
   void correct(int device, Nanoseconds now_ns);
   std::string name_of(int device) const;
 
@@ -66,6 +69,9 @@ class WorkerPool {
   std::vector<std::vector<Reservation>> reservations_;      // by device, in the order of the data plane
   std::vector<int> losses_;                                 // consecutive losses, by device
   std::vector<Nanoseconds> busy_ns_;
+  const double max_slowdown_;
+  std::vector<double> times_planned_;  // durations of the last batches, relative to the plan's
+  bool has_noted_slowdown_ = false;
 };
 
 }  // namespace frostpipe

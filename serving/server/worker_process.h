@@ -14,8 +14,9 @@ namespace frostpipe {
 /// A batch that was sent to a worker and not reported yet.
 struct OrderedBatch {
   std::int64_t batch = 0;
-  Nanoseconds ordered_ns = 0;  // on the steady clock
-  Nanoseconds compute_ns = 0;  // planned duration
+  /// When it became the worker's first one, and could be computed; on the steady clock.
+  Nanoseconds first_ns = 0;
+  Nanoseconds planned_ns = 0;  // duration by the plan
 };
 
 /// The process of one virtual device, as seen by its server.

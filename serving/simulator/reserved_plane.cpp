@@ -68,17 +68,23 @@ void ReservedPlane::handle(const ServingEvent& event) {
   delay_ns_ = is_timer ? engine_.queue.now() - timer_due_ns_ : 0;
   const Nanoseconds borrowed_ns = std::min(delay_ns_, engine_.kept_free_ns);
   while (oldest_ < end_) {
-    const bool has_waited = looked_at_ == oldest_;
+    const bool has_waited = oldest_ < waited_end_;
     const Nanoseconds deadline_ns = engine_.deadline_ns(oldest_) + (has_waited ? borrowed_ns : 0);
     Choice choice = least_waiting_pipeline(deadline_ns);
     const int smallest = has_waited ? 1 : static_cast<int>(std::lround(kPartOfPlannedBatch * choice.requests));
     if (!shrink_to(deadline_ns, smallest, choice)) {
       engine_.drop(oldest_++, has_waited ? DropReason::batch_not_filled : DropReason::no_device_in_time);
-    } else if (end_ - oldest_ < choice.requests) {
-      return wait_for_more(deadline_ns, choice);
-    } else {
-      send(choice);
+      continue;
     }
+    const auto num_here = static_cast<int>(std::min<std::int64_t>(end_ - oldest_, choice.requests));
+    if (num_here < choice.requests) {
+      const Nanoseconds until_ns = end_of_waiting_ns(deadline_ns, num_here, choice);
+      if (until_ns > engine_.queue.now()) return wait_until(until_ns);
+      choice.requests = num_here;
+      choice.route = probe(choice.pipeline, num_here);
+      shrink_to(deadline_ns, 1, choice);
+    }
+    send(choice);
   }
 }
 
@@ -113,18 +119,30 @@ bool ReservedPlane::shrink_to(Nanoseconds deadline_ns, int smallest, Choice& cho
   return true;
 }
 
-void ReservedPlane::wait_for_more(Nanoseconds deadline_ns, const Choice& choice) {
-  looked_at_ = oldest_;
+/// Returns how long the `num_here` waiting requests, fewer than the choice's, can wait for more: until the larger batch
+/// is too late, when a smaller one is sent, but no longer than a batch of those that are here is in time. That matters
+/// where a batch of the waiting requests takes as long as a larger one, or longer, as measured times sometimes say.
+Nanoseconds ReservedPlane::end_of_waiting_ns(Nanoseconds deadline_ns, int num_here, const Choice& choice) {
+  const auto last_instant_ns = [&](const Route& route) {
+    return engine_.queue.now() + deadline_ns - route.end_ns + route.wait_ns;
+  };
   // Usually one more request; but measured times do not always grow with the batch.
-  Route route = choice.route;
-  for (int requests = end_ - oldest_ + 1; requests < choice.requests; ++requests) {
+  Route larger = choice.route;
+  for (int requests = num_here + 1; requests < choice.requests; ++requests) {
     Route smaller = probe(choice.pipeline, requests);
     if (smaller.end_ns > deadline_ns) continue;
-    route = std::move(smaller);
+    larger = std::move(smaller);
     break;
   }
-  // One nanosecond after the last possible instant: the larger batch is too late then, and a smaller one is sent.
-  timer_due_ns_ = engine_.queue.now() + deadline_ns - route.end_ns + route.wait_ns + 1;
+  Choice here{.pipeline = choice.pipeline, .requests = num_here, .route = probe(choice.pipeline, num_here)};
+  // One nanosecond after its last instant the larger batch is too late.
+  const Nanoseconds larger_ns = last_instant_ns(larger) + 1;
+  return shrink_to(deadline_ns, 1, here) ? std::min(larger_ns, last_instant_ns(here.route)) : larger_ns;
+}
+
+void ReservedPlane::wait_until(Nanoseconds until_ns) {
+  waited_end_ = end_;
+  timer_due_ns_ = until_ns;
   engine_.queue.schedule(timer_due_ns_, {.kind = ServingEvent::Kind::timer, .index = 0, .round = timer_round_});
 }
 

@@ -1,6 +1,5 @@
 #pragma once
 #include <cstdint>
-#include <optional>
 #include <vector>
 
 #include "serving/simulator/serving_engine.h"
@@ -25,11 +24,13 @@ Route find_route(const std::vector<Pool>& pools, int requests, Nanoseconds now_n
 /// 1. Choose the pipeline whose planned batch would wait least for reserved resources.
 ///   2. Choose the largest batch, up to the planned size, that answers the oldest request in time.
 ///   3. If there is none, drop the oldest request. If it needs more requests than are waiting, wait for more, until the
-///      last instant at which one more would be in time. Otherwise reserve its route and send it.
+///      last instant at which one more would be in time, but no longer than a batch of those that wait is. Otherwise
+///      reserve its route and send it.
 ///
 /// A resource is reserved up to one time; earlier gaps are not filled. A request that is considered for the first time
 /// is dropped unless a batch of nearly the planned size is in time: small batches are meant for requests that have
-/// waited in vain, and would otherwise reduce the throughput under overload.
+/// waited in vain, and would otherwise reduce the throughput under overload. A request that was behind the oldest one
+/// while that waited has waited too.
 class ReservedPlane {
  public:
   explicit ReservedPlane(ServingEngine& engine) : engine_(engine) {}
@@ -47,12 +48,13 @@ class ReservedPlane {
   Route probe(int pipeline, int requests);
   Choice least_waiting_pipeline(Nanoseconds deadline_ns);
   bool shrink_to(Nanoseconds deadline_ns, int smallest, Choice& choice);
-  void wait_for_more(Nanoseconds deadline_ns, const Choice& choice);
+  Nanoseconds end_of_waiting_ns(Nanoseconds deadline_ns, int num_here, const Choice& choice);
+  void wait_until(Nanoseconds until_ns);
   void send(const Choice& choice);
 
   ServingEngine& engine_;
-  std::int64_t oldest_ = 0, end_ = 0;      // requests [oldest_, end_) are waiting
-  std::optional<std::int64_t> looked_at_;  // the request for whose batch more requests were awaited
+  std::int64_t oldest_ = 0, end_ = 0;  // requests [oldest_, end_) are waiting
+  std::int64_t waited_end_ = 0;        // those before this one were waiting when more requests were awaited
   int timer_round_ = 0;
   Nanoseconds timer_due_ns_ = 0, delay_ns_ = 0;
 };

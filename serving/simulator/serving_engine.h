@@ -1,5 +1,6 @@
 #pragma once
 // The common base of both data planes, in the simulator and in the server (serving/server), where workers compute.
+#include <cmath>
 #include <cstdint>
 #include <vector>
 
@@ -30,9 +31,14 @@ struct Pool {
   int devices_per_server = 1;                 // virtual devices per server
   std::vector<Nanoseconds> device_until;      // end of the reservation, by virtual device
   std::vector<LinkQueue> uplinks, downlinks;  // by server
+  /// How many times the plan's time the devices take; 1 in a simulation.
+  double slowdown = 1;
 
   int server_of(int device) const { return device / devices_per_server; }
-  Nanoseconds compute_ns(int requests) const { return partition->compute_ns[requests - 1]; }
+  Nanoseconds planned_ns(int requests) const { return partition->compute_ns[requests - 1]; }
+  Nanoseconds compute_ns(int requests) const {
+    return slowdown == 1 ? planned_ns(requests) : std::llround(slowdown * static_cast<double>(planned_ns(requests)));
+  }
   Nanoseconds transfer_ns(int requests) const { return requests * partition->transfer_ns; }
 };
 

@@ -65,6 +65,8 @@ struct ServingRun {
   Nanoseconds window_ns = 0;
   std::vector<ServedRequest> requests;  // in order of arrival
   std::vector<PoolUse> pools;           // pipeline by pipeline, in order of partitions
+  /// Number of texts that had more tokens than the model is planned for; in a server only, since its begin.
+  std::int64_t cut = 0;
   /// Reserved data plane: number of routes that were tried.
   std::int64_t probes = 0;
   /// Spans in the order in which they were decided; empty unless requested.

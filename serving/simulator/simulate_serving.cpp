@@ -1,6 +1,8 @@
 #include "serving/simulator/simulate_serving.h"
 
+#include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "base/enum_words.h"
 #include "serving/simulator/reactive_plane.h"
@@ -48,6 +50,17 @@ ServingRun simulate_serving(const ServingPlan& plan, const ServedModel& model, s
     run<ReactivePlane>(engine, arrivals, options.max_drops);
   }
   return std::move(engine.run);
+}
+
+int most_requests_at_once(const ServingPlan& plan, ServedModel model, Nanoseconds kept_free_ns, int most) {
+  model.objective_ns -= kept_free_ns;
+  for (; most > 1; --most) {
+    const std::vector<Nanoseconds> arrivals(most, 0);
+    const ServingRun run = simulate_serving(plan, model, arrivals, 1, {.max_drops = 0});
+    if (std::ranges::none_of(run.requests, [](const ServedRequest& request) { return request.drop.has_value(); }))
+      break;
+  }
+  return most;
 }
 
 std::string_view to_string(DataPlane data_plane) { return word_of(kDataPlanes, data_plane); }

@@ -39,6 +39,10 @@ struct ServingSimulationOptions {
 ServingRun simulate_serving(const ServingPlan& plan, const ServedModel& model, std::span<const Nanoseconds> arrivals,
                             Nanoseconds window_ns, const ServingSimulationOptions& options = {});
 
+/// Returns the largest number of requests, up to `most`, that an idle server answers all in time if they arrive at
+/// once, with `kept_free_ns` of the objective kept free. Returns 1 if not even one is in time.
+int most_requests_at_once(const ServingPlan& plan, ServedModel model, Nanoseconds kept_free_ns, int most);
+
 /// Returns "reserved" or "reactive".
 std::string_view to_string(DataPlane data_plane);
 

@@ -63,6 +63,33 @@ class PlanServingTest(CliTest):
         cheapest = self.serve("--required-rate", 10, "--explain", "--weight", 1)
         self.assertIn("\n  none of 4 slow in use: no pipeline with it answers in time\n", cheapest)
 
+    def test_times_that_fall_as_batches_grow_are_named_and_no_plan_has_them(self):
+        """On "slow" a forward of one request takes as long as one of 1000 times as many; each plan's times of a batch
+        must ascend."""
+        self.edit("slow.json", lambda slow: [one["cost"].update(frozen_forward_ns=1000 * one["cost"][
+            "frozen_forward_ns"]) for one in slow["measurements"] if one["key"]["micro_batch_size"] == 1])
+        done = self.run_tool(*self.arguments("--slo", "900s"))
+        self.assertRegex(done.stderr, r"WARNING: by its profile, synthetic takes .* for a batch of 1 on slow, but only "
+                                      r".* for one of \d+: such times are mostly noise; profile again")
+        [model] = self.read("serving.json")["models"]
+        for pipeline in model["pipelines"]:
+            for pool in pipeline["partitions"]:
+                self.assertEqual(pool["compute_ns"], sorted(pool["compute_ns"]))
+
+    def test_a_request_is_as_long_as_the_longest_sample_that_was_measured(self):
+        """The profile knows 16 and 32 tokens."""
+        def tokens_with(mean, longest, *options):
+            for name in "profile.json", "slow.json":
+                self.edit(name, lambda profile: profile["workload"].update(tokens=mean, longest_tokens=longest))
+            text = self.serve(*options)
+            [model] = self.read("serving.json")["models"]
+            self.assertRegex(text, r"tokens .*\n.*\nsynthetic +20\.0 +%d " % model["tokens"])
+            return model["tokens"]
+
+        self.assertEqual(tokens_with(17.4, 30), 30)
+        self.assertEqual(tokens_with(17.4, 200), 17)
+        self.assertEqual(tokens_with(17.4, 30, "--tokens", 20), 20)
+
     def test_stdout_as_json_is_the_plan(self):
         self.assertEqual(json.loads(self.serve("--format", "json")), self.read("serving.json"))
 
@@ -146,6 +173,10 @@ class PlanServingTest(CliTest):
                                 ("100", 'must be a time such as 20ms or 0.5s, is "100"'),
                                 ("other=20ms", 'must name a model of the profiles: "synthetic", is "other"')):
             self.refused("--slo", objective, code=2, says=f"--slo: {says}")
+        self.refused("--slo", "20ms", "--slo", "30ms", code=2,
+                     says="--slo: must be given once; MODEL=VALUE is for one model, is twice")
+        self.refused("--slo", "20ms", "--weight", "synthetic=2", "--weight", "synthetic=3", code=2,
+                     says='--weight: must be given once for "synthetic", is twice')
         for weight in ("1e13", "1e-11", "nan", "0", "-1", "x"):
             self.refused("--slo", "20ms", "--weight", weight, code=2,
                          says=f'--weight: must be a number >= 1e-06 and <= 1e+06, is "{weight}"')

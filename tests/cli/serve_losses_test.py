@@ -20,17 +20,17 @@ OVERLOAD_SECONDS = float(os.environ.get("FROSTPIPE_OVERLOAD_SECONDS", 20))
 COMPUTE_MS = 40
 
 
-def plan_of(compute_ms, batch_size):
-    """An emulated device that takes the same time for every batch; the objective is three times that."""
+def plan_of(compute_ms, batch_size, objective_ms=None):
+    """An emulated device that takes the same time for every batch; the objective is three times that by default."""
     rate = 1000 * batch_size / compute_ms
-    model = served_model("net", 1, 3 * compute_ms, 1,
+    model = served_model("net", 1, objective_ms or 3 * compute_ms, 1,
                          [serving_pool(0, 1, "slow", 1, [compute_ms] * batch_size, rate)], rate)
     return {**synthetic_serving_plan(), "models": [model], "objective_value": rate}
 
 
 class HttpServerCase(ServerCase):
-    def serve(self, compute_ms, batch_size):
-        self.write("serving.json", plan_of(compute_ms, batch_size))
+    def serve(self, compute_ms, batch_size, objective_ms=None):
+        self.write("serving.json", plan_of(compute_ms, batch_size, objective_ms))
         server = self.start("--port", 0)
         self.wait_until(self.said("http://"), "its port")
         self.port = int(self.errors.read_text().rpartition(":")[2])
@@ -41,11 +41,11 @@ class HttpServerCase(ServerCase):
         self.addCleanup(connection.close)
         return connection
 
-    def ask(self, connection):
+    def ask(self, connection, rows=1):
         """Status and seconds."""
         began = time.monotonic()
         connection.request("POST", "/v2/models/net/infer", json.dumps({"inputs": [
-            {"name": "input_ids", "shape": [1, 1], "datatype": "INT64", "data": [0]}]}),
+            {"name": "input_ids", "shape": [rows, 1], "datatype": "INT64", "data": [0] * rows}]}),
             {"Content-Type": "application/json"})
         response = connection.getresponse()
         response.read()
@@ -93,6 +93,13 @@ class LossesTest(HttpServerCase):
         self.assertIn(f"(process {worker}) did not answer, with 1 batches; it is started again",
                       self.errors.read_text())
         self.assert_goes_on(server)
+
+    def test_a_worker_with_a_long_queue_is_not_stuck(self):
+        """The last of 32 batches waits for 12 s behind the others, longer than a stuck worker is given."""
+        server = self.serve(compute_ms=400, batch_size=1, objective_ms=60_000)
+        worker, = children_of(server.pid)
+        self.assertEqual(self.ask(self.connection(), rows=32)[0], 200)
+        self.assertEqual(children_of(server.pid), [worker])
 
 
 class OverloadTest(HttpServerCase):

@@ -198,6 +198,35 @@ class ServeTest(ServerCase):
         for model in self.result(server):
             self.assert_all_have_an_end(model)
 
+    def test_an_ipv6_address_is_in_brackets_in_the_url(self):
+        if not socket.has_ipv6:
+            self.skipTest("there is no IPv6, so its URL is NOT tested")
+        server = self.start("--host", "::1", "--port", 0)
+        self.wait_until(self.said(" on http://[::1]:"), "the URL")
+        server.terminate()
+        self.result(server)
+
+    def test_a_port_in_use_and_arrivals_that_are_missing_are_refused_before_workers_load(self):
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            port = taken.getsockname()[1]
+            for options, says in ((("--port", port), f"127.0.0.1:{port}: cannot be listened on: Address already in use"),
+                                  (("--host", "no.such.host.invalid"), "no.such.host.invalid:8000: cannot be listened"),
+                                  (("--arrivals", "none.csv"), "--arrivals: must be a file of times or one of")):
+                said = self.assert_refused("serving", "run", "serving.json", "--device", "emulated", *options, says=says)
+                self.assertNotIn("loaded", said)
+
+    def test_a_model_without_requests_has_no_percentage(self):
+        done = self.run_tool("serving", "run", "serving.json", "--device", "emulated", "--rate", 0, "--seconds", 0.1)
+        self.assertRegex(done.stdout, r"\nlarge +0 +0\.0 +- ")
+
+    def test_workers_do_not_compute_longer_than_the_run_lasts(self):
+        """All requests arrive within 0.1 s, and many answers come later."""
+        done = self.run_tool("serving", "run", "serving.json", "--device", "emulated", "--rate", "x3", "--arrivals",
+                             "even", "--seconds", 0.1, "--format", "json")
+        for model in json.loads(done.stdout)["models"]:
+            for pool in model["pools"]:
+                self.assertLessEqual(pool["utilisation"], 1)
+
     def test_what_is_wrong_is_said(self):
         self.assert_refused("serving", "run", "none.json", "--device", "emulated", says="none.json")
         self.assert_refused("serving", "run", "profile.json", "--device", "emulated", says="profile.json")

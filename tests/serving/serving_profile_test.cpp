@@ -40,6 +40,24 @@ TEST(ServingProfile, TakesTheTrainingForwardWhereFrozenLayersComputedInAnotherTy
   EXPECT_EQ(serving_profile_of({profile}, DType::kFloat32, 1, 1).times[0].forward_ns[0][0], 5000);
 }
 
+// Sums of two layers for batches of 1 to 4: 90, 100, 95, 70 ns; the last is shorter by 30 of 100.
+TEST(ServingProfile, NamesTheLargestFallOfTheModelsTimeIfItIsMoreThanATenth) {
+  ServingProfile profile{.model_name = "net", .block_ends = {1, 2}, .cut_bytes = {1}};
+  profile.times = {{.device_type = "L4", .share = 2, .forward_ns = {{50, 60, 55, 60}, {40, 40, 40, 10}}}};
+  EXPECT_EQ(
+      find_falling_time(profile),
+      (FallingTime{.device_type = "L4", .share = 2, .smaller = 2, .larger = 4, .smaller_ns = 100, .larger_ns = 70}));
+  profile.times[0].forward_ns[1][3] = 30;
+  EXPECT_EQ(find_falling_time(profile), std::nullopt) << "90 of 100 is a tenth";
+}
+
+TEST(ServingProfile, HasNoTimeThatFallsAsTheBatchGrows) {
+  ServingProfile profile{.model_name = "net", .block_ends = {1, 2}, .cut_bytes = {1}};
+  profile.times = {{.device_type = "L4", .forward_ns = {{50, 60, 55, 60}, {40, 41, 40, 10}}}};
+  EXPECT_THAT(without_falling_times(profile).times[0].forward_ns,
+              ElementsAre(ElementsAre(50, 55, 55, 60), ElementsAre(10, 10, 10, 10)));
+}
+
 TEST(ServingProfile, JoinsNeighbouringBlocks) {
   const auto joined = join_blocks(serving_profile_of({measured("L4")}, DType::kFloat32, 1, 2), {1, 4});
   EXPECT_THAT(joined.block_ends, ElementsAre(1, 4));

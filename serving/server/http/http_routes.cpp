@@ -21,7 +21,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kModels = "/v2/models/";
-constexpr std::string_view kInfer = "/infer", kReady = "/ready";
+constexpr std::string_view kInfer = "/infer", kReady = "/ready", kVersions = "/versions";
 
 HttpAnswer answer_of(const Json& json, int status = 200) {
   return {.status = status, .body = json.dump(-1, ' ', false, Json::error_handler_t::replace)};
@@ -103,13 +103,21 @@ std::string HttpRoutes::inferred_model(std::string_view path) const {
 HttpAnswer HttpRoutes::model_answer(std::string_view model_path) const {
   if (is_served(model_path)) {
     const RequestForm& form = models_.form_of(model_path);
-    return answer_of({{"name", model_path},
-                      {"platform", "frostpipe"},
-                      {"inputs", tensors_json(input_tensors(form))},
-                      {"outputs", tensors_json(output_tensors(form))}});
+    Json json = {{"name", model_path},
+                 {"platform", "frostpipe"},
+                 {"inputs", tensors_json(input_tensors(form))},
+                 {"outputs", tensors_json(output_tensors(form))}};
+    json["parameters"] = {{"max_rows", models_.most_at_once(model_path)}};
+    if (form.image_size == 0) json["parameters"]["max_tokens"] = form.max_tokens;
+    return answer_of(json);
   }
   if (const std::string_view model = before(model_path, kReady); is_served(model))
     return ready_answer({{"name", model}}, models_.is_ready(model));
+  if (const auto end = model_path.find(kVersions); is_served(model_path.substr(0, end)))
+    return http_error(
+        404, fmt::format("models have no versions here; ask {}{} without one", kModels, model_path.substr(0, end)));
+  for (const std::string_view ending : {kInfer, kReady})
+    if (model_path.ends_with(ending)) model_path = before(model_path, ending);
   return http_error(404, fmt::format("there is no model {}; this server serves {}", in_quotes(model_path),
                                      in_quotes(models_.names())));
 }
@@ -168,6 +176,10 @@ HttpAnswer HttpRoutes::infer(const std::string& model, std::string body, const s
   } catch (const NotRead& reading) {
     return busy_answer(reading.why);
   }
+  if (const int most = models_.most_at_once(model); std::cmp_greater(request.rows.size(), most))
+    return http_error(400, fmt::format("request: inputs[0]: must have at most {} rows, since more cannot be answered "
+                                       "within the objective of {}, has {}; send them in several requests",
+                                       most, model, request.rows.size()));
   std::vector<std::future<RequestAnswer>> asked;
   for (RequestInput& row : request.rows) asked.push_back(models_.ask(model, std::move(row)));
   std::vector<RequestAnswer> answers;

@@ -72,7 +72,29 @@ struct sigaction sigpipe_action() {
   return action;
 }
 
+InvalidInput cannot_listen(const std::string& host, int port, const std::string& why) {
+  return InvalidInput(fmt::format("{}:{}: cannot be listened on: {}", host, port, why));
+}
+
 }  // namespace
+
+void require_free_port(const std::string& host, int port) {
+  addrinfo hints = {}, *found = nullptr;
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_PASSIVE;
+  if (const int error = getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found); error != 0)
+    throw cannot_listen(host, port, gai_strerror(error));
+  const std::unique_ptr<addrinfo, void (*)(addrinfo*)> addresses(found, freeaddrinfo);
+  int reason = 0;
+  for (const addrinfo* address = found; address != nullptr; address = address->ai_next) {
+    const Descriptor socket(::socket(address->ai_family, address->ai_socktype | SOCK_CLOEXEC, address->ai_protocol));
+    const int yes = 1;
+    if (socket.is_open()) setsockopt(socket.number(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+    if (socket.is_open() && bind(socket.number(), address->ai_addr, address->ai_addrlen) == 0) return;
+    reason = errno;
+  }
+  throw cannot_listen(host, port, system_reason(reason));
+}
 
 /// Uses httplib to parse requests and write answers, and to open the listening socket. Accepting and waiting is done
 /// here, because httplib's sockets are inherited by child processes, use select(), and stay open as long as a client
@@ -122,22 +144,18 @@ class HttpServer::Implementation : private httplib::Server {
     });
     addrinfo* found = nullptr;
     if (const int error = getaddrinfo(options_.host.c_str(), nullptr, nullptr, &found); error != 0)
-      throw InvalidInput(
-          fmt::format("{}:{}: cannot be listened on: {}", options_.host, options_.port, gai_strerror(error)));
+      throw cannot_listen(options_.host, options_.port, gai_strerror(error));
     freeaddrinfo(found);
     if (options_.port == 0) {
       port_ = bind_to_any_port(options_.host);
     } else {
       port_ = bind_to_port(options_.host, options_.port) ? options_.port : -1;
     }
-    if (port_ < 0)
-      throw InvalidInput(
-          fmt::format("{}:{}: cannot be listened on: {}", options_.host, options_.port, system_reason(errno)));
+    if (port_ < 0) throw cannot_listen(options_.host, options_.port, system_reason(errno));
     listener_ = Descriptor(svr_sock_.exchange(INVALID_SOCKET));
     // More clients than httplib's backlog of five may connect between two calls of accept().
     if (::listen(listener_.number(), SOMAXCONN) != 0 || fcntl(listener_.number(), F_SETFD, FD_CLOEXEC) != 0)
-      throw InvalidInput(
-          fmt::format("{}:{}: cannot be listened on: {}", options_.host, options_.port, system_reason(errno)));
+      throw cannot_listen(options_.host, options_.port, system_reason(errno));
   }
 
   void set_handlers() {

@@ -22,6 +22,9 @@ struct HttpServerOptions {
   std::shared_ptr<const TlsIdentity> tls = {};
 };
 
+/// Throws InvalidInput that names host and port if it is impossible to listen there now; 0 is any port.
+void require_free_port(const std::string& host, int port);
+
 /// Serves the models over HTTP/1.1 with the Open Inference Protocol, version 2:
 ///
 ///   GET  /v2, /v2/models/NAME                               what is served

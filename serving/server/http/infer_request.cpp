@@ -137,7 +137,10 @@ class TensorReader {
     require_datatype({"BYTES"});
     std::vector<RequestInput> rows(shape("[rows]", {0})[0]);
     each_element({rows.size()}, [&](const Json& element, const Place& at, std::size_t row) {
-      rows[row].tokens = form_.tokens_of(json::read_string(element, at));
+      const std::string& text = json::read_string(element, at);
+      rows[row].tokens = form_.tokens_of(text);
+      // A shorter text is not tokenized twice.
+      rows[row].is_cut = std::cmp_greater_equal(rows[row].tokens.size(), form_.max_tokens) && form_.is_cut(text);
       if (rows[row].tokens.size() < least_tokens())
         throw InvalidInput(at.text(), fmt::format("must have at least {} tokens", least_tokens()),
                            fmt::format("of {}", rows[row].tokens.size()));

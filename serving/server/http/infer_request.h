@@ -17,7 +17,7 @@ struct InferRequest {
   std::vector<std::string> outputs;  // names of requested output tensors; empty = all
 };
 
-inline constexpr std::size_t kMaxRows = 64;
+inline constexpr std::size_t kMaxRows = kMaxRequestsAtOnce;
 /// Limit for all objects of a request together. The protocol uses some twenty keys; others are parameters.
 inline constexpr std::size_t kMaxKeys = 1024;
 

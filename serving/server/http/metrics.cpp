@@ -70,6 +70,8 @@ void add_requests(Page& page, const Counters& counters) {
     for (const auto& [reason, count] : of.dropped)
       page.sample("frostpipe_requests_dropped_total", {{"model", model}, {"reason", reason}}, count);
   }
+  page.family("frostpipe_texts_cut_total", "counter", "Received texts that were longer than the plan's tokens.");
+  for (const auto& [model, of] : counters) page.sample("frostpipe_texts_cut_total", {{"model", model}}, of.cut);
   page.family("frostpipe_requests_waiting", "gauge", "Requests that are in no batch yet.");
   for (const auto& [model, of] : counters) page.sample("frostpipe_requests_waiting", {{"model", model}}, of.waiting);
   page.family("frostpipe_requests_computing", "gauge", "Requests in batches that are computed.");

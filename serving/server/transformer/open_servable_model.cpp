@@ -90,7 +90,13 @@ ServableModel open_servable_model(const std::vector<HeadFolder>& heads, const Se
     model.shape.pixels = static_cast<int>(3 * config.image_size * config.image_size);
   } else {
     model.form.vocabulary_size = config.vocab_size;
-    if (has_tokenizer(folder.path)) model.form.tokens_of = text_encoder(folder, planned.tokens);
+    if (has_tokenizer(folder.path)) {
+      model.form.tokens_of = text_encoder(folder, planned.tokens);
+      model.form.is_cut = [longer = text_encoder(folder, planned.tokens + 1),
+                           most = static_cast<std::size_t>(planned.tokens)](std::string_view text) {
+        return longer(text).size() > most;
+      };
+    }
   }
   model.shape.max_tokens = planned.tokens;
   model.shape.heads = static_cast<int>(heads.size());

@@ -52,7 +52,7 @@ std::string refusal(const Values& values) {
 TEST(ServedFolders, AreOfTheModelThatIsNamedOrOfAny) {
   const ServingPlan plan{.models = {{.name = "large"}, {.name = "small"}}};
   EXPECT_EQ(folders_of(plan, {"large=x", "small=y"}), (NamesAndFolders{{{"", "x"}}, {{"", "y"}}}));
-  EXPECT_EQ(folders_of(plan, {"large=x", "y", "z"}), (NamesAndFolders{{{"", "x"}}, {{"", "z"}}}));
+  EXPECT_EQ(folders_of(plan, {"large=x", "y"}), (NamesAndFolders{{{"", "x"}}, {{"", "y"}}}));
   const ServingPlan with_heads{.models = {with_two_heads("large"), with_two_heads("small")}};
   EXPECT_EQ(folders_of(with_heads, {"b=x", "small=a=y", "large=a=z"}),
             (NamesAndFolders{{{"b", "x"}, {"a", "z"}}, {{"b", "x"}, {"a", "y"}}}));
@@ -84,6 +84,14 @@ TEST(ServedFolders, AreAsManyAsThePlanHas) {
             "--model small=FOLDER: is required, for the plan serves it (or --device emulated)");
   EXPECT_EQ(refusal<UsageError>({"large=a=x", "large=a=y"}),
             "--model: must have another name for each head, and \"a\" is there twice");
+}
+
+TEST(ServedFolders, OfOneModelAreNotGivenTwice) {
+  const ServingPlan plan{.models = {{.name = "large"}, {.name = "small"}}};
+  EXPECT_EQ(refusal_of<UsageError>(plan, {"large=x", "y", "z"}),
+            "--model: must be given once, or as MODEL=FOLDER once for each model");
+  EXPECT_EQ(refusal_of<UsageError>(plan, {"large=x", "y", "large=z"}),
+            "--model: must be given once for each model, is twice for large");
 }
 
 TEST(ServedFolders, AreRefusedWhereNameOrFolderIsMissingOrTheModelIsUnknown) {

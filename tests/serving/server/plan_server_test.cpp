@@ -24,7 +24,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::int32_t kEndWorker = 99, kAskThreads = 98;  // tokens
+constexpr std::int32_t kEndWorker = 99, kAskThreads = 98, kTakeLong = 97;  // tokens
 
 class NumberPartition final : public PartitionCompute {
  public:
@@ -32,7 +32,8 @@ class NumberPartition final : public PartitionCompute {
       : number_(std::stod(read_text_file(load.folders.at(0) + "/model.safetensors"))), threads_(load.threads) {}
   void compute(const BatchOrder&, BatchBuffer& buffer) override {
     if (buffer.tokens()[0] == kEndWorker) _exit(1);
-    std::this_thread::sleep_for(2ms);  // so that simultaneous requests go to both workers
+    // At least 2 ms, so that simultaneous requests go to both workers.
+    std::this_thread::sleep_for(buffer.tokens()[0] == kTakeLong ? 20ms : 2ms);
     buffer.answers()[0] = buffer.tokens()[0] == kAskThreads ? threads_ : number_;
   }
 
@@ -164,6 +165,23 @@ TEST_F(PlanServerTest, AnotherPlanIsRefusedWhereTheFolderHasAnotherConfig) {
       "FOLDER: must hold the same config.json and tokenizer as when `serve` began, only the weights may be others; "
       "start `serve` again for them, is overwritten");
   EXPECT_EQ(answers(server, 20), std::vector<double>{1});
+}
+
+// Two workers take at least 20 ms for each request, 10 times the planned time: of 80 at once, they answer 10 within the
+// objective of 100 ms. By the plan's times all 80 would be accepted.
+TEST_F(PlanServerTest, FewerRequestsAreAcceptedWhereBatchesTakeLongerThanPlanned) {
+  ServingPlan plan = plan_;
+  plan.models.front().objective_ns = 100 * test::kMs;
+  PlanServer server(plan, options());
+  ASSERT_TRUE(server.wait_until_loaded(30'000 * test::kMs));
+  for (int i = 0; i < 15; ++i) answers(server, 1, kTakeLong);
+  EXPECT_TRUE(becomes_true([&] { return notes().find(" times the planned time; fewer requests") != notes().npos; }));
+  std::vector<std::future<RequestAnswer>> asked;
+  for (int i = 0; i < 80; ++i) asked.push_back(server.ask("model", {.tokens = {kTakeLong}, .pixels = nullptr}));
+  const auto num_answered =
+      std::ranges::count_if(asked, [](auto& future) { return future.get().kind == RequestAnswer::Kind::answered; });
+  EXPECT_LT(num_answered, 80);
+  EXPECT_GT(num_answered, 0);
 }
 
 }  // namespace

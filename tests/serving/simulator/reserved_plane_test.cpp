@@ -78,10 +78,31 @@ TEST(ReservedPlane, ARequestAtItsFirstLookIsDroppedWhereOnlyASmallBatchIsInTime)
 }
 
 TEST(ReservedPlane, ARequestThatWaitedInVainIsDroppedWhereNoBatchIsInTime) {
-  // Measured times may fall with the batch: two in 20 ms, one in 29. When the wait is over, at 10, one is too late.
-  const ServingRun run = serve(plan_of(30 * kMs, {{pool(1, {29, 20})}}), {0});
+  // Measured times may fall with the batch: two in 20 ms, one in 31, which is never in time. The wait ends at 10.
+  const ServingRun run = serve(plan_of(30 * kMs, {{pool(1, {31, 20})}}), {0});
   EXPECT_EQ(run.requests[0].drop, DropReason::batch_not_filled);
   EXPECT_EQ(run.requests[0].end_ns, 10 * kMs + 1);
+}
+
+TEST(ReservedPlane, WaitingEndsInTimeForTheBatchThatIsHere) {
+  // One takes longer than two, 29 ms and 20, or as long; it is sent at the last instant at which it ends at 30.
+  for (const Nanoseconds one_ms : {29, 20}) {
+    const ServingRun run = serve(plan_of(30 * kMs, {{pool(1, {one_ms, 20})}}), {0});
+    EXPECT_EQ(run.requests[0].drop, std::nullopt);
+    EXPECT_EQ(run.requests[0].admitted_ns, (30 - one_ms) * kMs);
+    EXPECT_EQ(run.requests[0].end_ns, 30 * kMs);
+  }
+  // Of three, two wait; two would take 31 ms, so one is sent at 5, and the other still waits for more, until 6.
+  const ServingRun run = serve(plan_of(30 * kMs, {{pool(2, {25, 31, 20})}}), {0, 1 * kMs});
+  EXPECT_THAT(ends_of(run), ElementsAre(30 * kMs, 31 * kMs));
+  EXPECT_EQ(run.requests[1].admitted_ns, 6 * kMs);
+}
+
+TEST(ReservedPlane, WaitingEndsInTimeForWhatIsHereBehindOtherBatches) {
+  // The device is busy until 19 with the first two. The third has time until 40, so that alone it can begin at 20.
+  const ServingRun run = serve(plan_of(38 * kMs, {{pool(1, {20, 19})}}), {0, 0, 2 * kMs});
+  EXPECT_EQ(run.requests[2].drop, std::nullopt);
+  EXPECT_EQ(run.requests[2].end_ns, 40 * kMs);
 }
 
 TEST(ReservedPlane, ThePipelineThatWaitsLeastIsTakenNotTheFastest) {

@@ -84,6 +84,23 @@ TEST_F(RunningClock, OnlyThoseThatHaveWaitedBorrow) {
   EXPECT_THAT(dropped_, IsEmpty());
 }
 
+TEST(RunningClockOfThreeDevices, RequestsBehindASmallerBatchHaveWaitedToo) {
+  // Three requests wait for a fourth until 14, since 1 of 30 ms is kept free. The timer comes at 17.5, when only
+  // batches of one, of 12 ms, are in time; each of three devices takes one.
+  const ServingPlan plan = plan_of(30 * kMs, {{pool(3, {12, 13, 14, 15})}});
+  ServingEngine engine(plan, plan.models.front(), /*with_timeline=*/false);
+  ReservedPlane plane(engine);
+  engine.kept_free_ns = 1 * kMs;
+  for (int i = 0; i < 3; ++i)
+    plane.handle({.kind = ServingEvent::Kind::arrival, .index = engine.arrive(0), .round = 0});
+  EXPECT_EQ(engine.queue.next_ns(), 14 * kMs + 1);
+  engine.queue.advance_to(17 * kMs + kMs / 2, [&](const ServingEvent& event) { plane.handle(event); });
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(engine.request(i).drop, std::nullopt) << i;
+    EXPECT_EQ(engine.request(i).end_ns, 29 * kMs + kMs / 2) << i;
+  }
+}
+
 TEST_F(RunningClock, RequestsAreForgottenAndNumbersGoOn) {
   for (int i = 0; i < 3; ++i) arrive();
   EXPECT_THAT(sent_, ElementsAre(std::tuple(0, 2, 0)));

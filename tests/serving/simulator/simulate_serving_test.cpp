@@ -152,5 +152,15 @@ TEST_P(AnyServing, NoRequestsAreServedAtOnce) {
 INSTANTIATE_TEST_SUITE_P(DataPlanes, AnyServing, ::testing::Values(DataPlane::reserved, DataPlane::reactive),
                          [](const auto& info) { return std::string(to_string(info.param)); });
 
+// Oracle: two devices compute batches of two in 12 ms. Three rounds end at 36 ms. Two end at 24 ms, after which a
+// single request would end at 34, but a batch of two, which is required for a request at first sight, at 36.
+TEST(MostRequestsAtOnce, AreThoseOfTheBatchesThatFitTheObjective) {
+  const ServingPlan plan = plan_of(40 * kMs, {{pool(2, {10, 12})}});
+  EXPECT_EQ(most_requests_at_once(plan, plan.models[0], 1 * kMs, 64), 12);
+  EXPECT_EQ(most_requests_at_once(plan, plan.models[0], 1 * kMs, 5), 5);
+  EXPECT_EQ(most_requests_at_once(plan, plan.models[0], 5 * kMs, 64), 8);
+  EXPECT_EQ(most_requests_at_once(plan, plan.models[0], 39 * kMs, 64), 1) << "not even one is in time";
+}
+
 }  // namespace
 }  // namespace frostpipe

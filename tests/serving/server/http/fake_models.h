@@ -26,7 +26,8 @@ inline RequestForm text_form() {
           .heads = {{.label_names = {"even", "odd"}}},
           .max_tokens = 10,
           .vocabulary_size = 300,
-          .tokens_of = byte_tokens};
+          .tokens_of = byte_tokens,
+          .is_cut = [](std::string_view text) { return text.size() > 8; }};
 }
 
 inline RequestForm picture_form() {
@@ -61,6 +62,7 @@ struct FakeModels final : ServedModels {
   ModelCounters counters;
   std::vector<WorkerState> worker_states;
   std::atomic<bool> are_ready = true;
+  int most_rows = kMaxRequestsAtOnce;
   std::atomic<int> num_asked = 0;
 
   std::vector<std::string> names() const override {
@@ -75,6 +77,7 @@ struct FakeModels final : ServedModels {
     return now(plain_answer(form_of(model).task, input));
   }
   bool is_ready(std::string_view) const override { return are_ready; }
+  int most_at_once(std::string_view) const override { return most_rows; }
   ModelCounters counters_of(std::string_view) const override { return counters; }
   std::vector<WorkerState> workers() const override { return worker_states; }
 

@@ -187,10 +187,23 @@ TEST_F(HttpServerTest, WhatIsServedIsSaid) {
     "inputs": [{"name": "pixel_values", "datatype": "FP32", "shape": [-1, 3, 2, 2]}],
     "outputs": [{"name": "label", "datatype": "BYTES", "shape": [-1]},
                 {"name": "label_id", "datatype": "INT64", "shape": [-1]},
-                {"name": "probability", "datatype": "FP64", "shape": [-1]}]})"));
+                {"name": "probability", "datatype": "FP64", "shape": [-1]}],
+    "parameters": {"max_rows": 64}})"));
+  EXPECT_EQ(json::parse(reply_to(port(), get("/v2/models/texts")).body)["parameters"],
+            json::parse(R"({"max_rows": 64, "max_tokens": 10})"));
   EXPECT_EQ(json::parse(reply_to(port(), get("/v2/models/a%2Fb/ready")).body),
             json::parse(R"({"name": "a/b", "ready": true})"));
   EXPECT_EQ(reply_to(port(), post("a/b", kThreeTexts)).status, 200);
+}
+
+TEST_F(HttpServerTest, MoreRowsThanTheObjectiveAllowsAreRefusedBeforeAnyIsAsked) {
+  models_.most_rows = 2;
+  const test::Reply reply = reply_to(port(), post("texts", kThreeTexts));
+  EXPECT_EQ(reply.status, 400);
+  EXPECT_THAT(reply.body, HasSubstr("must have at most 2 rows, since more cannot be answered within the objective of "
+                                    "texts, has 3; send them in several requests"));
+  EXPECT_THAT(reply.head, testing::Not(HasSubstr("Retry-After")));
+  EXPECT_EQ(models_.num_asked, 0);
 }
 
 TEST_F(HttpServerTest, HealthFollowsTheModels) {
@@ -237,7 +250,10 @@ TEST_F(HttpServerTest, WhatCannotBeUnderstoodIsRefusedWithASentence) {
   const std::vector<Refused> cases = {
       {get("/"), 404, "there is no \\\"/\\\" here"},
       {get("/v2/models/none"), 404, "there is no model \\\"none\\\"; this server serves"},
-      {post("none", "{}"), 404, "there is no model \\\"none/infer\\\";"},
+      {get("/v2/models/none/ready"), 404, "there is no model \\\"none\\\"; this server serves"},
+      {post("none", "{}"), 404, "there is no model \\\"none\\\"; this server serves"},
+      {get("/v2/models/texts/versions/1"), 404, "models have no versions here; ask /v2/models/texts without one"},
+      {post("texts/versions/1", "{}"), 404, "models have no versions here; ask /v2/models/texts without one"},
       {get("/v2/models/texts/infer"), 405, "/v2/models/texts/infer is for POST alone, with a JSON body"},
       {get("/metrics", "DELETE"), 405, "/metrics is for GET alone"},
       {get("/v2", "OPTIONS"), 405, "/v2 is for GET alone"},

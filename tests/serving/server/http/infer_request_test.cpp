@@ -54,6 +54,15 @@ TEST(InferRequest, TextsBecomeTokensAndAllOutputsAreGivenWhereNoneIsNamed) {
             R"({"name":"probability","datatype":"FP64","shape":[2],"data":[0.25,0.16666666666666666]}]})");
 }
 
+TEST(InferRequest, ATextWithMoreTokensThanTheModelTakesIsMarkedAsCut) {
+  const InferRequest request = read_infer_request(
+      R"({"inputs":[{"name":"text","shape":[3],"datatype":"BYTES","data":["a","12345678","123456789"]}]})",
+      test::text_form());
+  std::vector<bool> are_cut;
+  for (const RequestInput& row : request.rows) are_cut.push_back(row.is_cut);
+  EXPECT_THAT(are_cut, ElementsAre(false, false, true));
+}
+
 TEST(InferRequest, PicturesAreReadFlatOrNested) {
   const std::string flat = R"({"inputs":[{"name":"pixel_values","shape":[1,3,2,2],"datatype":"FP32",
                                "data":[0.5,-1,2e-3,3,4,5,6,7,8,9,10,11]}]})";
