@@ -209,10 +209,12 @@ class ServeTest(ServerCase):
     def test_a_port_in_use_and_arrivals_that_are_missing_are_refused_before_workers_load(self):
         with socket.create_server(("127.0.0.1", 0)) as taken:
             port = taken.getsockname()[1]
-            for options, says in ((("--port", port), f"127.0.0.1:{port}: cannot be listened on: Address already in use"),
-                                  (("--host", "no.such.host.invalid"), "no.such.host.invalid:8000: cannot be listened"),
-                                  (("--arrivals", "none.csv"), "--arrivals: must be a file of times or one of")):
-                said = self.assert_refused("serving", "run", "serving.json", "--device", "emulated", *options, says=says)
+            for option, value, says in (
+                    ("--port", port, f"127.0.0.1:{port}: cannot be listened on: Address already in use"),
+                    ("--host", "no.such.host.invalid", "no.such.host.invalid:8000: cannot be listened"),
+                    ("--arrivals", "none.csv", "--arrivals: must be a file of times or one of")):
+                said = self.assert_refused("serving", "run", "serving.json", "--device", "emulated", option, value,
+                                           says=says)
                 self.assertNotIn("loaded", said)
 
     def test_a_model_without_requests_has_no_percentage(self):
