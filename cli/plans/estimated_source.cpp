@@ -20,7 +20,7 @@ CLI::Option* add_estimated_source(CLI::App& command, EstimatedSource& source) {
           ->type_name("NAME");
   command
       .add_option("--hardware", source.hardware,
-                  "With --model: a GPU such as A100 (all: 'frostpipe profile --help-all') or a file")
+                  "With --model: a GPU named in 'frostpipe profile --help-all', or a file")
       ->type_name("NAME")
       ->capture_default_str()
       ->needs(model);
