@@ -140,8 +140,8 @@ void emulate_operators(Membership& membership, const OperatorPlan& plan, const s
   TrainingPlan executed;
   Trace whole_run;
   recorder.finish({}, run, executed, whole_run);
-  run.phases.front().measured_peak_memory_bytes.clear();  // of messages alone: no weight or activation is held
   if (communicator->rank() == 0) {
+    run.phases.front().measured_peak_memory_bytes.clear();  // of messages alone: no weight or activation is held
     add_prediction(executed.phases.front(), plan, "plan", run.phases.front());
     whole_run.stage_names = stage_names(plan);
     write_file_atomically(output / "trace.json", to_chrome_trace(whole_run));
