@@ -51,7 +51,7 @@ class BadWeightsTest(BadInputTest):
             ("too short", b"abc", ["8-byte length", "3 bytes"]),
             ("another kind of file", b"PK\x03\x04" + bytes(2000), ["header"]),
             ("a header that is no JSON", struct.pack("<Q", 16) + b"{oops" + bytes(2000),
-             ["header must be a JSON object"]),
+             ["header: ", "is not valid JSON"]),
             ("a header that is a list", struct.pack("<Q", 2) + b"[]" + bytes(2000), ["header must be a JSON object"]),
             ("Git's pointer to the file", b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n",
              ["Git LFS pointer", "git lfs pull"]),
