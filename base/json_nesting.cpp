@@ -58,6 +58,24 @@ void require_shallow(std::string_view text, std::string_view source, Comparisons
 
 void require_shallow_json(std::string_view text, std::string_view source) { require_shallow(text, source, nullptr); }
 
+void require_few_json_values(std::string_view text, std::string_view source) {
+  constexpr std::size_t kMaxValues = 5'000'000;
+  std::size_t num_values = 1;
+  bool in_string = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (in_string) {
+      if (c == '\\') ++i;
+      in_string = c != '"';
+    } else if (c == '"') {
+      in_string = true;
+    } else if (c == ',' || c == '[' || c == '{') {  // each has one value after it, if the list or object is not empty
+      if (++num_values > kMaxValues)
+        throw InvalidInput(source, "must hold at most 5000000 values", "more at byte " + std::to_string(i));
+    }
+  }
+}
+
 void require_shallow_json_of_few_keys(std::string_view text, std::string_view source) {
   Comparisons comparisons;
   require_shallow(text, source, &comparisons);

@@ -184,6 +184,7 @@ Json write_number(double value) {
 }
 
 Content open_envelope(std::string_view text, std::string_view source, std::string_view format, int newest) {
+  require_few_json_values(text, source);
   Json json = parse_json<Json>(text, source);
   const Place place(source);
   if (!json.is_object()) fail(place, "must be an object", json);

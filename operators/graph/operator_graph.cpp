@@ -6,6 +6,7 @@
 #include <boost/graph/adjacency_list.hpp>
 #include <boost/graph/topological_sort.hpp>
 #include <set>
+#include <utility>
 
 #include "base/enum_words.h"
 #include "base/error.h"
@@ -53,17 +54,21 @@ std::vector<bool> needed_by_updates(const OperatorGraph& graph, int first_traina
 
 void require_no_cycle(const OperatorGraph& graph, std::string_view source) {
   std::vector<int> waits_for(graph.operators.size());
-  for (const auto& edge : graph.edges) ++waits_for[edge.to];
+  std::vector<std::vector<int>> outputs(graph.operators.size());
+  for (const auto& edge : graph.edges) {
+    ++waits_for[edge.to];
+    outputs[edge.from].push_back(edge.to);
+  }
   std::vector<std::size_t> ready;
   for (std::size_t i = 0; i < waits_for.size(); ++i)
     if (waits_for[i] == 0) ready.push_back(i);
   std::size_t num_done = 0;
   while (!ready.empty()) {
-    const int op = static_cast<int>(ready.back());
+    const std::size_t op = ready.back();
     ready.pop_back();
     ++num_done;
-    for (const auto& edge : graph.edges)
-      if (edge.from == op && --waits_for[edge.to] == 0) ready.push_back(static_cast<std::size_t>(edge.to));
+    for (const int to : outputs[op])
+      if (--waits_for[to] == 0) ready.push_back(static_cast<std::size_t>(to));
   }
   if (num_done == waits_for.size()) return;
   const auto waiting = std::ranges::find_if(waits_for, [](int count) { return count > 0; });
@@ -128,6 +133,7 @@ void validate(const OperatorGraph& graph, std::string_view source) {
         throw InvalidInput(place + ".times", "must have each device class once", "\"" + time.device_class + "\"");
   }
   const int count = static_cast<int>(graph.operators.size());
+  std::set<std::pair<int, int>> joined;
   for (std::size_t i = 0; i < graph.edges.size(); ++i) {
     const OperatorEdge& edge = graph.edges[i];
     const std::string place = fmt::format("{}: edges[{}]", source, i);
@@ -135,6 +141,10 @@ void validate(const OperatorGraph& graph, std::string_view source) {
       if (end >= count)
         throw InvalidInput(place, fmt::format("must be between operators, of which there are {}", count),
                            std::to_string(end));
+    if (!joined.emplace(edge.from, edge.to).second)
+      throw InvalidInput(place, "must be the only edge between its operators",
+                         fmt::format("one more from \"{}\" to \"{}\"", graph.operators[edge.from].name,
+                                     graph.operators[edge.to].name));
     const bool to_update = graph.operators[edge.to].kind == OperatorKind::update;
     if (to_update != (edge.kind == OperatorEdgeKind::weight_gradient))
       throw InvalidInput(place, "must be of kind weight_gradient where it leads to an update, and only there",

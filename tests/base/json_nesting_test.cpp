@@ -75,6 +75,19 @@ TEST(JsonNesting, ObjectsThatKeepTheirOrderHaveABoundedNumberOfKeys) {
   EXPECT_THROW(parse_json<nlohmann::json>("]]}}:{", "x.json"), InvalidInput);
 }
 
+// A list of n zeros has n + 1 values, commas in texts have none.
+TEST(JsonNesting, FilesOfFrostpipeHaveABoundedNumberOfValues) {
+  const auto zeros = [](std::size_t count) {
+    std::string text = "[0";
+    for (std::size_t i = 1; i < count; ++i) text += ",0";
+    return text + "]";
+  };
+  EXPECT_NO_THROW(require_few_json_values(zeros(4'999'999), "x.json"));
+  EXPECT_THROW(require_few_json_values(zeros(5'000'000), "x.json"), InvalidInput);
+  EXPECT_NO_THROW(require_few_json_values('"' + zeros(5'000'000) + '"', "x.json"));
+  EXPECT_THROW(profile_from_json(zeros(5'000'000), "x.json"), InvalidInput);
+}
+
 TEST(JsonNesting, WhatIsNoJsonIsSaidInOurOwnWordsWithItsPlace) {
   for (const char* text : {"{\n \"a\": 1e999}", "{\n \"a\": -1e400}", "{\n \"a\": \"\xff\"}", "{\n \"a\": nope}"}) {
     try {

@@ -63,5 +63,12 @@ TEST(OperatorGraph, ACycleIsNamed) {
   EXPECT_EQ(message_of(graph), "ops.json: edges[0]: must be between operators, of which there are 2, is 7");
 }
 
+TEST(OperatorGraph, AnEdgeIsThereOnce) {
+  OperatorGraph graph{.net = "pair", .batch = 2, .operators = {{.name = "a"}, {.name = "b"}}};
+  graph.edges = {{.from = 0, .to = 1}, {.from = 0, .to = 1}};
+  EXPECT_EQ(message_of(graph),
+            "ops.json: edges[1]: must be the only edge between its operators, is one more from \"a\" to \"b\"");
+}
+
 }  // namespace
 }  // namespace frostpipe
