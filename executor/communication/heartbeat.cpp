@@ -9,6 +9,7 @@
 #include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
+#include <future>
 #include <mutex>
 #include <optional>
 #include <stdexcept>
@@ -17,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/error.h"
 #include "executor/elastic/addresses.h"
 
 namespace frostpipe {
@@ -35,6 +37,23 @@ std::atomic<bool> someone_watches{false};
 /// last status.
 std::string heartbeat_key(const RankEnvironment& self, int rank) {
   return store_key(self, fmt::format("heartbeat/{}", rank));
+}
+
+/// Connects to a store that another process hosts. c10d waits for the store's first answer without a limit, so it does
+/// this in a thread. After `limit` that thread is left behind, since nothing interrupts it; the process ends anyway.
+c10::intrusive_ptr<c10d::TCPStore> answering_store(const RankEnvironment& self, const std::string& host,
+                                                   const c10d::TCPStoreOptions& options,
+                                                   std::chrono::milliseconds limit) {
+  std::packaged_task<c10::intrusive_ptr<c10d::TCPStore>()> connect(
+      [host, options] { return c10::make_intrusive<c10d::TCPStore>(host, options); });
+  auto store = connect.get_future();
+  std::thread(std::move(connect)).detach();
+  if (store.wait_for(limit) == std::future_status::timeout)
+    throw RuntimeFailure(fmt::format(
+        "rank {} on host {}: {} accepts connections, but has not answered as a rendezvous store for {:g} s. Does "
+        "another program listen there (choose another MASTER_PORT), or is rank 0 stopped?",
+        self.rank, host_name(), with_port(host, self.master_port), std::chrono::duration<double>(limit).count()));
+  return store.get();
 }
 
 }  // namespace
@@ -64,7 +83,8 @@ c10::intrusive_ptr<c10d::TCPStore> connect_store(const RankEnvironment& self, bo
   }
   const std::chrono::minutes for_late_ranks(5);
   options.timeout = for_late_ranks;
-  auto store = c10::make_intrusive<c10d::TCPStore>(host, options);
+  auto store = options.isServer ? c10::make_intrusive<c10d::TCPStore>(host, options)
+                                : answering_store(self, host, options, limits.unanswered);
   store->setTimeout(for_late_ranks);
   return store;
 }

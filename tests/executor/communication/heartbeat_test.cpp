@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -14,6 +15,7 @@
 #include <thread>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
+#include "base/error.h"
 #include "executor/elastic/addresses.h"
 #include "tests/support/child_process.h"
 
@@ -66,6 +68,20 @@ TEST(Store, IsWhereTheOthersLookWhateverTheInterface) {
         {.world_size = 2, .master_address = "127.0.0.2", .is_on_one_host = is_on_one_host, .interface = "127.0.0.3"});
     EXPECT_NO_THROW(wait_for_listener(1, {store_address(host.rank(1)), host.first.master_port, "the store", ""},
                                       {.unanswered = 1s, .refused = 1s}));
+  }
+}
+
+TEST(Store, AListenerThatDoesNotAnswerIsNamed) {
+  const Descriptor mute = bound_socket("127.0.0.1", 0);
+  ASSERT_EQ(listen(mute.number(), 8), 0);
+  try {
+    connect_store({.rank = 1, .world_size = 2, .master_port = port_of(mute)}, /*may_host=*/true, {.unanswered = 100ms});
+    ADD_FAILURE() << "nothing has answered";
+  } catch (const RuntimeFailure& error) {
+    EXPECT_NE(
+        std::string(error.what()).find("accepts connections, but has not answered as a rendezvous store for 0.1 s"),
+        std::string::npos)
+        << error.what();
   }
 }
 
