@@ -1,7 +1,12 @@
 #include "executor/training/run_results.h"
 
+#include <fmt/format.h>
+
+#include "base/error.h"
 #include "base/files.h"
+#include "executor/checkpoint/checkpoint.h"
 #include "executor/training/policy/executed_run.h"
+#include "executor/training/policy/resume_point.h"
 #include "plan/plan_paths.h"
 
 namespace frostpipe {
@@ -31,6 +36,17 @@ void describe(const RunContext& run, int world_size, double wall_seconds, Traini
   summary.label_names = run.dataset.label_names;
 }
 
+/// Tells what is kept of a run whose results cannot be written.
+std::string kept_of(const TrainOptions& options) {
+  const std::vector<std::filesystem::path> checkpoints = checkpoints_in(checkpoints_folder(options));
+  return checkpoints.empty()
+             ? "the trained model is lost: the run has written no checkpoint (--checkpoint-every)"
+             : fmt::format(
+                   "the trained model is not saved, but {} is kept: make room, and the same command goes on "
+                   "from there",
+                   checkpoints.front().string());
+}
+
 }  // namespace
 
 void write_results(const RunContext& run, RendezvousRound& round, TrainingState& state, double wall_seconds) {
@@ -46,12 +62,18 @@ void write_results(const RunContext& run, RendezvousRound& round, TrainingState&
   if (round.is_first()) {  // left by a first rank that was lost here
     for (const std::filesystem::path& part : {folder, folder / "model"}) remove_unfinished_files(part);
   }
-  round.session().save(state.embeddings_are_tied, folder / "model");
-  if (!round.is_first()) return;
-  run.training_task->complete(executed, state.summary, whole_run);
-  write_file_atomically(executed_path, to_json(executed));
-  write_file_atomically(folder / "trace.json", to_chrome_trace(whole_run));
-  write_file_atomically(folder / "summary.json", to_json(state.summary));
+  try {
+    round.session().save(state.embeddings_are_tied, folder / "model");
+    if (!round.is_first()) return;
+    run.training_task->complete(executed, state.summary, whole_run);
+    write_file_atomically(executed_path, to_json(executed));
+    write_file_atomically(folder / "trace.json", to_chrome_trace(whole_run));
+    write_file_atomically(folder / "summary.json", to_json(state.summary));
+  } catch (const PeerLost&) {
+    throw;  // finish() is repeated without that rank
+  } catch (const RuntimeFailure& error) {
+    throw RuntimeFailure(fmt::format("{}; {}", error.what(), kept_of(run.options)));
+  }
 }
 
 }  // namespace frostpipe

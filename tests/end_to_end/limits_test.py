@@ -132,7 +132,20 @@ class LimitsTest(FaultTest):
 
     def test_files_may_not_grow_at_the_end(self):
         self.end_with_limit(resource.RLIMIT_FSIZE, 4096, r"frostpipe: .*/run/.*: cannot be written: File too large \(a "
-                                                         r"file may have 4.00 KiB: ulimit -f\)")
+                                                         r"file may have 4.00 KiB: ulimit -f\); the trained model is "
+                                                         r"lost: the run has written no checkpoint \(--checkpoint-every\)")
+
+    def test_a_model_that_cannot_be_written_leaves_the_last_checkpoint(self):
+        """Oracle: a run that was never disturbed, which has the same losses."""
+        free = self.train("static.json", "free", "--epochs", 2)
+        self.write("run/model", "a file where the folder should be")
+        command = self.train_arguments("static.json", "run", "--epochs", 2, "--checkpoint-every", 7)
+        done = self.run_tool(*command, code=1)
+        self.assertRegex(done.stderr, r"frostpipe: .*/run/model.*; the trained model is not saved, but .*/checkpoints/"
+                                      r"step-\d*7 is kept: make room, and the same command goes on from there")
+        (self.folder / "run/model").unlink()
+        self.run_tool(*command)
+        self.assertEqual(self.losses(self.read("run/summary.json")), self.losses(free))
 
     def test_a_disk_that_becomes_read_only(self):
         """Mounts another disk over the run's folder, since the lock keeps the run's own disk busy."""
