@@ -42,9 +42,11 @@ void fields(Archive& archive, json::Value<Archive, SharedLink>& link) {
 
 template <class Archive>
 void fields(Archive& archive, json::Value<Archive, Communication>& communication) {
-  archive("all_reduce", communication.all_reduce);
-  archive("overlap_gradient_reduction", communication.overlap_gradient_reduction);
-  archive("scatter_gather", communication.scatter_gather);
+  const Communication usual;
+  archive("all_reduce", communication.all_reduce, json::Otherwise{usual.all_reduce});
+  archive("overlap_gradient_reduction", communication.overlap_gradient_reduction,
+          json::Otherwise{usual.overlap_gradient_reduction});
+  archive("scatter_gather", communication.scatter_gather, json::Otherwise{usual.scatter_gather});
 }
 
 template <class Archive>

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -81,7 +83,8 @@ void fields(Archive& archive, json::Value<Archive, Profile>& profile) {
 
 namespace {
 
-constexpr int kNewestVersion = 2;
+constexpr std::string_view kFormat = "frostpipe.profile";
+constexpr int kNewestVersion = 3;
 
 void require_ascending_unique(Profile& profile, std::string_view source) {
   auto& all = profile.measurements;
@@ -136,25 +139,93 @@ void require_layer(const Measurement& one, const json::Place& row, int num_layer
   require_layer(one.key.layer, json::Place(row, "key"), num_layers);
 }
 
-void require_layer(const UpdateMeasurement& one, const json::Place& row, int num_layers) {
-  require_layer(one.layer, row, num_layers);
+/// Takes `layers` from a row's key: the layers for which the row stands. Returns an empty list if it has `layer`
+/// instead.
+std::vector<int> take_layers(json::Json& row, const json::Place& place) {
+  std::vector<int> layers;
+  const auto key = row.find("key");
+  if (key == row.end() || !key->is_object() || !key->contains("layers") || key->contains("layer")) return layers;
+  const json::Place key_place(place, "key"), layers_place(key_place, "layers");
+  json::read((*key)["layers"], layers_place, layers, json::at_least(0));
+  if (layers.empty()) json::fail(layers_place, "must not be empty", (*key)["layers"]);
+  key->erase("layers");
+  (*key)["layer"] = layers.front();
+  return layers;
 }
 
-template <class T>
-void read_rows(const Rows& rows, const json::Place& list, int num_layers, std::vector<T>& values) {
+void read_measurements(Rows& rows, const json::Place& list, int num_layers, std::vector<Measurement>& values) {
+  constexpr std::size_t kMax = 1'000'000;
+  for (auto& [index, row] : rows) {
+    const json::Place place(list, index);
+    const std::vector<int> layers = take_layers(row, place);
+    Measurement one;
+    json::read(row, place, one);
+    require_layer(one, place, num_layers);
+    values.push_back(one);
+    for (std::size_t i = 1; i < layers.size(); ++i) {
+      one.key.layer = layers[i];
+      require_layer(one, place, num_layers);
+      values.push_back(one);
+    }
+    if (values.size() > kMax)
+      throw InvalidInput(list.text(), fmt::format("must be at most {} in all layers together", kMax), "more");
+  }
+}
+
+/// Returns the rows of the file: layers that cost the same share one.
+json::Json measurement_rows(const std::vector<Measurement>& measurements) {
+  struct Row {
+    json::Json row;
+    std::vector<int> layers;
+  };
+  std::vector<Row> rows;
+  std::unordered_map<std::string, std::size_t> row_of;  // by the text without the layer
+  for (const Measurement& one : measurements) {
+    Measurement same = one;
+    same.key.layer = 0;
+    json::Json row = json::write(same);
+    const auto [found, is_new] = row_of.try_emplace(row.dump(), rows.size());
+    if (is_new) rows.push_back({.row = std::move(row), .layers = {}});
+    rows[found->second].layers.push_back(one.key.layer);
+  }
+  json::Json written = json::Json::array();
+  for (auto& [row, layers] : rows) {
+    if (layers.size() == 1) {
+      row["key"]["layer"] = layers.front();
+    } else {
+      json::Json key = {{"layers", layers}};
+      for (const auto& [name, value] : row["key"].items())
+        if (name != "layer") key[name] = value;
+      row["key"] = std::move(key);
+    }
+    written.push_back(std::move(row));
+  }
+  return written;
+}
+
+void read_updates(const Rows& rows, const json::Place& list, int num_layers, std::vector<UpdateMeasurement>& values) {
   for (const auto& [index, row] : rows) {
     const json::Place place(list, index);
     json::read(row, place, values.emplace_back());
-    require_layer(values.back(), place, num_layers);
+    require_layer(values.back().layer, place, num_layers);
   }
 }
 
 }  // namespace
 
 std::string to_json(const Profile& profile) {
-  const bool is_of_version_1 =
-      std::ranges::none_of(profile.measurements, [](const Measurement& one) { return one.key.sequence_parallel; });
-  return json::write_envelope("frostpipe.profile", profile, is_of_version_1 ? 1 : kNewestVersion);
+  const json::Json measurements = measurement_rows(profile.measurements);
+  const bool has_lists = measurements.size() < profile.measurements.size(),
+             is_of_version_1 = std::ranges::none_of(
+                 profile.measurements, [](const Measurement&one) { return one.key.sequence_parallel; });
+  Profile rest = profile;
+  rest.measurements.clear();
+  json::Writer writer;
+  writer.object["format"] = kFormat;
+  writer.object["version"] = has_lists ? kNewestVersion : is_of_version_1 ? 1 : 2;
+  fields(writer, rest);
+  writer.object["measurements"] = measurements;
+  return json::pretty_text(writer.object);
 }
 
 Profile profile_from_json(std::string_view json, std::string_view source) {
@@ -162,16 +233,16 @@ Profile profile_from_json(std::string_view json, std::string_view source) {
   if (json.size() > kMaxBytes)
     throw InvalidInput(std::string(source), "must be at most 64 MiB; measure fewer sizes or join layers",
                        format_bytes(static_cast<Bytes>(json.size())));
-  auto [version, content] = json::open_envelope(json, source, "frostpipe.profile", kNewestVersion);
-  const Rows measurements = take_known_rows(content, "measurements", is_unknown_measurement),
-             updates = take_known_rows(content, "updates", is_unknown_update);
+  auto [version, content] = json::open_envelope(json, source, kFormat, kNewestVersion);
+  Rows measurements = take_known_rows(content, "measurements", is_unknown_measurement);
+  const Rows updates = take_known_rows(content, "updates", is_unknown_update);
   const json::Place place(source, version);
   Profile profile;
   json::read(content, place, profile);
   validate(profile.model, fmt::format("{}: model", source));
   const int num_layers = static_cast<int>(profile.model.layers.size());
-  read_rows(measurements, json::Place(place, "measurements"), num_layers, profile.measurements);
-  read_rows(updates, json::Place(place, "updates"), num_layers, profile.updates);
+  read_measurements(measurements, json::Place(place, "measurements"), num_layers, profile.measurements);
+  read_updates(updates, json::Place(place, "updates"), num_layers, profile.updates);
   require_ascending_unique(profile, source);
   return profile;
 }

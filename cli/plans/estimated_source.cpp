@@ -25,7 +25,7 @@ CLI::Option* add_estimated_source(CLI::App& command, EstimatedSource& source) {
       ->capture_default_str()
       ->needs(model);
   add_count_option(command, "--nodes", source.num_nodes, "With --model: number of machines")
-      ->check(CLI::Range(1, 1024).description(""))
+      ->check(CLI::Range(1, 8192).description(""))
       ->needs(model);
   add_count_option(command, "--nproc-per-node", source.devices_per_node, "With --model: number of devices of each")
       ->check(CLI::Range(1, 1024).description(""))

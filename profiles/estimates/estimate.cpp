@@ -122,8 +122,11 @@ class Estimator {
 
   void add_measurement(int layer, int size, const PassTokens& span, const Sharing& sharing, const LayerWork& work) {
     const int n = sharing.ranks;
-    const double flops = size * work.flops / (work.is_shared ? n : 1);
-    const auto pass = options_.rates.overhead_ns + whole(1e9 * flops / options_.rates.flops_per_second);
+    const auto time_of = [&](double flops) {
+      return whole(1e9 * size * flops / (work.is_shared ? n : 1) / options_.rates.flops_per_second);
+    };
+    const Nanoseconds pass = options_.rates.overhead_ns + time_of(work.flops), pairs = time_of(work.weightless_flops),
+                      products = pass - pairs;
     const auto bytes = [&](double on_each, double shared = 0) {
       return whole(size * (on_each + shared / n)) * bytes_per_value(options_.dtype);
     };
@@ -136,6 +139,8 @@ class Estimator {
     const Nanoseconds token_sums =
         work.token_sums * all_reduce_ns(node_, tensor_ranks_of(n), bytes(static_cast<double>(span.tokens)));
     const Nanoseconds forward = pass + exchanges.forward + token_sums;
+    const Nanoseconds backward = 2 * pass + exchanges.input_gradient + exchanges.weight_gradient,
+                      later = work.is_backward_whole ? 0 : products + exchanges.read_again;
     const double split_values = work.split_values - work.read_split_values + split(work.read_split_values);
     profile_.measurements.push_back(
         {.key = {.layer = layer,
@@ -148,17 +153,16 @@ class Estimator {
                  .sequence_parallel = sharing.sequence_parallel},
          .cost = {
              .forward_ns = forward,
-             .input_gradient_ns = pass + exchanges.input_gradient,
-             .weight_gradient_ns = pass + exchanges.weight_gradient,
+             .input_gradient_ns = products + exchanges.input_gradient,
+             .weight_gradient_ns = products + 2 * pairs + exchanges.weight_gradient,
              .frozen_forward_ns = forward,
              .output_activation_bytes = bytes(split(work.output_values)),
              .saved_activation_bytes = bytes(split(work.kept_values), work.shared_kept_values),
              .workspace_bytes = std::max(bytes(2 * activation_values(span)), bytes(0, work.shared_workspace_values)) +
                                 logits_bytes(work, size, span, n),
-             .split_backward = SplitBackward{
-                 .input_ns = pass + exchanges.input_gradient + exchanges.weight_gradient - exchanges.read_again,
-                 .weight_ns = pass + exchanges.read_again,
-                 .kept_bytes = bytes(split_values, work.shared_split_values)}}});
+             .split_backward = SplitBackward{.input_ns = backward - later,
+                                             .weight_ns = later,
+                                             .kept_bytes = bytes(split_values, work.shared_split_values)}}});
   }
 
   static std::vector<int> tensor_ranks_of(int size) {
@@ -210,6 +214,7 @@ void apply(const Hardware& hardware, EstimateOptions& options) {
   options.memory_limit_bytes = hardware.memory_bytes;
   set(options.intra_node, hardware.node_bytes_per_second);
   set(options.inter_node, hardware.network_bytes_per_second);
+  if (hardware.network_bytes_per_second) options.all_reduce = "hierarchical";
 }
 
 Cluster estimated_cluster(const EstimateOptions& options, const std::string& device_type) {
@@ -217,7 +222,8 @@ Cluster estimated_cluster(const EstimateOptions& options, const std::string& dev
   Cluster cluster{.name = std::to_string(num_ranks) + " estimated devices",
                   .devices = {},
                   .intra_node = options.intra_node,
-                  .inter_node = options.inter_node};
+                  .inter_node = options.inter_node,
+                  .communication = {.all_reduce = options.all_reduce}};
   for (int rank = 0; rank < num_ranks; ++rank) {
     cluster.devices.push_back(
         {.type = device_type, .node = rank / options.ranks_per_node, .memory_limit_bytes = options.memory_limit_bytes});

@@ -24,9 +24,11 @@ struct EstimateOptions {
   DType dtype = DType::kFloat32;                 // of activations and gradients; weights are kept in float32
   LinkClass intra_node = {.point_to_point = {10'000, 12'000'000'000}, .collective = {10'000, 10'000'000'000}};
   LinkClass inter_node = {.point_to_point = {20'000, 5'000'000'000}, .collective = {20'000, 5'000'000'000}};
+  std::string all_reduce = "ring";  // Communication::all_reduce
 };
 
-/// Takes the rates for options.dtype, memory, type and links from the hardware. Links carry 80 % of their peaks.
+/// Takes the rates for options.dtype, memory, type and links from the hardware. Links carry 80 % of their peaks. Where
+/// the hardware has a network card for each device, all-reduces are hierarchical, so that they use all cards of a node.
 void apply(const Hardware& hardware, EstimateOptions& options);
 
 struct Estimate {
@@ -35,8 +37,10 @@ struct Estimate {
 };
 
 /// Makes a profile and a cluster from counted operations, for a machine that is not available; nothing in them is
-/// measured. layer_work counts the operations and saved values of layers. Each half of a backward takes as long as a
-/// forward, and each pass has the same overhead.
+/// measured. layer_work counts the operations and saved values of layers. A backward takes twice as long as a forward:
+/// half of it for gradients of weights and half for those of inputs, except that attention's products of queries, keys
+/// and values have no weights, and that a language model's head computes everything in the first half of a split
+/// backward. Each pass has the same overhead.
 ///
 /// A causal language model also gets measurements of the token slices that a measured profile has (slice_lengths). The
 /// slices of a sample together have the sample's operations.

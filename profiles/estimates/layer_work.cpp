@@ -94,9 +94,10 @@ LayerWork attention_work(const TransformerConfig& config, int layer, const PassT
   const AttentionValues within = attention_values(config, span);
   const double turned =
       pattern.rotary < 0 ? 0 : t * static_cast<double>(config.rotaries[pattern.rotary].size(config.size_of_head()));
-  return {.flops = 2 * t * product_parameters(config, layer) +
-                   2 * attended_pairs(config, static_cast<double>(pattern.window), span) *
-                       static_cast<double>(config.query_size() + config.context_size()),
+  const double of_pairs = 2 * attended_pairs(config, static_cast<double>(pattern.window), span) *
+                          static_cast<double>(config.query_size() + config.context_size());
+  return {.flops = 2 * t * product_parameters(config, layer) + of_pairs,
+          .weightless_flops = of_pairs,
           .output_values = values,
           .kept_values = kept_around_half(config, layer, Role::norm, t) + turned + 2 * latents,
           .shared_kept_values = within.kept,
@@ -136,6 +137,7 @@ LayerWork parallel_block_work(const TransformerConfig& config, int layer, const 
   const LayerWork attention = attention_work(config, layer, span), mlp = mlp_work(config, layer, span);
   const double output = attention.output_values;
   return {.flops = attention.flops,
+          .weightless_flops = attention.weightless_flops,
           .output_values = output,
           .kept_values = attention.kept_values + mlp.kept_values - output,
           .shared_kept_values = attention.shared_kept_values + mlp.shared_kept_values,
@@ -159,6 +161,7 @@ LayerWork head_work(const TransformerConfig& config, int layer, const PassTokens
                dense = of_dense * ((keeps_activated_only ? 1 : 2) + (head.dense_norm ? 1 : 0));
   return {.is_shared = is_vocabulary,
           .flops = 2 * predictions * product_parameters(config, layer),
+          .is_backward_whole = is_vocabulary,
           .kept_values = normed + dense + (is_vocabulary ? 0 : 2 * predictions * outputs),
           .logits_values = is_vocabulary ? 2 * outputs : 0,
           .split_values = is_vocabulary ? 0 : predictions * (h + outputs) + 2 * of_dense,

@@ -199,8 +199,15 @@ TEST(Profile, PassesOverRowsInTypesAndOfOptimizersThatNoPlanHas) {
   EXPECT_EQ(profile_from_json(text, "p.json"), known);
 }
 
-TEST(Profile, CountsRowsThatItPassesOverWhereOneIsWrong) {
+/// A profile with a row for each layer, since each has another workspace.
+Profile profile_of_unequal_layers() {
   Profile profile = examples::flat_profile(chain_model(1), 4, 16);
+  for (Measurement& one : profile.measurements) one.cost.workspace_bytes += one.key.layer;
+  return profile;
+}
+
+TEST(Profile, CountsRowsThatItPassesOverWhereOneIsWrong) {
+  Profile profile = profile_of_unequal_layers();
   profile.measurements.insert(profile.measurements.begin(), {.key = {.dtype = DType::kBFloat16}, .cost = {}});
   profile.updates.insert(profile.updates.begin(), {.optimizer = Optimizer::kSgd});
   const auto error_with = [&](const char* good, const char* bad) {
@@ -267,7 +274,7 @@ class BadProfile : public testing::Test {
   static std::string error_of(const std::string& text) {
     return message_of([&] { profile_from_json(text, "p.json"); });
   }
-  const std::string good_ = to_json(examples::flat_profile(chain_model(1), 4, 16));
+  const std::string good_ = to_json(profile_of_unequal_layers());
 };
 
 TEST_F(BadProfile, NegativeTime) {
@@ -311,11 +318,37 @@ TEST_F(BadProfile, Twice) {
               HasSubstr("p.json: measurements: layer 0 on cpu in float32"));
 }
 
+/// A profile of a chain whose inner layers cost the same. Oracle: the profile itself, and the text with one row for
+/// each kind of layer.
+TEST(ProfileFile, LayersThatCostTheSameShareARow) {
+  Profile profile;
+  profile.model = chain_model(3);
+  const int num_layers = static_cast<int>(profile.model.layers.size());
+  for (int layer = 0; layer < num_layers; ++layer)
+    for (const int size : {1, 2})
+      profile.measurements.push_back({.key = key_of(layer, size, 16),
+                                      .cost = {.forward_ns = size * (layer == 0 || layer == num_layers - 1 ? 5 : 7)}});
+  const std::string text = to_json(profile);
+  EXPECT_EQ(profile_from_json(text, "p.json"), profile);
+  EXPECT_THAT(text, HasSubstr("\"version\": 3"));
+  EXPECT_THAT(text, HasSubstr("\"layers\": [0, 7]"));
+  EXPECT_THAT(text, HasSubstr("\"layers\": [1, 2, 3, 4, 5, 6]"));
+  const auto error_of = [&](const std::string& replaced) {
+    return message_of([&] { profile_from_json(with(text, "\"layers\": [0, 7]", replaced), "p.json"); });
+  };
+  EXPECT_EQ(error_of("\"layers\": []"), "p.json: measurements[0].key.layers: must not be empty, is []");
+  EXPECT_EQ(error_of("\"layers\": [0, 8]"),
+            "p.json: measurements[0].key.layer: must be a layer of the model, < 8, is 8");
+  EXPECT_EQ(error_of("\"layers\": [0, -1]"), "p.json: measurements[0].key.layers[1]: must be >= 0, is -1");
+  EXPECT_THAT(error_of("\"layers\": [0, 0]"), HasSubstr("p.json: measurements: layer 0"));
+  EXPECT_THAT(error_of("\"layer\": 0, \"layers\": [7]"), HasSubstr("key.layers: is not a known field"));
+}
+
 TEST_F(BadProfile, AnotherFormatOrANewerVersion) {
   EXPECT_EQ(error_of(with(good_, "frostpipe.profile", "frostpipe.plan")),
             "p.json: format: must be \"frostpipe.profile\", is \"frostpipe.plan\"");
-  EXPECT_EQ(error_of(with(good_, "\"version\": 1", "\"version\": 3")),
-            "p.json: version: was written by a newer frostpipe: this one reads versions up to 2, is 3");
+  EXPECT_EQ(error_of(with(good_, "\"version\": 1", "\"version\": 4")),
+            "p.json: version: was written by a newer frostpipe: this one reads versions up to 3, is 4");
   EXPECT_EQ(error_of(with(good_, "\"version\": 1", "\"version\": \"1\"")),
             "p.json: version: must be an integer, is \"1\"");
   EXPECT_EQ(error_of("{}"), "p.json: is not a file of frostpipe: has no field \"format\"");

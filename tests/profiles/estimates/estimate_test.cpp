@@ -121,7 +121,7 @@ LayerCost slice_cost(const Profile& profile, int layer, int tokens, int context)
 }
 
 /// Oracle: pairs of query and key counted one by one with 4 h operations each, plus 8 h^2 per token for the
-/// projections.
+/// projections. A pair's backward has 8 h operations, none of which is a weight's gradient.
 TEST(Estimate, ATokenSliceLooksAtItselfAndWhatIsBeforeIt) {
   const Profile profile = causal_estimate();
   EXPECT_TRUE(profile.model.is_causal);
@@ -130,13 +130,19 @@ TEST(Estimate, ATokenSliceLooksAtItselfAndWhatIsBeforeIt) {
     std::int64_t pairs = 0;
     for (int query = context; query < context + tokens; ++query)
       for (int key = 0; key <= query; ++key) ++pairs;
-    const Nanoseconds expected = 2 * (tokens * 8 * 8 * 8 + pairs * 4 * 8);
+    const Nanoseconds projections = 2 * tokens * 8 * 8 * 8, of_pairs = 2 * pairs * 4 * 8;
     const LayerCost cost = slice_cost(profile, 1, tokens, context);
-    EXPECT_EQ(cost.forward_ns, expected) << tokens << " after " << context;
-    EXPECT_EQ(cost.input_gradient_ns, expected);
-    EXPECT_EQ(cost.weight_gradient_ns, expected);
+    EXPECT_EQ(cost.forward_ns, projections + of_pairs) << tokens << " after " << context;
+    EXPECT_EQ(cost.input_gradient_ns, projections);
+    EXPECT_EQ(cost.weight_gradient_ns, projections + 2 * of_pairs) << "they need the gradients of queries and keys";
+    EXPECT_EQ(cost.split_backward->input_ns, projections + 2 * of_pairs);
+    EXPECT_EQ(cost.split_backward->weight_ns, projections);
     EXPECT_EQ(slice_cost(profile, 2, tokens, context).forward_ns, 2 * tokens * 4 * 8 * 32) << "no attention";
   }
+  const LayerCost head = slice_cost(profile, 3, 64, 0);
+  EXPECT_EQ(head.split_backward->input_ns, 2 * head.forward_ns)
+      << "logits are computed in parts, all in the first half";
+  EXPECT_EQ(head.split_backward->weight_ns, 0);
   EXPECT_EQ(profile_from_json(to_json(profile), "estimate"), profile) << "in the order of keys";
 }
 
