@@ -31,7 +31,7 @@ class RangeMaximum {
   }
 
  private:
-  std::vector<std::vector<std::int64_t>> of_length_;  // [i][j]: of the 2^i values from j on
+  std::vector<std::vector<std::int64_t>> of_length_;  // [i][j]: maximum of the 2^i values from j on
 };
 
 }  // namespace frostpipe

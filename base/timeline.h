@@ -8,7 +8,7 @@
 
 namespace frostpipe {
 
-/// A bar from its begin to its end, in the row `thread` of the group `process`.
+/// A bar in the row `thread` of the group `process`, as long as the span lasts.
 struct TimelineSpan {
   std::string name;
   std::string category = {};  // viewers show or hide all spans of a category; empty = none

@@ -29,7 +29,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kHonestTableEpochs = 6, kRehearsalEpochs = 10;
+constexpr int kSuiteEpochs = 6, kRehearsalEpochs = 10;
 
 struct BenchOptions {
   bool list = false;
@@ -58,7 +58,7 @@ BenchSuite suite_of(const BenchOptions& options) {
   const auto epochs_or = [&](int of_suite) { return options.epochs > 0 ? options.epochs : of_suite; };
   if (options.suite == "rehearsal") return rehearsal_suite(epochs_or(kRehearsalEpochs));
   if (options.model.empty()) throw UsageError("bench pipetransformer: needs --model FOLDER");
-  return pipetransformer_suite(epochs_or(kHonestTableEpochs), data_of(options));
+  return pipetransformer_suite(epochs_or(kSuiteEpochs), data_of(options));
 }
 
 /// Runs the tool, which lies beside this program, with these arguments.
@@ -100,7 +100,7 @@ std::string list_text() {
   std::string text =
       "pipetransformer: freezing, AutoPipe, AutoDP and AutoCache against the strongest baselines, on two cores and "
       "real texts\n";
-  for (const BenchConfiguration& one : pipetransformer_suite(kHonestTableEpochs, {}).configurations)
+  for (const BenchConfiguration& one : pipetransformer_suite(kSuiteEpochs, {}).configurations)
     text += fmt::format("  {:<20} {}{}\n", one.name, one.meaning, one.is_frontier ? " (--full)" : "");
   text +=
       "rehearsal: the same components on 8 emulated ranks, models like ViT-B/16 and BERT-large; needs nothing but -o "
@@ -119,7 +119,7 @@ std::string list_text() {
   return text;
 }
 
-/// Nothing if the suite trains, or there is none.
+/// Returns the text of a suite of published runs; nothing if the suite trains, or if there is none of that name.
 std::optional<std::string> published_suite_text(const BenchOptions& options) {
   for (const FilelessSuite& one : kFilelessSuites) {
     if (options.suite == one.name) return published_text(one.table(), options.format);
@@ -178,17 +178,20 @@ Command add_bench_command(CLI::App& app) {
       ->type_name("FOLDER");
   command
       ->add_option("-o,--output", options->output,
-                   "Folder for one result per run, logs, table.txt, table.json; runs that are there are not repeated")
+                   "Folder for one result per run, logs, table.txt, table.json; finished runs in it are not repeated")
       ->type_name("FOLDER");
-  command->add_option("--epochs", options->epochs, "Length of every run; default: 6, rehearsal 10")
+  command
+      ->add_option("--epochs", options->epochs,
+                   "Length of every run, in passes over the data. Default: 6, for rehearsal 10")
       ->check(CLI::Range(1, kLargestCount).description(""))
       ->type_name("N");
   add_count_option(*command, "--seeds", options->seeds, "Runs of each configuration");
   command->add_option("--budget", options->budget, "Start no run that would end later than this: 1h, 90min, 600s")
       ->check(CLI::Validator(check_duration, ""))
       ->type_name("TIME");
-  command->add_flag("--full", options->full, "Three seeds, and the other freeze speeds");
-  command->add_option("--only", options->only, "Some configurations, separated by commas")->type_name("NAMES");
+  command->add_flag("--full", options->full, "Run three seeds, and the other freeze speeds too");
+  command->add_option("--only", options->only, "Run only these configurations, separated by commas")
+      ->type_name("NAMES");
   command
       ->add_option(
           "--data", options->data,

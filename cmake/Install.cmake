@@ -28,7 +28,7 @@ endforeach()
 set_target_properties(${tools} PROPERTIES BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH_USE_LINK_PATH ON
                       INSTALL_RPATH "$ORIGIN/../lib/frostpipe;${system_folders};$ORIGIN/../lib/frostpipe/gcc")
 install(TARGETS ${tools} RUNTIME DESTINATION bin)
-# What finds this machine's LibTorch by its RPATH is installed as a file, whose RPATH is then replaced.
+# Programs that find this machine's LibTorch by their RPATH are installed as files, whose RPATH is then replaced.
 function(frostpipe_install_beside_libraries target)  # and OPTIONAL, where it need not have been built
   install(PROGRAMS $<TARGET_FILE:${target}> DESTINATION lib/frostpipe ${ARGN})
   set(file "\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/lib/frostpipe/$<TARGET_FILE_NAME:${target}>")
@@ -39,11 +39,11 @@ foreach(target ${executors} frostpipe_cuda)
     frostpipe_install_beside_libraries(${target})
   endif()
 endforeach()
-# All pages that link to each other.
+# The pages link to each other, so all are installed.
 install(FILES README.md LICENSE CHANGELOG.md CONTRIBUTING.md DESTINATION share/doc/frostpipe)
 install(FILES bench/README.md DESTINATION share/doc/frostpipe/bench)
 install(DIRECTORY docs DESTINATION share/doc/frostpipe)
-# Of libraries that are headers alone, for their licences.
+# The folders of header-only libraries, for their licences.
 foreach(header CLI/CLI.hpp nlohmann/json.hpp boost/config.hpp xxhash.h)
   string(MAKE_C_IDENTIFIER FROSTPIPE_FOLDER_OF_${header} folder)
   find_path(${folder} ${header})

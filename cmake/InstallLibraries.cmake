@@ -38,6 +38,6 @@ foreach(package ${owners})
          FILES ${licence})
   endif()
 endforeach()
-# What those texts refer to.
+# The common licences that those texts refer to.
 file(INSTALL DESTINATION "${CMAKE_INSTALL_PREFIX}/share/doc/frostpipe/licences" TYPE DIRECTORY
      FILES /usr/share/common-licenses)

@@ -141,7 +141,7 @@ PublishedTable bloom_table(const std::string& folder) {
                        .source = "BLOOM's search for a layout (BigScience, 2022): Megatron-DeepSpeed on A100s of 80 GB",
                        .rows = {}};
   std::vector<PublishedRow> memory;
-  // Rows with a time, and with memory; every second one of each was fitted on.
+  // Counts the rows with a time and those with memory. The constants were fitted to every second one of each.
   std::size_t num_with_time = 0, num_with_memory = 0;
   const auto group = [](std::size_t& index) { return index++ % 2 == 0 ? "fitted on" : "judged on"; };
   for (const BloomRun& run : bloom_runs(std::filesystem::path(folder) / "runs.csv")) {

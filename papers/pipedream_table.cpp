@@ -72,7 +72,7 @@ TitledTable pipedream_table(const std::filesystem::path& data) {
     for (const std::vector<int>& parts : {std::vector{4}, {8}, {16}, {4, 4}, {8, 8}})
       add_row(table, name, chain, parts);
   }
-  return {"PipeDream's dynamic programme on its own profiles, 1 GB/s everywhere", std::move(table)};
+  return {"PipeDream's dynamic program on its own profiles, 1 GB/s everywhere", std::move(table)};
 }
 
 }  // namespace frostpipe

@@ -25,7 +25,7 @@ std::vector<TitledTable> whole_run_tables();
 // The next two functions return the time of planning with published profiles, which are in the folder `data`. They
 // throw InvalidInput if it lacks a file.
 
-/// Plans PipeDream's profiles (pipedream/NAME.graph.txt) by its own dynamic programme.
+/// Plans PipeDream's profiles (pipedream/NAME.graph.txt) by its own dynamic program.
 TitledTable pipedream_table(const std::filesystem::path& data);
 
 /// Plans Piper's profile (piper/bert32a100.json) by method "auto".

@@ -15,8 +15,8 @@ PublishedTable sailor_table(const std::string& folder);
 PublishedTable vtrain_table(const std::string& folder);
 
 /// Compares with PPipe's artifact. Instead of times, the rows compare the objective values and planning times of its
-/// plans with those of ours, made from its tables; and its figures for Poisson arrivals with simulations of its own
-/// plans.
+/// plans with those of ours, made from its tables. Further rows compare its figures for Poisson arrivals with
+/// simulations of its own plans.
 PublishedTable ppipe_table(const std::string& folder);
 
 /// Compares with runs of 1F1B on 8 A100s (Vocabulary Parallelism): iterations predicted from the measured times of each

@@ -14,7 +14,7 @@ namespace {
 constexpr int kTokens = 2048, kStep = 8;
 constexpr Nanoseconds kTolerance = 100'000;  // the paper's
 
-/// A row of Figure 6: seconds with equal slices, and with those that the paper's dynamic programme found.
+/// A row of Figure 6: seconds with equal slices, and with those that the paper's dynamic program found.
 struct Ablation {
   const char* name;
   int stages, sequences;  // of one pipeline

@@ -42,7 +42,7 @@ void fields(Archive& archive, json::Value<Archive, WhatIf>& what_if) {
 
 namespace {
 
-/// A Comparison as in its file: runs keyed by name, and their order apart.
+/// A Comparison as its file stores it: runs keyed by name, and the list of their order.
 struct ComparisonFile {
   std::map<std::string, RunSummary> runs;
   std::vector<std::string> order;

@@ -8,8 +8,8 @@
 
 namespace frostpipe {
 
-/// Difference of two runs' accuracies over the same test items, in points (0.01 = one point), with a 95 % interval from
-/// the paired differences d_i in {-1, 0, 1}: mean +- 1.96 sqrt(var(d) / n).
+/// Difference of two runs' accuracies over the same test items, as a fraction (0.01 is one percentage point), with a
+/// 95 % interval from the paired differences d_i in {-1, 0, 1}: mean +- 1.96 sqrt(var(d) / n).
 struct PairedAccuracy {
   std::string run, baseline;
   double difference = 0;  // run - baseline

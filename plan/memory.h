@@ -122,7 +122,7 @@ class StageMemory {
       Bytes kept_before = 0;  // sum of what earlier segments keep from forward until backward
       Bytes left_before = 0;  // sum of what I leaves for W beyond that; it may be negative
     };
-    /// What a stage saves.
+    /// The bytes that a stage saves.
     struct SavedActivations {
       Bytes kept = 0;            // from forward until backward
       Bytes until_weights = 0;   // from I until W
@@ -144,7 +144,7 @@ class StageMemory {
     int first_;
     std::vector<Sums> sums_;
     RangeMaximum transients_;
-    std::vector<Segment> segments_;  // and, at the end, what follows them
+    std::vector<Segment> segments_;  // the last element has the sums over all segments
     RangeMaximum again_;             // of a segment: what it computes again, less left_before of the next one
   };
 
@@ -154,7 +154,7 @@ class StageMemory {
   }
 
  private:
-  /// What a layer adds to every stage that contains it.
+  /// The memory that a layer adds to every stage that contains it.
   struct LayerMemory {
     Bytes weights = 0, version = 0;  // of one tensor rank: as stored, and with the rounded copy for computing
     bool trains = false, recomputed = false, has_attention = false;

@@ -54,7 +54,7 @@ class BlockingRun {
         positions_(lowered),
         queues_(queues.begin(), queues.end()),
         performed_(lowered.body.size(), 0),
-        taken_(queues.size(), 0) {
+        received_(queues.size(), 0) {
     for (const auto& list : lowered.body) {
       partners_.emplace_back(list.size());
       in_queue_.emplace_back(list.size());
@@ -139,7 +139,7 @@ class BlockingRun {
 
   bool is_posted(Position receive) const {
     const auto at = queue_place(receive);
-    if (at && at->place < taken_[at->queue] + queues_[at->queue].ahead) return true;
+    if (at && at->place < received_[at->queue] + queues_[at->queue].ahead) return true;
     return performed_[receive.pipeline_rank] >= receive.index;
   }
 
@@ -153,7 +153,7 @@ class BlockingRun {
 
   void perform(Position position) {
     const ActionKind kind = action_at(position).kind;
-    if (const auto at = queue_place(position)) ++taken_[at->queue];
+    if (const auto at = queue_place(position)) ++received_[at->queue];
     unreduced_ -= kind == ActionKind::reduce_gradient ? 1 : 0;
     ++performed_[position.pipeline_rank];
   }
@@ -192,7 +192,7 @@ class BlockingRun {
   MessagePositions positions_;
   std::vector<ReceiveQueue> queues_;
   std::vector<int> performed_;                                    // [pipeline_rank]: number of actions
-  std::vector<int> taken_;                                        // [queue]: number of receives
+  std::vector<int> received_;                                     // [queue]: number of receives
   std::vector<std::vector<Position>> partners_;                   // [pipeline_rank][index]
   std::vector<std::vector<std::optional<QueuePlace>>> in_queue_;  // [pipeline_rank][index]
   int unreduced_ = 0;

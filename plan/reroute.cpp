@@ -18,7 +18,7 @@ namespace frostpipe {
 namespace {
 
 /// Returns why a phase cannot be rerouted, apart from its layout; "" if nothing prevents it.
-std::string what_is_in_the_way(const Phase& phase) {
+std::string reason_against_rerouting(const Phase& phase) {
   if (phase.layout.tensor_parallel_size > 1) return "tensor ranks share its layers";
   if (phase.cache.on) return "the activation cache is in use";
   if (weight_delay(phase) > 0) return fmt::format("{} delays updates", phase.schedule);
@@ -36,8 +36,8 @@ bool is_at_an_end(const Phase& phase, int pipeline_rank) {
   return pipeline_rank == pipeline_rank_of(phase, 0) || pipeline_rank == pipeline_rank_of(phase, num_stages(phase) - 1);
 }
 
-/// Returns whether no remaining replica of the pipeline rank holds some of its experts. Among neighbouring replicas, as
-/// many as expert_parallel_size, each holds another share of the experts: the replica r the share r mod that size.
+/// Returns whether some experts of the pipeline rank are held by no remaining replica. Replica r holds the share r mod
+/// expert_parallel_size of the experts.
 bool loses_experts(const Phase& phase, int pipeline_rank, const Model& model) {
   const int num_shares = model.expert_parallel_size;
   if (num_shares == 1) return false;
@@ -83,7 +83,7 @@ class Merge {
   }
 
  private:
-  /// The next action of a stream. Turns are ordered by the begin, then by the place in the replica's list.
+  /// The next action of a stream. Turns are ordered by their start time, then by the place in the replica's list.
   struct Turn {
     int begin = 0;
     int place = 0;
@@ -165,7 +165,7 @@ class Merge {
 }  // namespace
 
 std::variant<Phase, CannotReroute> rerouted(const Phase& phase, std::span<const int> left, const Model& model) {
-  if (const std::string reason = what_is_in_the_way(phase); !reason.empty()) return CannotReroute{reason};
+  if (const std::string reason = reason_against_rerouting(phase); !reason.empty()) return CannotReroute{reason};
   Phase result = phase;
   ParallelLayout& layout = result.layout;
   layout.placement.clear();
@@ -206,7 +206,7 @@ void require_vacant(const Phase& phase, const std::string& place) {
     if (i > 0 && vacant[i] <= vacant[i - 1]) fail("must come after the one before");
     if (--left[vacant[i].pipeline_rank] == 0) fail("must leave a replica of each pipeline rank");
   }
-  if (const std::string reason = what_is_in_the_way(phase); !reason.empty())
+  if (const std::string reason = reason_against_rerouting(phase); !reason.empty())
     throw InvalidInput(place + ".layout.vacant", "must be empty: " + reason, fmt::format("{} vacant", vacant.size()));
 }
 

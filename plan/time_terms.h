@@ -21,8 +21,8 @@ std::vector<TimeTerm> time_terms(const PhaseSummary& phase);
 
 /// If predicted and measured iteration differ by 5 % or more, returns the term that differs most, as predicted minus
 /// measured time, which is the sign of the prediction's error: "forward -28.1 ms" if the forwards took 28.1 ms longer
-/// than predicted. Waiting is named only if no other term explains a quarter of the
-/// difference, since ranks wait for whatever is late. Returns "" otherwise.
+/// than predicted. Waiting is named only if no other term explains a quarter of the difference, since
+/// ranks wait for whatever is late. Returns "" otherwise.
 std::string term_that_is_off(const PhaseSummary& phase);
 
 }  // namespace frostpipe

@@ -17,10 +17,10 @@ struct RunWindow {
 std::vector<RunWindow> windows_of(const Model& model, int from_step, int first_trainable_layer,
                                   const std::vector<FreezeEvent>& events, int num_steps);
 
-/// Returns options.forecast, or if there is none the cap's by options.freeze.
+/// Returns options.forecast, or the freezes of the cap with the parameters options.freeze if there is none.
 std::vector<FreezeEvent> forecast_of(const Model& model, const PlanOptions& options);
 
-/// Returns those freezes of forecast_of() that come after `step`, whose frozen layers are known.
+/// Returns those freezes of forecast_of() that come after `step`.
 std::vector<FreezeEvent> forecast_after(int step, const Model& model, const PlanOptions& options);
 
 /// Appends those of a window's phases that begin before the window's end. Later ones are for a run in which nothing

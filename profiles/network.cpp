@@ -92,7 +92,7 @@ Nanoseconds hierarchical_ns(const Cluster& cluster, const std::vector<int>& rank
 }
 
 /// Returns the time of a direct all-reduce: every rank sends 2 / d of the bytes to every other rank, over all links at
-/// the same time. Messages of one node to other nodes over links of equal bandwidth follow each other.
+/// the same time. Messages from one node to other nodes over links of equal bandwidth are sent one after another.
 Nanoseconds direct_ns(const Cluster& cluster, const std::vector<int>& ranks, Bytes bytes, int side_by_side) {
   const auto d = static_cast<std::int64_t>(ranks.size());
   std::map<int, std::int64_t> in_node;

@@ -152,7 +152,7 @@ class Simulation {
     }
   }
 
-  /// Returns whether the inputs of the action's next run are there: its n-th run needs the n-th run of every action
+  /// Returns whether the inputs of the action's next run are complete: its n-th run needs the n-th run of every action
   /// that it depends on.
   bool inputs_are_there(const EventRunner& runner, int slot_index) const {
     const Slot& slot = runner.program->slots[slot_index];
@@ -250,7 +250,7 @@ class Simulation {
     queue_.schedule(arrival, {.kind = EventKind::deliver, .index = sender_index, .slot = slot_index});
   }
 
-  /// Occupies the shared links of a message, beginning when all are free but not before `earliest`. Returns its begin,
+  /// Occupies the shared links of a message, starting when all are free but not before `earliest`. Returns its start,
   /// and the end on the last of these links.
   std::pair<Nanoseconds, Nanoseconds> occupy(const EventRunner& sender, int slot_index, Nanoseconds earliest) {
     const SlotCost& cost = sender.costs[slot_index];

@@ -56,8 +56,8 @@ struct FastRunner {
 /// The parts of an action that take time, beside its segments (0, 1, ...).
 constexpr int kCompute = -1, kOccupancy = -2, kLatency = -3;
 
-/// The functions by which a pass tells its record about paths, for a record that ignores them. Each runner, message and
-/// link has a path: the actions that made it as late as it is.
+/// The functions by which a pass reports paths to its record, for a record that ignores them. Each runner, message and
+/// link has a path: the chain of actions that determined its time.
 struct NoPaths {
   /// A part of the runner's current action is appended to the runner's path.
   void extend(int /*index*/, const FastRunner& /*runner*/, int /*part*/) {}

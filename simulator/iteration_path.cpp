@@ -92,14 +92,14 @@ class TracedTimes : public Times {
   int end_ = kBeginning;  // of the path to the last gradient norm
 };
 
-Nanoseconds duration_ns(const PathPart& of, const CostModel& costs) {
-  if (of.part == kCompute) return costs.compute_ns(of.action, of.pipeline_rank, of.replica);
-  if (of.part >= 0) {
-    const std::vector<Segment> segments = costs.segments(of.action, of.pipeline_rank, of.replica);
-    return of.part < static_cast<int>(segments.size()) ? segments[of.part].duration_ns : 0;
+Nanoseconds duration_ns(const PathPart& one, const CostModel& costs) {
+  if (one.part == kCompute) return costs.compute_ns(one.action, one.pipeline_rank, one.replica);
+  if (one.part >= 0) {
+    const std::vector<Segment> segments = costs.segments(one.action, one.pipeline_rank, one.replica);
+    return one.part < static_cast<int>(segments.size()) ? segments[one.part].duration_ns : 0;
   }
-  const TransferCost cost = costs.transfer(of.action, of.replica);
-  return of.part == kOccupancy ? cost.occupancy_ns : cost.latency_ns;
+  const TransferCost cost = costs.transfer(one.action, one.replica);
+  return one.part == kOccupancy ? cost.occupancy_ns : cost.latency_ns;
 }
 
 }  // namespace
@@ -108,17 +108,17 @@ IterationPath::IterationPath(const std::vector<PathPart>& parts, const CostModel
                              const std::function<int(const Action&, int replica)>& size_of) {
   using Key = std::tuple<int, ActionKind, int, int, int, int, int>;
   std::map<Key, Counted> counted;  // stages ascend
-  for (const PathPart& of : parts) {
-    const int size = of.action.micro_batch ? size_of(of.action, of.replica) : 0;
-    Counted& known = counted[{of.action.stage, of.action.kind, of.action.slice.value_or(0), size, of.pipeline_rank,
-                              of.replica, of.part}];
-    known.part = of;
+  for (const PathPart& one : parts) {
+    const int size = one.action.micro_batch ? size_of(one.action, one.replica) : 0;
+    Counted& known = counted[{one.action.stage, one.action.kind, one.action.slice.value_or(0), size, one.pipeline_rank,
+                              one.replica, one.part}];
+    known.part = one;
     ++known.count;
   }
-  for (const auto& [key, of] : counted) {
-    const int stage = of.part.action.stage;
+  for (const auto& [key, known] : counted) {
+    const int stage = known.part.action.stage;
     stages_.resize(std::max(stages_.size(), stage + std::size_t{1}));
-    stages_[stage].parts.push_back(of);
+    stages_[stage].parts.push_back(known);
   }
   for (int stage = 0; stage < static_cast<int>(stages_.size()); ++stage) price(stage, costs);
 }

@@ -40,7 +40,7 @@ class FirstReplica final : public CostModel {
     return all_.compute_ns(action, pipeline_rank, 0);
   }
   TransferCost transfer(const Action& send, int /*replica*/) const override { return all_.transfer(send, 0); }
-  /// Forgets what is known of a stage after its costs have changed.
+  /// Drops the cached collectives of a stage whose costs have changed.
   void forget(int stage) {
     for (const ActionKind kind : {ActionKind::reduce_gradient, ActionKind::optimizer_step})
       collectives_.erase({kind, stage});
@@ -71,7 +71,7 @@ bool are_alike_but_for_cuts(Phase one, const Phase& other) {
 
 }  // namespace
 
-/// The preparation that phases share which differ only in their cuts, with the costs of the last one.
+/// The prepared simulation of phases that differ only in their cuts, with the costs of the last of them.
 class IterationTimer::Prepared {
  public:
   Prepared(const Phase& phase, const StepSettings& settings, LayerCosts& layers, const Cluster& cluster)
@@ -87,7 +87,8 @@ class IterationTimer::Prepared {
     of_first_.emplace(of_all_, layout_);
   }
 
-  /// Takes the phase's cuts. Returns false if it differs in more than its cuts, or if more depends on them.
+  /// Changes to the cuts of `phase`. Returns false if this preparation does not hold for it: it differs in more than
+  /// its cuts, uses the cache, or trains from another stage on.
   bool take(const Phase& phase) {
     if (phase.cache.on || first_trainable_stage(phase) != first_to_train_ || !are_alike_but_for_cuts(phase_, phase))
       return false;

@@ -10,7 +10,7 @@ namespace {
 enum Fact : std::uint8_t {
   kForward = 1,
   kGradient = 2,  // I or B
-  kBackward = 4,  // B or W: the weight gradient is there
+  kBackward = 4,  // B or W, which computes the weight gradient
   kReceivedForward = 8,
   kReceivedBackward = 16,
   kCacheRead = 32,

@@ -53,7 +53,7 @@ class ProfileCostModel::Prices {
   bool links_are_shared() const { return !cluster_.shared_links.empty(); }
   Segment gradient_norm() const { return gradient_norm_segment(cluster_, phase_); }
 
-  /// Forgets what is known of a stage after its layers have changed.
+  /// Drops the cached costs of a stage whose layers have changed.
   void forget(int stage) {
     computed_.erase(computed_.lower_bound({stage, 0, 0, ""}), computed_.lower_bound({stage + 1, 0, 0, ""}));
     updates_.erase(updates_.lower_bound({stage, ""}), updates_.lower_bound({stage + 1, ""}));

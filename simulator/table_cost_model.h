@@ -5,8 +5,8 @@
 
 namespace frostpipe {
 
-/// The times of a stage on one replica as given, the same for every micro-batch; for measurements that others have
-/// published.
+/// Given times of a stage on one replica, the same for every micro-batch. They serve to simulate runs from published
+/// measurements.
 struct StageTimes {
   Nanoseconds forward_ns = 0, backward_ns = 0;  // backward_ns covers I and W; W alone costs nothing
   TransferCost send_forward, send_backward;

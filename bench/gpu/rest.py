@@ -1,4 +1,4 @@
-"""Checks of lesser urgency: steps compared with torch.compile, waits of the host, a run of a large model that freezes
+"""The less important checks: steps compared with torch.compile, waits of the host, a run of a large model that freezes
 layers."""
 import elastic
 import inputs

@@ -1,5 +1,6 @@
-// Is planning interactive? A whole make_plan has to stay below a second, and re-planning during a run (best_phase) far
-// below an iteration. Sizes: Transformer blocks and ranks; costs of the size of a small model on one CPU core.
+// Measures whether planning is interactive: make_plan should take less than a second, and re-planning during a run
+// (best_phase) much less than an iteration. The arguments are the numbers of Transformer blocks and ranks; costs are
+// those of a small model on one CPU core.
 #include <benchmark/benchmark.h>
 
 #include <random>
@@ -105,7 +106,7 @@ BENCHMARK(partition_exactly)
     ->ArgsProduct({{100, 300, 1000}, {2, 8, 64}})
     ->Unit(benchmark::kMicrosecond);
 
-/// TeraPipe's dynamic programme for 2,048 tokens at step 8 and 96 stages, with the paper's tolerance of 0.1 ms and
+/// TeraPipe's dynamic program for 2,048 tokens at step 8 and 96 stages, with the paper's tolerance of 0.1 ms and
 /// times like those of its model with 175 billion parameters.
 void slice_two_thousand_tokens(benchmark::State& state) {
   const auto time = [](int length, int context) {

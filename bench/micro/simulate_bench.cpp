@@ -1,5 +1,5 @@
-// How many actions a second does the simulator interpret? Training plans are chosen by simulating every candidate, so
-// this bounds the planner. Items per second = actions (compute, sends, receives, whole-stage actions) of all ranks.
+// Measures how many actions per second the simulator interprets. The planner simulates every candidate, so this limits
+// its speed. Items per second = actions (compute, sends, receives, whole-stage actions) of all ranks.
 #include <benchmark/benchmark.h>
 
 #include "simulator/simulate.h"
@@ -35,7 +35,7 @@ void sizes(benchmark::internal::Benchmark* bench) {
   bench->ArgNames({"ranks", "micro_batches"})->ArgsProduct({{8, 64}, {64, 512}})->Unit(benchmark::kMicrosecond);
 }
 
-/// The whole simulation: make the schedule, lower it, resolve it, time it.
+/// Runs the whole simulation: makes the schedule, lowers it, resolves it and times it.
 void build_and_time_1f1b(benchmark::State& state) {
   std::int64_t actions = 0;
   for (auto _ : state) {

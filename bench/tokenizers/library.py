@@ -1,4 +1,4 @@
-"""What the `tokenizers` library makes of many texts, in the form of token_results.cpp, which describes it.
+"""Tokenizes many texts with the `tokenizers` library. token_results.cpp describes the files.
 
   library.py results FILE TEXTS OUTPUT | library.py time FILE TEXTS
 """

@@ -2,7 +2,7 @@
 import array
 import sys
 
-# What each text has, and the elements of its arrays: their type and bytes.
+# The arrays of each text, with the type and the bytes of their elements.
 POSITIONS = "positions"
 PARTS = (("ids with added tokens", "i", 4), ("ids", "i", 4), (POSITIONS, "i", 8), ("decoded text", "B", 1))
 

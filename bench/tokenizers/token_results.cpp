@@ -1,4 +1,4 @@
-/// What frostpipe's tokenizer makes of many texts, for scripts/bench-tokenizers; bench/tokenizers/library.py does the
+/// Tokenizes many texts with frostpipe's tokenizer, for scripts/bench-tokenizers; bench/tokenizers/library.py does the
 /// same with the `tokenizers` library.
 ///
 ///     frostpipe_token_results results FOLDER TEXTS OUTPUT    writes ids, positions and decoded text

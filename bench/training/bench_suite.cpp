@@ -16,8 +16,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The cores for the table: the number of ranks in its profile, and of threads of one process.
-constexpr int kHonestTableCores = 2;
+/// The number of cores of the suite: its profile has as many ranks, and one process as many threads.
+constexpr int kSuiteCores = 2;
 constexpr int kSst2Phrases = 8000;
 
 using Options = std::vector<std::string>;
@@ -32,7 +32,7 @@ Options freeze_options(const std::string& alpha, const std::string& warm_up, con
           "warm-up=" + warm_up, "--freeze-set",   "interval=" + interval};
 }
 
-/// The header and a random choice of lines, which is the same in every call.
+/// Returns the header and a random choice of lines, which is the same in every call.
 std::string random_lines(const std::string& text, int count) {
   std::vector<std::string_view> lines = split(text, '\n');
   const std::string_view header = lines.front();
@@ -45,10 +45,10 @@ std::string random_lines(const std::string& text, int count) {
   return fmt::format("{}\n{}\n", header, fmt::join(lines, "\n"));
 }
 
-BenchData honest_data(const std::string& name, const std::string& model, const Options& data) {
+BenchData suite_data(const std::string& name, const std::string& model, const Options& data) {
   return {.name = name,
-          .profile = Options{"--model", model, "--global-batch", "64", "--nproc-per-node",
-                             std::to_string(kHonestTableCores), "--memory-limit", "384MiB"} +
+          .profile = Options{"--model", model, "--global-batch", "64", "--nproc-per-node", std::to_string(kSuiteCores),
+                             "--memory-limit", "384MiB"} +
                      data,
           .plan = {"--global-batch", "64"},
           .train = data};
@@ -56,8 +56,7 @@ BenchData honest_data(const std::string& name, const std::string& model, const O
 
 std::vector<BenchConfiguration> pipetransformer_configurations(int epochs) {
   const std::string one_epoch = fmt::format("{:.6f}", 1.0 / epochs);
-  const Options elastic{"--method", "pipetransformer"},
-      one_process{"--threads-per-rank", std::to_string(kHonestTableCores)};
+  const Options elastic{"--method", "pipetransformer"}, one_process{"--threads-per-rank", std::to_string(kSuiteCores)};
   const auto rule = [](const std::string& name, const std::string& warm_up, const std::string& interval) {
     return Options{"--freeze", name, "--freeze-set", "warm-up=" + warm_up, "--freeze-set", "interval=" + interval};
   };
@@ -145,7 +144,7 @@ std::vector<BenchData> rehearsal_data() {
 BenchSuite pipetransformer_suite(int epochs, std::vector<BenchData> data) {
   return {.title = fmt::format("PipeTransformer and its baselines: MiniLM, {} of mini-batch 64, {} cores, 384 MiB "
                                "per core (data_parallel, one_process: no limit)",
-                               epochs_text(epochs), kHonestTableCores),
+                               epochs_text(epochs), kSuiteCores),
           .epochs = epochs,
           .configurations = pipetransformer_configurations(epochs),
           .data = std::move(data)};
@@ -153,15 +152,15 @@ BenchSuite pipetransformer_suite(int epochs, std::vector<BenchData> data) {
 
 BenchData sections_data(const std::string& model, const fs::path& sections) {
   read_text_file(sections);  // reports an unreadable file now
-  return honest_data("sections", model, {"--data", fs::absolute(sections).string()});
+  return suite_data("sections", model, {"--data", fs::absolute(sections).string()});
 }
 
 BenchData sst2_data(const std::string& model, const fs::path& sst2, const fs::path& folder) {
   const fs::path subset = folder / "sst2.train.tsv", test = sst2 / "dev.tsv";
   write_file_atomically(subset, random_lines(read_text_file(sst2 / "train.tsv"), kSst2Phrases));
   read_text_file(test);
-  return honest_data("sst2", model,
-                     {"--data", fs::absolute(subset).string(), "--test-data", fs::absolute(test).string()});
+  return suite_data("sst2", model,
+                    {"--data", fs::absolute(subset).string(), "--test-data", fs::absolute(test).string()});
 }
 
 BenchSuite rehearsal_suite(int epochs) {

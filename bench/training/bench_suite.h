@@ -28,22 +28,22 @@ struct BenchSuite {
   std::vector<BenchData> data;
 };
 
-/// The table for MiniLM on real texts: the strongest baselines, including one process on all cores, the published
-/// rules, our plans, and our plans at other freeze speeds.
+/// Returns the suite for MiniLM on real texts: the strongest baselines, including one process on all cores, the
+/// published rules, our plans, and our plans at other freeze speeds.
 BenchSuite pipetransformer_suite(int epochs, std::vector<BenchData> data);
 
-/// The data of that table, for a Hugging Face folder `model`. The profile has one rank per core, and one process on all
-/// cores. Both throw InvalidInput if a file cannot be read.
+// These functions return the data of that suite, for a Hugging Face folder `model`. The profile has one rank per core,
+// and one process on all cores. Both throw InvalidInput if a file cannot be read.
 
-/// The quickstart's texts: a TSV file.
+/// Returns the quickstart's texts, from a TSV file.
 BenchData sections_data(const std::string& model, const std::filesystem::path& sections);
 
-/// GLUE's SST-2, a folder with train.tsv and dev.tsv: 8,000 of its training phrases, the same random choice in every
-/// call, written to `folder`, and all of dev.tsv as test data.
+/// Returns GLUE's SST-2, from a folder with train.tsv and dev.tsv: 8,000 of its training phrases, the same random
+/// choice in every call, written to `folder`, and all of dev.tsv as test data.
 BenchData sst2_data(const std::string& model, const std::filesystem::path& sst2, const std::filesystem::path& folder);
 
-/// Eight emulated ranks, pipelines that start with eight stages, the cap with alpha 1/3 once an epoch, on estimated
-/// models.
+/// Returns the suite on eight emulated ranks and estimated models: pipelines start with eight stages, and the cap with
+/// alpha 1/3 freezes once an epoch.
 BenchSuite rehearsal_suite(int epochs);
 
 /// Keeps the configurations in the comma-separated list `names`; if it is empty, all except the other freeze speeds,

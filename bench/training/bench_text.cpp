@@ -44,14 +44,15 @@ Table table_of(const std::vector<BenchRow>& rows) {
   return table;
 }
 
-/// A remark for rows that freeze on one rank, which the planner may choose for any of our plans.
+/// Returns a remark on rows that freeze on one rank, which the planner may choose for any of our plans; empty without
+/// such rows.
 std::string one_process_note(const std::vector<BenchRow>& rows) {
   const bool any =
       std::any_of(rows.begin(), rows.end(), [](const BenchRow& row) { return row.world_size == 1 && row.freezes; });
   return any ? "on 1 rank: freezing, and the cache where it is on, without a pipeline\n" : "";
 }
 
-/// The shares of the parts, as in Figure 9 of the paper.
+/// Returns a line for each component that Figure 9 of PipeTransformer's paper has, with both speedups.
 std::string breakdown(const BenchSuite& suite, const std::vector<BenchRow>& rows) {
   std::string text;
   for (const BenchRow& row : rows) {

@@ -249,8 +249,8 @@ AutoPlan complete_answer(AutoPlan answer, const PlanCommandOptions& options, con
   return answer;
 }
 
-/// Prints a note if the model has experts and every replica holds all of them: only a profile knows what it takes to
-/// distribute them.
+/// Prints a note if the model has experts and every replica holds all of them, since distributing them requires a
+/// profile that was made for it.
 void note_experts(const PlanCommandOptions& options, const Model& model) {
   const bool has_experts =
       std::ranges::any_of(model.layers, [](const Layer& layer) { return layer.expert_parameter_count > 0; });

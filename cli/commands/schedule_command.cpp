@@ -183,7 +183,7 @@ Command add_schedule_command(CLI::App& app) {
       "In grid and svg every F, I and W takes one unit of time, and a B two. csv is what torch.distributed.pipelining "
       "reads.\ntimes and json predict makespan, bubbles and micro-batches in flight from the times of F, I and W. "
       "There,\na pair of overlapped actions (DualPipeV) sends its messages when both have ended; in the grid, at "
-      "once.\nIn the steady state ranks do not synchronise at the end of an iteration; those of plans do.\n\n"
+      "once.\nIn the steady state ranks do not synchronise at the end of an iteration. The ranks of a plan do.\n\n"
       "Examples:\n  frostpipe schedule 1F1B --pp 4 --micro-batches 8 --format grid\n"
       "  frostpipe schedule ZBVZeroBubble --actions compute_comms --format csv > zbv.csv\n"
       "  frostpipe schedule --check zbv.csv --blocking-sends\n"

@@ -87,16 +87,16 @@ void add_simulate_options(CLI::App& command, SimulateOptions& options) {
       command
           .add_option(
               "--set", options.sets,
-              "What if the changes below were made, several of them joined by commas. Each --set is a row beside "
-              "the plan as it is")
+              "Also predict the plan with these changes (listed below), several of them joined by commas. Each --set "
+              "is a row beside the unchanged plan")
           ->type_name("CHANGES")
           ->take_all();
   CLI::Option* const lose =
       command
           .add_option(
               "--lose", options.lost_rank,
-              "What if this rank is lost without a spare at the beginning of each phase: its work goes to other "
-              "ranks, or the layout changes")
+              "Predict the cost of losing this rank without a spare at the beginning of each phase: its work goes to "
+              "other ranks, or the layout changes")
           ->type_name("RANK")
           ->excludes(set);
   command

@@ -7,9 +7,9 @@
 
 namespace frostpipe {
 
-/// Returns those of plan's options that choose the layouts for which the bound holds ("--fix pp=2"). The method auto
-/// bounds the layouts that it was left with, all others those that auto would look at without --fix, --pin, --schedule
-/// and --recompute (iteration_lower_bound_ns).
+/// Returns those of plan's options that restrict the layouts for which the bound holds ("--fix pp=2"). With the method
+/// auto all of them do. With other methods, and with AutoZeroBubble, the bound is for the layouts that auto would
+/// consider without --fix (except slices=N), --pin, --schedule and --recompute (iteration_lower_bound_ns).
 std::vector<std::string> choices_of_bound(const PlanCommandOptions& options);
 
 /// Says how far the plan's first phase is from its bound, for which choices the bound holds, or why there is no bound,

@@ -82,7 +82,7 @@ void add_layout(CLI::App& command, PlanCommandOptions& options) {
                   "The only schedule to use. Several stages per rank (--fix v=2) need Interleaved1F1B, LoopedBFS, "
                   "InterleavedZeroBubble, ZBVZeroBubble or DualPipeV; token slices of a causal model (--fix slices=4) "
                   "need TeraPipe or Seq1F1B. PipeDream-2BW updates weights a step late. Default: the fastest of those "
-                  "that leave the updates as they are")
+                  "that do not delay updates")
       ->transform(CLI::IsMember(names_for_plans(), CLI::ignore_case).description(""))
       ->type_name("NAME");
   command
@@ -161,7 +161,7 @@ void add_devices(CLI::App& command, PlanCommandOptions& options) {
       ->type_name("N");
   command
       .add_option("--memory-reserve", options.memory_reserve,
-                  "Fraction of every memory limit to leave free, because predictions do not know everything")
+                  "Fraction of every memory limit to leave free, because predictions are not exact")
       ->check(finite_range(0, 0.9))
       ->type_name("X")
       ->capture_default_str();

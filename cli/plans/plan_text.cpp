@@ -146,7 +146,7 @@ std::string timely_freeze_text(const Phase& phase, const PlanningProblem& proble
         {std::to_string(stage), fmt::format("{:.2f}", sum / static_cast<double>(some.ratio[stage].size())), each});
   }
   return fmt::format(
-      "\nweight gradients left out by TimelyFreeze's linear programme, at most {:.0f} % of a stage's:\n{}the pipeline "
+      "\nweight gradients left out by TimelyFreeze's linear program, at most {:.0f} % of a stage's:\n{}the pipeline "
       "takes {} instead of {} ({:.2f} times as fast), before reductions "
       "and updates; train does not leave gradients out\n",
       100 * problem.options.freeze.alpha, table.to_string(), format_duration(some.makespan_ns),

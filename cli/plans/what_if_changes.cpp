@@ -100,7 +100,7 @@ void change_bandwidth(Scenario& scenario, const Change& change) {
 void change_latency(Scenario& scenario, const Change& change) {
   const Amount amount = amount_in(change, change.value);
   if (amount.is_factor) {
-    if (amount.value > 0) require_factor_range(change, amount.value);  // without latency is a fair question
+    if (amount.value > 0) require_factor_range(change, amount.value);  // x0 removes the latency
     return scale_latencies(scenario.cluster, amount.value);
   }
   require_range(change, amount.value, 0, kMaxLatencyMilliseconds, "ms");

@@ -131,8 +131,8 @@ void add_sizes(CLI::App& command, ProfileOptions& options, const Sources& from) 
       ->excludes(from.import);
   add_dtype_option(
       command, "--dtype", [&](DType dtype) { options.measure.dtype = dtype; },
-      "Type to compute in: float32, or bfloat16 with weights kept in float32. Plans of this profile and their runs "
-      "follow")
+      "Type to compute in: float32, or bfloat16 with weights kept in float32. Plans made from this profile, "
+      "and their runs, use the same type")
       ->type_name("TYPE")
       ->default_str(std::string(to_string(options.measure.dtype)))
       ->excludes(from.import);

@@ -207,7 +207,7 @@ std::string serve_plan(const ServeOptions& options, const OpenModel& open_model)
     for (const char* name : {"serving_run.json", "report.html"})
       require_writable(std::filesystem::path(options.output) / name);
   }
-  // What can be refused is refused before the workers load, which may take minutes.
+  // Report wrong options before the workers load, which may take minutes.
   std::optional<ServingLoad> load;
   if (is_given(options.load)) load = serving_load(plan, options.load);
   const bool has_http = !load || options.port;

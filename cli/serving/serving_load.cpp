@@ -20,7 +20,8 @@ namespace {
 
 constexpr int kMaxMillions = 20;
 constexpr double kMaxSeconds = 1e9;
-/// For processes whose rate changes every second or so. A change takes time to compute even if nothing arrives.
+/// Longest run of arrivals whose rate changes every second or so: each change takes time to compute, even if nothing
+/// arrives.
 constexpr double kMaxSecondsOfChanges = 1e6;
 constexpr double kUsualSeconds = 30;
 /// The distance between the seeds of two models. It is so large that runs with neighbouring seeds share no seed.

@@ -25,7 +25,7 @@ bool all_equal(const std::vector<RunSummary>& runs, const Property& property) {
   return std::ranges::all_of(runs, [&](const RunSummary& run) { return property(run) == property(runs.front()); });
 }
 
-/// Returns the name of what was trained. A net never is the same as a model with layers, whose name may be unknown.
+/// Returns the name of the net or of the Transformer; "a Transformer" if its name is unknown.
 std::string model_of(const RunSummary& run) {
   if (run.net) return run.net->net;
   return run.model.empty() ? "a Transformer" : run.model;

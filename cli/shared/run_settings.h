@@ -5,7 +5,7 @@
 
 #include "plan/summary.h"
 
-// What runs have in common, and in what they differ.
+// These functions tell which settings of several runs are equal, and which differ.
 
 namespace frostpipe {
 
@@ -14,7 +14,7 @@ namespace frostpipe {
 std::string distinct_texts(const std::vector<RunSummary>& runs,
                            const std::function<std::string(const RunSummary&)>& text_of);
 
-/// Names the settings that make runs comparable and in which these differ, each with its values, such as
+/// Names the settings that must be equal for a comparison and in which these runs differ, each with its values, such as
 /// "model (minilm / resnet-18)", "data (115 / 230 training samples)", "seed (1 / 2)". The model of a run that `compare`
 /// has not read (RunSummary::model is empty) counts as any model.
 std::vector<std::string> differing_settings(const std::vector<RunSummary>& runs);

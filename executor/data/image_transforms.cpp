@@ -98,9 +98,10 @@ Image with_height(const Image& image, int height) {
   return result;
 }
 
-// ---- Chance -------------------------------------------------------------------------------------
+// ---- Random numbers -----------------------------------------------------------------------------
 
-/// Returns a uniform number below `bound`: the lowest 2^64 mod bound values, which would favour some, are mixed again.
+/// Returns a uniform number below `bound`. The lowest 2^64 mod bound values are mixed again, since they would make some
+/// results more likely than others.
 std::int64_t uniform_below(std::uint64_t bound, std::uint64_t value) {
   const std::uint64_t num_rejected = (0 - bound) % bound;
   while (value < num_rejected) value = mixed(value);
@@ -119,7 +120,7 @@ Image augment(const Image& image, const Augmentation& augmentation, std::uint64_
   require_whole(image);
   FROSTPIPE_CHECK(augmentation.crop_padding >= 0 && epoch >= 0 && sample >= 0,
                   "callers validate the padding and count epochs and samples from zero");
-  // They are mixed one by one, so that sample 1 of epoch 0 differs from sample 0 of epoch 1.
+  // Seed, epoch and sample are mixed one after another, so that sample 1 of epoch 0 differs from sample 0 of epoch 1.
   const std::uint64_t key =
       mixed(mixed(mixed(seed) + static_cast<std::uint64_t>(epoch)) + static_cast<std::uint64_t>(sample));
   const std::int64_t padding = augmentation.crop_padding;

@@ -15,7 +15,8 @@ namespace {
 
 // The standard specifies the output of std::mt19937_64, but not of std::shuffle and the distributions.
 
-/// Returns a uniform number below `bound`: the lowest 2^64 mod bound values, which would favour some, are redrawn.
+/// Returns a uniform number below `bound`. The lowest 2^64 mod bound values are drawn again, since they would make some
+/// results more likely than others.
 std::uint64_t uniform_below(std::uint64_t bound, std::mt19937_64& random) {
   const std::uint64_t num_rejected = (0 - bound) % bound;
   std::uint64_t value = random();
@@ -98,7 +99,7 @@ std::vector<std::string> labels_of_one_sample(const std::vector<int>& labels,
 
 std::vector<int> epoch_order(int num_samples, std::uint64_t seed, int epoch) {
   FROSTPIPE_CHECK(num_samples >= 0 && epoch >= 0, "callers count samples and epochs from zero");
-  // They are mixed one by one, so that epoch 1 of seed 1 differs from epoch 0 of seed 2.
+  // Seed and epoch are mixed one after another, so that epoch 1 of seed 1 differs from epoch 0 of seed 2.
   std::mt19937_64 random(mixed(mixed(seed) + static_cast<std::uint64_t>(epoch)));
   std::vector<int> order(static_cast<std::size_t>(num_samples));
   std::iota(order.begin(), order.end(), 0);

@@ -29,7 +29,7 @@ class VirtualClock {
   /// Forgets how late the rank is, so that it does not catch up.
   void synchronize() { lag_ = host_.now() - now_; }
   /// Between these two calls the clock advances at least as fast as the host's; earlier lateness does not count. A
-  /// second begin, or an end without a begin, has no effect.
+  /// second call of begin_host_time(), or of end_host_time() without it, has no effect.
   void begin_host_time();
   void end_host_time();
 

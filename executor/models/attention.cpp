@@ -89,7 +89,7 @@ class Projections {
     }
   }
 
-  /// Keys and values that all tensor ranks share are computed for the own rows only.
+  /// Keys and values that all tensor ranks share are computed for this rank's rows only.
   AttentionInput of(const at::Tensor& x, const NeededTokens& needed) const {
     const RankRows& rows = needed.rows_of_all();
     if (needed.all() && is_one_) return {.query = project_columns(x, all_, all_bias_, rows)};

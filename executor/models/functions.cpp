@@ -128,7 +128,7 @@ std::vector<std::int64_t> class_rows(const TransformerConfig& config, const Micr
   return rows;
 }
 
-/// Returns x W^T + b for all rows; x has the own ones.
+/// Returns x W^T + b for all rows; x has this rank's rows.
 at::Tensor product(const at::Tensor& x, const Parameter& weight, const Parameter& bias, const RankRows& rows) {
   const auto given = [](const at::Tensor& tensor) { return tensor.defined() ? std::optional(tensor) : std::nullopt; };
   if (at::GradMode::is_enabled() && weight.gradient.defined())
@@ -139,7 +139,7 @@ at::Tensor product(const at::Tensor& x, const Parameter& weight, const Parameter
   return at::linear(x, weight.value, converted);  // frozen weights, whose input needs a gradient
 }
 
-/// Returns, for each sample, its tokens among the own rows.
+/// Returns, for each sample, its tokens among this rank's rows.
 std::vector<TokenRange> own_tokens_of(const MicroBatch& batch, const RankRows& rows) {
   std::vector<TokenRange> own;
   std::int64_t row = 0;

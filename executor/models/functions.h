@@ -43,7 +43,7 @@ at::Tensor project_rows(const at::Tensor& x, const Parameter& weight, const Para
 at::Tensor look_up(const Parameter& table, const at::Tensor& ids);
 
 /// Looks up embeddings in a table of `vocab_size` rows that tensor ranks divide (vocabulary parallelism): the results
-/// are summed over the ranks, and the backward adds to the own rows only. [tokens] -> [own tokens, hidden]
+/// are summed over the ranks, and the backward adds to this rank's rows only. [tokens] -> [own tokens, hidden]
 at::Tensor look_up_shared(const Parameter& table, std::int64_t vocab_size, const at::Tensor& ids, const RankRows& rows);
 
 /// Returns the tokens of a micro-batch that tensor ranks have.
@@ -65,7 +65,7 @@ class ClassTokens {
   const RankRows& rows() const { return rows_; }
 
  private:
-  at::Tensor own_;  // rows of the class tokens among the own tokens
+  at::Tensor own_;  // rows of the class tokens among this rank's tokens
   std::int64_t num_tokens_;
   RankRows rows_;
 };
@@ -99,8 +99,8 @@ bool makes_one_token(const TransformerConfig& config, int layer);
 enum class DropoutSite { attention = 0, output = 1, mlp_output = 1 << 16 };
 
 /// Applies dropout if the batch has it. The mask depends only on the sample's key, the layer, the site and the position
-/// of the value in the sample, so it is the same in every parallel layout. `x` has a row per token, or per sample, or
-/// the own ones of these: [own tokens or samples, ...]
+/// of the value in the sample, so it is the same in every parallel layout. `x` has a row per token or per sample of
+/// this rank: [own tokens or samples, ...]
 at::Tensor apply_dropout(const TransformerConfig& config, int layer, DropoutSite site, const at::Tensor& x,
                          const MicroBatch& batch, const RankRows& rows);
 

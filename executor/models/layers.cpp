@@ -38,7 +38,7 @@ at::Tensor own_patches(const LayerCall& call, const at::Tensor& patches, const a
   const at::Tensor class_tokens = call.parameters[Role::class_token].value.to(patches.scalar_type());
   const std::vector<std::int64_t> place(places.data_ptr<std::int64_t>(),
                                         places.data_ptr<std::int64_t>() + places.numel());
-  std::vector<std::int64_t> from, own;  // rows of class tokens and own patches; the own patches among all
+  std::vector<std::int64_t> from, own;  // rows of class tokens and own patches; numbers of the own patches
   for (std::size_t i = 0; i < place.size(); ++i) {
     const std::int64_t sample = (rows.begin() + static_cast<std::int64_t>(i)) / (num_patches + num_class_tokens);
     if (place[i] >= num_class_tokens) own.push_back(sample * num_patches + place[i] - num_class_tokens);
@@ -110,8 +110,8 @@ at::Tensor input_of_half(const LayerCall& call, const at::Tensor& x, const HalfN
   return call.config.norm_place == NormPlace::after_sum ? x : call.normed(x, norm.scale, norm.bias);
 }
 
-/// Returns what attention adds to the needed tokens of x, before what its output goes through. [own tokens, hidden] ->
-/// [own needed tokens, hidden]
+/// Returns the output of attention for the needed tokens of x, before its norm, scale and dropout. [own tokens, hidden]
+/// -> [own needed tokens, hidden]
 at::Tensor attended(const LayerCall& call, const at::Tensor& x, const NeededTokens& needed) {
   const TransformerConfig& c = call.config;
   const LayerParameters& p = call.parameters;
@@ -121,7 +121,7 @@ at::Tensor attended(const LayerCall& call, const at::Tensor& x, const NeededToke
   return project_rows(mixed, p[Role::output], p[Role::output_bias], needed.rows());
 }
 
-/// Returns what the MLP adds to the needed tokens `from`, before what its output goes through. [own needed tokens,
+/// Returns the output of the MLP for the needed tokens `from`, before its norm, scale and dropout. [own needed tokens,
 /// hidden] -> the same
 at::Tensor transformed(const LayerCall& call, const at::Tensor& from, const RankRows& rows) {
   const TransformerConfig& c = call.config;

@@ -17,12 +17,12 @@ struct Logits {
   /// Wraps existing logits, through which autograd passes.
   Logits(at::Tensor all) : x(std::move(all)) {}  // NOLINT(google-explicit-constructor)
   /// Logits c tanh((x W^T + b) / c), or x W^T + b if `soft_cap` is 0, of a matrix of which this tensor rank has some
-  /// rows. `of` has the own rows of x, as for project_columns(); `with_bias` may be empty.
+  /// rows. `of` has this rank's rows of x, as for project_columns(); `with_bias` may be empty.
   Logits(at::Tensor of, Parameter matrix, Parameter with_bias, double cap, RankRows own)
       : x(std::move(of)), weight(std::move(matrix)), bias(std::move(with_bias)), soft_cap(cap), rows(std::move(own)) {}
 
   bool are_there() const { return !weight.value.defined(); }
-  /// Computes all logits (for a vocabulary those of the own rows of the matrix) with their graph.
+  /// Computes all logits (for a vocabulary those of this rank's rows of the matrix) with their graph.
   at::Tensor all() const;
 
   at::Tensor x;

@@ -87,9 +87,9 @@ struct Parameter {
 ///
 /// `tensor_ranks` divide the layer: `parameters` are this rank's part. `input` and output are the same on all ranks,
 /// except that each has only its own part of the vocabulary's logits. With sequence parallelism `input` and output,
-/// except logits, have only the own tokens (rows_of_tokens), and the caller must sum the gradients of whole parameters
-/// over the tensor ranks; a frozen layer must then run without a graph (no-grad mode, or an input that needs no
-/// gradient).
+/// except logits, have only this rank's tokens (rows_of_tokens), and the caller must sum the gradients of whole
+/// parameters over the tensor ranks; a frozen layer must then run without a graph (no-grad mode, or an input that needs
+/// no gradient).
 at::Tensor forward_layer(const TransformerConfig& config, int layer, std::span<const Parameter> parameters,
                          const at::Tensor& input, const MicroBatch& batch, const TensorRanks& tensor_ranks = {});
 

@@ -13,8 +13,8 @@ namespace frostpipe {
 /// matrix of a causal model's head, whose logits are computed in parts) are computed in I.
 class WeightGradients {
  public:
-  /// Adds gradient^T x into `sum`, which may have a higher precision. x has the own rows, and all rows are gathered
-  /// when it is computed. [out, in], [rows, out], [own rows, in]
+  /// Adds gradient^T x into `sum`, which may have a higher precision. x has this rank's rows; all rows are gathered
+  /// when the product is computed. [out, in], [rows, out], [own rows, in]
   void add_product(at::Tensor sum, at::Tensor gradient, at::Tensor x, RankRows rows = {});
   /// Adds row i of `gradient` into row rows[i] of `sum`. [table rows, hidden], [n] int64, [n, hidden]
   void add_rows(at::Tensor sum, at::Tensor rows, at::Tensor gradient);

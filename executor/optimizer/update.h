@@ -49,7 +49,7 @@ struct UpdateRule {
   at::Tensor rate_and_step = {};
 };
 
-/// What a step updates: weights with their gradients and moments, all [n] and contiguous.
+/// The values that a step updates: weights with their gradients and moments, all [n] and contiguous.
 struct UpdatedValues {
   at::Tensor weights, gradients;
   Moments moments;

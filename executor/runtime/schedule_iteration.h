@@ -22,7 +22,7 @@ struct ScheduleRunner::Iteration {
   const RankParts& parts;
   std::vector<SampleRange> micro_batches;
   std::optional<MessageExchange> exchange{};
-  std::optional<GradientStep> gradient_step{};  // while its repetition of the body runs
+  std::optional<GradientStep> gradient_step{};  // set while the schedule's body runs
   StageTensors inputs{}, output_gradients{};    // by stage, from RECV or the previous stage on this rank to their use
   StageTensors outputs{}, input_gradients{};    // by stage, until they are sent
 

@@ -34,8 +34,8 @@ class StageCompute {
  public:
   virtual ~StageCompute() = default;
 
-  /// Makes an uninitialized packed activation for `tokens` tokens, or for the own ones of these, as exchanged between
-  /// stages.
+  /// Makes an uninitialized packed activation for `tokens` tokens, or for this rank's part of them, as exchanged
+  /// between stages.
   virtual at::Tensor make_activation(std::int64_t tokens) const = 0;
 
   /// Called before the first action of an iteration. `share` is this replica's part of `batch`; `next_share` is that of

@@ -128,9 +128,9 @@ MobileNetV2Shape mobilenet_v2_shape_of(const std::filesystem::path& folder, cons
   return shape;
 }
 
-/// Reads the fields that timm and transformers' wrapper of it write beside those of the shape, and that change nothing
-/// in a classifier, so that they are known.
-void read_timms_notes(const ConfigFields& fields) {
+/// Marks fields as known that timm, and transformers' wrapper of it, write in addition to the shape, and that do not
+/// change a classifier.
+void accept_unused_timm_fields(const ConfigFields& fields) {
   for (const char* const note : {"do_pooling", "label_descriptions", "label_names", "num_features"}) fields.given(note);
 }
 
@@ -170,7 +170,7 @@ VggShape vgg_shape_of(const ConfigFields& fields) {
   if (depths == kVggDepths.end())
     throw InvalidInput(fields.place("architecture"), "must be vgg11_bn, vgg13_bn, vgg16_bn or vgg19_bn",
                        "\"" + architecture + "\"");
-  read_timms_notes(fields);
+  accept_unused_timm_fields(fields);
   require_usual_vgg(fields);
   VggShape shape{.picture_size = vgg_picture_size(fields), .depths = depths->second};
   shape.num_classes = small_number(fields, "num_classes", shape.num_classes);
@@ -184,7 +184,8 @@ VggShape vgg_shape_of(const ConfigFields& fields) {
   return shape;
 }
 
-/// Returns the number of labels of a config.json, which its field id2label names, or label_names in timm's.
+/// Returns the number of labels of a config.json: of the names in id2label (label_names in timm's files), else
+/// num_labels, else `otherwise`.
 int num_labels_of(const ConfigFields& fields, int otherwise) {
   for (const char* const key : {"id2label", "label_names"})
     if (const Json& names = fields.given(key); names.is_structured() && !names.empty())

@@ -14,21 +14,22 @@ namespace frostpipe {
 
 enum class NetKind { resnet, vgg, mobilenet, mobilenet_v2 };
 
-/// Returns nothing if config.json is of no net.
+/// Returns the kind of net that config.json describes; nothing if it describes none of these.
 std::optional<NetKind> find_net_kind(const nlohmann::ordered_json& config);
 
-/// Does the same, and throws InvalidInput if `fields`, those of the config.json `file`, are of no net.
+/// Does the same for the `fields` of the config.json `file`, and throws InvalidInput if they describe none of these.
 NetKind net_kind_of(const ConfigFields& fields, const std::string& file);
 
-/// Returns the net that `fields` describe, with the name `name`. It reads every field that changes the net by the
-/// functions of `fields`, so that ConfigFields::require_known() may follow. The size of pictures is that of `folder`'s
+/// Returns the net that `fields` describe, with the name `name`. It reads every field that changes the net through
+/// `fields`, so that ConfigFields::require_known() may follow. The size of pictures is that of `folder`'s
 /// preprocessor_config.json, if there is one, else config.json's; for a VGG it is config.json's. The number of labels
 /// is num_classes for a VGG, else 1000.
 NetShape net_from_config(NetKind kind, const std::string& name, const std::filesystem::path& folder,
                          const ConfigFields& fields);
 
-/// Returns the net of a config.json, or of the folder that holds it, with the labels that it names or else counts. Its
-/// name is that of the folder. Throws InvalidInput also for a field that is not known, and for implausible sizes.
+/// Returns the net of a config.json, or of the folder that holds it. The number of labels is that of the names in
+/// id2label or label_names, else num_labels. The net has the name of the folder. Throws InvalidInput also for a field
+/// that is not known, and for implausible sizes.
 NetShape read_net(const std::filesystem::path& file_or_folder);
 
 }  // namespace frostpipe

@@ -37,8 +37,8 @@ bool is_trained_part(OperatorKind kind) {
          kind == OperatorKind::weight_gradient || !is_split_by_samples(kind);
 }
 
-/// Returns, for each operator, whether it is an update of a layer that trains, or such an update needs it, directly or
-/// not.
+/// Returns, for each operator, whether it is an update of a layer that trains, or whether such an update depends on it,
+/// directly or indirectly.
 std::vector<bool> needed_by_updates(const OperatorGraph& graph, int first_trainable) {
   const auto order = topological_order(graph);
   std::vector<bool> needed(graph.operators.size());

@@ -67,8 +67,8 @@ at::Tensor normalise_gradient(const NetLayer& layer, const NetLayerState& state,
 /// Moves the running statistics towards the mini-batch's by kNormMomentum; the variance is unbiased, as in PyTorch.
 void update_running(NetLayerState& state, const NormStatistics& statistics);
 
-/// What some samples contribute to the mean cross entropy of `batch` samples, and the gradient with respect to their
-/// scores.
+/// The contribution of some samples to the mean cross entropy of `batch` samples, and the gradient with respect to
+/// their scores.
 struct LossPart {
   double loss = 0;
   at::Tensor gradient;  // [samples, classes, 1, 1], like the scores

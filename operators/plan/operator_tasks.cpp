@@ -132,8 +132,8 @@ class Lowering {
     }
   }
 
-  /// Returns the task that pays for receiving the transfer: its first reader or, for new weights, the receiver's part
-  /// of the update.
+  /// Returns the task whose time includes that of receiving the transfer: its first reader or, for new weights, the
+  /// receiver's part of the update.
   int receiving_task(std::size_t transfer) const {
     const auto readers = result_.transfer_readers[static_cast<int>(transfer)];
     if (!readers.empty()) return readers.front();

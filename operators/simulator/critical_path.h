@@ -5,7 +5,7 @@
 
 namespace frostpipe {
 
-/// The critical path of an iteration, from its end back to its begin: each step is a task or a transfer, and the one
+/// The critical path of an iteration, from its end back to its start: each step is a task or a transfer, and the one
 /// before it is the last for which it waited. The parts sum up to the makespan.
 struct CriticalPath {
   std::map<OperatorKind, Nanoseconds> compute_ns;

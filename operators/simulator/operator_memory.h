@@ -10,10 +10,10 @@ namespace frostpipe {
 ///                for a batch norm that trains, scale and shift, their momentum, and running statistics
 ///   received     a message, from when its receive is posted (kTasksAhead tasks before its first reader) until its last
 ///                reader has ended
-///   outputs      a task's output, from the task's begin until all its readers on this device have ended and all its
-///                transfers have been received
-///   working      a task's working memory (own_bytes) while it runs new weights  a copy until the end of the iteration,
-///   if a task after the update still reads the old weights
+///   outputs      a task's output, from the start of the task until all its readers on this device have ended and all
+///                its transfers have been received
+///   working      a task's working memory (own_bytes) while it runs
+///   new weights  a copy until the end of the iteration, if a task after the update still reads the old weights
 /// The mini-batch's pictures are in host memory and not counted.
 std::vector<Bytes> peak_memory_of(const OperatorPlan& plan, const OperatorTasks& tasks, const OperatorRun& run);
 

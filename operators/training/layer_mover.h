@@ -22,8 +22,8 @@ class LayerMover {
   /// included only if `with_momentum`; it is zero if no device updates the layer.
   WholeLayer collect(int layer, const LayerHolders& holders, const NetState& state,
                      const std::vector<NetMomentum>& momentum, bool with_momentum);
-  /// Sends the layer from rank 0, whose `whole` it is, to its holders. Each gets a copy of the parts that it shall
-  /// hold.
+  /// Sends the layer `whole` from rank 0 to its holders; other ranks pass anything. Each holder gets a copy of the
+  /// parts that it holds.
   void give(int layer, const LayerHolders& holders, const WholeLayer& whole, NetState& state,
             std::vector<NetMomentum>& momentum);
 

@@ -16,9 +16,9 @@ namespace {
 
 /// The linear program. Its columns are the makespan, then each action's start, then each backward's ratio. Times are
 /// scaled by the whole work, so that they are near one.
-class Programme {
+class LinearProgram {
  public:
-  Programme(const Schedule& schedule, const std::vector<StageDurations>& stages, Nanoseconds message_ns)
+  LinearProgram(const Schedule& schedule, const std::vector<StageDurations>& stages, Nanoseconds message_ns)
       : schedule_(schedule), stages_(stages), message_ns_(message_ns) {
     for (const auto& list : schedule.body) {
       for (const Action& action : list) {
@@ -186,7 +186,7 @@ TimelyFreeze timely_freeze(const Schedule& schedule, const std::vector<StageDura
     throw InvalidInput(
         "schedule", "must have one stage per pipeline rank, with durations",
         fmt::format("{} stages on {} pipeline ranks", num_stages(schedule), num_pipeline_ranks(schedule)));
-  return Programme(schedule, stages, message_ns).solve(largest_mean_ratio);
+  return LinearProgram(schedule, stages, message_ns).solve(largest_mean_ratio);
 }
 
 }  // namespace frostpipe

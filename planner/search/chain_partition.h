@@ -82,9 +82,9 @@ struct ChainEnds {
     int end = 0;  // of the first stage
   };
   int first = 0;
-  std::vector<Best> best;          // for the begins from `first`, ascending
-  std::vector<Nanoseconds> least;  // for each begin, the minimum of `largest` up to it
-  /// Returns the first begin whose largest value is at most `most`.
+  std::vector<Best> best;          // by first layer, from `first` on
+  std::vector<Nanoseconds> least;  // by first layer, the minimum of `largest` up to it
+  /// Returns the first layer from which the largest value is at most `most`.
   int first_within(Nanoseconds most) const {
     return first + static_cast<int>(std::ranges::lower_bound(least, most, std::greater<>()) - least.begin());
   }

@@ -18,7 +18,8 @@ struct Choice {
   auto operator<=>(const Choice&) const = default;
 };
 
-/// Returns the effort to simulate the phase: micro-batches over all stages, of one replica if all are alike.
+/// Returns the number of micro-batches that a simulation of the phase runs, summed over its stages. Only one replica is
+/// simulated if all micro-batches have the same size.
 int simulated_micro_batches(const Phase& phase, const PlanOptions& options);
 
 /// The choices of a search, and the first reasons why others are left out.

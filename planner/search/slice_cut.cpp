@@ -58,7 +58,7 @@ TokenSlices cut_for_slowest_stage(const Phase& phase, const PlanningProblem& pro
 
 namespace {
 
-/// Returns the cuts to try for a phase that has its partition: that of TeraPipe's dynamic programme, which knows
+/// Returns the cuts to try for a phase that has its partition: that of TeraPipe's dynamic program, which knows
 /// neither messages nor the schedule, and few or many equal slices.
 std::vector<std::vector<int>> cuts_to_try(const Phase& phase, const PlanningProblem& problem, LayerCosts& costs) {
   constexpr std::array kEqual = {1, 2, 8};

@@ -49,9 +49,9 @@ struct LayerWork {
 /// a norm on the input and the input of a norm on the output, t h each; attention 2 t (q + v), or 2 t q for a slice,
 /// and t values per head; an MLP t f (g + 1), or t f for a relu. Norms of queries and keys add t (q + 2 v), rotary
 /// positions t for each rotated value of a head, each chosen expert 2 t h (f is then the sum over the experts of a
-/// token), latents twice their values. Probabilities are kept only with soft caps, which the fused attention lacks: 2
-/// heads x t x t, and keys and values are then repeated for all queries. A vocabulary's head keeps only its normed
-/// input: logits and their gradient exist in the backward, for kTokensOfLogits tokens at a time.
+/// token), and latents add twice their values. Probabilities are kept only with soft caps, which the fused attention
+/// lacks: 2 heads x t x t, and keys and values are then repeated for all queries. A vocabulary's head keeps only its
+/// normed input: logits and their gradient exist in the backward, for kTokensOfLogits tokens at a time.
 ///
 /// The workspace is at least two [tokens, hidden]. Attention needs the gradients of queries, keys and values, twice,
 /// and of its output; an MLP needs t f for its inner values, or 4 t f with a gate.

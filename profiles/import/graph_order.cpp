@@ -24,8 +24,8 @@ BoostGraph boost_graph(const LayerGraph& graph, bool descending) {
 std::vector<int> depth_first(const LayerGraph& graph, bool descending) {
   std::vector<int> order;
   try {
-    const BoostGraph of = boost_graph(graph, descending);
-    boost::topological_sort(of, std::back_inserter(order));
+    const BoostGraph with_sorted_edges = boost_graph(graph, descending);
+    boost::topological_sort(with_sorted_edges, std::back_inserter(order));
   } catch (const boost::not_a_dag&) {
     return {};
   }
@@ -34,7 +34,7 @@ std::vector<int> depth_first(const LayerGraph& graph, bool descending) {
 }
 
 std::vector<int> lower_numbers_first(const LayerGraph& graph) {
-  const BoostGraph of = boost_graph(graph, false);
+  const BoostGraph with_sorted_edges = boost_graph(graph, false);
   std::vector<int> waiting(graph.output_bytes.size(), 0), order;
   for (const auto& [from, to] : graph.edges) ++waiting[to];
   std::priority_queue<int, std::vector<int>, std::greater<>> ready;
@@ -44,7 +44,7 @@ std::vector<int> lower_numbers_first(const LayerGraph& graph) {
     const int vertex = ready.top();
     ready.pop();
     order.push_back(vertex);
-    for (const auto next : boost::make_iterator_range(boost::adjacent_vertices(vertex, of)))
+    for (const auto next : boost::make_iterator_range(boost::adjacent_vertices(vertex, with_sorted_edges)))
       if (--waiting[next] == 0) ready.push(static_cast<int>(next));
   }
   return order;

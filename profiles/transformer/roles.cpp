@@ -15,12 +15,12 @@ bool is_stacked(const TransformerConfig& c) {
 /// Collects roles in order, without those that a config lacks.
 class Roles {
  public:
-  Roles& add(Role role, bool there = true) {
-    if (there) roles_.push_back(role);
+  Roles& add(Role role, bool is_present = true) {
+    if (is_present) roles_.push_back(role);
     return *this;
   }
-  Roles& add_norm(const TransformerConfig& c, Role scale, Role bias, bool there = true) {
-    return add(scale, there).add(bias, there && c.norm_has_bias);
+  Roles& add_norm(const TransformerConfig& c, Role scale, Role bias, bool is_present = true) {
+    return add(scale, is_present).add(bias, is_present && c.norm_has_bias);
   }
   std::vector<Role> get() { return std::move(roles_); }
 
@@ -41,7 +41,8 @@ std::vector<Role> embedding_roles(const TransformerConfig& c) {
       .get();
 }
 
-/// Adds the norm of half a block, of the roles `norm` and `norm_bias` there, and what its output goes through.
+/// Adds the roles of half a block's input norm (`norm`, `norm_bias`), output norm and layer scale, as far as the config
+/// has them.
 void add_norms_of_half(const TransformerConfig& c, Role norm, Role norm_bias, bool has_norm, Roles& roles) {
   roles.add_norm(c, norm, norm_bias, has_norm && c.norm_place != NormPlace::after)
       .add_norm(c, Role::output_norm, Role::output_norm_bias,

@@ -14,8 +14,9 @@ using ServingPlanResult = std::variant<ServingPlan, Infeasible>;
 ///   ppipe_dart  PPipe's baseline DART-r: a model gets the devices that the plan without pipelines needs for its
 ///               objective, and an equal part of those left over. One device of each class forms a group, whose best
 ///               pipeline of whole devices is copied; left-over devices run whole models. A heuristic without a bound
-/// Batches of b requests take margins.batch_building x (b - 1) / building_requests_per_second to build. If a model does
-/// not give that rate, it is its throughput by ppipe_np without building time or, if that cannot serve it, by ppipe.
+/// Batches of b requests take margins.batch_building x (b - 1) / building_requests_per_second to build. The rate of
+/// a model that gives none is its throughput in a plan of ppipe_np without building time or, if no such plan can serve
+/// it, of ppipe.
 /// Throws InvalidInput if there is nothing to serve, a class has no devices or no times of any model, or a model has no
 /// times on any class. Infeasible names the model.
 ServingPlanResult make_serving_plan(ServingMethod method, const ServingProblem& problem);

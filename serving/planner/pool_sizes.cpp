@@ -27,9 +27,9 @@ struct CandidateColumns {
 };
 
 /// The linear program. Throughputs are scaled by `unit` x weight, so that all columns are of order one.
-class Programme {
+class LinearProgram {
  public:
-  Programme(const PoolProblem& problem, const PoolSizes& start) : problem_(problem), start_(start) {
+  LinearProgram(const PoolProblem& problem, const PoolSizes& start) : problem_(problem), start_(start) {
     const bool for_throughput = problem.objective == ServingObjective::throughput;
     unit_ = for_throughput ? start.value : 1;
     milp_.maximize = for_throughput;
@@ -248,7 +248,7 @@ int devices_of(const std::vector<SizedPipeline>& pipelines, const std::vector<Ca
 std::optional<PoolSizes> size_pools(const PoolProblem& problem) {
   const auto start = size_single_pipelines(problem);
   if (!start && problem.objective == ServingObjective::throughput) return std::nullopt;
-  auto sizes = Programme(problem, start.value_or(PoolSizes{})).solve();
+  auto sizes = LinearProgram(problem, start.value_or(PoolSizes{})).solve();
   if (!sizes) return std::nullopt;
   trim(problem, *sizes);
   sizes->value = value_of(problem, *sizes);

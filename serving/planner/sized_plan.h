@@ -16,8 +16,8 @@ struct SizedPlan {
   PoolSizes sizes;
 };
 
-/// Returns the best sizes of the problem's pipelines. `building` is the rate at which batches are built, per model; 0:
-/// in no time.
+/// Returns the best sizes of the problem's pipelines. `building` is the rate at which batches are built, per model; 0
+/// means that they are built in no time.
 std::variant<SizedPlan, Infeasible> size_plan(const ServingProblem& problem, const std::vector<double>& building);
 
 /// Returns the problem with pipelines of a single pool of whole devices.

@@ -17,7 +17,7 @@
 namespace frostpipe {
 
 /// Serves one model of a plan: the simulator's reserved data plane decides in real time, and workers compute. Their
-/// reports correct the reservations. For use by one thread. Times are relative to the begin of the plan's service.
+/// reports correct the reservations. For use by one thread. Times are relative to the start of the plan's service.
 ///
 /// The batch that a lost worker computes is lost; a batch in transfer to it goes to another worker of its pool. A lost
 /// worker is restarted (WorkerPool).

@@ -18,7 +18,8 @@ constexpr EnumWords<ArrivalProcess, 4> kProcesses = {{{ArrivalProcess::even, "ev
                                                       {ArrivalProcess::square, "square"},
                                                       {ArrivalProcess::mmpp, "mmpp"}}};
 
-/// The standard specifies the numbers of mt19937_64, but not the output of its distributions.
+/// Random numbers that are the same with every standard library: the standard specifies the output of mt19937_64, but
+/// not that of its distributions.
 class RandomSource {
  public:
   explicit RandomSource(std::uint64_t seed) : bits_(seed) {}

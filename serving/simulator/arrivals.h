@@ -8,7 +8,7 @@
 
 #include "base/units.h"
 
-// Arrival times of requests, sorted and from the begin of a run. Equal arguments give equal times.
+// Arrival times of requests, sorted and relative to the start of a run. Equal arguments give equal times.
 
 namespace frostpipe {
 

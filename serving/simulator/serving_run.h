@@ -22,7 +22,7 @@ enum class DropReason {
 inline constexpr std::array kDropReasons = {DropReason::no_device_in_time, DropReason::batch_not_filled,
                                             DropReason::time_spent_in_queues, DropReason::failed};
 
-/// Times are relative to the begin of the run.
+/// Times are relative to the start of the run.
 struct ServedRequest {
   Nanoseconds arrival_ns = 0;
   /// The time at which its batch was sent; not set if it was dropped before.
@@ -65,7 +65,7 @@ struct ServingRun {
   Nanoseconds window_ns = 0;
   std::vector<ServedRequest> requests;  // in order of arrival
   std::vector<PoolUse> pools;           // pipeline by pipeline, in order of partitions
-  /// Number of texts that had more tokens than the model is planned for; in a server only, since its begin.
+  /// Number of texts that had more tokens than the model is planned for; in a server only, since its start.
   std::int64_t cut = 0;
   /// Reserved data plane: number of routes that were tried.
   std::int64_t probes = 0;

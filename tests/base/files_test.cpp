@@ -178,7 +178,7 @@ TEST_F(Files, LeftoversOfWritersAreRemovedAndNothingElse) {
                                                      "frostpipe-0123456789abcdef.tmp"));
 }
 
-TEST_F(Files, WhatAUserNamesMayBeADeviceOrAPipe) {
+TEST_F(Files, NamedFilesMayBeDevicesOrPipes) {
   write_named_file("/dev/null", "content");
   fs::create_symlink("/dev/null", folder_ / "null");
   write_named_file(folder_ / "null", "content");

@@ -88,7 +88,7 @@ TEST(JsonNesting, FilesOfFrostpipeHaveABoundedNumberOfValues) {
   EXPECT_THROW(profile_from_json(zeros(5'000'000), "x.json"), InvalidInput);
 }
 
-TEST(JsonNesting, WhatIsNoJsonIsSaidInOurOwnWordsWithItsPlace) {
+TEST(JsonNesting, InvalidJsonIsReportedInOurOwnWordsWithItsPlace) {
   for (const char* text : {"{\n \"a\": 1e999}", "{\n \"a\": -1e400}", "{\n \"a\": \"\xff\"}", "{\n \"a\": nope}"}) {
     try {
       parse_json<nlohmann::json>(text, "x.json");

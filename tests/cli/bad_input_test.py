@@ -90,7 +90,7 @@ class BadProfileTest(CliTest):
                 self.edit("profile.json", lambda profile: set_at(profile, path, new))
                 self.assert_plan_refused(says)
 
-    def test_what_no_plan_can_be_made_from(self):
+    def test_profiles_from_which_no_plan_can_be_made(self):
         def no_backward(profile):
             for measurement in profile["measurements"]:
                 measurement["cost"].update(input_gradient_ns=0, weight_gradient_ns=0)

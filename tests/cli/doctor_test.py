@@ -98,7 +98,7 @@ class InstalledDoctorTest(CliTest):
         self.assertEqual((self.folder / "called").read_text().split(":")[0].strip(),
                          str((self.folder / "torch/lib").resolve()))
 
-    def test_what_was_looked_at_is_said(self):
+    def test_the_searched_places_are_listed(self):
         self.put_executor("exit 1")
         problem, = self.doctor(1, PATH="/nowhere")["problems"]
         lib = self.folder.resolve() / "lib"

@@ -129,7 +129,7 @@ class DocumentsTest(CliTest):
         csv = self.run_tool("schedule", "1F1B", "--pp", 2, "--micro-batches", 3, "--format", "csv").stdout
         self.assertIn(csv.rstrip(), code_blocks(ROOT / "docs/file_formats.md"))
 
-    def test_what_launch_prints_is_what_the_page_shows(self):
+    def test_launch_prints_the_commands_of_the_page(self):
         self.prepare()
         page = ROOT / "docs/several_hosts.md"
         shown = [block.replace("\\\n  ", "") for block in code_blocks(page)]

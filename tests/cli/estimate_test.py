@@ -90,13 +90,13 @@ class EstimateTest(CliTest):
         self.assert_refused("profile", "--model", "model", "--nodes", 2, "-o", "p.json", code=2,
                             says="--model excludes --nodes")
 
-    def test_what_no_command_would_read_is_not_written(self):
+    def test_a_cluster_that_no_command_could_read_is_not_written(self):
         self.write("config.json", self.CONFIG)
         self.assert_refused("profile", "--like", "config.json", "--memory-limit", "9000TiB",
                             "--cluster", "c.json", "-o", "p.json", says="memory_limit_bytes: must be <= ")
         self.assertFalse((self.folder / "p.json").exists() or (self.folder / "c.json").exists())
 
-    def test_what_would_do_nothing_is_refused(self):
+    def test_options_without_effect_are_refused(self):
         self.write("config.json", self.CONFIG)
         for options, says in ((("--frozen-dtype", "bfloat16"), "--frozen-dtype requires --model"),
                               (("--data", "nosuch.tsv"), "--data requires --model"),
@@ -181,7 +181,7 @@ class EstimateTest(CliTest):
         refused = self.run_tool("train", "graph.plan.json", "--device", "emulated", "-o", "run", code=1)
         self.assertRegex(refused.stderr, "must be a Transformer .* simulate")
 
-    def test_what_is_wrong_is_named(self):
+    def test_the_faulty_field_is_named(self):
         (self.folder / "config.json").write_text(json.dumps({**self.CONFIG, "model_type": "mamba"}))
         self.assert_refused("profile", "--like", "config.json", "-o", "p.json", code=1,
                             says=["model_type", "must be one of bert, vit, gpt2", "is \"mamba\""])
@@ -192,7 +192,7 @@ class EstimateTest(CliTest):
         self.assert_refused("profile", "--like", "vit-b16", "--hardware", "broken.json", "-o", "p.json", code=1,
                             says="broken.json: ")
 
-    def test_a_model_that_is_too_large_for_all_devices_is_told_so(self):
+    def test_a_model_that_is_too_large_for_all_devices_is_reported(self):
         """70,553,706,496 parameters have 4 bytes each of weight, gradient and two moments, and 2 of a copy in bfloat16;
         of eight times 40 GB, 2 % are kept free."""
         refused = self.run_tool("plan", "--model", "llama-3-70b", "--hardware", "A100", code=1).stderr
@@ -204,7 +204,7 @@ class EstimateTest(CliTest):
         whole_replicas = self.run_tool("plan", "--model", "llama-3-8b", "--hardware", "A100", "--fix", "dp=8", code=1)
         self.assertNotIn("Weights, gradients and optimizer state need", whole_replicas.stderr)
 
-    def test_a_name_that_is_none_is_told_what_there_is(self):
+    def test_an_unknown_name_is_refused_with_the_known_ones(self):
         self.assert_refused("profile", "--like", "bert-base-uncased", "-o", "none.json",
                             says=["must be one of gpt2, ", "deepseek-v3, or a config.json or its folder",
                                   "hf download bert-base-uncased --local-dir bert-base-uncased"])

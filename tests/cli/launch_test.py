@@ -69,7 +69,7 @@ class LaunchTest(CliTest):
                 self.assert_read_by_bash(text)
                 self.assertIn("frostpipe train plan.json --data 'my data.tsv'", text)
 
-    def test_by_hand_every_rank_is_told_who_it_is(self):
+    def test_by_hand_every_rank_gets_its_variables(self):
         lines = self.launch("by-hand", *HOSTS, "plan.json").splitlines()
         self.assertEqual(lines[::2], ["# on 127.0.0.1", "# on 127.0.0.2"])
         told = self.run_lines(lines[1::2])

@@ -63,7 +63,7 @@ class MTrainTest(CliTest):
             with self.subTest(arguments):
                 self.assert_refused(*arguments, code=2, says=says)
 
-    def test_what_a_nets_run_has_executed_is_no_plan_to_name(self):
+    def test_the_executed_plan_of_a_nets_run_is_refused_as_a_plan(self):
         """Also as it was written before, when its method was static."""
         self.run_tool(*self.arguments())
         operators = (self.folder / "mtrain.json").read_text()

@@ -184,7 +184,7 @@ class PlanServingTest(CliTest):
             self.refused("--slo", "20ms", option, value, code=2, says=option)
         self.refused("--slo", "20ms", "--profile", "profile.json", says='must be of different device types, is "cpu"')
 
-    def test_what_cannot_be_served_is_said(self):
+    def test_models_that_cannot_be_served_are_named(self):
         done = self.run_tool(*self.arguments("--slo", "0.1ms"), code=1)
         self.assertIn("no ppipe plan fits: model synthetic: a single request takes at least", done.stderr)
         self.write("odd.json", json.dumps(self.read("profile.json")).replace('"cpu"', '"odd"')

@@ -158,7 +158,7 @@ class PlanTest(CliTest):
         self.assertEqual(self.read("b.json")["num_steps"], 7)
         self.assertNotIn("epochs", self.read("b.json"))
 
-    def test_what_the_profile_knows_of_its_data_travels(self):
+    def test_the_profiles_workload_is_copied_into_the_plan(self):
         self.edit("profile.json", lambda profile: profile["workload"].update(max_tokens=16, window_overlap=4))
         self.plan("static.json", "static")
         self.assertEqual(self.read("static.json")["workload"], self.read("profile.json")["workload"])
@@ -271,7 +271,7 @@ class MethodTest(CliTest):
         self.assertIn("no partition keeps the pinned layers",
                       self.plan("none.json", "auto", "--pin", "3=5", code=1).stderr)
 
-    def test_what_is_fixed_is_kept_or_refused(self):
+    def test_fixed_parts_of_a_layout_are_kept_or_refused(self):
         self.edit("profile.json", lambda profile: profile["measurements"].extend(
             {"key": {**one["key"], "tensor_parallel_size": 2},
              "cost": {name: value // 2 for name, value in one["cost"].items()}}

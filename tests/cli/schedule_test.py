@@ -49,7 +49,7 @@ class ScheduleTest(CliTest):
         (self.folder / "frozen.csv").write_text("0F0\n1F0,1B0\n")
         self.assertIn(", the first stage frozen\n", self.run_tool("schedule", "--check", "frozen.csv").stdout)
 
-    def test_what_a_check_would_not_look_at_is_wrong_use(self):
+    def test_options_that_a_check_ignores_are_refused(self):
         (self.folder / "mine.csv").write_text("0F0,0B0\n")
         for shape in (["--pp", 3], ["--micro-batches", 2], ["--virtual-stages", 2], ["--max-in-flight", 3]):
             self.assert_refused("schedule", "--check", "mine.csv", *shape, code=2,

@@ -174,7 +174,7 @@ class AttacksTest(ServerCase):
     def test_objects_of_many_keys(self):
         self.withstands(many_keys)
 
-    def test_lists_of_many_values_whose_clients_are_gone(self):
+    def test_lists_of_many_values_whose_clients_have_left(self):
         self.withstands(many_lists)
 
     def test_silent_connections(self):

@@ -126,7 +126,7 @@ class ServeTest(ServerCase):
         self.result(server)
         self.assertEqual(resource.getrlimit(resource.RLIMIT_NOFILE), limits)
 
-    def test_a_key_is_asked_for_and_who_listens_beyond_this_host_is_warned(self):
+    def test_a_key_is_required_and_a_public_address_without_one_gives_a_warning(self):
         self.write("key", "0123456789abcdef\n")
         server = self.start("--port", 0, "--host", "0.0.0.0", "--api-key-file", "key")
         port = self.http_port()
@@ -144,7 +144,7 @@ class ServeTest(ServerCase):
         done = self.run_tool("serving", "run", "serving.json", "--device", "emulated", "--api-key-file", "key", code=1)
         self.assertIn("key: must hold one line, the key, of 16 to 1024 printable characters", done.stderr)
 
-    def test_with_a_certificate_it_is_reached_by_https_alone_and_a_stalled_handshake_holds_nobody_up(self):
+    def test_with_a_certificate_only_https_works_and_a_stalled_handshake_delays_no_other_client(self):
         server = self.start("--port", 0, "--host", "0.0.0.0", *self.with_certificate())
         port = self.http_port()
         self.assertIn(f" on https://0.0.0.0:{port}\n", self.errors.read_text())
@@ -229,7 +229,7 @@ class ServeTest(ServerCase):
             for pool in model["pools"]:
                 self.assertLessEqual(pool["utilisation"], 1)
 
-    def test_what_is_wrong_is_said(self):
+    def test_wrong_use_and_wrong_content_are_reported(self):
         self.assert_refused("serving", "run", "none.json", "--device", "emulated", says="none.json")
         self.assert_refused("serving", "run", "profile.json", "--device", "emulated", says="profile.json")
         self.assert_refused("serving", "run", "serving.json", "--device", "emulated", "--model", "folder", code=2,

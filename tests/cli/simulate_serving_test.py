@@ -86,7 +86,7 @@ class SimulateServingTest(CliTest):
             sent = [event["dur"] for event in spans if event["cat"] == "transfer"]
             self.assertEqual(sent, [1000] * (pool["batches"] if pool["partition"] == 1 else 0))
 
-    def test_what_is_wrong_is_said(self):
+    def test_wrong_use_and_wrong_content_are_reported(self):
         refused = lambda *options, **how: self.assert_refused("serving", "simulate", "serving.json", *options, **how)
         refused("--arrivals", "gamma", says='--arrivals: must be a file of times or one of even, poisson, square, mmpp')
         self.write("times.csv", "a,b\n1,2\n")

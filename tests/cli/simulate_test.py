@@ -93,7 +93,7 @@ class MemoryTest(CliTest):
         self.assert_refused("simulate", "static.json", "--memory", "memory.txt", code=2,
                             says="must end in .svg or .csv")
 
-    def test_what_does_not_fit_is_said_with_place_and_time(self):
+    def test_an_exceeded_memory_limit_is_reported_with_action_and_time(self):
         self.plan("static.json", "static", "--schedule", "1F1B")
         self.edit("cluster.json", lambda cluster: cluster["devices"][1].update(memory_limit_bytes=1000))
         done = self.run_tool("simulate", "static.json", "--cluster", "cluster.json")
@@ -121,7 +121,7 @@ class SimulateLossTest(CliTest):
         self.assertIn("rerouted [ms]", text)
         self.assertIn("rank 3 lost at step 0: ", text)
 
-    def test_what_cannot_be_rerouted_says_why(self):
+    def test_a_loss_that_cannot_be_rerouted_says_why(self):
         self.write("cluster.json", synthetic_cluster(2, 1000))
         self.plan("static.json", "static", "--fix", "pp=2", "--schedule", "1F1B")
         [loss] = self.loss_of("static.json", 1)

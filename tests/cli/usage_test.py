@@ -104,7 +104,7 @@ class UsageTest(CliTest):
         (self.folder / "unpacked").mkdir()
         self.assertEqual(commit_of(self.folder / "unpacked"), '#define FROSTPIPE_COMMIT "unknown"\n')
 
-    def test_what_was_meant_is_suggested(self):
+    def test_the_intended_word_is_suggested(self):
         for arguments, says in [
             (["tran"], "there is no command 'tran'; did you mean 'train'?"),
             (["eval"], "there is no command 'eval'; did you mean 'evaluate'?"),
@@ -273,7 +273,7 @@ class UsageTest(CliTest):
                 self.assertIn(f"frostpipe: {shown}: cannot be read", self.run_tool("simulate", name, code=1).stderr)
                 self.assertIn(shown, self.plan(name, "static").stdout)
 
-    def test_what_is_written_replaces_a_link_and_leaves_its_target(self):
+    def test_a_written_file_replaces_a_link_and_leaves_its_target(self):
         self.write("secret", "somebody's")
         (self.folder / "plan.json").symlink_to("secret")
         self.plan("plan.json", "static")

@@ -221,7 +221,7 @@ class FamiliesTest(FamilyTest):
                     self.assertEqual(lengths, {3, 6, 12, 24})
                 self.assertEqual(profile["workload"]["longest_tokens"] if data else 24, 24)
 
-    def test_what_does_not_fit_is_named(self):
+    def test_data_that_do_not_fit_the_model_are_refused(self):
         self.write_model("vit", VIT, None)
         self.assert_refused("profile", "--model", "vit", "--data", "data.tsv", "-o", "p.json",
                             says=["config.json: model_type", "sequence classification"])

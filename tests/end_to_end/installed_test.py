@@ -78,7 +78,7 @@ class InstalledTest(EndToEndTest):
                                               PYTHONPATH=packages).stdout)
         self.assertEqual((found["libtorch"]["named_by"], found["problems"]), ("python3", []))
 
-    def test_what_is_loaded_comes_along_or_is_on_every_linux(self):
+    def test_loaded_libraries_are_bundled_or_on_every_linux(self):
         libraries = self.prefix / "lib/frostpipe"
         gcc = libraries / "gcc"
         own = (f"{self.prefix}/", os.path.dirname(self.torch) + "/")

@@ -86,7 +86,7 @@ class NetsLifeTest(LifeCase):
         if bits:
             return super().assert_same_run(run, reference, weights, bits, out)
         self.assert_same_account(run, reference)
-        # What one device computes is what two do, up to rounding, which grows from step to step.
+        # One device computes the same as two, up to rounding, which grows from step to step.
         lost_at = min(recovery["step"] for recovery in run["recoveries"])
         for one, other in zip(run["steps"][:lost_at + 20], reference["steps"]):
             self.assertAlmostEqual(one["loss"], other["loss"], delta=1e-3)

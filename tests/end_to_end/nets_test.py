@@ -272,7 +272,7 @@ class NetsTest(EndToEndTest):
             self.assert_refused("nets", *command, "-o", "refused",
                                 says=[f"{plan}: order: must let every operator begin"])
 
-    def test_what_does_not_fit_is_refused_in_a_sentence(self):
+    def test_options_and_limits_that_do_not_fit_are_refused_in_a_sentence(self):
         plan = self.plan("mtrain")
         train = ("nets", "train", plan, "--model", "net", "--data", "pictures", "-o", "refused")
         self.assert_refused(*train, "--dropout", 0.1, code=2,

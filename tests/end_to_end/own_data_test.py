@@ -74,7 +74,7 @@ class OwnDataTest(EndToEndTest):
         self.assert_refused("evaluate", "--model", "model", "--data", "nosuch.tsv",
                             says=["nosuch.tsv: cannot be read: No such file or directory"])
 
-    def test_what_may_be_a_slip_is_said_once(self):
+    def test_likely_mistakes_are_noted_once(self):
         rows = [*tiny_model.samples(60, labels=["x", "y"]), ("the one", "rare"), ("", "x"), ("some", "y "),
                 ("more", "y ")]
         self.write("own.tsv", "text\tlabel\n" + "".join(f"{text}\t{label}\n" for text, label in rows))

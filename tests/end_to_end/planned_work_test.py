@@ -67,7 +67,7 @@ class PlannedWorkTest(EndToEndTest):
         self.assert_refused("train", "cut-plan.json", "--data", "data.tsv", "--max-tokens", 128,
                             "-o", self.folder / "other", code=2, says=["--max-tokens 128; the plan says it"])
 
-    def test_what_would_do_nothing_is_refused(self):
+    def test_options_without_effect_are_refused(self):
         train = ("train", "static.json", "--data", "data.tsv", "-o", self.folder / "other")
         self.assert_refused(*train, "--freeze-set", "warm-up=0.9", code=2, says=["--freeze-set requires --freeze"])
         self.assert_refused(*train, "--flip", says=["--crop-padding, --flip: are for pictures, and data.tsv is text"])

@@ -97,7 +97,7 @@ class RehearsalTest(RehearsalCase):
         for step in run["steps"][1:-1]:
             self.assertLess(abs(step["iteration_ns"] / predicted["iteration_ns"] - 1), 0.01, step["step"])
 
-    def test_what_has_been_sent_is_let_go_of(self):
+    def test_sent_tensors_are_released(self):
         """In addition to the plan's bytes a stage holds receives posted ahead and gradients being sent, but not every
         message of the iteration."""
         self.run_tool("plan", "--profile", "profile.json", "--cluster", "cluster.json", "--global-batch", 32,

@@ -49,7 +49,7 @@ class ReroutedTest(ScheduleCase):
     def test_a_replica_runs_the_micro_batches_of_a_lost_rank(self):
         self.check("1F1B", 3)
 
-    def test_what_cannot_be_rerouted_is_planned_anew(self):
+    def test_a_loss_that_cannot_be_rerouted_is_planned_again(self):
         plan = "static.json"
         run, _ = self.lose(1, plan, "--checkpoint-every", 20)
         self.assertRegex(run["recoveries"][0]["choice"],
@@ -58,7 +58,7 @@ class ReroutedTest(ScheduleCase):
 
 class LongReroutedTest(ReroutedTest):
     test_a_replica_runs_the_micro_batches_of_a_lost_rank = None
-    test_what_cannot_be_rerouted_is_planned_anew = None
+    test_a_loss_that_cannot_be_rerouted_is_planned_again = None
 
     def test_every_rank_and_schedule(self):
         for schedule, victims in (("1F1B", (0, 1, 2)), ("GPipe", (0, 3)), ("ZB-H1", (1,)), ("ZBVZeroBubble", (2,))):

@@ -191,7 +191,7 @@ class ServeTest(ServingCase):
         self.assertEqual(found["loss"][0], said["loss"])
         self.assertEqual(found["num_correct"][0] / found["num_predicted"][0], said["value"])
 
-    def test_what_does_not_belong_together_is_said(self):
+    def test_folders_that_do_not_match_the_plan_are_refused(self):
         shutil.copytree(self.folder / "model", self.folder / "run" / "model")
         self.write("serving.json", two_partitions("net", 6, 16))
         self.assert_refused("serving", "run", "serving.json", says=["--model net=FOLDER: is required"], code=2)

@@ -46,7 +46,7 @@ class SlurmTest(LaunchedBase):
         losses = self.losses(self.read(self.hosts[0].path("run/summary.json")))
         self.assertEqual(losses, self.losses_on_one_host())
 
-    def test_a_job_that_is_told_to(self):
+    def test_a_job_that_is_requeued(self):
         self.submit()
         self.slurm.said_by("scontrol", "requeue", self.job)
         self.goes_on_to_the_end()

@@ -115,7 +115,7 @@ class ListenerTest(FaultTest):
 
 
 class NothingListensTest(ListenerTest):
-    def test_whoever_listens_is_found(self):
+    def test_every_listening_process_is_found(self):
         """Without this check the other tests might find no ports because they look in the wrong place."""
         places = [(socket.AF_INET, ("127.0.0.1", 0)), (socket.AF_INET6, ("::", 0)),
                   (socket.AF_UNIX, f"{self.folder}/listener"), (socket.AF_UNIX, b"\0" + os.fsencode(self.folder.name))]
@@ -212,7 +212,7 @@ class StrangerTest(ListenerTest):
         self.assertEqual(self.losses(run), self.losses(undisturbed))
         self.assertEqual(places, set())
 
-    def test_ranks_that_somebody_else_has_started(self):
+    def test_ranks_that_another_launcher_has_started(self):
         self.of_length("static.json", MANY_STEPS)
         undisturbed = self.train("static.json", "undisturbed")
         ranks = self.start_ranks("static.json", "--max-restarts", 0)

@@ -110,7 +110,7 @@ class TensorParallelTest(TensorParallelCase):
         self.assertEqual(phase["tensor_ranks"], 2)
         return list(zip(phase["measured_peak_memory_bytes"], planned["predicted"]["peak_memory_bytes"], strict=True))
 
-    def test_what_is_measured_with_tensor_ranks_is_planned_and_trained(self):
+    def test_measured_tensor_ranks_are_planned_and_trained(self):
         profile = ["profile", "--model", "model", "--data", "data.tsv", "--global-batch", 16, "--quick",
                    "--cluster", "two.json", "-o", "two-profile.json"]
         self.run_tool(*profile, "--tensor-parallel", 2, "--sequence-parallel")

@@ -32,7 +32,7 @@ class UnreachableTest(TwoHostsBase):
         self.assert_clean(rank)
         self.assertIsNone(rank.ended_within(0), "it waits for rank 0")
 
-    def test_an_address_that_nobody_has(self):
+    def test_an_address_that_no_host_has(self):
         self.ended_with(self.start_alone(MASTER_ADDR="10.77.0.9"), "rank 1 on host b cannot reach 10.77.0.9:",
                         "Is the host up")
 
@@ -53,7 +53,7 @@ class UnreachableTest(TwoHostsBase):
             self.ended_with(rank, "rank 0 on host a cannot reach 10.77.0.2:",
                             "one of rank 1's ports on host b that the system chooses", "no answer for 10 s")
 
-    def test_a_name_that_nobody_knows(self):
+    def test_an_unknown_name(self):
         self.ended_with(self.start_alone(MASTER_ADDR="a"), "rank 1 on host b: MASTER_ADDR: a is not known here (")
 
     def test_a_name_that_is_loopback_on_its_own_host(self):

@@ -97,7 +97,7 @@ TEST_F(SailorTest, ALayerThatStandsTwiceIsReadAsTheMissingOne) {
   EXPECT_EQ(run("[[0], [1]]", 2, 1, 1, 1).repaired, "");
 }
 
-TEST_F(SailorTest, WhatIsMissingIsNamed) {
+TEST_F(SailorTest, MissingFilesAreNamed) {
   SailorData data(folder_);
   try {
     predict(run("[[0, 1]]", 1, 1, 4, 4), data);

@@ -268,7 +268,7 @@ TEST(Memory, OfSeveralStagesIsTheirSumAndTheMostThatTheyKeepTogether) {
   }
 }
 
-TEST(Memory, WhatDoesNotFitNamesThePipelineRankOfSeveralStages) {
+TEST(Memory, AnExceededLimitNamesThePipelineRankOfSeveralStages) {
   const Phase phase = looped("Interleaved1F1B", 2, 2, 4);
   EXPECT_THAT(what_does_not_fit(phase, memory_of_looped(phase), cluster_of(2, 100)),
               testing::StartsWith("pipeline rank 0 needs "));

@@ -263,7 +263,7 @@ TEST(Memory, MoreMicroBatchesAreInFlightUnderGPipe) {
   EXPECT_EQ(memory(phase)[1].saved_activations, 2 * (3 * 1000 + 100));
 }
 
-TEST(Memory, WhatDoesNotFitNamesStageRankAndParts) {
+TEST(Memory, AnExceededLimitNamesStageRankAndParts) {
   const Phase phase = two_stages();
   const auto pipeline_ranks = memory(phase);
   EXPECT_EQ(what_does_not_fit(phase, pipeline_ranks, cluster_of(2)), "");

@@ -23,7 +23,7 @@ TEST(PlanMethod, WordsAreReadAsTheyAreWritten) {
   EXPECT_EQ(run_name(PlanMethod::operators), "operators");
 }
 
-TEST(PlanMethod, NoPlanIsMadeByAWordThatNobodyKnowsOrByAuto) {
+TEST(PlanMethod, NoPlanIsMadeByAnUnknownMethodOrByAuto) {
   for (const char* const word : {"fastest", "auto", ""}) {
     PlanMethod method = PlanMethod::exact;
     try {

@@ -263,7 +263,7 @@ TEST_F(BadPlan, LayoutsThatDoNotFitTheWorld) {
               HasSubstr("must be empty or have 4 entries, one per rank, is 3 entries"));
 }
 
-TEST_F(BadPlan, NamesThatNobodyKnows) {
+TEST_F(BadPlan, UnknownNames) {
   EXPECT_EQ(error_of([](auto& p) { p.phases[1].schedule = "zigzag"; }),
             "plan.json: phases[1].schedule: must be one of GPipe, 1F1B, Interleaved1F1B, LoopedBFS, ZB-H1, ZB-H2, "
             "InterleavedZeroBubble, ZBVZeroBubble, DualPipeV, PipeDream-2BW, TeraPipe, Seq1F1B, is \"zigzag\"");

@@ -100,7 +100,7 @@ TEST(Reroute, GPipeTakesWhatTheClosedFormSays) {
 }
 
 /// The stage begins after s forwards, has work of 2 m (F + B), and s backwards follow it. It waits once: after p - s
-/// forwards of both replicas it needs the first backward, which arrives (p - 1 - s) (F + B) + F after its begin.
+/// forwards of both replicas it needs the first backward, which arrives (p - 1 - s) (F + B) + F after its start.
 TEST(Reroute, OneFOneBTakesWhatTheClosedFormSays) {
   for (const auto& [p, m] : {std::pair(2, 4), std::pair(4, 4), std::pair(4, 8), std::pair(3, 7)}) {
     for (int s = 0; s < p; ++s) {

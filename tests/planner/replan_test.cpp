@@ -166,7 +166,7 @@ TEST(CacheParts, FindSomethingWhereASampleComesAgain) {
   EXPECT_FALSE(find_something({}));
 }
 
-TEST(Replan, FillsNoCacheThatNobodyReads) {
+TEST(Replan, FillsNoCacheThatIsNeverRead) {
   // Layers freeze in the last epoch: entries could be written for free (writing takes no time here), but none would be
   // found before the run ends.
   Example example;

@@ -26,7 +26,7 @@ std::string refusal(const std::string& type, const Json& changes, ConfigUse use 
   return "";
 }
 
-TEST(ComputedFields, WhatChangesTheComputationIsRefusedByName) {
+TEST(ComputedFields, FieldsThatChangeTheComputationAreRefusedByName) {
   const std::string rest = ": another one is not computed here, is ";
   const auto expect_refused = [&](const char* type, const char* field, const Json& computed, const Json& other) {
     SCOPED_TRACE(std::string(type) + ", " + field);
@@ -87,7 +87,7 @@ std::string llama_refusal(const Json& changes, ConfigUse use = ConfigUse::comput
   return "";
 }
 
-TEST(KnownFields, AFieldThatNobodyKnowsIsRefusedByItsName) {
+TEST(KnownFields, AnUnknownFieldIsRefusedByItsName) {
   const std::string rule =
       ": must not be given: it is not known here and may change what the model computes. If it does not, remove it "
       "from the file, is ";
@@ -129,7 +129,7 @@ TEST(KnownFields, EveryFieldThatTransformersWritesIsKnown) {
 }
 
 /// Oracle: transformers 5's MobileNetV2ForImageClassification, which computes without these fields; it has no dilation.
-TEST(KnownFields, WhatDoesNotChangeANetIsKnown) {
+TEST(KnownFields, FieldsThatDoNotChangeANetAreKnown) {
   nlohmann::ordered_json config = {
       {"model_type", "mobilenet_v2"},    {"initializer_range", 0.1}, {"semantic_loss_ignore_index", 0},
       {"classifier_dropout_prob", 0.8},  {"num_channels", 3},        {"output_stride", 32},
@@ -162,7 +162,7 @@ TEST(KnownFields, AHeadSizeOfItsOwnIsReadForEveryDecoder) {
       }
 }
 
-TEST(ComputedFields, WhatChangesNothingIsTaken) {
+TEST(ComputedFields, FieldsThatChangeNothingAreAccepted) {
   EXPECT_EQ(refusal("gpt2", {{"use_cache", false}, {"reorder_and_upcast_attn", true}, {"summary_type", "mean"}}), "");
   EXPECT_EQ(refusal("vit", {{"pooler_act", "relu"}, {"encoder_stride", 2}}), "");
   EXPECT_EQ(refusal("bert", {{"chunk_size_feed_forward", 8}, {"classifier_dropout", 0.3}}), "");

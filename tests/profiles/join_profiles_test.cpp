@@ -45,7 +45,7 @@ TEST(JoinProfiles, OneIsItself) {
   EXPECT_EQ(join_profiles({only}), only.profile);
 }
 
-TEST(JoinProfiles, WhatDoesNotFitIsNamed) {
+TEST(JoinProfiles, ProfilesThatDoNotFitAreNamed) {
   NamedProfile other = profile_on("slow", 70);
   EXPECT_EQ(refusal({profile_on("fast", 10), profile_on("fast", 11)}),
             "fast.json: measurements: device_type: must be one that the profiles before it have not measured, is fast");

@@ -43,7 +43,7 @@ TEST(LinkFit, FindsTheLinkThatMadeTheTimes) {
   EXPECT_FALSE(is_unsteady(link));
 }
 
-TEST(LinkFit, WhatEveryLargeTransferWaitsForOnceIsNoBandwidth) {
+TEST(LinkFit, AFixedCostOfLargeTransfersDoesNotChangeTheBandwidth) {
   // A line through the small message and 1 MiB alone would give 1 MiB / (333 + 5000 us) = 0.2 GB/s.
   const Link link = fit_link({round_over(40'000, 3e9, 5'000'000)}, "links");
   EXPECT_NEAR(static_cast<double>(link.bandwidth_bytes_per_second), 3e9, 3e4);

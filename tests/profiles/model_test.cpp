@@ -51,7 +51,7 @@ TEST(Model, RowsThatNoTokenLooksUpAreNotTouched) {
               StartsWith("model.json: vocab_size: must be from 0 to 10"));
 }
 
-TEST(Model, WhatTensorRanksHoldAlikeIsOptional) {
+TEST(Model, TheNumberOfWholeParametersIsOptional) {
   Model model = chain_model(2);
   EXPECT_EQ(to_json(Profile{.model = model}).find("whole_parameter_count"), std::string::npos);
   const std::string identity = fingerprint(model);

@@ -59,7 +59,7 @@ class BenchHostsTest(FakeToolTest):
         self.assertIn("0 Mbit/s: no figures: frostpipe: cannot measure", done.stdout)
         self.assertEqual(self.figures()["missing"], ["0 Mbit/s"])
 
-    def test_a_plan_that_fails_is_told_and_the_next_rate_is_measured(self):
+    def test_a_failed_plan_is_reported_and_the_next_rate_is_measured(self):
         first_rate = '[ "$(grep -c . "$0.started")" != 2 ]'  # its two ranks have profiled, and no others yet
         done = self.run_script(f"{first_rate} || PLANS_NOTHING=1\n{PROGRAM}", "--megabits", "1000", "0")
         self.assertEqual(done.returncode, 1, done.stderr)
@@ -67,7 +67,7 @@ class BenchHostsTest(FakeToolTest):
         self.assertIn("| unshaped | 110 |", done.stdout)
         self.assertEqual(self.figures()["missing"], ["1000 Mbit/s"])
 
-    def test_what_is_not_there_is_told_in_a_sentence(self):
+    def test_missing_files_are_reported_in_a_sentence(self):
         for option in ("--model", "--data", "--frostpipe"):
             with self.subTest(option):
                 done = self.run_script(PROGRAM, option, self.folder / "nowhere")

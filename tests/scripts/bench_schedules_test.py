@@ -73,7 +73,7 @@ class BenchTest(unittest.TestCase):
         self.assertIn("4.1F1B.json: has no field phases; is the program of the same version as this script?",
                       done.stdout)
 
-    def test_what_is_no_json_is_told(self):
+    def test_invalid_json_is_reported(self):
         done = self.run_script("bench-schedules", "--ranks", "4", "--schedules", "1F1B", plan="echo none")
         self.assertEqual(done.returncode, 1)
         self.assertIn("plan 1F1B: is no JSON", done.stdout)

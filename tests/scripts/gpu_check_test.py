@@ -69,7 +69,7 @@ class GpuCheckTest(FakeToolTest):
         for name in checks:
             self.assertIn(name, text)
 
-    def test_what_programs_make_may_lie_elsewhere(self):
+    def test_work_may_be_in_another_folder(self):
         self.run_script("--device", "cpu", "--size", "small", "--sections", "ranks", "--work", self.folder / "work")
         self.assertTrue((self.folder / "work/logs/001.err").exists())
         self.assertEqual({path.name for path in (self.folder / "out").iterdir()}, {"gpu-check.json", "gpu-check.txt"})
@@ -181,7 +181,7 @@ esac
                           for name in ("one", "beginning of the ranks")])
         self.assertEqual(results.checks[0].figures, {"found before": 2})  # what was measured is not lost
 
-    def test_what_does_not_fit_into_the_time_is_left_out(self):
+    def test_checks_that_do_not_fit_into_the_time_are_left_out(self):
         done = self.run_script("--device", "cpu", "--size", "small", "--minutes", "0", "--sections", "steps")
         self.assertEqual(done.returncode, 1)
         result = json.loads((self.folder / "out/gpu-check.json").read_text())

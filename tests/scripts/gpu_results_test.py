@@ -33,7 +33,7 @@ class ResultsTest(unittest.TestCase):
             self.assertIn("missed    step: 2 (at most 1)", results.text())
             self.assertEqual(results.verdict(), "1 passed; 1 targets missed" if judges else "1 passed")
 
-    def test_what_is_known_is_written_at_once(self):
+    def test_results_are_written_at_once(self):
         results = self.results(True)
         written = lambda: json.loads((results.folder / "gpu-check.json").read_text())
         self.assertEqual(written()["facts"], {"gpus": []})
@@ -48,7 +48,7 @@ class ResultsTest(unittest.TestCase):
         self.assertFalse(results.is_good())
         self.assertEqual(results.verdict(), "1 failed, 1 skipped")
 
-    def test_what_was_left_out_is_not_good(self):
+    def test_a_check_that_was_left_out_has_not_passed(self):
         results = self.results(True)
         results.add(Check("tests", "a", LEFT_OUT))
         self.assertFalse(results.is_good())

@@ -37,7 +37,7 @@ class RunningTest(FakeToolTest):
         return programs.Programs(types.SimpleNamespace(frostpipe=self.tool), self.folder, "cpu",
                                  time.monotonic() + 60)
 
-    def test_the_sentence_is_told_and_not_the_advice_behind_it(self):
+    def test_the_sentence_is_returned_without_the_advice_after_it(self):
         self.assertEqual(running.sentence_of(f"frostpipe: a note\n{SENTENCE}\n{ADVICE}\n"), SENTENCE)
         self.assertEqual(running.sentence_of("Killed\n\n"), "Killed")
         self.assertEqual(running.sentence_of("\n"), "it said nothing")

@@ -72,7 +72,7 @@ TEST(ReplicaWait, IsThatOfRandomMiniBatches) {
   }
 }
 
-TEST(ReplicaWait, IsNoneWhereAllAreAlikeOrNobodyWaits) {
+TEST(ReplicaWait, IsNoneIfAllAreAlikeOrNoReplicaWaits) {
   EXPECT_EQ(MostlyCached(1).wait(), 0);
   MostlyCached two(2);
   EXPECT_GT(two.wait(), 0);

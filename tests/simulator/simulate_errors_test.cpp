@@ -18,7 +18,7 @@ Schedule two_stages_of_gpipe() {
   return lower(build_schedule("GPipe", {.pipeline_parallel_size = 2, .num_micro_batches = 1}));
 }
 
-TEST(SimulateErrors, NamesWhoWaitsForWhatWhenNothingCanGoOn) {
+TEST(SimulateErrors, ADeadlockNamesTheWaitingActions) {
   Schedule schedule = two_stages_of_gpipe();
   // Stage 0 waits for its gradient before it sends the activation from which the gradient is computed.
   std::vector<Action>& list = schedule.body.at(0);

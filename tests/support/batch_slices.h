@@ -30,7 +30,7 @@ using BatchSliceTime = std::function<Nanoseconds(int sequences, int length, int 
 /// TeraPipe's joint search (Li et al. 2021, section 3.4): minimises sum of all slice times + (stages - 1) x (longest
 /// slice time) over all ways to cut the sequences into batch slices of at most `most_together` sequences and each of
 /// these at multiples of `step`: for each bound on the longest slice, slice_tokens finds the least sum for every size
-/// of a batch slice, on one stage; then a dynamic programme runs over sequences.
+/// of a batch slice, on one stage; then a dynamic program runs over sequences.
 inline BatchSlices slice_batch_and_tokens(const BatchSlicing& batch, const BatchSliceTime& time) {
   constexpr Nanoseconds kTooLong = 1'000'000'000'000'000;
   std::set<Nanoseconds> bounds;

@@ -8,7 +8,7 @@
 namespace frostpipe {
 namespace {
 
-/// Returns the begin of the character that ends at `end`.
+/// Returns the position at which the character that ends at `end` begins.
 std::size_t begin_of_last(std::string_view text, std::size_t end) {
   do --end;
   while ((static_cast<unsigned char>(text[end]) & 0xC0) == 0x80);

@@ -30,7 +30,7 @@ struct CrossEntropies {
   at::Tensor losses;    // [tokens] float32, or float64 if the logits are
   at::Tensor gradient;  // gradient of the logits, in their dtype; [tokens, own vocabulary]
 };
-/// Returns the cross entropy of each token, on every rank, from the own logits, [tokens, own vocabulary], with one
+/// Returns the cross entropy of each token, on every rank, from this rank's logits, [tokens, own vocabulary], with one
 /// exchange. `label_smoothing` is the part of the target that is distributed over the vocabulary. With `weights`,
 /// [tokens] of the losses' dtype, also returns the gradient of the sum of losses times weights, which needs no further
 /// messages.

@@ -20,7 +20,7 @@
 namespace frostpipe {
 namespace {
 
-/// What each rank's folder has of a checkpoint.
+/// The parts of a checkpoint that each rank's folder has.
 struct Parts {
   GatheredCheckpoint checkpoint;
   std::vector<std::optional<std::set<std::string>>> layers;  // names by rank; not set if the rank's folder lacks the

@@ -27,7 +27,7 @@ struct SurvivorMemory {
 };
 
 /// Returns ranks that can describe the run to the others: the first one for each step and phase, the furthest first.
-/// `inventories` has the ranks' states at the begin of the round, by rank.
+/// `inventories` has the ranks' states at the start of the round, by rank.
 std::vector<int> ranks_that_can_describe_run(const std::vector<RankInventory>& inventories);
 
 /// Returns the parts of `inventories` that match the step and phase of rank `reference`, whose snapshot is `told`.

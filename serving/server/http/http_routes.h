@@ -34,7 +34,7 @@ class HttpRoutes {
   /// answered like GET.
   HttpAnswer answer(std::string_view method, std::string_view path) const;
   /// Submits all rows and waits for their answers; the body is freed before that. The model must be served. While the
-  /// body is parsed, or waits for that, `is_wanted` is called now and then: if it returns false, or after
+  /// body is parsed, or waits to be parsed, `is_wanted` is called repeatedly: if it returns false, or after
   /// kLongestReading, the answer is 503.
   HttpAnswer infer(const std::string& model, std::string body, const std::function<bool()>& is_wanted);
   static constexpr std::chrono::seconds kLongestReading{5};

@@ -41,7 +41,7 @@ TEST(ChildOutput, SaysHowAProgramEndedThatDidNotEndItself) {
   EXPECT_EQ(output_of({"/nowhere/program"}, {}, seconds(60)).exit_code, 127);
 }
 
-TEST(ChildOutput, WhatDoesNotEndIsKilled) {
+TEST(ChildOutput, AProgramThatDoesNotEndIsKilled) {
   for (const char* const script : {"echo begun; exec sleep 1000",
                                    "echo begun; exec >/dev/null 2>&1; exec sleep 1000"}) {  // it closes both streams
     const ChildOutput child = output_of({"sh", "-c", script}, {}, seconds(1));

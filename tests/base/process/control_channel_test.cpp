@@ -27,7 +27,7 @@ TEST(ControlChannel, KeepsTextsApartAndNoticesTheEnd) {
   EXPECT_FALSE(theirs.send("three"));
 }
 
-TEST(ControlChannel, NeverBlocksAWriterWhomNobodyReads) {
+TEST(ControlChannel, NeverBlocksAWriterWithoutAReader) {
   auto [ours, theirs] = ControlChannel::make_pair();
   int sent = 0;
   while (sent < 1'000'000 && ours.send("beat")) ++sent;

@@ -31,7 +31,7 @@ TEST(SharedMemory, AnotherProcessWritesWhatThisOneReads) {
   EXPECT_STREQ(reinterpret_cast<const char*>(memory->bytes().data()) + kBytes - 6, "hello");
 }
 
-TEST(SharedMemory, StaysWhileSomebodyMapsIt) {
+TEST(SharedMemory, StaysWhileAProcessMapsIt) {
   std::optional<SharedMemory> first = SharedMemory::make(kBytes);
   ASSERT_TRUE(first);
   const std::optional<SharedMemory> second = SharedMemory::open(first->address(), kBytes);

@@ -93,7 +93,7 @@ TEST(BenchTable, ARunFreezesWhereAnyPhaseDoesAndKeepsItsRanks) {
   EXPECT_EQ((std::tuple{row.world_size, row.threads_per_rank, row.freezes}), (std::tuple{3, 2, true}));
 }
 
-TEST(BenchTable, WhoIsSlowerAndWorseIsNotOnTheFrontier) {
+TEST(BenchTable, ASlowerAndLessAccurateRunIsNotOnTheFrontier) {
   const auto rows = bench_rows({run_of("data_parallel", 1, 10, {true, true}), run_of("elastic", 1, 5, {true, false})});
   EXPECT_TRUE(rows[0].on_frontier);
   EXPECT_FALSE(rows[1].on_frontier);

@@ -91,7 +91,7 @@ TEST_F(RunSuiteTest, SeedsAreOutermostAndTheOtherFreezeSpeedsComeLast) {
   EXPECT_THAT(trained(), ElementsAre("slow 1", "slow 2", "fast 1", "fast 2"));
 }
 
-TEST_F(RunSuiteTest, WhatIsThereIsNotTrainedAgain) {
+TEST_F(RunSuiteTest, FinishedRunsAreNotTrainedAgain) {
   run(1);
   calls_.clear();
   const BenchResult again = run(2);
@@ -108,7 +108,7 @@ TEST_F(RunSuiteTest, NothingStartsThatShouldEndAfterTheBudget) {
   EXPECT_THAT(result.left_out, ElementsAre("texts/slow seed 2", "texts/slow seed 3"));
 }
 
-TEST_F(RunSuiteTest, ARunThatFailsIsToldWithItsLastLineAndTheOthersGoOn) {
+TEST_F(RunSuiteTest, AFailedRunIsReportedWithItsLastLineAndTheOthersGoOn) {
   fails_ = "fast";
   const BenchResult result = run(1);
   const std::string log = (folder_ / "texts/fast/seed-1/train.log").string();

@@ -67,7 +67,7 @@ class HandOver : public test::ScratchFolderTest {
   }
 };
 
-TEST_F(HandOver, WhatComputesBecomesTheProgramBesideWithItsArguments) {
+TEST_F(HandOver, CommandsThatComputeBecomeTheProgramBesideWithTheirArguments) {
   put_executor_beside(fs::perms::owner_all);
   for (const char* const command : {"profile", "train", "evaluate"}) {
     EXPECT_EQ(call(command, "--model=two words"), 7);
@@ -108,7 +108,7 @@ TEST_F(HandOver, AllElseStays) {
   EXPECT_EQ(call(nullptr, nullptr), kCameBack);
 }
 
-TEST_F(HandOver, WhatShowsOptionsOrEstimatesStays) {
+TEST_F(HandOver, CommandsThatShowOptionsOrEstimateStay) {
   put_executor_beside(fs::perms::owner_all);
   for (const char* const command : {"profile", "train", "evaluate"}) {
     EXPECT_EQ(call(command, "--help"), kCameBack) << command;

@@ -83,7 +83,7 @@ TEST(WhatIfChanges, ChanceIsSet) {
   EXPECT_EQ(scenario.failures.checkpoint_seconds, 30);
 }
 
-TEST(WhatIfChanges, WhatIsWrongIsNamed) {
+TEST(WhatIfChanges, TheFaultyChangeIsNamed) {
   EXPECT_EQ(refusal("bandwidth"), "--set bandwidth: must be NAME=VALUE, such as bandwidth=x0.1 or cache=off");
   EXPECT_EQ(refusal("speed=2"),
             "--set speed=2: must be one of bandwidth, latency, card, switch, all-reduce, overlap-reduction, "

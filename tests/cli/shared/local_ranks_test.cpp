@@ -134,7 +134,7 @@ TEST_F(LocalRanks, KilledWhileTheyWriteLeaveNoUnfinishedFile) {
   EXPECT_EQ(num_files(), 1);
 }
 
-TEST_F(LocalRanks, OfSomebodyElsesJobOnlyTheFirstPrints) {
+TEST_F(LocalRanks, OfAnotherLaunchersJobOnlyTheFirstPrints) {
   EXPECT_THAT(diary_of_rank(1), ElementsAre("rank 1 of 2"));
   EXPECT_THAT(diary_of_rank(0), ElementsAre("rank 1 of 2", "rank 0 of 2", "result"));
 }

@@ -303,7 +303,7 @@ RANK_TEST(Cache, WithoutRoomEqualsComputing, 2) {
   CHECK_RANK(counts.hits == 0 && counts.rebased == 0, "nothing is kept");
 }
 
-RANK_TEST(Cache, ThatOneRankCannotUseNobodyUsesAndEqualsComputing, 2) {
+RANK_TEST(Cache, IsUsedByNoRankIfOneRankCannotUseIt, 2) {
   const Counts counts = cached_equals_computed(self, kOneStageAlways, {.refused = true});
   CHECK_RANK(counts.hits == 0 && counts.rebased == 0, "nobody has it: rank 0 neither");
 }

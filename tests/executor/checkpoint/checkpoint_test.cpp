@@ -19,7 +19,7 @@ using test::small_checkpoint;
 using testing::HasSubstr;
 using CheckpointTest = test::WrittenByTwoRanks;
 
-TEST_F(CheckpointTest, WhatTwoRanksWriteComesBack) {
+TEST_F(CheckpointTest, FilesOfTwoRanksAreReadBack) {
   write(7);
   const Checkpoint read = read_checkpoint(checkpoint_path(root_, 7));
   const Checkpoint written = small_checkpoint(7);

@@ -117,7 +117,7 @@ TEST_F(CheckpointWriterTest, ARankThatHasNoLayersLeavesNothingWhereTheOthersWere
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(root_), {}), 1);
 }
 
-TEST_F(CheckpointWriterTest, WhatEarlierRoundsHaveLeftGoesByItsName) {
+TEST_F(CheckpointWriterTest, LeftoversOfEarlierRoundsAreRemovedByTheirNames) {
   const auto make = [&](const std::string& name) { file(name + "/layer-000.safetensors"); };
   const std::string attempt = "step-00000004.part-" + attempt_name(1, 7);
   for (const std::string& name :

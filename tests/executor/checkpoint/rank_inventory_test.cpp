@@ -134,7 +134,7 @@ TEST(MovesToRestore, CutHalvesIntoThirds) {
               ElementsAre(TensorMove{0, 0, 1, true, 0, {2, 3, 6}, false}, TensorMove{0, 1, 2, true, 0, {4, 6, 6}}));
 }
 
-TEST(MovesToRestore, LeaveAloneWhoHasItsPartAlready) {
+TEST(MovesToRestore, LeaveOutRanksThatHaveTheirPartAlready) {
   // Two tensor ranks should become one in each of two replicas; the first replica had changed when rank 3 was lost.
   const Phase phase{.layout = {.data_parallel_size = 3}, .partition = {{0, 1}}};
   const RankInventory whole = part_of(0, 1), half = part_of(0, 2);
@@ -145,7 +145,7 @@ TEST(MovesToRestore, LeaveAloneWhoHasItsPartAlready) {
               ElementsAre(TensorMove{0, 0, 3, true, 0, {1, 2, 2}}));
 }
 
-TEST(RankInventory, WhoHasWrittenDownAllThatItsLayersHaveDoneKnowsTheRun) {
+TEST(RankInventory, ARankWhoseLayersHaveOnlyRecordedStepsKnowsTheRun) {
   RankInventory inventory = kSecond;
   EXPECT_FALSE(can_describe_run(inventory)) << "interrupted after its update";
   inventory.num_recorded = 5;

@@ -71,9 +71,9 @@ class ScatteredCheckpointTest : public test::ScratchFolderTest {
   }
 };
 
-TEST_F(ScatteredCheckpointTest, NobodyHasAny) { EXPECT_FALSE(gathered()); }
+TEST_F(ScatteredCheckpointTest, ThereIsNone) { EXPECT_FALSE(gathered()); }
 
-TEST_F(ScatteredCheckpointTest, AHostListsWhatItHasAndWhoHasTheRest) {
+TEST_F(ScatteredCheckpointTest, AHostListsItsLayersAndTheHostsOfTheOthers) {
   write("a", 10, {0, 2});
   const std::vector<CheckpointShare> shares = shares_in(root("a"));
   ASSERT_EQ(shares.size(), 1u);
@@ -128,7 +128,7 @@ TEST_F(ScatteredCheckpointTest, PartsOfAnotherStartOfTheRunDoNotCount) {
   EXPECT_EQ(gathered()->step, 10);
 }
 
-TEST_F(ScatteredCheckpointTest, LayersThatAreLostAreNamedWithWhoWroteThem) {
+TEST_F(ScatteredCheckpointTest, LostLayersAreNamedWithTheHostsThatWroteThem) {
   write("b", 10, {1});
   EXPECT_THAT(why_none(), HasSubstr("checkpoint of step 10: no host has layer-000.safetensors, layer-002.safetensors "
                                     "whole, which host a wrote. Start the run on the hosts that wrote it"));

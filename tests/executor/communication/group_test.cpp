@@ -37,7 +37,7 @@ std::string text_of(const auto& call) {
   return "nothing";
 }
 
-TEST(Group, OfOneDoesNothingAndADefaultMadeOneHasNobody) {
+TEST(Group, OfOneRankDoesNothingAndADefaultGroupHasNoRanks) {
   Group alone(3, {3}, nullptr, /*host_staging=*/false);
   const at::Tensor values = filled(5);
   alone.all_reduce_sum({values}, "sum");
@@ -104,7 +104,7 @@ RANK_TEST(Group, AMessageIsDoneWithoutAWaitOnceItIsReceived, 2) {
   group.barrier();
 }
 
-RANK_TEST(Group, WhatIsSentNeedNotLieInOnePiece, 2) {
+RANK_TEST(Group, SentTensorsNeedNotBeContiguous, 2) {
   Connected connected(self);
   for (const bool host_staging : {false, true}) {
     Group group = connected.group({0, 1}, host_staging);
@@ -241,7 +241,7 @@ RANK_TEST(Group, InVirtualTimeAMessageSaysWhenItArrives, 2) {
   }
 }
 
-RANK_TEST(Group, APeerThatIsGoneIsNamedWithTheMessage, 2) {
+RANK_TEST(Group, ALostPeerIsNamedWithTheMessage, 2) {
   Connected connected(self);
   Group group = connected.group({0, 1});
   if (self.rank == 1) return connected.sever();

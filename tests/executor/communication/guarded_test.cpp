@@ -28,7 +28,7 @@ TEST(Guarded, GivesTheResult) {
 }
 
 // Oracle: original messages of c10d's TCPStore, with its stack, and of Gloo, with its source position.
-TEST(Guarded, WhatC10dThrowsIsALostPeerInOneLine) {
+TEST(Guarded, ExceptionsOfC10dBecomeALostPeerInOneLine) {
   EXPECT_EQ(text_of<PeerLost>(std::runtime_error("Connection reset by peer\nException raised from recvBytes at ...")),
             "rank 2: SEND_F3 to rank 1: Connection reset by peer");
   EXPECT_EQ(text_of<PeerLost>(std::runtime_error("[/src/gloo/transport/tcp/pair.cc:553] Connection closed by peer")),

@@ -98,7 +98,7 @@ TEST(Store, APortThatIsTakenIsNamed) {
 
 // Rank 0 has told all ranks why it ends, and is gone: a rank that also ends, before its heartbeat has connected, does
 // not wait for it as long as for a rank 0 that has not started yet (five minutes).
-TEST(Heartbeat, EndsSoonWhereTheStoreIsGone) {
+TEST(Heartbeat, EndsSoonIfTheStoreIsLost) {
   const RankEnvironment self = HostedStore(2).rank(1);
   const Clock::time_point begin = Clock::now();
   { const Heartbeat heartbeat(self); }
@@ -116,7 +116,7 @@ TEST(Heartbeat, ReportsARankUntilItIsDone) {
   EXPECT_EQ(host.reported(4, 1), "done");
 }
 
-TEST(HeartbeatDeathTest, EndsARankWhoseStoreIsGone) {
+TEST(HeartbeatDeathTest, EndsARankWhoseStoreIsLost) {
   testing::FLAGS_gtest_death_test_style = "threadsafe";
   EXPECT_EXIT(
       {
@@ -229,7 +229,7 @@ TEST(HeartbeatDeathTest, ASilentStoreDoesNotKeepARankThatEnds) {
 }
 
 /// Runs in a separate process, since a loss is remembered.
-TEST(Heartbeat, WhereNobodyWatchesNobodyWaitsForTheWatch) {
+TEST(Heartbeat, WithoutAHeartbeatAFailedPeerIsNotWaitedFor) {
   EXPECT_TRUE(test::holds_in_a_child([] {
     const Clock::time_point begin = Clock::now();
     wait_for_failed_peer();

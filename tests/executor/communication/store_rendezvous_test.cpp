@@ -87,14 +87,14 @@ RANK_TEST(StoreRendezvous, SurvivorsRegisterWithoutASilentRank, 3) {
 }
 
 /// There is nothing to stop, and no other rank to ask.
-TEST(StoreRendezvous, WhoHasNotConnectedHasNoOtherRound) {
+TEST(StoreRendezvous, ARankThatHasNotConnectedHasNoFurtherRound) {
   RendezvousInfo first{.self = {.rank = 1, .world_size = 2, .is_on_one_host = true}};
   first.logical_ranks = {0, 1};
   EXPECT_FALSE(StoreRendezvous(first, /*max_restarts=*/3).may_rendezvous_again());
 }
 
 /// A rank that is started again.
-RANK_TEST(StoreRendezvous, ARankThatComesTooLateIsToldSo, 2) {
+RANK_TEST(StoreRendezvous, ARankThatComesTooLateGetsAnError, 2) {
   const std::unique_ptr<ComputeDevice> device = make_device("cpu", self.local_rank);
   const auto communicator = Communicator::connect(self, *device);
   const RendezvousInfo info = started_by_others(self, *communicator);

@@ -18,7 +18,7 @@ TEST(NodesOfLogicalRanks, AreEquallyLarge) {
   EXPECT_EQ(nodes_of_logical_ranks(Ints{0, 1, 2, 3}, 4, 2), (Ints{0, 0, 1, 1}));
 }
 
-TEST(NodesOfLogicalRanks, WhoeverIsLeftAfterALossStaysOnItsNode) {
+TEST(NodesOfLogicalRanks, RemainingRanksStayOnTheirNodesAfterALoss) {
   EXPECT_EQ(nodes_of_logical_ranks(Ints{0, 2, 3}, 4, 2), (Ints{0, 1, 1}));
   EXPECT_EQ(nodes_of_logical_ranks(Ints{2, 3}, 4, 2), (Ints{1, 1}));  // no rank is left on the first node
 }

@@ -70,7 +70,7 @@ TEST_F(TaggedWordsTest, WordsToLabelNeedNoLabels) {
             expected);
 }
 
-TEST_F(TaggedWordsTest, WhatIsWrongIsSaidWithLineFieldAndRule) {
+TEST_F(TaggedWordsTest, ErrorsNameLineFieldAndRule) {
   EXPECT_EQ(
       refusal("a.conll", "a\n"),
       "a.conll:1: must be a word and its label, between blanks or tabs (an empty line ends a sentence), is \"a\"");

@@ -219,7 +219,7 @@ TEST_F(ReadTexts, TakesJsonLinesAndArrays) {
       (TextData{.texts = {"a", "b"}, .labels = {}, .label_names = {"0", "1"}}));
 }
 
-TEST_F(ReadTexts, WhatIsWrongInJsonIsSaidWithItsLineAndField) {
+TEST_F(ReadTexts, ErrorsInJsonNameLineAndField) {
   const auto refusal = [&](std::string_view content, const ColumnNames& columns = {}) {
     const std::filesystem::path path = ScratchFolderTest::file("data.jsonl", content);
     return message_of([&] { read_texts_to_label(path, {"0", "1"}, columns); });
@@ -296,7 +296,7 @@ TEST_F(ReadTexts, LabelsAreNumbersWhereTheModelOrAFractionSaysSo) {
       "single label), is true");
 }
 
-TEST_F(ReadTexts, WhatIsWrongWithSeveralLabelsIsSaid) {
+TEST_F(ReadTexts, ErrorsOfSeveralLabelsAreNamed) {
   const Strings names{"x", "y"};
   const auto refusal = [&](const std::string& name, std::string_view content) {
     const std::filesystem::path path = ScratchFolderTest::file(name, content);

@@ -65,7 +65,7 @@ RANK_TEST(GlooGroup, AddsInTheOrderOfRanks, 2, 3) {
 }
 
 /// Rank 1 does not connect.
-RANK_TEST(GlooGroup, ASumWaitsNoLongerThanItIsTold, 2) {
+RANK_TEST(GlooGroup, ASumWaitsNoLongerThanItsLimit, 2) {
   const std::unique_ptr<ComputeDevice> device = make_device("cpu", self.local_rank);
   const auto communicator = Communicator::connect(self, *device);
   const auto [path, group] = GroupOfAll(self, *communicator);

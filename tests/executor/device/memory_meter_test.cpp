@@ -45,7 +45,7 @@ TEST(MemoryMeter, MemoryOutsideTheDeviceIsNotCounted) {
   EXPECT_EQ(MemoryMeter::live_bytes() - before, kMiB);
 }
 
-TEST(MemoryMeter, WhatLeavesTheDeviceIsNoLongerCounted) {
+TEST(MemoryMeter, OffloadedStorageIsNoLongerCounted) {
   MemoryMeter::install();
   const Bytes before = MemoryMeter::live_bytes();
   {

@@ -26,7 +26,7 @@ class VirtualClockTest : public testing::Test {
                                 .sleep_until = [this](Nanoseconds time) { host_ns_ = std::max(host_ns_, time); }}};
 };
 
-TEST_F(VirtualClockTest, PassesAsItIsToldAndSleepsMeanwhile) {
+TEST_F(VirtualClockTest, AdvancesByGivenTimesAndSleepsMeanwhile) {
   EXPECT_EQ(clock_.now(), 0) << "however long the host is up";
   clock_.pass(3 * kMillisecond);
   EXPECT_EQ(clock_.now(), 3 * kMillisecond);

@@ -71,7 +71,7 @@ TEST(OwnAddress, IsThatOfTheInterfaceThatWasAskedFor) {
   EXPECT_THAT(failure, HasSubstr(", is lo7"));
 }
 
-TEST(OwnAddress, AMasterThatNobodyKnowsIsNamed) {
+TEST(OwnAddress, AnUnknownMasterIsNamed) {
   EXPECT_THAT(failure_of([] { own_address({.rank = 3, .master_address = "no-such-host.invalid"}, kShort); }),
               HasSubstr("rank 3 on host " + host_name() + ": MASTER_ADDR: no-such-host.invalid is not known here ("));
 }
@@ -138,7 +138,7 @@ TEST(WaitForListener, APortThatIsRefusedIsNamedAndWaitedFor) {
               HasSubstr("Connection refused for 0.3 s; waiting for 0.6 s. Has it been started?"));
 }
 
-TEST(WaitForListener, ReturnsOnceSomebodyListens) {
+TEST(WaitForListener, ReturnsOnceAProcessListens) {
   const Descriptor socket = bound_socket("127.0.0.1", 0);
   std::thread late([&] {
     std::this_thread::sleep_for(200ms);

@@ -60,7 +60,7 @@ std::string refusal_of(const Variables& variables) {
   }
 }
 
-TEST(JobEnvironment, SaysWhoIsWho) {
+TEST(JobEnvironment, GivesRankSizeAndAddress) {
   struct Row {
     std::string what;
     Variables variables;

@@ -281,7 +281,7 @@ TEST_F(LaunchTest, ASignalEndsAllRanksBeforeTheSameStepHoweverFarEachIs) {
   EXPECT_THAT(said_, HasSubstr("signal 2 (Interrupt): ends with a checkpoint; once more: at once"));
 }
 
-TEST_F(LaunchTest, WhoeverWaitsToEndIsLetGoWhereARankIsLostAndEndsInTheNextRound) {
+TEST_F(LaunchTest, ARankThatWaitsToEndIsReleasedAtALossAndEndsInTheNextRound) {
   EXPECT_EQ(launch("a rank is lost after the signal", 2, 1, 1), 128 + SIGTERM) << said_;
   EXPECT_THAT(lines(), ElementsAre("1: 0/2 logical ranks 0 1 ends", "1: 1/2 logical ranks 0 1 ends", "lost"));
 }

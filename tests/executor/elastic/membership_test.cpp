@@ -87,7 +87,7 @@ TEST(Messages, NoneIsTakenForAnother) {
 
 TEST(Membership, IsNoneWithoutRank) { EXPECT_EQ(Membership::join(), nullptr); }
 
-TEST(Membership, WhereSomebodyElseHasLaunchedThereIsOneRound) {
+TEST(Membership, UnderAnotherLauncherThereIsOneRound) {
   const SetVariables variables(kSecondOfThree);
   const std::unique_ptr<Membership> membership = Membership::join();
   ASSERT_TRUE(membership);
@@ -152,7 +152,7 @@ TEST(Membership, EndsAfterTheStepThatTheLauncherNames) {
   EXPECT_EQ(member.hear(), messages::kDone);
 }
 
-TEST(Membership, ASpareThatIsNotNeededIsToldSo) {
+TEST(Membership, ASpareThatIsNotNeededIsNotified) {
   LaunchedMember member;
   member.say(messages::kEnd);
   EXPECT_FALSE(member.membership->next_round());

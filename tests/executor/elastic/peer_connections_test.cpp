@@ -127,7 +127,7 @@ std::string error_of(const Message& message) {
   }
 }
 
-TEST(PeerConnections, WhoeverWaitsForARankThatIsGoneIsTold) {
+TEST(PeerConnections, WaitsForALostRankFail) {
   auto ranks = connected(3);
   ByteString got(10), large(20'000'000);
   const Message from_gone = ranks[0]->receive(1, {1, 0}, got, nullptr),
@@ -141,7 +141,7 @@ TEST(PeerConnections, WhoeverWaitsForARankThatIsGoneIsTold) {
   EXPECT_EQ(error_of(to_third), "");
 }
 
-TEST(PeerConnections, WhoeverAskedIsToldOfTheFirstLossAndOfNoOther) {
+TEST(PeerConnections, TheCallbackIsCalledForTheFirstLossOnly) {
   std::atomic<int> losses = 0;
   auto ranks = connected(4, [&losses] { ++losses; });
   ByteString got(1);

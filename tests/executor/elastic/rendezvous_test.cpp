@@ -63,7 +63,7 @@ TEST(AssignRanks, WithoutSparesTheOthersAreNumberedInTheOrderOfTheirLogicalRanks
   EXPECT_EQ(assign_ranks(all), "");
 }
 
-TEST(AssignRanks, WhereNobodyIsLostAllStayWhereTheyAre) {
+TEST(AssignRanks, RanksStayTheSameIfNoneIsLost) {
   std::vector<RankProcess> all = processes({{0, 0}, {1, 2}, {-1, -1}}, {{-1, -1}});
   EXPECT_EQ(assign_ranks(all), "2 ranks go on");
   EXPECT_THAT(ranks_and_logical_ranks(all), ElementsAre(Pair(0, 0), Pair(1, 2), Pair(-1, -1)));

@@ -111,7 +111,7 @@ struct Rehearsal {
         device(make_emulated_device(1)),
         communicator(Communicator::connect(self, *device)) {}
 
-  /// The time of each iteration on this rank, in units, and the begin and end of its actions.
+  /// The time of each iteration on this rank, in units, and the start and end of its actions.
   struct Result {
     std::vector<double> took;
     std::vector<Span> spans;

@@ -127,7 +127,7 @@ TEST_F(RunInputsTest, TheProfileOfARehearsalCounts) {
   EXPECT_NE(run_inputs(one, {}).values.at("--profile"), run_inputs(other, {}).values.at("--profile"));
 }
 
-TEST_F(RunInputsTest, WhatIsMeasuredCountsAsWell) {
+TEST_F(RunInputsTest, OptionsOfMeasuringCountToo) {
   const auto measured_on = [&](const std::string& host) {
     return MeasureOptions{.model = on(host).model, .data = on(host).data, .test_data = {}, .micro_batch_sizes = {1, 2}};
   };

@@ -81,7 +81,7 @@ TEST_F(FindTorch, ThenTheFolderItself) {
   EXPECT_EQ(found(places(python(""))), "prefix/lib/torch by " + lib) << "pip --target";
 }
 
-TEST_F(FindTorch, WhatAStartOfPythonPrintsBesidesIsPassedOver) {
+TEST_F(FindTorch, OtherOutputOfPythonIsIgnored) {
   const std::string chatty = python("welcome; echo " + torch_in("of_python", "2.11.0").string());
   EXPECT_EQ(found(places(chatty)), "of_python by " + chatty);
   const std::string chatty_without = python("welcome; echo");

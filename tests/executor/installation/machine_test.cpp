@@ -27,7 +27,7 @@ TEST_F(MachineTest, ReadsProcessorAndMemory) {
   EXPECT_EQ(machine.memory_limit, std::nullopt);
 }
 
-TEST_F(MachineTest, WhatTheSystemDoesNotSayIsNotMadeUp) {
+TEST_F(MachineTest, FactsThatTheSystemDoesNotStateAreUnknown) {
   const Machine machine = this_machine(folder_ / "nothing");
   EXPECT_EQ(machine.processor, "unknown processor");
   EXPECT_EQ(machine.memory, 0);

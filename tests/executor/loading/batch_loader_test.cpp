@@ -59,7 +59,7 @@ TEST_F(BatchLoaderTest, HandsItsShareOutByRangesOfTheMiniBatch) {
   EXPECT_EQ(samples_.loads(), (std::vector<Ints>{{2, 9, 7}})) << "the share alone, once";
 }
 
-TEST_F(BatchLoaderTest, WhatWasForeseenIsNotLoadedAgain) {
+TEST_F(BatchLoaderTest, SamplesThatWereReadAheadAreNotLoadedAgain) {
   loader_.begin_iteration(first_, {0, 2}, &next_, {2, 4});
   loader_.begin_iteration(next_, {2, 4}, nullptr, {});
   EXPECT_EQ(taken({2, 4}), (Ints{5, 6}));

@@ -78,7 +78,7 @@ TEST_F(Prompts, NeedNoAnswer) {
   EXPECT_TRUE(notes_.empty());
 }
 
-TEST_F(Prompts, TextAloneAndAssistantsThatNobodyAsksAreLeftOut) {
+TEST_F(Prompts, TextAloneAndChatsWithoutAQuestionAreLeftOut) {
   write_chat_template();
   const std::string without = "{\"text\": \"a\"}\n{\"messages\": [{\"role\": \"assistant\", \"content\": \"b\"}]}\n";
   EXPECT_EQ(read("{\"prompt\": \"a\", \"completion\": \"b\"}\n" + without).size(), 1u);

@@ -114,7 +114,7 @@ TEST_F(LayerImagesTest, MomentsThatAFrozenLayerDoesNotUseAreOffloaded) {
   EXPECT_TRUE(offloaded.empty()) << "SGD has none";
 }
 
-TEST_F(LayerImagesTest, WhatTrainingChangesIsCopied) {
+TEST_F(LayerImagesTest, ValuesThatTrainingChangesAreCopied) {
   LayerState state = layer(/*trains=*/true);
   const LayerImage image = own_image_of(state);
   EXPECT_FALSE(image.frozen);

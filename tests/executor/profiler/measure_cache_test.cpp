@@ -43,7 +43,7 @@ RANK_TEST(MeasureCache, EntriesTakeNoLongerThanTheCallTook, 2) {
 }
 
 /// Rank 1 cannot open another file, so it cannot open the store.
-RANK_TEST(MeasureCache, NobodyHasOneWhereOneRankCannot, 2) {
+RANK_TEST(MeasureCache, NoRankHasOneIfOneRankCannot, 2) {
   const std::unique_ptr<ComputeDevice> device = make_device("cpu", self.local_rank);
   const std::unique_ptr<Communicator> communicator = Communicator::connect(self, *device);
   rlimit usual{};

@@ -8,7 +8,7 @@
 namespace frostpipe {
 namespace {
 
-TEST(RoundsOfPairs, HaveEveryPairOnceAndNobodyTwiceInARound) {
+TEST(RoundsOfPairs, HaveEveryPairOnceAndNoNodeTwiceInARound) {
   for (int n = 0; n <= 9; ++n) {
     std::set<std::pair<int, int>> pairs;
     const auto rounds = rounds_of_pairs(n);

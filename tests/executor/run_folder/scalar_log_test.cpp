@@ -91,7 +91,7 @@ TEST_F(ScalarLogTest, ALinkInAFilesPlaceIsNotWrittenThrough) {
   EXPECT_EQ(read(folder_ / "target"), "somebody's");
 }
 
-TEST_F(ScalarLogTest, WhatCannotBeWrittenIsLeftOut) {
+TEST_F(ScalarLogTest, FiguresThatCannotBeWrittenAreLeftOut) {
   std::ofstream(folder_) << "a file";
   ScalarLog(folder_).write(1, {{"loss", 1}});
   EXPECT_EQ(read(folder_), "a file");

@@ -65,7 +65,7 @@ TEST_F(StepLogTest, AnotherProcessLeavesNoEmptyLine) {
 }
 
 // Reading a pipe in its place would wait, and a link to an endless device would fill the memory.
-TEST_F(StepLogTest, WhatIsNoRegularFileIsNotRead) {
+TEST_F(StepLogTest, OnlyARegularFileIsRead) {
   const std::filesystem::path path = folder_ / "steps.jsonl";
   ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
   EXPECT_THAT(StepLog(folder_).read(9), testing::IsEmpty());

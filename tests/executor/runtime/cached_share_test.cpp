@@ -85,7 +85,7 @@ TEST_F(CachedShareTest, HandsOutTheRowsOfEachMicroBatch) {
   EXPECT_TRUE(at::equal(second.activations, nothing_of(1)));
 }
 
-TEST_F(CachedShareTest, WhatWasReadAheadIsTheSame) {
+TEST_F(CachedShareTest, ReadingAheadGivesTheSameRows) {
   const Ints before{1};
   const MiniBatch earlier{.samples = before, .lengths = {2}};
   CachedShare share(cache_.get(), kBoundary);

@@ -166,7 +166,7 @@ TEST_F(DecisionTest, IsNotInTheCheckpointThatItCanBeTakenBackTo) {
   EXPECT_EQ(state_.snapshot(round_).run.decisions.size(), 2u) << "the run itself keeps it";
 }
 
-TEST_F(DecisionTest, WhosePhaseHasBegunIsNotTakenAgainAfterALossInThatStep) {
+TEST_F(DecisionTest, IsNotRepeatedAfterALossInAStepWhosePhaseHasBegun) {
   state_.begin_decision();
   const std::optional<Phase> phase = next(34);
   ASSERT_EQ(frozen_in(phase), 1);

@@ -19,7 +19,7 @@ TEST(CpuClass, IsReadFromItsName) {
   EXPECT_EQ(std::pair(both->threads, both->slowdown), std::pair(2, 3.0));
 }
 
-TEST(CpuClass, WhatIsNoneIsNotRead) {
+TEST(CpuClass, OtherNamesAreNotRead) {
   for (const char* text : {"", "gpu", "cpu x 0", "cpu x", "cpu / 0.5", "cpu / 2 x 2", "cpu/2", "cpu / 2 ", "cpu / 1e9"})
     EXPECT_FALSE(parse_cpu_class(text)) << text;
 }

@@ -72,7 +72,7 @@ TEST_F(NetConfigTest, ThePreprocessorsSizeIsThatOfPictures) {
   EXPECT_EQ(read_net(folder_).picture_size, 56);
 }
 
-TEST_F(NetConfigTest, WhatIsNotKnownOrNotPossibleIsRefused) {
+TEST_F(NetConfigTest, UnknownOrImpossibleFieldsAreRefused) {
   expect_refused({{"model_type", "resnet"}, {"stem_kernel", 3}},
                  "stem_kernel: must not be given: it is not known here");
   EXPECT_EQ(refusal({{"model_type", "resnet"}, {"stem_kernel", nullptr}, {"transformers_version", "5"}}), "");

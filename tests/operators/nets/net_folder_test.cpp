@@ -147,7 +147,7 @@ TEST_F(NetFolderTest, AClassifierOfSeveralLabelsAtOnceIsRefusedWhereItCounts) {
   EXPECT_EQ(check_weights(folder, WeightFiles(folder_)).size(), 2u) << "another classifier is trained";
 }
 
-TEST_F(NetFolderTest, WhatIsNotComputedIsRefused) {
+TEST_F(NetFolderTest, UnsupportedNetsAreRefused) {
   const auto says = [&](const std::string& words) { EXPECT_NE(refusal().find(words), std::string::npos) << refusal(); };
   file("config.json", R"({"model_type": "resnet", "hidden_act": "gelu"})");
   says("hidden_act: must be \"relu\"");
@@ -167,7 +167,7 @@ TEST_F(NetFolderTest, WhatIsNotComputedIsRefused) {
   says("config.json: must be of a net: model_type resnet, mobilenet_v1 or mobilenet_v2, or timm's architecture");
 }
 
-TEST_F(NetFolderTest, WhatIsNotComputedOfAMobileNetIsRefused) {
+TEST_F(NetFolderTest, UnsupportedMobileNetsAreRefused) {
   const auto says = [&](const std::string& fields, const std::string& words) {
     file("config.json", R"({"model_type": "mobilenet_v2", )" + fields + "}");
     EXPECT_NE(refusal().find(words), std::string::npos) << refusal();
@@ -180,7 +180,7 @@ TEST_F(NetFolderTest, WhatIsNotComputedOfAMobileNetIsRefused) {
   says(R"("layer_norm_eps": 0)", "layer_norm_eps: must be a number > 0");
 }
 
-TEST_F(NetFolderTest, WhatIsNotComputedOfAVggIsRefused) {
+TEST_F(NetFolderTest, UnsupportedVggsAreRefused) {
   const auto says = [&](const std::string& fields, const std::string& words) {
     file("config.json", "{" + fields + "}");
     EXPECT_NE(refusal().find(words), std::string::npos) << refusal();

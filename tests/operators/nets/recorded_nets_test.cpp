@@ -86,7 +86,7 @@ TEST_F(RecordedNetsTest, ScoreAsTransformersAndTorchvisionBeforeAndAfterTheyAreW
 }
 
 /// Oracle: the recorded configurations have all fields that transformers writes, and no other one.
-TEST_F(RecordedNetsTest, AFieldThatNobodyKnowsIsRefusedByItsName) {
+TEST_F(RecordedNetsTest, AnUnknownFieldIsRefusedByItsName) {
   for (const Json& recorded : test::reference_data("nets_reference.json")["nets"]) {
     SCOPED_TRACE(recorded["config"].dump());
     Json config = recorded["config"];

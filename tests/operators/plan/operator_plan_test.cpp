@@ -77,7 +77,7 @@ TEST(OperatorPlan, WrongOnesAreNamed) {
 
 // At 1 GB/s from end to end, 1000 bytes take 1000 ns, of which each end takes 200 at 5 GB/s. At 1 GB/s per end nothing
 // is left for the link.
-TEST(OperatorMachine, WhatProcessorsTakeOfAMessageIsNoPartOfItsWay) {
+TEST(OperatorMachine, ProcessorTimeOfAMessageIsNotPartOfItsOccupancy) {
   OperatorMachine machine;
   machine.devices = {{.device_class = "a", .node = 0}, {.device_class = "a", .node = 1}};
   machine.within_node = {.latency_ns = 7, .bandwidth_bytes_per_second = 0};

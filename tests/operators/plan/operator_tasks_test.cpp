@@ -62,7 +62,7 @@ TEST(OperatorTasks, OneTransferBringsWhatSeveralReadersNeed) {
 
 // 500 bytes at 50 bytes a nanosecond take 10 ns of the sender and of the receiver. Of an update of 400 bytes each
 // device sends 200 of its gradient and 200 of its new weights, and gets as many: 4 ns each time.
-TEST(OperatorTasks, MessagesTakeTimeOfBothProcessorsWhereTheyAreToldTo) {
+TEST(OperatorTasks, MessagesTakeTimeOfBothProcessorsIfTheMachineSaysSo) {
   const OperatorGraph pair = pair_of_forwards();
   const OperatorGraph layer{.net = "layer",
                             .batch = 10,

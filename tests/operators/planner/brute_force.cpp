@@ -100,7 +100,7 @@ class PlacementSearch {
 
   const OperatorProblem& problem_;
   std::vector<std::vector<OperatorRange>> candidates_;
-  std::vector<double> from_begin_;  // by operator: the least time from its begin to the end of the iteration
+  std::vector<double> from_begin_;  // by operator: the least time from its start to the end of the iteration
   std::vector<Times> weights_;      // of devices: the mean of their loads is no more than the longest
   std::vector<Times> rest_of_;      // by weights and operator: the least mean load of it and of the following ones
   OperatorGraph begun_;             // the operators that are placed

@@ -51,7 +51,7 @@ TEST(ArrivalTimes, TheColumnMayBeAnywhereAndInSmallLetters) {
     EXPECT_THAT(read_times("id, " + name + " ,size\n1,5,9\n2,4.5,9\n"), ElementsAre(0, 500'000'000)) << name;
 }
 
-TEST(ArrivalTimes, WhatIsNoTimeIsNamedByItsLine) {
+TEST(ArrivalTimes, InvalidTimesAreNamedByTheirLine) {
   EXPECT_EQ(refused_times("1\n2\nlater\n"),
             "a.csv: line 3: must be seconds, or a time such as 2023-11-16 18:17:03.98, is \"later\"");
   for (const char* bad : {"-1", "nan", "1e300", "2023-02-30 00:00:00", "2023-01-01 24:00:00", "2023-01-01 00:00:00.5x",

@@ -92,7 +92,8 @@ TEST(ReservedPlane, WaitingEndsInTimeForTheBatchThatIsHere) {
     EXPECT_EQ(run.requests[0].admitted_ns, (30 - one_ms) * kMs);
     EXPECT_EQ(run.requests[0].end_ns, 30 * kMs);
   }
-  // Of three, two wait; two would take 31 ms, so one is sent at 5, and the other still waits for more, until 6.
+  // A batch has up to three requests, and two are waiting. Both together would take 31 ms, so the first is sent alone
+  // at 5 ms, and the other waits for more requests until 6 ms.
   const ServingRun run = serve(plan_of(30 * kMs, {{pool(2, {25, 31, 20})}}), {0, 1 * kMs});
   EXPECT_THAT(ends_of(run), ElementsAre(30 * kMs, 31 * kMs));
   EXPECT_EQ(run.requests[1].admitted_ns, 6 * kMs);

@@ -98,7 +98,7 @@ TEST_F(ChatTemplates, TheirLanguageIsJinjas) {
 }
 
 // An error names its line, the supported values, and what to do; and nothing runs for ever.
-TEST_F(ChatTemplates, WhatIsNotKnownIsRefusedByName) {
+TEST_F(ChatTemplates, UnknownFeaturesAreRefusedByName) {
   const Conversation chat{{{"user", "a"}, {"assistant", "b"}}};
   const auto refusal = [&](const std::string& source) {
     return message_of([&] { ChatTemplate(source, "t.jinja", {}).render(chat); });

@@ -95,7 +95,7 @@ TEST_F(Examples, TextsWithLabelsAreNone) {
   EXPECT_EQ(kind("text\nno label\n", "data.csv"), RecordKind::labelled_texts) << "as without JSON";
 }
 
-TEST_F(Examples, WhatIsWrongIsSaidWithFileLineFieldAndWhatIsKnown) {
+TEST_F(Examples, ErrorsNameFileLineFieldAndTheKnownFields) {
   const std::string chat = R"({"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]})";
   EXPECT_EQ(refusal(chat + "\n" + R"({"messages": [{"role": "user", "content": "a"}]})"),
             "data.jsonl:2: messages: must have a message of the role \"assistant\", which is what is learned (evaluate "

@@ -49,7 +49,7 @@ TEST_F(ByteLevelBpeTest, LowestRankFirstThenLeftmost) {
   EXPECT_EQ(tokenizer({{"a", "a"}}).encode("aaaaa"), (Ids{257, 257, 'a'}));
 }
 
-TEST_F(ByteLevelBpeTest, WhatAMergeGivesMayMergeAtOnceIfItsRankIsLower) {
+TEST_F(ByteLevelBpeTest, TheResultOfAMergeIsMergedAtOnceIfItsRankIsLower) {
   // Merge 0 needs "aa", which merge 1 makes: it is applied before the second "aa" is made.
   const Tokenizer b = tokenizer({{"aa", "a"}, {"a", "a"}});
   EXPECT_EQ(b.encode("aaaa"), (Ids{257, 'a'}));

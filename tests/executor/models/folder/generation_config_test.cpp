@@ -21,7 +21,7 @@ TEST_F(GenerationConfig, EndTokensAreOneOrSeveralAndThoseOfTheModelWhereItSaysNo
   EXPECT_EQ(end_tokens_in(folder_), (Tokens{7, 9}));
 }
 
-TEST_F(GenerationConfig, WhatIsNoTokenIsRefused) {
+TEST_F(GenerationConfig, AnInvalidTokenIsRefused) {
   for (const std::string wrong : {"-1", "[1, \"</s>\"]", "4294967296", "1.5"}) {
     file("generation_config.json", "{\"eos_token_id\": " + wrong + "}");
     EXPECT_TRUE(message_of([&] {

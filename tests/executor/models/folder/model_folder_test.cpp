@@ -24,7 +24,7 @@ using Json = nlohmann::json;
 
 class ModelFolderTest : public test::RecordedModelTest {};
 
-TEST_F(ModelFolderTest, WhatCannotBeReadIsNamed) {
+TEST_F(ModelFolderTest, UnreadableFilesAreNamed) {
   const Json& reference = test::reference_data("models_reference.json");
   const auto refused = [&](const std::string& says, const std::function<void()>& call) {
     try {

@@ -33,7 +33,7 @@ TEST_F(PreprocessorConfigTest, ChannelsHaveTheirOwn) {
   EXPECT_EQ(read_normalisation(folder_).deviation, (Three{1, 2, 0.5f}));
 }
 
-TEST_F(PreprocessorConfigTest, WhatIsWrongIsNamed) {
+TEST_F(PreprocessorConfigTest, TheFaultyFieldIsNamed) {
   EXPECT_EQ(refusal_of("[]"), "preprocessor_config.json: must be a JSON object, is something else");
   EXPECT_EQ(refusal_of(R"({"image_mean": [0, 1]})"),
             "preprocessor_config.json: image_mean: must be three numbers, is [0,1]");

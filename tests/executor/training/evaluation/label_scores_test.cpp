@@ -18,12 +18,12 @@ Dataset dataset_of(ProblemType problem_type, std::vector<std::string> names, std
 
 TEST(LabelScores, OfSeveralLabelsAreMicroF1AndExactMatch) {
   Dataset dataset = dataset_of(ProblemType::multi_label, {"x", "y"}, {{1, 0}, {0, 0}, {1, 1}});
-  // Said: x and y; nothing; y. (1/2 itself is not said.)
+  // Predicted: x and y; nothing; y. (A probability of 1/2 is not enough.)
   const std::vector<double> answers{.9, .6, .2, .5, .4, .8};
   const Score score = score_of(dataset, {0, 1, 2}, answers);
   EXPECT_EQ(score.metric, "micro F1");
   EXPECT_DOUBLE_EQ(score.value, 2.0 * 2 / (3 + 3)) << "x of the first, y of the third";
-  // Deviations, 2 hits - F1 (there + said): 2 - 2, 0, 2 - 2.
+  // Deviations, 2 hits - F1 (labels + predictions): 2 - 2, 0, 2 - 2.
   EXPECT_DOUBLE_EQ(score.standard_error, 0);
   ASSERT_EQ(score.others.size(), 1u);
   EXPECT_EQ(score.others[0].name, "exact match");

@@ -63,7 +63,7 @@ TEST(AccuracyGate, WithoutAToleranceFreezesStay) {
   EXPECT_EQ(gate.judge(0), Verdict::nothing_to_judge);
 }
 
-TEST(DelayChanges, WhatWasToFreezeFromTheReturnOnFreezesAsManyStepsLater) {
+TEST(DelayChanges, LaterFreezesAreDelayedByTheStepsThatTheRunGoesBack) {
   TrainingPlan plan{.phases = {frozen_up_to(0, 0), frozen_up_to(3, 40), frozen_up_to(5, 60)}};
   delay_changes(plan, 40, 50);
   EXPECT_EQ(plan.phases[0].from_step, 0);

@@ -36,7 +36,7 @@ Written run_alone(const CheckpointPolicy& policy, int begin, int end, const std:
   return written;
 }
 
-TEST(CheckpointSchedule, WithoutAPolicyNobodyIsEverAsked) {
+TEST(CheckpointSchedule, WithoutAPolicyRanksNeverAgree) {
   const Written written = run_alone({}, 0, 1000);
   EXPECT_EQ(written.num_questions, 0);
   EXPECT_THAT(written.steps, IsEmpty());

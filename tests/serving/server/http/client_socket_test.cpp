@@ -49,7 +49,7 @@ TEST_F(ClientSocketTest, TheServersOwnTimeIsNotTheClients) {
   EXPECT_LT(most_silent, 300ms);
 }
 
-TEST_F(ClientSocketTest, AHandshakeIsNotMadeWithWhoHasLeft) {
+TEST_F(ClientSocketTest, NoHandshakeIsMadeWithAClientThatHasLeft) {
   send(test::client_hello());
   shutdown(client_.number(), SHUT_WR);
   {

@@ -177,7 +177,7 @@ TEST_P(HostileClients, SlowOnesAreGoneAfterThePatience) {
   EXPECT_GE(std::chrono::steady_clock::now() - begin, 150ms);
 }
 
-TEST_P(HostileClients, ThoseWhoSendAByteNowAndThenAreGoneTheSameWay) {
+TEST_P(HostileClients, ClientsThatSendAByteNowAndThenAreDisconnectedToo) {
   const HttpServer server(models, patient_for(200ms));
   const std::string request = post("texts", kValid);
   for (const std::size_t at_once : {std::size_t{0}, request.size() - 60}) {
@@ -205,7 +205,7 @@ TEST_P(HostileClients, ALongBodyMayTakeLongerThanThePatienceWhileItComesOn) {
   EXPECT_GT(std::chrono::steady_clock::now() - begin, 400ms);
 }
 
-TEST_P(HostileClients, ThoseWhoTakeNothingAreGoneAfterThePatience) {
+TEST_P(HostileClients, ClientsThatReceiveNothingAreDisconnectedAfterTheTimeLimit) {
   models.worker_states.resize(20'000);  // a page of metrics larger than any socket's buffer
   const HttpServer server(models, patient_for(200ms));
   const int num_open = test::num_open_descriptors();
@@ -258,7 +258,7 @@ TEST_P(HostileClients, AllBodiesTogetherHaveABudgetAndShortOnesNeedNone) {
   EXPECT_EQ(reply_to(server.port(), request).status, 200);
 }
 
-TEST_P(HostileClients, WithoutTheKeyTheyAreToldNothingButTheHealth) {
+TEST_P(HostileClients, WithoutTheKeyTheyGetOnlyTheHealth) {
   HttpServerOptions with_key = options();
   with_key.api_key = "0123456789abcdef";
   const HttpServer server(models, with_key);

@@ -178,7 +178,7 @@ TEST_F(HttpServerTest, AnExceptionIs500AndTheConnectionGoesOn) {
   EXPECT_EQ(client.receive().value().body, kThreeLabels);
 }
 
-TEST_F(HttpServerTest, WhatIsServedIsSaid) {
+TEST_F(HttpServerTest, ListsItsModelsAndTheirTensors) {
   const json server = json::parse(reply_to(port(), get("/v2")).body);
   EXPECT_EQ(server["name"], "frostpipe");
   EXPECT_EQ(server["models"], json::parse(R"(["a/b","pictures","texts","words"])"));
@@ -244,7 +244,7 @@ struct Refused {
   std::string sentence;
 };
 
-TEST_F(HttpServerTest, WhatCannotBeUnderstoodIsRefusedWithASentence) {
+TEST_F(HttpServerTest, MalformedRequestsAreRefusedWithASentence) {
   options_.max_body_bytes = 1000;
   const std::string line = "POST /v2/models/texts/infer HTTP/1.1\r\nHost: h\r\n";
   const std::vector<Refused> cases = {
@@ -318,7 +318,7 @@ TEST_F(HttpServerTest, APortThatIsTakenIsNamed) {
   EXPECT_THROW(HttpServer(models_, same), InvalidInput);
 }
 
-TEST_F(HttpServerTest, ItsEndAnswersWhatItHasAndWaitsForNobodyElse) {
+TEST_F(HttpServerTest, AtItsEndItAnswersItsRequestsAndWaitsForNoFurtherOnes) {
   options_.patience = 1min;
   std::promise<RequestAnswer> promise;
   models_.answer_to = [&](const RequestInput&, int) { return promise.get_future(); };

@@ -160,7 +160,7 @@ void expect_refused(const std::vector<Wrong>& cases, const RequestForm& form) {
   }
 }
 
-TEST(InferRequest, WhatIsNoRequestIsRefused) {
+TEST(InferRequest, InvalidRequestsAreRefused) {
   expect_refused(
       {{"", "request: line 1, column 1: is not valid JSON"},
        {"{\"inputs\":[NaN]}", "request: line 1, column 12: is not valid JSON"},
@@ -284,7 +284,7 @@ TEST(InferRequest, IsRefusedWhileItIsParsedWhereItHasMoreThanAnyNeeds) {
   EXPECT_THAT(why_not(R"({"parameters":[)" + lists + "!"), HasSubstr("values, which is more than 64 rows"));
 }
 
-TEST(InferRequest, ReadingEndsWhereWhoLooksAfterItThrows) {
+TEST(InferRequest, ReadingEndsIfTheCallbackThrows) {
   std::string zeros = "0";
   for (int i = 0; i < 5000; ++i) zeros += ",0";
   const auto leave = [] { throw RuntimeFailure("the client has left"); };

@@ -124,7 +124,7 @@ TEST_F(TlsServer, GarbageInsteadOfAHandshakeChangesNothing) {
   EXPECT_EQ(status_of(post("texts", kText)), 200);
 }
 
-TEST_F(TlsServer, HandshakesThatStallHoldNobodyUpAndEndAfterThePatience) {
+TEST_F(TlsServer, StalledHandshakesDelayNoOtherClientAndEndAfterTheTimeLimit) {
   options_.patience = 500ms;
   port();
   const std::string hello = client_hello();
@@ -210,7 +210,7 @@ TEST_F(TlsFiles, ACertificateMayBeFollowedByItsAuthoritiesAndByItsKey) {
   EXPECT_EQ(refusal(key + certificate, certificate + key), "no InvalidInput");
 }
 
-TEST_F(TlsFiles, WhatIsWrongWithThemIsSaid) {
+TEST_F(TlsFiles, TheirErrorsAreNamed) {
   const auto missing = folder_ / "none.pem";
   EXPECT_THAT(message_of([&] { TlsIdentity(missing, missing); }), StartsWith("none.pem: "));
   EXPECT_THAT(refusal("", key), StartsWith("certificate.pem: must hold a certificate in PEM form"));

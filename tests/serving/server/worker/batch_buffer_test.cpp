@@ -26,7 +26,7 @@ TEST(BatchBuffer, HasRoomForEachPartOfTheLargestBatch) {
   EXPECT_EQ(buffer.answers().size(), 3 * 2 * 2);
 }
 
-TEST(BatchBuffer, WhatOneProcessWritesTheOtherReadsAndNoPartTouchesAnother) {
+TEST(BatchBuffer, TwoProcessesShareItAndItsPartsDoNotOverlap) {
   BatchBuffer ours = BatchBuffer::make(kShape), theirs = BatchBuffer::open(another(ours), kShape);
   std::iota(ours.tokens().begin(), ours.tokens().end(), 1);
   std::iota(ours.pixels().begin(), ours.pixels().end(), 100.0f);

@@ -43,7 +43,7 @@ TEST(WorkerMessages, FromAWorkerComeAsTheyWere) {
   EXPECT_EQ(from_worker_from_text(to_text(FromWorker{.loaded = "no such folder"})).loaded, "no such folder");
 }
 
-TEST(WorkerMessages, WhatIsNoneIsRefused) {
+TEST(WorkerMessages, OtherTextsAreRefused) {
   for (const std::string text : {"", "{", "[]", "{\"order\": 3}", "{\"order\": {\"batch\": \"x\"}}"})
     EXPECT_THROW(to_worker_from_text(text), InvalidInput) << text;
 }
