@@ -1,5 +1,7 @@
 #include "planner/embedding_freeze.h"
 
+#include <algorithm>
+
 #include "planner/search/best_phase.h"
 #include "simulator/simulate.h"
 
@@ -42,12 +44,13 @@ EmbeddingFreeze freeze_embedding_alone(const TrainingPlan& plan, int tokens, con
                             .freeze = {}};
   const auto best =
       best_phase({profile, cluster, options}, before.layout.pipeline_parallel_size, /*first_trainable_layer=*/1);
-  Phase after = before;
-  after.first_trainable_layer = 1;
-  if (const auto* phase = std::get_if<Phase>(&best)) after = *phase;
+  Phase in_place = before;
+  in_place.first_trainable_layer = 1;
+  Nanoseconds after = iteration_ns(in_place);
+  if (const auto* phase = std::get_if<Phase>(&best)) after = std::min(after, iteration_ns(*phase));
   return {.parameter_share = embedding_share(profile.model),
           .baseline_iteration_ns = iteration_ns(before),
-          .iteration_ns = iteration_ns(after)};
+          .iteration_ns = after};
 }
 
 }  // namespace frostpipe

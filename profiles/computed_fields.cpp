@@ -53,7 +53,7 @@ const ComputedField kComputedFields[] = {
     {{"mobilenet_v2"}, "output_stride", "32", false},
     {kBerts + ModelTypes{"vit", "gpt2", "distilbert"}, "pruned_heads", "{}", true},
     {kAll, "per_layer_config", "{}", true},
-    {kAll, "quantization_config", "null", true},
+    {kAll, "quantization_config", "null", false},
 };
 
 /// Another name of a field, which transformers accepts for a family and prefers.

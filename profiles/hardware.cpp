@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <ranges>
+#include <utility>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -74,17 +75,20 @@ void fields(Archive& archive, json::Value<Archive, Hardware>& hardware) {
   archive("memory_bytes", hardware.memory_bytes, json::at_least(0));
   archive("efficiency", hardware.efficiency, json::at_least(0));
   archive("bfloat16_flops", hardware.bfloat16_flops, json::at_least(1));
+  archive("bfloat16_efficiency", hardware.bfloat16_efficiency, json::Otherwise{Hardware().bfloat16_efficiency});
   archive("lacks_bfloat16", hardware.lacks_bfloat16, json::MayBeMissing());
   archive("node_bytes_per_second", hardware.node_bytes_per_second, json::at_least(1));
   archive("network_bytes_per_second", hardware.network_bytes_per_second, json::at_least(1));
   archive("source", hardware.source);
 }
 
-/// Requires a positive efficiency, since times are divided by it, and one that a device can have.
+/// Requires positive efficiencies, since times are divided by them, and such as a device can have.
 void check(const json::Place& place, const Hardware& hardware) {
-  if (!(hardware.efficiency > 0 && hardware.efficiency <= 1))
-    throw InvalidInput(json::Place(place, std::string_view("efficiency")).text(), "must be > 0 and <= 1",
-                       fmt::format("{:g}", hardware.efficiency));
+  for (const auto& [name, efficiency] :
+       {std::pair("efficiency", hardware.efficiency), {"bfloat16_efficiency", hardware.bfloat16_efficiency}})
+    if (!(efficiency > 0 && efficiency <= 1))
+      throw InvalidInput(json::Place(place, std::string_view(name)).text(), "must be > 0 and <= 1",
+                         fmt::format("{:g}", efficiency));
 }
 
 const std::vector<Hardware>& known_hardware() {
@@ -115,9 +119,8 @@ Hardware hardware_from_json(std::string_view json, std::string_view source) {
 }
 
 DeviceRates rates_of(const Hardware& hardware, DType dtype) {
-  constexpr double kBfloat16Efficiency = 0.5;
   const double flops = dtype == DType::kBFloat16 && hardware.bfloat16_flops
-                           ? kBfloat16Efficiency * *hardware.bfloat16_flops
+                           ? hardware.bfloat16_efficiency * *hardware.bfloat16_flops
                            : hardware.efficiency * hardware.peak_flops;
   return {.flops_per_second = flops, .bytes_per_second = hardware.bytes_per_second};
 }

@@ -318,16 +318,17 @@ LayerState EmulatedStageFactory::make_layer(int layer, bool trains, const Tensor
   const std::int64_t of_table = table.rows * table.row,
                      whole = std::min(values - of_table, described.whole_parameter_count / options_.shrink);
   std::vector<ParameterSpec> specs;
-  const auto add = [&](std::vector<std::int64_t> shape, ParameterSpec::Share share) {
-    if (shape.front() > 0) specs.push_back({.names = {}, .shape = std::move(shape), .matrix = true, .share = share});
+  const auto add = [&](std::vector<std::int64_t> shape, ParameterSpec::Share share, bool projects) {
+    if (shape.front() > 0)
+      specs.push_back({.names = {}, .shape = std::move(shape), .matrix = true, .projects = projects, .share = share});
   };
-  add({table.rows, table.row}, ParameterSpec::Share::rows);
-  add({values - of_table - whole}, ParameterSpec::Share::rows);
-  add({whole}, ParameterSpec::Share::whole);
-  LayerState state =
-      make_layer_state(specs, {options_.tensors.dtype().toScalarType(), options_.tensors.dtype().toScalarType()},
-                       options_.tensors.device(), trains, optimizer_moments(options_.optimizer), slice);
+  add({table.rows, table.row}, ParameterSpec::Share::rows, /*projects=*/is_tied);
+  add({values - of_table - whole}, ParameterSpec::Share::rows, /*projects=*/true);
+  add({whole}, ParameterSpec::Share::whole, /*projects=*/false);
+  LayerState state = make_layer_state(specs, layer_types_of(options_.dtype), options_.tensors.device(), trains,
+                                      optimizer_moments(options_.optimizer), slice);
   state.weights.fill_(layer + 1);
+  round_weights(state);
   return state;
 }
 

@@ -39,8 +39,9 @@ struct Estimate {
 /// Makes a profile and a cluster from counted operations, for a machine that is not available; nothing in them is
 /// measured. layer_work counts the operations and saved values of layers. A backward takes twice as long as a forward:
 /// half of it for gradients of weights and half for those of inputs, except that attention's products of queries, keys
-/// and values have no weights, and that a language model's head computes everything in the first half of a split
-/// backward. Each pass has the same overhead.
+/// and values have no weights and take 2.5 times as long, and that a language model's head computes everything in the
+/// first half of a split backward. Operations other than matrix products take the time to read or write each kept
+/// value 1.5 times, and twice as long in the backward. Each pass has the same overhead.
 ///
 /// A causal language model also gets measurements of the token slices that a measured profile has (slice_lengths). The
 /// slices of a sample together have the sample's operations.

@@ -14,8 +14,9 @@ struct PassTokens {
 struct LayerWork {
   bool is_shared = true;  // whether tensor ranks divide the operations; otherwise each does all of them
   double flops = 0;       // of the forward
-  /// The part of `flops` without weights: attention's products of queries, keys and values. Its backward takes twice as
-  /// many operations, which the gradients of the layer's weights need, too.
+  /// The part of `flops` without weights: attention's products of queries, keys and values. Its backward takes 2.5
+  /// times as many operations (five products for two, since fused attention computes its scores again), which the
+  /// gradients of the layer's weights need, too.
   double weightless_flops = 0;
   bool is_backward_whole = false;  // whether a split backward computes everything in its first half
   // Values on every tensor rank, and on all of them together (`shared`).
