@@ -11,7 +11,10 @@ struct FormerOption {
 
 constexpr std::string_view kInPlan = "the plan says it", kComputeTimes = "use --compute-ms F,I,W",
                            kMessageTime = "use --message-ms X", kColumnOfTimes = "name the column TIMESTAMP",
-                           kInConfig = "use --like with a config.json that says it";
+                           kInConfig = "use --like with a config.json that says it",
+                           kBatch = "use plan --global-batch N, the samples of a step",
+                           kMicroBatches = "use plan --fix m=N, the micro-batches of a step",
+                           kPrecision = "use profile --dtype bfloat16", kModelFolder = "use --model FOLDER";
 constexpr FormerOption kFormerOptions[] = {
     {"serve", "", "use 'frostpipe serving run'"},
     {"profile", "--operators", "use 'frostpipe nets profile'"},
@@ -56,12 +59,38 @@ constexpr FormerOption kFormerOptions[] = {
     {"train", "--threads-per-rank", "the plan says it (plan --threads-per-rank)"},
     {"train", "--epochs", "the plan says it (plan --epochs)"},
     {"train", "--checkpoint-steps", "use --checkpoint-every N"},
-    {"train", "--checkpoint-minutes", "use --checkpoint-every TIME"}};
+    {"train", "--checkpoint-minutes", "use --checkpoint-every TIME"},
+    // names in other tools
+    {"train", "--lr", "use --learning-rate"},
+    {"train", "--warmup-steps", "use --learning-rate-warm-up"},
+    {"train", "--warmup-ratio", "use --learning-rate-warm-up"},
+    {"train", "--lr-scheduler-type", "use --decay"},
+    {"train", "--max-grad-norm", "use --gradient-clip"},
+    {"train", "--num-train-epochs", "the plan says it (plan --epochs)"},
+    {"train", "--save-steps", "use --checkpoint-every N"},
+    {"train", "--output-dir", "use -o RUN"},
+    {"train", "--resume-from-checkpoint", "use --resume"},
+    {"train", "--batch-size", kBatch},
+    {"profile", "--batch-size", kBatch},
+    {"plan", "--batch-size", kBatch},
+    {"train", "--per-device-train-batch-size", kBatch},
+    {"profile", "--per-device-train-batch-size", kBatch},
+    {"plan", "--per-device-train-batch-size", kBatch},
+    {"train", "--gradient-accumulation-steps", kMicroBatches},
+    {"profile", "--gradient-accumulation-steps", kMicroBatches},
+    {"plan", "--gradient-accumulation-steps", kMicroBatches},
+    {"train", "--bf16", kPrecision},
+    {"profile", "--bf16", kPrecision},
+    {"plan", "--bf16", kPrecision},
+    {"train", "--model-name-or-path", kModelFolder},
+    {"profile", "--model-name-or-path", kModelFolder}};
 
 }  // namespace
 
 std::string successor_of(std::string_view command, std::string_view option) {
-  const auto is_this = [&](const FormerOption& one) { return one.command == command && one.option == option; };
+  std::string dashed(option);
+  std::ranges::replace(dashed, '_', '-');
+  const auto is_this = [&](const FormerOption& one) { return one.command == command && one.option == dashed; };
   const auto* const found = std::ranges::find_if(kFormerOptions, is_this);
   return found == std::end(kFormerOptions) ? "" : std::string(found->successor);
 }

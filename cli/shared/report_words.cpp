@@ -153,7 +153,8 @@ std::vector<std::string> other_measures(const std::vector<RunSummary>& runs) {
 std::string measure_heading(const std::string& name) { return is_fraction(name) ? name + " [%]" : name; }
 
 std::string measure_number(const NamedValue& measure) {
-  return is_fraction(measure.name) ? fmt::format("{:.1f}", 100 * measure.value) : fmt::format("{:.3f}", measure.value);
+  if (is_fraction(measure.name)) return fmt::format("{:.1f}", 100 * measure.value);
+  return measure.value < 1e6 ? fmt::format("{:.3f}", measure.value) : fmt::format("{:.3g}", measure.value);
 }
 
 std::string other_measure(const RunSummary& run, const std::string& name) {

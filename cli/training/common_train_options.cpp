@@ -140,9 +140,11 @@ void take_run_folder(CommonTrainOptions& options) {
   if (!answers_for_job()) return;
   options.lock.emplace(folder);
   if (!options.overwrite && std::filesystem::exists(folder / "summary.json"))
-    throw InvalidInput(fmt::format(
-        "{}: holds a run that has ended. Give another folder (-o), or start over in this one with --overwrite",
-        folder.string()));
+    throw InvalidInput(
+        fmt::format("{0}: holds a run that has ended. Give another folder (-o), also to train its model further "
+                    "(--model {0}/model), "
+                    "or start over in this one with --overwrite",
+                    folder.string()));
 }
 
 }  // namespace frostpipe

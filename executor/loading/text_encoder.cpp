@@ -1,5 +1,7 @@
 #include "executor/loading/text_encoder.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <string>
 
@@ -9,10 +11,12 @@ namespace frostpipe {
 
 Tokenizer tokenizer_of(const ModelFolder& folder) {
   Tokenizer tokenizer(folder.path);
-  if (tokenizer.vocabulary_size() > folder.config.vocab_size)
+  const int ids = std::max(tokenizer.own_vocabulary_size(), tokenizer.special_ids().end_of_text.value_or(-1) + 1);
+  if (ids > folder.config.vocab_size)
     throw InvalidInput((folder.path / "config.json").string() + ": vocab_size",
-                       "must be at least the tokenizer's " + std::to_string(tokenizer.vocabulary_size()),
+                       fmt::format("must be at least the tokenizer's {}", ids),
                        std::to_string(folder.config.vocab_size));
+  tokenizer.require_ids_below(static_cast<int>(folder.config.vocab_size));
   return tokenizer;
 }
 

@@ -58,6 +58,9 @@ class UsageTest(CliTest):
             (["profile", "--operators", "--like", "resnet-18", "-o", "p"], "use 'frostpipe nets profile'"),
             (["simulate", "--schedule", "1F1B"], "use 'frostpipe schedule NAME --format times'"),
             (["plan", "--profile", "p", "--pp", 2], "use --fix pp=P"),
+            (["train", "plan.json", "--lr", 1e-3], "use --learning-rate"),
+            (["train", "plan.json", "--gradient_accumulation_steps=4"], "use plan --fix m=N"),
+            (["profile", "--per_device_train_batch_size", 4], "use plan --global-batch N"),
             (["train", "plan.json", "--nproc-per-node", 2], "the plan says it"),
             (["train", "plan.json", "--checkpoint-steps", 2], "use --checkpoint-every N"),
         ]:

@@ -25,6 +25,7 @@ struct Tokenizer::Pipeline {
   Pipeline& operator=(const Pipeline&) = delete;
 
   std::vector<std::string> tokens;  // by id
+  std::size_t num_own = 0;          // number of those of the vocabulary itself, which precede new added tokens
   TokenIds ids;
   std::vector<bool> is_special;  // by id
   /// Spellings in normalized text of added tokens that are found there, by id. The library decodes the ids to these.

@@ -120,6 +120,7 @@ Tokenizer::Pipeline::Pipeline(const std::filesystem::path& model_folder) {
   ReadModel read = read_model(root.part("model"), {pre_tokenizer.is_byte_level, files.place_of_merge});
   tokens = std::move(read.tokens);
   model = std::move(read.model);
+  num_own = tokens.size();
   const std::vector<AddedToken> added = read_added_tokens(root, tokens);
   as_written = AddedTokens(only(added, /*normalized=*/false));
   const std::vector<AddedToken> in_normalized = as_normalized(only(added, /*normalized=*/true), normalizer);

@@ -57,11 +57,11 @@ Ids Tokenizer::encode(std::string_view utf8, const EncodeOptions& options) const
   const std::size_t room = room_for_text(options, before.size() + after.size());
   Ids text = pipeline_->tokens_of(utf8, /*with_spans=*/false).ids;
   cut(text, room, pipeline_->truncates_left);
-  if (before.empty() && after.empty()) return text;
   Ids ids = before;
   ids.reserve(before.size() + text.size() + after.size());
   append(ids, text);
   append(ids, after);
+  require_rows(ids);
   return ids;
 }
 
@@ -79,11 +79,22 @@ Ids Tokenizer::encode_pair(std::string_view first, std::string_view second, cons
   append(ids, frame.between);
   append(ids, b);
   append(ids, frame.after);
+  require_rows(ids);
   return ids;
 }
 
 SpannedTokens Tokenizer::encode_with_spans(std::string_view utf8) const {
-  return pipeline_->tokens_of(utf8, /*with_spans=*/true);
+  SpannedTokens tokens = pipeline_->tokens_of(utf8, /*with_spans=*/true);
+  require_rows(tokens.ids);
+  return tokens;
+}
+
+void Tokenizer::require_rows(std::span<const std::int32_t> ids) const {
+  const auto beyond = std::ranges::find_if(ids, [&](std::int32_t id) { return id >= num_rows_; });
+  if (beyond != ids.end())
+    throw InvalidInput(
+        "text", fmt::format("must have tokens of the model's {} alone", num_rows_),
+        fmt::format("one with \"{}\", number {}", pipeline_->tokens[static_cast<std::size_t>(*beyond)], *beyond));
 }
 
 const PairFrame& Tokenizer::pair_frame() const { return pipeline_->post_processor.pair; }
@@ -106,6 +117,8 @@ std::string Tokenizer::decode(std::span<const std::int32_t> ids, bool skip_speci
 }
 
 int Tokenizer::vocabulary_size() const { return static_cast<int>(pipeline_->tokens.size()); }
+
+int Tokenizer::own_vocabulary_size() const { return static_cast<int>(pipeline_->num_own); }
 
 const SpecialIds& Tokenizer::special_ids() const { return pipeline_->special_ids; }
 

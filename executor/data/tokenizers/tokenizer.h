@@ -80,13 +80,21 @@ class Tokenizer {
 
   /// Returns the largest id plus 1, including added tokens.
   int vocabulary_size() const;
+  /// Does the same without the added tokens that the vocabulary lacks, which some models have no row for (Gemma 3 with
+  /// 1 billion parameters: <image_soft_token>).
+  int own_vocabulary_size() const;
+  /// From now on, encoding throws InvalidInput if it gives an id that is not below `num_rows`.
+  void require_ids_below(int num_rows) { num_rows_ = num_rows; }
   const SpecialIds& special_ids() const;
   /// Returns the id of a token as the files spell it.
   std::optional<std::int32_t> id_of(std::string_view token) const;
 
  private:
   struct Pipeline;
+  void require_rows(std::span<const std::int32_t> ids) const;
+
   std::shared_ptr<const Pipeline> pipeline_;
+  std::int32_t num_rows_ = std::numeric_limits<std::int32_t>::max();
 };
 
 }  // namespace frostpipe

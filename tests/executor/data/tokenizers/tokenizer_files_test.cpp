@@ -119,6 +119,23 @@ TEST_F(TokenizerFilesTest, ReadsTheSettingsOfAModelFolder) {
   EXPECT_EQ(Tokenizer(folder_).special_ids().end_of_text, 5);
 }
 
+/// As those of Gemma 3 with 1 billion parameters, whose tokenizer has one token more than the model.
+TEST_F(TokenizerFilesTest, AnAddedTokenMayHaveNoRowInTheModelAsLongAsNoTextHasIt) {
+  file("vocab.txt", "[UNK]\n[CLS]\n[SEP]\ne\n[PAD]\n");
+  file("tokenizer_config.json", R"({"added_tokens_decoder": {"5": {"content": "<x>"}}})");
+  Tokenizer tokenizer(folder_);
+  EXPECT_EQ(tokenizer.own_vocabulary_size(), 5);
+  EXPECT_EQ(tokenizer.vocabulary_size(), 6);
+  EXPECT_EQ(tokenizer.encode("e<x>"), (Ids{1, 3, 5, 2}));
+  tokenizer.require_ids_below(5);
+  EXPECT_EQ(tokenizer.encode("e"), (Ids{1, 3, 2}));
+  for (const auto encode :
+       {+[](const Tokenizer& one) { one.encode("e<x>"); }, +[](const Tokenizer& one) { one.encode_pair("e", "<x>"); },
+        +[](const Tokenizer& one) { one.encode_with_spans("<x>"); }})
+    EXPECT_EQ(message_of([&] { encode(tokenizer); }),
+              "text: must have tokens of the model's 5 alone, is one with \"<x>\", number 5");
+}
+
 TEST_F(TokenizerFilesTest, TextsAreCutOnTheSideThatTheFilesSay) {
   file("vocab.txt", "[UNK]\n[CLS]\n[SEP]\na\nb\nc\nd\n");
   EXPECT_EQ(Tokenizer(folder_).encode("a b c d", {.max_tokens = 4}), (Ids{1, 3, 4, 2}));
