@@ -70,10 +70,14 @@ struct DataSource {
   std::uint64_t seed = 1;
 };
 
+constexpr int kMaxTokens = 128, kMaxTokensOfExamples = 1024;
+
 /// How samples are made from the data.
 struct SampleOptions {
-  int max_tokens = 128;  // Longer texts are truncated; contexts of questions become windows, and plain text blocks, of
-                         // this many tokens
+  /// Longer texts are truncated; contexts of questions become windows, and plain text blocks, of this many tokens. 0 =
+  /// what is usual for the data: kMaxTokensOfExamples for chats, prompts and JSON texts without labels, else
+  /// kMaxTokens.
+  int max_tokens = 0;
   int window_overlap = 32;                // tokens of a context that neighbouring windows have in common
   std::string text_column, label_column;  // column or field names, if they differ from the usual ones
   bool loss_on_all = false;               // causal: compute the loss on prompts and on messages of other roles too

@@ -2,12 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
 
 #include "base/json_text.h"
 #include "cli/plans/what_if_changes.h"
+#include "cli/shared/output.h"
 #include "cli/shared/table.h"
 
 namespace frostpipe {
@@ -78,17 +80,31 @@ std::string what_ifs_json(const std::vector<WhatIfRow>& rows) {
   return json_text(json, 2) + "\n";
 }
 
+/// Returns whether the times of the plan's layers include exchanges between ranks, which changes of links do not reach.
+bool layers_include_exchanges(const Scenario& scenario) {
+  return scenario.profile.model.expert_parallel_size > 1 ||
+         std::ranges::any_of(scenario.plan.phases,
+                             [](const Phase& phase) { return phase.layout.tensor_parallel_size > 1; });
+}
+
 }  // namespace
 
 std::string simulate_plan_what_ifs(const TrainingPlan& plan, const Profile& profile, const Cluster& cluster,
                                    const std::vector<std::string>& sets, const std::string& format) {
   const Scenario base{.plan = plan, .profile = profile, .cluster = cluster};
   std::vector<WhatIfRow> rows = {{.label = "the plan as it is", .outcome = evaluate(base)}};
+  bool changes_machine = false;
   for (const std::string& set : sets) {
     Scenario scenario = base;
     apply_changes(scenario, set);
+    changes_machine |= scenario.cluster != base.cluster || scenario.profile != base.profile;
     rows.push_back({.label = set, .outcome = evaluate(scenario)});
   }
+  if (changes_machine && layers_include_exchanges(base))
+    print_note(
+        "the times of layers in the profile include the exchanges of tensor ranks and experts: a --set of links "
+        "does not change these, and one of devices changes them as if they were computation. A profile made for "
+        "such links or devices has them right");
   return format == "json" ? what_ifs_json(rows) : what_ifs_text(rows);
 }
 

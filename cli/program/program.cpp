@@ -50,8 +50,8 @@ int run(const ToolProgram& program, int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
     const bool has_unexpected = dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr;
-    return usage_error(app,
-                       (has_unexpected ? unexpected_arguments(app) : error.what()) + hint_for_options(app, argv[0]));
+    return usage_error(app, (has_unexpected ? unexpected_arguments(app) : error.what()) +
+                                hint_for_missing(app, error.what()) + hint_for_options(app, argv[0]));
   } catch (const UsageError& error) {
     return usage_error(app, error.what());
   }

@@ -87,6 +87,13 @@ std::string unexpected_arguments(const CLI::App& app) {
                      fmt::join(arguments, " "));
 }
 
+std::string hint_for_missing(const CLI::App& app, const std::string& error) {
+  if (error != "PLAN is required") return "";
+  const std::string name = name_of_parsed(app), group = name.substr(0, name.rfind(' '));
+  const std::string profiling = group == "frostpipe serving" ? "frostpipe" : group;  // it serves models of training
+  return fmt::format("; '{} plan' makes it, from what '{} profile' has measured", group, profiling);
+}
+
 std::string hint_for_options(const CLI::App& app, const std::string& tool) {
   const CLI::App& parsed = parsed_command(app);
   for (const std::string& argument : app.remaining(/*recurse=*/true)) {

@@ -17,6 +17,9 @@ std::string name_of_parsed(const CLI::App& app);
 /// (the library's own message reverses them); "" if it takes all.
 std::string unexpected_arguments(const CLI::App& app);
 
+/// Returns where a missing PLAN comes from; "" if `error` is about something else.
+std::string hint_for_missing(const CLI::App& app, const std::string& error);
+
 /// Returns a hint about the first long option that the parsed command does not have: "; did you mean '--data'?", the
 /// option's successor, or a command of the same name that has it. That command may belong to another program, so its
 /// help is read by starting `tool`, the name by which this program was called. Returns an empty text if there is no

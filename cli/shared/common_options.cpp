@@ -97,7 +97,8 @@ void add_sample_options(CLI::App& command, SampleOptions& samples) {
       command, "--max-tokens", samples.max_tokens,
       "Largest number of tokens in a sample: longer texts are cut, contexts of questions are cut into windows, and "
       "text without labels into blocks")
-      ->check(CLI::Range(2, 1 << 20).description(""));
+      ->check(CLI::Range(2, 1 << 20).description(""))
+      ->default_str(fmt::format("{} for chats and prompts, else {}", kMaxTokensOfExamples, kMaxTokens));
   command
       .add_option("--window-overlap", samples.window_overlap,
                   "Number of tokens of a context that neighbouring windows share")

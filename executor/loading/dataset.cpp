@@ -98,15 +98,16 @@ Dataset plain_text(const DataSource& source, const SampleOptions& options, Model
 
 Dataset examples(const DataSource& source, const SampleOptions& options, ModelFolder& folder,
                  Answers answers = Answers::required) {
-  Dataset dataset{.task = Task::causal_language_modeling};
+  Dataset dataset{.task = Task::causal_language_modeling, .usual_max_tokens = kMaxTokensOfExamples};
   set_task(folder, dataset.task, {});
   EncodedData encoded{.token_ids = {}, .labels = {}, .labels_per_sample = 0};
   require_test_data_alike(source, columns_of(options));
   const auto add = [&](const std::filesystem::path& path) {
-    return add_examples(
-        path, columns_of(options), folder,
-        {.max_tokens = longest(options, folder), .loss_on_all = options.loss_on_all, .answers = answers}, encoded,
-        dataset.notes);
+    return add_examples(path, columns_of(options), folder,
+                        {.max_tokens = longest(options, folder, dataset.usual_max_tokens),
+                         .loss_on_all = options.loss_on_all,
+                         .answers = answers},
+                        encoded, dataset.notes);
   };
   const int num_train = add(source.data);
   if (!source.test_data.empty()) add(source.test_data);

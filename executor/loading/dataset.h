@@ -20,7 +20,8 @@ namespace frostpipe {
 struct Dataset {
   Task task = Task::sequence_classification;
   ProblemType problem_type = ProblemType::single_label;
-  AnswerShape answer_shape{};  // of the model's answers
+  int usual_max_tokens = kMaxTokens;  // of samples where SampleOptions::max_tokens is 0
+  AnswerShape answer_shape{};         // of the model's answers
   std::unique_ptr<Samples> samples;
   Split split;
   std::vector<std::string> label_names;      // for classification

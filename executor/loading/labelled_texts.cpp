@@ -10,8 +10,9 @@
 
 namespace frostpipe {
 
-int longest(const SampleOptions& options, const ModelFolder& folder) {
-  return std::min<int>(options.max_tokens, static_cast<int>(folder.config.max_position_embeddings));
+int longest(const SampleOptions& options, const ModelFolder& folder, int usual) {
+  return std::min(options.max_tokens > 0 ? options.max_tokens : usual,
+                  static_cast<int>(folder.config.max_position_embeddings));
 }
 
 ColumnNames columns_of(const SampleOptions& options) { return {options.text_column, options.label_column}; }

@@ -15,8 +15,9 @@ const std::vector<std::string>& labels_to_score(const ModelFolder& folder);
 std::vector<std::string> in_order_of(const std::vector<std::string>& labels_of_folder,
                                      const std::vector<std::string>& labels_of_data);
 
-/// Returns the largest number of tokens that a sample may have.
-int longest(const SampleOptions& options, const ModelFolder& folder);
+/// Returns the largest number of tokens that a sample may have: options.max_tokens, or `usual` if it is 0, but at most
+/// the model's positions.
+int longest(const SampleOptions& options, const ModelFolder& folder, int usual = kMaxTokens);
 
 ColumnNames columns_of(const SampleOptions& options);
 

@@ -43,7 +43,8 @@ Workload describe_data(const Dataset& dataset, const std::vector<int>& lengths, 
                     .tokens_deviation = std::sqrt(squares / count),
                     .longest_tokens = longest,
                     .global_batch_size = options.global_batch_size};
-  if (dataset.task != Task::image_classification) workload.max_tokens = options.samples.max_tokens;
+  if (dataset.task != Task::image_classification)
+    workload.max_tokens = options.samples.max_tokens > 0 ? options.samples.max_tokens : dataset.usual_max_tokens;
   if (dataset.task == Task::question_answering) workload.window_overlap = options.samples.window_overlap;
   return workload;
 }

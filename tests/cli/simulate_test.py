@@ -153,6 +153,17 @@ class SimulateLossTest(CliTest):
         self.assertEqual(in_table, in_sentence)
 
 
+class WhatIfsOfTensorRanksTest(CliTest):
+    def test_links_do_not_reach_what_layers_include(self):
+        """Oracle: the profile of the same model with tensor ranks has their sums in its layers' times."""
+        self.run_tool("plan", "--model", "bert-base", "--hardware", "A100", "--nproc-per-node", 4, "--global-batch", 16,
+                      "--fix", "tp=2", "-o", "two.json")
+        for change in ("bandwidth=x0.1", "compute=x2"):
+            self.assertIn("include the exchanges of tensor ranks",
+                          self.run_tool("simulate", "two.json", "--set", change).stderr)
+        self.assertEqual(self.run_tool("simulate", "two.json", "--set", "recompute=layers").stderr, "")
+
+
 class SimulateWhatIfsTest(CliTest):
     """Changes to a plan, compared with the unchanged plan."""
 

@@ -190,6 +190,8 @@ class UsageTest(CliTest):
             (["fly"], "there is no command 'fly'"),
             (["plan"], "needs --profile FILE and --cluster FILE, or --model NAME"),
             (["simulate"], "PLAN is required"),
+            (["train", "--data", "d.tsv"], "; 'frostpipe plan' makes it, from what 'frostpipe profile' has measured"),
+            (["serving", "run"], "; 'frostpipe serving plan' makes it, from what 'frostpipe profile' has measured"),
             (["simulate", "a.json", "--fast"], "--fast"),
             (["schedule", "Zigzag"], "Zigzag"),
             (["schedule", "1F1B", "--pp", "0"], "--pp"),

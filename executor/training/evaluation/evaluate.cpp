@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "executor/execute.h"
 #include "executor/loading/dataset.h"
+#include "executor/loading/labelled_texts.h"
 #include "executor/loading/prompts.h"
 #include "executor/loading/text_encoder.h"
 #include "executor/models/folder/generation_config.h"
@@ -84,7 +85,7 @@ std::string completed(const std::vector<Prompt>& prompts, const ModelFolder& fol
                         .max_new_tokens = options.max_new_tokens,
                         .longest = folder.config.max_position_embeddings,
                         .max_samples = options.batch_size,
-                        .max_tokens = std::int64_t{options.batch_size} * options.samples.max_tokens};
+                        .max_tokens = std::int64_t{options.batch_size} * longest(options.samples, folder)};
   how.end_tokens.push_back(tokens.end_of_text);
   how.progress = [&](std::size_t completed) {
     progress(static_cast<double>(completed) / static_cast<double>(prompts.size()),

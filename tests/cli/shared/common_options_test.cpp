@@ -72,6 +72,7 @@ TEST(CommonOptions, SamplesOfTexts) {
   CLI::App app;
   SampleOptions samples;
   add_sample_options(app, samples);
+  EXPECT_EQ(samples.max_tokens, 0) << "as is usual for the data";
   EXPECT_EQ(test::parse(app, "--max-tokens 48"), "");
   EXPECT_EQ(samples.max_tokens, 48);
   EXPECT_EQ(samples.window_overlap, 32);

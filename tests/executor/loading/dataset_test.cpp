@@ -99,6 +99,24 @@ TEST_F(DatasetTest, TheFormOfRecordsTellsTheTask) {
   EXPECT_EQ(task_of(file("a.txt", "a O\n")), Task::causal_language_modeling);
 }
 
+TEST_F(DatasetTest, PromptsMayHaveMoreTokensThanTextsUnlessToldOtherwise) {
+  for (Json one : test::reference_data("models_reference.json")["models"]) {
+    one["config"]["vocab_size"] = 600;
+    one["config"]["n_positions"] = 2048;
+    if (one["config"]["model_type"] == "gpt2") write_config(one["config"]);
+  }
+  test::write_small_byte_level_vocabulary(folder_);
+  const auto prompts = file("data.jsonl", R"({"prompt": "a", "completion": ")" + std::string(400, '!') + R"("})");
+  const auto longest = [&](const SampleOptions& options) {
+    ModelFolder folder = open_model_folder(folder_);
+    const Dataset dataset = load_dataset({.data = prompts, .held_out = 0}, options, folder);
+    return longest_tokens(*dataset.samples, dataset.split.train);
+  };
+  EXPECT_GT(longest({}), kMaxTokens);
+  EXPECT_LE(longest({}), kMaxTokensOfExamples);
+  EXPECT_EQ(longest({.max_tokens = 100}), 100);
+}
+
 TEST_F(DatasetTest, OfACausalModelIsNotTestedOnLabels) {
   for (Json one : test::reference_data("models_reference.json")["models"]) {
     one["config"]["vocab_size"] = 600;
