@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
+#include <optional>
 
 #include "plan/batch.h"
 #include "plan/memory.h"
@@ -53,10 +55,15 @@ Nanoseconds least_message_ns(const Phase& unpartitioned, const Cluster& cluster,
   return least;
 }
 
-/// Work of replica 0, by layer.
+/// A device type, and how many micro-batches of each size a replica has.
+using ReplicaKind = std::pair<std::string, std::map<int, int>>;
+using WorkOfKinds = std::map<ReplicaKind, WorkByLayer>;
+
+/// Work by layer. If the replicas of a pipeline rank have unequal devices, it is that of the one that works longest.
 struct LayerWork {
-  std::map<std::string, WorkByLayer> of_type;  // by device type
-  std::vector<Nanoseconds> least;              // minimum of all its work over device types
+  WorkOfKinds of_kind;
+  std::vector<const WorkOfKinds::value_type*> of_rank;  // by pipeline rank; into of_kind
+  std::vector<Nanoseconds> least;                       // minimum of all its work over the pipeline ranks
   std::vector<Nanoseconds> forward, backward;  // of trainable layers: the smaller micro-batch, the fastest device
   Bytes least_output = std::numeric_limits<Bytes>::max();  // over all layers
 };
@@ -69,13 +76,12 @@ struct SizeWork {
   const std::string& device_type;
 };
 
-/// Adds the time of slice number `slice` of the micro-batches, which may be all of them. Times through the pipeline use
-/// the shortest slice.
-void add_slice(LayerWork& work, const SizeWork& of, int slice, const Phase& phase, const PlanningProblem& problem,
-               LayerCosts& costs) {
+/// Adds the time of slice number `slice` of the micro-batches, which may be all of them, to `here` and `work`. Times
+/// through the pipeline use the shortest slice.
+void add_slice(LayerWork& work, WorkByLayer& here, const SizeWork& of, int slice, const Phase& phase,
+               const PlanningProblem& problem, LayerCosts& costs) {
   const auto& [profile, cluster, options] = problem;
   const auto& layers = costs.of_phase(phase, of.device_type, of.size, slice);
-  WorkByLayer& here = work.of_type.at(of.device_type);
   MeasurementKey key{.device_type = of.device_type,
                      .dtype = options.dtype,
                      .micro_batch_size = of.size,
@@ -96,32 +102,67 @@ void add_slice(LayerWork& work, const SizeWork& of, int slice, const Phase& phas
   }
 }
 
+/// Returns whether the replicas of some pipeline rank have devices of different types.
+bool have_unequal_replicas(const ParallelLayout& layout, const Cluster& cluster) {
+  if (std::ranges::all_of(cluster.devices,
+                          [&](const Device& device) { return device.type == cluster.devices[0].type; }))
+    return false;
+  for (int k = 0; k < layout.pipeline_parallel_size; ++k)
+    for (int replica = 1; replica < layout.data_parallel_size; ++replica)
+      if (cluster.devices.at(rank_of(layout, k, replica)).type != cluster.devices.at(rank_of(layout, k, 0)).type)
+        return true;
+  return false;
+}
+
+/// Returns how many micro-batches of each size each of the first `replicas` replicas has.
+std::vector<std::map<int, int>> counts_of_sizes(const Phase& phase, int replicas, int global_batch_size) {
+  const int m = phase.num_micro_batches;
+  const auto ranges = split_evenly(global_batch_size, phase.layout.data_parallel_size * m);
+  std::vector<std::map<int, int>> counts(replicas);
+  for (int replica = 0; replica < replicas; ++replica)
+    for (int i = 0; i < m; ++i) {
+      const SampleRange& samples = ranges[replica * m + i];
+      if (samples.end > samples.begin) ++counts[replica][samples.end - samples.begin];
+    }
+  return counts;
+}
+
 LayerWork work_of(const Phase& unpartitioned, const PlanningProblem& problem, LayerCosts& costs) {
   const auto& [profile, cluster, options] = problem;
   const ParallelLayout& layout = unpartitioned.layout;
-  const auto ranges =
-      split_evenly(options.global_batch_size, layout.data_parallel_size * unpartitioned.num_micro_batches);
-  std::map<int, int> count_of_size;
-  for (int i = 0; i < unpartitioned.num_micro_batches; ++i) ++count_of_size[ranges[i].end - ranges[i].begin];
-  const int smaller = count_of_size.begin()->first;
+  // Of replicas on equal devices, the first one works longest: it has the larger micro-batches.
+  const int replicas = have_unequal_replicas(layout, cluster) ? layout.data_parallel_size : 1;
+  const auto counts = counts_of_sizes(unpartitioned, replicas, options.global_batch_size);
   const bool splits = splits_backward(unpartitioned);
 
   constexpr Nanoseconds kLargest = std::numeric_limits<Nanoseconds>::max();
   const std::size_t n = profile.model.layers.size();
-  LayerWork work{.of_type = {},
+  LayerWork work{.of_kind = {},
+                 .of_rank = {},
                  .least = std::vector<Nanoseconds>(n, kLargest),
                  .forward = std::vector<Nanoseconds>(n, kLargest),
                  .backward = std::vector<Nanoseconds>(n, kLargest)};
+  std::map<const WorkByLayer*, Nanoseconds> of_all_layers;
   for (int k = 0; k < layout.pipeline_parallel_size; ++k) {
-    const std::string& type = cluster.devices.at(rank_of(layout, k, 0)).type;
-    const auto [entry, is_new] = work.of_type.try_emplace(type);
-    if (!is_new) continue;
-    WorkByLayer& here = entry->second;
-    for (auto* const sums : {&here.all, &here.forwards, &here.weights}) sums->assign(n, 0);
-    for (const auto& [size, count] : count_of_size)
-      for (int slice = 0; slice < num_slices(unpartitioned); ++slice)
-        add_slice(work, {size, count, size == smaller, splits, type}, slice, unpartitioned, problem, costs);
-    for (std::size_t layer = 0; layer < n; ++layer) work.least[layer] = std::min(work.least[layer], here.all[layer]);
+    const WorkOfKinds::value_type* longest = nullptr;
+    for (int replica = 0; replica < replicas; ++replica) {
+      const std::string& type = cluster.devices.at(rank_of(layout, k, replica)).type;
+      const auto [entry, is_new] = work.of_kind.try_emplace({type, counts[replica]});
+      WorkByLayer& here = entry->second;
+      if (is_new) {
+        for (auto* const sums : {&here.all, &here.forwards, &here.weights}) sums->assign(n, 0);
+        for (const auto& [size, count] : counts[replica])
+          for (int slice = 0; slice < num_slices(unpartitioned); ++slice)
+            add_slice(work, here, {size, count, size == counts[replica].begin()->first, splits, type}, slice,
+                      unpartitioned, problem, costs);
+        of_all_layers[&here] = std::accumulate(here.all.begin(), here.all.end(), Nanoseconds{0});
+      }
+      if (longest == nullptr || of_all_layers.at(&here) > of_all_layers.at(&longest->second)) longest = &*entry;
+    }
+    if (std::ranges::find(work.of_rank, longest) == work.of_rank.end())
+      for (std::size_t layer = 0; layer < n; ++layer)
+        work.least[layer] = std::min(work.least[layer], longest->second.all[layer]);
+    work.of_rank.push_back(longest);
   }
   return work;
 }
@@ -130,6 +171,84 @@ std::vector<Nanoseconds> sums_before(const std::vector<Nanoseconds>& values) {
   std::vector<Nanoseconds> before(values.size() + 1, 0);
   for (std::size_t layer = 0; layer < values.size(); ++layer) before[layer + 1] = before[layer] + values[layer];
   return before;
+}
+
+/// Weights of the pipeline ranks, which are about the speeds of their devices, and the work weighed by them: the sum
+/// over layers of the least product of a rank's weight and its time.
+struct WeighedWork {
+  std::vector<double> of_rank;  // by pipeline rank; the largest is 1
+  double work = 0;
+  double of_all_ranks() const { return std::accumulate(of_rank.begin(), of_rank.end(), 0.0); }
+};
+
+/// The pipeline ranks whose work is equal.
+struct EqualRanks {
+  std::vector<double> work;  // by layer
+  int count = 0;
+  double weight = 1;
+};
+
+/// Sets the weight of one group to the one at which the weighed work, divided by the weights of all ranks, is largest
+/// while the other groups keep theirs. The quotient is largest where this group and another one are equally good at
+/// some layer.
+void set_best_weight(std::vector<EqualRanks>& groups, EqualRanks& group) {
+  double others = 0, others_work = 0, own_work = 0;
+  for (const EqualRanks& other : groups)
+    if (&other != &group) others += other.count * other.weight;
+  struct Layer {
+    double equal_at = 0, others = 0, own = 0;  // the weight at which both are equal; the weighed times at weight 1
+  };
+  std::vector<Layer> layers;
+  for (std::size_t layer = 0; layer < group.work.size(); ++layer) {
+    double least = std::numeric_limits<double>::max();
+    for (const EqualRanks& other : groups)
+      if (&other != &group) least = std::min(least, other.weight * other.work[layer]);
+    if (group.work[layer] <= 0 || least <= 0) continue;  // weighed by 0 at any weight
+    layers.push_back({least / group.work[layer], least, group.work[layer]});
+    own_work += group.work[layer];
+  }
+  std::ranges::sort(layers, {}, &Layer::equal_at);
+  double best = 0;
+  for (const Layer& layer : layers) {  // those before it are cheaper on the other groups
+    own_work -= layer.own;
+    others_work += layer.others;
+    const double share =
+        (others_work + std::max(0.0, own_work) * layer.equal_at) / (others + group.count * layer.equal_at);
+    if (share > best) {
+      best = share;
+      group.weight = layer.equal_at;
+    }
+  }
+}
+
+/// Returns good weights; none if all pipeline ranks take equally long.
+std::optional<WeighedWork> weighed_by_speed(const LayerWork& work) {
+  std::vector<EqualRanks> groups;
+  std::map<const WorkByLayer*, std::size_t> group_of;
+  for (const auto* const of_rank : work.of_rank) {
+    const auto [known, is_new] = group_of.try_emplace(&of_rank->second, groups.size());
+    if (is_new) groups.push_back({.work = {of_rank->second.all.begin(), of_rank->second.all.end()}});
+    ++groups[known->second].count;
+  }
+  if (groups.size() < 2) return std::nullopt;
+  const auto all_of = [](const auto& values) {
+    return std::max(1.0, static_cast<double>(std::accumulate(values.begin(), values.end(), 0.0)));
+  };
+  for (EqualRanks& group : groups) group.weight = all_of(work.least) / all_of(group.work);
+  const int rounds = groups.size() == 2 ? 1 : 4;  // one is exact for two groups
+  for (int round = 0; round < rounds; ++round)
+    for (std::size_t group = 1; group < groups.size(); ++group) set_best_weight(groups, groups[group]);
+  const double largest = std::ranges::max(groups, {}, &EqualRanks::weight).weight;
+  for (EqualRanks& group : groups) group.weight /= largest;
+  WeighedWork weighed;
+  for (const auto* const of_rank : work.of_rank)
+    weighed.of_rank.push_back(groups[group_of.at(&of_rank->second)].weight);
+  for (std::size_t layer = 0; layer < work.least.size(); ++layer) {
+    double least = std::numeric_limits<double>::max();
+    for (const EqualRanks& group : groups) least = std::min(least, group.weight * group.work[layer]);
+    weighed.work += least;
+  }
+  return weighed;
 }
 
 }  // namespace
@@ -144,15 +263,14 @@ StageBound::StageBound(const Phase& unpartitioned, const PlanningProblem& proble
   const ParallelLayout& layout = unpartitioned.layout;
   const int n = static_cast<int>(profile.model.layers.size());
   const LayerWork work = work_of(unpartitioned, problem, costs);
-  for (const auto& [type, of] : work.of_type)
-    work_[type] = {sums_before(of.all), sums_before(of.forwards), sums_before(of.weights)};
-  for (int k = 0; k < pipeline_ranks_; ++k)
-    work_of_pipeline_rank_.push_back(&work_.at(cluster.devices.at(rank_of(layout, k, 0)).type));
+  for (const auto& [kind, of] : work.of_kind)
+    work_[kind] = {sums_before(of.all), sums_before(of.forwards), sums_before(of.weights)};
+  for (const auto* const of_rank : work.of_rank) work_of_pipeline_rank_.push_back(&work_.at(of_rank->first));
   chain_forward_ = sums_before(work.forward);
   chain_backward_ = sums_before(work.backward);
   std::vector<Nanoseconds> update(n, std::numeric_limits<Nanoseconds>::max());
-  for (const auto& [type, of] : work.of_type) {
-    const auto& updates = costs.updates(type, options.optimizer);
+  for (const auto& [kind, of] : work.of_kind) {
+    const auto& updates = costs.updates(kind.first, options.optimizer);
     for (int layer = 0; layer < n; ++layer)
       update[layer] = layer < first_trainable_layer_
                           ? 0
@@ -261,18 +379,35 @@ Nanoseconds bound_of_any_partition(const Phase& unpartitioned, const PlanningPro
                                   static_cast<double>(work.least[layer]));
   }
   const int p = unpartitioned.layout.pipeline_parallel_size;
-  if (weight_delay(unpartitioned) > 0) return std::max(sum / p, largest_layer);
+  const std::optional<WeighedWork> weighed = weighed_by_speed(work);
+  constexpr double kRounding = 1e-9;
+  const auto rounded_down = [](double bound) { return static_cast<Nanoseconds>(bound * (1 - kRounding)); };
+  const auto shared_by_speed = [&](double waits) {
+    return weighed ? rounded_down((weighed->work + waits) / weighed->of_all_ranks()) : 0;
+  };
+  if (weight_delay(unpartitioned) > 0) return std::max({sum / p, largest_layer, shared_by_speed(0)});
   const bool splits = splits_backward(unpartitioned);
   if (unpartitioned.virtual_stages > 1 || splits) {
     const std::vector<Nanoseconds> forward = sums_before(work.forward), backward = sums_before(work.backward);
     // At least k layers precede rank k's first stage. The rank's own W may overlap with their backward.
-    for (int k = 0; k < p; ++k) sum += forward[k] + (splits ? 0 : backward[k]);
-    return std::max({sum / p, largest_layer, forward.back() + backward.back()});
+    double weighed_waits = 0;
+    for (int k = 0; k < p; ++k) {
+      const Nanoseconds wait = forward[k] + (splits ? 0 : backward[k]);
+      sum += wait;
+      if (weighed) weighed_waits += weighed->of_rank[k] * static_cast<double>(wait);
+    }
+    return std::max({sum / p, largest_layer, forward.back() + backward.back(), shared_by_speed(weighed_waits)});
   }
-  const double mean = static_cast<double>(sum) / m;
-  const double bound = share > 0 ? mean * share / (1 - std::pow(1 - share / m, p)) : mean * m / p;
-  constexpr double kRounding = 1e-9;
-  return std::max(static_cast<Nanoseconds>(bound * (1 - kRounding)), largest_layer);
+  const auto of_chain = [&](double all, double product, double of_all_ranks) {
+    return rounded_down(share > 0 ? all / m * share / (1 - product) : all / of_all_ranks);
+  };
+  Nanoseconds bound = of_chain(static_cast<double>(sum), std::pow(1 - share / m, p), p);
+  if (weighed) {
+    double product = 1;
+    for (const double weight : weighed->of_rank) product *= 1 - share * weight / m;
+    bound = std::max(bound, of_chain(weighed->work, product, weighed->of_all_ranks()));
+  }
+  return std::max(bound, largest_layer);
 }
 
 }  // namespace frostpipe

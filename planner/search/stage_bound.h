@@ -19,7 +19,8 @@ struct WorkByLayer {
 /// stage is on one pipeline rank and all ranks synchronize once per iteration (GPipe, 1F1B, ZB-H1 and all similar
 /// orders).
 ///
-/// For layers [b, e) on pipeline rank k, replica 0, which has the larger micro-batches:
+/// For layers [b, e) on pipeline rank k, on the replica that works longest there (replica 0, which has the larger
+/// micro-batches, unless the replicas have unequal devices):
 ///
 ///   max(to(b) + update of layer 0, update) + work + max(back(b), reduction) + norm
 ///
@@ -103,7 +104,8 @@ class StageBound {
   bool overlaps_ = false;                    // whether iterations overlap
   std::vector<std::vector<int>> stages_on_;  // by pipeline rank
   int first_trainable_layer_ = 0;
-  std::map<std::string, WorkByLayer> work_;                           // by device type; prefix sums over layers
+  std::map<std::pair<std::string, std::map<int, int>>, WorkByLayer>
+      work_;  // by device type and a replica's micro-batches of each size; prefix sums over layers
   std::vector<const WorkByLayer*> work_of_pipeline_rank_;             // pointers into work_
   std::vector<Nanoseconds> chain_forward_, chain_backward_, update_;  // prefix sums over layers
   std::vector<Nanoseconds> messages_;                                 // one way; prefix sums over pipeline ranks
@@ -120,6 +122,15 @@ class StageBound {
 /// all work and of the time that ranks wait before and after theirs (at least k layers precede rank k's first stage),
 /// and to one micro-batch through all layers and back. Where iterations overlap, it gives way to an even share of all
 /// work alone.
+///
+/// A layer's work in these sums is its least time on any pipeline rank, w. If the ranks have unequal devices, the same
+/// holds for weights y <= 1 of the ranks, and the larger of both bounds counts. Let w_k be a layer's time on rank k and
+/// v the least y_k w_k over all ranks, so w_k >= v / y_k and w >= v. Rank k with the layers L works at least the sum of
+/// v over L, divided by y_k. So all v sum to at most T times the sum of all y_k (shares in proportion to y_k, not even
+/// ones), and with a(k) in terms of v, T >= r a(k - 1) + m / y_k (a(k) - a(k - 1)), hence
+/// a(p) <= T / r (1 - product of (1 - r y_k / m)). Any weights give a bound. Those used maximise the sum of all v
+/// divided by that of all y_k (exactly for two types of devices), which makes them about the devices' speeds: with one
+/// ratio of speeds for all layers, T is at least the work divided by the sum of all speeds.
 Nanoseconds bound_of_any_partition(const Phase& unpartitioned, const PlanningProblem& problem, LayerCosts& costs);
 
 }  // namespace frostpipe
