@@ -10,8 +10,23 @@
 #include "plan/memory.h"
 #include "plan/stages.h"
 #include "plan/token_slices.h"
+#include "simulator/communication_costs.h"
 
 namespace frostpipe {
+
+/// A device type, and how many micro-batches of each size a replica has.
+using ReplicaKind = std::pair<std::string, std::map<int, int>>;
+using WorkOfKinds = std::map<ReplicaKind, WorkByLayer>;
+
+/// Work by layer. If the replicas of a pipeline rank have unequal devices, it is that of the one that works longest.
+struct PhaseWork {
+  WorkOfKinds of_kind;
+  std::vector<const WorkOfKinds::value_type*> of_rank;  // by pipeline rank; into of_kind
+  std::vector<Nanoseconds> least;                       // minimum of all its work over the pipeline ranks
+  std::vector<Nanoseconds> forward, backward;  // of trainable layers: the smaller micro-batch, the fastest device
+  Bytes least_output = std::numeric_limits<Bytes>::max();  // over all layers
+};
+
 namespace {
 
 /// Time of one micro-batch on one layer.
@@ -55,19 +70,6 @@ Nanoseconds least_message_ns(const Phase& unpartitioned, const Cluster& cluster,
   return least;
 }
 
-/// A device type, and how many micro-batches of each size a replica has.
-using ReplicaKind = std::pair<std::string, std::map<int, int>>;
-using WorkOfKinds = std::map<ReplicaKind, WorkByLayer>;
-
-/// Work by layer. If the replicas of a pipeline rank have unequal devices, it is that of the one that works longest.
-struct LayerWork {
-  WorkOfKinds of_kind;
-  std::vector<const WorkOfKinds::value_type*> of_rank;  // by pipeline rank; into of_kind
-  std::vector<Nanoseconds> least;                       // minimum of all its work over the pipeline ranks
-  std::vector<Nanoseconds> forward, backward;  // of trainable layers: the smaller micro-batch, the fastest device
-  Bytes least_output = std::numeric_limits<Bytes>::max();  // over all layers
-};
-
 /// The micro-batches of one size on one device type.
 struct SizeWork {
   int size = 0, count = 0;  // samples per micro-batch; number of micro-batches
@@ -78,7 +80,7 @@ struct SizeWork {
 
 /// Adds the time of slice number `slice` of the micro-batches, which may be all of them, to `here` and `work`. Times
 /// through the pipeline use the shortest slice.
-void add_slice(LayerWork& work, WorkByLayer& here, const SizeWork& of, int slice, const Phase& phase,
+void add_slice(PhaseWork& work, WorkByLayer& here, const SizeWork& of, int slice, const Phase& phase,
                const PlanningProblem& problem, LayerCosts& costs) {
   const auto& [profile, cluster, options] = problem;
   const auto& layers = costs.of_phase(phase, of.device_type, of.size, slice);
@@ -127,7 +129,7 @@ std::vector<std::map<int, int>> counts_of_sizes(const Phase& phase, int replicas
   return counts;
 }
 
-LayerWork work_of(const Phase& unpartitioned, const PlanningProblem& problem, LayerCosts& costs) {
+PhaseWork work_of(const Phase& unpartitioned, const PlanningProblem& problem, LayerCosts& costs) {
   const auto& [profile, cluster, options] = problem;
   const ParallelLayout& layout = unpartitioned.layout;
   // Of replicas on equal devices, the first one works longest: it has the larger micro-batches.
@@ -137,7 +139,7 @@ LayerWork work_of(const Phase& unpartitioned, const PlanningProblem& problem, La
 
   constexpr Nanoseconds kLargest = std::numeric_limits<Nanoseconds>::max();
   const std::size_t n = profile.model.layers.size();
-  LayerWork work{.of_kind = {},
+  PhaseWork work{.of_kind = {},
                  .of_rank = {},
                  .least = std::vector<Nanoseconds>(n, kLargest),
                  .forward = std::vector<Nanoseconds>(n, kLargest),
@@ -179,6 +181,7 @@ struct WeighedWork {
   std::vector<double> of_rank;  // by pipeline rank; the largest is 1
   double work = 0;
   double of_all_ranks() const { return std::accumulate(of_rank.begin(), of_rank.end(), 0.0); }
+  double least() const { return std::ranges::min(of_rank); }
 };
 
 /// The pipeline ranks whose work is equal.
@@ -222,7 +225,7 @@ void set_best_weight(std::vector<EqualRanks>& groups, EqualRanks& group) {
 }
 
 /// Returns good weights; none if all pipeline ranks take equally long.
-std::optional<WeighedWork> weighed_by_speed(const LayerWork& work) {
+std::optional<WeighedWork> weighed_by_speed(const PhaseWork& work) {
   std::vector<EqualRanks> groups;
   std::map<const WorkByLayer*, std::size_t> group_of;
   for (const auto* const of_rank : work.of_rank) {
@@ -253,7 +256,17 @@ std::optional<WeighedWork> weighed_by_speed(const LayerWork& work) {
 
 }  // namespace
 
+StageBound::Chord StageBound::Chord::of(const std::function<Nanoseconds(Bytes)>& reduction_ns, Bytes most) {
+  if (most == 0) return {};
+  const auto latency_ns = static_cast<double>(reduction_ns(0));
+  return {latency_ns, (static_cast<double>(reduction_ns(most)) - latency_ns) / static_cast<double>(most)};
+}
+
 StageBound::StageBound(const Phase& unpartitioned, const PlanningProblem& problem, LayerCosts& costs)
+    : StageBound(unpartitioned, problem, costs, work_of(unpartitioned, problem, costs)) {}
+
+StageBound::StageBound(const Phase& unpartitioned, const PlanningProblem& problem, LayerCosts& costs,
+                       const PhaseWork& work)
     : pipeline_ranks_(unpartitioned.layout.pipeline_parallel_size),
       virtual_stages_(unpartitioned.virtual_stages),
       overlaps_(weight_delay(unpartitioned) > 0),
@@ -262,7 +275,6 @@ StageBound::StageBound(const Phase& unpartitioned, const PlanningProblem& proble
   const auto& [profile, cluster, options] = problem;
   const ParallelLayout& layout = unpartitioned.layout;
   const int n = static_cast<int>(profile.model.layers.size());
-  const LayerWork work = work_of(unpartitioned, problem, costs);
   for (const auto& [kind, of] : work.of_kind)
     work_[kind] = {sums_before(of.all), sums_before(of.forwards), sums_before(of.weights)};
   for (const auto* const of_rank : work.of_rank) work_of_pipeline_rank_.push_back(&work_.at(of_rank->first));
@@ -279,30 +291,35 @@ StageBound::StageBound(const Phase& unpartitioned, const PlanningProblem& proble
   }
   update_ = sums_before(update);
   parameters_bytes_.assign(1, 0);
+  experts_bytes_.assign(1, 0);
   for (int layer = 0; layer < n; ++layer) {
     const bool trains = layer >= first_trainable_layer_;
     parameters_bytes_.push_back(
         parameters_bytes_.back() +
         (trains ? reduced_gradient_bytes(unpartitioned, profile.model, layer, options.global_batch_size, options.dtype)
                 : 0));
+    experts_bytes_.push_back(experts_bytes_.back() +
+                             (trains ? expert_gradient_bytes(unpartitioned, profile.model, layer, options.dtype) : 0));
   }
   // With frozen layers, messages may come from stages that have run ahead.
   messages_.assign(pipeline_ranks_, 0);
   if (first_trainable_layer_ == 0)
     for (int k = 0; k + 1 < pipeline_ranks_; ++k)
       messages_[k + 1] = messages_[k] + least_message_ns(unpartitioned, cluster, k, work.least_output);
-  for (int k = 0; k < pipeline_ranks_; ++k) {
-    std::vector<int> ranks = replicas_of(layout, k);
+  const bool waits_for_all = !cluster.communication.overlap_gradient_reduction;
+  for (int k = 0; k < pipeline_ranks_ && layout.data_parallel_size > 1; ++k) {
+    const std::vector<int> replicas = replicas_of(layout, k);
+    std::vector<int> ranks = replicas;
     std::sort(ranks.begin(), ranks.end());
-    const bool counts = layout.data_parallel_size > 1 && !cluster.communication.overlap_gradient_reduction &&
-                        parameters_bytes_.back() > 0;
-    const auto latency = counts ? static_cast<double>(all_reduce_ns(cluster, ranks, 0)) : 0.0;
-    reduction_latency_ns_.push_back(latency);
-    reduction_ns_per_byte_.push_back(
-        counts ? (static_cast<double>(all_reduce_ns(cluster, ranks, parameters_bytes_.back())) - latency) /
-                     static_cast<double>(parameters_bytes_.back())
-               : 0.0);
+    const auto of_all = [&](Bytes bytes) { return all_reduce_ns(cluster, ranks, bytes); };
+    const auto of_experts = [&](Bytes bytes) {
+      return reduction_of_experts_ns(cluster, profile.model, layout, replicas, bytes);
+    };
+    reduction_.push_back(waits_for_all ? Chord::of(of_all, parameters_bytes_.back()) : Chord{});
+    experts_reduction_.push_back(Chord::of(of_experts, experts_bytes_.back()));
   }
+  reduction_.resize(pipeline_ranks_);
+  experts_reduction_.resize(pipeline_ranks_);
   if (num_ranks(layout) > 1 && first_trainable_layer_ == 0) {
     std::vector<int> ranks;
     for (int k = 0; k < pipeline_ranks_; ++k)
@@ -317,16 +334,13 @@ StageBound::Terms StageBound::terms(int pipeline_rank, LayerRange stage) const {
   const WorkByLayer& work = *work_of_pipeline_rank_[pipeline_rank];
   Terms terms{.work_ns = of_stage(work.all), .weights_ns = of_stage(work.weights)};
   if (stage.end <= first_trainable_layer_) return terms;
-  const auto bytes = static_cast<double>(parameters_bytes_[stage.end] - parameters_bytes_[stage.begin]);
   terms.to_ns = chain_forward_[stage.begin] + messages_[pipeline_rank] + update_[1];
   terms.update_ns = update_[stage.end] - update_[stage.begin];
-  const auto reduction_ns = [&](int at, double of_bytes) {
-    return static_cast<Nanoseconds>(reduction_latency_ns_[at] + of_bytes * reduction_ns_per_byte_[at]);
-  };
   terms.back_ns = chain_backward_[stage.begin] + messages_[pipeline_rank];
-  if (pipeline_rank > 0 && first_trainable_layer_ == 0)
-    terms.back_ns += reduction_ns(0, static_cast<double>(parameters_bytes_[1]));
-  terms.reduction_ns = reduction_ns(pipeline_rank, bytes);
+  if (pipeline_rank > 0 && first_trainable_layer_ == 0) terms.back_ns += reduction_[0].at(parameters_bytes_[1]);
+  terms.reduction_ns = reduction_[pipeline_rank].at(parameters_bytes_[stage.end] - parameters_bytes_[stage.begin]);
+  if (const Bytes experts = experts_bytes_[stage.end] - experts_bytes_[stage.begin]; experts > 0)
+    terms.reduction_ns += experts_reduction_[pipeline_rank].at(experts);
   terms.norm_ns = norm_ns_;
   const auto after = [&](const std::vector<Nanoseconds>& before) { return before.back() - before[stage.end]; };
   const Nanoseconds forwards = of_stage(work.forwards), backwards = terms.work_ns - forwards - terms.weights_ns;
@@ -366,8 +380,7 @@ Nanoseconds StageBound::of(const Partition& partition) const {
   return largest;
 }
 
-Nanoseconds bound_of_any_partition(const Phase& unpartitioned, const PlanningProblem& problem, LayerCosts& costs) {
-  const LayerWork work = work_of(unpartitioned, problem, costs);
+Nanoseconds StageBound::of_any_partition(const Phase& unpartitioned, const PhaseWork& work) const {
   const double m = unpartitioned.num_micro_batches;
   Nanoseconds largest_layer = 0, sum = 0;
   double share = 1;  // r
@@ -378,36 +391,47 @@ Nanoseconds bound_of_any_partition(const Phase& unpartitioned, const PlanningPro
       share = std::min(share, m * static_cast<double>(work.forward[layer] + work.backward[layer]) /
                                   static_cast<double>(work.least[layer]));
   }
-  const int p = unpartitioned.layout.pipeline_parallel_size;
-  const std::optional<WeighedWork> weighed = weighed_by_speed(work);
-  constexpr double kRounding = 1e-9;
-  const auto rounded_down = [](double bound) { return static_cast<Nanoseconds>(bound * (1 - kRounding)); };
-  const auto shared_by_speed = [&](double waits) {
-    return weighed ? rounded_down((weighed->work + waits) / weighed->of_all_ranks()) : 0;
-  };
-  if (weight_delay(unpartitioned) > 0) return std::max({sum / p, largest_layer, shared_by_speed(0)});
-  const bool splits = splits_backward(unpartitioned);
-  if (unpartitioned.virtual_stages > 1 || splits) {
-    const std::vector<Nanoseconds> forward = sums_before(work.forward), backward = sums_before(work.backward);
-    // At least k layers precede rank k's first stage. The rank's own W may overlap with their backward.
-    double weighed_waits = 0;
-    for (int k = 0; k < p; ++k) {
-      const Nanoseconds wait = forward[k] + (splits ? 0 : backward[k]);
-      sum += wait;
-      if (weighed) weighed_waits += weighed->of_rank[k] * static_cast<double>(wait);
-    }
-    return std::max({sum / p, largest_layer, forward.back() + backward.back(), shared_by_speed(weighed_waits)});
-  }
-  const auto of_chain = [&](double all, double product, double of_all_ranks) {
-    return rounded_down(share > 0 ? all / m * share / (1 - product) : all / of_all_ranks);
-  };
-  Nanoseconds bound = of_chain(static_cast<double>(sum), std::pow(1 - share / m, p), p);
-  if (weighed) {
+  const bool trains_all = first_trainable_layer_ == 0, splits = splits_backward(unpartitioned);
+  const int p = pipeline_ranks_;
+  const auto by_chain = [&](const WeighedWork& weighed) {
     double product = 1;
-    for (const double weight : weighed->of_rank) product *= 1 - share * weight / m;
-    bound = std::max(bound, of_chain(weighed->work, product, weighed->of_all_ranks()));
-  }
-  return std::max(bound, largest_layer);
+    for (const double weight : weighed.of_rank) product *= 1 - share * weight / m;
+    const double chain = share > 0 ? weighed.work / m * share / (1 - product) : weighed.work / weighed.of_all_ranks();
+    return chain + static_cast<double>(trains_all ? update_[1] + norm_ns_ : 0);
+  };
+  const auto shared_out = [&](const WeighedWork& weighed) {
+    // At least k layers precede rank k's first stage. The rank's own W may overlap with their backward.
+    double to = 0, back = 0, reduction = 0;
+    double of_byte = std::numeric_limits<double>::max(), of_experts_byte = of_byte;
+    for (int k = 0; k < p; ++k) {
+      const double weight = weighed.of_rank[k];
+      to += weight * static_cast<double>(chain_forward_[k] + messages_[k] + update_[1]);
+      const Nanoseconds first_reduction = k > 0 && trains_all ? reduction_[0].at(parameters_bytes_[1]) : 0;
+      back += weight * static_cast<double>(chain_backward_[k] + messages_[k] + first_reduction);
+      if (trains_all) reduction += weight * static_cast<double>(stages_on_[k].size()) * reduction_[k].latency_ns;
+      of_byte = std::min(of_byte, weight * reduction_[k].ns_per_byte);
+      of_experts_byte = std::min(of_experts_byte, weight * experts_reduction_[k].ns_per_byte);
+    }
+    reduction += of_byte * static_cast<double>(parameters_bytes_.back()) +
+                 of_experts_byte * static_cast<double>(experts_bytes_.back()) -
+                 2 * p * virtual_stages_;  // at() rounds each stage's down
+    if (overlaps_) to = back = 0;
+    if (splits) back = 0;
+    const double before = std::max(to, weighed.least() * static_cast<double>(update_.back()));
+    return (before + weighed.work + std::max(back, reduction)) / weighed.of_all_ranks() + static_cast<double>(norm_ns_);
+  };
+  const bool is_chain = virtual_stages_ == 1 && !splits && !overlaps_;
+  const auto bound = [&](const WeighedWork& weighed) { return is_chain ? by_chain(weighed) : shared_out(weighed); };
+  double largest = bound({.of_rank = std::vector<double>(p, 1), .work = static_cast<double>(sum)});
+  if (const auto weighed = weighed_by_speed(work)) largest = std::max(largest, bound(*weighed));
+  constexpr double kRounding = 1e-9;
+  const Nanoseconds way = is_chain || overlaps_ ? 0 : chain_forward_.back() + chain_backward_.back();
+  return std::max({static_cast<Nanoseconds>(largest * (1 - kRounding)), largest_layer, way, of_any()});
+}
+
+Nanoseconds bound_of_any_partition(const Phase& unpartitioned, const PlanningProblem& problem, LayerCosts& costs) {
+  const PhaseWork work = work_of(unpartitioned, problem, costs);
+  return StageBound(unpartitioned, problem, costs, work).of_any_partition(unpartitioned, work);
 }
 
 }  // namespace frostpipe

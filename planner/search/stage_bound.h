@@ -1,5 +1,6 @@
 #pragma once
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -14,6 +15,8 @@ namespace frostpipe {
 struct WorkByLayer {
   std::vector<Nanoseconds> all, forwards, weights;
 };
+
+struct PhaseWork;
 
 /// A lower bound on a phase's iteration time from one of its stages. It holds for any order of actions, as long as a
 /// stage is on one pipeline rank and all ranks synchronize once per iteration (GPipe, 1F1B, ZB-H1 and all similar
@@ -38,7 +41,8 @@ struct WorkByLayer {
 /// precede the next synchronization. Frozen stages run ahead, so to and back count trainable layers only. to, back and
 /// messages use the smaller micro-batches, with token slices their smallest slice, the fastest device and the cheapest
 /// link between the pipeline ranks. The reduction of all gradients is concave in their bytes (the minimum of some
-/// straight lines), so its chord is below it.
+/// straight lines), so its chord is below it. With expert parallelism the reduction of the experts' gradients follows
+/// it, over the replicas with the same experts, and never overlaps with a backward.
 ///
 /// If the schedule splits the backward, earlier stages wait only for I: back(b) and the single micro-batch's way
 /// through [e, n) count I alone, and "all backwards" there means all I. The stage's own W may be done while the last
@@ -99,6 +103,19 @@ class StageBound {
   Nanoseconds of_any() const;
 
  private:
+  friend Nanoseconds bound_of_any_partition(const Phase&, const PlanningProblem&, LayerCosts&);
+  StageBound(const Phase& unpartitioned, const PlanningProblem& problem, LayerCosts& costs, const PhaseWork& work);
+  Nanoseconds of_any_partition(const Phase& unpartitioned, const PhaseWork& work) const;
+
+  /// The chord of the time of a reduction, from no bytes to those of all layers.
+  struct Chord {
+    static Chord of(const std::function<Nanoseconds(Bytes)>& reduction_ns, Bytes most);
+    Nanoseconds at(Bytes bytes) const {
+      return static_cast<Nanoseconds>(latency_ns + static_cast<double>(bytes) * ns_per_byte);
+    }
+    double latency_ns = 0, ns_per_byte = 0;
+  };
+
   int pipeline_ranks_ = 1;
   int virtual_stages_ = 1;
   bool overlaps_ = false;                    // whether iterations overlap
@@ -109,8 +126,8 @@ class StageBound {
   std::vector<const WorkByLayer*> work_of_pipeline_rank_;             // pointers into work_
   std::vector<Nanoseconds> chain_forward_, chain_backward_, update_;  // prefix sums over layers
   std::vector<Nanoseconds> messages_;                                 // one way; prefix sums over pipeline ranks
-  std::vector<Bytes> parameters_bytes_;                               // of trainable layers; prefix sums over layers
-  std::vector<double> reduction_ns_per_byte_, reduction_latency_ns_;  // by pipeline rank
+  std::vector<Bytes> parameters_bytes_, experts_bytes_;               // of trainable layers; prefix sums over layers
+  std::vector<Chord> reduction_, experts_reduction_;                  // by pipeline rank
   Nanoseconds norm_ns_ = 0;
 };
 
@@ -119,9 +136,9 @@ class StageBound {
 /// micro-batch's time through pipeline ranks up to k, and r the least ratio of the smaller micro-batch's time to the
 /// mean one's. Hence a(p) <= T / r (1 - (1 - r / m)^p). Also, T is at least the work of any single layer, which is on
 /// one pipeline rank. With several stages per rank, or a split backward, the bound on T gives way to an even share of
-/// all work and of the time that ranks wait before and after theirs (at least k layers precede rank k's first stage),
-/// and to one micro-batch through all layers and back. Where iterations overlap, it gives way to an even share of all
-/// work alone.
+/// all work, of the time that ranks wait before theirs (at least k layers precede rank k's first stage) or of all
+/// updates, and of the time that they wait after it or of all reductions, and to one micro-batch through all layers and
+/// back. Where iterations overlap, nothing waits.
 ///
 /// A layer's work in these sums is its least time on any pipeline rank, w. If the ranks have unequal devices, the same
 /// holds for weights y <= 1 of the ranks, and the larger of both bounds counts. Let w_k be a layer's time on rank k and
