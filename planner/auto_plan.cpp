@@ -21,7 +21,8 @@ constexpr std::size_t kMaxAlternatives = 5;
 constexpr std::size_t kMaxReasons = 5;
 constexpr int kProofMicroBatches = 40'000;  // per layout; takes some tens of milliseconds
 
-/// Returns the pairs (tensor-parallel size, pipeline length) that leave no device idle.
+/// Returns the pairs (tensor-parallel size, pipeline length) that leave no device idle; with a fixed number of
+/// replicas, those that the devices are enough for.
 std::vector<std::pair<int, int>> layouts_of(const PlanningProblem& problem) {
   const auto& [profile, cluster, options] = problem;
   const int num_devices = devices_to_use(cluster, options);
@@ -30,9 +31,12 @@ std::vector<std::pair<int, int>> layouts_of(const PlanningProblem& problem) {
     if (num_devices % size != 0 || (!options.any_tensor_parallel_size && size != options.tensor_parallel_size))
       continue;
     const int groups = num_devices / size;
+    const auto are_used = [&](int length) {
+      const int replicas = options.data_parallel_size;
+      return replicas > 0 ? length * replicas <= groups : groups % length == 0;
+    };
     for (int length = 1; length <= std::min(groups, static_cast<int>(profile.model.layers.size())); ++length)
-      if ((groups % length == 0 || options.data_parallel_size > 0) &&
-          (options.pipeline_parallel_size == 0 || length == options.pipeline_parallel_size))
+      if (are_used(length) && (options.pipeline_parallel_size == 0 || length == options.pipeline_parallel_size))
         layouts.emplace_back(size, length);
   }
   return layouts;
@@ -51,9 +55,14 @@ std::string why_no_layout(const PlanningProblem& problem) {
           size, fmt::join(sizes, ", "), options.sequence_parallel ? " --sequence-parallel" : "");
     sizes = {size};
   }
-  return fmt::format("no layout of {} devices has what is asked for (tensor-parallel size {}{})",
-                     devices_to_use(cluster, options), fmt::join(sizes, " or "),
-                     length > 0 ? fmt::format(", pipeline length {}", length) : "");
+  const int devices = devices_to_use(cluster, options), replicas = options.data_parallel_size;
+  std::string why = fmt::format("no layout of {} devices has what is asked for (tensor-parallel size {}", devices,
+                                fmt::join(sizes, " or "));
+  if (length > 0) why += fmt::format(", pipeline length {}", length);
+  if (replicas == 0) return why + ")";
+  return why + fmt::format(", {} replica{}): {} {} ranks", replicas, replicas == 1 ? "" : "s",
+                           devices < static_cast<int>(cluster.devices.size()) ? "the plan may use" : "the cluster has",
+                           devices);
 }
 
 class AutoSearch {
@@ -116,18 +125,27 @@ class AutoSearch {
   }
   std::vector<std::string> unfit_layouts() const {
     std::vector<std::string> reasons;
-    for (const auto& [missing, reason] : unfit_layouts_) reasons.push_back(reason);
+    for (const Unfit& unfit : unfit_layouts_) reasons.push_back(unfit.reason);
     for (const auto& [why, lengths] : not_measured_)
       reasons.push_back(of_layout(why.first, fmt::format("p = {}: {}", fmt::join(lengths, ", "), why.second)));
     for (const auto& [tensor_ranks, reason] : apart_) reasons.push_back(reason);
     return reasons;
   }
   /// Returns whether the first layout that does not fit lacks memory.
-  bool lacks_memory() const { return !unfit_layouts_.empty() && unfit_layouts_.begin()->first < kNoLimit; }
+  bool lacks_memory() const { return !unfit_layouts_.empty() && unfit_layouts_.begin()->missing_bytes < kNoLimit; }
   Nanoseconds lower_bound_ns() const { return lower_bound_ns_; }
 
  private:
   using Found = std::map<std::tuple<Nanoseconds, int, int>, Phase>;  // by time, then the shorter pipeline
+
+  /// A layout that does not fit. Those that lack least come first: bytes before samples, and then all other reasons.
+  struct Unfit {
+    Bytes missing_bytes = kNoLimit;           // kNoLimit = not for lack of memory
+    std::int64_t missing_samples = kNoLimit;  // kNoLimit = not for lack of samples
+    int tensor_ranks = 1, length = 1;
+    std::string reason;
+    auto operator<=>(const Unfit&) const = default;
+  };
 
   struct Layout {
     PlanOptions options;
@@ -145,11 +163,21 @@ class AutoSearch {
       if (result.best && !bound_only_) keep(*std::move(result.best));
       if (found_.size() > kMaxAlternatives + 1) found_.erase(std::prev(found_.end()));
       if (!result.reason.empty())
-        unfit_layouts_.emplace(result.missing_bytes > 0 ? result.missing_bytes : kNoLimit,
-                               of_layout(tensor_ranks, result.reason));
+        unfit_layouts_.insert({.missing_bytes = result.missing_bytes > 0 ? result.missing_bytes : kNoLimit,
+                               .missing_samples = missing_samples(layout.options, length),
+                               .tensor_ranks = tensor_ranks,
+                               .length = length,
+                               .reason = of_layout(tensor_ranks, result.reason)});
     } catch (const InvalidInput& error) {  // its micro-batches were not measured; another layout's may be
       not_measured_[{tensor_ranks, error.what()}].insert(length);
     }
+  }
+
+  /// Returns how many samples a mini-batch lacks for this layout's replicas and micro-batches; kNoLimit if none.
+  std::int64_t missing_samples(const PlanOptions& options, int length) const {
+    const std::int64_t needed =
+        std::int64_t{replicas_of_pipelines(problem_.cluster, options, length)} * std::max(1, options.num_micro_batches);
+    return needed > options.global_batch_size ? needed - options.global_batch_size : kNoLimit;
   }
 
   static std::string of_layout(int tensor_ranks, const std::string& reason) {
@@ -187,7 +215,7 @@ class AutoSearch {
   std::vector<Layout> layouts_;
   Found found_;
   Nanoseconds lower_bound_ns_ = kNoLimit;
-  std::set<std::pair<Bytes, std::string>> unfit_layouts_;              // with the missing bytes
+  std::set<Unfit> unfit_layouts_;
   std::map<std::pair<int, std::string>, std::set<int>> not_measured_;  // lengths, by tensor-parallel size and reason
   std::map<int, std::string> apart_;  // by tensor-parallel size, why its ranks are apart
 };

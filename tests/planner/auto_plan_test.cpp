@@ -422,5 +422,43 @@ TEST(AutoPlan, RecomputesWhereNothingElseFitsAndSaysWhatDoesNotFit) {
               HasSubstr("no layout of 4 devices"));
 }
 
+// By hand: 5 micro-batches on each of 12 / p replicas take 60 / p samples, and there are 12; with 9 micro-batches, 16
+// replicas leave one rank to each pipeline.
+TEST(AutoPlan, NamesTheLayoutThatIsNearestToFittingFirst) {
+  const Profile profile = test::synthetic_profile(9, {{}});
+  PlanOptions options = options_for(12);
+  options.num_micro_batches = 5;
+  const auto made = std::get<AutoPlan>(make_auto_plan({profile, test::free_cluster(12), options}));
+  const auto starts = [](const std::string& text) { return testing::StartsWith(text); };
+  EXPECT_THAT(made.unfit_layouts,
+              testing::ElementsAre(starts("p = 4: 12 samples are too few for 5 micro-batches on each of 3 replicas"),
+                                   starts("p = 3: 12 samples are too few"), starts("p = 2: 12 samples are too few"),
+                                   starts("p = 1: 12 samples are too few")));
+  options = options_for(128);
+  options.num_micro_batches = 9;
+  options.data_parallel_size = 16;
+  const auto reason = [&] {
+    return std::get<Infeasible>(make_auto_plan({profile, test::free_cluster(16), options})).reason;
+  };
+  EXPECT_EQ(reason(),
+            "p = 1: 128 samples are too few for 9 micro-batches on each of 16 replicas (that takes a global batch of "
+            "144, or fewer replicas: fewer ranks or a longer pipeline)");
+  options.data_parallel_size = 17;
+  EXPECT_EQ(reason(),
+            "no layout of 16 devices has what is asked for (tensor-parallel size 1, 17 replicas): the "
+            "cluster has 16 ranks");
+}
+
+// By hand: 12 layers are enough for 4 stages on each of up to 3 ranks.
+TEST(AutoPlan, ListsOtherReasonsInTheOrderOfTheLengths) {
+  PlanOptions options = options_for(12);
+  options.virtual_stages = 4;
+  const auto made = make_auto_plan({test::synthetic_profile(5, {{}}), test::free_cluster(12), options});
+  EXPECT_THAT(
+      std::get<AutoPlan>(made).unfit_layouts,
+      testing::ElementsAre(HasSubstr("p = 4: the model has 12 layers"), HasSubstr("p = 6: the model has 12 layers"),
+                           HasSubstr("p = 12: the model has 12 layers")));
+}
+
 }  // namespace
 }  // namespace frostpipe
