@@ -11,8 +11,10 @@
 #include "base/error.h"
 #include "planner/make_plan.h"
 #include "planner/search/best_phase.h"
+#include "planner/search/best_placement.h"
 #include "planner/search/candidate.h"
 #include "planner/search/placement.h"
+#include "simulator/simulate.h"
 
 namespace frostpipe {
 namespace {
@@ -102,19 +104,22 @@ class AutoSearch {
     layout.options.placement = std::move(placement);
     if (!problem_.options.recompute)
       layout.search.recompute.insert(layout.search.recompute.end(), kRecomputeModes.begin(), kRecomputeModes.end());
-    layouts_.push_back(std::move(layout));
+    if (shapes_.empty() || shapes_.back().placed.front().options.tensor_parallel_size != tensor_ranks ||
+        shapes_.back().placed.front().search.pipeline_parallel_size != length)
+      shapes_.emplace_back();
+    shapes_.back().placed.push_back(std::move(layout));
   }
 
   /// Considers the layouts with the least bound first, so that others can be given up early.
   void run() {
-    for (Layout& layout : layouts_)
-      layout.bound_ns =
-          least_bound_of_any_partition({problem_.profile, problem_.cluster, layout.options}, layout.search, costs_);
-    std::stable_sort(layouts_.begin(), layouts_.end(),
-                     [](const Layout& a, const Layout& b) { return a.bound_ns < b.bound_ns; });
-    for (const Layout& layout : layouts_) {
-      apart_.erase(layout.options.tensor_parallel_size);  // not apart in this order of the devices
-      consider(layout);
+    for (Shape& shape : shapes_)
+      shape.bound_ns = least_bound_of_any_partition({problem_.profile, problem_.cluster, shape.placed.front().options},
+                                                    shape.placed.front().search, costs_);
+    std::stable_sort(shapes_.begin(), shapes_.end(),
+                     [](const Shape& a, const Shape& b) { return a.bound_ns < b.bound_ns; });
+    for (Shape& shape : shapes_) {
+      apart_.erase(shape.placed.front().options.tensor_parallel_size);  // not apart in some order of the devices
+      consider_all(std::move(shape.placed));
     }
   }
 
@@ -150,12 +155,54 @@ class AutoSearch {
   struct Layout {
     PlanOptions options;
     PhaseSearch search;
-    Nanoseconds bound_ns = 0;
   };
 
-  void consider(Layout layout) {
+  /// A pipeline length and a tensor-parallel size, in every placement.
+  struct Shape {
+    std::vector<Layout> placed;
+    Nanoseconds bound_ns = 0;  // of the first, from which those of the others hardly differ
+  };
+
+  /// Considers the first placements until one has a phase, then those on which that phase would be fastest, and last
+  /// the others, in which only phases that are faster than the best of all shapes are sought.
+  void consider_all(std::vector<Layout> placed) {
+    const int length = placed.front().search.pipeline_parallel_size,
+              tensor_ranks = placed.front().options.tensor_parallel_size;
+    auto next = placed.begin();
+    auto same = found_.end();
+    for (; next != placed.end() && same == found_.end(); ++next) {
+      consider(*next, found_.size() > kMaxAlternatives ? std::get<0>(found_.rbegin()->first) : 0);
+      same = found_with(length, tensor_ranks);
+    }
+    if (same == found_.end()) return;
+    std::vector<std::pair<Nanoseconds, Layout*>> others;  // with the time of that phase there
+    for (; next != placed.end(); ++next) {
+      Phase phase = same->second;
+      phase.layout.placement = next->options.placement;
+      others.emplace_back(time_of(phase), &*next);
+    }
+    std::ranges::stable_sort(others, {}, [](const auto& other) { return other.first; });
+    for (std::size_t i = 0; i < others.size(); ++i) {
+      same = found_with(length, tensor_ranks);
+      const bool is_likely = i + 1 < kMaxSearched && same != found_.end();
+      consider(*others[i].second, std::get<0>((is_likely ? same : found_.begin())->first));
+    }
+  }
+
+  /// Returns the time of an iteration; kNoLimit if it was not measured there.
+  Nanoseconds time_of(const Phase& phase) const {
+    try {
+      return simulated_iteration_ns(phase, step_settings(problem_.options), problem_.profile, problem_.cluster);
+    } catch (const InvalidInput&) {
+      return kNoLimit;
+    }
+  }
+
+  /// Considers phases that take at most `slowest_ns`; 0 = all.
+  void consider(Layout layout, Nanoseconds slowest_ns) {
     const int length = layout.search.pipeline_parallel_size, tensor_ranks = layout.options.tensor_parallel_size;
-    layout.search.give_up_above_ns = slowest_of_interest(length, tensor_ranks);
+    if (bound_only_) slowest_ns = lower_bound_ns_ == kNoLimit ? 0 : lower_bound_ns_;
+    layout.search.give_up_above_ns = slowest_ns;
     try {
       PhaseSearchResult result =
           search_phase({problem_.profile, problem_.cluster, layout.options}, layout.search, costs_);
@@ -201,18 +248,10 @@ class AutoSearch {
     found_.emplace(key, std::move(phase));
   }
 
-  /// Returns the time above which a layout is of no use: that of the same layout in another placement, or of the
-  /// slowest alternative if there are enough.
-  Nanoseconds slowest_of_interest(int length, int tensor_ranks) {
-    if (bound_only_) return lower_bound_ns_ == kNoLimit ? 0 : lower_bound_ns_;
-    if (const auto same = found_with(length, tensor_ranks); same != found_.end()) return std::get<0>(same->first);
-    return found_.size() > kMaxAlternatives ? std::get<0>(found_.rbegin()->first) : 0;
-  }
-
   PlanningProblem problem_;
   bool bound_only_;
   LayerCosts costs_;
-  std::vector<Layout> layouts_;
+  std::vector<Shape> shapes_;
   Found found_;
   Nanoseconds lower_bound_ns_ = kNoLimit;
   std::set<Unfit> unfit_layouts_;

@@ -175,11 +175,10 @@ std::vector<Nanoseconds> sums_before(const std::vector<Nanoseconds>& values) {
   return before;
 }
 
-/// Weights of the pipeline ranks, which are about the speeds of their devices, and the work weighed by them: the sum
-/// over layers of the least product of a rank's weight and its time.
+/// Weights of the pipeline ranks, which are about the speeds of their devices, and the work weighed by them.
 struct WeighedWork {
   std::vector<double> of_rank;  // by pipeline rank; the largest is 1
-  double work = 0;
+  double work = 0;              // sum over layers of the least product of a rank's weight and its time
   double of_all_ranks() const { return std::accumulate(of_rank.begin(), of_rank.end(), 0.0); }
   double least() const { return std::ranges::min(of_rank); }
 };
@@ -224,8 +223,8 @@ void set_best_weight(std::vector<EqualRanks>& groups, EqualRanks& group) {
   }
 }
 
-/// Returns good weights; none if all pipeline ranks take equally long.
-std::optional<WeighedWork> weighed_by_speed(const PhaseWork& work) {
+/// Returns good weights of the pipeline ranks, of which the largest is 1; none if all ranks take equally long.
+std::vector<double> weights_by_speed(const PhaseWork& work) {
   std::vector<EqualRanks> groups;
   std::map<const WorkByLayer*, std::size_t> group_of;
   for (const auto* const of_rank : work.of_rank) {
@@ -233,7 +232,7 @@ std::optional<WeighedWork> weighed_by_speed(const PhaseWork& work) {
     if (is_new) groups.push_back({.work = {of_rank->second.all.begin(), of_rank->second.all.end()}});
     ++groups[known->second].count;
   }
-  if (groups.size() < 2) return std::nullopt;
+  if (groups.size() < 2) return {};
   const auto all_of = [](const auto& values) {
     return std::max(1.0, static_cast<double>(std::accumulate(values.begin(), values.end(), 0.0)));
   };
@@ -242,16 +241,10 @@ std::optional<WeighedWork> weighed_by_speed(const PhaseWork& work) {
   for (int round = 0; round < rounds; ++round)
     for (std::size_t group = 1; group < groups.size(); ++group) set_best_weight(groups, groups[group]);
   const double largest = std::ranges::max(groups, {}, &EqualRanks::weight).weight;
-  for (EqualRanks& group : groups) group.weight /= largest;
-  WeighedWork weighed;
+  std::vector<double> weights;
   for (const auto* const of_rank : work.of_rank)
-    weighed.of_rank.push_back(groups[group_of.at(&of_rank->second)].weight);
-  for (std::size_t layer = 0; layer < work.least.size(); ++layer) {
-    double least = std::numeric_limits<double>::max();
-    for (const EqualRanks& group : groups) least = std::min(least, group.weight * group.work[layer]);
-    weighed.work += least;
-  }
-  return weighed;
+    weights.push_back(groups[group_of.at(&of_rank->second)].weight / largest);
+  return weights;
 }
 
 }  // namespace
@@ -271,10 +264,12 @@ StageBound::StageBound(const Phase& unpartitioned, const PlanningProblem& proble
       virtual_stages_(unpartitioned.virtual_stages),
       overlaps_(weight_delay(unpartitioned) > 0),
       stages_on_(stages_on_each(unpartitioned)),
-      first_trainable_layer_(unpartitioned.first_trainable_layer) {
+      first_trainable_layer_(unpartitioned.first_trainable_layer),
+      splits_backward_(splits_backward(unpartitioned)) {
   const auto& [profile, cluster, options] = problem;
   const ParallelLayout& layout = unpartitioned.layout;
   const int n = static_cast<int>(profile.model.layers.size());
+  weights_ = weights_by_speed(work);
   for (const auto& [kind, of] : work.of_kind)
     work_[kind] = {sums_before(of.all), sums_before(of.forwards), sums_before(of.weights)};
   for (const auto* const of_rank : work.of_rank) work_of_pipeline_rank_.push_back(&work_.at(of_rank->first));
@@ -368,6 +363,28 @@ StageBound::Terms StageBound::on_rank(const Partition& partition, int pipeline_r
   return sum;
 }
 
+Nanoseconds StageBound::least_to_ns(int k) const {
+  return overlaps_ ? 0 : chain_forward_[k] + messages_[k] + update_[1];
+}
+
+Nanoseconds StageBound::least_back_ns(int k) const {
+  if (overlaps_ || splits_backward_) return 0;
+  const bool reduces_first = k > 0 && first_trainable_layer_ == 0;
+  return chain_backward_[k] + messages_[k] + (reduces_first ? reduction_[0].at(parameters_bytes_[1]) : 0);
+}
+
+Nanoseconds StageBound::most_work_ns(int pipeline_rank, Nanoseconds limit_ns) const {
+  return std::max<Nanoseconds>(0, limit_ns - least_to_ns(pipeline_rank) - least_back_ns(pipeline_rank) - norm_ns_);
+}
+
+double StageBound::least_weighed_work(int layer) const {
+  double least = std::numeric_limits<double>::max();
+  for (int k = 0; k < pipeline_ranks_; ++k)
+    if (k == 0 || work_of_pipeline_rank_[k] != work_of_pipeline_rank_[k - 1])
+      least = std::min(least, weight(k) * static_cast<double>(work_ns(k, {layer, layer + 1})));
+  return least;
+}
+
 Nanoseconds StageBound::of_any() const {
   if (virtual_stages_ == 1) return 0;
   return update_[1] + chain_forward_.back() + chain_backward_.back() + 2 * virtual_stages_ * messages_.back() +
@@ -391,7 +408,7 @@ Nanoseconds StageBound::of_any_partition(const Phase& unpartitioned, const Phase
       share = std::min(share, m * static_cast<double>(work.forward[layer] + work.backward[layer]) /
                                   static_cast<double>(work.least[layer]));
   }
-  const bool trains_all = first_trainable_layer_ == 0, splits = splits_backward(unpartitioned);
+  const bool trains_all = first_trainable_layer_ == 0;
   const int p = pipeline_ranks_;
   const auto by_chain = [&](const WeighedWork& weighed) {
     double product = 1;
@@ -400,14 +417,12 @@ Nanoseconds StageBound::of_any_partition(const Phase& unpartitioned, const Phase
     return chain + static_cast<double>(trains_all ? update_[1] + norm_ns_ : 0);
   };
   const auto shared_out = [&](const WeighedWork& weighed) {
-    // At least k layers precede rank k's first stage. The rank's own W may overlap with their backward.
     double to = 0, back = 0, reduction = 0;
     double of_byte = std::numeric_limits<double>::max(), of_experts_byte = of_byte;
     for (int k = 0; k < p; ++k) {
       const double weight = weighed.of_rank[k];
-      to += weight * static_cast<double>(chain_forward_[k] + messages_[k] + update_[1]);
-      const Nanoseconds first_reduction = k > 0 && trains_all ? reduction_[0].at(parameters_bytes_[1]) : 0;
-      back += weight * static_cast<double>(chain_backward_[k] + messages_[k] + first_reduction);
+      to += weight * static_cast<double>(least_to_ns(k));
+      back += weight * static_cast<double>(least_back_ns(k));
       if (trains_all) reduction += weight * static_cast<double>(stages_on_[k].size()) * reduction_[k].latency_ns;
       of_byte = std::min(of_byte, weight * reduction_[k].ns_per_byte);
       of_experts_byte = std::min(of_experts_byte, weight * experts_reduction_[k].ns_per_byte);
@@ -415,15 +430,17 @@ Nanoseconds StageBound::of_any_partition(const Phase& unpartitioned, const Phase
     reduction += of_byte * static_cast<double>(parameters_bytes_.back()) +
                  of_experts_byte * static_cast<double>(experts_bytes_.back()) -
                  2 * p * virtual_stages_;  // at() rounds each stage's down
-    if (overlaps_) to = back = 0;
-    if (splits) back = 0;
     const double before = std::max(to, weighed.least() * static_cast<double>(update_.back()));
     return (before + weighed.work + std::max(back, reduction)) / weighed.of_all_ranks() + static_cast<double>(norm_ns_);
   };
-  const bool is_chain = virtual_stages_ == 1 && !splits && !overlaps_;
+  const bool is_chain = virtual_stages_ == 1 && !splits_backward_ && !overlaps_;
   const auto bound = [&](const WeighedWork& weighed) { return is_chain ? by_chain(weighed) : shared_out(weighed); };
   double largest = bound({.of_rank = std::vector<double>(p, 1), .work = static_cast<double>(sum)});
-  if (const auto weighed = weighed_by_speed(work)) largest = std::max(largest, bound(*weighed));
+  if (!weights_.empty()) {
+    WeighedWork weighed{.of_rank = weights_};
+    for (int layer = 0; layer < static_cast<int>(work.least.size()); ++layer) weighed.work += least_weighed_work(layer);
+    largest = std::max(largest, bound(weighed));
+  }
   constexpr double kRounding = 1e-9;
   const Nanoseconds way = is_chain || overlaps_ ? 0 : chain_forward_.back() + chain_backward_.back();
   return std::max({static_cast<Nanoseconds>(largest * (1 - kRounding)), largest_layer, way, of_any()});

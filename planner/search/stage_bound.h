@@ -89,6 +89,17 @@ class StageBound {
     return work_of_pipeline_rank_[pipeline_rank]->all;
   }
 
+  /// Returns the weight y_k <= 1 of a pipeline rank by the speed of its devices (see bound_of_any_partition); 1 where
+  /// all are equal.
+  double weight(int pipeline_rank) const { return weights_.empty() ? 1 : weights_[pipeline_rank]; }
+
+  /// Returns the least product of a pipeline rank's weight and its work_ns of this layer, over all ranks.
+  double least_weighed_work(int layer) const;
+
+  /// Returns the most work_ns that a pipeline rank's stages have in a partition whose bound is at most `limit_ns`; 0 if
+  /// that is impossible.
+  Nanoseconds most_work_ns(int pipeline_rank, Nanoseconds limit_ns) const;
+
   /// Returns the terms of a pipeline rank's stages together, for a partition or its beginning.
   Terms on_rank(const Partition& partition, int pipeline_rank) const;
 
@@ -106,6 +117,10 @@ class StageBound {
   friend Nanoseconds bound_of_any_partition(const Phase&, const PlanningProblem&, LayerCosts&);
   StageBound(const Phase& unpartitioned, const PlanningProblem& problem, LayerCosts& costs, const PhaseWork& work);
   Nanoseconds of_any_partition(const Phase& unpartitioned, const PhaseWork& work) const;
+  /// Returns the least time for which rank k waits before its work, or after it. At least k layers precede its first
+  /// stage. The rank's own W may overlap with their backward.
+  Nanoseconds least_to_ns(int k) const;
+  Nanoseconds least_back_ns(int k) const;
 
   /// The chord of the time of a reduction, from no bytes to those of all layers.
   struct Chord {
@@ -129,6 +144,8 @@ class StageBound {
   std::vector<Bytes> parameters_bytes_, experts_bytes_;               // of trainable layers; prefix sums over layers
   std::vector<Chord> reduction_, experts_reduction_;                  // by pipeline rank
   Nanoseconds norm_ns_ = 0;
+  bool splits_backward_ = false;
+  std::vector<double> weights_;  // by pipeline rank; empty if all are 1
 };
 
 /// Returns a closed form that is at most the least StageBound over all partitions. For m micro-batches of layers that
