@@ -11,8 +11,10 @@
 #include "base/error.h"
 #include "planner/make_plan.h"
 #include "planner/search/best_phase.h"
+#include "planner/search/best_placement.h"
 #include "planner/search/candidate.h"
 #include "planner/search/placement.h"
+#include "simulator/simulate.h"
 
 namespace frostpipe {
 namespace {
@@ -21,7 +23,8 @@ constexpr std::size_t kMaxAlternatives = 5;
 constexpr std::size_t kMaxReasons = 5;
 constexpr int kProofMicroBatches = 40'000;  // per layout; takes some tens of milliseconds
 
-/// Returns the pairs (tensor-parallel size, pipeline length) that leave no device idle.
+/// Returns the pairs (tensor-parallel size, pipeline length) that leave no device idle; with a fixed number of
+/// replicas, those that the devices are enough for.
 std::vector<std::pair<int, int>> layouts_of(const PlanningProblem& problem) {
   const auto& [profile, cluster, options] = problem;
   const int num_devices = devices_to_use(cluster, options);
@@ -30,9 +33,12 @@ std::vector<std::pair<int, int>> layouts_of(const PlanningProblem& problem) {
     if (num_devices % size != 0 || (!options.any_tensor_parallel_size && size != options.tensor_parallel_size))
       continue;
     const int groups = num_devices / size;
+    const auto are_used = [&](int length) {
+      const int replicas = options.data_parallel_size;
+      return replicas > 0 ? length * replicas <= groups : groups % length == 0;
+    };
     for (int length = 1; length <= std::min(groups, static_cast<int>(profile.model.layers.size())); ++length)
-      if ((groups % length == 0 || options.data_parallel_size > 0) &&
-          (options.pipeline_parallel_size == 0 || length == options.pipeline_parallel_size))
+      if (are_used(length) && (options.pipeline_parallel_size == 0 || length == options.pipeline_parallel_size))
         layouts.emplace_back(size, length);
   }
   return layouts;
@@ -51,9 +57,14 @@ std::string why_no_layout(const PlanningProblem& problem) {
           size, fmt::join(sizes, ", "), options.sequence_parallel ? " --sequence-parallel" : "");
     sizes = {size};
   }
-  return fmt::format("no layout of {} devices has what is asked for (tensor-parallel size {}{})",
-                     devices_to_use(cluster, options), fmt::join(sizes, " or "),
-                     length > 0 ? fmt::format(", pipeline length {}", length) : "");
+  const int devices = devices_to_use(cluster, options), replicas = options.data_parallel_size;
+  std::string why = fmt::format("no layout of {} devices has what is asked for (tensor-parallel size {}", devices,
+                                fmt::join(sizes, " or "));
+  if (length > 0) why += fmt::format(", pipeline length {}", length);
+  if (replicas == 0) return why + ")";
+  return why + fmt::format(", {} replica{}): {} {} ranks", replicas, replicas == 1 ? "" : "s",
+                           devices < static_cast<int>(cluster.devices.size()) ? "the plan may use" : "the cluster has",
+                           devices);
 }
 
 class AutoSearch {
@@ -93,19 +104,22 @@ class AutoSearch {
     layout.options.placement = std::move(placement);
     if (!problem_.options.recompute)
       layout.search.recompute.insert(layout.search.recompute.end(), kRecomputeModes.begin(), kRecomputeModes.end());
-    layouts_.push_back(std::move(layout));
+    if (shapes_.empty() || shapes_.back().placed.front().options.tensor_parallel_size != tensor_ranks ||
+        shapes_.back().placed.front().search.pipeline_parallel_size != length)
+      shapes_.emplace_back();
+    shapes_.back().placed.push_back(std::move(layout));
   }
 
   /// Considers the layouts with the least bound first, so that others can be given up early.
   void run() {
-    for (Layout& layout : layouts_)
-      layout.bound_ns =
-          least_bound_of_any_partition({problem_.profile, problem_.cluster, layout.options}, layout.search, costs_);
-    std::stable_sort(layouts_.begin(), layouts_.end(),
-                     [](const Layout& a, const Layout& b) { return a.bound_ns < b.bound_ns; });
-    for (const Layout& layout : layouts_) {
-      apart_.erase(layout.options.tensor_parallel_size);  // not apart in this order of the devices
-      consider(layout);
+    for (Shape& shape : shapes_)
+      shape.bound_ns = least_bound_of_any_partition({problem_.profile, problem_.cluster, shape.placed.front().options},
+                                                    shape.placed.front().search, costs_);
+    std::stable_sort(shapes_.begin(), shapes_.end(),
+                     [](const Shape& a, const Shape& b) { return a.bound_ns < b.bound_ns; });
+    for (Shape& shape : shapes_) {
+      apart_.erase(shape.placed.front().options.tensor_parallel_size);  // not apart in some order of the devices
+      consider_all(std::move(shape.placed));
     }
   }
 
@@ -116,28 +130,79 @@ class AutoSearch {
   }
   std::vector<std::string> unfit_layouts() const {
     std::vector<std::string> reasons;
-    for (const auto& [missing, reason] : unfit_layouts_) reasons.push_back(reason);
+    for (const Unfit& unfit : unfit_layouts_) reasons.push_back(unfit.reason);
     for (const auto& [why, lengths] : not_measured_)
       reasons.push_back(of_layout(why.first, fmt::format("p = {}: {}", fmt::join(lengths, ", "), why.second)));
     for (const auto& [tensor_ranks, reason] : apart_) reasons.push_back(reason);
     return reasons;
   }
   /// Returns whether the first layout that does not fit lacks memory.
-  bool lacks_memory() const { return !unfit_layouts_.empty() && unfit_layouts_.begin()->first < kNoLimit; }
+  bool lacks_memory() const { return !unfit_layouts_.empty() && unfit_layouts_.begin()->missing_bytes < kNoLimit; }
   Nanoseconds lower_bound_ns() const { return lower_bound_ns_; }
 
  private:
   using Found = std::map<std::tuple<Nanoseconds, int, int>, Phase>;  // by time, then the shorter pipeline
 
+  /// A layout that does not fit. Those that lack least come first: bytes before samples, and then all other reasons.
+  struct Unfit {
+    Bytes missing_bytes = kNoLimit;           // kNoLimit = not for lack of memory
+    std::int64_t missing_samples = kNoLimit;  // kNoLimit = not for lack of samples
+    int tensor_ranks = 1, length = 1;
+    std::string reason;
+    auto operator<=>(const Unfit&) const = default;
+  };
+
   struct Layout {
     PlanOptions options;
     PhaseSearch search;
-    Nanoseconds bound_ns = 0;
   };
 
-  void consider(Layout layout) {
+  /// A pipeline length and a tensor-parallel size, in every placement.
+  struct Shape {
+    std::vector<Layout> placed;
+    Nanoseconds bound_ns = 0;  // of the first, from which those of the others hardly differ
+  };
+
+  /// Considers the first placements until one has a phase, then those on which that phase would be fastest, and last
+  /// the others, in which only phases that are faster than the best of all shapes are sought.
+  void consider_all(std::vector<Layout> placed) {
+    const int length = placed.front().search.pipeline_parallel_size,
+              tensor_ranks = placed.front().options.tensor_parallel_size;
+    auto next = placed.begin();
+    auto same = found_.end();
+    for (; next != placed.end() && same == found_.end(); ++next) {
+      consider(*next, found_.size() > kMaxAlternatives ? std::get<0>(found_.rbegin()->first) : 0);
+      same = found_with(length, tensor_ranks);
+    }
+    if (same == found_.end()) return;
+    std::vector<std::pair<Nanoseconds, Layout*>> others;  // with the time of that phase there
+    for (; next != placed.end(); ++next) {
+      Phase phase = same->second;
+      phase.layout.placement = next->options.placement;
+      others.emplace_back(time_of(phase), &*next);
+    }
+    std::ranges::stable_sort(others, {}, [](const auto& other) { return other.first; });
+    for (std::size_t i = 0; i < others.size(); ++i) {
+      same = found_with(length, tensor_ranks);
+      const bool is_likely = i + 1 < kMaxSearched && same != found_.end();
+      consider(*others[i].second, std::get<0>((is_likely ? same : found_.begin())->first));
+    }
+  }
+
+  /// Returns the time of an iteration; kNoLimit if it was not measured there.
+  Nanoseconds time_of(const Phase& phase) const {
+    try {
+      return simulated_iteration_ns(phase, step_settings(problem_.options), problem_.profile, problem_.cluster);
+    } catch (const InvalidInput&) {
+      return kNoLimit;
+    }
+  }
+
+  /// Considers phases that take at most `slowest_ns`; 0 = all.
+  void consider(Layout layout, Nanoseconds slowest_ns) {
     const int length = layout.search.pipeline_parallel_size, tensor_ranks = layout.options.tensor_parallel_size;
-    layout.search.give_up_above_ns = slowest_of_interest(length, tensor_ranks);
+    if (bound_only_) slowest_ns = lower_bound_ns_ == kNoLimit ? 0 : lower_bound_ns_;
+    layout.search.give_up_above_ns = slowest_ns;
     try {
       PhaseSearchResult result =
           search_phase({problem_.profile, problem_.cluster, layout.options}, layout.search, costs_);
@@ -145,11 +210,21 @@ class AutoSearch {
       if (result.best && !bound_only_) keep(*std::move(result.best));
       if (found_.size() > kMaxAlternatives + 1) found_.erase(std::prev(found_.end()));
       if (!result.reason.empty())
-        unfit_layouts_.emplace(result.missing_bytes > 0 ? result.missing_bytes : kNoLimit,
-                               of_layout(tensor_ranks, result.reason));
+        unfit_layouts_.insert({.missing_bytes = result.missing_bytes > 0 ? result.missing_bytes : kNoLimit,
+                               .missing_samples = missing_samples(layout.options, length),
+                               .tensor_ranks = tensor_ranks,
+                               .length = length,
+                               .reason = of_layout(tensor_ranks, result.reason)});
     } catch (const InvalidInput& error) {  // its micro-batches were not measured; another layout's may be
       not_measured_[{tensor_ranks, error.what()}].insert(length);
     }
+  }
+
+  /// Returns how many samples a mini-batch lacks for this layout's replicas and micro-batches; kNoLimit if none.
+  std::int64_t missing_samples(const PlanOptions& options, int length) const {
+    const std::int64_t needed =
+        std::int64_t{replicas_of_pipelines(problem_.cluster, options, length)} * std::max(1, options.num_micro_batches);
+    return needed > options.global_batch_size ? needed - options.global_batch_size : kNoLimit;
   }
 
   static std::string of_layout(int tensor_ranks, const std::string& reason) {
@@ -173,21 +248,13 @@ class AutoSearch {
     found_.emplace(key, std::move(phase));
   }
 
-  /// Returns the time above which a layout is of no use: that of the same layout in another placement, or of the
-  /// slowest alternative if there are enough.
-  Nanoseconds slowest_of_interest(int length, int tensor_ranks) {
-    if (bound_only_) return lower_bound_ns_ == kNoLimit ? 0 : lower_bound_ns_;
-    if (const auto same = found_with(length, tensor_ranks); same != found_.end()) return std::get<0>(same->first);
-    return found_.size() > kMaxAlternatives ? std::get<0>(found_.rbegin()->first) : 0;
-  }
-
   PlanningProblem problem_;
   bool bound_only_;
   LayerCosts costs_;
-  std::vector<Layout> layouts_;
+  std::vector<Shape> shapes_;
   Found found_;
   Nanoseconds lower_bound_ns_ = kNoLimit;
-  std::set<std::pair<Bytes, std::string>> unfit_layouts_;              // with the missing bytes
+  std::set<Unfit> unfit_layouts_;
   std::map<std::pair<int, std::string>, std::set<int>> not_measured_;  // lengths, by tensor-parallel size and reason
   std::map<int, std::string> apart_;  // by tensor-parallel size, why its ranks are apart
 };

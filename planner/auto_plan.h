@@ -14,7 +14,9 @@ struct AutoPlan {
   /// The next best layouts with their predictions, at most five, the fastest first.
   std::vector<Phase> alternatives;
   /// Layouts that do not fit, each with its first rank that lacks memory; the one that lacks least comes first. After
-  /// them, tensor-parallel sizes whose ranks would be on several nodes or device types.
+  /// them, those for which a mini-batch has too few samples, by the samples that it lacks; those that do not fit for
+  /// other reasons, by tensor ranks and pipeline length; those that were not measured; and tensor-parallel sizes whose
+  /// ranks would be on several nodes or device types.
   std::vector<std::string> unfit_layouts;
 };
 

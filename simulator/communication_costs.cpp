@@ -58,20 +58,29 @@ Segment all_reduce_segment(const Cluster& cluster, std::vector<int> ranks, Bytes
   return {.duration_ns = duration, .collective_ranks = std::move(ranks)};
 }
 
-Nanoseconds expert_reduction_ns(const Cluster& cluster, const Model& model, const Phase& phase, int stage,
-                                DType dtype) {
+Bytes expert_gradient_bytes(const Phase& phase, const Model& model, int layer, DType dtype) {
   const int share = model.expert_parallel_size;
   if (share == 1) return 0;
-  const LayerRange& layers = phase.partition[stage];
-  std::int64_t count = 0;
-  for (int layer = std::max(layers.begin, phase.first_trainable_layer); layer < layers.end; ++layer)
-    count += model.layers[layer].expert_parameter_count / (share * phase.layout.tensor_parallel_size);
-  if (count == 0) return 0;
-  const std::vector<int> replicas = replicas_of_stage(phase, stage);
+  return model.layers.at(layer).expert_parameter_count / (share * phase.layout.tensor_parallel_size) *
+         kept_bytes_per_value(dtype);
+}
+
+Nanoseconds reduction_of_experts_ns(const Cluster& cluster, const Model& model, const ParallelLayout& layout,
+                                    const std::vector<int>& replicas, Bytes bytes) {
+  const int share = model.expert_parallel_size;
   std::vector<int> alike;  // replicas with the same experts as the first
   for (std::size_t i = 0; i < replicas.size(); i += share) alike.push_back(replicas[i]);
-  return all_reduce_ns(cluster, alike, count * kept_bytes_per_value(dtype),
-                       share * reductions_side_by_side(cluster, phase.layout));
+  return all_reduce_ns(cluster, alike, bytes, share * reductions_side_by_side(cluster, layout));
+}
+
+Nanoseconds expert_reduction_ns(const Cluster& cluster, const Model& model, const Phase& phase, int stage,
+                                DType dtype) {
+  const LayerRange& layers = phase.partition[stage];
+  Bytes bytes = 0;
+  for (int layer = std::max(layers.begin, phase.first_trainable_layer); layer < layers.end; ++layer)
+    bytes += expert_gradient_bytes(phase, model, layer, dtype);
+  if (bytes == 0) return 0;
+  return reduction_of_experts_ns(cluster, model, phase.layout, replicas_of_stage(phase, stage), bytes);
 }
 
 Nanoseconds exposed_reduction_ns(const Cluster& cluster, std::vector<int> ranks,

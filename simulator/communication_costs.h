@@ -37,9 +37,16 @@ int reductions_side_by_side(const Cluster& cluster, const ParallelLayout& layout
 /// Returns the all-reduce of these ranks as a segment.
 Segment all_reduce_segment(const Cluster& cluster, std::vector<int> ranks, Bytes bytes, int side_by_side);
 
-/// Returns the time of the all-reduce of the gradients of a stage's experts over the replicas with the same experts,
-/// which is every expert_parallel_size-th one. It is 0 without expert parallelism: these gradients are then reduced
-/// with all others.
+/// Returns the bytes of the gradients of a layer's experts on one rank. They are 0 without expert parallelism: these
+/// gradients are then reduced with all others (reduced_gradient_bytes).
+Bytes expert_gradient_bytes(const Phase& phase, const Model& model, int layer, DType dtype);
+
+/// Returns the time of the all-reduce of that many bytes over the replicas with the same experts as the first: every
+/// expert_parallel_size-th one of `replicas`, the ranks of a stage. Those of all experts take place side by side.
+Nanoseconds reduction_of_experts_ns(const Cluster& cluster, const Model& model, const ParallelLayout& layout,
+                                    const std::vector<int>& replicas, Bytes bytes);
+
+/// Returns the time of the all-reduce of the gradients of a stage's experts; 0 without expert parallelism.
 Nanoseconds expert_reduction_ns(const Cluster& cluster, const Model& model, const Phase& phase, int stage, DType dtype);
 
 /// The times and bytes of a trainable layer in the last backward.

@@ -321,7 +321,9 @@ PhaseSearchResult search_phase(const PlanningProblem& problem, const PhaseSearch
 
 Nanoseconds least_bound_of_any_partition(const PlanningProblem& problem, const PhaseSearch& search, LayerCosts& costs) {
   if (!why_no_pipeline(problem, search.pipeline_parallel_size).empty()) return kNoLimit;
-  return Search(problem, search, costs).least_bound();
+  PhaseSearch quickest = search;
+  if (std::ranges::find(search.recompute, Recompute()) != search.recompute.end()) quickest.recompute = {std::nullopt};
+  return Search(problem, quickest, costs).least_bound();
 }
 
 std::variant<Phase, Infeasible> best_phase(const PlanningProblem& problem, int pipeline_parallel_size,

@@ -110,10 +110,10 @@ class CandidateMaker {
   /// Keeps references to its arguments.
   std::vector<Room> rooms_of(const Phase& unpartitioned, const RankMemories& memories);
   /// Returns false only if no partition fits with a bound of at most limit_ns. Layer l needs at least lasting(l) +
-  /// held(k) kept(l) bytes on pipeline rank k, and work(l) of its time. Each rank is limited by the scarcer of the two,
-  /// as a fraction of what the whole model would need there. The fractions that its layers need sum to at most the
-  /// fraction that it has, so if a partition fits, the least fractions of all layers sum to at most the fractions of
-  /// all ranks.
+  /// held(k) kept(l) bytes on pipeline rank k, and work(l) of its time, weighed by the speeds of the ranks. Each rank
+  /// is limited by the scarcer of the two, as a fraction of what the whole model would need there. The fractions that
+  /// its layers need sum to at most the fraction that it has, so if a partition fits, the least fractions of all layers
+  /// sum to at most the fractions of all ranks.
   bool may_fit_looped(const Phase& unpartitioned, const StageBound& bound, Nanoseconds limit_ns);
   Candidate shifted(const Phase& unpartitioned, const StageBound& bound, Nanoseconds limit_ns);
   /// Returns the partition that minimizes the longest work of a stage, for one stage or several per rank. Partitions

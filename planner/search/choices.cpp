@@ -45,10 +45,16 @@ Choices choices_of(const PlanningProblem& problem, const PhaseSearch& search,
       }
     }
   }
+  // Bounds depend only on whether ranks have several stages, whether the backward is split, and the token slices.
+  using Bounds = std::map<std::tuple<bool, bool, int>, Nanoseconds>;
+  std::map<int, Bounds> without_recompute;  // by number of micro-batches
   for (std::size_t recompute = 0; recompute < search.recompute.size(); ++recompute) {
     for (const auto& [m, possible] : shapes) {
-      // Bounds depend only on whether ranks have several stages, whether the backward is split, and the token slices.
-      std::map<std::tuple<bool, bool, int>, Nanoseconds> bounds;
+      Bounds bounds;
+      // Recomputation only takes more time, so what is too slow without it is not bounded again.
+      if (const auto known = without_recompute.find(m); search.give_up_above_ns > 0 && known != without_recompute.end())
+        for (const auto& [kind, bound] : known->second)
+          if (bound > search.give_up_above_ns) bounds.emplace(kind, bound);
       for (const std::size_t schedule : possible) {
         const Phase unpartitioned = maker.unpartitioned_phase(search.recompute[recompute], schedules[schedule], m);
         try {
@@ -63,6 +69,7 @@ Choices choices_of(const PlanningProblem& problem, const PhaseSearch& search,
           break;
         }
       }
+      if (!search.recompute[recompute]) without_recompute.emplace(m, std::move(bounds));
     }
   }
   std::sort(choices.of_least_bound_first.begin(), choices.of_least_bound_first.end());

@@ -254,9 +254,9 @@ bool CandidateMaker::may_fit_looped(const Phase& unpartitioned, const StageBound
       lasting.take(layer, static_cast<double>(memories.on(k).of({layer, layer + 1}).lasting()));
       const bool is_kept = !is_recomputed(unpartitioned.recompute, layers[layer].kind);
       kept.take(layer, is_kept ? static_cast<double>(costs[layer].saved_activation_bytes) : 0);
-      work.take(layer, static_cast<double>(bound.terms(k, {layer, layer + 1}).work_ns));
     }
   }
+  for (int layer = 0; layer < n; ++layer) work.take(layer, bound.least_weighed_work(layer));
   const double all_lasting = lasting.all(), all_kept = kept.all(), all_work = work.all();
   const bool knows_in_flight = unpartitioned.first_trainable_layer == 0;
   // If the whole needs nothing, a part has no share in it and every rank has enough.
@@ -264,12 +264,12 @@ bool CandidateMaker::may_fit_looped(const Phase& unpartitioned, const StageBound
   const auto has_of = [](double room, double whole) {
     return whole > 0 ? room / whole : std::numeric_limits<double>::max();
   };
-  const double by_time = has_of(static_cast<double>(limit_ns), all_work);
   double shares = 0, least_held = std::numeric_limits<double>::max(), max_held = 0;
   bool is_bound_by_time = false;
   for (int k = 0; k < p; ++k) {
     const double held = knows_in_flight ? held_of_each_stage(in_flight(unpartitioned, 0)[k]) : 0;
     const auto limit = limit_of(unpartitioned, k);
+    const double by_time = has_of(bound.weight(k) * static_cast<double>(bound.most_work_ns(k, limit_ns)), all_work);
     const double by_memory = limit ? has_of(static_cast<double>(*limit), all_lasting + held * all_kept) : by_time;
     shares += std::min(by_time, by_memory);
     is_bound_by_time = is_bound_by_time || by_time <= by_memory;

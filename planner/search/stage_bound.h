@@ -1,5 +1,6 @@
 #pragma once
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -15,11 +16,14 @@ struct WorkByLayer {
   std::vector<Nanoseconds> all, forwards, weights;
 };
 
+struct PhaseWork;
+
 /// A lower bound on a phase's iteration time from one of its stages. It holds for any order of actions, as long as a
 /// stage is on one pipeline rank and all ranks synchronize once per iteration (GPipe, 1F1B, ZB-H1 and all similar
 /// orders).
 ///
-/// For layers [b, e) on pipeline rank k, replica 0, which has the larger micro-batches:
+/// For layers [b, e) on pipeline rank k, on the replica that works longest there (replica 0, which has the larger
+/// micro-batches, unless the replicas have unequal devices):
 ///
 ///   max(to(b) + update of layer 0, update) + work + max(back(b), reduction) + norm
 ///
@@ -37,7 +41,8 @@ struct WorkByLayer {
 /// precede the next synchronization. Frozen stages run ahead, so to and back count trainable layers only. to, back and
 /// messages use the smaller micro-batches, with token slices their smallest slice, the fastest device and the cheapest
 /// link between the pipeline ranks. The reduction of all gradients is concave in their bytes (the minimum of some
-/// straight lines), so its chord is below it.
+/// straight lines), so its chord is below it. With expert parallelism the reduction of the experts' gradients follows
+/// it, over the replicas with the same experts, and never overlaps with a backward.
 ///
 /// If the schedule splits the backward, earlier stages wait only for I: back(b) and the single micro-batch's way
 /// through [e, n) count I alone, and "all backwards" there means all I. The stage's own W may be done while the last
@@ -84,6 +89,17 @@ class StageBound {
     return work_of_pipeline_rank_[pipeline_rank]->all;
   }
 
+  /// Returns the weight y_k <= 1 of a pipeline rank by the speed of its devices (see bound_of_any_partition); 1 where
+  /// all are equal.
+  double weight(int pipeline_rank) const { return weights_.empty() ? 1 : weights_[pipeline_rank]; }
+
+  /// Returns the least product of a pipeline rank's weight and its work_ns of this layer, over all ranks.
+  double least_weighed_work(int layer) const;
+
+  /// Returns the most work_ns that a pipeline rank's stages have in a partition whose bound is at most `limit_ns`; 0 if
+  /// that is impossible.
+  Nanoseconds most_work_ns(int pipeline_rank, Nanoseconds limit_ns) const;
+
   /// Returns the terms of a pipeline rank's stages together, for a partition or its beginning.
   Terms on_rank(const Partition& partition, int pipeline_rank) const;
 
@@ -98,18 +114,38 @@ class StageBound {
   Nanoseconds of_any() const;
 
  private:
+  friend Nanoseconds bound_of_any_partition(const Phase&, const PlanningProblem&, LayerCosts&);
+  StageBound(const Phase& unpartitioned, const PlanningProblem& problem, LayerCosts& costs, const PhaseWork& work);
+  Nanoseconds of_any_partition(const Phase& unpartitioned, const PhaseWork& work) const;
+  /// Returns the least time for which rank k waits before its work, or after it. At least k layers precede its first
+  /// stage. The rank's own W may overlap with their backward.
+  Nanoseconds least_to_ns(int k) const;
+  Nanoseconds least_back_ns(int k) const;
+
+  /// The chord of the time of a reduction, from no bytes to those of all layers.
+  struct Chord {
+    static Chord of(const std::function<Nanoseconds(Bytes)>& reduction_ns, Bytes most);
+    Nanoseconds at(Bytes bytes) const {
+      return static_cast<Nanoseconds>(latency_ns + static_cast<double>(bytes) * ns_per_byte);
+    }
+    double latency_ns = 0, ns_per_byte = 0;
+  };
+
   int pipeline_ranks_ = 1;
   int virtual_stages_ = 1;
   bool overlaps_ = false;                    // whether iterations overlap
   std::vector<std::vector<int>> stages_on_;  // by pipeline rank
   int first_trainable_layer_ = 0;
-  std::map<std::string, WorkByLayer> work_;                           // by device type; prefix sums over layers
+  std::map<std::pair<std::string, std::map<int, int>>, WorkByLayer>
+      work_;  // by device type and a replica's micro-batches of each size; prefix sums over layers
   std::vector<const WorkByLayer*> work_of_pipeline_rank_;             // pointers into work_
   std::vector<Nanoseconds> chain_forward_, chain_backward_, update_;  // prefix sums over layers
   std::vector<Nanoseconds> messages_;                                 // one way; prefix sums over pipeline ranks
-  std::vector<Bytes> parameters_bytes_;                               // of trainable layers; prefix sums over layers
-  std::vector<double> reduction_ns_per_byte_, reduction_latency_ns_;  // by pipeline rank
+  std::vector<Bytes> parameters_bytes_, experts_bytes_;               // of trainable layers; prefix sums over layers
+  std::vector<Chord> reduction_, experts_reduction_;                  // by pipeline rank
   Nanoseconds norm_ns_ = 0;
+  bool splits_backward_ = false;
+  std::vector<double> weights_;  // by pipeline rank; empty if all are 1
 };
 
 /// Returns a closed form that is at most the least StageBound over all partitions. For m micro-batches of layers that
@@ -117,9 +153,18 @@ class StageBound {
 /// micro-batch's time through pipeline ranks up to k, and r the least ratio of the smaller micro-batch's time to the
 /// mean one's. Hence a(p) <= T / r (1 - (1 - r / m)^p). Also, T is at least the work of any single layer, which is on
 /// one pipeline rank. With several stages per rank, or a split backward, the bound on T gives way to an even share of
-/// all work and of the time that ranks wait before and after theirs (at least k layers precede rank k's first stage),
-/// and to one micro-batch through all layers and back. Where iterations overlap, it gives way to an even share of all
-/// work alone.
+/// all work, of the time that ranks wait before theirs (at least k layers precede rank k's first stage) or of all
+/// updates, and of the time that they wait after it or of all reductions, and to one micro-batch through all layers and
+/// back. Where iterations overlap, nothing waits.
+///
+/// A layer's work in these sums is its least time on any pipeline rank, w. If the ranks have unequal devices, the same
+/// holds for weights y <= 1 of the ranks, and the larger of both bounds counts. Let w_k be a layer's time on rank k and
+/// v the least y_k w_k over all ranks, so w_k >= v / y_k and w >= v. Rank k with the layers L works at least the sum of
+/// v over L, divided by y_k. So all v sum to at most T times the sum of all y_k (shares in proportion to y_k, not even
+/// ones), and with a(k) in terms of v, T >= r a(k - 1) + m / y_k (a(k) - a(k - 1)), hence
+/// a(p) <= T / r (1 - product of (1 - r y_k / m)). Any weights give a bound. Those used maximise the sum of all v
+/// divided by that of all y_k (exactly for two types of devices), which makes them about the devices' speeds: with one
+/// ratio of speeds for all layers, T is at least the work divided by the sum of all speeds.
 Nanoseconds bound_of_any_partition(const Phase& unpartitioned, const PlanningProblem& problem, LayerCosts& costs);
 
 }  // namespace frostpipe

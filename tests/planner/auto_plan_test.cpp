@@ -11,7 +11,9 @@
 
 #include "base/error.h"
 #include "planner/make_plan.h"
+#include "planner/search/placement.h"
 #include "simulator/simulate.h"
+#include "tests/support/random_phase.h"
 #include "tests/support/synthetic_profile.h"
 
 namespace frostpipe {
@@ -273,6 +275,80 @@ TEST(AutoPlan, PutsUnequalDevicesInTheBestOrder) {
   EXPECT_GT(moved, 3);
 }
 
+/// Returns the shortest iteration of all phases that make_auto_plan may choose, without recomputation, which only takes
+/// time here.
+Nanoseconds shortest_of_all(const PlanningProblem& problem) {
+  const auto& [profile, cluster, options] = problem;
+  Nanoseconds best = std::numeric_limits<Nanoseconds>::max();
+  const int devices = static_cast<int>(cluster.devices.size()), layers = static_cast<int>(profile.model.layers.size());
+  for (int p = 1; p <= std::min(devices, layers); ++p) {
+    if (devices % p != 0) continue;
+    Phase phase{.tokens = test::kSyntheticTokens};
+    phase.layout = {.pipeline_parallel_size = p, .data_parallel_size = devices / p};
+    for (const std::vector<int>& placement : placements_of(cluster, options, 1, p)) {
+      phase.layout.placement = placement;
+      for (const PlannedSchedule& schedule : schedules_for(problem, p)) {
+        phase.schedule = schedule.name;
+        phase.virtual_stages = schedule.virtual_stages;
+        if (p * schedule.virtual_stages > layers) continue;
+        const std::vector<Partition> partitions = all_partitions(layers, p * schedule.virtual_stages);
+        for (int m = 1; m * devices / p <= options.global_batch_size; ++m) {
+          phase.num_micro_batches = m;
+          try {
+            for (const Partition& partition : partitions) {
+              phase.partition = partition;
+              best = std::min(best, simulated_iteration_ns(phase, {.global_batch_size = options.global_batch_size},
+                                                           profile, cluster));
+            }
+          } catch (const InvalidInput&) {  // not with so many micro-batches
+          }
+        }
+      }
+    }
+  }
+  return best;
+}
+
+// Oracle: brute force over all that auto looks at, with several stages per rank and replicas on unequal devices too. By
+// hand: the fastest devices alone would need `of_fastest` (all work divided by their number).
+TEST(AutoPlan, BoundOfUnequalDevicesIsBelowAllPlansAndAboveThatOfFastestDevicesAlone) {
+  std::mt19937 random(31);
+  int above = 0, exact = 0;
+  constexpr int kRounds = 60;
+  for (int round = 0; round < kRounds; ++round) {
+    Profile profile = random_profile(random, 1 + static_cast<int>(random() % 2));
+    for (Measurement& one : profile.measurements)
+      one.cost.split_backward = SplitBackward{one.cost.input_gradient_ns, one.cost.weight_gradient_ns, 100};
+    test::RandomCase unequal{
+        .profile = profile, .cluster = test::free_cluster(2 + round % 3), .options = {}, .phase = {}};
+    test::make_devices_unequal(unequal, random);
+    unequal.cluster.intra_node.point_to_point.latency_ns = static_cast<Nanoseconds>(random() % 2000);
+    PlanOptions options = options_for(4 + static_cast<int>(random() % 5));
+    options.virtual_stages = 0;
+    const PlanningProblem problem{unequal.profile, unequal.cluster, options};
+    const AutoPlan made = std::get<AutoPlan>(make_auto_plan(problem));
+    const Nanoseconds best = shortest_of_all(problem), found = made.plan.phases.front().predicted.iteration_ns;
+    EXPECT_LE(made.lower_bound_ns, best) << round;
+    EXPECT_LE(iteration_lower_bound_ns(problem), best) << round;
+    EXPECT_GE(found, best) << round;
+    exact += found == best;
+    std::map<int, Nanoseconds> least;  // by layer, of one sample
+    for (const Measurement& one : unequal.profile.measurements) {
+      if (one.key.micro_batch_size != 1) continue;
+      const Nanoseconds all = one.cost.forward_ns + one.cost.weight_gradient_ns +
+                              (one.key.layer > 0 ? one.cost.input_gradient_ns : Nanoseconds{0});
+      const auto [known, is_new] = least.try_emplace(one.key.layer, all);
+      if (!is_new) known->second = std::min(known->second, all);
+    }
+    Nanoseconds of_fastest = 0;
+    for (const auto& [layer, time] : least) of_fastest += time * options.global_batch_size;
+    of_fastest /= static_cast<Nanoseconds>(unequal.cluster.devices.size());
+    above += iteration_lower_bound_ns(problem) > of_fastest * 11 / 10;
+  }
+  EXPECT_GT(above, kRounds / 2);
+  EXPECT_GT(exact, kRounds * 9 / 10);
+}
+
 TEST(IterationLowerBound, IsBelowThePlanOfEveryMethodByEveryScheduleThatItTakes) {
   std::mt19937 random(7);
   std::map<std::string, int> plans;  // by schedule
@@ -344,6 +420,44 @@ TEST(AutoPlan, RecomputesWhereNothingElseFitsAndSaysWhatDoesNotFit) {
   options.pipeline_parallel_size = 3;
   EXPECT_THAT(std::get<Infeasible>(make_auto_plan({profile, test::free_cluster(4), options})).reason,
               HasSubstr("no layout of 4 devices"));
+}
+
+// By hand: 5 micro-batches on each of 12 / p replicas take 60 / p samples, and there are 12; with 9 micro-batches, 16
+// replicas leave one rank to each pipeline.
+TEST(AutoPlan, NamesTheLayoutThatIsNearestToFittingFirst) {
+  const Profile profile = test::synthetic_profile(9, {{}});
+  PlanOptions options = options_for(12);
+  options.num_micro_batches = 5;
+  const auto made = std::get<AutoPlan>(make_auto_plan({profile, test::free_cluster(12), options}));
+  const auto starts = [](const std::string& text) { return testing::StartsWith(text); };
+  EXPECT_THAT(made.unfit_layouts,
+              testing::ElementsAre(starts("p = 4: 12 samples are too few for 5 micro-batches on each of 3 replicas"),
+                                   starts("p = 3: 12 samples are too few"), starts("p = 2: 12 samples are too few"),
+                                   starts("p = 1: 12 samples are too few")));
+  options = options_for(128);
+  options.num_micro_batches = 9;
+  options.data_parallel_size = 16;
+  const auto reason = [&] {
+    return std::get<Infeasible>(make_auto_plan({profile, test::free_cluster(16), options})).reason;
+  };
+  EXPECT_EQ(reason(),
+            "p = 1: 128 samples are too few for 9 micro-batches on each of 16 replicas (that takes a global batch of "
+            "144, or fewer replicas: fewer ranks or a longer pipeline)");
+  options.data_parallel_size = 17;
+  EXPECT_EQ(reason(),
+            "no layout of 16 devices has what is asked for (tensor-parallel size 1, 17 replicas): the "
+            "cluster has 16 ranks");
+}
+
+// By hand: 12 layers are enough for 4 stages on each of up to 3 ranks.
+TEST(AutoPlan, ListsOtherReasonsInTheOrderOfTheLengths) {
+  PlanOptions options = options_for(12);
+  options.virtual_stages = 4;
+  const auto made = make_auto_plan({test::synthetic_profile(5, {{}}), test::free_cluster(12), options});
+  EXPECT_THAT(
+      std::get<AutoPlan>(made).unfit_layouts,
+      testing::ElementsAre(HasSubstr("p = 4: the model has 12 layers"), HasSubstr("p = 6: the model has 12 layers"),
+                           HasSubstr("p = 12: the model has 12 layers")));
 }
 
 }  // namespace

@@ -110,4 +110,42 @@ inline RandomCase random_case(std::mt19937& random, int virtual_stages = 1) {
   return made;
 }
 
+/// Makes about half of the devices of another type, keeping tensor ranks alike. That type is slower or faster, by
+/// another factor for every layer. Replicas of a pipeline rank may then be unequal.
+inline void make_devices_unequal(RandomCase& made, std::mt19937& random) {
+  const int t = made.phase.layout.tensor_parallel_size;
+  bool is_other = false;
+  for (int rank = 0; rank < static_cast<int>(made.cluster.devices.size()); ++rank) {
+    if (rank % t == 0) is_other = random() % 2 == 0;
+    if (is_other) made.cluster.devices[rank].type = "other";
+  }
+  Profile& profile = made.profile;
+  const double least = random() % 3 == 0 ? 0.5 : 1.2;
+  std::vector<double> factors;
+  for (std::size_t layer = 0; layer < profile.model.layers.size(); ++layer)
+    factors.push_back(least + static_cast<double>(random() % 1000) / 500);
+  for (std::size_t i = 0, measured = profile.measurements.size(); i < measured; ++i) {
+    Measurement other = profile.measurements[i];
+    other.key.device_type = "other";
+    const auto change = [&](Nanoseconds& time) {
+      time = static_cast<Nanoseconds>(static_cast<double>(time) * factors[other.key.layer]);
+    };
+    LayerCost& cost = other.cost;
+    for (Nanoseconds* time :
+         {&cost.forward_ns, &cost.input_gradient_ns, &cost.weight_gradient_ns, &cost.frozen_forward_ns})
+      change(*time);
+    if (cost.split_backward) {
+      change(cost.split_backward->input_ns);
+      change(cost.split_backward->weight_ns);
+    }
+    profile.measurements.push_back(other);
+  }
+  for (std::size_t i = 0, updated = profile.updates.size(); i < updated; ++i) {
+    profile.updates.push_back(profile.updates[i]);
+    profile.updates.back().device_type = "other";
+  }
+  std::sort(profile.measurements.begin(), profile.measurements.end(),
+            [](const Measurement& a, const Measurement& b) { return a.key < b.key; });
+}
+
 }  // namespace frostpipe::test

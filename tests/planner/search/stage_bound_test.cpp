@@ -1,9 +1,10 @@
-// Oracles: the simulator on random phases for the bound, brute force over all partitions for the exact cut under memory
-// limits, and all replicas for the use of a single one.
+// Oracles: the simulator on random phases and sums by hand for the bound, brute force over all partitions for the exact
+// cut under memory limits, and all replicas for the use of a single one.
 #include "planner/search/stage_bound.h"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <random>
 
@@ -68,6 +69,86 @@ TEST(StageBound, OfTokenSlicesIsNeverAboveTheSimulatedIteration) {
         << round << " " << schedule_text(one.phase) << " " << to_string(one.phase.partition);
     EXPECT_LE(bound_of_any_partition(one.phase, problem, costs), bound) << round;
   }
+}
+
+TEST(StageBound, OfUnequalDevicesIsNeverAboveTheSimulatedIteration) {
+  std::mt19937 random(29);
+  int mixed = 0, larger = 0;
+  for (int round = 0; round < 2000; ++round) {
+    RandomCase one = random_case(random, 1 + round % 3);
+    const PlanningProblem problem{one.profile, one.cluster, one.options};
+    LayerCosts equal_costs(one.profile, DType::kFloat32);
+    const Nanoseconds equal = bound_of_any_partition(one.phase, problem, equal_costs);
+    test::make_devices_unequal(one, random);
+    LayerCosts costs(one.profile, DType::kFloat32);
+    const Nanoseconds bound = StageBound(one.phase, problem, costs).of(one.phase.partition),
+                      any = bound_of_any_partition(one.phase, problem, costs);
+    EXPECT_LE(bound, simulated_iteration_ns(one.phase, {.global_batch_size = one.options.global_batch_size},
+                                            one.profile, one.cluster))
+        << round << " " << schedule_text(one.phase) << " " << to_string(one.phase.partition);
+    EXPECT_LE(any, bound) << round;
+    larger += any > equal;
+    const ParallelLayout& layout = one.phase.layout;
+    for (int replica = 1; replica < layout.data_parallel_size; ++replica)
+      if (one.cluster.devices[rank_of(layout, 0, replica)].type != one.cluster.devices[rank_of(layout, 0, 0)].type) {
+        ++mixed;
+        break;
+      }
+  }
+  EXPECT_GT(mixed, 500);
+  EXPECT_GT(larger, 500);
+}
+
+// Oracle: computed by hand. 6 layers of 111 (the first without its input gradient of 10) on 2 ranks, 1000
+// micro-batches.
+TEST(StageBound, OfAnyPartitionCountsTheSpeedOfEveryDevice) {
+  Profile profile = test::synthetic_profile(2, {{}});
+  const std::vector<Measurement> fast = profile.measurements;
+  const auto slower = [&](int of_first, int of_others) {  // the second rank, by these factors
+    profile.measurements = fast;
+    for (Measurement one : fast) {
+      one.key.device_type = "slow";
+      const int factor = one.key.layer == 0 ? of_first : of_others;
+      for (Nanoseconds* time : {&one.cost.forward_ns, &one.cost.input_gradient_ns, &one.cost.weight_gradient_ns})
+        *time *= factor;
+      profile.measurements.push_back(one);
+    }
+    std::ranges::sort(profile.measurements, {}, &Measurement::key);
+  };
+  for (std::size_t i = 0, fast_ones = profile.updates.size(); i < fast_ones; ++i) {
+    profile.updates.push_back(profile.updates[i]);
+    profile.updates.back().device_type = "slow";
+  }
+  Cluster cluster = test::free_cluster(2);
+  cluster.devices[1].type = "slow";
+  PlanOptions options;
+  options.tokens = test::kSyntheticTokens;
+  options.global_batch_size = 1000;
+  Phase phase;
+  phase.layout.pipeline_parallel_size = 2;
+  phase.num_micro_batches = 1000;
+  phase.schedule = "Interleaved1F1B";
+  phase.virtual_stages = 2;
+  phase.tokens = test::kSyntheticTokens;
+  const auto bound = [&] {
+    LayerCosts costs(profile, DType::kFloat32);
+    return static_cast<double>(bound_of_any_partition(phase, {profile, cluster, options}, costs));
+  };
+  slower(3, 3);  // speeds 1 and 1/3; the slow rank also waits for the first layer, 101, at a third of the speed
+  EXPECT_NEAR(bound(), (1000 * 656 + 101 / 3.0) / (4 / 3.0), 2);
+  // The best cut anywhere gives the slow rank the first layer, which takes it 101 ns as well, and x of the others:
+  // 101 + 3 x = 555 - x, so x = 113.5 and T = 441.5 of each micro-batch. The weights are again 1 and 1/3.
+  slower(1, 3);
+  EXPECT_NEAR(bound(), (1000 * (555 + 101 / 3.0) + 101 / 3.0) / (4 / 3.0), 2);
+  EXPECT_NEAR((555 + 101 / 3.0) / (4 / 3.0), 441.5, 1e-9);
+  phase.schedule = "1F1B";
+  phase.virtual_stages = 1;
+  slower(3, 3);  // r = 1: 656 / (1 - (1 - 1 / 1000) (1 - 1 / 3000))
+  EXPECT_NEAR(bound(), 656 / (1 - (1 - 1 / 1000.0) * (1 - 1 / 3000.0)), 2);
+  // Two replicas of the whole model: the slow one has half of the samples and takes 3 times as long for them.
+  phase.layout = {.pipeline_parallel_size = 1, .data_parallel_size = 2};
+  phase.num_micro_batches = 500;
+  EXPECT_NEAR(bound(), 500 * 656 * 3, 2);
 }
 
 TEST(StageBound, OfSeveralStagesPerRankIsTheWorkOfTheFullestRank) {
