@@ -4,58 +4,14 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
-#include <optional>
 
-#include "plan/batch.h"
 #include "plan/memory.h"
 #include "plan/stages.h"
-#include "plan/token_slices.h"
+#include "planner/search/speed_weights.h"
 #include "simulator/communication_costs.h"
 
 namespace frostpipe {
-
-/// A device type, and how many micro-batches of each size a replica has.
-using ReplicaKind = std::pair<std::string, std::map<int, int>>;
-using WorkOfKinds = std::map<ReplicaKind, WorkByLayer>;
-
-/// Work by layer. If the replicas of a pipeline rank have unequal devices, it is that of the one that works longest.
-struct PhaseWork {
-  WorkOfKinds of_kind;
-  std::vector<const WorkOfKinds::value_type*> of_rank;  // by pipeline rank; into of_kind
-  std::vector<Nanoseconds> least;                       // minimum of all its work over the pipeline ranks
-  std::vector<Nanoseconds> forward, backward;  // of trainable layers: the smaller micro-batch, the fastest device
-  Bytes least_output = std::numeric_limits<Bytes>::max();  // over all layers
-};
-
 namespace {
-
-/// Time of one micro-batch on one layer.
-struct LayerTime {
-  Nanoseconds forward = 0, backward = 0, weights = 0;  // backward is I if it is split
-  Nanoseconds all() const { return forward + backward + weights; }
-};
-
-LayerTime time_of(const Phase& unpartitioned, bool splits_backward, const Profile& profile, const MeasurementKey& key,
-                  const LayerCost& cost) {
-  const int layer = key.layer;
-  if (layer < unpartitioned.first_trainable_layer) {
-    const double computed = computed_fraction(unpartitioned.cache, layer, unpartitioned.first_trainable_layer);
-    if (computed == 1) return {.forward = cost.frozen_forward_ns};
-    return {.forward = expected_frozen_forward_ns(profile, key, cost, computed * key.micro_batch_size)};
-  }
-  const bool has_input_gradient = layer > unpartitioned.first_trainable_layer;
-  LayerTime time{.forward = cost.forward_ns};
-  const Nanoseconds whole = cost.weight_gradient_ns + (has_input_gradient ? cost.input_gradient_ns : 0);
-  if (splits_backward) {
-    const SplitBackward split = split_backward_of(cost, has_input_gradient);  // DualPipeV has unsplit backwards as well
-    time.backward = std::min(whole, split.input_ns);
-    time.weights = std::min(whole, split.input_ns + split.weight_ns) - time.backward;
-  } else {
-    time.backward = whole;
-  }
-  if (is_recomputed(unpartitioned.recompute, profile.model.layers[layer].kind)) time.backward += cost.forward_ns;
-  return time;
-}
 
 /// Returns the least time of a message of at least `bytes` between two neighbouring pipeline ranks.
 Nanoseconds least_message_ns(const Phase& unpartitioned, const Cluster& cluster, int pipeline_rank, Bytes bytes) {
@@ -68,105 +24,6 @@ Nanoseconds least_message_ns(const Phase& unpartitioned, const Cluster& cluster,
     least = std::min(least, link.latency_ns + transfer_occupancy_ns(link, bytes / parts));
   }
   return least;
-}
-
-/// The micro-batches of one size on one device type.
-struct SizeWork {
-  int size = 0, count = 0;  // samples per micro-batch; number of micro-batches
-  bool is_smaller = false;
-  bool splits_backward = false;
-  const std::string& device_type;
-};
-
-/// Adds the time of slice number `slice` of the micro-batches, which may be all of them, to `here` and `work`. Times
-/// through the pipeline use the shortest slice.
-void add_slice(PhaseWork& work, WorkByLayer& here, const SizeWork& of, int slice, const Phase& phase,
-               const PlanningProblem& problem, LayerCosts& costs) {
-  const auto& [profile, cluster, options] = problem;
-  const auto& layers = costs.of_phase(phase, of.device_type, of.size, slice);
-  MeasurementKey key{.device_type = of.device_type,
-                     .dtype = options.dtype,
-                     .micro_batch_size = of.size,
-                     .tokens = phase.tokens,
-                     .tensor_parallel_size = phase.layout.tensor_parallel_size,
-                     .sequence_parallel = phase.layout.sequence_parallel};
-  for (std::size_t layer = 0; layer < layers.size(); ++layer) {
-    key.layer = static_cast<int>(layer);
-    const LayerTime time = time_of(phase, of.splits_backward, profile, key, layers[layer]);
-    here.all[layer] += of.count * time.all();
-    here.forwards[layer] += of.count * time.forward;
-    here.weights[layer] += of.count * time.weights;
-    if (!of.is_smaller) continue;
-    const bool trains = static_cast<int>(layer) >= phase.first_trainable_layer;
-    work.forward[layer] = trains ? std::min(work.forward[layer], time.forward) : 0;
-    work.backward[layer] = trains ? std::min(work.backward[layer], time.backward) : 0;
-    work.least_output = std::min(work.least_output, layers[layer].output_activation_bytes);
-  }
-}
-
-/// Returns whether the replicas of some pipeline rank have devices of different types.
-bool have_unequal_replicas(const ParallelLayout& layout, const Cluster& cluster) {
-  if (std::ranges::all_of(cluster.devices,
-                          [&](const Device& device) { return device.type == cluster.devices[0].type; }))
-    return false;
-  for (int k = 0; k < layout.pipeline_parallel_size; ++k)
-    for (int replica = 1; replica < layout.data_parallel_size; ++replica)
-      if (cluster.devices.at(rank_of(layout, k, replica)).type != cluster.devices.at(rank_of(layout, k, 0)).type)
-        return true;
-  return false;
-}
-
-/// Returns how many micro-batches of each size each of the first `replicas` replicas has.
-std::vector<std::map<int, int>> counts_of_sizes(const Phase& phase, int replicas, int global_batch_size) {
-  const int m = phase.num_micro_batches;
-  const auto ranges = split_evenly(global_batch_size, phase.layout.data_parallel_size * m);
-  std::vector<std::map<int, int>> counts(replicas);
-  for (int replica = 0; replica < replicas; ++replica)
-    for (int i = 0; i < m; ++i) {
-      const SampleRange& samples = ranges[replica * m + i];
-      if (samples.end > samples.begin) ++counts[replica][samples.end - samples.begin];
-    }
-  return counts;
-}
-
-PhaseWork work_of(const Phase& unpartitioned, const PlanningProblem& problem, LayerCosts& costs) {
-  const auto& [profile, cluster, options] = problem;
-  const ParallelLayout& layout = unpartitioned.layout;
-  // Of replicas on equal devices, the first one works longest: it has the larger micro-batches.
-  const int replicas = have_unequal_replicas(layout, cluster) ? layout.data_parallel_size : 1;
-  const auto counts = counts_of_sizes(unpartitioned, replicas, options.global_batch_size);
-  const bool splits = splits_backward(unpartitioned);
-
-  constexpr Nanoseconds kLargest = std::numeric_limits<Nanoseconds>::max();
-  const std::size_t n = profile.model.layers.size();
-  PhaseWork work{.of_kind = {},
-                 .of_rank = {},
-                 .least = std::vector<Nanoseconds>(n, kLargest),
-                 .forward = std::vector<Nanoseconds>(n, kLargest),
-                 .backward = std::vector<Nanoseconds>(n, kLargest)};
-  std::map<const WorkByLayer*, Nanoseconds> of_all_layers;
-  for (int k = 0; k < layout.pipeline_parallel_size; ++k) {
-    const WorkOfKinds::value_type* longest = nullptr;
-    for (int replica = 0; replica < replicas; ++replica) {
-      const std::string& type = cluster.devices.at(rank_of(layout, k, replica)).type;
-      const auto [entry, is_new] = work.of_kind.try_emplace({type, counts[replica]});
-      WorkByLayer& here = entry->second;
-      if (is_new) {
-        for (auto* const sums : {&here.all, &here.forwards, &here.weights}) sums->assign(n, 0);
-        for (const auto& [size, count] : counts[replica])
-          for (int slice = 0; slice < num_slices(unpartitioned); ++slice)
-            add_slice(work, here, {size, count, size == counts[replica].begin()->first, splits, type}, slice,
-                      unpartitioned, problem, costs);
-        of_all_layers[&here] = std::accumulate(here.all.begin(), here.all.end(), Nanoseconds{0});
-      }
-      if (longest == nullptr || of_all_layers.at(&here) > of_all_layers.at(&longest->second)) longest = &*entry;
-    }
-    if (std::ranges::find(work.of_rank, longest) == work.of_rank.end())
-      for (std::size_t layer = 0; layer < n; ++layer)
-        work.least[layer] = std::min(work.least[layer], longest->second.all[layer]);
-    work.of_rank.push_back(longest);
-  }
-  return work;
 }
 
 std::vector<Nanoseconds> sums_before(const std::vector<Nanoseconds>& values) {
@@ -182,70 +39,6 @@ struct WeighedWork {
   double of_all_ranks() const { return std::accumulate(of_rank.begin(), of_rank.end(), 0.0); }
   double least() const { return std::ranges::min(of_rank); }
 };
-
-/// The pipeline ranks whose work is equal.
-struct EqualRanks {
-  std::vector<double> work;  // by layer
-  int count = 0;
-  double weight = 1;
-};
-
-/// Sets the weight of one group to the one at which the weighed work, divided by the weights of all ranks, is largest
-/// while the other groups keep theirs. The quotient is largest where this group and another one are equally good at
-/// some layer.
-void set_best_weight(std::vector<EqualRanks>& groups, EqualRanks& group) {
-  double others = 0, others_work = 0, own_work = 0;
-  for (const EqualRanks& other : groups)
-    if (&other != &group) others += other.count * other.weight;
-  struct Layer {
-    double equal_at = 0, others = 0, own = 0;  // the weight at which both are equal; the weighed times at weight 1
-  };
-  std::vector<Layer> layers;
-  for (std::size_t layer = 0; layer < group.work.size(); ++layer) {
-    double least = std::numeric_limits<double>::max();
-    for (const EqualRanks& other : groups)
-      if (&other != &group) least = std::min(least, other.weight * other.work[layer]);
-    if (group.work[layer] <= 0 || least <= 0) continue;  // weighed by 0 at any weight
-    layers.push_back({least / group.work[layer], least, group.work[layer]});
-    own_work += group.work[layer];
-  }
-  std::ranges::sort(layers, {}, &Layer::equal_at);
-  double best = 0;
-  for (const Layer& layer : layers) {  // those before it are cheaper on the other groups
-    own_work -= layer.own;
-    others_work += layer.others;
-    const double share =
-        (others_work + std::max(0.0, own_work) * layer.equal_at) / (others + group.count * layer.equal_at);
-    if (share > best) {
-      best = share;
-      group.weight = layer.equal_at;
-    }
-  }
-}
-
-/// Returns good weights of the pipeline ranks, of which the largest is 1; none if all ranks take equally long.
-std::vector<double> weights_by_speed(const PhaseWork& work) {
-  std::vector<EqualRanks> groups;
-  std::map<const WorkByLayer*, std::size_t> group_of;
-  for (const auto* const of_rank : work.of_rank) {
-    const auto [known, is_new] = group_of.try_emplace(&of_rank->second, groups.size());
-    if (is_new) groups.push_back({.work = {of_rank->second.all.begin(), of_rank->second.all.end()}});
-    ++groups[known->second].count;
-  }
-  if (groups.size() < 2) return {};
-  const auto all_of = [](const auto& values) {
-    return std::max(1.0, static_cast<double>(std::accumulate(values.begin(), values.end(), 0.0)));
-  };
-  for (EqualRanks& group : groups) group.weight = all_of(work.least) / all_of(group.work);
-  const int rounds = groups.size() == 2 ? 1 : 4;  // one is exact for two groups
-  for (int round = 0; round < rounds; ++round)
-    for (std::size_t group = 1; group < groups.size(); ++group) set_best_weight(groups, groups[group]);
-  const double largest = std::ranges::max(groups, {}, &EqualRanks::weight).weight;
-  std::vector<double> weights;
-  for (const auto* const of_rank : work.of_rank)
-    weights.push_back(groups[group_of.at(&of_rank->second)].weight / largest);
-  return weights;
-}
 
 }  // namespace
 
@@ -266,25 +59,51 @@ StageBound::StageBound(const Phase& unpartitioned, const PlanningProblem& proble
       stages_on_(stages_on_each(unpartitioned)),
       first_trainable_layer_(unpartitioned.first_trainable_layer),
       splits_backward_(splits_backward(unpartitioned)) {
-  const auto& [profile, cluster, options] = problem;
   const ParallelLayout& layout = unpartitioned.layout;
-  const int n = static_cast<int>(profile.model.layers.size());
   weights_ = weights_by_speed(work);
   for (const auto& [kind, of] : work.of_kind)
     work_[kind] = {sums_before(of.all), sums_before(of.forwards), sums_before(of.weights)};
   for (const auto* const of_rank : work.of_rank) work_of_pipeline_rank_.push_back(&work_.at(of_rank->first));
   chain_forward_ = sums_before(work.forward);
   chain_backward_ = sums_before(work.backward);
+  add_updates(work, problem, layout, costs);
+  add_gradients(unpartitioned, problem);
+  // With frozen layers, messages may come from stages that have run ahead.
+  messages_.assign(pipeline_ranks_, 0);
+  if (first_trainable_layer_ == 0)
+    for (int k = 0; k + 1 < pipeline_ranks_; ++k)
+      messages_[k + 1] = messages_[k] + least_message_ns(unpartitioned, problem.cluster, k, work.least_output);
+  if (num_ranks(layout) > 1 && first_trainable_layer_ == 0) {
+    std::vector<int> ranks;
+    for (int k = 0; k < pipeline_ranks_; ++k)
+      for (const int rank : all_ranks_of(layout, k)) ranks.push_back(rank);
+    std::sort(ranks.begin(), ranks.end());
+    norm_ns_ = all_reduce_ns(problem.cluster, ranks, 8);
+  }
+}
+
+/// Adds the least time of an update, by layer.
+void StageBound::add_updates(const PhaseWork& work, const PlanningProblem& problem, const ParallelLayout& layout,
+                             LayerCosts& costs) {
+  const Model& model = problem.profile.model;
+  const int n = static_cast<int>(model.layers.size());
   std::vector<Nanoseconds> update(n, std::numeric_limits<Nanoseconds>::max());
   for (const auto& [kind, of] : work.of_kind) {
-    const auto& updates = costs.updates(kind.first, options.optimizer);
+    const auto& updates = costs.updates(kind.first, problem.options.optimizer);
     for (int layer = 0; layer < n; ++layer)
       update[layer] = layer < first_trainable_layer_
                           ? 0
-                          : std::min(update[layer], update_of_tensor_rank(profile.model.layers[layer], updates[layer],
+                          : std::min(update[layer], update_of_tensor_rank(model.layers[layer], updates[layer],
                                                                           layout.tensor_parallel_size));
   }
   update_ = sums_before(update);
+}
+
+/// Adds the bytes of gradients and the times of their reductions.
+void StageBound::add_gradients(const Phase& unpartitioned, const PlanningProblem& problem) {
+  const auto& [profile, cluster, options] = problem;
+  const ParallelLayout& layout = unpartitioned.layout;
+  const int n = static_cast<int>(profile.model.layers.size());
   parameters_bytes_.assign(1, 0);
   experts_bytes_.assign(1, 0);
   for (int layer = 0; layer < n; ++layer) {
@@ -296,11 +115,6 @@ StageBound::StageBound(const Phase& unpartitioned, const PlanningProblem& proble
     experts_bytes_.push_back(experts_bytes_.back() +
                              (trains ? expert_gradient_bytes(unpartitioned, profile.model, layer, options.dtype) : 0));
   }
-  // With frozen layers, messages may come from stages that have run ahead.
-  messages_.assign(pipeline_ranks_, 0);
-  if (first_trainable_layer_ == 0)
-    for (int k = 0; k + 1 < pipeline_ranks_; ++k)
-      messages_[k + 1] = messages_[k] + least_message_ns(unpartitioned, cluster, k, work.least_output);
   const bool waits_for_all = !cluster.communication.overlap_gradient_reduction;
   for (int k = 0; k < pipeline_ranks_ && layout.data_parallel_size > 1; ++k) {
     const std::vector<int> replicas = replicas_of(layout, k);
@@ -315,13 +129,6 @@ StageBound::StageBound(const Phase& unpartitioned, const PlanningProblem& proble
   }
   reduction_.resize(pipeline_ranks_);
   experts_reduction_.resize(pipeline_ranks_);
-  if (num_ranks(layout) > 1 && first_trainable_layer_ == 0) {
-    std::vector<int> ranks;
-    for (int k = 0; k < pipeline_ranks_; ++k)
-      for (const int rank : all_ranks_of(layout, k)) ranks.push_back(rank);
-    std::sort(ranks.begin(), ranks.end());
-    norm_ns_ = all_reduce_ns(cluster, ranks, 8);
-  }
 }
 
 StageBound::Terms StageBound::terms(int pipeline_rank, LayerRange stage) const {

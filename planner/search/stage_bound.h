@@ -5,18 +5,11 @@
 #include <string>
 #include <vector>
 
+#include "planner/search/phase_work.h"
 #include "planner/search/plan_options.h"
 #include "simulator/layer_costs.h"
 
 namespace frostpipe {
-
-/// The time that all micro-batches of a replica take, by layer: all their work, their forwards alone, and their W alone
-/// if the schedule splits the backward.
-struct WorkByLayer {
-  std::vector<Nanoseconds> all, forwards, weights;
-};
-
-struct PhaseWork;
 
 /// A lower bound on a phase's iteration time from one of its stages. It holds for any order of actions, as long as a
 /// stage is on one pipeline rank and all ranks synchronize once per iteration (GPipe, 1F1B, ZB-H1 and all similar
@@ -116,6 +109,9 @@ class StageBound {
  private:
   friend Nanoseconds bound_of_any_partition(const Phase&, const PlanningProblem&, LayerCosts&);
   StageBound(const Phase& unpartitioned, const PlanningProblem& problem, LayerCosts& costs, const PhaseWork& work);
+  void add_updates(const PhaseWork& work, const PlanningProblem& problem, const ParallelLayout& layout,
+                   LayerCosts& costs);
+  void add_gradients(const Phase& unpartitioned, const PlanningProblem& problem);
   Nanoseconds of_any_partition(const Phase& unpartitioned, const PhaseWork& work) const;
   /// Returns the least time for which rank k waits before its work, or after it. At least k layers precede its first
   /// stage. The rank's own W may overlap with their backward.
@@ -136,8 +132,7 @@ class StageBound {
   bool overlaps_ = false;                    // whether iterations overlap
   std::vector<std::vector<int>> stages_on_;  // by pipeline rank
   int first_trainable_layer_ = 0;
-  std::map<std::pair<std::string, std::map<int, int>>, WorkByLayer>
-      work_;  // by device type and a replica's micro-batches of each size; prefix sums over layers
+  WorkOfKinds work_;                                                  // prefix sums over layers
   std::vector<const WorkByLayer*> work_of_pipeline_rank_;             // pointers into work_
   std::vector<Nanoseconds> chain_forward_, chain_backward_, update_;  // prefix sums over layers
   std::vector<Nanoseconds> messages_;                                 // one way; prefix sums over pipeline ranks

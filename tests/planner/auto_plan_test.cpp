@@ -13,7 +13,7 @@
 #include "planner/make_plan.h"
 #include "planner/search/placement.h"
 #include "simulator/simulate.h"
-#include "tests/support/random_phase.h"
+#include "tests/planner/small_problems.h"
 #include "tests/support/synthetic_profile.h"
 
 namespace frostpipe {
@@ -21,47 +21,12 @@ namespace {
 
 using testing::HasSubstr;
 
-Profile random_profile(std::mt19937& random, int blocks) {
-  std::vector<test::SyntheticLayer> layers(2 * blocks + 2);
-  const auto draw = [&] { return Nanoseconds{1000 + static_cast<int>(random() % 9000)}; };
-  for (auto& layer : layers)
-    layer = {.forward_ns = draw(),
-             .input_gradient_ns = draw(),
-             .weight_gradient_ns = draw(),
-             .update_ns = draw(),
-             .output_activation_bytes = 100,
-             .parameter_count = 1000,
-             .split_backward = SplitBackward{draw(), draw(), 100}};
-  return test::synthetic_profile(blocks, layers);
-}
-
-PlanOptions options_for(int batch) {
-  PlanOptions options;
-  options.method = PlanMethod::automatic;
-  options.global_batch_size = batch;
-  options.num_steps = 10;
-  options.tokens = test::kSyntheticTokens;
-  options.virtual_stages = 1;  // as in the brute-forced answers
-  return options;
-}
-
-std::vector<Partition> all_partitions(int layers, int stages) {
-  if (stages == 1) return {{{0, layers}}};
-  std::vector<Partition> all;
-  for (int cut = stages - 1; cut < layers; ++cut)
-    for (Partition partition : all_partitions(cut, stages - 1)) {
-      partition.push_back({cut, layers});
-      all.push_back(std::move(partition));
-    }
-  return all;
-}
-
 Nanoseconds brute_force(const Profile& profile, const Cluster& cluster, int batch) {
   Nanoseconds best = std::numeric_limits<Nanoseconds>::max();
   const int devices = static_cast<int>(cluster.devices.size()), layers = static_cast<int>(profile.model.layers.size());
   for (int p = 1; p <= devices; ++p) {
     if (devices % p != 0) continue;
-    for (const Partition& partition : all_partitions(layers, p)) {
+    for (const Partition& partition : test::all_partitions(layers, p)) {
       for (const std::string schedule : {"GPipe", "1F1B", "ZB-H1", "ZB-H2"}) {
         for (int m = 1; m * devices / p <= batch; ++m) {
           if (schedule == "ZB-H2" && m < 2 * p - 1) continue;
@@ -86,14 +51,14 @@ TEST(AutoPlan, IsTheBestOfAllWhereItIsSmallEnoughToBeProven) {
   int proven = 0;
   constexpr int kRounds = 200;
   for (int round = 0; round < kRounds; ++round) {
-    const Profile profile = random_profile(random, 1 + static_cast<int>(random() % 2));
+    const Profile profile = test::random_profile(random, 1 + static_cast<int>(random() % 2));
     Cluster cluster = test::free_cluster(1 << (random() % 3));
     cluster.intra_node.point_to_point = {.latency_ns = static_cast<Nanoseconds>(random() % 2000),
                                          .bandwidth_bytes_per_second = 1'000'000'000};
     cluster.intra_node.collective = {.latency_ns = static_cast<Nanoseconds>(random() % 20000),
                                      .bandwidth_bytes_per_second = 1'000'000'000};
     const int batch = 4 + static_cast<int>(random() % 5);
-    const auto made = make_auto_plan({profile, cluster, options_for(batch)});
+    const auto made = make_auto_plan({profile, cluster, test::options_for(batch)});
     ASSERT_TRUE(std::holds_alternative<AutoPlan>(made));
     const AutoPlan& plan = std::get<AutoPlan>(made);
     const Nanoseconds found = plan.plan.phases.front().predicted.iteration_ns,
@@ -134,7 +99,7 @@ TEST(AutoPlan, KeepsTensorRanksWithinANode) {
   const auto chosen = [&](const std::vector<int>& nodes) {
     Cluster cluster = test::free_cluster(static_cast<int>(nodes.size()));
     for (std::size_t rank = 0; rank < nodes.size(); ++rank) cluster.devices[rank].node = nodes[rank];
-    return std::get<AutoPlan>(make_auto_plan({profile, cluster, options_for(8)}));
+    return std::get<AutoPlan>(make_auto_plan({profile, cluster, test::options_for(8)}));
   };
   const auto size = [&](const std::vector<int>& nodes) {
     return chosen(nodes).plan.phases.front().layout.tensor_parallel_size;
@@ -153,7 +118,7 @@ TEST(AutoPlan, KeepsTensorRanksWithinANode) {
 TEST(AutoPlan, SaysWhereTheSizeThatIsAskedForSpansNodes) {
   Cluster cluster = test::free_cluster(4);
   cluster.devices[2].node = cluster.devices[3].node = 1;
-  PlanOptions options = options_for(8);
+  PlanOptions options = test::options_for(8);
   options.tensor_parallel_size = 4;
   options.any_tensor_parallel_size = false;
   const auto made = make_auto_plan({tensor_profile({1, 2, 4}), cluster, options});
@@ -170,7 +135,7 @@ TEST(AutoPlan, SaysWhereTheSizeThatIsAskedForSpansNodes) {
 TEST(AutoPlan, KeepsTensorRanksWithinANodeInEveryOrderOfUnequalDevices) {
   Cluster cluster = test::free_cluster(4);
   cluster.devices[1].memory_limit_bytes = cluster.devices[3].memory_limit_bytes = Bytes{1} << 40;
-  PlanOptions options = options_for(8);
+  PlanOptions options = test::options_for(8);
   options.pipeline_parallel_size = 2;
   const auto plan_on = [&](const std::vector<int>& nodes) {
     for (std::size_t rank = 0; rank < nodes.size(); ++rank) cluster.devices[rank].node = nodes[rank];
@@ -192,12 +157,12 @@ TEST(AutoPlan, ChoosesTheBestOfAllSchedules) {
   std::mt19937 random(9);
   std::set<std::string> chosen;
   for (int round = 0; round < 60; ++round) {
-    Profile profile = random_profile(random, 2 + static_cast<int>(random() % 2));
+    Profile profile = test::random_profile(random, 2 + static_cast<int>(random() % 2));
     for (Measurement& one : profile.measurements)
       one.cost.split_backward = SplitBackward{one.cost.input_gradient_ns, one.cost.weight_gradient_ns, 100};
     Cluster cluster = test::free_cluster(2 + static_cast<int>(random() % 2));
     cluster.intra_node.point_to_point.latency_ns = static_cast<Nanoseconds>(random() % 2000);
-    PlanOptions options = options_for(4 + static_cast<int>(random() % 9));
+    PlanOptions options = test::options_for(4 + static_cast<int>(random() % 9));
     options.virtual_stages = 0;
     const AutoPlan open = std::get<AutoPlan>(make_auto_plan({profile, cluster, options}));
     const Phase& best = open.plan.phases.front();
@@ -223,7 +188,7 @@ TEST(AutoPlan, PutsUnequalDevicesInTheBestOrder) {
   double worst = 1;
   int moved = 0;
   for (int round = 0; round < 40; ++round) {
-    Profile profile = random_profile(random, 1 + static_cast<int>(random() % 2));
+    Profile profile = test::random_profile(random, 1 + static_cast<int>(random() % 2));
     const std::size_t measured = profile.measurements.size(), updated = profile.updates.size();
     for (std::size_t i = 0; i < measured; ++i) {
       Measurement slow = profile.measurements[i];
@@ -243,7 +208,7 @@ TEST(AutoPlan, PutsUnequalDevicesInTheBestOrder) {
                                          .bandwidth_bytes_per_second = 1'000'000'000};
     for (Device& device : cluster.devices)
       if (random() % 2 == 0) device.type = "slow";
-    PlanOptions options = options_for(6);
+    PlanOptions options = test::options_for(6);
     const int p = static_cast<int>(cluster.devices.size());
     options.pipeline_parallel_size = p;
     const auto made = make_auto_plan({profile, cluster, options});
@@ -253,7 +218,7 @@ TEST(AutoPlan, PutsUnequalDevicesInTheBestOrder) {
     std::vector<int> order(p);
     for (int i = 0; i < p; ++i) order[i] = i;
     do {
-      for (const Partition& partition : all_partitions(static_cast<int>(profile.model.layers.size()), p)) {
+      for (const Partition& partition : test::all_partitions(static_cast<int>(profile.model.layers.size()), p)) {
         for (int m = 1; m <= 6; ++m) {
           for (const char* const schedule : {"GPipe", "1F1B"}) {
             Phase one = phase;
@@ -275,128 +240,11 @@ TEST(AutoPlan, PutsUnequalDevicesInTheBestOrder) {
   EXPECT_GT(moved, 3);
 }
 
-/// Returns the shortest iteration of all phases that make_auto_plan may choose, without recomputation, which only takes
-/// time here.
-Nanoseconds shortest_of_all(const PlanningProblem& problem) {
-  const auto& [profile, cluster, options] = problem;
-  Nanoseconds best = std::numeric_limits<Nanoseconds>::max();
-  const int devices = static_cast<int>(cluster.devices.size()), layers = static_cast<int>(profile.model.layers.size());
-  for (int p = 1; p <= std::min(devices, layers); ++p) {
-    if (devices % p != 0) continue;
-    Phase phase{.tokens = test::kSyntheticTokens};
-    phase.layout = {.pipeline_parallel_size = p, .data_parallel_size = devices / p};
-    for (const std::vector<int>& placement : placements_of(cluster, options, 1, p)) {
-      phase.layout.placement = placement;
-      for (const PlannedSchedule& schedule : schedules_for(problem, p)) {
-        phase.schedule = schedule.name;
-        phase.virtual_stages = schedule.virtual_stages;
-        if (p * schedule.virtual_stages > layers) continue;
-        const std::vector<Partition> partitions = all_partitions(layers, p * schedule.virtual_stages);
-        for (int m = 1; m * devices / p <= options.global_batch_size; ++m) {
-          phase.num_micro_batches = m;
-          try {
-            for (const Partition& partition : partitions) {
-              phase.partition = partition;
-              best = std::min(best, simulated_iteration_ns(phase, {.global_batch_size = options.global_batch_size},
-                                                           profile, cluster));
-            }
-          } catch (const InvalidInput&) {  // not with so many micro-batches
-          }
-        }
-      }
-    }
-  }
-  return best;
-}
-
-// Oracle: brute force over all that auto looks at, with several stages per rank and replicas on unequal devices too. By
-// hand: the fastest devices alone would need `of_fastest` (all work divided by their number).
-TEST(AutoPlan, BoundOfUnequalDevicesIsBelowAllPlansAndAboveThatOfFastestDevicesAlone) {
-  std::mt19937 random(31);
-  int above = 0, exact = 0;
-  constexpr int kRounds = 60;
-  for (int round = 0; round < kRounds; ++round) {
-    Profile profile = random_profile(random, 1 + static_cast<int>(random() % 2));
-    for (Measurement& one : profile.measurements)
-      one.cost.split_backward = SplitBackward{one.cost.input_gradient_ns, one.cost.weight_gradient_ns, 100};
-    test::RandomCase unequal{
-        .profile = profile, .cluster = test::free_cluster(2 + round % 3), .options = {}, .phase = {}};
-    test::make_devices_unequal(unequal, random);
-    unequal.cluster.intra_node.point_to_point.latency_ns = static_cast<Nanoseconds>(random() % 2000);
-    PlanOptions options = options_for(4 + static_cast<int>(random() % 5));
-    options.virtual_stages = 0;
-    const PlanningProblem problem{unequal.profile, unequal.cluster, options};
-    const AutoPlan made = std::get<AutoPlan>(make_auto_plan(problem));
-    const Nanoseconds best = shortest_of_all(problem), found = made.plan.phases.front().predicted.iteration_ns;
-    EXPECT_LE(made.lower_bound_ns, best) << round;
-    EXPECT_LE(iteration_lower_bound_ns(problem), best) << round;
-    EXPECT_GE(found, best) << round;
-    exact += found == best;
-    std::map<int, Nanoseconds> least;  // by layer, of one sample
-    for (const Measurement& one : unequal.profile.measurements) {
-      if (one.key.micro_batch_size != 1) continue;
-      const Nanoseconds all = one.cost.forward_ns + one.cost.weight_gradient_ns +
-                              (one.key.layer > 0 ? one.cost.input_gradient_ns : Nanoseconds{0});
-      const auto [known, is_new] = least.try_emplace(one.key.layer, all);
-      if (!is_new) known->second = std::min(known->second, all);
-    }
-    Nanoseconds of_fastest = 0;
-    for (const auto& [layer, time] : least) of_fastest += time * options.global_batch_size;
-    of_fastest /= static_cast<Nanoseconds>(unequal.cluster.devices.size());
-    above += iteration_lower_bound_ns(problem) > of_fastest * 11 / 10;
-  }
-  EXPECT_GT(above, kRounds / 2);
-  EXPECT_GT(exact, kRounds * 9 / 10);
-}
-
-TEST(IterationLowerBound, IsBelowThePlanOfEveryMethodByEveryScheduleThatItTakes) {
-  std::mt19937 random(7);
-  std::map<std::string, int> plans;  // by schedule
-  for (int round = 0; round < 6; ++round) {
-    Profile profile = random_profile(random, 2);
-    profile.model.is_causal = true;
-    const Cluster cluster = test::free_cluster(2 + 2 * (round % 2));
-    for (const PlanMethod method : plan_methods()) {
-      for (const std::string& schedule : plan_schedule_names()) {
-        PlanOptions options = options_for(8);
-        options.method = method;
-        options.schedule = schedule;
-        options.virtual_stages = 0;
-        const PlanningProblem problem{profile, cluster, options};
-        try {
-          const PlanResult made = make_plan(problem);
-          if (std::holds_alternative<Infeasible>(made)) continue;
-          const Phase& first = std::get<TrainingPlan>(made).phases.front();
-          EXPECT_GE(first.predicted.iteration_ns, iteration_lower_bound_ns(problem)) << to_string(method) << schedule;
-          ++plans[first.schedule];
-        } catch (const InvalidInput&) {  // the method does not allow this schedule
-        }
-      }
-    }
-  }
-  for (const std::string& schedule : plan_schedule_names()) EXPECT_GE(plans[schedule], 6) << schedule;
-}
-
-// One rank has no memory for both stages. With two samples, forwards of the next iteration fill the bubble.
-TEST(IterationLowerBound, IsOfTheScheduleThatIsAskedForToo) {
-  const Profile profile = test::synthetic_profile(  // 9600 bytes, and 6000 for half of it with 2BW
-      2, {{.forward_ns = 100, .input_gradient_ns = 1, .weight_gradient_ns = 1, .parameter_count = 100}});
-  const Cluster cluster = test::free_cluster(2, 9000);
-  PlanOptions options = options_for(2);
-  options.method = PlanMethod::static_pipeline;
-  const Nanoseconds bound_of_any = iteration_lower_bound_ns({profile, cluster, options});
-  options.schedule = "PipeDream-2BW";
-  const PlanningProblem problem{profile, cluster, options};
-  const TrainingPlan plan = std::get<TrainingPlan>(make_plan(problem));
-  EXPECT_LT(plan.phases.front().predicted.iteration_ns, bound_of_any);
-  EXPECT_LE(iteration_lower_bound_ns(problem), plan.phases.front().predicted.iteration_ns);
-}
-
 TEST(AutoPlan, OneDeviceReachesItsBound) {
   // One layer's times: forward 1, backward 110, nothing else. 4 samples x 4 layers; the first layer has no input
   // gradient.
   const Profile profile = test::synthetic_profile(1, {{}});
-  const auto made = make_auto_plan({profile, test::free_cluster(1), options_for(4)});
+  const auto made = make_auto_plan({profile, test::free_cluster(1), test::options_for(4)});
   const AutoPlan& plan = std::get<AutoPlan>(made);
   EXPECT_EQ(plan.plan.method, PlanMethod::data_parallel);
   EXPECT_EQ(plan.plan.phases.front().predicted.iteration_ns, 4 * (3 * 111 + 101));
@@ -408,7 +256,7 @@ TEST(AutoPlan, RecomputesWhereNothingElseFitsAndSaysWhatDoesNotFit) {
   // Every layer keeps 1000 bytes per sample and outputs 10. Weights, gradients and moments are 16 bytes per parameter.
   const Profile profile = test::synthetic_profile(
       2, {{.output_activation_bytes = 10, .saved_activation_bytes = 1000, .parameter_count = 10}});
-  PlanOptions options = options_for(64);
+  PlanOptions options = test::options_for(64);
   options.pipeline_parallel_size = 1;
   const auto made =
       make_auto_plan({profile, test::free_cluster(1, 6 * 160 + 4500), options});  // one sample keeps 6000 bytes
@@ -426,7 +274,7 @@ TEST(AutoPlan, RecomputesWhereNothingElseFitsAndSaysWhatDoesNotFit) {
 // replicas leave one rank to each pipeline.
 TEST(AutoPlan, NamesTheLayoutThatIsNearestToFittingFirst) {
   const Profile profile = test::synthetic_profile(9, {{}});
-  PlanOptions options = options_for(12);
+  PlanOptions options = test::options_for(12);
   options.num_micro_batches = 5;
   const auto made = std::get<AutoPlan>(make_auto_plan({profile, test::free_cluster(12), options}));
   const auto starts = [](const std::string& text) { return testing::StartsWith(text); };
@@ -434,7 +282,7 @@ TEST(AutoPlan, NamesTheLayoutThatIsNearestToFittingFirst) {
               testing::ElementsAre(starts("p = 4: 12 samples are too few for 5 micro-batches on each of 3 replicas"),
                                    starts("p = 3: 12 samples are too few"), starts("p = 2: 12 samples are too few"),
                                    starts("p = 1: 12 samples are too few")));
-  options = options_for(128);
+  options = test::options_for(128);
   options.num_micro_batches = 9;
   options.data_parallel_size = 16;
   const auto reason = [&] {
@@ -451,7 +299,7 @@ TEST(AutoPlan, NamesTheLayoutThatIsNearestToFittingFirst) {
 
 // By hand: 12 layers are enough for 4 stages on each of up to 3 ranks.
 TEST(AutoPlan, ListsOtherReasonsInTheOrderOfTheLengths) {
-  PlanOptions options = options_for(12);
+  PlanOptions options = test::options_for(12);
   options.virtual_stages = 4;
   const auto made = make_auto_plan({test::synthetic_profile(5, {{}}), test::free_cluster(12), options});
   EXPECT_THAT(

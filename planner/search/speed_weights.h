@@ -1,0 +1,12 @@
+#pragma once
+#include <vector>
+
+#include "planner/search/phase_work.h"
+
+namespace frostpipe {
+
+/// Returns weights of the pipeline ranks for bound_of_any_partition, about the speeds of their devices. The largest is
+/// 1; empty if all ranks take equally long.
+std::vector<double> weights_by_speed(const PhaseWork& work);
+
+}  // namespace frostpipe
