@@ -40,6 +40,8 @@ constexpr std::array<Unit, 6> kDurations{
 constexpr std::array<Unit, 6> kBinary{
     {{"B", 1}, {"KiB", 0x1p10}, {"MiB", 0x1p20}, {"GiB", 0x1p30}, {"TiB", 0x1p40}, {"PiB", 0x1p50}}};
 constexpr std::array<Unit, 6> kDecimal{{{"", 1}, {"KB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"TB", 1e12}, {"PB", 1e15}}};
+constexpr std::array<Unit, 7> kFlops{
+    {{"FLOP", 1}, {"KFLOP", 1e3}, {"MFLOP", 1e6}, {"GFLOP", 1e9}, {"TFLOP", 1e12}, {"PFLOP", 1e15}, {"EFLOP", 1e18}}};
 
 }  // namespace
 
@@ -48,6 +50,8 @@ std::string format_duration(Nanoseconds duration) {
 }
 
 std::string format_bytes(Bytes bytes) { return with_three_digits(static_cast<double>(bytes), kBinary); }
+
+std::string format_flops(double flops) { return with_three_digits(flops, kFlops); }
 
 Bytes parse_bytes(std::string_view text, std::string_view place) {
   const auto fail = [&] {

@@ -18,6 +18,8 @@ std::string format_duration(Nanoseconds duration);
 Nanoseconds parse_duration(std::string_view text, std::string_view place);
 /// Formats "384 MiB", "1.50 GiB", "12 B", for display only.
 std::string format_bytes(Bytes bytes);
+/// Formats "412 TFLOP", "16.1 GFLOP", for display only.
+std::string format_flops(double flops);
 /// Reads "384MiB", "1.5GiB", "2GB", "4096" (bytes). Throws InvalidInput that names `place` (an option or a file's
 /// field).
 Bytes parse_bytes(std::string_view text, std::string_view place);

@@ -104,6 +104,14 @@ std::string known_hardware_names() {
   return fmt::format("{}", fmt::join(known_hardware() | std::views::transform(&Hardware::name), ", "));
 }
 
+std::optional<double> peak_flops_of(std::string_view name, DType dtype) {
+  if (dtype == DType::kFloat64) return std::nullopt;
+  for (const Hardware& one : known_hardware())
+    if (equal_ignoring_case(one.name, name))
+      return dtype == DType::kFloat32 ? one.peak_flops : one.lacks_bfloat16 ? std::nullopt : one.bfloat16_flops;
+  return std::nullopt;
+}
+
 Hardware find_hardware(const std::string& name_or_file) {
   for (const Hardware& one : known_hardware())
     if (equal_ignoring_case(one.name, name_or_file)) return one;

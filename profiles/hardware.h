@@ -38,6 +38,10 @@ const std::vector<Hardware>& known_hardware();
 /// Returns "RTX5000, RTX2080Ti, ...".
 std::string known_hardware_names();
 
+/// Returns the peak FLOP per second of a device in `dtype` if `name` is one of known_hardware(), in any case; none for
+/// other devices, float64, and bfloat16 on devices that lack it.
+std::optional<double> peak_flops_of(std::string_view name, DType dtype);
+
 /// Finds a device by name in any case, or reads it from a file (envelope "frostpipe.hardware"). Throws InvalidInput
 /// that lists the known names.
 Hardware find_hardware(const std::string& name_or_file);

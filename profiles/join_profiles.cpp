@@ -47,6 +47,7 @@ Profile join_profiles(std::vector<NamedProfile> profiles) {
     joined.measurements.insert(joined.measurements.end(), next.measurements.begin(), next.measurements.end());
     joined.updates.insert(joined.updates.end(), next.updates.begin(), next.updates.end());
     joined.quick = joined.quick || next.quick;
+    if (next.forward_flops != joined.forward_flops) joined.forward_flops.reset();
   }
   std::ranges::sort(joined.measurements, {}, &Measurement::key);
   return joined;

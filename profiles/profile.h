@@ -125,6 +125,8 @@ struct Profile {
   /// Type in which frozen_forward_ns was measured: bfloat16. None = the measurement's own type.
   std::optional<DType> frozen_dtype = std::nullopt;
   std::optional<Workload> workload = std::nullopt;
+  /// FLOP of the whole model's forward on one sample of the workload's mean tokens, rounded; none = unknown.
+  std::optional<double> forward_flops = std::nullopt;
   /// In ascending order of keys, each key once: cost_of uses binary search. profile_from_json sorts them; any other
   /// code that fills a Profile must keep the order.
   std::vector<Measurement> measurements;

@@ -76,6 +76,7 @@ void fields(Archive& archive, json::Value<Archive, Profile>& profile) {
   archive("quick", profile.quick, json::MayBeMissing());
   archive("frozen_dtype", profile.frozen_dtype, kFrozenDTypes);
   archive("workload", profile.workload);
+  archive("forward_flops", profile.forward_flops, json::at_least(1));
   archive("measurements", profile.measurements);
   archive("updates", profile.updates);
   archive("cache", profile.cache);

@@ -310,7 +310,7 @@ int run_plan(PlanCommandOptions& options) {
     write_named_file(options.output, json);
   }
   if (options.format == "json") {
-    print_result(plan_answer_json(answer, json, profile));
+    print_result(plan_answer_json(answer, json, profile, best.cluster));
     note_experts(options, profile.model);
     return 0;
   }

@@ -76,7 +76,7 @@ int run_simulate(const SimulateOptions& options) {
   if (!options.timeline.empty()) write_named_file(options.timeline, to_chrome_trace(timelines_in_a_row(plan, phases)));
   const std::vector<MemoryCurve> curves = memory_curves(plan, phases, profile, cluster);
   if (!options.memory.empty()) write_named_file(options.memory, memory_file(options.memory, curves));
-  print_result(options.format == "json" ? simulation_json(plan, phases, profile, limit_violations(curves))
+  print_result(options.format == "json" ? simulation_json(plan, phases, profile, cluster, limit_violations(curves))
                                         : simulation_text(plan, phases, profile, cluster, limit_violations(curves)));
   return 0;
 }

@@ -8,11 +8,13 @@
 #include <nlohmann/json.hpp>
 
 #include "base/json_text.h"
+#include "cli/shared/model_figures.h"
 #include "cli/shared/shape_text.h"
 #include "cli/shared/table.h"
 #include "plan/stages.h"
 #include "planner/auto_zero_bubble_plan.h"
 #include "planner/method_table.h"
+#include "simulator/model_flops.h"
 #include "simulator/predict_phases.h"
 
 namespace frostpipe {
@@ -70,8 +72,9 @@ std::string plan_answer_text(const AutoPlan& answer, const std::vector<std::stri
                  {"slower [%]", right}});
     const auto best = static_cast<double>(answer.plan.phases.front().predicted.iteration_ns);
     for (const Phase& phase : answer.alternatives) {
-      table.add_row({shape_text(phase), to_brief_string(phase.partition), std::to_string(phase.num_micro_batches),
-                     schedule_text(phase), phase.recompute ? std::string(to_string(*phase.recompute)) : "-",
+      table.add_row({shape_text(phase), to_brief_string(phase.partition),
+                     micro_batches_text(phase, answer.plan.global_batch_size), schedule_text(phase),
+                     phase.recompute ? std::string(to_string(*phase.recompute)) : "-",
                      in_milliseconds(phase.predicted.iteration_ns),
                      fmt::format("{:.1f}", 100 * (static_cast<double>(phase.predicted.iteration_ns) / best - 1))});
     }
@@ -85,11 +88,13 @@ std::string plan_answer_text(const AutoPlan& answer, const std::vector<std::stri
   return text;
 }
 
-std::string plan_answer_json(const AutoPlan& answer, const std::string& plan_json, const Profile& profile) {
+std::string plan_answer_json(const AutoPlan& answer, const std::string& plan_json, const Profile& profile,
+                             const Cluster& cluster) {
   auto json = nlohmann::ordered_json::parse(plan_json);
   for (std::size_t i = 0; i < answer.plan.phases.size(); ++i)
     if (const auto rate = tokens_per_second(answer.plan.phases[i], answer.plan.global_batch_size, profile))
       json["phases"][i]["tokens_per_second"] = *rate;
+  add_model_figures(json, answer.plan, profile, cluster);
   json["objective"] = entry_of(answer.plan.method).objective;
   json["predicted_iteration_ns"] = answer.plan.phases.front().predicted.iteration_ns;
   if (answer.lower_bound_ns > 0) {
@@ -105,6 +110,7 @@ std::string plan_answer_json(const AutoPlan& answer, const std::string& plan_jso
                                     {"tensor_parallel_size", phase.layout.tensor_parallel_size},
                                     {"partition", to_string(phase.partition)},
                                     {"num_micro_batches", phase.num_micro_batches},
+                                    {"micro_batch_size", micro_batch_size(phase, answer.plan.global_batch_size)},
                                     {"schedule", phase.schedule},
                                     {"recompute", phase.recompute ? to_string(*phase.recompute) : ""},
                                     {"predicted_iteration_ns", phase.predicted.iteration_ns}});

@@ -16,9 +16,10 @@ std::vector<std::string> choices_of_bound(const PlanCommandOptions& options);
 /// and shows the next best layouts.
 std::string plan_answer_text(const AutoPlan& answer, const std::vector<std::string>& choices);
 
-/// Adds "objective", "predicted_iteration_ns", "lower_bound_ns", "gap" (predicted over bound, minus 1; both
-/// are null without a bound), "alternatives" and "misses" to the plan's JSON, and "tokens_per_second" to its phases if
-/// the model reads text.
-std::string plan_answer_json(const AutoPlan& answer, const std::string& plan_json, const Profile& profile);
+/// Adds "objective", "predicted_iteration_ns", "lower_bound_ns", "gap" (predicted over bound, minus 1; both are null
+/// without a bound), "alternatives" and "misses" to the plan's JSON, the figures of add_model_figures, and
+/// "tokens_per_second" to its phases if the model reads text.
+std::string plan_answer_json(const AutoPlan& answer, const std::string& plan_json, const Profile& profile,
+                             const Cluster& cluster);
 
 }  // namespace frostpipe

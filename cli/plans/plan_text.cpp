@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <set>
 
+#include "cli/shared/model_figures.h"
 #include "cli/shared/one_process_text.h"
 #include "cli/shared/report_words.h"
 #include "cli/shared/shape_text.h"
@@ -69,7 +70,7 @@ std::string phases_text(const TrainingPlan& plan, const Profile& profile, const 
         std::to_string(frozen_blocks(profile.model, phase.first_trainable_layer)),
         shape_text(phase),
         to_brief_string(phase.partition),
-        std::to_string(phase.num_micro_batches),
+        micro_batches_text(phase, plan.global_batch_size),
         schedule_text(phase) + recompute_note(phase.recompute),
         to_string(phase.cache, phase.first_trainable_layer),
         in_milliseconds(predicted.iteration_ns),
@@ -105,12 +106,13 @@ std::string plan_text(const TrainingPlan& plan, const Profile& profile, const Cl
   const double samples = static_cast<double>(plan.num_steps) * plan.global_batch_size;
   return fmt::format(
       "{}: {} plan of {} steps of mini-batch {} on {}, {} tokens per sample, in {}\n\n{}\n"
-      "{}memory limit per rank [MiB]: {}\npredicted training time: {}, {:.1f} samples/s{}\n{}{}{}",
+      "{}memory limit per rank [MiB]: {}\npredicted training time: {}, {:.1f} samples/s{}\n{}{}{}{}",
       path, to_string(plan.method), plan.num_steps, plan.global_batch_size,
       ranks_text(plan.world_size, plan.threads_per_rank), plan.phases.front().tokens, to_string(plan.dtype),
       phases_text(plan, profile, cluster), device_line(cluster), memory_limits(cluster, plan.memory_limited),
       format_duration(total), total > 0 ? samples * 1e9 / static_cast<double>(total) : 0.0,
-      profile.quick ? "; roughly, since the profile is a quick one" : "", one_process_line(plan, is_fastest),
+      profile.quick ? "; roughly, since the profile is a quick one" : "", model_text(plan, profile, cluster),
+      one_process_line(plan, is_fastest),
       plan.frozen_dtype ? fmt::format("frozen layers compute in {}\n", to_string(*plan.frozen_dtype)) : "",
       delay_sentence(plan));
 }

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/json_text.h"
+#include "cli/shared/model_figures.h"
 #include "cli/shared/shape_text.h"
 #include "cli/shared/table.h"
 #include "plan/recompute.h"
@@ -120,7 +121,7 @@ std::string times_text(const TrainingPlan& plan, const std::vector<PredictedPhas
         std::to_string(last_step(plan, i) - phase.from_step),
         std::to_string(frozen_blocks(profile.model, phase.first_trainable_layer)),
         shape_text(phase),
-        std::to_string(phase.num_micro_batches),
+        micro_batches_text(phase, plan.global_batch_size),
         schedule_text(phase) + recompute_note(phase.recompute),
         in_milliseconds(summary.iteration_ns),
         in_milliseconds(summary.makespan_ns),
@@ -166,13 +167,15 @@ std::string simulation_text(const TrainingPlan& plan, const std::vector<Predicte
   std::string text = fmt::format("{}\n{}\n{}\n", times_text(plan, phases, profile),
                                  per_rank_text(plan, phases, cluster), memory_text(plan, phases));
   for (const std::string& sentence : violations) text += "does not fit: " + sentence + "\n";
-  return text + fmt::format("predicted training time: {}, {:.1f} samples/s, {:.3g} device-hours on {} ranks\n",
-                            format_duration(predicted_run_ns(plan)), run_samples_per_second(plan), device_hours(plan),
-                            plan.world_size);
+  return text +
+         fmt::format("predicted training time: {}, {:.1f} samples/s, {:.3g} device-hours on {} ranks\n",
+                     format_duration(predicted_run_ns(plan)), run_samples_per_second(plan), device_hours(plan),
+                     plan.world_size) +
+         model_text(plan, profile, cluster);
 }
 
 std::string simulation_json(const TrainingPlan& plan, const std::vector<PredictedPhase>& phases, const Profile& profile,
-                            const std::vector<std::string>& violations) {
+                            const Cluster& cluster, const std::vector<std::string>& violations) {
   nlohmann::ordered_json json = {{"format", "frostpipe.simulation"},
                                  {"version", 2},
                                  {"method", to_string(plan.method)},
@@ -211,6 +214,7 @@ std::string simulation_json(const TrainingPlan& plan, const std::vector<Predicte
     if (phase.virtual_stages > 1) json["phases"].back()["virtual_stages"] = phase.virtual_stages;
     if (!phase.token_slices.empty()) json["phases"].back()["token_slices"] = phase.token_slices;
   }
+  add_model_figures(json, plan, profile, cluster);
   return json_text(json, 2) + "\n";
 }
 

@@ -8,13 +8,13 @@
 
 namespace frostpipe {
 
-/// Shows a plan that has the predictions `phases`: times, ranks and memory of each phase, and the length of the run.
-/// `violations` are sentences about memory limits (limit_violations).
+/// Shows a plan that has the predictions `phases`: times, ranks and memory of each phase, the length of the run and
+/// the model's operations (model_text). `violations` are sentences about memory limits (limit_violations).
 std::string simulation_text(const TrainingPlan& plan, const std::vector<PredictedPhase>& phases, const Profile& profile,
                             const Cluster& cluster, const std::vector<std::string>& violations);
 
 /// Returns the same as JSON, with the envelope "frostpipe.simulation".
 std::string simulation_json(const TrainingPlan& plan, const std::vector<PredictedPhase>& phases, const Profile& profile,
-                            const std::vector<std::string>& violations);
+                            const Cluster& cluster, const std::vector<std::string>& violations);
 
 }  // namespace frostpipe

@@ -24,6 +24,7 @@
 #include "executor/profiler/measure_links.h"
 #include "executor/profiler/measured_shapes.h"
 #include "plan/plan.h"
+#include "profiles/estimates/layer_work.h"
 
 namespace frostpipe {
 namespace {
@@ -310,6 +311,8 @@ MeasuredProfile measure_profile(const RankEnvironment& self, const MeasureOption
   profile.quick = options.quick;
   profile.frozen_dtype = options.frozen_dtype;
   profile.workload = shapes.workload;
+  if (shapes.workload)
+    profile.forward_flops = forward_flops(folder.config, static_cast<int>(std::lround(shapes.workload->tokens)));
   if (self.rank == 0) progress(0, options.links ? "links between ranks, and the cache" : "the cache");
   if (options.links)
     result.cluster = measure_links(*communicator, *device, tensor_options, options.memory_limit_bytes, options.quick,

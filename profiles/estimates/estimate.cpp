@@ -42,6 +42,7 @@ class Estimator {
                                  .tokens = static_cast<double>(model_.tokens),
                                  .longest_tokens = model_.tokens,
                                  .global_batch_size = options_.global_batch_size};
+    profile_.forward_flops = forward_flops(model_.config, model_.tokens);
     profile_.cache = CacheSpeed{.read = {10'000, 10'000'000'000}, .write = {10'000, 5'000'000'000}};
     return {std::move(profile_), estimated_cluster(options_, options_.device_type)};
   }

@@ -187,4 +187,10 @@ LayerWork layer_work(const TransformerConfig& config, int layer, const PassToken
   }
 }
 
+double forward_flops(const TransformerConfig& config, int tokens) {
+  double flops = 0;
+  for (int layer = 0; layer < num_layers(config); ++layer) flops += layer_work(config, layer, {tokens}).flops;
+  return flops;
+}
+
 }  // namespace frostpipe

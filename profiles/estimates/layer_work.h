@@ -63,4 +63,7 @@ struct LayerWork {
 /// everything in the first half.
 LayerWork layer_work(const TransformerConfig& config, int layer, const PassTokens& span);
 
+/// Returns the FLOP of the whole model's forward on one sample of `tokens` tokens: the sum over all layers.
+double forward_flops(const TransformerConfig& config, int tokens);
+
 }  // namespace frostpipe

@@ -34,6 +34,13 @@ TEST(FormatBytes, CountsInPowersOf1024) {
   EXPECT_EQ(format_bytes(1000LL << 20), "0.977 GiB");
 }
 
+TEST(FormatFlops, CountsInPowersOf1000) {
+  EXPECT_EQ(format_flops(850), "850 FLOP");
+  EXPECT_EQ(format_flops(16.06e9), "16.1 GFLOP");
+  EXPECT_EQ(format_flops(4.12e14), "412 TFLOP");
+  EXPECT_EQ(format_flops(2e21), "2000 EFLOP");
+}
+
 TEST(ParseBytes, ReadsBinaryAndDecimalUnits) {
   EXPECT_EQ(parse_bytes("4096", "--memory"), 4096);
   EXPECT_EQ(parse_bytes("384MiB", "--memory"), 384LL << 20);

@@ -241,6 +241,38 @@ class EstimateTest(CliTest):
             self.assertAlmostEqual(simulated["tokens_per_second"], expected)
             self.assertRegex(text, rf"tokens/s(.|\n)* {expected:.0f} ")
 
+    def test_operations_of_the_model_and_their_rate(self):
+        """By hand: 6 FLOP per token for each of 8,030,261,248 parameters but those of the table, 128256 x 4096, and of
+        65 norms of 4096; in the attention of each of 32 layers 12 x 4096 for each key that a query meets, 2049 / 2 on
+        average; 6 x 4096 for the embedding's sums. An H100 has 989 TFLOP/s in bfloat16."""
+        shown = self.run_tool("plan", "--model", "llama-3-8b", "--hardware", "H100", "--tokens", 2048, "--global-batch",
+                              64, "--schedule", "1F1B", "--fix", "pp=4", "--fix", "tp=2", "--fix", "m=8",
+                              "-o", "p.json", "--format", "json")
+        answer = json.loads(shown.stdout)
+        matrices = 8_030_261_248 - 128256 * 4096 - 65 * 4096
+        per_token = 6 * (matrices + 4096 * 2049 * 32 + 4096)
+        rate = 64 * 2048 * per_token / (answer["predicted_iteration_ns"] * 1e-9) / 8
+        simulated = json.loads(self.run_tool("simulate", "p.json", "--format", "json").stdout)
+        for figures in (answer, simulated):
+            self.assertEqual(figures["parameter_count"], 8_030_261_248)
+            self.assertAlmostEqual(figures["flops_per_token"] / per_token, 1)
+            self.assertAlmostEqual(figures["flops_per_sample"] / (2048 * per_token), 1)
+            phase = figures["phases"][0]
+            self.assertEqual(phase["micro_batch_size"], 8)
+            self.assertAlmostEqual(phase["flops_per_second_per_device"] / rate, 1)
+            self.assertAlmostEqual(phase["mfu"] / (rate / 989e12), 1)
+        line = (f"; forward and backward take {per_token / 1e9:.1f} GFLOP per token, "
+                f"{2048 * per_token / 1e12:.1f} TFLOP per sample of 2048 tokens\n"
+                f"first phase: 8 micro-batches of 8 samples; {rate / 1e12:.0f} TFLOP/s per device, "
+                f"{rate / 989e10:.1f} % of the peak of H100 in bfloat16 (MFU)\n")
+        text = self.run_tool("simulate", "p.json").stdout
+        self.assertIn("model: 8.03 billion parameters" + line, text)
+        self.assertIn(" 8 x 8  1F1B ", text)
+        older = {key: value for key, value in self.read("p.profile.json").items() if key != "forward_flops"}
+        self.write("old.json", older)
+        text = self.run_tool("simulate", "p.json", "--profile", "old.json").stdout
+        self.assertIn("model: 8.03 billion parameters\nfirst phase: 8 micro-batches of 8 samples\n", text)
+
     def test_a_plan_without_expert_parallelism_says_so(self):
         note = ("this is without expert parallelism: every replica holds all experts. To distribute them over N "
                 "replicas, plan from a profile: frostpipe profile --like mixtral-8x7b --hardware H100 --nodes 2 "

@@ -7,6 +7,11 @@ import unittest
 from support import CliTest, measure_slices, measure_with_two_threads
 
 
+def planned_phases(answer):
+    """The phases without the figures that are only shown; those of the model's operations are unknown here."""
+    return [{key: phase[key] for key in phase if key != "micro_batch_size"} for phase in answer["phases"]]
+
+
 class PlanTest(CliTest):
     def test_static_plan_is_a_pipeline_of_one_phase(self):
         text = self.plan("plans/static.json", "static").stdout
@@ -144,7 +149,7 @@ class PlanTest(CliTest):
     def test_json_on_stdout_holds_the_file(self):
         answer = json.loads(self.plan("static.json", "static", "--format", "json").stdout)
         plan = self.read("static.json")
-        self.assertEqual({key: answer[key] for key in plan}, plan)
+        self.assertEqual({key: answer[key] for key in plan} | {"phases": planned_phases(answer)}, plan)
 
     def test_a_plan_of_a_measured_model_can_only_be_shown(self):
         self.edit("profile.json", lambda profile: profile.update(model_path="a/folder"))
@@ -197,7 +202,7 @@ class PlanTest(CliTest):
 class MethodTest(CliTest):
     def test_auto_takes_the_best_layout_and_says_what_else_there_was(self):
         answer = json.loads(self.plan("auto.json", "auto", "--format", "json").stdout)
-        self.assertEqual(answer["phases"], self.read("auto.json")["phases"])
+        self.assertEqual(planned_phases(answer), self.read("auto.json")["phases"])
         self.assertEqual(answer["predicted_iteration_ns"], answer["phases"][0]["predicted"]["iteration_ns"])
         self.assertAlmostEqual(answer["gap"], answer["predicted_iteration_ns"] / answer["lower_bound_ns"] - 1)
         self.assertGreaterEqual(answer["gap"], 0)

@@ -37,6 +37,15 @@ TEST(Hardware, IsFoundByNameInAnyCaseAndSaysWhereItsFiguresComeFrom) {
   EXPECT_DOUBLE_EQ(rates_of(find_hardware("A100")).flops_per_second, 0.7 * 19.5e12);
 }
 
+TEST(Hardware, HasPeaksByNameAndType) {
+  EXPECT_EQ(peak_flops_of("h100", DType::kBFloat16), 989e12);
+  EXPECT_EQ(peak_flops_of("A100-80GB", DType::kFloat32), 19.5e12);
+  EXPECT_EQ(peak_flops_of("V100", DType::kFloat32), 15.7e12);
+  EXPECT_EQ(peak_flops_of("V100", DType::kBFloat16), std::nullopt) << "its 125 TFLOP/s are in float16";
+  EXPECT_EQ(peak_flops_of("H100", DType::kFloat64), std::nullopt);
+  EXPECT_EQ(peak_flops_of("cpu", DType::kFloat32), std::nullopt);
+}
+
 /// Oracle: by hand, 0.65 of 312 TFLOP/s, or the file's own efficiency.
 TEST(Hardware, HasAnEfficiencyForEachType) {
   Hardware a100 = find_hardware("A100");

@@ -40,6 +40,16 @@ TEST(JoinProfiles, EachDeviceTypeKeepsItsCosts) {
   EXPECT_TRUE(std::ranges::is_sorted(joined.measurements, {}, &Measurement::key)) << "cost_of searches by bisection";
 }
 
+TEST(JoinProfiles, KeepTheOperationsThatAllAgreeOn) {
+  std::vector<NamedProfile> profiles = {profile_on("fast", 10), profile_on("slow", 70), profile_on("slower", 90)};
+  for (NamedProfile& one : profiles) one.profile.forward_flops = 1e9;
+  EXPECT_EQ(join_profiles(profiles).forward_flops, 1e9);
+  profiles[1].profile.forward_flops = 2e9;
+  EXPECT_EQ(join_profiles(profiles).forward_flops, std::nullopt);
+  profiles[1].profile.forward_flops.reset();
+  EXPECT_EQ(join_profiles(profiles).forward_flops, std::nullopt);
+}
+
 TEST(JoinProfiles, OneIsItself) {
   const NamedProfile only = profile_on("fast", 10);
   EXPECT_EQ(join_profiles({only}), only.profile);

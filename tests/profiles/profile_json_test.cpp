@@ -22,6 +22,7 @@ TEST(Profile, SurvivesItsFileWithEveryFieldSet) {
   profile.frozen_dtype = DType::kBFloat16;
   profile.workload = examples::example_workload();
   profile.workload->window_overlap = 0;  // differs from none
+  profile.forward_flops = 3.75e20;
   profile.measurements[0].key.context_tokens = 1;
   profile.measurements[3].cost.forward_ns = 1'000'000'000'000'000;  // the largest allowed value
   EXPECT_EQ(profile_from_json(to_json(profile), "p.json"), profile);
@@ -35,6 +36,19 @@ TEST(Profile, OfAnOlderVersionHasItsMeanLengthRoundedAndRoundedUp) {
   const std::string text = with(to_json(profile), "\"tokens\": 31.75", "\"tokens\": 32, \"mean_tokens\": 32");
   profile.workload->tokens = 32;
   EXPECT_EQ(profile_from_json(text, "p.json"), profile);
+}
+
+TEST(Profile, OfAnOlderVersionHasNoOperations) {
+  Profile profile = examples::flat_profile(chain_model(2), 4, 16);
+  const std::string old = to_json(profile);
+  EXPECT_THAT(old, testing::Not(HasSubstr("forward_flops")));
+  EXPECT_EQ(profile_from_json(old, "p.json").forward_flops, std::nullopt);
+  profile.forward_flops = 2.5;
+  for (const char* none : {"\"NaN\"", "0", "-1", "\"many\""}) {
+    const std::string text =
+        with(to_json(profile), "\"forward_flops\": 2.5", std::string("\"forward_flops\": ") + none);
+    EXPECT_THAT(message_of([&] { profile_from_json(text, "p.json"); }), HasSubstr("p.json: forward_flops: must be"));
+  }
 }
 
 TEST(Profile, RefusesAMeanLengthThatIsNone) {

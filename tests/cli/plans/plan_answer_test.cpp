@@ -85,7 +85,7 @@ TEST(PlanAnswer, SaysThatNoBoundCoversTheTokenSlicesThatItChose) {
       plan_answer_text(answer, {}),
       HasSubstr("plan chose the number and the lengths of the token slices, and no lower bound covers them all; "
                 "--schedule Seq1F1B --fix slices=N plans N equal slices with a bound\n"));
-  const auto json = nlohmann::json::parse(plan_answer_json(answer, "{}", Profile()));
+  const auto json = nlohmann::json::parse(plan_answer_json(answer, "{}", Profile(), Cluster()));
   EXPECT_TRUE(json.at("lower_bound_ns").is_null());
   EXPECT_TRUE(json.at("gap").is_null());
 }
@@ -100,7 +100,7 @@ TEST(PlanAnswer, NamesTheFirstMisses) {
 }
 
 TEST(PlanAnswer, IsAddedToThePlansJson) {
-  const auto json = nlohmann::json::parse(plan_answer_json(example_answer(), R"({"kept": 1})", Profile()));
+  const auto json = nlohmann::json::parse(plan_answer_json(example_answer(), R"({"kept": 1})", Profile(), Cluster()));
   EXPECT_EQ(json.at("kept"), 1);
   EXPECT_EQ(json.at("objective"), "iteration time");
   EXPECT_EQ(json.at("predicted_iteration_ns"), 12'000'000);
@@ -109,6 +109,8 @@ TEST(PlanAnswer, IsAddedToThePlansJson) {
   ASSERT_EQ(json.at("alternatives").size(), 1U);
   EXPECT_EQ(json.at("alternatives")[0].at("tensor_parallel_size"), 3);
   EXPECT_EQ(json.at("alternatives")[0].at("partition"), "[0,3) [3,6)");
+  EXPECT_EQ(json.at("alternatives")[0].at("micro_batch_size"), example_answer().plan.global_batch_size / 8.0);
+  EXPECT_EQ(json.at("phases")[0].at("micro_batch_size"), example_answer().plan.global_batch_size / 4.0);
   EXPECT_TRUE(json.at("misses").empty());
 }
 
@@ -118,7 +120,7 @@ TEST(PlanAnswer, HasTheTokensPerSecondOfModelsOfText) {
   answer.plan.global_batch_size = 64;
   answer.plan.phases.front().tokens = 32;
   const auto phase_of = [&](const Profile& profile) {
-    return nlohmann::json::parse(plan_answer_json(answer, R"({"phases": [{}]})", profile)).at("phases")[0];
+    return nlohmann::json::parse(plan_answer_json(answer, R"({"phases": [{}]})", profile, Cluster())).at("phases")[0];
   };
   Profile profile;
   EXPECT_FALSE(phase_of(profile).contains("tokens_per_second"));
@@ -137,7 +139,7 @@ TEST(PlanAnswer, NamesWhatTheMethodMakesBest) {
                                           {PlanMethod::pipedream, "slowest stage"},
                                           {PlanMethod::pipedream_2bw, "throughput without a bubble"}}) {
     answer.plan.method = method;
-    EXPECT_EQ(nlohmann::json::parse(plan_answer_json(answer, "{}", Profile())).at("objective"), objective);
+    EXPECT_EQ(nlohmann::json::parse(plan_answer_json(answer, "{}", Profile(), Cluster())).at("objective"), objective);
   }
 }
 

@@ -29,6 +29,8 @@ TEST(PlanText, AddsUpTheRun) {
                                "per sample, in float32\n"));
   EXPECT_THAT(text, HasSubstr("memory limit per rank [MiB]: 64 x4\n"));
   EXPECT_THAT(text, HasSubstr("predicted training time: 8.00 s, 800.0 samples/s\n"));
+  EXPECT_THAT(text, HasSubstr("samples/s\nmodel: 5,830 parameters\nfirst phase: 8 micro-batches of 8 samples\n"));
+  EXPECT_THAT(text, HasSubstr("  8 x 8  ")) << "micro-batches of the first phase: 64 / 8 samples";
   EXPECT_THAT(text, HasSubstr("640.0")) << "samples/s of the first phase: 64 in 100 ms";
 }
 

@@ -48,12 +48,7 @@ std::int64_t parameters(const EstimatedModel& model) {
   return sum;
 }
 
-double forward_flops(const EstimatedModel& model) {
-  double flops = 0;
-  for (int layer = 0; layer < num_layers(model.config); ++layer)
-    flops += layer_work(model.config, layer, {model.tokens}).flops;
-  return flops;
-}
+double flops_of(const EstimatedModel& model) { return forward_flops(model.config, model.tokens); }
 
 // Published: the numbers of parameters that transformers counts in the weights of the Hub's models (gpt2, gpt2-medium,
 // gpt2-large, gpt2-xl; Llama 2, 3, 3.1, 3.2 and 3.3; Qwen2.5 and Qwen3; Mistral-7B-v0.3, Mistral-Nemo-Base-2407,
@@ -135,22 +130,33 @@ TEST(KnownModels, HaveTheirPublishedParameters) {
 TEST(KnownModels, DoAsMuchAsIsCountedByHand) {
   const double gpt2 = 12 * (2.0 * 1024 * (4 * 768 * 768 + 2 * 768 * 3072) + 4.0 * (1024 * 1025 / 2) * 768) +
                       2.0 * 1024 * 768 * 50257 + 2.0 * 1024 * 768;
-  EXPECT_EQ(forward_flops(find_model("gpt2", 0)), gpt2);
+  EXPECT_EQ(flops_of(find_model("gpt2", 0)), gpt2);
   // 32 query heads of 128 values share 8 heads of keys and values; the MLP has three matrices.
   const double llama = 32 * (2.0 * 8192 * (4096 * (4096 + 2 * 1024) + 4096 * 4096 + 3 * 4096 * 14336) +
                              4.0 * (8192.0 * 8193 / 2) * 4096) +
                        2.0 * 8192 * 4096 * 128256 + 2.0 * 8192 * 4096;
-  EXPECT_EQ(forward_flops(find_model("llama-3-8b", 0)), llama);
+  EXPECT_EQ(flops_of(find_model("llama-3-8b", 0)), llama);
   // Heads have 256 values, 4 for queries and 1 for keys. 22 of 26 blocks see 512 tokens, fewer at the start.
   const double gemma = 26 * 2.0 * 4096 * (1152 * (1024 + 2 * 256) + 1024 * 1152 + 3 * 1152 * 6912) +
                        4.0 * 1024 * (4 * (4096.0 * 4097 / 2) + 22 * (512.0 * 513 / 2 + 512.0 * (4096 - 512))) +
                        2.0 * 4096 * 1152 * 262144 + 2.0 * 4096 * 1152;
-  EXPECT_EQ(forward_flops(find_model("gemma-3-1b", 4096)), gemma);
+  EXPECT_EQ(flops_of(find_model("gemma-3-1b", 4096)), gemma);
   // 14 of 22 blocks see 64 tokens on each side, fewer at the ends. The embedding has a norm, the head reads one token.
   const double modernbert = 22 * 2.0 * 8192 * (4 * 768 * 768 + 3 * 768 * 1152) +
                             4.0 * 768 * (8 * 8192.0 * 8192 + 14 * (8192.0 * 129 - 64 * 65)) + 20.0 * 8192 * 768 +
                             2.0 * (768 * 768 + 2 * 768);
-  EXPECT_EQ(forward_flops(find_model("modernbert-base", 0)), modernbert);
+  EXPECT_EQ(flops_of(find_model("modernbert-base", 0)), modernbert);
+}
+
+/// The 6N rule: in training 6 FLOP per token and parameter of the matrices, which are all parameters but the table of
+/// 128256 x 4096 and 65 norms of 4096; a forward has a third. In the attention of each of 32 layers a query meets
+/// (8192 + 1) / 2 keys on average, with 4 x hidden FLOP for each. The embedding's sums have 2 per value.
+TEST(KnownModels, DoSixFlopForEachParameterAndTokenInTraining) {
+  const double matrices = 8'030'261'248.0 - 128256.0 * 4096 - 65 * 4096, attention = 2.0 * 4096 * 8193 * 32,
+               per_token = 2 * matrices + attention + 2 * 4096;
+  const Profile profile = estimate(find_model("llama-3-8b", 8192), {}).profile;
+  EXPECT_DOUBLE_EQ(profile.forward_flops.value(), 8192 * per_token);
+  EXPECT_NEAR(3 * *profile.forward_flops / 8192 / (6 * matrices), 1.143, 0.001) << "attention is a seventh";
 }
 
 // Counted by hand as above. A token goes through 2 of 8 experts, and in DeepSeek-V3 through 8 of 256 and the shared
@@ -161,14 +167,14 @@ TEST(KnownModels, GoThroughTheExpertsThatAreChosen) {
   const double mixtral = 32 * (2.0 * 4096 * (4096 * (4096 + 2 * 1024) + 4096 * 4096 + 8 * 4096) +
                                2.0 * 4096 * 2 * (3 * 4096.0 * 14336) + 4 * pairs * 4096) +
                          2.0 * 4096 * 4096 * 32000 + 2.0 * 4096 * 4096;
-  EXPECT_EQ(forward_flops(find_model("mixtral-8x7b", 4096)), mixtral);
+  EXPECT_EQ(flops_of(find_model("mixtral-8x7b", 4096)), mixtral);
   const double attention = 1536.0 * 7168 + 128 * 192 * 1536.0 + 576.0 * 7168 + 128 * 256 * 512.0 + 7168 * 16384.0;
   const double active =
       61 * attention + 3 * (3 * 7168.0 * 18432) + 58 * (256 * 7168 + 9 * (3 * 7168.0 * 2048)) + 7168.0 * 129280;
   EXPECT_NEAR(active + 7168.0 * 129280, 37e9, 0.6e9)
       << "DeepSeek-V3 Technical Report, 2024: 37 billion, with the table";
   const double deepseek = 2.0 * 4096 * active + 61 * 2 * pairs * 128 * (192 + 128) + 2.0 * 4096 * 7168;
-  EXPECT_EQ(forward_flops(find_model("deepseek-v3", 4096)), deepseek);
+  EXPECT_EQ(flops_of(find_model("deepseek-v3", 4096)), deepseek);
 }
 
 TEST(ModelFromConfig, RefusesExpertsThatNoTokenCanHave) {
@@ -226,7 +232,7 @@ TEST(ModelFromConfig, GivesTheKnownModels) {
         std::tuple{std::string(kGpt2), 0, find_model("gpt2", 0)}}) {
     const EstimatedModel model = model_from_config(config, "config.json", tokens);
     EXPECT_EQ(parameters(model), parameters(known));
-    EXPECT_EQ(forward_flops(model), forward_flops(known));
+    EXPECT_EQ(flops_of(model), flops_of(known));
     EXPECT_EQ(model.tokens, known.tokens);
   }
 }
