@@ -25,8 +25,12 @@ void require_ranges_of_text(const RenderedText& rendered) {
 }
 
 TEST(Fuzz, ChatTemplates) {
-  const Conversation chat{
-      {{"user", " a "}, {"assistant", "<think>\nhm\n</think>\n\nb"}, {"user", "c"}, {"assistant", "d"}}};
+  const Conversation chat{{{"user", " a "},
+                           {"assistant", "<think>\nhm\n</think>\n\nb"},
+                           {"user", "c"},
+                           {"assistant", "d", false},
+                           {"user", "e"},
+                           {"assistant", "f"}}};
   for (const nlohmann::json& one : test::reference_data("chats_reference.json").at("templates")) {
     fuzz(one.at("template").get<std::string>(), [&](const std::string& source) {
       require_ranges_of_text(ChatTemplate(source, "t.jinja", one.at("special_tokens")).render(chat));
@@ -39,7 +43,13 @@ TEST(Fuzz, Examples) {
   fuzz(
       "{\"messages\": [{\"role\": \"user\", \"content\": \"a\"}, {\"role\": \"assistant\", \"content\": \"b\"}]}\n"
       "{\"prompt\": \"a\", \"completion\": \"b\"}\n{\"instruction\": \"a\", \"input\": \"\", \"output\": \"b\"}\n"
-      "{\"text\": \"\\u00e4\\n\"}\n",
+      "{\"text\": \"\\u00e4\\n\"}\n"
+      "{\"prompt\": [{\"role\": \"user\", \"content\": \"a\"}],"
+      " \"completion\": [{\"role\": \"assistant\", \"content\": \"b\"}]}\n"
+      "{\"conversations\": [{\"from\": \"human\", \"value\": \"a\"}, {\"from\": \"gpt\", \"value\": \"b\"}],"
+      " \"system\": \"s\"}\n"
+      "{\"messages\": [{\"role\": \"developer\", \"content\": [{\"type\": \"text\", \"text\": \"a\"}]},"
+      " {\"role\": \"assistant\", \"content\": \"b\"}]}\n",
       [&](const std::string& text) {
         const std::filesystem::path path = folder.write("data.jsonl", text);
         if (kind_of_records(path, {}) == RecordKind::examples && read_examples(path, {}).empty())

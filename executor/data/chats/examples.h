@@ -13,11 +13,12 @@ namespace frostpipe {
 struct ChatMessage {
   std::string role;  // system, user or assistant
   std::string content;
+  bool has_loss = true;  // false if the model is not trained on it, though it is the assistant's
 
   bool operator==(const ChatMessage&) const = default;
 };
 
-/// A chat. The model is trained on the assistant's messages.
+/// A chat. The model is trained on the assistant's messages that have a loss.
 struct Conversation {
   std::vector<ChatMessage> messages;
 
@@ -31,7 +32,8 @@ struct PromptCompletion {
   bool operator==(const PromptCompletion&) const = default;
 };
 
-/// An instruction in the form of the Alpaca data. It becomes a chat turn for a chat model, else a prompt.
+/// An instruction in the form of the Alpaca data, or a question with its answer. It becomes a chat turn for a chat
+/// model, else a prompt.
 struct Instruction {
   std::string instruction, input, output;
 
@@ -58,7 +60,8 @@ enum class RecordKind { labelled_texts, tagged_words, examples };
 /// - labelled_texts have a text (`text` or `sentence`) with a `label` (or `labels`, or columns of 0 and 1). A table
 ///   without examples counts as labelled_texts too.
 /// - tagged_words are JSON and have a list of words in `tokens` or in the column that `columns` names.
-/// - examples have `messages`; `prompt` and `completion`; or `instruction` and `output` (and `input`). In JSON they may
+/// - examples have `messages` or `conversations`; `prompt` and `completion`; or `instruction` and `output` (and
+/// `input`). In JSON they may
 ///   also be a text without a label, or have messages in the column that `columns` names. A record with a `prompt` or
 ///   an `instruction` and no text is an example without an answer.
 ///

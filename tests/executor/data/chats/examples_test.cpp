@@ -1,11 +1,13 @@
 // Oracle: files written by hand, in the forms of `datasets` and TRL, with the expected results.
 #include "executor/data/chats/examples.h"
 
+#include <fmt/ranges.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "tests/support/scratch_folder.h"
@@ -30,6 +32,8 @@ class Examples : public test::ScratchFolderTest {
       read_examples(path, {});
     });
   }
+  /// Reads a record alone.
+  Example read_one(std::string_view record) const { return read(record).at(0); }
   RecordKind kind(std::string_view content, const std::string& name = "data.jsonl",
                   const ColumnNames& columns = {}) const {
     return kind_of_records(file(name, content), columns);
@@ -64,6 +68,97 @@ TEST_F(Examples, AreChatsPromptsInstructionsOrText) {
                  {.text = "chat", .label = {}}),
             (std::vector<Example>{{"own.jsonl:1", Conversation{{{"assistant", "b"}}}},
                                   {"own.jsonl:2", PromptCompletion{"", "text"}}}));
+}
+
+/// Messages as OpenAI writes them and as ShareGPT does.
+std::string openai(const std::string& role, const std::string& content) {
+  return R"({"role": ")" + role + R"(", "content": ")" + content + "\"}";
+}
+std::string share_gpt(const std::string& from, const std::string& value) {
+  return R"({"from": ")" + from + R"(", "value": ")" + value + "\"}";
+}
+std::string chat(const std::string& field, const std::vector<std::string>& messages, const std::string& more = "") {
+  return fmt::format("{{\"{}\": [{}]{}}}", field, fmt::join(messages, ", "), more);
+}
+
+// The same conversation in OpenAI's form and in ShareGPT's.
+TEST_F(Examples, ChatsOfShareGptAreThoseOfOpenAi) {
+  const std::string user = openai("user", "a"), assistant = openai("assistant", "b"), system = openai("system", "s"),
+                    human = share_gpt("human", "a"), gpt = share_gpt("gpt", "b");
+  for (const std::string& record :
+       {chat("conversations", {human, gpt}), chat("conversations", {human, gpt}, ", \"id\": 1, \"system\": \"\""),
+        chat("messages", {share_gpt("user", "a"), share_gpt("assistant", "b")}),
+        chat("conversations", {user, assistant})})
+    EXPECT_EQ(read_one(record), read_one(chat("messages", {user, assistant}))) << record;
+  for (const std::string& record : {chat("conversations", {share_gpt("system", "s"), human, gpt}),
+                                    chat("conversations", {human, gpt}, ", \"system\": \"s\""),
+                                    chat("messages", {user, assistant}, ", \"system\": \"s\""),
+                                    chat("messages", {openai("developer", "s"), user, assistant})})
+    EXPECT_EQ(read_one(record), read_one(chat("messages", {system, user, assistant}))) << record;
+  EXPECT_EQ(kind(R"({"text": "a", "label": 0, "conversations": 3})"), RecordKind::labelled_texts);
+  EXPECT_EQ(refusal(chat("conversations", {share_gpt("system", "s"), gpt}, ", \"system\": \"t\"")),
+            "data.jsonl:1: system: must be empty, since \"conversations\" begin with a message of the role system, is "
+            "\"t\"");
+  EXPECT_EQ(refusal(chat("conversations", {human, share_gpt("observation", "b")})),
+            "data.jsonl:1: conversations[1].from: must be \"system\", \"user\" or \"assistant\" (or \"developer\"; or "
+            "\"human\" or \"gpt\", as in ShareGPT), is \"observation\"");
+  EXPECT_EQ(refusal(R"({"conversations": [{"from": "human"}]})"),
+            "data.jsonl:1: conversations[0]: must have the field \"value\", is an object with \"from\"");
+}
+
+// The same conversation with contents as texts.
+TEST_F(Examples, PartsOfTextAreJoined) {
+  const auto asked = [](const std::string& content) {
+    return chat("messages", {"{\"role\": \"user\", \"content\": " + content + "}", openai("assistant", "c")});
+  };
+  EXPECT_EQ(read_one(asked(R"([{"type": "text", "text": "a "}, {"type": "text", "text": "b"}])")),
+            read_one(asked("\"a b\"")));
+  EXPECT_EQ(refusal(asked(R"([{"type": "text", "text": "a"}, {"type": "image_url", "image_url": {"url": "b"}}])")),
+            "data.jsonl:1: messages[0].content[1].type: must be \"text\": parts of a message that are not text are not "
+            "supported, is \"image_url\"");
+  EXPECT_EQ(refusal(asked("[\"a\"]")), "data.jsonl:1: messages[0].content[0]: must be an object with a type, is \"a\"");
+  for (const auto& [content, value] : {std::pair{"null", "null"}, {"[]", "an empty array"}, {"3", "3"}})
+    EXPECT_EQ(refusal(asked(content)),
+              std::string("data.jsonl:1: messages[0].content: must be a text, or a list of parts {\"type\": \"text\", "
+                          "\"text\": \"...\"}, is ") +
+                  value);
+}
+
+// The same conversation as a list of messages, with a loss on the completion only.
+TEST_F(Examples, PromptsAndCompletionsMayBeMessages) {
+  const std::string user = openai("user", "a"), assistant = openai("assistant", "b"), again = openai("user", "c");
+  const auto pair = [&](const std::vector<std::string>& prompt, const std::string& completion) {
+    return fmt::format(R"({{"prompt": [{}], "completion": {}}})", fmt::join(prompt, ", "), completion);
+  };
+  EXPECT_EQ(
+      read_one(pair({user, assistant, again}, "[" + assistant + "]")),
+      (Example{
+          "data.jsonl:1",
+          Conversation{{{"user", "a", false}, {"assistant", "b", false}, {"user", "c", false}, {"assistant", "b"}}}}));
+  const std::filesystem::path path = file("data.jsonl", "{\"prompt\": [" + user + "]}");
+  EXPECT_EQ(read_examples(path, {}, Answers::optional),
+            (std::vector<Example>{{path.string() + ":1", Conversation{{{"user", "a", false}}}, false}}));
+  EXPECT_EQ(refusal("{\"prompt\": [" + user + "]}"),
+            "data.jsonl:1: completion: must be a list of messages, each with a role and its content, is null");
+  EXPECT_EQ(refusal(pair({user}, "\"b\"")),
+            "data.jsonl:1: completion: must be a list of messages, each with a role and its content, is \"b\"");
+  EXPECT_EQ(refusal(pair({user, assistant, user}, "[" + user + "]")),
+            "data.jsonl:1: completion: must have a message of the role \"assistant\", which is what is learned "
+            "(evaluate --predictions completes prompts without one), is a list of 1 without one");
+  EXPECT_EQ(
+      refusal(pair({user, assistant}, "[" + assistant + "]")),
+      "data.jsonl:1: prompt: must end before the turn of the assistant, which is in \"completion\", is a list that "
+      "ends with a message of the assistant");
+  EXPECT_EQ(refusal("{\"prompt\": \"a\", \"completion\": [" + assistant + "]}"),
+            "data.jsonl:1: completion: must be a text, is array");
+}
+
+// The same pair under the names that are best known.
+TEST_F(Examples, PairsHaveOtherNamesToo) {
+  EXPECT_EQ(read_one(R"({"prompt": "a", "response": "b"})"), read_one(R"({"prompt": "a", "completion": "b"})"));
+  EXPECT_EQ(read_one(R"({"question": "a", "answer": "b"})"), read_one(R"({"instruction": "a", "output": "b"})"));
+  EXPECT_EQ(read("question,answer\na,b\n", "data.csv"),
+            (std::vector<Example>{{"data.csv:2", Instruction{"a", "", "b"}}}));
 }
 
 TEST_F(Examples, MayHaveNoAnswerToComplete) {
@@ -110,20 +205,23 @@ TEST_F(Examples, ErrorsNameFileLineFieldAndTheKnownFields) {
   EXPECT_EQ(refusal(chat + "\n" + R"({"messages": [{"role": "user", "conte)"),
             "data.jsonl:2: must be a whole object of JSON, in one line (is the file cut, or is it one array? that is a "
             ".json file), is no JSON, and ends in \"{\"messages\": [{\"role\": \"user\", \"conte\"");
-  EXPECT_EQ(refusal(R"({"messages": [{"role": "human", "content": "a"}]})"),
-            "data.jsonl:1: messages[0].role: must be \"system\", \"user\" or \"assistant\", is \"human\"");
-  EXPECT_EQ(refusal(R"({"messages": [{"role": "user", "content": [{"type": "image"}]}]})"),
-            "data.jsonl:1: messages[0].content: must be a text, is array");
+  EXPECT_EQ(refusal(R"({"messages": [{"role": "tool", "content": "a"}]})"),
+            "data.jsonl:1: messages[0].role: must be \"system\", \"user\" or \"assistant\" (or \"developer\"; or "
+            "\"human\" or \"gpt\", as in ShareGPT), is \"tool\"");
+  EXPECT_EQ(refusal(R"({"prompt": "a", "completion": null})"),
+            "data.jsonl:1: completion: must be a text (evaluate --predictions completes prompts without one), is null");
   EXPECT_EQ(refusal(R"({"messages": [{"role": "assistant", "content": "", "tool_calls": [{"id": 1}]}]})"),
             "data.jsonl:1: messages[0].tool_calls: must not be there: messages of a role and a content are known, is "
             "array");
   EXPECT_EQ(refusal(R"({"messages": []})"),
             "data.jsonl:1: messages: must be a list of messages, each with a role and its content, is an empty array");
-  EXPECT_EQ(
-      refusal(R"([{"prompt": "a", "completion": "b"}, {"question": "a"}])", "data.json"),
-      "data.json: [1]: must have the fields of a form that is known: \"text\" (or \"sentence\") and \"label\"; "
-      "\"text\" alone; \"tokens\" and \"ner_tags\"; \"prompt\" and \"completion\"; \"instruction\" and \"output\"; "
-      "\"messages\" (--text-column and --label-column name others), is an object with \"question\"");
+  EXPECT_EQ(refusal(R"([{"prompt": "a", "completion": "b"}, {"question": "a"}])", "data.json"),
+            "data.json: [1]: must have the fields of a form that is known: \"text\" (or \"sentence\") and \"label\"; "
+            "\"text\" alone; \"tokens\" and \"ner_tags\"; \"prompt\" and \"completion\" (or \"response\"); "
+            "\"instruction\" and "
+            "\"output\"; \"question\" and \"answer\"; \"messages\" or \"conversations\" (--text-column and "
+            "--label-column name others), is an object with "
+            "\"question\"");
   EXPECT_EQ(refusal(R"({"instruction": "a", "input": 3, "output": "b"})"), "data.jsonl:1: input: must be a text, is 3");
   EXPECT_EQ(refusal("[1]", "data.json"), "data.json: [0]: must be an object of JSON with the fields of a sample, is 1");
   EXPECT_EQ(refusal("\n\n"), "data.jsonl: must have a line with an object of JSON, is without one");
