@@ -20,6 +20,7 @@
 #include "executor/data/records_json.h"
 #include "executor/data/text_file.h"
 #include "executor/data/text_rows.h"
+#include "executor/data/unused_fields.h"
 
 namespace frostpipe {
 namespace {
@@ -49,14 +50,16 @@ Conversation conversation_in(const Json& record, const Place& place, const std::
 /// that is needed.
 Example spoken(Conversation chat, const std::string& where, std::size_t num_answers, const Place& place,
                Answers needed) {
-  const bool has_answer = std::ranges::any_of(std::span(chat.messages).last(num_answers), [](const ChatMessage& one) {
-    return one.role == "assistant" && one.has_loss;
-  });
+  const std::span<const ChatMessage> answers = std::span(chat.messages).last(num_answers);
+  const auto is_assistants = [](const ChatMessage& one) { return one.role == "assistant"; };
+  const auto is_learned = [&](const ChatMessage& one) { return is_assistants(one) && one.has_loss; };
+  const bool has_answer = std::ranges::any_of(answers, is_learned);
   if (!has_answer && needed == Answers::required)
     throw InvalidInput(
         place.text(),
         fmt::format("must have a message of the role \"assistant\", which is what is learned ({})", kWithoutAnswers),
-        fmt::format("a list of {} without one", num_answers));
+        fmt::format("a list of {} {}", num_answers,
+                    std::ranges::any_of(answers, is_assistants) ? "in which its weight is 0" : "without one"));
   return {where, std::move(chat), has_answer};
 }
 
@@ -74,6 +77,8 @@ constexpr std::array<Pair, 4> kPairs{{{"prompt", "completion", false},
                                       {"prompt", "response", false},
                                       {"instruction", "output", true},
                                       {"question", "answer", true}}};
+
+bool is_spoken(const Json& record, const Pair& pair) { return !pair.is_instruction && record.at(pair.asks).is_array(); }
 
 /// Reads a prompt and its completion that are lists of messages, as in TRL. Only the completion has a loss.
 Example spoken_pair_in(const Json& record, const std::string& where, const Pair& pair, Answers needed) {
@@ -94,7 +99,7 @@ Example spoken_pair_in(const Json& record, const std::string& where, const Pair&
 }
 
 Example pair_in(const Json& record, const std::string& where, const Pair& pair, Answers needed) {
-  if (record.at(pair.asks).is_array()) return spoken_pair_in(record, where, pair, needed);
+  if (is_spoken(record, pair)) return spoken_pair_in(record, where, pair, needed);
   const Place place(where);
   const bool has_answer = has_field(record, pair.answers);
   const std::string answer = has_answer || needed == Answers::required
@@ -102,8 +107,10 @@ Example pair_in(const Json& record, const std::string& where, const Pair& pair, 
                                  : "";
   const std::string& asked = text_in(record, place, pair.asks);
   if (!pair.is_instruction) return {where, PromptCompletion{asked, answer}, has_answer};
-  return {where, Instruction{asked, has_field(record, "input") ? text_in(record, place, "input") : "", answer},
-          has_answer};
+  const auto optional_text = [&](const char* name) {
+    return has_field(record, name) ? text_in(record, place, name) : std::string();
+  };
+  return {where, Instruction{asked, optional_text("input"), answer, optional_text("system")}, has_answer};
 }
 
 /// Returns the field that holds plain text or, if the user names it, possibly a chat.
@@ -154,17 +161,30 @@ bool has_words(const Json& record, const ColumnNames& columns) {
                      "an object with " + shown_fields(record));
 }
 
-Example example_in(const Json& record, const std::string& where, const ColumnNames& columns, Answers needed) {
+Example example_in(const Json& record, const std::string& where, const ColumnNames& columns, Answers needed,
+                   UnusedFields& unused) {
   if (columns.text.empty()) {
-    if (const auto field = chat_field(record)) return chat_in(record, where, *field, needed);
-    if (const Pair* const pair = answered_pair(record)) return pair_in(record, where, *pair, needed);
-    if (const Pair* const pair = unanswered_pair(record, columns)) return pair_in(record, where, *pair, needed);
+    if (const auto field = chat_field(record)) {
+      unused.add(record, {*field, "system"});
+      return chat_in(record, where, *field, needed);
+    }
+    const Pair* const answered = answered_pair(record);
+    if (const Pair* const pair = answered ? answered : unanswered_pair(record, columns)) {
+      std::vector<std::string> used{pair->asks, pair->answers};
+      if (pair->is_instruction || is_spoken(record, *pair)) used.push_back("system");
+      if (pair->is_instruction) used.push_back("input");
+      unused.add(record, used);
+      return pair_in(record, where, *pair, needed);
+    }
   }
+  require_one_text(record, columns, where);
   const std::optional<std::string> field = text_field(record, columns);
   if (!field && columns.text.empty()) refuse_fields(where, record);
-  if (field && record.at(*field).is_array()) return chat_in(record, where, *field, needed);
-  const std::string& text = text_in(record, Place(where), field.value_or(columns.text));
-  return {where, PromptCompletion{.prompt = {}, .completion = text}};
+  const std::string name = field.value_or(columns.text);
+  const bool is_chat = field && record.at(name).is_array();
+  unused.add(record, {name, is_chat ? "system" : name});
+  if (is_chat) return chat_in(record, where, name, needed);
+  return {where, PromptCompletion{.prompt = {}, .completion = text_in(record, Place(where), name)}};
 }
 
 /// Returns a table's columns as a record without values.
@@ -189,6 +209,7 @@ RecordKind kind_of_records(const std::filesystem::path& path, const ColumnNames&
   if (has_words(first.record, columns)) return RecordKind::tagged_words;
   if (columns.text.empty() && has_form_of_example(first.record)) return RecordKind::examples;
   if (unanswered_pair(first.record, columns)) return RecordKind::examples;
+  require_one_text(first.record, columns, first.place.in(path));
   const std::optional<std::string> text = text_field(first.record, columns);
   if (!text) refuse_fields(first.place.in(path), first.record);
   const bool is_labelled = !columns.label.empty() || has_field(first.record, "label") ||
@@ -196,33 +217,36 @@ RecordKind kind_of_records(const std::filesystem::path& path, const ColumnNames&
   return is_labelled && !first.record.at(*text).is_array() ? RecordKind::labelled_texts : RecordKind::examples;
 }
 
-std::vector<Example> read_examples(const std::filesystem::path& path, const ColumnNames& columns, Answers answers) {
+std::vector<Example> read_examples(const std::filesystem::path& path, const ColumnNames& columns, Answers answers,
+                                   std::vector<std::string>& notes) {
   std::vector<Example> examples;
+  UnusedFields unused;
   for_each_record(path, [&](const Json& record, const RecordPlace& place) {
-    examples.push_back(example_in(record, place.in(path), columns, answers));
+    examples.push_back(example_in(record, place.in(path), columns, answers, unused));
     return true;
   });
+  for (std::string& note : unused.note(path)) notes.push_back(std::move(note));
   return examples;
 }
 
 Conversation as_conversation(const Instruction& given) {
-  return {{{"user", given.input.empty() ? given.instruction : given.instruction + "\n\n" + given.input},
-           {"assistant", given.output}}};
+  Conversation chat;
+  if (!given.system.empty()) chat.messages.push_back({"system", given.system});
+  chat.messages.push_back({"user", given.input.empty() ? given.instruction : given.instruction + "\n\n" + given.input});
+  chat.messages.push_back({"assistant", given.output});
+  return chat;
 }
 
 PromptCompletion as_prompt(const Instruction& given) {
-  const std::string request =
-      given.input.empty()
-          ? fmt::format(
-                "Below is an instruction that describes a task. Write a response that appropriately completes "
-                "the request.\n\n### Instruction:\n{}\n\n### Response:\n",
-                given.instruction)
-          : fmt::format(
-                "Below is an instruction that describes a task, paired with an input that provides further "
-                "context. Write a response that appropriately completes the request.\n\n### "
-                "Instruction:\n{}\n\n### Input:\n{}\n\n### Response:\n",
-                given.instruction, given.input);
-  return {request, given.output};
+  const char* usual = given.input.empty()
+                          ? "Below is an instruction that describes a task. Write a response that appropriately "
+                            "completes the request."
+                          : "Below is an instruction that describes a task, paired with an input that provides further "
+                            "context. Write a response that appropriately completes the request.";
+  const std::string input = given.input.empty() ? "" : fmt::format("### Input:\n{}\n\n", given.input);
+  return {fmt::format("{}\n\n### Instruction:\n{}\n\n{}### Response:\n",
+                      given.system.empty() ? usual : given.system.c_str(), given.instruction, input),
+          given.output};
 }
 
 }  // namespace frostpipe

@@ -36,6 +36,7 @@ struct PromptCompletion {
 /// model, else a prompt.
 struct Instruction {
   std::string instruction, input, output;
+  std::string system{};  // the chat's system message; "" = none
 
   bool operator==(const Instruction&) const = default;
 };
@@ -70,12 +71,13 @@ RecordKind kind_of_records(const std::filesystem::path& path, const ColumnNames&
 
 /// Reads the examples of a file; each may have any of these forms. Throws InvalidInput that names file, line, field,
 /// rule and value, also for an unknown role, tool calls, and an example without an answer if that is required.
-std::vector<Example> read_examples(const std::filesystem::path& path, const ColumnNames& columns,
-                                   Answers answers = Answers::required);
+/// Adds a note that names the fields that hold text and are not used.
+std::vector<Example> read_examples(const std::filesystem::path& path, const ColumnNames& columns, Answers answers,
+                                   std::vector<std::string>& notes);
 
-/// Returns an instruction as a chat turn: the instruction, an empty line and the input.
+/// Returns an instruction as a chat turn: the instruction, an empty line and the input, after the system message.
 Conversation as_conversation(const Instruction& instruction);
-/// Returns an instruction as a prompt in Alpaca's format.
+/// Returns an instruction as a prompt in Alpaca's format, whose first sentences the system message replaces.
 PromptCompletion as_prompt(const Instruction& instruction);
 
 }  // namespace frostpipe

@@ -62,6 +62,16 @@ std::string content_in(const Json& object, const Place& place) {
   return joined_parts(*found, at);
 }
 
+/// Returns false for a message of OpenAI's weight 0.
+bool has_loss(const Json& object, const Place& place) {
+  if (!has_field(object, "weight")) return true;
+  const Json& weight = object.at("weight");
+  if (!weight.is_number() || (weight != 0 && weight != 1))
+    throw InvalidInput(Place(place, std::string_view("weight")).text(),
+                       "must be 0 or 1 (1: the message has a loss, if it is the assistant's)", shown(weight));
+  return weight == 1;
+}
+
 ChatMessage message_in(const Json& object, const Place& place) {
   if (!object.is_object())
     throw InvalidInput(place.text(), "must be an object with a role and its content", shown(object));
@@ -70,7 +80,7 @@ ChatMessage message_in(const Json& object, const Place& place) {
       throw InvalidInput(Place(place, std::string_view(name)).text(),
                          "must not be there: messages of a role and a content are known", shown(object.at(name)));
   }
-  return {.role = role_in(object, place), .content = content_in(object, place)};
+  return {.role = role_in(object, place), .content = content_in(object, place), .has_loss = has_loss(object, place)};
 }
 
 }  // namespace

@@ -18,8 +18,8 @@ const std::string& text_in(const nlohmann::json& object, const json::Place& plac
 
 /// Reads a list of messages, each with a role and a content as OpenAI has them, or with ShareGPT's "from" and "value".
 /// A content is a text, or a list of parts of text, which are joined. The roles "human", "gpt" and "developer" become
-/// user, assistant and system. Throws InvalidInput that names the place, also for tool calls, parts that are not text,
-/// and other roles.
+/// user, assistant and system. A message of the weight 0 has no loss. Throws InvalidInput that names the place, also
+/// for tool calls, parts that are not text, and other roles.
 std::vector<ChatMessage> messages_in(const nlohmann::json& messages, const json::Place& place);
 
 }  // namespace frostpipe

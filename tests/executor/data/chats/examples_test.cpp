@@ -18,10 +18,11 @@ namespace {
 class Examples : public test::ScratchFolderTest {
  protected:
   std::vector<Example> read(std::string_view content, const std::string& name = "data.jsonl",
-                            const ColumnNames& columns = {}) const {
+                            const ColumnNames& columns = {}) {
     const std::filesystem::path path = file(name, content);
     EXPECT_EQ(kind_of_records(path, columns), RecordKind::examples);
-    std::vector<Example> examples = read_examples(path, columns);
+    notes_.clear();
+    std::vector<Example> examples = read_examples(path, columns, Answers::required, notes_);
     for (Example& one : examples) one.place = one.place.substr(folder_.string().size() + 1);
     return examples;
   }
@@ -29,15 +30,21 @@ class Examples : public test::ScratchFolderTest {
     const std::filesystem::path path = file(name, content);
     return message_of([&] {
       kind_of_records(path, {});
-      read_examples(path, {});
+      std::vector<std::string> notes;
+      read_examples(path, {}, Answers::required, notes);
     });
   }
   /// Reads a record alone.
-  Example read_one(std::string_view record) const { return read(record).at(0); }
+  Example read_one(std::string_view record) { return read(record).at(0); }
   RecordKind kind(std::string_view content, const std::string& name = "data.jsonl",
                   const ColumnNames& columns = {}) const {
     return kind_of_records(file(name, content), columns);
   }
+  std::vector<Example> read_to_complete(const std::filesystem::path& path) {
+    return read_examples(path, {}, Answers::optional, notes_);
+  }
+
+  std::vector<std::string> notes_;
 };
 
 TEST_F(Examples, AreChatsPromptsInstructionsOrText) {
@@ -124,6 +131,26 @@ TEST_F(Examples, PartsOfTextAreJoined) {
                   value);
 }
 
+TEST_F(Examples, MessagesOfTheWeightZeroHaveNoLoss) {
+  const auto weighed = [&](const std::string& weight, const std::string& role = "assistant") {
+    return chat("messages", {"{\"role\": \"" + role + "\", \"content\": \"a\", \"weight\": " + weight + "}",
+                             openai("user", "b"), openai("assistant", "c")});
+  };
+  EXPECT_EQ(read_one(weighed("0")),
+            (Example{"data.jsonl:1", Conversation{{{"assistant", "a", false}, {"user", "b"}, {"assistant", "c"}}}}));
+  for (const char* weight : {"1", "1.0", "null"})
+    EXPECT_EQ(read_one(weighed(weight)),
+              read_one(chat("messages", {openai("assistant", "a"), openai("user", "b"), openai("assistant", "c")})));
+  for (const auto& [weight, value] : {std::pair{"0.5", "0.5"}, {"2", "2"}, {"\"0\"", "\"0\""}, {"false", "false"}})
+    EXPECT_EQ(refusal(weighed(weight)),
+              std::string("data.jsonl:1: messages[0].weight: must be 0 or 1 (1: the message has a loss, if it is the "
+                          "assistant's), is ") +
+                  value);
+  EXPECT_EQ(refusal(R"({"messages": [{"role": "assistant", "content": "b", "weight": 0}]})"),
+            "data.jsonl:1: messages: must have a message of the role \"assistant\", which is what is learned (evaluate "
+            "--predictions completes prompts without one), is a list of 1 in which its weight is 0");
+}
+
 // The same conversation as a list of messages, with a loss on the completion only.
 TEST_F(Examples, PromptsAndCompletionsMayBeMessages) {
   const std::string user = openai("user", "a"), assistant = openai("assistant", "b"), again = openai("user", "c");
@@ -136,7 +163,7 @@ TEST_F(Examples, PromptsAndCompletionsMayBeMessages) {
           "data.jsonl:1",
           Conversation{{{"user", "a", false}, {"assistant", "b", false}, {"user", "c", false}, {"assistant", "b"}}}}));
   const std::filesystem::path path = file("data.jsonl", "{\"prompt\": [" + user + "]}");
-  EXPECT_EQ(read_examples(path, {}, Answers::optional),
+  EXPECT_EQ(read_to_complete(path),
             (std::vector<Example>{{path.string() + ":1", Conversation{{{"user", "a", false}}}, false}}));
   EXPECT_EQ(refusal("{\"prompt\": [" + user + "]}"),
             "data.jsonl:1: completion: must be a list of messages, each with a role and its content, is null");
@@ -172,14 +199,13 @@ TEST_F(Examples, MayHaveNoAnswerToComplete) {
                                           "{\"prompt\": \"a\", \"text\": \"t\"}\n");
   EXPECT_EQ(kind_of_records(path, {}), RecordKind::examples);
   const auto place = [&](int line) { return path.string() + ":" + std::to_string(line); };
-  EXPECT_EQ(read_examples(path, {}, Answers::optional),
-            (std::vector<Example>{{place(1), PromptCompletion{"a", ""}, false},
-                                  {place(2), PromptCompletion{"a", "b"}},
-                                  {place(3), PromptCompletion{"a", ""}, false},
-                                  {place(4), Instruction{"a", "c", ""}, false},
-                                  {place(5), Instruction{"a", "", "b"}},
-                                  {place(6), Conversation{{{"user", "a"}}}, false},
-                                  {place(7), PromptCompletion{"", "t"}}}));
+  EXPECT_EQ(read_to_complete(path), (std::vector<Example>{{place(1), PromptCompletion{"a", ""}, false},
+                                                          {place(2), PromptCompletion{"a", "b"}},
+                                                          {place(3), PromptCompletion{"a", ""}, false},
+                                                          {place(4), Instruction{"a", "c", ""}, false},
+                                                          {place(5), Instruction{"a", "", "b"}},
+                                                          {place(6), Conversation{{{"user", "a"}}}, false},
+                                                          {place(7), PromptCompletion{"", "t"}}}));
 }
 
 TEST_F(Examples, TextsWithLabelsAreNone) {
@@ -188,6 +214,47 @@ TEST_F(Examples, TextsWithLabelsAreNone) {
   EXPECT_EQ(kind("{\"text\": \"a\", \"stars\": 0}", "data.jsonl", {.text = {}, .label = "stars"}),
             RecordKind::labelled_texts);
   EXPECT_EQ(kind("text\nno label\n", "data.csv"), RecordKind::labelled_texts) << "as without JSON";
+}
+
+// A field counts if it has words, objects or a label.
+TEST_F(Examples, FieldsThatHoldTextAndAreNotUsedAreNamed) {
+  const auto notes_on = [&](std::string_view content, const std::string& name = "data.jsonl") {
+    read(content, name);
+    for (std::string& note : notes_) note = note.substr(folder_.string().size() + 1);
+    return notes_;
+  };
+  using Notes = std::vector<std::string>;
+  const std::string asked = chat("messages", {openai("user", "a"), openai("assistant", "b")});
+  EXPECT_EQ(notes_on(asked), Notes{});
+  EXPECT_EQ(notes_on(asked.substr(0, asked.size() - 1) + R"(, "tools": [{"type": "function"}]})"),
+            (Notes{"data.jsonl: the field \"tools\" is not used"}));
+  EXPECT_EQ(notes_on("{\"text\": \"a\", \"title\": \"b\"}\n"
+                     "{\"instruction\": \"a\", \"output\": \"b\", \"history\": [[\"c\", \"d\"]], \"system\": \"s\"}\n"
+                     "{\"prompt\": \"a\", \"completion\": \"b\", \"text\": \"ab\", \"label\": 1, \"system\": \"s\"}\n"),
+            (Notes{"data.jsonl: the fields \"history\", \"label\", \"system\", \"text\", \"title\" are not used"}));
+  EXPECT_EQ(
+      notes_on(
+          "{\"text\": \"a\", \"id\": 7, \"idx\": \" -7.5e3\", \"tools\": [], \"history\": [[]], \"vector\": [[0.5]],"
+          " \"meta\": {\"source\": \"b\"}, \"title\": \" \", \"license\": null}"),
+      Notes{});
+  EXPECT_EQ(notes_on("prompt,completion,id,source\na,b,1,\nc,d,2,web\n", "data.csv"),
+            (Notes{"data.csv: the field \"source\" is not used"}));
+}
+
+TEST_F(Examples, PairsOfTextsAreRefused) {
+  const char* refused =
+      "must have one text: pairs of texts are not supported (--text-column NAME trains on one of them), "
+      "is an object with ";
+  EXPECT_EQ(refusal(R"({"text": "a", "text_pair": "b", "label": 0})"),
+            std::string("data.jsonl:1: ") + refused + "\"label\", \"text\", \"text_pair\"");
+  EXPECT_EQ(refusal(R"({"sentence1": "a", "sentence2": "b", "label": 0})"),
+            std::string("data.jsonl:1: ") + refused + "\"label\", \"sentence1\", \"sentence2\"");
+  EXPECT_EQ(refusal("{\"text\": \"a\"}\n{\"text\": \"a\", \"text_pair\": \"b\"}"),
+            std::string("data.jsonl:2: ") + refused + "\"text\", \"text_pair\"");
+  EXPECT_EQ(read(R"({"text": "a", "text_pair": null})"),
+            (std::vector<Example>{{"data.jsonl:1", PromptCompletion{"", "a"}}}));
+  EXPECT_EQ(kind(R"({"text": "a", "text_pair": "b", "label": 0})", "data.jsonl", {.text = "text", .label = {}}),
+            RecordKind::labelled_texts);
 }
 
 TEST_F(Examples, ErrorsNameFileLineFieldAndTheKnownFields) {
@@ -235,6 +302,11 @@ TEST_F(Examples, ErrorsNameFileLineFieldAndTheKnownFields) {
 
 TEST_F(Examples, InstructionsAreATurnOfAChatOrAPromptInAlpacasForm) {
   EXPECT_EQ(as_conversation({"a", "", "b"}), (Conversation{{{"user", "a"}, {"assistant", "b"}}}));
+  EXPECT_EQ(as_conversation({"a", "", "b", "s"}), (Conversation{{{"system", "s"}, {"user", "a"}, {"assistant", "b"}}}));
+  EXPECT_EQ(as_prompt({"a", "", "b", "s"}).prompt, "s\n\n### Instruction:\na\n\n### Response:\n");
+  EXPECT_EQ(as_prompt({"a", "c", "b", "s"}).prompt, "s\n\n### Instruction:\na\n\n### Input:\nc\n\n### Response:\n");
+  EXPECT_EQ(read_one(R"({"instruction": "a", "input": "c", "output": "b", "system": "s"})").content,
+            (decltype(Example::content){Instruction{"a", "c", "b", "s"}}));
   EXPECT_EQ(as_conversation({"a", "c", "b"}), (Conversation{{{"user", "a\n\nc"}, {"assistant", "b"}}}));
   EXPECT_EQ(as_prompt({"a", "", "b"}),
             (PromptCompletion{"Below is an instruction that describes a task. Write a response that appropriately "
