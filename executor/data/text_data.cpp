@@ -217,33 +217,37 @@ WantedRows wanted_rows(const ColumnNames& columns, bool needs_labels, const std:
           .flag_names = is_several ? label_names : std::vector<std::string>()};
 }
 
+TextData with_notes(TextData data, const std::vector<std::string>& notes) {
+  data.notes.insert(data.notes.end(), notes.begin(), notes.end());
+  return data;
+}
+
 }  // namespace
 
 TextData read_texts(const std::filesystem::path& path, const ColumnNames& columns, ProblemType otherwise) {
   TextRows read = read_text_rows(path, {.columns = columns, .takes_flags = columns.label.empty()});
   const ProblemType problem_type = problem_type_of(read.rows, otherwise);
-  if (problem_type == ProblemType::regression) return with_numbers(path, std::move(read.rows));
+  if (problem_type == ProblemType::regression) return with_notes(with_numbers(path, std::move(read.rows)), read.notes);
   const std::vector<std::vector<std::string>> labels = names_of_all(read.rows, problem_type, path);
   const std::vector<std::string> names = read.flag_names.empty() ? distinct_labels(labels) : read.flag_names;
   if (problem_type == ProblemType::single_label && names.size() < 2)
     throw InvalidInput(path.string(), "must have at least two different labels", "all " + in_quotes(names.front()));
   if (names.empty()) throw InvalidInput(path.string(), "must have a text with a label", "without one");
-  return numbered(path, std::move(read.rows), labels, names, problem_type);
+  return with_notes(numbered(path, std::move(read.rows), labels, names, problem_type), read.notes);
 }
 
 TextData read_texts(const std::filesystem::path& path, const std::vector<std::string>& label_names,
                     const ColumnNames& columns, ProblemType problem_type) {
   TextRows read = read_text_rows(path, wanted_rows(columns, /*needs_labels=*/true, label_names, problem_type));
-  return with_known_labels(path, std::move(read.rows), label_names, problem_type);
+  return with_notes(with_known_labels(path, std::move(read.rows), label_names, problem_type), read.notes);
 }
 
 TextData read_texts_to_label(const std::filesystem::path& path, const std::vector<std::string>& label_names,
                              const ColumnNames& columns, ProblemType problem_type) {
-  std::vector<TextRow> rows =
-      path.extension() == ".txt"
-          ? read_lines(path)
-          : read_text_rows(path, wanted_rows(columns, /*needs_labels=*/false, label_names, problem_type)).rows;
-  return with_known_labels(path, std::move(rows), label_names, problem_type);
+  TextRows read = path.extension() == ".txt"
+                      ? TextRows{.rows = read_lines(path)}
+                      : read_text_rows(path, wanted_rows(columns, /*needs_labels=*/false, label_names, problem_type));
+  return with_notes(with_known_labels(path, std::move(read.rows), label_names, problem_type), read.notes);
 }
 
 }  // namespace frostpipe

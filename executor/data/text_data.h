@@ -31,14 +31,15 @@ struct ColumnNames {
 /// Reads UTF-8 text: a table (TSV as GLUE's train.tsv, or CSV; see read_table) or JSON records (for_each_record).
 ///
 /// - A column is called `text` (or `sentence`) and one `label` (or `labels`), in any order, or as `columns` says;
-///   further columns are ignored.
+///   further columns are not used. A second text (`text_pair`, `sentence2` and so on) is an error unless `columns`
+///   names the text.
 /// - A text may be empty; the label of a single_label may not.
 /// - Labels are of the type multi_label if they are lists of names, or if no column is called `label` and two or more
 ///   columns hold 0 or 1 in every row. They are of the type regression if one is a number with a fraction in JSON.
 ///   Otherwise they are of the type `otherwise`: a name (in JSON a text, a whole number, true or false); a list of
 ///   names (in a table written as JSON), one name, or none if the field is empty; or a number.
 /// - label_names are the distinct labels: in numeric order if all are integers, else in order of their bytes.
-/// - Notes say how many texts are empty, and which labels differ only by blanks.
+/// - Notes say how many texts are empty, which labels differ only by blanks, and which other columns hold words.
 ///
 /// Throws InvalidInput that names file, line, field, rule and value; also for a file without rows, with fewer than two
 /// different labels (single_label), or without any label (multi_label).

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <map>
 #include <string_view>
@@ -12,6 +13,7 @@
 #include "base/error_values.h"
 #include "base/read_table.h"
 #include "executor/data/text_file.h"
+#include "executor/data/unused_fields.h"
 
 namespace frostpipe {
 namespace {
@@ -20,6 +22,11 @@ using Json = nlohmann::json;
 using Flags = std::map<std::string, bool>;
 
 constexpr std::size_t kFewestFlags = 2;
+
+/// The names that the second text of a pair has.
+constexpr std::array<const char*, 5> kSecondTexts{"text_pair", "sentence2", "text2", "question2", "hypothesis"};
+constexpr const char* kOneText =
+    "one text: pairs of texts are not supported (--text-column NAME trains on one of them)";
 
 /// The names that a column may have, the preferred one first, and their text for messages.
 struct WantedColumn {
@@ -91,15 +98,36 @@ std::optional<std::size_t> column_of(const std::string& place, const TableRow& h
   return std::ranges::find_if(header.fields, is_wanted) - header.fields.begin();
 }
 
+void require_one_text(const TableRow& header, const ColumnNames& columns, const std::string& place) {
+  const auto is_in_header = [&](const char* name) {
+    return std::ranges::find(header.fields, name) != header.fields.end();
+  };
+  if (columns.text.empty() && std::ranges::any_of(kSecondTexts, is_in_header))
+    throw InvalidInput(place, fmt::format("the header must name {}", kOneText), in_quotes(header.text));
+}
+
+/// Returns the note on columns other than the text and the label that have words.
+std::vector<std::string> note_on_columns(const std::filesystem::path& path, const std::vector<TableRow>& table,
+                                         const Columns& columns) {
+  UnusedFields unused;
+  for (std::size_t k = 0; !table.empty() && k < table[0].fields.size(); ++k) {
+    const auto has_words = [&](const TableRow& row) { return &row != &table[0] && holds_words(row.fields[k]); };
+    const bool is_used = k == columns.text || k == columns.label;
+    if (!is_used && std::ranges::any_of(table, has_words)) unused.add(table[0].fields[k]);
+  }
+  return unused.note(path);
+}
+
 TextRows rows_of_table(const std::filesystem::path& path, const WantedRows& wanted) {
   const std::string content = read_utf8_file(path);
   std::vector<TableRow> table = read_table(path, content);
   const std::string place = RecordPlace{.number = 1}.in(path);
   const TableRow header = table.empty() ? TableRow() : table.front();
+  require_one_text(header, wanted.columns, place);
   const WantedColumn labels = wanted_label(wanted.columns);
   const Columns columns{.text = *column_of(place, header, wanted_text(wanted.columns), true),
                         .label = column_of(place, header, labels, wanted.needs_labels && !wanted.takes_flags)};
-  TextRows read;
+  TextRows read{.rows = {}, .notes = note_on_columns(path, table, columns)};
   std::vector<Flags> flags;
   for (std::size_t i = 1; i < table.size(); ++i) {
     Flags& of_row = flags.emplace_back();
@@ -114,7 +142,8 @@ TextRows rows_of_table(const std::filesystem::path& path, const WantedRows& want
   return read;
 }
 
-std::string text_of_record(const Json& record, const std::string& place, const WantedColumn& wanted) {
+/// Returns the name of the field that has the text.
+std::string text_name(const Json& record, const std::string& place, const WantedColumn& wanted) {
   std::vector<std::string> found;
   for (const std::string& name : wanted.names)
     if (member(record, name)) found.push_back(name);
@@ -123,16 +152,19 @@ std::string text_of_record(const Json& record, const std::string& place, const W
                        "an object with " + shown_fields(record));
   const Json& text = record.at(found.front());
   if (!text.is_string()) throw InvalidInput(place + ": " + found.front(), "must be a text", shown(text));
-  return text;
+  return found.front();
 }
 
 TextRows rows_of_json(const std::filesystem::path& path, const WantedRows& wanted) {
   const WantedColumn text = wanted_text(wanted.columns), labels = wanted_label(wanted.columns);
   TextRows read;
+  UnusedFields unused;
   std::vector<Flags> flags;  // by row; empty if they cannot be the labels
   for_each_record(path, [&](const Json& record, const RecordPlace& at) {
     const std::string place = at.in(path);
-    TextRow row{.place = at, .text = text_of_record(record, place, text), .label = {}};
+    require_one_text(record, wanted.columns, place);
+    const std::string name_of_text = text_name(record, place, text);
+    TextRow row{.place = at, .text = record.at(name_of_text), .label = {}};
     for (const std::string& name : labels.names) {
       const Json* const found = row.label ? nullptr : member(record, name);
       if (!found) continue;
@@ -151,9 +183,11 @@ TextRows rows_of_json(const std::filesystem::path& path, const WantedRows& wante
       flags.resize(read.rows.size() + 1);
       flags.back() = flags_of(record);
     }
+    unused.add(record, {name_of_text, row.label_field});
     read.rows.push_back(std::move(row));
     return true;
   });
+  read.notes = unused.note(path);
   if (!flags.empty()) take_flags(wanted, std::move(flags), read);
   if (wanted.needs_labels && !read.rows.empty() && !read.rows.front().label)
     throw InvalidInput(path.string(),
@@ -168,6 +202,12 @@ TextRows rows_of_json(const std::filesystem::path& path, const WantedRows& wante
 
 std::string TextRow::label_place(const std::filesystem::path& path) const {
   return label_field.empty() ? place.in(path) : fmt::format("{}: {}", place.in(path), label_field);
+}
+
+void require_one_text(const Json& record, const ColumnNames& columns, const std::string& place) {
+  const auto is_in_record = [&](const char* name) { return member(record, name) != nullptr; };
+  if (columns.text.empty() && std::ranges::any_of(kSecondTexts, is_in_record))
+    throw InvalidInput(place, fmt::format("must have {}", kOneText), "an object with " + shown_fields(record));
 }
 
 bool has_flags(const Json& record) { return flags_of(record).size() >= kFewestFlags; }

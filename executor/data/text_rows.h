@@ -25,6 +25,7 @@ struct TextRows {
   std::vector<TextRow> rows;  // all have a label, or none
   /// The names of the labels if each has a column of 0 and 1; a row's label is then the list of the names with 1.
   std::vector<std::string> flag_names{};
+  std::vector<std::string> notes{};  // for the user: the fields that are not used
 };
 
 struct WantedRows {
@@ -36,8 +37,12 @@ struct WantedRows {
 };
 
 /// Reads the rows of a table or the records of JSON. Throws InvalidInput that names file, line, field, rule and value,
-/// also if there are no rows.
+/// also if there are no rows, and for pairs of texts of which the user has not named one.
 TextRows read_text_rows(const std::filesystem::path& path, const WantedRows& wanted);
+
+/// Throws InvalidInput that names `place` if a record has a second text, as in `sentence1` and `sentence2`, unless
+/// `columns` names the text.
+void require_one_text(const nlohmann::json& record, const ColumnNames& columns, const std::string& place);
 
 /// Returns whether a record without a column of labels has some of 0 and 1, as WantedRows says.
 bool has_flags(const nlohmann::json& record);

@@ -110,7 +110,7 @@ bool predicts_nothing(const Sample& sample) { return sample.learned.empty() || s
 int add_examples(const std::filesystem::path& path, const ColumnNames& columns, const ModelFolder& folder,
                  const ExampleOptions& options, EncodedData& data, std::vector<std::string>& notes) {
   const Encoder encoder(folder, options);
-  std::vector<Example> examples = read_examples(path, columns, options.answers);
+  std::vector<Example> examples = read_examples(path, columns, options.answers, notes);
   const std::size_t num_unanswered = std::erase_if(examples, [](const Example& one) { return !one.has_answer; });
   if (num_unanswered > 0)
     notes.push_back(fmt::format("{}: {} of {} prompts have no answer: they are completed and not scored", path.string(),

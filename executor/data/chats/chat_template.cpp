@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cctype>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -14,6 +15,7 @@
 namespace frostpipe {
 namespace {
 
+using jinja::MarkedBytes;
 using jinja::Text;
 using jinja::Value;
 using Json = nlohmann::json;
@@ -42,12 +44,22 @@ std::size_t end_of_token(const std::string& text, std::size_t begin) {
   return end < text.size() && text[end] == '>' ? end + 1 : begin;
 }
 
-std::vector<TextRange> marked_ranges(const Text& text) {
-  std::vector<TextRange> ranges;
+/// A part of a text that is content of the assistant.
+struct SaidRange {
+  TextRange range;
+  bool has_loss = true;
+};
+
+std::vector<SaidRange> said_ranges(const Text& text) {
+  std::vector<SaidRange> ranges;
+  char16_t before = 0;  // the marks of the previous byte
   for (std::size_t i = 0; i < text.size(); ++i) {
-    if ((text[i] & jinja::MarkedBytes::kMark) == 0) continue;
-    if (ranges.empty() || ranges.back().end != i) ranges.push_back({i, i});
-    ranges.back().end = i + 1;
+    const char16_t marks = MarkedBytes::marks(text[i]);
+    if ((marks & MarkedBytes::kAssistant) != 0) {
+      if (marks != before) ranges.push_back({{i, i}, (marks & MarkedBytes::kNoLoss) == 0});
+      ranges.back().range.end = i + 1;
+    }
+    before = marks;
   }
   return ranges;
 }
@@ -95,9 +107,11 @@ ChatTemplate::ChatTemplate(const std::string& source, std::string place,
 Text ChatTemplate::written(const std::vector<ChatMessage>& messages, bool prompts) const {
   jinja::List list;
   for (const ChatMessage& message : messages) {
-    const bool is_from_assistant = message.role == "assistant";
+    const char16_t marks = message.role != "assistant" ? 0
+                           : message.has_loss          ? MarkedBytes::kAssistant
+                                                       : MarkedBytes::kAssistant | MarkedBytes::kNoLoss;
     list.push_back(jinja::members_value(
-        {{"role", jinja::text_of(message.role)}, {"content", jinja::text_of(message.content, is_from_assistant)}}));
+        {{"role", jinja::text_of(message.role)}, {"content", jinja::text_of(message.content, marks)}}));
   }
   std::map<std::string, Value> names{{"messages", jinja::list_value(std::move(list))},
                                      {"tools", jinja::None{}},
@@ -120,21 +134,28 @@ std::string ChatTemplate::prompt_of_assistant() const {
 RenderedText ChatTemplate::render(const Conversation& conversation) const {
   const Text marked = naming(place_, [&] { return written(conversation.messages, false); });
   RenderedText rendered{.text = bytes_of(marked), .said = {}};
+  std::vector<SaidRange> turns;                   // with the assistant's turns that have no loss
   std::size_t prompt_before = std::string::npos;  // position of the previous turn's prompt
-  for (TextRange range : marked_ranges(marked)) {
-    range.end = end_of_token(rendered.text, range.end);
+  const std::vector<SaidRange> all = said_ranges(marked);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    SaidRange said = all[i];
+    TextRange& range = said.range;
+    const std::size_t next = i + 1 < all.size() ? all[i + 1].range.begin : rendered.text.size();
+    range.end = std::min(end_of_token(rendered.text, range.end), next);
     const std::size_t prompt = prompt_.empty() ? std::string::npos : rendered.text.rfind(prompt_, range.begin);
-    const bool is_same_turn = prompt != std::string::npos && prompt == prompt_before && !rendered.said.empty();
-    if (is_same_turn) {
-      rendered.said.back().end = range.end;
+    const bool is_same_turn = prompt != std::string::npos && prompt == prompt_before && !turns.empty();
+    if (is_same_turn && said.has_loss == turns.back().has_loss) {
+      turns.back().range.end = range.end;
       continue;
     }
-    const std::size_t last_end = rendered.said.empty() ? 0 : rendered.said.back().end;
-    if (prompt != std::string::npos && prompt >= last_end && prompt + prompt_.size() <= range.begin)
+    const std::size_t last_end = turns.empty() ? 0 : turns.back().range.end;
+    if (!is_same_turn && prompt != std::string::npos && prompt >= last_end && prompt + prompt_.size() <= range.begin)
       range.begin = prompt + prompt_.size();
-    rendered.said.push_back(range);
+    turns.push_back(said);
     prompt_before = prompt;
   }
+  for (const SaidRange& said : turns)
+    if (said.has_loss) rendered.said.push_back(said.range);
   return rendered;
 }
 

@@ -35,8 +35,8 @@ class ChatTemplate {
   ChatTemplate(const std::string& source, std::string place, std::map<std::string, std::string> special_tokens);
 
   /// Renders a chat. The model is trained on what follows the generation prompt (add_generation_prompt) in each of the
-  /// assistant's turns: its content with what the template puts before it (Qwen3's <think>), and the token in angle
-  /// brackets that ends the turn. Content that the template omits is not trained on.
+  /// assistant's turns that has a loss: its content with what the template puts before it (Qwen3's <think>), and the
+  /// token in angle brackets that ends the turn. Content that the template omits is not trained on.
   ///
   /// Throws InvalidInput that names the template, its line and a remedy if the template raises an exception or uses an
   /// unsupported feature.

@@ -13,11 +13,12 @@ namespace frostpipe {
 struct ChatMessage {
   std::string role;  // system, user or assistant
   std::string content;
+  bool has_loss = true;  // false if the model is not trained on it, though it is the assistant's
 
   bool operator==(const ChatMessage&) const = default;
 };
 
-/// A chat. The model is trained on the assistant's messages.
+/// A chat. The model is trained on the assistant's messages that have a loss.
 struct Conversation {
   std::vector<ChatMessage> messages;
 
@@ -31,9 +32,11 @@ struct PromptCompletion {
   bool operator==(const PromptCompletion&) const = default;
 };
 
-/// An instruction in the form of the Alpaca data. It becomes a chat turn for a chat model, else a prompt.
+/// An instruction in the form of the Alpaca data, or a question with its answer. It becomes a chat turn for a chat
+/// model, else a prompt.
 struct Instruction {
   std::string instruction, input, output;
+  std::string system{};  // the chat's system message; "" = none
 
   bool operator==(const Instruction&) const = default;
 };
@@ -58,7 +61,8 @@ enum class RecordKind { labelled_texts, tagged_words, examples };
 /// - labelled_texts have a text (`text` or `sentence`) with a `label` (or `labels`, or columns of 0 and 1). A table
 ///   without examples counts as labelled_texts too.
 /// - tagged_words are JSON and have a list of words in `tokens` or in the column that `columns` names.
-/// - examples have `messages`; `prompt` and `completion`; or `instruction` and `output` (and `input`). In JSON they may
+/// - examples have `messages` or `conversations`; `prompt` and `completion`; or `instruction` and `output` (and
+/// `input`). In JSON they may
 ///   also be a text without a label, or have messages in the column that `columns` names. A record with a `prompt` or
 ///   an `instruction` and no text is an example without an answer.
 ///
@@ -67,12 +71,13 @@ RecordKind kind_of_records(const std::filesystem::path& path, const ColumnNames&
 
 /// Reads the examples of a file; each may have any of these forms. Throws InvalidInput that names file, line, field,
 /// rule and value, also for an unknown role, tool calls, and an example without an answer if that is required.
-std::vector<Example> read_examples(const std::filesystem::path& path, const ColumnNames& columns,
-                                   Answers answers = Answers::required);
+/// Adds a note that names the fields that hold text and are not used.
+std::vector<Example> read_examples(const std::filesystem::path& path, const ColumnNames& columns, Answers answers,
+                                   std::vector<std::string>& notes);
 
-/// Returns an instruction as a chat turn: the instruction, an empty line and the input.
+/// Returns an instruction as a chat turn: the instruction, an empty line and the input, after the system message.
 Conversation as_conversation(const Instruction& instruction);
-/// Returns an instruction as a prompt in Alpaca's format.
+/// Returns an instruction as a prompt in Alpaca's format, whose first sentences the system message replaces.
 PromptCompletion as_prompt(const Instruction& instruction);
 
 }  // namespace frostpipe

@@ -22,7 +22,7 @@ const Value* argument(const Arguments& arguments, std::size_t index) {
 Text changed(Text text, int (*change)(int)) {
   for (char16_t& c : text) {
     if (MarkedBytes::byte(c) < 0x80)
-      c = static_cast<char16_t>((c & MarkedBytes::kMark) | static_cast<char16_t>(change(MarkedBytes::byte(c))));
+      c = static_cast<char16_t>(MarkedBytes::marks(c) | static_cast<char16_t>(change(MarkedBytes::byte(c))));
     else
       throw InvalidInput("a text whose case is changed", "must be ASCII here", "other text");
   }

@@ -22,11 +22,10 @@ const char16_t* MarkedBytes::find(const char16_t* text, std::size_t size, const 
   return found == text + size ? nullptr : found;
 }
 
-Text text_of(std::string_view bytes, bool is_marked) {
+Text text_of(std::string_view bytes, char16_t marks) {
   Text text;
   text.reserve(bytes.size());
-  for (const char c : bytes)
-    text.push_back(static_cast<char16_t>(static_cast<unsigned char>(c) | (is_marked ? MarkedBytes::kMark : 0)));
+  for (const char c : bytes) text.push_back(static_cast<char16_t>(static_cast<unsigned char>(c) | marks));
   return text;
 }
 

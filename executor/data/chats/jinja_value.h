@@ -15,10 +15,12 @@ namespace frostpipe::jinja {
 inline constexpr std::size_t kMaxTextBytes = std::size_t{1} << 26;
 inline constexpr int kMaxNesting = 100;
 
-/// Traits of strings whose bytes (UTF-8) may each carry a mark. Marks survive all string operations of a template, and
+/// Traits of strings whose bytes (UTF-8) may each carry marks. Marks survive all string operations of a template, and
 /// comparisons ignore them.
 struct MarkedBytes : std::char_traits<char16_t> {
-  static constexpr char16_t kMark = 0x100;
+  static constexpr char16_t kAssistant = 0x100;  // content of the assistant
+  static constexpr char16_t kNoLoss = 0x200;     // and the model is not trained on it
+  static constexpr char16_t marks(char16_t c) { return static_cast<char16_t>(c & ~0xFF); }
   static constexpr char16_t byte(char16_t c) { return static_cast<char16_t>(c & 0xFF); }
   static constexpr bool eq(char16_t a, char16_t b) { return byte(a) == byte(b); }
   static constexpr bool lt(char16_t a, char16_t b) { return byte(a) < byte(b); }
@@ -27,7 +29,7 @@ struct MarkedBytes : std::char_traits<char16_t> {
 };
 using Text = std::basic_string<char16_t, MarkedBytes>;
 
-Text text_of(std::string_view bytes, bool is_marked = false);
+Text text_of(std::string_view bytes, char16_t marks = 0);
 std::string bytes_of(const Text& text);
 
 struct Value;

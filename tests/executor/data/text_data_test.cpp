@@ -45,6 +45,21 @@ TEST_F(ReadTexts, FindsItsColumnsByNameAndIgnoresOthers) {
   const TextData data = read_texts(file("index\tlabel\tsource\ttext\n7\ta\tx\tone\n8\tb\t\ttwo\n"));
   EXPECT_EQ(data.texts, (Strings{"one", "two"}));
   EXPECT_EQ(data.label_names, (Strings{"a", "b"}));
+  EXPECT_EQ(data.notes, (Strings{(folder_ / "data.tsv").string() + ": the field \"source\" is not used"}));
+}
+
+TEST_F(ReadTexts, OfPairsOneMustBeNamed) {
+  const std::string table = "sentence1,sentence2,label\na,b c,0\nd,e f,1\n";
+  EXPECT_EQ(message_for(table),
+            "data.tsv:1: the header must name one text: pairs of texts are not supported (--text-column NAME trains on "
+            "one of them), is \"sentence1,sentence2,label\"");
+  const TextData data = read_texts(file(table), ColumnNames{.text = "sentence2", .label = {}});
+  EXPECT_EQ(data.texts, (Strings{"b c", "e f"}));
+  EXPECT_EQ(data.notes, (Strings{(folder_ / "data.tsv").string() + ": the field \"sentence1\" is not used"}));
+  const auto path = ScratchFolderTest::file("data.jsonl", R"({"text": "a", "hypothesis": "b", "label": 0})");
+  EXPECT_EQ(message_of([&] { read_texts(path); }),
+            "data.jsonl:1: must have one text: pairs of texts are not supported (--text-column NAME trains on one of "
+            "them), is an object with \"hypothesis\", \"label\", \"text\"");
 }
 
 TEST_F(ReadTexts, QuotesAndBackslashesAreCharacters) {
@@ -210,7 +225,7 @@ TEST_F(ReadTexts, TakesJsonLinesAndArrays) {
   EXPECT_EQ(read("a.json", "[{\"text\": \"é\\n\", \"label\": 1},\n{\"label\": 0, \"text\": \"b\"}]\n"), expected);
   EXPECT_EQ(read("own.jsonl", "{\"t\": \"é\\n\", \"l\": 1}\n{\"t\": \"b\", \"l\": 0}\n", {.text = "t", .label = "l"}),
             expected);
-  EXPECT_EQ(read("own.csv", "l,t,text\n1,\"é\n\",x\n0,b,x\n", {.text = "t", .label = "l"}), expected);
+  EXPECT_EQ(read("own.csv", "l,t,text\n1,\"é\n\",7\n0,b,\n", {.text = "t", .label = "l"}), expected);
   EXPECT_EQ(
       read("truths.jsonl", "{\"text\": \"a\", \"label\": true}\n{\"text\": \"b\", \"label\": false}\n").label_names,
       (Strings{"false", "true"}));

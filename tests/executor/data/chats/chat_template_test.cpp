@@ -81,6 +81,52 @@ TEST_F(ChatTemplates, RenderAsTransformersDoesAndKnowWhatTheAssistantSays) {
   EXPECT_EQ(count, 11 * 14);
 }
 
+// The ranges are those of the same chat with a loss on every turn, without those of the turns that have none.
+TEST_F(ChatTemplates, TurnsWithoutALossAreNotLearned) {
+  int count = 0;
+  for (const Json& one : recorded().at("cases")) {
+    const std::string name = one.at("template"), chat = one.at("chat");
+    if (one.contains("refused") || name.starts_with("Qwen3") || (chat != "three turns" && chat != "two assistants"))
+      continue;
+    SCOPED_TRACE(name + ", " + chat);
+    Conversation conversation = conversation_of(named("chats", chat).at("messages"));
+    std::vector<ChatMessage*> answers;
+    for (ChatMessage& message : conversation.messages)
+      if (message.role == "assistant") answers.push_back(&message);
+    const std::vector<TextRange> said = template_named(name).render(conversation).said;
+    ASSERT_EQ(said.size(), answers.size());
+    for (std::size_t left_out = 0; left_out < answers.size(); ++left_out) {
+      answers[left_out]->has_loss = false;
+      std::vector<TextRange> expected = said;
+      expected.erase(expected.begin() + static_cast<std::ptrdiff_t>(left_out));
+      const RenderedText rendered = template_named(name).render(conversation);
+      EXPECT_EQ(rendered.text, one.at("text"));
+      EXPECT_EQ(rendered.said, expected) << said_in(rendered, rendered.said);
+      answers[left_out]->has_loss = true;
+    }
+    ++count;
+  }
+  EXPECT_GE(count, 11);
+}
+
+// A template that writes both of the assistant's messages in one turn, without anything between them.
+TEST_F(ChatTemplates, ATurnMayHaveALossInPart) {
+  const ChatTemplate chats(
+      "{% for m in messages %}{% if m.role == 'user' %}<u>{% elif loop.previtem.role == 'user' %}<a>{% endif %}"
+      "{{ m.content | upper }}{% endfor %}{% if add_generation_prompt %}<a>{% endif %}",
+      "t.jinja", {});
+  const auto said = [&](bool first, bool second) {
+    const RenderedText rendered =
+        chats.render({{{"user", "q"}, {"assistant", "b", first}, {"assistant", "<c>", second}}});
+    EXPECT_EQ(rendered.text, "<u>Q<a>B<C>");
+    return said_in(rendered, rendered.said);
+  };
+  EXPECT_EQ(said(true, true), "[B<C>]");
+  EXPECT_EQ(said(true, false), "[B]");
+  EXPECT_EQ(said(false, true), "[<C>]");
+  EXPECT_EQ(said(false, false), "");
+}
+
 TEST_F(ChatTemplates, TheirLanguageIsJinjas) {
   const Conversation three_turns = conversation_of(named("chats", "three turns").at("messages"));
   for (const Json& one : recorded().at("language")) {
