@@ -26,7 +26,8 @@ struct AutoPlan {
 /// the shortest simulated iteration wins; on a tie, the one with the shorter pipeline. If the layouts are small enough
 /// to look at every partition that may be faster (proof_micro_batches), the plan is optimal and its time is the bound;
 /// otherwise the gap to the bound says how far it may be from the optimum. Layouts that cannot be among the best six
-/// are not finished. Values fixed in `options` (tensor_parallel_size unless any_tensor_parallel_size,
+/// are not finished. An alternative is that of the placements on which its first phase is fastest; the best plan is
+/// that of all. Values fixed in `options` (tensor_parallel_size unless any_tensor_parallel_size,
 /// pipeline_parallel_size, schedule, recompute) are kept; the method is ignored. Returns Infeasible if nothing fits.
 std::variant<AutoPlan, Infeasible> make_auto_plan(const PlanningProblem& problem);
 

@@ -11,6 +11,7 @@
 #include "planner/search/partition.h"
 #include "planner/search/shifted_cuts.h"
 #include "tests/planner/two_blocks.h"
+#include "tests/support/random_phase.h"
 
 namespace frostpipe {
 namespace {
@@ -211,15 +212,18 @@ TEST(LoopedPartition, IsFoundWhereLayersCostNothingToo) {
 
 TEST(LoopedPartition, IsNoneOnlyWhereNoPartitionFitsWithinTheLimit) {
   std::mt19937 random(32);
-  int none = 0, some = 0;
+  int none = 0, some = 0, unequal = 0;
   for (int round = 0; round < 60; ++round) {
     const auto [profile, cluster, options] = random_problem(random, 2, 1000);
-    LayerCosts costs(profile, DType::kFloat32);
-    CandidateMaker maker({profile, cluster, options},
+    test::RandomCase one{.profile = profile, .cluster = cluster, .options = options, .phase = {}};
+    if (round % 2 == 0) test::make_devices_unequal(one, random);
+    LayerCosts costs(one.profile, DType::kFloat32);
+    CandidateMaker maker({one.profile, one.cluster, one.options},
                          {.pipeline_parallel_size = 2, .first_trainable_layer = round % 3 == 0 ? 3 : 0}, costs);
     for (const PlannedSchedule& schedule : kLooped) {
       Phase phase = maker.unpartitioned_phase({}, schedule, 6);
       const StageBound bound = maker.bound_of(phase);
+      unequal += bound.weight(0) != bound.weight(1);
       const Nanoseconds least = least_that_fits(maker, bound, phase);
       for (const Nanoseconds limit : {kNoLimit, least, least - 1 - least / 8}) {
         const bool is_none = !maker.looped_partition(phase, limit);
@@ -230,6 +234,7 @@ TEST(LoopedPartition, IsNoneOnlyWhereNoPartitionFitsWithinTheLimit) {
   }
   EXPECT_GT(none, 50);
   EXPECT_GT(some, 50);
+  EXPECT_GT(unequal, 20);
 }
 
 }  // namespace
