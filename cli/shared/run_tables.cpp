@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <functional>
+
 #include "cli/shared/one_process_text.h"
 #include "cli/shared/report_words.h"
 #include "cli/shared/run_settings.h"
@@ -83,9 +86,21 @@ std::string runs_text(const std::vector<RunSummary>& runs) {
   return table.to_string();
 }
 
+/// Says that a classifier gives one label to all samples though the data have several, as it does where one label is
+/// far more frequent than the others.
+std::string only_prediction_text(const RunSummary& run) {
+  const auto differs = [](const std::vector<int>& values) {
+    return std::ranges::adjacent_find(values, std::ranges::not_equal_to()) != values.end();
+  };
+  if (run.test_predictions.empty() || differs(run.test_predictions) || !differs(run.test_labels)) return "";
+  const auto label = static_cast<std::size_t>(run.test_predictions.front());
+  return fmt::format("; ALL test samples are predicted as {}",
+                     label < run.label_names.size() ? "\"" + run.label_names[label] + "\"" : std::to_string(label));
+}
+
 std::string accuracy_line(const RunSummary& run) {
   if (run.num_test_samples == 0) return {};
-  std::string others;
+  std::string others = only_prediction_text(run);
   for (const NamedValue& other : run.test_others) others += "; " + measure_text(other);
   return fmt::format("{}: {:.1f} % +- {:.1f} (standard error, {}){}\n", run.test_metric, 100 * run.test_accuracy,
                      100 * run.test_accuracy_standard_error, plural(run.num_test_samples, "test sample"), others);

@@ -72,6 +72,18 @@ TEST(RunText, NamesFiguresAndFolder) {
   EXPECT_TRUE(text.ends_with("written to runs/mine\n"));
 }
 
+TEST(RunText, SaysWhereOneLabelIsAllThatIsPredicted) {
+  RunSummary run = example_run();
+  run.label_names = {"no", "yes"};
+  run.test_labels = {1, 1, 0, 1};
+  run.test_predictions = {1, 1, 1, 1};
+  EXPECT_THAT(run_text(run, ""), HasSubstr("; ALL test samples are predicted as \"yes\"\n"));
+  run.test_predictions = {1, 1, 0, 1};
+  EXPECT_THAT(run_text(run, ""), Not(HasSubstr("ALL")));
+  run.test_labels = run.test_predictions = {1, 1, 1, 1};
+  EXPECT_THAT(run_text(run, ""), Not(HasSubstr("ALL"))) << "the data have one label alone";
+}
+
 TEST(RunText, SaysThatARunWasARehearsal) {
   RunSummary run = example_run();
   run.is_emulated = true;
