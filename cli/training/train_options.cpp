@@ -18,8 +18,8 @@ void add_inputs(CLI::App& command, TrainCommandOptions& options) {
           "--data", options.data,
           "Data to train and test on. Texts with labels: TSV, CSV or JSON Lines with the columns text and label. "
           "Words with labels: .conll, or tokens and ner_tags. Questions: SQuAD's .json. Chats: "
-          "messages, or conversations. Prompts: prompt and completion (or response), question and answer, or "
-          "instruction, input and output. Text alone: text, or .txt. "
+          "messages, or conversations. Prompts: prompt and completion, or instruction, "
+          "input and output. Text alone: text, or .txt. "
           "Pictures: CIFAR's .bin, or a folder of files for each label")
       ->type_name("DATA");
   command
