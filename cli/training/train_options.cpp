@@ -20,7 +20,7 @@ void add_inputs(CLI::App& command, TrainCommandOptions& options) {
           "Words with labels: .conll, or tokens and ner_tags. Questions: SQuAD's .json. Chats: "
           "messages, or conversations. Prompts: prompt and completion, or instruction, "
           "input and output. Text alone: text, or .txt. "
-          "Pictures: CIFAR's .bin, or a folder of files for each label")
+          "Pictures: CIFAR's .bin, or a folder per label")
       ->type_name("DATA");
   command
       .add_option("--model", options.model,
