@@ -179,13 +179,13 @@ struct Communicator::State {
   }
 
   void require_connections() const {
-    if (process_groups->have_ended() || (peers && !peers->are_open()))
+    if (process_groups->are_aborted() || (peers && !peers->are_open()))
       throw PeerLost(fmt::format("rank {}: the connection to another rank has ended", self.rank));
   }
 
-  void sever() {
-    if (peers) peers->sever();
-    process_groups->end();
+  void close_connections() {
+    if (peers) peers->close_connections();
+    process_groups->abort();
   }
 };
 
@@ -202,7 +202,7 @@ std::unique_ptr<Communicator> Communicator::connect(const RankEnvironment& self,
   for (int rank = 0; rank < self.world_size; ++rank) all[rank] = rank;
   if (self.world_size > 1 && self.peer_sockets) {
     state.peers = std::make_shared<PeerConnections>(self.rank, std::move(*self.peer_sockets),
-                                                    [groups = state.process_groups] { groups->begin_to_end(); });
+                                                    [groups = state.process_groups] { groups->begin_abort(); });
   } else if (self.world_size > 1) {
     state.address = own_address(self);
     if (!rendezvous) {
@@ -223,7 +223,7 @@ std::unique_ptr<Communicator> Communicator::connect(const RankEnvironment& self,
     if (!device.torch_device().is_cpu() && !state.host_staging) communicator->open_store_in_file();
   }
   state.weight_transfer_group = state.make_group(all, /*host_memory=*/false);
-  if (state.rendezvous) state.rendezvous->watch([&state] { state.sever(); });
+  if (state.rendezvous) state.rendezvous->watch([&state] { state.close_connections(); });
   return communicator;
 }
 
@@ -250,7 +250,7 @@ bool Communicator::uses_host_staging() const { return state_->host_staging; }
 Group& Communicator::control_group() { return state_->control_group; }
 Group& Communicator::weight_transfer_group() { return state_->weight_transfer_group; }
 
-void Communicator::sever() { state_->sever(); }
+void Communicator::close_connections() { state_->close_connections(); }
 
 void Communicator::require_whole() const {
   const bool go_through_host = state_->device->torch_device().is_cpu() || state_->host_staging;

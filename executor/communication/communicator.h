@@ -66,9 +66,9 @@ class Communicator {
   /// synchronized: after such a loss, GPU kernels that wait for messages are aborted and the device goes on without
   /// their data. Does nothing if messages go through host memory, since those fail by themselves.
   void require_whole() const;
-  /// Ends all connections to other ranks. Every call that waits at one of them, on this rank or on the peer, fails at
+  /// Closes all connections to other ranks. Every call that waits at one of them, on this rank or on the peer, fails at
   /// once; after a loss, ranks would otherwise wait for each other in a cycle. Any thread may call it.
-  void sever();
+  void close_connections();
   /// Posts a line of progress that another rank can read without any rank waiting for another. posted() returns the
   /// last line that any rank has posted, "" if none.
   void post(const std::string& line);

@@ -15,37 +15,37 @@ void ProcessGroups::add(const c10::intrusive_ptr<c10d::Backend>& backend) {
   const std::lock_guard lock(mutex_);
   std::erase_if(backends_, [](const auto& known) { return known.expired(); });
   backends_.emplace_back(backend);
-  if (have_ended_) start_to_end(backend);
+  if (are_aborted_) start_abort(backend);
 }
 
-void ProcessGroups::begin_to_end() {
+void ProcessGroups::begin_abort() {
   const std::lock_guard lock(mutex_);
-  if (have_ended_.exchange(true)) return;  // set before any abort lets work continue without its message
+  if (are_aborted_.exchange(true)) return;  // set before any abort lets work continue without its message
   for (const auto& known : backends_)
-    if (const auto backend = known.lock()) start_to_end(backend);
+    if (const auto backend = known.lock()) start_abort(backend);
 }
 
-void ProcessGroups::end() {
-  begin_to_end();
+void ProcessGroups::abort() {
+  begin_abort();
   wait();
 }
 
 void ProcessGroups::wait() {
-  std::vector<std::thread> ending;
+  std::vector<std::thread> aborting;
   {
     const std::lock_guard lock(mutex_);
-    ending.swap(ending_);
+    aborting.swap(aborting_);
   }
-  for (std::thread& one : ending) one.join();
+  for (std::thread& one : aborting) one.join();
 }
 
 /// A rank that waits for a group that cannot be aborted is ended by the launcher.
-void ProcessGroups::start_to_end(c10::intrusive_ptr<c10d::Backend> backend) {
-  ending_.emplace_back([backend = std::move(backend)] {
+void ProcessGroups::start_abort(c10::intrusive_ptr<c10d::Backend> backend) {
+  aborting_.emplace_back([backend = std::move(backend)] {
     try {
       backend->abort();
     } catch (const std::exception& error) {
-      TORCH_WARN("ending a group: ", error.what());
+      TORCH_WARN("aborting a process group: ", error.what());
     }
   });
 }

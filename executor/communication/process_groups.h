@@ -18,23 +18,23 @@ class ProcessGroups {
   ProcessGroups();
   /// Waits for the aborts in progress.
   ~ProcessGroups();
-  bool have_ended() const { return have_ended_; }
+  bool are_aborted() const { return are_aborted_; }
   /// Adds a group. If the groups have been aborted already, this one is aborted at once.
   void add(const c10::intrusive_ptr<c10d::Backend>& backend);
   /// Starts to abort all groups and returns at once. They must be aborted in parallel: NCCL frees a group's memory when
   /// it is aborted, for which CUDA waits for the whole device, and so for the messages of the other groups.
-  void begin_to_end();
+  void begin_abort();
   /// Aborts all groups and waits until that is done.
-  void end();
+  void abort();
 
  private:
   void wait();
-  void start_to_end(c10::intrusive_ptr<c10d::Backend> backend);
+  void start_abort(c10::intrusive_ptr<c10d::Backend> backend);
 
   std::mutex mutex_;
   std::vector<c10::weak_intrusive_ptr<c10d::Backend>> backends_;
-  std::atomic<bool> have_ended_ = false;
-  std::vector<std::thread> ending_;
+  std::atomic<bool> are_aborted_ = false;
+  std::vector<std::thread> aborting_;
 };
 
 }  // namespace frostpipe

@@ -330,7 +330,7 @@ bool PeerConnections::are_open() const {
   return std::ranges::all_of(entries, [](const pollfd& entry) { return entry.revents == 0; });
 }
 
-void PeerConnections::sever() {
+void PeerConnections::close_connections() {
   for (const Peer& peer : state_->peers) {
     if (peer.socket.is_open())
       shutdown(peer.socket.number(), SHUT_RDWR);  // the serving thread, which may be reading, loses the peer

@@ -52,8 +52,8 @@ class PeerConnections {
   /// than the thread.
   bool are_open() const;
 
-  /// Ends all connections. Every wait for a message, on this rank or on a peer, fails at once.
-  void sever();
+  /// Closes all connections. Every wait for a message, on this rank or on a peer, fails at once.
+  void close_connections();
 
  private:
   struct State;

@@ -38,10 +38,10 @@ at::Tensor attend_group(const TransformerConfig& config, const AttentionRule& ru
                         const EqualLengths& group, const AttentionDropout& dropout) {
   const bool has_one_query = heads.query.size(2) == 1, hides = rule.hides(group.length),
              drops = dropout.keys.defined() && config.dropout > 0;
-  const SeenBy seen = seen_by_all(rule, group.length, has_one_query);
+  const QueryRange range = all_queries(rule, group.length, has_one_query);
   if (!drops && rule.soft_cap == 0) {
     std::optional<at::Tensor> mask;
-    if (hides) mask = added_mask(rule, seen, heads.query.options().requires_grad(false));
+    if (hides) mask = added_mask(rule, range, heads.query.options().requires_grad(false));
     return at::scaled_dot_product_attention(heads.query, heads.key, heads.value, mask, /*dropout_p=*/0.0,
                                             /*is_causal=*/!mask && rule.is_causal && !has_one_query, rule.scale,
                                             /*enable_gqa=*/heads.key.size(1) != heads.query.size(1));
@@ -50,7 +50,7 @@ at::Tensor attend_group(const TransformerConfig& config, const AttentionRule& ru
   at::Tensor scores = at::matmul(heads.query, for_all_queries(heads.key, num_heads).transpose(2, 3)) * rule.scale;
   if (rule.soft_cap > 0) scores = at::tanh(scores / rule.soft_cap) * rule.soft_cap;
   if (hides || (rule.is_causal && !has_one_query))
-    scores = scores.masked_fill(unseen(rule, seen, scores.device()), -std::numeric_limits<double>::infinity());
+    scores = scores.masked_fill(hidden_keys(rule, range, scores.device()), -std::numeric_limits<double>::infinity());
   at::Tensor weights = scores.softmax(-1);
   if (drops) {
     const at::Tensor keys = dropout.keys.narrow(0, group.first_sample, group.samples);
@@ -134,8 +134,8 @@ at::Tensor query_places(const TransformerConfig& config, const MicroBatch& batch
 }
 
 /// Applies rotary positions. `key_rows` are the rows whose keys are present.
-void turn_heads(const TransformerConfig& config, int layer, const MicroBatch& batch, const RankRows& key_rows,
-                AttentionInput& input) {
+void rotate_heads(const TransformerConfig& config, int layer, const MicroBatch& batch, const RankRows& key_rows,
+                  AttentionInput& input) {
   const AttentionPattern pattern = config.pattern_of(block_of_layer(config, layer));
   if (pattern.rotary < 0) return;
   const Rotary& rotary = config.rotaries[pattern.rotary];
@@ -144,19 +144,19 @@ void turn_heads(const TransformerConfig& config, int layer, const MicroBatch& ba
   std::int64_t longest = 1;
   for (std::int64_t sample = 0; sample < batch.size(); ++sample)
     longest = std::max<std::int64_t>(longest, batch.tokens_of(sample).end);
-  const auto turns_at = [&](const at::Tensor& places) {
-    return turns_of(rotary, size, places, longest, input.query.scalar_type());
+  const auto angles_at = [&](const at::Tensor& places) {
+    return rotary_angles(rotary, size, places, longest, input.query.scalar_type());
   };
-  const Turns turns = turns_at(positions(batch, key_rows, device));
+  const RotaryAngles angles = angles_at(positions(batch, key_rows, device));
   if (!input.key_value.defined()) {
-    input.query = turned(input.query, turns, size, input.query.size(1) / size / 3 * 2);
+    input.query = rotated(input.query, angles, size, input.query.size(1) / size / 3 * 2);
     return;
   }
-  input.key_value = turned(input.key_value, turns, size, input.key_value.size(1) / size / 2);
-  const Turns of_queries = input.has_one_query    ? turns_at(query_places(config, batch, device))
-                           : key_rows.are_split() ? turns_at(positions(batch, RankRows{}, device))
-                                                  : turns;
-  input.query = turned(input.query, of_queries, size, input.query.size(1) / size);
+  input.key_value = rotated(input.key_value, angles, size, input.key_value.size(1) / size / 2);
+  const RotaryAngles of_queries = input.has_one_query    ? angles_at(query_places(config, batch, device))
+                                  : key_rows.are_split() ? angles_at(positions(batch, RankRows{}, device))
+                                                         : angles;
+  input.query = rotated(input.query, of_queries, size, input.query.size(1) / size);
 }
 
 }  // namespace
@@ -170,23 +170,23 @@ AttentionRule rule_of(const TransformerConfig& config, int layer) {
           .window = config.pattern_of(block_of_layer(config, layer)).window};
 }
 
-SeenBy seen_by_all(const AttentionRule& rule, std::int64_t length, bool has_one_query) {
+QueryRange all_queries(const AttentionRule& rule, std::int64_t length, bool has_one_query) {
   const std::int64_t one = rule.is_causal ? length - 1 : 0;
   return {.length = length,
           .queries = has_one_query ? TokenRange{one, one + 1} : TokenRange{0, length},
           .num_keys = length};
 }
 
-at::Tensor unseen(const AttentionRule& rule, const SeenBy& seen, const at::Device& device) {
+at::Tensor hidden_keys(const AttentionRule& rule, const QueryRange& range, const at::Device& device) {
   const at::TensorOptions options = at::TensorOptions().dtype(at::kLong).device(device);
-  const at::Tensor ahead = at::arange(seen.num_keys, options).unsqueeze(0) -
-                           at::arange(seen.queries.begin, seen.queries.end, options).unsqueeze(1);
-  const at::Tensor later = rule.is_causal ? ahead > 0 : ahead > seen.length;
+  const at::Tensor ahead = at::arange(range.num_keys, options).unsqueeze(0) -
+                           at::arange(range.queries.begin, range.queries.end, options).unsqueeze(1);
+  const at::Tensor later = rule.is_causal ? ahead > 0 : ahead > range.length;
   return rule.window > 0 ? later.logical_or(ahead.abs() >= rule.window) : later;
 }
 
-at::Tensor added_mask(const AttentionRule& rule, const SeenBy& seen, const at::TensorOptions& options) {
-  const at::Tensor hidden = unseen(rule, seen, options.device());
+at::Tensor added_mask(const AttentionRule& rule, const QueryRange& range, const at::TensorOptions& options) {
+  const at::Tensor hidden = hidden_keys(rule, range, options.device());
   return at::zeros(hidden.sizes(), options).masked_fill_(hidden, -std::numeric_limits<double>::infinity());
 }
 
@@ -198,7 +198,7 @@ AttentionInput attention_input(const TransformerConfig& config, int layer, const
   const std::int64_t groups = max_tensor_ranks(config);
   input.first_head = slice_of(rows.ranks).begin_in(groups) * (config.num_attention_heads / groups);
   if (config.query_key_norm != QueryKeyNorm::none) norm_heads(config, parameters, rows, keys_are_shared, input);
-  turn_heads(config, layer, batch, keys_are_shared ? rows : RankRows{}, input);
+  rotate_heads(config, layer, batch, keys_are_shared ? rows : RankRows{}, input);
   if (keys_are_shared) input.key_value = shared_rows(rows, input.key_value);
   return input;
 }

@@ -38,18 +38,18 @@ struct AttentionRule {
 AttentionRule rule_of(const TransformerConfig& config, int layer);
 
 /// The queries of a sample of `length` tokens, which attend to its first `num_keys` tokens.
-struct SeenBy {
+struct QueryRange {
   std::int64_t length = 0;
   TokenRange queries;
   std::int64_t num_keys = 0;
 };
 /// Returns the value for a whole sample: all its tokens, or the one that is classified.
-SeenBy seen_by_all(const AttentionRule& rule, std::int64_t length, bool has_one_query);
+QueryRange all_queries(const AttentionRule& rule, std::int64_t length, bool has_one_query);
 
 /// Returns the mask of keys that each query does not attend to. [queries, keys] bool
-at::Tensor unseen(const AttentionRule& rule, const SeenBy& seen, const at::Device& device);
+at::Tensor hidden_keys(const AttentionRule& rule, const QueryRange& range, const at::Device& device);
 /// Returns the same mask as a term to add to the scores: 0 or -inf. [queries, keys]
-at::Tensor added_mask(const AttentionRule& rule, const SeenBy& seen, const at::TensorOptions& options);
+at::Tensor added_mask(const AttentionRule& rule, const QueryRange& range, const at::TensorOptions& options);
 
 /// Computes queries, keys and values of the needed tokens of x, [own tokens, hidden]; tensor ranks compute their own
 /// heads. Applies norms and rotary positions as the config says.

@@ -49,7 +49,7 @@ struct PackedSettings : torch::CustomClassHolder {
   /// masked.
   std::optional<at::Tensor> mask(const EqualLengths& group, const at::TensorOptions& options) const {
     if (!rule.hides(group.length)) return std::nullopt;
-    return added_mask(rule, seen_by_all(rule, group.length, has_one_query), options);
+    return added_mask(rule, all_queries(rule, group.length, has_one_query), options);
   }
   bool is_causal(const EqualLengths& group) const {
     return rule.is_causal && !has_one_query && !rule.hides(group.length);

@@ -79,11 +79,12 @@ Table table_of(const Rotary& rotary, std::int64_t head_size, std::int64_t places
 }
 
 template <class T>
-void turn_rows(const at::Tensor& x, const Turns& turns, std::int64_t head_size, std::int64_t num_heads, T direction) {
-  const std::int64_t half = turns.cosine.size(1), row_size = x.stride(0);
+void rotate_rows(const at::Tensor& x, const RotaryAngles& angles, std::int64_t head_size, std::int64_t num_heads,
+                 T direction) {
+  const std::int64_t half = angles.cosine.size(1), row_size = x.stride(0);
   T* const values = x.mutable_data_ptr<T>();
-  const T* const cosines = turns.cosine.const_data_ptr<T>();
-  const T* const sines = turns.sine.const_data_ptr<T>();
+  const T* const cosines = angles.cosine.const_data_ptr<T>();
+  const T* const sines = angles.sine.const_data_ptr<T>();
   const std::int64_t grain = std::max<std::int64_t>(1, 8192 / (num_heads * head_size));
   at::parallel_for(0, x.size(0), grain, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t row = begin; row < end; ++row) {
@@ -101,27 +102,29 @@ void turn_rows(const at::Tensor& x, const Turns& turns, std::int64_t head_size, 
 }
 
 /// Changes x in place.
-void turn(const at::Tensor& x, const Turns& turns, std::int64_t head_size, std::int64_t num_heads, bool back) {
+void rotate(const at::Tensor& x, const RotaryAngles& angles, std::int64_t head_size, std::int64_t num_heads,
+            bool back) {
   const bool is_plain = x.is_cpu() && (x.scalar_type() == at::kFloat || x.scalar_type() == at::kDouble);
   if (is_plain && x.stride(1) == 1) {
-    AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "turn_rows", [&] {
-      turn_rows<scalar_t>(x, turns, head_size, num_heads, back ? scalar_t(-1) : scalar_t(1));
+    AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "rotate_rows", [&] {
+      rotate_rows<scalar_t>(x, angles, head_size, num_heads, back ? scalar_t(-1) : scalar_t(1));
     });
     return;
   }
-  const std::int64_t half = turns.cosine.size(1);
+  const std::int64_t half = angles.cosine.size(1);
   const at::Tensor heads = x.narrow(1, 0, num_heads * head_size).view({x.size(0), num_heads, head_size});
   const at::Tensor first = heads.narrow(2, 0, half), second = heads.narrow(2, half, half);
-  const at::Tensor cosine = turns.cosine.unsqueeze(1), sine = back ? -turns.sine.unsqueeze(1) : turns.sine.unsqueeze(1);
-  const at::Tensor turned_first = first * cosine - second * sine, turned_second = second * cosine + first * sine;
-  first.copy_(turned_first);
-  second.copy_(turned_second);
+  const at::Tensor cosine = angles.cosine.unsqueeze(1),
+                   sine = back ? -angles.sine.unsqueeze(1) : angles.sine.unsqueeze(1);
+  const at::Tensor rotated_first = first * cosine - second * sine, rotated_second = second * cosine + first * sine;
+  first.copy_(rotated_first);
+  second.copy_(rotated_second);
 }
 
-struct Turned : Function<Turned> {
+struct Rotated : Function<Rotated> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& cosine,
                             const at::Tensor& sine, std::int64_t head_size, std::int64_t num_heads) {
-    turn(x, {cosine, sine}, head_size, num_heads, /*back=*/false);
+    rotate(x, {cosine, sine}, head_size, num_heads, /*back=*/false);
     context->mark_dirty({x});
     context->saved_data["cosine"] = cosine;
     context->saved_data["sine"] = sine;
@@ -131,8 +134,8 @@ struct Turned : Function<Turned> {
   }
   static tensor_list backward(AutogradContext* context, const tensor_list& gradients) {
     const at::Tensor gradient = gradients[0].contiguous().clone();
-    turn(gradient, {context->saved_data["cosine"].toTensor(), context->saved_data["sine"].toTensor()},
-         context->saved_data["head_size"].toInt(), context->saved_data["num_heads"].toInt(), /*back=*/true);
+    rotate(gradient, {context->saved_data["cosine"].toTensor(), context->saved_data["sine"].toTensor()},
+           context->saved_data["head_size"].toInt(), context->saved_data["num_heads"].toInt(), /*back=*/true);
     return {gradient, at::Tensor(), at::Tensor(), at::Tensor(), at::Tensor()};
   }
 };
@@ -155,8 +158,8 @@ Frequencies frequencies_of(const Rotary& rotary, std::int64_t size, at::ScalarTy
   }
 }
 
-Turns turns_of(const Rotary& rotary, std::int64_t head_size, const at::Tensor& places, std::int64_t longest,
-               at::ScalarType type) {
+RotaryAngles rotary_angles(const Rotary& rotary, std::int64_t head_size, const at::Tensor& places, std::int64_t longest,
+                           at::ScalarType type) {
   constexpr std::int64_t kFirst = 2048;  // initial number of positions in a table
   static std::mutex mutex;
   static std::vector<Table> tables;
@@ -182,10 +185,10 @@ Turns turns_of(const Rotary& rotary, std::int64_t head_size, const at::Tensor& p
   return {cosine.index_select(0, places), sine.index_select(0, places)};
 }
 
-at::Tensor turned(const at::Tensor& x, const Turns& turns, std::int64_t head_size, std::int64_t num_heads) {
+at::Tensor rotated(const at::Tensor& x, const RotaryAngles& angles, std::int64_t head_size, std::int64_t num_heads) {
   if (at::GradMode::is_enabled() && x.requires_grad())
-    return Turned::apply(x, turns.cosine, turns.sine, head_size, num_heads);
-  turn(x, turns, head_size, num_heads, /*back=*/false);
+    return Rotated::apply(x, angles.cosine, angles.sine, head_size, num_heads);
+  rotate(x, angles, head_size, num_heads, /*back=*/false);
   return x;
 }
 

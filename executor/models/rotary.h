@@ -10,18 +10,18 @@
 namespace frostpipe {
 
 /// Cosine and sine of each pair's angle, for each row. [rows, size / 2] each
-struct Turns {
+struct RotaryAngles {
   at::Tensor cosine, sine;
 };
 
 /// Returns the rotations for tokens at positions `places`, [rows] int64, all below `longest`. Angles are computed in
 /// single precision as in transformers (in double precision for double), and cached between calls.
-Turns turns_of(const Rotary& rotary, std::int64_t head_size, const at::Tensor& places, std::int64_t longest,
-               at::ScalarType type);
+RotaryAngles rotary_angles(const Rotary& rotary, std::int64_t head_size, const at::Tensor& places, std::int64_t longest,
+                           at::ScalarType type);
 
 /// Rotates the first `num_heads` heads of the rows of x, which is changed in place and returned; only the rotations are
 /// saved for the backward. [rows, heads x size, and further values]
-at::Tensor turned(const at::Tensor& x, const Turns& turns, std::int64_t head_size, std::int64_t num_heads);
+at::Tensor rotated(const at::Tensor& x, const RotaryAngles& angles, std::int64_t head_size, std::int64_t num_heads);
 
 /// The frequencies of the pairs of `size` values, and the factor of cosine and sine due to scaling. [size / 2]
 struct Frequencies {

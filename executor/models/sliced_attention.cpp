@@ -95,14 +95,14 @@ class SliceView {
   std::vector<EqualLengths> of_threads_;
 };
 
-SeenBy seen_by(const Group& group) {
+QueryRange query_range(const Group& group) {
   return {.length = group.samples.length, .queries = group.tokens, .num_keys = group.tokens.end};
 }
 
 /// Returns the mask that the CPU's fused attention adds to the scores; nothing if none is needed.
 std::optional<at::Tensor> slice_mask(const AttentionRule& rule, const Group& group, const at::Tensor& query) {
   if (group.tokens.begin == 0 && !rule.hides(group.tokens.end)) return std::nullopt;
-  return added_mask(rule, seen_by(group), query.options());
+  return added_mask(rule, query_range(group), query.options());
 }
 
 /// Softmax attention by its formula, where the fused one does not work: dropout, soft caps and other devices.
@@ -128,7 +128,7 @@ Written written(const SliceSettings& settings, const Group& group, const SliceHe
     scores = bent * rule.soft_cap;
     result.slope = 1 - bent.square();
   }
-  const at::Tensor hidden = unseen(rule, seen_by(group), scores.device());
+  const at::Tensor hidden = hidden_keys(rule, query_range(group), scores.device());
   result.weights = scores.masked_fill(hidden, -std::numeric_limits<double>::infinity()).softmax(-1);
   if (!settings.dropout_keys.defined()) return result;
   const at::Tensor keys = settings.dropout_keys.narrow(0, group.samples.first_sample, group.samples.samples);

@@ -129,8 +129,8 @@ void RendezvousRound::set_cache_boundary() {
   cache_->set_boundary(phase.first_trainable_layer, rank.layers(), rank.parts_of_layers());
 }
 
-void RendezvousRound::sever() {
-  if (communicator_) communicator_->sever();
+void RendezvousRound::close_connections() {
+  if (communicator_) communicator_->close_connections();
   if (checkpoints_) {
     checkpoints_->give_up();
     given_up_checkpoints_ = std::move(checkpoints_);

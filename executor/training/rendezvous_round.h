@@ -12,8 +12,9 @@ namespace frostpipe {
 
 /// The objects that this rank has for one rendezvous round: its connections, and everything that uses them.
 ///
-/// All ranks connect() and open(). After a loss the survivors sever() and close(), and begin the next round with the
-/// same object. The activations in the cache are kept. No rank waits for checkpoints that slow disks are still writing.
+/// All ranks connect() and open(). After a loss the survivors close_connections() and close(), and begin the next round
+/// with the same object. The activations in the cache are kept. No rank waits for checkpoints that slow disks are still
+/// writing.
 ///
 /// Ranks are numbered by round. A logical rank is the rank that a process, or the one that it replaces, had in the
 /// first round; it identifies the device of the cluster. Reports and checkpoints name logical ranks.
@@ -29,8 +30,8 @@ class RendezvousRound {
   /// Makes a session without layers, and a cache if a phase may use one. `shards` are the parts of the training data,
   /// one per node.
   void open(const std::vector<std::vector<int>>& shards);
-  /// Ends all connections, even if the round was not opened.
-  void sever();
+  /// Closes all connections, even if the round was not opened.
+  void close_connections();
   void close();
 
   /// Replaces the session by one without layers.

@@ -80,7 +80,7 @@ void Trainer::join(const RendezvousInfo& info) {
 void Trainer::leave() {
   if (VirtualClock* const clock = run_.device->virtual_clock()) clock->begin_host_time();
   has_begun_ = false;
-  round_.sever();
+  round_.close_connections();
   state_.undo_decision();
   recovery_.keep_layers();
   round_.close();

@@ -77,7 +77,7 @@ ModelServer::ModelServer(const ServingPlan& plan, const ServedModel& served, con
     : model_(model),
       engine_(plan, served, /*with_timeline=*/false),
       plane_(engine_),
-      most_at_once_(
+      max_requests_at_once_(
           most_requests_at_once(plan, served, served.objective_ns / kLeastPartOfObjective, kMaxRequestsAtOnce)) {
   engine_.observer = this;
   engine_.run.model = served.name;

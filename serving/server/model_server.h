@@ -45,7 +45,7 @@ class ModelServer final : private ServingObserver {
   bool is_idle() const { return pending_.empty(); }
 
   /// Returns the largest number of requests, up to kMaxRequestsAtOnce, that the plan can answer in time together.
-  int most_at_once() const { return most_at_once_; }
+  int max_requests_at_once() const { return max_requests_at_once_; }
   const std::string& name() const { return engine_.model.name; }
   void add_descriptors(std::vector<int>& descriptors) const;
   void add_workers(std::vector<WorkerState>& workers) const;
@@ -106,7 +106,7 @@ class ModelServer final : private ServingObserver {
   // Largest delays of the last batches: of sending, and of answering, relative to the reservations.
   Nanoseconds largest_delay_ns_ = 0, largest_lateness_ns_ = 0;
   int num_learnt_from_ = 0;
-  const int most_at_once_;
+  const int max_requests_at_once_;
   Nanoseconds window_end_ns_ = std::numeric_limits<Nanoseconds>::max();
 };
 

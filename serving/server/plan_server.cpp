@@ -113,9 +113,9 @@ bool PlanServer::is_ready(std::string_view model) const {
   return service_->models[number_of(model)]->can_answer();
 }
 
-int PlanServer::most_at_once(std::string_view model) const {
+int PlanServer::max_requests_at_once(std::string_view model) const {
   const std::lock_guard lock(mutex_);
-  return service_->models[number_of(model)]->most_at_once();
+  return service_->models[number_of(model)]->max_requests_at_once();
 }
 
 ModelCounters PlanServer::counters_of(std::string_view model) const {

@@ -45,7 +45,7 @@ class PlanServer final : public ServedModels {
   const RequestForm& form_of(std::string_view model) const override;
   std::future<RequestAnswer> ask(std::string_view model, RequestInput input) override;
   bool is_ready(std::string_view model) const override;
-  int most_at_once(std::string_view model) const override;
+  int max_requests_at_once(std::string_view model) const override;
   ModelCounters counters_of(std::string_view model) const override;
   std::vector<WorkerState> workers() const override;
 

@@ -100,7 +100,7 @@ class ServedModels {
   virtual bool is_ready(std::string_view model) const = 0;
   /// The largest number of requests, 1 to kMaxRequestsAtOnce, that can all be answered within the objective by the plan
   /// if they arrive at once while the server is idle. Another plan may have another number.
-  virtual int most_at_once(std::string_view model) const = 0;
+  virtual int max_requests_at_once(std::string_view model) const = 0;
   virtual ModelCounters counters_of(std::string_view model) const = 0;
   virtual std::vector<WorkerState> workers() const = 0;
 };

@@ -104,7 +104,7 @@ at::Tensor ReferenceModel::normed(const at::Tensor& x, int layer, Role scale, Ro
 
 /// Rotary positions by complex numbers, with plain frequencies, and angles in the weights' precision. [samples, heads,
 /// tokens, size]
-at::Tensor ReferenceModel::turned(const at::Tensor& x, int layer) const {
+at::Tensor ReferenceModel::rotated(const at::Tensor& x, int layer) const {
   const AttentionPattern pattern = config_.pattern_of(block_of_layer(config_, layer));
   if (pattern.rotary < 0) return x;
   const std::int64_t size = config_.rotaries[pattern.rotary].size(x.size(3)), half = size / 2, tokens = x.size(2);
@@ -112,10 +112,10 @@ at::Tensor ReferenceModel::turned(const at::Tensor& x, int layer) const {
   const at::Tensor exponent = at::arange(half, x.options()) / static_cast<double>(half),
                    theta = at::full({}, config_.rotaries[pattern.rotary].theta, x.options()),
                    angle = at::arange(tokens, x.options()).unsqueeze(1) * (1 / at::pow(theta, exponent));
-  const at::Tensor turned =
+  const at::Tensor rotated =
       at::view_as_real(at::view_as_complex(halves.contiguous()) *
                        at::complex(at::cos(angle).to(at::kDouble), at::sin(angle).to(at::kDouble)));
-  return at::cat({turned.select(-1, 0).to(x.scalar_type()), turned.select(-1, 1).to(x.scalar_type()),
+  return at::cat({rotated.select(-1, 0).to(x.scalar_type()), turned.select(-1, 1).to(x.scalar_type()),
                   x.narrow(3, size, x.size(3) - size)},
                  3);
 }
@@ -140,8 +140,8 @@ at::Tensor ReferenceModel::attended(const at::Tensor& x, int layer, const Padded
     return scale.defined() ? scaled(all.reshape({samples, tokens, -1, scale.size(0)}), scale, {}).reshape(all.sizes())
                            : all;
   };
-  query = turned(by_head(normed_heads(query, Role::query_norm)), layer);
-  key = turned(by_head(normed_heads(key, Role::key_norm)), layer);
+  query = rotated(by_head(normed_heads(query, Role::query_norm)), layer);
+  key = rotated(by_head(normed_heads(key, Role::key_norm)), layer);
   const std::int64_t shared_by = query.size(1) / key.size(1);
   key = key.repeat_interleave(shared_by, 1);
   values = by_head(values).repeat_interleave(shared_by, 1);

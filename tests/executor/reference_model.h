@@ -45,7 +45,7 @@ class ReferenceModel {
   at::Tensor product(const at::Tensor& x, int layer, Role weight, Role bias) const;
   at::Tensor scaled(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias) const;
   at::Tensor normed(const at::Tensor& x, int layer, Role scale = Role::norm, Role bias = Role::norm_bias) const;
-  at::Tensor turned(const at::Tensor& x, int layer) const;
+  at::Tensor rotated(const at::Tensor& x, int layer) const;
   at::Tensor attended(const at::Tensor& x, int layer, const PaddedBatch& batch) const;
   at::Tensor mlp(const at::Tensor& x, int layer) const;
   at::Tensor block_half(const at::Tensor& x, int layer, const PaddedBatch& batch) const;

@@ -107,7 +107,7 @@ HttpAnswer HttpRoutes::model_answer(std::string_view model_path) const {
                  {"platform", "frostpipe"},
                  {"inputs", tensors_json(input_tensors(form))},
                  {"outputs", tensors_json(output_tensors(form))}};
-    json["parameters"] = {{"max_rows", models_.most_at_once(model_path)}};
+    json["parameters"] = {{"max_rows", models_.max_requests_at_once(model_path)}};
     if (form.image_size == 0) json["parameters"]["max_tokens"] = form.max_tokens;
     return answer_of(json);
   }
@@ -176,7 +176,7 @@ HttpAnswer HttpRoutes::infer(const std::string& model, std::string body, const s
   } catch (const NotRead& reading) {
     return busy_answer(reading.why);
   }
-  if (const int most = models_.most_at_once(model); std::cmp_greater(request.rows.size(), most))
+  if (const int most = models_.max_requests_at_once(model); std::cmp_greater(request.rows.size(), most))
     return http_error(400, fmt::format("request: inputs[0]: must have at most {} rows, since more cannot be answered "
                                        "within the objective of {}, has {}; send them in several requests",
                                        most, model, request.rows.size()));

@@ -332,7 +332,7 @@ RANK_TEST(Cache, KeepsNothingThatAGpuHadAfterALoss, 1) {
   cache->set_boundary(phase.first_trainable_layer, session.layers(), session.parts_of_layers());
   const std::vector<int> order = epoch_order(kSamples, kSeed, 0);
   const MiniBatch batch = mini_batch(*data, order, kBatch, 0);
-  communicator->sever();
+  communicator->close_connections();
   bool is_lost = false;
   try {
     Trace trace;

@@ -58,7 +58,7 @@ class Connected {
     const auto index = static_cast<int>(std::find(ranks.begin(), ranks.end(), self_) - ranks.begin());
     return {self_, ranks, make_local_group(peers_, num_groups_++, ranks, index), host_staging};
   }
-  void sever() { peers_->sever(); }
+  void close_connections() { peers_->close_connections(); }
 
  private:
   int self_;
@@ -244,7 +244,7 @@ RANK_TEST(Group, InVirtualTimeAMessageSaysWhenItArrives, 2) {
 RANK_TEST(Group, ALostPeerIsNamedWithTheMessage, 2) {
   Connected connected(self);
   Group group = connected.group({0, 1});
-  if (self.rank == 1) return connected.sever();
+  if (self.rank == 1) return connected.close_connections();
   const std::string text = text_of<PeerLost>([&] { group.receive(filled(0), 1, 0, "1RECV_F3").wait(); });
   CHECK_RANK(text.starts_with("rank 0: 1RECV_F3 from rank 1: "), text);
 }

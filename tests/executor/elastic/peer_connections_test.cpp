@@ -161,7 +161,7 @@ TEST(PeerConnections, SeveringReleasesBothEnds) {
   ByteString got_there(10);
   const Message here = ranks[0]->receive(1, {1, 0}, got, nullptr),
                 there = ranks[1]->receive(0, {1, 0}, got_there, nullptr);
-  ranks[0]->sever();
+  ranks[0]->close_connections();
   EXPECT_NE(error_of(here), "");
   EXPECT_NE(error_of(there), "");
 }
@@ -201,7 +201,7 @@ TEST(PeerConnections, ARankWithoutASocketIsLostFromTheBeginning) {
   EXPECT_EQ(error_of(rank.send(1, {1, 0}, bytes, nullptr)), "the launcher could not hand over the connection");
   rank.post("step 1");
   EXPECT_EQ(rank.posted(), "step 1");
-  rank.sever();
+  rank.close_connections();
 }
 
 TEST(PeerConnections, ALineIsSeenByAllAndTheLastOneStays) {

@@ -265,7 +265,7 @@ RANK_TEST(RankSession, CompletesAnUpdateThatLacksTheGradientNorm, 2) {
                       DType::kFloat32);
   start(session);
   train(session, 0);
-  if (self.rank == 0) interruption.when_asked_for_loss = [&] { test.job.communicator->sever(); };
+  if (self.rank == 0) interruption.when_asked_for_loss = [&] { test.job.communicator->close_connections(); };
   bool lost = false;
   try {
     train(session, 1);
@@ -284,7 +284,7 @@ RANK_TEST(RankSession, HoldsNothingWholeWhereAChangeWasInterrupted, 2) {
   SessionTest test(self);
   RankSession session = test.session();
   session.start(small_phase(2, 1, 2, "1F1B", 0), kStep, fill_with_number);
-  test.job.communicator->sever();
+  test.job.communicator->close_connections();
   bool lost = false;
   try {
     session.enter(small_phase(1, 2, 1, "1F1B", 0));

@@ -77,7 +77,7 @@ struct FakeModels final : ServedModels {
     return now(plain_answer(form_of(model).task, input));
   }
   bool is_ready(std::string_view) const override { return are_ready; }
-  int most_at_once(std::string_view) const override { return most_rows; }
+  int max_requests_at_once(std::string_view) const override { return most_rows; }
   ModelCounters counters_of(std::string_view) const override { return counters; }
   std::vector<WorkerState> workers() const override { return worker_states; }
 
