@@ -126,7 +126,7 @@ RANK_TEST(Exactness, GradientsThroughHostMemoryEqualOneProcess, 4) {
 }
 
 /// Dropout depends only on the sample and the step, so every layout has the loss and the gradients of one process.
-RANK_TEST(Exactness, DropoutIsTheSameInEveryLayout, 2) {
+RANK_TEST(DropoutInLayouts, EqualsOneProcess, 2) {
   Job job(self);
   for (TransformerConfig config : small_configs()) {
     config.dropout = 0.3;
