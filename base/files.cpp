@@ -10,6 +10,7 @@
 #include <charconv>
 #include <cstdint>
 #include <optional>
+#include <tuple>
 #include <utility>
 
 #include "base/error.h"
@@ -198,7 +199,9 @@ bool append_to_file(const std::filesystem::path& path, std::string_view content)
       ::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0666));
   struct stat status {};
   if (file.number() < 0 || ::fstat(file.number(), &status) != 0 || !S_ISREG(status.st_mode)) return false;
-  return write_all(file.number(), content) == 0;
+  if (write_all(file.number(), content) == 0) return true;
+  std::ignore = ::ftruncate(file.number(), status.st_size);
+  return false;
 }
 
 void remove_unfinished_files(const std::filesystem::path& folder) {

@@ -59,8 +59,8 @@ void write_file_atomically(const std::filesystem::path& path, std::string_view c
 /// process substitution, /dev/null), or a link to one, is written in place.
 void write_named_file(const std::filesystem::path& path, std::string_view content);
 
-/// Appends to a regular file and creates it if it is missing. Returns false on failure: a full disk, or a link or a
-/// pipe in its place.
+/// Appends to a regular file and creates it if it is missing. Returns false on failure (a full disk, or a link or a
+/// pipe in its place); then nothing of `content` stays in the file.
 bool append_to_file(const std::filesystem::path& path, std::string_view content);
 
 /// Removes the unfinished files that processes which ended early have left in the folder.

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <span>
 
 #include "base/error.h"
@@ -61,9 +62,15 @@ void synchronize_folder(const std::filesystem::path& folder) {
 
 void publish_checkpoint(const std::filesystem::path& unfinished, const std::filesystem::path& whole) {
   synchronize_folder(unfinished);
-  std::filesystem::remove_all(whole);  // exists if the run went back to an earlier step and has reached this one again
-  std::filesystem::rename(unfinished, whole);
+  // The earlier one exists if the run went back to an earlier step and has reached this one again. It may be the only
+  // checkpoint, so it is removed after the new one has its name, unless the file system cannot exchange names.
+  const bool exchanged = renameat2(AT_FDCWD, unfinished.c_str(), AT_FDCWD, whole.c_str(), RENAME_EXCHANGE) == 0;
+  if (!exchanged) {
+    std::filesystem::remove_all(whole);
+    std::filesystem::rename(unfinished, whole);
+  }
   synchronize_folder(whole.parent_path());
+  if (exchanged) std::filesystem::remove_all(unfinished);
 }
 
 }  // namespace frostpipe

@@ -20,6 +20,7 @@
 namespace frostpipe {
 namespace {
 
+using Clock = std::chrono::steady_clock;
 using namespace std::chrono_literals;
 
 /// Lists the files that a rank has written, as a line "NAME BYTES HASH" each.
@@ -45,7 +46,7 @@ struct CheckpointWriter::State {
   std::filesystem::path root;
   int rank = 0, keep = 1;
   std::thread thread;
-  std::atomic<bool> busy = false, failed = false, given_up = false;
+  std::atomic<bool> busy = false, failed = false, given_up = false, waits_for_ranks = false;
   std::atomic<int> held = -1, completed = -1, completed_everywhere = -1;  // steps; -1 = none
   mutable std::mutex mutex;
   std::optional<std::string> note;
@@ -106,7 +107,9 @@ struct CheckpointWriter::State {
     }
     write_file_atomically(folder / fmt::format("rank-{}.written", rank), listing_of(files));
     if (!part.manifest) return;
+    waits_for_ranks = true;
     auto layers = wait_for_layers(folder, part.num_layers);
+    waits_for_ranks = false;
     if (!layers) {
       const std::lock_guard lock(mutex);
       throw RuntimeFailure(why_given_up);
@@ -165,7 +168,7 @@ void CheckpointWriter::start(CheckpointPart part) {
   FROSTPIPE_CHECK(!state_->busy, "one checkpoint at a time");
   if (state_->thread.joinable()) state_->thread.join();
   state_->busy = true;
-  state_->failed = state_->given_up = false;
+  state_->failed = state_->given_up = state_->waits_for_ranks = false;
   const int step = part.step;
   try {
     state_->thread =
@@ -179,9 +182,9 @@ void CheckpointWriter::start(CheckpointPart part) {
 }
 
 void CheckpointWriter::finish(int seconds) {
-  for (const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(seconds);
-       busy() && std::chrono::steady_clock::now() < until;)
-    std::this_thread::sleep_for(5ms);
+  const auto longest = std::chrono::seconds(seconds);
+  for (auto until = Clock::now() + longest; busy() && Clock::now() < until; std::this_thread::sleep_for(5ms))
+    if (!state_->waits_for_ranks) until = Clock::now() + longest;  // its own writing has no limit
   give_up(fmt::format("some rank's layers did not come within {} s", seconds));
   if (state_->thread.joinable()) state_->thread.join();
 }

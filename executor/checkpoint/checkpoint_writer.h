@@ -56,7 +56,7 @@ class CheckpointWriter {
   bool busy() const;
   /// Starts to write a part. Must not be called while busy.
   void start(CheckpointPart part);
-  /// Waits until the writer is not busy, at most `seconds` for the layers of other ranks.
+  /// Waits until the writer is not busy: at most `seconds` for the layers of other ranks, without a limit for its own.
   void finish(int seconds);
   /// True if this rank's part of the last checkpoint failed. The rank with the manifest should then give_up(), because
   /// that part will not come.

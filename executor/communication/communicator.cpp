@@ -328,7 +328,7 @@ void Communicator::post(const std::string& line) {
 
 std::string Communicator::posted() {
   if (state_->peers) return state_->peers->posted();
-  if (world_size() < 2 || !state_->posted.empty()) return state_->posted;
+  if (world_size() < 2 || !state_->posted.empty()) return std::exchange(state_->posted, "");
   return guarded(rank(), "reading progress", [&] {
     if (!state_->store->check({store_key(state_->self, "progress")})) return std::string();
     const std::vector<std::uint8_t> line = state_->store->get(store_key(state_->self, "progress"));

@@ -70,7 +70,7 @@ class Communicator {
   /// once; after a loss, ranks would otherwise wait for each other in a cycle. Any thread may call it.
   void close_connections();
   /// Posts a line of progress that another rank can read without any rank waiting for another. posted() returns the
-  /// last line that any rank has posted, "" if none.
+  /// last line that this rank has posted since its last call, else the last one that any rank has, "" if none.
   void post(const std::string& line);
   std::string posted();
 

@@ -26,8 +26,9 @@ using namespace std::chrono_literals;
 
 Nanoseconds nanoseconds_of(Clock::time_point moment) { return moment.time_since_epoch() / std::chrono::nanoseconds(1); }
 
-/// Ranks that were asked to end may take this long, beyond their longest step, to write a checkpoint.
-constexpr int kEndLimitSeconds = 120;
+/// Ranks that were asked to end may take this long, beyond their longest step, to write a checkpoint: 60 GB at 100
+/// MB/s.
+constexpr int kEndLimitSeconds = 600;
 
 volatile std::sig_atomic_t received_signal = 0, num_signals = 0;
 void remember_signal(int signal) {

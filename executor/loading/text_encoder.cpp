@@ -64,7 +64,7 @@ CausalEncoder causal_encoder(const ModelFolder& folder) {
   if (!tokenizer.special_ids().end_of_text)
     throw InvalidInput((folder.path / "tokenizer_config.json").string() + ": eos_token",
                        "must name the token that ends a text and a completion", "missing");
-  return {.written = [tokenizer](std::string_view text) { return tokenizer.encode_with_spans(text); },
+  return {.written = [tokenizer](std::string_view text) { return tokenizer.encode_with_spans(text, Spans::kWhole); },
           .before_text = frame_of(tokenizer).before,
           .end_of_text = *tokenizer.special_ids().end_of_text,
           .text_of =

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "executor/checkpoint/checkpoint.h"
+#include "executor/checkpoint/checkpoint_files.h"
 #include "executor/training/policy/executed_run.h"
 #include "executor/training/policy/resume_point.h"
 #include "plan/plan_paths.h"
@@ -68,6 +69,7 @@ void write_results(const RunContext& run, RendezvousRound& round, TrainingState&
     run.training_task->complete(executed, state.summary, whole_run);
     write_file_atomically(executed_path, to_json(executed));
     write_file_atomically(folder / "trace.json", to_chrome_trace(whole_run));
+    for (const std::filesystem::path& part : {folder / "model", folder}) synchronize_folder(part);
     write_file_atomically(folder / "summary.json", to_json(state.summary));
   } catch (const PeerLost&) {
     throw;  // finish() is repeated without that rank

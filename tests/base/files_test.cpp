@@ -246,6 +246,21 @@ TEST_F(Files, AreAppendedToButNotThroughLinksAndPipes) {
   EXPECT_EQ(read_text_file(folder_ / "x"), "ab");
 }
 
+// A limit of the file's size, at which a write is cut as on a full disk.
+TEST_F(Files, NothingOfAFailedAppendStays) {
+  ASSERT_TRUE(append_to_file(folder_ / "x", "one line\n"));
+  rlimit before{};
+  getrlimit(RLIMIT_FSIZE, &before);
+  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  const rlimit small{.rlim_cur = 12, .rlim_max = before.rlim_max};
+  setrlimit(RLIMIT_FSIZE, &small);
+  const bool is_written = append_to_file(folder_ / "x", "another\n");
+  setrlimit(RLIMIT_FSIZE, &before);
+  std::signal(SIGXFSZ, handler);
+  EXPECT_FALSE(is_written);
+  EXPECT_EQ(read_text_file(folder_ / "x"), "one line\n");
+}
+
 TEST_F(Files, WhereTheyCannotBeWrittenIsFoundOutWithoutWriting) {
   const auto error_of = [](const fs::path& path) -> std::string {
     try {

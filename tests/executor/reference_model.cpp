@@ -115,7 +115,7 @@ at::Tensor ReferenceModel::rotated(const at::Tensor& x, int layer) const {
   const at::Tensor rotated =
       at::view_as_real(at::view_as_complex(halves.contiguous()) *
                        at::complex(at::cos(angle).to(at::kDouble), at::sin(angle).to(at::kDouble)));
-  return at::cat({rotated.select(-1, 0).to(x.scalar_type()), turned.select(-1, 1).to(x.scalar_type()),
+  return at::cat({rotated.select(-1, 0).to(x.scalar_type()), rotated.select(-1, 1).to(x.scalar_type()),
                   x.narrow(3, size, x.size(3) - size)},
                  3);
 }

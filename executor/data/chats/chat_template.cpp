@@ -44,6 +44,15 @@ std::size_t end_of_token(const std::string& text, std::size_t begin) {
   return end < text.size() && text[end] == '>' ? end + 1 : begin;
 }
 
+/// Returns the end of the token that ends a turn whose content ends at `begin`: a token in angle brackets, or, after
+/// white space, the one that ends a text (Llama 2, DeepSeek Coder). Returns `begin` if there is none.
+std::size_t end_of_turn(const std::string& text, std::size_t begin, const std::string& end_of_text) {
+  const std::size_t next = std::min(text.find_first_not_of(" \t\r\n", begin), text.size());
+  if (next > begin && !end_of_text.empty() && text.compare(next, end_of_text.size(), end_of_text) == 0)
+    return next + end_of_text.size();
+  return end_of_token(text, begin);
+}
+
 /// A part of a text that is content of the assistant.
 struct SaidRange {
   TextRange range;
@@ -137,11 +146,13 @@ RenderedText ChatTemplate::render(const Conversation& conversation) const {
   std::vector<SaidRange> turns;                   // with the assistant's turns that have no loss
   std::size_t prompt_before = std::string::npos;  // position of the previous turn's prompt
   const std::vector<SaidRange> all = said_ranges(marked);
+  const auto eos = special_tokens_.find("eos_token");
+  const std::string end_of_text = eos == special_tokens_.end() ? "" : eos->second;
   for (std::size_t i = 0; i < all.size(); ++i) {
     SaidRange said = all[i];
     TextRange& range = said.range;
     const std::size_t next = i + 1 < all.size() ? all[i + 1].range.begin : rendered.text.size();
-    range.end = std::min(end_of_token(rendered.text, range.end), next);
+    range.end = std::min(end_of_turn(rendered.text, range.end, end_of_text), next);
     const std::size_t prompt = prompt_.empty() ? std::string::npos : rendered.text.rfind(prompt_, range.begin);
     const bool is_same_turn = prompt != std::string::npos && prompt == prompt_before && !turns.empty();
     if (is_same_turn && said.has_loss == turns.back().has_loss) {

@@ -36,7 +36,8 @@ class ChatTemplate {
 
   /// Renders a chat. The model is trained on what follows the generation prompt (add_generation_prompt) in each of the
   /// assistant's turns that has a loss: its content with what the template puts before it (Qwen3's <think>), and the
-  /// token in angle brackets that ends the turn. Content that the template omits is not trained on.
+  /// token in angle brackets that ends the turn; before eos_token there may be white space. Content that the template
+  /// omits is not trained on.
   ///
   /// Throws InvalidInput that names the template, its line and a remedy if the template raises an exception or uses an
   /// unsupported feature.

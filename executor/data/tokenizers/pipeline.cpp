@@ -12,14 +12,14 @@ namespace frostpipe {
 /// The state of encoding one text.
 class Tokenizer::Pipeline::Run {
  public:
-  Run(const Pipeline& pipeline, bool with_spans) : pipeline_(pipeline), with_spans_(with_spans) {}
+  Run(const Pipeline& pipeline, Spans spans) : pipeline_(pipeline), spans_(spans) {}
 
   SpannedTokens tokens_of(std::string_view utf8) {
     for (const TextPiece& piece : pipeline_.as_written.split(utf8)) {
       const std::string_view part = utf8.substr(piece.range.begin, piece.range.end - piece.range.begin);
       if (piece.id) {
         const std::int32_t begin = character_;
-        if (with_spans_) character_ += static_cast<std::int32_t>(code_point_starts(part).size()) - 1;
+        if (with_spans()) character_ += static_cast<std::int32_t>(code_point_starts(part).size()) - 1;
         add(*piece.id, trimmed(part, {begin, character_}, /*is_bytes=*/false));
       } else {
         add_text(text_of(part, piece.range.begin == 0));
@@ -29,10 +29,12 @@ class Tokenizer::Pipeline::Run {
   }
 
  private:
+  bool with_spans() const { return spans_ != Spans::kNone; }
+
   Text text_of(std::string_view utf8, bool is_first) {
-    Text text{.bytes = std::string(utf8), .positions = {}, .has_positions = with_spans_, .is_first = is_first};
+    Text text{.bytes = std::string(utf8), .positions = {}, .has_positions = with_spans(), .is_first = is_first};
     if (!utf8.empty()) next_character(utf8, text.bytes_of_first);
-    if (!with_spans_) return text;
+    if (!with_spans()) return text;
     text.positions.reserve(utf8.size());
     for (std::size_t i = 0; i < utf8.size(); ++character_) {
       next_character(utf8, i);
@@ -51,7 +53,7 @@ class Tokenizer::Pipeline::Run {
           std::string_view(text.bytes).substr(piece.range.begin, piece.range.end - piece.range.begin);
       if (piece.id) {
         add(*piece.id,
-            with_spans_ ? trimmed(text_of_piece, span_of(text, piece.range), /*is_bytes=*/false) : TokenSpan{});
+            with_spans() ? trimmed(text_of_piece, span_of(text, piece.range), /*is_bytes=*/false) : TokenSpan{});
         continue;
       }
       Rewrite part(text);
@@ -70,7 +72,7 @@ class Tokenizer::Pipeline::Run {
     pipeline_.model->tokenize(pieces, tokens_);
     result_.ids.reserve(result_.ids.size() + tokens_.size());
     for (const TextToken& token : tokens_) {
-      if (!with_spans_)
+      if (!with_spans())
         result_.ids.push_back(token.id);
       else
         add_trimmed(pieces, token);
@@ -84,17 +86,17 @@ class Tokenizer::Pipeline::Run {
 
   void add(std::int32_t id, TokenSpan span) {
     result_.ids.push_back(id);
-    if (with_spans_) result_.spans.push_back(span);
+    if (with_spans()) result_.spans.push_back(span);
   }
 
   static TokenSpan span_of(const Text& text, Range range) {
     return {.begin = text.positions[range.begin], .end = text.positions[range.end - 1] + 1};
   }
 
-  /// Returns the span of a token, without spaces at its ends if the post-processor trims them. A single leading space
+  /// Returns the wanted span of a token. A single leading space
   /// of the text stays, since the tokenizer may have added it. A token of bytes may begin and end inside a character.
   TokenSpan trimmed(std::string_view token, TokenSpan span, bool is_bytes) const {
-    if (!pipeline_.post_processor.trims_spans) return span;
+    if (spans_ != Spans::kTrimmed || !pipeline_.post_processor.trims_spans) return span;
     std::int32_t leading = 0, trailing = 0;
     bool only_spaces = true;
     for (std::size_t i = 0; i < token.size();) {
@@ -110,17 +112,17 @@ class Tokenizer::Pipeline::Run {
   }
 
   const Pipeline& pipeline_;
-  bool with_spans_;
+  Spans spans_;
   std::int32_t character_ = 0;  // code points of the original text so far; counted only for spans
   std::vector<TextToken> tokens_;
   SpannedTokens result_;
 };
 
-SpannedTokens Tokenizer::Pipeline::tokens_of(std::string_view utf8, bool with_spans) const {
+SpannedTokens Tokenizer::Pipeline::tokens_of(std::string_view utf8, Spans spans) const {
   if (utf8.size() > static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max()))
     throw InvalidInput("text to encode", "must be shorter than 2^31 bytes", std::to_string(utf8.size()));
   std::string buffer;
-  return Run(*this, with_spans).tokens_of(valid_utf8(utf8, buffer));
+  return Run(*this, spans).tokens_of(valid_utf8(utf8, buffer));
 }
 
 }  // namespace frostpipe

@@ -41,7 +41,7 @@ struct Tokenizer::Pipeline {
   bool truncates_left = false;
 
   /// Returns the tokens of a text without special tokens around it. Throws InvalidInput for 2^31 bytes or more.
-  SpannedTokens tokens_of(std::string_view utf8, bool with_spans) const;
+  SpannedTokens tokens_of(std::string_view utf8, Spans spans) const;
 
  private:
   class Run;

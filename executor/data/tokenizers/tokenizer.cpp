@@ -55,7 +55,7 @@ Ids Tokenizer::encode(std::string_view utf8, const EncodeOptions& options) const
   const Ids& before = options.add_special_tokens ? pipeline_->post_processor.before : kNone;
   const Ids& after = options.add_special_tokens ? pipeline_->post_processor.after : kNone;
   const std::size_t room = room_for_text(options, before.size() + after.size());
-  Ids text = pipeline_->tokens_of(utf8, /*with_spans=*/false).ids;
+  Ids text = pipeline_->tokens_of(utf8, Spans::kNone).ids;
   cut(text, room, pipeline_->truncates_left);
   Ids ids = before;
   ids.reserve(before.size() + text.size() + after.size());
@@ -69,8 +69,8 @@ Ids Tokenizer::encode_pair(std::string_view first, std::string_view second, cons
   static const PairFrame kNone;
   const PairFrame& frame = options.add_special_tokens ? pipeline_->post_processor.pair : kNone;
   const std::size_t room = room_for_text(options, frame.before.size() + frame.between.size() + frame.after.size());
-  Ids a = pipeline_->tokens_of(first, /*with_spans=*/false).ids;
-  Ids b = pipeline_->tokens_of(second, /*with_spans=*/false).ids;
+  Ids a = pipeline_->tokens_of(first, Spans::kNone).ids;
+  Ids b = pipeline_->tokens_of(second, Spans::kNone).ids;
   const auto [size_of_a, size_of_b] = sizes_within(room, a.size(), b.size());
   cut(a, size_of_a, pipeline_->truncates_left);
   cut(b, size_of_b, pipeline_->truncates_left);
@@ -83,8 +83,8 @@ Ids Tokenizer::encode_pair(std::string_view first, std::string_view second, cons
   return ids;
 }
 
-SpannedTokens Tokenizer::encode_with_spans(std::string_view utf8) const {
-  SpannedTokens tokens = pipeline_->tokens_of(utf8, /*with_spans=*/true);
+SpannedTokens Tokenizer::encode_with_spans(std::string_view utf8, Spans spans) const {
+  SpannedTokens tokens = pipeline_->tokens_of(utf8, spans);
   require_rows(tokens.ids);
   return tokens;
 }

@@ -68,8 +68,8 @@ class Tokenizer {
                                         const EncodeOptions& options = {}) const;
 
   /// Returns the tokens of the whole text without those of the post-processor, and their ranges in code points of the
-  /// original text, as the library does with add_special_tokens=False.
-  SpannedTokens encode_with_spans(std::string_view utf8) const;
+  /// original text; kTrimmed ones are those of the library with add_special_tokens=False.
+  SpannedTokens encode_with_spans(std::string_view utf8, Spans spans = Spans::kTrimmed) const;
   /// Returns the tokens that encode_pair() puts around the two texts.
   const PairFrame& pair_frame() const;
 

@@ -96,8 +96,9 @@ void fill_at_start(const ParameterSpec& spec, double deviation, std::mt19937_64&
 }
 
 void copy_tokenizer(const std::filesystem::path& source, const std::filesystem::path& target) {
-  for (const char* name : {"vocab.txt", "vocab.json", "merges.txt", "tokenizer.json", "tokenizer_config.json",
-                           "special_tokens_map.json", "chat_template.jinja", "generation_config.json"}) {
+  for (const char* name :
+       {"vocab.txt", "vocab.json", "merges.txt", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json",
+        "added_tokens.json", "chat_template.jinja", "generation_config.json"}) {
     if (std::filesystem::exists(source / name)) write_file_atomically(target / name, read_text_file(source / name));
   }
 }

@@ -7,6 +7,7 @@
 #include <array>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -16,6 +17,8 @@
 
 namespace frostpipe {
 namespace {
+
+constexpr const char* kIndexName = "model.safetensors.index.json";
 
 struct TypeNames {
   SavedDType dtype;
@@ -61,6 +64,7 @@ class FilesOfWeights {
   }
   /// Must be called in the order of plan().
   void write(const at::Tensor& values) {
+    if (part_ == 0 && !writer_ && parts_.size() > 1) remove_other_files();  // model.safetensors would take precedence
     if (!writer_) writer_ = std::make_unique<SafetensorsWriter>(folder_ / file_name(part_), parts_[part_]);
     const at::Tensor converted = values.to(names_of(saved_.dtype).type).contiguous();
     writer_->write({static_cast<const std::byte*>(converted.const_data_ptr()), converted.nbytes()});
@@ -71,15 +75,28 @@ class FilesOfWeights {
     ++part_;
   }
   void finish() const {
-    if (parts_.size() == 1) return;
+    if (parts_.size() == 1) return remove_other_files();
     nlohmann::ordered_json index;
     index["metadata"]["total_size"] = total_;
     for (std::size_t part = 0; part < parts_.size(); ++part)
       for (const SafetensorsWriter::Entry& entry : parts_[part]) index["weight_map"][entry.name] = file_name(part);
-    write_file_atomically(folder_ / "model.safetensors.index.json", index.dump(2) + "\n");
+    write_file_atomically(folder_ / kIndexName, index.dump(2) + "\n");
   }
 
  private:
+  /// Removes weights that an earlier run has left here in other files, and the index, which finish() writes.
+  void remove_other_files() const {
+    std::set<std::string> own;
+    for (std::size_t part = 0; part < parts_.size(); ++part) own.insert(file_name(part));
+    std::vector<std::filesystem::path> others;
+    for (const auto& entry : std::filesystem::directory_iterator(folder_)) {
+      const std::string name = entry.path().filename().string();
+      const bool is_weights = name == "model.safetensors" || name == kIndexName ||
+                              (name.starts_with("model-") && name.ends_with(".safetensors"));
+      if (is_weights && !own.contains(name)) others.push_back(entry.path());
+    }
+    for (const std::filesystem::path& other : others) std::filesystem::remove(other);
+  }
   std::string file_name(std::size_t part) const {
     return parts_.size() == 1 ? "model.safetensors"
                               : fmt::format("model-{:05}-of-{:05}.safetensors", part + 1, parts_.size());

@@ -97,6 +97,19 @@ TEST_F(ExampleSamples, CompletionsAndTextsEndInTheTokenForIt) {
   EXPECT_EQ(all.learned[0], (std::vector<TokenRange>{{0, std::ssize(whole) + 1}}));
 }
 
+// GPT-NeoX's tokenizer trims spans; a token of spaces is learned nevertheless.
+TEST_F(ExampleSamples, TokensOfSpacesHaveALossWhateverTheTokenizersSpans) {
+  const auto data = file("data.jsonl", R"({"prompt": "the", "completion": " the    the  "})");
+  Json tokenizer = test::reference_data("byte_level_bpe_reference.json").at("small_tokenizer_json");
+  for (const bool trims : {false, true}) {
+    tokenizer["post_processor"] = {{"type", "ByteLevel"}, {"trim_offsets", trims}};
+    file("tokenizer.json", tokenizer.dump());
+    const EncodedData found = encoded(data);
+    EXPECT_EQ(found.token_ids[0], with_end(ids_of("the the    the  ")));
+    EXPECT_EQ(found.learned[0], (std::vector<TokenRange>{{1, std::ssize(found.token_ids[0])}})) << trims;
+  }
+}
+
 TEST_F(ExampleSamples, LongOnesAreCutAndThoseWithNothingToLearnLeftOut) {
   const auto data = file("data.jsonl",
                          "{\"prompt\": \"the the the the\", \"completion\": \" the\"}\n"

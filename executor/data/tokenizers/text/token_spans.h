@@ -15,6 +15,13 @@ struct TokenSpan {
   bool operator==(const TokenSpan&) const = default;
 };
 
+/// Which ranges of tokens are wanted.
+enum class Spans {
+  kNone,
+  kTrimmed,  // as the library's offsets: without spaces at their ends if the post-processor trims them
+  kWhole,    // with all characters that became the token
+};
+
 /// Tokens and their ranges: spans[i] belongs to ids[i]. Begins and ends are non-decreasing.
 struct SpannedTokens {
   std::vector<std::int32_t> ids;

@@ -109,6 +109,23 @@ TEST_F(ChatTemplates, TurnsWithoutALossAreNotLearned) {
   EXPECT_GE(count, 11);
 }
 
+// The ends of turns of Llama 2's and DeepSeek Coder's templates: white space, then the token that ends a text.
+TEST_F(ChatTemplates, TheEndOfATurnMayFollowWhiteSpace) {
+  const auto said = [](const std::string& end_of_turn, const std::string& end_of_text) {
+    const ChatTemplate chats(
+        "{% for m in messages %}{% if m.role == 'user' %}<s>[INST] {{ m.content }} [/INST]{% else %}"
+        " {{ m.content | trim }}" +
+            end_of_turn + "{% endif %}{% endfor %}",
+        "t.jinja", {{"eos_token", end_of_text}});
+    const RenderedText rendered =
+        chats.render({{{"user", "q"}, {"assistant", "a"}, {"user", "r"}, {"assistant", "b"}}});
+    return said_in(rendered, rendered.said);
+  };
+  EXPECT_EQ(said(" {{ eos_token }}", "</s>"), "[a </s>][b </s>]");
+  EXPECT_EQ(said("\n<|EOT|>\n", "<|EOT|>"), "[a\n<|EOT|>][b\n<|EOT|>]");
+  EXPECT_EQ(said("\n", "</s>"), "[a][b]") << "the next turn's token is not the end of this one";
+}
+
 // A template that writes both of the assistant's messages in one turn, without anything between them.
 TEST_F(ChatTemplates, ATurnMayHaveALossInPart) {
   const ChatTemplate chats(
