@@ -213,15 +213,16 @@ std::unique_ptr<Communicator> Communicator::connect(const RankEnvironment& self,
     state.rendezvous = rendezvous;
     state.store = rendezvous->store();
     guarded(self.rank, "waiting for all ranks", [&] {
-      state.host_staging = rendezvous->register_rank({.shares_device = device.is_shared()});
+      rendezvous->register_rank();
       if (rendezvous->is_first_round()) require_paths_between_hosts(state.self, state.address, *rendezvous->store());
     });
   }
   state.control_group = state.make_group(all, /*host_memory=*/true);
-  if (state.peers) {
-    state.host_staging = communicator->sum({device.is_shared() ? 1.0 : 0.0}).front() > 0;
-    if (!device.torch_device().is_cpu() && !state.host_staging) communicator->open_store_in_file();
-  }
+  const std::string identity = device.identity();
+  const std::vector<std::string> devices = communicator->gather(
+      identity.empty() ? fmt::format("rank {}", self.rank) : host_identity(state.address) + " " + identity);
+  state.host_staging = std::set(devices.begin(), devices.end()).size() < devices.size();
+  if (state.peers && !device.torch_device().is_cpu() && !state.host_staging) communicator->open_store_in_file();
   state.weight_transfer_group = state.make_group(all, /*host_memory=*/false);
   if (state.rendezvous) state.rendezvous->watch([&state] { state.close_connections(); });
   return communicator;

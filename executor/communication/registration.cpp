@@ -81,19 +81,15 @@ void wait_for_all(const RankEnvironment& self, c10d::TCPStore& store, bool answe
     throw RuntimeFailure(have_not_registered(self, ranks, limit));
 }
 
-bool register_rank(const RankEnvironment& self, c10d::TCPStore& store, const Registration& own, bool answers_requests,
-                   std::chrono::milliseconds limit) {
-  constexpr char kShares = 's', kOwns = 'o';
-  publish_text(self, store, "registration", (own.shares_device ? kShares : kOwns) + own.failure);
-  bool any_shares = false;
+void register_rank(const RankEnvironment& self, c10d::TCPStore& store, const std::string& failure,
+                   bool answers_requests, std::chrono::milliseconds limit) {
+  publish_text(self, store, "registration", failure);
   wait_for_all(self, store, answers_requests, limit);
   for (const std::string& one : gather_texts(self, store, "registration")) {
-    any_shares = any_shares || one.at(0) == kShares;
-    if (one.size() == 1) continue;
+    if (one.empty()) continue;
     wait_until_all_read(self, store);
-    throw InvalidInput(one.substr(1));
+    throw InvalidInput(one);
   }
-  return any_shares;
 }
 
 }  // namespace
@@ -116,14 +112,13 @@ int find_attempt(const RankEnvironment& self, c10d::TCPStore& store, std::chrono
   throw RuntimeFailure(have_not_registered(self, {0}, limit));
 }
 
-bool register_at_store(const RankEnvironment& self, c10d::TCPStore& store, const Registration& own,
+void register_at_store(const RankEnvironment& self, c10d::TCPStore& store, const std::string& failure,
                        std::chrono::milliseconds limit) {
-  return register_rank(self, store, own, /*answers_requests=*/true, limit);
+  register_rank(self, store, failure, /*answers_requests=*/true, limit);
 }
 
-bool register_again_at_store(const RankEnvironment& self, c10d::TCPStore& store, const Registration& own,
-                             std::chrono::milliseconds limit) {
-  return register_rank(self, store, own, /*answers_requests=*/false, limit);
+void register_again_at_store(const RankEnvironment& self, c10d::TCPStore& store, std::chrono::milliseconds limit) {
+  register_rank(self, store, "", /*answers_requests=*/false, limit);
 }
 
 void close_registration(c10d::TCPStore& store) { store.set(kClosedKey, std::vector<std::uint8_t>()); }
@@ -135,7 +130,7 @@ void register_failure(const RankEnvironment& self, const std::string& failure) {
     const auto store = connect_store(self, /*may_host=*/true, {.refused = 1min});
     RankEnvironment in_attempt = self;
     in_attempt.attempt = find_attempt(self, *store, 1min);
-    register_at_store(in_attempt, *store, {.failure = named}, 1min);
+    register_at_store(in_attempt, *store, named, 1min);
   } catch (const InvalidInput&) {
     throw;
   } catch (const std::exception&) {  // the other ranks cannot be reached

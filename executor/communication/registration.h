@@ -13,29 +13,22 @@ namespace frostpipe {
 // Ranks that another launcher (torchrun, say) has started register at the rendezvous store, on one host or on several.
 // A rank whose input is wrong registers the reason: without it the others would wait for that rank until their timeout.
 
-/// The data that a rank registers at the store.
-struct Registration {
-  bool shares_device = false;  // whether this rank shares its device with another rank
-  std::string failure;         // why this rank cannot take part, as a sentence; "" if it can
-};
-
 /// Returns RankEnvironment::attempt, a random number that rank 0 draws. The other ranks ask for it at the store and
 /// wait until rank 0 answers from register_at_store(). torchrun's own restart count cannot serve, because it differs
 /// from host to host. Throws RuntimeFailure if rank 0 has not answered within `limit`, or after close_registration().
 int find_attempt(const RankEnvironment& self, c10d::TCPStore& store,
                  std::chrono::milliseconds limit = std::chrono::minutes(5));
 
-/// Registers `own` and waits until all ranks of the attempt have registered; all of them must call it. Returns whether
-/// any rank shares its device. After 10 s a line on stderr names the missing ranks. If some ranks registered a
-/// failure, all ranks throw InvalidInput with that of the lowest of them. Throws RuntimeFailure that names the ranks
-/// that have not registered within `limit`.
-bool register_at_store(const RankEnvironment& self, c10d::TCPStore& store, const Registration& own,
+/// Registers this rank, or `failure`, a sentence that says why it cannot take part, and waits until all ranks of the
+/// attempt have registered; all of them must call it. After 10 s a line on stderr names the missing ranks. If some
+/// ranks registered a failure, all ranks throw InvalidInput with that of the lowest of them. Throws RuntimeFailure that
+/// names the ranks that have not registered within `limit`.
+void register_at_store(const RankEnvironment& self, c10d::TCPStore& store, const std::string& failure = "",
                        std::chrono::milliseconds limit = std::chrono::minutes(5));
 
 /// Does the same for a later rendezvous round, in which ranks may have new numbers. All of them know the attempt
 /// already, so rank 0 answers no requests for it.
-bool register_again_at_store(const RankEnvironment& self, c10d::TCPStore& store, const Registration& own,
-                             std::chrono::milliseconds limit);
+void register_again_at_store(const RankEnvironment& self, c10d::TCPStore& store, std::chrono::milliseconds limit);
 
 /// Closes the registration after all ranks have registered: find_attempt() of a later rank throws. Required only for a
 /// store that ends with the job.

@@ -42,9 +42,10 @@ struct StagedSends::State {
   std::thread thread;
 
   explicit State(const at::Device& device)
-      : gpu(device.type()), stream(stream_of(gpu, device)), thread([this] { serve(); }) {}
+      : gpu(device.type()), stream(stream_of(gpu, device)), thread([this, device] { serve(device); }) {}
 
-  void serve() {
+  void serve(const at::Device& device) {
+    gpu.setDevice(device);  // else waiting for an event would set up CUDA on the first GPU, too
     std::unique_lock lock(mutex);
     while (true) {
       changed.wait(lock, [this] { return ends || !waiting.empty(); });

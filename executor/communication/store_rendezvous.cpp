@@ -272,11 +272,11 @@ c10::intrusive_ptr<c10d::TCPStore> StoreRendezvous::store() const { return state
 
 bool StoreRendezvous::is_first_round() const { return state_->round.generation == 0; }
 
-bool StoreRendezvous::register_rank(const Registration& own) {
+void StoreRendezvous::register_rank() {
   const RankEnvironment& self = state_->round.self;
-  if (is_first_round()) return register_at_store(self, *state_->store, own);
+  if (is_first_round()) return register_at_store(self, *state_->store);
   try {
-    return register_again_at_store(self, *state_->store, own, kRegistrationLimit);
+    register_again_at_store(self, *state_->store, kRegistrationLimit);
   } catch (const RuntimeFailure& late) {
     throw PeerLost(late.what());
   }

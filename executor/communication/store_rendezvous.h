@@ -50,7 +50,7 @@ class StoreRendezvous final : public Rendezvous {
   bool is_first_round() const;
   /// Calls register_at_store() or, in later rounds, register_again_at_store(). Throws PeerLost if a survivor does not
   /// register in time.
-  bool register_rank(const Registration& own);
+  void register_rank();
   /// Call it when all ranks are connected. If another round is possible, a loss from now on calls `give_up_connections`
   /// from another thread.
   void watch(std::function<void()> give_up_connections);

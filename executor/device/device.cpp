@@ -48,7 +48,6 @@ class CpuDevice : public ComputeDevice {
     threads_ = threads;
     at::set_num_threads(threads);
   }
-  bool is_shared() const override { return false; }
   c10::intrusive_ptr<c10d::Backend> make_group(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
                                                const std::string& address) override {
     return make_gloo_group(store, rank, size, address);

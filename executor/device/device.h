@@ -45,8 +45,9 @@ class ComputeDevice {
   virtual at::Device torch_device() const = 0;
   /// Sets the number of compute threads, and with it type(). Only for CPUs.
   virtual void set_num_threads(int threads) = 0;
-  /// True if another rank computes on the same device, which NCCL does not support: then all ranks use host staging.
-  virtual bool is_shared() const = 0;
+  /// Returns what tells this device from the others of its host. Ranks with the same one share it, which NCCL does not
+  /// support: then all ranks use host staging. "" if sharing does not matter.
+  virtual std::string identity() const { return {}; }
   /// Makes a process group of `size` ranks. Must be called by all of them, with a store that only they use. Gloo binds
   /// its sockets to this rank's `address`; NCCL chooses its interfaces itself.
   virtual c10::intrusive_ptr<c10d::Backend> make_group(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,

@@ -39,14 +39,18 @@ at::Tensor attend_group(const TransformerConfig& config, const AttentionRule& ru
   const bool has_one_query = heads.query.size(2) == 1, hides = rule.hides(group.length),
              drops = dropout.keys.defined() && config.dropout > 0;
   const QueryRange range = all_queries(rule, group.length, has_one_query);
+  const std::int64_t num_heads = heads.query.size(1);
   if (!drops && rule.soft_cap == 0) {
     std::optional<at::Tensor> mask;
     if (hides) mask = added_mask(rule, range, heads.query.options().requires_grad(false));
-    return at::scaled_dot_product_attention(heads.query, heads.key, heads.value, mask, /*dropout_p=*/0.0,
+    // In single precision a GPU's only fused kernel needs as many key heads as query heads.
+    const bool repeats = heads.query.is_cuda() && heads.query.scalar_type() == at::kFloat;
+    const at::Tensor key = repeats ? for_all_queries(heads.key, num_heads) : heads.key,
+                     value = repeats ? for_all_queries(heads.value, num_heads) : heads.value;
+    return at::scaled_dot_product_attention(heads.query, key, value, mask, /*dropout_p=*/0.0,
                                             /*is_causal=*/!mask && rule.is_causal && !has_one_query, rule.scale,
-                                            /*enable_gqa=*/heads.key.size(1) != heads.query.size(1));
+                                            /*enable_gqa=*/key.size(1) != num_heads);
   }
-  const std::int64_t num_heads = heads.query.size(1);
   at::Tensor scores = at::matmul(heads.query, for_all_queries(heads.key, num_heads).transpose(2, 3)) * rule.scale;
   if (rule.soft_cap > 0) scores = at::tanh(scores / rule.soft_cap) * rule.soft_cap;
   if (hides || (rule.is_causal && !has_one_query))

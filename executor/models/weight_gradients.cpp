@@ -3,6 +3,7 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -31,7 +32,11 @@ void WeightGradients::compute() {
     const auto [sum, gradient, own, is_table, rows] = std::exchange(one, {});
     const at::Tensor x = rows.gathered(own);
     if (is_table) {
-      sum.index_add_(0, x, gradient.to(sum.scalar_type()));
+      // A GPU's index_add_() adds in an order that varies; tensor ranks that hold a whole table would drift apart.
+      if (sum.is_cuda())
+        sum.index_put_({std::optional<at::Tensor>(x)}, gradient.to(sum.scalar_type()), /*accumulate=*/true);
+      else
+        sum.index_add_(0, x, gradient.to(sum.scalar_type()));
     } else {
       add_transposed_times(sum, gradient, x);
     }

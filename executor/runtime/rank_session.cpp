@@ -95,7 +95,10 @@ void RankSession::finish_moves() {
   whole_ = true;
 }
 
-void RankSession::form_groups() { groups_ = communicator_.form(phase_, tied_values() > 0); }
+void RankSession::form_groups() {
+  groups_ = {};  // NCCL's buffers of the earlier groups would stay until the new ones have theirs
+  groups_ = communicator_.form(phase_, tied_values() > 0);
+}
 
 void RankSession::keep_two_versions() {
   for (auto& [layer, state] : layers_)

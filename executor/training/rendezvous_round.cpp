@@ -27,8 +27,9 @@ void RendezvousRound::connect(const RendezvousInfo& info) {
     if (self.watched_by_launcher) throw wrong;
     register_failure(self, wrong.what());
   }
+  const bool went_through_host = communicator_ && communicator_->uses_host_staging();
   communicator_ = Communicator::connect(self, *run_.device, store_rendezvous_);
-  if (info.generation == 0 && is_first() && communicator_->uses_host_staging())
+  if (is_first() && communicator_->uses_host_staging() && !went_through_host)
     run_.callbacks.note("ranks share a GPU: what they send each other goes through host memory");
   find_nodes();
   if (options.emulation && options.emulation->links)

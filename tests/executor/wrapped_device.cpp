@@ -9,7 +9,7 @@ namespace {
 class SharedDevice final : public WrappedDevice {
  public:
   using WrappedDevice::WrappedDevice;
-  bool is_shared() const override { return true; }
+  std::string identity() const override { return "the only one"; }
 };
 
 }  // namespace

@@ -14,7 +14,7 @@ class WrappedDevice : public ComputeDevice {
   std::string description() const override { return device_->description(); }
   at::Device torch_device() const override { return device_->torch_device(); }
   void set_num_threads(int threads) override { device_->set_num_threads(threads); }
-  bool is_shared() const override { return device_->is_shared(); }
+  std::string identity() const override { return device_->identity(); }
   c10::intrusive_ptr<c10d::Backend> make_group(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
                                                const std::string& address) override;
   void synchronize() override { device_->synchronize(); }

@@ -24,16 +24,16 @@ class DigestTest(unittest.TestCase):
         with tempfile.TemporaryDirectory(prefix="frostpipe-gpu-archive-") as name:
             root = pathlib.Path(name)
             source = root / "executor/device/cuda/graphs.cpp"
-            for folder in ("executor/device/cuda", "executor/runtime", "executor/models"):
+            for folder in ("executor/device/cuda", "executor/runtime", "planner"):
                 (root / folder).mkdir(parents=True)
             source.write_text("int one;")
             facts = {"commit": "1bf5366b33e1", "sources": ARCHIVE["digest_of"](root)}
-            for path in (root / "executor/models/other.cpp", root / "executor/device/notes.md"):
+            for path in (root / "planner/other.cpp", root / "executor/device/notes.md"):
                 path.write_text("of no account")
             self.assertEqual(ARCHIVE["why_older"](facts, root), "")
             source.write_text("int two;")
             self.assertEqual(ARCHIVE["why_older"](facts, root),
-                             "the archive of commit 1bf5366b33e1 is older than executor/device and executor/runtime: "
+                             "the archive of commit 1bf5366b33e1 is older than executor, bench/gpu, bench/peers: "
                              "make it again with scripts/gpu-archive")
             source.write_text("int one;")
             self.assertEqual(ARCHIVE["why_older"](facts, root), "")

@@ -41,6 +41,19 @@ inline void write_small_byte_level_vocabulary(const std::filesystem::path& folde
   for (const nlohmann::json& merge : reference.at("small_merges")) merges << merge.get<std::string>() << "\n";
 }
 
+/// The tokenizer.json that transformers writes for that vocabulary.
+inline nlohmann::json small_byte_level_tokenizer() {
+  const nlohmann::json& reference = reference_data("byte_level_bpe_reference.json");
+  nlohmann::json tokenizer = reference.at("small_tokenizer_json");
+  tokenizer["model"]["vocab"] = reference.at("small_vocabulary");
+  tokenizer["model"]["merges"] = nlohmann::json::array();
+  for (const nlohmann::json& merge : reference.at("small_merges")) {
+    const std::string text = merge;
+    tokenizer["model"]["merges"].push_back({text.substr(0, text.find(' ')), text.substr(text.find(' ') + 1)});
+  }
+  return tokenizer;
+}
+
 /// The folder of all-MiniLM-L6-v2: FROSTPIPE_MODEL_DIR of the environment, or where scripts/setup puts it. Nothing if
 /// it is not there.
 inline std::optional<std::filesystem::path> minilm_folder() {

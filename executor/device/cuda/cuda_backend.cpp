@@ -13,6 +13,7 @@
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
@@ -128,13 +129,13 @@ class CudaDevice final : public ComputeDevice {
       throw RuntimeFailure("device cuda: no CUDA device was found on this machine" + reason + "; use --device cpu");
     }
     index_ = static_cast<c10::DeviceIndex>(local_rank % count);
-    is_shared_ = local_rank >= count;
     at::set_num_threads(1);
     at::globalContext().lazyInitDevice(at::kCUDA);  // initializes LibTorch's allocator for the calls below
     c10::cuda::set_device(index_);
     if (std::getenv("FROSTPIPE_CUDA_REPORT_WAITS"))
       c10::cuda::warning_state().set_sync_debug_mode(c10::cuda::SyncDebugMode::L_WARN);
     explain_out_of_memory(action);
+    is_alone_ = is_alone;
     expect_one_length(false);
     allocate_for_cublas();
   }
@@ -147,7 +148,14 @@ class CudaDevice final : public ComputeDevice {
   }
   void set_num_threads(int) override {}
   at::Device torch_device() const override { return {at::kCUDA, index_}; }
-  bool is_shared() const override { return is_shared_; }
+  /// Returns the PCI bus id. The instances of a GPU that is split (MIG) have the same one, and NCCL refuses them, too.
+  std::string identity() const override {
+    std::array<char, 64> id{};
+    const cudaError_t error = cudaDeviceGetPCIBusId(id.data(), static_cast<int>(id.size()), index_);
+    if (error != cudaSuccess)
+      throw RuntimeFailure(std::string("device cuda: its PCI bus id: ") + cudaGetErrorString(error));
+    return id.data();
+  }
 
   /// NCCL connects each pair of ranks, and all of them for collectives, at first use, which blocks both ends. Each
   /// connection has a stream of its own, so that a stage's sends need not wait for its early receives.
@@ -187,8 +195,9 @@ class CudaDevice final : public ComputeDevice {
   Bytes live_bytes() override { return requested(index_).current - bytes_for_cublas(); }
   Bytes peak_bytes() override { return requested(index_).peak - bytes_for_cublas(); }
   void reset_peak() override { allocator::resetPeakStats(index_); }
-  /// LibTorch prefers cuDNN's attention in bfloat16 on Hopper; it builds a plan per thread and length.
-  void expect_one_length(bool has_one_length) final { at::globalContext().setSDPUseCuDNN(has_one_length); }
+  /// LibTorch prefers cuDNN's attention in bfloat16 on Hopper; it builds a plan per thread and length, and loads it,
+  /// which waits for the whole device. While another rank waits for a message of this one, that may last for ever.
+  void expect_one_length(bool has_one_length) final { at::globalContext().setSDPUseCuDNN(has_one_length && is_alone_); }
   std::unique_ptr<DeviceGraphs> make_graphs() override {
     if (!graph_stream_) {
       graph_stream_ = c10::cuda::getStreamFromPool(/*isHighPriority=*/false, index_);
@@ -222,7 +231,7 @@ class CudaDevice final : public ComputeDevice {
   }
 
   c10::DeviceIndex index_ = 0;
-  bool is_shared_ = false;
+  bool is_alone_ = false;
   std::optional<Bytes> limit_;
   std::vector<at::cuda::CUDAEvent> marks_;
   Nanoseconds first_mark_ns_ = 0;

@@ -35,6 +35,22 @@ TEST(Guarded, ExceptionsOfC10dBecomeALostPeerInOneLine) {
             "rank 2: SEND_F3 to rank 1: Connection closed by peer");
 }
 
+// Oracle: messages of ProcessGroupNCCL, with NCCL's reason in a line of its own.
+TEST(Guarded, ErrorsOfCudaAndNcclThatAreNotOfAPeerAreTheRanksOwn) {
+  EXPECT_EQ(text_of<RuntimeFailure>(std::runtime_error(
+                "NCCL error in: NCCLUtils.cpp:94, invalid usage (run with NCCL_DEBUG=WARN for details), "
+                "ncclInvalidUsage\nLast error:\nDuplicate GPU detected : rank 1 and rank 0 both on CUDA device 1000\n"
+                "Exception raised from ...")),
+            "rank 2: SEND_F3 to rank 1: NCCL error in: NCCLUtils.cpp:94, invalid usage (run with NCCL_DEBUG=WARN for "
+            "details), ncclInvalidUsage: Duplicate GPU detected : rank 1 and rank 0 both on CUDA device 1000");
+  EXPECT_EQ(text_of<RuntimeFailure>(std::runtime_error("CUDA error: an illegal memory access was encountered\nx")),
+            "rank 2: SEND_F3 to rank 1: CUDA error: an illegal memory access was encountered");
+  EXPECT_EQ(text_of<PeerLost>(std::runtime_error("NCCL error in: NCCLUtils.cpp:94, ncclRemoteError\nLast error:\n"
+                                                 "socketProgress: Connection closed by remote peer")),
+            "rank 2: SEND_F3 to rank 1: NCCL error in: NCCLUtils.cpp:94, ncclRemoteError: socketProgress: Connection "
+            "closed by remote peer");
+}
+
 TEST(Guarded, ARanksOwnFailuresGoOnAsTheyAre) {
   EXPECT_EQ(text_of<RuntimeFailure>(RuntimeFailure("rank 2: out of memory\nin 1F0")), "rank 2: out of memory\nin 1F0");
   EXPECT_EQ(text_of<InvalidInput>(InvalidInput("host b: lacks x")), "host b: lacks x");

@@ -40,7 +40,7 @@ struct Watched {
       : rendezvous(started_by_others(self, communicator), max_restarts) {
     rendezvous.next_round();
     rendezvous.connect();
-    rendezvous.register_rank({});
+    rendezvous.register_rank();
     CHECK_RANK(!rendezvous.may_rendezvous_again(), "before all have met");
     rendezvous.watch([this] { ++alarms; });
     CHECK_RANK(rendezvous.may_rendezvous_again(), "from now on");
@@ -76,7 +76,7 @@ RANK_TEST(StoreRendezvous, SurvivorsRegisterWithoutASilentRank, 3) {
   CHECK_RANK(next->logical_ranks == (std::vector<int>{0, 2}), next->cause);
   CHECK_RANK(next->self.world_size == 2 && next->self.rank == self.rank / 2, next->cause);
   CHECK_RANK(next->cause.starts_with("rank 1 on host " + host_name() + " has sent no heartbeat for "), next->cause);
-  CHECK_RANK(!job.rendezvous.register_rank({}), "nobody shares a device");
+  job.rendezvous.register_rank();
   job.rendezvous.watch([&] { ++job.alarms; });
   job.rendezvous.stop(1);
   job.rendezvous.end_watch();
@@ -101,7 +101,7 @@ RANK_TEST(StoreRendezvous, ARankThatComesTooLateGetsAnError, 2) {
   StoreRendezvous rendezvous(info, 1);
   rendezvous.next_round();
   rendezvous.connect();
-  rendezvous.register_rank({});
+  rendezvous.register_rank();
   rendezvous.watch([] {});
   communicator->control_group().barrier();
   std::string said;

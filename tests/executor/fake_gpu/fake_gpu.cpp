@@ -24,8 +24,7 @@ namespace {
 
 class FakeGpu final : public ComputeDevice {
  public:
-  FakeGpu(int local_rank, const char* (*action)())
-      : index_(local_rank % num_fake_gpus()), is_shared_(local_rank >= num_fake_gpus()), action_(action) {
+  FakeGpu(int local_rank, const char* (*action)()) : index_(local_rank % num_fake_gpus()), action_(action) {
     at::set_num_threads(1);
     at::globalContext().lazyInitDevice(at::kCUDA);
     set_current_fake_gpu(index_);
@@ -34,7 +33,7 @@ class FakeGpu final : public ComputeDevice {
   std::string description() const override { return "a fake GPU, which computes on the CPU"; }
   at::Device torch_device() const override { return {at::kCUDA, static_cast<at::DeviceIndex>(index_)}; }
   void set_num_threads(int) override {}
-  bool is_shared() const override { return is_shared_; }
+  std::string identity() const override { return std::to_string(index_); }
   c10::intrusive_ptr<c10d::Backend> make_group(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
                                                const std::string&) override {
     return make_fake_nccl_group(store, rank, size);
@@ -62,7 +61,6 @@ class FakeGpu final : public ComputeDevice {
 
  private:
   int index_;
-  bool is_shared_;
   const char* (*action_)();
   std::vector<Nanoseconds> marks_;
 };

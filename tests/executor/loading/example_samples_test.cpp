@@ -100,7 +100,7 @@ TEST_F(ExampleSamples, CompletionsAndTextsEndInTheTokenForIt) {
 // GPT-NeoX's tokenizer trims spans; a token of spaces is learned nevertheless.
 TEST_F(ExampleSamples, TokensOfSpacesHaveALossWhateverTheTokenizersSpans) {
   const auto data = file("data.jsonl", R"({"prompt": "the", "completion": " the    the  "})");
-  Json tokenizer = test::reference_data("byte_level_bpe_reference.json").at("small_tokenizer_json");
+  Json tokenizer = test::small_byte_level_tokenizer();
   for (const bool trims : {false, true}) {
     tokenizer["post_processor"] = {{"type", "ByteLevel"}, {"trim_offsets", trims}};
     file("tokenizer.json", tokenizer.dump());

@@ -205,14 +205,7 @@ TEST_F(ByteLevelBpeTest, HardStringsGetTheSpansOfTransformers) {
 }
 
 TEST_F(ByteLevelBpeTest, ReadsTheFileThatTransformersWrites) {
-  Json json = test::reference_data("byte_level_bpe_reference.json").at("small_tokenizer_json");
-  json["model"]["vocab"] = test::reference_data("byte_level_bpe_reference.json").at("small_vocabulary");
-  json["model"]["merges"] = Json::array();
-  for (const Json& merge : test::reference_data("byte_level_bpe_reference.json").at("small_merges")) {
-    const std::string text = merge;
-    json["model"]["merges"].push_back({text.substr(0, text.find(' ')), text.substr(text.find(' ') + 1)});
-  }
-  file("tokenizer.json", json.dump());
+  file("tokenizer.json", test::small_byte_level_tokenizer().dump());
   expect_ids_of_transformers(Tokenizer(folder_), "small");
 }
 
