@@ -116,7 +116,7 @@ RANK_TEST(Exactness, EveryHeadOn2StagesX1ReplicasEqualsOneProcess, 2) { every_he
 RANK_TEST(Exactness, EveryHeadOn2StagesX2ReplicasEqualsOneProcess, 4) { every_head_equals_single_process(self, 2, 2); }
 RANK_TEST(Exactness, EveryHeadOn4StagesX1ReplicasEqualsOneProcess, 4) { every_head_equals_single_process(self, 4, 1); }
 
-/// If one rank shares its device, as with one GPU for all, every rank sends and receives through host memory.
+/// If two ranks share a device, as with one GPU for all, every rank sends and receives through host memory.
 RANK_TEST(Exactness, GradientsThroughHostMemoryEqualOneProcess, 4) {
   Job job = job_through_host(self);
   for (const TransformerConfig& config : small_configs()) {

@@ -78,12 +78,12 @@ struct Job {
   }
 };
 
-/// A job in which one rank shares its device with another.
+/// A job in which two ranks share a device.
 inline Job job_through_host(const RankEnvironment& self) {
   std::unique_ptr<ComputeDevice> device = test_device(self.local_rank);
-  if (self.rank == 1) device = shared(std::move(device));
+  if (self.rank < 2) device = shared(std::move(device));
   Job job(self, std::move(device));
-  CHECK_RANK(job.communicator->uses_host_staging(), "one rank shares its device");
+  CHECK_RANK(job.communicator->uses_host_staging(), "two ranks share a device");
   return job;
 }
 
