@@ -91,7 +91,7 @@ std::string simulate_loss(const TrainingPlan& plan, const Profile& profile, cons
   Cluster left = with_memory_reserve(cluster, kMemoryReserve);
   left.devices.resize(plan.world_size);
   left.devices.erase(left.devices.begin() + rank);
-  const PlanOptions options = replan_options(plan, FreezeOptions{}, /*steps_per_epoch=*/0);
+  const PlanOptions options = replan_options(plan, FreezeOptions{}, plan.epochs > 0 ? plan.num_steps / plan.epochs : 0);
   std::vector<LossInPhase> losses;
   for (std::size_t i = 0; i < plan.phases.size(); ++i) {
     const Phase& phase = plan.phases[i];

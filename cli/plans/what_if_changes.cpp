@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <optional>
+#include <set>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -149,14 +151,36 @@ void change_compute(Scenario& scenario, const Change& change) {
     change_speed(scenario, rank, speed);
 }
 
-void change_rank(Scenario& scenario, const Change& change) {
+int rank_in(const Scenario& scenario, const Change& change) {
   const std::string_view number = std::string_view(change.name).substr(std::string_view("rank").size());
   const std::size_t num_ranks = scenario.cluster.devices.size();
   std::size_t rank = 0;
   const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), rank);
   if (error != std::errc() || end != number.data() + number.size() || rank >= num_ranks)
     refuse(change, fmt::format("must name a rank below {}", num_ranks));
-  change_speed(scenario, static_cast<int>(rank), factor_in(change));
+  return static_cast<int>(rank);
+}
+
+/// Returns the first of the tensor ranks that compute with this rank, whose device stands for all of them.
+int first_tensor_rank(const Scenario& scenario, const Change& change) {
+  std::optional<int> first;
+  for (const Phase& phase : scenario.plan.phases) {
+    const auto place = find_coordinate(phase.layout, rank_in(scenario, change));
+    if (!place) continue;
+    const int rank = rank_of(phase.layout, place->pipeline_rank, place->replica);
+    if (first.value_or(rank) != rank) refuse(change, "needs a plan whose phases have the same tensor ranks");
+    first = rank;
+  }
+  return first.value_or(rank_in(scenario, change));
+}
+
+/// A rank that is slower slows the tensor ranks that compute with it; one that is faster waits for them.
+void change_rank(Scenario& scenario, const Change& change) {
+  const double factor = factor_in(change);
+  const auto has_tensor_ranks = [](const Phase& phase) { return phase.layout.tensor_parallel_size > 1; };
+  if (factor > 1 && std::ranges::any_of(scenario.plan.phases, has_tensor_ranks))
+    refuse(change, "must be at most x1 in a plan with tensor parallelism: a rank waits for its other tensor ranks");
+  change_speed(scenario, first_tensor_rank(scenario, change), factor);
 }
 
 void change_freezes(Scenario& scenario, const Change& change) { move_freezes(scenario.plan, factor_in(change)); }
@@ -223,11 +247,28 @@ void require_alone(const Change& change, const std::vector<Change>& all) {
     refuse(change, "must be the only " + change.name + " of its --set");
 }
 
+/// Refuses changes of two ranks that compute together, which are not as slow as both factors' product.
+void require_one_of_tensor_ranks(const Scenario& scenario, const std::vector<Change>& all) {
+  std::set<int> changed;
+  for (const Change& change : all)
+    if (change.name.starts_with("rank") && !changed.insert(first_tensor_rank(scenario, change)).second)
+      refuse(change, "must be the only one of its tensor ranks (the slowest counts)");
+}
+
+/// Refuses to move freezes of phases that also begin and end where epochs of the cache do.
+void require_no_cache(const Scenario& scenario, const std::vector<Change>& all) {
+  const auto freeze = std::ranges::find(all, "freeze", &Change::name);
+  const bool is_cached = std::ranges::any_of(scenario.plan.phases, [](const Phase& one) { return one.cache.on; });
+  if (freeze != all.end() && is_cached)
+    refuse(*freeze, "needs cache=off beside it, since ends of epochs do not move (or plan --forecast)");
+}
+
 }  // namespace
 
 void apply_changes(Scenario& scenario, const std::string& text) {
   std::vector<Change> changes;
   for (const std::string& change : CLI::detail::split(text, ',')) changes.push_back(parse_change(change));
+  require_one_of_tensor_ranks(scenario, changes);
   for (const Change& change : changes) {
     const bool counts =
         change.name != "checkpoint" ||
@@ -236,6 +277,7 @@ void apply_changes(Scenario& scenario, const std::string& text) {
     require_alone(change, changes);
     apply(scenario, change);
   }
+  require_no_cache(scenario, changes);
 }
 
 }  // namespace frostpipe

@@ -66,8 +66,27 @@ TEST(WhatIfChanges, SpeedIsOfAllRanksOrOfOne) {
   EXPECT_EQ(all.devices[1].type, "cpu of rank 1");
 }
 
+// The simulator reads the device of the first tensor rank.
+TEST(WhatIfChanges, ASlowRankSlowsTheTensorRanksThatComputeWithIt) {
+  Scenario scenario = two_rank_scenario();
+  for (Phase& phase : scenario.plan.phases) phase.layout.tensor_parallel_size = 2;
+  const auto refused = [&](const std::string& changes) {
+    return examples::message_of<UsageError>([&] { apply_changes(scenario, changes); });
+  };
+  EXPECT_THAT(refused("rank1=x2"), HasSubstr("must be at most x1 in a plan with tensor parallelism"));
+  EXPECT_THAT(refused("rank0=x0.5,rank1=x0.5"), HasSubstr("must be the only one of its tensor ranks"));
+  apply_changes(scenario, "rank1=x0.5");
+  EXPECT_EQ(scenario.cluster.devices[0].type, "cpu of rank 0");
+  EXPECT_EQ(scenario.cluster.devices[1].type, "cpu");
+}
+
+TEST(WhatIfChanges, FreezesMoveWithoutACacheOnly) {
+  EXPECT_EQ(refusal("freeze=x0.5"),
+            "--set freeze=x0.5: needs cache=off beside it, since ends of epochs do not move (or plan --forecast)");
+}
+
 TEST(WhatIfChanges, ThePlanIsEdited) {
-  EXPECT_EQ(changed("freeze=x0.5").plan.phases[1].from_step, 20);
+  EXPECT_EQ(changed("freeze=x0.5,cache=off").plan.phases[1].from_step, 20);
   for (const Phase& phase : changed("cache=off,recompute=layers").plan.phases) {
     EXPECT_FALSE(phase.cache.on);
     EXPECT_EQ(phase.recompute, RecomputeMode::layers);
@@ -115,7 +134,7 @@ TEST(WhatIfChanges, AmountsHaveRanges) {
   for (const char* const change :
        {"bandwidth=0.001", "bandwidth=1000000", "bandwidth=x0.001", "bandwidth=x1000000", "latency=0", "latency=x0",
         "latency=10000", "card=1000000", "switch=2x0.001", "compute=x0.001,rank0=x0.001", "rank1=x1000000",
-        "freeze=x0.001", "failures=1000000,checkpoint=1000000", "failures=0"})
+        "freeze=x0.001,cache=off", "failures=1000000,checkpoint=1000000", "failures=0"})
     EXPECT_NO_THROW(changed(change)) << change;
   const char* const kBandwidth = "must be from 0.001 to 1000000 GB/s";
   const char* const kFactor = "must be a factor from x0.001 to x1000000";
