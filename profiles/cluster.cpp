@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
 #include <set>
 #include <tuple>
 #include <utility>
@@ -112,6 +113,10 @@ void validate_devices(const Cluster& cluster, std::string_view source) {
   }
 }
 
+void sort_pairs(std::vector<NodePair>& pairs) {
+  std::ranges::sort(pairs, {}, [](const NodePair& pair) { return nodes_of(pair); });
+}
+
 /// Validates the pairs and sorts them.
 void validate_node_pairs(Cluster& cluster, std::string_view source) {
   const std::set<int> nodes = nodes_of(cluster);
@@ -129,8 +134,7 @@ void validate_node_pairs(Cluster& cluster, std::string_view source) {
     if (!known.insert(nodes_of(pair)).second)
       fail("", "must be of nodes that are no pair before", fmt::format("{} and {}", pair.node, pair.other_node));
   }
-  std::sort(cluster.node_pairs.begin(), cluster.node_pairs.end(),
-            [](const NodePair& one, const NodePair& other) { return nodes_of(one) < nodes_of(other); });
+  sort_pairs(cluster.node_pairs);
 }
 
 void validate_communication(const Cluster& cluster, std::string_view source) {
@@ -141,6 +145,15 @@ void validate_communication(const Cluster& cluster, std::string_view source) {
 }
 
 }  // namespace
+
+void number_nodes(Cluster& cluster) {
+  std::map<int, int> numbers;
+  for (Device& device : cluster.devices)
+    device.node = numbers.emplace(device.node, static_cast<int>(numbers.size())).first->second;
+  for (NodePair& pair : cluster.node_pairs)
+    std::tie(pair.node, pair.other_node) = std::minmax({numbers.at(pair.node), numbers.at(pair.other_node)});
+  sort_pairs(cluster.node_pairs);
+}
 
 int num_nodes(const Cluster& cluster) { return static_cast<int>(nodes_of(cluster).size()); }
 
@@ -172,6 +185,7 @@ Cluster cluster_from_json(std::string_view json, std::string_view source) {
   validate_devices(cluster, source);
   validate_node_pairs(cluster, source);
   validate_communication(cluster, source);
+  if (!cluster.shared_links.empty()) number_nodes(cluster);
   return cluster;
 }
 

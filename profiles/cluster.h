@@ -52,7 +52,7 @@ struct Device {
 
 /// A link out of every group of `nodes` neighbouring nodes, which all ranks inside share, with separate capacity in
 /// each direction: a node's network card (nodes = 1), the uplink of a switch (nodes = the number of its nodes), and so
-/// on outwards.
+/// on outwards. Nodes 0 to `nodes` - 1 are the first group; see number_nodes().
 struct SharedLink {
   std::string name;
   int nodes = 1;
@@ -101,6 +101,10 @@ struct Cluster {
   std::map<std::string, double> price_per_hour;
   bool operator==(const Cluster&) const = default;
 };
+
+/// Numbers the nodes from 0 in the order of their ranks. Groups of shared links are counted by these numbers, which
+/// stay if a node loses all of its ranks.
+void number_nodes(Cluster& cluster);
 
 /// Returns the number of nodes that the devices are on.
 int num_nodes(const Cluster& cluster);

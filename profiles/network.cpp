@@ -20,14 +20,6 @@ Nanoseconds time_for(std::int64_t bandwidth_bytes_per_second, Bytes bytes, std::
   return time > kNever ? kNever : static_cast<Nanoseconds>(time);
 }
 
-/// Returns the index of the rank's node, in the order of ranks.
-int ordinal_of_node(const Cluster& cluster, int rank) {
-  int ordinal = 0;
-  for (int before = 1; before <= rank; ++before)
-    ordinal += cluster.devices[before].node != cluster.devices[before - 1].node;
-  return ordinal;
-}
-
 /// Returns one of these ranks for each of their nodes.
 std::vector<int> one_of_each_node(const Cluster& cluster, const std::vector<int>& ranks) {
   std::map<int, int> first;
@@ -79,7 +71,7 @@ Nanoseconds tree_ns(const Cluster& cluster, const std::vector<int>& ranks, Bytes
 
 Nanoseconds hierarchical_ns(const Cluster& cluster, const std::vector<int>& ranks, Bytes bytes, int side_by_side) {
   std::map<int, std::vector<int>> by_node;
-  for (const int rank : ranks) by_node[ordinal_of_node(cluster, rank)].push_back(rank);
+  for (const int rank : ranks) by_node[cluster.devices[rank].node].push_back(rank);
   const std::size_t n = by_node.begin()->second.size();
   const bool even =
       std::all_of(by_node.begin(), by_node.end(), [&](const auto& node) { return node.second.size() == n; });
@@ -98,8 +90,8 @@ Nanoseconds direct_ns(const Cluster& cluster, const std::vector<int>& ranks, Byt
   std::map<int, std::int64_t> in_node;
   std::map<int, int> rank_of;  // one rank of each node
   for (const int rank : ranks) {
-    ++in_node[ordinal_of_node(cluster, rank)];
-    rank_of.try_emplace(ordinal_of_node(cluster, rank), rank);
+    ++in_node[cluster.devices[rank].node];
+    rank_of.try_emplace(cluster.devices[rank].node, rank);
   }
   Nanoseconds latency = 0, longest = 0;
   const auto carry = [&](std::int64_t bandwidth, std::int64_t pairs) {
@@ -143,8 +135,8 @@ Nanoseconds transfer_occupancy_ns(const Link& link, Bytes bytes) {
 std::vector<SharedUse> shared_links_between(const Cluster& cluster, int from_rank, int to_rank) {
   std::vector<SharedUse> uses;
   if (cluster.shared_links.empty()) return uses;
-  const int from = ordinal_of_node(cluster, from_rank), to = ordinal_of_node(cluster, to_rank);
-  const int num_nodes = ordinal_of_node(cluster, static_cast<int>(cluster.devices.size()) - 1) + 1;
+  const int from = cluster.devices[from_rank].node, to = cluster.devices[to_rank].node;
+  const int num_nodes = cluster.devices.back().node + 1;
   int first = 0;  // number of the first link of this level
   for (const SharedLink& level : cluster.shared_links) {
     const int out = from / level.nodes, in = to / level.nodes;

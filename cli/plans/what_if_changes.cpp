@@ -113,6 +113,7 @@ void share_link(Scenario& scenario, const Change& change, double nodes, double g
   if (gigabytes_per_second <= 0 || nodes < 1 || nodes > static_cast<double>(scenario.cluster.devices.size()))
     refuse(change, "must be more than 0, of at least one node");
   require_range(change, gigabytes_per_second, kLeastGigabytesPerSecond, kMaxGigabytesPerSecond, "GB/s");
+  number_nodes(scenario.cluster);
   scenario.cluster.shared_links.push_back(
       {.name = change.name,
        .nodes = static_cast<int>(nodes),

@@ -12,7 +12,7 @@ constexpr std::int64_t kGigabyte = 1'000'000'000;
 /// Two ranks in each of `nodes` nodes: 10 GB/s and 1 us inside, 1 GB/s and 10 us between.
 Cluster pairs(int nodes) {
   Cluster cluster = examples::cluster_of(2 * nodes);
-  for (int rank = 0; rank < 2 * nodes; ++rank) cluster.devices[rank].node = 10 + rank / 2;
+  for (int rank = 0; rank < 2 * nodes; ++rank) cluster.devices[rank].node = rank / 2;
   cluster.intra_node = {.point_to_point = {1'000, 10 * kGigabyte}, .collective = {1'000, 10 * kGigabyte}};
   cluster.inter_node = {.point_to_point = {10'000, kGigabyte}, .collective = {10'000, kGigabyte}};
   return cluster;
@@ -34,6 +34,21 @@ TEST(Network, AMessagePassesTheSharedLinksOfEveryLevelThatItLeaves) {
   EXPECT_EQ(links(cluster, 3, 0), (std::vector<int>{2, 1}));
   EXPECT_EQ(links(cluster, 1, 6), (std::vector<int>{0, 7, 8, 11}));
   EXPECT_EQ(shared_links_between(cluster, 1, 6)[2], (SharedUse{8, 5 * kGigabyte}));
+}
+
+// By hand: nodes 0 and 1 are behind one switch, nodes 2 and 3 behind another, with and without rank 0's node.
+TEST(Network, ALostNodeLeavesTheOthersBehindTheirSwitches) {
+  Cluster cluster;
+  for (const int node : {5, 7, 8, 9}) cluster.devices.push_back({.type = "A", .node = node});
+  cluster.node_pairs = {{.node = 5, .other_node = 9, .links = {}}};
+  cluster.shared_links = {{"switch", 2, kGigabyte}};
+  number_nodes(cluster);
+  EXPECT_EQ(cluster.node_pairs[0].other_node, 3);
+  EXPECT_EQ(links(cluster, 2, 3), std::vector<int>{});
+  EXPECT_EQ(links(cluster, 1, 2), (std::vector<int>{0, 3}));
+  cluster.devices.erase(cluster.devices.begin());
+  EXPECT_EQ(links(cluster, 1, 2), std::vector<int>{});
+  EXPECT_EQ(links(cluster, 0, 1), (std::vector<int>{0, 3}));
 }
 
 TEST(Network, CollectivesSideBySideShareTheCards) {
@@ -65,11 +80,11 @@ TEST(Network, AlgorithmsTakeTheirClosedForms) {
   EXPECT_EQ(all_reduce_ns(cluster, {0, 2, 4, 6}, 8), 10'000 * 2 / 3 + 16);  // few bytes: the tree
 }
 
-/// Two fast islands, nodes 10 11 and nodes 12 13, with 5 GB/s and 2 us inside.
+/// Two fast islands, nodes 0 1 and nodes 2 3, with 5 GB/s and 2 us inside.
 Cluster islands() {
   Cluster cluster = pairs(4);
   const LinkClass fast = {.point_to_point = {2'000, 5 * kGigabyte}, .collective = {2'000, 5 * kGigabyte}};
-  cluster.node_pairs = {{10, 11, fast}, {12, 13, fast}};
+  cluster.node_pairs = {{0, 1, fast}, {2, 3, fast}};
   return cluster;
 }
 
@@ -79,9 +94,9 @@ TEST(Network, ARingIsAsSlowAsTheSlowestPairOfItsNodes) {
   EXPECT_EQ(all_reduce_ns(cluster, {0, 1, 2, 3}, 5'000'000), 2'000 + 1'500'000);
   EXPECT_EQ(all_reduce_ns(cluster, {2, 4}, 5'000'000), 10'000 + 5'000'000);
   EXPECT_EQ(all_reduce_ns(cluster, {0, 2, 4, 6}, 5'000'000), 10'000 + 7'500'000);
-  cluster.node_pairs = {{10, 12, {.point_to_point = {}, .collective = {50'000, kGigabyte / 2}}}};
+  cluster.node_pairs = {{0, 2, {.point_to_point = {}, .collective = {50'000, kGigabyte / 2}}}};
   EXPECT_EQ(all_reduce_ns(cluster, {0, 2, 4, 6}, 5'000'000), 50'000 + 15'000'000)
-      << "10 and 12 are no neighbours in the order of the ranks";
+      << "0 and 2 are no neighbours in the order of the ranks";
 }
 
 /// By hand: each of four ranks sends 4 MB of 8 MB to every other one: 0.8 ms within its island, 2 x 4 ms out of it.
@@ -94,7 +109,7 @@ TEST(Network, ADirectAllReduceSendsOverTheLinkOfEveryPair) {
 
 TEST(Network, PairsThatAreAsAllOthersChangeNothing) {
   Cluster cluster = pairs(4), with_pairs = cluster;
-  for (const auto& [node, other] : {std::pair(10, 11), {10, 13}, {11, 12}})
+  for (const auto& [node, other] : {std::pair(0, 1), {0, 3}, {1, 2}})
     with_pairs.node_pairs.push_back({node, other, cluster.inter_node});
   for (const char* algorithm : {"ring", "tree", "hierarchical", "direct", "fastest"}) {
     cluster.communication.all_reduce = with_pairs.communication.all_reduce = algorithm;
