@@ -69,7 +69,8 @@ void write_results(const RunContext& run, RendezvousRound& round, TrainingState&
     run.training_task->complete(executed, state.summary, whole_run);
     write_file_atomically(executed_path, to_json(executed));
     write_file_atomically(folder / "trace.json", to_chrome_trace(whole_run));
-    for (const std::filesystem::path& part : {folder / "model", folder}) synchronize_folder(part);
+    for (const std::filesystem::path& part : {folder / "model", folder})  // a rehearsal saves no model
+      if (std::filesystem::exists(part)) synchronize_folder(part);
     write_file_atomically(folder / "summary.json", to_json(state.summary));
   } catch (const PeerLost&) {
     throw;  // finish() is repeated without that rank
