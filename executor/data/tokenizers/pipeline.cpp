@@ -93,8 +93,9 @@ class Tokenizer::Pipeline::Run {
     return {.begin = text.positions[range.begin], .end = text.positions[range.end - 1] + 1};
   }
 
-  /// Returns the wanted span of a token. A single leading space
-  /// of the text stays, since the tokenizer may have added it. A token of bytes may begin and end inside a character.
+  /// Returns the span of a token. A trimmed one is without spaces at its ends if the post-processor trims them, but
+  /// keeps a single leading space of the text, since the tokenizer may have added it. A token of bytes may begin and
+  /// end inside a character.
   TokenSpan trimmed(std::string_view token, TokenSpan span, bool is_bytes) const {
     if (spans_ != Spans::kTrimmed || !pipeline_.post_processor.trims_spans) return span;
     std::int32_t leading = 0, trailing = 0;
