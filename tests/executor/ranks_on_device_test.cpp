@@ -44,8 +44,7 @@ TEST(RanksOnDevice, Bfloat16) { pass_on_device({{"BFloat16.TrainsCloseToFloat32A
 
 /// Recomputation, and dropout, whose random numbers the CPU generates.
 TEST(RanksOnDevice, RecomputingAndDropout) {
-  pass_on_device(
-      {{"Exactness.GradientsWithRecomputingEqualOneProcess", 2}, {"DropoutInLayouts.EqualsOneProcess", 2}});
+  pass_on_device({{"Exactness.GradientsWithRecomputingEqualOneProcess", 2}, {"DropoutInLayouts.EqualsOneProcess", 2}});
 }
 
 /// These and the ones below cover every schedule.
