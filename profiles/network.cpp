@@ -136,7 +136,7 @@ std::vector<SharedUse> shared_links_between(const Cluster& cluster, int from_ran
   std::vector<SharedUse> uses;
   if (cluster.shared_links.empty()) return uses;
   const int from = cluster.devices[from_rank].node, to = cluster.devices[to_rank].node;
-  const int num_nodes = cluster.devices.back().node + 1;
+  const int num_nodes = std::ranges::max_element(cluster.devices, {}, &Device::node)->node + 1;
   int first = 0;  // number of the first link of this level
   for (const SharedLink& level : cluster.shared_links) {
     const int out = from / level.nodes, in = to / level.nodes;

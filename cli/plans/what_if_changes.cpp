@@ -248,7 +248,7 @@ void require_alone(const Change& change, const std::vector<Change>& all) {
     refuse(change, "must be the only " + change.name + " of its --set");
 }
 
-/// Refuses changes of two ranks that compute together, which are not as slow as both factors' product.
+/// Refuses changes of two ranks that compute together: the slower one counts, not the product of both factors.
 void require_one_of_tensor_ranks(const Scenario& scenario, const std::vector<Change>& all) {
   std::set<int> changed;
   for (const Change& change : all)

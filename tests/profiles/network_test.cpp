@@ -49,6 +49,10 @@ TEST(Network, ALostNodeLeavesTheOthersBehindTheirSwitches) {
   cluster.devices.erase(cluster.devices.begin());
   EXPECT_EQ(links(cluster, 1, 2), std::vector<int>{});
   EXPECT_EQ(links(cluster, 0, 1), (std::vector<int>{0, 3}));
+  // Ranks in another order of nodes: a card's link has another number than any switch's (8 and above).
+  cluster.shared_links = {{"card", 1, kGigabyte}, {"switch", 2, kGigabyte}};
+  std::swap(cluster.devices.front(), cluster.devices.back());
+  EXPECT_EQ(links(cluster, 0, 2), (std::vector<int>{6, 3, 10, 9}));
 }
 
 TEST(Network, CollectivesSideBySideShareTheCards) {

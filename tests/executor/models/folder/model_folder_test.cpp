@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "tests/executor/models/recorded_model.h"
 #include "tests/support/reference_data.h"
 
@@ -175,8 +176,10 @@ TEST_F(ModelFolderTest, AWrittenFolderHasTheWeightsThatItWasGiven) {
     };
     const bool embeddings_are_tied =
         folder.config.ties_embeddings && folder.config.task == Task::causal_language_modeling;
+    std::ofstream(folder.path / "added_tokens.json") << R"({"<new>": 30522})";
     write_model_folder(
         folder, embeddings_are_tied, [&](int layer) { return weights_in(folder, layer); }, target);
+    EXPECT_EQ(read_text_file(target / "added_tokens.json"), R"({"<new>": 30522})") << "part of the tokenizer";
     const ModelFolder written = open_model_folder(target);
     EXPECT_EQ(written.config.task, folder.config.task);
     EXPECT_EQ(written.label_names, folder.label_names);
