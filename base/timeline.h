@@ -43,8 +43,4 @@ struct Timeline {
   void add_thread(int process, int thread, std::string name) { threads.push_back({process, thread, std::move(name)}); }
 };
 
-/// Returns the timeline in the Chrome trace event format, which Perfetto and chrome://tracing open. Times are in
-/// microseconds.
-std::string to_chrome_trace(const Timeline& timeline);
-
 }  // namespace frostpipe

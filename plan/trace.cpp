@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "base/chrome_trace.h"
 #include "plan/trace_json.h"
 
 namespace frostpipe {

@@ -5,9 +5,9 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include "base/chrome_trace.h"
 #include "base/files.h"
 #include "base/json_text.h"
-#include "base/timeline.h"
 #include "cli/operators/operator_plan_text.h"
 #include "cli/shared/common_options.h"
 #include "cli/shared/table.h"

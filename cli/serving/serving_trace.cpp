@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "base/timeline.h"
+#include "base/chrome_trace.h"
 
 namespace frostpipe {
 namespace {

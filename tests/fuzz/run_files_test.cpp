@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "cli/report/chrome_trace.h"
 #include "cli/report/html_report.h"
+#include "cli/report/traces_side_by_side.h"
 #include "executor/run_folder/step_log.h"
 #include "plan/comparison.h"
 #include "plan/trace.h"

@@ -1,4 +1,4 @@
-#include "base/timeline.h"
+#include "base/chrome_trace.h"
 
 #include <nlohmann/json.hpp>
 

@@ -1,4 +1,4 @@
-#include "cli/report/chrome_trace.h"
+#include "cli/report/traces_side_by_side.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // Oracle: the Chrome trace event format, read back by hand.
-#include "base/timeline.h"
+#include "base/chrome_trace.h"
 
 #include <gtest/gtest.h>
 

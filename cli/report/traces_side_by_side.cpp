@@ -1,4 +1,6 @@
-#include "cli/report/chrome_trace.h"
+#include "cli/report/traces_side_by_side.h"
+
+#include "base/chrome_trace.h"
 
 namespace frostpipe {
 
