@@ -1,7 +1,7 @@
 #pragma once
 #include <ATen/core/Tensor.h>
 
-#include "executor/models/transformer.h"
+#include "executor/models/micro_batch.h"
 
 namespace frostpipe {
 

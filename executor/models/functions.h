@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <optional>
 
-#include "executor/models/transformer.h"
+#include "executor/communication/tensor_parallel.h"
+#include "executor/models/micro_batch.h"
+#include "executor/models/parameter.h"
 
 // Building blocks of layers.
 

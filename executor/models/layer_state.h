@@ -4,10 +4,11 @@
 #include <optional>
 #include <vector>
 
-#include "executor/models/transformer.h"
+#include "executor/models/parameter.h"
 #include "executor/optimizer/update.h"
 #include "plan/layout.h"
 #include "profiles/dtype.h"
+#include "profiles/transformer/parameters.h"
 
 namespace frostpipe {
 

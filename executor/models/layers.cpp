@@ -1,3 +1,5 @@
+#include "executor/models/layers.h"
+
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/tensor.h>

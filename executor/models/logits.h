@@ -5,7 +5,9 @@
 #include <span>
 #include <utility>
 
-#include "executor/models/transformer.h"
+#include "executor/communication/tensor_parallel.h"
+#include "executor/models/micro_batch.h"
+#include "executor/models/parameter.h"
 #include "executor/models/vocabulary/vocabulary.h"
 #include "profiles/transformer/parameters.h"
 

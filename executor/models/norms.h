@@ -1,7 +1,8 @@
 #pragma once
 #include <ATen/core/Tensor.h>
 
-#include "executor/models/transformer.h"
+#include "executor/models/parameter.h"
+#include "profiles/transformer/parameters.h"
 
 namespace frostpipe {
 

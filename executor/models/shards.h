@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "executor/communication/group.h"
-#include "executor/models/transformer.h"
 #include "plan/layout.h"
+#include "profiles/transformer/parameters.h"
 
 // The division of a layer's parameters among tensor ranks. No other file knows where a layer is divided.
 

@@ -1,8 +1,10 @@
 #pragma once
 #include <ATen/core/Tensor.h>
 
+#include "executor/communication/tensor_parallel.h"
 #include "executor/models/logits.h"
-#include "executor/models/transformer.h"
+#include "executor/models/micro_batch.h"
+#include "executor/models/parameter.h"
 
 namespace frostpipe {
 

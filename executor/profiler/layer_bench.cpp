@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "executor/models/functions.h"
+#include "executor/models/layers.h"
 #include "executor/models/sliced_attention.h"
 #include "executor/models/task.h"
 #include "executor/models/weight_gradients.h"

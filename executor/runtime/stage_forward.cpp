@@ -8,6 +8,7 @@
 
 #include "executor/device/to_device.h"
 #include "executor/models/functions.h"
+#include "executor/models/layers.h"
 
 namespace frostpipe {
 

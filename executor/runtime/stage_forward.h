@@ -4,7 +4,7 @@
 #include "executor/cache/activation_cache.h"
 #include "executor/communication/tensor_parallel.h"
 #include "executor/models/layer_state.h"
-#include "executor/models/transformer.h"
+#include "executor/models/micro_batch.h"
 
 namespace frostpipe {
 

@@ -15,6 +15,7 @@
 #include "executor/device/to_device.h"
 #include "executor/loading/batch_loader.h"
 #include "executor/models/functions.h"
+#include "executor/models/layers.h"
 #include "executor/models/shards.h"
 #include "executor/models/sliced_attention.h"
 #include "executor/models/task.h"

@@ -3,7 +3,8 @@
 #include <optional>
 
 #include "executor/cache/activation_cache.h"
-#include "executor/models/transformer.h"
+#include "executor/communication/tensor_parallel.h"
+#include "executor/models/micro_batch.h"
 #include "executor/runtime/stage_compute.h"
 
 namespace frostpipe {

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "executor/models/transformer.h"
+#include "executor/models/micro_batch.h"
 
 namespace frostpipe::test {
 

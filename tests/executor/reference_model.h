@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "executor/models/transformer.h"
+#include "executor/models/micro_batch.h"
 #include "profiles/optimizer.h"
 #include "tests/executor/padded_batch.h"
 

@@ -5,9 +5,10 @@
 
 #include "executor/loading/image_samples.h"
 #include "executor/loading/samples.h"
-#include "executor/models/transformer.h"
+#include "executor/models/micro_batch.h"
 #include "plan/plan.h"
 #include "profiles/transformer/families.h"
+#include "profiles/transformer/parameters.h"
 
 namespace frostpipe::test {
 

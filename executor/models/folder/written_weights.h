@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/units.h"
-#include "executor/models/transformer.h"
+#include "profiles/transformer/parameters.h"
 
 namespace frostpipe {
 

@@ -10,6 +10,7 @@
 
 #include "executor/models/folder/model_folder.h"
 #include "executor/models/layer_state.h"
+#include "executor/models/layers.h"
 #include "tests/executor/padded_batch.h"
 #include "tests/support/reference_data.h"
 

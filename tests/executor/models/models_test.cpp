@@ -12,6 +12,7 @@
 
 #include "executor/models/folder/model_config.h"
 #include "executor/models/folder/model_folder.h"
+#include "executor/models/layers.h"
 #include "executor/models/task.h"
 #include "tests/executor/models/recorded_model.h"
 #include "tests/executor/padded_batch.h"

@@ -9,6 +9,7 @@
 #include <numeric>
 
 #include "executor/device/memory_meter.h"
+#include "executor/models/layers.h"
 #include "executor/models/task.h"
 #include "tests/executor/random_weights.h"
 #include "tests/executor/small_model.h"

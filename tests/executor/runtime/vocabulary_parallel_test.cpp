@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "executor/models/layers.h"
 #include "executor/models/shards.h"
 #include "executor/models/task.h"
 #include "tests/executor/agreed_loss.h"

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "executor/models/layers.h"
 #include "tests/executor/random_weights.h"
 #include "tests/executor/ranks.h"
 #include "tests/executor/runtime/job.h"

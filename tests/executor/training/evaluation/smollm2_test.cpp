@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "executor/execute.h"
+#include "executor/models/layers.h"
 #include "executor/training/evaluation/completions.h"
 #include "executor/training/evaluation/whole_model.h"
 #include "tests/support/scratch_folder.h"

@@ -4,12 +4,9 @@
 #include <cstdint>
 #include <optional>
 #include <span>
-#include <string>
 #include <vector>
 
-#include "executor/communication/tensor_parallel.h"
 #include "plan/token_slices.h"
-#include "profiles/transformer/parameters.h"
 
 namespace frostpipe {
 
@@ -72,25 +69,5 @@ at::Tensor rows_of_samples(std::span<const std::int64_t> lengths, std::span<cons
 /// Returns the rows of packed activations of whole samples that a token slice has. [tokens of the slice] int64 on the
 /// host
 at::Tensor rows_of_slice(std::span<const std::int64_t> lengths, const TokenRange& tokens);
-
-/// A parameter as used in the forward. The backward adds to `gradient`, which is undefined while the layer is frozen.
-struct Parameter {
-  at::Tensor value, gradient;
-};
-
-/// Runs layer number `layer`. `input` is the activation of the layer before, [tokens, hidden]; undefined for the
-/// embedding. Returns [tokens, hidden], or the head's logits: classes [samples, labels] or [tokens, labels], start
-/// and end of the answer [tokens, 2], the vocabulary [tokens, vocabulary].
-///
-/// Activations use autograd as usual. Gradients of matrices are added directly into their buffers, without temporaries
-/// of a weight's size, and for the embedding without one of the vocabulary's size.
-///
-/// `tensor_ranks` divide the layer: `parameters` are this rank's part. `input` and output are the same on all ranks,
-/// except that each has only its own part of the vocabulary's logits. With sequence parallelism `input` and output,
-/// except logits, have only this rank's tokens (rows_of_tokens), and the caller must sum the gradients of whole
-/// parameters over the tensor ranks; a frozen layer must then run without a graph (no-grad mode, or an input that needs
-/// no gradient).
-at::Tensor forward_layer(const TransformerConfig& config, int layer, std::span<const Parameter> parameters,
-                         const at::Tensor& input, const MicroBatch& batch, const TensorRanks& tensor_ranks = {});
 
 }  // namespace frostpipe

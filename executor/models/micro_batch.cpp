@@ -1,4 +1,4 @@
-#include "executor/models/transformer.h"
+#include "executor/models/micro_batch.h"
 
 #include <ATen/ops/tensor.h>
 
