@@ -10,9 +10,8 @@ EmulatedLinks::EmulatedLinks(Cluster cluster, int shrink, int self)
 
 Nanoseconds EmulatedLinks::arrival_ns(int to_rank, Bytes bytes, Nanoseconds now) {
   const Link& link = link_between(cluster_, self_, to_rank).point_to_point;
-  Nanoseconds& link_free = link_free_[to_rank];
-  link_free = std::max(link_free, now) + transfer_occupancy_ns(link, bytes * shrink_);
-  return link_free + link.latency_ns;
+  LinkQueue& queue = queues_[to_rank];
+  return queue.carry(std::max(queue.free_at(), now), transfer_occupancy_ns(link, bytes * shrink_)) + link.latency_ns;
 }
 
 Nanoseconds EmulatedLinks::all_reduce_ns(const std::vector<int>& ranks, Bytes bytes) const {

@@ -2,13 +2,14 @@
 #include <map>
 #include <vector>
 
+#include "base/link_queue.h"
 #include "profiles/cluster.h"
 
 namespace frostpipe {
 
-/// Times of the messages that one rank sends over a cluster's links in virtual time (virtual_clock.h). One direction of
-/// the link between two ranks carries one message at a time, in the order in which they are sent; latency delays a
-/// message but does not occupy the link. Tensors have 1 / `shrink` of the bytes that the links carry.
+/// Times of the messages that one rank sends over a cluster's links in virtual time (virtual_clock.h). Each direction
+/// of the link between two ranks is a queue as in the simulator (link_queue.h). Tensors have 1 / `shrink` of the bytes
+/// that the links carry.
 class EmulatedLinks {
  public:
   EmulatedLinks(Cluster cluster, int shrink, int self);
@@ -23,7 +24,7 @@ class EmulatedLinks {
   Cluster cluster_;
   int shrink_;
   int self_;
-  std::map<int, Nanoseconds> link_free_;  // by receiver
+  std::map<int, LinkQueue> queues_;  // by receiver
 };
 
 }  // namespace frostpipe
