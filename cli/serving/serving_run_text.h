@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "serving/simulator/serving_run.h"
+#include "serving/data_plane/serving_run.h"
 
 // Text and JSON about how models were served, simulated or for real.
 

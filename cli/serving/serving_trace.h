@@ -2,7 +2,7 @@
 #include <string>
 #include <vector>
 
-#include "serving/simulator/serving_run.h"
+#include "serving/data_plane/serving_run.h"
 
 namespace frostpipe {
 

@@ -9,10 +9,10 @@
 #include <unordered_map>
 #include <vector>
 
+#include "serving/data_plane/reserved_plane.h"
 #include "serving/plan/serving_plan.h"
 #include "serving/server/servable_model.h"
 #include "serving/server/worker_pool.h"
-#include "serving/simulator/reserved_plane.h"
 
 namespace frostpipe {
 

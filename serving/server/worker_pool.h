@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "serving/data_plane/serving_engine.h"
 #include "serving/server/worker_process.h"
-#include "serving/simulator/serving_engine.h"
 
 namespace frostpipe {
 

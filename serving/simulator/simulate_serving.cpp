@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "base/enum_words.h"
-#include "serving/simulator/reactive_plane.h"
-#include "serving/simulator/reserved_plane.h"
+#include "serving/data_plane/reactive_plane.h"
+#include "serving/data_plane/reserved_plane.h"
 
 namespace frostpipe {
 namespace {

@@ -4,8 +4,8 @@
 #include <span>
 #include <string_view>
 
+#include "serving/data_plane/serving_run.h"
 #include "serving/plan/serving_plan.h"
-#include "serving/simulator/serving_run.h"
 
 namespace frostpipe {
 

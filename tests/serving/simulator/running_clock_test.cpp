@@ -5,7 +5,7 @@
 
 #include <tuple>
 
-#include "serving/simulator/reserved_plane.h"
+#include "serving/data_plane/reserved_plane.h"
 #include "tests/serving/simulator/serving_plans.h"
 
 namespace frostpipe {

@@ -1,5 +1,5 @@
 #pragma once
-// Small plans for tests of serving/simulator/.
+// Small plans for tests of serving/data_plane/, serving/simulator/ and serving/server/.
 #include <vector>
 
 #include "serving/plan/serving_plan.h"

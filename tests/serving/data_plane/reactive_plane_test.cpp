@@ -1,5 +1,5 @@
 // Oracle: timelines made by hand, in milliseconds, from the rules in reactive_plane.h.
-#include "serving/simulator/reactive_plane.h"
+#include "serving/data_plane/reactive_plane.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -6,8 +6,8 @@
 
 #include "base/event_queue.h"
 #include "base/link_queue.h"
+#include "serving/data_plane/serving_run.h"
 #include "serving/plan/serving_plan.h"
-#include "serving/simulator/serving_run.h"
 
 namespace frostpipe {
 

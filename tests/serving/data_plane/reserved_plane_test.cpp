@@ -1,5 +1,5 @@
 // Oracles: timelines made by hand, in milliseconds, from the rules in reserved_plane.h; a search over every device.
-#include "serving/simulator/reserved_plane.h"
+#include "serving/data_plane/reserved_plane.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -2,7 +2,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "serving/simulator/serving_engine.h"
+#include "serving/data_plane/serving_engine.h"
 
 namespace frostpipe {
 

@@ -1,5 +1,5 @@
 // Oracle: a run of five requests counted by hand.
-#include "serving/simulator/serving_run.h"
+#include "serving/data_plane/serving_run.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "serving/simulator/reserved_plane.h"
+#include "serving/data_plane/reserved_plane.h"
 
 #include <algorithm>
 #include <cmath>

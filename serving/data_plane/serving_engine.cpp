@@ -1,4 +1,4 @@
-#include "serving/simulator/serving_engine.h"
+#include "serving/data_plane/serving_engine.h"
 
 #include <algorithm>
 

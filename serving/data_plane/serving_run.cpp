@@ -1,4 +1,4 @@
-#include "serving/simulator/serving_run.h"
+#include "serving/data_plane/serving_run.h"
 
 #include <algorithm>
 #include <numeric>

@@ -3,7 +3,7 @@
 #include <deque>
 #include <vector>
 
-#include "serving/simulator/serving_engine.h"
+#include "serving/data_plane/serving_engine.h"
 
 namespace frostpipe {
 

@@ -1,4 +1,4 @@
-#include "serving/simulator/reactive_plane.h"
+#include "serving/data_plane/reactive_plane.h"
 
 #include <algorithm>
 #include <utility>
