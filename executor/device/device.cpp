@@ -91,19 +91,20 @@ class EmulatedDevice final : public CpuDevice {
   VirtualClock clock_;
 };
 
-std::unique_ptr<ComputeDevice> load_cuda_device(int local_rank, bool is_alone) {
+std::unique_ptr<ComputeDevice> load_cuda_device(int local_rank, int replaced, bool is_alone) {
   void* const module = load_cuda_module();
-  using Factory = ComputeDevice* (*)(int, bool, const char* (*)());
+  using Factory = ComputeDevice* (*)(int, int, bool, const char* (*)());
   const auto factory = reinterpret_cast<Factory>(dlsym(module, "frostpipe_make_cuda_device"));
   if (!factory) throw RuntimeFailure(std::string("device cuda: ") + dlerror());
-  return std::unique_ptr<ComputeDevice>(factory(local_rank, is_alone, MemoryMeter::action));
+  return std::unique_ptr<ComputeDevice>(factory(local_rank, replaced, is_alone, MemoryMeter::action));
 }
 
 }  // namespace
 
-std::unique_ptr<ComputeDevice> make_device(const std::string& type, int local_rank, int threads, bool is_alone) {
+std::unique_ptr<ComputeDevice> make_device(const std::string& type, int local_rank, int threads, bool is_alone,
+                                           std::optional<int> replaced) {
   if (type == "cpu") return std::make_unique<CpuDevice>(threads);
-  if (type == "cuda") return load_cuda_device(local_rank, is_alone);
+  if (type == "cuda") return load_cuda_device(local_rank, replaced.value_or(local_rank), is_alone);
   throw InvalidInput("device", "must be cpu or cuda", type);
 }
 

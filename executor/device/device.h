@@ -80,12 +80,20 @@ class ComputeDevice {
   virtual void release_kept_memory() = 0;
 };
 
+/// Returns the number of the GPU that a process uses if the host has `count`: `local_rank` if there are so many, else
+/// `replaced` modulo `count`.
+inline int gpu_number(int local_rank, int replaced, int count) {
+  return local_rank < count ? local_rank : replaced % count;
+}
+
 /// Makes a device. `type` is "cpu" or "cuda". `threads` is the number of compute threads of a rank on the CPU
-/// (device_type.h). `is_alone` says that no other rank sends messages to this one. Throws RuntimeFailure if the host
-/// has no such device. CUDA support is in libfrostpipe_cuda.so beside the tool, which is loaded only for "cuda". The
-/// first device of a process must be made before its first backward pass, because LibTorch looks for devices only once.
+/// (device_type.h). `is_alone` says that no other rank sends messages to this one. `replaced` is the local rank of the
+/// lost process that this one, a spare, replaces; by default `local_rank`. Both select the GPU (gpu_number). Throws
+/// RuntimeFailure if the host has no such device. CUDA support is in libfrostpipe_cuda.so beside the tool, which is
+/// loaded only for "cuda". The first device of a process must be made before its first backward pass, because LibTorch
+/// looks for devices only once.
 std::unique_ptr<ComputeDevice> make_device(const std::string& type, int local_rank, int threads = 1,
-                                           bool is_alone = false);
+                                           bool is_alone = false, std::optional<int> replaced = std::nullopt);
 
 /// True if this processor has matrix instructions for bfloat16 (AVX-512 BF16, AMX, or Arm's).
 bool multiplies_in_bfloat16();

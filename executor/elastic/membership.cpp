@@ -180,17 +180,13 @@ std::optional<RendezvousInfo> Membership::next_round() {
   if (state_->infos.empty()) return std::nullopt;
   RendezvousInfo info = std::move(state_->infos.front());
   state_->infos.pop_front();
-  info.self.local_rank = local_rank();
+  info.self.local_rank = number_of_member("LOCAL_RANK");
   return info;
 }
 
 const std::optional<RankEnvironment>& Membership::started_by_others() const { return state_->fixed; }
 
 int Membership::max_restarts() const { return state_->max_restarts; }
-
-int Membership::local_rank() const {
-  return state_->fixed ? state_->fixed->local_rank : number_of_member("LOCAL_RANK");
-}
 
 bool Membership::may_rendezvous_again() const { return state_->may_rendezvous_again; }
 

@@ -56,8 +56,6 @@ class Membership final : public Rendezvous {
   /// Returns how many further rounds the ranks of another launcher may arrange by themselves: 0 if torchrun's agent
   /// ends all ranks when one is lost.
   int max_restarts() const;
-  /// Returns the number of this process on its machine, which selects its GPU.
-  int local_rank() const;
   std::optional<RendezvousInfo> next_round() override;
   bool may_rendezvous_again() const override;
   void stop(int generation) override;

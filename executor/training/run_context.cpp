@@ -5,8 +5,18 @@
 
 namespace frostpipe {
 
+namespace {
+
+/// Returns the process whose GPU this one may take over. Under frostpipe's launcher, which starts all ranks on one
+/// host, local and logical ranks are the same numbers.
+int taken_over_by(const RendezvousInfo& first) {
+  return first.self.watched_by_launcher ? first.logical_ranks.at(first.self.rank) : first.self.local_rank;
+}
+
+}  // namespace
+
 RunContext::RunContext(const TrainOptions& options, const TrainCallbacks& callbacks, const InputsFound& inputs,
-                       int local_rank)
+                       const RendezvousInfo& first)
     : started_ns(steady_now_ns() - inputs.reading_ns),
       options(options),
       callbacks(callbacks),
@@ -17,8 +27,8 @@ RunContext::RunContext(const TrainOptions& options, const TrainCallbacks& callba
       num_steps(options.plan.num_steps),
       threads_per_rank(options.plan.threads_per_rank),
       device(options.emulation ? make_emulated_device(options.emulation->shrink)
-                               : make_device(options.device, local_rank, threads_per_rank,
-                                             /*is_alone=*/options.plan.world_size == 1)) {
+                               : make_device(options.device, first.self.local_rank, threads_per_rank,
+                                             /*is_alone=*/options.plan.world_size == 1, taken_over_by(first))) {
   device->expect_one_length(has_one_length(*dataset.samples));
 }
 

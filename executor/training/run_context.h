@@ -2,6 +2,7 @@
 #include <memory>
 
 #include "executor/device/device.h"
+#include "executor/elastic/membership.h"
 #include "executor/execute.h"
 #include "executor/training/training_task.h"
 
@@ -9,8 +10,9 @@ namespace frostpipe {
 
 /// The constants of a run in this process. They are equal on all ranks, except the device.
 struct RunContext {
-  /// `options` and `callbacks` must outlive it. `local_rank` selects this process's GPU.
-  RunContext(const TrainOptions& options, const TrainCallbacks& callbacks, const InputsFound& inputs, int local_rank);
+  /// `options` and `callbacks` must outlive it. `first`, the process's first round, selects its GPU.
+  RunContext(const TrainOptions& options, const TrainCallbacks& callbacks, const InputsFound& inputs,
+             const RendezvousInfo& first);
 
   int num_layers() const { return static_cast<int>(model.layers.size()); }
   /// Returns the fraction of the run that is done after this many steps.

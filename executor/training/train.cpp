@@ -96,15 +96,18 @@ void train(Membership& membership, const TrainOptions& options, const InputsFoun
   FROSTPIPE_CHECK(inputs.training_task, "a rank has looked at its inputs");
   std::optional<StoreRendezvous> store_rendezvous;
   if (membership.started_by_others()) store_rendezvous.emplace(*membership.next_round(), membership.max_restarts());
+  // A spare makes its device only now, since it may take over the lost rank's GPU.
+  std::optional<RendezvousInfo> first = store_rendezvous ? store_rendezvous->next_round() : membership.next_round();
+  if (!first) return;
   std::optional<Trainer> trainer;
   try {
-    trainer.emplace(membership, store_rendezvous ? &*store_rendezvous : nullptr, options, inputs, callbacks);
+    trainer.emplace(membership, store_rendezvous ? &*store_rendezvous : nullptr, *first, options, inputs, callbacks);
   } catch (const InvalidInput& error) {
     fail_on_all_ranks(membership, error.what());
   } catch (const RuntimeFailure& error) {  // this host lacks the device
     fail_on_all_ranks(membership, error.what());
   }
-  trainer->train();
+  trainer->train(std::move(*first));
   if (store_rendezvous) store_rendezvous->finish();
 }
 

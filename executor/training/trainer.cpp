@@ -20,18 +20,19 @@ std::string at_step(int done) { return fmt::format(" at step {}", done); }
 
 }  // namespace
 
-Trainer::Trainer(Membership& membership, StoreRendezvous* store_rendezvous, const TrainOptions& options,
-                 const InputsFound& inputs, const TrainCallbacks& callbacks)
+Trainer::Trainer(Membership& membership, StoreRendezvous* store_rendezvous, const RendezvousInfo& first,
+                 const TrainOptions& options, const InputsFound& inputs, const TrainCallbacks& callbacks)
     : membership_(membership),
       rendezvous_(store_rendezvous ? static_cast<Rendezvous&>(*store_rendezvous) : membership),
-      run_(options, callbacks, inputs, membership.local_rank()),
+      run_(options, callbacks, inputs, first),
       scalars_(options.output),
       round_(run_, store_rendezvous),
       state_(run_),
       recovery_(run_, round_, state_) {}
 
-void Trainer::train() {
-  while (const std::optional<RendezvousInfo> info = rendezvous_.next_round()) {
+void Trainer::train(RendezvousInfo first) {
+  std::optional<RendezvousInfo> info = std::move(first);
+  while (info) {
     try {
       return run_round(*info);
     } catch (const PeerLost&) {
@@ -39,6 +40,8 @@ void Trainer::train() {
     }
     leave();
     rendezvous_.stop(info->generation);
+    info.reset();  // closes the round's sockets
+    info = rendezvous_.next_round();
   }
 }
 

@@ -19,10 +19,11 @@ class Trainer {
  public:
   /// `store_rendezvous` is for ranks that another launcher has started, which find the survivors by themselves; else
   /// null.
-  Trainer(Membership& membership, StoreRendezvous* store_rendezvous, const TrainOptions& options,
-          const InputsFound& inputs, const TrainCallbacks& callbacks);
-  /// Returns at the end of the run or, in a spare that was not needed, of the job.
-  void train();
+  /// `first` is the first round in which this process has a rank.
+  Trainer(Membership& membership, StoreRendezvous* store_rendezvous, const RendezvousInfo& first,
+          const TrainOptions& options, const InputsFound& inputs, const TrainCallbacks& callbacks);
+  /// Trains in the first round and those that follow losses. Returns at the end of the run.
+  void train(RendezvousInfo first);
 
  private:
   void run_round(const RendezvousInfo& info);

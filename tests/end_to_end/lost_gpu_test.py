@@ -8,6 +8,7 @@ import signal
 import sys
 import unittest
 from pathlib import Path
+from unittest import mock
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
 from recovery import FEWER_EPOCHS, RecoveryCase
@@ -23,6 +24,7 @@ class LostGpuTest(RecoveryCase):
         run = self.assert_ended_well(launcher)
         self.assertEqual([recovery["world_size"] for recovery in run["recoveries"]], [2], launcher.stderr)
         self.assertNotIn("did not stop", launcher.stderr)
+        self.assertNotIn("share a GPU", launcher.stderr)
         return run
 
     def test_the_other_goes_on_with_a_spare(self):
@@ -32,6 +34,13 @@ class LostGpuTest(RecoveryCase):
                 run = self.lose(victim, plan, "--checkpoint-every", 20, "--spares", 1)
                 self.assert_same_run(run, reference, weights)
                 shutil.rmtree(self.folder / "run")
+
+    @mock.patch.dict(os.environ, {"FROSTPIPE_FAKE_GPUS": "2"})
+    def test_a_spare_without_a_gpu_of_its_own_takes_the_lost_ranks(self):
+        """Two GPUs and two ranks: what the ranks send each other does not go through host memory after the loss."""
+        reference, weights = self.reference("data-parallel.json", *self.OPTIONS)
+        run = self.lose(1, "data-parallel.json", "--checkpoint-every", 20, "--spares", 1)
+        self.assert_same_run(run, reference, weights)
 
 
 if __name__ == "__main__":

@@ -117,7 +117,7 @@ void explain_out_of_memory(const char* (*action)()) {
 
 class CudaDevice final : public ComputeDevice {
  public:
-  CudaDevice(int local_rank, bool is_alone, const char* (*action)()) {
+  CudaDevice(int local_rank, int replaced, bool is_alone, const char* (*action)()) {
     if (!is_alone) allow_concurrent_streams();
     disable_nccl_watchdog();
     int count = 0;
@@ -128,7 +128,7 @@ class CudaDevice final : public ComputeDevice {
           error == cudaSuccess || driver == 0 ? "" : std::string(" (") + cudaGetErrorString(error) + ")";
       throw RuntimeFailure("device cuda: no CUDA device was found on this machine" + reason + "; use --device cpu");
     }
-    index_ = static_cast<c10::DeviceIndex>(local_rank % count);
+    index_ = static_cast<c10::DeviceIndex>(gpu_number(local_rank, replaced, count));
     at::set_num_threads(1);
     at::globalContext().lazyInitDevice(at::kCUDA);  // initializes LibTorch's allocator for the calls below
     c10::cuda::set_device(index_);
@@ -242,11 +242,11 @@ class CudaDevice final : public ComputeDevice {
 }  // namespace frostpipe
 
 /// Makes the device. This is the only entry point of the module; see load_cuda_device() in executor/device/device.cpp.
-/// `is_alone` says that no other rank sends messages to this one. `action` returns what the rank is doing, for errors.
-extern "C" frostpipe::ComputeDevice* frostpipe_make_cuda_device(int local_rank, bool is_alone,
+/// The other parameters are those of make_device() there. `action` returns what the rank is doing, for errors.
+extern "C" frostpipe::ComputeDevice* frostpipe_make_cuda_device(int local_rank, int replaced, bool is_alone,
                                                                 const char* (*action)()) {
   try {
-    return new frostpipe::CudaDevice(local_rank, is_alone, action);
+    return new frostpipe::CudaDevice(local_rank, replaced, is_alone, action);
   } catch (const c10::Error& error) {  // the device exists but cannot be used: busy, broken, exclusive
     const std::string text = error.what_without_backtrace();
     throw frostpipe::RuntimeFailure("device cuda: device " + std::to_string(local_rank) + ": " +

@@ -24,7 +24,8 @@ namespace {
 
 class FakeGpu final : public ComputeDevice {
  public:
-  FakeGpu(int local_rank, const char* (*action)()) : index_(local_rank % num_fake_gpus()), action_(action) {
+  FakeGpu(int local_rank, int replaced, const char* (*action)())
+      : index_(gpu_number(local_rank, replaced, num_fake_gpus())), action_(action) {
     at::set_num_threads(1);
     at::globalContext().lazyInitDevice(at::kCUDA);
     set_current_fake_gpu(index_);
@@ -70,8 +71,8 @@ class FakeGpu final : public ComputeDevice {
 
 extern "C" {
 
-frostpipe::ComputeDevice* frostpipe_make_cuda_device(int local_rank, bool, const char* (*action)()) {
-  return new frostpipe::test::FakeGpu(local_rank, action);
+frostpipe::ComputeDevice* frostpipe_make_cuda_device(int local_rank, int replaced, bool, const char* (*action)()) {
+  return new frostpipe::test::FakeGpu(local_rank, replaced, action);
 }
 
 /// The facts that `doctor` asks from CUDA.
