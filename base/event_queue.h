@@ -30,8 +30,8 @@ class EventQueue {
       handle(next.event);
     }
   }
-  /// Serves a clock that runs by itself: sets now() to at_ns, which must be >= now(), and passes to `handle` all events
-  /// that are due by then.
+  /// Replaces run() where events follow a real clock: sets now() to at_ns, which must be >= now(), and passes to
+  /// `handle` all events that are due by then.
   template <class Handle>
   void advance_to(Nanoseconds at_ns, Handle handle) {
     FROSTPIPE_CHECK(at_ns >= now_ns_, "time does not run backwards");

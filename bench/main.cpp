@@ -1,4 +1,4 @@
-// `frostpipe bench` is a program of its own, which `frostpipe` becomes: nothing that only measures is part of the tool.
+// `frostpipe bench` executes this separate program, so that the tool itself contains nothing that only measures.
 #include "bench/bench_command.h"
 #include "cli/program/program.h"
 

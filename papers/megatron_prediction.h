@@ -35,8 +35,8 @@ struct MegatronConstants {
   double memory_bytes_per_second = 1.555e12;  // A100 of 40 GB; 2.04e12 for 80 GB
   // The constants below were fitted to every second available row of vTrain's published runs, by random search. Rows of
   // one node weigh four times as much as rows of several nodes, and all measurements of one node from which rows were
-  // derived weigh the same. The speeds of memory and links and iteration_ns are from an earlier such fit, in which one
-  // node was counted with recomputing; the others were fitted again.
+  // derived weigh the same. The speeds of memory and links and iteration_ns are from an earlier such fit, which
+  // assumed that runs of one node recompute; the others were fitted again.
   double gemm_efficiency = 0.82;    // of peak_flops, for a large matrix product; attention's products reach half of it
   double gemm_half_flops = 15.4e9;  // a product of this size reaches half of that
   double memory_efficiency = 1;
@@ -51,8 +51,9 @@ struct MegatronConstants {
   Nanoseconds tree_step_ns = 68'700;        // of each of the 2 log2(t) steps of the tree of an all-reduce
   double network_bytes_per_second = 132e9;  // out of a node
   double card_bytes_per_second = 0;         // out of one device with a card of its own; 0: as the node
-  bool waits_for_messages = false;  // every pass blocks until its message has been exchanged, as in Megatron then; it
-                                    // matters if there are few micro-batches
+  /// Every pass blocks until its message has been exchanged, as in the Megatron of 2021 and 2022. This matters if there
+  /// are few micro-batches.
+  bool waits_for_messages = false;
   Nanoseconds iteration_ns = 944'000;  // once per iteration
 };
 

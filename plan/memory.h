@@ -158,7 +158,7 @@ class StageMemory {
   struct LayerMemory {
     Bytes weights = 0, version = 0;  // of one tensor rank: as stored, and with the rounded copy for computing
     bool trains = false, recomputed = false, has_attention = false;
-    bool joins_segment = false;  // the recompute segment of the layer before it
+    bool joins_segment = false;  // whether it belongs to the recompute segment of the layer before it
   };
 
   /// Returns the bytes of an activation between layers for the tokens of all tensor ranks together, if one rank has
@@ -205,11 +205,10 @@ struct MemoryChange {
 
 /// Returns the memory of one rank over one iteration, in order of time. `peak` comes from memory_of for its pipeline
 /// rank, `stages` from memory_of_stages, `timeline` is the simulated iteration, whose spans are in ascending order of
-/// ranks. A micro-batch's activations live from
-/// the start of its F to the end of its B, or of its I, which leaves what W needs until W has ended. An action's
-/// workspace lives while it runs, an exchange while gradients are reduced, and the rest throughout. The result is empty
-/// for a rank that computes nothing. With token slices, `slice_tokens` are the tokens of each slice of the longest
-/// sample (token_slices.h).
+/// ranks. A micro-batch's activations live from the start of its F to the end of its B, or of its I, which leaves what
+/// W needs until W has ended. An action's workspace lives while it runs, an exchange while gradients are reduced, and
+/// the rest throughout. The result is empty for a rank that computes nothing. With token slices, `slice_tokens` are the
+/// tokens of each slice of the longest sample (token_slices.h).
 std::vector<MemoryChange> memory_over_time(const Trace& timeline, int rank, const RankMemory& peak,
                                            std::span<const RankMemory> stages,
                                            std::span<const std::int64_t> slice_tokens = {});

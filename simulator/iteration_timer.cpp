@@ -87,8 +87,8 @@ class IterationTimer::Prepared {
     of_first_.emplace(of_all_, layout_);
   }
 
-  /// Changes to the cuts of `phase`. Returns false if this preparation does not hold for it: it differs in more than
-  /// its cuts, uses the cache, or trains from another stage on.
+  /// Switches to the cuts of `phase`. Returns false if this preparation cannot be used for `phase`, because it differs
+  /// in more than its cuts, uses the cache, or trains from another stage on.
   bool take(const Phase& phase) {
     if (phase.cache.on || first_trainable_stage(phase) != first_to_train_ || !are_alike_but_for_cuts(phase_, phase))
       return false;

@@ -26,7 +26,7 @@ void for_each_link(Cluster& cluster, Edit edit) {
     for (Link* const link : {&links->point_to_point, &links->collective}) edit(*link);
 }
 
-/// Rounds to an integer, at most a quarter of the largest, so that a few of them can be added.
+/// Rounds to an integer that is at most a quarter of the largest int64, so that a few results can be added.
 std::int64_t rounded(double amount) {
   constexpr double kMax = static_cast<double>(std::numeric_limits<std::int64_t>::max() / 4);
   return std::llround(std::min(kMax, amount));

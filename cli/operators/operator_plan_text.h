@@ -5,7 +5,7 @@
 
 namespace frostpipe {
 
-/// Reads the plan's file. Throws UsageError that names the right command if the plan is of another subject.
+/// Reads the plan's file. Throws UsageError that names the right command if the plan is of another kind.
 OperatorPlan load_operator_plan(const std::string& path);
 
 /// Describes the plan, its predicted iteration and its memory.

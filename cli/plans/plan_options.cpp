@@ -39,7 +39,7 @@ void add_sources(CLI::App& command, PlanCommandOptions& options) {
       ->type_name("N");
 }
 
-/// Returns "" unless plans by this method are made by the command of another subject.
+/// Returns "", or if another command makes plans by this method, a sentence that names it.
 std::string check_subject(const std::string& method) {
   if (method.starts_with("ppipe")) return "`frostpipe serving plan` makes plans by " + method;
   if (method.starts_with("mtrain")) return "`frostpipe nets plan` makes plans by " + method;

@@ -6,7 +6,7 @@
 
 namespace frostpipe {
 
-/// Reads the plan's file. Throws UsageError that names the right command if the plan is of another subject.
+/// Reads the plan's file. Throws UsageError that names the right command if the plan is of another kind.
 ServingPlan load_serving_plan(const std::string& path);
 
 /// Describes the plan: its predicted throughput, a table of its pools, and the devices in use. `path` is its file.

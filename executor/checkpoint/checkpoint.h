@@ -54,12 +54,11 @@ std::optional<ValueDifference> first_difference(const std::map<std::string, std:
 std::optional<std::string> first_difference(const RunSettings& saved, const RunSettings& now);
 
 /// A snapshot of a run after `step` optimizer steps. On disk it is a folder:
-///   checkpoint.json          this struct without plan and run, with a hash of itself; written last plan.json
-///   the phases as they were executed, the current one, and those decided but not begun run.json                 the
-///   summary of the steps so far layer-007.safetensors    a layer's flat weights and, unless the optimizer has none,
-///   first_moment and
-///                            second_moment (also for frozen layers that have trained before), and
-///                            older_weights where updates are delayed
+///   checkpoint.json        this struct without plan and run, with a hash of itself; written last
+///   plan.json              the phases as they were executed, the current one, and those decided but not begun
+///   run.json               the summary of the steps so far
+///   layer-007.safetensors  a layer's flat weights; first_moment and second_moment, unless the optimizer has none (also
+///                          for frozen layers that have trained before); older_weights where updates are delayed
 /// The folder is renamed to its final name, step-00000120, when all of it has been written and synced to disk. Nothing
 /// in it is ever executed.
 struct Checkpoint {

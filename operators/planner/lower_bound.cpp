@@ -115,8 +115,8 @@ class LowerBound {
     }
   }
 
-  /// Returns a bound on the end of an operator by the path to it: on the mean end of its parts if samples lead on from
-  /// it, else on the end of the last part. An operator that samples lead on from is no barrier.
+  /// Returns a bound on the end of an operator by the path to it: on the mean end of its parts if another operator
+  /// reads its samples, else on the end of the last part. An operator whose samples are read is no barrier.
   double end_of_path(int op) const {
     const Operator& one = graph_.operators[op];
     double end = least_mean_part(problem_, one);
@@ -146,8 +146,8 @@ class LowerBound {
     return end + time_of(rest, barriers_.back().wait);
   }
 
-  /// Returns how long other devices wait than the one where the last part of the statistics ended. They begin with what
-  /// a message brings: these statistics, or the output of an operator that reads them.
+  /// Returns how long the devices wait other than the one on which the last part of the statistics ended. They begin
+  /// when a message has brought these statistics, or the output of an operator that reads them.
   double wait_after(int op, const OperatorSet& rest) const {
     double wait = least_message(problem_.machine, graph_.operators[op].output_bytes);
     const double latency = least_message(problem_.machine, 0);

@@ -15,7 +15,7 @@ struct PhaseSearch {
   int first_trainable_layer = 0;
   CacheUse cache;
   std::vector<Recompute> recompute = {std::nullopt};  // modes to try, the preferred first
-  Nanoseconds give_up_above_ns = 0;                   // phases slower than this are of no interest; 0 = all are
+  Nanoseconds give_up_above_ns = 0;                   // slower phases are not searched for; 0 = no limit
   /// Budget for looking at every partition that may be faster: micro-batches, summed over stages and simulations.
   int proof_micro_batches = 0;
   bool bound_only = false;  // nothing is simulated; the best is the phase with the least StageBound
@@ -26,7 +26,7 @@ struct PhaseSearchResult {
   /// No phase in the search has a shorter iteration, whatever its partition. The bound is at most give_up_above_ns. It
   /// does not hold for other token slices (with_cut_slices) than those that the search begins with.
   Nanoseconds lower_bound_ns = 0;
-  std::string reason;       // why none fits of the phases that would be fast enough
+  std::string reason;       // why no phase that would be fast enough fits
   Bytes missing_bytes = 0;  // summed over the ranks of the candidate that is closest to fitting
 };
 

@@ -5,8 +5,8 @@
 
 namespace frostpipe {
 
-/// Returns weights of the pipeline ranks for bound_of_any_partition, about the speeds of their devices. The largest is
-/// 1; empty if all ranks take equally long.
+/// Returns weights of the pipeline ranks for bound_of_any_partition, nearly proportional to the speeds of their
+/// devices. The largest is 1; the result is empty if all ranks take equally long.
 std::vector<double> weights_by_speed(const PhaseWork& work);
 
 }  // namespace frostpipe

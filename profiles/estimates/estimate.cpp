@@ -14,9 +14,10 @@
 namespace frostpipe {
 namespace {
 
-/// How often a forward's operations other than matrix products read or write a value that is kept, on average. By hand,
-/// with hidden size h and MLP width f: norm, rotary positions and residual of attention 9 h for 6 h that are kept;
-/// norm, activation and residual of an MLP 5 h + 2 f for 2 h + 2 f, or with a gate 5 h + 3 f for 2 h + 3 f.
+/// How many values a forward's operations other than matrix products read or write on average for each value that is
+/// kept. Counts made by hand, per token, with hidden size h and MLP width f: norm, rotary positions and residual of
+/// attention move 9 h and keep 6 h; norm, activation and residual of an MLP move 5 h + 2 f and keep 2 h + 2 f, or with
+/// a gate move 5 h + 3 f and keep 2 h + 3 f.
 constexpr double kMovesOfValues = 1.5;
 
 /// Rounds to an integer, bounded so that sums of values beyond any profile's bounds still fit into 64 bits.

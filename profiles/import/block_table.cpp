@@ -15,7 +15,8 @@ struct TableName {
   std::string model, device;
 };
 
-/// Splits "MODEL-GPU-SHARE.csv", in any folder. Any other path is the model's name, on a device "imported".
+/// Splits "MODEL-GPU-SHARE.csv", in any folder. If the file has another name, its path names the model, and the device
+/// is called "imported".
 TableName name_in(std::string_view source) {
   const std::string stem = std::filesystem::path(source).stem().string();
   const std::size_t last = stem.rfind('-');

@@ -82,8 +82,8 @@ struct ParameterSpec {
   std::int64_t stacked = 1;  // rows: number of pieces along dimension 0 that are each cut
   std::int64_t unit = 1;     // cuts between tensor ranks are at multiples of this many rows or columns
   Role role = Role::words;
-  /// If the parameter is part of a tensor of the file that it shares with the next one: its first row and number of
-  /// rows there.
+  /// If the file stores several parameters in one tensor (Phi 3's query, key and value): this one's first row in that
+  /// tensor, and the number of rows of the whole tensor.
   std::int64_t stored_begin = 0, stored_rows = 0;  // 0 rows = a tensor of its own
   /// If the file's rows are ordered by head, each with its query, key and value: the number of heads; otherwise 0.
   std::int64_t stored_heads = 0;

@@ -68,12 +68,12 @@ enum class Activation { gelu, gelu_tanh, silu, relu, tanh };
 /// Norms of queries and keys: none, one per head (Qwen 3), or one over all heads (OLMo 2).
 enum class QueryKeyNorm { none, by_head, whole };
 
-/// How rotary frequencies 1 / theta^(2i / size) change for texts longer than those of the first training.
+/// How rotary frequencies 1 / theta^(2i / size) change for texts longer than those of pretraining.
 struct RotaryScaling {
   enum class Kind { none, linear, dynamic, llama3, yarn };
   Kind kind = Kind::none;
   double factor = 1;
-  std::int64_t original_positions = 0;                         // of the first training
+  std::int64_t original_positions = 0;                         // in pretraining
   double low_frequency_factor = 1, high_frequency_factor = 4;  // llama3
   double beta_fast = 32, beta_slow = 1;                        // yarn
   double attention_factor = 1;                                 // yarn: queries and keys are multiplied by it
@@ -193,7 +193,7 @@ struct TransformerConfig {
   bool has_experts(int block) const { return experts.count > 0 && block >= experts.first_dense_blocks; }
   std::int64_t table_size() const { return embedding_size > 0 ? embedding_size : hidden_size; }
   AttentionPattern pattern_of(int block) const { return patterns.empty() ? AttentionPattern{} : patterns[block]; }
-  /// Returns whether a sample is answered by a class.
+  /// Returns whether the task is to classify a whole sample.
   bool tells_class() const { return task == Task::sequence_classification || task == Task::image_classification; }
   /// Returns whether the class is read from a single token of the sample: the first, or for a causal model the last.
   bool tells_class_from_one_token() const { return tells_class() && !pools_patches; }

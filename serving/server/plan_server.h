@@ -58,8 +58,8 @@ class PlanServer final : public ServedModels {
   ServingPlan plan() const;
   /// True if the newest plan has loaded and no older one has requests left.
   bool is_settled() const;
-  /// Begins the time of finish_run(), of which workers' computing counts up to `window_ns`; if that is not known yet,
-  /// up to the window that finish_run() names.
+  /// Begins the run whose results finish_run() returns. The time that workers compute counts until `window_ns` after
+  /// this call; if that is not known yet, until the window that is given to finish_run().
   void begin_run(std::optional<Nanoseconds> window_ns = std::nullopt);
   /// Returns the results of the newest plan's models for the requests since begin_run(), in the plan's order. Waits
   /// until all have been answered.
