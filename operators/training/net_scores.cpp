@@ -52,7 +52,7 @@ Evaluation evaluate_net(const EvaluateOptions& options, const Progress& progress
   const std::vector<std::string> missing = check_weights(folder, weights);
   if (!missing.empty())
     throw InvalidInput(options.model.string() + ": weights", "must be there to be scored (a folder that train wrote)",
-                       missing.front() + " is missing");
+                       "without " + missing.front());
   if (task_of(options.data) != Task::image_classification)
     throw InvalidInput(options.data.string(), "must be pictures for this model", "something else");
   const Dataset data =

@@ -130,7 +130,8 @@ ServingPlanResult dart_plan(const ServingProblem& problem) {
   for (std::size_t n = 0; n < problem.models.size(); ++n) {
     plan.models[n] = pair_up(problem, building[n], n, devices[n]);
     if (plan.models[n].pipelines.empty())
-      return Infeasible{.reason = fmt::format("model {}: no device is left for it; try more", plan.models[n].name)};
+      return Infeasible{.reason =
+                            fmt::format("model {}: no device is left for it; try more devices", plan.models[n].name)};
     plan.objective_value =
         std::min(plan.objective_value, plan.models[n].requests_per_second / problem.models[n].weight);
   }

@@ -25,7 +25,7 @@ void require_times(const ServingProblem& problem, const ModelToServe& model) {
     known.push_back(times.share == 1 ? times.device_type : fmt::format("1/{} {}", times.share, times.device_type));
   throw InvalidInput(
       fmt::format("model {}: no profile of it was measured on a device of the cluster ({}), or on a part "
-                  "down to 1/{} of one; they know {}",
+                  "down to 1/{} of one, only on {}",
                   in_quotes(model.name), in_quotes(classes), problem.max_share, in_quotes(known)));
 }
 
@@ -37,8 +37,8 @@ void require_classes(const ServingProblem& problem) {
                          std::to_string(device_class.count));
     if (problem.objective == ServingObjective::cost && !device_class.price_per_hour)
       throw InvalidInput(
-          fmt::format("class {}: has no price, which the cheapest plan needs; give the cluster's file a "
-                      "price_per_hour of it",
+          fmt::format("class {}: has no price, which the cheapest plan needs; add its price_per_hour to the "
+                      "cluster's file",
                       device_class.name));
     const auto knows = [&](const ModelToServe& model) {
       return !measured_shares(model.profile, device_class.name).empty();
@@ -48,7 +48,7 @@ void require_classes(const ServingProblem& problem) {
       for (const auto& model : problem.models)
         for (const auto& times : model.profile.times)
           if (std::ranges::find(known, times.device_type) == known.end()) known.push_back(times.device_type);
-      throw InvalidInput(fmt::format("class {}: no profile was measured on it; they know {}",
+      throw InvalidInput(fmt::format("class {}: no profile was measured on it, only on {}",
                                      in_quotes(device_class.name), in_quotes(known)));
     }
   }

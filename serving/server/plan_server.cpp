@@ -166,8 +166,8 @@ void PlanServer::require_same_form(const std::map<std::string, ServableModel>& m
       if (model.folder_bytes[i].others != models_.at(name).folder_bytes[i].others)
         throw InvalidInput(
             model.folders[i],
-            "must hold the same config.json and tokenizer as when `serve` began, only the weights may be "
-            "others; start `serve` again for them",
+            "must hold the same config.json and tokenizer as when `serving run` began, since only the weights may "
+            "change; to serve these files, start `serving run` again",
             "overwritten");
 }
 
@@ -230,7 +230,7 @@ void PlanServer::run() {
       changed_.notify_all();
       wait();
     } catch (const std::exception& error) {
-      options_.note(fmt::format("goes on after a failure: {}", error.what()));
+      options_.note(fmt::format("the server goes on after a failure: {}", error.what()));
       std::this_thread::sleep_for(std::chrono::milliseconds(100));
     }
   }
@@ -280,7 +280,7 @@ void PlanServer::try_next() {
   } catch (const std::exception& error) {
     next_.reset();
     if (service_)
-      options_.note(fmt::format("the new plan cannot be served, the previous one goes on: {}", error.what()));
+      options_.note(fmt::format("the new plan cannot be served, so the previous one stays in use: {}", error.what()));
     else
       failure_ = std::current_exception();
   }

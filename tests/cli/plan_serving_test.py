@@ -191,7 +191,7 @@ class PlanServingTest(CliTest):
                    .replace('"name": "synthetic", "hidden_size"', '"name": "odd", "hidden_size"'))
         self.refused("--slo", "20ms", "--profile", "odd.json",
                      says='model "odd": no profile of it was measured on a device of the cluster ("cpu", "slow"), or '
-                          'on a part down to 1/4 of one; they know "odd"')
+                          'on a part down to 1/4 of one, only on "odd"')
 
     def test_a_written_plan_is_read_again(self):
         for slo in ("1ms", "20ms", "999s"):

@@ -53,10 +53,10 @@ class Page {
 using Counters = std::vector<std::pair<std::string, ModelCounters>>;  // by model
 
 void add_requests(Page& page, const Counters& counters) {
-  page.family("frostpipe_requests_received_total", "counter", "Requests that have come.");
+  page.family("frostpipe_requests_received_total", "counter", "Received requests.");
   for (const auto& [model, of] : counters)
     page.sample("frostpipe_requests_received_total", {{"model", model}}, of.requests);
-  page.family("frostpipe_requests_total", "counter", "Requests by what became of them.");
+  page.family("frostpipe_requests_total", "counter", "Finished requests by outcome.");
   for (const auto& [model, of] : counters) {
     std::int64_t dropped = 0;
     for (const auto& [reason, count] : of.dropped) dropped += count;
@@ -74,7 +74,7 @@ void add_requests(Page& page, const Counters& counters) {
   for (const auto& [model, of] : counters) page.sample("frostpipe_texts_cut_total", {{"model", model}}, of.cut);
   page.family("frostpipe_requests_waiting", "gauge", "Requests that are in no batch yet.");
   for (const auto& [model, of] : counters) page.sample("frostpipe_requests_waiting", {{"model", model}}, of.waiting);
-  page.family("frostpipe_requests_computing", "gauge", "Requests in batches that are computed.");
+  page.family("frostpipe_requests_computing", "gauge", "Requests in batches that are being computed.");
   for (const auto& [model, of] : counters)
     page.sample("frostpipe_requests_computing", {{"model", model}}, of.computing);
 }
@@ -82,7 +82,7 @@ void add_requests(Page& page, const Counters& counters) {
 void add_latencies(Page& page, const Counters& counters) {
   constexpr std::size_t kBounds = std::size(kLatencyBoundsSeconds);
   const std::string name = "frostpipe_request_latency_seconds";
-  page.family(name, "histogram", "From a request's coming to its answer.");
+  page.family(name, "histogram", "Time from a request's arrival to its answer, in seconds.");
   for (const auto& [model, of] : counters) {
     const auto count_up_to = [&of = of](std::size_t i) {
       return i < of.latency_counts.size() ? of.latency_counts[i] : 0;
@@ -115,7 +115,7 @@ void add_workers(Page& page, const std::vector<WorkerState>& workers) {
   page.family("frostpipe_worker_ready", "gauge", "1 where a worker has loaded its weights and computes, else 0.");
   for (const WorkerState& worker : workers)
     page.sample("frostpipe_worker_ready", labels(worker), worker.is_ready ? 1 : 0);
-  page.family("frostpipe_worker_busy_seconds_total", "counter", "Time in which a worker has computed.");
+  page.family("frostpipe_worker_busy_seconds_total", "counter", "Time in which a worker has computed, in seconds.");
   for (const WorkerState& worker : workers)
     page.sample("frostpipe_worker_busy_seconds_total", labels(worker),
                 static_cast<double>(worker.busy_ns) / kNanosecondsPerSecond);

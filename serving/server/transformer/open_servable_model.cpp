@@ -39,7 +39,7 @@ void require_weights(const ModelFolder& folder) {
   const std::vector<std::string> missing = check_weights(folder, WeightFiles(folder.path));
   if (!missing.empty())
     throw InvalidInput(folder.path.string() + ": weights", "must all be there to be served",
-                       missing.front() + " is missing");
+                       "without " + missing.front());
 }
 
 std::vector<std::string> label_names_of(const ModelFolder& folder) {
@@ -60,10 +60,10 @@ void require_planned(const ModelFolder& folder, const ServedModel& planned) {
   const bool is_image = folder.config.task == Task::image_classification;
   const std::int64_t most = is_image ? folder.config.num_patches() + 1 : folder.config.max_position_embeddings;
   if (is_image ? planned.tokens != most : planned.tokens > most)
-    throw InvalidInput(
-        fmt::format("the plan's tokens of {}", planned.name),
-        fmt::format("must be {} {}, as {} has them", is_image ? "the" : "at most", most, folder.path.string()),
-        std::to_string(planned.tokens));
+    throw InvalidInput(fmt::format("the plan's tokens of {}", planned.name),
+                       fmt::format("must be {}{}, which the model in {} takes", is_image ? "" : "at most ", most,
+                                   folder.path.string()),
+                       std::to_string(planned.tokens));
 }
 
 }  // namespace

@@ -76,10 +76,10 @@ void require_same_file(const ModelFolder& first, const ModelFolder& other, const
   const std::optional<std::string> one = text_in(first, name), two = text_in(other, name);
   if (one == two) return;
   if (!two)
-    throw InvalidInput(fmt::format("{}: is without {}, which {} has, whose layers it shares", other.path.string(), name,
+    throw InvalidInput(fmt::format("{}: lacks {}, but {}, whose layers it shares, has it", other.path.string(), name,
                                    first.path.string()));
   if (!one)
-    throw InvalidInput(fmt::format("{}: has {}, and {}, whose layers it shares, is without", other.path.string(), name,
+    throw InvalidInput(fmt::format("{}: has {}, but {}, whose layers it shares, lacks it", other.path.string(), name,
                                    first.path.string()));
   refuse(first, other, name, "the tokenizer's file", "another one");
 }

@@ -112,7 +112,7 @@ TEST(MakeServingPlan, SaysInASentenceWhatCannotBe) {
   problem = two_devices();
   problem.classes[1].name = "quick";
   EXPECT_EQ(message_of([&] { make_serving_plan(ServingMethod::ppipe, problem); }),
-            "class \"quick\": no profile was measured on it; they know \"fast\", \"slow\"");
+            "class \"quick\": no profile was measured on it, only on \"fast\", \"slow\"");
   problem = two_devices();
   problem.models.push_back(model_of_two_blocks());
   problem.models[1].name = "other";
@@ -147,7 +147,7 @@ TEST(MakeServingPlan, RefusesAModelThatWasMeasuredOnNoClass) {
   };
   EXPECT_EQ(message_of([&] { make_serving_plan(ServingMethod::ppipe, problem); }),
             "model \"other\": no profile of it was measured on a device of the cluster (\"fast\", \"slow\"), or on a "
-            "part down to 1/4 of one; they know \"third\", \"1/8 fast\"");
+            "part down to 1/4 of one, only on \"third\", \"1/8 fast\"");
   problem.models[1].profile.times[1].share = 2;
   EXPECT_THAT(reason(ServingMethod::ppipe_np, problem),
               HasSubstr("model other: no profile of it was measured on whole devices of the cluster's classes"));

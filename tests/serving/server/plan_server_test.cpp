@@ -162,8 +162,8 @@ TEST_F(PlanServerTest, AnotherPlanIsRefusedWhereTheFolderHasAnotherConfig) {
   write_folder("2", R"({"id2label": {"0": "no"}})");
   EXPECT_EQ(
       message_of([&] { server.replace(plan_); }),
-      "FOLDER: must hold the same config.json and tokenizer as when `serve` began, only the weights may be others; "
-      "start `serve` again for them, is overwritten");
+      "FOLDER: must hold the same config.json and tokenizer as when `serving run` began, since only the weights may "
+      "change; to serve these files, start `serving run` again, is overwritten");
   EXPECT_EQ(answers(server, 20), std::vector<double>{1});
 }
 

@@ -76,12 +76,12 @@ TEST_F(SharedLayers, AreOfModelsOfOneShapeThatReadRequestsAlike) {
   EXPECT_THAT(refusal("norm"), HasSubstr("norm: layer_norm_eps: must be 1e-12, as of "));
   file("vocabulary/vocab.txt", "[UNK]\n");
   EXPECT_THAT(refusal("vocabulary"),
-              AllOf(HasSubstr("vocabulary: has vocab.txt, and "), EndsWith("one, whose layers it shares, is without")));
+              AllOf(HasSubstr("vocabulary: has vocab.txt, but "), EndsWith("one, whose layers it shares, lacks it")));
   file("one/vocab.txt", "[PAD]\n");
   EXPECT_THAT(refusal("vocabulary"), HasSubstr("vocabulary: vocab.txt: must be the tokenizer's file, as of "));
   write_head("bare", Family::bert, 8, 1);
   EXPECT_THAT(refusal("bare"),
-              AllOf(HasSubstr("bare: is without vocab.txt, which "), EndsWith("one has, whose layers it shares")));
+              AllOf(HasSubstr("bare: lacks vocab.txt, but "), EndsWith("one, whose layers it shares, has it")));
   std::filesystem::remove(folder_ / "one/vocab.txt");
   write_head("one", Family::vit, 8, 1);
   write_head("dark", Family::vit, 8, 1);
