@@ -14,8 +14,8 @@ void require_planned_frozen_dtype(const TrainingPlan& plan, const Profile& profi
                                   std::string_view plan_source) {
   if (plan.frozen_dtype == profile.frozen_dtype) return;
   throw InvalidInput(fmt::format(
-      "{}: frozen_dtype: measured frozen layers in {}, but {} was made for {}; give the profile that it was made from, "
-      "or plan again from this one",
+      "{}: frozen_dtype: frozen layers were measured in {}, but {} was made for {}; give the profile that it was made "
+      "from, or plan again from this one",
       profile_source, to_string(profile.frozen_dtype.value_or(plan.dtype)), plan_source,
       to_string(plan.frozen_dtype.value_or(plan.dtype))));
 }
@@ -30,10 +30,10 @@ void require_planned_lengths(const TrainingPlan& plan, int longest_tokens, std::
                              std::string_view source) {
   const int planned = planned_longest_tokens(plan);
   if (!plan.workload || longest_tokens <= planned) return;
-  throw InvalidInput(
-      fmt::format("{}: has samples of {} tokens to train on, but {} has memory for {} at most, the longest of {}; "
-                  "profile with this data and plan again",
-                  data, longest_tokens, source, planned, plan.workload->name));
+  throw InvalidInput(fmt::format(
+      "{}: has samples of {} tokens to train on, but {} has memory for {} at most, the longest sample of {}; "
+      "profile with this data and plan again",
+      data, longest_tokens, source, planned, plan.workload->name));
 }
 
 std::string micro_batches_beyond_memory(const TrainingPlan& plan, const Cluster& cluster,

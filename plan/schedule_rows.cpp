@@ -92,7 +92,8 @@ Schedule compute_of_rows(const Phase& phase, int first_trainable_stage) {
 void require_schedule_rows(const Phase& phase, const std::string& place) {
   const std::string at = place + ".schedule_rows";
   if (phase.schedule.empty() || is_built_in(phase.schedule))
-    throw InvalidInput(place + ".schedule", "must be a name of its own where there are schedule_rows",
+    throw InvalidInput(place + ".schedule",
+                       "must be a name that no built-in schedule has where there are schedule_rows",
                        fmt::format("\"{}\"", phase.schedule));
   const Schedule read = read_rows(phase.schedule_rows, at);
   FROSTPIPE_CHECK(read.pipeline_rank_of_stage == phase.pipeline_rank_of_stage, "they are read with the rows");
@@ -110,7 +111,7 @@ void require_schedule_rows(const Phase& phase, const std::string& place) {
   for (const std::vector<Action>& list : read.body) {
     const auto other = std::ranges::find_if_not(list, belongs_to_one_iteration);
     if (other != list.end())
-      throw InvalidInput(at, "must have no later iterations or weight versions, which plans do not have",
+      throw InvalidInput(at, "must have no later iterations or weight versions, which plans do not support",
                          to_string(*other));
   }
   if (const int first = first_trainable_stage(phase); first < read.first_trainable_stage)

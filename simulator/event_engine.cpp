@@ -282,7 +282,7 @@ class Simulation {
     }
     if (num_waiting == 0) return;
     if (num_waiting > kMaxNamedWaiters) waiting += ", and " + std::to_string(num_waiting - kMaxNamedWaiters) + " more";
-    throw InvalidInput("schedule " + schedule_.name, "must make progress on every rank", waiting);
+    throw InvalidInput("schedule " + schedule_.name, "must make progress on every rank", "stuck: " + waiting);
   }
 
   const Schedule& schedule_;

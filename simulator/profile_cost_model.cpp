@@ -119,7 +119,7 @@ std::vector<Segment> ProfileCostModel::segments(const Action& action, int pipeli
       return {gradient_norm_, update};
     }
     default:
-      throw InvalidInput("action " + to_string(action), "must have a cost in a profile", "none is defined");
+      throw InvalidInput("action " + to_string(action), "must have a cost in a profile", "without one");
   }
 }
 

@@ -9,7 +9,7 @@ std::vector<Segment> TableCostModel::segments(const Action& action, int pipeline
   if (is_compute(action.kind)) return {compute(compute_ns(action, pipeline_rank, replica))};
   if (action.kind == ActionKind::optimizer_step) return {compute(times_.at(action.stage).at(replica).update_ns)};
   if (action.kind != ActionKind::reduce_gradient)
-    throw InvalidInput("action " + to_string(action), "must have a cost in a table of stages", "none is defined");
+    throw InvalidInput("action " + to_string(action), "must have a cost in a table of stages", "without one");
   const Segment& reduce = reduce_gradient_.at(action.stage);
   if (reduce.collective_ranks.size() < 2) return {};
   return {reduce};

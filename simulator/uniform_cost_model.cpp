@@ -11,7 +11,7 @@ std::vector<Segment> UniformCostModel::segments(const Action& action, int /*pipe
     case ActionKind::reduce_gradient:
       return {};
     default:
-      throw InvalidInput("action " + to_string(action), "must have a uniform cost", "none is defined");
+      throw InvalidInput("action " + to_string(action), "must have a uniform cost", "without one");
   }
 }
 

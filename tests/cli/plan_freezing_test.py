@@ -90,7 +90,7 @@ class FreezingTest(CliTest):
         self.edit("rounded.json", lambda profile: profile.update(frozen_dtype="bfloat16"))
         done = self.run_tool("simulate", "static.json", "--profile", "rounded.json", code=1)
         self.assertIn(
-            "rounded.json: frozen_dtype: measured frozen layers in bfloat16, but static.json was made for float32",
+            "rounded.json: frozen_dtype: frozen layers were measured in bfloat16, but static.json was made for float32",
             done.stderr)
         self.edit("profile.json", lambda profile: profile.update(frozen_dtype="bfloat16"))
         self.assertIn("frozen layers compute in bfloat16", self.plan("static.json", "static").stdout)

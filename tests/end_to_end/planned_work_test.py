@@ -86,8 +86,8 @@ class PlannedWorkTest(EndToEndTest):
         self.assertGreater(run["test_accuracy"], 0)
         self.assert_refused("train", "static.json", "--data", "data.tsv", "--profile", "rounded.json",
                             "-o", self.folder / "other",
-                            says=["rounded.json: frozen_dtype: measured frozen layers in bfloat16, but static.json was "
-                                  "made for float32"])
+                            says=["rounded.json: frozen_dtype: frozen layers were measured in bfloat16, but "
+                                  "static.json was made for float32"])
         self.assert_refused("profile", "--model", "model", "--dtype", "bfloat16", "--frozen-dtype", "float32",
                             "-o", "other.json", code=2, says=["--frozen-dtype: must be bfloat16"])
 

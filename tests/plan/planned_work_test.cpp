@@ -15,13 +15,14 @@ TEST(PlannedWork, AnotherTypeOfFrozenLayersIsRefusedWithBoth) {
   Profile profile;
   EXPECT_NO_THROW(require_planned_frozen_dtype(plan, profile, "q.json", "p.json"));
   profile.frozen_dtype = DType::kBFloat16;
-  EXPECT_THAT(message_of([&] { require_planned_frozen_dtype(plan, profile, "q.json", "p.json"); }),
-              HasSubstr("q.json: frozen_dtype: measured frozen layers in bfloat16, but p.json was made for float32"));
+  EXPECT_THAT(
+      message_of([&] { require_planned_frozen_dtype(plan, profile, "q.json", "p.json"); }),
+      HasSubstr("q.json: frozen_dtype: frozen layers were measured in bfloat16, but p.json was made for float32"));
   plan.frozen_dtype = DType::kBFloat16;
   EXPECT_NO_THROW(require_planned_frozen_dtype(plan, profile, "q.json", "p.json"));
   profile.frozen_dtype.reset();
   EXPECT_THAT(message_of([&] { require_planned_frozen_dtype(plan, profile, "q.json", "p.json"); }),
-              HasSubstr("measured frozen layers in float32, but p.json was made for bfloat16"));
+              HasSubstr("frozen layers were measured in float32, but p.json was made for bfloat16"));
 }
 
 TEST(PlannedWork, LongerSamplesThanThereIsMemoryForAreRefused) {
@@ -30,7 +31,7 @@ TEST(PlannedWork, LongerSamplesThanThereIsMemoryForAreRefused) {
   EXPECT_NO_THROW(require_planned_lengths(plan, 48, "other.tsv", "p.json"));
   EXPECT_THAT(message_of([&] { require_planned_lengths(plan, 49, "other.tsv", "p.json"); }),
               AllOf(HasSubstr("other.tsv: has samples of 49 tokens"),
-                    HasSubstr("p.json has memory for 48 at most, the longest of example.tsv"),
+                    HasSubstr("p.json has memory for 48 at most, the longest sample of example.tsv"),
                     HasSubstr("profile with this data")));
   plan.phases[1].longest_tokens = 0;  // as tokens
   EXPECT_EQ(planned_longest_tokens(plan), 32);

@@ -196,15 +196,17 @@ TEST(ScheduleRows, ThatDoNotFitTheirPhaseAreRefused) {
   EXPECT_EQ(error_of({"0F0,0F1,0F2,0F3", "1F0,1B0,1F1,1B1,1F2,1B2,1F3"}),
             "schedule plan.json: phases[1].schedule_rows: pipeline rank 1, stage 1: 1B3 is missing");
   EXPECT_EQ(error_of({"0F0@1,0F1,0F2,0F3", good[1]}),
-            place + "must have no later iterations or weight versions, which plans do not have, is 0F0@1");
+            place + "must have no later iterations or weight versions, which plans do not support, is 0F0@1");
   EXPECT_EQ(error_of({"0F0s0,0F0s1", "1F0s0,1F0s1,1B0s1,1B0s0"}, [](Phase& phase) { phase.num_micro_batches = 1; }),
             place +
                 "must be of 2 pipeline ranks, 2 stages and 1 micro-batch, as the phase, is 2 pipeline ranks, 2 stages "
                 "and 1 micro-batch of 2 token slices");
   EXPECT_EQ(error_of(good, [](Phase& phase) { phase.virtual_stages = 2; }),
             "plan.json: phases[1].virtual_stages: must be 1, as many as one of schedule_rows has, is 2");
-  EXPECT_EQ(error_of(good, [](Phase& phase) { phase.schedule = "1F1B"; }),
-            "plan.json: phases[1].schedule: must be a name of its own where there are schedule_rows, is \"1F1B\"");
+  EXPECT_EQ(
+      error_of(good, [](Phase& phase) { phase.schedule = "1F1B"; }),
+      "plan.json: phases[1].schedule: must be a name that no built-in schedule has where there are schedule_rows, is "
+      "\"1F1B\"");
 }
 
 TEST(ScheduleFile, IsFollowedByEveryPhase) {
