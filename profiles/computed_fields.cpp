@@ -134,13 +134,13 @@ void require_computed_fields(std::string_view text, const std::string& file, Con
     const Json value = given(config, field.name);
     if (!value.is_null() && value != Json::parse(field.value))
       throw InvalidInput(fmt::format("{}: {}", file, field.name),
-                         fmt::format("must be {}: another one is not computed here", field.value), value.dump());
+                         fmt::format("must be {}: other values are not supported", field.value), value.dump());
   }
   for (const OtherName& other : kOtherNames) {
     const Json value = given(config, other.name), known = given(config, other.field);
     if (type == other.model_type && !value.is_null() && value != known)
       throw InvalidInput(fmt::format("{}: {}", file, other.name),
-                         fmt::format("must be that of {}, which is read ({})", other.field,
+                         fmt::format("must equal {}, the field that is read ({})", other.field,
                                      known.is_null() ? "missing" : known.dump()),
                          value.dump());
   }

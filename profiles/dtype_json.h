@@ -7,7 +7,7 @@ namespace frostpipe {
 
 /// The types of frozen layers.
 inline constexpr json::Only kFrozenDTypes{std::array{DType::kBFloat16},
-                                          "must be bfloat16, or left out: as the other layers"};
+                                          "must be bfloat16, or left out for the other layers' type"};
 /// The types of an activation cache's values.
 inline constexpr json::Only kCacheDTypes{std::array{DType::kFloat32, DType::kBFloat16}, "must be float32 or bfloat16"};
 

@@ -113,7 +113,7 @@ MobileNetShape mobilenet_shape_of(const std::filesystem::path& folder, const Con
   shape.norm_epsilon = fields.number("layer_norm_eps", shape.norm_epsilon);
   const Json& activation = fields.given("hidden_act");
   if (!activation.is_null() && activation != "relu" && activation != "relu6")
-    throw InvalidInput(fields.place("hidden_act"), "must be relu6 or relu: another one is not computed here",
+    throw InvalidInput(fields.place("hidden_act"), "must be relu6 or relu: other values are not supported",
                        activation.dump());
   shape.relu6 = activation != "relu";
   return shape;
@@ -155,13 +155,13 @@ void require_usual_vgg(const ConfigFields& fields) {
                           (key == "global_pool" && value == "avg") || (key == "in_chans" && value == 3) ||
                           (key == "mlp_ratio" && value == 1);
     if (!is_known)
-      throw InvalidInput(fields.place("model_args.") + key,
-                         key == "num_classes" ? "must be the num_classes beside model_args"
-                                              : "must not be given: it is not computed here",
-                         value.dump());
+      throw InvalidInput(
+          fields.place("model_args.") + key,
+          key == "num_classes" ? "must be the num_classes beside model_args" : "must not be given: it is not supported",
+          value.dump());
   }
   if (!pooling.is_null() && pooling != "avg")
-    throw InvalidInput(fields.place("global_pool"), "must be avg: another one is not computed here", pooling.dump());
+    throw InvalidInput(fields.place("global_pool"), "must be avg: other values are not supported", pooling.dump());
 }
 
 VggShape vgg_shape_of(const ConfigFields& fields) {

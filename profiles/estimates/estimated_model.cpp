@@ -54,7 +54,8 @@ void require_possible(const TransformerConfig& c, double tokens, const std::stri
           product(c.vocab_size + c.max_position_embeddings + c.type_vocab_size + pixels, c.table_size()), 1e13);
   require("heads x tokens^2, the values of attention's probabilities in a layer,", product(heads, tokens, tokens),
           1e13);
-  require("tokens x the widest of a layer", tokens * product(std::max(c.hidden_size, c.intermediate_size)), 1e13);
+  require("tokens x the widest activation of a layer", tokens * product(std::max(c.hidden_size, c.intermediate_size)),
+          1e13);
   require("tokens x outputs", tokens * product(std::max(c.num_labels, c.vocab_size)), 1e13);
 }
 

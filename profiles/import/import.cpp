@@ -53,7 +53,8 @@ class GraphText {
                 .backward_ns = 1e6 * value_of(rest, "backward_compute_time="),
                 .activation_bytes = value_of(rest, "activation_size="),
                 .parameter_bytes = value_of(rest, "parameter_size=")};
-      if (!graph.nodes.emplace(first, std::move(node)).second) fail("must be a node of its own", line);
+      if (!graph.nodes.emplace(first, std::move(node)).second)
+        fail("must have another number than the nodes before", line);
     }
     return graph;
   }
@@ -172,7 +173,7 @@ Profile import_profile(std::string_view text, std::string_view source, const Imp
   std::vector<int> order = chain_order(layers);
   if (order.empty())
     throw InvalidInput(std::string(source), "must have no cycle",
-                       fmt::format("some of its {} nodes wait for each other", numbers.size()));
+                       fmt::format("a graph of {} nodes with one", numbers.size()));
   const std::vector<double> crossing = cut_bytes(layers, order);
   for (int& vertex : order) vertex = numbers[vertex];
   const double measured = is_json ? 1 : options.measured_samples;

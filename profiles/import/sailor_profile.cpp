@@ -108,7 +108,7 @@ Measurement measurement_of(const TimesBySize& times, const MeasurementKey& key, 
 
 std::int64_t rounded(double amount, std::string_view source, std::int64_t most) {
   if (!(amount >= 0 && amount <= static_cast<double>(most)))
-    throw InvalidInput(source, fmt::format("must come to 0 to {} nanoseconds, bytes or parameters", most),
+    throw InvalidInput(source, fmt::format("must be from 0 to {} nanoseconds, bytes or parameters", most),
                        fmt::format("{:g}", amount));
   return std::llround(amount);
 }

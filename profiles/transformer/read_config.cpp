@@ -23,7 +23,7 @@ const FamilyRow& family_named(const std::string& type, const std::string& file, 
     if (fits(row)) known.emplace_back(row.model_type);
   throw InvalidInput(file + ": model_type",
                      fmt::format("must be one of {}; {}", fmt::join(known, ", "),
-                                 found ? "a " + type + " is estimated alone (profile --like)"
+                                 found ? "a " + type + " can only be estimated (profile --like)"
                                        : "`frostpipe nets` takes convolutional nets"),
                      type.empty() ? "missing" : "\"" + type + "\"");
 }

@@ -275,7 +275,7 @@ TEST_F(BadPlan, UnknownNames) {
             "plan.json: cache.dtype: must be float32 or bfloat16, is \"float64\"");
   for (const std::string word : {"float16", "float32"})
     EXPECT_EQ(read_error_of(with(good_, "\"partitioner\"", "\"frozen_dtype\": \"" + word + "\", \"partitioner\"")),
-              "plan.json: frozen_dtype: must be bfloat16, or left out: as the other layers, is \"" + word + "\"");
+              "plan.json: frozen_dtype: must be bfloat16, or left out for the other layers' type, is \"" + word + "\"");
 }
 
 TEST_F(BadPlan, FieldsOfAFileThatBreakARule) {

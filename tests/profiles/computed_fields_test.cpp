@@ -27,7 +27,7 @@ std::string refusal(const std::string& type, const Json& changes, ConfigUse use 
 }
 
 TEST(ComputedFields, FieldsThatChangeTheComputationAreRefusedByName) {
-  const std::string rest = ": another one is not computed here, is ";
+  const std::string rest = ": other values are not supported, is ";
   const auto expect_refused = [&](const char* type, const char* field, const Json& computed, const Json& other) {
     SCOPED_TRACE(std::string(type) + ", " + field);
     EXPECT_EQ(refusal(type, {{field, other}}),
@@ -59,9 +59,9 @@ TEST(ComputedFields, FieldsThatChangeTheComputationAreRefusedByName) {
 // GPT-2's sizes have a second name each, which transformers prefers to the first.
 TEST(ComputedFields, ASecondNameMustSayTheSame) {
   EXPECT_EQ(refusal("gpt2", {{"n_embd", 16}, {"hidden_size", 32}}),
-            "config.json: hidden_size: must be that of n_embd, which is read (16), is 32");
+            "config.json: hidden_size: must equal n_embd, the field that is read (16), is 32");
   EXPECT_EQ(refusal("gpt2", {{"max_position_embeddings", 2048}}),
-            "config.json: max_position_embeddings: must be that of n_positions, which is read (missing), is 2048");
+            "config.json: max_position_embeddings: must equal n_positions, the field that is read (missing), is 2048");
   EXPECT_EQ(refusal("gpt2", {{"n_embd", 16}, {"hidden_size", 16}}), "");
   EXPECT_EQ(refusal("bert", {{"n_embd", 16}, {"hidden_size", 32}}), "");
 }

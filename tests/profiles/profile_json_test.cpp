@@ -65,7 +65,7 @@ TEST(Profile, RefusesATypeOfFrozenLayersThatIsNone) {
   profile.frozen_dtype = DType::kBFloat16;
   const std::string text = with(to_json(profile), "\"frozen_dtype\": \"bfloat16\"", "\"frozen_dtype\": \"int3\"");
   EXPECT_EQ(message_of([&] { profile_from_json(text, "p.json"); }),
-            "p.json: frozen_dtype: must be bfloat16, or left out: as the other layers, is \"int3\"");
+            "p.json: frozen_dtype: must be bfloat16, or left out for the other layers' type, is \"int3\"");
 }
 
 /// Returns the text with `word` in place of every `known`.

@@ -17,7 +17,7 @@ void require_single_label(ProblemType problem_type, const std::filesystem::path&
   if (problem_type == ProblemType::single_label) return;
   throw InvalidInput((folder / "config.json").string() + ": problem_type",
                      fmt::format("must be {}, or missing with two labels or more, where the folder's classifier is "
-                                 "used: another one is not computed here",
+                                 "used: other values are not supported",
                                  to_string(ProblemType::single_label)),
                      to_string(problem_type));
 }

@@ -172,9 +172,9 @@ TEST_F(NetFolderTest, UnsupportedMobileNetsAreRefused) {
     file("config.json", R"({"model_type": "mobilenet_v2", )" + fields + "}");
     EXPECT_NE(refusal().find(words), std::string::npos) << refusal();
   };
-  says(R"("hidden_act": "hard_swish")", "hidden_act: must be relu6 or relu: another one is not computed here");
-  says(R"("hidden_act": 6)", "hidden_act: must be relu6 or relu: another one is not computed here, is 6");
-  says(R"("output_stride": 16)", "output_stride: must be 32: another one is not computed here");
+  says(R"("hidden_act": "hard_swish")", "hidden_act: must be relu6 or relu: other values are not supported");
+  says(R"("hidden_act": 6)", "hidden_act: must be relu6 or relu: other values are not supported, is 6");
+  says(R"("output_stride": 16)", "output_stride: must be 32: other values are not supported");
   says(R"("num_channels": 1)", "num_channels: must be 3");
   says(R"("depth_multiplier": 1000)", "depth_multiplier: must be at most 64, is 1000");
   says(R"("layer_norm_eps": 0)", "layer_norm_eps: must be a number > 0");
@@ -189,13 +189,13 @@ TEST_F(NetFolderTest, UnsupportedVggsAreRefused) {
   const std::string vgg = R"("architecture": "vgg16_bn", )";
   says(vgg + R"("head_hidden_size": 100)",
        "head_hidden_size: must be 4096, of two linear layers before the last, or 512");
-  says(vgg + R"("model_args": {"mlp_ratio": 0.5})", "model_args.mlp_ratio: must not be given: it is not computed here");
+  says(vgg + R"("model_args": {"mlp_ratio": 0.5})", "model_args.mlp_ratio: must not be given: it is not supported");
   says(vgg + R"("model_args": {"global_pool": "max"})",
-       "model_args.global_pool: must not be given: it is not computed here, is \"max\"");
+       "model_args.global_pool: must not be given: it is not supported, is \"max\"");
   says(vgg + R"("num_classes": 10, "model_args": {"num_classes": 100})",
        "model_args.num_classes: must be the num_classes beside model_args, is 100");
   says(vgg + R"("model_args": [])", "model_args: must be a JSON object, is []");
-  says(vgg + R"("global_pool": "max")", "global_pool: must be avg: another one is not computed here, is \"max\"");
+  says(vgg + R"("global_pool": "max")", "global_pool: must be avg: other values are not supported, is \"max\"");
   says(vgg + R"("head_dropout": 0.5)", "head_dropout: must not be given: it is not known here");
   says(vgg + R"("label_names": {"0": "cat"})", "label_names: must be a list of names");
   for (const char* size : {"[3, 24, 24]", "[3, 256, 256]"})

@@ -193,7 +193,7 @@ TEST(ModelFromConfig, RefusesExpertsThatNoTokenCanHave) {
 /// Oracle: the error message.
 TEST(ConfigFromJson, SaysThatExpertsAreOnlyEstimated) {
   EXPECT_THAT(refusal_of([] { config_from_json(R"({"model_type": "mixtral"})", "config.json"); }),
-              HasSubstr("; a mixtral is estimated alone (profile --like), is \"mixtral\""));
+              HasSubstr("; a mixtral can only be estimated (profile --like), is \"mixtral\""));
 }
 
 TEST(KnownModels, TakeAsManyTokensAsAreAskedFor) {
@@ -270,7 +270,7 @@ TEST(ModelFromConfig, RefusesWhatIsNotCounted) {
                 model_from_config(gpt2.substr(0, gpt2.size() - 1) + R"(, "add_cross_attention": true})", "config.json",
                                   0);
               }),
-              HasSubstr("config.json: add_cross_attention: must be false: another one is not computed here, is true"));
+              HasSubstr("config.json: add_cross_attention: must be false: other values are not supported, is true"));
 }
 
 TEST(ModelFromConfig, NamesTheFieldThatIsWrong) {

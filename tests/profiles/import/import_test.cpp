@@ -92,7 +92,7 @@ TEST(ImportProfile, NamesTheLineThatIsWrong) {
       import_error(
           good +
           "\nnode5 -- y -- forward_compute_time=1, backward_compute_time=1, activation_size=1, parameter_size=1"),
-      HasSubstr("a node of its own"));
+      HasSubstr("another number than the nodes before"));
   EXPECT_THAT(import_error(""), HasSubstr("at least two nodes"));
   EXPECT_THAT(import_error("{\"nodes\": 3}"), HasSubstr("must be a list"));
   EXPECT_THAT(import_error("{\"format\": \"frostpipe.profile\"}"),
@@ -177,11 +177,11 @@ TEST(ImportProfile, RefusesWhatNoProfileHoldsAndNamesTheNode) {
                                   "1, backward_compute_time=1, activation_size=1e17, parameter_size=1",
                                   "1, backward_compute_time=1, activation_size=1, parameter_size=1e30"})
     EXPECT_THAT(import_error(node(sizes)),
-                HasSubstr("node1: must come to 0 to 1000000000000000 nanoseconds, bytes or"));
+                HasSubstr("node1: must be from 0 to 1000000000000000 nanoseconds, bytes or"));
   EXPECT_THAT(import_error(R"({"nodes": [
     {"id": 0, "name": "a", "TMPCs": {"1": [{"timePerSample": -1, "parameterSize": 4}]}},
     {"id": 1, "name": "b", "TMPCs": {"1": [{"timePerSample": 1, "parameterSize": 4}]}}], "edges": []})"),
-              HasSubstr("node0: must come to 0 to"));
+              HasSubstr("node0: must be from 0 to"));
 }
 
 TEST(ImportBlockTable, IsForwardTimesByBatchSize) {
