@@ -45,7 +45,7 @@ void require_shallow(std::string_view text, std::string_view source, Comparisons
     } else if (c == ':') {
       std::size_t& before = num_keys[static_cast<std::size_t>(depth)];
       if (comparisons != nullptr && !comparisons->add(before))
-        throw InvalidInput(source, "must have at most 20000 keys in an object, or fewer in many",
+        throw InvalidInput(source, "must have at most 20000 keys in one object, or fewer in each of many objects",
                            "more at byte " + std::to_string(i));
       ++before;
     } else if (c == ']' || c == '}') {

@@ -168,7 +168,7 @@ TitledTable whole_run_table(const Workplace& place, int epochs) {
   ours.partitioner = Partitioner::pipetransformer_greedy;
   ours.schedule = "GPipe";
   ours.use_cache = false;
-  add("when and to what to change by dynamic programming over the run", ours);
+  add("dynamic programming over the run chooses the layouts and when to change them", ours);
   ours.partitioner = Partitioner::exact;
   add("+ partition by time, frozen layers anywhere", ours);
   ours.schedule.clear();

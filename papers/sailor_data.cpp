@@ -30,7 +30,7 @@ std::string repair(SailorRun& run) {
       const int expected = stage.layers[i - 1] + 1, named = stage.layers[i];
       if (named == expected || times_named[named] < 2 || times_named[expected] > 0) continue;
       stage.layers[i] = expected;
-      return fmt::format("layer {} stands twice, read as {} where that is missing", named, expected);
+      return fmt::format("layer {} is named twice; one of them is read as layer {}, which is missing", named, expected);
     }
   }
   return "";
@@ -159,7 +159,8 @@ double SailorData::link_bytes_per_second(const std::string& from, const std::str
     fastest = std::max(fastest, std::clamp(by_curve, 1e6, curve->plateau_bytes_per_second));
   }
   if (fastest == 0)
-    throw InvalidInput("multizone_bandwidths_het.json", "must have a link", fmt::format("{} to {}", from, to));
+    throw InvalidInput("multizone_bandwidths_het.json", fmt::format("must have a link from {} to {}", from, to),
+                       "without one");
   return fastest;
 }
 

@@ -58,9 +58,10 @@ ProcessLimits process_limits() {
 
 void require_stack(const ProcessLimits& limits) {
   if (!limits.stack || *limits.stack >= kLeastStack) return;
-  throw InvalidInput("limit of the stack (ulimit -s)",
-                     fmt::format("must be at least {} KiB (usual are {} KiB)", kLeastStack / 1024, kUsualStack / 1024),
-                     format_bytes(*limits.stack));
+  throw InvalidInput(
+      "limit of the stack (ulimit -s)",
+      fmt::format("must be at least {} KiB (the usual limit is {} KiB)", kLeastStack / 1024, kUsualStack / 1024),
+      format_bytes(*limits.stack));
 }
 
 void require_within(const ProcessLimits& limits, const ProcessNeeds& needs) {

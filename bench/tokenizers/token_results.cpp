@@ -29,7 +29,7 @@ using frostpipe::Tokenizer;
 
 std::string content_of(const char* path) {
   std::ifstream file(path, std::ios::binary);
-  if (!file) throw frostpipe::InvalidInput(path, "must be a file that can be read", "none");
+  if (!file) throw frostpipe::InvalidInput(path, "must be a file that can be read", "missing or unreadable");
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
@@ -38,10 +38,10 @@ std::vector<std::string_view> texts_in(std::string_view content) {
   std::vector<std::string_view> texts;
   while (!content.empty()) {
     std::uint32_t size = 0;
-    if (content.size() < sizeof size) throw frostpipe::InvalidInput("the texts are cut within a size");
+    if (content.size() < sizeof size) throw frostpipe::InvalidInput("TEXTS: ends within the size of a text");
     std::memcpy(&size, content.data(), sizeof size);
     content.remove_prefix(sizeof size);
-    if (content.size() < size) throw frostpipe::InvalidInput("the texts are cut within a text");
+    if (content.size() < size) throw frostpipe::InvalidInput("TEXTS: ends within a text");
     texts.push_back(content.substr(0, size));
     content.remove_prefix(size);
   }

@@ -92,10 +92,9 @@ std::string order_verdict(const std::string& name, const Schedule& checked) {
         std::mismatch(messages.sends.begin(), messages.sends.end(), messages.receives.begin(), messages.receives.end());
     if (wanted == messages.sends.end()) continue;
     return fmt::format(
-        "{}: PyTorch matches messages between two ranks by their order: number {} of those from rank {} to rank {} is "
-        "{}, "
-        "which {} would take; `schedule {} --actions compute_comms --format csv` writes receives in the order of the "
-        "sends\n",
+        "{}: PyTorch matches messages between two ranks by their order: message {} from rank {} to rank {} is {}, "
+        "which {} would receive; `schedule {} --actions compute_comms --format csv` writes receives in the order of "
+        "the sends\n",
         name, wanted - messages.sends.begin() + 1, ranks.first, ranks.second, to_string(matching(*wanted)),
         to_string(*taken), name);
   }

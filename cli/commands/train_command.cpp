@@ -31,7 +31,7 @@ void note_random_start(const TrainOptions& train, const std::vector<std::string>
   if (tensors.empty()) return;
   print_note(tensors.front() == "the whole model"
                  ? fmt::format("{} has no weights: the whole model starts at random", train.model.string())
-                 : fmt::format("{} lacks {}{}: started at random", train.model.string(), tensors.front(),
+                 : fmt::format("{} lacks {}{}, which training starts at random", train.model.string(), tensors.front(),
                                tensors.size() > 1 ? fmt::format(" and {} more", tensors.size() - 1) : ""));
 }
 
@@ -141,8 +141,8 @@ void require_messages_in_order(const TrainingPlan& plan, const std::string& sour
     const auto late = received_out_of_order(schedule_of(plan.phases[i]));
     if (!late) continue;
     throw InvalidInput(fmt::format("{}: phases[{}].schedule_rows", source, i),
-                       "must receive messages of two ranks in the order in which they are sent, on GPUs",
-                       fmt::format("other at {}", to_string(*late)));
+                       "must, on GPUs, receive messages between two ranks in the order in which they are sent",
+                       fmt::format("in another order at {}", to_string(*late)));
   }
 }
 

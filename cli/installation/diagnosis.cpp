@@ -61,7 +61,7 @@ std::string gpu_lines(const NvidiaDriver& driver) {
                  fmt::format("{}, {}, compute capability {}.{}", gpu.name, format_bytes(gpu.memory),
                              gpu.compute_capability / 10, gpu.compute_capability % 10));
   }
-  return text + line("driver", "serves CUDA " + cuda_version_text(driver.cuda_version));
+  return text + line("driver", "supports CUDA " + cuda_version_text(driver.cuda_version));
 }
 
 std::string interface_text(const NetworkInterface& interface) {
@@ -91,9 +91,10 @@ Problem start_problem(const Diagnosis& diagnosis) {
   const ChildOutput& start = diagnosis.start;
   const std::string program = diagnosis.executor->file.string();
   if (start.timed_out)
-    return {fmt::format("{} had not ended after {} s, and was killed", program, kStartLimit.count()),
-            "try again: where its libraries come from a network's file system, the first start is slow; have them on a "
-            "disk of this machine if it stays so"};
+    return {
+        fmt::format("{} had not ended after {} s, and was killed", program, kStartLimit.count()),
+        "try again: where its libraries come from a network's file system, the first start is slow; if later starts "
+        "are slow too, put the libraries on a disk of this machine"};
   const std::string to_do = fmt::format(
       "install torch=={} with all its dependencies; a library that is named above and is none of LibTorch's belongs to "
       "the system",
@@ -115,7 +116,7 @@ std::optional<Problem> gpu_problem(const Diagnosis& diagnosis) {
     return Problem{facts.cuda_fault, fmt::format("install torch=={} with all its dependencies where LibTorch is ({})",
                                                  torch_release(diagnosis.libtorch_version), facts.folder)};
   const std::string versions =
-      fmt::format("the driver serves CUDA {} and LibTorch needs {}", cuda_version_text(diagnosis.driver.cuda_version),
+      fmt::format("the driver supports CUDA {} and LibTorch needs {}", cuda_version_text(diagnosis.driver.cuda_version),
                   cuda_version_text(facts.cuda_version));
   if (diagnosis.driver.cuda_version < facts.cuda_version)
     return Problem{facts.cuda_fault, versions + ": have a newer driver installed, or train with --device cpu"};

@@ -49,7 +49,7 @@ std::string failure_to_connect(const RankEnvironment& self, const std::vector<En
       wait_for_listener(self.rank,
                         {.host = endpoint.address,
                          .port = endpoint.port,
-                         .what = fmt::format("one of rank {}'s ports on host {} that the system chooses, as for all "
+                         .what = fmt::format("a port that the system chose for rank {} on host {}, as it does for all "
                                              "messages between ranks",
                                              rank, endpoint.host_name),
                          .if_refused = "Rank " + std::to_string(rank) + " listens there: a firewall refuses it."},

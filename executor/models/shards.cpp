@@ -112,7 +112,7 @@ at::Tensor collect(const LayerCollection& collection, const at::Tensor& own, at:
   const at::NoGradGuard no_grad;
   const int self = group.self();
   const std::vector<LayerPart>& parts = collection.parts;
-  FROSTPIPE_CHECK(!parts.empty(), "somebody holds the layer");
+  FROSTPIPE_CHECK(!parts.empty(), "a rank holds the layer");
   const bool has_part = std::ranges::any_of(parts, [&](const LayerPart& part) { return part.rank == self; });
   const at::Tensor host = has_part ? own.detach().to(at::kCPU, type) : at::Tensor();
   if (parts.size() == 1 && parts.front().rank == self && self == collection.to_rank) return host;

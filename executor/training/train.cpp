@@ -56,7 +56,7 @@ InputsFound check_inputs(const TrainOptions& options) {
   if (options.cuda_graphs) {
     for (std::size_t i = 0; i < options.plan.phases.size(); ++i)
       if (const auto why = why_not_captured(options.plan.phases[i], options.dropout))
-        found.notes.push_back(fmt::format("--cuda-graphs: phase {} does without: {}", i, *why));
+        found.notes.push_back(fmt::format("--cuda-graphs: phase {} runs without them: {}", i, *why));
   }
   if (!options.emulation) {  // a rehearsal saves no model
     LargestFile largest = largest_file(options, training_task->model());
@@ -93,7 +93,7 @@ void fail_on_all_ranks(const Membership& membership, const std::string& reason) 
 
 void train(Membership& membership, const TrainOptions& options, const InputsFound& inputs,
            const TrainCallbacks& callbacks) {
-  FROSTPIPE_CHECK(inputs.training_task, "a rank has looked at its inputs");
+  FROSTPIPE_CHECK(inputs.training_task, "a rank has checked its inputs");
   std::optional<StoreRendezvous> store_rendezvous;
   if (membership.started_by_others()) store_rendezvous.emplace(*membership.next_round(), membership.max_restarts());
   // A spare makes its device only now, since it may take over the lost rank's GPU.

@@ -25,7 +25,8 @@ class StackTest(unittest.TestCase):
                     done = run_with_stack(size, size, command)
                     self.assertEqual((done.returncode, done.stdout), (1, ""), done.stderr)
                     self.assertRegex(done.stderr, r"^frostpipe: limit of the stack \(ulimit -s\): must be at least "
-                                                  rf"1024 KiB \(usual are 8192 KiB\), is {size // KIB}(\.0)? KiB\n$")
+                                                  rf"1024 KiB \(the usual limit is 8192 KiB\), is {size // KIB}(\.0)? "
+                                                  r"KiB\n$")
 
     def test_a_stack_that_the_shell_keeps_back_is_taken(self):
         command = COMMANDS[2]

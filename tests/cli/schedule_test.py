@@ -69,8 +69,8 @@ class ScheduleTest(CliTest):
             "1RECV_F1,1RECV_F0,1F0,1B0,1SEND_B0,1F1,1B1,1SEND_B1\n")
         verdict = self.run_tool("schedule", "--check", "crossed.csv").stdout.splitlines()
         self.assertEqual(verdict[0], "crossed.csv: valid compute_comms with 2 ranks, 2 stages, 2 micro-batches")
-        self.assertIn("PyTorch matches messages between two ranks by their order: number 1 of those from rank 0 to "
-                      "rank 1 is 0SEND_F0, which 1RECV_F1 would take", verdict[1])
+        self.assertIn("PyTorch matches messages between two ranks by their order: message 1 from rank 0 to rank 1 is "
+                      "0SEND_F0, which 1RECV_F1 would receive", verdict[1])
         mended = self.run_tool("schedule", "crossed.csv", "--actions", "compute_comms", "--format", "csv").stdout
         (self.folder / "mended.csv").write_text(mended)
         self.assertEqual(len(self.run_tool("schedule", "--check", "mended.csv").stdout.splitlines()), 1)

@@ -93,7 +93,7 @@ TEST_F(SailorTest, MemoryIsTheLargestStagesWithItsMicroBatchesInFlight) {
 TEST_F(SailorTest, ALayerThatStandsTwiceIsReadAsTheMissingOne) {
   const SailorRun read = run("[[0, 1, 2, 7, 4], [5, 6, 7]]", 2, 1, 1, 1);
   EXPECT_EQ(read.stages[0].layers, (std::vector<int>{0, 1, 2, 3, 4}));
-  EXPECT_EQ(read.repaired, "layer 7 stands twice, read as 3 where that is missing");
+  EXPECT_EQ(read.repaired, "layer 7 is named twice; one of them is read as layer 3, which is missing");
   EXPECT_EQ(run("[[0], [1]]", 2, 1, 1, 1).repaired, "");
 }
 

@@ -28,8 +28,8 @@ auto naming(const std::string& place, Call call) {
     return call();
   } catch (const InvalidInput& error) {
     throw InvalidInput(
-        fmt::format("{}: {} (a chat_template.jinja of another form in the model's folder takes its "
-                    "place; data with \"prompt\" and \"completion\" need none)",
+        fmt::format("{}: {} (to replace this template, put another chat_template.jinja into the model's "
+                    "folder; data with \"prompt\" and \"completion\" need no template)",
                     place, error.what()));
   }
 }

@@ -178,7 +178,7 @@ class Parser {
     return [=](Scope& scope) {
       const auto number = [&](const std::optional<Expression>& one) -> std::optional<std::int64_t> {
         if (!one) return std::nullopt;
-        return need_number((*one)(scope), "a bound of a part");
+        return need_number((*one)(scope), "a bound of a slice");
       };
       return slice(object(scope), number(begin), number(end), number(step).value_or(1));
     };
@@ -300,7 +300,7 @@ Value Scope::get(const std::string& name) const {
 
 void Scope::step() {
   if (outer_) return outer_->step();
-  if (++steps_ > kMaxSteps) throw InvalidInput("the loops of a template", "must end in 400,000 steps", "more");
+  if (++steps_ > kMaxSteps) throw InvalidInput("the loops of a template", "must end within 400,000 steps", "more");
 }
 
 bool Tokens::is_next(std::string_view word) const {

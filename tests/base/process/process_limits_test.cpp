@@ -77,8 +77,9 @@ TEST_F(ProcessLimitsTest, ASmallStackIsRefusedWithWhatIsNeeded) {
     require_stack({.stack = 64 << 10});
     FAIL();
   } catch (const InvalidInput& error) {
-    EXPECT_STREQ(error.what(),
-                 "limit of the stack (ulimit -s): must be at least 1024 KiB (usual are 8192 KiB), is 64.0 KiB");
+    EXPECT_STREQ(
+        error.what(),
+        "limit of the stack (ulimit -s): must be at least 1024 KiB (the usual limit is 8192 KiB), is 64.0 KiB");
   }
 }
 

@@ -89,22 +89,23 @@ TEST(DiagnosisTest, AGpuThatCudaUsesIsNothingMissing) {
   diagnosis.libtorch->num_gpus = 1;
   EXPECT_THAT(problems_of(diagnosis), IsEmpty());
   EXPECT_THAT(diagnosis_text(diagnosis), HasSubstr("GPU 0        NVIDIA H200, 140 GiB, compute capability 9.0\n"
-                                                   "driver       serves CUDA 12.8\n"));
+                                                   "driver       supports CUDA 12.8\n"));
   EXPECT_THAT(diagnosis_text(diagnosis), HasSubstr("\nNothing is missing for --device cpu and --device cuda.\n"));
 }
 
 TEST(DiagnosisTest, AGpuThatCannotBeUsedIsSaidWithWhatToDo) {
   Diagnosis diagnosis = with_gpu();
   diagnosis.libtorch->cuda_fault = "device cuda: CUDA's runtime says: the driver is too old";
-  EXPECT_THAT(problems_of(diagnosis),
-              ElementsAre(Problem{"device cuda: CUDA's runtime says: the driver is too old",
-                                  "the driver serves CUDA 12.8 and LibTorch needs 13.0: have a newer driver installed, "
-                                  "or train with --device cpu"}));
+  EXPECT_THAT(
+      problems_of(diagnosis),
+      ElementsAre(Problem{"device cuda: CUDA's runtime says: the driver is too old",
+                          "the driver supports CUDA 12.8 and LibTorch needs 13.0: have a newer driver installed, "
+                          "or train with --device cpu"}));
   diagnosis.driver.cuda_version = 13000;
   diagnosis.libtorch->cuda_fault = "device cuda: CUDA's runtime says: system not yet initialized";
   EXPECT_THAT(problems_of(diagnosis),
               ElementsAre(Problem{"device cuda: CUDA's runtime says: system not yet initialized",
-                                  "the driver serves CUDA 13.0 and LibTorch needs 13.0, which suffices: see what "
+                                  "the driver supports CUDA 13.0 and LibTorch needs 13.0, which suffices: see what "
                                   "nvidia-smi says of the GPU (its mode, what uses it, services that are missing), or "
                                   "train with --device cpu"}));
   diagnosis.libtorch->cuda_version = 0;
@@ -151,10 +152,11 @@ TEST(DiagnosisTest, AnExecutorThatHangsIsSaidWithItsLimit) {
   Diagnosis diagnosis = whole();
   diagnosis.libtorch.reset();
   diagnosis.start = {.exit_code = 128 + 9, .timed_out = true, .output = "", .errors = "a warning\n"};
-  EXPECT_THAT(problems_of(diagnosis),
-              ElementsAre(Problem{"/opt/fp/lib/frostpipe/frostpipe-executor had not ended after 300 s, and was killed",
-                                  "try again: where its libraries come from a network's file system, the first start "
-                                  "is slow; have them on a disk of this machine if it stays so"}));
+  EXPECT_THAT(
+      problems_of(diagnosis),
+      ElementsAre(Problem{"/opt/fp/lib/frostpipe/frostpipe-executor had not ended after 300 s, and was killed",
+                          "try again: where its libraries come from a network's file system, the first start "
+                          "is slow; if later starts are slow too, put the libraries on a disk of this machine"}));
 }
 
 TEST(DiagnosisTest, EverythingThatIsMissingIsSaidAtOnce) {

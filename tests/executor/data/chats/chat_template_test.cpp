@@ -169,8 +169,9 @@ TEST_F(ChatTemplates, UnknownFeaturesAreRefusedByName) {
   EXPECT_EQ(
       refusal("a\n{{ messages | tojson }}"),
       "t.jinja: line 2: a filter: must be one that is known here (trim, length, count, string, upper, lower, join, "
-      "list, selectattr, rejectattr, replace, first, last, items, default), is \"tojson\" (a chat_template.jinja "
-      "of another form in the model's folder takes its place; data with \"prompt\" and \"completion\" need none)");
+      "list, selectattr, rejectattr, replace, first, last, items, default), is \"tojson\" (to replace this template, "
+      "put another chat_template.jinja into the model's folder; data with \"prompt\" and \"completion\" need no "
+      "template)");
   for (const auto& [source, what] : std::map<std::string, std::string>{
            {"{% include 'x' %}",
             "line 1: a statement: must be one that is known here (if, for, set, macro, generation)"},
@@ -189,7 +190,7 @@ TEST_F(ChatTemplates, UnknownFeaturesAreRefusedByName) {
            {"{{ 1 // 0 }}", "must be below 2^31, a divisor not 0"},
            {"{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}", "a macro: must not call itself for ever"},
            {"{% for a in range(9999) %}{% for b in range(9999) %}{% endfor %}{% endfor %}",
-            "must end in 400,000 steps"},
+            "must end within 400,000 steps"},
            {"{% set n = namespace(s='x') %}{% for i in range(99) %}{% set n.s = n.s + n.s %}{% endfor %}",
             "must have at most 64 MiB"},
            {"{{ " + std::string(900, '(') + "1" + std::string(900, ')') + " }}", "must nest at most 100 deep"},
