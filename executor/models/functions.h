@@ -7,6 +7,7 @@
 #include "executor/communication/tensor_parallel.h"
 #include "executor/models/micro_batch.h"
 #include "executor/models/parameter.h"
+#include "profiles/transformer/parameters.h"
 
 // Building blocks of layers.
 

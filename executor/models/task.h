@@ -5,6 +5,7 @@
 #include "executor/models/logits.h"
 #include "executor/models/micro_batch.h"
 #include "executor/models/parameter.h"
+#include "profiles/transformer/parameters.h"
 
 namespace frostpipe {
 

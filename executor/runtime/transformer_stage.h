@@ -6,6 +6,7 @@
 #include "executor/communication/tensor_parallel.h"
 #include "executor/models/micro_batch.h"
 #include "executor/runtime/stage_compute.h"
+#include "profiles/transformer/parameters.h"
 
 namespace frostpipe {
 

@@ -13,7 +13,7 @@
 namespace frostpipe {
 namespace {
 
-constexpr int kAnyNumber = std::numeric_limits<int>::max();
+constexpr int kAnyNumberOfStages = std::numeric_limits<int>::max();
 
 struct Builder {
   std::string_view name;
@@ -24,10 +24,11 @@ struct Builder {
 constexpr ScheduleTraits kOneStage{.is_for_plans = true};
 constexpr ScheduleTraits kOneStageForwardsFirst{.is_for_plans = true, .starts_all_forwards = true};
 constexpr ScheduleTraits kOneStageSplit{.is_for_plans = true, .splits_backward = true};
-constexpr ScheduleTraits kLoop{.is_for_plans = true, .max_virtual_stages = kAnyNumber};
+constexpr ScheduleTraits kLoop{.is_for_plans = true, .max_virtual_stages = kAnyNumberOfStages};
 constexpr ScheduleTraits kLoopForwardsFirst{
-    .is_for_plans = true, .starts_all_forwards = true, .max_virtual_stages = kAnyNumber};
-constexpr ScheduleTraits kLoopSplit{.is_for_plans = true, .splits_backward = true, .max_virtual_stages = kAnyNumber};
+    .is_for_plans = true, .starts_all_forwards = true, .max_virtual_stages = kAnyNumberOfStages};
+constexpr ScheduleTraits kLoopSplit{
+    .is_for_plans = true, .splits_backward = true, .max_virtual_stages = kAnyNumberOfStages};
 constexpr ScheduleTraits kV{.is_for_plans = true,
                             .splits_backward = true,
                             .least_virtual_stages = 2,

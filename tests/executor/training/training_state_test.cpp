@@ -122,7 +122,7 @@ class TrainingStateTest : public ScratchFolderTest {
   const TrainCallbacks callbacks_{
       .replan = {}, .recover = {}, .progress = [](double, const std::string&) {}, .note = [](const std::string&) {}};
   const InputsFound inputs_{.training_task = std::make_shared<SmallTask>()};
-  const RunContext run_{options_, callbacks_, inputs_, 0};
+  const RunContext run_{options_, callbacks_, inputs_, RendezvousInfo{}};
   RendezvousRound round_{run_, /*store_rendezvous=*/nullptr};
   TrainingState state_{run_};
 };
