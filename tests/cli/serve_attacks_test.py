@@ -1,5 +1,5 @@
-"""`serve` over HTTP under attack: each honest request gets an answer, 200 or 503, and the server ends within seconds of
-the signal. Figures are printed; the test fails only on results that are wrong on any machine.
+"""`frostpipe serving run` over HTTP under attack: each honest request gets an answer, 200 or 503, and the server ends
+within seconds of the signal. Figures are printed; the test fails only on results that are wrong on any machine.
 
     FROSTPIPE_ATTACK_SECONDS=60   duration of each attack, instead of 600
 """

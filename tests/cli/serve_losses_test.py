@@ -1,5 +1,5 @@
-"""`serve` over HTTP when workers are killed or stuck, and under far too much load. Times are printed; the test fails
-only on times that are too long on any machine.
+"""`frostpipe serving run` over HTTP when workers are killed or stuck, and under far too much load. Times are printed;
+the test fails only on times that are too long on any machine.
 
     FROSTPIPE_OVERLOAD_SECONDS=600   duration, instead of 20
 """

@@ -1,5 +1,5 @@
-"""`serve` on emulated devices, as seen by a user: results of requests, lost workers, replaced plans, and its end. No
-test depends on the speed of the machine: every request ends, and none sooner than planned."""
+"""`frostpipe serving run` on emulated devices, as seen by a user: results of requests, lost workers, replaced plans,
+and its end. No test depends on the speed of the machine: every request ends, and none sooner than planned."""
 
 import http.client
 import json

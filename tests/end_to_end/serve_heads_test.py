@@ -1,5 +1,5 @@
-"""`serve` with several fine-tuned models whose first layers were frozen from the first step. Oracle: each of them
-served alone, bitwise equal, and `evaluate`."""
+"""`frostpipe serving run` with several fine-tuned models whose first layers were frozen from the first step. Oracle:
+each of them served alone, bitwise equal, and `evaluate`."""
 
 import csv
 import signal

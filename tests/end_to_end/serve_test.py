@@ -1,5 +1,5 @@
-"""`serve` with real models in two partitions, over HTTP. Oracle: `evaluate` gives the same results for the same samples
-in the same batches: labels, probabilities to the digits in its file, a text's loss bitwise."""
+"""`frostpipe serving run` with real models in two partitions, over HTTP. Oracle: `evaluate` gives the same results for
+the same samples in the same batches: labels, probabilities to the digits in its file, a text's loss bitwise."""
 
 import csv
 import http.client
