@@ -70,8 +70,8 @@ struct Communication {
   /// Whether each layer's gradient is reduced as soon as the last micro-batch's backward has produced it. Otherwise all
   /// are reduced after that backward, as `train` does.
   bool overlap_gradient_reduction = false;
-  /// Whether each of t tensor ranks sends 1 / t of an activation to another node, where it is gathered, instead of all
-  /// of it.
+  /// Whether each of t tensor ranks sends 1 / t of an activation to another node, where it is gathered, as `train`
+  /// does, instead of all of it.
   bool scatter_gather = true;
   bool operator==(const Communication&) const = default;
 };

@@ -112,6 +112,7 @@ struct Communicator::State {
   std::filesystem::path store_folder;  // folder of a FileStore; empty on all ranks but the first
   bool host_staging = false;
   int num_groups = 0;
+  std::vector<int> nodes;  // by rank; empty: all are on one
   Group control_group, weight_transfer_group;
   std::string posted;                    // last line that this rank has posted
   std::unique_ptr<EmulatedLinks> links;  // set for an emulated device
@@ -248,6 +249,8 @@ int Communicator::rank() const { return state_->self.rank; }
 int Communicator::world_size() const { return state_->self.world_size; }
 const std::string& Communicator::address() const { return state_->address; }
 bool Communicator::uses_host_staging() const { return state_->host_staging; }
+const std::vector<int>& Communicator::nodes() const { return state_->nodes; }
+void Communicator::set_nodes(std::vector<int> nodes) { state_->nodes = std::move(nodes); }
 Group& Communicator::control_group() { return state_->control_group; }
 Group& Communicator::weight_transfer_group() { return state_->weight_transfer_group; }
 

@@ -52,6 +52,9 @@ class Communicator {
   /// their bytes. This holds for groups formed later and, at once, for weight_transfer_group(). Without this call they
   /// take no time.
   void emulate_links(const Cluster& cluster, int shrink);
+  /// Says on which node each rank is, by rank. All ranks must pass the same. Default: empty, all are on one node.
+  void set_nodes(std::vector<int> nodes);
+  const std::vector<int>& nodes() const;
   /// Forms the process groups of a phase. Must be called by all ranks; a rank that is idle in this phase gets empty
   /// groups. Pipeline ranks without trainable parameters are left out of the gradient norm. `ties_ends`: the first and
   /// the last stage exchange gradients of tied parameters.

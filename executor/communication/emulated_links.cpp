@@ -20,4 +20,8 @@ Nanoseconds EmulatedLinks::all_reduce_ns(const std::vector<int>& ranks, Bytes by
   return frostpipe::all_reduce_ns(cluster_, sorted, bytes * shrink_);
 }
 
+Nanoseconds EmulatedLinks::all_gather_ns(int size, Bytes bytes) const {
+  return frostpipe::all_gather_ns(cluster_, size, bytes * shrink_);
+}
+
 }  // namespace frostpipe

@@ -19,6 +19,8 @@ class EmulatedLinks {
   /// Returns the duration of an all-reduce of `bytes` (shrunk) bytes over `ranks`, after the last of them has entered
   /// it.
   Nanoseconds all_reduce_ns(const std::vector<int>& ranks, Bytes bytes) const;
+  /// Returns the duration of an all-gather of `size` ranks of a node, which have `bytes` (shrunk) bytes afterwards.
+  Nanoseconds all_gather_ns(int size, Bytes bytes) const;
 
  private:
   Cluster cluster_;

@@ -189,7 +189,7 @@ void Group::all_reduce_sum(std::vector<at::Tensor> tensors, const std::string& w
     if (!clock_) return;
     Bytes bytes = 0;
     for (const at::Tensor& tensor : tensors) bytes += static_cast<Bytes>(tensor.nbytes());
-    synchronize_clocks(bytes);
+    synchronize_clocks(links_ ? links_->all_reduce_ns(ranks_, bytes) : 0);
   });
 }
 
@@ -209,6 +209,21 @@ at::Tensor Group::all_gather(const at::Tensor& own, const std::vector<std::int64
   });
 }
 
+void Group::all_gather_into(const at::Tensor& all, const at::Tensor& own, const std::vector<std::int64_t>& sizes,
+                            const std::string& what) {
+  if (all.numel() == 0) return;
+  guarded(self_, what, [&] {
+    const at::Tensor gathered = host_staging_ ? host_memory_for(all) : all;
+    std::vector<std::vector<at::Tensor>> parts{gathered.view({-1}).split_with_sizes(sizes)};
+    std::vector<at::Tensor> given{host_staging_ ? host_copy_of(own) : own};
+    link_->backend->allgather(parts, given)->wait();
+    if (host_staging_) copy_from_host(gathered, all);
+    if (clock_)
+      synchronize_clocks(
+          links_ ? links_->all_gather_ns(static_cast<int>(ranks_.size()), static_cast<Bytes>(all.nbytes())) : 0);
+  });
+}
+
 at::Tensor Group::reduce_scatter_sum(const at::Tensor& all, const std::vector<std::int64_t>& rows_of_each,
                                      const std::string& what) {
   FROSTPIPE_CHECK(!clock_, "what layers of an emulated device exchange is in their measured times");
@@ -223,15 +238,13 @@ at::Tensor Group::reduce_scatter_sum(const at::Tensor& all, const std::vector<st
   });
 }
 
-/// In virtual time all ranks leave a collective together: when the last has entered it and the links have all-reduced
-/// `bytes`.
-void Group::synchronize_clocks(Bytes bytes) {
+/// In virtual time all ranks leave a collective together, `took` after the last has entered it.
+void Group::synchronize_clocks(Nanoseconds took) {
   const UncountedMemory uncounted;
   at::Tensor arrivals = at::zeros({static_cast<std::int64_t>(ranks_.size())}, at::kLong);
   arrivals[index_of(self_)] = clock_->now();
   std::vector<at::Tensor> list{arrivals};
   link_->backend->allreduce(list)->wait();
-  const Nanoseconds took = links_ ? links_->all_reduce_ns(ranks_, bytes) : 0;
   clock_->wait_until(arrivals.max().item<std::int64_t>() + took);
 }
 
@@ -253,7 +266,7 @@ void Group::broadcast(at::Tensor tensor, int from_rank, const std::string& what)
 void Group::barrier() {
   if (ranks_.size() < 2) return;
   guarded(self_, "barrier", [&] {
-    if (clock_) return synchronize_clocks(0);
+    if (clock_) return synchronize_clocks(links_ ? links_->all_reduce_ns(ranks_, 0) : 0);
     link_->backend->barrier()->wait();
   });
 }

@@ -62,6 +62,10 @@ class Group {
   /// Returns the rows of all ranks, concatenated in the order of ranks; the i-th rank has `rows_of_each[i]` of them.
   /// Not available in virtual time.
   at::Tensor all_gather(const at::Tensor& own, const std::vector<std::int64_t>& rows_of_each, const std::string& what);
+  /// Puts the parts of all ranks into `all`, one after another, of which the i-th rank has `sizes[i]` values. Both
+  /// tensors must be contiguous.
+  void all_gather_into(const at::Tensor& all, const at::Tensor& own, const std::vector<std::int64_t>& sizes,
+                       const std::string& what);
   /// Returns this rank's rows of the sum over all ranks, on CPUs with the same bits as all_reduce_sum(). Not available
   /// in virtual time.
   at::Tensor reduce_scatter_sum(const at::Tensor& all, const std::vector<std::int64_t>& rows_of_each,
@@ -72,7 +76,7 @@ class Group {
  private:
   friend class WithoutVirtualTime;
   int index_of(int rank) const;
-  void synchronize_clocks(Bytes bytes);
+  void synchronize_clocks(Nanoseconds took);
   int self_ = 0;
   bool host_staging_ = false;
   std::vector<int> ranks_;

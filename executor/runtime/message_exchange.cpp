@@ -1,5 +1,6 @@
 #include "executor/runtime/message_exchange.h"
 
+#include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
 
 #include "base/error.h"
@@ -18,11 +19,23 @@ int other_stage(const Action& message) {
   return message.stage + (is_next ? 1 : -1);
 }
 
+/// Returns the number of values in this part of `count` values.
+std::int64_t count_in(const TensorSlice& slice, std::int64_t count) {
+  return slice.end_in(count) - slice.begin_in(count);
+}
+
+/// Returns this part of the tensor's values, flat.
+at::Tensor own_part_of(const at::Tensor& tensor, const TensorSlice& slice) {
+  const std::int64_t count = tensor.numel();
+  return tensor.detach().contiguous().view({-1}).narrow(0, slice.begin_in(count), count_in(slice, count));
+}
+
 }  // namespace
 
-RankMessages messages_of(const Schedule& lowered, int pipeline_rank, std::vector<int> ranks) {
+RankMessages messages_of(const Schedule& lowered, int pipeline_rank, std::vector<int> ranks, PartOfMessages part) {
   RankMessages messages{.pipeline_rank = pipeline_rank,
                         .ranks = std::move(ranks),
+                        .part = std::move(part),
                         .pipeline_ranks = {},
                         .num_stages = num_stages(lowered),
                         .num_micro_batches = lowered.num_micro_batches,
@@ -70,6 +83,10 @@ int MessageExchange::peer_of(const Action& message) const {
   return messages_.pipeline_ranks.at({other_stage(message), *message.micro_batch});
 }
 
+bool MessageExchange::is_scattered(const Action& message) const {
+  return !messages_.part.is_on_another_node.empty() && messages_.part.is_on_another_node[peer_of(message)];
+}
+
 int MessageExchange::tag_of(const Action& message) const {
   const int sender = is_send(message.kind) ? message.stage : other_stage(message);
   const Part part = part_of(message);
@@ -91,22 +108,31 @@ void MessageExchange::post(Queue& queue, std::size_t up_to) {
     if (is_requested_by_receiver(action))
       asked_.push_back(
           group_of(action).send(at::zeros({1}, at::kByte), from, tag_of(action), to_string(action) + ": asking"));
-    queue.posted.emplace_back(action, group_of(action).receive(make_(action), from, tag_of(action), to_string(action)));
+    at::Tensor whole = make_(action), received = whole;
+    if (is_scattered(action)) received = at::empty({count_in(messages_.part.slice, whole.numel())}, whole.options());
+    Transfer transfer = group_of(action).receive(received, from, tag_of(action), to_string(action));
+    queue.posted.push_back({action, std::move(transfer), is_scattered(action) ? std::move(whole) : at::Tensor()});
   }
 }
 
 at::Tensor MessageExchange::receive(const Action& action) {
   Queue& queue = queues_.at({peer_of(action), action.kind});
   post(queue, 1);
-  FROSTPIPE_CHECK(!queue.posted.empty() && queue.posted.front().first == action,
+  FROSTPIPE_CHECK(!queue.posted.empty() && queue.posted.front().action == action,
                   "receives are posted in the order of their use");
-  Transfer transfer = std::move(queue.posted.front().second);
+  const Posted posted = std::move(queue.posted.front());
   queue.posted.pop_front();
+  Transfer transfer = posted.transfer;
   transfer.wait();
   if (const auto arrived = messages_.arrived_before.find(action); arrived != messages_.arrived_before.end())
     for (const Action& send : arrived->second) finish_send(send);
   post(queue, queue.ahead);
-  return transfer.tensor();
+  if (!posted.whole.defined()) return transfer.tensor();
+  std::vector<std::int64_t> sizes;
+  for (int tensor = 0; tensor < messages_.part.slice.of; ++tensor)
+    sizes.push_back(count_in(slice_of(tensor, messages_.part.slice.of), posted.whole.numel()));
+  groups_.tensor.all_gather_into(posted.whole, transfer.tensor(), sizes, to_string(action) + ": gathering");
+  return posted.whole;
 }
 
 void MessageExchange::finish_send(const Action& action) {
@@ -124,7 +150,8 @@ void MessageExchange::send(const Action& action, const at::Tensor& tensor) {
   if (is_frozen) ahead_.make_room(action.stage);
   const int to = messages_.ranks[peer_of(action)], tag = tag_of(action);
   Group& group = group_of(action);
-  Transfer sent = group.send(tensor, to, tag, to_string(action));
+  Transfer sent =
+      group.send(is_scattered(action) ? own_part_of(tensor, messages_.part.slice) : tensor, to, tag, to_string(action));
   if (!is_frozen) {
     sends_.emplace(action, std::move(sent));
     return;

@@ -14,10 +14,19 @@
 
 namespace frostpipe {
 
+/// The part of each message that a tensor rank sends to and receives from pipeline ranks on other nodes; there the
+/// tensor ranks gather the whole message. So each message crosses to the other node once, and not once for each tensor
+/// rank (Megatron-LM's scatter and gather, docs/papers.md).
+struct PartOfMessages {
+  TensorSlice slice{};                     // of this tensor rank
+  std::vector<bool> is_on_another_node{};  // by pipeline rank; empty: messages are sent whole
+};
+
 /// The messages of one pipeline rank in a lowered schedule, which are the same in all iterations of a phase.
 struct RankMessages {
   int pipeline_rank = 0;
   std::vector<int> ranks;  // ranks of this rank's pipeline, by pipeline rank
+  PartOfMessages part{};
   /// The pipeline rank that runs a stage for a micro-batch, by both.
   std::map<std::pair<int, int>, int> pipeline_ranks;
   int num_stages = 1, num_micro_batches = 1, num_slices = 1;
@@ -28,7 +37,7 @@ struct RankMessages {
 };
 
 /// Returns the messages of a pipeline rank. `lowered` must have a body only. `ranks` are those of its pipeline ranks.
-RankMessages messages_of(const Schedule& lowered, int pipeline_rank, std::vector<int> ranks);
+RankMessages messages_of(const Schedule& lowered, int pipeline_rank, std::vector<int> ranks, PartOfMessages part = {});
 /// Returns the number of tags that an iteration's messages use.
 int num_tags(const RankMessages& messages);
 
@@ -63,9 +72,14 @@ class MessageExchange {
   void finish();
 
  private:
+  struct Posted {
+    Action action;
+    Transfer transfer;
+    at::Tensor whole;  // if `transfer` receives only this tensor rank's part of it
+  };
   struct Queue {
     std::deque<Action> waiting{};
-    std::deque<std::pair<Action, Transfer>> posted{};
+    std::deque<Posted> posted{};
     std::size_t ahead = 0;
   };
 
@@ -74,6 +88,8 @@ class MessageExchange {
   void finish_send(const Action& action);
   /// True for a message that a frozen stage sends in virtual time.
   bool is_requested_by_receiver(const Action& message) const;
+  /// True for a message of which each tensor rank sends a part.
+  bool is_scattered(const Action& message) const;
   /// Returns the pipeline rank at the other end.
   int peer_of(const Action& message) const;
   Group& group_of(const Action& message) const;

@@ -58,7 +58,7 @@ void ScheduleRunner::pass_forward(const ForwardPass& pass) {
   const auto is_left_out = [&](const Action& action) { return tokens_of(action) == 0; };
   const auto make = [&](const Action& receive) { return make_activation(tokens_of(receive)); };
   const Schedule schedule = forwards_of(phase_, of_each);
-  const RankMessages messages = messages_of(schedule, place_.pipeline_rank, messages_.ranks);
+  const RankMessages messages = messages_of(schedule, place_.pipeline_rank, messages_.ranks, messages_.part);
   SendsAhead ahead(kSendsAhead);
   MessageExchange exchange(messages, /*first_tag=*/0, parts().groups, ahead, {posted_receives(), is_left_out, make});
   std::map<std::pair<int, int>, at::Tensor> inputs, outputs;  // by stage and micro-batch

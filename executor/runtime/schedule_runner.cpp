@@ -69,7 +69,21 @@ ScheduleRunner::ScheduleRunner(const Phase& phase, int rank, const RankParts& pa
     if (action.micro_batch) runs.insert(*action.micro_batch);
   first_micro_batch_ = *runs.begin();
   last_micro_batch_ = *runs.rbegin();
-  messages_ = messages_of(flat, pipeline_rank, pipeline_of(lists, place_.replica, place_.tensor));
+  messages_ =
+      messages_of(flat, pipeline_rank, pipeline_of(lists, place_.replica, place_.tensor), part_of_messages(parts));
+}
+
+/// With sequence parallelism each tensor rank sends its own tokens anyway.
+PartOfMessages ScheduleRunner::part_of_messages(const RankParts& parts) const {
+  const int t = phase_.layout.tensor_parallel_size;
+  PartOfMessages part{.slice = slice_of(place_.tensor, t)};
+  if (t == 1 || phase_.layout.sequence_parallel || !parts.communicator || parts.communicator->nodes().empty())
+    return part;
+  const std::vector<int>& nodes = parts.communicator->nodes();
+  const std::vector<int> ranks = pipeline_of(layout_of_lists(phase_.layout), place_.replica);
+  for (const int other : ranks)
+    part.is_on_another_node.push_back(nodes.at(other) != nodes.at(ranks[place_.pipeline_rank]));
+  return part;
 }
 
 ScheduleRunner::ScheduleRunner(ScheduleRunner&&) noexcept = default;

@@ -100,6 +100,7 @@ class ScheduleRunner {
   /// Returns the samples from the first to the last micro-batch that this rank runs.
   SampleRange share_of(const std::vector<SampleRange>& micro_batches) const;
   PostedReceives posted_receives() const;
+  PartOfMessages part_of_messages(const RankParts& parts) const;
 
   Phase phase_;
   int rank_;

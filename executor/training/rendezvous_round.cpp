@@ -32,8 +32,12 @@ void RendezvousRound::connect(const RendezvousInfo& info) {
   if (is_first() && communicator_->uses_host_staging() && !went_through_host)
     run_.callbacks.note("ranks share a GPU: what they send each other goes through host memory");
   find_nodes();
-  if (options.emulation && options.emulation->links)
-    communicator_->emulate_links(remaining(*options.cluster, info_.logical_ranks), options.emulation->shrink);
+  communicator_->set_nodes(nodes_);
+  if (options.emulation && options.emulation->links) {
+    const Cluster cluster = remaining(*options.cluster, info_.logical_ranks);
+    communicator_->emulate_links(cluster, options.emulation->shrink);
+    communicator_->set_nodes(nodes_in_order(cluster));
+  }
   const std::filesystem::path root = checkpoints_folder(options);
   checkpoint_folder_ = self.watched_by_launcher ? shared_checkpoint_folder(root, self.world_size)
                                                 : checkpoint_folder_of(root, *communicator_);

@@ -93,6 +93,7 @@ TEST(RanksOnDevice, SharedVocabulary) {
 /// Gradients are clipped by a norm on which tensor ranks agree, with and without sequence parallelism.
 TEST(RanksOnDevice, TensorRanks) {
   pass_on_device({{"TensorExactness.ClippedStepsOf2StagesEqualOneProcess", 4},
+                  {"TensorExactness.GradientsOfScatteredMessagesEqualOneProcess", 4},
                   {"TensorExactness.ClippedStepsOfSplitTokensOf2StagesEqualOneProcess", 4},
                   {"TensorExactness.DelayedStepsOf2StagesEqualOneProcess", 4}});
 }

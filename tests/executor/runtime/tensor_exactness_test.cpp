@@ -90,6 +90,27 @@ RANK_TEST(TensorExactness, GradientsOfSplitTokensEqualOneProcess, 2) {
     check_gradients(job, phase, DType::kFloat64, 11);
   }
 }
+/// Stages on different nodes, so that each tensor rank sends a part of each message: with empty micro-batches, frozen
+/// layers, a split backward, several stages per rank and token slices.
+RANK_TEST(TensorExactness, GradientsOfScatteredMessagesEqualOneProcess, 4) {
+  Job job(self);
+  const Ranks ranks{.p = 2};
+  std::vector<int> nodes;
+  for (int rank = 0; rank < 4; ++rank)
+    nodes.push_back(find_coordinate(tensor_phase(ranks, 3, "1F1B", 0).layout, rank)->pipeline_rank);
+  job.communicator->set_nodes(nodes);
+  for (const TransformerConfig& config :
+       {small_config(), small_config(Family::vit, Task::image_classification), small_decoder()}) {
+    job.train_now(config);
+    check_gradients(job, tensor_phase(ranks, 5, "1F1B", 0), DType::kFloat64, 4);
+    check_gradients(job, tensor_phase(ranks, 3, "GPipe", 3), DType::kFloat32, 11);
+    check_gradients(job, tensor_phase(ranks, 3, "ZB-H1", 0), DType::kFloat64, 11);
+    if (config.task != Task::causal_language_modeling) continue;
+    Phase phase = tensor_phase(ranks, 3, "Seq1F1B", 0);
+    phase.token_slices = {2, 3, 1, 3};
+    check_gradients(job, phase, DType::kFloat64, 11);
+  }
+}
 /// Samples of 3 tokens, which leave a rank without tokens of a micro-batch.
 RANK_TEST(TensorExactness, GradientsOfFewerTokensThanTensorRanksEqualOneProcess, 4) {
   Job job(self);
