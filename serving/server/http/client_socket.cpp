@@ -93,9 +93,10 @@ ssize_t ClientSocket::wait_and_do(short events, Clock::time_point deadline, bool
 bool ClientSocket::shake_hands() {
   renew();
   has_shaken_hands_ = wait_and_do(POLLIN, deadline_, true, [this] {
-                        has_begun_ = true;
-                        // The client may have left while it waited for a thread, and a handshake is expensive.
-                        return is_disconnected() ? 0 : tls_->accept();
+                        // The client may have left while it waited for a thread, and a handshake is expensive. Later
+                        // it may only have closed its sending half, after its request.
+                        const bool is_first = !std::exchange(has_begun_, true);
+                        return is_first && is_disconnected() ? 0 : tls_->accept();
                       }) > 0;
   return has_shaken_hands_;
 }

@@ -158,7 +158,7 @@ TEST_P(HostileClients, ThousandsOfMalformedRequestsChangeNothing) {
   Hostile hostile(server.port(), is_encrypted());
   const int num_requests = is_encrypted() ? 1'000 : 10'000;  // handshakes take longer than requests
   for (int i = 0; i < num_requests && !testing::Test::HasFailure(); ++i) hostile.send(i % 10);
-  EXPECT_GT(hostile.statuses[400], num_requests * 3 / 10);
+  EXPECT_GT(hostile.statuses[400], num_requests * 7 / 10) << "clients that have closed their sending half get answers";
   EXPECT_EQ(reply_to(server.port(), post("texts", kValid)).body, before);
   for (int i = 0; i < 200 && test::num_open_descriptors() > num_open; ++i) std::this_thread::sleep_for(10ms);
   EXPECT_LE(test::num_open_descriptors(), num_open);
