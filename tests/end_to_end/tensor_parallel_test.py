@@ -66,7 +66,9 @@ class TensorParallelTest(TensorParallelCase):
         for name, *split in (("two",), ("split", SPLIT)):
             run = self.run_of(name, *[(*phase, 2, 1, 2, *split) for phase in phases], cache=True)
             self.assert_losses_equal(run, one, NUM_STEPS, ROUNDING)
-            self.assertEqual(run["phases"][1]["cache_hit_fraction"], one["phases"][1]["cache_hit_fraction"])
+            # A sample of the last step of an epoch and the first of the next one may be read before it is written.
+            self.assertAlmostEqual(run["phases"][1]["cache_hit_fraction"], one["phases"][1]["cache_hit_fraction"],
+                                   delta=2 / 192)
 
     def test_the_number_of_tensor_ranks_changes_during_a_run_and_at_a_resume(self):
         phases = [(0, 0, 2, 1, 2), (6, 3, 1, 2, 2, SPLIT), (12, 5, 1, 4, 1), (16, 7, 2, 1, 2, SPLIT)]
