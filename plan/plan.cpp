@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "base/json_reader.h"
 #include "plan/memory.h"
-#include "plan/plan_json.h"
+#include "plan/plan_envelope.h"
 #include "plan/reroute.h"
 #include "plan/schedule_rows.h"
 #include "plan/schedule_rules.h"

@@ -6,7 +6,7 @@
 
 #include "base/enum_words.h"
 #include "base/error.h"
-#include "plan/plan_json.h"
+#include "plan/plan_envelope.h"
 
 namespace frostpipe {
 namespace {

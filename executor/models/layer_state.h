@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "executor/models/parameter.h"
-#include "executor/optimizer/update.h"
+#include "executor/optimizer/parameter_update.h"
 #include "plan/layout.h"
 #include "profiles/dtype.h"
 #include "profiles/transformer/parameters.h"

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "executor/optimizer/update.h"
+#include "executor/optimizer/parameter_update.h"
 #include "operators/executor/device_tasks.h"
 #include "operators/executor/net_parts.h"
 #include "operators/executor/operator_values.h"

@@ -6,7 +6,7 @@
 #include "base/enum_words.h"
 #include "base/error.h"
 #include "operators/graph/operator_graph_json.h"
-#include "plan/plan_json.h"
+#include "plan/plan_envelope.h"
 #include "profiles/cluster_json.h"
 
 namespace frostpipe {

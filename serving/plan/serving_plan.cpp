@@ -8,7 +8,7 @@
 #include "base/enum_words.h"
 #include "base/error.h"
 #include "base/json_reader.h"
-#include "plan/plan_json.h"
+#include "plan/plan_envelope.h"
 #include "profiles/dtype_json.h"
 #include "serving/plan/limits.h"
 

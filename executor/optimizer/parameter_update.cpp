@@ -1,4 +1,4 @@
-#include "executor/optimizer/update.h"
+#include "executor/optimizer/parameter_update.h"
 
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
