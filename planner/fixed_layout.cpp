@@ -42,7 +42,8 @@ std::variant<Phase, Infeasible> data_parallel_phase(const PlanningProblem& probl
 
 std::variant<Phase, Infeasible> best_static_phase(const PlanningProblem& problem) {
   std::vector<int> lengths;
-  const int longest = longest_pipeline(problem.cluster, problem.options);
+  const int replicas = std::max(1, problem.options.data_parallel_size);
+  const int longest = std::max(1, longest_pipeline(problem.cluster, problem.options) / replicas);
   for (int p = std::min(2, longest); p <= longest; ++p)
     if (longest % p == 0) lengths.push_back(p);
   return best_of_lengths(problem, std::move(lengths));

@@ -15,8 +15,8 @@ using PlanResult = std::variant<TrainingPlan, Infeasible>;
 /// Makes a plan by options.method (see method_table.h). Every iteration time is simulated.
 ///
 /// - data-parallel: p = 1, d = world.
-/// - static: the best of p x d = world with nothing frozen; p >= 2 if the cluster has two ranks, since p = 1 is
-/// data-parallel.
+/// - static: the best of p x d = world with nothing frozen; p >= 2 if there are ranks for it beside those of a fixed d,
+/// since p = 1 is data-parallel.
 /// - exact: over p x d = world, schedules, micro-batches and all partitions that fit, the plan with the least
 /// StageBound; exact for that objective.
 /// - equal-split, pipedream, pipedream-2bw, ptd-p: see published_layouts.h. timelyfreeze: the static plan, as input for

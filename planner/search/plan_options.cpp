@@ -258,10 +258,11 @@ std::string why_no_pipeline(const PlanningProblem& problem, int pipeline_paralle
   if (p < 1) throw InvalidInput("pipeline length", "must be >= 1", std::to_string(p));
   const int replicas = replicas_of_pipelines(cluster, options, p),
             micro_batches = std::max(1, options.num_micro_batches);
-  if (replicas < 1 || p * options.tensor_parallel_size * replicas > devices)
-    return fmt::format("{} {} ranks",
-                       devices < static_cast<int>(cluster.devices.size()) ? "the plan may use" : "the cluster has",
-                       devices);
+  const int ranks = p * options.tensor_parallel_size * std::max(1, replicas);
+  if (ranks > devices)
+    return fmt::format(
+        "this takes {} ranks{}, {} {}", ranks, replicas > 1 ? fmt::format(" for {} replicas", replicas) : "",
+        devices < static_cast<int>(cluster.devices.size()) ? "the plan may use" : "the cluster has", devices);
   if (replicas % profile.model.expert_parallel_size != 0)
     return fmt::format("{} replica{} cannot share out experts by {} (profile --expert-parallel)", replicas,
                        replicas == 1 ? "" : "s", profile.model.expert_parallel_size);

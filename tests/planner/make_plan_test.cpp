@@ -161,6 +161,18 @@ TEST(MakePlan, StaticOnOneRankIsOneStage) {
   EXPECT_EQ(plan_of(result).phases[0].layout, (ParallelLayout{1, 1, 1, {}}));
 }
 
+TEST(MakePlan, StaticTakesTheLengthThatFixedReplicasLeave) {
+  PlanOptions options = options_for(PlanMethod::static_pipeline);
+  for (const int replicas : {1, 2, 4}) {
+    options.data_parallel_size = replicas;
+    const auto result = make_plan({two_blocks(), free_cluster(4), options});
+    EXPECT_EQ(plan_of(result).phases[0].layout, (ParallelLayout{4 / replicas, replicas, 1, {}}));
+  }
+  options.data_parallel_size = 8;
+  EXPECT_EQ(reason_of(make_plan({two_blocks(), free_cluster(4), options})),
+            "p = 1: this takes 8 ranks for 8 replicas, the cluster has 4");
+}
+
 TEST(MakePlan, ThePipelineShrinksWhenTheFrozenModelFits) {
   // One rank can train the model when 5 of 6 layers are frozen (3600 bytes), but not with 3 (6000 of 5000 bytes).
   const Profile profile = two_blocks();

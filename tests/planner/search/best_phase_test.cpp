@@ -296,7 +296,7 @@ TEST(BestPhase, SkipsMicroBatchesThatWereNotMeasured) {
 
 TEST(BestPhase, SaysThatLayersOrRanksAreTooFew) {
   const auto ranks = best_phase({two_blocks(), free_cluster(2), options_for(PlanMethod::static_pipeline)}, 3, 0);
-  EXPECT_EQ(std::get<Infeasible>(ranks).reason, "p = 3: the cluster has 2 ranks");
+  EXPECT_EQ(std::get<Infeasible>(ranks).reason, "p = 3: this takes 3 ranks, the cluster has 2");
   const auto layers = best_phase({two_blocks(), free_cluster(8), options_for(PlanMethod::static_pipeline)}, 7, 0);
   EXPECT_EQ(std::get<Infeasible>(layers).reason, "p = 7: the model has 6 layers");
 }
