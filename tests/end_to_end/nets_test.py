@@ -37,14 +37,20 @@ def split_evenly(plan):
 
 
 class NetsTest(EndToEndTest):
+    profiled = {}  # the files of one profile by their names, for all tests
+
     def setUp(self):
         super().setUp()
         (self.folder / "net").mkdir()
         self.write("net/config.json", json.dumps(CONFIG))
         self.write("net/preprocessor_config.json", json.dumps({"size": {"height": 16, "width": 16}}))
         write_pictures(self.folder / "pictures", 20)
-        self.run_tool("nets", "profile", "--model", "net", "--hardware", "cpu,cpu / 2", "--global-batch", 12,
-                      "--quick", "-o", "operators.json", "--cluster", "unequal.json")
+        if not self.profiled:
+            self.run_tool("nets", "profile", "--model", "net", "--hardware", "cpu,cpu / 2", "--global-batch", 12,
+                          "--quick", "-o", "operators.json", "--cluster", "unequal.json")
+            self.profiled.update({name: (self.folder / name).read_text() for name in ("operators.json", "unequal.json")})
+        for name, text in self.profiled.items():
+            self.write(name, text)
 
     def plan(self, method):
         self.run_tool("nets", "plan", "--method", method, "--profile", "operators.json", "--cluster", "unequal.json",
