@@ -41,12 +41,13 @@ def tests_of(report):
     return [test for suite in json.loads(report.read_text())["testsuites"] for test in suite["testsuite"]]
 
 
-def run_test(programs, name):
-    """Runs the test in a separate process and returns its seconds."""
+def run_test(programs, name, **more):
+    """Runs the test in a separate process, with more variables, and returns its seconds."""
     log = programs.next_log()
     report = log.with_suffix(".json")
     done = programs.run([programs.options.tests, f"--gtest_filter={name}", f"--gtest_output=json:{report}"],
-                        most_seconds=MOST_SECONDS, log=log, FROSTPIPE_TEST_DEVICE=programs.device, **programs.libraries)
+                        most_seconds=MOST_SECONDS, log=log, FROSTPIPE_TEST_DEVICE=programs.device, **programs.libraries,
+                        **more)
     if not report.exists():
         raise Failure(f"the test program ended with {done.returncode}: {last_line(done.stderr)}")
     tests = tests_of(report)

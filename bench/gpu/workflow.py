@@ -10,8 +10,8 @@ WARM_UP_STEPS = 3
 WAYS = {"": [], " with CUDA graphs": ["--cuda-graphs"]}
 
 
-def profile(programs, job, name, ranks, *words, model=None):
-    """Measures a profile. `model` is a folder with weights; without it the weights are random."""
+def profile(programs, job, name, ranks, *words, model=None, **more):
+    """Measures a profile. `model` is a folder with weights; without it the weights are random. `more`: variables."""
     sizes = [job.batch] if ranks == 1 else sorted({job.batch, max(1, job.batch // 4)})  # one takes all
     tokens = () if job.varies else ("--tokens", job.tokens)
     quick = ("--quick",) if programs.options.size == "small" else ()
@@ -19,12 +19,13 @@ def profile(programs, job, name, ranks, *words, model=None):
     programs.frostpipe("profile", "--model", model or job.name, "--data", job.data, "--max-tokens", job.tokens,
                        "--global-batch", job.batch, "--nproc-per-node", ranks, *threads,
                        "--micro-batch-sizes", ",".join(map(str, sizes)), *tokens, *quick, *programs.on_device(),
-                       "-o", f"{name}.profile.json", "--cluster", f"{name}.cluster.json", *words)
+                       "-o", f"{name}.profile.json", "--cluster", f"{name}.cluster.json", *words, **more)
 
 
-def plan(programs, job, name, *words, output=None):
-    """Makes a plan from the profile `name`."""
-    programs.frostpipe("plan", "--profile", f"{name}.profile.json", "--cluster", f"{name}.cluster.json",
+def plan(programs, job, name, *words, output=None, profile=None):
+    """Makes a plan from the profile `profile`, which is `name` by default."""
+    source = profile or name
+    programs.frostpipe("plan", "--profile", f"{source}.profile.json", "--cluster", f"{source}.cluster.json",
                        "--global-batch", job.batch, *words, "-o", output or f"{name}.plan.json")
 
 

@@ -27,7 +27,7 @@ class OnSmallModels(unittest.TestCase):
                                   capture_output=True, text=True, check=False, env={**os.environ, **more})
             self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
             result = json.loads((Path(folder) / "gpu-check.json").read_text())
-            self.assertIn("not judged here", (Path(folder) / "gpu-check.txt").read_text())
+            self.assertIs(result["judges_targets"], False)
         status = {check["name"]: check["status"] for check in result["checks"]}
         self.assertLessEqual(set(status.values()), {"passed", "skipped"})
         return result, status
@@ -45,16 +45,29 @@ class OnSmallModels(unittest.TestCase):
 class FakeGpuTest(OnSmallModels):
     """tests/executor/fake_gpu replaces CUDA, with a fake driver. The executor's tests run on it separately."""
 
-    def test_all_but_the_executors_tests_is_made(self):
+    def results_on_fake_gpus(self, *options, **more):
         build = Path(os.environ["FROSTPIPE"]).parent
         with tempfile.TemporaryDirectory(prefix="frostpipe-fake-driver-") as folder:
             (Path(folder) / "libcuda.so.1").symlink_to(build / "tests/libfrostpipe_fake_driver.so")
-            result, status = self.results_of(build / "fake_gpu/frostpipe", "cuda", "--sections", "first", "steps",
-                                             "job", "ranks", "rest", "--python", "/bin/false", LD_LIBRARY_PATH=folder)
+            return self.results_of(build / "fake_gpu/frostpipe", "cuda", "--python", "/bin/false", *options,
+                                   LD_LIBRARY_PATH=folder, **more)
+
+    def test_all_but_the_executors_tests_is_made(self):
+        result, status = self.results_on_fake_gpus("--sections", "first", "steps", "job", "ranks", "rest")
         self.assertEqual(self.skipped(status) - MAY_NOT_SHOW, self.compared_with_pytorch(status))
         waits = [target for check in result["checks"] for target in check["targets"]
                  if target["what"].startswith("host's waits per iteration")]
         self.assertEqual([(target["is_met"], target["value"]) for target in waits], 2 * [(True, waits[0]["most"])])
+
+    def test_two_gpus_run_the_section_of_nccl(self):
+        _, status = self.results_on_fake_gpus("--sections", "nccl", "--only-tests", "RanksOnDevice.EveryHead",
+                                              FROSTPIPE_FAKE_GPUS="2")
+        self.assertEqual(status, {"GPT-2 on two GPUs: pp=2, dp=2, tp=2": "passed",
+                                  "settings of NCCL and the allocator": "passed", "RanksOnDevice.EveryHead": "passed"})
+
+    def test_one_gpu_leaves_out_the_section_of_nccl(self):
+        _, status = self.results_on_fake_gpus("--sections", "nccl", CUDA_VISIBLE_DEVICES="0")
+        self.assertEqual(status, {"ranks with a GPU each": "skipped"})
 
 
 @unittest.skipUnless("FROSTPIPE" in os.environ, "FROSTPIPE must name the tool")
