@@ -29,7 +29,9 @@ ModelTypes operator+(ModelTypes one, const ModelTypes& other) {
 }
 
 const ModelTypes kGemmas{"gemma", "gemma2", "gemma3_text"},
-    kDecoders = ModelTypes{"gpt2", "llama", "mistral", "qwen2", "qwen3", "olmo2", "phi3", "gpt_neox"} + kGemmas,
+    kDecoders = ModelTypes{"gpt2",  "llama", "mistral", "smollm3", "granite", "starcoder2",
+                           "qwen2", "qwen3", "olmo2",   "olmo3",   "phi3",    "gpt_neox"} +
+                kGemmas,
     kBerts{"bert", "roberta", "xlm-roberta", "camembert", "electra"},
     kEncoders = kBerts + ModelTypes{"distilbert", "modernbert"}, kPictures{"vit", "deit", "dinov2"},
     kNets{"resnet", "mobilenet_v1", "mobilenet_v2"}, kExperts{"mixtral", "qwen3_moe", "olmoe", "deepseek_v3"},
@@ -43,6 +45,9 @@ const ComputedField kComputedFields[] = {
     {kBerts + ModelTypes{"gpt2"}, "add_cross_attention", "false", true},
     {{"gpt2"}, "scale_attn_weights", "true", false},
     {{"gpt2"}, "scale_attn_by_inverse_layer_idx", "false", false},
+    {{"starcoder2"}, "mlp_type", "\"default\"", true},
+    {{"starcoder2"}, "norm_type", "\"layer_norm\"", true},
+    {{"starcoder2"}, "scale_attn_weights", "true", false},
     {{"qwen3_moe"}, "decoder_sparse_step", "1", true},
     {{"qwen3_moe"}, "mlp_only_layers", "[]", true},
     {{"deepseek_v3"}, "moe_layer_freq", "1", true},
@@ -67,6 +72,7 @@ const OtherName kOtherNames[] = {
     {"gpt2", "max_position_embeddings", "n_positions"},
     {"gpt2", "num_attention_heads", "n_head"},
     {"gpt2", "num_hidden_layers", "n_layer"},
+    {"starcoder2", "layer_norm_epsilon", "norm_epsilon"},
 };
 
 /// Fields that change nothing in training here.
@@ -89,14 +95,15 @@ constexpr const char* kFieldsWithoutEffect[] = {
     "out_features", "out_indices", "output_attentions", "output_hidden_states", "output_past", "output_router_logits",
     "output_scores", "return_dict", "return_dict_in_generate", "stage_names", "torchscript",
     // other orders of the same operations
-    "_attn_implementation", "_attn_implementation_autoset", "attn_implementation", "chunk_size_feed_forward",
-    "deterministic_flash_attn", "gradient_checkpointing", "pretraining_tp", "reference_compile",
-    "reorder_and_upcast_attn", "repad_logits_with_grad", "use_bfloat16",
+    "_attn_implementation", "_attn_implementation_autoset", "attention_softmax_in_fp32", "attn_implementation",
+    "chunk_size_feed_forward", "deterministic_flash_attn", "gradient_checkpointing", "pretraining_tp",
+    "reference_compile", "reorder_and_upcast_attn", "repad_logits_with_grad", "scale_attention_softmax_in_fp32",
+    "use_bfloat16",
     // dropouts, which --dropout sets
     "activation_dropout", "attention_dropout", "attention_probs_dropout_prob", "attn_pdrop", "classifier_dropout",
     "classifier_dropout_prob", "drop_path_rate", "dropout", "embd_pdrop", "embedding_dropout", "hidden_dropout",
-    "hidden_dropout_prob", "mlp_dropout", "qa_dropout", "resid_pdrop", "seq_classif_dropout", "summary_first_dropout",
-    "summary_last_dropout",
+    "hidden_dropout_prob", "mlp_dropout", "qa_dropout", "resid_pdrop", "residual_dropout", "seq_classif_dropout",
+    "summary_first_dropout", "summary_last_dropout",
     // how weights start; families that start as their library does read initializer_range
     "initializer_cutoff_factor", "initializer_range", "layerscale_value", "sinusoidal_pos_embds",
     // parts and heads that are not computed

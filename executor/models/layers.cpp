@@ -138,6 +138,7 @@ at::Tensor joined_half(const LayerCall& call, const NeededTokens& needed, const 
                        const HalfNorm& norm) {
   if (call.parameters.has(Role::layer_scale))
     added = added * call.parameters[Role::layer_scale].value.to(added.scalar_type());
+  if (call.config.residual_factor != 1) added = added * call.config.residual_factor;
   added = call.dropped(call.normed(added, Role::output_norm, Role::output_norm_bias), needed.rows());
   const at::Tensor sum = given + added;
   return needed.spread(call.config.norm_place == NormPlace::after_sum ? call.normed(sum, norm.scale, norm.bias) : sum);
@@ -179,9 +180,11 @@ at::Tensor classes_of_pictures(const LayerCall& call, const at::Tensor& x) {
 Logits head(const LayerCall& call, const at::Tensor& x) {
   const TransformerConfig& c = call.config;
   const LayerParameters& p = call.parameters;
-  if (c.task == Task::causal_language_modeling)
-    return {call.normed(x), p[Role::classes], p[Role::classes_bias], c.logits_soft_cap,
-            rows_of(call.batch, call.ranks)};
+  if (c.task == Task::causal_language_modeling) {
+    const at::Tensor normed = call.normed(x);
+    return {c.logits_factor == 1 ? normed : normed * c.logits_factor, p[Role::classes], p[Role::classes_bias],
+            c.logits_soft_cap, rows_of(call.batch, call.ranks)};
+  }
   const HeadNames& names = head_of(c);
   /// `rows` says which tokens each tensor rank has.
   const auto said = [&](const at::Tensor& tokens, const RankRows& rows) {

@@ -80,6 +80,22 @@ TransformerConfig llama() {
           .activation = Activation::silu};
 }
 
+TransformerConfig starcoder2() {
+  TransformerConfig config = llama();
+  config.layer_norm_eps = 1e-5;
+  config.norm = NormKind::layer;
+  config.norm_has_bias = true;
+  config.has_gate = false;
+  config.ties_embeddings = true;
+  return config;
+}
+
+TransformerConfig smollm3() {
+  TransformerConfig config = llama();
+  config.ties_embeddings = true;
+  return config;
+}
+
 TransformerConfig qwen2() {
   TransformerConfig config = llama();
   config.has_qkv_bias = true;
@@ -142,12 +158,17 @@ const FamilyRow kFamilies[] = {
      read_modernbert},
     {Family::llama, "llama", "Llama", "model.", kLlamaNames, kLlamaHeads, llama, read_decoder},
     {Family::mistral, "mistral", "Mistral", "model.", kLlamaNames, kDecoderHeads, llama, read_decoder},
+    {Family::smollm3, "smollm3", "SmolLM3", "model.", kLlamaNames, kLlamaHeads, smollm3, read_decoder},
+    {Family::granite, "granite", "Granite", "model.", kLlamaNames, std::span(kDecoderHeads, 1), llama, read_granite},
+    {Family::starcoder2, "starcoder2", "Starcoder2", "model.", kStarcoder2Names, std::span(kDecoderHeads, 3),
+     starcoder2, read_starcoder2},
     {Family::qwen2, "qwen2", "Qwen2", "model.", kLlamaNames, kLlamaHeads, qwen2, read_decoder},
     {Family::qwen3, "qwen3", "Qwen3", "model.", kLlamaNames, kLlamaHeads, qwen3, read_decoder},
     {Family::gemma, "gemma", "Gemma", "model.", kLlamaNames, std::span(kDecoderHeads, 3), gemma, read_decoder},
     {Family::gemma2, "gemma2", "Gemma2", "model.", kGemma2Names, std::span(kDecoderHeads, 3), gemma2, read_decoder},
     {Family::gemma3_text, "gemma3_text", "Gemma3", "model.", kGemma2Names, kGemma3Heads, gemma3, read_decoder},
     {Family::olmo2, "olmo2", "Olmo2", "model.", kLlamaNames, std::span(kDecoderHeads, 2), olmo2, read_decoder},
+    {Family::olmo3, "olmo3", "Olmo3", "model.", kLlamaNames, std::span(kDecoderHeads, 2), olmo2, read_decoder},
     {Family::phi3, "phi3", "Phi3", "model.", kPhi3Names, std::span(kDecoderHeads, 3), llama, read_decoder},
     {Family::gpt_neox, "gpt_neox", "GPTNeoX", "gpt_neox.", kGptNeoxNames, kGptNeoxHeads, gpt_neox, read_gpt_neox},
     {Family::deit, "deit", "DeiT", "deit.", kVitNames, kVitHeads, deit, read_vit},

@@ -206,6 +206,18 @@ inline constexpr ModuleNames kLlamaNames{.words = "embed_tokens",
                                          .mlp_output_norm = "post_feedforward_layernorm",
                                          .final_norm = "norm"};
 
+inline constexpr ModuleNames kStarcoder2Names{.words = "embed_tokens",
+                                              .block = "layers.",
+                                              .query = "self_attn.q_proj",
+                                              .key = "self_attn.k_proj",
+                                              .value = "self_attn.v_proj",
+                                              .attention_output = "self_attn.o_proj",
+                                              .attention_norm = "input_layernorm",
+                                              .up = "mlp.c_fc",
+                                              .down = "mlp.c_proj",
+                                              .mlp_norm = "post_attention_layernorm",
+                                              .final_norm = "norm"};
+
 inline constexpr ModuleNames kPhi3Names{.words = "embed_tokens",
                                         .block = "layers.",
                                         .query_key_value = "self_attn.qkv_proj",

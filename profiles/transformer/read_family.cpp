@@ -87,6 +87,24 @@ bool has_head_size_of_its_own(Family family) {
          family == Family::gemma3_text;
 }
 
+bool may_have_mlp_bias(Family family) {
+  return family == Family::llama || family == Family::smollm3 || family == Family::granite;
+}
+
+/// Returns the base of rotary frequencies in transformers if config.json has none.
+double default_theta(Family family) {
+  switch (family) {
+    case Family::gemma3_text:
+      return 1'000'000;
+    case Family::smollm3:
+      return 2'000'000;
+    case Family::olmo3:
+      return 500'000;
+    default:
+      return 10'000;
+  }
+}
+
 void read_heads(const ConfigFields& fields, TransformerConfig& config) {
   config.num_key_value_heads = fields.positive("num_key_value_heads", config.num_attention_heads);
   if (config.num_attention_heads % config.num_key_value_heads != 0)
@@ -200,14 +218,29 @@ void read_decoder(const ConfigFields& fields, TransformerConfig& config) {
   config.activation = decoder_activation(fields, config);
   if (config.family != Family::qwen2 && config.family != Family::phi3)
     config.has_qkv_bias = config.has_attention_output_bias = fields.flag("attention_bias", false);
-  config.has_mlp_bias = config.family == Family::llama && fields.flag("mlp_bias", false);
+  config.has_mlp_bias = may_have_mlp_bias(config.family) && fields.flag("mlp_bias", false);
   if (config.norm_adds_one) config.embedding_factor = std::sqrt(static_cast<double>(config.hidden_size));
   if (config.family == Family::gemma2 || config.family == Family::gemma3_text) {
     config.attention_scale = 1 / std::sqrt(fields.number("query_pre_attn_scalar", 256));
     config.attention_soft_cap = fields.number("attn_logit_softcapping", 0);
     config.logits_soft_cap = fields.number("final_logit_softcapping", 0);
   }
-  read_rotary_patterns(fields, config.family == Family::gemma3_text ? 1'000'000 : 10'000, config);
+  read_rotary_patterns(fields, default_theta(config.family), config);
+}
+
+void read_granite(const ConfigFields& fields, TransformerConfig& config) {
+  read_decoder(fields, config);
+  config.embedding_factor = fields.number("embedding_multiplier", 1);
+  config.attention_scale = fields.number("attention_multiplier", 1);
+  config.residual_factor = fields.number("residual_multiplier", 1);
+  config.logits_factor = 1 / fields.number("logits_scaling", 1);
+}
+
+void read_starcoder2(const ConfigFields& fields, TransformerConfig& config) {
+  read_decoder(fields, config);
+  config.layer_norm_eps = fields.number("norm_epsilon", config.layer_norm_eps);
+  config.activation = activation_named(fields, "hidden_act", "gelu_pytorch_tanh");
+  config.has_qkv_bias = config.has_attention_output_bias = config.has_mlp_bias = fields.flag("use_bias", true);
 }
 
 }  // namespace frostpipe

@@ -15,8 +15,10 @@ void read_modernbert(const ConfigFields& fields, TransformerConfig& config);
 void read_vit(const ConfigFields& fields, TransformerConfig& config);
 void read_gpt2(const ConfigFields& fields, TransformerConfig& config);
 void read_gpt_neox(const ConfigFields& fields, TransformerConfig& config);
-/// Reads Llama and families with its fields: Mistral, Qwen 2 and 3, Gemma 1 to 3, OLMo 2 and Phi 3.
+/// Reads Llama and families with its fields: Mistral, SmolLM3, Qwen 2 and 3, Gemma 1 to 3, OLMo 2 and 3, and Phi 3.
 void read_decoder(const ConfigFields& fields, TransformerConfig& config);
+void read_granite(const ConfigFields& fields, TransformerConfig& config);
+void read_starcoder2(const ConfigFields& fields, TransformerConfig& config);
 /// These four functions read decoders with experts, which are only counted.
 void read_mixtral(const ConfigFields& fields, TransformerConfig& config);
 void read_qwen3_moe(const ConfigFields& fields, TransformerConfig& config);

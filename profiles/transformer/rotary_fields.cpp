@@ -99,7 +99,10 @@ class RotaryReader {
       read_before_version_5();
     }
     const bool has_two = config_.rotaries.size() > 1;
-    for (AttentionPattern& pattern : config_.patterns) pattern.rotary = has_two && pattern.window > 0 ? 1 : 0;
+    for (std::size_t block = 0; block < config_.patterns.size(); ++block) {
+      AttentionPattern& pattern = config_.patterns[block];
+      pattern.rotary = !rotates(static_cast<std::int64_t>(block)) ? -1 : has_two && pattern.window > 0 ? 1 : 0;
+    }
   }
 
  private:
@@ -139,6 +142,9 @@ class RotaryReader {
                                                                    : "rope_theta";
     object["rope_theta"] = fields_.number(theta, default_theta_);
     config_.rotaries = {rotary(object, place("rope_scaling"))};
+    // Only the blocks of OLMo 3 without a window have scaled frequencies.
+    if (config_.family == Family::olmo3)
+      config_.rotaries.push_back(rotary({{"rope_theta", object["rope_theta"]}}, place("rope_theta")));
     if (is_modernbert || config_.family == Family::gemma3_text) {
       const char* const key = is_modernbert ? "local_rope_theta" : "rope_local_base_freq";
       config_.rotaries.push_back(rotary({{"rope_theta", fields_.number(key, 10'000)}}, place(key)));
@@ -150,14 +156,31 @@ class RotaryReader {
   std::int64_t window() const {
     // In transformers a token of ModernBERT sees half of local_attention on each side.
     if (config_.family == Family::modernbert) return fields_.positive("local_attention", 128) / 2 + 1;
-    const std::int64_t otherwise = config_.family == Family::mistral || config_.norm_adds_one ? 4096 : 0;
+    const bool has_default =
+        config_.family == Family::mistral || config_.family == Family::olmo3 || config_.norm_adds_one;
+    const std::int64_t otherwise = has_default ? 4096 : 0;
     if (fields_.json().contains("sliding_window") && fields_.given("sliding_window").is_null()) return 0;
     return fields_.positive("sliding_window", otherwise);
+  }
+
+  /// Returns whether a block has rotary positions; in SmolLM3, every fourth has none, unless config.json lists them.
+  bool rotates(std::int64_t block) const {
+    if (config_.family != Family::smollm3) return true;
+    const std::int64_t interval = fields_.positive("no_rope_layer_interval", 4);
+    const Json& given = fields_.given("no_rope_layers");  // despite its name, 1 says that a block has them
+    if (given.is_null()) return (block + 1) % interval != 0;
+    if (!given.is_array() || static_cast<std::int64_t>(given.size()) < config_.num_hidden_layers ||
+        (given[block] != 0 && given[block] != 1))
+      throw InvalidInput(place("no_rope_layers"),
+                         fmt::format("must be a list of 0 or 1 for each of {} layers", config_.num_hidden_layers),
+                         given.dump());
+    return given[block] == 1;
   }
 
   bool slides(std::int64_t block) const {
     switch (config_.family) {
       case Family::mistral:
+      case Family::starcoder2:
       case Family::phi3:
       case Family::mixtral:
         return true;
@@ -165,6 +188,10 @@ class RotaryReader {
       case Family::qwen3:
       case Family::qwen3_moe:
         return fields_.flag("use_sliding_window", false) && block >= fields_.non_negative("max_window_layers", 28);
+      case Family::smollm3:
+        return fields_.flag("use_sliding_window", false) && !rotates(block);
+      case Family::olmo3:
+        return (block + 1) % 4 != 0;
       case Family::gemma2:
         return block % 2 == 0;
       case Family::gemma3_text:

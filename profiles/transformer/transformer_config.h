@@ -18,12 +18,16 @@ enum class Family {
   modernbert,
   llama,
   mistral,
+  smollm3,
+  granite,
+  starcoder2,
   qwen2,
   qwen3,
   gemma,
   gemma2,
   gemma3_text,
   olmo2,
+  olmo3,
   phi3,
   gpt_neox,
   deit,
@@ -160,6 +164,8 @@ struct TransformerConfig {
   std::int64_t position_offset = 0;      // RoBERTa: padding id + 1
   std::int64_t embedding_size = 0;  // size of the tables if a matrix projects them to the hidden size; 0 = no matrix
   double embedding_factor = 1;      // Gemma: sqrt(hidden size)
+  double residual_factor = 1;       // on the output of each half of a block, before it is added (Granite)
+  double logits_factor = 1;         // on the vocabulary's logits (Granite: 1 / logits_scaling)
   std::int64_t num_key_value_heads = 0;  // shared by groups of queries; 0 = num_attention_heads
   std::int64_t head_size = 0;            // 0 = hidden size / attention heads
   bool has_attention_output_bias = true;

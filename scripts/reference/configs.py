@@ -2,7 +2,8 @@
 from reference.files import write_lines
 
 TYPES = ("bert vit gpt2 roberta xlm-roberta camembert distilbert electra modernbert llama mistral qwen2 qwen3 gemma "
-         "gemma2 gemma3_text olmo2 phi3 gpt_neox deit dinov2 mixtral qwen3_moe olmoe deepseek_v3").split()
+         "gemma2 gemma3_text olmo2 phi3 gpt_neox deit dinov2 mixtral qwen3_moe olmoe deepseek_v3 smollm3 granite "
+         "starcoder2 olmo3").split()
 
 
 def record_configs(path):

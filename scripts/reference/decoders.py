@@ -18,7 +18,8 @@ def version_4(config, **changes):
     rotary = dict(config.rope_parameters)
     by_window = rotary.pop("sliding_attention", None)
     if by_window is not None:
-        fields["rope_local_base_freq"] = by_window["rope_theta"]
+        if config.model_type != "olmo3":  # its two bases are the same
+            fields["rope_local_base_freq"] = by_window["rope_theta"]
         rotary = dict(rotary["full_attention"])
     fields["rope_theta"] = rotary.pop("rope_theta")
     if "partial_rotary_factor" in rotary:

@@ -1,5 +1,5 @@
 """gemma_reference.json: models like the three versions of Gemma; more_decoders_reference.json: models like Phi-3, OLMo
-2, GPT-NeoX and GPT-2."""
+2 and 3, GPT-NeoX, GPT-2, SmolLM3, Granite and StarCoder2."""
 from reference.cases import record_cases
 from reference.decoders import SIZES, case
 
@@ -31,6 +31,15 @@ def others():
     del gpt2["intermediate_size"]
     neox = {"num_attention_heads": 2, "pad_token_id": 39}
 
+    granite = {**grouped, "embedding_multiplier": 3.0, "attention_multiplier": 0.4, "residual_multiplier": 0.3,
+               "logits_scaling": 2.5}
+    by_kind = {"full_attention": {"rope_type": "yarn", "factor": 4.0, "rope_theta": 500000.0, "beta_fast": 4.0,
+                                  "original_max_position_embeddings": 64},
+               "sliding_attention": {"rope_type": "default", "rope_theta": 500000.0}}
+    olmo3 = {**grouped, "num_hidden_layers": 3, "sliding_window": 3, "rope_parameters": by_kind,
+             "max_position_embeddings": 256,
+             "layer_types": ["sliding_attention", "full_attention", "sliding_attention"]}
+
     def rotating(part):
         return {"rope_type": "default", "rope_theta": 10000.0, "partial_rotary_factor": part}
 
@@ -54,6 +63,25 @@ def others():
         case("gpt2, tokens", "GPT2", "tokens", sizes=gpt2),
         case("gpt2, scaled by layer, untied, relu", "GPT2", sizes=gpt2, scale_attn_by_inverse_layer_idx=True,
              tie_word_embeddings=False, activation_function="relu"),
+        case("olmo3", "Olmo3", steps=True, saved_by_4={"layer_types": olmo3["layer_types"]}, **olmo3),
+        case("olmo3, tied", "Olmo3", tie_word_embeddings=True,
+             **{**olmo3, "num_hidden_layers": 4, "layer_types": None}),
+        case("olmo3, classes", "Olmo3", "classes", **olmo3),
+        case("smollm3", "SmolLM3", steps=True, saved_by_4={}, **{**grouped, "num_hidden_layers": 4}),
+        case("smollm3, untied, biases, listed", "SmolLM3", tie_word_embeddings=False, attention_bias=True,
+             mlp_bias=True, no_rope_layers=[0, 1], **grouped),
+        case("smollm3, windows", "SmolLM3", use_sliding_window=True, sliding_window=3, no_rope_layer_interval=2,
+             **grouped),
+        case("smollm3, classes", "SmolLM3", "classes", **grouped),
+        case("smollm3, spans", "SmolLM3", "spans", no_rope_layer_interval=2, **grouped),
+        case("smollm3, tokens", "SmolLM3", "tokens", **grouped),
+        case("granite", "Granite", steps=True, saved_by_4={}, **granite),
+        case("granite, tied, biases", "Granite", tie_word_embeddings=True, attention_bias=True, mlp_bias=True,
+             **granite),
+        case("starcoder2", "Starcoder2", steps=True, saved_by_4={}, sliding_window=3, **grouped),
+        case("starcoder2, untied, no biases", "Starcoder2", tie_word_embeddings=False, use_bias=False, **grouped),
+        case("starcoder2, classes", "Starcoder2", "classes", **grouped),
+        case("starcoder2, tokens", "Starcoder2", "tokens", **grouped),
     ]
 
 

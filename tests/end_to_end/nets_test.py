@@ -48,7 +48,8 @@ class NetsTest(EndToEndTest):
         if not self.profiled:
             self.run_tool("nets", "profile", "--model", "net", "--hardware", "cpu,cpu / 2", "--global-batch", 12,
                           "--quick", "-o", "operators.json", "--cluster", "unequal.json")
-            self.profiled.update({name: (self.folder / name).read_text() for name in ("operators.json", "unequal.json")})
+            self.profiled.update({name: (self.folder / name).read_text()
+                                  for name in ("operators.json", "unequal.json")})
         for name, text in self.profiled.items():
             self.write(name, text)
 

@@ -179,8 +179,9 @@ at::Tensor ReferenceModel::block_half(const at::Tensor& x, int layer, const Padd
     return is_attention ? normed(of, layer) : normed(of, layer, Role::mlp_norm, Role::mlp_norm_bias);
   };
   const at::Tensor input = is_after_sum ? x : normed_half(x);
-  const at::Tensor added = normed(is_attention ? attended(input, layer, batch) : mlp(input, layer), layer,
-                                  Role::output_norm, Role::output_norm_bias);
+  const at::Tensor added =
+      normed((is_attention ? attended(input, layer, batch) : mlp(input, layer)) * config_.residual_factor, layer,
+             Role::output_norm, Role::output_norm_bias);
   return is_after_sum ? normed_half(x + added) : x + added;
 }
 
@@ -198,6 +199,7 @@ at::Tensor ReferenceModel::head(const at::Tensor& x, const PaddedBatch& batch) c
     said = normed(activated(head_of(config_).dense_activation, product(said, layer, Role::dense, Role::dense_bias)),
                   layer, Role::dense_norm, Role::dense_norm_bias);
   said = product(said, layer, Role::classes, Role::classes_bias);
+  if (config_.task == Task::causal_language_modeling) said = said * config_.logits_factor;
   const bool is_capped = config_.logits_soft_cap > 0 && config_.task == Task::causal_language_modeling;
   return is_capped ? config_.logits_soft_cap * at::tanh(said / config_.logits_soft_cap) : said;
 }

@@ -33,7 +33,7 @@ inline TransformerConfig small_config(Family family = Family::bert, Task task = 
 }
 
 /// A decoder with all that Gemma 2 and 3, Llama and Qwen have: fewer key heads than queries, norms before and after,
-/// normed queries and keys, rotary positions, a window and soft caps; tied.
+/// normed queries and keys, rotary positions in two blocks, windows and soft caps, and Granite's factors; tied.
 inline TransformerConfig small_decoder(Task task = Task::causal_language_modeling) {
   TransformerConfig config = small_config(Family::gemma3_text, Task::causal_language_modeling);
   config.task = task;
@@ -43,8 +43,10 @@ inline TransformerConfig small_decoder(Task task = Task::causal_language_modelin
   config.embedding_factor = 4;
   config.attention_soft_cap = 5;
   config.logits_soft_cap = 3;
+  config.residual_factor = 0.5;
+  config.logits_factor = 0.75;
   config.rotaries = {{.theta = 1000}, {.theta = 100}};
-  config.patterns = {{.window = 3, .rotary = 1}, {.window = 0, .rotary = 0}, {.window = 4, .rotary = 1}};
+  config.patterns = {{.window = 3, .rotary = 1}, {.window = 0, .rotary = 0}, {.window = 4, .rotary = -1}};
   return config;
 }
 
