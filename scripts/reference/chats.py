@@ -1,5 +1,7 @@
 """chats_reference.json: chats as transformers renders them by the templates of models, as text and as tokens, and the
 parts of the assistant, which {% generation %} marks in the template."""
+from unittest import mock
+
 from reference.byte_level_bpe import small_byte_level_tokenizer
 from reference.chat_templates import TEMPLATES
 from reference.files import write_lines
@@ -71,7 +73,26 @@ LANGUAGE = [
     "{{ 'a\\n\\t\\'b' }}{{ \"'\\\"\" }}{{ '{{ x }} %}' }}{{ {'a': {'b': 'c'}}.a.b }}",
     "{% if false %}a{% elif messages[0].role == 'user' %}b{% elif true %}c{% else %}d{% endif %}{{ 1 == true }}",
     "{{ raise_exception('No ' + 'way.') }}",
+    "{% set today = strftime_now('%d %B %Y') %}{{ today }}|{{ strftime_now('%A, %j %H:%M') }}|"
+    "{{ strftime_now is defined }}",
+    # As in SmolLM3's template: names that are set only if there is a system message
+    "{%- if messages[0].role == 'system' -%}{%- set system = messages[0].content -%}{%- endif -%}"
+    "{%- if '/no_think' in system -%}a{%- elif instructions -%}b{%- else -%}{{- 'c\n' -}}{%- endif -%}"
+    "{%- if xml_tools or python_tools or tools -%}d{%- endif -%}{{ 'e' if nobody is not defined }}",
 ]
+
+
+def frozen_clock():
+    """Replaces the clock of transformers' strftime_now by the one of frostpipe, which stands."""
+    import datetime
+    import transformers.utils.chat_template_utils as utils
+
+    class Frozen(datetime.datetime):
+        @classmethod
+        def now(cls, tz=None):
+            return cls(2024, 7, 26)
+
+    return mock.patch.object(utils, "datetime", Frozen)
 
 
 def with_marks(template, begin, end):
@@ -132,7 +153,8 @@ def record_chats(path):
             cases.append({"template": name, "chat": chat, **marked})
     tokens = tokens_of_chats(small_byte_level_tokenizer())
     three_turns = [{"role": role, "content": content} for role, content in dict(CHATS)["three turns"]]
-    language = [{"template": template, **rendered(template, three_turns, {})} for template in LANGUAGE]
+    with frozen_clock():
+        language = [{"template": template, **rendered(template, three_turns, {})} for template in LANGUAGE]
     chats = [{"name": name, "messages": [{"role": role, "content": content} for role, content in turns]}
              for name, turns in CHATS]
     write_lines(path, {"transformers": transformers.__version__},

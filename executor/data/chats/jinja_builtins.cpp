@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <ctime>
 
 #include "base/error.h"
 #include "base/error_values.h"
@@ -274,11 +276,27 @@ Value slice(const Value& value, std::optional<std::int64_t> begin, std::optional
   return text;
 }
 
+/// Returns Python's strftime(format) for midnight of 26 July 2024 (UTC).
+Value date(const Arguments& arguments) {
+  constexpr std::time_t kDate = 1'721'952'000;
+  const Value* const given = argument(arguments, 0);
+  const std::string format = given ? bytes_of(need_text(*given, "the form of a date")) : "";
+  std::tm parts{};
+  gmtime_r(&kDate, &parts);
+  std::array<char, 256> text{};
+  const std::size_t size = std::strftime(text.data(), text.size(), format.c_str(), &parts);
+  if (size == 0)
+    throw InvalidInput("the form of a date", fmt::format("must give 1 to {} bytes", text.size() - 1),
+                       in_quotes(format));
+  return text_of({text.data(), size});
+}
+
 std::optional<Value> builtin_function(const std::string& name) {
   if (name == "raise_exception") return function_value([](const Arguments& arguments) -> Value { raise(arguments); });
   if (name == "namespace" || name == "dict")
     return function_value([](const Arguments& arguments) { return members_value(arguments.named); });
   if (name == "range") return function_value(range);
+  if (name == "strftime_now") return function_value(date);
   return std::nullopt;
 }
 

@@ -19,7 +19,8 @@ Value attribute(const Value& value, const std::string& name);
 Value element(const Value& value, const Value& index);
 /// value[begin:end:step] with Python's rules
 Value slice(const Value& value, std::optional<std::int64_t> begin, std::optional<std::int64_t> end, std::int64_t step);
-/// raise_exception, namespace, range; nothing for other names
+/// raise_exception, namespace, dict, range, strftime_now; nothing for other names. The clock of strftime_now stands at
+/// 26 July 2024, the date in templates of Llama 3, so that the same data have the same tokens on every rank and day.
 std::optional<Value> builtin_function(const std::string& name);
 
 }  // namespace frostpipe::jinja

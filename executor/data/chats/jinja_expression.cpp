@@ -135,8 +135,8 @@ class Parser {
           const Value found = function(scope);
           if (const auto* callable = found.as<std::shared_ptr<Function>>()) return (**callable)(arguments(scope));
           throw InvalidInput("what is called",
-                             "must be a function that is known here (raise_exception, namespace, "
-                             "range)",
+                             "must be a function that is known here (raise_exception, namespace, dict, range, "
+                             "strftime_now)",
                              kind_of(found));
         };
       } else {

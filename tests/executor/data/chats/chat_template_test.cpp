@@ -175,7 +175,9 @@ TEST_F(ChatTemplates, UnknownFeaturesAreRefusedByName) {
   for (const auto& [source, what] : std::map<std::string, std::string>{
            {"{% include 'x' %}",
             "line 1: a statement: must be one that is known here (if, for, set, macro, generation)"},
-           {"\n\n{{ strftime_now('%d') }}", "line 3: what is called: must be a function that is known here"},
+           {"\n\n{{ now('%d') }}", "line 3: what is called: must be a function that is known here"},
+           {"{{ strftime_now('') }}", "the form of a date: must give 1 to 255 bytes"},
+           {"{{ strftime_now('%999d') }}", "the form of a date: must give 1 to 255 bytes"},
            {"{{ messages[0].content.title() }}", "a method of a text: must be one that is known here"},
            {"{{ messages is callable }}", "a test: must be one that is known here"},
            {"{{ 'a", "line 1: a text must end in the quote that it begins with"},
